@@ -1,7 +1,7 @@
 """Attention for scikit-learn: kernel smoothing, learned kernels and transformers.
 
-One idea carries the package: a prediction is a weighted average of remembered values,
-and the weights come from a kernel that compares the query with the remembered keys.
+All estimators share one formula: a prediction is a weighted average of stored values,
+and the weights come from a kernel that compares the query with the stored keys.
 """
 
 import lazy_loader

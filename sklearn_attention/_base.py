@@ -14,14 +14,14 @@ from sklearn.callback import CallbackSupportMixin
 from . import _thread_pools  # noqa: F401 (so that forks do not hang)
 from ._partitions import is_partitioned
 
-# Whose frames stand between the user and a warning.
+# Packages whose frames are between the user and a warning.
 _OWN = f"{__package__}.", "sklearn.", "contextlib"
 _KIND = "dataclass"  # where the name of a dataclass is kept among its fields
 _FORM = "stored form"  # of states; 1 since version 0.1.0
 
 
 class OwnInit:
-    """Mixin: errors about parameters name the class that was called, not where they stand."""
+    """Mixin: errors about parameters name the class that was called, not its base class."""
 
     def __init_subclass__(cls, **options):
         super().__init_subclass__(**options)
@@ -41,7 +41,7 @@ class AttentionEstimator(OwnInit, CallbackSupportMixin, BaseEstimator):
 
     _doc_link_module = "sklearn_attention"
     # Dataclasses in the fitted attributes, themselves, in lists or in one another. Pickles and
-    # files have their fields in a dict, so that there is no type to be trusted.
+    # files have their fields in a dict, so that no type has to be trusted.
     _held = ()
     # A fitted attribute and its type, without which a state that does not tell its form is of a
     # development version.

@@ -21,15 +21,12 @@ _active, _limits = 0, None
 
 @contextmanager
 def one_blas_thread():
-    """Context in which NumPy's and SciPy's linear algebra use one thread each.
-
-    Both have threads of their own, which wait for the next product by spinning. Where matrices
-    are small and the two libraries take turns, they keep each other from work: fits take many
-    times as long as by one thread.
-
-    The setting is the whole process's. So whoever comes first takes the numbers before, and
-    whoever leaves last restores them.
-    """
+    """Context in which NumPy's and SciPy's linear algebra use one thread each."""
+    # Both libraries have threads of their own, which spin while they wait for the next product.
+    # With small matrices and alternating calls the threads of one keep those of the other from
+    # work, and fits take many times as long as with one thread.
+    # The setting belongs to the process: the first context stores the numbers before it, and
+    # the last to leave restores them.
     global _active, _limits
     with _lock:
         if _active == 0:
@@ -49,17 +46,14 @@ def one_blas_thread():
 
 
 def _let_others_set():
-    """Give up what threadpoolctl keeps to the thread that set numbers first, if it lives.
-
-    Whoever leaves last is to restore them, and others may come after this thread. Contexts
-    give it up at their end; this one changes nothing else.
-    """
+    """Give up threadpoolctl's controlling thread, the one that set the numbers first."""
+    # The last context to leave restores the numbers, also after that thread has ended.
     with libraries("blas").limit(limits=None):
         pass
 
 
 def _forget_other_threads():
-    """After a fork: other threads are not here, nor do they leave their contexts."""
+    """After a fork: drop the contexts of other threads, which do not exist in the child."""
     global _lock, _active
     _lock = threading.Lock()
     if _active and not _own.depth:

@@ -45,7 +45,7 @@ def appended(rows, more):
 
 
 def _is_map(array):
-    """Whether an array is a memory map, or a view of one."""
+    """True for a memory map, or a view of one."""
     owner = array
     while isinstance(owner, np.ndarray):
         if isinstance(owner, np.memmap):

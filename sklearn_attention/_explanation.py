@@ -1,4 +1,4 @@
-"""Which remembered rows carry a prediction."""
+"""Training rows with the largest weights in a prediction."""
 
 from typing import NamedTuple
 
@@ -11,7 +11,7 @@ _BLOCK_PAIRS = IN_MEMORY // 2
 
 
 class Explanation(NamedTuple):
-    """The training rows that carry each prediction, the heaviest first.
+    """Training rows of largest weight in each prediction, the heaviest first.
 
     Attributes
     ----------

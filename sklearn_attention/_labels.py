@@ -10,7 +10,7 @@ from ._partitions import in_memory, is_partitioned, partitions, reduced
 
 
 class ClassLabels:
-    """Mixin of classifiers that remember `values_`, the indicators of `classes_`."""
+    """Mixin of classifiers that store `values_`, the indicators of `classes_`."""
 
     def __sklearn_tags__(self):
         tags = super().__sklearn_tags__()
@@ -43,7 +43,7 @@ class ClassLabels:
         y : array-like of shape (n_queries,) or (n_queries, n_outputs)
             Their classes.
         sample_weight : array-like of shape (n_queries,), default=None
-            How much each row counts.
+            Weights of the rows.
 
         Returns
         -------
@@ -65,7 +65,7 @@ class ClassLabels:
 
 
 def targets_at(estimator, rows):
-    """Targets of some rows that an estimator remembers, as they were passed."""
+    """Targets of some training rows of an estimator, as they were passed."""
     values = estimator.values_[rows]
     if not is_classifier(estimator):
         return values
@@ -137,7 +137,7 @@ def distinct(y):
 
 
 def known_classes(y, classes=None):
-    """Sorted classes of y, or those that a user says; a list of arrays for several outputs."""
+    """Sorted classes of y, or those passed; a list of arrays for several outputs."""
     if y.ndim == 1:
         return distinct(y) if classes is None else np.unique(classes)
     return [np.unique(labels) for labels in (y.T if classes is None else classes)]

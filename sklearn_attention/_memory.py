@@ -5,7 +5,7 @@ import math
 import os
 from pathlib import Path
 
-# Where Linux says how much memory a container may have.
+# File of Linux with the memory that a container may have.
 _CONTAINER = Path("/sys/fs/cgroup/memory.max")
 
 

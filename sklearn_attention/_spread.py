@@ -66,7 +66,7 @@ def deviation_of(spread):
 
 
 def positive_deviation(spread):
-    """Standard deviations, and 1 for a constant feature, which tells no rows apart."""
+    """Standard deviations, and 1 for a constant feature."""
     deviation = deviation_of(spread)
     return np.where(deviation > 0, deviation, 1.0)
 

@@ -6,8 +6,8 @@ from functools import cache
 
 from threadpoolctl import ThreadpoolController
 
-# Numbers of a table below which trees are fitted and asked by one thread: more save less than
-# half a second, and on a busy machine wait for one another many times as long.
+# Numbers of a table below which trees fit and predict by one thread: more save less than half
+# a second, and on a busy machine wait for one another many times as long.
 _FEW_CELLS = 2**19
 # OpenMP's name for ending threads and forgetting them (omp_pause_hard).
 _PAUSE_HARD = 2
@@ -22,16 +22,14 @@ def tree_threads(n_cells):
 @cache
 def libraries(kind):
     """Libraries of "blas" or "openmp" that are loaded when this is first called."""
-    # To look for them takes milliseconds.
+    # The search takes milliseconds.
     return ThreadpoolController().select(user_api=kind)
 
 
 def _end_threads():
-    """End the threads of this thread's OpenMP, which starts new ones when it needs them.
-
-    A forked process has none of its parent's threads, but GNU's OpenMP takes them to be there,
-    and would wait for them for ever. It is the only one that leaves this to others.
-    """
+    """End the threads of this thread's OpenMP; it starts new ones when it needs them."""
+    # A forked process has no threads of its parent, but GNU's OpenMP assumes that it has, and
+    # waits for them for ever. Other OpenMP libraries handle a fork themselves.
     for library in ThreadpoolController().select(prefix="libgomp").lib_controllers:
         pause = getattr(library.dynlib, "omp_pause_resource_all", None)
         if pause is not None:

@@ -115,7 +115,7 @@ def check_choice(name, value, choices, other_names=None):
 
 
 def _hint(value, choices, other_names):
-    """Which of the choices is meant by an unknown name, as the start of a remedy."""
+    """Choices that an unknown name may stand for, as the start of a remedy."""
     plain = {_plain(choice): choice for choice in choices}
     meant = [known for known, names in other_names.items() if _plain(value) in names.split()]
     close = difflib.get_close_matches(_plain(value), plain, n=1)
@@ -231,7 +231,7 @@ def _joined_ranges(a, b):
 
 
 def has_validation_set(X_val, y_val):
-    """Whether a validation set was passed to ``fit``; an error if only one part of it was."""
+    """True if a validation set was passed to ``fit``; an error if only one part of it was."""
     if (X_val is None) != (y_val is None):
         given, missing = ("X_val", "y_val") if y_val is None else ("y_val", "X_val")
         raise ValueError(f"{given} was passed without {missing}: pass both, or neither.")
@@ -239,9 +239,9 @@ def has_validation_set(X_val, y_val):
 
 
 def check_numeric_target(y):
-    """Raise ValueError if regression is asked for texts that are no numbers."""
+    """Raise ValueError if targets of a regression are texts that are no numbers."""
     if is_partitioned(y):
-        remedy = "make numbers of it, or, if they are classes, take a classifier"
+        remedy = "convert it to numbers, or use a classifier if they are classes"
         return check_numeric_types("y", y, remedy)
     y = np.asarray(y)
     if y.dtype.kind in "mM":
@@ -254,6 +254,6 @@ def check_numeric_target(y):
         np.array(texts, dtype=np.float64)
     except ValueError as error:
         raise ValueError(
-            f"y has texts, such as {str(texts[0])!r}: make numbers of them, or, if they are "
-            "classes, take a classifier."
+            f"y has texts, such as {str(texts[0])!r}: convert them to numbers, or use a "
+            "classifier if they are classes."
         ) from error

@@ -1,4 +1,4 @@
-"""The weighted average of remembered values: the one function everything rests on."""
+"""The weighted average of stored values."""
 
 import numpy as np
 
@@ -30,35 +30,35 @@ def attend(
 
     Exact, in memory of O(n + m), whatever the number of pairs. Arrays of more than a million
     keys are summed chunk by chunk, and more than four million queries are taken in blocks, so
-    that memory maps stay on disk. Partitions of Dask arrays and data frames make their sums on
-    their own, and only these travel.
+    that memory maps stay on disk. Each partition of a Dask array or data frame is summed where
+    it is, and only the sums are transferred.
 
     Parameters
     ----------
     queries : array or tensor of shape (n_queries, n_features)
-        Where averages are wanted. These, keys, values and weights may be Dask collections.
+        Rows to average for. These, keys, values and weights may be Dask collections.
     keys : array or tensor of shape (n_keys, n_features)
-        What is remembered, to be compared with.
+        Keys, which the kernel compares with the queries.
     values : array or tensor of shape (n_keys,) or (n_keys, n_values)
-        What is remembered, to be averaged.
+        Value of each key, to be averaged.
     kernel : str, Kernel or callable, default="gaussian"
         See :mod:`sklearn_attention.kernels`.
     bandwidth : float or array of shape (n_features,), default=1.0
         Divides the features before the kernel compares them; in their own units.
     query_scale : array of shape (n_queries,), default=None
-        What each query's bandwidth is multiplied by, for bandwidths that differ from place
-        to place. For kernels of the distance.
+        Factor of each query's bandwidth, for bandwidths that differ from place to place.
+        For kernels of the distance.
     sample_weight : array of shape (n_keys,), default=None
         Non-negative weights of the keys. Weight 2 is the key twice, weight 0 its absence.
     leave_one_out : bool or int array of shape (n_queries,), default=False
         Leave out of each average the query's own key: True where the queries are the keys,
         otherwise the position of each query's own key, -1 for none.
     algorithm : {"auto", "dense"}, default="auto"
-        "dense" compares every query with every key; "auto" takes what is fastest and
-        exact to about ten digits at least.
+        "dense" compares every query with every key; "auto" takes the fastest algorithm
+        that is exact to about ten digits at least.
     empty : {"nearest", "nan", "mean", "raise"}, default="nearest"
-        What answers for a query without any weight (all keys beyond a compact kernel's
-        support, or signed weights that cancel): its nearest key, NaN, the mean of all
+        Result of a query without any weight (all keys beyond a compact kernel's support, or
+        signed weights that cancel): the value of its nearest key, NaN, the mean of all
         values, or an error.
     device : str or torch.device, default="auto"
         Where to compute. "auto" stays where tensors are, and otherwise prefers CUDA.
@@ -77,23 +77,22 @@ def attend(
     ValueError
         If shapes do not fit, an input is not finite, or a parameter is out of range.
     TypeError
-        If a tensor requires gradients; the kernels give those.
+        If a tensor requires gradients; call the kernel itself to differentiate.
 
     Notes
     -----
-    Along a single feature most kernels are summed in time linear in keys and queries, by
-    NumPy alone: windows of moments, recurrences or Chebyshev interpolation, whichever suits
-    the kernel. In up to eight features, where the bandwidth is small beside the data, trees
-    find for groups of neighbouring queries the keys within the support of the kernel, or of
-    the factors of a product, or all but those that together have less than 1e-12 of the
+    Along a single feature most kernels are summed in time linear in keys and queries, in
+    NumPy: windows of moments, recurrences or Chebyshev interpolation, whichever suits
+    the kernel. In up to eight features, where the bandwidth is small relative to the data,
+    trees find for groups of neighbouring queries the keys within the support of the kernel, or
+    of the factors of a product, or all but those that together have less than 1e-12 of the
     weight, and only these are compared. Pairs are compared through
-    :func:`torch.nn.functional.scaled_dot_product_attention` by Gaussian and scaled
-    dot-product kernels where that is accurate (see
-    :class:`~sklearn_attention.kernels.Gaussian`), and in tiles of differences by all
-    others. Positive kernels of unbounded support are summed in log space. Leaving out
-    is closed form, :math:`(\bar v - s v_i) / (1 - s)` with :math:`s` the share of the
-    query's own key; where that share is close to 1 the average is computed again without
-    the key. Where no other key is left, the answer is NaN.
+    :func:`torch.nn.functional.scaled_dot_product_attention` by Gaussian and scaled dot-product
+    kernels where that is accurate (see :class:`~sklearn_attention.kernels.Gaussian`), and in
+    tiles of differences by all others. Positive kernels of unbounded support are summed in log
+    space. Leaving out is closed form, :math:`(\bar v - s v_i) / (1 - s)` with :math:`s` the
+    share of the query's own key; where that share is close to 1 the average is computed again
+    without the key. Where no other key is left, the result is NaN.
 
     Examples
     --------
@@ -124,7 +123,7 @@ def attention_sums(
     empty="nearest",
     device="auto",
 ):
-    """Sums that weighted averages over some of the keys are made of.
+    """Sums over some of the keys, from which weighted averages are computed.
 
     For keys that come in parts: add the sums over each, and divide once.
 

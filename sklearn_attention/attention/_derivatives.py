@@ -11,7 +11,8 @@ from ._threads import map_blocks
 
 # Pairs per block of queries; about a dozen tables of this size are alive at a time.
 _BLOCK_PAIRS = IN_CACHE
-# Weights this small beside the largest are 0: in a far key's derivative they might still count.
+# Weights this small relative to the largest are 0: in a far key's derivative they might still
+# count.
 _INVISIBLE = 1e-300
 
 
@@ -62,9 +63,9 @@ def attend_gradient(
     of the distance need one pass over the pairs for each feature; others are
     differentiated by torch, once for each column of values.
 
-    The derivative is 0 where a query has no weights, since what answers there is constant
+    The derivative is 0 where a query has no weights, since the result there is constant
     nearby. It is 0 everywhere for the boxcar kernel, whose averages are steps: that is the
-    true derivative almost everywhere, and says nothing about the trend. On a kink, such as
+    true derivative almost everywhere, but no estimate of the trend. On a kink, such as
     that of the triangular kernel on its key, it is the mean of those on either side.
 
     Examples
@@ -121,8 +122,8 @@ def _by_distance(problem, columns, rows):
     for position, column in enumerate(columns):
         change = slope * (x[:, column, None] - y[:, column])
         if is_log:
-            # What all log-weights have in common cancels in the average; here, not later,
-            # since for a query far from all keys it is nearly everything.
+            # The common part of all log-weights cancels in the average; here, not later,
+            # since for a query far from all keys nothing else is left.
             change -= (shares * change).sum(dim=1, keepdim=True)
         change *= factor
         common = averages * change.sum(dim=1, keepdim=True)
@@ -152,11 +153,9 @@ def _by_autograd(problem, columns, rows):
 
 
 def _shares(problem, table):
-    """Normalised weights, and what the table's derivatives are to be multiplied by.
-
-    For logarithms these are the same; for the kernel's values the factor is the weight of
-    the key over the sum. All are 0 for a query without usable weights.
-    """
+    """Normalised weights, and factors of the table's derivatives; 0 without usable weights."""
+    # For logarithms both are the same; for the kernel's values the factor is the weight of the
+    # key over the sum.
     weights, shift = shifted_weights(problem, table)
     if sums_logarithms(problem.kernel):
         weights = torch.where(weights > _INVISIBLE, weights, 0)

@@ -40,7 +40,7 @@ class Scores(NamedTuple):
 
 
 class Predictions(NamedTuple):
-    """Predictions of the rows that are remembered.
+    """Predictions of the training rows.
 
     Attributes
     ----------
@@ -49,7 +49,7 @@ class Predictions(NamedTuple):
     fitted : array of shape (n_rows, n_values)
         Its prediction from all rows.
     leverage : array of shape (n_rows,)
-        Its own share in that: the diagonal of the smoother matrix.
+        Weight of the row's own value in `fitted`: the diagonal of the smoother matrix.
     """
 
     left_out: Any
@@ -60,8 +60,8 @@ class Predictions(NamedTuple):
 class LeaveOneOut:
     """Predicts each row from all others, at one bandwidth after the other.
 
-    What the bandwidths have in common is computed once: checks, and an order of the rows in
-    which neighbours lie together. A single feature takes linear time for each bandwidth.
+    Checks, and an order of the rows in which neighbours lie together, are computed once for
+    all bandwidths. A single feature takes linear time for each bandwidth.
 
     Parameters
     ----------
@@ -72,7 +72,7 @@ class LeaveOneOut:
     kernel : str, Kernel or callable
         Compares rows.
     bandwidth : float or array-like of shape (n_features,), default=1.0
-        What the scales asked for later multiply; in the features' own units.
+        Multiplied by the scales passed later; in the features' own units.
     degree : {0, 1, 2}, default=0
         Degree of the local polynomials.
     sample_weight : array-like of shape (n_samples,), default=None
@@ -86,8 +86,8 @@ class LeaveOneOut:
     device : str, default="auto"
         Where to compute.
     gap : int, default=0
-        How many rows before and after each are left out with it; for rows in an order, such
-        as that of time, in which their noise is alike. Takes all pairs of rows.
+        Number of rows before and after each that are left out with it; for ordered rows, as
+        in time, whose noise is correlated. Takes all pairs of rows.
 
     Attributes
     ----------
@@ -155,7 +155,7 @@ class LeaveOneOut:
         scales : array-like of shape (n_scales,) or (n_scales, n_rows)
             Multiples of the bandwidth; in the second form one for each row.
         single : bool, default=False
-            Whether single precision will do, which is faster where it is implemented.
+            Whether single precision suffices; it is faster where it is implemented.
 
         Returns
         -------
@@ -267,7 +267,7 @@ def _check_scales(name, given, n_rows, n_axes):
 
 
 def is_same_everywhere(kernel, n_features):
-    """Whether a kernel's value between a row and itself is the same for all rows."""
+    """True if the kernel between a row and itself is the same for all rows."""
     return kernel.stationary or kernel.radial_form(n_features) is not None
 
 
@@ -292,10 +292,9 @@ def own_terms(problem):
 
 
 def own_share(own, shift, total):
-    """Weight of a key that is left out, as a share of what all weights would sum to, (n,).
+    """Share (n,) of a left-out key in the sum of all weights; 1 where no other has any.
 
-    From :func:`own_terms` and the sum without it, ``total * exp(shift)``: 1 where no other key
-    has any weight.
+    From :func:`own_terms` and the sum without it, ``total * exp(shift)``.
     """
     log_size, sign = own
     xp = array_namespace(shift)
@@ -307,15 +306,9 @@ def own_share(own, shift, total):
 
 
 def with_own_key(moments, share, rows, *, values):
-    r"""Local fits without each row and with it, from the moments without it.
-
-    About the row itself, all terms of the polynomial but the constant are 0: with the share
-    :math:`s` of the row in the weights,
-
-    .. math:: E[\phi \phi^\top] = (1 - s)\, E_{-i}[\phi \phi^\top] + s\, e_0 e_0^\top .
-
-    Of some of all rows (n_rows,) that have these values (n_rows, p).
-    """
+    """Local fits without each row and with it, from the moments without it."""
+    # At the row itself only the polynomial's constant is not 0. With the row's share s of the
+    # weights, E[f f'] = (1 - s) E_without[f f'] + s e_0 e_0'.
     gram, cross = moments.gram, moments.cross
     xp = array_namespace(cross)
     own_values = xp.asarray(values, device=cross.device)[rows]
@@ -345,7 +338,7 @@ def with_own_key(moments, share, rows, *, values):
 def _refit(gram, cross, share, own_values):
     """Fits with the rows themselves, and their leverages."""
     xp = array_namespace(cross)
-    # Where no other row has a say, the row itself is all there is.
+    # Where no other row has weight, only the row itself is left.
     rest = (1 - share)[:, None, None]
     gram = xp.where(xp.isfinite(gram), gram, 0.0) * rest
     cross = xp.where(xp.isfinite(cross), cross, 0.0) * rest

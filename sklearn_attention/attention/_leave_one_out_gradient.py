@@ -19,45 +19,15 @@ _LOCAL_BLOCK_ROWS = 64
 
 
 class LeaveOneOutGradient:
-    r"""Errors and degrees of freedom of a smoother, with their derivatives.
+    r"""Leave-one-out errors and degrees of freedom of a smoother, with their derivatives.
 
-    The bandwidth of each number :math:`h_j` and what each category is worth,
-    :math:`r_j \in [0, 1]`, multiply into the weights
-
-    .. math:: w(q, k) = K\bigl((q - k) / h\bigr) \prod_j r_j^{\delta_j(q, k)}
-
-    with :math:`\delta_j` 1 for different levels of an unordered category, and the number
-    of steps between those of an ordered one.
-
-    Parameters
-    ----------
-    X : ndarray of shape (n_samples, n_features)
-        Rows; categories as codes. All pairs of rows are held in memory at once.
-    values : ndarray of shape (n_samples, n_values)
-        Their values.
-    kernel : Kernel
-        Compares the numeric columns.
-    kinds : list of {"numeric", "unordered", "ordered"}
-        What each column is.
-    degree : {0, 1, 2}, default=0
-        Degree of the local polynomials.
-    sample_weight : ndarray of shape (n_samples,), default=None
-        Positive weights of keys and of errors.
-    empty : {"nearest", "nan", "mean", "raise"}, default="nearest"
-        As for :func:`attend`; "raise" is "nan" here.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from sklearn_attention.attention._leave_one_out_gradient import LeaveOneOutGradient
-    >>> from sklearn_attention.kernels import Gaussian
-    >>> X = np.random.default_rng(0).uniform(size=(50, 2))
-    >>> errors = LeaveOneOutGradient(X, X[:, :1], Gaussian(), ["numeric", "numeric"])
-    >>> scores, pull = errors(np.log([0.1, 0.1]))
-    >>> wider_helps = pull([1.0, 0.0, 0.0]) < 0  # of the second feature, which says nothing
-    >>> wider_helps
-    array([False,  True])
+    Weights are :math:`K\bigl((q - k) / h\bigr) \prod_j r_j^{\delta_j(q, k)}`, with a bandwidth
+    :math:`h` per number and :math:`r_j \in [0, 1]` per category. :math:`\delta_j` is 1 for
+    different levels of an unordered category, and the number of steps between those of an
+    ordered one. Categories are codes; values (n, p); weights are positive.
     """
+
+    # Compares all pairs, in blocks. An `empty` of "raise" is "nan" here.
 
     def __init__(
         self, X, values, kernel, kinds, *, degree=0, sample_weight=None, empty="nearest"
@@ -92,24 +62,10 @@ class LeaveOneOutGradient:
         (self.middles,) = in_order(zip(middles, strict=True), self.blocks)
 
     def __call__(self, log_bandwidth, log_worth=()):
-        r"""Errors and degrees of freedom, and a function for their derivatives.
-
-        Parameters
-        ----------
-        log_bandwidth : ndarray of shape (n_numeric,)
-            :math:`\log h_j`.
-        log_worth : ndarray of shape (n_categorical,)
-            :math:`\log r_j`.
-
-        Returns
-        -------
-        scores : Scores
-            Floats; NaN where a row has no prediction.
-        pull : callable
-            ``pull(slopes)`` returns the derivatives of something with respect to
-            ``log_bandwidth`` and ``log_worth``, one after the other, from those with
-            respect to the scores. Once only.
-        """
+        r"""Scores at log-bandwidths and :math:`\log r`, and ``pull``, their derivatives."""
+        # `pull(slopes)`, to be called once, turns derivatives along the scores into those along
+        # log_bandwidth and log_worth, one after the other. Scores are floats; NaN where a row
+        # has no prediction.
         bandwidth = np.exp(np.asarray(log_bandwidth, dtype=np.float64))
         tables = [worth * steps for worth, steps in zip(log_worth, self.steps, strict=True)]
         tables = [
@@ -143,7 +99,7 @@ class LeaveOneOutGradient:
         return Scores(*totals.detach().tolist()), pull
 
     def _columns(self, row):
-        """What is averaged, about the middle of a row's block."""
+        """Columns to be averaged, about the middle of a row's block."""
         terms = self.basis.terms(self.places - self.middles[row])
         return self.basis.columns(terms, self.values).numpy()
 
@@ -188,7 +144,7 @@ class LeaveOneOutGradient:
 
 
 def _steps(kind, n_levels):
-    """How far levels are apart: 1 between any two unordered ones."""
+    """Numbers of steps between levels: 1 between any two unordered ones."""
     levels = np.arange(n_levels)
     steps = np.abs(levels[:, None] - levels)
     return steps.clip(max=1.0) if kind == "unordered" else steps.astype(np.float64)

@@ -23,9 +23,9 @@ class LocalFit(NamedTuple):
     log_normalizers : array of shape (n_queries,)
         Logarithm of the sum of the weights.
     ridge : array of shape (n_queries,)
-        What was added to the variances of the local terms, in units of the kernel's own, or
-        of the data's where they are narrower than the kernel;
-        0 where the rows in the window suffice to tell a slope.
+        Added to the variances of the local terms, in units of the kernel's own, or of the
+        data's where they are narrower than the kernel; 0 where the rows in the window determine
+        the slopes.
     """
 
     values: Any
@@ -54,9 +54,8 @@ def attend_local(
     .. math:: \min_{\beta} \sum_i w_i K\left(\tfrac{q - k_i}{h}\right)
               \bigl(v_i - \beta_0 - \beta_1^\top (k_i - q) - \dots\bigr)^2
 
-    The value is :math:`\beta_0`, the slope :math:`\beta_1`. It is the weighted average
-    again, of more values: the products of the polynomial's terms, with each other and with
-    the values.
+    The value is :math:`\beta_0`, the slope :math:`\beta_1`. Both follow from weighted
+    averages of the products of the polynomial's terms, with each other and with the values.
 
     Parameters
     ----------
@@ -84,8 +83,8 @@ def attend_local(
     coefficients, a feature that is constant in the window), its slopes are shrunk to 0 by a
     ridge that lifts the smallest eigenvalue of the terms' covariance to 1e-4 of the
     kernel's own variance, or the data's where that is smaller; elsewhere the ridge is 0. A
-    single row thus answers with its value. For a query so far from all rows that the
-    covariance is mostly rounding, the eigenvalue is lifted above that.
+    single row thus predicts its own value. For a query so far from all rows that the
+    covariance is mostly rounding error, the eigenvalue is lifted above that error.
 
     Extrapolation is bounded. Let :math:`\mu` and :math:`C` be the weighted mean and covariance
     of the :math:`p` terms about the query. Where :math:`\mu^\top C^{-1} \mu > 9 p`, the
@@ -93,7 +92,7 @@ def attend_local(
     value is within :math:`3 \sqrt p` weighted standard deviations of the values in the window
     from their weighted mean; slopes are those of the polynomial.
 
-    Nearest keys that answer for an empty neighbourhood answer by their average, with slope 0.
+    In an empty neighbourhood the nearest keys give their average, with slope 0.
     Over partitions of Dask, and more than a million keys, sums of all powers of distances are
     held for every query: 20 numbers for a line in three features, 70 for a parabola.
 

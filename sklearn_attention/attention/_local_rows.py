@@ -1,4 +1,4 @@
-"""What each key does to the fit at each query, as matrices."""
+"""Effects of each key on the fit at each query, as matrices."""
 
 from dataclasses import replace
 from typing import Any, NamedTuple
@@ -16,12 +16,12 @@ from ._threads import threads_for
 from ._weights import IN_PARTS, normalized
 
 _BLOCK_PAIRS = IN_MEMORY // 32
-# A key that carries all but this share of a fit cannot be taken out by division.
+# A key with all but this share of a fit's weight cannot be taken out by division.
 _HEAVIEST = 1e-7
 
 
 class LocalRows(NamedTuple):
-    """What each key does to the fit at each query, as matrices.
+    """Effects of each key on the fit at each query, as matrices.
 
     Attributes
     ----------
@@ -32,7 +32,7 @@ class LocalRows(NamedTuple):
     smoother : ndarray of shape (n_queries, n_keys)
         The effective weights: the fits are ``smoother @ values``.
     residuals : ndarray of shape (n_queries, n_keys, n_values)
-        How far each key's value lies from the polynomial of each query.
+        Difference of each key's value from the polynomial of each query.
     left_out : ndarray of shape (n_queries, n_keys, n_values)
         The fit at the query without that key; None without ``without_each``.
     """
@@ -58,7 +58,7 @@ def local_rows(
     without_each=True,
     device="auto",
 ):
-    r"""What each key does to the fit at each query, as matrices.
+    r"""Effects of each key on the fit at each query, as matrices.
 
     For inspection and uncertainty; all matrices are dense, so pass queries in blocks.
 
@@ -67,7 +67,7 @@ def local_rows(
     queries, keys, kernel, bandwidth, query_scale, sample_weight, empty, device
         As for :func:`attend`.
     values : array of shape (n_keys, n_values)
-        What is averaged.
+        Values to be averaged.
     degree : {0, 1, 2}, default=0
         Degree of the polynomials; 0 is the weighted average.
     without_each : bool, default=True
@@ -84,7 +84,7 @@ def local_rows(
     residual :math:`e_i` and the leverage :math:`s_i` of the key in the fit at the query and
     its effective weight :math:`l_i`, the fit without it is
     :math:`\hat m - l_i e_i / (1 - s_i)`, unless the polynomial is not read at the query
-    (:func:`attend_local`). How far that then is from the rows is such an update as well.
+    (:func:`attend_local`). Its distance from the rows then follows by such an update as well.
 
     Examples
     --------

@@ -11,13 +11,11 @@ from ._sums import refuse_empty
 
 
 def over_partitions(smoother, queries, keys, values, weights, query_scale, leave_one_out):
-    """Fields where some of the tables are Dask collections.
-
-    Every partition of the keys makes its sums in a task of its own, and a tree merges them: no
-    task has more than a partition, and only sums travel. Queries in memory go down the chain
-    as those of arrays do, stage after stage; those of a Dask collection are not known yet, and
-    every partition goes down the chain by itself.
-    """
+    """Fields where some of the tables are Dask collections."""
+    # Each partition of the keys is summed in a task, and a tree merges the sums: no task holds
+    # more than a partition. Queries in memory go through the stages as those of arrays do.
+    # Queries of a Dask collection are not known when tasks are made, so every partition of them
+    # goes through all stages by itself.
     import dask
 
     if query_scale is not None:
@@ -37,7 +35,7 @@ def over_partitions(smoother, queries, keys, values, weights, query_scale, leave
     if leave_out and len(queries) != len(keys):
         raise ValueError(
             f"leave_one_out=True needs the keys themselves as queries, but there are "
-            f"{len(queries)} queries and {len(keys)} keys."
+            f"{len(queries)} queries and {len(keys)} keys: pass the keys as queries, or False."
         )
     dtype = np.result_type(*(x.dtype for x in (queries, keys, values)))
     fields = _fields(smoother, keys, values, dtype if dtype.kind == "f" else np.float64)

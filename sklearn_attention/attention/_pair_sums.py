@@ -10,7 +10,7 @@ from ..kernels import Gaussian
 from ..kernels._numerics import squared_distances
 
 # Pairs at a time: the temporaries stay in the processor's cache, and are small enough for
-# memory to be reused rather than handed back to the system. One kernel of all numbers has few,
+# memory to be reused rather than returned to the system. One kernel of all numbers has few,
 # and what torch differentiates is better in large blocks.
 _BLOCK_PAIRS, _PAIRS_OF_ONE_KERNEL, _PAIRS_WITH_TORCH = (
     IN_CACHE // 8,
@@ -31,14 +31,14 @@ _EDGE = 1 + 1e-9
 class PairSums:
     r"""Weighted sums over all rows, or all others, about each row.
 
-    .. math:: S_c(i) = \sum_k w_k\, v_{kc} \prod_f K_f\bigl((x_i - x_k) / h\bigr)
-              \prod_j T_j(l_{ij}, l_{kj})
-
-    `kernel` compares the numbers x (n, d). Columns v and tables T, which compare the codes l
-    (n, n_categories), are given with each call. `share` maps a function over blocks. Where
-    there are several `images`, the rows are so many tables in turn, all images of the first:
-    sums are about rows of the first, and these are left out with their images.
+    :math:`S_c(i) = \sum_k w_k\, v_{kc} \prod_f K_f\bigl((x_i - x_k) / h\bigr) \prod_j
+    T_j(l_{ij}, l_{kj})`, with columns v and tables T of the codes l (n, n_categories) passed to
+    each call.
     """
+
+    # `share` maps a function over blocks. With several `images` the rows are so many tables in
+    # turn, all images of the first; sums are about rows of the first, and own images are left
+    # out.
 
     def __init__(self, numbers, codes, kernel, weights, *, leave_out=True, share=map, images=1):
         # From the middle, so that no digits are lost to where the rows are.
@@ -68,18 +68,14 @@ class PairSums:
 
     @one_blas_thread()
     def __call__(self, bandwidth, tables=(), columns=None, row_blocks=None, slopes=True):
-        """Averages of columns, logarithms of sums, and a function for their derivatives.
-
-        `tables` has the values (n_levels, n_levels) of each category and their slopes in a
-        parameter. The first of `columns` (n, c) is 1 throughout; None is only that one. With
-        `row_blocks`, positions, it is a function that returns columns for one of these. Without
-        `slopes` there are no derivatives.
-
-        Returns averages (n, c), 0 where there is nothing to average; log_total (n,); log_own
-        (n,), logarithms of the kernel at each row itself; and ``pull(of_log_total, of_averages,
-        of_log_own)``, derivatives of something along log-bandwidths and parameters of tables,
-        from those along the sums. Once only.
-        """
+        """Averages (n, c), log_total (n,) and log_own (n,), and derivatives `pull`."""
+        # `tables` has the values (n_levels, n_levels) of each category and their slopes in a
+        # parameter. The first of `columns` (n, c) is 1 throughout; None is only that one. With
+        # `row_blocks`, `columns` is a function of the position of a block. Averages are 0 where
+        # no row has weight; log_own is the kernel at the row itself. Without `slopes` there are
+        # no derivatives. `pull(of_log_total, of_averages, of_log_own)`, to be called once,
+        # turns derivatives along the sums into those along log-bandwidths and parameters of
+        # tables.
         product, parts = _Product(self, bandwidth, tables), []
         n_keys = len(self.numbers)
         n = n_keys // self._images
@@ -240,7 +236,7 @@ class _Product:
 
 
 class _BothWays:
-    """Sums for all rows that look at each pair once, of a product that is symmetric.
+    """Sums for all rows of a symmetric product, which compute each pair once.
 
     For rows that are `lost` they are not accurate.
     """
@@ -297,7 +293,7 @@ class _BothWays:
 
         def tables(rows, keys):
             logs = left[rows] @ right[:, keys]
-            # Rounding may leave a row that is far out anything beside itself.
+            # Rounding may put a row that is far out at any distance from itself.
             yield 0, _exp(np.minimum(logs, 0.0, out=logs) if rounded else logs)
 
         return tables

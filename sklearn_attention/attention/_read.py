@@ -21,11 +21,10 @@ _ROWS = {"queries": "queries", "keys": "keys", "X": "samples"}
 
 @dataclass(frozen=True)
 class Problem:
-    """Queries, keys and values of weighted sums; coordinates are in bandwidths, in float64.
+    """Queries, keys and values of weighted sums; coordinates are in bandwidths, in float64."""
 
-    Of NumPy arrays where NumPy arrays came, until somebody calls :meth:`tensors`.
-    A key of weight 0 is not there at all: it is dropped before anything is computed.
-    """
+    # NumPy arrays where these were passed, until `tensors` is called. Keys of weight 0 are
+    # dropped before anything is computed.
 
     kernel: Kernel
     queries: Any  # (n, d)
@@ -35,7 +34,7 @@ class Problem:
     log_weight_scale: float  # logarithm of what they are relative to
     own_key: Any  # (n,) key to leave out, -1 for none; None: all stay
     query_scale: Any  # (n,) what else divides a query's distances; None for nothing
-    single: bool  # whether single precision will do
+    single: bool  # whether single precision suffices
     to_numpy: bool = True  # whether results are arrays
     dtype: Any = np.float64  # of results, in the library that computes them
     gap: int = 0  # how many keys before and after the own one are left out with it
@@ -49,7 +48,7 @@ class Problem:
 
     @property
     def on_arrays(self):
-        """Whether this is a problem of NumPy arrays."""
+        """True for a problem of NumPy arrays."""
         return isinstance(self.keys, np.ndarray)
 
     @property
@@ -130,17 +129,7 @@ class Problem:
 
 
 def resolve_device(device):
-    """The torch device that ``device`` stands for; "auto" prefers CUDA.
-
-    Parameters
-    ----------
-    device : str or torch.device
-        "auto", or anything torch understands.
-
-    Returns
-    -------
-    device : torch.device
-    """
+    """The torch device that ``device`` stands for; "auto" prefers CUDA."""
     import torch
 
     if isinstance(device, str) and device == "auto":
@@ -162,10 +151,9 @@ def read(
     queries, keys, values, kernel, *, bandwidth, sample_weight=None, leave_one_out=False,
     device="auto", query_scale=None,
 ):  # fmt: skip
-    """Check everything, and express it as a :class:`Problem`.
+    """Check all arguments; return a :class:`Problem` and the keys with weight, None for all.
 
-    In NumPy arrays, unless tensors or a device were given; and the positions of the keys that
-    have weight, None if all have.
+    NumPy arrays, unless tensors or a device were passed.
     """
     kernel = as_kernel(kernel)
     given = {"queries": queries, "keys": keys}
@@ -180,11 +168,11 @@ def read(
     n_keys, n_features = keys.shape
     if queries.shape[1] != n_features:
         raise ValueError(
-            f"queries have {queries.shape[1]} features but keys have {n_features}: give "
+            f"queries have {queries.shape[1]} features but keys have {n_features}: pass "
             "both the same columns."
         )
     if n_keys == 0:
-        raise ValueError("keys has 0 rows: an average needs at least one key.")
+        raise ValueError("keys has 0 rows: pass at least one.")
     own_key = check_own_keys(leave_one_out, queries, n_keys)
     scale = _check_query_scale(query_scale, queries, kernel)
     values = arrays[2] if len(arrays) == 3 else keys[:, :0]
@@ -247,7 +235,7 @@ def _to_array(name, x):
             x = x.astype(np.float64)
         except (TypeError, ValueError) as error:
             raise ValueError(f"{name} is not numeric ({error}): encode it first.") from error
-    # torch wants the machine's own byte order and whole strides.
+    # torch needs the machine's own byte order and whole strides.
     return np.ascontiguousarray(x, dtype=x.dtype.newbyteorder("="))
 
 
@@ -321,7 +309,7 @@ def check_own_keys(leave_one_out, queries, n_keys):
             raise ValueError(
                 f"leave_one_out=True needs the keys themselves as queries, but there are "
                 f"{len(queries)} queries and {n_keys} keys: pass the position of each "
-                "query's own key instead."
+                "query's own key."
             )
         return xp.arange(n_keys, device=queries.device)
     try:
@@ -349,10 +337,10 @@ def _check_query_scale(query_scale, queries, kernel):
             f"{tuple(scale.shape)}."
         )
     if not (xp.isfinite(scale).all() and (scale > 0).all()):
-        raise ValueError("query_scale has values that are not finite and greater than 0.")
+        raise ValueError("query_scale is not valid: pass finite numbers greater than 0.")
     if kernel.radial_form(queries.shape[1]) is None:
         raise ValueError(
-            f"kernel={kernel!r} does not depend on the distance alone, which a scale of each "
+            f"kernel={kernel!r} does not depend only on the distance, which a scale of each "
             "query divides: choose a radial kernel such as 'gaussian'."
         )
     return scale

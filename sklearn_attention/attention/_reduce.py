@@ -1,4 +1,4 @@
-"""Sums over all keys of a problem: from fast algorithms to exact ones to what answers."""
+"""Sums over all keys of a problem: by fast algorithms, exact ones, or fallbacks."""
 
 import functools
 from dataclasses import replace
@@ -30,13 +30,11 @@ def form_along(kernel, n_features, degree=0):
 
 
 class Reduction:
-    """Sums over the keys of a problem, at one bandwidth after the other.
+    """Sums over the keys of a problem, at one bandwidth after the other."""
 
-    Each query goes down a chain until its sum is to be trusted: an algorithm of linear time,
-    pairs near it, and what the policy `empty` lets answer ("nearest", "mean", or "nan" for
-    nothing). What bandwidths have in common is computed once: an order of the keys,
-    distances.
-    """
+    # Each query goes down a chain until its sum is accurate: an algorithm of linear time, pairs
+    # near it, and what the policy `empty` has for it ("nearest", "mean", or "nan"). What
+    # bandwidths have in common, such as an order of the keys or distances, is computed once.
 
     def __init__(self, problem, degree=0, *, empty="nearest", algorithm="auto", device="auto"):
         if degree:
@@ -68,7 +66,7 @@ class Reduction:
 
     @property
     def name(self):
-        """How sums are made: "linear", "near" or "dense"."""
+        """Way in which sums are computed: "linear", "near" or "dense"."""
         if self._linear is not None:
             return "linear"
         return "dense" if self._near(None) is None else "near"
@@ -101,11 +99,9 @@ class Reduction:
         return found._replace(shift=found.shift.astype(np.float64))
 
     def total(self, *, all_keys=True, answers=False):
-        """The sums, with what answers for queries without weights.
-
-        Unless these are all keys, for any query that may have none among all of them. With
-        `answers`, also if there are no such queries.
-        """
+        """The sums, with fallbacks for queries without weights."""
+        # Without `all_keys`, for any query that may have no weight among all of them. With
+        # `answers`, also if there are no such queries.
         found = self.sums()
         xp, needed = array_namespace(found.shift), ~found.usable
         if not all_keys and (self._empty == "mean" or self.problem.kernel.signed is not False):
@@ -125,7 +121,7 @@ class Reduction:
         return found._replace(answer=Sums(*fields))
 
     def answers(self, rows, unit=None):
-        """Sums over the keys that answer for some queries; of powers in a unit (n, d)."""
+        """Sums over the fallback keys of some queries; of powers in a unit (n, d)."""
         if self.problem.gap:
             return self._answers_of_pairs(self.problem.take(rows), unit)
         if self._empty == "mean":
@@ -197,17 +193,14 @@ class Reduction:
         return Sums(zeros, found, zeros)
 
     def fold(self, finish, scales=None, *, single=False):
-        """For each bandwidth what is finished from the sums, some queries at a time.
-
-        ``finish(sums, moments, rows)`` returns a tuple of arrays for the queries at the
-        positions `rows`; the sums of all may be more than memory holds. Scales are
-        multiples of the bandwidth, (n_scales,) or (n_scales, n_queries), None for the
-        problem's own. Where `single`, single precision will do, which is faster where it is
-        implemented.
-        """
+        """Results of ``finish(sums, moments, rows)`` per bandwidth, some queries at a time."""
+        # `finish` returns a tuple of arrays for the queries at `rows`; the sums of all may
+        # exceed memory. Scales (n_scales,) or (n_scales, n_queries) multiply the bandwidth;
+        # None is the problem's own. With `single`, single precision is allowed, which is faster
+        # where implemented.
         if np.ndim(scales) == 2 and not self._is_radial:
             raise ValueError(
-                f"kernel={self.problem.kernel!r} does not depend on the distance alone, which "
+                f"kernel={self.problem.kernel!r} does not depend only on the distance, which "
                 "a scale of each row divides: choose a radial kernel such as 'gaussian'."
             )
 
@@ -228,7 +221,7 @@ class Reduction:
             yield self._answered(finish, fields, usable, scale)
 
     def _answered(self, finish, fields, usable, scale):
-        """The fields, in which those of queries without weights are of the keys that answer."""
+        """The fields, with those of queries without weights from their fallback keys."""
         if usable.all() or self._empty == "nan":
             return fields
         (rows,) = array_namespace(usable).nonzero(~usable)
@@ -264,7 +257,7 @@ class Reduction:
         return extent_of(self.problem.keys[:, self._columns], self.problem.weights)
 
     def _scale(self, scale, rows):
-        """What multiplies the bandwidth of some queries: a number, or one for each."""
+        """Multiple of the bandwidth for some queries: a number, or one for each."""
         scale = 1.0 if scale is None else scale[rows] if np.ndim(scale) else scale
         own = self.problem.query_scale
         return scale if own is None else scale * own[rows]
@@ -295,7 +288,7 @@ class Reduction:
             yield from zip(*(np.split(field, len(group)) for field in fields), strict=True)
 
     def _by_rows(self, finish, scale):
-        """What is finished at one scale; some queries at a time where their sums are many."""
+        """Results at one scale, some queries at a time where their sums are many."""
         n_sums = self.basis.n_powers * (1 + self.problem.values.shape[1])
         found = []
         for rows in blocks(len(self.problem.queries), max(1, _MOST_NUMBERS // n_sums)):
@@ -306,7 +299,7 @@ class Reduction:
         return tuple(map(np.concatenate, zip(*found, strict=True)))
 
     def _scaled(self, finish, sums, scale, rows):
-        """What is finished from sums whose powers are in units of the scale."""
+        """Results of `finish` from sums whose powers are in units of the scale."""
         unit = self._unit(scale, len(sums.shift))
         ratio = None if unit is None else np.reshape(scale, (-1, 1)) / unit
         return finish(sums, unit, rows, ratio)

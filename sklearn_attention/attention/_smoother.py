@@ -1,4 +1,4 @@
-"""What is summed, over all keys or a part of them, and what becomes of the sums."""
+"""Sums over all keys or a part of them, and averages or polynomials from the sums."""
 
 import math
 from dataclasses import dataclass, replace
@@ -19,7 +19,7 @@ from ._sums import EMPTY_POLICIES, Sums, refuse_empty
 
 # Keys that are prepared at a time, unless there are more queries; and queries.
 MOST_KEYS, MOST_QUERIES = IN_MEMORY // 32, IN_MEMORY // 8
-# Of the queries in a part whose sums are not to be trusted there, so large a share is summed
+# Of the queries in a part whose sums are not accurate there, so large a share is summed
 # pair by pair at once; where there are more, the sums over all parts may suffice.
 _FEW = 0.1
 # Queries further away than this many bandwidths are moved to here: the squares of their
@@ -29,7 +29,7 @@ _FURTHEST = 1e60
 
 @dataclass(frozen=True)
 class Smoother:
-    """What is summed, and what becomes of it: an average, or a local polynomial."""
+    """Quantities to be summed, and how they become an average or a local polynomial."""
 
     kernel: Any
     bandwidth: Any = 1.0
@@ -83,11 +83,9 @@ class Smoother:
         return (values, slopes, log_total, ridge), ridge == ridge, problem
 
     def part(self, stage, center, queries, own, query_scale, keys, values, weights):
-        """Sums over some of the keys, and their spread; None where nothing has weight.
-
-        At a stage of the chain: "fast", "exact", "answer", or all that can be "final". Own
-        keys are positions, or that of the first of consecutive ones.
-        """
+        """Sums over some of the keys, and their spread; None where nothing has weight."""
+        # At a stage of the chain: "fast", "exact", "answer", or "final" for all. Own keys are
+        # positions, or the position of the first of consecutive ones.
         if not len(keys) or (weights is not None and not weights.any()):
             return None
         if own is not None:
@@ -113,7 +111,7 @@ class Smoother:
         return along and self.algorithm == "auto"
 
     def queries_at_once(self, keys, values, *, in_parts=None):
-        """How many queries may have their sums in memory."""
+        """Number of queries whose sums may be in memory."""
         if in_parts is None:
             in_parts = isinstance(keys, np.ndarray) and keys.ndim and len(keys) > MOST_KEYS
         if not in_parts or keys.ndim != 2:
@@ -189,11 +187,9 @@ class Smoother:
 
 
 def reduce(smoother, queries, keys, values, weights=None, query_scale=None, own=False):
-    """Fields of an average or a local polynomial, in the library and precision of the input.
-
-    An average's are the averages and logarithms of the weights' sums; a polynomial's values,
-    slopes, those logarithms and ridges.
-    """
+    """Fields of an average or a local polynomial, in the library and precision of the input."""
+    # Of an average: averages and logarithms of the sums of weights. Of a polynomial: values,
+    # slopes, these logarithms and ridges.
     at_once = smoother.queries_at_once(keys, values)
     if not isinstance(queries, np.ndarray) or queries.ndim == 0 or len(queries) <= at_once:
         fields, usable, result = _some(
@@ -258,7 +254,7 @@ def _even_blocks(n, size):
 
 
 def _anew(found, rows, total, stage):
-    """Sums of which those of some queries are made anew at another stage."""
+    """Sums of which those of some queries are made again at another stage."""
     if not len(rows):
         return found
     again, _ = total(stage, rows)
@@ -274,13 +270,13 @@ def joined(a, b):
 
 
 def with_weights(found, log_scale):
-    """Sums, and what answers, for weights that are so many times larger."""
+    """Sums, and fallbacks, for weights that are so many times larger."""
     answer = None if found.answer is None else scaled(found.answer, log_scale)
     return found._replace(shift=found.shift + log_scale, answer=answer)
 
 
 def scaled(answer, log_scale):
-    """Sums over the keys that answer, for weights that are so many times larger."""
+    """Sums over fallback keys, for weights that are so many times larger."""
     return answer._replace(sums=answer.sums * math.exp(log_scale))
 
 

@@ -11,7 +11,7 @@ from .._memory import check_memory
 from .._validation import is_one_of
 
 # Below this variance, in units of the kernel's own or the data's, rows are too close
-# together in some direction to tell a slope: a hundredth of the window's width.
+# together in some direction to determine a slope: a hundredth of the window's width.
 THIN = 1e-4
 # A direction is thin, too, whose variance is this many squares of the distance, times the
 # distance: a million times the rounding.
@@ -26,7 +26,7 @@ _FURTHEST_KEY = 1e70
 
 
 class Moments(NamedTuple):
-    """Averages about each query, of all that local polynomials are made of."""
+    """Averages about each query, from which local polynomials are computed."""
 
     gram: Any  # (n, P, P) averages of the products of the polynomial's terms
     cross: Any  # (n, P, p) averages of the terms times the values
@@ -53,11 +53,10 @@ def check_degree(degree):
 
 
 class Basis:
-    """Polynomials of total degree at most 2 in local coordinates, the constant first.
+    """Polynomials of total degree at most 2 in local coordinates, the constant first."""
 
-    Their products are the monomials up to twice the degree, each of which is summed once.
-    With `n_points`, columns at so many keys are checked to fit into memory.
-    """
+    # Their products are the monomials up to twice the degree, each summed once. With
+    # `n_points`, columns at so many keys are checked to fit into memory.
 
     def __init__(self, degree, n_coordinates, n_points=None):
         self.degree = degree if n_coordinates else 0
@@ -107,10 +106,9 @@ class Basis:
         return sums[:, self.place], cross
 
     def about(self, sums, offset, unit):
-        """Sums of columns about a centre as sums about ``centre + offset``.
+        """Sums (n, n_columns) about a centre, moved by `offset`: (n_powers, 1 + p, n).
 
-        From (n, n_columns) to (n_powers, 1 + p, n), with offsets of shape (n, d), and powers
-        in the unit (d,) or (n, d).
+        Offsets are (n, d), and powers in the unit (d,) or (n, d).
         """
         xp = array_namespace(sums)
         gram, cross = self.moments(sums)
@@ -124,10 +122,9 @@ class Basis:
         return found
 
     def averages(self, sums, unit=None, ratio=None):
-        """Moments from sums about each query, (n_powers, 1 + p, n).
+        """Moments (n_powers, 1 + p, n) from sums about each query.
 
-        In coordinates of the given unit (n, d), beside which that of the powers has a ratio
-        (n, d); None for the same.
+        In the unit (n, d); `ratio` (n, d) is that of the powers' unit to it, None for 1.
         """
         with np.errstate(invalid="ignore", divide="ignore"):
             averages = sums / sums[0, 0]
@@ -203,12 +200,10 @@ def extent_of(keys, weights):
 
 
 def local_unit(spread, extent):
-    """Unit of local coordinates: the kernel's width, or the data's extent (d,) if smaller.
-
-    So a window is thin where rows are few beside what it could hold, and not because it is
-    wider than all data: then the polynomial is an ordinary least-squares one. The width is a
-    number, or of shape (n, 1).
-    """
+    """Unit of local coordinates: the kernel's width, or the data's extent (d,) if smaller."""
+    # So a window is thin where its rows spread less than it could hold, not because it is wider
+    # than all data: there the polynomial is ordinary least squares. `spread` is a number or (n,
+    # 1).
     xp = array_namespace(extent)
     spread = spread if hasattr(spread, "shape") else xp.full_like(extent, spread)
     return xp.minimum(spread, extent)
@@ -219,7 +214,7 @@ def refuse_far(keys):
     if 0 not in keys.shape and float(abs(keys).max()) > _FURTHEST_KEY:
         raise ValueError(
             f"features divided by bandwidth reach {float(abs(keys).max()):g}, whose products "
-            "overflow: pass a larger bandwidth, scale the features down, or use degree=0."
+            "overflow: pass a larger bandwidth, scale the features down, or pass degree=0."
         )
 
 
@@ -235,18 +230,12 @@ def refuse_signed(kernel):
 def solve(gram, cross):
     r"""Weighted least squares on centred terms, with a ridge where the design is thin.
 
-    From :math:`E[\phi \phi^\top]`, (n, size, size), and :math:`E[\phi v^\top]`, (n, size, p),
-    in coordinates about the centre in units of the kernel. With the terms' mean :math:`\mu`,
-    covariance :math:`C` and covariance with the values :math:`c`, the coefficients are
-    :math:`\beta = (C + \rho I)^{-1} c` and the value at the centre is
-    :math:`\bar v - \mu^\top \beta`. The ridge is
-    :math:`\rho = \max(0, \tau - \lambda_{\min}(C))`, so that nothing but a thin design feels
-    it, and it leaves the mean alone.
-
-    Where the centre's squared distance from the rows, :math:`\mu^\top C^{-1} \mu`, is more than
-    :math:`b^2`, 9 for each term, the value is :math:`\bar v - r \mu^\top \beta` with
-    :math:`r^2 = b^2 / \mu^\top C^{-1} \mu`. It is within :math:`b` deviations of the values in
-    the window from their mean, by the Cauchy-Schwarz inequality.
+    With the terms' mean :math:`\mu`, covariance :math:`C` and covariance with values :math:`c`,
+    from :math:`E[\phi \phi^\top]` and :math:`E[\phi v^\top]`: :math:`\beta = (C + \rho I)^{-1}
+    c`, :math:`\rho = \max(0, \tau - \lambda_{\min}(C))`, and the value at the centre is
+    :math:`\bar v - r \mu^\top \beta`. :math:`r^2 = \min(1, b^2 / \mu^\top C^{-1} \mu)` with
+    :math:`b^2` 9 per term keeps it within :math:`b` deviations of the values from their mean
+    (Cauchy-Schwarz).
     """
     xp = array_namespace(gram)
     mean, average = gram[:, 0, 1:], cross[:, 0]
@@ -279,7 +268,7 @@ def local_fit(moments):
 
 
 def is_determined(gram, share):
-    """Where least squares needs no ridge, even with weights a share (n,) of what they are."""
+    """True where least squares needs no ridge, also with weights reduced to a share (n,)."""
     covariance = _covariance(gram)
     covariance = covariance.detach() if is_torch_array(covariance) else covariance
     if covariance.shape[1] == 1:
@@ -309,11 +298,9 @@ def _solve(matrices, columns):
 
 
 def _least_variance(gram):
-    """Variance below which a direction is thin, for each query.
-
-    The covariance of rows that are all far from the query is rounded like the squares of
-    their distances, and extrapolated over these.
-    """
+    """Variance below which a direction is thin, for each query."""
+    # The covariance of rows that are all far from the query is rounded like the squares of
+    # their distances, and extrapolated over these.
     gram = gram.detach() if is_torch_array(gram) else gram
     mean = gram[:, 0, 1:]
     if mean.shape[1] == 0:
@@ -344,7 +331,7 @@ def thin_ridge(covariance, least):
     eye = xp.eye(size, dtype=least.dtype, device=least.device)
     smallest = _smallest_eigenvalue(xp.where(known[:, None, None], covariance[rows], eye))
     missing = xp.where(known, least[rows] - smallest, xp.nan)
-    # A hair more, against rounding in the factors.
+    # Slightly more, against rounding in the factors.
     missing = missing.clip(0) * (1 + 1e-9)
     ridge = least * 0
     if is_torch_array(ridge):
@@ -354,7 +341,7 @@ def thin_ridge(covariance, least):
 
 
 def _is_wide(covariance, least):
-    """Where the smallest eigenvalue is at least so large."""
+    """True where the smallest eigenvalue is at least so large."""
     if not is_torch_array(covariance):
         if covariance.shape[1] > 2:
             known = np.isfinite(covariance).all(axis=(1, 2))
@@ -364,7 +351,7 @@ def _is_wide(covariance, least):
             return _smallest_eigenvalue(covariance) > least
     import torch
 
-    # Cholesky says much faster than eigenvalues whether there is anything to add.
+    # Cholesky shows much faster than eigenvalues whether a ridge is needed.
     eye = torch.eye(covariance.shape[1], dtype=least.dtype, device=least.device)
     return torch.linalg.cholesky_ex(covariance - least[:, None, None] * eye).info == 0
 

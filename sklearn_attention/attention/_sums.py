@@ -24,13 +24,13 @@ class Sums(NamedTuple):
         Logarithm of the scale; -inf where no key has weight.
     sums : array of shape (n_powers, 1 + n_values, n_queries)
         Scaled sums: of the weights, and of these times each value; for averages there is one
-        power, 0. Powers of distances are in bandwidths, those above the degree of a
-        polynomial have the weights alone.
+        power, 0. Powers of distances are in bandwidths; those above the degree of a
+        polynomial have only the sums of weights.
     least : array of shape (n_queries,)
-        A sum of weights that is not above this, in absolute value, is not to be divided by:
-        it may be rounding. 0 where it is exact.
+        Bound of the rounding error: a sum of weights whose absolute value is not above it is
+        not used as a divisor. 0 where sums are exact.
     answer : Sums or None
-        Over the keys that answer for a query without weights: the nearest, whose shift
+        Sums over the fallback keys of queries without weights: the nearest, whose shift
         falls with the distance, or all.
 
     Examples
@@ -62,7 +62,7 @@ class Sums(NamedTuple):
         return self.plus(other)
 
     def plus(self, other):
-        """The same, where one that has no answer for any query needs none."""
+        """Sums over the keys of both, where either may have no `answer`."""
         xp = array_namespace(self.shift, other.shift)
         shift = xp.maximum(self.shift, other.shift)
         base = xp.where(shift > -xp.inf, shift, xp.zeros_like(shift))
@@ -75,7 +75,7 @@ class Sums(NamedTuple):
 
     @property
     def usable(self):
-        """Whether each query's weights may be divided by their sum."""
+        """True for each query whose weights may be divided by their sum."""
         return abs(self.sums[0, 0]) > self.least
 
     @property
@@ -86,13 +86,12 @@ class Sums(NamedTuple):
             return self.shift + xp.log(xp.abs(self.sums[0, 0]))
 
     def average(self, empty="nearest"):
-        """Divide.
+        """Averages, and logarithms of the sums of weights.
 
         Parameters
         ----------
         empty : {"nearest", "nan", "mean", "raise"}, default="nearest"
-            What answers for queries without weights: the policy that these sums were made
-            with.
+            Policy for queries without weights, the one that these sums were made with.
 
         Returns
         -------
@@ -112,7 +111,7 @@ class Sums(NamedTuple):
             return (sums[1:] / sums[0]).T, self.log_total
 
     def answered(self, empty="nearest"):
-        """The same sums, in which those that are not usable are of the keys that answer."""
+        """The same sums, with those that are not usable replaced by those of `answer`."""
         usable = self.usable
         if usable.all():
             return self
@@ -137,6 +136,6 @@ def refuse_empty(usable):
     if rows:
         raise ValueError(
             f"empty='raise': {len(rows)} of {len(usable)} queries have no key with a usable "
-            f"weight (first: row {rows[0]}): use a larger bandwidth, a kernel of unbounded "
+            f"weight (first: row {rows[0]}): pass a larger bandwidth, a kernel of unbounded "
             "support such as 'gaussian', or empty='nearest'."
         )

@@ -12,7 +12,7 @@ from .._validation import check_positive
 
 # Pairs of query and key below which waiting for threads costs more than they save.
 FEW_PAIRS = 2**18
-# The same where one look at the pairs follows another: threads that wait in between keep
+# The same where passes over the pairs follow each other: threads that wait in between keep
 # others from work, on a busy machine for longer than the work takes.
 FEW_PAIRS_AGAIN_AND_AGAIN = 2**21
 
@@ -31,25 +31,10 @@ _own = _Own()
 
 
 def map_blocks(function, row_blocks, *, parallel=True):
-    """``[function(rows) for rows in row_blocks]``, several at a time.
-
-    torch would share each small operation among its threads and wait for the slowest at
-    its end, hundreds of times for a block. Here each thread takes whole blocks, as many
-    threads as torch is set to use.
-
-    Parameters
-    ----------
-    function : callable
-        From a block to anything; releases Python's lock in torch.
-    row_blocks : iterable of slice
-    parallel : bool, default=True
-        False for one after the other.
-
-    Returns
-    -------
-    results : list
-        In the order of the blocks.
-    """
+    """``[function(rows) for rows in row_blocks]``, by as many threads as torch may use."""
+    # torch would share each small operation among its threads and wait for the slowest,
+    # hundreds of times for a block. Here each thread takes whole blocks. `function` releases
+    # Python's lock in torch.
     row_blocks = list(row_blocks)
     with one_thread_per_operation() as n_threads:
         n_threads = min(n_threads, len(row_blocks)) if parallel else 1
@@ -60,16 +45,7 @@ def map_blocks(function, row_blocks, *, parallel=True):
 
 
 def threads_for(n_pairs):
-    """Context for many small computations on so many pairs each: one thread if few.
-
-    Parameters
-    ----------
-    n_pairs : int
-
-    Returns
-    -------
-    context : context manager
-    """
+    """Context for repeated small computations on so many pairs each: one thread if few."""
     few = n_pairs <= FEW_PAIRS_AGAIN_AND_AGAIN
     return one_thread_per_operation() if few else contextlib.nullcontext()
 
@@ -81,34 +57,14 @@ def one_thread_per_operation():
 
 @contextlib.contextmanager
 def torch_threads(n_threads):
-    """Let torch use so many threads, here and in threads that start within.
-
-    The setting is both the calling thread's and, for threads to come, the process's. So
-    the number before is taken once, when nobody else is within, and everybody who leaves
-    restores it for their own thread; but a context within another restores the other's.
-
-    Parameters
-    ----------
-    n_threads : int
-        Where workers share a machine, the processors that each of them may have.
-
-    Yields
-    ------
-    n_before : int
-        How many torch had.
-
-    Examples
-    --------
-    >>> import torch
-    >>> from sklearn_attention.attention._threads import torch_threads
-    >>> with torch_threads(1):
-    ...     torch.get_num_threads()
-    1
-    """
+    """Let torch use so many threads, here and in new threads; yields the number before."""
+    # The setting is both the calling thread's and, for threads to come, the process's. So the
+    # number before is taken once, by the first context, and every thread that leaves restores
+    # it for itself; but a context within another restores the other's.
     global _active, _threads_before
     n_threads = check_positive("n_threads", n_threads, integer=True)
     with _lock:
-        # A new thread takes the process's number when it first asks or computes: here, not
+        # A new thread takes the process's number when it first reads it or computes: here, not
         # within, where another thread that leaves may have changed it.
         current = torch.get_num_threads()
         if _active == 0:

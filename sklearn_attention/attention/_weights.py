@@ -29,7 +29,7 @@ def attention_weights(
     empty="nearest",
     device="auto",
 ):
-    """Weights of every key in every query's average, as a matrix to look at.
+    """Weights of every key in every query's average, as a matrix.
 
     ``attention_weights(...) @ values`` is what :func:`attend` computes without ever
     holding this matrix.
@@ -77,7 +77,7 @@ def attention_weights(
 def normalized(problem, empty):
     """The weights (n, m) divided by their sum; where these have none, those of the policy."""
     weights, _ = tile_weights(problem)
-    # What the tiles keep above the denormal numbers is 0 for all purposes.
+    # Weights that the tiles keep above the denormal numbers are 0 for all purposes.
     size = weights.abs()
     weights = torch.where(size > _INVISIBLE * size.amax(dim=1, keepdim=True), weights, 0)
     usable = weights.sum(dim=1).abs() > least_total(problem.kernel, weights)

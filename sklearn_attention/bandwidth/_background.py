@@ -1,4 +1,4 @@
-"""What a density estimate has beside its kernels: a wide background, and bounds."""
+"""The wide background of a density estimate, and its bounds."""
 
 import itertools
 from typing import Any, NamedTuple
@@ -13,13 +13,10 @@ NORMAL_BULK = 2.563
 
 
 class Background(NamedTuple):
-    r"""Products of Student's t with 2 degrees of freedom, as wide as the bulk of the rows.
+    """Product of Student's t with 2 degrees of freedom, as wide as the bulk of the rows."""
 
-    .. math:: g(x) = \prod_k \frac{1}{s_k} \Big(2 + \frac{(x_k - m_k)^2}{s_k^2}\Big)^{-3/2}
-
-    Numbers have a center m and a scale s. All levels of a category are alike. Within `bounds`
-    (n_features, 2) the mass is 1.
-    """
+    # Numbers have a center m and a scale s: the density is (2 + (x - m)^2 / s^2)^(-3/2) / s.
+    # Levels of a category are equally likely. Within `bounds` (n_features, 2) the mass is 1.
 
     center: Any
     scale: Any
@@ -58,7 +55,7 @@ class Background(NamedTuple):
         return [self.columns.n_levels[j] for j in self.columns.categorical]
 
     def _ends(self, j):
-        """Where in (-1, 1), which the density is spread over alike, the bounds are."""
+        """Bounds of a column on (-1, 1), over which the transformed density is uniform."""
         ends = np.array([-np.inf, np.inf]) if self.bounds is None else self.bounds[j]
         z = (ends - self.center[j]) / self.scale[j]
         return np.tanh(np.arcsinh(z / np.sqrt(2)))
@@ -88,7 +85,7 @@ def bulk(X, columns, sample_weight=None):
 
 
 def background_share(n_samples, sample_weight=None):
-    """Mass of the background: of one row beside the others, 1 / (n + 1).
+    """Mass of the background, that of one further row: 1 / (n + 1).
 
     Of weighted rows as many count as have the same variance with equal weights.
     """
@@ -99,11 +96,9 @@ def background_share(n_samples, sample_weight=None):
 
 
 def reflections(X, bounds, reach=0.0):
-    """Rows, and then their mirror images in bounds (n_features, 2), as tables like X.
-
-    Between two bounds there are as many images of images as lie within `reach` (n_features,)
-    of the bounds, and the first in any case.
-    """
+    """Rows, then their mirror images in bounds (n_features, 2), as tables like X."""
+    # Between two bounds images have images: the first, and all within `reach` (n_features,) of
+    # the bounds.
     reach, of_columns = np.broadcast_to(reach, X.shape[1]), []
     for x, (low, high), far in zip(X.T, bounds, reach, strict=True):
         images, extent = [x], high - low

@@ -24,17 +24,11 @@ _LOST = 1e-17
 
 
 def self_convolution(kernel, n_parts=1):
-    r"""A smoothing kernel convolved with itself, in one dimension.
-
-    .. math:: (K * K)(t) = \int K(v)\, K(t - v)\,dv
-
-    One polynomial on :math:`|t| \le 2` describes that of a polynomial kernel for
-    :math:`|t| \ge 1`. Nearer to 0 the difference, if the kernel has a kink at 0, is another,
-    of one sign.
-
-    It is the sum of at most `n_parts` (1 or 2) parts: a factor, a Gaussian, polynomial of the
-    distance or table, and what divides its distances.
-    """
+    r"""Parts of :math:`(K * K)(t) = \int K(v)\, K(t - v)\,dv` of a smoothing kernel, in 1-d."""
+    # At most `n_parts` (1 or 2), each a factor, a kernel (Gaussian, polynomial of the distance
+    # or table) and a divisor of its distances. Of a polynomial kernel one polynomial on |t| <=
+    # 2 holds for |t| >= 1. Nearer to 0, if the kernel has a kink at 0, another of one sign is
+    # added.
     if type(kernel) is Gaussian:
         return [(math.sqrt(0.5), kernel, math.sqrt(2))]
     if kernel.polynomial is None or (n_parts == 1 and any(kernel.polynomial[1::2])):
@@ -109,7 +103,7 @@ class TabulatedConvolution(RadialKernel):
 
     def _value_and_slope(self, squared):
         """The kernel, and its derivative with respect to the distance."""
-        # The copy keeps what is remembered from changing with this kernel's parameters.
+        # The copy keeps the stored result from changing with this kernel's parameters.
         table, step = _table(clone(self.kernel))
         distance = np.sqrt(squared)
         inside = distance < _STEPS * step
@@ -124,11 +118,9 @@ class TabulatedConvolution(RadialKernel):
 
 @functools.lru_cache(maxsize=8)
 def _table(kernel):
-    """Coefficients of a cubic for each step, lowest power first, and the step.
-
-    From the second of two forms: whatever kinks a kernel has at 0 and at its edges, the
-    integrand of 2 int_{t/2}^inf K(v) K(t - v) dv is smooth on either side of v = t.
-    """
+    """Coefficients of a cubic for each step, lowest power first, and the step."""
+    # By the second of two forms: whatever kinks a kernel has at 0 and at its edges, the
+    # integrand of 2 int_{t/2}^inf K(v) K(t - v) dv is smooth on either side of v = t.
     reach = kernel_reach(kernel)
     grid = np.linspace(0, 2 * reach, _STEPS + 1)
     edge = np.clip(grid, None, reach)

@@ -15,7 +15,7 @@ def penalized_leave_one_out(scores, n_samples):
 
     Leave-one-out errors are often flat towards small bandwidths, where chance then decides:
     neighbouring rows whose noise is alike, or a few copies, pull the minimum there. The
-    penalty breaks such ties and vanishes where degrees of freedom are few beside the rows.
+    penalty breaks such ties and vanishes where degrees of freedom are few relative to the rows.
     It is, to second order, what turns generalised cross-validation into the corrected
     Akaike criterion: :math:`\ln \text{AIC}_c - \ln \text{GCV} \approx
     (\operatorname{tr} S / n)^2`.

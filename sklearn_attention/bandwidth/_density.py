@@ -1,4 +1,4 @@
-"""How well a density estimate describes each row by all others."""
+"""Criteria of a density estimate: its fit to each row from all others."""
 
 import numpy as np
 
@@ -10,17 +10,16 @@ from ..kernels._categorical import level_table
 from ._background import Background, background_share, bulk, reflections
 from ._convolution import self_convolution
 
-# Beside its own mirror image, which is left out, others that weigh less than this are nothing.
+# Besides its own mirror image, which is left out, images of less weight than this are ignored.
 _LOST = 1e-12
 
 
 class _LogSums:
-    """Logarithms of weighted sums about each row of one kernel for each column.
+    """Logarithms of weighted sums about each row, with one kernel per column."""
 
-    A kernel compares the numbers, and ``table(kind, n_levels, lam)`` has values and slopes for
-    categories. Along one column of numbers, sums take linear time where there is an algorithm.
-    Within bounds (n_features, 2) they are of the rows and their mirror images.
-    """
+    # A kernel compares the numbers, and ``table(kind, n_levels, lam)`` has values and slopes
+    # for categories. One column of numbers takes linear time where there is an algorithm.
+    # Within bounds (n_features, 2) sums are over the rows and their mirror images.
 
     def __init__(
         self, X, kernel, columns, weights, *, table=level_table, leave_out=True, bounds=None
@@ -124,7 +123,7 @@ class _Likelihood:
         -------
         value : float
         gradient : ndarray of shape (n_features,)
-            With respect to `bandwidth`; only if asked for.
+            With respect to `bandwidth`; only with `eval_gradient`.
         """
         bandwidth = np.asarray(bandwidth, dtype=np.float64)
         log_density, pull = self._log_density(bandwidth, eval_gradient)
@@ -160,12 +159,12 @@ class DensityLikelihood(_Likelihood):
         Compares each numeric column. Categories have the Aitchison-Aitken or Li-Racine
         kernel, normalised over their levels.
     columns : sklearn_attention.Columns, default=None
-        What each column is; None for numbers throughout.
+        Kind of each column; None for numbers throughout.
     sample_weight : ndarray of shape (n_samples,), default=None
         Weights :math:`w`, all positive.
     bounds : ndarray of shape (n_features, 2), default=None
         Lowest and highest value of each column, infinite where there is none. Kernels are
-        reflected there; of bandwidths that reach across the whole range only once.
+        reflected there; those wider than the whole range only once.
 
     Attributes
     ----------
@@ -176,8 +175,8 @@ class DensityLikelihood(_Likelihood):
     Notes
     -----
     Without a background one row that is far from all others decides the bandwidth: the
-    Gaussian kernel's logarithm falls with the square of the distance, which nothing but a
-    wide kernel helps against, and kernels of bounded support have to reach every row. Where
+    Gaussian kernel's logarithm falls with the square of the distance, so the kernel has to
+    be wide, and kernels of bounded support have to reach every row. Where
     tails are as heavy as those of an exponential distribution, bandwidths do not even shrink
     as rows become more [3]_ [4]_. Here a row that no other reaches counts with about the
     logarithm of :math:`g(x) / n`, at any bandwidth. The background is a product over
@@ -236,7 +235,7 @@ class ConditionalLikelihood(_Likelihood):
                    {\sum_{j \ne i} w_j K(x_i, x_j)} + \frac{1}{n + 1} g(y_i)\Big)
 
     With the background :math:`g` of :class:`DensityLikelihood` for the targets, whatever the
-    features: a row whose target is unlike those of its neighbours does not decide alone.
+    features, so that no single row with a target unlike its neighbours' decides.
 
     Parameters
     ----------
@@ -253,8 +252,8 @@ class ConditionalLikelihood(_Likelihood):
 
     Notes
     -----
-    The criterion smooths features away on which the target does not depend: their best
-    bandwidth is infinite [1]_.
+    Features on which the target does not depend are smoothed out: their best bandwidth is
+    infinite [1]_.
 
     References
     ----------
@@ -338,7 +337,7 @@ class DensityLeastSquares:
         total = weights.sum()
         left_out = _LogSums(X, ProductKernel(kernel), columns, weights, bounds=bounds)
         self._terms = [(-2.0, left_out, 1.0, weights / (total - weights) / total)]
-        # What has two parts has no product over columns that is a sum of few.
+        # A convolution of two parts has no product over columns that is a sum of few.
         parts = self_convolution(kernel, n_parts=2 if columns.kinds == ("numeric",) else 1)
         for factor, part, widening in parts:
             sums = _LogSums(

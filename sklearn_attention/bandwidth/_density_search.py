@@ -52,14 +52,12 @@ _WIDEST = 0.2
 
 @dataclass(frozen=True)
 class DensitySearch(BandwidthRule):
-    """The bandwidths of all features whose density estimate is best by leave-one-out.
+    """The bandwidths of all features whose density estimate is best by leave-one-out."""
 
-    Where the criterion takes linear time, it is laid out on a grid, which is made finer in its
-    valleys. Otherwise common scales of all features are tried first, then L-BFGS-B descends
-    from the best of them over the logarithms of the bandwidths with exact gradients, and
-    Powell's method follows where the kernel is of bounded support. The best bandwidths of all
-    that were tried are returned.
-    """
+    # A criterion of linear time is computed on a grid, which is refined in its valleys.
+    # Otherwise common scales of all features come first, then L-BFGS-B from the best of them,
+    # over the logarithms of the bandwidths with exact gradients, then Powell's method for
+    # kernels of bounded support. The best of all bandwidths tried is returned.
 
     criterion: str
     searches = True
@@ -76,11 +74,10 @@ class DensitySearch(BandwidthRule):
 
 @dataclass(frozen=True, eq=False)
 class ConditionalSearch(BandwidthRule):
-    """Bandwidths of features and target, together, whose conditional density is best.
+    """The bandwidths of features and target, together, whose conditional density is best."""
 
-    A bandwidth that is not None is that, and is not searched. With `n_best` 0 there is one
-    descent, from a mixture of the rule and no influence.
-    """
+    # A bandwidth that is not None is fixed. With `n_best` 0 there is one descent, from a
+    # mixture of the rule and no influence.
 
     target_kernel: Any
     bandwidth: Any = None
@@ -109,12 +106,11 @@ class ConditionalSearch(BandwidthRule):
 
 
 class _Search:
-    """Descends over the logarithms of bandwidths and the shares of lambdas.
+    """Descends over the logarithms of bandwidths and the shares of lambdas."""
 
-    ``make(rows, weights, bounds)`` returns the criterion as a function of the bandwidth;
-    `given` has the bandwidths that are not searched, else NaN; `volume` says in which columns
-    the density has a volume; `n_best` is `_BEST` or another number of starts.
-    """
+    # `make(rows, weights, bounds)` returns the criterion as a function of the bandwidth;
+    # `given` has fixed bandwidths, else NaN; `volume` is True for columns in which the density
+    # has a volume; `n_best` is `_BEST` or another number of starts.
 
     def __init__(
         self,
@@ -230,12 +226,10 @@ class _Search:
             )  # fmt: skip
 
     def _starts(self):
-        """Where to descend from.
-
-        The rule; a mixture, half way between the rule and no influence at all, since where
-        a feature does not matter to a target it is a long way there from elsewhere; the
-        best valleys of a common scale; the best of points that are spread around the rule.
-        """
+        """Bandwidths to descend from."""
+        # The rule; a mixture, half way between the rule and no influence, since for a feature
+        # that does not matter to a target other starts are far from there; the best valleys of
+        # a common scale; the best of points spread around the rule.
         rate = 1 / (self.is_numeric.sum() + 4)
         lam = self.high * len(self.sample) ** (-2 * rate)
 
@@ -280,6 +274,6 @@ class _Search:
         return [
             f"bandwidth={self.name!r} ended at its floor in the columns "
             f"{np.flatnonzero(at_floor)}, where some of {n} values repeat others exactly; a "
-            "copy describes its twin perfectly, so the floor may be too small: pass a number, "
-            "or a frame with such columns as ordered categories."
+            "copy describes its original exactly, so the floor may be too small: pass a "
+            "number, or a frame with such columns as ordered categories."
         ]

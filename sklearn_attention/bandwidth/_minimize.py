@@ -4,7 +4,7 @@ import numpy as np
 
 # Points of the first grid are so far apart, as logarithms; so many of its lowest valleys get a
 # grid that is so many times finer, less so where the first is coarse since the curve is then
-# known to be smooth; and so many of all are followed to the bottom.
+# smooth; and so many of all are followed to the bottom.
 _STEP = 0.15
 _FINER_VALLEYS, _FINER, _FINER_THAN_COARSE, _COARSE = 4, 8, 4, 0.2
 _BOTTOMS = 2
@@ -17,20 +17,16 @@ _NO_FINER, _NO_RIVAL = 0.5, 0.2
 
 
 def minimize_scale(criterion, low, high, *, step=_STEP, approximate=None, error=0.0):
-    """Scale between ``low`` and ``high`` at which a criterion is smallest.
-
-    The curve may have many local minima, jumps, or be infinite in places. It is laid out
-    on a logarithmic grid, laid out finer in the grid's lowest valleys, and the lowest of
-    those are followed to the bottom by cubics through four points at a time. Of scales that
-    are equally good the largest is taken.
-
-    ``criterion(scales) -> values`` has NaN count as infinite; an exception that it raises ends
-    the search. ``approximate(scales) -> values`` has about the same values for less: it then
-    lays out the grids, and `criterion` is only evaluated near the bottoms, which may be an
-    `error`, in logarithms, from where the grids have them. `step` is the distance of the grid's
-    points, as logarithms. Returns the best scale that was tried, and the criterion there,
-    infinite if it was finite nowhere.
-    """
+    """Scale from ``low`` to ``high`` at which a criterion is smallest, and its value there."""
+    # The curve may have many local minima, jumps, or infinite values. It is computed on a
+    # logarithmic grid, which is refined in its lowest valleys; cubics through four points at a
+    # time then follow the lowest of those to the bottom. Of equally good scales the largest is
+    # taken.
+    # `criterion(scales)` has values, NaN counted as infinite; an exception in it ends the
+    # search. `approximate(scales)` has about these values for less time: it is used on the
+    # grids, and `criterion` only near the bottoms, whose places on the grid may be wrong by
+    # `error`, in logarithms. `step` is that of the grid, in logarithms. The value is infinite
+    # if it was finite nowhere.
     tried = {}
     ends = np.log([low, high])
     grid = np.linspace(*ends, max(4, 1 + int(np.ceil(np.diff(ends)[0] / step))))

@@ -1,4 +1,4 @@
-"""Bandwidths that reach to the k-th nearest neighbour, wherever that is."""
+"""Bandwidths that reach to the k-th nearest neighbour."""
 
 import numpy as np
 from scipy.spatial import KDTree
@@ -20,12 +20,12 @@ from ._search import (
     rate_lambdas,
 )
 
-# How many numbers of neighbours are tried, at most.
+# Numbers of neighbours that are tried, at most.
 _N_CANDIDATES = 60
-# Where so many rows are at one place that the k-th neighbour is no distance away, the
-# bandwidth is this share of the data's extent: it tells those rows from all others.
+# Where so many rows are at one place that the k-th neighbour is at distance 0, the bandwidth is
+# this share of the data's extent: it separates those rows from all others.
 _SAME_PLACE = 1e-6
-# A hair more than the distance, so that rounding does not shut the neighbour itself out.
+# Slightly more than the distance, so that rounding does not exclude the neighbour itself.
 _AND_A_HAIR = 1 + 1e-10
 
 
@@ -53,13 +53,13 @@ class _ByNeighbors(BandwidthRule):
         if rows.per_feature:
             raise ValueError(
                 f"per_feature=True has no meaning with bandwidth={self!r}, where one distance "
-                "in units of each feature's spread is the bandwidth of all: use "
+                "in units of each feature's spread is the bandwidth of all: pass "
                 f"per_feature=False, or one of {', '.join(SMOOTHER_CRITERIA)} as bandwidth."
             )
         if is_partitioned(rows.X):
             raise ValueError(
                 f"bandwidth={self!r} measures distances to neighbours, which partitions of "
-                "Dask do not know: pass a number, or one of scott, silverman and "
+                "Dask do not have: pass a number, or one of scott, silverman and "
                 f"{', '.join(SMOOTHER_CRITERIA)}."
             )
         if not numeric or kernel.radial_form(len(numeric)) is None:
@@ -71,20 +71,20 @@ class _ByNeighbors(BandwidthRule):
 
 
 class AdaptiveBandwidth(_ByNeighbors, BaseEstimator):
-    r"""A bandwidth that differs from place to place: the distance to a neighbour.
+    r"""Bandwidth at each query: the distance to its k-th nearest training row.
 
     .. math:: h(x) = \lVert x - x_{(k)} \rVert
 
     with :math:`x_{(k)}` the training row that is the :math:`k`-th nearest to the query, in
     units of each feature's spread. It is small where rows are dense and large where they
-    are sparse, so that every average is over about as many rows. A boxcar gives all
-    :math:`k` the same weight, other compact kernels the last hardly any.
+    are sparse, so that every average is over about as many rows. With a boxcar all
+    :math:`k` rows have the same weight, with other compact kernels the last has hardly any.
 
     Parameters
     ----------
     n_neighbors : int, default=10
-        Which neighbour, :math:`k`. At the training rows themselves, the row is its own
-        first.
+        The neighbour :math:`k` whose distance is the bandwidth. A training row is its own
+        first neighbour.
 
     See Also
     --------
@@ -119,8 +119,7 @@ class AdaptiveBandwidth(_ByNeighbors, BaseEstimator):
 class NeighborSearch(_ByNeighbors):
     """The number of neighbours whose adaptive bandwidth has the least leave-one-out error.
 
-    A row left out is not its own neighbour. At most half of the rows are tried; of more than
-    2000 rows a sample is predicted.
+    At most half of the rows are tried, which are no neighbours of themselves; 2000 are scored.
     """
 
     searches = True

@@ -43,7 +43,7 @@ _STEPS = {
 _STEP_IN_PLANE = 0.25
 # Bandwidths that are evaluated together: more take as long, and callbacks get reports later.
 _SCALES = 4
-# Errors this small beside the values are rounding.
+# Errors this small relative to the values are rounding.
 _ROUNDING = 1e-26
 # The curve is flat where its minimum without the penalty takes so many times the degrees of
 # freedom; an average of no more than these is the mean.
@@ -100,7 +100,7 @@ def select_bandwidth(
         Leave-one-out error, the same penalised for degrees of freedom, generalised
         cross-validation, or the corrected Akaike criterion.
     columns : sklearn_attention.Columns, default=None
-        What each column is; None for numbers throughout. The lambdas of categories are
+        Kind of each column; None for numbers throughout. The lambdas of categories are
         chosen along with the bandwidth.
     per_feature : bool, default=False
         Whether every number has its own bandwidth, or all share one scale on their spread.
@@ -118,13 +118,13 @@ def select_bandwidth(
         Whether several columns of values count in units of their own deviation, and the
         criterion with them; in the search of one scale.
     gap : int, default=0
-        How many rows before and after each are left out with it [1]_: for rows in an order in
-        which their noise is alike. Of many rows a stretch is drawn. One scale only.
+        Number of rows before and after each that are left out with it [1]_: for ordered rows
+        whose noise is correlated. Of many rows a stretch is drawn. One scale only.
     empty : {"nearest", "nan", "mean", "raise"}, default="nearest"
-        What is predicted where no other row has weight.
+        Policy for rows where no other row has weight, as for :func:`attend`.
     algorithm : {"auto", "dense"}, default="auto"
-        How one scale is evaluated: "dense" takes all pairs of rows, and never counts as
-        taking linear time.
+        Evaluation of one scale: "dense" takes all pairs of rows, and never counts as linear
+        time.
     device : str, default="auto"
         Where to compute one scale.
 
@@ -140,28 +140,28 @@ def select_bandwidth(
 
     Notes
     -----
-    Equal bandwidths are taken the widest. Rows that repeat others in features and values,
-    where nearly all values are distinct, are left out together: a copy would predict its twin
-    perfectly. Along a single feature most kernels take linear time, and all rows are used, up
-    to a million; with the Gaussian of two features up to 50 000. Otherwise of more than 2000
-    rows a sample of 2000 tells first where the minima are, at bandwidths larger by the rate of
-    optimal ones, and more than 20 000 are replaced by a sample of these. Of more than ten
-    million rows, which may be memory maps, rows that repeat others are joined
-    in the sample only.
+    Of equally good bandwidths the widest is taken. Rows that repeat others in features and
+    values, where nearly all values are distinct, are left out together: a copy would predict
+    its original exactly. Along a single feature most kernels take linear time, and all rows are
+    used, up to a million; with the Gaussian of two features up to 50 000. Otherwise of more
+    than 2000 rows a sample of 2000 first locates the minima, at bandwidths larger by the rate
+    of optimal ones, and more than 20 000 are replaced by a sample of these. Of more than ten
+    million rows, which may be memory maps, rows that repeat others are joined in the sample
+    only.
 
     Several scales, and lambdas, are found by L-BFGS-B from several starts, with the
     criterion's exact gradient in the logarithms. A feature whose bandwidth may be as large as
-    a thousand times its extent at no loss gets that: the criterion cannot see it. With more
-    than 2000 rows a sample of these is used, and the bandwidths are carried over at the rate
+    a thousand times its extent at no loss gets that: the criterion does not depend on it. With
+    than 2000 rows a sample of these is used, and the bandwidths are scaled at the rate
     :math:`n^{-1/(d+4)}`, lambdas at its square.
 
-    The relevance of a feature lies between 0 (differences make no difference) and 1:
-    :math:`1 - \exp(-\hat\sigma_j^2 / h_j^2)`, what a Gaussian kernel takes off for the
-    typical difference of two rows; for categories, what it takes off for the next level.
+    The relevance of a feature lies between 0 (it does not matter) and 1:
+    :math:`1 - \exp(-\hat\sigma_j^2 / h_j^2)`, by which a Gaussian kernel falls over the
+    typical difference of two rows; for categories, by which it falls to the next level.
 
-    Doubts are that the search of one scale ended at the narrowest bandwidth, or where averages
-    are the mean; or, along a single feature, that the minimum of "penalized-loo" is flat, since
-    plain leave-one-out would take more than twice the degrees of freedom.
+    `doubts` are set where the search of one scale ended at the narrowest bandwidth, or where
+    averages are the mean; or, along a single feature, where the minimum of "penalized-loo" is
+    flat, since plain leave-one-out would take more than twice the degrees of freedom.
 
     References
     ----------

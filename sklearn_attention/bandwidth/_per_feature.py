@@ -27,7 +27,7 @@ _FIRST_STEPS, _MAX_STEPS = 8, 200
 _CLIFF = 1e100
 # A feature this many times wider than its extent makes no difference.
 _IRRELEVANT = 1e3
-# A category's worth is the weight of a row of another level beside one of the same.
+# A category's worth is the weight of a row of another level relative to one of the same.
 _LOWEST_WORTH, _FIRST_WORTH = 1e-6, 0.3
 # Leaving a feature out may cost this share of the criterion's size.
 _NO_LOSS = 1e-6
@@ -58,7 +58,7 @@ class _Space:
         Z = sample.X[:, self.numeric] / self.spread
         n_numeric = len(self.numeric)
         self.low, self.high = search_range(Z, ratio) if n_numeric else (1.0, 1.0)
-        # Which numbers have which scale.
+        # 1 where a number, a row, has a scale, a column.
         several = rows.per_feature
         self.has = np.eye(n_numeric) if several else np.ones((n_numeric, 1))[:, :n_numeric]
         self.n_scales = self.has.shape[1]
@@ -158,7 +158,7 @@ class _Descents:
     def _starts_by_gaussian(self):
         """Of compact kernels, whose derivatives are blind to rows beyond their edge.
 
-        Those of a step see nothing at all: a Gaussian finds the way.
+        Those of a step are 0 throughout, so a search with a Gaussian comes first.
         """
         space, rows = self.space, self.rows
         trials = Trials(self.criterion, rows)
@@ -177,7 +177,7 @@ class _Descents:
         return self._evaluate(point)[0]
 
     def _evaluate(self, point):
-        """The criterion at a point, and what its gradient is made of."""
+        """The criterion at a point, and the terms of its gradient."""
         scores, pull = self.smoother(*self.space.split(point))
         value = float(SMOOTHER_CRITERIA[self.criterion](scores, len(self.sample)))
         value = math.inf if math.isnan(value) else value

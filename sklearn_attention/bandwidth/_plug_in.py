@@ -13,12 +13,12 @@ from ..kernels import Gaussian, SmoothingKernel
 from ._search import BandwidthChoice, BandwidthRule, are_sampled, canonical_ratio, draw
 
 # Share of the rows left out at each end of x, and share of the extent near each end where
-# the second derivative is not looked at: local cubics are wild there.
+# the second derivative is not used: local cubics are erratic there.
 _TRIM, _MARGIN = 0.01, 0.05
 # The first pilot: at most so many quartics, of at least so many rows each.
 _MAX_BLOCKS, _BLOCK_ROWS = 5, 20
 _QUARTIC_TERMS = 5
-# Distinct places below which derivatives cannot be told from noise.
+# Distinct places below which derivatives are not distinguishable from noise.
 _FEWEST = 10
 # More places than these are pooled, rows of neighbouring x with one another.
 _MAX_PLACES = 2000
@@ -50,11 +50,11 @@ class PlugIn(BandwidthRule):
         if n_features != 1 or n_outputs != 1 or rows.columns.categorical:
             raise ValueError(
                 f"bandwidth='plug-in' is for one numeric feature and one output, got "
-                f"{n_features} features and {n_outputs} outputs: use bandwidth='loo'."
+                f"{n_features} features and {n_outputs} outputs: pass bandwidth='loo'."
             )
         if rows.degree == 2:
             raise ValueError(
-                "bandwidth='plug-in' is for local lines and averages, got degree=2: use "
+                "bandwidth='plug-in' is for local lines and averages, got degree=2: pass "
                 "bandwidth='loo'."
             )
         found = plug_in_bandwidth(
@@ -73,8 +73,8 @@ def plug_in_bandwidth(x, y, kernel, sample_weight=None, *, random_state=0):
     minimises the asymptotic mean integrated squared error, with estimates of the noise's
     variance :math:`\sigma^2` and of the curvature
     :math:`\theta_{22} = \int m''(x)^2 f(x)\,dx`, the mean over the rows of the squared
-    second derivative. No search: it takes a moment, and varies less from sample to sample
-    than leave-one-out does.
+    second derivative. It is fast, since there is no search, and varies less from sample to
+    sample than leave-one-out.
 
     Parameters
     ----------
@@ -85,9 +85,9 @@ def plug_in_bandwidth(x, y, kernel, sample_weight=None, *, random_state=0):
     kernel : SmoothingKernel
         With a positive second moment.
     sample_weight : array-like of shape (n_samples,), default=None
-        How often each row counts; :math:`n` is their sum.
+        Weight of each row; :math:`n` is their sum.
     random_state : int, numpy.random.RandomState or None, default=0
-        Draws a million rows to look at where there are more than ten million.
+        Draws a million rows where there are more than ten million.
 
     Returns
     -------
@@ -124,7 +124,7 @@ def plug_in_bandwidth(x, y, kernel, sample_weight=None, *, random_state=0):
     pilot's window widens until it holds two places for each coefficient.
 
     If the rows lie on a straight line the best bandwidth is infinite, and if they have no
-    noise it is 0. The answer stays between half the median gap between places and the
+    noise it is 0. The result stays between half the median gap between places and the
     extent of x, both widened by the kernel's canonical bandwidth over the Gaussian's.
 
     References
@@ -187,7 +187,7 @@ def _check_kernel(kernel):
     if not isinstance(kernel, SmoothingKernel) or not kernel.second_moment > 0:
         raise ValueError(
             f"bandwidth='plug-in' needs a smoothing kernel with a positive second moment, and "
-            f"kernel={kernel!r} is none: use 'gaussian' or 'epanechnikov', or bandwidth='loo'."
+            f"kernel={kernel!r} is none: pass 'gaussian' or 'epanechnikov', or bandwidth='loo'."
         )
 
 
@@ -198,7 +198,7 @@ def _check_rows(x, y, sample_weight):
         if column.ndim not in (1, 2) or (column.ndim == 2 and column.shape[1] != 1):
             raise ValueError(
                 f"bandwidth='plug-in' is for one feature and one target, but {name} has shape "
-                f"{column.shape}: use bandwidth='loo'."
+                f"{column.shape}: pass bandwidth='loo'."
             )
         if not np.isfinite(column).all():
             raise ValueError(f"{name} contains NaN or infinity: impute or drop those rows.")
@@ -210,7 +210,9 @@ def _check_rows(x, y, sample_weight):
             f"and shape {weight.shape}."
         )
     if not np.isfinite(weight).all() or (weight < 0).any():
-        raise ValueError("sample_weight has values that are not finite and 0 or greater.")
+        raise ValueError(
+            "sample_weight is not valid: pass finite numbers that are 0 or greater."
+        )
     kept = weight > 0
     return x[kept], y[kept], weight[kept]
 
@@ -221,7 +223,7 @@ def _check_places(places):
         raise ValueError(
             f"bandwidth='plug-in' needs at least {_FEWEST} rows and as many distinct values of "
             f"X, got {n:g} and {len(places.x)} after trimming {_TRIM:.0%} at each end (weights "
-            "count rows): pass a number, or use bandwidth='loo'."
+            "count rows): pass a number, or bandwidth='loo'."
         )
 
 
@@ -273,7 +275,7 @@ def _pooled(places, n_places):
         return places
     place, group, weight = _pieces(places.weight, n_places)
     scatter = places.scatter[place] * (weight / places.weight[place])
-    # One place can outweigh a whole pool, and then some pools are its alone.
+    # One place can outweigh a whole pool, and then some pools have no other.
     _, group = np.unique(group, return_inverse=True)
     return _together(places.x[place], places.y[place], weight, scatter, group, group[-1] + 1)
 
@@ -366,11 +368,9 @@ def _variance(places, width):
 
 
 def _local_fits(places, width, degree, order):
-    """Local polynomials with a Gaussian window at some places after the other.
-
-    Yields the places, a slice, the width of each window, (n_rows,), and what a single row at
-    each place adds to the coefficient of an order, in units of the width, (n_rows, n_places).
-    """
+    """Local polynomials with a Gaussian window at some places after the other."""
+    # Yields the places, a slice; the width of each window, (n_rows,); and the effect of a row
+    # at each place on the coefficient of an order, in units of the width, (n_rows, n_places).
     # The distance to the nearest so many places.
     n_nearest = _PLACES_PER_TERM * (degree + 1)
     nearest, _ = KDTree(places.x[:, None]).query(places.x[:, None], n_nearest, p=1)

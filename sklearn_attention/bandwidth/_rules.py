@@ -51,13 +51,13 @@ def rule_bandwidth(X, kernel, rule="scott", sample_weight=None, *, columns=None)
     sample_weight : ndarray of shape (n_samples,), default=None
         Weights; :math:`n` is their sum.
     columns : sklearn_attention.Columns, default=None
-        What each column is; None for numbers throughout.
+        Kind of each column; None for numbers throughout.
 
     Returns
     -------
     bandwidth : ndarray of shape (n_features,)
         In the features' own units; of categories the lambda, whose largest value
-        :math:`\lambda_j^{\max}` does not tell levels apart.
+        :math:`\lambda_j^{\max}` weights all levels alike.
 
     References
     ----------

@@ -1,4 +1,4 @@
-"""What all searches of a bandwidth share: rows to evaluate, their range, trials, and an end."""
+"""Parts of all searches of a bandwidth: rows to evaluate, range of scales, and trials."""
 
 import warnings
 from abc import ABC, abstractmethod
@@ -52,10 +52,10 @@ class BandwidthChoice(NamedTuple):
         (n_tried, n_features), ``criterion``, ``loo_error`` and ``degrees_of_freedom``; of
         searches of one factor on all features.
     doubts : list of str
-        What users are to be warned of.
+        Warnings for the user.
     relevance : ndarray of shape (n_features,) or None
-        How much each feature matters to the kernel, from 0 (differences make no difference)
-        to 1; of searches of a bandwidth for each feature or category.
+        Relevance of each feature to the kernel, from 0 (it does not matter) to 1; of searches
+        of a bandwidth for each feature or category.
     n_neighbors : int or None
         The neighbour that an adaptive bandwidth reaches to.
     background : ndarray of shape (2, n_features) or None
@@ -114,7 +114,7 @@ class Rows:
 
     @property
     def many_scales(self):
-        """Whether a search has a bandwidth for each feature, or lambdas beside one factor."""
+        """True if a search has a bandwidth for each feature, or lambdas beside one factor."""
         return bool(self.per_feature or self.columns.categorical)
 
     @property
@@ -128,7 +128,7 @@ class Rows:
         if self.gap:
             raise ValueError(
                 f"gap={self.gap} is for searches of one factor on all features, which are "
-                f"numbers: use gap=0, or one of {', '.join(SMOOTHER_CRITERIA)} as bandwidth."
+                f"numbers: pass gap=0, or one of {', '.join(SMOOTHER_CRITERIA)} as bandwidth."
             )
 
 
@@ -177,15 +177,14 @@ def rate_lambdas(n_samples, columns, sample_weight=None):
 
 
 class _Ended(Exception):
-    """Raised where `observe` wishes to end the search."""
+    """Raised where `observe` ends the search."""
 
 
 class Trials:
-    """Candidates of a search: the best so far, and `observe`, which may end the search.
+    """Candidates of a search: the best so far, and `observe`, which may end the search."""
 
-    ``with trials:`` goes on behind the block where the search is ended, and raises an error
-    where no candidate was finite.
-    """
+    # `with trials:` continues after the block where the search is ended, and raises an error
+    # where no candidate was finite.
 
     def __init__(self, name, rows, observe=None):
         self._name, self._rows, self._observe = name, rows, observe
@@ -197,7 +196,7 @@ class Trials:
             self.best, self.value, self._tie = candidate, value, tie
 
     def report(self, *trial, **attributes):
-        """Let `observe` know of a trial, and end the search if it wishes."""
+        """Report a trial to `observe`, and end the search if that returns True."""
         if self._observe is not None and self._observe(*trial, **attributes):
             raise _Ended
 
@@ -211,8 +210,8 @@ class Trials:
             rows = self._rows
             needs = "the criterion is finite: pass numbers" if rows.values is None else (
                 f"empty={rows.empty!r} leaves every row with a prediction and degree="
-                f"{rows.degree} leaves degrees of freedom: use empty='nearest', fewer "
-                "coefficients or more rows, or pass a number"
+                f"{rows.degree} leaves degrees of freedom: pass empty='nearest', fewer "
+                "coefficients, more rows, or a number as bandwidth"
             )  # fmt: skip
             message = f"bandwidth={self._name!r} found no bandwidth at which {needs}."
             raise ValueError(message) from None
@@ -258,11 +257,9 @@ class Sample:
         return None if most >= len(self) else draw_rows(len(self), most, self.random_state)
 
     def carry(self, bandwidth, columns, *, decreasing=True):
-        """A bandwidth of these rows for all rows, by the rate at which the best ones shrink.
-
-        Of d numbers that is n^(-1/(d+4)), and for lambdas its square. Where the kernel does not
-        decrease with the distance, a bandwidth is no size of a neighbourhood, and stays.
-        """
+        """A bandwidth of these rows for all rows, by the rate at which the best ones shrink."""
+        # With d numbers that is n^(-1/(d+4)), for lambdas its square. Where the kernel does not
+        # decrease with the distance, a bandwidth is no size of a neighbourhood, and stays.
         rate = self._times ** (-1 / (len(columns.numeric) + 4))
         numeric = rate if decreasing else 1.0
         return bandwidth * np.where(columns.is_numeric, numeric, rate**2)
@@ -331,7 +328,7 @@ class ValueSample(Sample):
 
 
 def are_sampled(X):
-    """Whether rows are drawn before more than the spread is computed: very many, or of Dask."""
+    """True if rows are drawn before more than the spread is computed: very many, or of Dask."""
     return is_partitioned(X) or len(X) > MANY_ROWS
 
 
@@ -368,11 +365,8 @@ def draw_rows(n_samples, n_rows, random_state):
 
 
 def search_range(Z, ratio, *, of_density=False):
-    """Smallest and largest scale worth trying, for rows in units of each feature's spread.
-
-    The floor is set by the distance between different places, so that repeated rows cannot
-    pull it to 0.
-    """
+    """Smallest and largest scale worth trying, for rows in units of each feature's spread."""
+    # The distance between distinct places sets the floor, so repeated rows do not pull it to 0.
     extent = np.linalg.norm(np.ptp(Z, axis=0))
     if extent == 0:
         return 0.5 * ratio, 2.0 * ratio

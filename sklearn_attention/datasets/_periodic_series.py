@@ -23,8 +23,8 @@ _SERIES = {"sine": _sine, "growing_sine": _growing_sine, "square": _square}
 def make_periodic_series(name, n_steps=1200, *, step=0.1):
     r"""Sample one of three periodic series at regular steps, without noise.
 
-    All three have the period :math:`2\pi`, the growing one up to its amplitude. That is not a
-    whole number of steps, so a forecaster cannot simply repeat the last period.
+    All three have the period :math:`2\pi`, the growing one up to its amplitude. The period is
+    no whole number of steps, so repeating the last one is not exact.
 
     Parameters
     ----------
@@ -32,8 +32,8 @@ def make_periodic_series(name, n_steps=1200, *, step=0.1):
         The series: a sine; a sine whose amplitude grows; a square wave, 1 in the first
         half of each period and -1 in the second.
     n_steps : int, default=1200
-        Number of observations. The default is what the comparison below needs: 1000 to
-        learn from and 200 to forecast.
+        Number of observations. The default suits the comparison below: 1000 to learn from and
+        200 to forecast.
     step : float, default=0.1
         Distance between observations. Observation :math:`i` is taken at
         :math:`x_i = i \cdot \text{step}`, starting from :math:`x_0 = 0`.

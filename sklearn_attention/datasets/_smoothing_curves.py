@@ -53,7 +53,7 @@ def make_smoothing_curve(
 ):
     r"""Sample one of the test curves of Donoho and Johnstone, with Gaussian noise.
 
-    Each curve has what makes smoothing hard: *blocks* jumps, *bumps* has sharp peaks,
+    Each curve is hard to smooth in its own way: *blocks* jumps, *bumps* has sharp peaks,
     *heavisine* is smooth but for two jumps, and *doppler* oscillates ever faster
     towards 0, so that no single bandwidth suits all of it.
 
@@ -67,8 +67,8 @@ def make_smoothing_curve(
         Standard deviation of the curve over that of the noise. The noise always has
         standard deviation 1; the curve is scaled. 7 is the value of [1]_.
     design : {"grid", "uniform"}, default="grid"
-        Where the curve is sampled: at :math:`i / n` for :math:`i = 1, \dots, n`, as in
-        [1]_, or at random places drawn uniformly from the unit interval and sorted.
+        Places at which the curve is sampled: at :math:`i / n` for :math:`i = 1, \dots, n`, as
+        in [1]_, or at random places drawn uniformly from the unit interval and sorted.
     random_state : int, RandomState instance or None, default=None
         Determines the noise and the random design. Pass an int for reproducible output
         across calls.
@@ -127,7 +127,7 @@ def make_smoothing_curve(
     >>> X.shape, y.shape
     ((500, 1), (500,))
 
-    The truth tells how much of the noise a smoother removes:
+    The truth shows how much of the noise a smoother removes:
 
     >>> X, y, truth = make_smoothing_curve("bumps", random_state=0, return_truth=True)
     >>> round(float((y - truth).std()), 1)

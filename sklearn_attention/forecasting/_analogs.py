@@ -25,41 +25,21 @@ _MOST_ROWS, _MOST_KEYS = 500, 4000
 # Multiples of the keys' spread that are tried: first these, then some around the best.
 _SCALES = 2.0 ** np.arange(-7, 3.1, 0.5)
 _FINER = 2.0 ** np.array([-0.35, -0.2, -0.1, 0.1, 0.2, 0.35])
-# Multiples of the features' spread beside that of the windows. At the last they have no say.
+# Multiples of the features' spread beside that of the windows. At the last they have no effect.
 _FEATURE_SCALES = (0.25, 0.5, 1.0, 2.0, 4.0, 1e6)
 
 
 @dataclass(frozen=True, eq=False)
 class Analogs:
-    """Remembered windows of training series, with what followed them.
+    """Windows of training series in units of their own, with the steps that followed them."""
 
-    Attributes
-    ----------
-    lookback : int
-        Steps of a window.
-    kernel : Kernel
-        Compares windows; positive.
-    normalize : {"standard", "last", "seasonal", "standard_seasonal", None}
-        How windows are made alike.
-    scale : ndarray of shape (n_series,)
-        Unit of each training series, for "last" and "seasonal" of several series.
-    bandwidth : ndarray of shape (n_columns,)
-        Divides the columns of keys.
-    pooled : bool
-        Whether a series is forecast from the windows of all series or from its own.
-    keys : ndarray of shape (n_windows, n_columns)
-        The steps of each window, then features of these steps that are known only up to now,
-        then known features of the steps that followed.
-    values : ndarray of shape (n_windows, horizon)
-        What followed, in units of the window.
-    series, steps : ndarray of int of shape (n_windows,)
-        Which training series each window is of, ascending, and the position on their common
-        index of the first step that followed.
-    season : int
-        Steps of the season that what followed is relative to, for those of SEASONAL.
-    share : float
-        By how much it is.
-    """
+    # `scale` (n_series,) is the unit of series for "last" and "seasonal"; `bandwidth`
+    # (n_columns,) divides the columns of `keys` (n_windows, n_columns): the steps of the
+    # window, features of these steps known only up to now, then known features of the steps
+    # that followed. `values` (n_windows, horizon) followed, in units of the window. `series`
+    # and `steps` (n_windows,) are the ascending training series and the position of the first
+    # step that followed. If `pooled`, series are forecast from the windows of all. `season` and
+    # `share` are the steps of the season to which values are relative, and to what share.
 
     lookback: int
     kernel: Kernel
@@ -206,11 +186,9 @@ def normalized(weights, squared, apart=True):
 
 
 def distribution_quantiles(weights, values, levels):
-    """Quantiles of values (n, horizon) under each row of weights (n_queries, n).
-
-    The smallest values whose weight, with that of all smaller ones, reaches each level;
-    (n_queries, horizon, n_levels).
-    """
+    """Quantiles (n_queries, horizon, n_levels) of values (n, horizon) with such weights."""
+    # By weights (n_queries, n): the smallest values whose weight, with that of all smaller
+    # ones, reaches each level.
     order, levels = np.argsort(values, axis=0).T, np.asarray(levels)
     found = np.empty((len(weights), len(order), len(levels)))
     for steps in chunks(np.arange(len(order)), _TERMS, weights.size):
@@ -234,11 +212,9 @@ def _first_reaching(ascending, targets):
 
 
 def choose_analogs(analogs, origins, lookbacks, bandwidth):
-    """Analogs of the lookback and bandwidth of least leave-one-out error, and this error.
-
-    A bandwidth other than "loo" is the only one tried. The error is in units of windows of the
-    first lookback, the shortest; NaN if no window can be predicted from others.
-    """
+    """Analogs of the lookback and bandwidth of least leave-one-out error, and this error."""
+    # A bandwidth other than "loo" is the only one tried. The error is in units of windows of
+    # the shortest lookback, the first; NaN if no window can be predicted from others.
     # The shortest windows decide; longer ones do not vary much less.
     origins = origins.take(origins.known >= lookbacks[-1])
     origins = replace(analogs, lookback=lookbacks[0]).comparable(origins)
@@ -269,13 +245,11 @@ def choose_analogs(analogs, origins, lookbacks, bandwidth):
 
 
 def left_out(origins, horizon, series=None):
-    """Windows to be predicted, those to predict from, and which of these each may be.
-
-    `origins` are first steps that followed, (n_windows,): windows that share such steps, or
-    would if they were of one series, do not predict one another. With `series`, (n_windows,), a
-    window is predicted from those of its own series where there are enough. The windows to be
-    predicted do not depend on it.
-    """
+    """Windows to be predicted, those to predict from, and which of these each may use."""
+    # `origins` (n_windows,) are the first steps that followed: windows that share such steps,
+    # or would if they were of one series, do not predict one another. With `series`
+    # (n_windows,), a window is predicted from those of its own series where there are enough;
+    # the windows to be predicted do not depend on it.
     few = evenly_spread(len(origins), _MOST_KEYS)
     remaining, groups = few[evenly_spread(len(few), _MOST_ROWS)], []
     sources = [] if series is None else np.unique(series[remaining])
@@ -293,13 +267,10 @@ def left_out(origins, horizon, series=None):
 
 
 def search_bandwidth(groups, keys, values, lookback, kernel, given=None):
-    """Bandwidth (n_columns,) of least squared error, windows predicted from others.
-
-    `groups` are those of :func:`left_out`; the first `lookback` columns of the keys are the
-    window, the others features. A bandwidth that is given is the only one tried. With it the
-    mean squared error of each window that was predicted, group by group; without any the
-    bandwidth is the widest of those tried.
-    """
+    """Bandwidth (n_columns,) of least squared error, and errors of windows, group by group."""
+    # `groups` are those of `left_out`; the first `lookback` columns of the keys are the window,
+    # the others features. A bandwidth that is passed is the only one tried. Without windows
+    # that can be predicted it is the widest of those tried.
     spread = _spread(keys, lookback) if given is None else given / np.sqrt(lookback)
 
     def candidate(scale, feature_scale):

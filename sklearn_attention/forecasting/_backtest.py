@@ -1,4 +1,4 @@
-"""Forecasts from points in the past, beside what happened."""
+"""Forecasts from points in the past, with the observed values."""
 
 import numbers
 from dataclasses import replace
@@ -69,7 +69,7 @@ class _Past:
                 f"{times[-1]}: pass one whose folds begin where series do."
             )
         self.first, self.last = first, last
-        # The series that it knows, in its order, the first step of its time, and their ends.
+        # Its series, in its order, the first step of its time, and their ends.
         self.known, self.ends = np.flatnonzero(stretch.counts), stretch.ends
         self.begin = int(stretch.step.min())
         model = clone(self.reader)
@@ -103,7 +103,7 @@ class _Past:
         return rows._replace(series=number[rows.series], step=rows.step - self.begin)
 
     def compare(self, model, start, stop, coverage):
-        """A frame of forecasts of a stretch beside what happened; none if nothing did."""
+        """A frame of forecasts of a stretch with the observed values; none without these."""
         happened = self.table.between(start, stop)
         there = ~np.isnan(happened.value) & np.isin(happened.series, self.known)
         happened = happened.of_rows(np.flatnonzero(there))

@@ -1,4 +1,4 @@
-"""From held-out errors to intervals and quantiles (split-conformal prediction)."""
+"""Intervals and quantiles from held-out errors (split-conformal prediction)."""
 
 from dataclasses import dataclass, field
 
@@ -15,45 +15,46 @@ _SLACK = 1e-9
 _EXACT, _ROUNDING = 1e-9, 1e-6
 _TINY = 1e-100
 # Squared horizons that the errors of all series count as among those of one (a fraction of one
-# tells next to nothing, several almost all), horizons of those of a random walk
+# counts next to nothing, several almost all), horizons of those of a random walk
 # among those of all series, and origins that its growth counts as.
 _BORROWED, _WALKS, _GROWTH_OF_WALKS = 1.0, 4.0, 10
 # Of fewer origins errors are filled up with those of a t distribution.
 _FEWEST = 60
-# Errors beyond a quantile of one step ahead from which on they count beside those of all steps.
+# Errors beyond a quantile of one step ahead from which on they count relative to those of all
+# steps.
 _TAIL = 5.0
 # Levels between the median and one that is wanted, which its quantile lies beyond.
 _NESTED = (0.005, 0.01, 0.025, 0.05, 0.1, 0.15, 0.2, 0.25, 0.3, 0.4)
 # Errors since the fit: origins of each series that count, and horizons that held-out errors
-# count as among them. Patterns are learned anew whenever a series has grown by this factor.
+# count as among them. Patterns are learned again whenever a series has grown by this factor.
 _SINCE, _LEARNED, _GROWTH = 20, 2.0, 1.25
 
 
 @dataclass(frozen=True, eq=False)
 class Calibration:
-    r"""Held-out errors in units of what was to be expected of each of them.
+    r"""Held-out errors in units of their expected sizes.
 
     Attributes
     ----------
     levels : ndarray of shape (n_levels,)
-        Whose quantiles are calibrated, increasing; one level if there are only forecasts.
+        Levels whose quantiles are calibrated, increasing; one if there are only forecasts.
     errors : ndarray of shape (n_errors, horizon, n_levels)
         Truth less quantile, in units of their series; NaN where nothing was observed. Of fewer
         than 60 origins, errors of a t distribution as well.
     error, unit : ndarray of shape (n_series,)
-        Mean error of each series, and what is left of it where disagreement is allowed for; NaN
-        of those that did not change.
+        Mean error of each series, as it is and divided by the growth with disagreement; NaN of
+        those that did not change.
     usual : (float, float)
-        Both of a series that nothing is known of, in units of its naive error so far.
+        Both of an unknown series, in units of its naive error so far.
     until : ndarray of int of shape (n_series,)
-        Steps of each series when it was learned from.
+        Steps of each series that were learned from.
 
     Notes
     -----
     With :math:`\sigma` the mean error of a series and :math:`s` the disagreement of candidates,
     errors are taken to grow like :math:`\sqrt{1 + s / \sigma}`. The unit of an error is from
-    other blocks of its series, as those to come are no part of it either: from few blocks it is
-    uncertain, and the errors in such units have the longer tails that make up for it. Where
+    other blocks of its series, since later errors are not part of it either: from few blocks
+    it is uncertain, and errors in such units have longer tails, which allow for that. Where
     little was held out, units are in part those of a random walk, and errors those of a t
     distribution with as many degrees of freedom as series have differences.
 
@@ -96,7 +97,7 @@ class Calibration:
         scale, errors = own_scales(table.values), _missed(forecasts)
         n_steps = max(2.0, np.median(table.lengths) - 1)
         walks = growth_of_walks(origins.horizon, n_steps)
-        # Series that did not change tell nothing, of themselves least of all.
+        # Series that did not change have no errors to learn from.
         changing = np.array([np.ptp(own) > 0 for own in table.values])
         clear = changing[series]
         growth = growth_of_errors(errors[clear], scale[series[clear]], walks)
@@ -114,7 +115,7 @@ class Calibration:
             if other.any():
                 apart[~other] = units(errors, other)[0][series[~other]]
         errors = errors / apart[:, None, None]
-        # Series that are forecast but for rounding say nothing of others.
+        # Series that are forecast but for rounding are left out of the errors of others.
         errors = errors[clear[series]]
         if len(errors) < _FEWEST:
             # Quantiles that were never held out may have no spread at all.
@@ -135,7 +136,7 @@ class Calibration:
         drift : float or ndarray of shape (n_origins,), default=1.0
             Factor of the errors, from :meth:`drift`.
         n_blocks : int, default=1
-            Which block of forecasts made from forecasts these are in, counted from 1.
+            Number of their block of forecasts made from forecasts, from 1.
 
         Returns
         -------
@@ -158,7 +159,7 @@ class Calibration:
         drift : float or ndarray of shape (n_origins,), default=1.0
             Factor of the errors, from :meth:`drift`.
         n_blocks : int, default=1
-            Which block of forecasts made from forecasts these are in, counted from 1.
+            Number of their block of forecasts made from forecasts, from 1.
 
         Returns
         -------
@@ -279,7 +280,7 @@ def _growth(forecasts, error):
 def own_scales(values):
     """Mean absolute differences between neighbours of series, above rounding; (n_series,)."""
     sizes = [np.abs(series).max(initial=0.0) for series in values]
-    # Of a single value nothing tells but its size.
+    # A single value has no difference, only a size.
     steps = [
         np.abs(np.diff(series)).mean() if len(series) > 1 else size
         for series, size in zip(values, sizes, strict=True)
@@ -310,7 +311,7 @@ def growth_of_errors(errors, scale, walks):
 
 
 def _horizons(origins):
-    """How many horizons all origins of a series span, shared among them; (n_origins,)."""
+    """Number of horizons that all origins of a series span, per origin; (n_origins,)."""
     series, n = origins.series, len(origins.table)
     first, last = np.full(n, np.inf), np.zeros(n)
     np.minimum.at(first, series, origins.known)
@@ -321,16 +322,13 @@ def _horizons(origins):
 
 
 def error_units(errors, series, weight, scale, growth, walk):
-    """Size of the errors (n_origins, horizon, n_levels) of each series, in part that of all.
-
-    That of all is in part that of a random walk. Errors are NaN where nothing was observed.
-    `weight` (n_origins,) is how many horizons an origin counts as, `scale` (n_series,) the
-    errors of naive forecasts, `growth` (horizon,) that of errors with steps ahead, `walk` the
-    mean error of a random walk.
-
-    Positive, (n_series,), with that of a series that nothing is known of, in units of `scale`,
-    and whether there are errors of each series beyond rounding, (n_series,).
-    """
+    """Error sizes (n_series,), that of an unknown series in units of `scale`, and a mask."""
+    # The mask (n_series,) is True where there are errors beyond rounding. Sizes are of errors
+    # (n_origins, horizon, n_levels), NaN where nothing was observed, and partly those of all
+    # series, which partly are those of a random walk. `weight` (n_origins,) is the number of
+    # horizons that an origin counts as, `scale` (n_series,) the errors of naive forecasts,
+    # `growth` (horizon,) that of errors with steps ahead, `walk` the mean error of a random
+    # walk.
     size = np.abs(errors).mean(axis=2)
     there, n = ~np.isnan(size), len(scale)
     total = np.where(there, size, 0).sum(axis=1)
@@ -339,7 +337,7 @@ def error_units(errors, series, weight, scale, growth, walk):
     count = np.bincount(series, weight, minlength=n)
     error = np.bincount(series, weight * total / scale[series], minlength=n)
     error = np.maximum(error / np.maximum(count, _TINY), _EXACT)
-    # Series that are forecast but for rounding, such as constant ones, say nothing of others.
+    # Series that are forecast but for rounding, such as constant ones, do not count for others.
     clear = (count > 0) & (error > _ROUNDING * max(1, error.max(initial=0.0)))
     said = clear if clear.any() else count > 0
     # Sizes differ by factors: one series of large errors must not widen those of all others.
@@ -382,25 +380,18 @@ def errors_at(errors, levels, level):
 
 
 def interval_end(errors, levels, level):
-    """By how much the end of an interval, at a level, is moved; (horizon,)."""
+    """Shift of the end of an interval, at a level; (horizon,)."""
     margin = interval_margin(errors, levels, abs(2 * level - 1))
     return np.sign(level - 0.5) * margin
 
 
 def interval_margin(errors, levels, coverage):
-    r"""By how much an interval between two quantiles has to be widened; (horizon,).
-
-    Conformalised quantile regression [1]_: the score of an origin is how far the truth lies
-    outside of the interval, :math:`E_i = \max(\hat q_{lo} - y_i, y_i - \hat q_{hi})`, and the
-    margin its :math:`\lceil (n + 1) c \rceil`-th smallest value; negative where quantiles are
-    too far apart. With point forecasts it is that of the absolute errors. The fewer scores
-    of a step lie beyond its margin, the more it is that of all steps, in units of their sizes.
-
-    References
-    ----------
-    .. [1] Romano, Y., Patterson, E. and Candes, E. J. (2019). Conformalized quantile
-       regression. Advances in Neural Information Processing Systems 32.
-    """
+    """Margin (horizon,) by which an interval between two quantiles has to be widened."""
+    # Conformalised quantile regression (Romano, Patterson and Candes 2019, NeurIPS 32): the
+    # score of an origin is max(q_lo - y, y - q_hi), and the margin the ceil((n + 1) c)-th
+    # smallest score, negative where quantiles are too far apart. With point forecasts, scores
+    # are absolute errors. The fewer scores of a step lie beyond its margin, the more it is that
+    # of all steps, in units of their sizes.
     below = errors_at(errors, levels, (1 - coverage) / 2)
     above = errors_at(errors, levels, (1 + coverage) / 2)
     scores = np.maximum(-below, above)  # NaN where nothing was observed
@@ -416,10 +407,8 @@ def interval_margin(errors, levels, coverage):
 
 
 def quantile_shift(errors, levels, level):
-    """By how much a quantile has to be moved: the quantile of that level of its own errors.
-
-    In part, where there are few, that of the errors of all steps in units of their size.
-    """
+    """Shift of a quantile, the quantile of that level of its own errors."""
+    # In part, where there are few, that of the errors of all steps in units of their size.
     errors = errors_at(errors, levels, level)
     counts = np.sum(~np.isnan(errors), axis=0)
     own, there = np.zeros(len(counts)), counts > 0

@@ -23,12 +23,11 @@ _LARGEST = 60.0
 
 @dataclass(frozen=True, eq=False)
 class Inputs:
-    """Inputs of a network at some origins, relative to `level` and in a `unit` of the series.
+    """Inputs of a network at some origins, relative to `level`, in a `unit` of the series."""
 
-    `past` (n_origins, window), `candidates` (n_origins, n_names, horizon), `statistics`
-    (n_origins, 5), `targets` (n_origins, horizon), which are NaN beyond the end of a series,
-    `unit` (n_origins, 1), and the last value with the season in `level` (n_origins, horizon).
-    """
+    # `past` (n_origins, window), `candidates` (n_origins, n_names, horizon), `statistics`
+    # (n_origins, 5), `targets` (n_origins, horizon), NaN beyond the end of a series, `unit`
+    # (n_origins, 1), and in `level` (n_origins, horizon) the last value with the season.
 
     past: np.ndarray
     candidates: np.ndarray
@@ -40,28 +39,14 @@ class Inputs:
 
 @dataclass(frozen=True, eq=False)
 class CandidateAttention:
-    r"""Networks that weigh classical forecasts by the state of a series, and correct them.
+    """Networks that weight classical forecasts by the state of a series, and correct them."""
 
-    Attributes
-    ----------
-    classical : Classical
-    share : float
-        Of the networks in the forecast; the rest is the fixed combination.
-    networks : list of dict of str to ndarray
-        Weights of the networks, which are averaged.
-
-    Notes
-    -----
-    A small network reads the last steps, the candidates and a few statistics of a series, all
-    seasonally adjusted, relative to the origin :math:`t` and in units of the mean absolute
-    difference :math:`\sigma_t` between neighbours so far. For each step :math:`k` ahead it
-    gives logits of the candidates :math:`f_b` and a correction:
-
-    .. math:: \hat y_k = \sum_b \operatorname{softmax}_b(z_{bk}) f_{bk} + r_k .
-
-    It is trained on all series by absolute errors, from candidates that know nothing but what
-    came before each origin.
-    """
+    # A small network gets the last steps, the candidates and a few statistics of a series,
+    # seasonally adjusted, relative to the origin and in units of the mean absolute difference
+    # between neighbours so far. For each step k ahead it returns logits z of the candidates f
+    # and a correction r: y_k = sum_b softmax_b(z_bk) f_bk + r_k. It is trained on all series by
+    # absolute errors, from candidates that use only what came before each origin. `share` is
+    # that of the mean of the `networks` in the forecast; the rest is the fixed combination.
 
     classical: Classical
     share: float
@@ -82,15 +67,11 @@ class CandidateAttention:
 
 
 def fit_attention(training, combined, classical, random_state):
-    """Train networks on a panel, with a share by errors at the ends of its series.
-
-    These are of one stretch of time that all series have in common, and the share that did best
-    there is partly luck, so that it is pulled towards one half.
-
-    Held-out forecasts (n_validation, horizon) are, at origins within a horizon of the end,
-    those with the share of a network that was trained on what came before, otherwise the fixed
-    combination.
-    """
+    """Train networks on a panel, with a share by errors at the ends of its series."""
+    # These errors are of one stretch of time that all series have in common. The share that is
+    # best there is partly luck, so it is shrunk towards one half. Held-out forecasts
+    # (n_validation, horizon) are, at origins within a horizon of the end, those with the share
+    # of a network that was trained on earlier steps, otherwise the fixed combination.
     from ._candidate_network import train
 
     validation, table = training.validation, training.validation.table

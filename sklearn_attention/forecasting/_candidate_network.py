@@ -35,8 +35,7 @@ class CandidateNetwork(nn.Module):
     def forward(self, columns, candidates, generator=None):
         """Forecasts relative to the origin, (B, horizon), in units of the series.
 
-        `columns` (B, n_inputs) are from :func:`_tensors`; `generator` draws what is dropped in
-        training.
+        `columns` (B, n_inputs) are from :func:`_tensors`; `generator` draws dropout.
         """
         first, second = self.body
         hidden = gelu(first(columns))
@@ -50,11 +49,9 @@ class CandidateNetwork(nn.Module):
 
 
 def train(inputs, learned, series, logs, seed):
-    """Weights of a network trained on origins of many series, dict of str to ndarray.
-
-    `learned` (n_origins, horizon) are the targets that are learned from. A series with many
-    origins counts as the root of them; units of logarithms say how volatile a series is.
-    """
+    """Weights of a network trained on origins of many series, dict of str to ndarray."""
+    # `learned` (n_origins, horizon) are the targets. A series with many origins counts as the
+    # root of them; units of logarithms show the volatility of a series.
     learned = learned & ~np.isnan(inputs.targets)
     rows = np.flatnonzero(learned.any(axis=1))
     chance = 1 / np.sqrt(np.bincount(series[rows])[series[rows]])

@@ -29,7 +29,7 @@ _TOO_LARGE = (
 
 
 def is_integer(value):
-    """Whether something is a whole number, and no truth value."""
+    """True for a whole number that is no truth value."""
     return isinstance(value, numbers.Integral) and not isinstance(value, bool)
 
 
@@ -93,12 +93,12 @@ def _refuse_features(y):
         raise ValueError(
             f"y has {kind} in {name!r}, which can be a feature but no series to forecast, as "
             "if the series came first: the order is fit(X, y), features before series. If it "
-            "is one, make numbers of it."
+            "is one, convert it to numbers."
         )
 
 
 def _has_words(column):
-    """Whether the first entry there is of a column is a text, and no number."""
+    """True if the first entry of a column that is not missing is a text, and no number."""
     first = next(iter(column.dropna()), 0.0)
     return isinstance(first, str) and np.isnan(pd.to_numeric(first, errors="coerce"))
 
@@ -172,7 +172,7 @@ def dates_of(X):
 
 
 def _has_dates(column):
-    """Whether a column has dates, as such or as text that is no number."""
+    """True if a column has dates, as such or as text that is no number."""
     first = column.iloc[0]
     if is_date(first) and not isinstance(first, str):
         return True
@@ -195,7 +195,7 @@ def _fields_of(index):
 
 
 def _same_as_index(values, fields):
-    """Which part of the dates of a regular index some values are, or None."""
+    """Part of the dates of a regular index that some values equal, or None."""
     known = ~np.isnan(values)
     values = values[known]
     if len(values) < 2 or (values == values[0]).all():
@@ -211,7 +211,7 @@ def _same_as_index(values, fields):
 
 
 def _by_name(name, values):
-    """Which part of a date a column is by its name and values, or None."""
+    """Part of a date that a column has, by its name and values, or None."""
     field = str(name).lower().replace("_", "")
     if field not in _FIELDS or not (values == np.round(values)).all():
         return None
@@ -234,7 +234,7 @@ def refuse_too_large(table, values, what):
 
 
 def in_series(table, i):
-    """Which series a message is about; nothing of the only one without a name."""
+    """Name of a series in a message; empty for the only one without a name."""
     name = table.names[i]
     return "" if table.form.kind == "array" or name is None else f" in {name!r}"
 
@@ -291,13 +291,11 @@ def fill_line(values):
 
 
 def fill_seasonal(values, season_length):
-    r"""Values with the missing ones as the seasons beside them have it.
-
-    With a season of :math:`s` steps, :math:`y_t` is :math:`y_{t-s}` plus the difference
-    :math:`y_t - y_{t-s}`, interpolated between the steps at which it is known. The mean of this
-    and of the same with :math:`t+s` is taken, or the one of both there is: a trend and a season
-    that do not change are filled in exactly. Elsewhere values are on the line.
-    """
+    """Values with missing ones filled by the seasons before and after."""
+    # With a season of s steps, y_t is y_{t-s} plus the difference y_t - y_{t-s}, interpolated
+    # between the steps at which it is known; the same with t + s; the mean of both, or the one
+    # there is. So a constant trend and season are filled in exactly. Elsewhere values are on
+    # the line between their neighbours.
     lost, line = np.isnan(values), fill_line(values)
     if season_length == 1 or not lost.any():
         return line

@@ -16,13 +16,11 @@ _FLOOR = 0.05
 
 @dataclass(frozen=True, eq=False)
 class Classical:
-    """Exponential smoothing, theta and the like, of seasonally adjusted series.
+    """Exponential smoothing, theta and the like, of seasonally adjusted series."""
 
-    Nothing is learned beforehand: at every origin parameters are those that did best so far.
-
-    Series may be logarithms (`logs`), so that trends of the series themselves are tried too. A
-    `further` season than the usual one is part of the names.
-    """
+    # At every origin parameters are those that were best so far. Series may be logarithms
+    # (`logs`), so that trends of the series themselves are tried too. A `further` season than
+    # the usual one is part of the names.
 
     season_length: float
     logs: bool
@@ -97,11 +95,9 @@ class Classical:
 
 
 def _blocks(table, size, row, last):
-    """Means of blocks of so many steps that end at the origins, by where blocks begin.
-
-    Means have less noise, and their trend is that of the longer run. Yields the size, which
-    origins, and the means (n_rows, n_blocks) with the row and the last block of each origin.
-    """
+    """Sizes, origins, and means (n_rows, n_blocks) of blocks of steps that end there."""
+    # Means have less noise, and their trend is that of the longer run. The row and the last
+    # block of each origin are with the means.
     for shift in range(size):
         rows = np.flatnonzero(((last + 1) % size == shift) & ((last + 1) // size >= 2))
         if len(rows):

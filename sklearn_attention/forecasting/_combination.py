@@ -19,7 +19,7 @@ from ._window_regressor import window_regressors
 from ._windows import choose_lookback, least_length
 
 # Temperatures, and shares of the panel's errors in those of a series, that are tried; a single
-# series has equal errors in the place of the panel's. Errors of short series do not do alone.
+# series has equal errors in the place of the panel's. Errors of short series do not suffice.
 _TEMPERATURES = (0.02, 0.05, 0.1, 0.2, 0.3, 0.5)
 _SHARES, _SHARES_OF_ONE = (0.25, 0.5, 0.75, 1.0), (0.5, 0.0)
 _SHARES_OF_LONG = (0.0, *_SHARES)
@@ -27,7 +27,7 @@ _SHARES_OF_LONG = (0.0, *_SHARES)
 _LEAST_WEIGHT = 0.01
 # Errors are at most so many times the least; differences below this share of it are rounding.
 _WORST, _ROUNDING = np.log(50.0), 1e-9
-# Relative difference of errors at which a choice of temperature and share loses trust.
+# Relative difference of errors at which a choice of temperature and share loses weight.
 _TOLERANCE = 0.05
 # Lookbacks of ridges and analogs in seasons, or in steps of series without; so many of those
 # that fit into half of a series (three quarters, where all series share a map), the longest.
@@ -46,15 +46,12 @@ _WHOLE = (Trees, TransformerCandidate)
 
 
 def choose_weights(forecasts, training):
-    """Weights of candidates by their held-out forecasts, (n_validation, n_candidates, horizon).
-
-    Temperature and share of the panel are those with the least error on blocks that did not
-    choose the weights; choices that do about as well are averaged, since which of them is best
-    is partly luck. Where nothing was validated all candidates count alike.
-
-    Returns weights of each series, (n_series, n_candidates), those of a series that nothing is
-    known of, and combined forecasts by weights chosen on what does not overlap.
-    """
+    """Weights (n_series, n_candidates) by held-out forecasts, and combined forecasts."""
+    # Forecasts are (n_validation, n_candidates, horizon). Temperature and share of the panel
+    # are those with the least error on blocks that did not choose the weights; choices that are
+    # about as good are averaged, since which of them is best is partly luck. Without validation
+    # all candidates count alike. Combined forecasts have weights chosen on blocks that do not
+    # overlap. Weights of an unknown series are returned as well.
     # Errors are absolute: by squares a few hard stretches, a cold winter or a holiday, and a
     # few steps of each, would choose the weights for all others.
     series, targets = training.validation.series, training.validation.targets()
@@ -105,8 +102,7 @@ def choose_weights(forecasts, training):
 def relative_errors(errors, series, n_series):
     """Logarithms of errors (n_origins, n_candidates) relative to those of the best candidate.
 
-    Of each series, (n_series, n_candidates), NaN where nothing is known, and their mean over
-    series, (n_candidates,).
+    Of each series, (n_series, n_candidates), NaN if unknown; and their mean, (n_candidates,).
     """
     there = ~np.isnan(errors)
     total, count = (np.zeros((n_series, errors.shape[1])) for _ in range(2))
@@ -124,13 +120,10 @@ def relative_errors(errors, series, n_series):
 
 
 def softmax_weights(own, panel, temperature, share):
-    r"""Weights (n_series, n_candidates) by logarithms of relative errors of these, and of all.
-
-    .. math:: w_c \propto \exp\left(-\frac{E_c / \min_b E_b - 1}{\tau}\right),
-
-    errors being geometric means of those of the series and, to a share, of the panel. A
-    candidate that could not be validated on a series, where others could, has no weight.
-    """
+    """Weights (n_series, n_candidates) by logarithms of relative errors, own and of all."""
+    # In proportion to exp(-(E_c / min(E) - 1) / temperature), with E the geometric means of the
+    # errors of the series and, to a share, of the panel. A candidate that could not be
+    # validated on a series, where others could, has no weight.
     unknown = np.isnan(own)
     mixed = share * panel + (1 - share) * np.where(unknown, panel, own)
     mixed[unknown & ~unknown.all(axis=1, keepdims=True)] = np.inf
@@ -183,11 +176,9 @@ class CombinedForecast:
         return np.where((identity >= 0)[:, None], self.weights[identity], self.usual)
 
     def each(self, origins, wanted=None):
-        """Forecasts of the candidates; (n_origins, n_names, horizon).
-
-        NaN where a candidate has none, and of candidates with none of the names `wanted`,
-        (n_names,), which are not computed.
-        """
+        """Forecasts of the candidates, (n_origins, n_names, horizon)."""
+        # NaN where a candidate has none, and for names that are not `wanted` (n_names,), whose
+        # candidates are not computed.
         wanted = np.ones(len(self.names), dtype=bool) if wanted is None else wanted
         if self.effects is None:
             return _side_by_side(self.candidates, origins, wanted)
@@ -201,15 +192,11 @@ class CombinedForecast:
 
 
 def fit_combined(table, horizon, seasons, lookback, logs, kinds, share=None):
-    """Fit candidates, and weigh them by their errors at validation origins.
-
-    Windows are measured in the first of the `seasons`; a `lookback` of None is several by the
-    season. `kinds` are names of candidates, regressors, and trees. Of long series a `share` is
-    validated; None for the usual one.
-
-    Returns the combination, Training, held-out forecasts of all candidates, (n_validation,
-    n_names, horizon), and combined ones by weights chosen apart from them.
-    """
+    """Combination of candidates by validation errors, Training, and held-out forecasts."""
+    # The latter are of all candidates, (n_validation, n_names, horizon), and combined, by
+    # weights chosen on other blocks. Windows are measured in the first of the `seasons`; a
+    # `lookback` of None is several by the season. `kinds` are names of candidates, regressors,
+    # and trees. Of long series a `share` is validated; None for the usual one.
     typical = np.quantile(table.lengths, 0.75) - horizon
     if lookback is None:
         every = _lookbacks(seasons[0], _OWN_SHARE * typical)
@@ -254,11 +241,9 @@ def fit_combined(table, horizon, seasons, lookback, logs, kinds, share=None):
 
 
 def extend(fitted, candidate):
-    """What :func:`fit_combined` returned, with a further candidate that sees whole series.
-
-    It has the share that leaves the least error of a mixture with the others: there are many
-    of these, and alike.
-    """
+    """Results of :func:`fit_combined` with a further candidate that learns whole series."""
+    # Its share is the one with the least error of a mixture with the others, since there are
+    # many of these, and alike.
     combined, training, every, held_out = fitted
     brief = candidate.brief() if isinstance(candidate, TransformerCandidate) else None
     if brief is not None:

@@ -23,13 +23,11 @@ _MOST_VALUES = 2_000_000
 
 @dataclass(frozen=True, eq=False)
 class FeatureEffects:
-    r"""Effects of known features, which add to series, in units in which they are alike.
+    """Effects of known features, which add to series, in units in which they are alike."""
 
-    A level that drifts and a season hide the effects :math:`g` of features. Both all but
-    vanish in differences over a season of :math:`m` steps, which a ridge regression explains:
-
-    .. math:: y_t - y_{t-m} \approx g(x_t) - g(x_{t-m}) .
-    """
+    # A level that drifts and a season hide the effects g of features. Both nearly vanish in
+    # differences over a season of m steps, which a ridge regression explains: y_t - y_{t-m} is
+    # about g(x_t) - g(x_{t-m}).
 
     basis: FeatureBasis
     coef: np.ndarray  # (n_basis,)
@@ -89,11 +87,9 @@ def cut_at_origins(origins):
 
 
 def learn_effects(training, season_length):
-    """Effects of features, if known ones explain differences over a season; else None.
-
-    With the list of those for each block of validation origins, learned from differences of
-    other steps; an empty one where there are many.
-    """
+    """Effects of features, if known ones explain differences over a season; else None."""
+    # With the list of those for each block of validation origins, learned from differences of
+    # other steps; an empty one where there are many.
     table, lag = training.origins.table, max(1, round(season_length))
     series = np.flatnonzero(table.lengths > lag)
     if not len(table.known) * len(series):
@@ -135,11 +131,9 @@ def fit_each(candidates, training):
 
 
 def fit_without_effects(candidates, training, effects, apart):
-    """Candidates fitted to what effects leave, and forecasts of validation origins.
-
-    The latter are of candidates that have not learned from their block, and effects as well
-    where there are some `apart`; (n_validation, n_names, horizon).
-    """
+    """Candidates fitted to series less effects, and forecasts of validation origins."""
+    # The latter (n_validation, n_names, horizon) are of candidates that have not learned from
+    # their block, as are effects where there are some `apart`.
     if not apart:
         fitted, found = fit_each(candidates, _without(training, effects))
         return fitted, found + effects.ahead(training.validation)[:, None]

@@ -51,14 +51,13 @@ class FeatureBasis:
 
 @dataclass(frozen=True, eq=False)
 class FeatureRidge:
-    """Ridge regression of each step ahead on features and the last steps, for all series.
+    """Ridge regression of each step ahead on features and the last steps, for all series."""
 
-    Features stand as they are and bent at quantiles: those at the origin, and those known
-    beforehand at the step ahead and on average over the steps up to it. What followed and the
-    last steps are relative to the last value, in units of the series. The penalty is the one
-    with the least error at validation origins, of maps that have not learned from what
-    followed them.
-    """
+    # Features are used as they are and with hinges at quantiles: those at the origin, and those
+    # known beforehand at the step ahead and averaged over the steps up to it. Targets and the
+    # last steps are relative to the last value, in units of the series. The penalty is the one
+    # with the least error at validation origins, of maps that have not learned from these
+    # targets.
 
     season_length: float
     basis: FeatureBasis | None = None

@@ -1,4 +1,4 @@
-"""Features beside series: separating both, and placing rows of features on their steps."""
+"""Features of series: separating both, and placing rows of features on their steps."""
 
 from dataclasses import replace
 from typing import NamedTuple
@@ -25,9 +25,7 @@ def separate(X, y):
     """
     if y is None:
         if isinstance(X, pd.Index):
-            raise ValueError(
-                "X is an index alone, and y is None: pass the series as X or as y."
-            )
+            raise ValueError("X is only an index, and y is None: pass the series as X or as y.")
         return *(split_tidy(X) if is_tidy(X) else (None, X)), "X"
     refuse_swapped(X, y)
     if isinstance(X, pd.Index) and not isinstance(y, pd.Series | pd.DataFrame | dict):
@@ -91,7 +89,7 @@ def index_of_rows(index, y):
 
 
 def _shared(index, y):
-    """Whether rows of features are about times, and series one below the other."""
+    """True if rows of features are about times, and series one below the other."""
     rows = getattr(y, "index", None)
     if index is None or not isinstance(rows, pd.MultiIndex):
         return False
@@ -110,17 +108,15 @@ def _check_index(index, y):
     both = zip(index, other, strict=False)
     mine, theirs = next((pair for pair in both if pair[0] != pair[1]), (index[0], other[0]))
     raise ValueError(
-        f"X and y have different indexes ({mine} beside {theirs}): give both the same, for "
+        f"X and y have different indexes ({mine} beside {theirs}): pass both the same, for "
         "example with X.loc[y.index]."
     )
 
 
 def read_features(forecaster, table, *, reset, may_lack=()):
-    """Features as numbers; columns are learned by a forecaster, or compared.
-
-    A frame may have no columns, and need not have those that may lack: missing values stand in
-    their place.
-    """
+    """Features as numbers; columns are learned by a forecaster, or compared."""
+    # A frame may have no columns, and may lack those of `may_lack`, which become missing
+    # values.
     lacking = []
     if isinstance(table, pd.DataFrame) and table.shape[1] == 0:
         if forecaster.n_features_in_ > len(may_lack):
@@ -133,7 +129,7 @@ def read_features(forecaster, table, *, reset, may_lack=()):
         names, levels = forecaster.feature_names_in_, forecaster.columns_.categories
         lacking = [j for j, name in enumerate(names) if name not in table.columns]
         lacking = [j for j in lacking if names[j] in may_lack]
-        # Any value will do that can be read.
+        # Any value that can be read is enough.
         table = table.assign(**{names[j]: levels[j][0] if levels[j] else 0 for j in lacking})
         table = table.reindex(columns=[name for name in names if name in table.columns])
     if isinstance(table, pd.DataFrame) and not table.columns.is_unique:
@@ -179,7 +175,7 @@ def _one_hot(cells, columns):
 
 
 def source_of(columns):
-    """Which column of X each column of features is made of; (n_columns_of_features,)."""
+    """Column of X from which each column of features is made; (n_columns_of_features,)."""
     pairs = zip(columns.kinds, columns.n_levels, strict=True)
     widths = [n if kind == UNORDERED else 1 for kind, n in pairs]
     return np.repeat(np.arange(len(widths)), widths)
@@ -196,7 +192,7 @@ def read_rows(forecaster, X, table):
             "features."
         )
     if table.form.kind == "tidy" and is_tidy(X):
-        # What is to be forecast, or was not known then, is not read.
+        # Steps to be forecast, and values not known then, are not read.
         lacks = "y" not in getattr(forecaster, "feature_names_in_", ())
         X = features_of(X.drop(columns="y", errors="ignore") if lacks else X)
     if not forecaster.n_features_in_:
@@ -211,8 +207,7 @@ def read_rows(forecaster, X, table):
                 "number of steps as an int, or an index."
             )
         raise ValueError(
-            f"X has {n_columns} features, but {name} was fitted without: pass their index "
-            "alone."
+            f"X has {n_columns} features, but {name} was fitted without: pass only their index."
         )
     if index is not None and table.time.kind == "position" and not isinstance(X, pd.Index):
         index = None  # what was fitted has no steps that these could be
@@ -241,11 +236,9 @@ class Rows(NamedTuple):
 
 
 def place(features, index, table, begins):
-    """Place rows of features on the steps of a table.
-
-    An index has steps, for all series alike, or series and step, in two levels. Rows without
-    one follow one another, from a step `begins` of each series on.
-    """
+    """Place rows of features on the steps of a table."""
+    # An index has steps, for all series alike, or series and step, in two levels. Rows without
+    # an index are consecutive, from a step `begins` of each series on.
     n_rows, n_series = len(features), len(table)
     if not isinstance(index, pd.MultiIndex):
         steps = np.arange(n_rows) if index is None else table.time.positions(index)
@@ -257,8 +250,8 @@ def place(features, index, table, begins):
     if not (table.form.long or table.form.kind == "dict") or index.nlevels != 2 + tidy:
         wanted = "the columns 'unique_id' and 'ds', or " if tidy else ""
         raise ValueError(
-            f"X has an index of {index.nlevels} levels, but y is not long: give X {wanted}"
-            "the index of the time alone."
+            f"X has an index of {index.nlevels} levels, but y is not long: pass X with "
+            f"{wanted}only the index of the time."
         )
     of_row, steps = index.get_level_values(0), index.get_level_values(1)
     series = pd.Index(table.names, tupleize_cols=False).get_indexer(of_row)
@@ -311,11 +304,9 @@ def with_features(table, rows, least=None):
 
 
 def with_later_features(table, rows, steps, horizon, missing):
-    """A table with the features known beforehand of `rows`, also of later steps.
-
-    `steps` are the last ones to forecast of each series, (n_series,): later rows reach there,
-    and as far into the horizon as there are some.
-    """
+    """A table with the features known beforehand of `rows`, also of later steps."""
+    # `steps` (n_series,) are the last ones to forecast of each series: later rows reach there,
+    # and as far into the horizon as there are some.
     known, ahead = table.known, np.maximum(steps + 1 - table.ends, 0)
     if not len(known):
         return table

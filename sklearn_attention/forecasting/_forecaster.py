@@ -1,4 +1,4 @@
-"""All that forecasters share: data, time and intervals, but not the forecasts."""
+"""Base class of forecasters: data, time and intervals, but not the forecasts."""
 
 from abc import ABC, abstractmethod
 from dataclasses import replace
@@ -33,28 +33,31 @@ from ._wrap import wrap
 
 
 class Forecaster(AttentionEstimator, ABC):
-    """Base class of forecasters: reads series, keeps time, calibrates.
+    """Base class of forecasters, which read series and calibrate intervals.
 
-    A subclass says how to learn from series, :meth:`_learn`, and what follows origins in them,
-    :meth:`_forecasts`.
+    A subclass has two methods. ``_learn(table, context, task_data)`` learns from a
+    :class:`Table`, and sets `lookback_` and `calibration_`.
+    ``_forecasts(origins, levels=None)`` returns :class:`Forecasts` at :class:`Origins`, only
+    from steps before them; with `levels` their quantiles, if there is a distribution, and the
+    disagreement of candidates.
 
     Parameters
     ----------
     horizon : int, default=1
-        How many steps are forecast at once. Further ones are forecast from forecasts.
+        Number of steps to forecast at once. Further ones are forecast from forecasts.
     lookback : int or "auto", default="auto"
-        How many past steps a forecast is made from. "auto" is three seasons, at least the
+        Number of past steps that a forecast is made from. "auto" is three seasons, at least the
         horizon and 10, and at most a quarter of the longest series.
     season_length : int or "auto", default="auto"
-        Steps in a season. "auto" goes by the frequency, or by the autocorrelation.
+        Steps in a season. "auto" chooses it by the frequency, or by the autocorrelation.
     past_features : sequence of str or int, default=None
-        Columns of X that are known only up to now, by name, or by position in arrays.
+        Columns of X that are known only up to the origin, by name, or by position in arrays.
     missing : {"raise", "interpolate", "seasonal"}, default="raise"
-        What is done about missing values between others: an error, values on the line between
-        their neighbours, or values as one season before and after, a trend apart. With both a
-        series is shorter where they are missing at its ends, and features are interpolated.
+        Treatment of missing values between others: an error, values on the line between their
+        neighbours, or values as one season before and after, up to a trend. With the latter two
+        a series is shorter where values are missing at its ends, and features are interpolated.
     bounds : "auto", (float, float) or None, default="auto"
-        What forecasts and intervals are clipped to, None for an open end; None alone for both.
+        Bounds to which forecasts and intervals are clipped; None is an open end, or no bounds.
         "auto" is 0 from below for series without a negative value, both in training and up to
         the origin of the forecast.
 
@@ -63,8 +66,8 @@ class Forecaster(AttentionEstimator, ABC):
     lookback_, horizon_, season_length_ : int
         Steps of a window, of what is forecast at once, and of a season.
     scale_ : ndarray of shape (n_series,)
-        Of each training series the mean absolute difference between neighbours, single
-        outliers damped.
+        Mean absolute difference between neighbours of each training series, single outliers
+        damped.
     observed_ : Table
         The series and features observed so far.
     calibration_ : Calibration
@@ -74,7 +77,7 @@ class Forecaster(AttentionEstimator, ABC):
     feature_names_in_ : ndarray of shape (n_features,)
         Their names, if they are all strings.
     columns_ : Columns
-        Which of them are categories, and their levels.
+        Kinds of the features, and the levels of categories.
 
     See Also
     --------
@@ -117,7 +120,7 @@ class Forecaster(AttentionEstimator, ABC):
 
     @keeps_state_on_failure
     def fit(self, X, y=None):
-        """Learn from series, and remember them to forecast from.
+        """Learn from series, and store them to forecast from.
 
         Parameters
         ----------
@@ -126,12 +129,13 @@ class Forecaster(AttentionEstimator, ABC):
             series in each column, whose missing values at the ends mean that a series is
             shorter; a dict of Series or of arrays; a Series with an index of two levels,
             series and time; or a frame with the columns "unique_id", "ds" (time) and "y", whose
-            further columns are features. Otherwise features, a row for each observation: a
+            further columns are features. With `y`, features, a row for each observation: a
             frame, whose texts and categorical dtypes are categories, an array, an empty frame
-            with an index, or the index itself. One of plain time is for all series alike.
+            with an index, or the index itself. An index of only time is for all series alike.
         y : Series, DataFrame, dict or array, default=None
             The series, if X is not. An array takes its index from X, and an array X from `y`;
-            beside an index alone an array is a Series or a frame, and so are the forecasts.
+            with only an index as X an array becomes a Series or a frame, and so do the
+            forecasts.
 
         Returns
         -------
@@ -141,8 +145,8 @@ class Forecaster(AttentionEstimator, ABC):
         Raises
         ------
         ValueError
-            If data or parameters are not valid, or `y` can be no series, as where it comes
-            first. The estimator then is as it was before.
+            If data or parameters are not valid, or `y` cannot be a series, as where it is
+            passed first. The estimator then is as it was before.
 
         Warns
         -----
@@ -155,7 +159,7 @@ class Forecaster(AttentionEstimator, ABC):
 
     @with_callbacks
     def _fit_table(self, table, task_data):
-        """Learn from a table, whose features this forecaster has read, and remember it."""
+        """Learn from a table, whose features this forecaster has read, and store it."""
         names = list(getattr(self, "feature_names_in_", range(self.n_features_in_)))
         texts = names if hasattr(self, "feature_names_in_") else []
         self.past_names_, known = resolve_past(self.past_features, self.n_features_in_, texts)
@@ -173,7 +177,7 @@ class Forecaster(AttentionEstimator, ABC):
             warn_user(
                 f"The series have up to {table.lengths.max()} observations, fewer than "
                 f"horizon={self.horizon_}: errors at later steps have not been observed, and "
-                "intervals there go by those of a random walk."
+                "intervals there are based on those of a random walk."
             )
         context = self._init_callback_context(max_subtasks=self._max_subtasks)
         context.call_on_fit_task_begin(estimator=self, **task_data)
@@ -188,9 +192,10 @@ class Forecaster(AttentionEstimator, ABC):
         Parameters
         ----------
         X, y
-            As for :meth:`fit`: observations that follow the last ones. An array has no index,
-            and follows. Series of new names are forecast as well from then on. Missing values
-            are filled by what is known before as well; at the end they wait for the next.
+            As for :meth:`fit`: observations that follow the last ones, as an array without
+            index always does. Series of new names are forecast as well from then on. Missing
+            values are filled from earlier observations too; at the end they stay missing until
+            the next update.
 
         Returns
         -------
@@ -200,7 +205,7 @@ class Forecaster(AttentionEstimator, ABC):
         Raises
         ------
         ValueError
-            If observations overlap with those known, or leave a gap.
+            If observations overlap with earlier ones, or leave a gap.
 
         Notes
         -----
@@ -221,22 +226,22 @@ class Forecaster(AttentionEstimator, ABC):
         self.observed_ = fill_features(table, self.missing)
 
     def predict(self, X=None, *, history=None, coverage=None):
-        """Forecast.
+        """Forecast series.
 
         Parameters
         ----------
         X : None, int, date, Index, DataFrame or array, default=None
-            What to forecast: None for `horizon` steps after the last observation, a number
+            Steps to forecast: None for `horizon` steps after the last observation, a number
             for so many, a date for all up to it (a text such as "2024-06" or a Period up to
             its end), a frame of features or an index for one step each row, an array of
             features for the steps that follow. Steps after a gap are forecast across it.
             Steps already observed are forecast one ahead, from the observations before them.
         history : Series, DataFrame, dict or array, default=None
-            Fresh observations to forecast from in the place of those known; an array of
-            shape (n_windows, lookback) is forecast row by row. A forecaster with features
+            Observations to forecast from in the place of the stored ones; an array of shape
+            (n_windows, lookback) is forecast row by row. A forecaster with features
             finds those of `history` in further rows of X, which then needs an index.
         coverage : float or list of float, default=None
-            Probabilities of intervals, as for :meth:`predict_interval`, to be returned beside
+            Probabilities of intervals, as for :meth:`predict_interval`, to be returned with
             the forecasts.
 
         Returns
@@ -248,9 +253,9 @@ class Forecaster(AttentionEstimator, ABC):
 
         Notes
         -----
-        Beyond the horizon forecasts are made from forecasts. Features that are known only up
-        to now then stay as they were last. Where X ends within a horizon, its last row stands
-        for those after it. Near the beginning of a series windows are filled up with its first
+        Beyond the horizon forecasts are made from forecasts. Features known only up to the
+        origin then keep their last values. Where X ends within a horizon, its last row is
+        repeated. Near the beginning of a series windows are filled up with its first
         observation.
         """
         check_is_fitted(self)
@@ -261,7 +266,7 @@ class Forecaster(AttentionEstimator, ABC):
         return wrap(requested, found, columns)
 
     def _forecast_rows(self, table, requested, coverages=None, fresh=False):
-        """Forecasts and what they are called, beside the ends of intervals if there are any."""
+        """Forecasts and their names, with the ends of intervals if there are any."""
         if coverages is None:
             return self._in_one_pass(table, requested)[:, 0], None
         ends = [f"{end}_{100 * level:g}" for level in coverages for end in ("lower", "upper")]
@@ -287,10 +292,10 @@ class Forecaster(AttentionEstimator, ABC):
         Notes
         -----
         Split-conformal, for each step ahead: intervals are widened until they contain the
-        share wanted, a little more for finite samples, of held-out windows in training. A step
-        with few of these for the coverage borrows the errors of all steps, and a forecaster
-        with few windows those of a random walk. The guarantee
-        is for windows that are exchangeable; those of a series are only about so. After
+        share `coverage`, a little more for finite samples, of held-out windows in training. A
+        step with too few of these for the coverage also uses the errors of all steps, and a
+        forecaster with few windows those of a random walk. The guarantee is for exchangeable
+        windows; those of a series are so only approximately. After
         :meth:`update` errors since the fit count as well, though not for a `history`. In the
         i-th block of forecasts made from forecasts, distances to the forecast are multiplied
         by the root of i, as in a random walk: a rule without guarantee.
@@ -318,8 +323,8 @@ class Forecaster(AttentionEstimator, ABC):
 
         Notes
         -----
-        Each quantile is moved by the quantile of its errors on the hold-out. One that then
-        would lie nearer to the median than a level in between has the value of that one.
+        Each quantile is moved by the quantile of its errors on the hold-out. Quantiles do not
+        cross: one that would lie nearer to the median than a level in between equals it.
         """
         check_is_fitted(self)
         levels = check_levels("quantiles", quantiles)
@@ -368,19 +373,19 @@ class Forecaster(AttentionEstimator, ABC):
         return -float(np.mean(errors))
 
     def backtest(self, X, y=None, *, cv=5, refit=False, coverage=None):
-        """Forecasts from several points in the past, beside what happened.
+        """Forecasts from several points in the past, with the observed values.
 
         Parameters
         ----------
         X, y
             As for :meth:`fit`.
         cv : int or cross-validation splitter, default=5
-            How steps, from the first of any series to the last of any, are split into the
-            past and what is to be forecast. A number stands for so many folds of `horizon`
-            steps at the end, ``TimeSeriesSplit(cv, test_size=horizon)``.
+            Splits of the steps, from the first of any series to the last of any, into the past
+            and the steps to forecast. A number stands for so many folds of `horizon` steps at
+            the end, ``TimeSeriesSplit(cv, test_size=horizon)``.
         refit : bool, default=False
-            Whether to learn anew for every fold. Otherwise a fold learns nothing but the
-            observations before it: learning ends with the past of the first.
+            Whether to fit for every fold. Otherwise there is one fit, on the past of the first
+            fold, and later folds only add the observations before them.
         coverage : float or list of float, default=None
             Probabilities of intervals to be returned as well.
 
@@ -400,44 +405,25 @@ class Forecaster(AttentionEstimator, ABC):
 
     @abstractmethod
     def _learn(self, table, context, task_data):
-        """Learn from series, and set `lookback_` and `calibration_`.
-
-        Forecasts are made of ``self.transform_.encode(table)``; `transform_` may be replaced by
-        another with the same bounds.
-
-        Parameters
-        ----------
-        table : Table
-            The training series.
-        context : CallbackContext
-            Of the fit; further tasks are its subcontexts.
-        task_data : dict
-            Further arguments of callbacks.
-        """
+        """Learn from a Table; set `lookback_` and `calibration_`."""
+        # Forecasts are made of `self.transform_.encode(table)`; `transform_` may be replaced by
+        # another with the same bounds. `context` is that of the fit, whose subcontexts are
+        # further tasks, and `task_data` further arguments of callbacks.
 
     @abstractmethod
     def _forecasts(self, origins, levels=None):
-        """Forecasts at some origins, from nothing that comes after them.
+        """Forecasts at some origins, only from steps before them.
 
-        Parameters
-        ----------
-        origins : Origins
-        levels : sequence of float, default=None
-            Quantiles that are wanted, if there is a distribution; None for forecasts alone,
-            without their disagreement.
-
-        Returns
-        -------
-        forecasts : Forecasts
+        With `levels`, quantiles of these if there is a distribution, and disagreement.
         """
 
     @property
     def _least_history(self):
-        """How many steps a fresh series needs to have."""
+        """Fewest steps of a fresh series."""
         return self.lookback_
 
     def _check_every_parameter(self):
-        """Refuse parameters that are not valid, of all forecasters and of a subclass."""
+        """Raise for parameters that are not valid, of all forecasters and of a subclass."""
         check_positive("horizon", self.horizon, integer=True)
         if not (isinstance(self.lookback, str) and self.lookback == "auto"):
             check_positive("lookback", self.lookback, integer=True)
@@ -447,7 +433,7 @@ class Forecaster(AttentionEstimator, ABC):
     def _check_parameters(self):
         """Refuse parameters of a subclass that are not valid."""
 
-    # How many tasks `_learn` reports to callbacks; None if that is not known before.
+    # Number of tasks that `_learn` reports to callbacks; None if unknown before.
     _max_subtasks = 0
 
     _held = Table, TimeIndex, Form, Calibration, Transform, Columns
@@ -481,11 +467,9 @@ class Forecaster(AttentionEstimator, ABC):
         return self._in_one_pass(table, requested, finish, fresh)
 
     def _in_one_pass(self, table, requested, finish=None, fresh=False):
-        """Numbers for requested rows, (n_rows, n_columns), from one pass for each block.
-
-        `finish(forecasts, drift, n_blocks)` makes columns, (n_origins, horizon, n_columns), of
-        forecasts with the quantiles of `calibration_.levels`; None for the forecasts alone.
-        """
+        """Numbers for requested rows, (n_rows, n_columns), from one pass for each block."""
+        # `finish(forecasts, drift, n_blocks)` makes columns, (n_origins, horizon, n_columns),
+        # of forecasts with the quantiles of `calibration_.levels`; None for only the forecasts.
         plain, series = Origins.at_ends(table, self.horizon_), requested.series
         table = self._encoded(table)
         ahead = requested.step - table.ends[series]

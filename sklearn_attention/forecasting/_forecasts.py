@@ -9,7 +9,7 @@ from ._origins import Origins
 
 @dataclass(frozen=True, eq=False)
 class Forecasts:
-    """Forecasts at some origins, and what else is known of each.
+    """Forecasts at some origins, with quantiles, candidates and weights.
 
     Attributes
     ----------
@@ -17,10 +17,10 @@ class Forecasts:
     mean : ndarray of shape (n_origins, horizon)
         The forecasts.
     disagreement : ndarray of shape (n_origins, horizon), default=None
-        Mean distance of candidates from their mean; None where there is but one forecast, or
-        only forecasts are wanted.
+        Mean distance of candidates from their mean; None with only one forecast, or without
+        `levels`.
     quantiles : ndarray of shape (n_origins, horizon, n_levels), default=None
-        Of the levels that were wanted; None where there is no distribution.
+        Of the levels passed; None where there is no distribution.
     every : ndarray of shape (n_origins, n_candidates, horizon), default=None
         Forecasts of the candidates, NaN where one has none.
     weights : ndarray of shape (n_origins, n_candidates), default=None
@@ -44,7 +44,7 @@ class Forecasts:
 
     @classmethod
     def at(cls, origins, candidates, full=False):
-        """Combined forecasts, the last value known where no candidate has one.
+        """Combined forecasts; the last known value where no candidate has one.
 
         Parameters
         ----------
@@ -52,8 +52,8 @@ class Forecasts:
         candidates : CombinedForecast
             Fitted candidates with their weights.
         full : bool, default=False
-            Whether candidates without weight are computed as well, and how far all of them
-            disagree. Otherwise they are NaN in `every`.
+            Whether to compute candidates without weight too, and the disagreement of all.
+            Otherwise they are NaN in `every`.
 
         Returns
         -------
@@ -75,7 +75,7 @@ class Forecasts:
         Parameters
         ----------
         rows : slice, or ndarray of int or bool
-            Which, by position.
+            Positions of the origins.
 
         Returns
         -------

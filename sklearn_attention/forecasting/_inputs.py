@@ -1,4 +1,4 @@
-"""What users pass to forecasters, as tables: to learn from, to append, and to forecast."""
+"""Inputs of forecasters as tables: to learn from, to append, and to forecast."""
 
 import numbers
 from dataclasses import replace
@@ -30,11 +30,8 @@ _SPLIT = "In cross-validation pass cv=TimeSeriesSplit(...), whose test rows come
 
 
 def read_given(forecaster, X, y):
-    """Series and rows of features, None if there are none, with their gaps, as for `fit`.
-
-    Also "X" or "y", what the series were passed as. Names and number of features are set on
-    the forecaster.
-    """
+    """Series and rows of features, as for `fit`, with gaps; and "X" or "y", their source."""
+    # Rows are None without features. Names and number of features are set on the forecaster.
     X, y, what = separate(X, y)
     refuse_time(y, what)
     features, index = split_index(X)
@@ -67,12 +64,10 @@ def _with_filled(table, rows, missing, least=None):
 
 
 def read_later(forecaster, X, y, *, may_add=False):
-    """Observations after those of `fit`, on their index of time, as for `update`.
-
-    Of all series that are known, without rows where there are no new ones, then others, if
-    such may be added, in which case missing values stay so; and the rows of features, None if
-    there are none. Last "X" or "y", what the series were passed as.
-    """
+    """Observations after those of `fit`, on their index of time, as for `update`."""
+    # Of all known series, without rows where there are no new ones, then of others, if
+    # `may_add`, in which case missing values stay missing; the rows of features, None if there
+    # are none; and "X" or "y", which had the series.
     known = forecaster.observed_
     if y is not None and (X is None or isinstance(X, numbers.Integral)):
         raise ValueError(f"X={X!r} is not valid: pass features or an index beside y.")
@@ -166,12 +161,10 @@ def check_follows(known, later):
 
 
 def read_request(forecaster, X, history):
-    """The table to forecast from, and that of the rows to forecast, in the order of X.
-
-    Both have steps on one index of time, and the first has the features that are known
-    beforehand of as many whole horizons as are to be forecast, as far as X has them. X and
-    `history` are as for `predict`.
-    """
+    """The table to forecast from, and that of the rows to forecast, in the order of X."""
+    # Both have steps on one index of time, and the first has the features known beforehand of
+    # as many whole horizons as are to be forecast, as far as X has them. X and `history` are as
+    # for `predict`.
     fresh, table = history is not None, forecaster.observed_
     if fresh:
         table = _read_history(forecaster, history)
@@ -189,8 +182,8 @@ def read_request(forecaster, X, history):
     if unknown:
         if index is None:
             raise ValueError(
-                "history needs features, which X has to have rows for: give history and X an "
-                "index."
+                "history needs features, which X has to have rows for: pass history and X with "
+                "an index."
             )
         table = _with_filled(table, rows, forecaster.missing, forecaster.lookback_)
     wanted = rows
@@ -222,7 +215,7 @@ def _read_history(forecaster, history):
 
 
 def _identity(table, training):
-    """Which of the training series, by their names, each series is; -1 for others."""
+    """Position of each series among the training series, by name; -1 for others."""
     if len(training) == 1:
         return np.zeros(len(table), dtype=np.int64)
     if table.form.kind == "windows":

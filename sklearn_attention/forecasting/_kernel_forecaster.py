@@ -1,4 +1,4 @@
-"""Forecasting by analogy: what followed the past windows most like this one."""
+"""Forecasting by analogs: averages of what followed similar windows of the past."""
 
 import numpy as np
 import pandas as pd
@@ -17,52 +17,52 @@ from ._windows import NORMALIZE, SEASONAL, choose_lookback
 _LEVELS = (0.01, 0.025, 0.05, *np.arange(0.1, 0.91, 0.1).round(1).tolist(), 0.95, 0.975, 0.99)
 # Held-out windows that intervals are calibrated on, evenly spread.
 _MOST_CALIBRATED = 250
-# Seasons of the lookbacks that "auto" tries, the first alone for several series.
+# Seasons of the lookbacks that "auto" tries, only the first for several series.
 _SEASONS = (2, 7)
 # What is added to errors, in units of their series, before logarithms.
 _LEAST_ERROR = 0.01
 
 
 class KernelForecaster(Forecaster):
-    r"""Forecasting by kernel-weighted averages of what followed similar windows of the past.
+    r"""Forecasting by kernel-weighted averages of the steps after similar past windows.
 
     .. math:: \hat y(q) = \frac{\sum_i K((q - k_i) / h)\, v_i}{\sum_j K((q - k_j) / h)}
 
     Nadaraya-Watson regression on windows: keys :math:`k_i` are windows of `lookback` steps,
     each normalised by itself, and values :math:`v_i` the `horizon` steps that followed, in
-    the same units. Also called analog forecasting [1]_. Nothing is trained but the bandwidth
-    :math:`h`.
+    the same units. Also called analog forecasting [1]_. Only the bandwidth :math:`h` is
+    learned.
 
     Parameters
     ----------
     horizon : int, default=1
-        How many steps are forecast at once. Further ones are forecast from forecasts.
+        Number of steps to forecast at once. Further ones are forecast from forecasts.
     lookback : int or "auto", default="auto"
-        How many past steps are compared. "auto" is two seasons, and of a single series two or
+        Number of past steps to compare. "auto" is two seasons, and of a single series two or
         seven, whichever has the least leave-one-out error; at least the horizon and 10, and at
-        most a quarter of the longest series. Beside a given bandwidth it is two seasons.
+        most a quarter of the longest series. With a given bandwidth it is two seasons.
     season_length : int or "auto", default="auto"
-        Steps in a season. "auto" goes by the frequency, or by the autocorrelation.
+        Steps in a season. "auto" chooses it by the frequency, or by the autocorrelation.
     past_features : sequence of str or int, default=None
-        Columns of X that are known only up to now, by name, or by position in arrays.
+        Columns of X that are known only up to the origin, by name, or by position in arrays.
     missing : {"raise", "interpolate", "seasonal"}, default="raise"
-        What is done about missing values between others.
+        Treatment of missing values between others: an error, values on the line between their
+        neighbours, or values as one season before and after, up to a trend.
     bounds : "auto", (float, float) or None, default="auto"
-        What forecasts and intervals are clipped to, None for an open end; None alone for both.
+        Bounds to which forecasts and intervals are clipped; None is an open end, or no bounds.
         "auto" is 0 from below for series without a negative value, both in training and up to
         the origin of the forecast.
     validation_fraction : float, default=0.2
-        Share of the windows, the last ones, on which intervals are calibrated. They are
-        remembered like all others, after that.
+        Share of the windows, the last ones, on which intervals are calibrated. They become
+        analogs like all others after that.
     kernel : str, Kernel or callable, default="gaussian"
-        How windows are compared; see :mod:`sklearn_attention.kernels`.
+        Similarity of windows; see :mod:`sklearn_attention.kernels`.
     bandwidth : "loo", float or array-like, default="loo"
-        By how much keys are divided before they are compared, in their own units: one number,
-        or one for each column of the keys. "loo" takes the multiple of the keys' spread of
-        least squared error, every window predicted from the others but for those that share
-        targets with it, which would reveal them.
+        Divides the keys before they are compared, in their own units: one number, or one for
+        each column of the keys. "loo" takes the multiple of the keys' spread of least squared
+        error, every window predicted from those that share no targets with it.
     normalize : str or None, default="auto"
-        How windows are made alike, and what followed them:
+        Units of windows, and of the steps that followed them:
 
         * "standard" subtracts the mean and divides by the standard deviation;
         * "last" subtracts the last value, and of several series divides by the mean absolute
@@ -72,16 +72,16 @@ class KernelForecaster(Forecaster):
         * "standard_seasonal" the same, in units of the standard deviation;
         * None does nothing.
 
-        "auto" takes the seasonal one, and of a single series that of these and "standard", of
+        "auto" takes the seasonal one, and of a single series that of these and "standard" with
         least error on the windows held out. Without a season in the window it is "standard" or
-        "last", and beside a given bandwidth "standard".
+        "last", and with a given bandwidth "standard".
 
     Attributes
     ----------
     lookback_, horizon_, season_length_ : int
-        Steps of a window, of what is forecast at once, and of a season.
+        Steps of a window, of a forecast at once, and of a season.
     normalize_ : str or None
-        How windows are made alike.
+        Units of windows, as in `normalize`.
     bandwidth_ : ndarray of shape (n_columns,)
         The bandwidth of each column of the keys: the steps of the window, then the features
         of these steps, then the known features of the steps to forecast.
@@ -89,17 +89,17 @@ class KernelForecaster(Forecaster):
         Whether a series is forecast from the windows of all series, as a single one always is,
         or from its own.
     loo_score_ : float
-        Mean squared leave-one-out error of what was chosen, in units of windows of the
-        shortest lookback that was tried; only with the bandwidth "loo".
+        Least mean squared leave-one-out error, in units of windows of the shortest lookback
+        tried; only with the bandwidth "loo".
     kernel_ : Kernel
         The kernel, resolved.
     analogs_ : Analogs
-        The remembered windows: their `keys`, of shape (n_windows, n_columns), and `values`, of
-        shape (n_windows, horizon), which followed, both in units of the window; as `series`
-        which series each is of, by position, and as `steps` the step after it, as a position
-        on the training index.
+        The windows: their `keys`, of shape (n_windows, n_columns), and `values`, of shape
+        (n_windows, horizon), which followed, both in units of the window; `series`, the
+        position of the series of each, and `steps`, the position of the step after it on the
+        training index.
     scale_ : ndarray of shape (n_series,)
-        Of each training series the mean absolute difference between neighbours.
+        Mean absolute difference between neighbours of each training series.
     observed_ : Table
         The series and features observed so far.
     calibration_ : Calibration
@@ -109,7 +109,7 @@ class KernelForecaster(Forecaster):
     feature_names_in_ : ndarray of shape (n_features,)
         Their names, if they are all strings.
     columns_ : Columns
-        Which of them are categories, and their levels.
+        Kinds of the features, and the levels of categories.
 
     See Also
     --------
@@ -118,24 +118,24 @@ class KernelForecaster(Forecaster):
 
     Notes
     -----
-    Forecasts are brought back to the units of the window they are made from. With
-    ``normalize="last"`` they follow a series to levels never seen, with "standard" also to
-    amplitudes never seen. Relative to the last season, analogs need not agree on the season of
-    the series, and tell only how the next one differs.
+    Forecasts are in the units of the window they are made from. With ``normalize="last"`` they
+    follow a series to levels not in training, with "standard" also to amplitudes not in
+    training. With the seasonal ones the season comes from the window, and analogs determine
+    only how the next season differs.
 
-    Distributions have the weights of the average at the values that followed. Their quantiles
-    are calibrated on the last windows; see :meth:`predict_interval`. Kernels that take
-    negative values are refused.
+    Predictive distributions have the weights of the average at the values that followed. Their
+    quantiles are calibrated on the last windows; see :meth:`predict_interval`. Kernels that
+    take negative values are refused.
 
     In units of standard deviations, windows that vary less than a tenth of the median one of
-    their series are not remembered, since what followed is measured in their unit. Of more than
-    4000 windows evenly spread ones are used as the bandwidth is chosen.
+    their series are left out, since what followed is measured in their unit. Of more than 4000
+    windows evenly spread ones are used to choose the bandwidth.
 
     Of several series either all windows are averaged, or only those of the series that is
     forecast: whichever has the smaller leave-one-out error over all series. Series with less
     than 20 windows, and those that were not learned from, in `history` or after :meth:`update`,
-    are forecast from the windows of all series in any case. What :meth:`update` appends is
-    forecast from, but not remembered as an analog: that takes a `fit`.
+    are forecast from the windows of all series in any case. Observations that :meth:`update`
+    appends are forecast from, but become analogs only by a `fit`.
 
     References
     ----------
@@ -185,15 +185,15 @@ class KernelForecaster(Forecaster):
         self.normalize = normalize
 
     def explain(self, X=None, k=5, *, history=None):
-        """Windows of the past that carry the forecast.
+        """Windows of the past with the largest weights in the forecast.
 
         Parameters
         ----------
         X, history
-            As for :meth:`predict`. What is explained is the first `horizon` steps after the
-            end of each series.
+            As for :meth:`predict`. The forecast of the first `horizon` steps after the end of
+            each series is explained.
         k : int, default=5
-            How many windows; at most all that the forecast is averaged from.
+            Number of windows; at most all that the forecast is averaged from.
 
         Returns
         -------

@@ -43,7 +43,7 @@ def mase(y_true, y_pred, scale):
     Parameters
     ----------
     y_true, y_pred : array-like of shape (n_steps,)
-        What happened, and the forecasts.
+        Observations, and their forecasts.
     scale : float or array-like of shape (n_steps,)
         Of the training series, see :func:`naive_scale`; one for each step if steps are of
         several series.
@@ -76,9 +76,9 @@ def msis(y_true, lower, upper, coverage, scale):
     Parameters
     ----------
     y_true, lower, upper : array-like of shape (n_steps,)
-        What happened, and the ends of the intervals.
+        Observations, and the ends of their intervals.
     coverage : float
-        Probability with which intervals are to contain what happens.
+        Nominal probability that intervals contain an observation.
     scale : float or array-like of shape (n_steps,)
         As for :func:`mase`.
 
@@ -116,7 +116,7 @@ def crps(y_true, y_quantiles, quantiles, scale=1.0):
     Parameters
     ----------
     y_true : array-like of shape (n_steps,)
-        What happened.
+        Observations.
     y_quantiles : array-like of shape (n_steps, n_quantiles)
         Forecasts of quantiles, as `predict_quantiles` returns them.
     quantiles : array-like of shape (n_quantiles,)
@@ -127,8 +127,8 @@ def crps(y_true, y_quantiles, quantiles, scale=1.0):
     Returns
     -------
     error : float
-        Twice the mean pinball loss of all steps and quantiles [1]_, which is the score for
-        quantiles as many as one likes.
+        Twice the mean pinball loss of all steps and quantiles [1]_, which converges to the
+        score with the number of quantiles.
 
     References
     ----------
@@ -183,7 +183,7 @@ def naive_scales(values):
 
 
 def spread_of(values, axis=None):
-    """Standard deviation along some axes, 0 where rounding is all there is to it."""
+    """Standard deviation along some axes, 0 where they are only rounding."""
     spread = values.std(axis=axis)
     return np.where(spread > 1e-12 * np.abs(values).max(axis=axis), spread, 0.0)
 

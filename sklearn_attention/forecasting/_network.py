@@ -1,4 +1,4 @@
-"""The transformer of a forecaster: what it is, learns from, and says of windows."""
+"""The transformer of a forecaster: network, loss, outputs and weights."""
 
 import torch
 from torch import nn
@@ -14,13 +14,12 @@ _BLOCK = 2048
 
 
 class ForecastNetwork(nn.Module):
-    """Encoder of the patches of a window, and a linear map from all of them to what follows.
+    """Encoder of the patches of a window, and a linear map from all of them to the horizon."""
 
-    Tokens are patches of `patch_length` steps of the `lookback`, with `n_past` features, and of
-    `n_future` features of the `horizon`. Windows are relative to their `center`, "mean" or
-    "last", in units of their own spread, or stay as they are for None. Outputs are differences
-    where `relative`, and otherwise at that center. `shape` is of TokenEncoder.
-    """
+    # Tokens are patches of `patch_length` steps of the `lookback`, with `n_past` features, and
+    # of `n_future` features of the `horizon`. Windows are relative to their `center`, "mean" or
+    # "last", in units of their own spread, or unchanged for None. Outputs are differences where
+    # `relative`, and otherwise at that center. `shape` is that of TokenEncoder.
 
     def __init__(
         self,
@@ -50,10 +49,9 @@ class ForecastNetwork(nn.Module):
         initialize(self)
 
     def forward(self, past, past_features=None, future_features=None, *, need_weights=False):
-        """Outputs (B, horizon) for windows, and weights of each layer's attention if needed.
+        """Outputs (B, horizon), and weights of each layer's attention if needed, else None.
 
-        `past` is (B, lookback), `past_features` (B, lookback, n_past), `future_features`
-        (B, horizon, n_future). Weights are a list of (B, n_heads, n_tokens, n_tokens), or None.
+        Windows are (B, lookback), features (B, lookback, n_past) and (B, horizon, n_future).
         """
         x, units = past[..., None], None  # (B, lookback, 1)
         if self.norm is not None:
@@ -74,10 +72,9 @@ class ForecastNetwork(nn.Module):
 
 
 def squared_error(origins, base, units, scaling):
-    """The loss of a network that learns what a base leaves of what followed, of some rows.
+    """Loss of a network that learns targets less a base, of some rows.
 
-    `base` (n_origins, horizon or 1) is what the network adds to, in the `units` of
-    :func:`outputs_of`.
+    `base` (n_origins, horizon or 1) is in the `units` of :func:`outputs_of`.
     """
 
     def batch_loss(network, rows):
@@ -92,11 +89,9 @@ def squared_error(origins, base, units, scaling):
 
 @torch.no_grad()
 def outputs_of(network, origins, units, scaling, *, need_weights=False):
-    """Outputs (n_origins, horizon) of a network in evaluation mode, in its units.
-
-    `units` (n_origins, 2) are level and unit of each series. With `need_weights` weights of the
-    attention in their place, (n_origins, n_layers, n_heads, n_tokens, n_tokens).
-    """
+    """Outputs (n_origins, horizon) of a network in evaluation mode, in its units."""
+    # `units` (n_origins, 2) are level and unit of each series. With `need_weights` weights of
+    # the attention, (n_origins, n_layers, n_heads, n_tokens, n_tokens).
     device = next(network.parameters()).device
     found = []
     with threads_of_pass(network, len(origins) * network.n_tokens):

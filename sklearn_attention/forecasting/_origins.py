@@ -31,15 +31,15 @@ class Origins:
     table : Table
         Steps from an origin on are targets, never inputs.
     series : ndarray of int of shape (n_origins,)
-        Which series each origin lies in.
+        Series of each origin, by position.
     known : ndarray of int of shape (n_origins,)
-        How many steps of it are known; also the position of the first step to forecast. At 0
-        the first step stands for what is known.
+        Number of known steps of the series, and position of the first step to forecast. At 0
+        the first step counts as known.
     horizon : int
-        How many steps are forecast.
+        Number of steps to forecast.
     learned : ndarray of int of shape (n_origins,), default=None
-        How many steps of its series seasonal patterns are learned from at each origin; those
-        known where None is passed.
+        Number of steps of the series that seasonal patterns are learned from at each origin;
+        None for those known.
 
     Examples
     --------
@@ -83,16 +83,16 @@ class Origins:
 
     @classmethod
     def within(cls, table, horizon, lookback=1, ahead=None):
-        """All moments with enough steps before and after them.
+        """All origins with enough steps before and after them.
 
         Parameters
         ----------
         table : Table
         horizon : int
         lookback : int, default=1
-            Steps there must be before.
+            Fewest steps before an origin.
         ahead : int, default=None
-            Steps there must be after; None for the horizon.
+            Fewest steps after an origin; None for the horizon.
 
         Returns
         -------
@@ -112,7 +112,7 @@ class Origins:
         Parameters
         ----------
         rows : slice, or ndarray of int or bool
-            Which, by position.
+            Positions of the origins.
 
         Returns
         -------
@@ -165,7 +165,7 @@ class Origins:
 
     @property
     def identity(self):
-        """Which training series each origin lies in, -1 for others; (n_origins,)."""
+        """Position of each origin's series among the training series; -1 for others."""
         return self.table.identity[self.series]
 
     def units(self, learned, measure=naive_scales):
@@ -193,7 +193,7 @@ class Origins:
         return units
 
     def been_negative(self):
-        """Whether any value known is negative.
+        """True where a known value is negative.
 
         Returns
         -------
@@ -297,11 +297,9 @@ def evenly_spread(n, most):
 
 
 def split_at_ends(origins, fraction):
-    """Origins to train on, and the last of each series, about so large a share, held out.
-
-    At least one of each is held out, and what follows the first ends before what follows the
-    second begins. Of series too short for both all is held out where others are long enough.
-    """
+    """Origins to train on, and the last of each series, about so large a share, held out."""
+    # At least one of each is held out, and targets of the first end before those of the second
+    # begin. Of series too short for both all is held out where others are long enough.
     counts = np.bincount(origins.series, minlength=len(origins.table))
     held_out = np.maximum(1, np.floor(counts * fraction).astype(np.int64))
     last = np.zeros_like(counts)
@@ -314,12 +312,11 @@ def split_at_ends(origins, fraction):
 
 @dataclass(frozen=True, eq=False)
 class Training:
-    """Series to learn from, with validation origins in contiguous blocks of time.
+    """Series to learn from, with validation origins in contiguous blocks of time."""
 
-    `origins` are all with a whole horizon after them and a step before, `block`
-    (n_validation,) numbers the block of each validation origin, and `scale` (n_series,) is the
-    unit of each series.
-    """
+    # `origins` are all with a whole horizon after them and a step before, `block`
+    # (n_validation,) numbers the block of each validation origin, and `scale` (n_series,) is
+    # the unit of each series.
 
     origins: Origins
     validation: Origins
@@ -328,14 +325,12 @@ class Training:
 
     @classmethod
     def of(cls, table, horizon, lookback, share=_SHARE):
-        """Training on all series of a table, with validation origins in five blocks.
-
-        Blocks are counted from the end of each series. The last origins of a long series are
-        one horizon before its end, and its first so that they span `share` of it, in panels six
-        horizons. Of a short series it is half a horizon and three horizons; where the series
-        ends within a horizon the steps that there are count. Before an origin there are
-        `lookback` steps where a third of the series is as long.
-        """
+        """Training on all series of a table, with validation origins in five blocks."""
+        # Blocks are counted from the end of each series. The last origins of a long series are
+        # one horizon before its end, and its first so that they span `share` of it, in panels
+        # six horizons. Of a short series it is half a horizon and three horizons; where the
+        # series ends within a horizon the remaining steps count. Before an origin there are
+        # `lookback` steps where a third of the series is as long.
         lengths, is_panel = table.lengths, len(table) >= PANEL
         about = min(_ABOUT // len(lengths), _MOST)
         parts = [np.empty((3, 0), dtype=np.int64)]
@@ -360,12 +355,12 @@ class Training:
 
     @property
     def is_panel(self):
-        """Whether there are many series, and some to be validated on."""
+        """True if there are many series, and some to be validated on."""
         return len(self.scale) >= PANEL and len(self.block) > 0
 
     @property
     def are_long(self):
-        """Whether the series are long, as most of them."""
+        """True if most series are long."""
         lengths = self.validation.table.lengths
         return np.median(lengths) >= _LONG * self.validation.horizon
 
@@ -391,13 +386,13 @@ class Training:
         return first, last
 
     def overlapping(self, series, known, block):
-        """Whether what follows origins (n,) overlaps with what is forecast in a block; (n,)."""
+        """True where targets of origins (n,) overlap with those of a block; (n,)."""
         first, last = (spans[series, block] for spans in self._spans)
         horizon = self.origins.horizon
         return (known > first - horizon) & (known < last + horizon)
 
     def within(self, series, steps):
-        """Whether steps of a series are forecast in the blocks; (n_steps, n_blocks)."""
+        """True for steps of a series that are forecast in the blocks; (n_steps, n_blocks)."""
         first, last = (spans[series] for spans in self._spans)
         return (steps[:, None] >= first) & (steps[:, None] < last + self.origins.horizon)
 

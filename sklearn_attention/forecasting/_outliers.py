@@ -20,14 +20,12 @@ def damped(table):
 
 
 def without_outliers(values):
-    r"""Series, (n_series, n_steps), each value far outside the range so far as the one before.
-
-    Far is farther than :math:`c^{1/n}` times that range, after :math:`n` values: it is narrower
-    than it should be by such a factor with a probability of about :math:`1/c`. What is replaced
-    counts for the range of the next values, so that of a shift of the level only the first step
-    is. A step without change takes one from :math:`n`, and so neither steps between
-    plateaus nor counts that are mostly 0 are replaced.
-    """
+    """Series (n_series, n_steps), values far outside the range so far replaced by the last."""
+    # Far is farther than c^(1/n) times that range, after n values: it is narrower than it
+    # should be by such a factor with a probability of about 1 / c. A replaced value extends the
+    # range of the next ones, so that of a shift of the level only the first step is replaced. A
+    # step without change takes one from n, so neither steps between plateaus nor counts that
+    # are mostly 0 are replaced.
     later = values[:, 2:]
     changes = np.where(values[:, 1:-1] == values[:, :-2], -1.0, 1.0).cumsum(axis=1)
     low, high = (f.accumulate(values, axis=1)[:, 1:-1] for f in (np.minimum, np.maximum))

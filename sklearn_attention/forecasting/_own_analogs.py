@@ -10,7 +10,7 @@ from ._windows import Windows, by_group
 
 # Temperatures that are tried.
 _TEMPERATURES = (0.25, 0.5, 1.0)
-# Windows that are remembered of a series at most, evenly spread; pairs of windows at once, and
+# Windows that are stored of a series at most, evenly spread; pairs of windows at once, and
 # values in windows, which fit into the cache.
 _MOST_KEYS, _PAIRS, _AT_ONCE = 20_000, 4_000_000, 250_000
 _FEWEST = 20
@@ -18,18 +18,13 @@ _FEWEST = 20
 
 @dataclass(frozen=True, eq=False)
 class OwnAnalogs:
-    r"""Kernel average of what followed the windows of the same series.
+    """Kernel average of what followed the windows of the same series."""
 
-    Windows of `lookback` steps and what followed them are taken relative to the mean of their
-    last season. The kernel is a Gaussian whose bandwidth is in proportion to the distance of
-    the nearest window :math:`d_1`,
-
-    .. math:: w_j \propto \exp\left(-\frac{d_j^2 / d_1^2 - 1}{2 \tau^2}\right),
-
-    so that the average is as smooth where all windows are far. The temperature :math:`\tau` is
-    the one with the least error at validation origins, for all series together; windows whose
-    continuation overlaps with what is forecast are left out there.
-    """
+    # Windows of `lookback` steps and their targets are relative to the mean of their last
+    # season. Weights are Gaussian, exp(-(d_j^2 / d_1^2 - 1) / (2 t^2)), in units of the
+    # distance d_1 of the nearest window, so that the average is as smooth where all windows are
+    # far. The temperature t is the one with the least error at validation origins, for all
+    # series together; windows whose targets overlap with the forecasts are left out there.
 
     lookback: int
     season_length: float
@@ -42,10 +37,7 @@ class OwnAnalogs:
         return (f"analogs of {self.lookback} steps",)
 
     def fit(self, training):
-        """Remember the series and choose the temperature.
-
-        Held-out forecasts, (n_validation, 1, horizon), are NaN where there are too few windows.
-        """
+        """Store the series and choose the temperature."""
         validation, table = training.validation, training.origins.table
         fitted = replace(self, values=table.values)
         found = np.full((len(_TEMPERATURES), len(validation), validation.horizon), np.nan)

@@ -61,7 +61,7 @@ def seasonal_naive(past, horizon, season_length):
     past : ndarray of shape (n_windows, lookback)
         Windows.
     horizon : int
-        How many steps to forecast.
+        Number of steps to forecast.
     season_length : int
         Steps in a season, at most `lookback`; 1 repeats the last value.
 

@@ -13,13 +13,11 @@ from ._time import TimeIndex, kind_of, numbers_of, without_arrow
 
 
 def read_series(y, *, index=None, like=None, rows_are_series=False, may_lack=False, what="y"):
-    """A table of series of any form; values missing between others stay so.
-
-    `index` is that of an array, which has none. An index of the kind of `like`, another
-    TimeIndex, has to go together with it; its frequency then need not be found out. A 2-D array
-    may have a series in each row. If columns may lack, those without any value are left out, as
-    of series that have ended, unless all are without. `what` says what it is, for messages.
-    """
+    """A table of series of any form; values missing between others stay missing."""
+    # `index` is that of an array, which has none. An index of the kind of `like`, another
+    # TimeIndex, has to agree with it; its frequency then need not be inferred. A 2-D array may
+    # have a series in each row. If columns may lack, those without any value are left out, as
+    # of series that have ended, unless all are without. `what` is its name in messages.
 
     def times(found):
         found = without_arrow(found)
@@ -109,7 +107,7 @@ def _of_dict(y, times, what):
         indexes = [without_arrow(part.index) for part in y.values()]
         return _of_parts(indexes, list(y), value, form, times, what)
     if any(indexed):
-        raise ValueError(f"{what} has both Series and arrays: give all an index, or none.")
+        raise ValueError(f"{what} has both Series and arrays: pass only one kind.")
     arrays = {name: as_array(series, f"{what}[{name!r}]") for name, series in y.items()}
     for name, array in arrays.items():
         if array.ndim != 1 or len(array) == 0:

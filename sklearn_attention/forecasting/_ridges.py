@@ -26,19 +26,15 @@ _CHUNK = 8192
 
 @dataclass(frozen=True, eq=False)
 class WindowRidge:
-    r"""Ridge regression from windows to what follows, all steps at once.
+    """Ridge regression from windows to what follows, all steps at once."""
 
-    Windows and what followed are taken relative to the last value, in units of the series'
-    standard deviations, without intercept:
-
-    .. math:: \min_B \sum_i \lVert y_i - B^\top x_i \rVert^2 + \alpha \lVert B - B_0 \rVert^2 .
-
-    The map of all series is shrunk towards 0, which is to forecast the last value. Maps of
-    single series are shrunk towards that of all, since the months of a year that a series has
-    had do not tell its level of the next. Penalties are those with the least error at
-    validation origins, of maps that have not learned from what followed them. Those of single
-    series have the penalty of the map of all windows, and so do with its factor.
-    """
+    # min_B sum_i |y_i - B' x_i|^2 + a |B - B_0|^2 for windows x and targets y relative to the
+    # last value, in units of the series' standard deviations, without intercept. The map of all
+    # series is shrunk towards 0, which forecasts the last value. Maps of single series are
+    # shrunk towards that of all, since the months of a past year do not determine the level of
+    # the next. Penalties are those with the least error at validation origins, of maps that
+    # have not learned from these targets. Maps of single series use the penalty of the map of
+    # all, and its factor.
 
     lookback: int
     own: bool = False  # whether there are maps of single series besides
@@ -119,7 +115,7 @@ class _Windows:
         self.values = [(own - own.mean()) / unit for own, unit in pairs]
         self.rows = np.flatnonzero(validation.known >= lookback)
         self.tests, self.block = self._at(validation.take(self.rows)), training.block[self.rows]
-        # Which windows each block leaves out, (n_blocks, n_windows).
+        # Windows that each block leaves out, (n_blocks, n_windows).
         where, blocks = (self.origins.series, self.origins.known), range(training.n_blocks)
         self.left_out = np.array([training.overlapping(*where, b) for b in blocks])
 
@@ -148,10 +144,9 @@ class _Windows:
         return [_Map.of(products, alpha, self.counts[i]) for alpha in alphas]
 
     def own_forecasts(self, i, maps, pooled):
-        """Tests of a series, and forecasts of these by its maps without their blocks.
+        """Tests of a series, and forecasts (n_maps, n_tests, horizon) without their blocks.
 
-        Relative, (n_maps, n_tests, horizon). The maps have the same products, and are shrunk
-        towards those of all series.
+        Forecasts are relative. Maps have equal products, and are shrunk towards those of all.
         """
         n, tests = self.lookback, np.flatnonzero(self.tests.origins.series == i)
         first, block = self.counts[:i].sum(), self.block[tests]
@@ -247,7 +242,7 @@ def _window_products(series, lookback, size):
     products = np.empty((lookback, size))
     products[0] = sum(np.correlate(own, own[: len(own) - size + 1], "valid") for own in series)
     products[1:, 0] = products[0, 1:lookback]
-    # Sums of neighbouring steps differ by the first and by the last window alone.
+    # Sums of neighbouring steps differ only by the first and by the last window.
     first = np.array([own[: size - 1] for own in series])
     last = np.array([own[1 - size :] for own in series])
     products[1:, 1:] = last[:, : lookback - 1].T @ last - first[:, : lookback - 1].T @ first

@@ -35,12 +35,10 @@ _GROUP = 250_000
 
 
 def season_of(table, season_length):
-    """Number of steps in a season, 1 if there is none.
-
-    "auto" is the usual season of the frequency (a year of months, quarters or weeks, a week of
-    days, five business days, a day of hours or minutes), if the longest series has two of them,
-    and otherwise the highest peak of the autocorrelation of the longest series.
-    """
+    """Number of steps in a season, 1 if there is none."""
+    # "auto" is the usual season of the frequency (a year of months, quarters or weeks, a week
+    # of days, five business days, a day of hours or minutes), if the longest series has two of
+    # them, and otherwise the highest peak of the autocorrelation of the longest series.
     if not (isinstance(season_length, str) and season_length == "auto"):
         return max(1, round(check_positive("season_length", season_length)))
     longest = max(table.values, key=len)
@@ -51,14 +49,10 @@ def season_of(table, season_length):
 
 
 def seasons_of(table, season_length):
-    """All seasons that series may have, the one that is adjusted for first; [1.0] if none.
-
-    One that is given has to be shorter than the longest series.
-
-    "auto" is the usual season of the frequency, which is adjusted for, a longer usual one, and
-    the season that the autocorrelation of the longest series shows, which need not have a whole
-    number of steps.
-    """
+    """All seasons that series may have, the one that is adjusted for first; [1.0] if none."""
+    # A number has to be shorter than the longest series. "auto" is the usual season of the
+    # frequency, which is adjusted for, a longer usual one, and that of the autocorrelation of
+    # the longest series, which need not be a whole number of steps.
     longest, offset, seasons = max(table.values, key=len), table.time.offset, []
     if season_length != "auto":
         return [float(season_length) if season_length < len(longest) else 1.0]
@@ -147,12 +141,11 @@ def autocorrelation(values):
 
 @dataclass(frozen=True, eq=False)
 class SeasonalAdjustment:
-    """Seasonal patterns of the series of some origins, each learned before its origin.
+    """Seasonal patterns of the series of some origins, each learned before its origin."""
 
-    Origins share a row where their patterns are those of one series and equal: `patterns`
-    (n_rows, n_phases) is what is subtracted in each phase, 0 where there is no season, `row`
-    (n_origins,) the row of each origin, `series` (n_rows,) the series of each row.
-    """
+    # Origins share a row where their patterns are those of one series and equal: `patterns`
+    # (n_rows, n_phases) is subtracted in each phase, 0 where there is no season; `row`
+    # (n_origins,) is the row of each origin, `series` (n_rows,) the series of each row.
 
     patterns: np.ndarray
     row: np.ndarray
@@ -162,7 +155,7 @@ class SeasonalAdjustment:
 
     @classmethod
     def of(cls, origins, season_length):
-        """Patterns learned from so many steps as `origins.learned` says."""
+        """Patterns learned from the first `origins.learned` steps."""
         table, m = origins.table, max(1, round(season_length))
         learned = origins.learned
         most = 1 + learned.max(initial=0)
@@ -220,23 +213,12 @@ def phase_of(positions, season_length):
 
 
 def patterns_of(values, lengths, phase, m):
-    r"""Seasonal patterns (n_series, m) of series, less their means.
-
-    Zero where there are fewer than three seasons, or the autocorrelation at the lag of one is
-    small. Of `values` and `phase` (n_series, n_steps) so many steps count as `lengths` says.
-
-    Notes
-    -----
-    Classical decomposition: differences from the centred moving average over a season are
-    averaged by phase, recent seasons more, and the pattern is shrunk by the share of its
-    variance that is noise [1]_.
-
-    References
-    ----------
-    .. [1] Miller, D. M. and Williams, D. (2003). Shrinkage estimators of time series seasonal
-       factors and their effect on forecasting accuracy. International Journal of Forecasting
-       19, 669-684.
-    """
+    """Seasonal patterns (n_series, m) of series, less their means; 0 without a season."""
+    # There is none in fewer than three seasons, or with a small autocorrelation at a lag of
+    # one. The first `lengths` of `values` and `phase` (n_series, n_steps) count. Classical
+    # decomposition: differences from the centred moving average over a season are averaged by
+    # phase, recent seasons more, and shrunk by the share of their variance that is noise
+    # (Miller and Williams 2003, International Journal of Forecasting 19, 669-684).
     steps, n_cells = np.arange(values.shape[1]), len(values) * m
     there = steps < lengths[:, None]
     rest = values - np.mean(values, axis=1, keepdims=True, where=there)
@@ -269,7 +251,7 @@ def patterns_of(values, lengths, phase, m):
 
 
 def _are_seasonal(rest, lengths, m):
-    """Whether centred series, zero after their ends, have a season of m steps, as a column."""
+    """True for centred series, 0 after their ends, with a season of m steps; a column."""
     size = np.abs(rest).max(axis=1, keepdims=True)
     n_points = next_fast_len(2 * rest.shape[1], real=True)
     spectrum = np.abs(np.fft.rfft(rest / np.where(size > 0, size, 1), n_points)) ** 2

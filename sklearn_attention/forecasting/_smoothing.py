@@ -17,17 +17,16 @@ _ROUNDING = 1e-9
 # Series that go through time together, whose states fit into the cache, and origins whose
 # choices are compared at once.
 _ROWS, _ORIGINS = 48, 100
-# Steps from which a series alone is filtered, choice by choice.
+# Steps from which on a series is filtered by itself, choice by choice.
 _LONG = 3000
 
 
 @dataclass(frozen=True, eq=False)
 class Smoothed:
-    """States of exponential smoothing at some origins, each (n_origins,).
+    """States of exponential smoothing at some origins, each (n_origins,)."""
 
-    A forecast of k steps is the level, and the trend times the sum of the first k powers of
-    the damping.
-    """
+    # A forecast of k steps is the level, plus the trend times the sum of the first k powers of
+    # the damping.
 
     level: np.ndarray
     trend: np.ndarray
@@ -40,35 +39,18 @@ class Smoothed:
 
 
 def smooth(tables):
-    r"""States of the theta method, of Holt's method and of its damped form at some origins.
+    """States of the theta method, of Holt's method and of its damped form at some origins.
 
-    Tables are triples of series (n_rows, n_steps) that begin at the first column, and of each
-    origin the row and the last step that is known, (n_origins,); nothing after it is read.
-    Theta is simple smoothing with half the slope of a straight line.
-
-    Returns a list of the three :class:`Smoothed` for each table.
-
-    Notes
-    -----
-    With errors :math:`e_t = x_t - l_{t-1} - \phi b_{t-1}` states follow
-
-    .. math:: l_t = l_{t-1} + \phi b_{t-1} + \alpha e_t, \qquad
-              b_t = \phi b_{t-1} + \alpha \beta e_t,
-
-    [1]_, so that the level is :math:`x_t - (1 - \alpha) e_t` and, with
-    :math:`b_t = \alpha \beta s_t`, errors have a recursion of their own:
-
-    .. math:: e_t = x_t - x_{t-1} + (1 - \alpha) e_{t-1} - \phi \alpha \beta s_{t-1}, \qquad
-              s_t = \phi s_{t-1} + e_t .
-
-    Levels begin at the first value, trends at the mean of the first three differences, or of
-    those so far.
-
-    References
-    ----------
-    .. [1] Hyndman, R. J., Koehler, A. B., Ord, J. K. and Snyder, R. D. (2008). Forecasting with
-       exponential smoothing: the state space approach. Springer.
+    Returns a list of the three :class:`Smoothed` for each triple of `tables`.
     """
+    # A triple is series (n_rows, n_steps) that begin at the first column, and of each origin
+    # the row and the last known step, (n_origins,); nothing after it is read. Theta is simple
+    # smoothing with half the slope of a straight line.
+    # With errors e_t = x_t - l_{t-1} - p b_{t-1} the states are l_t = l_{t-1} + p b_{t-1} + a
+    # e_t and b_t = p b_{t-1} + a b e_t (Hyndman, Koehler, Ord and Snyder 2008). So the level is
+    # x_t - (1 - a) e_t and, with b_t = a b s_t, errors have a recursion of their own: e_t = x_t
+    # - x_{t-1} + (1 - a) e_{t-1} - p a b s_{t-1}, s_t = p s_{t-1} + e_t. Levels begin at the
+    # first value, trends at the mean of the first three differences, or of those so far.
     n_rows = np.cumsum([0, *(len(own) for own, _, _ in tables)])
     values = np.zeros((n_rows[-1], max(own.shape[1] for own, _, _ in tables)))
     for (own, _, _), start, stop in zip(tables, n_rows, n_rows[1:], strict=False):

@@ -1,4 +1,4 @@
-"""Series of any form as rows of series and step: all that is read, grown and forecast from."""
+"""Series of any form as rows of series and step."""
 
 from dataclasses import dataclass, field, replace
 from functools import cached_property
@@ -12,15 +12,14 @@ _COLUMNS = "series", "step", "value", "features"
 
 @dataclass(frozen=True, eq=False)
 class Form:
-    """The form that series came in, and forecasts go back in.
+    """The form of the series as passed, which forecasts take too."""
 
-    `kind` is "array" (one), "table" (a 2-D array, a column each), "windows" (a 2-D array, a row
-    each), "series", "frame" (a column each), "arrays" and "dict" (by name), "long" and
-    "long_frame" (one below the other) or "tidy" (a row for each observation, with columns of
-    series and time). `labels` are names of the levels of a frame's columns, or of the two
-    levels of a long index and of the column. `index` is that of the rows of forecasts; None
-    continues that of the series.
-    """
+    # `kind` is "array" (one), "table" (a 2-D array, a column each), "windows" (a 2-D array, a
+    # row each), "series", "frame" (a column each), "arrays" and "dict" (by name), "long" and
+    # "long_frame" (one below the other) or "tidy" (a row for each observation, with columns of
+    # series and time). `labels` are names of the levels of a frame's columns, or of the two
+    # levels of a long index and of the column. `index` is that of the rows of forecasts; None
+    # continues that of the series.
 
     kind: str = "arrays"
     dtype: str = "float64"
@@ -29,17 +28,17 @@ class Form:
 
     @property
     def aligned(self):
-        """Whether all series share their rows, so that forecasts begin where the rows end."""
+        """True if all series share their rows, so that forecasts begin where the rows end."""
         return self.kind in ("array", "series", "table", "frame")
 
     @property
     def long(self):
-        """Whether all series are one below the other."""
+        """True if all series are one below the other."""
         return self.kind in ("long", "long_frame", "tidy")
 
     @property
     def named(self):
-        """Whether series have the names that the user gave them."""
+        """True if series have names that were passed."""
         return self.long or self.kind in ("frame", "dict", "arrays")
 
 
@@ -56,16 +55,16 @@ class Table:
     names : list
         Name of each series.
     series, step : ndarray of int of shape (n_rows,)
-        Which series each row is of, and its position on `time`.
+        Series of each row, by position, and its position on `time`.
     value : ndarray of float64 of shape (n_rows,)
-        What was observed; NaN for nothing, as in rows after the end of a series, which hold
+        Observations; NaN where there is none, as in rows after the end of a series, which have
         features that are known beforehand.
     features : ndarray of shape (n_rows, n_features)
         Without columns if there are none.
     form : Form
         The form that the series came in.
     identity : ndarray of int of shape (n_series,)
-        Which training series each of them is; -1 for others.
+        Position of each among the training series; -1 for others.
     known : ndarray of int
         Columns of the features that are known beforehand.
 
@@ -91,7 +90,7 @@ class Table:
 
     @classmethod
     def of(cls, values, starts=None, identity=None, features=None, known=()):
-        """A table of training series, all beginning at one step unless said otherwise.
+        """A table of training series, which begin at one step unless `starts` is passed.
 
         Parameters
         ----------
@@ -99,9 +98,9 @@ class Table:
         starts : ndarray of int of shape (n_series,), default=None
             Position of the first step of each series.
         identity : ndarray of int of shape (n_series,), default=None
-            Which training series each of them is.
+            Position of each among the training series.
         features : list of ndarray of shape (n_later, n_features), default=None
-            Features of each step, also of steps after the end, as far as they are known.
+            Features of each step, and of known ones after the end.
         known : ndarray of int, default=()
             Columns of the features that are known beforehand.
 
@@ -127,7 +126,7 @@ class Table:
 
     @property
     def n_features(self):
-        """How many features there are."""
+        """Number of features."""
         return self.features.shape[1]
 
     @cached_property

@@ -7,7 +7,7 @@ SERIES, TIME, TARGET = "unique_id", "ds", "y"
 
 
 def is_tidy(data):
-    """Whether something is a frame with columns that say which series and when."""
+    """True for a frame with columns of series and time."""
     return isinstance(data, pd.DataFrame) and {SERIES, TIME} <= set(data.columns)
 
 

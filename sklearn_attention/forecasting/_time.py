@@ -1,4 +1,4 @@
-"""Regular indexes, the steps of series, how they go on, and dates on them."""
+"""Regular indexes, the steps of series: how they continue, and dates on them."""
 
 import datetime
 import re
@@ -24,8 +24,7 @@ _NAMED = 5  # dates that a message names before it only counts
 class TimeIndex:
     """A regular index as plain values, so that it can be stored and continued.
 
-    Position 0 is the first step. Later steps than the last are known too: the index goes on
-    at its frequency.
+    Position 0 is the first step. The index continues beyond its last step at its frequency.
 
     Attributes
     ----------
@@ -81,9 +80,9 @@ class TimeIndex:
         index : DatetimeIndex, PeriodIndex, RangeIndex or Index of whole numbers
             Increasing, without gaps.
         like : TimeIndex, default=None
-            An index it has to go together with; its frequency then need not be found out.
+            An index that it has to agree with; its frequency then need not be inferred.
         what : str, default="y"
-            Whose index it is, for messages.
+            Name of the argument with the index, for messages.
 
         Returns
         -------
@@ -92,8 +91,8 @@ class TimeIndex:
         Raises
         ------
         ValueError
-            If the index is of another kind, not regular, or does not go together with `like`.
-            The message names the dates.
+            If the index is of another kind, not regular, or does not agree with `like`. The
+            message names the dates.
         """
         kind = kind_of(index, what)
         if like is not None:
@@ -120,7 +119,7 @@ class TimeIndex:
 
     @property
     def _step(self):
-        """What neighbours among ordinals, or among whole numbers, differ by."""
+        """Difference of neighbours among ordinals, or among whole numbers."""
         return self.offset.n if self.kind == "period" else self.freq
 
     def between(self, start, stop):
@@ -153,14 +152,14 @@ class TimeIndex:
         return index.rename(self.name)
 
     def positions(self, index, what="X"):
-        """Where the entries of an index lie on this one.
+        """Positions of the entries of an index on this one.
 
         Parameters
         ----------
         index : Index
             In any order, each entry once; later entries than the last are allowed.
         what : str, default="X"
-            Whose index it is, for messages.
+            Name of the argument with the index, for messages.
 
         Returns
         -------
@@ -301,8 +300,8 @@ def _check_same_kind(kind, index, known, what):
     if kind == "datetime" and (index.tz is None) != (known.tz == ""):
         zones = [zone or "no time zone" for zone in (str(index.tz or ""), known.tz)]
         raise ValueError(
-            f"{what} has timestamps with {zones[0]}, but the forecaster knows {zones[1]}: "
-            "use tz_localize or tz_convert to give both the same."
+            f"{what} has timestamps with {zones[0]}, but the forecaster was "
+            f"fitted with {zones[1]}: pass the same, by tz_localize or tz_convert."
         )
     if kind == "period" and index.freqstr != known.freq:
         raise ValueError(
@@ -338,7 +337,7 @@ def _frequency(kind, index, what):
     if kind == "integer":
         if len(index) < 2:
             return 1
-        # The usual step; what does not go along is named by whoever compares.
+        # The usual step; the caller names entries that do not agree with it.
         steps, counts = np.unique(np.diff(index.to_numpy(np.int64)), return_counts=True)
         return int(steps[counts.argmax()])
     if index.freq is not None:
@@ -370,8 +369,8 @@ def _frequency_with_gaps(index, what):
                 return freq
         size //= 2
     raise ValueError(
-        f"{what} has timestamps of no frequency that can be told, such as "
-        f"{_name(index[:3])}: give them one with asfreq, or resample to regular steps. "
+        f"{what} has timestamps of no frequency that can be inferred, such as "
+        f"{_name(index[:3])}: pass them with one by asfreq, or resample to regular steps. "
         f"{_FOLDS}"
     )
 
@@ -408,16 +407,14 @@ def _name(index):
 
 
 def is_date(X):
-    """Whether something is a date, as text or as any of the objects for dates."""
+    """True for a date, as text or as any of the objects for dates."""
     return isinstance(X, str | datetime.date | np.datetime64 | pd.Period)
 
 
 def steps_until(time, date):
-    """How many steps of an index are not after a date, counted from its first step.
-
-    A text or a period stands for its end: "2024-06" and "2024" for that of the month and of the
-    year, as in slices of pandas.
-    """
+    """Number of steps of an index that are not after a date, from its first step."""
+    # A text or a period stands for its end: "2024-06" and "2024" for that of the month and of
+    # the year, as in slices of pandas.
     if time.kind not in ("datetime", "period"):
         raise ValueError(
             f"X={date!r} is a date, but the series have none: pass the number of steps."

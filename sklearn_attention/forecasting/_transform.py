@@ -48,7 +48,7 @@ class Transform:
         values = values + self.shift
         if not (values >= 0).any():
             raise ValueError(
-                "a series has negative values alone, but the forecaster works on logarithms, "
+                "a series has only negative values, but the forecaster works on logarithms, "
                 "since no training series is negative: fit it with log=False."
             )
         least = np.minimum.accumulate(np.where(values > 0, values, np.inf))
@@ -83,11 +83,9 @@ def check_bounds(bounds):
 
 
 def shift_of(values):
-    """A constant to be added to series that are not negative before logarithms are taken.
-
-    Nothing where they stay clear of zero: below, logarithms make too much of differences
-    between small values. Of many series nothing either, unless there are zeros.
-    """
+    """Constant added to non-negative series before logarithms are taken."""
+    # 0 where they stay clear of zero: otherwise logarithms exaggerate differences between small
+    # values. Of many series it is 0 too, unless there are zeros.
     flat = np.concatenate(values)
     positive = flat[flat > 0]
     tried = values if len(values) < PANEL else ()
@@ -98,11 +96,9 @@ def shift_of(values):
 
 
 def choose_transform(table, horizon, log, plain, fit):
-    """The scale on which candidates have smaller errors on some series, where `log` is "auto".
-
-    `plain` is the Transform without, `fit(table, logs)` is :func:`fit_combined`. Returns what
-    it found on that scale as well, if that was for all series, otherwise None.
-    """
+    """The scale on which candidates have smaller errors on some series, for `log` "auto"."""
+    # `plain` is the Transform without logarithms, `fit(table, logs)` is `fit_combined`. Its
+    # result on that scale is returned as well, if that was for all series, otherwise None.
     values, shift = table.values, shift_of(table.values)
     flat = np.concatenate(values)
     possible = flat.min() >= 0 and flat.any()

@@ -10,7 +10,7 @@ from ._metrics import dividing, spread_of
 from ._origins import evenly_spread
 from ._ridges import WindowRidge
 
-# Windows that a transformer is worth training on beside other candidates.
+# Fewest windows on which a transformer is trained in addition to other candidates.
 _FEWEST_WINDOWS = 100
 # Steps of a brief training.
 _TRIAL_STEPS = 300
@@ -53,12 +53,12 @@ class Scaling:
 
 @dataclass(frozen=True, eq=False)
 class TransformerCandidate:
-    """A transformer that adds to a linear map of the window, or to the level of the series.
+    """A transformer that adds to a linear map of the window, or to the level of the series."""
 
-    Until it is trained it has the `settings` of the network, and for callbacks a context that
-    reports a `task`, and `attributes` of the estimator by the candidate that is fitted so far.
-    Where it is to be `tried` it is only trained if a brief training says that it helps.
-    """
+    # Until it is trained it has the `settings` of the network, and for callbacks a context that
+    # reports a `task`, and `attributes` of the estimator by the candidate that is fitted so
+    # far. Where it is to be `tried`, it is only trained if a brief training shows that it
+    # helps.
 
     lookback: int
     device: str = "auto"

@@ -35,7 +35,7 @@ from ._windows import choose_lookback, least_length
 NETWORK = NetworkDefaults(foreign=("validation_fraction", "patience"))
 # Weight of the classical candidates from which on attention over them is learned.
 _LEAST_CLASSICAL = 1 / 3
-# Steps of series from which, beside trees, a smaller share of long series is validated, and of
+# Steps of series from which, with trees, a smaller share of long series is validated, and of
 # one from which a transformer is tried.
 _MANY, _LONG, _SHARE_BEHIND = 5000, 20_000, 0.25
 # Candidates that learn effects of features themselves.
@@ -50,39 +50,40 @@ class TransformerForecaster(NetworkParameters, Forecaster):
     Candidates :math:`f_c` are the forecasts of cheap methods: exponential smoothing and theta,
     seasonal profiles, linear maps of windows and of features, analogs, and where there are
     features boosted trees and a transformer. Weights :math:`w_c` are a softmax of their errors
-    at origins in the past that they have not learned from, so that they can be read. In panels
-    of 30 series or more a network learns to weigh the classical ones by what it sees of a
-    series. With ``candidates=None`` the transformer forecasts alone.
+    at past origins that they have not learned from; `candidate_weights_` has them. In panels of
+    30 series or more a network learns to weight the classical ones by the state of a series.
+    With ``candidates=None`` only the transformer forecasts.
 
     Parameters
     ----------
     horizon : int, default=1
-        How many steps are forecast at once. Further ones are forecast from forecasts.
+        Number of steps to forecast at once. Further ones are forecast from forecasts.
     lookback : int or "auto", default="auto"
-        How many past steps windows have. "auto" lets ridges and analogs of several lengths
-        compete; for the transformer it is three seasons, at least the horizon and 10, and at
-        most a quarter of the longest series.
+        Number of past steps in a window. "auto" has ridges and analogs of several lengths as
+        candidates; for the transformer it is three seasons, at least the horizon and 10, and
+        at most a quarter of the longest series.
     season_length : float or "auto", default="auto"
-        Steps in a season. "auto" goes by the frequency and by the autocorrelation.
+        Steps in a season. "auto" chooses it by the frequency and by the autocorrelation.
     past_features : sequence of str or int, default=None
-        Columns of X that are known only up to now, by name, or by position in arrays.
+        Columns of X that are known only up to the origin, by name, or by position in arrays.
     missing : {"raise", "interpolate", "seasonal"}, default="raise"
-        What is done about missing values between others.
+        Treatment of missing values between others: an error, values on the line between their
+        neighbours, or values as one season before and after, up to a trend.
     candidates : "auto", sequence of str and regressors, or None, default="auto"
-        Which candidates there are, of "classical", "seasonal", "ridge", "analogs", "features",
-        "trees", "transformer", and any regressors of scikit-learn, which learn from windows
-        what follows. "auto" is the first four, and where there are features all that have a
-        name, a transformer if series are long and a brief training says that it helps. With
-        "features" what known ones add to the series is taken out before candidates learn,
-        where that explains differences over a season; trees and the transformer learn it
-        themselves. None is the transformer alone.
+        Candidates: "classical", "seasonal", "ridge", "analogs", "features", "trees",
+        "transformer", and any regressors of scikit-learn, which predict the steps after a
+        window from it. "auto" is the first four, and where there are features all that have a
+        name, the transformer only if series are long and a brief training shows that it helps.
+        With "features", effects of known features are subtracted before candidates learn, if
+        they explain differences over a season; trees and the transformer learn them
+        themselves. None is only the transformer.
     calendar : "auto" or False, default="auto"
-        Whether trees know time of day, day of the week and of the year, and month. "auto" is
-        where series have dates.
+        Whether trees use the time of day, the day of the week and of the year, and the month;
+        "auto" does so where series have dates.
     log : bool or "auto", default="auto"
         Whether candidates work on logarithms. "auto" tries both where no value is negative.
     bounds : "auto", (float, float) or None, default="auto"
-        What forecasts and intervals are clipped to, None for an open end; None alone for both.
+        Bounds to which forecasts and intervals are clipped; None is an open end, or no bounds.
         "auto" is 0 from below for series without a negative value, both in training and up to
         the origin of the forecast.
     d_model : int, default=64
@@ -94,20 +95,20 @@ class TransformerForecaster(NetworkParameters, Forecaster):
     dropout : float, default=0.0
         Probability with which parts of the network are left out in training.
     learning_rate : float, default=2e-3
-        The highest.
+        Highest learning rate.
     batch_size : int, (int, int) or "auto", default="auto"
         Windows in a step; a pair grows over the training. "auto" is a twelfth of them, but 8
         at least and 64 at most.
     max_epochs : int or "auto", default="auto"
-        How often every window is seen. "auto" is enough for 1000 steps, but at most 64.
+        Passes over all windows. "auto" is enough for 1000 steps, but at most 64.
     architecture : Architecture, default=None
-        What the network is made of besides; None is
+        Further parameters of the network; None is
         :class:`Architecture() <sklearn_attention.Architecture>`.
     training : Training, default=None
-        How it is trained besides; None is
+        Further parameters of the training; None is
         :class:`Training() <sklearn_attention.Training>`.
     warm_start : bool, default=False
-        Whether `fit` goes on from the weights of the last one.
+        Whether `fit` continues from the weights of the last one.
     random_state : int, RandomState instance or None, default=0
         Draws weights and the order of windows.
     device : str, default="auto"
@@ -116,20 +117,22 @@ class TransformerForecaster(NetworkParameters, Forecaster):
     Attributes
     ----------
     lookback_, horizon_, season_length_ : int
-        Steps of the longest window, of what is forecast at once, and of a season.
+        Steps of the longest window, of a forecast at once, and of a season.
     seasons_ : list of float
-        All seasons that candidates know of.
+        All seasons that candidates use.
     log_ : bool
         Whether candidates work on logarithms.
     shift_ : float
-        What is added before logarithms are taken: 0 where values stay clear of zero, and
+        Constant added before logarithms are taken: 0 where values stay clear of zero, and
         otherwise a fifth of the median of positive ones.
     candidate_weights_ : DataFrame of shape (n_series, n_candidates)
         Weights of the candidates for each training series.
     transformer_weight_ : float
-        Mean weight of the transformer among the candidates; 0 where it was not worth training.
+        Mean weight of the transformer among the candidates; 0 where training it would not
+        help.
     attention_share_ : float
-        Share of the learned attention over candidates; 0 where fixed weights do clearly better.
+        Share of the learned attention over candidates; 0 where fixed weights are clearly
+        better.
     combined_ : CombinedForecast
         The candidates.
     attention_ : CandidateAttention or None
@@ -137,10 +140,10 @@ class TransformerForecaster(NetworkParameters, Forecaster):
     network_ : FittedNetwork or None
         The transformer.
     training_history_ : dict or None
-        Of every epoch of the transformer the ``loss``, ``learning_rate`` and ``seconds``;
-        ``n_steps``, and why the training ``stopped``.
+        For every epoch of the transformer ``loss``, ``learning_rate`` and ``seconds``; also
+        ``n_steps``, and the reason why it ``stopped``.
     scale_ : ndarray of shape (n_series,)
-        Of each training series the mean absolute difference between neighbours.
+        Mean absolute difference between neighbours of each training series.
     observed_ : Table
         The series and features observed so far.
     calibration_ : Calibration
@@ -150,26 +153,26 @@ class TransformerForecaster(NetworkParameters, Forecaster):
     feature_names_in_ : ndarray of shape (n_features,)
         Their names, if they are all strings.
     columns_ : Columns
-        Which of them are categories, and their levels.
+        Kinds of the features, and the levels of categories.
 
     See Also
     --------
-    KernelForecaster : Averages what followed similar windows; nothing is trained.
+    KernelForecaster : Averages the steps after similar windows, without training.
 
     Notes
     -----
     Candidates are compared at validation origins in five blocks of time. Those that learn
-    forecast a block by what does not overlap with it; classical ones know nothing but what
-    came before each origin. Of a long series origins span 60 % of it, a quarter where the
+    forecast a block from steps that do not overlap with it; classical ones use only steps
+    before each origin. Of a long series origins span 60 % of it, a quarter where the
     transformer, or trees of many steps, compete; of a panel its last six horizons, of short
-    series three. The temperature of the softmax, and how much a series goes
-    by the errors of all of them, are chosen on blocks that did not choose the weights. Trees,
-    and then the transformer, have the share with the least error of a mixture with the others.
+    series three. The temperature of the softmax, and the share of the errors of all series in
+    the weights of one, are chosen on blocks that did not choose the weights. Trees, and then
+    the transformer, have the share with the least error of a mixture with the others.
 
     The transformer cuts a window into patches [1]_, which with their features become the tokens
     of an encoder [2]_; known features of the horizon are further tokens. All tokens together
     are mapped linearly to the horizon. As a candidate it adds to a linear map of the window
-    [3]_, and learns from what came before the validation origins. The loss is the mean squared
+    [3]_, and learns from steps before the validation origins. The loss is the mean squared
     error, in units of the series' standard deviations. KeyboardInterrupt ends the training,
     with a warning, and leaves a forecaster with the weights at that time.
 
@@ -265,8 +268,8 @@ class TransformerForecaster(NetworkParameters, Forecaster):
         Returns
         -------
         weights : ndarray of shape (n_series, n_layers, n_heads, n_tokens, n_tokens)
-            What each token (second axis from the end) averages; rows sum to 1. Tokens are
-            patches of the window, the earliest first, and then of known features.
+            Weights of the tokens (last axis) in the average of each token; rows sum to 1.
+            Tokens are patches of the window, the earliest first, and then of known features.
         """
         check_is_fitted(self)
         if self.network_ is None:
@@ -279,13 +282,13 @@ class TransformerForecaster(NetworkParameters, Forecaster):
         return transformer.attention_maps(self._ends(X, history)[0])
 
     def explain(self, X=None, *, history=None):
-        """Candidate forecasts of the next steps beside their weights.
+        """Candidate forecasts of the next steps, and their weights.
 
         Parameters
         ----------
         X, history
-            As for :meth:`predict`. What is explained is the first `horizon` steps after the
-            end of each series.
+            As for :meth:`predict`. The forecast of the first `horizon` steps after the end of
+            each series is explained.
 
         Returns
         -------
@@ -325,12 +328,12 @@ class TransformerForecaster(NetworkParameters, Forecaster):
 
     @property
     def log_(self):
-        """Whether candidates work on logarithms."""
+        """True if candidates work on logarithms."""
         return self.transform_.log
 
     @property
     def shift_(self):
-        """What is added before logarithms are taken."""
+        """Constant added before logarithms are taken."""
         return self.transform_.shift
 
     @property
@@ -452,7 +455,9 @@ def _check_candidates(candidates):
         if isinstance(kind, type) or not hasattr(kind, "fit"):
             check_choice("candidates", kind, CANDIDATES)
         elif not is_regressor(kind):
-            raise ValueError(f"candidates has {kind!r}, which is not a regressor.")
+            raise ValueError(
+                f"candidates has {kind!r}, which is not a regressor: pass names or regressors."
+            )
 
 
 def _check_log(log):

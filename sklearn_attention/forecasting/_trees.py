@@ -30,13 +30,12 @@ _DAY = 86_400
 
 @dataclass(frozen=True, eq=False)
 class Trees:
-    """Boosted trees on a table of rows of origin and step ahead, of all series.
+    """Boosted trees on a table of rows of origin and step ahead, of all series."""
 
-    Columns are features at the step and their means over the seasons up to it, those not known
-    beforehand at the origin, the calendar, values whole seasons before the step, and the last
-    value and means of the last seasons. Targets are in units of the series, and where levels
-    drift relative to the mean of the last season.
-    """
+    # Columns are features at the step and their means over the seasons up to it, those not
+    # known beforehand at the origin, the calendar, values whole seasons before the step, and
+    # the last value and means of the last seasons. Targets are in units of the series, and
+    # where levels drift relative to the mean of the last season.
 
     seasons: tuple
     calendar: bool = True
@@ -102,7 +101,7 @@ class Trees:
         return replace(self, fitted=trees.fit(columns, aim))
 
     def _drifts(self, table):
-        """Whether levels drift."""
+        """True if levels drift."""
         m, around, apart = self._steps[0], 0.0, 0.0
         for values, unit in zip(table.values, _deviations(table.values), strict=True):
             sums = np.cumsum(np.append(0.0, values - values.mean()))
@@ -152,11 +151,9 @@ class Trees:
 
 
 def calendar_of(time, n):
-    """Calendar columns (n, n_columns) of the first steps of an index; none without dates.
-
-    Seconds of the day, the day of the week, sine and cosine of the day of the year, and the
-    month, of these what steps of its length differ in.
-    """
+    """Calendar columns (n, n_columns) of the first steps of an index; none without dates."""
+    # Seconds of the day, the day of the week, sine and cosine of the day of the year, and the
+    # month: those that differ between its steps.
     if time.kind not in ("datetime", "period") or not len(time):
         return np.empty((n, 0))
     index = time.between(0, n)

@@ -16,12 +16,11 @@ _MOST_WINDOWS = 10_000
 
 @dataclass(frozen=True, eq=False)
 class WindowRegressor:
-    """A regressor from windows of all series to what followed them.
+    """A regressor from windows of all series to what followed them."""
 
-    Windows and what followed are relative to the last value, in units of the mean absolute
-    difference between neighbours of their series. A regressor of a single output is fitted for
-    each step ahead.
-    """
+    # Windows and targets are relative to the last value, in units of the mean absolute
+    # difference between neighbours of their series. A regressor of a single output is fitted
+    # for each step ahead.
 
     regressor: object
     lookback: int

@@ -25,12 +25,11 @@ _FEWEST_WINDOWS = 2
 
 @dataclass(frozen=True, eq=False)
 class Windows:
-    """Windows before origins, relative to a level and in a unit, (n, 1).
+    """Windows before origins, relative to a level and in a unit, (n, 1)."""
 
-    `keys`, (n, n_columns), are the steps of each window, then perhaps features of these steps
-    that are known only up to now, and known features of the steps to forecast. `level`, (n, 1)
-    or (n, horizon), is that of what followed.
-    """
+    # `keys` (n, n_columns) are the steps of each window, then perhaps features of these steps
+    # that are known only up to now, and known features of the steps to forecast. `level`, (n,
+    # 1) or (n, horizon), is that of the targets.
 
     origins: Origins
     keys: np.ndarray
@@ -39,13 +38,10 @@ class Windows:
 
     @classmethod
     def before(cls, origins, lookback, normalize, unit=1.0, season=1, share=1.0, features=True):
-        """Windows of `lookback` steps.
-
-        `normalize` is one of NORMALIZE, None, or the number of last steps whose mean is the
-        level. `unit`, a number or of shape (n, 1), does not count for those of STANDARD. For
-        those of SEASONAL what followed is relative to a share of the last season, whose mean
-        is the rest.
-        """
+        """Windows of `lookback` steps before origins."""
+        # `normalize` is one of NORMALIZE, None, or the number of last steps whose mean is the
+        # level. `unit`, a number or (n, 1), is ignored for those of STANDARD. For those of
+        # SEASONAL targets are relative to a share of the last season, whose mean is the rest.
         keys, as_they_are = origins.past(lookback), np.ndim(unit) == 0 and unit == 1
         n_level = {"standard": lookback, "last": 1, None: 0}.get(normalize, normalize)
         if normalize in SEASONAL:
@@ -70,7 +66,7 @@ class Windows:
 
     @cached_property
     def values(self):
-        """What followed, relative to the level and in the unit; (n, horizon)."""
+        """Targets, relative to the level and in the unit; (n, horizon)."""
         return (self.origins.targets() - self.level) / self.unit
 
     def restore(self, values):
@@ -100,12 +96,10 @@ def least_length(horizon):
 
 
 def choose_lookback(length, lookback, horizon, season_length, seasons=_SEASONS):
-    """The number of steps of a window.
-
-    "auto" is so many seasons, at least the horizon and 10 steps, and at most a quarter of the
-    longest series, which has `length` steps. A number shrinks, with a warning, where the
-    longest series has no room for it, and without :func:`least_length` that is a ValueError.
-    """
+    """Number of steps of a window."""
+    # "auto" is so many seasons, at least the horizon and 10 steps, and at most a quarter of the
+    # longest series, which has `length` steps. A number shrinks, with a warning, where the
+    # longest series has no room for it, and without `least_length` that is a ValueError.
     # Two windows to learn from, and one held out after them.
     longest = length - 2 * horizon - (_FEWEST_WINDOWS - 1)
     if longest < 1:

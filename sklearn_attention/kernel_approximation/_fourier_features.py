@@ -16,8 +16,8 @@ class RandomFourierFeatures(RandomFeatures):
               \bigl[\sin(\omega_j^\top x),\, \cos(\omega_j^\top x)\bigr]_{j \le D / 2},
               \qquad E\, \phi(x)^\top \phi(y) = K(x - y)
 
-    with rows in bandwidths. Products of features, and so linear models on them, then act like
-    the kernel at a cost that is linear in the number of rows.
+    with rows in bandwidths. Products of features approximate the kernel, so linear models on
+    them replace kernel machines at a cost that is linear in the number of rows.
     :class:`sklearn.kernel_approximation.RBFSampler` does this for the Gaussian with
     independent directions; here they are orthogonal, and there are more kernels.
 
@@ -29,8 +29,8 @@ class RandomFourierFeatures(RandomFeatures):
         "gaussian", "laplacian", "exponential", "matern32", "matern52" or
         "rational_quadratic", or one of these kernels with its parameters.
     bandwidth : float or array of shape (n_features,), default=1.0
-        What features are divided by first, in their own units. For the Gaussian, `gamma` of
-        ``RBFSampler`` is ``1 / (2 * bandwidth**2)``.
+        Divides the features before anything else; in their own units. For the Gaussian, `gamma`
+        of ``RBFSampler`` is ``1 / (2 * bandwidth**2)``.
     orthogonal : bool, default=True
         Whether directions are orthogonal in blocks of `n_features`, which makes the error
         smaller.
@@ -44,8 +44,8 @@ class RandomFourierFeatures(RandomFeatures):
     kernel_, bandwidth_
         The kernel, resolved, and the bandwidth of each feature.
     phases_ : ndarray of shape (ceil(n_components / 2),)
-        What is added to the projections: 0, and for an odd `n_components` a random phase of
-        the last one, of which only the sine is kept.
+        Added to the projections: 0, and for an odd `n_components` a random phase of the last
+        one, of which only the sine is kept.
     n_features_in_ : int
     feature_names_in_ : ndarray of str
         Where `X` has names.

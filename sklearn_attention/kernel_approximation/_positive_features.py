@@ -31,19 +31,17 @@ class PositiveRandomFeatures(RandomFeatures):
               \sqrt{p_j} e^{-\omega_j^\top x'}\bigr]_{j \le D / 2},
               \qquad E\, \phi(x)^\top \phi(y) = K(x - y).
 
-    Directions reach as far as the rows in training need; the weights :math:`p_j` make up for
-    that, so that means stay.
-
-    All products are positive, as those of a kernel used as weights have to be.
+    The variance of directions is adapted to the training rows; the weights :math:`p_j` correct
+    for it, so that means stay the same. All products are positive, as weights have to be.
 
     Parameters
     ----------
     n_components : int, default=256
         Features to make, :math:`D`. The error falls with its root.
     kernel : {"gaussian", "scaled_dot_product"}, default="gaussian"
-        What products of features approximate.
+        Kernel that products of features approximate.
     bandwidth : float or array of shape (n_features,), default=1.0
-        What features are divided by first, in their own units.
+        Divides the features before anything else; in their own units.
     orthogonal : bool, default=True
         Whether directions are orthogonal in blocks of `n_features`, which makes the error
         smaller.
@@ -74,7 +72,7 @@ class PositiveRandomFeatures(RandomFeatures):
     -----
     The hyperbolic features of Choromanski et al. (2021) [1]_, with directions from the normal
     distribution that makes the relative variance of a product of two rows smallest [2]_. Of
-    rows several bandwidths from the center they still say little. For Gaussians,
+    rows several bandwidths from the center they are still inaccurate. For Gaussians,
     :class:`RandomFourierFeatures` have the smaller error where rows lie near to each other, and
     these where the kernel is small.
 

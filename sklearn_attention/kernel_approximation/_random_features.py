@@ -1,4 +1,4 @@
-"""What transformers that draw random features have in common."""
+"""Base class of transformers that draw random features."""
 
 from abc import ABC, abstractmethod
 
@@ -24,11 +24,10 @@ _DTYPES = (np.float64, np.float32)
 class RandomFeatures(
     OwnInit, ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator, ABC
 ):
-    r"""Base class: directions are drawn by ``fit``, and ``transform`` looks along them.
+    """Base class: ``fit`` draws directions, and ``transform`` projects rows on them."""
 
-    A subclass says in ``_spectral_kernel`` what the directions are drawn for, and turns
-    projections of rows on them into features in ``_features``.
-    """
+    # A subclass has the kernel of the directions in `_spectral_kernel`, and turns projections
+    # into features in `_features`.
 
     def __init__(
         self,
@@ -122,15 +121,5 @@ class RandomFeatures(
 
 
 def peak(kernel):
-    """The kernel between a row and itself.
-
-    Parameters
-    ----------
-    kernel : Kernel
-        One that is stationary.
-
-    Returns
-    -------
-    value : float
-    """
+    """The kernel between a row and itself, of a stationary kernel."""
     return float(kernel([[0.0]])[0, 0])

@@ -14,8 +14,7 @@ _QUERY_BLOCK = 256
 class AverageMember:
     r"""A fitted average, moved along a local line if there are any.
 
-    .. math:: \hat y(x) = \sum_i w_i \bigl(y_i + \beta^\top (\phi(x) - \phi_i)\bigr), \quad
-              w_i \propto K(x, x_i)
+    :math:`\hat y(x) = \sum_i w_i (y_i + \beta^\top (\phi(x) - \phi_i))`, with w_i as K(x, x_i).
     """
 
     kernel: LearnedKernel  # whose noise holds the slopes to 0
@@ -65,11 +64,10 @@ class AverageMember:
 
 
 class AveragePairs(Pairs):
-    """The kernel, which has smooth parts only, as weights of keys in averages.
+    """Weights (n_queries, n_keys) of keys in averages, from the smooth parts of the kernel."""
 
-    Keys count by `counts`, (n_keys,), and each query's `own` is left out, -1 for none. The
-    `weights`, (n_queries, n_keys), sum to 1.
-    """
+    # Keys count by `counts` (n_keys,), and each query's `own` is left out, -1 for none. Rows of
+    # `weights` sum to 1.
 
     def __init__(self, kernel, queries, keys, counts, own=None):
         self._counts, self._left = counts.astype(queries[0].dtype), own
@@ -112,17 +110,15 @@ class AveragePairs(Pairs):
 class LocalLines:
     r"""Weighted averages of targets, each moved along a local line to the query.
 
-    .. math:: \hat y = \sum_j w_j \bigl(y_j + \beta^\top (\phi - \phi_j)\bigr),\quad
-              \beta = \Bigl(\sum_j w_j \tilde\phi_j \tilde\phi_j^\top
-              + \rho \sum_j w_j^2\, I\Bigr)^{-1} \sum_j w_j \tilde\phi_j \tilde y_j
-
-    with :math:`\tilde\phi_j, \tilde y_j` the distances from the weighted means. By the sum of
-    squared weights, the fewer rows carry the average the more the ridge counts.
-
-    Weights (n_queries, n_keys) sum to 1. Queries and keys (n, n_slopes) are coordinates along
-    which lines run, of which averages have none. Found are `predictions` (n_queries, n_outputs)
-    and `slopes` (n_queries, n_slopes, n_outputs).
+    :math:`\hat y = \sum_j w_j (y_j + \beta^\top (\phi - \phi_j))` with :math:`\beta = (\sum_j
+    w_j \tilde\phi_j \tilde\phi_j^\top + \rho \sum_j w_j^2\, I)^{-1} \sum_j w_j \tilde\phi_j
+    \tilde y_j`, where :math:`\tilde\phi_j, \tilde y_j` are distances from weighted means. By
+    the sum of squared weights, the ridge counts more the fewer rows have the weight.
     """
+
+    # Rows of weights (n_queries, n_keys) sum to 1. Queries and keys (n, n_slopes) are the
+    # coordinates along which lines run; averages have none. Results are `predictions`
+    # (n_queries, n_outputs) and `slopes` (n_queries, n_slopes, n_outputs).
 
     def __init__(self, weights, targets, queries, keys, ridge):
         self._weights, self._targets, self._keys, self._ridge = weights, targets, keys, ridge
@@ -141,7 +137,7 @@ class LocalLines:
         cross = products[:, len(upper[0]) :].reshape(n_queries, n_outputs, n_slopes)
         cross = cross - self._averages[:, :, None] * self._center[:, None]
         square = square - self._center[:, :, None] * self._center[:, None]
-        # Rounding alone must not make a window without width look like one.
+        # Rounding must not make a window without width count as one.
         spread = np.trace(square, axis1=1, axis2=2) + np.square(self._center).sum(axis=1)
         tiny = np.finfo(weights.dtype)
         added = ridge * self._squares + 100 * tiny.eps * spread + tiny.tiny

@@ -12,7 +12,7 @@ FEWEST_ROWS = 50
 # The loss of held-out rows has to fall by this share of it, and by more than one further
 # weight without meaning lowers the loss of so many rows by chance.
 _LEAST_GAIN, _CHANCE = 0.003, 4.0
-# Trees of regression that tell in a fiftieth of a fit's time whether more are worth growing:
+# Trees of regression that show in a fiftieth of a fit's time whether more would help:
 # by such a share of the loss, and by more than so many weights without meaning.
 _FEW_TREES = {"max_iter": 12, "max_leaf_nodes": 8, "learning_rate": 0.4}
 _LEAST_HINT, _CHANCE_HINT = 0.04, 10.0
@@ -25,13 +25,11 @@ _LEAST_PROBABILITY = 1e-6
 
 
 def stack_regressor(X, columns, targets, weights, folds, kernel):
-    """Boosters of one output, and the weights with which they are stacked.
-
-    `kernel` are held-out predictions of kernel attention, fold by fold. Returns a booster for
-    each fold, fitted without its rows, none if they are of no use; the weights (2,) of kernel
-    attention and of the mean of the boosters; and held-out predictions of the two together.
-    A few trees without the first fold come first: where they gain little, no more are grown.
-    """
+    """Boosters of one output, weights (2,) of kernel and trees, and held-out predictions."""
+    # `kernel` are held-out predictions of kernel attention, fold by fold. There is a booster
+    # for each fold, fitted without its rows, or none if they do not help; the predictions are
+    # held out too. A few trees without the first fold come first: where they gain little, no
+    # more are grown.
     from sklearn.ensemble import HistGradientBoostingRegressor as Booster
 
     held_out = np.concatenate(folds)
@@ -58,10 +56,9 @@ def stack_regressor(X, columns, targets, weights, folds, kernel):
 
 
 def stack_classifier(X, columns, indicators, weights, folds, scores, frequencies):
-    """Boosters of one output, and the link that stacks them, None if they are of no use.
+    """Boosters of one output, and the link that stacks them, None if they do not help.
 
-    `scores` are held-out ones of kernel attention, (n_kinds, n_held_out, n_classes), fold by
-    fold; see :func:`stack_regressor`.
+    `scores` (n_kinds, n_held_out, n_classes) are those of kernel attention, fold by fold.
     """
     from sklearn.ensemble import HistGradientBoostingClassifier as Booster
 
@@ -91,8 +88,7 @@ def stack_classifier(X, columns, indicators, weights, folds, scores, frequencies
 def predict_trees(boosters, X, columns, frequencies=None):
     """Mean of the boosters' predictions, (n,) or (n, n_classes).
 
-    Of classifiers, for which frequencies are given, logarithms of probabilities, less those of
-    the frequencies.
+    Of classifiers, which pass frequencies, log-probabilities less those of the frequencies.
     """
     # To trees a level that was not known when fitted is missing.
     X = np.where((X < 0) & ~columns.is_numeric, np.nan, X)
@@ -136,7 +132,7 @@ def _predict(booster, X, frequencies=None):
         if frequencies is None:
             return booster.predict(X)
         found = booster.predict_proba(X)
-    # A class that a booster does not know is as probable as it is frequent.
+    # A class that is not among a booster's is as probable as it is frequent.
     probabilities = np.tile(frequencies, (len(X), 1))
     probabilities[:, booster.classes_] = found
     return np.log(np.maximum(probabilities, _LEAST_PROBABILITY)) - np.log(
@@ -145,7 +141,7 @@ def _predict(booster, X, frequencies=None):
 
 
 def _robust_shares(columns, targets, weights, least_gain):
-    """Non-negative weights of two predictions, None if the first alone is about as good."""
+    """Non-negative weights of two predictions, None if the first is about as good by itself."""
     errors = np.abs(targets[:, None] - columns)
     # Where most errors are 0, the mean takes the place of the median.
     limit = _LARGE_ERROR * (np.median(errors, axis=0).max() or errors.mean(axis=0).max())

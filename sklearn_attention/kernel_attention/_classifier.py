@@ -72,21 +72,23 @@ class KernelAttentionClassifier(ClassLabels, ClassifierMixin, KernelAttention):
     Parameters
     ----------
     readout : {"solve", "local_linear", "average"}, default="solve"
-        How predictions are made of the training rows. ``"solve"``: kernel ridge regression of
-        the indicators, learned by the log-loss of their leave-one-out predictions.
-        ``"average"``: the weighted votes of the rows. ``"local_linear"``: local lines through
-        them. All but "average" go through a calibrated multinomial link; see Notes.
+        Form of the predictions. ``"solve"``: kernel ridge regression of the indicators, learned
+        by the log-loss of their leave-one-out predictions. ``"average"``: the weighted votes of
+        the rows. ``"local_linear"``: local lines through them. All but "average" go through a
+        calibrated multinomial link; see Notes.
     kernel, encodings, bandwidth, ridge, clip
         As for :class:`KernelAttentionRegressor`.
     n_folds : int or "auto", default="auto"
-        As there, but "auto" is 8 up to 1000 rows, 4 up to 5000, and 2 up to 30 000.
+        As for :class:`KernelAttentionRegressor`, but "auto" is 8 up to 1000 rows, 4 up to 5000,
+        and 2 up to 30 000.
     max_steps : int or "auto", default="auto"
-        As there, but "auto" is 25 up to 5000 rows, and 150 beyond.
+        As for :class:`KernelAttentionRegressor`, but "auto" is 25 up to 5000 rows, and 150
+        beyond.
     boosting : None or "auto", default=None
         Whether boosted trees are stacked with kernel attention. "auto": for each fold
-        scikit-learn's `HistGradientBoosting` is fitted without the rows held out, and joins
-        where the log-loss of these then falls by at least 0.3 %. Never where the bandwidth is
-        given, or there are fewer than 50 rows.
+        scikit-learn's `HistGradientBoosting` is fitted without the rows held out, and stacked
+        if the log-loss of these then falls by at least 0.3 %. Never with a given bandwidth, or
+        fewer than 50 rows.
     random_state : int, RandomState instance or None, default=0
         Draws folds, starting points and batches.
 
@@ -150,7 +152,7 @@ class KernelAttentionClassifier(ClassLabels, ClassifierMixin, KernelAttention):
     @one_blas_thread()
     @with_callbacks
     def fit(self, X, y, sample_weight=None):
-        """Remember the training data and learn the kernel.
+        """Store the training data and learn the kernel.
 
         Parameters
         ----------

@@ -23,16 +23,13 @@ _LEAST_WEIGHT = 1e-6
 
 
 class HeldOutRows:
-    r"""Rows that have errors: their kernel with queries, and deviations of new targets.
+    """Rows that have errors: their kernel with queries, and deviations of new targets."""
 
-    The deviation of a new target is that of the Gaussian process with the kernel,
-
-    .. math:: s(x)^2 = K(x, x) + \sigma^2 - k(x)^\top (K + \sigma^2 W^{-1})^{-1} k(x)
-
-    and of a row its own left-out one. They matter by their ratios alone. The constant and the
-    linear part of the kernel, alike everywhere or about the center, are left out. Deviations
-    that do not vary, as those of averages, whose kernel has no noise, are 1.
-    """
+    # The deviation of a new target is that of the Gaussian process with the kernel, s(x)^2 =
+    # K(x, x) + sigma^2 - k(x)' (K + sigma^2 W^-1)^-1 k(x), and of a row its own left-out one.
+    # Only their ratios matter. The constant and the linear part of the kernel, alike everywhere
+    # or about the center, are left out. Deviations that do not vary, as those of averages,
+    # whose kernel has no noise, are 1.
 
     def __init__(self, kernel, rows, weights, varied=True):
         values = kernel.values.copy()
@@ -87,7 +84,7 @@ class ErrorDistribution:
     """Leave-one-out errors, in units of the deviations at their rows, and their weights."""
 
     errors: np.ndarray  # (n, n_outputs)
-    put_right: np.ndarray  # the part of the errors that fits to these rows too put right
+    put_right: np.ndarray  # the part of the errors by which fits to these rows too reduce them
     weights: np.ndarray  # (n,)
     sharpness: float  # see error_weights
     everywhere: float
@@ -120,18 +117,16 @@ class ErrorDistribution:
 
 
 def calibrate(likeness, errors, put_right, weights, scored, counts):
-    """Sharpness of the weights of errors, by the continuous ranked probability score.
-
-    Likeness, (n_scored, n), is the kernel's logarithm between the rows that are scored and all
-    that have errors; `counts` are the weights of the scores. Returns sharpness and everywhere
-    of the least score, every row scored by the errors of all others.
-    """
+    """Sharpness of the weights of errors, and the share of equal weights, by least CRPS."""
+    # `likeness` (n_scored, n) is the kernel's logarithm between the rows that are scored and
+    # all that have errors; `counts` are the weights of the scores. Every row is scored by the
+    # errors of all others.
     if len(errors) < 3:
         return 0.0, 1.0
     others = np.ones(likeness.shape, dtype=bool)
     others[np.arange(len(scored)), scored] = False
     size = np.abs(errors).mean(0) + np.finfo(float).tiny
-    # Scores are compared, for which single precision will do.
+    # Scores are compared, for which single precision suffices.
     errors, put_right = ((e / size).astype(np.float32) for e in (errors, put_right))
     likeness = likeness.astype(np.float32)
     alike = error_weights(likeness, weights, 0.0, 1.0, others)
@@ -177,11 +172,9 @@ def _crps(shares, errors, put_right, scored):
 
 
 def error_deviation(shares, errors):
-    r"""Standard deviations of a new error, (n_queries, n_outputs).
-
-    Errors vary by :math:`1 - \sum_i w_i^2` of their variance around their own weighted mean,
-    and a new one by :math:`1 + \sum_i w_i^2`.
-    """
+    """Standard deviations of a new error, (n_queries, n_outputs)."""
+    # Errors vary by 1 - sum(w^2) of their variance around their own weighted mean, and a new
+    # one by 1 + sum(w^2).
     mean = shares @ errors
     variance = np.maximum(shares @ np.square(errors) - np.square(mean), 0)
     new = np.square(shares).sum(axis=1, keepdims=True)
@@ -189,16 +182,13 @@ def error_deviation(shares, errors):
 
 
 def error_quantiles(shares, errors, put_right, quantiles):
-    """Quantiles of weighted errors, as they are to be expected of a new one.
-
-    Moved by the weighted mean of what the fit has put right of them: its predictions near
-    these rows know their targets, which the errors do not. (n_queries, n_quantiles, n_outputs),
-    linear between the errors.
-
-    Of n equal errors the i-th stands at i / (n + 1), where a new one is as likely below the
-    first as between any two. In the middle of its own weight, it would leave intervals of few
-    errors too narrow. Weights of any kind count as 1 / sum(weights**2) equal ones.
-    """
+    """Quantiles (n_queries, n_quantiles, n_outputs) of a new error, from weighted errors."""
+    # Moved by the weighted mean of `put_right`, by which the fit has reduced the errors: its
+    # predictions near these rows use their targets, which the errors do not.
+    # Linear between the errors. Of n equal errors the i-th stands at i / (n + 1), where a new
+    # one is as likely below the first as between any two; in the middle of its own weight,
+    # intervals of few errors would be too narrow. Weights count as 1 / sum(weights**2) equal
+    # ones.
     found = np.empty((len(shares), len(quantiles), errors.shape[1]))
     new = np.square(shares).sum(axis=1)
     for output, error in enumerate(errors.T):

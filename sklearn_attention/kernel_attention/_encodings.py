@@ -17,8 +17,8 @@ _BLOCK = 2**15
 _MOST_BINS = 48
 # Of many features together; each has as many as _FEWEST_BINS.
 _MOST_BINS_TOGETHER, _FEWEST_BINS = 1200, 6
-# Levels beyond which a category stands in the first encoding alone, and may be an identifier of
-# rows, which carries nothing to others.
+# Levels beyond which a category is only in the first encoding, and may be an identifier of
+# rows, which does not generalise.
 _MANY_LEVELS = 64
 # Numbers that are kept once they have been computed: 128 MB in single precision.
 _MOST_KEPT = 2**25
@@ -28,21 +28,13 @@ _MOST_SHARED = 2**23
 
 @dataclass(frozen=True)
 class Encoding:
-    r"""Coordinates in which rows are compared.
+    """Coordinates in which rows are compared."""
 
-    Numbers become one column or several, categories one column for each level, and a feature
-    with missing cells has one more column that marks them.
-
-    Coordinates of numbers are in ``"standard"`` less their mean, in standard deviations; in
-    ``"quantile"`` normal scores, :math:`\Phi^{-1}(F(x))`; in ``"piecewise_linear"`` the reach
-    into each bin between quantiles, :math:`\text{clip}((x - e_b) / (e_{b+1} - e_b), 0, 1)`
-    [1]_, less its mean.
-
-    References
-    ----------
-    .. [1] Gorishniy, Y., Rubachev, I. and Babenko, A. (2022). On embeddings for numerical
-       features in tabular deep learning. NeurIPS 35.
-    """
+    # Numbers become one column or several, categories one column for each level; a feature with
+    # missing cells has a further column that marks them. Coordinates of numbers are, in
+    # "standard", standard deviations from the mean; in "quantile", normal scores; in
+    # "piecewise_linear", clip((x - e_b) / (e_{b+1} - e_b), 0, 1) for each bin between
+    # quantiles, less its mean (Gorishniy, Rubachev and Babenko 2022, NeurIPS 35).
 
     name: str
     numeric: np.ndarray  # features that are numbers and vary
@@ -59,12 +51,10 @@ class Encoding:
 
     @classmethod
     def learn(cls, name, X, kinds, clip, fewest_bins=12, most_levels=np.inf):
-        """The encoding of the columns of X: numbers, NaN where missing, and codes of levels.
-
-        Numbers count as at most `clip` standard deviations from the mean. The more rows, the
-        more bins there are, up to 48, and 1200 of all features. Categories of more than
-        `most_levels` are left out.
-        """
+        """The encoding of the columns of X: numbers, NaN where missing, and codes of levels."""
+        # Numbers count as at most `clip` standard deviations from the mean. The number of bins
+        # grows with that of rows, up to 48, and 1200 of all features. Categories of more than
+        # `most_levels` are left out.
         learn = {"standard": _standard, "quantile": _quantile, "piecewise_linear": _bins}[name]
         numeric, knots, scores = [], [], []
         levels, missing = [], []
@@ -130,10 +120,9 @@ class Encoding:
         return coordinates
 
     def derivative(self, X):
-        """Derivative of each coordinate in its own feature; (n, n_columns).
+        """Derivative of each coordinate in its own feature, (n, n_columns).
 
-        0 for categories, missing cells and numbers beyond the limit; at an edge of bins that
-        of the bin below.
+        0 for categories, missing cells and numbers beyond the limit; at edges, the lower bin's.
         """
         found = np.zeros((len(X), len(self)))
         start = 0

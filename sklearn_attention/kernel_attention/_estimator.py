@@ -1,4 +1,4 @@
-"""The public face that the regressor and the classifier share."""
+"""Parameters and methods that the regressor and the classifier have in common."""
 
 import numpy as np
 from sklearn.base import MultiOutputMixin, TransformerMixin
@@ -62,7 +62,7 @@ class KernelAttention(MultiOutputMixin, TransformerMixin, MixedRows):
         -------
         X_new : ndarray of shape (n_queries, n_columns)
             The columns of all encodings in learned length-scales, those of the first member:
-            Euclidean distances between rows are what its kernel falls with.
+            its kernel falls with the Euclidean distance between these rows.
         """
         X = self._read_rows(X)
         return self._fitted.space(X).astype(self.keys_.dtype, copy=False)
@@ -87,21 +87,21 @@ class KernelAttention(MultiOutputMixin, TransformerMixin, MixedRows):
         return np.array(columns, dtype=object)
 
     def explain(self, X, k=5):
-        """Training rows that carry each prediction.
+        """Training rows of largest weight in each prediction.
 
         Parameters
         ----------
         X : array-like of shape (n_queries, n_features)
-            Where predictions are to be explained.
+            Queries whose predictions are explained.
         k : int, default=5
-            How many training rows; at most all of them.
+            Number of training rows; at most all of them.
 
         Returns
         -------
         explanation : Explanation
             Named tuple of ``indices``, ``weights`` and ``values``, the heaviest first. The
-            weights are effective: a prediction is the mean of the targets and the weighted
-            sum of what all targets differ from it. A classifier's are those of the scores
+            weights are effective: a prediction is the mean of the targets plus the weighted
+            sum of the targets' differences from it. A classifier's are those of the scores
             of its classes, before the link. Rows of weight 0 in `fit` do not count. Where
             boosted trees are stacked, they are the weights of the kernel part.
         """

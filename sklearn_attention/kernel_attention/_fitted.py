@@ -1,4 +1,4 @@
-"""Kernel attention as it is learned, and all that is known from it, for numbers and classes."""
+"""Fits of kernel attention, and all that is computed from them, for numbers and classes."""
 
 import dataclasses
 import functools
@@ -56,10 +56,10 @@ class Rows:
 
 @dataclasses.dataclass(frozen=True)
 class Fitted:
-    """Rows remembered, members of every kind, and the rows that were held out."""
+    """Training rows, members of every kind, and the rows that were held out."""
 
     training: TrainingRows
-    positions: np.ndarray  # of the rows remembered among those passed
+    positions: np.ndarray  # of the stored rows among those passed
     kinds: list
     members: list  # for each kind those of all folds
     shares: np.ndarray  # of each kind in predictions, (n_kinds, n_outputs)
@@ -108,7 +108,7 @@ class Fitted:
         return self.members[0][0].kernel.space(self.training.encode(X, np.float64))
 
     def scores_of_held_out(self):
-        """Predictions of the rows held out by the members of their folds, knowing them too.
+        """Predictions of the rows held out by the members of their folds, with these rows.
 
         (n_kinds, n_held_out, n_outputs), fold by fold.
         """
@@ -172,12 +172,9 @@ class Fitted:
 
 
 def fit_kernel_attention(rows, task, options, report):
-    """Learn encodings and members.
-
-    Returns what is fitted, and predictions of the rows held out, (n_kinds, n_held_out,
-    n_outputs), in units of the members: each by members that have not learned from it, and
-    without itself.
-    """
+    """Learn encodings and members; return Fitted, and predictions of the rows held out."""
+    # The latter (n_kinds, n_held_out, n_outputs), in units of the members, are each by members
+    # that have not learned from the row, and without it.
     positions, weights = _remembered(rows)
     X, values = rows.X[positions], rows.values[positions]
     center, scale = _units(values.reshape(len(X), -1), weights, task, options)
@@ -228,14 +225,10 @@ def _remembered(rows):
 
 
 def join_copies(X, values, weights):
-    """Rows without their copies, which add to their weight.
-
-    Rows are copies if they agree in all features and targets, and one of these, a number that
-    hardly ever repeats, shows that this is no coincidence. Where all columns have few values,
-    as counts and categories do, equal rows are observations like any others.
-
-    Returned are the positions of the first of all that are equal, and their joint weights.
-    """
+    """Positions of the first of equal rows, and their joint weights."""
+    # Rows are copies if they agree in all features and targets, and one of these, a number that
+    # hardly ever repeats, shows that this is no coincidence. Where all columns have few values,
+    # as counts and categories do, equal rows are observations like any others.
     table = np.column_stack([X, values])
     # A missing cell equals another one; infinite ones there are not.
     table = np.where(np.isnan(table), np.inf, table)
@@ -320,6 +313,6 @@ def blend(left_out, targets, weights):
         if used.any():
             found[used, output], _ = nnls(columns[:, used], target)
         if not found[:, output].any():
-            # None predicts better than the mean; the least bad one says about that.
+            # None predicts better than the mean; the least bad one is near it.
             found[np.square(columns - target[:, None]).sum(0).argmin(), output] = 1.0
     return found

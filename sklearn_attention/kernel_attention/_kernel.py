@@ -27,14 +27,10 @@ _STEP = 1e-2
 class LearnedKernel:
     r"""Sum of kernels of the distances in several encodings, with learned length-scales.
 
-    .. math:: K(x, x') = c + \sum_e s_e^2\, k(D_e)
-              + r^2 e^{-\tau \sqrt{\sum_e D_e}} + b^2\, \phi_1(x)^\top \phi_1(x') / d,
-              \quad D_e = \lVert (\phi_e(x) - \phi_e(x')) / \ell_e \rVert^2
-
-    with :math:`k(0) = 1`. The smooth parts share their length-scales with the rough one,
-    which follows what jumps, and the linear one is of the first encoding as it is.
-
-    Rows are lists of arrays, (n, n_columns) for each encoding.
+    :math:`K(x, x') = c + \sum_e s_e^2\, k(D_e) + r^2 e^{-\tau \sqrt{\sum_e D_e}} + b^2
+    \phi_1(x)^\top \phi_1(x') / d` with :math:`D_e = \lVert (\phi_e(x) - \phi_e(x')) / \ell_e
+    \rVert^2` and :math:`k(0) = 1`: smooth parts, a rough one with the same length-scales, which
+    follows jumps, and a linear one. Rows are lists of arrays (n, n_columns), one per encoding.
     """
 
     features: list  # for each encoding, the feature that each column belongs to
@@ -119,7 +115,7 @@ class LearnedKernel:
 
     @property
     def is_learned(self):
-        """Which parameters gradient descent moves: ndarray of bool.
+        """Mask of the parameters that gradient descent moves: ndarray of bool.
 
         A feature of one column has one scale, not two.
         """
@@ -323,7 +319,7 @@ def _augmented(rows, scale):
 
 
 def _as_keys(augmented, out=None):
-    """The same rows as right sides: in products with others they give squared distances."""
+    """The same rows as right sides: their products with others are squared distances."""
     norms = augmented[:, -1].copy()
     keys = np.multiply(augmented, -2, out=out)
     keys[:, -2], keys[:, -1] = norms, 1

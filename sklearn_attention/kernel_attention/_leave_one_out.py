@@ -19,25 +19,15 @@ _FIRST_SHARPNESS, _NEWTON_STEPS = 4.0, 4
 
 
 def leave_one_out(pairs, targets, weights, loss):
-    r"""Loss of leave-one-out predictions, and its gradient in the kernel's parameters.
+    """Loss of leave-one-out predictions, and its gradient in the kernel's parameters.
 
-    With :math:`C = (K + \sigma^2 W^{-1})^{-1}`, :math:`\alpha = C y` and
-    :math:`\kappa = \operatorname{diag} C` the errors are :math:`r = \alpha / \kappa` [1]_.
-    For a loss with derivatives :math:`\dot r`, the gradient in the matrix is
-
-    .. math:: G = C \operatorname{diag}(h) C - \tfrac12 (u \alpha^\top + \alpha u^\top),
-              \quad g = \dot r / \kappa,\; u = C g,\; h = g\, r
-
-    summed over outputs, which costs one more product of matrices than the errors.
-
-    ``loss(errors)`` returns a number and its derivatives in the errors (n, n_outputs). Raises
-    `LinAlgError` if the matrix is not positive definite in its precision.
-
-    References
-    ----------
-    .. [1] Rasmussen, C. E. and Williams, C. K. I. (2006). Gaussian processes for machine
-       learning, section 5.4.2. MIT Press.
+    ``loss(errors)`` returns a number and its derivatives in the errors (n, n_outputs).
     """
+    # With C = (K + sigma^2 W^-1)^-1, a = C y and k = diag C the errors are r = a / k (Rasmussen
+    # and Williams 2006, section 5.4.2). For a loss with derivatives r', the gradient in the
+    # matrix, summed over outputs, is C diag(h) C - (u a' + a u') / 2 with g = r' / k, u = C g
+    # and h = g r: one more product of matrices than the errors. LinAlgError if the matrix is
+    # not positive definite in its precision.
     matrix = pairs.matrix
     noise = pairs.kernel.noise / np.maximum(weights, _LEAST_WEIGHT)
     diagonal = matrix.diagonal().copy()
@@ -118,8 +108,7 @@ class LossOfClasses:
 def cross_entropy(scores, labels, frequencies, weights):
     r"""Log-loss of :math:`P(c) \propto \pi_c\, e^{\theta f_c}`, for scores f of classes.
 
-    The sharpness :math:`\theta` is about that of the least loss, so that derivatives need not
-    know of it.
+    The sharpness :math:`\theta` is near that of least loss, so derivatives do not depend on it.
     """
     scores, log_prior = scores.astype(np.float64), np.log(frequencies)
     log_sharpness = np.log(_FIRST_SHARPNESS)

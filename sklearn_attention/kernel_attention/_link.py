@@ -16,14 +16,11 @@ _LEAST_SHARE = 0.04
 class MultinomialLink:
     r"""Probabilities from scores of the classes.
 
-    .. math:: P(c \mid x) = (1 - \epsilon)\, \frac{\pi_c e^{z_c}}{\sum_k \pi_k e^{z_k}}
-              + \epsilon\, \pi_c, \quad
-              z_c = b_c + \sum_m \theta_m f_{mc} + \vartheta_m
-              \operatorname{arsinh}\frac{f_{mc} + \pi_c}{.04} + \theta_t g_c,
-              \quad \theta_m, \vartheta_m, \theta_t \ge 0
-
-    A score is about an indicator less the frequency :math:`\pi_c`. The :math:`g_c`, which may
-    be absent, are logarithms of probabilities by boosted trees, less those of the frequencies.
+    :math:`P(c \mid x) = (1 - \epsilon) \pi_c e^{z_c} / \sum_k \pi_k e^{z_k} + \epsilon \pi_c`
+    with :math:`z_c = b_c + \sum_m \theta_m f_{mc} + \vartheta_m \operatorname{arsinh}((f_{mc} +
+    \pi_c) / .04) + \theta_t g_c` and :math:`\theta_m, \vartheta_m, \theta_t \ge 0`. A score f
+    is about an indicator less the frequency :math:`\pi_c`; g, if there are boosted trees, are
+    their log-probabilities less those of the frequencies.
     """
 
     frequencies: np.ndarray  # (n_classes,)

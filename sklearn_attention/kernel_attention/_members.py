@@ -194,18 +194,10 @@ def _sharpen(member, training, learned_from, loss, rng):
 
 
 def descend(kernel, gradient_at, n_steps, rate, free):
-    """The kernel after some steps of Adam [1]_ along one cycle of rates [2]_.
-
-    ``gradient_at(kernel)`` is that of the loss on another batch of rows. Where it raises
-    `LinAlgError`, the noise is raised, unless that is given. Parameters that are not `free`,
-    (n_parameters,), stay.
-
-    References
-    ----------
-    .. [1] Kingma, D. P. and Ba, J. (2015). Adam: a method for stochastic optimization. ICLR.
-    .. [2] Smith, L. N. and Topin, N. (2019). Super-convergence: very fast training of neural
-       networks using large learning rates. SPIE 11006.
-    """
+    """The kernel after steps of Adam (Kingma, Ba 2015) in one cycle of rates (Smith 2019)."""
+    # `gradient_at(kernel)` is that of the loss on another batch of rows. Where it raises
+    # LinAlgError the noise is raised, unless it was passed. Parameters that are not `free`,
+    # (n_parameters,), do not change.
     mean, square, n_done = 0.0, 0.0, 0
     for step in range(n_steps):
         values = kernel.values.copy()

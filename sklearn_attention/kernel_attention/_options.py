@@ -63,7 +63,7 @@ class Options:
 
     @property
     def learns(self):
-        """Whether length-scales are learned."""
+        """True if length-scales are learned."""
         return self.bandwidth is None
 
     def n_steps(self, usual):
@@ -157,7 +157,7 @@ def _formula(parameters):
     kernel = as_kernel(clone(given, safe=False))
     if not isinstance(kernel, RadialKernel) or kernel.signed:
         raise ValueError(
-            f"kernel={given!r} is no positive kernel of the distance alone: choose a radial "
+            f"kernel={given!r} is no positive kernel of the distance: choose a radial "
             "one, such as 'gaussian', 'matern52' or 'rational_quadratic'."
         )
     if readout == "solve" and not kernel.positive_definite:

@@ -43,7 +43,7 @@ def _ridges(n_rows, n_folds):
 
 
 def _worth_their_time(kinds, left_out, targets, weights):
-    """Kinds to go on with after the first fold."""
+    """Kinds to continue with after the first fold."""
     errors = np.square(targets - left_out).mean(axis=2) @ weights / weights.sum()
     if errors[0] < _CERTAIN:
         return kinds[:1]
@@ -65,68 +65,66 @@ REGRESSION = Task(
 class KernelAttentionRegressor(RegressorMixin, KernelAttention):
     r"""Regression by attention over the training rows, with a learned kernel.
 
-    The rows are remembered, and a prediction is made of those near the query by a kernel,
-    whose length-scales are learned: one for every feature in each of several encodings of the
-    rows, by gradient descent on exact leave-one-out errors. Mixed data frames and missing
-    values need no preprocessing.
+    Predictions combine the targets of training rows near the query by a kernel. Its
+    length-scales, one for every feature in each of several encodings of the rows, are learned
+    by gradient descent on exact leave-one-out errors. Mixed data frames and missing values need
+    no preprocessing.
 
     Parameters
     ----------
     readout : {"solve", "local_linear", "average"}, default="solve"
-        How predictions are made of the training rows; see Notes. ``"solve"``: kernel ridge
-        regression. ``"local_linear"``: local lines. ``"average"``: the weighted average of
-        the targets.
+        Form of the predictions; see Notes. ``"solve"``: kernel ridge regression.
+        ``"local_linear"``: local lines. ``"average"``: the weighted average of the targets.
     kernel : str or RadialKernel, default="gaussian"
         A positive kernel of the distance, see :mod:`sklearn_attention.kernels`; for "solve"
         one that is positive definite, such as "matern52".
     encodings : str or sequence of str, default=("standard", "quantile", "piecewise_linear")
         Coordinates that the kernel compares: ``"standard"`` in standard deviations,
-        ``"quantile"`` as normal scores, ``"piecewise_linear"`` by how far they reach into
-        each of 20 to 48 bins between quantiles, which lets a smooth kernel take steps.
+        ``"quantile"`` as normal scores, ``"piecewise_linear"`` by the covered share of each of
+        20 to 48 bins between quantiles, with which a smooth kernel can fit steps.
         Categories have a column for each level in every encoding, those of more than 64
         levels in the first one, missing cells one that marks them.
     n_folds : int or "auto", default="auto"
-        Members of each kind, which are averaged. Each is learned without the rows of its own
-        fold, a quarter of all or fewer, whose leave-one-out predictions measure it. "auto" is
-        4 up to 600 rows, 2 up to 30 000 and 1 beyond; 1 is the light setting.
+        Number of members of each kind, which are averaged. Each is learned without the rows of
+        its own fold, a quarter of all or fewer, and evaluated by its leave-one-out predictions
+        of them. "auto" is 4 up to 600 rows, 2 up to 30 000 and 1 beyond; 1 is fastest.
     max_steps : int or "auto", default="auto"
-        Gradient steps for each member. "auto" is 20 or 27 up to 2500 rows, and 80 beyond
-        and for averages. 0 leaves
-        the length-scales where they start, equal for all features.
+        Gradient steps for each member. "auto" is 20 or 27 up to 2500 rows, and 80 beyond and
+        for averages. With 0 length-scales keep their starting values, equal for all features.
     bandwidth : "learned", float or array-like of shape (n_features,), default="learned"
-        Given, it is the length-scales, in the features' own units, and nothing is learned
-        but the ridge; only with ``encodings="standard"``.
+        Numbers are the length-scales, in the features' own units, so that only the ridge is
+        learned; only with ``encodings="standard"``.
     ridge : "learned" or float, default="learned"
-        Of "solve" the noise variance, in units of the targets' variance (in the targets' own
-        where the bandwidth is given); of "local_linear" what holds the slopes to 0.
+        For "solve" the noise variance, in units of the targets' variance (in the targets' own
+        where the bandwidth is given); for "local_linear" the penalty of the slopes.
     clip : float or None, default=6.0
         Standard deviations from the mean beyond which a number, or its normal score, counts
         as that far away.
     boosting : None or "auto", default="auto"
         Whether boosted trees are stacked with kernel attention. "auto": where a few trees
         lower the squared error of the first fold by 4 % or more, scikit-learn's
-        `HistGradientBoosting` is fitted for each fold without the rows held out, and joins
-        where these are then predicted better by at least 0.3 %. Never where the bandwidth is
-        given, or there are fewer than 50 rows.
+        `HistGradientBoosting` is fitted for each fold without the rows held out, and stacked
+        if these are then predicted better by at least 0.3 %. Never with a given bandwidth, or
+        fewer than 50 rows.
     random_state : int, RandomState instance or None, default=0
         Draws folds, starting points and batches.
 
     Attributes
     ----------
     length_scales_ : ndarray of shape (n_encodings, n_features)
-        Geometric mean over the members; infinite where a feature has no part. In the
+        Geometric mean over the members; infinite where a feature has no effect. In the
         features' own units for the standard encoding, in its coordinates for others.
     feature_relevance_ : ndarray of shape (n_features,)
         Share of each feature in the mean squared distance that the kernels compare; sums
         to 1. Not its importance: a feature that the target follows on a line has little.
     blend_weights_ : dict of str to float or ndarray of shape (n_outputs,)
         Weight of each kind of member: "solve", and up to 2500 rows "solve_small", learned on
-        smaller batches. Kinds of weight 0 are forgotten. The blend is the kernel part, of
-        which stacking takes a share.
+        smaller batches. Kinds of weight 0 are dropped. The blend is the kernel part of the
+        prediction, which stacking weights again.
     boosting_share_ : float or ndarray of shape (n_outputs,)
         Weight of the boosted trees in predictions; 0 where they are not used.
     boosters_ : list of list of HistGradientBoostingRegressor
-        For each output those of the folds, none where they are not used. They predict in
+        For each output the boosters of the folds, none where they are not used. They predict in
         standard deviations of the targets from the mean.
     bandwidth_ : ndarray of shape (n_features,)
         Length-scales in the standard encoding, or in the first if it is not there.
@@ -134,11 +132,11 @@ class KernelAttentionRegressor(RegressorMixin, KernelAttention):
         Targets less leave-one-out predictions, of rows that no kernel was learned from, nor
         trees, where these are stacked.
     held_out_rows_ : ndarray of shape (n_held_out,)
-        Positions of these rows among the rows remembered.
+        Positions of these rows among the rows of `keys_`.
     encodings_, members_ : list
-        What was learned.
+        The learned encodings and members.
     keys_, values_ : ndarray
-        The rows remembered, without those of weight 0 and copies, and their targets.
+        The training rows, without those of weight 0 and copies, and their targets.
     columns_
         As for :class:`NadarayaWatsonRegressor`.
     n_features_in_ : int
@@ -148,8 +146,8 @@ class KernelAttentionRegressor(RegressorMixin, KernelAttention):
 
     See Also
     --------
-    NadarayaWatsonRegressor : The average with a bandwidth that is not learned feature by
-        feature in encodings; has intervals with guarantees.
+    NadarayaWatsonRegressor : The average with one kernel and a bandwidth; its intervals have
+        guarantees.
     sklearn.gaussian_process.GaussianProcessRegressor : "solve" with a likelihood.
 
     Notes
@@ -160,9 +158,9 @@ class KernelAttentionRegressor(RegressorMixin, KernelAttention):
     .. math:: K(x, x') = \sum_e s_e^2\, k(D_e) + 1 + r^2 \exp\Bigl(-\tau
               \sqrt{\textstyle\sum_e D_e}\Bigr) + \frac{b^2}{d}\, \phi_1(x)^\top \phi_1(x')
 
-    a smooth part for each encoding, a rough one of them all, which follows what jumps, and a
-    linear one of the d columns of the first encoding, which goes on beyond the rows.
-    Averages have the smooth parts alone. Predictions are
+    a smooth part for each encoding, a rough one of them all, which follows jumps, and a
+    linear one of the d columns of the first encoding, which extrapolates beyond the rows.
+    Averages have only the smooth parts. Predictions are
 
     .. math::
        \hat y &= \sum_i K(x, x_i) \alpha_i, \quad \alpha = (K + \sigma^2 I)^{-1} y
@@ -173,19 +171,19 @@ class KernelAttentionRegressor(RegressorMixin, KernelAttention):
            &&\text{(local linear)}
 
     The slope :math:`\beta(x)` is that of weighted least squares with a small ridge, in
-    closed form; [1]_ learns a network in its place. Solving learns from
+    closed form; in [1]_ a network is learned for it. Solving learns from
     :math:`[K^{-1} y]_i / [K^{-1}]_{ii}`, the exact leave-one-out errors [2]_, with their
     gradient in closed form, on batches of about 500 rows; beyond 2500 rows these are patches
     of neighbours. The averages learn from theirs on 2048 keys a step. Members are
     blended [3]_ by leave-one-out predictions of rows they have not learned from: the
-    leave-one-out error of rows that length-scales were learned from is too good to be true.
+    leave-one-out error of rows that length-scales were learned from is biased downwards.
 
     With ``boosting="auto"`` trees are stacked [3]_ on top: the prediction is
     :math:`a \hat y + b \hat t`, where :math:`\hat t` is the mean over the folds' boosters, and
     :math:`a, b \ge 0` are of least squares on the rows held out, with large errors weighted
     down.
 
-    Up to 3000 rows systems are solved as they are. Beyond, the learned space is split at
+    Up to 3000 rows there is one linear system. Beyond, the learned space is split at
     medians into overlapping blocks, each is solved, and predictions pass smoothly from one
     block to the next. Systems are solved in single precision where there are more than 1500
     rows and there is enough noise. Beyond 20 000 rows kernels are learned from a sample, and
@@ -193,10 +191,10 @@ class KernelAttentionRegressor(RegressorMixin, KernelAttention):
     `random_state`. Linear algebra in fits and predictions uses one thread.
 
     Copies would predict one another without error. So rows that agree in all features and
-    targets are remembered as one row of their joint weight, where one of the columns is a
-    number that hardly ever repeats; elsewhere equal rows may be observations like any others.
-    Rows that are nearly equal do predict one another: where those of one group must not, keep
-    groups together in validation.
+    targets are stored as one row of their joint weight, where one of the columns is a number
+    that hardly ever repeats; elsewhere equal rows count as separate observations. Rows that
+    are nearly equal do predict one another: where those of one group must not, keep groups
+    together in validation.
 
     References
     ----------
@@ -244,7 +242,7 @@ class KernelAttentionRegressor(RegressorMixin, KernelAttention):
     @one_blas_thread()
     @with_callbacks
     def fit(self, X, y, sample_weight=None):
-        """Remember the training data and learn the kernel.
+        """Store the training data and learn the kernel.
 
         Parameters
         ----------
@@ -349,18 +347,18 @@ class KernelAttentionRegressor(RegressorMixin, KernelAttention):
                   w_i(x) &= (1 - \lambda) \frac{K(x, x_i)^\tau}{\sum_j K(x, x_j)^\tau}
                   + \frac{\lambda}{n}
 
-        The :math:`r_j` are the residuals of these rows once all are known: what a row puts
-        right of its own error, it has put right near it too, and the rest is a bias. So the
-        mean is the prediction plus the mean of such residuals, and few huge errors move no
-        quantile far. The :math:`s(x)` is the deviation of a new target by the Gaussian process
-        of the kernel without its linear part, :math:`s_i` that of the row left out, of which
-        only the ratio matters: the distribution is wider where rows are few or far. Averages
-        and local lines, whose kernel has no noise, have :math:`s = 1`.
+        The :math:`r_j` are the residuals of these rows when all are learned from: as far as a
+        row reduces its own error, it also reduces errors near it, and the rest is a bias. So
+        the mean is the prediction plus the mean of such residuals, and few huge errors move
+        no quantile far. The :math:`s(x)` is the deviation of a new target by the Gaussian
+        process of the kernel without its linear part, :math:`s_i` that of the row left out, of
+        which only the ratio matters: the distribution is wider where rows are few or far.
+        Averages and local lines, whose kernel has no noise, have :math:`s = 1`.
 
         The sharpness :math:`\tau` and the share :math:`\lambda` are those of the least
         continuous ranked probability score, every row scored by the errors of the others.
-        Levels allow for the new error itself, which counts as one more, so that intervals from
-        few errors are not too narrow.
+        Levels count the new error itself as one more, so that intervals from few errors are
+        not too narrow.
         """
         check_is_fitted(self)
         quantiles = check_probabilities("quantiles", quantiles)

@@ -30,12 +30,11 @@ _SYSTEM_BLOCK, _MOST_TRIALS = 256, 12
 
 
 class System:
-    r"""The matrix :math:`K + \sigma^2 W^{-1}` of some training rows, factorised.
+    r"""The matrix :math:`K + \sigma^2 W^{-1}` of some training rows, factorised."""
 
-    `keys` are the rows in their encodings, `coefficients` (n_rows, n_outputs) the solution
-    :math:`\alpha` for the targets. Raises `LinAlgError` if the matrix is not positive definite,
-    whatever is added to its diagonal.
-    """
+    # `keys` are the rows in their encodings, `coefficients` (n_rows, n_outputs) the solution
+    # for the targets. LinAlgError if the matrix is not positive definite, whatever is added to
+    # its diagonal.
 
     def __init__(self, kernel, training, rows, dtype):
         self.kernel = kernel
@@ -62,7 +61,7 @@ class System:
         """Predictions of the last so many rows by all others; (n_rows, n_outputs)."""
         if n_rows == 0:
             return self._targets[:0]
-        # Of the last rows the inverse needs the last block of the factor alone.
+        # Of the last rows the inverse needs only the last block of the factor.
         (invert,) = get_lapack_funcs(("trtri",), (self._factor,))
         inverse = invert(self._factor[-n_rows:, -n_rows:], lower=0)[0]
         own = np.square(np.triu(inverse)).sum(axis=1)[:, None]
@@ -77,7 +76,7 @@ class System:
         matrix = np.empty((n, n), self.keys[0].dtype if self.keys else np.float64)
         keys = Keys.of(self.kernel, self.keys)
         for rows in blocks(n, _SYSTEM_BLOCK):
-            # The factorisation reads the lower triangle alone.
+            # The factorisation reads only the lower triangle.
             before = keys.block(slice(rows.stop))
             matrix[rows, : rows.stop] = self.kernel.matrix([z[rows] for z in self.keys], before)
         diagonal = matrix.diagonal().mean()
@@ -94,13 +93,11 @@ class System:
 
 @dataclass(frozen=True)
 class Partition:
-    r"""A binary tree of splits, each along a direction in the learned space.
+    """A binary tree of splits, each along a direction in the learned space."""
 
-    Of a row at :math:`t` on the direction of a split the right side has the share
-    :math:`u^2 (3 - 2u)` with :math:`u = \text{clip}((t - a) / (b - a), 0, 1)`, the left side
-    the rest. The weight of a leaf is the product of the shares on the way to it, so that
-    weights sum to 1 and have no jumps.
-    """
+    # At t on the direction of a split the right side has the share u^2 (3 - 2u) with u =
+    # clip((t - a) / (b - a), 0, 1), the left side the rest. The weight of a leaf is the product
+    # of the shares on the way to it, so that weights sum to 1 and have no jumps.
 
     # (n_splits, n_columns); the children of the split at i are those at 2i + 1 and 2i + 2.
     directions: np.ndarray
@@ -181,7 +178,7 @@ class Partition:
 
 
 def _gap(along, tied, same):
-    """Where rows pass from one side to the other next to many that are at one place."""
+    """Interval where rows pass between sides, next to many rows at one place."""
     below, above = along[along < tied - same], along[along > tied + same]
     if not len(below) and not len(above):
         # All rows are at one place: on the left.
@@ -193,12 +190,9 @@ def _gap(along, tied, same):
 
 @dataclass(frozen=True)
 class RidgeMember:
-    r"""A fitted kernel ridge regression.
+    r"""A fitted kernel ridge regression, over blocks that pass smoothly into each other.
 
-    .. math:: \hat y(x) = \sum_b w_b(x)\, k_b(x)^\top \alpha_b, \quad
-              \alpha_b = (K_b + \sigma^2 W_b^{-1})^{-1} y_b
-
-    over the blocks :math:`b` of a partition, which pass smoothly into each other.
+    :math:`\hat y(x) = \sum_b w_b(x)\, k_b(x)^\top (K_b + \sigma^2 W_b^{-1})^{-1} y_b`
     """
 
     kernel: LearnedKernel
@@ -210,10 +204,9 @@ class RidgeMember:
 
     @classmethod
     def fit(cls, kernel, training, rng, held_out):
-        """Solve for the coefficients of all blocks.
+        """The member, and leave-one-out predictions (n_held_out, n_outputs) of rows held out.
 
-        Returns the member, and predictions of the rows held out without themselves,
-        (n_held_out, n_outputs), exact in every block.
+        The latter are exact in every block.
         """
         n = len(training)
         dtype = np.float64 if n <= _FEW_ROWS else kernel.precision

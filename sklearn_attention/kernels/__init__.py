@@ -1,19 +1,18 @@
-r"""Kernels: how similar a query is to a key.
+r"""Kernels: the similarity of a query to a key.
 
-A prediction is a weighted average of remembered values, and the weights come from a
-kernel that compares the query with the remembered keys. Each kernel is one formula, written
-once, for NumPy arrays and for torch tensors.
+A prediction is a weighted average of stored values, and the weights come from a kernel that
+compares the query with the stored keys. Each kernel is one formula, written once, for NumPy
+arrays and for torch tensors.
 
 * Smoothing kernels are densities, such as :class:`Gaussian` and :class:`Epanechnikov`.
 * Covariance kernels come from Gaussian processes, such as :class:`Matern32` and
   :class:`Periodic`.
 * Dot-product kernels come from attention, such as :class:`ScaledDotProduct`.
 * Random features approximate a kernel by a dot product, such as :class:`PositiveFeatures`.
-* Categorical kernels, such as :class:`LiRacine`; :func:`mixed_kernel` puts them beside one for
-  numbers.
+* Categorical kernels, such as :class:`LiRacine`, compare codes.
 * Composition: ``+``, ``*``, :class:`ProductKernel` over columns, :class:`FunctionKernel`.
 
-:data:`KERNELS` has all that go by a name.
+Estimators take a kernel by its name, such as ``"gaussian"``, or as one of these objects.
 """
 
 from ._base import Constant, FunctionKernel, Kernel, Product, Sum

@@ -1,4 +1,4 @@
-"""Kernels: the base class, their sums and products, and the names they go by."""
+"""Kernels: the base class, sums and products, and kernels by name."""
 
 import math
 import numbers
@@ -35,7 +35,7 @@ _OTHER_NAMES = {
 
 
 class Kernel(BaseEstimator):
-    r"""Base class of all kernels: :math:`K(q, k)`, how similar a query is to a key.
+    r"""Base class of all kernels: :math:`K(q, k)`, the similarity of a query to a key.
 
     Calling a kernel compares every query with every key, as NumPy arrays or, with gradients,
     as torch tensors. Inputs are in units of the bandwidth, that is, after :meth:`rescale`.
@@ -49,7 +49,7 @@ class Kernel(BaseEstimator):
     signed : bool or None
         Whether the kernel takes negative values; None if unknown.
     stationary : bool
-        Whether the kernel depends on the difference of query and key alone.
+        Whether the kernel depends only on the difference of query and key.
     support : float
         Distance, in bandwidths, beyond which the kernel is exactly 0.
     compact : bool
@@ -144,7 +144,7 @@ class Kernel(BaseEstimator):
         Returns
         -------
         X_scaled : array or tensor of shape (n_samples, n_features)
-            What the kernel is to be called with.
+            Input of the kernel.
         """
         X = as_floats(X)
         _, categories = self._column_kinds(X.shape[1])
@@ -172,12 +172,12 @@ class Kernel(BaseEstimator):
         Returns
         -------
         form : DotProductForm or None
-            What scaled dot-product attention needs to compute this kernel's averages.
+            Terms from which scaled dot-product attention computes this kernel's averages.
         """
         return None
 
     def radial_form(self, n_features):
-        """Split off a kernel of the distance, if the bandwidth acts through one alone.
+        """Split off a kernel of the distance, if the bandwidth divides only that.
 
         Parameters
         ----------
@@ -269,7 +269,7 @@ class Kernel(BaseEstimator):
         if queries.shape[1] != keys.shape[1]:
             raise ValueError(
                 f"queries have {queries.shape[1]} features but keys have {keys.shape[1]}: "
-                "give both the same columns."
+                "pass both the same columns."
             )
         self._column_kinds(queries.shape[1])  # refuses a column that is of both kinds
         xp = array_namespace(queries, keys)
@@ -337,7 +337,7 @@ class ComposedKernel(Kernel):
         if numeric & categories:
             raise ValueError(
                 f"{self!r} compares the same columns both as numbers and as categories: "
-                "use ProductKernel to say which columns each kernel is for."
+                "pass a ProductKernel, which has columns for each kernel."
             )
         return numeric, categories
 
@@ -422,8 +422,8 @@ class Product(_Pair):
 class Constant(Kernel):
     r"""Constant kernel, :math:`K(q, k) = \text{value}`: the plain mean.
 
-    Alone it weights all keys alike; added to another kernel it pulls averages to the mean
-    of all values. A number in a sum or product of kernels stands for it.
+    By itself it weights all keys alike; added to another kernel it pulls averages to the
+    mean of all values. A number in a sum or product of kernels stands for it.
 
     Parameters
     ----------
@@ -463,8 +463,8 @@ class Constant(Kernel):
 class FunctionKernel(Kernel):
     """Any function of queries and keys as a kernel.
 
-    Passing the function itself as ``kernel=function`` is the same. Computed on the CPU
-    through NumPy, and not differentiable by torch.
+    Passing the function itself as ``kernel=function`` is the same. It is evaluated by NumPy
+    on the CPU, and torch cannot differentiate it.
 
     Parameters
     ----------
@@ -472,7 +472,7 @@ class FunctionKernel(Kernel):
         ``function(queries, keys)`` receives arrays of shape (n_queries, n_features) and
         (n_keys, n_features), in units of the bandwidth, and returns the kernel's values
         as a finite array of shape (n_queries, n_keys). It is called on blocks of rows, so
-        a value may depend on its own query and key alone.
+        a value may depend only on its own query and key.
 
     Examples
     --------
@@ -521,31 +521,9 @@ class FunctionKernel(Kernel):
 
 
 def as_kernel(kernel):
-    """Turn what users pass as ``kernel`` into a :class:`Kernel`.
+    """The :class:`Kernel` that a name, a callable or a kernel of scikit-learn stands for.
 
-    Parameters
-    ----------
-    kernel : str, Kernel, callable or sklearn.gaussian_process.kernels.Kernel
-        A name stands for that kernel with its default parameters. A callable
-        ``f(X, Y) -> (n, m)`` and scikit-learn's kernels are wrapped in
-        :class:`FunctionKernel`.
-
-    Returns
-    -------
-    kernel : Kernel
-
-    Raises
-    ------
-    ValueError
-        If the name is not known; the message lists the known ones.
-    TypeError
-        If it is none of these.
-
-    Examples
-    --------
-    >>> from sklearn_attention.kernels._base import as_kernel
-    >>> as_kernel("tricube")
-    Tricube()
+    Callables ``f(X, Y) -> (n, m)`` and scikit-learn's kernels become :class:`FunctionKernel`.
     """
     if isinstance(kernel, Kernel):
         return kernel
@@ -562,7 +540,7 @@ def as_kernel(kernel):
 
 
 def _same(mine, theirs):
-    """Whether two parameters are equal: numbers, arrays, kernels, and lists of these."""
+    """True if two parameters are equal: numbers, arrays, kernels, and lists of these."""
     if isinstance(mine, (list, tuple)) and isinstance(theirs, (list, tuple)):
         return len(mine) == len(theirs) and all(map(_same, mine, theirs))
     return np.array_equal(mine, theirs)

@@ -38,7 +38,7 @@ class AitchisonAitken(_CategoricalKernel):
               \lambda / (c - 1) & q \ne k \end{cases}
 
     With :math:`\lambda = 0` only the same category counts; with :math:`\lambda = (c-1)/c`
-    the categories are not told apart. Several columns multiply.
+    all categories count alike. Several columns multiply.
 
     Parameters
     ----------
@@ -112,10 +112,10 @@ class LiRacine(_CategoricalKernel):
 
     .. math:: K(q, k) = \lambda^{|q - k|}
 
-    With :math:`\lambda = 0` only the same category counts; with :math:`\lambda = 1` the
-    categories are not told apart, so that an average ignores the column, which
-    :class:`WangVanRyzin` cannot do. The codes must be whole numbers in the order of the
-    categories. Several columns multiply.
+    With :math:`\lambda = 0` only the same category counts; with :math:`\lambda = 1` all
+    categories count alike, so that an average ignores the column; :class:`WangVanRyzin` has no
+    such value. The codes must be whole numbers in the order of the categories. Several columns
+    multiply.
 
     Parameters
     ----------
@@ -140,42 +140,11 @@ class LiRacine(_CategoricalKernel):
 
 
 def level_table(kind, n_levels, lam, *, normalized=True):
-    r"""Value, and slope in lambda, of a categorical kernel for every pair of levels.
-
-    Parameters
-    ----------
-    kind : {"unordered", "ordered"}
-        Whose kernel: :class:`AitchisonAitken` or :class:`LiRacine`.
-    n_levels : int
-        Number of levels :math:`c`.
-    lam : float
-        :math:`\lambda`, from 0 to where the levels are not told apart: :math:`(c - 1) / c` for
-        unordered and 1 for ordered ones.
-    normalized : bool, default=True
-        Whether each key's values are divided by their sum over all levels, so that they
-        are probabilities. Those of unordered categories are already.
-
-    Returns
-    -------
-    table, slope : ndarray of shape (n_levels, n_levels)
-        At ``[level, key]`` the value, and its derivative with respect to lambda.
-
-    Notes
-    -----
-    An ordered category at key :math:`k` has the probabilities
-
-    .. math:: p(q) = \lambda^{|q - k|} \Big/ \sum_{l=0}^{c-1} \lambda^{|l - k|},
-
-    whose sum over the levels, unlike that of :math:`\lambda^{|q - k|}`, is 1 for every key.
-
-    Examples
-    --------
-    >>> from sklearn_attention.kernels._categorical import level_table
-    >>> level_table("ordered", 3, 0.5)[0].round(3)
-    array([[0.571, 0.25 , 0.143],
-           [0.286, 0.5  , 0.286],
-           [0.143, 0.25 , 0.571]])
-    """
+    """Value, and slope in lambda, of a categorical kernel at every ``[level, key]``."""
+    # "unordered" is AitchisonAitken, whose values sum to 1 over the levels of each key;
+    # "ordered" is LiRacine. With `normalized` its values at key k are lambda^|q - k| / sum_l
+    # lambda^|l - k|, which sum to 1 too, unlike lambda^|q - k|. Lambda goes from 0 to where
+    # levels do not differ: (c - 1) / c for c unordered and 1 for ordered ones.
     lam = check_in_interval("lam", lam, 0, highest_lam(kind, n_levels))
     levels = np.arange(n_levels)
     steps = np.abs(levels[:, None] - levels)

@@ -15,9 +15,7 @@ _LAST = 1e-16
 class CompactKernel(SmoothingKernel):
     """Base class of the smoothing kernels that vanish outside the unit ball.
 
-    All are polynomials of the distance. A query without any key within one bandwidth has no
-    weights; the ``empty`` policy of :func:`sklearn_attention.attend` says what
-    happens then.
+    All are polynomials of the distance, so a query without a key within it has no weights.
     """
 
     support = 1.0

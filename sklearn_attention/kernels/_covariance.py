@@ -9,7 +9,7 @@ from ._base import Kernel
 from ._numerics import per_distance, square_root
 from ._radial import RadialKernel
 
-# From here on the logarithm in a Matérn kernel is lost beside the distance it is added to, and
+# From here on the logarithm in a Matérn kernel is lost in the distance it is added to, and
 # so is the phase within a period. Stopping here keeps infinity from making NaN.
 _FAR = 1e18
 
@@ -124,7 +124,7 @@ class RationalQuadratic(RadialKernel, name="rational_quadratic"):
 
     .. math:: K(r) = \left(1 + \frac{r^2}{2\alpha}\right)^{-\alpha}
 
-    Tails fall like a power: the smaller :math:`\alpha`, the longer its memory; for
+    Tails fall like a power: the smaller :math:`\alpha`, the more distant keys count; for
     :math:`\alpha \to \infty` it is Gaussian (Rasmussen and Williams 2006, eq. 4.19).
 
     Parameters
@@ -168,7 +168,7 @@ class Periodic(RadialKernel, name="periodic"):
     period : float, default=1.0
         Distance after which the kernel repeats, in bandwidths.
     length_scale : float, default=1.0
-        How fast similarity falls within a period; small values compare only equal phases.
+        Scale of the similarity within a period; with small values only equal phases count.
 
     Notes
     -----

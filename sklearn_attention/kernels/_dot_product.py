@@ -126,7 +126,7 @@ class CosineSimilarity(Kernel, name="cosine_similarity"):
 
     .. math:: K(q, k) = \frac{q^\top k}{\lVert q \rVert \, \lVert k \rVert}
 
-    Signed. A row of zeros has similarity 0 to everything, as in
+    Signed. A row of zeros has similarity 0 to all rows, as in
     :func:`sklearn.metrics.pairwise.cosine_similarity`.
 
     Examples

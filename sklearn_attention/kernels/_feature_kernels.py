@@ -21,11 +21,10 @@ _LARGEST_SEED = 2**32 - 1
 
 
 class FeatureForm(NamedTuple):
-    r"""Features on a logarithmic scale, :math:`\phi_j(x) = f_j(x) \exp(e_j(x) + a(x))`.
+    r"""Features on a logarithmic scale, :math:`\phi_j(x) = f_j(x) \exp(e_j(x) + a(x))`."""
 
-    In an average over keys the query's own :math:`a(q)` cancels, and so does any constant
-    that is taken from the exponents of a feature in all keys and given to it in the queries.
-    """
+    # In an average over keys the query's own a(q) cancels, and so does any constant moved from
+    # the exponents of a feature in all keys to those in the queries.
 
     factors: Any  # (..., n_features) with both signs, or None where all of them are 1
     exponents: Any  # (..., n_features); (..., 1), and 0, where features differ by factors
@@ -33,18 +32,10 @@ class FeatureForm(NamedTuple):
 
 
 class FeatureKernel(Kernel):
-    r"""Base class of kernels that are a dot product of finitely many features.
+    r"""Base class of kernels :math:`K(q, k) = \phi(q)^\top \phi(k)` of finite dimension."""
 
-    .. math:: K(q, k) = \phi(q)^\top \phi(k)
-
-    An average with such a kernel needs :math:`\sum_i \phi(k_i) v_i^\top` once, and then each
-    query by itself: time and memory grow with the number of rows, not of pairs.
-
-    Parameters
-    ----------
-    n_features, kernel, orthogonal, random_state
-        As of :class:`PositiveFeatures`.
-    """
+    # An average needs the sum of phi(k) v^T over the keys once, and then each query by itself:
+    # time and memory grow with the number of rows, not of pairs.
 
     positive_definite = True
     # Features of exp(q.k) have the factor exp(_growth |x|^2 + _log_gain) / sqrt(n_features).
@@ -59,7 +50,7 @@ class FeatureKernel(Kernel):
         self.random_state = random_state
 
     def directions(self, dimension):
-        """The random directions, of which each gives two features.
+        """The random directions, each of which makes two features.
 
         Parameters
         ----------
@@ -75,7 +66,7 @@ class FeatureKernel(Kernel):
         if n_features % 2:
             raise ValueError(
                 f"n_features={self.n_features!r} is not valid: pass an even integer, since "
-                "each direction gives two features."
+                "each direction makes two features."
             )
         seed, orthogonal = self.random_state, self.orthogonal
         whole = isinstance(seed, numbers.Integral) and not isinstance(seed, bool)
@@ -123,7 +114,7 @@ class FeatureKernel(Kernel):
 
 
 class PositiveFeatures(FeatureKernel, name="positive_features"):
-    r"""Random features that are positive, the attention of Performers.
+    r"""Positive random features of a kernel, the attention of Performers.
 
     With :math:`x` divided by :math:`d^{1/4}`, and :math:`\omega_j` standard normal,
 
@@ -140,19 +131,20 @@ class PositiveFeatures(FeatureKernel, name="positive_features"):
     Parameters
     ----------
     n_features : int, default=256
-        How many, :math:`D`; even, as each direction gives two. The error falls with its root.
+        Number of features :math:`D`; even, since each direction makes two. The error falls
+        with its root.
     kernel : {"scaled_dot_product", "gaussian"}, default="scaled_dot_product"
-        What is approximated.
+        Kernel to approximate.
     orthogonal : bool, default=True
         Whether directions are orthogonal in blocks, which makes the error smaller.
     random_state : int, default=0
-        Seed of the directions, which depend on it and on the dimension alone.
+        Seed of the directions, which depend only on it and on the dimension.
     center : array of shape (d,) or (n_heads, d), default=None
-        Mean of queries and keys, which features are taken relative to; None stands for 0.
+        Mean of queries and keys, subtracted before features are computed; None stands for 0.
     covariance : array of shape (d, d) or (n_heads, d, d), default=None
-        Of the sum of a query and a key; None stands for 0. It says how far directions have to
-        reach. :meth:`adapt` finds it and `center`. Any values leave the mean of
-        :math:`\phi(q)^\top \phi(k)` as it is, and good ones make its variance smaller.
+        Covariance of the sum of a query and a key, which sets the variance of directions; None
+        stands for 0. :meth:`adapt` computes it and `center`. Any values leave the mean of
+        :math:`\phi(q)^\top \phi(k)` unchanged, and suitable ones reduce its variance.
 
     Notes
     -----
@@ -165,16 +157,15 @@ class PositiveFeatures(FeatureKernel, name="positive_features"):
     and keys, whose weights are spread over many keys; long ones, whose weights concentrate
     on a few, need more features than there are keys.
 
-    :meth:`adapt` lowers that, the more so the more entries differ in size or lie off 0: with
-    :math:`a` the center, :math:`x' = x - a`, and directions from :math:`N(0, \Sigma)`, as
-    :func:`spread_directions` draws them [2]_,
+    :meth:`adapt` lowers the variance, most where entries differ in size or lie off 0: with
+    :math:`a` the center, :math:`x' = x - a`, and directions from :math:`N(0, \Sigma)` [2]_,
 
     .. math:: \phi_j(x) = \frac{e^{-\lVert x' \rVert^2 / 2 + a^\top (x - a / 2)}}{\sqrt D}
               \sqrt{\frac{N(\omega_j; 0, I)}{N(\omega_j; 0, \Sigma)}}
               \, e^{\pm \omega_j^\top x'}.
 
     Directions stay as they are once adapted. Those that followed each input would let earlier
-    steps see later ones, and padding change results.
+    steps depend on later ones, and results on padding.
 
     References
     ----------
@@ -218,7 +209,7 @@ class PositiveFeatures(FeatureKernel, name="positive_features"):
         Parameters
         ----------
         queries : array or tensor of shape (n_queries, d) or (B, n_heads, T_q, d)
-            In units of the bandwidth, like the keys. Typical ones: any others may follow.
+            Typical queries, in units of the bandwidth, like the keys.
         keys : array or tensor of shape (n_keys, d) or (B, n_heads, T_k, d)
             With heads, directions are adapted to each head by itself.
 
@@ -247,7 +238,7 @@ class PositiveFeatures(FeatureKernel, name="positive_features"):
         if mean_q.shape != mean_k.shape:
             raise ValueError(
                 f"queries of shape {tuple(queries.shape)} and keys of shape "
-                f"{tuple(keys.shape)} do not fit: give both the same heads and entries."
+                f"{tuple(keys.shape)} do not fit: pass both the same heads and entries."
             )
         return clone(self).set_params(
             center=(mean_q + mean_k) / 2, covariance=covariance_q + covariance_k
@@ -298,7 +289,8 @@ class PositiveFeatures(FeatureKernel, name="positive_features"):
         of_keys = keys.exponents + keys.offsets  # (n_keys, n_features)
         if 0 in of_keys.shape:
             return queries.offsets + keys.offsets.T
-        # What is taken from a feature in the keys goes to the queries, so that no sum vanishes.
+        # Exponents subtracted from features of the keys are added in the queries, so that no
+        # sum vanishes.
         shift = xp.max(of_keys, axis=0, keepdims=True)
         of_queries = queries.exponents + shift
         top = xp.max(of_queries, axis=1, keepdims=True)
@@ -307,7 +299,7 @@ class PositiveFeatures(FeatureKernel, name="positive_features"):
 
 
 class TrigonometricFeatures(FeatureKernel, name="trigonometric_features"):
-    r"""Random Fourier features, sines and cosines.
+    r"""Random Fourier features of a kernel: sines and cosines.
 
     With :math:`x` divided by :math:`d^{1/4}`, and :math:`\omega_j` standard normal,
 
@@ -328,8 +320,8 @@ class TrigonometricFeatures(FeatureKernel, name="trigonometric_features"):
 
     Notes
     -----
-    Sines and cosines alone approximate the Gaussian [1]_. The softmax of attention needs the
-    factor :math:`\exp(\lVert k \rVert^2 / 2)` of each key besides, as in Peng et al. (2021)
+    Sines and cosines approximate the Gaussian [1]_. The softmax of attention also needs the
+    factor :math:`\exp(\lVert k \rVert^2 / 2)` of each key, as in Peng et al. (2021)
     [2]_; that of the query cancels.
 
     The variance of :math:`\phi(q)^\top \phi(k)`, relative to the square of what it
@@ -339,7 +331,7 @@ class TrigonometricFeatures(FeatureKernel, name="trigonometric_features"):
 
     Attention layers return 0 for a query whose sum of weights is not greater than the root
     of the sum of squares of the features' shares in it, as for a query without keys: such a
-    sum cannot be told from 0 within its sampling error.
+    sum is within its sampling error of 0.
 
     References
     ----------

@@ -9,75 +9,18 @@ from ._gaussian import Gaussian
 
 
 def random_frequencies(kernel, n_directions, n_features, *, orthogonal=True, random_state):
-    r"""Draw directions from the spectral density of a kernel.
+    r"""Directions (n_directions, n_features) drawn from the spectral density of a kernel.
 
-    Their density is the Fourier transform of the kernel, divided by its peak, so that
-    :math:`K(q, k) = K(0)\, E_\omega \cos(\omega^\top (q - k))`.
-
-    Parameters
-    ----------
-    kernel : Kernel
-        :class:`Gaussian`, :class:`Laplacian`, :class:`Exponential`, :class:`Matern32`,
-        :class:`Matern52` or :class:`RationalQuadratic`.
-    n_directions : int
-        How many to draw.
-    n_features : int
-        The dimension :math:`d` that they lie in.
-    orthogonal : bool, default=True
-        Whether directions are orthogonal in blocks of :math:`d`, which leaves the
-        distribution of each as it is and spreads them more evenly.
-    random_state : numpy.random.RandomState
-        The source of random numbers.
-
-    Returns
-    -------
-    frequencies : ndarray of float64, of shape (n_directions, n_features)
-        In reciprocal bandwidths.
-
-    Raises
-    ------
-    ValueError
-        If the spectral density of the kernel is not known.
-
-    Notes
-    -----
-    All these kernels are mixtures of Gaussians,
-    :math:`K(u) \propto E_\tau \exp(-\tau \lVert u \rVert^2 / 2)`. So each direction is a
-    standard normal one times :math:`\sqrt\tau` [1]_:
-
-    ======================= ==============================================================
-    kernel                  :math:`\tau`
-    ======================= ==============================================================
-    gaussian                1
-    exponential             :math:`\nu / \chi^2_\nu` with :math:`\nu = 1`, so that the
-                            directions have Student's distribution in :math:`d` dimensions
-    matern32, matern52      the same with :math:`\nu = 3` and :math:`\nu = 5`
-    laplacian               as the exponential, but drawn for each feature by itself
-    rational_quadratic      :math:`\Gamma(\alpha)` of mean 1
-    ======================= ==============================================================
-
-    A block of orthogonal directions is a random rotation whose rows have the lengths of
-    normal vectors [2]_.
-
-    References
-    ----------
-    .. [1] Rahimi, A. and Recht, B. (2007). Random features for large-scale kernel machines.
-       NeurIPS 20.
-    .. [2] Yu, F. X., Suresh, A. T., Choromanski, K., Holtmann-Rice, D. and Kumar, S. (2016).
-       Orthogonal random features. NeurIPS 29.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from sklearn_attention.kernels import Gaussian
-    >>> from sklearn_attention.kernels._frequencies import random_frequencies
-    >>> random_state = np.random.RandomState(0)
-    >>> directions = random_frequencies(Gaussian(), 2, 3, random_state=random_state)
-    >>> directions.shape
-    (2, 3)
-    >>> bool(abs(directions[0] @ directions[1]) < 1e-12)
-    True
+    :math:`K(q, k) = K(0)\, E_\omega \cos(\omega^\top (q - k))`; omega in reciprocal bandwidths.
     """
+    # These kernels are mixtures of Gaussians, K(u) ~ E_tau exp(-tau |u|^2 / 2), so each
+    # direction is a standard normal one times sqrt(tau) (Rahimi and Recht 2007). tau is 1 for
+    # the Gaussian; nu / chi^2_nu with nu = 1, 3, 5 for the exponential, Matern 3/2 and 5/2; as
+    # the exponential, but for each feature by itself, for the Laplacian; Gamma(alpha) of mean 1
+    # for the rational quadratic.
+    # `orthogonal` directions are random rotations, in blocks of n_features, with the lengths of
+    # normal vectors (Yu et al. 2016): each has the same distribution, and they spread more
+    # evenly.
     if type(kernel) not in _MIXTURES:
         known = sorted(kind.__name__ for kind in _MIXTURES)
         raise ValueError(

@@ -1,4 +1,4 @@
-"""The Gaussian kernel, and why averaging with it is dot-product attention."""
+"""The Gaussian kernel, and its averages as dot-product attention."""
 
 import math
 from typing import Any, NamedTuple
@@ -9,13 +9,10 @@ from ._radial import SmoothingKernel
 
 
 class DotProductForm(NamedTuple):
-    r"""A log-kernel written as a dot product.
+    r"""A log-kernel as a dot product, :math:`\log K = \tilde q^\top \tilde k + b(k) + a(q)`."""
 
-    .. math:: \log K(q, k) = \tilde q^\top \tilde k + b(k) + a(q)
-
-    The term :math:`a(q)` cancels in the weighted average, so softmax attention with
-    scores :math:`\tilde q^\top \tilde k + b(k)` computes that average exactly.
-    """
+    # a(q) cancels in the weighted average, so softmax attention with scores q~ . k~ + b(k)
+    # computes that average exactly.
 
     queries: Any  # (n_queries, n_features)
     keys: Any  # (n_keys, n_features)
@@ -35,7 +32,7 @@ class Gaussian(SmoothingKernel, name="gaussian"):
     -----
     From :math:`-\lVert q - k \rVert^2 / 2 = q^\top k - \lVert k \rVert^2 / 2 -
     \lVert q \rVert^2 / 2` follows that Nadaraya-Watson regression with this kernel is
-    dot-product attention whose keys carry the bias :math:`-\lVert k \rVert^2 / 2`.
+    dot-product attention whose keys have the bias :math:`-\lVert k \rVert^2 / 2`.
 
     Examples
     --------

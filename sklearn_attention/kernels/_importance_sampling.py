@@ -4,47 +4,17 @@ import numpy as np
 
 
 def spread_directions(normals, covariance):
-    r"""Spread standard normal directions to the smallest variance of positive features.
+    r"""Standard normal directions (n, d), spread for positive features of smallest variance.
 
-    Directions are drawn from :math:`N(0, \Sigma)` in place of :math:`N(0, I)`, and their
-    features are weighted by the ratio of the two densities, so that means stay.
-
-    Parameters
-    ----------
-    normals : ndarray of shape (n, d)
-        Standard normal, independent or orthogonal.
-    covariance : ndarray of shape (..., d, d)
-        Of the sums of a query and a key; 0 leaves the directions as they are.
-
-    Returns
-    -------
-    directions : ndarray of shape (..., n, d)
-        Rows :math:`\omega = \Sigma^{1/2} z`.
-    log_weights : ndarray of shape (..., n)
-        Logarithms of :math:`N(\omega; 0, I) / N(\omega; 0, \Sigma)`.
-
-    Notes
-    -----
-    By importance sampling [1]_ [2]_. Let :math:`s = q + k` and :math:`\Sigma` have the axes
-    of the covariance of `s`, with variances :math:`1 / \rho_j`. The second moment of the
-    estimate of :math:`\exp(q^\top k)` by one direction, divided by the square of its mean,
-    is a Gaussian integral:
-
-    .. math:: \prod_j \frac{1}{\sqrt{\rho_j (2 - \rho_j)}}
-              \exp\Bigl(\frac{\rho_j s_j^2}{2 - \rho_j}\Bigr).
-
-    The mean of its logarithm over all pairs depends on :math:`\sigma_j^2 = E\, s_j^2` alone.
-    Its derivative in :math:`\rho_j` is 0 where :math:`\rho_j^2 - (3 + 2 \sigma_j^2) \rho_j +
-    2 = 0`, which has one root in (0, 1].
-
-    References
-    ----------
-    .. [1] Likhosherstov, V., Choromanski, K., Dubey, A., Liu, F., Sarlos, T. and Weller, A.
-       (2022). Chefs' random tables: non-trigonometric random features. NeurIPS 35.
-    .. [2] Likhosherstov, V., Choromanski, K., Dubey, A., Liu, F., Sarlos, T. and Weller, A.
-       (2023). Dense-exponential random features: sharp positive estimators of the Gaussian
-       kernel. NeurIPS 36.
+    Returns rows (..., n, d) of :math:`N(0, \Sigma)`, and log-ratios (..., n) of both densities.
     """
+    # Importance sampling after Likhosherstov et al. (2022, Chefs' random tables; 2023,
+    # Dense-exponential random features). Sigma has the axes of the covariance (..., d, d) of s
+    # = q + k, with variances 1 / rho_j. The second moment of the estimate of exp(q . k) by one
+    # direction over the square of its mean is the product of exp(rho_j s_j^2 / (2 - rho_j)) /
+    # sqrt(rho_j (2 - rho_j)). The mean of its logarithm over all pairs depends only on
+    # sigma_j^2 = E s_j^2. Its derivative in rho_j is 0 where rho_j^2 - (3 + 2 sigma_j^2) rho_j
+    # + 2 = 0, which has one root in (0, 1].
     variances, axes = np.linalg.eigh(covariance)  # (..., d), (..., d, d)
     b = 3 + 2 * np.maximum(variances, 0)
     # The smaller root, written without the difference of two large numbers.

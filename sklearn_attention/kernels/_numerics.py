@@ -8,7 +8,7 @@ from scipy.spatial.distance import cdist
 
 # Up to here torch's direct differences beat a matrix product followed by repairs.
 _DIRECT_FEATURES = 16
-# A pair is close where its squared distance is this small beside its squared norms: the
+# A pair is close where its squared distance is this small relative to its squared norms: the
 # matrix product has then lost three digits of sixteen, or one and a half of seven.
 _CLOSE = 1e-3
 _CLOSE_SINGLE = 0.05
@@ -16,21 +16,10 @@ _MANY_CLOSE = 0.02
 
 
 def squared_distances(X, Y):
-    """Squared Euclidean distance of every row of X to every row of Y.
-
-    The textbook expansion ``|x|^2 + |y|^2 - 2 x.y`` loses all digits for close rows far
-    from the origin, and kernels look at just those pairs. Here rows are subtracted before
-    they are squared, at least for every pair that is close.
-
-    Parameters
-    ----------
-    X : array or tensor of shape (n, d)
-    Y : array or tensor of shape (m, d)
-
-    Returns
-    -------
-    squared : array or tensor of shape (n, m)
-    """
+    """Squared Euclidean distances (n, m) of rows of X (n, d) to rows of Y (m, d)."""
+    # The expansion |x|^2 + |y|^2 - 2 x.y loses all digits for close rows far from the origin,
+    # which matter most to kernels. Here rows are subtracted before they are squared, at least
+    # for every close pair.
     if is_numpy_array(X):
         with np.errstate(over="ignore"):
             return cdist(X, Y, "sqeuclidean").astype(np.result_type(X, Y), copy=False)

@@ -29,8 +29,8 @@ class ProductKernel(ComposedKernel):
 
     Notes
     -----
-    The bandwidth divides the columns of kernels for numbers and leaves the codes of
-    categorical kernels alone. Columns that are not named are not compared.
+    The bandwidth divides the columns of kernels for numbers, and not the codes of categorical
+    kernels. Columns that are not named are not compared.
 
     Examples
     --------
@@ -166,31 +166,7 @@ class ProductKernel(ComposedKernel):
 def mixed_kernel(kernel, columns, lam):
     """Product of a kernel on the numeric columns and one for each categorical column.
 
-    Parameters
-    ----------
-    kernel : Kernel
-        Compares the numeric columns, all at once.
-    columns : sklearn_attention.Columns
-        What each column is.
-    lam : array-like of shape (n_features,)
-        The lambda of each categorical column; ignored for numbers.
-
-    Returns
-    -------
-    kernel : Kernel
-        A :class:`ProductKernel` with :class:`AitchisonAitken` on unordered and
-        :class:`LiRacine` on ordered columns, under the names ``category0``, ``category1``,
-        by position; `kernel` itself where all columns are numbers.
-
-    Examples
-    --------
-    >>> from sklearn_attention import Columns
-    >>> from sklearn_attention.kernels import Gaussian
-    >>> from sklearn_attention.kernels._product_kernel import mixed_kernel
-    >>> columns = Columns(("numeric", "unordered"), (None, ("blue", "green", "red")))
-    >>> mixed_kernel(Gaussian(), columns, [0, 0.1])
-    ProductKernel(kernels=[('numbers', Gaussian(), [0]),
-                           ('category1', AitchisonAitken(lam=0.1, n_levels=3), [1])])
+    The latter are ``category0``, ``category1``, by position; `kernel` itself if there are none.
     """
     if not columns.categorical:
         return kernel

@@ -1,4 +1,4 @@
-"""Kernels of the distance alone, and the smoothing kernels among them."""
+"""Kernels of the distance, and the smoothing kernels among them."""
 
 import math
 from abc import ABC, abstractmethod
@@ -14,9 +14,7 @@ from ._numerics import log, squared_distances
 class RadialForm(NamedTuple):
     r"""A kernel of the distance in some columns, times a kernel of the others.
 
-    .. math:: K(q, k) = K_0(\lVert q_C - k_C \rVert)\, K_1(q, k)
-
-    The bandwidth divides the distance and leaves :math:`K_1` alone.
+    :math:`K = K_0(\lVert q_C - k_C \rVert)\, K_1(q, k)`; the bandwidth divides the distance.
     """
 
     kernel: Any  # RadialKernel

@@ -14,7 +14,7 @@ class Logistic(SmoothingKernel, name="logistic"):
 
     .. math:: K(u) = \frac{1}{e^u + 2 + e^{-u}}
 
-    Tails heavier than the Gaussian's: distant keys keep a say.
+    Tails heavier than the Gaussian's: distant keys keep some weight.
 
     Examples
     --------
@@ -89,8 +89,8 @@ class Silverman(SmoothingKernel, name="silverman"):
     .. math:: K(u) = \tfrac12 e^{-|u| / \sqrt2}
               \sin\left(\frac{|u|}{\sqrt2} + \frac{\pi}{4}\right)
 
-    It takes negative values: averages can leave the range of the remembered values, in
-    exchange for a bias of higher order. Refused where probabilities are needed.
+    It takes negative values: averages can leave the range of the values, in exchange for a bias
+    of higher order. Estimators of probabilities refuse it.
 
     References
     ----------

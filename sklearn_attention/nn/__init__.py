@@ -1,14 +1,13 @@
-"""Torch modules that know nothing of scikit-learn: attention, transformers and their parts.
+"""Torch modules, independent of scikit-learn: attention, transformers and their parts.
 
 * The weighted average on any kernel: :func:`attention`, :class:`MultiHeadAttention`.
 * Transformers: :class:`EncoderBlock`, :class:`DecoderBlock` and stacks of them,
   :class:`Encoder` and :class:`Decoder`; with positions :class:`TokenEncoder` and
-  :class:`TokenDecoder`; :func:`initialize` draws their parameters, and a
-  :class:`KeyValueCache` saves computing anew what a growing sequence has in common.
+  :class:`TokenDecoder`. A :class:`KeyValueCache` stores the keys and values of a sequence that
+  grows, so that they are computed once.
 * Positions of tokens: :class:`SinusoidalPositions`, :class:`LearnedPositions`,
-  :class:`RotaryPositions`; :func:`make_positions` takes their names.
-* Series to tokens and back: :class:`Patches`, :class:`InstanceNorm`, :class:`PointHead`,
-  :class:`QuantileHead`, :func:`pinball_loss`.
+  :class:`RotaryPositions`.
+* Series to tokens: :class:`Patches`.
 """
 
 import lazy_loader

@@ -45,16 +45,16 @@ def attention(
     keys : Tensor of shape (B, n_heads, T_k, head_dim)
     values : Tensor of shape (B, n_heads, T_k, d_value)
     kernel : str, Kernel or callable, default="scaled_dot_product"
-        Its name, the kernel, or a function of queries and keys.
+        Name of a kernel, a kernel, or a function of queries and keys.
     mask : Tensor of bool or float, default=None
         Broadcastable to (B, n_heads, T_q, T_k), with two or four dimensions. True where a
         key may be attended; floats are added to the logits, the logarithm of the kernel.
     causal : bool, default=False
-        Whether step t may only look at the steps 1 to t, itself included.
+        Whether step t attends only to the steps 1 to t, itself included.
     need_weights : bool, default=False
         Whether to return the weights too.
     dropout : float, default=0.0
-        Probability with which a weight is set to 0, the others growing in its place. Kernels
+        Probability with which a weight is set to 0; the others are scaled up. Kernels
         with features drop a key for all queries of a head at once.
 
     Returns
@@ -75,22 +75,22 @@ def attention(
     Notes
     -----
     For the scaled dot product this is the attention of Vaswani et al. (2017), by torch's
-    fused kernel unless weights are asked for. So is the Gaussian: with a further entry 1 for
+    fused kernel unless `need_weights` is set. So is the Gaussian: with a further entry 1 for
     queries and :math:`-\lVert k \rVert^2 / 2` for keys its logarithm is a dot product, up to
-    a term that cancels. Where rounding would show in that (rows far from the origin),
-    differences are squared instead.
+    a term that cancels. Where that loses digits (rows far from the origin), differences are
+    squared.
 
     A kernel of random features takes time and memory linear in length,
-    causal or not, as long as no weights are asked for and the mask, if there is one, is the
-    same for all queries (padding). Other masks take all pairs, with the same result.
+    causal or not, unless `need_weights` is set or a mask differs between queries. Other masks
+    take all pairs, with the same result.
 
     All other kernels, and dropout on a processor, take memory linear in length as well unless
-    weights are asked for: above 4 million pairs these are computed in blocks, and again for
+    `need_weights` is set: above 4 million pairs these are computed in blocks, and again for
     the gradient.
 
     A sum of signed weights is too near to 0 to be divided by where it is less than the root
     of the precision times the sum of their sizes, as in :func:`sklearn_attention.attend`.
-    Signed features draw the line where the sum drowns in their own sampling error; see
+    For signed features the limit is their own sampling error; see
     :class:`~sklearn_attention.kernels.TrigonometricFeatures`.
 
     Examples
@@ -109,13 +109,13 @@ def attention(
     dropout = check_in_interval("dropout", dropout, 0.0, 1.0, closed_right=False)
     if mask is not None:
         mask = check_mask("mask", mask, (*queries.shape[:3], keys.shape[2]))
-    # No fused kernel of a processor knows dropout.
+    # No fused kernel of a processor has dropout.
     fused = not need_weights and not (dropout and queries.device.type == "cpu")
     if causal:
         if queries.shape[2] != keys.shape[2]:
             raise ValueError(
                 f"causal=True needs as many queries as keys, got {queries.shape[2]} and "
-                f"{keys.shape[2]}: pass a mask that says which key comes before which query."
+                f"{keys.shape[2]}: pass a mask of the keys before each query."
             )
     if isinstance(kernel, FeatureKernel):
         return _by_features(queries, keys, values, kernel, mask, causal, need_weights, dropout)
@@ -136,11 +136,9 @@ def attention(
 
 
 def _in_blocks(queries, keys, values, mask, kernel, dropout):
-    """Averages; of many pairs some rows and queries at a time, whose weights are forgotten.
-
-    For the gradient they are computed again. What is dropped is then drawn again too, so each
-    block has a generator of its own.
-    """
+    """Averages, computed for some rows and queries at a time if there are many pairs."""
+    # The weights of a block are computed again for its gradient. Dropout is then drawn again
+    # too, so each block has a generator of its own.
     n_batch, n_heads, n_queries, n_keys = *queries.shape[:3], keys.shape[2]
     if n_batch * n_heads * n_queries * n_keys <= _KEPT:
         return _weighted(queries, keys, values, mask, kernel, dropout)[0]
@@ -182,7 +180,7 @@ def _weighted(queries, keys, values, mask, kernel, dropout, generator=None):
 
 
 def _by_features(queries, keys, values, kernel, mask, causal, need_weights, dropout):
-    """Averages by the features of a kernel, in linear time unless pairs are asked for."""
+    """Averages by the features of a kernel, in linear time unless pairs are needed."""
     if dropout:
         # One draw for each key; there are no weights from which single ones could be dropped.
         values = values * drop(torch.ones_like(values[..., :1]), dropout)
@@ -197,7 +195,7 @@ def _by_features(queries, keys, values, kernel, mask, causal, need_weights, drop
 def _fused(queries, keys, values, mask, *, dropout, causal=False, scale=None):
     empty = None
     if mask is not None:
-        # What a fused kernel makes of a row without keys depends on the device.
+        # The result of a fused kernel for a row without keys depends on the device.
         empty = empty_rows(mask)
         mask = open_rows(mask, empty)
         if mask.dtype != torch.bool:
@@ -228,7 +226,7 @@ def _positive_weights(kernel, queries, keys, mask):
     if mask is not None:
         boolean = mask.dtype == torch.bool
         logits = logits.masked_fill(~mask, -torch.inf) if boolean else logits + mask
-    # A row of -inf alone would be NaN, and so would its gradient.
+    # A row with only -inf would be NaN, and so would its gradient.
     empty = empty_rows(logits)
     return torch.softmax(logits.masked_fill(empty, 0.0), dim=-1).masked_fill(empty, 0.0)
 
@@ -257,7 +255,7 @@ def _check_shapes(queries, keys, values):
     ):
         raise ValueError(
             f"queries of shape {tuple(queries.shape)}, keys of shape {tuple(keys.shape)} and "
-            f"values of shape {tuple(values.shape)} do not fit: give them the same batch and "
+            f"values of shape {tuple(values.shape)} do not fit: pass the same batch and "
             "heads, and queries and keys the same head_dim."
         )
     if keys.shape[2] != values.shape[2]:

@@ -10,7 +10,7 @@ from ._multi_head import MultiHeadAttention
 from ._random import Dropout
 
 _NORMS = ("pre", "post", "lecture")
-# Nobody needs the hidden layer as it was before the ReLU, and a second one is costly.
+# The hidden layer before the ReLU is not needed again, and a second one is costly.
 _ACTIVATIONS = {"relu": partial(nn.ReLU, inplace=True), "gelu": nn.GELU}
 
 
@@ -37,7 +37,7 @@ class EncoderBlock(nn.Module):
     d_feedforward : int
         Width of the network's hidden layer.
     norm : {"pre", "post", "lecture"}, default="pre"
-        Where layer normalisation stands; see the table.
+        Position of layer normalisation; see the table.
     activation : {"relu", "gelu"}, default="relu"
         Between the two layers of the network.
     dropout : float, default=0.0
@@ -98,7 +98,7 @@ class EncoderBlock(nn.Module):
         ----------
         x : Tensor of shape (B, T, d_model)
         causal : bool, default=False
-            Whether step t may only look at the steps 1 to t, itself included.
+            Whether step t attends only to the steps 1 to t, itself included.
         mask : Tensor of bool or float, default=None
             Of shape (T, T), or broadcastable to (B, n_heads, T, T), as for
             :class:`MultiHeadAttention`.
@@ -202,16 +202,17 @@ class DecoderBlock(nn.Module):
         ----------
         x : Tensor of shape (B, T, d_model)
         source : Tensor of shape (B, S, d_source)
-            Usually what an :class:`Encoder` returns.
+            Usually the output of an :class:`Encoder`.
         causal : bool, default=True
-            Whether step t may only look at the steps 1 to t of `x`, itself included.
+            Whether step t attends only to the steps 1 to t of `x`, itself included.
         mask : Tensor of bool or float, default=None
-            Of shape (T, T), or broadcastable to (B, n_heads, T, T): which tokens see which.
+            Of shape (T, T), or broadcastable to (B, n_heads, T, T): which tokens attend to
+            which.
         padding : Tensor of bool, of shape (B, T), default=None
             True where a token is real.
         source_mask : Tensor of bool or float, default=None
-            Of shape (T, S), or broadcastable to (B, n_heads, T, S): which tokens see which
-            of the source.
+            Of shape (T, S), or broadcastable to (B, n_heads, T, S): which tokens attend to
+            which of the source.
         source_padding : Tensor of bool, of shape (B, S), default=None
             True where a token of the source is real.
         need_weights : bool, default=False

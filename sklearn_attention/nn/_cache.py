@@ -1,15 +1,15 @@
-"""Keys and values of tokens that were seen before, so that they are computed once."""
+"""Keys and values of earlier tokens, stored so that they are computed once."""
 
 import torch
 
 
 class KeyValueCache:
-    """Memory of a stack for a sequence that grows token by token.
+    """Keys and values of a stack, for a sequence that grows token by token.
 
-    A causal stack gives a token the same keys and values whatever follows it. With a cache,
-    only new tokens are passed to the stack, which answers for them alone, as if all had been
-    passed: the cost of a token is linear in the number of those before it. A decoder also
-    keeps the keys and values of its source.
+    In a causal stack the keys and values of a token do not depend on later tokens. With a
+    cache only new tokens are passed to the stack, which returns their outputs as if all had
+    been passed: the cost of a token is linear in the number of those before it. The cache of
+    a decoder also holds the keys and values of its source.
 
     Parameters
     ----------
@@ -43,14 +43,14 @@ class KeyValueCache:
         return self.layers[0][0].n_tokens
 
     def select(self, rows, *, source=True):
-        """Go on with some of the sequences, in this order; some may come twice.
+        """Keep some of the sequences, in this order; some may come twice.
 
         Parameters
         ----------
         rows : LongTensor of shape (n,)
         source : bool, default=True
-            Whether that holds of the sources too. False where sequences change places only
-            with others that have the same source.
+            Whether sources are selected too. False where sequences change places only with
+            others that have the same source.
         """
         for own, of_source in self.layers:
             own.select(rows)
@@ -66,11 +66,11 @@ class Memory:
 
     @property
     def n_tokens(self):
-        """Number of tokens that are remembered."""
+        """Number of stored tokens."""
         return 0 if self.keys is None else self.keys.shape[2]
 
     def grow(self, keys, values):
-        """Remember further tokens, and return the keys and values of all."""
+        """Store further tokens, and return the keys and values of all."""
         if self.keys is not None:
             keys = torch.cat([self.keys, keys], dim=2)
             values = torch.cat([self.values, values], dim=2)

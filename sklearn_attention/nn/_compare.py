@@ -9,12 +9,9 @@ _TOLERANCE = {torch.float32: 1e-4, torch.float64: 1e-10}
 
 
 def compare(kernel, queries, keys, *, logarithm):
-    """The kernel of all queries and keys of each head, or its logarithm.
-
-    Computed in single precision at least, whatever autocast says. Kernels of the distance and
-    the scaled dot product take all heads in one go; the others, which compare one matrix at a
-    time, one after the other.
-    """
+    """The kernel of all queries and keys of each head, or its logarithm."""
+    # In single precision at least, also under autocast. Kernels of the distance and the scaled
+    # dot product take all heads at once; others compare one matrix after the other.
     with torch.autocast(queries.device.type, enabled=False):
         queries, keys = at_least_single(queries), at_least_single(keys)
         if isinstance(kernel, RadialKernel):
@@ -31,11 +28,9 @@ def compare(kernel, queries, keys, *, logarithm):
 
 
 def squared_distances(queries, keys, *, exact=False):
-    r"""Squared Euclidean distances, (..., T_q, T_k).
-
-    As :math:`|q|^2 + |k|^2 - 2 q^\top k` where it is accurate. Elsewhere, and if they are to
-    be `exact`, rows are subtracted from rows, which is slower.
-    """
+    """Squared Euclidean distances, (..., T_q, T_k)."""
+    # As |q|^2 + |k|^2 - 2 q.k where that is accurate. Elsewhere, and with `exact`, rows are
+    # subtracted from rows, which is slower.
     if exact or not expands_accurately(queries, keys):
         difference = torch.cdist(queries, keys, compute_mode="donot_use_mm_for_euclid_dist")
         return difference.square()
@@ -45,7 +40,7 @@ def squared_distances(queries, keys, *, exact=False):
 
 @torch.no_grad()
 def expands_accurately(queries, keys):
-    """Whether distances survive being written as a dot product, in these tensors' precision."""
+    """True if distances are accurate as a dot product, in these tensors' precision."""
     if queries.numel() == 0 or keys.numel() == 0:
         return True
     size = sum(x.square().sum(-1).max() for x in (queries, keys))

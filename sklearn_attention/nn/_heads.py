@@ -11,24 +11,9 @@ from ._masks import check_padding
 
 
 class PointHead(nn.Module):
-    """One number for each step of the horizon, linear in the tokens.
+    """One number per step of the horizon, linear in the tokens.
 
-    Parameters
-    ----------
-    d_model : int
-        Width of the tokens.
-    horizon : int
-        Number of steps.
-    n_tokens : int, default=None
-        Number of tokens, which are laid side by side, so that every position has its own
-        coefficients. None takes the mean over the tokens instead, of any number of them.
-
-    Examples
-    --------
-    >>> import torch
-    >>> from sklearn_attention.nn._heads import PointHead
-    >>> PointHead(16, horizon=5, n_tokens=10)(torch.randn(4, 10, 16)).shape
-    torch.Size([4, 5])
+    With `n_tokens`, every position has its own coefficients; None takes the mean of the tokens.
     """
 
     def __init__(self, d_model, horizon, *, n_tokens=None):
@@ -37,17 +22,9 @@ class PointHead(nn.Module):
         self.read = _Readout(d_model, self.horizon, n_tokens)
 
     def forward(self, tokens, *, padding=None):
-        """Forecasts of every sequence.
+        """Forecasts (B, horizon) of tokens (B, N, d_model).
 
-        Parameters
-        ----------
-        tokens : Tensor of shape (B, N, d_model)
-        padding : Tensor of bool, of shape (B, N), default=None
-            True where a token is real. Others count as 0, and not in a mean.
-
-        Returns
-        -------
-        points : Tensor of shape (B, horizon)
+        Tokens whose `padding` (B, N) is not True count as 0, and not in a mean.
         """
         return self.read(tokens, padding)
 
@@ -55,39 +32,10 @@ class PointHead(nn.Module):
 class QuantileHead(nn.Module):
     r"""Quantiles for each step of the horizon, which cannot cross.
 
-    The quantile nearest to the median is read off directly; from it the others are reached
-    by steps that are positive,
-
-    .. math:: q_j = q_m + \sum_{i=m+1}^{j} \log(1 + e^{a_i}) \quad (j > m), \qquad
-              q_j = q_m - \sum_{i=j}^{m-1} \log(1 + e^{a_i}) \quad (j < m)
-
-    where :math:`q_m` and all :math:`a_i` are linear in the tokens.
-
-    Parameters
-    ----------
-    d_model : int
-        Width of the tokens.
-    horizon : int
-        Number of steps.
-    quantiles : sequence of float
-        Increasing, between 0 and 1.
-    n_tokens : int, default=None
-        As for :class:`PointHead`.
-
-    Attributes
-    ----------
-    quantiles : tuple of float
-    median : int
-        Position :math:`m` of the quantile nearest to 0.5.
-
-    Examples
-    --------
-    >>> import torch
-    >>> from sklearn_attention.nn._heads import QuantileHead
-    >>> head = QuantileHead(16, horizon=5, quantiles=[0.1, 0.5, 0.9], n_tokens=10)
-    >>> quantiles = head(torch.randn(4, 10, 16))
-    >>> quantiles.shape, bool((quantiles.diff(dim=-1) > 0).all())
-    (torch.Size([4, 5, 3]), True)
+    :math:`q_j = q_m + \sum_{i=m+1}^{j} \log(1 + e^{a_i})` for :math:`j > m`, and :math:`q_j =
+    q_m - \sum_{i=j}^{m-1} \log(1 + e^{a_i})` for :math:`j < m`, where :math:`q_m`, the quantile
+    nearest to the median, and all :math:`a_i` are linear in the tokens. `quantiles` ascend;
+    `n_tokens` is that of :class:`PointHead`.
     """
 
     def __init__(self, d_model, horizon, quantiles, *, n_tokens=None):
@@ -98,19 +46,7 @@ class QuantileHead(nn.Module):
         self.read = _Readout(d_model, self.horizon * len(self.quantiles), n_tokens)
 
     def forward(self, tokens, *, padding=None):
-        """Quantiles of every sequence.
-
-        Parameters
-        ----------
-        tokens : Tensor of shape (B, N, d_model)
-        padding : Tensor of bool, of shape (B, N), default=None
-            As for :class:`PointHead`.
-
-        Returns
-        -------
-        quantiles : Tensor of shape (B, horizon, n_quantiles)
-            In the order of `quantiles`, so they never fall.
-        """
+        """Quantiles (B, horizon, n_quantiles), ascending, of tokens (B, N, d_model)."""
         raw = self.read(tokens, padding).unflatten(1, (self.horizon, -1))
         below, median, above = raw.tensor_split((self.median, self.median + 1), dim=-1)
         below = softplus(below).flip(-1).cumsum(-1).flip(-1)
@@ -119,39 +55,9 @@ class QuantileHead(nn.Module):
 
 
 def pinball_loss(predictions, targets, quantiles, *, reduction="mean"):
-    r"""Pinball loss, which the true quantiles minimise.
+    r"""Pinball loss (Koenker and Bassett 1978), which the true quantiles minimise.
 
-    .. math:: \ell_\tau(y, \hat q) = \max\bigl(\tau (y - \hat q),\ (\tau - 1)(y - \hat q)\bigr)
-
-    Parameters
-    ----------
-    predictions : Tensor of shape (..., n_quantiles)
-    targets : Tensor of shape (...)
-    quantiles : sequence of float
-        The :math:`\tau`, increasing, between 0 and 1.
-    reduction : {"mean", "none"}, default="mean"
-        Whether to average over targets and quantiles.
-
-    Returns
-    -------
-    loss : Tensor of shape () or (..., n_quantiles)
-        Of the median, half the absolute error.
-
-    Raises
-    ------
-    ValueError
-        If shapes or quantiles do not fit.
-
-    Notes
-    -----
-    From Koenker and Bassett (1978).
-
-    Examples
-    --------
-    >>> import torch
-    >>> from sklearn_attention.nn._heads import pinball_loss
-    >>> pinball_loss(torch.tensor([[1.0]]), torch.tensor([3.0]), [0.9])
-    tensor(1.8000)
+    :math:`\max(\tau (y - \hat q), (\tau - 1)(y - \hat q))`; the mean, or (..., n_quantiles).
     """
     quantiles = _check_quantiles(quantiles)
     check_choice("reduction", reduction, ("mean", "none"))

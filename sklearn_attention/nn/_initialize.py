@@ -12,39 +12,13 @@ class OutputProjection(nn.Linear):
 
 @torch.no_grad()
 def initialize(module, generator=None, *, output_gain=1.0):
-    r"""Draw the parameters of a module, and of all modules inside it, anew.
-
-    * Matrices: uniform on :math:`\pm\sqrt{6 / (n_\text{in} + n_\text{out})}`, which keeps the
-      spread of signals and of gradients alike (Glorot and Bengio 2010). Queries, keys and
-      values count as three matrices, although one product computes them.
-    * Biases: 0.
-    * Layer normalisation: slope 1, bias 0.
-    * Tables (embeddings, learned positions): normal with standard deviation 0.02.
-
-    Parameters of any other kind of module stay as they are.
-
-    Parameters
-    ----------
-    module : torch.nn.Module
-        Changed in place.
-    generator : torch.Generator, default=None
-        The source of random numbers; None takes torch's global one, as torch's own modules do.
-    output_gain : float, default=1.0
-        Factor of the last matrix of every attention and feed-forward network.
-
-    Returns
-    -------
-    module : torch.nn.Module
-        The same.
-
-    Examples
-    --------
-    >>> import torch
-    >>> from sklearn_attention.nn import Encoder
-    >>> from sklearn_attention.nn._initialize import initialize
-    >>> encoder = Encoder(2, 8, 2, 16)
-    >>> encoder = initialize(encoder, torch.Generator().manual_seed(0))
-    """
+    """Draw the parameters of a module and of all modules inside it; return the module."""
+    # Matrices are uniform on +-sqrt(6 / (n_in + n_out)), which keeps the spread of signals and
+    # of gradients alike (Glorot and Bengio 2010); queries, keys and values count as three
+    # matrices, although one product computes them. Biases are 0, slopes of layer normalisation
+    # 1, and tables (embeddings, learned positions) normal with standard deviation 0.02.
+    # Parameters of any other kind of module stay. A generator of None is torch's global one;
+    # `output_gain` multiplies the last matrix of every attention and feed-forward network.
     for part in module.modules():
         if isinstance(part, nn.Linear):
             gain = output_gain if isinstance(part, OutputProjection) else 1.0

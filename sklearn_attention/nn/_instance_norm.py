@@ -21,35 +21,11 @@ class Units(NamedTuple):
 class InstanceNorm(nn.Module):
     r"""Express every window in units of its own level and spread, reversibly.
 
-    .. math:: \tilde x_t = \frac{x_t - c}{s},\quad
-              s = \sqrt{\tfrac1T \sum_t (x_t - \bar x)^2}
-
-    for each window and channel by itself, so that a model need not know levels that change
-    over time (Kim et al. 2022, without their learned slope and shift).
-
-    Parameters
-    ----------
-    center : {"mean", "last"}, default="mean"
-        The level :math:`c`: the mean :math:`\bar x` over time, or the last value.
-    scale : bool, default=True
-        Whether to divide by the standard deviation :math:`s`. False leaves units as they are,
-        as in the linear models of Zeng et al. (2023) with the last value.
-
-    Notes
-    -----
-    A window that is constant, but for rounding, is not divided.
-
-    Examples
-    --------
-    >>> import torch
-    >>> from sklearn_attention.nn._instance_norm import InstanceNorm
-    >>> norm = InstanceNorm(center="last")
-    >>> windows = torch.tensor([[1.0], [2.0], [3.0]])[None]  # (B, T, n_channels)
-    >>> inner, units = norm(windows)
-    >>> inner[0, :, 0].round(decimals=2)
-    tensor([-2.4500, -1.2200,  0.0000])
-    >>> norm.reverse(inner, units)[0, :, 0]
-    tensor([1., 2., 3.])
+    :math:`\tilde x_t = (x_t - c) / s` for each window and channel by itself, with :math:`c` the
+    mean, or the last value, and :math:`s` the standard deviation, 1 without `scale` (Kim et al.
+    2022, without learned slope and shift; last value without scale: Zeng et al. 2023). So a
+    model does not depend on levels that change over time. A window that is constant, but for
+    rounding, is not divided.
     """
 
     def __init__(self, center="mean", *, scale=True):
@@ -58,18 +34,7 @@ class InstanceNorm(nn.Module):
         self.scale = bool(scale)
 
     def forward(self, x):
-        """Windows in their own units.
-
-        Parameters
-        ----------
-        x : Tensor of shape (B, T, n_channels)
-
-        Returns
-        -------
-        x : Tensor of shape (B, T, n_channels)
-        units : Units
-            Tensors `center` and `scale` of shape (B, 1, n_channels), for :meth:`reverse`.
-        """
+        """Windows (B, T, n_channels) in their own units, and these as :class:`Units`."""
         if x.ndim != 3 or x.shape[1] == 0:
             raise ValueError(
                 f"x must have shape (B, T, n_channels), got {tuple(x.shape)}: use x[..., None] "
@@ -80,18 +45,9 @@ class InstanceNorm(nn.Module):
         return (x - center) / scale, Units(center, scale)
 
     def reverse(self, y, units):
-        """From the units of the windows back to the original ones.
+        """From units of the windows to the original ones: (B, horizon, n_channels).
 
-        Parameters
-        ----------
-        y : Tensor of shape (B, horizon, n_channels), or with windows of one channel
-            (B, horizon, n_columns)
-        units : Units
-            What :meth:`forward` returned.
-
-        Returns
-        -------
-        y : Tensor of the same shape
+        Or (B, horizon, n_columns), for windows of one channel.
         """
         n_windows, _, n_channels = units.center.shape
         if y.ndim != 3 or len(y) != n_windows or n_channels not in (1, y.shape[2]):

@@ -13,50 +13,20 @@ _NOTHING = -1e30
 
 
 def linear_attention(queries, keys, values, kernel, *, mask=None, causal=False):
-    r"""Average the values of every head by the features of a kernel.
+    r"""Average the values of every head by the features of a kernel, in linear time.
 
-    .. math:: o_t = \frac{\phi(q_t)^\top \sum_s m_s\, \phi(k_s) v_s^\top}
-                         {\phi(q_t)^\top \sum_s m_s\, \phi(k_s)}
-
-    where the sums are over all keys, or for causal attention over those up to the step
-    :math:`t`. No pair of a query and a key is looked at, but within chunks for the latter.
-
-    Parameters
-    ----------
-    queries : Tensor of shape (B, n_heads, T_q, head_dim)
-        In units of the bandwidth, like the keys.
-    keys : Tensor of shape (B, n_heads, T_k, head_dim)
-    values : Tensor of shape (B, n_heads, T_k, d_value)
-    kernel : FeatureKernel
-    mask : Tensor of bool or float, default=None
-        Of four dimensions, broadcastable to (B, n_heads, 1, T_k): the same for all queries.
-    causal : bool, default=False
-        Whether step t may only look at the steps 1 to t; for as many queries as keys.
-
-    Returns
-    -------
-    averages : Tensor of shape (B, n_heads, T_q, d_value)
-        0 where a query has no key, or where the sum of signed weights is not greater than
-        the root of the sum of squares of what each feature adds to it. Of positive weights,
-        with a causal mask, 0 where their sum is next to nothing beside those of later keys.
-
-    Notes
-    -----
-    Features are kept on a logarithmic scale (``FeatureForm`` of ``kernels/``):
-    of the exponents of each feature the largest among the keys so far is taken, and added in
-    the queries, where the largest of all features is taken. Both cancel in the average, and
-    without a causal mask the sum of positive weights is then at least 1.
-
-    With :math:`D` features, :math:`T` steps take :math:`T D (2 d_\text{value} +
-    \text{head\_dim})` multiplications and :math:`2 T D` exponentials. Only the features of one
-    chunk are in memory at a time, unless gradients are needed, for which all are kept. The
-    prefix sums of causal attention are those of Katharopoulos et al. (2020) [1]_.
-
-    References
-    ----------
-    .. [1] Katharopoulos, A., Vyas, A., Pappas, N. and Fleuret, F. (2020). Transformers are
-       RNNs: fast autoregressive transformers with linear attention. ICML.
+    :math:`o_t = \phi(q_t)^\top \sum_s m_s \phi(k_s) v_s^\top / \phi(q_t)^\top \sum_s m_s
+    \phi(k_s)` over all keys, or, if causal, over those up to step t, by the prefix sums of
+    Katharopoulos et al. (2020). The mask is the same for all queries, (B, n_heads, 1, T_k).
     """
+    # Averages are 0 where a query has no key, where the sum of signed weights is not above the
+    # root of the sum of squares of what each feature adds to it, and, of positive weights with
+    # a causal mask, where their sum is negligible relative to those of later keys.
+    # Features are on a logarithmic scale (FeatureForm): the largest exponent of each feature
+    # among the keys so far is subtracted, and added in the queries, where the largest of all
+    # features is subtracted. Both cancel in the average; without a causal mask the sum of
+    # positive weights is then at least 1. Only the features of one chunk are in memory at a
+    # time, unless gradients are needed.
     with torch.autocast(queries.device.type, enabled=False):
         queries, keys = at_least_single(queries), at_least_single(keys)
         # A last column of ones makes the sum of the weights one more average.
@@ -82,7 +52,7 @@ def feature_weights(queries, keys, kernel, *, mask=None):
         form = kernel.feature_form(at_least_single(keys))
         exponents = form.exponents + form.offsets  # (B, n_heads, T_k, n_features or 1)
         if mask is not None:
-            # A key that no query may look at must not set the scale of those that one may.
+            # A key that no query may attend to must not set the scale of the others.
             exponents = exponents.masked_fill(empty_rows(mask.mT), -torch.inf)
         shift = _largest(exponents)
         phi_k = _features(form.factors, exponents - shift)  # (B, n_heads, T_k, n_features)
@@ -105,7 +75,7 @@ class _Memory:
         self.kernel = kernel
         batch = values.shape[:2]
         self.shift = values.new_full((*batch, 1, 1), _NOTHING)
-        # The last column holds the sum of the features alone.
+        # The last column holds the sum of the features.
         self.sums = values.new_zeros((*batch, kernel.n_features, values.shape[-1]))
 
     def absorb(self, keys, values, mask):
@@ -185,12 +155,9 @@ def _divide_by_last(averages, terms):
 
 
 def _divide(sums, total, terms):
-    """Sums divided by the sum of the weights, 0 where that is not safely above 0.
-
-    `terms` are what each feature adds to the sum of the weights, None for positive ones. They
-    are random and independent, or nearly so, and the root of their squares estimates the
-    error of their sum.
-    """
+    """Sums divided by the sum of the weights, 0 where that is not safely above 0."""
+    # `terms` are the summands of the features, None for positive ones. They are random and
+    # nearly independent, so the root of their sum of squares estimates the error of their sum.
     with torch.no_grad():
         # The reciprocal of what is smaller would overflow in the gradient.
         least = torch.full_like(total, torch.finfo(total.dtype).tiny ** 0.5)

@@ -1,4 +1,4 @@
-"""Which key a query may look at: masks, and how several become one."""
+"""Masks of the keys that a query may attend to, and how several become one."""
 
 import torch
 
@@ -45,7 +45,7 @@ def check_padding(name, padding, shape):
 
 
 def causal_mask(n_steps, device=None, *, n_before=0):
-    """Mask (1, 1, T, n_before + T) by which a step sees itself and all before."""
+    """Mask (1, 1, T, n_before + T) by which a step attends to itself and all before."""
     shape = (1, 1, n_steps, n_before + n_steps)
     return torch.ones(shape, dtype=torch.bool, device=device).tril_(n_before)
 

@@ -1,4 +1,4 @@
-"""Several attentions side by side, each in a space of its own."""
+"""Attention in several heads, each with its own projections."""
 
 import torch
 from torch import nn
@@ -18,8 +18,8 @@ class MultiHeadAttention(nn.Module):
     r"""Attention of tokens to each other, or to a source, in several heads.
 
     Tokens are cut into `n_heads` pieces, of width ``head_dim = d_model / n_heads``, and every
-    head averages by itself (:func:`attention`). With :math:`x` the token that asks and
-    :math:`z_s` those that are asked, the `projections` are:
+    head averages by itself (:func:`attention`). With :math:`x` the token of the query and
+    :math:`z_s` those of the keys, the `projections` are:
 
     ========== ===================================== ======================================
     name       weight of :math:`z_s`                 output
@@ -39,10 +39,10 @@ class MultiHeadAttention(nn.Module):
     kernel : str, Kernel or callable, default="scaled_dot_product"
         As for :func:`attention`.
     projections : {"full", "separate", "shared", "none"}, default="full"
-        What is learned; see the table.
+        Learned projections; see the table.
     d_source : int, default=None
-        Width of the source's tokens; None stands for `d_model`. Only full projections can
-        bring another width to `d_model`.
+        Width of the source's tokens; None stands for `d_model`. Only full projections allow
+        another width.
     bias : bool, default=True
         Whether full projections add a bias; the others have none.
     rotary : bool, default=False
@@ -54,7 +54,7 @@ class MultiHeadAttention(nn.Module):
     ----------
     query, key, value, out : torch.nn.Linear
         :math:`W_q, W_k, W_v, W_o` of full projections; of the others `query` and `key` hold
-        :math:`U_q` and :math:`U_k`, and `key` alone holds :math:`U`.
+        :math:`U_q` and :math:`U_k`, or only `key` holds :math:`U`.
 
     Notes
     -----
@@ -137,20 +137,20 @@ class MultiHeadAttention(nn.Module):
         ----------
         queries : Tensor of shape (B, T, d_model)
         source : Tensor of shape (B, S, d_source), default=None
-            What is attended to; None stands for the queries.
+            Tokens to attend to; None stands for the queries.
         mask : Tensor of bool or float, default=None
             Of shape (T, S), or broadcastable to (B, n_heads, T, S). True where a key may be
             attended; floats are added to the logits.
         causal : bool, default=False
-            Whether step t may only look at the steps 1 to t, itself included.
+            Whether step t attends only to the steps 1 to t, itself included.
         padding : Tensor of bool, of shape (B, S), default=None
             True where a token of the source is real.
         need_weights : bool, default=False
             Whether to return the weights, which is slower.
         memory : Memory, default=None
-            Of a :class:`KeyValueCache`. To queries that attend to each other it adds those
-            before, so that S counts both; a source is remembered when first seen, and taken
-            from memory afterwards.
+            A part of a :class:`KeyValueCache`. Queries that attend to each other also attend to
+            the stored ones, so that S counts both; a source is stored at the first call, and
+            read from memory afterwards.
 
         Returns
         -------

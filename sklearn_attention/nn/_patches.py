@@ -10,9 +10,9 @@ class Patches(nn.Module):
     r"""Cut series into patches of consecutive steps, the last of which ends at the last step.
 
     Of :math:`T` steps there are :math:`N = \lceil (T - P)^+ / S \rceil + 1` patches of length
-    :math:`P` that start :math:`S` steps apart. What the first patch lacks on its left is
-    filled by repeating the first value; it is less than :math:`S` steps, or
-    :math:`P - T` where the series is shorter than a patch.
+    :math:`P` that start :math:`S` steps apart. The first patch is filled on its left with the
+    first value: less than :math:`S` steps, or :math:`P - T` where the series is shorter than
+    a patch.
 
     Parameters
     ----------
@@ -24,9 +24,9 @@ class Patches(nn.Module):
 
     Notes
     -----
-    After Nie et al. (2023), who fill up on the right instead: here the most recent step always
-    stands at the same place of the last patch. To treat the channels of a series each by
-    itself, as they do, pass them as separate series.
+    After Nie et al. (2023), who fill up on the right; here the most recent step is always the
+    last one of the last patch. To treat the channels of a series separately, as they do, pass
+    them as separate series.
 
     Examples
     --------

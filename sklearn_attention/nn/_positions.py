@@ -1,4 +1,4 @@
-"""Where a token stands: encodings of its position."""
+"""Encodings of the positions of tokens."""
 
 import functools
 
@@ -41,7 +41,7 @@ def sinusoidal_encoding(n_steps, d_position, *, base=10_000.0, device=None):
     -----
     From Vaswani et al. (2017, section 3.5). A shift by :math:`\Delta` steps is a rotation of
     every pair of columns by :math:`\omega_k \Delta`, whatever the position: a linear map, so
-    that a layer can learn to look a given number of steps back.
+    that a layer can learn to attend a given number of steps back.
 
     Examples
     --------
@@ -57,7 +57,7 @@ def sinusoidal_encoding(n_steps, d_position, *, base=10_000.0, device=None):
 class SinusoidalPositions(nn.Module):
     """Add or append to each token the sinusoidal encoding of its position.
 
-    Has no parameters and no longest sequence. :func:`sinusoidal_encoding` has the formula.
+    It has no parameters and no limit of length. :func:`sinusoidal_encoding` has the formula.
 
     Parameters
     ----------
@@ -84,7 +84,7 @@ class SinusoidalPositions(nn.Module):
         self.base = check_positive("base", base)
 
     def forward(self, x, first=0):
-        """Tokens that know their position.
+        """Tokens with their positions.
 
         Parameters
         ----------
@@ -131,7 +131,7 @@ class LearnedPositions(nn.Module):
         initialize(self)
 
     def forward(self, x, first=0):
-        """Tokens that know their position.
+        """Tokens with their positions.
 
         Parameters
         ----------
@@ -167,7 +167,7 @@ class RotaryPositions(nn.Module):
               \omega_k = \text{base}^{-2k/d}
 
     Rotations keep lengths, and the dot product of a rotated query and a rotated key depends on
-    the difference of their positions alone (Su et al. 2021).
+    only the difference of their positions (Su et al. 2021).
 
     Parameters
     ----------
@@ -217,24 +217,12 @@ class RotaryPositions(nn.Module):
 
 
 def make_positions(kind, width, *, max_length=None, combine="add"):
-    """The module that tells tokens where they stand, by its name.
+    """Module that adds or appends positions to tokens, by its name.
 
-    Parameters
-    ----------
-    kind : {"sinusoidal", "learned", "rotary"} or None
-        "rotary" is the attention's own matter, and leaves tokens as they are, like None.
-    width : int
-        Of the encoding; when added, the width of the tokens.
-    max_length : int, default=None
-        Length of the longest sequence, for learned positions.
-    combine : {"add", "concatenate"}, default="add"
-        As for :class:`SinusoidalPositions`.
-
-    Returns
-    -------
-    positions : torch.nn.Module
-        Called with tokens, and with the position of the first if that is not 0.
+    Called with tokens and the first position; "rotary" acts in attention and changes no tokens.
     """
+    # "rotary" is part of the attention, so tokens stay as they are, as for None. `max_length`
+    # is for learned positions, `width` that of the encoding.
     if kind == "sinusoidal":
         return SinusoidalPositions(width, combine=combine)
     if kind == "learned":

@@ -18,23 +18,9 @@ _lock = threading.Lock()
 
 @contextlib.contextmanager
 def draw_from(generators):
-    """Let what is drawn in this thread while networks learn come from these generators.
-
-    That is what dropout leaves out, here and in attention. Layers of torch draw from its global
-    generators all the same, which all threads share.
-
-    Parameters
-    ----------
-    generators : list of torch.Generator
-        One for each kind of device; that of the processor must be among them.
-
-    Examples
-    --------
-    >>> import torch
-    >>> from sklearn_attention.nn._random import Dropout, draw_from
-    >>> with draw_from([torch.Generator().manual_seed(0)]):
-    ...     kept = Dropout(0.5)(torch.ones(3))
-    """
+    """Context in which dropout draws from these generators in this thread, one per device."""
+    # The processor's must be among them. Layers of torch draw from its global generators all
+    # the same, which all threads share.
     before = getattr(_own, "generators", {})
     _own.generators = {generator.device.type: generator for generator in generators}
     try:
@@ -44,17 +30,7 @@ def draw_from(generators):
 
 
 def generator_for(device="cpu"):
-    """Generator that this thread draws from on a device.
-
-    Parameters
-    ----------
-    device : str or torch.device, default="cpu"
-
-    Returns
-    -------
-    generator : torch.Generator or None
-        None is torch's global one: none was set with :func:`draw_from`.
-    """
+    """Generator that this thread draws from on a device; None for torch's global one."""
     return getattr(_own, "generators", {}).get(torch.device(device).type)
 
 
@@ -77,13 +53,10 @@ def seeded_fused_kernel(device):
 
 
 def drop(x, probability, generator=None):
-    """Set entries to 0 at random; the others grow, so that the mean stays.
-
-    The generator is by default that of this thread, see :func:`draw_from`. On a processor torch
-    draws a number for each entry, one after the other, which takes longer than the matrix
-    products around it. Here a draw serves four, and the probability is rounded to a multiple of
-    :math:`2^{-16}`.
-    """
+    """Set entries to 0 at random and scale the others, so that the mean stays."""
+    # On a processor torch draws a number for each entry, one after the other, which takes
+    # longer than the matrix products around it. Here a draw serves four, and the probability is
+    # rounded to a multiple of 2^-16. The default generator is that of this thread.
     generator = generator_for(x.device) if generator is None else generator
     if not probability or (x.device.type != "cpu" and generator is None):
         return dropout(x, probability)

@@ -1,4 +1,4 @@
-"""Blocks on top of each other, and tokens with their positions through them."""
+"""Stacks of blocks, and stacks for tokens with their positions."""
 
 from torch import nn
 
@@ -31,13 +31,13 @@ class _Stack(nn.Module):
         ----------
         x : Tensor of shape (B, T, d_model)
         *source : Tensor of shape (B, S, d_source)
-            What a decoder attends to.
+            Tokens that a decoder attends to.
         need_weights : bool, default=False
             Whether to return the weights of every block.
         cache : KeyValueCache, default=None
-            Of tokens before these, which these see and are remembered beside. Masks then
-            have a column for each of both. It also remembers the source of a decoder, which
-            has to stay the same.
+            Tokens before these, which these attend to; these are then stored too. Masks have a
+            column for each of both. It also stores the source of a decoder, which has to
+            stay the same.
         **masks
             `causal`, `mask` and `padding`, and of a decoder `source_mask` and
             `source_padding`, as for its blocks: the same in every block.
@@ -74,7 +74,7 @@ class Encoder(_Stack):
     norm : {"pre", "post", "lecture"}, default="pre"
         As for :class:`EncoderBlock`.
     **options
-        What else :class:`EncoderBlock` takes, for every block: `activation`, `dropout`,
+        Further arguments of :class:`EncoderBlock`, for every block: `activation`, `dropout`,
         `kernel`, `bias`, `rotary`, `projections`.
 
     Attributes
@@ -109,7 +109,7 @@ class Decoder(_Stack):
     norm : {"pre", "post", "lecture"}, default="pre"
         As for :class:`DecoderBlock`.
     **options
-        What else :class:`DecoderBlock` takes, for every block: `d_source`, `activation`,
+        Further arguments of :class:`DecoderBlock`, for every block: `d_source`, `activation`,
         `dropout`, `kernel`, `bias`, `rotary`, `projections`.
 
     Attributes
@@ -138,20 +138,20 @@ class TokenEncoder(nn.Module):
     d_model, n_heads, n_layers, d_feedforward : int
         As for :class:`Encoder`.
     positions : {"sinusoidal", "learned", "rotary"} or None
-        How tokens know where they stand.
+        Encoding of the positions of tokens.
     max_length : int, default=None
         Length of the longest sequence, for learned positions.
     d_position : int, default=None
         Width of positions that are appended to the tokens; None adds them.
     dropout : float, default=0.0
-        Also of tokens with their positions.
+        As for :class:`Encoder`; also of tokens with their positions.
     **options
-        What else :class:`Encoder` takes.
+        Further arguments of :class:`Encoder`.
 
     Attributes
     ----------
     width : int
-        Of the tokens that come out: `d_model` and what is appended.
+        Width of the output's tokens: `d_model`, and `d_position` if appended.
     n_layers : int
         Number of blocks.
 
@@ -201,11 +201,11 @@ class TokenEncoder(nn.Module):
         ----------
         x : Tensor of shape (B, T, d_model)
         *source : Tensor
-            What a decoder attends to.
+            Tokens that a decoder attends to.
         cache : KeyValueCache, default=None
             Of tokens before these.
         **options
-            What else the blocks take.
+            Further arguments of the blocks.
 
         Returns
         -------

@@ -11,14 +11,11 @@ _NEVER = [PADDING, START, UNKNOWN]
 
 @torch.no_grad()
 def beam_search(network, source, *, n_beams, length_penalty, max_length):
-    r"""Likeliest targets of sources (B, S), a list of lists of ids without END.
-
-    Beams are prefixes of a target. Each step extends all of them by every token, and keeps the
-    likeliest `n_beams` of each source, until so many of its prefixes have ended: the one of
-    largest :math:`\log P / ((5 + n) / 6)^\alpha` is taken, with :math:`n` its number of tokens
-    and :math:`\alpha` the penalty (Wu et al. 2016). A prefix of `max_length` tokens counts as
-    ended.
-    """
+    """Likeliest targets of sources (B, S), a list of lists of ids without END."""
+    # Beams are prefixes of a target. Each step extends all of them by every token and keeps the
+    # likeliest `n_beams` of each source, until so many of its prefixes have ended. Of these the
+    # one of largest log P / ((5 + n) / 6)^length_penalty is taken, with n its number of tokens
+    # (Wu et al. 2016). A prefix of `max_length` tokens counts as ended.
     search = _Search(network, source, n_beams, length_penalty)
     for n_written in range(1, max_length + 1):
         search.step(last=n_written == max_length)
@@ -28,7 +25,7 @@ def beam_search(network, source, *, n_beams, length_penalty, max_length):
 
 
 class _Search:
-    """Sources that have no answer yet, with their beams side by side."""
+    """Sources that are not finished, with their beams side by side."""
 
     def __init__(self, network, source, n_beams, length_penalty):
         n = len(source)
@@ -97,7 +94,7 @@ class _Search:
         self.tokens = torch.cat([self.tokens[rows], tokens.gather(1, best).view(-1, 1)], dim=1)
 
     def _close(self, last):
-        """Leave sources that have their answer."""
+        """Drop the sources that are finished."""
         stays = (self.n_ended < self.n_beams) & (not last)
         if stays.all():
             return

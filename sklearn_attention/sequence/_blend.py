@@ -5,7 +5,7 @@ from scipy.optimize import minimize_scalar
 
 from ..text._special import PADDING
 
-# So many tokens say a priori that both count alike.
+# The prior, that both count alike, has the weight of so many tokens.
 _PRECISION = 10.0
 
 
@@ -31,9 +31,9 @@ class Blend:
 
 
 def choose_counts_weight(network, counted):
-    """The weight of counts that is likeliest by tokens held out.
+    """The weight of counts that is likeliest by tokens held out, from log-probabilities (n,).
 
-    `network` and `counted` are their log-probabilities, (n,). A priori ten tokens say one half.
+    The prior is one half, with the weight of ten tokens.
     """
 
     def risk(weight):

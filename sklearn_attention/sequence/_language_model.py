@@ -1,4 +1,4 @@
-"""A language model: a transformer that predicts the next token, and writes."""
+"""A language model: a transformer that predicts the next token, and generates text."""
 
 import numpy as np
 from sklearn.callback import with_callbacks
@@ -24,29 +24,29 @@ _MANY_TEXTS = 40
 
 
 class TransformerLanguageModel(TokenPredictor):
-    r"""A transformer and counts that predict the next token of a text, and so can write.
+    r"""Language model: a transformer and counts predict the next token of a text.
 
     .. math:: p(w_1, \dots, w_T) = \prod_t p(w_t \mid w_1, \dots, w_{t-1})
 
-    Each factor is a weighted average of two: the softmax of what a causal encoder makes of the
-    tokens before, and how often the token followed the same last tokens in the texts of `fit`,
-    a baseline that ``baseline=False`` leaves out. A text is START, its tokens, and END, so that
-    the model also learns how texts begin, and when to stop.
+    Each factor is a weighted average of two probabilities: the softmax output of a causal
+    encoder of the tokens before, and a baseline by counts of the tokens that followed the same
+    last tokens in the texts of `fit`. A text is START, its tokens, and END, so that the model
+    also learns how texts begin and end.
 
     Parameters
     ----------
     tokenizer : {"characters", "words", "byte_pairs", "ids"}, default="characters"
-        What a token is; see :func:`~sklearn_attention.text.learn_vocabulary`. With "ids",
+        Kind of tokens; see :func:`~sklearn_attention.text.learn_vocabulary`. With "ids",
         texts are sequences of integers.
     max_tokens : int, default=None
-        Largest vocabulary, with its four special tokens; rare tokens are unknown. None keeps
-        all, but 8000 byte pairs.
+        Largest size of the vocabulary, with its four special tokens; rare tokens become the
+        unknown one. None keeps all, or 8000 byte pairs.
     max_length : int, default=64
-        Most tokens that a prediction looks back on.
+        Largest number of tokens that a prediction depends on.
     baseline : bool or "auto", default="auto"
         Whether probabilities by counts of up to eight tokens in a row are averaged with those
-        of the transformer, with the weight that is likeliest on what is held out. "auto" does
-        so where something is; with True both count one half where nothing is.
+        of the transformer, with the weight of largest likelihood on texts held out. "auto"
+        does so where some are; with True both weights are one half where none are.
     d_model : int, default=128
         Width of the tokens.
     n_heads : int, default=4
@@ -56,21 +56,21 @@ class TransformerLanguageModel(TokenPredictor):
     dropout : float, default=0.0
         Probability with which parts of the network are left out in training.
     learning_rate : float, default=3e-3
-        The highest.
+        Highest learning rate.
     batch_size : int, (int, int) or "auto", default="auto"
         Windows in a step; a pair grows over the training. "auto" is a twelfth of them, but 8
         at least and 16 at most.
     max_epochs : int or "auto", default="auto"
-        How often every window is seen. "auto" is enough for 1000 steps, but at most 64.
+        Passes over all windows. "auto" is enough for 1000 steps, but at most 64.
     architecture : Architecture, default=None
-        What the network is made of besides; None is
+        Further parameters of the network; None is
         :class:`Architecture() <sklearn_attention.Architecture>`.
     training : Training, default=None
-        How it is trained besides; None is
+        Further parameters of the training; None is
         :class:`Training() <sklearn_attention.Training>`. Texts are held out at random;
         of fewer than 40 up to ten stretches that are spread evenly over all their tokens.
     warm_start : bool, default=False
-        Whether `fit` goes on from the last one: from its weights, with its vocabulary.
+        Whether `fit` continues the last one, with its weights and its vocabulary.
     random_state : int, RandomState instance or None, default=0
         Draws weights, texts that are held out, and the order of windows.
     device : str, default="auto"
@@ -79,48 +79,47 @@ class TransformerLanguageModel(TokenPredictor):
     Attributes
     ----------
     vocabulary_ : dict
-        What :meth:`Vocabulary.from_state <sklearn_attention.text.Vocabulary.from_state>` makes
-        the vocabulary of.
+        The vocabulary as plain values, which
+        :meth:`Vocabulary.from_state <sklearn_attention.text.Vocabulary.from_state>` reads.
     tokens_ : list of str
         All tokens, in the order of the columns of :meth:`predict_proba`.
     n_training_tokens_ : int
-        How many tokens were predicted in an epoch.
+        Number of tokens that are predicted in an epoch.
     baseline_ : dict or None
-        The texts as ids, of which the baseline counts what follows what: those of the last
-        `fit`, what was held out included. None if there is none.
+        The texts whose tokens the baseline counts, as ids: those of the last `fit`, texts held
+        out included. None without a baseline.
     baseline_weight_, transformer_weight_ : float
-        What the probabilities of both count for; they add up to 1.
+        Weights of the two probabilities, which sum to 1.
     network_ : FittedNetwork
-        The transformer: what it is built with, and its weights.
+        The transformer: its shape and its weights, as plain values.
     training_history_ : dict
-        Of every epoch the ``loss``, ``learning_rate`` and ``seconds``, and the
-        ``validation_loss``: minus the mean log-likelihood that the transformer has of a token
-        held out, in windows that do not overlap. ``n_steps``, ``best_epoch``, and why the
-        training ``stopped``.
+        For every epoch ``loss``, ``learning_rate``, ``seconds`` and ``validation_loss``: minus
+        the mean log-likelihood of a token held out under the transformer, in windows that do
+        not overlap. Also ``n_steps``, ``best_epoch``, and the reason why it ``stopped``.
 
     See Also
     --------
-    TransformerSeq2Seq : Writes a sequence from another one.
+    TransformerSeq2Seq : Predicts a sequence from another one.
     TransformerForecaster : Continues series of numbers.
 
     Notes
     -----
     This is the decoder-only transformer of GPT [1]_ [2]_, by default with rotary positions
-    [3]_, on any kernel. One table has the vectors of the tokens and reads off the next.
+    [3]_, on any kernel. One table embeds the tokens and scores the next one.
 
-    The baseline is an interpolated Kneser-Ney model [4]_ of grams of 8 tokens. Its weight is
-    chosen while it counts what the transformer learns from; then what was held out is counted
-    too. A text of some hundred tokens, which the transformer would learn by heart, is left to
-    the baseline in the main. `transform` and `attention_maps` are the transformer's alone.
+    The baseline is an interpolated Kneser-Ney model [4]_ of 8-grams. Its weight is chosen with
+    counts of the tokens that the transformer learns from; then tokens held out are counted too.
+    For a text of some hundred tokens, to which the transformer overfits, the baseline has most
+    of the weight. `transform` and `attention_maps` are those of the transformer.
 
     In an epoch every text is cut into windows of `max_length` tokens, each moved by up to half
-    of that at random. Windows do not reach from one text into another; shorter texts are
-    padded, which no prediction sees.
+    of that at random. Windows do not reach from one text into another. Shorter texts are
+    padded; predictions do not depend on it.
 
     Text longer than `max_length` is predicted from a context that moves on by half of that
-    whenever it is full, so that the keys and values of its tokens can be remembered: writing a
-    token costs the same wherever it stands. :meth:`sample`, :meth:`predict_proba` and
-    :meth:`score` all see the same contexts.
+    whenever it is full, so that the keys and values of its tokens can be stored: the cost of a
+    token does not depend on its position. :meth:`sample`, :meth:`predict_proba` and
+    :meth:`score` use the same contexts.
 
     KeyboardInterrupt ends the training, with a warning, and leaves a model with the best
     weights, or those at that time.
@@ -253,7 +252,7 @@ class TransformerLanguageModel(TokenPredictor):
             before = self.vocabulary_["tokenizer"]
             if before != self.tokenizer:
                 raise ValueError(
-                    f"warm_start=True goes on with the vocabulary of the last fit, whose "
+                    f"warm_start=True continues with the vocabulary of the last fit, whose "
                     f"tokenizer was {before!r}, not {self.tokenizer!r}: pass warm_start=False."
                 )
             return Vocabulary.from_state(self.vocabulary_)

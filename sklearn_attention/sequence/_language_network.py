@@ -12,20 +12,9 @@ OUTPUT_GAIN = 0.1
 
 
 class LanguageNetwork(nn.Module):
-    """Causal encoder of tokens, and for each of them the logits of the next one.
+    """Causal encoder of tokens, with logits of the next token after each.
 
-    The table of the tokens' vectors also reads off the logits.
-
-    Parameters
-    ----------
-    n_tokens : int
-        Size of the vocabulary.
-    max_length : int
-        Most tokens of a sequence.
-    d_model : int
-        Width of the tokens.
-    **shape
-        What else :class:`~sklearn_attention.nn.TokenEncoder` takes.
+    One table embeds the tokens and scores the next; `shape` is that of `TokenEncoder`.
     """
 
     def __init__(self, n_tokens, max_length, *, d_model, **shape):
@@ -37,22 +26,7 @@ class LanguageNetwork(nn.Module):
         initialize(self, output_gain=OUTPUT_GAIN)
 
     def forward(self, ids, *, cache=None, need_weights=False):
-        """Logits of the next token after each.
-
-        Parameters
-        ----------
-        ids : LongTensor of shape (B, T)
-        cache : KeyValueCache, default=None
-            Of tokens before these.
-        need_weights : bool, default=False
-            Whether to return the weights of the attention.
-
-        Returns
-        -------
-        logits : Tensor of shape (B, T, n_tokens)
-        weights : list of Tensor of shape (B, n_heads, T, T) or None
-            One for each layer.
-        """
+        """Logits (B, T, n_tokens) after each of ids (B, T), and weights of layers, or None."""
         x, weights = self.encode(ids, cache=cache, need_weights=need_weights)
         return linear(x, self.embed.weight), weights
 

@@ -16,19 +16,9 @@ _BLOCK = 2**13
 
 
 def window_loss(windows):
-    """Minus the log-likelihood of windows, each moved at random, per token.
-
-    Batches of short windows count less than those of long ones, so that all tokens count alike.
-
-    Parameters
-    ----------
-    windows : TokenWindows
-
-    Returns
-    -------
-    batch_loss : callable
-        As for :func:`~sklearn_attention.training.train`, whose random numbers move the windows.
-    """
+    """Loss for `train`: minus the log-likelihood per token of windows, each moved at random."""
+    # Batches of short windows count less than those of long ones, so that all tokens count
+    # alike.
     mean_length = windows.lengths.mean()
 
     def batch_loss(network, rows):
@@ -62,19 +52,7 @@ def log_proba_of(network, windows):
 
 @torch.no_grad()
 def next_log_proba(network, prefixes):
-    """Logarithms of the probabilities of what follows some sequences.
-
-    Parameters
-    ----------
-    network : LanguageNetwork
-        In evaluation mode.
-    prefixes : list of ndarray of int64
-        Each begins with START.
-
-    Returns
-    -------
-    log_proba : ndarray of shape (n_prefixes, n_tokens)
-    """
+    """Log-probabilities (n_prefixes, n_tokens) of the next token; prefixes begin with START."""
     found = []
     for ids, lengths in _contexts(network, prefixes):
         with threads_of_pass(network, ids.numel()):
@@ -86,17 +64,7 @@ def next_log_proba(network, prefixes):
 
 @torch.no_grad()
 def text_vectors(network, prefixes):
-    """Means of the vectors that the network has of the tokens of some sequences.
-
-    Parameters
-    ----------
-    network, prefixes
-        As for :func:`next_log_proba`.
-
-    Returns
-    -------
-    vectors : ndarray of shape (n_prefixes, d_model)
-    """
+    """Means (n_prefixes, d_model) of the network's vectors of the tokens of prefixes."""
     found = []
     for ids, lengths in _contexts(network, prefixes):
         with threads_of_pass(network, ids.numel()):
@@ -125,26 +93,9 @@ def _contexts(network, prefixes):
 
 @torch.no_grad()
 def write(network, prompts, n_new, choose, stops=None):
-    """Continue sequences, token by token.
+    """Continue prompts (n, T) by up to `n_new` tokens: a list of ids before END for each.
 
-    Parameters
-    ----------
-    network : LanguageNetwork
-        In evaluation mode.
-    prompts : ndarray of int64 of shape (n, T)
-        Each begins with START.
-    n_new : int
-        How many tokens are written at most.
-    choose : callable
-        ``choose(log_proba, ids)`` returns the next tokens, an ndarray of ids of shape (n,),
-        from an ndarray of shape (n, n_tokens) and the tokens so far, (n, T).
-    stops : callable, default=None
-        ``stops(ids)`` returns whether a sequence ends after the tokens that were written.
-
-    Returns
-    -------
-    written : list of ndarray of int64
-        What follows each prompt, up to END, which is left out.
+    `choose(log_proba, ids)` returns the next tokens (n,); `stops(ids)` is True for an end.
     """
     device = next(network.parameters()).device
     n_prompt = prompts.shape[1]
@@ -178,19 +129,7 @@ def write(network, prompts, n_new, choose, stops=None):
 
 @torch.no_grad()
 def attention_weights(network, ids):
-    """Weights of the attention within one sequence.
-
-    Parameters
-    ----------
-    network : LanguageNetwork
-        In evaluation mode.
-    ids : ndarray of int64 of shape (T,)
-        Begins with START.
-
-    Returns
-    -------
-    weights : ndarray of shape (n_layers, n_heads, T, T)
-    """
+    """Weights (n_layers, n_heads, T, T) of the attention within ids (T,), START first."""
     device = next(network.parameters()).device
     with threads_of_pass(network, len(ids)):
         _, maps = network(torch.from_numpy(ids)[None].to(device), need_weights=True)

@@ -10,7 +10,7 @@ from ..training._network import threads_of_pass
 from ..training._order import blocks_by_length
 from ._seq2seq_network import pair_loss
 
-# Tokens that are seen at once where nothing is learned; each has a score for all tokens.
+# Tokens that are computed at once where nothing is learned; each has a score for all tokens.
 MOST_TOKENS = 2**13
 
 
@@ -62,12 +62,12 @@ class PairBatches:
         return validation_loss
 
     def arrays(self):
-        """All that batches are made of, a list of ndarray."""
+        """All parts of the batches, a list of ndarray."""
         rows = [self._rows.numpy()]
         return rows + [ids.numpy(force=True) for ids in self._parts]
 
     def _batch(self, rows):
-        """Source and target of some pairs, without columns that are padding alone."""
+        """Source and target of some pairs, without columns that have only padding."""
         batch = [ids[rows.to(ids.device)] for ids in self._parts]
         return [ids[:, : int((ids != PADDING).sum(dim=1).max())] for ids in batch]
 
@@ -76,8 +76,7 @@ class PairBatches:
 def by_length(function, network, *parts, most_tokens=MOST_TOKENS):
     """Results of ``function(network, *ids)`` for sequences, those of similar length together.
 
-    The function returns a list with one result for each row of its batch; here they are in the
-    order of the sequences. `parts` are lists of ids, as many in each.
+    The function returns a list with one result per row; `parts` are lists of ids.
     """
     device = next(network.parameters()).device
     lengths = np.array([sum(map(len, row)) for row in zip(*parts, strict=True)])

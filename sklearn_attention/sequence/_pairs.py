@@ -47,11 +47,9 @@ def check_count(X, y, suffix=""):
 
 
 def read_pairs(X, y, vocabularies, max_length, suffix=""):
-    """Sources and targets as tokens, of `max_length` at most, END included.
-
-    Targets begin with START. One that is cut has no END: it would go on. `suffix` is that of
-    the names of X and y in messages.
-    """
+    """Sources and targets as tokens, of `max_length` at most, END included."""
+    # Targets begin with START. One that is cut has no END, since it would continue. `suffix` is
+    # that of the names of X and y in messages.
     sources = read_sources(X, vocabularies[0], max_length, f"X{suffix}")
     targets = vocabularies[1].encode_all(f"y{suffix}", y)
     _warn_of_long(f"y{suffix}", targets, max_length)
@@ -60,18 +58,16 @@ def read_pairs(X, y, vocabularies, max_length, suffix=""):
 
 
 def read_sources(X, vocabulary, max_length, name="X"):
-    """Sources as tokens, with END; a warning says how many are cut."""
+    """Sources as tokens, with END; warns of those that are cut."""
     sources = vocabulary.encode_all(name, X)
     _warn_of_long(name, sources, max_length)
     return [np.append(tokens[: max_length - 1], END) for tokens in sources]
 
 
 def _choose_tokenizer(texts, tokenizer):
-    """The tokenizer of texts, with a warning where words cannot be learned.
-
-    They cannot where most of those in sources or in targets occur only once, as dates and
-    numbers do: as many of new ones are to be expected unknown (Good and Turing).
-    """
+    """The tokenizer of texts, with a warning where words cannot be learned."""
+    # They cannot where most of those in sources or in targets occur only once, as dates and
+    # numbers do: as many new ones are expected to be unknown (Good and Turing).
     if not texts or tokenizer not in ("auto", "words"):
         return tokenizer
     share, name = max((_share_seen_once(part), name) for name, part in texts.items())
@@ -80,7 +76,7 @@ def _choose_tokenizer(texts, tokenizer):
     if tokenizer == "auto":
         chosen = "characters"
         remedy = (
-            "tokenizer='auto' takes characters instead. Pass 'characters', 'words' or "
+            "tokenizer='auto' takes characters. Pass 'characters', 'words' or "
             "'byte_pairs' to choose yourself."
         )
     else:

@@ -15,12 +15,10 @@ def check_sampling(temperature, top_k, top_p):
 
 
 def sampling_proba(log_proba, *, temperature=1.0, top_k=None, top_p=None):
-    """Probabilities to draw with, (n, n_tokens), from logarithms of probabilities.
-
-    These are raised to the power of 1 over the temperature; at 0 the likeliest is certain, the
-    first of several. `top_k` leaves so many of the likeliest, `top_p` the fewest of those
-    whose probabilities add up to at least this (Holtzman et al. 2020).
-    """
+    """Probabilities (n, n_tokens) to draw from, of logarithms of probabilities."""
+    # They are raised to the power of 1 over the temperature; at 0 the likeliest is certain, the
+    # first of several. `top_k` keeps so many of the likeliest, `top_p` the fewest of those
+    # whose probabilities sum to at least this (Holtzman et al. 2020).
     log_proba = np.asarray(log_proba, dtype=np.float64)
     order = np.argsort(-log_proba, axis=1, kind="stable")
     ranked = np.take_along_axis(log_proba, order, axis=1)

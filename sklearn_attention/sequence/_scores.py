@@ -8,13 +8,11 @@ _LONGEST, _BETA = 6, 2
 
 
 def chrf(predicted, expected):
-    r"""Character n-gram F-score chrF of texts, in [0, 1] (Popović 2015).
-
-    :math:`(1 + \beta^2) P R / (\beta^2 P + R)` with :math:`\beta = 2`, and :math:`P` and
-    :math:`R` means over :math:`n = 1, \dots, 6` of the shares of the predicted and of the
-    expected texts' n-grams that are in the other text too, each as often as it is there at
-    most. White space is left out, and so are lengths that no expected text reaches.
-    """
+    """Character n-gram F-score chrF of texts, in [0, 1] (Popović 2015)."""
+    # (1 + b^2) P R / (b^2 P + R) with b = 2, and P and R the means over n = 1, ..., 6 of the
+    # shares of the predicted and of the expected texts' n-grams that are in the other text too,
+    # each at most as often as it is there. White space is left out, and so are lengths that no
+    # expected text reaches.
     both, found, wanted = np.zeros((3, _LONGEST))
     for texts in zip(predicted, expected, strict=True):
         ours, theirs = ("".join(text.split()) for text in texts)
@@ -32,7 +30,7 @@ def chrf(predicted, expected):
 
 
 def token_accuracy(predicted, expected):
-    """Share of places that hold the right token; those of one sequence alone are wrong."""
+    """Share of places that hold the right token; places of only one sequence are wrong."""
     pairs = list(zip(predicted, expected, strict=True))
     right = sum(a == b for pair in pairs for a, b in zip(*pair, strict=False))
     return right / max(1, sum(max(map(len, pair)) for pair in pairs))

@@ -1,4 +1,4 @@
-"""From one sequence to another: encoder and decoder."""
+"""Prediction of one sequence from another: encoder and decoder."""
 
 import math
 
@@ -31,25 +31,25 @@ _OF_TEXTS = ("auto", "byte_pairs", "characters", "words")
 
 
 class TransformerSeq2Seq(NetworkParameters, AttentionEstimator):
-    r"""Transformer that reads a sequence and writes another: encoder and decoder.
+    r"""Transformer that predicts a sequence from another: encoder and decoder.
 
     .. math:: P(y \mid x) = \prod_t P(y_t \mid y_1, \dots, y_{t-1}, x)
 
     The encoder turns the source's tokens into vectors, each an average over all of them; the
-    decoder predicts the target's next token from those written so far, to which it attends
-    causally, and from the source, to which it attends by a second attention. It translates,
-    transliterates, sorts.
+    decoder predicts the target's next token from those before, to which it attends causally,
+    and from the source, to which it attends by a second attention. Uses are translation,
+    transliteration and sorting.
 
     Parameters
     ----------
     tokenizer : {"auto", "words", "characters", "byte_pairs"}, default="auto"
-        What tokens of texts are; see :func:`~sklearn_attention.text.learn_vocabulary`.
-        Sequences of ids need none. Words and characters that were not seen in training are
-        one token, unknown; byte pairs (of the ``tokenizers`` library) know them all. "auto" is
-        words, but characters, with a warning, where most words of the sources or of the
-        targets occur only once, as dates and numbers do.
+        Kind of tokens of texts; see :func:`~sklearn_attention.text.learn_vocabulary`.
+        Sequences of ids need none. Words and characters that are not in the training data
+        become one unknown token; byte pairs (of the ``tokenizers`` library) have none unknown.
+        "auto" is words, but characters, with a warning, where most words of the sources or of
+        the targets occur only once, as dates and numbers do.
     max_tokens : int, default=None
-        In each vocabulary at most; None keeps all, but 8000 byte pairs.
+        Largest size of each vocabulary; None keeps all, or 8000 byte pairs.
     shared_vocabulary : bool, default=False
         Whether sources and targets have one vocabulary and one embedding, as for languages
         that share words.
@@ -64,31 +64,30 @@ class TransformerSeq2Seq(NetworkParameters, AttentionEstimator):
         Blocks of the encoder, and of the decoder.
     dropout : float, default=0.0
         Probability with which parts of the network are left out in training, which then takes
-        half as long again. Texts of many words ask for 0.1 or more.
+        half as long again. For texts of many words 0.1 or more is better.
     label_smoothing : float, default=0.1
-        Share of the probability that training asks for of all tokens alike.
+        Share of the target probability that is spread over all tokens alike in training.
     n_beams : int, default=1
-        Prefixes that are followed while a target is written; with 1 the likeliest token is
-        taken each time.
+        Beams of the search for the likeliest target; with 1 the likeliest token is taken each
+        time.
     length_penalty : float, default=1.0
-        Of several beams the one of largest log-likelihood wins, divided by
-        ``((5 + n_tokens) / 6) ** length_penalty``.
+        Of several beams the one with the largest log-likelihood divided by
+        ``((5 + n_tokens) / 6) ** length_penalty`` is taken; larger values favour longer ones.
     learning_rate : float, default=3e-3
-        The highest.
+        Highest learning rate.
     batch_size : int, (int, int) or "auto", default="auto"
         Pairs in a step, which have similar lengths; a pair grows over the training. "auto" is
         a twelfth of them, but 8 at least and 32 at most.
     max_epochs : int or "auto", default="auto"
-        How often every pair is seen. "auto" is enough for 1000 steps, but 10 at least and 64
-        at most.
+        Passes over all pairs. "auto" is enough for 1000 steps, but 10 at least and 64 at most.
     architecture : Architecture, default=None
-        What the network is made of besides; None is
+        Further parameters of the network; None is
         :class:`Architecture() <sklearn_attention.Architecture>`.
     training : Training, default=None
-        How it is trained besides; None is
+        Further parameters of the training; None is
         :class:`Training() <sklearn_attention.Training>`.
     warm_start : bool, default=False
-        Whether `fit` goes on from the last one: from its weights, with its vocabularies.
+        Whether `fit` continues the last one, with its weights and its vocabularies.
     random_state : int, RandomState instance or None, default=0
         Draws weights, the order of pairs, and those held out.
     device : str, default="auto"
@@ -97,28 +96,28 @@ class TransformerSeq2Seq(NetworkParameters, AttentionEstimator):
     Attributes
     ----------
     tokenizer_ : {"words", "characters", "byte_pairs", "ids"}
-        What tokens of texts are; "ids" if neither sources nor targets are texts.
+        Kind of tokens of texts; "ids" if neither sources nor targets are texts.
     source_vocabulary_, target_vocabulary_ : dict
         The tokens, as plain values; ``Vocabulary.from_state`` reads them.
     longest_ : int
-        Tokens of the longest target of training, its end included. None that is predicted is
-        longer.
+        Tokens of the longest target in training, its end included, and largest length of a
+        prediction.
     network_ : FittedNetwork
-        The encoder and decoder: what they are built with, and their weights.
+        The encoder and decoder: their shape and their weights, as plain values.
     training_history_ : dict
-        Of every epoch the ``loss``, ``validation_loss``, ``learning_rate`` and ``seconds``;
-        ``n_steps``, ``best_epoch``, and why the training ``stopped``.
+        For every epoch ``loss``, ``validation_loss``, ``learning_rate`` and ``seconds``;
+        also ``n_steps``, ``best_epoch``, and the reason why it ``stopped``.
 
     See Also
     --------
-    TransformerLanguageModel : The decoder alone, without a source.
+    TransformerLanguageModel : Only the decoder, without a source.
 
     Notes
     -----
     The network is that of Vaswani et al. [1]_: embeddings scaled by :math:`\sqrt d`, and shared
-    with the layer that scores the next token [2]_. In training the decoder sees the true
-    prefix (teacher forcing). A loss with label smoothing is not a likelihood; that of
-    validation has none.
+    with the layer that scores the next token [2]_. In training the decoder gets the true
+    prefix (teacher forcing). The training loss with label smoothing is no likelihood; the
+    validation loss has no smoothing.
 
     References
     ----------
@@ -243,12 +242,12 @@ class TransformerSeq2Seq(NetworkParameters, AttentionEstimator):
         return self
 
     def predict(self, X):
-        """Write the targets of sources.
+        """Predict the targets of sources.
 
         Parameters
         ----------
         X : list of str, or list of sequences of int
-            As in `fit`. Tokens that were not seen there are read as unknown.
+            As in `fit`. Tokens that are not in the vocabulary are read as unknown.
 
         Returns
         -------
@@ -327,8 +326,8 @@ class TransformerSeq2Seq(NetworkParameters, AttentionEstimator):
         Returns
         -------
         weights : list of ndarray of shape (n_layers, n_heads, n_target, n_source)
-            For each pair, from the token that is written (the target's tokens, then its end)
-            to those that are read (the source's tokens, then its end); rows sum to 1.
+            For each pair, rows are the target's tokens, then its end, and columns the source's
+            tokens, then its end; rows sum to 1.
         """
         from ._pair_batches import by_length
         from ._seq2seq_network import cross_weights
@@ -365,7 +364,7 @@ class TransformerSeq2Seq(NetworkParameters, AttentionEstimator):
         if y is not None:
             return read_pairs(X, y, self._vocabularies, max_length)
         sources = read_sources(X, self._vocabularies[0], max_length)
-        # What is as long as can be may not have ended.
+        # A target of the greatest length may not have ended.
         longest = self.longest_ + 1
         targets = self._write(sources)
         return sources, [np.array([START, *ids, END][:longest]) for ids in targets]

@@ -11,12 +11,10 @@ from ._language_network import OUTPUT_GAIN
 
 
 class Seq2SeqNetwork(nn.Module):
-    """Encoder of a source, and decoder that predicts each next token of a target.
+    """Encoder of a source, and decoder that predicts each next token of a target."""
 
-    Tokens are embedded with standard deviation 1, positions are added, and the embedding of
-    the target's tokens also scores what comes next. One vocabulary and embedding may be
-    shared.
-    """
+    # Tokens are embedded with standard deviation 1, positions are added, and the embedding of
+    # the target's tokens also scores the next one. Source and target may share one vocabulary.
 
     def __init__(self, n_source, n_target, *, shared, d_model, max_length, **shape):
         super().__init__()
@@ -36,12 +34,10 @@ class Seq2SeqNetwork(nn.Module):
         return self.encoder(x, padding=source != PADDING)[0]
 
     def decode(self, target, encoded, real, *, cache=None, need_weights=False):
-        """Vectors (B, T, d_model) of targets (B, T), and weights of the attention, or None.
-
-        Each token knows those before it, from `cache` on, and the source, whose vectors are
-        `encoded` and which is `real` (B, S) where it has no padding.
-        """
-        # Padding stands behind a target's end, where nothing before it looks.
+        """Vectors (B, T, d_model) of targets (B, T), and weights of the attention, or None."""
+        # Each token attends to those before it, from `cache` on, and to the source, whose
+        # vectors are `encoded` and which is `real` (B, S) where it has no padding.
+        # Padding stands behind a target's end, to which no token before it attends.
         x = self.embed_target(target) * self.d_model**0.5
         return self.decoder(
             x, encoded, source_padding=real, cache=cache, need_weights=need_weights
@@ -53,10 +49,9 @@ class Seq2SeqNetwork(nn.Module):
 
 
 def pair_loss(network, source, target, *, label_smoothing=0.0):
-    r"""Mean negative log-likelihood of the tokens of targets (B, T), END among them.
+    """Mean negative log-likelihood of the tokens of targets (B, T), END included.
 
-    Of all tokens alike the share :math:`\epsilon` of the probability is required by label
-    smoothing: :math:`-(1 - \epsilon) \log p_y - \epsilon\, \overline{\log p}`.
+    With label smoothing e: -(1 - e) log p_y - e mean(log p) over all tokens.
     """
     x, real = _before_each_token(network, source, target)
     return cross_entropy(

@@ -6,22 +6,19 @@ import numpy as np
 
 from ..text._special import PADDING, START
 
-# Pairs that are looked up at once.
+# Pairs whose counts are found at once.
 _BLOCK = 2**16
 
 
 class TokenCounts:
-    r"""Interpolated Kneser-Ney: what followed the last 0, 1, ..., `longest` tokens.
+    """Interpolated Kneser-Ney: counts of tokens after the last 0, 1, ..., `longest` ones.
 
-    After a context h of k tokens n(h) were counted, t(h) different ones. With h' the context
-    without its oldest token,
-
-    p(w | h) = max(c(h, w) - d_k, 0) / n(h) + d_k t(h) / n(h) p(w | h')
-
-    and p(w | h) = p(w | h') where h is not known; below no context all tokens are alike. After
-    the longest contexts c(h, w) is how often w followed, after shorter ones how many different
-    tokens stood before h and w; a run that begins with them counts each time. The discount d_k
-    is about n_1 / (n_1 + 2 n_2), of counts that are one and two.
+    p(w | h) = max(c(h, w) - d_k, 0) / n(h) + d_k t(h) / n(h) p(w | h'), where n(h) tokens, t(h)
+    different ones, were counted after a context h of k tokens, and h' is h without its oldest
+    token; p(w | h) = p(w | h') for an unknown h; without a context all tokens are alike. c(h,
+    w) counts w after the longest contexts, else the different tokens before h and w; a run that
+    begins with them counts each time. The discount d_k is about n_1 / (n_1 + 2 n_2), of counts
+    that are one and two.
     """
 
     def __init__(self, stream, n_tokens, longest):
@@ -125,7 +122,7 @@ class _Level(NamedTuple):
 
 
 def _find(keys, wanted):
-    """Where keys in order have the wanted ones, -1 where they do not."""
+    """Positions of wanted keys among sorted ones, -1 where they are missing."""
     if not len(keys):
         # No text is as long as these contexts.
         return np.full(len(wanted), -1)

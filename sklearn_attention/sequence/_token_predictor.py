@@ -23,10 +23,9 @@ _LONGEST_CONTEXT = 7
 
 
 class TokenPredictor(NetworkParameters, AttentionEstimator):
-    """Base class of what has learned a :class:`LanguageNetwork`: it scores texts and writes.
+    """Base class of models with a :class:`LanguageNetwork`: predictions, scores and texts.
 
-    A subclass learns in ``fit``, which sets ``vocabulary_``, ``network_``, ``baseline_`` and
-    ``baseline_weight_``.
+    ``fit`` sets ``vocabulary_``, ``network_``, ``baseline_`` and ``baseline_weight_``.
     """
 
     _held = (FittedNetwork,)
@@ -44,8 +43,8 @@ class TokenPredictor(NetworkParameters, AttentionEstimator):
         Returns
         -------
         score : float
-            Natural logarithm, over all tokens of all texts, END included. What is not in the
-            vocabulary counts as the token for unknown ones.
+            Natural logarithm, over all tokens of all texts, END included. Tokens that are not
+            in the vocabulary count as the unknown one.
         """
         stream = TokenStream.of(self._vocabulary.encode_all("X", X))
         log_proba = self._network_log_proba(stream)
@@ -53,7 +52,7 @@ class TokenPredictor(NetworkParameters, AttentionEstimator):
         return float((log_proba if blend is None else blend.of_pairs(log_proba, stream)).mean())
 
     def perplexity(self, X):
-        """Among how many equally likely tokens the model is left to choose.
+        """Perplexity: number of equally likely tokens with the same log-likelihood.
 
         Parameters
         ----------
@@ -67,7 +66,7 @@ class TokenPredictor(NetworkParameters, AttentionEstimator):
         return math.exp(-self.score(X))
 
     def transform(self, X):
-        """Vectors of texts, for other estimators to go on with.
+        """Vectors of texts, as features of other estimators.
 
         Parameters
         ----------
@@ -91,7 +90,7 @@ class TokenPredictor(NetworkParameters, AttentionEstimator):
         Parameters
         ----------
         X : list of str, or list of sequences of int
-            What is to be continued; the empty text asks for how texts begin.
+            Texts to continue; for an empty one, the first token of a text is predicted.
 
         Returns
         -------
@@ -146,7 +145,7 @@ class TokenPredictor(NetworkParameters, AttentionEstimator):
         stop=None,
         random_state=None,
     ):
-        """Write, starting from a prompt.
+        """Generate text that continues a prompt.
 
         Parameters
         ----------
@@ -154,24 +153,23 @@ class TokenPredictor(NetworkParameters, AttentionEstimator):
             Beginning of the text, or of several. None, like an empty one, is a text from its
             start.
         max_new_tokens : int, default=100
-            How many tokens are written at most; a text may end before.
+            Largest number of new tokens; a text may end before.
         temperature : float, default=1.0
             Below 1 likely tokens become likelier; at 0 the likeliest is always taken.
         top_k : int, default=None
-            Draw from so many of the likeliest tokens only; None from all.
+            Number of likeliest tokens to draw from; None draws from all.
         top_p : float, default=None
-            Draw from the likeliest tokens only whose probabilities together reach this; None
-            from all. Of those that `top_k` leaves.
+            Share of the probability to draw from: the fewest likeliest tokens, of those that
+            `top_k` leaves, whose probabilities sum to this. None draws from all.
         stop : str or list of str, default=None
-            Texts before which writing ends. Not for sequences of ids.
+            Texts at which the continuation ends, without them. Not for sequences of ids.
         random_state : int, RandomState instance or None, default=None
             Draws the tokens.
 
         Returns
         -------
         text : str, list of int, or list of either
-            The prompt as it was passed, and what follows. The token for unknown ones is not
-            drawn.
+            The prompt as it was passed, and its continuation. The unknown token is not drawn.
 
         Raises
         ------
@@ -215,8 +213,8 @@ class TokenPredictor(NetworkParameters, AttentionEstimator):
         Returns
         -------
         weights : ndarray of shape (n_layers, n_heads, T, T)
-            What each token (second axis from the end) averages; rows sum to 1. The first
-            token is START, those of the text follow.
+            Weights of the tokens (last axis) in the average of each token; rows sum to 1. The
+            first token is START, those of the text follow.
 
         Raises
         ------
@@ -323,7 +321,7 @@ def _joined(vocabulary, prompt, new, stop):
 
 
 def _is_single(prompt, kind):
-    """Whether this is one text, or one sequence of ids, and not a list of them."""
+    """True for one text, or one sequence of ids; False for a list of them."""
     if isinstance(prompt, str):
         return True
     if not hasattr(prompt, "__len__"):

@@ -9,47 +9,26 @@ _MOST_STRETCHES = 10
 
 
 class TokenStream:
-    """Several texts, each START + tokens + END, one after the other.
+    """Several texts, each START + tokens + END, one after the other in `ids`."""
 
-    What is learned and judged are pairs of a token and the next one of the same text.
-
-    Parameters
-    ----------
-    ids : ndarray of int64 of shape (n_ids,)
-        The tokens of all texts.
-    first : ndarray of int64 of shape (n_runs,)
-        Where the pairs of a run, a text or a part of one, begin in `ids`.
-    n_pairs : ndarray of int64 of shape (n_runs,)
-        How many pairs follow there.
-    """
+    # Pairs of a token and the next one of the same text are learned. A run, a text or a part of
+    # one, has `n_pairs` of them from `first` on.
 
     def __init__(self, ids, first, n_pairs):
         self.ids, self.first, self.n_pairs = ids, first, n_pairs
 
     @classmethod
     def of(cls, texts):
-        """The stream of some texts.
-
-        Parameters
-        ----------
-        texts : list of ndarray of int64
-            Without START and END.
-
-        Returns
-        -------
-        stream : TokenStream
-        """
+        """The stream of texts, which have neither START nor END."""
         parts = [part for text in texts for part in ([START], text, [END])]
         n_pairs = np.array([len(text) + 1 for text in texts], dtype=np.int64)
         first = np.cumsum(n_pairs + 1) - (n_pairs + 1)
         return cls(np.concatenate(parts).astype(np.int64), first, n_pairs)
 
     def hold_out(self, fraction, length):
-        """Two streams: what is learned from, and stretches that are spread evenly over it.
-
-        The stretches have this share of the pairs, at least one and at most all but one. There
-        are up to ten, of `length` pairs or more where more than one is that long.
-        """
+        """Two streams: one to learn from, and stretches that are spread evenly over all."""
+        # The stretches have this share of the pairs, at least one and at most all but one.
+        # There are up to ten, of `length` pairs or more where more than one is that long.
         total = int(self.n_pairs.sum())
         n_held = min(max(1, round(fraction * total)), total - 1)
         n_stretches = min(max(1, n_held // length), _MOST_STRETCHES)
@@ -79,23 +58,16 @@ class TokenStream:
         return cls(state["ids"].astype(np.int64), state["first"], state["n_pairs"])
 
     def places(self):
-        """Where in `ids` the first token of each pair stands, and how far into its run."""
+        """Position in `ids` of the first token of each pair, and its position in its run."""
         before = np.cumsum(self.n_pairs) - self.n_pairs
         offset = np.arange(self.n_pairs.sum()) - np.repeat(before, self.n_pairs)
         return np.repeat(self.first, self.n_pairs) + offset, offset
 
 
 class TokenWindows:
-    """Windows of a stream, none of which reaches from one text into another.
+    """Windows of a stream, of `max_length` pairs at most, each within one text.
 
-    Parameters
-    ----------
-    stream : TokenStream
-    max_length : int
-        Most pairs of a window. A text that has no more is one window.
-    stride : int, default=None
-        From the start of a window to that of the next one; None is `max_length`. Where
-        windows overlap, a pair counts in the first one that has it.
+    Between starts are `stride` pairs. A pair of several windows counts in the first.
     """
 
     def __init__(self, stream, max_length, stride=None):
@@ -118,18 +90,9 @@ class TokenWindows:
         return np.minimum(self.stream.n_pairs, self.max_length)[self._run]
 
     def batch(self, rows):
-        """Some windows as they are.
-
-        Parameters
-        ----------
-        rows : ndarray of int of shape (B,)
-
-        Returns
-        -------
-        ids, following : ndarray of int64 of shape (B, T)
-            Tokens, and those that follow them. PADDING is where a window has ended, and also
-            follows where a pair counts in another window.
-        """
+        """Tokens and those that follow them, (B, T) each, of some windows."""
+        # PADDING is where a window has ended, and follows where a pair counts in another
+        # window.
         number = self._number[rows]
         ids, following = self._cut(rows, number * self.stride)
         shared = np.arange(ids.shape[1]) < self.max_length - self.stride
@@ -137,20 +100,9 @@ class TokenWindows:
         return ids, following
 
     def moved(self, rows, shifts):
-        """Some windows, each moved along its text.
-
-        Parameters
-        ----------
-        rows : ndarray of int of shape (B,)
-        shifts : ndarray of float of shape (B,)
-            From -1/2 to 1/2, in units of the spacing at which windows without overlap are
-            evenly spread over their text; but no window leaves it.
-
-        Returns
-        -------
-        ids, following : ndarray of int64 of shape (B, T)
-            As for :meth:`batch`; all pairs count.
-        """
+        """Tokens and those that follow, of windows moved along their texts; all pairs count."""
+        # Shifts (B,) from -1/2 to 1/2 are in units of the spacing at which windows without
+        # overlap are evenly spread over their text; no window leaves it.
         run = self._run[rows]
         starts = np.rint((self._number[rows] + shifts) * self._spacing[run]).astype(np.int64)
         last = np.maximum(self.stream.n_pairs[run] - self.max_length, 0)
@@ -166,35 +118,13 @@ class TokenWindows:
 
 
 def context_start(n_tokens, max_length):
-    """Where the context begins from which the token after some others is predicted.
-
-    It moves on by half of `max_length` whenever that many tokens are exceeded, so that a text
-    can be written with keys and values remembered.
-
-    Parameters
-    ----------
-    n_tokens : int
-        How many tokens there are, START included.
-    max_length : int
-
-    Returns
-    -------
-    start : int
-        0 for up to `max_length` tokens.
-    """
+    """Start of the context from which the token after so many, START included, is predicted."""
+    # It moves on by half of `max_length` when that many tokens are exceeded, so that the keys
+    # and values of the tokens can be stored while a text is written.
     stride = context_stride(max_length)
     return stride * -(-max(n_tokens - max_length, 0) // stride)
 
 
 def context_stride(max_length):
-    """By how many tokens the context moves on at once.
-
-    Parameters
-    ----------
-    max_length : int
-
-    Returns
-    -------
-    stride : int
-    """
+    """Number of tokens by which the context moves on at once."""
     return max(1, max_length // 2)

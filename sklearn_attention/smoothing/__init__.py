@@ -1,1 +1,1 @@
-"""Estimators that only remember: averages of the training targets, and densities."""
+"""Kernel smoothers: averages of the training targets, local polynomials, and densities."""

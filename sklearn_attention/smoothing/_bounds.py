@@ -27,7 +27,7 @@ def check_bounds(bounds, columns, keys):
             continue
         if not columns.is_numeric[j]:
             raise ValueError(
-                f"bounds={bounds!r} are for numbers and column {j} is a category: use None "
+                f"bounds={bounds!r} are for numbers and column {j} is a category: pass None "
                 "for it."
             )
         least, largest = in_memory(keys[:, j].min(), keys[:, j].max())
@@ -40,7 +40,7 @@ def check_bounds(bounds, columns, keys):
 
 
 def _is_pair(given):
-    """Whether this is (low, high), either of them None or the lower one less."""
+    """True for (low, high), either of them None or the lower one less."""
     if not isinstance(given, (tuple, list)) or len(given) != 2:
         return False
     if not all(x is None or isinstance(x, numbers.Real) for x in given):

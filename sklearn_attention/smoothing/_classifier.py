@@ -31,8 +31,8 @@ class NadarayaWatsonClassifier(ClassLabels, ClassifierMixin, KernelSmoother):
     Parameters
     ----------
     kernel : str, Kernel or callable, default="gaussian"
-        How rows are compared, as for :class:`NadarayaWatsonRegressor`. Kernels that take
-        negative values are refused.
+        Similarity of rows, as for :class:`NadarayaWatsonRegressor`. Kernels that take negative
+        values are refused.
     bandwidth : str, float, array-like or AdaptiveBandwidth, default="penalized-loo"
         As for :class:`NadarayaWatsonRegressor`; the squared error is the Brier score.
     per_feature, categorical_features, algorithm, gap, random_state, device
@@ -50,7 +50,7 @@ class NadarayaWatsonClassifier(ClassLabels, ClassifierMixin, KernelSmoother):
     bandwidth_, n_neighbors_, criterion_value_, bandwidth_search_, relevance_
         As for :class:`NadarayaWatsonRegressor`, like all that follow.
     kernel_, keys_, key_weights_, columns_, n_features_in_, feature_names_in_
-        The kernel, the training rows, and what is known of their columns.
+        The kernel, the training rows, and the kinds, number and names of their columns.
 
     See Also
     --------
@@ -191,7 +191,7 @@ class NadarayaWatsonClassifier(ClassLabels, ClassifierMixin, KernelSmoother):
         probabilities = self.predict_proba(X)
         several = isinstance(self.classes_, list)
         blocks = probabilities if several else [probabilities]
-        # Other policies leave no query without an answer.
+        # Other policies leave no query without a prediction.
         missing = np.isnan(blocks[0]).any(axis=1) if self.empty == "nan" else np.zeros(0)
         lost = np.flatnonzero(*in_memory(missing))
         if len(lost):
@@ -212,11 +212,11 @@ class NadarayaWatsonClassifier(ClassLabels, ClassifierMixin, KernelSmoother):
 
 
 def refuse_unknown(y, classes):
-    """Raise ValueError if labels have other outputs, or other classes, than are remembered."""
+    """Raise ValueError if labels have other outputs, or classes, than the training data."""
     outputs, known = y.T if y.ndim == 2 else [y], classes_of_outputs(classes)
     if len(outputs) != len(known):
         raise ValueError(
-            f"y has {len(outputs)} outputs, but the classes remembered are of "
+            f"y has {len(outputs)} outputs, but the training classes are of "
             f"{len(known)}: pass as many outputs as before."
         )
     for labels, own in zip(outputs, known, strict=True):

@@ -41,14 +41,14 @@ _LARGEST_LOG = 1e5
 
 
 class ConditionalKernelDensity(RegressorMixin, MixedRows):
-    r"""Density of a target given the features, by kernel-weighted residuals of a local line.
+    r"""Density of a target given the features, from kernel-weighted residuals of a local line.
 
     .. math:: \hat f(y \mid x) = \sum_i w_i(x)\, \frac{1}{g}
               K_g\Big(\frac{y - \hat m(x) - e_i}{g}\Big), \qquad
               w_i(x) = \frac{K((x - x_i) / h)}{\sum_j K((x - x_j) / h)}
 
-    Attention that spreads its values, with no assumption on the shape of the noise: the
-    weights are those of Nadaraya-Watson regression, and the values are residuals
+    It makes no assumption on the shape of the noise. The weights are those of Nadaraya-Watson
+    regression, and the target's kernel spreads the residuals
     :math:`e_i = y_i - \hat m_{-i}(x_i)` of the local line :math:`\hat m` through all other
     rows [3]_ [4]_. So the spread is that of the noise, without the slope of the line within a
     window. With `degree` 0 the values are the targets, and there is no line.
@@ -56,8 +56,8 @@ class ConditionalKernelDensity(RegressorMixin, MixedRows):
     Parameters
     ----------
     kernel : str, Kernel or callable, default="gaussian"
-        How rows are compared: a name or a kernel of :mod:`sklearn_attention.kernels`, a
-        function ``f(X, Y) -> (n, m)``, or a kernel of
+        Similarity of rows: a name or a kernel of :mod:`sklearn_attention.kernels`, a function
+        ``f(X, Y) -> (n, m)``, or a kernel of
         :mod:`sklearn.gaussian_process.kernels`; a positive one. In a data frame with
         categories it compares the numeric columns.
     bandwidth : {"likelihood", "scott", "silverman"}, float or array-like, default="likelihood"
@@ -75,14 +75,15 @@ class ConditionalKernelDensity(RegressorMixin, MixedRows):
     target_kernel : str or SmoothingKernel, default="gaussian"
         Spreads the targets, :math:`K_g`; a positive one.
     target_bandwidth : {"likelihood", "scott", "silverman"} or float, default="likelihood"
-        By how much, :math:`g`, in the target's units; or a rule, as for `bandwidth`.
+        Bandwidth :math:`g` of the target's kernel, in the target's units; or a rule, as for
+        `bandwidth`.
     degree : {0, 1}, default=1
-        1 for a density around a local line, unless all columns are categories; 0 for targets
-        that are spread themselves: better beside a jump, wider where the mean has a slope.
+        1 for a density around a local line, unless all columns are categories; 0 for a density
+        around the targets: better near a jump, but wider where the mean has a slope.
     categorical_features : "from_dtype" or list of (str, int or bool), default="from_dtype"
         As for :class:`ProductKernelDensity`.
     empty : {"nearest", "nan", "mean", "raise"}, default="nearest"
-        Answer where no training row has weight: the nearest row, NaN, all rows
+        Prediction where no training row has weight: by the nearest row, NaN, by all rows
         alike, or an error.
     random_state : int, RandomState instance or None, default=0
         Draws the sample that "likelihood" uses in large data.
@@ -99,11 +100,11 @@ class ConditionalKernelDensity(RegressorMixin, MixedRows):
     likelihood_score_ : float
         :class:`sklearn_attention.bandwidth.ConditionalLikelihood` of targets or residuals at
         these bandwidths; only with "likelihood". In large data that of the sample, before the
-        bandwidths are carried over.
+        bandwidths are rescaled.
     line_bandwidth_, line_kernel_ : ndarray of shape (n_features,), Kernel
         The bandwidths and lambdas of the local line, and its kernel; of degree 1.
     residuals_ : ndarray of shape (n_samples,)
-        How far each target is from the line through all others; of degree 1.
+        Targets less the line through all other rows; of degree 1.
     kernel_ : Kernel
         The kernel, resolved; with categories the product of all columns' kernels.
     target_kernel_ : SmoothingKernel
@@ -115,7 +116,7 @@ class ConditionalKernelDensity(RegressorMixin, MixedRows):
     key_weights_ : ndarray of shape (n_samples,) or None
         Their weights.
     columns_ : Columns
-        What each column is, numbers or categories, and the levels of these.
+        Kind of each column, and the levels of categories.
     n_features_in_ : int
         Number of features.
     feature_names_in_ : ndarray of shape (n_features,)
@@ -203,7 +204,7 @@ class ConditionalKernelDensity(RegressorMixin, MixedRows):
     @keeps_state_on_failure
     @with_callbacks
     def fit(self, X, y, sample_weight=None):
-        """Remember the training data and choose the bandwidths.
+        """Store the training data and choose the bandwidths.
 
         Parameters
         ----------
@@ -350,7 +351,7 @@ class ConditionalKernelDensity(RegressorMixin, MixedRows):
         Returns
         -------
         y : ndarray of shape (n_queries, n_quantiles)
-            Where :meth:`predict_cdf` has these values.
+            Targets at which :meth:`predict_cdf` has these values.
         """
         X = self._read_rows(X, np.float64)
         probability = check_probabilities("quantiles", quantiles)
@@ -368,7 +369,7 @@ class ConditionalKernelDensity(RegressorMixin, MixedRows):
         X : array-like or data frame of shape (n_queries, n_features)
             Queries.
         n_samples : int, default=1
-            How many targets for each query.
+            Number of targets for each query.
         random_state : int, RandomState instance or None, default=None
             Draws them.
 
@@ -435,7 +436,7 @@ class ConditionalKernelDensity(RegressorMixin, MixedRows):
 
     @property
     def _spread_values(self):
-        """What the target's kernel spreads: residuals of the local line, or the targets."""
+        """Values that the target's kernel spreads: residuals of the local line, or targets."""
         return getattr(self, "residuals_", self.values_)
 
     def _rules_or_numbers(self, kernel):

@@ -1,4 +1,4 @@
-"""Kernel, bandwidth and degree chosen together, as RidgeCV chooses its penalty."""
+"""Kernel, bandwidth and degree chosen together by leave-one-out."""
 
 import numpy as np
 from scipy.stats import rankdata
@@ -21,7 +21,7 @@ class _CrossValidated(SmootherRegressor):
     _keeps_partitions = False
 
     def _candidates(self, keys, weights):
-        """Kernel, bandwidths and parameters of the candidates that differ in these alone."""
+        """Kernel, bandwidths and parameters of the candidates, which differ only in these."""
         for given in _listed("kernels", self.kernels):
             kernel = as_kernel(clone(given, safe=False))
             if self.bandwidths is None:
@@ -49,7 +49,7 @@ class _CrossValidated(SmootherRegressor):
         if len(keys) < 2:
             raise ValueError(
                 f"criterion={self.criterion!r} predicts each row from the others and needs "
-                f"two rows of positive weight, got n_samples={len(keys)}."
+                f"two rows of positive weight, got n_samples={len(keys)}: pass more rows."
             )
         params, scores, searches = [], [], list(self._candidates(keys, weights))
         data = self._task_data
@@ -70,7 +70,7 @@ class _CrossValidated(SmootherRegressor):
         if not np.isfinite(scores[best]):
             raise ValueError(
                 f"criterion={self.criterion!r}: no candidate predicts every row with empty="
-                f"{self.empty!r}: use empty='nearest' or larger bandwidths."
+                f"{self.empty!r}: pass empty='nearest' or larger bandwidths."
             )
         columns = {f"param_{key}": _objects([one[key] for one in params]) for key in params[0]}
         self.cv_results_ = columns | {
@@ -96,7 +96,7 @@ class NadarayaWatsonCV(_CrossValidated):
     """Nadaraya-Watson regression with kernel and bandwidth by leave-one-out.
 
     Every kernel is tried with every bandwidth. Leave-one-out has a closed form, and the
-    distances are computed once for all bandwidths: the winner is that of
+    distances are computed once for all bandwidths: the result is that of
     ``GridSearchCV(NadarayaWatsonRegressor(), grid, cv=LeaveOneOut(),
     scoring="neg_mean_squared_error")``, in a fraction of the time.
 
@@ -122,7 +122,7 @@ class NadarayaWatsonCV(_CrossValidated):
         ``params``, ``param_kernel``, ``param_bandwidth``, ``mean_test_score`` (minus the
         criterion) and ``rank_test_score``, to be passed to :class:`pandas.DataFrame`.
     best_params_ : dict
-        The winner: kernel and bandwidth.
+        The best kernel and bandwidth.
     best_index_ : int
         Its position in `cv_results_`.
     best_score_ : float
@@ -191,11 +191,11 @@ class LocalPolynomialCV(_CrossValidated):
     cv_results_ : dict
         As for :class:`NadarayaWatsonCV`, with ``param_degree``.
     best_params_ : dict
-        The winner: kernel, bandwidth and degree.
+        The best kernel, bandwidth and degree.
     best_index_, best_score_
         As for :class:`NadarayaWatsonCV`.
     degree_ : int
-        The winner's degree.
+        The best degree.
     kernel_, bandwidth_, keys_, values_, key_weights_
         As for :class:`LocalPolynomialRegressor`, like all other fitted attributes.
 

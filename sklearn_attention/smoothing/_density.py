@@ -38,8 +38,8 @@ class ProductKernelDensity(DensityMixin, MixedRows):
               \prod_k \frac{1}{h_k s_i} K\Big(\frac{x_k - x_{ik}}{h_k s_i}\Big)
 
     Columns of a data frame may be categories; theirs is a kernel over the levels. Every
-    column has its own bandwidth, chosen by how well the estimate describes each row by all
-    others, and the local factors :math:`s_i` may widen the kernel where data are sparse.
+    column has its own bandwidth, chosen by leave-one-out. The local factors :math:`s_i` may
+    widen the kernel where data are sparse.
 
     Parameters
     ----------
@@ -60,16 +60,17 @@ class ProductKernelDensity(DensityMixin, MixedRows):
         With more than 2000 rows the two searches use a sample and rescale at the rate
         :math:`n^{-1/(d+4)}`; with one feature, and most kernels, not below 100 000 rows.
     sensitivity : float, default=0.0
-        From 0, a fixed bandwidth, to 1. Abramson's choice is 0.5.
+        Exponent :math:`\alpha` of the local factors, from 0, a fixed bandwidth, to 1.
+        Abramson's choice is 0.5.
     categorical_features : "from_dtype" or list of (str, int or bool), default="from_dtype"
         Columns of numbers that are unordered categories: their names or positions, or one
         bool for each column. In data frames, columns of a categorical dtype and of strings
         are categories in any case.
     bounds : None, pair or list of (pair or None), default=None
-        Lowest and highest value that a number can have, None or infinite where there is none,
-        such as ``(0, None)`` for what is not negative: of all numeric columns, or for each
-        column. Outside the density is 0; inside, kernels are reflected at the bounds, so
-        that it integrates to 1 and does not fall towards them as it would otherwise.
+        Lowest and highest value of numbers, None or infinite where there is none, such as
+        ``(0, None)`` for non-negative ones: of all numeric columns, or for each column.
+        Outside the density is 0; inside, kernels are reflected at the bounds, so that it
+        integrates to 1 and is not biased towards 0 at them.
     random_state : int, RandomState instance or None, default=0
         Draws the sample that a search uses in large data.
 
@@ -82,7 +83,7 @@ class ProductKernelDensity(DensityMixin, MixedRows):
         Factor on the bandwidth at each training row; 1 if `sensitivity` is 0.
     likelihood_score_ : float
         Mean leave-one-out log-density at that bandwidth; only with "likelihood". In large
-        data that of the sample, before the bandwidth is carried over.
+        data that of the sample, before the bandwidth is rescaled.
     least_squares_error_ : float
         The criterion of "least_squares", likewise.
     background_ : ndarray of shape (2, n_features)
@@ -96,7 +97,7 @@ class ProductKernelDensity(DensityMixin, MixedRows):
     key_weights_ : ndarray of shape (n_samples,) or None
         Their weights.
     columns_ : Columns
-        What each column is, numbers or categories, and the levels of these.
+        Kind of each column, and the levels of categories.
     n_features_in_ : int
         Number of features.
     feature_names_in_ : ndarray of shape (n_features,)
@@ -119,10 +120,10 @@ class ProductKernelDensity(DensityMixin, MixedRows):
 
     .. math:: \frac{n}{n + 1} \hat f(x) + \frac{1}{n + 1} g(x),
 
-    the same of which leave-one-out chooses the bandwidth: the background :math:`g` of
+    for which leave-one-out chooses the bandwidth. The background :math:`g` of
     :class:`sklearn_attention.bandwidth.DensityLikelihood`, as wide as the bulk of the rows and
-    with heavy tails, has the mass of one row more. So one outlier does not decide the
-    bandwidth, and rows far from all others have a small density rather than next to none.
+    with heavy tails, has the mass of one further row. So one outlier does not decide the
+    bandwidth, and rows far from all others have a small density rather than nearly 0.
     Of weighted rows :math:`n` is :math:`(\sum_i w_i)^2 / \sum_i w_i^2`.
 
     Within bounds :math:`a \le x \le b` the estimate is :math:`\hat f(x) + \hat f(2a - x) +
@@ -180,7 +181,7 @@ class ProductKernelDensity(DensityMixin, MixedRows):
     @keeps_state_on_failure
     @with_callbacks
     def fit(self, X, y=None, sample_weight=None):
-        """Remember the training rows and choose the bandwidths.
+        """Store the training rows and choose the bandwidths.
 
         Parameters
         ----------
@@ -216,8 +217,8 @@ class ProductKernelDensity(DensityMixin, MixedRows):
         self.local_factors_ = np.broadcast_to(1.0, len(self.keys_))
         if sensitivity > 0 and is_partitioned(self.keys_):
             raise ValueError(
-                f"sensitivity={sensitivity:g} asks for the density at all rows, which are in "
-                "partitions of Dask: use 0, or pass X.compute() if it fits into memory."
+                f"sensitivity={sensitivity:g} needs the density at all rows, which are in "
+                "partitions of Dask: pass 0, or X.compute() if it fits into memory."
             )
         self._choose_bandwidth(X)
         if sensitivity > 0:
@@ -268,7 +269,7 @@ class ProductKernelDensity(DensityMixin, MixedRows):
         Parameters
         ----------
         n_samples : int, default=1
-            How many rows.
+            Number of rows.
         random_state : int, RandomState instance or None, default=None
             Draws them.
 

@@ -1,4 +1,4 @@
-r"""How much larger errors are at queries than noise, where rows are few and where none is near.
+r"""Growth of errors at queries over the noise, where rows are few and where none is near.
 
 .. math:: \sqrt{u^2 + v}\, \sqrt{1 + t^2 \bigl[(1 - a)\, \beta_0 + a\, \beta_1\bigr]}
 
@@ -24,11 +24,11 @@ _MOST_ROWS, _ROWS_OF_A_REGION = 2000, 40
 # Shares of the rows in regions, where the middles of round ones are along a direction, and how
 # many rows have to be left.
 _SHARES, _MIDDLES, _FEWEST_LEFT = (0.1, 0.15, 0.2, 0.3, 0.4, 0.5), (0.15, 0.4, 0.6, 0.85), 8
-# Share of the errors in regions that are to be no larger than the rates say.
+# Share of the errors in regions that are at most as large as by the rates.
 _SHARE = 0.9
 # Pairs by which variances of rows' predictions are known.
 _MOST_PAIRS = 2 * 10**7
-# A row that is nearly all of its own prediction leaves nothing to predict it from.
+# A row with nearly all the weight of its own prediction cannot be predicted without itself.
 _SMALLEST_REST = 1e-7
 
 
@@ -100,7 +100,7 @@ def _fit_variances(smoother, noise, rows):
 def _rates(smoother, rows, usual):
     """Rates of growth where rows are on all sides and on one side, (2, outputs)."""
     if len(rows) > _MOST_ROWS:
-        # What rows in an order have in common with those next to them stays.
+        # Errors that ordered rows have in common with their neighbours stay.
         some = np.linspace(0, len(rows) - 1, _MOST_ROWS).astype(int)
         rows = rows[-_MOST_ROWS:] if smoother.gap else rows[some]
     # Every row of a region is predicted.
@@ -132,7 +132,7 @@ def _rates(smoother, rows, usual):
 
 
 def _in_region(smoother, region, usual):
-    """Remoteness of rows of a region that is left out, and squared errors beside usual ones."""
+    """Remoteness of rows of a region left out, and squared errors relative to usual ones."""
     noise, places = noise_of(smoother), smoother.places(smoother.keys)
     errors, spreads = _errors_and_spreads(smoother, noise)
     rows, left = np.flatnonzero(region), ~region

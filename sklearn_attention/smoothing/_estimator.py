@@ -32,7 +32,8 @@ from ._robust import robustness
 # Rows of which the first is predicted when there was no search for a bandwidth; and those by
 # which `algorithm_` is found.
 _CHECKED_ROWS, _MOST_ROWS = 2**12, 2**20
-# Attributes that depend on how the bandwidth is chosen, and go when it is chosen anew.
+# Attributes that depend on how the bandwidth is chosen, and are removed when it is chosen
+# again.
 _CHOSEN = {
     "bandwidth_search_", "criterion_value_", "n_neighbors_", "relevance_",
     "robustness_weights_",
@@ -74,14 +75,14 @@ class KernelSmoother(MultiOutputMixin, MixedRows):
         self.device = device
 
     def explain(self, X, k=5):
-        """Training rows that carry each prediction.
+        """Training rows of largest weight in each prediction.
 
         Parameters
         ----------
         X : array-like of shape (n_queries, n_features)
-            Where predictions are to be explained.
+            Queries whose predictions are explained.
         k : int, default=5
-            How many training rows; at most all of them.
+            Number of training rows; at most all of them.
 
         Returns
         -------
@@ -171,13 +172,13 @@ class KernelSmoother(MultiOutputMixin, MixedRows):
             if is_partitioned(self.keys_):
                 raise ValueError(
                     "robust=True needs the error of every row, which partitions of Dask do not "
-                    "know: use robust=False, or fit rows in memory."
+                    "have: pass robust=False, or fit rows in memory."
                 )
             self.robustness_weights_ = robustness(rows, rule, kernel)
             weights = weighed(self.key_weights_, self.robustness_weights_)
             rows = replace(rows, sample_weight=weights)
         data = self._task_data
-        # How many bandwidths a search tries is not known beforehand.
+        # The number of bandwidths that a search tries is not known beforehand.
         context = self._init_callback_context(max_subtasks=None if rule.searches else 0)
         context.call_on_fit_task_begin(estimator=self, **data)
 
@@ -205,7 +206,7 @@ class KernelSmoother(MultiOutputMixin, MixedRows):
         if names and self.columns_.categorical:
             raise ValueError(
                 f"kernel={self.kernel!r} names columns itself, but X has categorical columns: "
-                "pass the kernel of the numeric columns alone, or X as numbers."
+                "pass only the kernel of the numeric columns, or X as numbers."
             )
         return kernel
 
@@ -230,7 +231,7 @@ class KernelSmoother(MultiOutputMixin, MixedRows):
 
 
 def check_first_row(smoother):
-    """Refuse here what cannot predict its own first row, rather than in predict."""
+    """Raise in fit the error that a prediction of the first row would raise."""
     tables = smoother.keys, smoother.values, smoother.key_weights
     keys, values, weights = in_memory(
         *(None if x is None else x[:_CHECKED_ROWS] for x in tables)
@@ -242,6 +243,6 @@ def check_first_row(smoother):
 
 
 def valid_degree(degree):
-    """Whether there are local polynomials of this degree."""
+    """True for a degree of local polynomials."""
     whole = isinstance(degree, numbers.Integral) and not isinstance(degree, bool)
     return whole and 0 <= degree <= 2

@@ -43,7 +43,7 @@ class FittedSmoother:
     memo: dict  # results that are needed again
     factor: float = 1.0  # on the bandwidth, adaptive or not
     gap: int = 0  # rows before and after each whose noise is like its own
-    # From the rows: windows of queries are wider by it, so that none has a few rows alone.
+    # From the rows: windows of queries are wider by it, so that none has only a few rows.
     remoteness: Any = None
     given_weights: Any = None  # without `robustness`, by which the key weights are less
     robustness: Any = None
@@ -106,14 +106,14 @@ class FittedSmoother:
 
     @property
     def widens(self):
-        """Whether windows in which rows have little weight are widened."""
+        """True if windows in which rows have little weight are widened."""
         fixed = self.n_neighbors is None and self.kernel.decreasing and not self.kernel.signed
         local = self.degree > 0 and len(self.columns.numeric) > 0
         return self.empty == "widen" and local and fixed and not is_partitioned(self.keys)
 
     @property
     def empty_in_windows(self):
-        """What answers where no row has weight in a window as it is."""
+        """Policy where no row has weight in a window that is not widened."""
         return empty_of_windows(self.empty)
 
     def doubled(self, times):
@@ -139,7 +139,7 @@ class FittedSmoother:
 
     @property
     def box(self):
-        """Where queries are moved to that are beyond, and its largest side in bandwidths."""
+        """Bounds to which queries are clipped, and its largest side in bandwidths."""
         if "box" not in self.memo:
             numeric, keys = self.columns.is_numeric, self.keys
             low, high = keys.min(axis=0).astype(np.float64), keys.max(axis=0).astype(np.float64)
@@ -182,7 +182,7 @@ class FittedSmoother:
     def local_rows(self, X, more=0, *, without_each=False):
         """Effect of each row on each prediction, in windows of so many more neighbours.
 
-        Predictions without each row only where asked for.
+        Predictions without each row only if `without_each`.
         """
         if self.widens:
             *box, reach = self.box
@@ -243,7 +243,7 @@ class FittedSmoother:
         if self.n_neighbors is not None:
             raise ValueError(
                 f"n_neighbors={self.n_neighbors!r}: the bandwidth differs from place to "
-                "place, and the derivative of such an average is not implemented: use a fixed "
+                "place, and the derivative of such an average is not implemented: pass a fixed "
                 "bandwidth, or a local polynomial and its slope."
             )
         self.need_rows_in_memory("derivatives of averages")
@@ -326,7 +326,7 @@ class FittedSmoother:
 
 
 def empty_of_windows(empty):
-    """What answers where no row has weight, in windows that are not widened."""
+    """Policy where no row has weight, in windows that are not widened."""
     return "nearest" if empty == "widen" else empty
 
 

@@ -9,16 +9,13 @@ _SLACK = 1e-12
 
 
 class JackknifeIntervals:
-    r"""Jackknife+ prediction intervals, from leave-one-out errors :math:`R_i` (n, n_outputs).
+    """Jackknife+ prediction intervals, from leave-one-out errors :math:`R_i` (n, n_outputs)."""
 
-    .. math:: \bigl[\, q^-_{\alpha} \{\hat m_{-i}(x) - s(x) R_i\},\;
-                      q^+_{1 - \alpha} \{\hat m_{-i}(x) + s(x) R_i\} \,\bigr]
-
-    A row moves the prediction by :math:`\delta` at most. So the quantile of all
-    :math:`R_i`, which are sorted once, is off by :math:`\delta / s(x)` at most, and rows whose
-    :math:`R_i` is further than twice that from it are surely on their side of the end: the
-    others alone are sorted for each query. The coverage is :math:`1 - \alpha`.
-    """
+    # From the quantile alpha of m_without_i(x) - s(x) R_i to the quantile 1 - alpha of
+    # m_without_i(x) + s(x) R_i. A row moves the prediction by delta at most. So the quantile of
+    # all R_i, which are sorted once, is off by delta / s(x) at most, and a row whose R_i is
+    # further than twice that from it is on a known side of the end: only the others are sorted
+    # for each query.
 
     def __init__(self, errors, coverage):
         self._order = np.argsort(errors, axis=0)
@@ -29,8 +26,7 @@ class JackknifeIntervals:
     def around(self, values, left_out, scale):
         """Intervals (n, 2, n_outputs) of queries; infinite where rows are too few.
 
-        Of predictions (n, n_outputs), those without each row (n, n_samples, n_outputs), and by
-        what errors are multiplied, :math:`s(x)`, (n, n_outputs).
+        Of predictions (n, n_outputs), those without each row (n, n_samples, n_outputs), and s.
         """
         intervals = np.empty((len(values), 2, values.shape[1]))
         if self._place >= len(self._errors):

@@ -14,9 +14,7 @@ _MAX_STEPS = 200
 
 
 class KernelDistribution:
-    r"""Distribution function of a positive smoothing kernel, and its inverse.
-
-    .. math:: F(u) = \int_{-\infty}^u K(v)\,dv
+    """Distribution function of a positive smoothing kernel, and its inverse.
 
     In closed form for the Gaussian kernel, else from a table of the density.
     """
@@ -54,9 +52,7 @@ class KernelDistribution:
 class KernelMixture:
     r"""Mixtures of a positive smoothing kernel, one mixture for each row of weights.
 
-    .. math:: F(y) = \sum_i w_i\, F_K\Big(\frac{y - y_i}{g}\Big)
-
-    Around the values :math:`y_i`, with the bandwidth :math:`g`.
+    :math:`F(y) = \sum_i w_i\, F_K((y - y_i) / g)`, of values y_i and the bandwidth g.
     """
 
     def __init__(self, values, kernel, bandwidth):
@@ -73,7 +69,7 @@ class KernelMixture:
         return np.einsum("ni,nki->nk", weights, density)
 
     def noise(self, random_state, shape):
-        """Draws from the kernel alone, to be added to values."""
+        """Draws from the kernel, to be added to values."""
         return self.distribution.draw(random_state, shape) * self.bandwidth
 
     def values_at(self, weights, places):
@@ -86,7 +82,7 @@ class KernelMixture:
         return found
 
     def quantiles(self, weights, probability):
-        """Where the distribution functions reach (n_places,) probabilities.
+        """Values at which the distribution functions reach (n_places,) probabilities.
 
         Newton's method, and bisection wherever it leaves the bracket or is slow.
         """

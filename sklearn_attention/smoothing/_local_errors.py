@@ -1,4 +1,4 @@
-"""How large leave-one-out errors are around queries, in windows of many rows."""
+"""Sizes of leave-one-out errors around queries, in windows of many rows."""
 
 import numpy as np
 

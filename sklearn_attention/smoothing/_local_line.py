@@ -27,7 +27,7 @@ def local_line(model):
 
 
 def line_residuals(line):
-    """How far each target is from the line through all others, (n_keys,); of one row 0."""
+    """Target less the line through all other rows, (n_keys,); of one row 0."""
     if np.count_nonzero(line.counts) < 2:
         return np.zeros(len(line.keys))
     return left_out_errors(line)[:, 0]
@@ -36,8 +36,7 @@ def line_residuals(line):
 def line_bandwidth(rows, kernel, target_kernel):
     """Bandwidths of each feature at which lines predict rows that are left out best.
 
-    Those of several features are in proportion to the ones of the best conditional density
-    of some rows.
+    Those of several features keep the ratios of the best conditional density of some rows.
     """
     sample, columns = Sample("likelihood", rows, MAX_SEARCH_ROWS), rows.columns
     sample.limit(MAX_SEARCH_ROWS)

@@ -13,14 +13,14 @@ class LocalPolynomialRegressor(SmootherRegressor):
               K\left(\tfrac{x - x_i}{h}\right)
               \bigl(y_i - \beta_0 - \beta_1^\top (x_i - x) - \dots\bigr)^2
 
-    Nadaraya-Watson regression fits constants: where rows lie on one side of the query, at
-    the edges of the data above all, its average is off by the slope. Local lines are not.
+    Nadaraya-Watson regression fits constants: where rows lie on one side of the query, above
+    all at the edges of the data, a slope biases its average. Local lines have no such bias.
 
     Parameters
     ----------
     kernel : str, Kernel or callable, default="gaussian"
-        How rows are compared, as for :class:`NadarayaWatsonRegressor`; no kernel that takes
-        negative values unless `degree` is 0.
+        Similarity of rows, as for :class:`NadarayaWatsonRegressor`; kernels that take negative
+        values only if `degree` is 0.
     bandwidth : str, float, array-like or AdaptiveBandwidth, default="penalized-loo"
         Number, or rule for choosing it, as for :class:`NadarayaWatsonRegressor`:
         "penalized-loo", "loo", "gcv", "aicc", "scott", "silverman", "plug-in" (up to degree
@@ -32,16 +32,13 @@ class LocalPolynomialRegressor(SmootherRegressor):
         Whether outliers among the targets count less, or not at all, as for
         :class:`NadarayaWatsonRegressor`.
     per_feature, categorical_features, algorithm, gap, random_state, device
-        As for :class:`NadarayaWatsonRegressor`: whether each feature has its own bandwidth,
-        which columns of numbers are categories, how averages are computed, rows that are left
-        out together, seed of samples and starts, and where to compute.
+        As for :class:`NadarayaWatsonRegressor`.
     empty : {"widen", "nearest", "nan", "mean", "raise"}, default="widen"
-        What is predicted where training rows have little weight. "widen" doubles the
-        bandwidth of a query until they have enough, see Notes; the others, as for
-        :class:`NadarayaWatsonRegressor`, are for queries where no training row has any, and
-        leave all bandwidths as they are. Adaptive bandwidths, averages (degree 0), kernels that
-        do not fall with the distance and rows in partitions of Dask are not widened: "nearest"
-        answers there.
+        Prediction where training rows have little weight. "widen" doubles the bandwidth of a
+        query until they have enough, see Notes. The others, as for
+        :class:`NadarayaWatsonRegressor`, apply where no training row has any weight, and
+        change no bandwidth. Adaptive bandwidths, averages (degree 0), kernels that do not fall
+        with the distance and rows in partitions of Dask are not widened, and "nearest" is used.
 
     Attributes
     ----------
@@ -53,7 +50,7 @@ robustness_weights_
     effective_dof_, fitted_values_, residuals_, loo_residuals_, loo_score_, aicc_
         Statistics of the fit to the training rows.
     kernel_, keys_, values_, key_weights_, columns_, n_features_in_, feature_names_in_
-        The kernel, the training rows, and what is known of their columns.
+        The kernel, the training rows, and the kinds, number and names of their columns.
 
     See Also
     --------
@@ -70,20 +67,19 @@ robustness_weights_
     Categories are compared as by :class:`NadarayaWatsonRegressor`.
 
     A window whose rows do not determine the polynomial (fewer rows than coefficients, a
-    feature constant within) gets a ridge that shrinks its slopes and leaves the average
-    alone; :meth:`local_ridge` tells where.
+    feature constant within) gets a ridge that shrinks its slopes but not the average;
+    :meth:`local_ridge` returns it.
 
     In gaps between the rows and beyond them, a window may have less than the weight of a row.
-    ``empty="widen"`` demands that weights, relative to that of a row at the query itself, sum
+    ``empty="widen"`` requires that weights, relative to that of a row at the query itself, sum
     to 1.5 for each coefficient (3 for a line along one feature), or to half of the rows if that
-    is less. Where they do not, the prediction lies between those at the bandwidths
-    :math:`2^j h` and :math:`2^{j+1} h` whose sums are next to that number, in proportion: it is
-    a continuous function of the query if the kernel is one. Searches for the bandwidth compare
-    windows as they are.
+    is less. Where they do not, the prediction is interpolated between those at the bandwidths
+    :math:`2^j h` and :math:`2^{j+1} h` whose sums enclose that number: it is a continuous
+    function of the query if the kernel is one. Searches for the bandwidth widen no window.
 
-    Extrapolation is bounded (:func:`~sklearn_attention.attention.attend_local` says how).
+    Extrapolation is bounded (see :func:`~sklearn_attention.attention.attend_local`).
     With the weighted mean :math:`\bar y(x)` and standard deviation :math:`s(x)` of the targets
-    in the window, and :math:`p` coefficients beside the constant,
+    in the window, and :math:`p` coefficients besides the constant,
 
     .. math:: |\hat m(x) - \bar y(x)| \le 3 \sqrt p\, s(x).
 

@@ -10,7 +10,7 @@ from scipy.signal import lfilter
 from ._local_errors import ROWS_OF_SPREADS, above_rounding, left_out_average, widened
 from ._training_rows import left_out_errors
 
-# Autoregressions have forgotten a shock after so many rows.
+# Rows after which the effect of a shock on an autoregression is 0.
 _MEMORY = 1000
 
 
@@ -80,7 +80,7 @@ def variance_around_rows(smoother, variances):
 
 
 def autoregression(series, most):
-    """Coefficients of the autoregression, with up to so many lags, that AICc likes best."""
+    """Coefficients of the autoregression of least AICc, with up to so many lags."""
     n = len(series)
     covariances = np.array([series[: n - k] @ series[k:] for k in range(most + 1)]) / n
     coefficients, variance = np.zeros(0), covariances[0]
@@ -107,5 +107,5 @@ def autocorrelation(coefficients, n):
 
 
 def _response(coefficients):
-    """What a shock leaves in the rows after it, (_MEMORY,)."""
+    """Effects of a shock on the rows after it, (_MEMORY,)."""
     return lfilter([1.0], np.append(1.0, -coefficients), np.eye(1, _MEMORY)[0])

@@ -81,7 +81,7 @@ class SmootherRegressor(RegressorMixin, UncertaintyMixin, KernelSmoother):
         X, y = self._read_rows(X, y=y, multi_output=True, y_numeric=True)
         if y.shape[1:] != self.values_.shape[1:]:
             raise ValueError(
-                f"y has shape {y.shape}, but the targets remembered have shape "
+                f"y has shape {y.shape}, but the training targets have shape "
                 f"{self.values_.shape}: pass as many outputs as before."
             )
         return self._store(X, _as_values(y, X.dtype), sample_weight, append=True)
@@ -104,9 +104,9 @@ class SmootherRegressor(RegressorMixin, UncertaintyMixin, KernelSmoother):
         std : ndarray of the same shape
             Only returned if `return_std` is True: the root of the local average of squared
             leave-one-out errors, :math:`\hat\sigma(x)^2 = s(x)^2 \sum_i k_i(x) R_i^2`,
-            each divided by how large errors are expected to be at its row, and multiplied
-            by that at the query, :math:`s(x)`: see :meth:`predict_interval`. Takes all pairs
-            of queries and rows.
+            each divided by the expected size of errors at its row, and multiplied by that at
+            the query, :math:`s(x)`: see :meth:`predict_interval`. Takes all pairs of queries
+            and rows.
         """
         X, smoother = self._read_rows(X), FittedSmoother.of(self)
         predictions = smoother.predict(X)
@@ -126,7 +126,7 @@ class SmootherRegressor(RegressorMixin, UncertaintyMixin, KernelSmoother):
         y : array-like of shape (n_queries,) or (n_queries, n_outputs)
             Their targets.
         sample_weight : array-like of shape (n_queries,), default=None
-            How much each row counts.
+            Weights of the rows.
 
         Returns
         -------
@@ -155,7 +155,7 @@ class SmootherRegressor(RegressorMixin, UncertaintyMixin, KernelSmoother):
         return FittedSmoother.of(self).gradient(self._read_rows(X), self.values_)
 
     def summary(self, significance=False):
-        """Table of what was fitted, and how well.
+        """Table of the fit: bandwidths, degrees of freedom, errors.
 
         Parameters
         ----------

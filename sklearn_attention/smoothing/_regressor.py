@@ -9,26 +9,25 @@ class NadarayaWatsonRegressor(SmootherRegressor):
     .. math:: \hat m(x) = \frac{\sum_i w_i K((x - x_i) / h)\, y_i}
                                {\sum_j w_j K((x - x_j) / h)}
 
-    Attention to the training data: keys are its rows, values its targets.
-    Nothing is trained but the bandwidth :math:`h`.
+    Attention to the training data: its rows are the keys, its targets the values. Only the
+    bandwidth :math:`h` is learned.
 
     Parameters
     ----------
     kernel : str, Kernel or callable, default="gaussian"
-        How rows are compared: a name or a kernel of :mod:`sklearn_attention.kernels`, a
-        function ``f(X, Y) -> (n, m)``, or a kernel of
+        Similarity of rows: a name or a kernel of :mod:`sklearn_attention.kernels`, a function
+        ``f(X, Y) -> (n, m)``, or a kernel of
         :mod:`sklearn.gaussian_process.kernels`.
     bandwidth : str, float, array-like or AdaptiveBandwidth, default="penalized-loo"
-        By how much features are divided before rows are compared: one number, or one for
-        each feature, in the features' own units, or a rule for choosing it:
+        Divides the features before rows are compared: one number, or one for each feature, in
+        the features' own units, or a rule that chooses it:
 
         - "penalized-loo": one factor on each feature's standard deviation, at which the
-          leave-one-out squared error, penalised for degrees of freedom, is smallest
-          (:func:`~sklearn_attention.bandwidth.penalized_leave_one_out` says why);
+          leave-one-out squared error, penalised for degrees of freedom, is smallest (see
+          :func:`~sklearn_attention.bandwidth.penalized_leave_one_out`);
         - "loo", "gcv", "aicc": the same for the plain leave-one-out squared error,
           generalised cross-validation, or the corrected Akaike criterion. See
-          :func:`~sklearn_attention.bandwidth.select_bandwidth` for how many rows are
-          used;
+          :func:`~sklearn_attention.bandwidth.select_bandwidth` for the number of rows used;
         - "scott" and "silverman": standard deviations times :math:`n^{-1/(d+4)}` or
           :math:`(n (d + 2) / 4)^{-1/(d+4)}`, times the ratio of the kernel's canonical
           bandwidth to the Gaussian's. :math:`n` is the sum of the weights;
@@ -38,33 +37,33 @@ class NadarayaWatsonRegressor(SmootherRegressor):
           nearest neighbour, so that it differs from place to place; "knn-loo" chooses the
           number of neighbours by leave-one-out.
     robust : bool, default=False
-        Whether outliers among the targets count less, or not at all: rows are weighed by
-        their errors, and the bandwidth is chosen with these weights. See the notes.
+        Whether outliers among the targets count less, or not at all: rows are weighted by
+        their errors, and the bandwidth is chosen with these weights. See Notes.
     per_feature : bool, default=False
-        Whether the searches by a criterion choose a bandwidth for each feature on its own, by
-        gradients; features that do not help then get bandwidths so large that they have no
-        say, which `relevance_` tells. Numbers and the rules that search nothing are as without
-        it, since they have a bandwidth for each feature already. Bandwidths that are a distance
-        to a neighbour have one for all, and are refused.
+        Whether the searches by a criterion choose a separate bandwidth for each feature, by
+        gradients. Irrelevant features then get bandwidths so large that they have no effect;
+        see `relevance_`. It does not affect numbers and rules without a search, which have a
+        bandwidth for each feature already. Bandwidths by the distance to a neighbour are one
+        for all features, and are refused.
     categorical_features : "from_dtype" or list of (str, int or bool), default="from_dtype"
         Columns of numbers that are unordered categories: their names or positions, or one
         bool for each column. In data frames, columns of a categorical dtype and of strings
         are categories in any case.
     algorithm : {"auto", "dense"}, default="auto"
-        How averages are computed; see :func:`sklearn_attention.attend`. The attribute
-        `algorithm_` names the one that "auto" takes.
+        Algorithm of the averages; see :func:`sklearn_attention.attend`. The attribute
+        `algorithm_` is the one that "auto" takes.
     empty : {"nearest", "nan", "mean", "raise"}, default="nearest"
-        Prediction where no training row has weight: the nearest row's target, NaN,
-        the mean of all targets, or an error.
+        Prediction where no training row has weight: the nearest row's target, NaN, the mean of
+        all targets, or an error.
     gap : int, default=0
-        How many rows before and after each are left out with it by the searches of one
-        factor, for rows in an order, such as that of time, in which their noise is
-        autocorrelated: it should be as long as the noise remembers. About
-        :math:`n^{1/3}` is a safe start with "penalized-loo". Intervals and bands then allow
-        for autocorrelation over so many rows. Takes all pairs of rows.
+        Number of rows before and after each that the searches of one factor leave out with
+        it. Set it for ordered rows, as in time, whose noise is autocorrelated, to the length
+        of the autocorrelation. About :math:`n^{1/3}` is a safe start with "penalized-loo".
+        Intervals and bands then allow for autocorrelation over so many rows. Takes all pairs
+        of rows.
     random_state : int, RandomState instance or None, default=0
         Draws the sample that bandwidths are searched on in large data, and starts of the
-        search for one each feature.
+        search for separate bandwidths.
     device : str, default="auto"
         Where to compute; "auto" prefers CUDA.
 
@@ -83,11 +82,11 @@ class NadarayaWatsonRegressor(SmootherRegressor):
         ``degrees_of_freedom``, to be passed to :class:`pandas.DataFrame` without
         ``bandwidth``; only if one factor was searched.
     relevance_ : ndarray of shape (n_features,)
-        How much each feature matters to the kernel, from 0 (differences make no
-        difference) to 1; only if bandwidths were searched for each feature or category.
-        See :func:`~sklearn_attention.bandwidth.select_bandwidth`.
+        Relevance of each feature to the kernel, from 0 (it does not matter) to 1; only if
+        bandwidths were searched for each feature or category. See
+        :func:`~sklearn_attention.bandwidth.select_bandwidth`.
     robustness_weights_ : ndarray of shape (n_samples,)
-        By how much rows count for their errors, from 0 to 1; only if `robust` is True.
+        Weights of rows by their errors, from 0 to 1; only if `robust` is True.
     effective_dof_ : float
         Trace of the smoother matrix over the training rows.
     fitted_values_, residuals_ : ndarray of shape (n_samples,) or (n_samples, n_outputs)
@@ -107,7 +106,7 @@ class NadarayaWatsonRegressor(SmootherRegressor):
     key_weights_ : ndarray of shape (n_samples,) or None
         Their weights.
     columns_ : Columns
-        What each column is, numbers or categories, and the levels of these.
+        Kind of each column, and the levels of categories.
     n_features_in_ : int
         Number of features.
     feature_names_in_ : ndarray of shape (n_features,)
@@ -129,10 +128,9 @@ class NadarayaWatsonRegressor(SmootherRegressor):
     Unordered categories are compared by :class:`~sklearn_attention.kernels.AitchisonAitken`,
     ordered ones (of an ordered dtype) by :class:`~sklearn_attention.kernels.LiRacine`. Their
     lambdas are chosen along with the bandwidth. A missing cell of an unordered category is
-    a level of its own, of an ordered one or a number an error: impute those first. A level
-    that did not occur in training differs from all others alike, so it is left out of account,
-    but for a lambda of 0, at which no row has weight; of an ordered category it is an
-    error.
+    a level of its own; of an ordered one or a number it is an error: impute those first. A
+    level that did not occur in training differs equally from all others, so it is ignored,
+    unless lambda is 0, at which no row has weight; of an ordered category it is an error.
 
     With ``robust=True`` the weight of a row is multiplied by Tukey's bisquare of its
     leave-one-out error [3]_,
@@ -144,11 +142,11 @@ class NadarayaWatsonRegressor(SmootherRegressor):
     outliers [4]_: the noise may differ from place to place. With several outputs the error that
     is largest in units of its own deviation counts. The first errors are those of the best of
     robust fits to at most 1000 rows at eleven bandwidths; the bandwidth is then chosen
-    up to four times, until the weights are settled. Of normal targets an average keeps 96 % of
+    up to four times, until the weights converge. For normal targets an average keeps 96 % of
     its efficiency. Predictions, effective weights, leave-one-out errors and statistics of the
-    fit are those of rows so weighed; `key_weights_` are as given. New targets may be outliers
-    as well: intervals and quantiles contain these at their rate. A peak of few rows is taken
-    for outliers.
+    fit are those of rows so weighted; `key_weights_` are as passed. New targets may be outliers
+    too: intervals and quantiles contain them at their rate. A peak of few rows is taken for
+    outliers.
 
     References
     ----------

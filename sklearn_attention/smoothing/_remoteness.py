@@ -1,4 +1,4 @@
-"""How far places are from rows, and whether these are on all sides of them."""
+"""Distances of places from rows, and whether rows are on all sides of them."""
 
 import numpy as np
 from scipy.spatial import KDTree
@@ -15,7 +15,7 @@ _MOST_DIRECTIONS = 500
 
 
 class Remoteness:
-    """How far places are from rows: beyond what is usual, and how much on one side of them."""
+    """Distances of places from rows beyond what is usual, and how one-sided the rows are."""
 
     def __init__(self, places):
         self._places, self._tree, self.usual = places, None, 0.0

@@ -27,20 +27,17 @@ _MOST_SEARCHES, _SAME_WEIGHTS = 3, 0.01
 # The first weights are of the best of so many bandwidths for a sample, after passes at each;
 # larger errors, in standard deviations, count as these.
 _BANDWIDTHS, _SAMPLED_ROWS, _PASSES, _LARGEST_ERROR = 11, 1000, 2, 3.0
-# Errors this small beside the targets are rounding.
+# Errors this small relative to the targets are rounding.
 _ROUNDING = 1e-12
 # Least mean slope of the loss in `noise_variance`; .85 in normal noise.
 _LEAST_SLOPE = 0.25
 
 
 def robustness(rows, rule, kernel):
-    r"""Weights :math:`b_i` of rows (n_samples,), with which their bandwidth is to be chosen.
-
-    .. math:: b_i = \Bigl(1 - \frac{r_i^2}{c^2 s_i^2}\Bigr)_+^2
-
-    with leave-one-out errors :math:`r_i` of the rows so weighed and their local scale
-    :math:`s_i`. The rule chooses the bandwidth; the kernel compares numeric columns.
-    """
+    """Weights (n_samples,) of rows by their errors, for the choice of their bandwidth."""
+    # b_i = max(1 - (r_i / (c s_i))^2, 0)^2 with leave-one-out errors r_i of the rows so weighed
+    # and their local scale s_i. The rule chooses the bandwidth; the kernel compares numeric
+    # columns.
     n_rows = np.count_nonzero(counts_of(rows.X, rows.sample_weight))
     if n_rows < 2:
         raise ValueError(
@@ -60,17 +57,10 @@ def robustness(rows, rule, kernel):
 
 
 def noise_variance(smoother, X, errors):
-    r"""Variance (n, n_outputs) that, spread over the effective weights, is that of predictions.
-
-    With errors :math:`r_i` and robustness :math:`b_i = b(r_i)` it is the local average of
-    :math:`\psi(r_i)^2 = (b_i r_i)^2` over the square of that of :math:`\psi'(r_i)`, where
-    :math:`\psi' = b\,(5 - 4 / \sqrt b)` [1]_. To the smoother all rows count alike.
-
-    References
-    ----------
-    .. [1] Huber, P. J. (1973). Robust regression: asymptotics, conjectures and Monte Carlo.
-       Annals of Statistics 1, 799-821.
-    """
+    """Variance (n, n_outputs) of the noise that enters the variances of predictions."""
+    # With errors r_i and robustness b_i = b(r_i), the local average of psi(r_i)^2 = (b_i r_i)^2
+    # over the square of that of psi'(r_i) = b_i (5 - 4 / sqrt(b_i)) (Huber 1973, Annals of
+    # Statistics 1, 799-821). To the smoother all rows count alike.
     if smoother.robustness is None:
         return smoother.average(X, errors**2)
     weights = smoother.robustness[:, None]

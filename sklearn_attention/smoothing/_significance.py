@@ -7,7 +7,7 @@ import numpy as np
 from ..kernels._product_kernel import mixed_kernel
 from ._training_rows import known_errors, predict_rows
 
-# A feature whose bandwidth is this many times its extent has no say.
+# A feature whose bandwidth is this many times its extent has no effect.
 _WIDE = 1e6
 _VALUES_AT_ONCE = 64
 
@@ -18,10 +18,10 @@ class Significance(NamedTuple):
     The statistic of a number is the mean squared derivative of the smoother over the
     training rows, that of a category the mean squared difference between predictions at
     its levels. The null hypothesis is the same smoother with a bandwidth at which the
-    feature has no say. Targets are drawn from it by multiplying with random signs the
-    leave-one-out errors of the smoother in use, which hold no signal of the feature. The
-    smoother of these targets, at the bandwidths in use, gives what the statistic may be by
-    chance [1]_ [2]_.
+    feature has no effect. Targets are drawn from it: its predictions plus, with random signs,
+    the leave-one-out errors of the smoother in use, which hold no signal of the feature. The
+    smoother of these targets, at the bandwidths in use, has the distribution of the statistic
+    by chance [1]_ [2]_.
 
     Attributes
     ----------
@@ -96,7 +96,7 @@ def _between_levels(smoother, values, j):
 
 
 def _without(smoother, j):
-    """The smoother to which feature j is nothing."""
+    """The smoother that does not depend on feature j."""
     columns, keys, bandwidth = smoother.columns, smoother.keys.copy(), smoother.bandwidth.copy()
     if columns.kinds[j] == "numeric":
         bandwidth[j] = _WIDE * max(np.ptp(keys[:, j]), bandwidth[j])

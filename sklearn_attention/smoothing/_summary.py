@@ -100,7 +100,7 @@ def summarize(model, weights, p_values=None):
     squares = np.tensordot(weights, model.residuals_.astype(np.float64) ** 2, axes=1)
     n_samples = np.count_nonzero(weights)
     squares, total, n_samples = in_memory(squares, weights.sum(), n_samples)
-    # In any unit weights say the same.
+    # The unit of weights does not matter.
     squares, left = squares * (n_samples / total), n_samples - model.effective_dof_
     unnamed = [f"x{j}" for j in range(model.n_features_in_)]
     return SmootherSummary(

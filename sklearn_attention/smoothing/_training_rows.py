@@ -83,11 +83,11 @@ def _in_wide_windows(smoother, rows, found, keys, options):
 
 
 def _in_partitions(smoother):
-    """Predictions of the rows, by sums that travel."""
+    """Predictions of the rows, by sums of partitions."""
     if smoother.degree:
         raise ValueError(
             f"degree={smoother.degree!r}: predictions of local polynomials for their own rows "
-            "are not known in partitions of Dask: use degree=0, or fit rows in memory."
+            "are not known in partitions of Dask: pass degree=0, or fit rows in memory."
         )
     options = {"bandwidth": smoother.divisors, "sample_weight": smoother.key_weights}
     options |= {"empty": smoother.empty_in_windows, "device": smoother.device}

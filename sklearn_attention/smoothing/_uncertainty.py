@@ -25,14 +25,14 @@ from ._training_rows import known_errors, left_out_errors
 # Pairs of query and training row at a time, where all of them are needed.
 _BLOCK_PAIRS = IN_MEMORY // 32
 # Degree and share of the bandwidth of the curve a band is around, for predictions of degree 0,
-# 1 and 2: measured, so that the bias is small beside the standard error and the band no wider
-# than that takes. Parabolas of many features have too many coefficients.
+# 1 and 2: measured, so that the bias is small relative to the standard error and the band no
+# wider than that takes. Parabolas of many features have too many coefficients.
 _BANDS = ((1, 0.8), (2, 1.0), (2, 0.6))
 _BAND_OF_MANY, _MANY_FEATURES = (1, 0.5), 10
 
 
 class UncertaintyMixin:
-    """Methods of regressors that say how uncertain their predictions are."""
+    """Methods of regressors for the uncertainty of their predictions."""
 
     def predict_interval(self, X, coverage=0.9, *, heteroscedastic=False):
         r"""Intervals that contain a new target with a given probability.
@@ -44,9 +44,8 @@ class UncertaintyMixin:
         coverage : float, default=0.9
             Probability, between 0 and 1.
         heteroscedastic : bool, default=False
-            Whether the intervals are to be wide where errors are large and narrow where
-            they are small. They then have the coverage closer to everywhere, not only on
-            average.
+            Whether intervals are wide where errors are large and narrow where they are small.
+            Their coverage then holds more nearly everywhere, not only on average.
 
         Returns
         -------
@@ -57,25 +56,23 @@ class UncertaintyMixin:
         Notes
         -----
         Jackknife+ [1]_: predictions without each training row and that row's leave-one-out
-        error, both in closed form. Each error is divided by how large errors are expected
-        to be where it was made, and multiplied by how large they are expected to be at the
-        query:
+        error, both in closed form. Each error is divided by the expected size of errors at
+        its row, and multiplied by that at the query:
 
         .. math:: s(x) = \sqrt{u(x)^2 + \textstyle\sum_i l_i(x)^2 / w_i}\;
                   \sqrt{1 + t(x)^2 \bigl[(1 - a(x))\, \beta_0 + a(x)\, \beta_1\bigr]}
 
         The first factor is the noise of a target and of the fit, with effective weights
         :math:`l_i` of the rows and weights :math:`w_i` of mean 1. The second is the error of
-        the model off the rows: :math:`t` is the distance of the query from the nearest row,
-        in bandwidths of the features along which the kernel falls, less what is usual among
-        rows; :math:`a` is 0 with rows on all sides and 1 with rows on one. Regions of a tenth
-        to half of the rows, at either end of the data and within, are left out and
-        predicted from the others, and :math:`\beta` are
-        the rates at which nine tenths of the errors there are as small as usual. Among the
-        rows the factor is 1. Far away the width is in proportion to the distance, and
-        at least as if errors grew by :math:`\sqrt 2` within the largest distance tried.
-        How a curve goes on where there is no row, rows cannot tell for sure: errors that
-        have no like within the data, as of an exponential or a hidden peak, are larger.
+        the model off the rows: :math:`t` is the distance of the query from the nearest row, in
+        bandwidths of the features along which the kernel falls, less what is usual among rows;
+        :math:`a` is 0 with rows on all sides and 1 with rows on one. Regions of a tenth to half
+        of the rows, at either end of the data and within, are left out and predicted from the
+        others, and :math:`\beta` are the rates at which nine tenths of the errors there are as
+        small as usual. Among the rows the factor is 1. Far away the width is in proportion to
+        the distance, and at least as if errors grew by :math:`\sqrt 2` within the largest
+        distance tried. The rows do not determine the curve where there are none: errors unlike
+        all within the data, as of an exponential or a hidden peak, are larger.
 
         Weights are precisions: only their ratios matter, and the variance of the noise is
         in inverse proportion to them. A new target is taken to be as precise as rows around
@@ -94,7 +91,7 @@ class UncertaintyMixin:
         The heteroscedastic form divides every error further by the local mean absolute
         error, itself smoothed with a bandwidth by leave-one-out, widened to windows of
         twenty rows at least, and multiplies by that at the query. All this takes all pairs
-        of queries and rows; what is learned of the rows is computed once.
+        of queries and rows; results for the rows are computed once.
 
         References
         ----------
@@ -111,7 +108,7 @@ class UncertaintyMixin:
             known_errors(smoother, "heteroscedastic=True")
             here, there = local_sizes(smoother, X, errors, self.random_state)
             errors = errors / there
-        # Of a row that has no prediction nothing can be said.
+        # A row that has no prediction bounds no error.
         errors = np.where(np.isnan(errors), np.inf, errors)
         intervals, found = JackknifeIntervals(errors[kept], coverage), []
         for rows in _query_blocks(X, smoother):
@@ -133,7 +130,7 @@ class UncertaintyMixin:
         Returns
         -------
         y : ndarray of shape (n_queries, n_quantiles) or (n_queries, n_quantiles, n_outputs)
-            Smallest values that the distribution function reaches each quantile at.
+            Smallest values at which the distribution function reaches each quantile.
 
         Notes
         -----
@@ -143,12 +140,12 @@ class UncertaintyMixin:
         .. math:: \sum_i k_i(x)\, \delta\bigl[\hat m(x) + s(x) (R_i
                   - \textstyle\sum_j k_j(x) R_j)\bigr]
 
-        Errors are divided by how large they are expected to be at their row and multiplied
-        by that at the query, :math:`s(x)`, as in :meth:`predict_interval`: off the rows
-        quantiles are further apart. The kernel weights :math:`k_i(x)`, in which rows count
+        Errors are divided by their expected size at their row and multiplied by that at the
+        query, :math:`s(x)`, as in :meth:`predict_interval`: off the rows quantiles are further
+        apart. The kernel weights :math:`k_i(x)`, in which rows count
         alike whatever their weights, are in windows of forty rows at least: the targets in
         the window of the prediction itself are too few, and too near to a prediction made
-        from them, to tell how far new ones lie. Of new targets 0.89 to 0.92 lay between the
+        from them, to show how far new ones lie. Of new targets 0.89 to 0.92 lay between the
         quantiles 0.05 and 0.95 in simulations with 100 to 500 rows. Unlike intervals of
         :meth:`predict_interval` quantiles follow the noise from place to place, also where it
         is skewed.
@@ -209,7 +206,7 @@ class UncertaintyMixin:
             Whether the band is to contain the curve at all queries at once, rather than at
             each of them.
         n_resamples : int, default=1000
-            Random draws behind a simultaneous band.
+            Number of random draws for a simultaneous band.
         random_state : int, RandomState instance or None, default=0
             Makes these draws.
 
@@ -287,8 +284,7 @@ class UncertaintyMixin:
     def feature_significance(self, n_resamples=199, random_state=0):
         """Test for every feature whether the prediction depends on it.
 
-        See :class:`~sklearn_attention.Significance` for what is returned, and
-        for the method.
+        See :class:`~sklearn_attention.Significance` for the method.
 
         Parameters
         ----------
@@ -328,7 +324,7 @@ def _less_biased(smoother):
         many = smoother.degree == 1 and len(smoother.columns.numeric) > _MANY_FEATURES
         degree, share = _BAND_OF_MANY if many else _BANDS[smoother.degree]
         smoother.memo["less biased"] = smoother.replace(degree=degree, factor=share)
-        # Of the same rows; seen from the curve that predicts best.
+        # Of the same rows; about the curve that predicts best.
         smoother.memo["less biased"].memo["noise"] = noise_of(smoother)
     return smoother.memo["less biased"]
 
@@ -340,7 +336,7 @@ def _distribution(smoother, X, statistic):
     growth = ErrorGrowth.of(smoother)
     errors = errors / growth.at_rows
     wide, found = widened(smoother, ROWS_OF_QUANTILES), []
-    # Outliers are targets, but have no say in where the others are.
+    # Outliers are targets, but do not affect the distribution of the others.
     given = wide.replace(key_weights=(smoother.given_counts > 0).astype(np.float64))
     for rows in _query_blocks(X, smoother):
         weights = given.weights(X[rows])

@@ -39,7 +39,7 @@ def _needed(weight, n_places, n_coefficients):
 
 
 def _places(keys, weights):
-    """A number for the place of each row that has weight: others have others, as a rule."""
+    """A number for the place of each row that has weight, different for nearly all places."""
     directions = np.random.default_rng(0).uniform(1, 2, keys.shape[1])
     with np.errstate(over="ignore"):
         parts = [
@@ -49,13 +49,11 @@ def _places(keys, weights):
 
 
 def widen(smoother, evaluate, needed, reach):
-    """Fields (n, ...) at queries, in windows doubled until they have the weight needed.
-
-    ``evaluate(smoother, rows)`` returns weights (n_rows, ...) of the windows of some queries,
-    and their fields. These are in between those of the last two windows, in proportion with the
-    weight that is missing, so that they are continuous in the query. No window is wider than
-    `reach` asks for, in bandwidths.
-    """
+    """Fields (n, ...) at queries, in windows doubled until they have the weight needed."""
+    # `evaluate(smoother, rows)` returns weights (n_rows, ...) of the windows of some queries,
+    # and their fields. Results lie between those of the last two windows, in proportion with
+    # the missing weight, so that they are continuous in the query. No window is wider than
+    # needed for a distance of `reach` bandwidths.
     weight, *found = evaluate(smoother, slice(None))
     rows, needed = np.arange(len(weight)), np.broadcast_to(needed, weight.shape)
     most = 2 + int(np.ceil(np.log2(np.clip(reach, 1.0, 2.0**_MOST_DOUBLINGS))))

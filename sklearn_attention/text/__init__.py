@@ -1,9 +1,8 @@
 """Tokens: texts and sequences of ids as arrays of integers, and back.
 
-* :func:`check_sequences` reads what users pass, :func:`learn_vocabulary` learns the tokens that
-  occur in it, and a :class:`Vocabulary` translates; :func:`pad` makes one array of many.
-* The ids :data:`PADDING`, :data:`UNKNOWN`, :data:`START` and :data:`END` mean the same in every
-  vocabulary.
+:func:`learn_vocabulary` learns the tokens that occur in texts, a :class:`Vocabulary`
+translates, and :func:`pad` makes one array of many sequences. The ids 0 to 3 stand for padding,
+unknown pieces, start and end in every vocabulary.
 """
 
 from ._learn import learn_vocabulary

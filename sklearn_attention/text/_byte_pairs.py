@@ -7,19 +7,7 @@ BYTES = 256
 
 
 def learn_byte_pairs(texts, n_tokens):
-    """Join the most frequent pairs of neighbours, from single bytes up.
-
-    Parameters
-    ----------
-    texts : list of str
-    n_tokens : int
-        How many tokens there are at most, 256 for the bytes among them.
-
-    Returns
-    -------
-    model : str
-        As the library writes it, in JSON.
-    """
+    """At most `n_tokens` byte pairs of texts, with 256 bytes among them, in JSON."""
     for text in texts:
         check_bytes(text)
     library = _library()
@@ -27,7 +15,7 @@ def learn_byte_pairs(texts, n_tokens):
     model = library.Tokenizer(library.models.BPE())
     model.pre_tokenizer = byte_level(add_prefix_space=False)
     model.decoder = library.decoders.ByteLevel()
-    # None of our special tokens is known to the library: a text that contains their names
+    # The library has none of our special tokens: a text that contains their names
     # must not be taken for them.
     # The library takes memory for all tokens at once; each but the bytes joins two in a text.
     most = BYTES + sum(len(text.encode()) for text in texts)
@@ -41,27 +29,12 @@ def learn_byte_pairs(texts, n_tokens):
 
 
 def read_byte_pairs(model):
-    """The library's tokenizer that :func:`learn_byte_pairs` wrote.
-
-    Parameters
-    ----------
-    model : str
-
-    Returns
-    -------
-    tokenizer : tokenizers.Tokenizer
-        Its ids start from 0.
-    """
+    """The library's tokenizer from the JSON of :func:`learn_byte_pairs`; ids start from 0."""
     return _library().Tokenizer.from_str(model)
 
 
 def check_bytes(text):
-    """Raise ValueError if a text cannot be written in bytes.
-
-    Parameters
-    ----------
-    text : str
-    """
+    """Raise ValueError if a text cannot be written in bytes."""
     try:
         text.encode()
     except UnicodeEncodeError as error:

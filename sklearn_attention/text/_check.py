@@ -1,4 +1,4 @@
-"""What users pass as texts, or as sequences of token ids."""
+"""Checks of texts and of sequences of token ids that users pass."""
 
 import functools
 import reprlib
@@ -11,38 +11,9 @@ _REMEDY = "pass a list of texts, or a list of sequences of ids, which are intege
 
 
 def check_sequences(name, sequences, *, empty=False):
-    """Read a collection of texts, or of sequences of token ids.
+    """Kind, "text" or "ids", and list of str or of int64 arrays, of sequences that were passed.
 
-    Parameters
-    ----------
-    name : str
-        Name of the parameter, for the messages.
-    sequences : list, tuple, ndarray or Series of str, list of sequences of int, or ndarray of \
-shape (n, T) of int
-        What the user passed.
-    empty : bool, default=False
-        Whether a sequence may be empty.
-
-    Returns
-    -------
-    kind : {"text", "ids"}
-        Which of the two it is.
-    sequences : list of str, or list of ndarray of int64
-        One entry a sequence.
-
-    Raises
-    ------
-    ValueError
-        If it is neither: a bare text, an empty list, sequences of both kinds, missing values,
-        numbers that are no ids. The message says which sequence is to blame.
-
-    Examples
-    --------
-    >>> from sklearn_attention.text._check import check_sequences
-    >>> check_sequences("X", ("to be", "or not"))
-    ('text', ['to be', 'or not'])
-    >>> check_sequences("X", [[5, 7], [7]])
-    ('ids', [array([5, 7]), array([7])])
+    Raises ValueError that names the first sequence which is neither, or of another kind.
     """
     items = _items(name, sequences)
     kind = "text" if isinstance(items[0], str) else "ids"
@@ -53,7 +24,7 @@ shape (n, T) of int
             other = "sequences of ids" if kind == "ids" else "texts"
             raise ValueError(
                 f"{where()} is of another kind than those before it, which are {other}: pass "
-                "texts alone, or sequences of ids alone."
+                "only texts, or only sequences of ids."
             )
         checked.append(str(item) if isinstance(item, str) else _ids(where, item))
         if not empty and not len(checked[-1]):
@@ -83,7 +54,7 @@ def _items(name, sequences):
 
 
 def _where(name, position, item):
-    """How messages call a sequence; to show one takes longer than to check it."""
+    """Name of a sequence in messages; to show one takes longer than to check it."""
     return f"{name}[{position}]={reprlib.repr(item)}"
 
 
@@ -108,7 +79,7 @@ def _ids(where, item):
 
 
 def _missing(value):
-    """Whether a value is None, NaN or NA."""
+    """True for None, NaN or NA."""
     if value is None or type(value).__name__ == "NAType":
         return True
     return isinstance(value, float | np.floating) and bool(np.isnan(value))

@@ -1,4 +1,4 @@
-"""Which tokens there are, learned from sequences."""
+"""Vocabularies, learned from sequences."""
 
 import numbers
 from collections import Counter
@@ -15,24 +15,24 @@ _BYTE_PAIRS = 8000
 
 
 def learn_vocabulary(tokenizer, sequences, *, max_tokens=None, min_count=1):
-    """Learn the tokens that sequences are made of.
+    """Learn the vocabulary of sequences.
 
     Parameters
     ----------
     tokenizer : {"characters", "words", "lower_words", "byte_pairs", "ids"}
-        What a token is: a character; a word, where texts are split at whitespace; a word in
-        lower case or a punctuation mark; a frequent
-        sequence of bytes [1]_, so that nothing is unknown, which needs the ``tokenizers``
-        library; an integer, where sequences are of ids and not texts.
+        Kind of tokens: a character; a word, where texts are split at whitespace; a word in
+        lower case or a punctuation mark; a frequent sequence of bytes [1]_, so that nothing is
+        unknown, which needs the ``tokenizers`` library; an integer, where sequences are of ids
+        and not texts.
     sequences : list of str, or list of sequences of int
-        As for :func:`check_sequences`.
+        Texts, or sequences of ids.
     max_tokens : int, default=None
-        How many tokens there are at most, among them the four special ones. The most frequent
-        are kept, of equally frequent ones the first in their own order. None keeps all, but
-        8000 of byte pairs.
+        Largest number of tokens, the four special ones included. The most frequent are kept,
+        of equally frequent ones the first in their own order. None keeps all, or 8000 byte
+        pairs.
     min_count : int, default=1
-        How often a token has to occur, so that rarer ones are learned as the unknown one. All
-        count where none is frequent enough. Byte pairs are frequent anyway.
+        Fewest occurrences of a token; rarer ones become the unknown one. All are kept where
+        none is frequent enough. It has no effect on byte pairs.
 
     Returns
     -------
@@ -43,7 +43,7 @@ def learn_vocabulary(tokenizer, sequences, *, max_tokens=None, min_count=1):
     ValueError
         If sequences and tokenizer do not fit one another, or no token would be left.
     ImportError
-        If byte pairs are asked for without the library.
+        If `tokenizer` is "byte_pairs" and the library is missing.
 
     References
     ----------

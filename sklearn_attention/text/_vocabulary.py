@@ -1,4 +1,4 @@
-"""The tokens there are, and translation to and from their ids."""
+"""Vocabularies: tokens, and translation to and from their ids."""
 
 import functools
 import re
@@ -34,9 +34,9 @@ class Vocabulary:
     Parameters
     ----------
     tokenizer : {"byte_pairs", "characters", "ids", "lower_words", "words"}
-        What a token is.
+        Kind of tokens, as in :func:`learn_vocabulary`.
     learned : list of str, list of int, or str
-        The tokens without special ones; for byte pairs what the library wrote.
+        The tokens without special ones; of byte pairs the library's JSON.
 
     Examples
     --------
@@ -58,7 +58,7 @@ class Vocabulary:
 
     @property
     def kind(self):
-        """What sequences are: "text" or "ids"."""
+        """Kind of the sequences: "text" or "ids"."""
         return "ids" if self.tokenizer == "ids" else "text"
 
     @functools.cached_property
@@ -73,7 +73,7 @@ class Vocabulary:
         return [*SPECIAL_TOKENS, *map(str, self._learned)]
 
     def encode(self, sequence):
-        """Numbers of the tokens of one sequence, without START and END.
+        """Ids of the tokens of one sequence, without START and END.
 
         Parameters
         ----------
@@ -95,12 +95,13 @@ class Vocabulary:
         return np.array(found, dtype=np.int64)
 
     def encode_all(self, name, sequences, *, empty=False):
-        """Numbers of the tokens of everything a user passed.
+        """Ids of the tokens of all sequences that a user passed.
 
         Parameters
         ----------
         name, sequences, empty
-            As for :func:`check_sequences`.
+            Name of the parameter, for messages; texts or sequences of ids; and whether these
+            may be empty.
 
         Returns
         -------
@@ -153,7 +154,7 @@ class Vocabulary:
         return _BETWEEN[self.tokenizer].join(tokens)
 
     def state(self):
-        """What :meth:`from_state` makes the same vocabulary of.
+        """Plain values from which :meth:`from_state` makes the same vocabulary.
 
         Returns
         -------
@@ -169,7 +170,7 @@ class Vocabulary:
 
     @classmethod
     def from_state(cls, state):
-        """The vocabulary that a state was taken of.
+        """The vocabulary of a state.
 
         Parameters
         ----------

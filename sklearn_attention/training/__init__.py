@@ -1,8 +1,7 @@
 """Training: how parameters are learned from batches.
 
-:func:`train` fits any torch module to rows in memory, as a :class:`Plan` says.
-:func:`fit_network` does so for estimators, which hold a :class:`FittedNetwork`;
-:class:`Architecture` and :class:`Training` are parameters of theirs.
+:func:`train` fits any torch module to rows in memory by a :class:`Plan`, and returns its
+:class:`History`; :func:`hold_out` chooses rows for validation.
 """
 
 import lazy_loader

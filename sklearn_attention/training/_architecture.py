@@ -11,36 +11,36 @@ _CENTERS = ("last", "mean")
 
 
 class Architecture(BaseEstimator):
-    """Parts of a transformer, besides its size.
+    """Parameters of a transformer besides its size.
 
-    A parameter of all estimators that train one, whose own parameters can be searched by names
+    A parameter of all estimators that train one. Its own parameters can be searched by names
     such as ``architecture__positions``.
 
     Parameters
     ----------
     attention_kernel : str, Kernel or callable, default="scaled_dot_product"
-        How tokens are compared; see :mod:`sklearn_attention.kernels`.
+        Similarity of tokens; see :mod:`sklearn_attention.kernels`.
     positions : {"auto", "sinusoidal", "learned", "rotary"} or None, default="auto"
-        How tokens know where they stand. "auto" is "rotary" for language models, otherwise
+        Encoding of the positions of tokens. "auto" is "rotary" for language models, otherwise
         "sinusoidal". Features of a table have no positions; None is for rows only.
     d_position : int, default=None
-        Width of positions that are appended to the tokens; None adds them instead. For rows
+        Width of positions that are appended to the tokens; None adds them. For rows
         and windows only.
     d_feedforward : int, default=None
         Width of the hidden layer of each block; None is four times `d_model`, or twice where
         rows are encoded.
     norm : {"pre", "post", "lecture"}, default="pre"
-        Where layer normalisation stands; see :class:`~sklearn_attention.nn.EncoderBlock`.
+        Position of layer normalisation; see :class:`~sklearn_attention.nn.EncoderBlock`.
     activation : {"auto", "gelu", "relu"}, default="auto"
-        Between the two layers of the feed-forward networks. "auto" is "relu" for tokens of
-        language, otherwise "gelu".
+        Activation of the feed-forward networks. "auto" is "relu" for tokens of language,
+        otherwise "gelu".
     patch_length : int or "auto", default="auto"
         Consecutive steps of a series that make one token, for windows of forecasters and
         sequences of numbers. "auto" is 8, or a quarter of the lookback if that is less; of
         sequences, whose patches overlap by half, 16, or an eighth of their median length.
     instance_norm : {"mean", "last"} or None, default="mean"
-        For forecasters only: windows are seen relative to their mean, or last value, in units
-        of their own standard deviation. None takes level and unit of the whole series instead.
+        For forecasters only: windows are expressed relative to their mean, or last value, in
+        units of their own standard deviation. None takes level and unit of the whole series.
 
     Examples
     --------
@@ -85,11 +85,9 @@ def transformer_shape(
     widening,
     ordered,
 ):
-    """Arguments of :class:`~sklearn_attention.nn.TokenEncoder`, checked, as a dict.
-
-    `positions` and `activation` are what "auto" stands for, `widening` the width of hidden
-    layers in widths of tokens. Tokens that are not `ordered` have no positions.
-    """
+    """Arguments of :class:`~sklearn_attention.nn.TokenEncoder`, checked, as a dict."""
+    # `positions` and `activation` are the values of "auto", `widening` is the width of hidden
+    # layers in widths of tokens. Tokens that are not `ordered` have no positions.
     given = {"d_model": d_model, "n_heads": n_heads, "n_layers": n_layers}
     shape = {name: check_positive(name, given[name], integer=True) for name in given}
     part = "architecture.{}".format

@@ -1,10 +1,10 @@
-"""Where bfloat16 is fast."""
+"""Devices on which bfloat16 is fast."""
 
 import torch
 
 
 def computes_bfloat16(device):
-    """Whether a device has instructions for bfloat16; others take many times as long."""
+    """True if a device has instructions for bfloat16; others take many times as long."""
     if device.type == "cuda":
         return torch.cuda.is_bf16_supported(including_emulation=False)
     if device.type != "cpu":

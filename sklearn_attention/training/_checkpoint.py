@@ -25,13 +25,11 @@ _UNREADABLE = (
 
 
 class Checkpoint:
-    """The state of a training in a file, and whose training it is.
+    """The state of a training in a file, with a fingerprint of that training."""
 
-    The file holds tensors, numbers and text alone, and is read so that no code in it runs; a
-    digest tells whether it is as it was written. Several trainings may name one file: it
-    belongs to the one that is under way there. The plain values of a fingerprint must equal
-    those in the file.
-    """
+    # The file holds only tensors, numbers and text, and reading it runs no code in it; a digest
+    # shows whether it is as it was written. Several trainings may name one file: it belongs to
+    # the one under way there, whose fingerprint's plain values are those in the file.
 
     def __init__(self, path, fingerprint):
         try:
@@ -50,11 +48,9 @@ class Checkpoint:
             )
 
     def load(self):
-        """The state saved last; None where there is no file, or that of another training.
-
-        Raises ValueError if the file is damaged, or no checkpoint. Warns if another training
-        is under way in the file, which then keeps it.
-        """
+        """The last saved state; None where there is no file, or that of another training."""
+        # ValueError if the file is damaged, or no checkpoint. Warns if another training is
+        # under way in the file, which then keeps it.
         try:
             content = self._path.read_bytes()
         except FileNotFoundError:

@@ -16,29 +16,11 @@ _HISTORY = (
 
 @dataclass(frozen=True, eq=False)
 class FittedNetwork:
-    """A network of this package that has been trained, as plain values.
+    """A trained network of this package as plain values: kind, shape, weights, history."""
 
-    Parameters
-    ----------
-    kind : str
-        The class of the network, with its module.
-    shape : dict
-        Arguments it is built with.
-    weights : dict of str to ndarray
-    batch_size : int or (int, int)
-        Rows in a step of the training.
-    history : dict
-        Of every epoch the ``loss``, ``learning_rate`` and ``seconds``, and the
-        ``validation_loss`` if there is one; ``n_steps``, ``best_epoch``, and why the training
-        ``stopped``.
-
-    Examples
-    --------
-    >>> from sklearn_attention import TransformerLanguageModel
-    >>> model = TransformerLanguageModel(d_model=8, n_layers=1, max_epochs=2).fit(["a b"])
-    >>> model.network_.shape["d_model"], len(model.network_.history["loss"])
-    (8, 2)
-    """
+    # `kind` is the class with its module, `shape` its arguments. `history` has ``loss``,
+    # ``learning_rate``, ``seconds`` and, if there is one, ``validation_loss`` of every epoch;
+    # ``n_steps``, ``best_epoch`` and ``stopped``.
 
     kind: str
     shape: dict
@@ -52,18 +34,7 @@ class FittedNetwork:
         return vars(self) | {"_built": {}}
 
     def module(self, device="auto"):
-        """The network itself.
-
-        Parameters
-        ----------
-        device : str, default="auto"
-            Where to compute; "auto" prefers CUDA.
-
-        Returns
-        -------
-        module : torch.nn.Module
-            In evaluation mode; the same at each call for one device.
-        """
+        """The torch module in evaluation mode, the same at each call for one device."""
         from ..attention._read import resolve_device
         from ._network import build_network, load_weights
 
@@ -81,12 +52,11 @@ class FittedNetwork:
 
 
 class NetworkParameters:
-    """Mixin of estimators that hold a :class:`FittedNetwork`, in `network_`.
+    """Mixin of estimators that hold a :class:`FittedNetwork`, in `network_`."""
 
-    Their parameters are `d_model`, `n_heads`, `n_layers`, `dropout`, `learning_rate`,
-    `batch_size`, `max_epochs`, `architecture`, `training`, `warm_start`, `random_state` and
-    `device`.
-    """
+    # Their parameters are `d_model`, `n_heads`, `n_layers`, `dropout`, `learning_rate`,
+    # `batch_size`, `max_epochs`, `architecture`, `training`, `warm_start`, `random_state` and
+    # `device`.
 
     def set_params(self, **params):
         """Set parameters, also those of `architecture` and `training` where these are None.
@@ -135,29 +105,10 @@ def fit_network(
     lengths=None,
     attributes=lambda network: {"network_": network},
 ):
-    """Learn the weights of a network, from scratch or from ``settings.start``.
-
-    Parameters
-    ----------
-    kind : type
-        The class of the network.
-    shape : dict
-        Its arguments.
-    settings : NetworkSettings
-    batch_loss, lengths
-        As for :func:`train`; `validate` is its `validation_loss`.
-    n_rows, n_tokens : int
-        Rows to learn from, and tokens of a row, by which threads are chosen.
-    report : Report
-    data : iterable of ndarray
-        By which the checkpoint of a training is told from that of other data.
-    attributes : callable, optional
-        From a network to the attributes that callbacks give to the estimator during training.
-
-    Returns
-    -------
-    network : FittedNetwork
-    """
+    """Train a network ``kind(**shape)``, from scratch or from ``settings.start``."""
+    # `batch_loss`, `lengths` and `validate` are those of `train`. `n_tokens` of a row decide on
+    # threads. `data` are arrays that identify a checkpoint's training. `attributes` makes, of a
+    # network, the attributes that the estimator of callbacks has during training.
     from ..attention._read import resolve_device
     from ._network import build_network, digest, load_weights, weights_of, worthwhile_threads
     from ._train import train
@@ -204,7 +155,7 @@ def _refuse_other_shape(before, now):
     for name, value in now.items():
         if name != "dropout" and before.get(name) != value:
             raise ValueError(
-                f"warm_start=True cannot go on with the weights of the last fit, whose "
+                f"warm_start=True cannot continue with the weights of the last fit, whose "
                 f"{name} was {before.get(name)!r}, not {value!r}: pass what was passed "
                 "then, or warm_start=False."
             )
@@ -214,7 +165,7 @@ def _warn_of_end(history, in_search):
     """Warn of a training that was interrupted or too short; raise what ends a search."""
     if history.stopped == "interrupted":
         if not history.loss or in_search:
-            # There is nothing worth keeping, or it is meant for all of a search.
+            # There are no weights to keep, or the interrupt is meant for all of a search.
             raise KeyboardInterrupt
         warn_user(
             f"The training was interrupted after {history.n_steps} steps: the estimator "
@@ -227,5 +178,5 @@ def _warn_of_end(history, in_search):
             remedy = f"training__max_steps={2 * n_steps}"
         warn_user(
             f"The validation loss was still falling in the last of {n_epochs} epochs: more "
-            f"would probably help. Pass {remedy}, say.",
+            f"would probably help. Pass {remedy}, for example.",
         )

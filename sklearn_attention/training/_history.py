@@ -19,14 +19,14 @@ class History:
     learning_rate : list of float
         Of the last step of each epoch.
     seconds : list of float
-        How long each epoch took, with its validation.
+        Duration of each epoch, with its validation.
     n_steps : int
         Steps made in whole epochs.
     best_epoch : int or None
         The epoch, from 0, after which the validation loss was least; None where nothing
         validates, or no epoch ended.
     stopped : str or None
-        What ended the training: "max_epochs", "max_steps", "patience", "callback" or
+        Reason of the end: "max_epochs", "max_steps", "patience", "callback" or
         "interrupted". None while it runs.
     """
 
@@ -40,12 +40,10 @@ class History:
 
     @property
     def ends_too_early(self):
-        """Whether the budget was over while the validation loss was falling.
-
-        Then the last epoch was the best, and the later half of the epochs gained more than
-        1 % of the first one's loss. The very end says little: learning rates that fall to 0
-        end every curve flat.
-        """
+        """True if the budget ended while the validation loss was falling."""
+        # Then the last epoch was the best, and the later half of the epochs gained more than 1
+        # % of the first one's loss. The last epochs by themselves tell little: learning rates
+        # that fall to 0 flatten the end of every curve.
         losses, half = self.validation_loss, len(self.validation_loss) // 2
         over = self.stopped in ("max_epochs", "max_steps")
         if not over or not half or self.best_epoch != len(losses) - 1:

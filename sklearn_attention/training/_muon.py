@@ -14,44 +14,17 @@ _STEP_SIZE = 0.2
 
 
 class Muon(torch.optim.Optimizer):
-    r"""Muon [1]_ for matrices, all those of one shape at once.
+    r"""Muon (Jordan et al. 2024) for matrices, all those of one shape at once.
 
-    With :math:`G` the gradient of a matrix :math:`W` of :math:`m \times n` entries,
-    :math:`\gamma` the learning rate, :math:`\lambda` the weight decay and :math:`\mu` the
-    momentum:
-
-    .. math::
-
-        B &\leftarrow \mu B + (1 - \mu) G \\
-        W &\leftarrow (1 - \gamma \lambda) W - 0.2 \gamma \sqrt{\max(m, n)}\,
-            \operatorname{orth}\big(\mu B + (1 - \mu) G\big)
-
-    where :math:`\operatorname{orth}(U \Sigma V^\top) \approx U V^\top`. By the factor before
-    it the entries of a step have the size they have in AdamW [2]_, so that one learning rate
-    suits both.
-
-    Parameters
-    ----------
-    params : iterable of Tensor, or of dict
-        Matrices, or groups of them.
-    lr : float
-        :math:`\gamma`.
-    weight_decay : float, default=0.0
-        :math:`\lambda`.
-    momentum : float, default=0.95
-        :math:`\mu`.
-
-    Notes
-    -----
-    These are the steps of :class:`torch.optim.Muon` with
-    ``adjust_lr_fn="match_rms_adamw"``, in two thirds of its time for small matrices.
-
-    References
-    ----------
-    .. [1] Jordan, K. et al. (2024). Muon: an optimizer for hidden layers in neural networks.
-       https://kellerjordan.github.io/posts/muon
-    .. [2] Liu, J. et al. (2025). Muon is scalable for LLM training. arXiv:2502.16982.
+    With gradient G, learning rate :math:`\gamma`, decay :math:`\lambda` and momentum
+    :math:`\mu`: :math:`B \leftarrow \mu B + (1 - \mu) G` and :math:`W \leftarrow (1 - \gamma
+    \lambda) W - 0.2 \gamma \sqrt{\max(m, n)}\, \operatorname{orth}(\mu B + (1 - \mu) G)`, where
+    :math:`\operatorname{orth}(U \Sigma V^\top) \approx U V^\top`. By the factor, steps are as
+    large as AdamW's, so one learning rate suits both (Liu et al. 2025).
     """
+
+    # The steps are those of torch.optim.Muon with adjust_lr_fn="match_rms_adamw", in two thirds
+    # of its time for small matrices.
 
     def __init__(self, params, *, lr, weight_decay=0.0, momentum=0.95):
         super().__init__(params, {"lr": lr, "weight_decay": weight_decay, "momentum": momentum})

@@ -19,7 +19,7 @@ def build_network(kind, shape, seed):
 
 
 def load_weights(network, weights):
-    """Give a network the weights in arrays."""
+    """Set the weights of a network from arrays."""
     network.load_state_dict({name: torch.as_tensor(value) for name, value in weights.items()})
 
 
@@ -30,7 +30,7 @@ def weights_of(network):
 
 
 def digest(*parts):
-    """A text that tells data from others: arrays by their bytes, all else by its ``repr``."""
+    """A digest of data: of arrays by their bytes, of all else by its ``repr``."""
     found = hashlib.sha256()
     for part in parts:
         if isinstance(part, np.ndarray) and part.dtype != object:
@@ -49,16 +49,5 @@ def worthwhile_threads(network, n_tokens):
 
 
 def threads_of_pass(network, n_tokens):
-    """Context in which torch uses as many threads as a pass through a network is worth.
-
-    Parameters
-    ----------
-    network : torch.nn.Module
-    n_tokens : int
-        That are seen at once, each by every linear layer.
-
-    Returns
-    -------
-    context : context manager
-    """
+    """Context in which torch uses the threads that a pass of so many tokens is worth."""
     return torch_threads(worthwhile_threads(network, n_tokens) or torch.get_num_threads())

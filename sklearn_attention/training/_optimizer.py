@@ -1,4 +1,4 @@
-"""Optimizers, and which parameters decay."""
+"""Optimizers, and the parameters that decay."""
 
 import torch
 
@@ -15,25 +15,10 @@ _POSITION = "position"
 
 
 def decay_groups(module, weight_decay):
-    """Parameters that decay, and those that do not, as torch's optimizers take them.
-
-    Matrices decay, and whatever else has two or more axes. Biases, gains and the parameters
-    of normalisations do not, nor do embeddings of positions, which are known by the word
-    "position" in their name or in that of their class. What requires no gradient is in
-    neither group.
-
-    Parameters
-    ----------
-    module : torch.nn.Module
-    weight_decay : float
-        Of those that decay.
-
-    Returns
-    -------
-    groups : list of dict
-        With ``params`` and ``weight_decay``: the decaying ones, then the others. Groups
-        without parameters are left out.
-    """
+    """Parameters that decay, then the others, as groups of torch's optimizers."""
+    # All with two or more axes decay, but for embeddings of positions, which have "position" in
+    # their name or in that of their class. Biases, gains and parameters of normalisations do
+    # not. Parameters without gradient are in neither group; empty groups are left out.
     spared = {
         id(parameter)
         for part in module.modules()
@@ -61,7 +46,7 @@ def make_optimizers(plan, module):
             "is nothing to train."
         )
     if plan.optimizer == "lbfgs":
-        # It knows no groups: what decays is added to the loss, see `decay_penalty`.
+        # It has no groups: the decay is added to the loss, see `decay_penalty`.
         parameters = [parameter for group in groups for parameter in group["params"]]
         return [torch.optim.LBFGS(parameters, line_search_fn="strong_wolfe")]
     if plan.optimizer == "adam":

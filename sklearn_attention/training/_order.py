@@ -1,4 +1,4 @@
-"""Which rows are seen together: in a batch of an epoch, or where nothing is learned."""
+"""Rows that are computed together: in a batch of an epoch, or where nothing is learned."""
 
 import math
 
@@ -11,10 +11,9 @@ _SORTED_TOGETHER = 50
 
 
 def shuffled_batches(n_samples, sizes, generator, lengths=None):
-    """Random batches of some sizes, a list of LongTensor.
+    """Random batches of some sizes, which sum to `n_samples` at most, a list of LongTensor.
 
-    Rows that are padded to the longest of their batch have `lengths` (n_samples,); those of a
-    batch then have similar ones. Sizes sum to `n_samples` at most.
+    Rows padded to the longest of their batch have `lengths` (n_samples,), similar in a batch.
     """
     order = torch.randperm(n_samples, generator=generator)
     batches = list(order[: sum(sizes)].split(sizes))
@@ -31,21 +30,9 @@ def shuffled_batches(n_samples, sizes, generator, lengths=None):
 
 
 def blocks_by_length(lengths, most_tokens, most_pairs=math.inf):
-    """Rows of similar length in blocks of bounded size, padding included.
-
-    Parameters
-    ----------
-    lengths : ndarray of int of shape (n_rows,)
-    most_tokens : int
-        In a block, but for a row that has more by itself.
-    most_pairs : int, default=inf
-        Of tokens of the same row, in a block.
-
-    Returns
-    -------
-    blocks : list of ndarray of int
-        Positions of rows. The longest come first: what does not fit into memory shows at once.
-    """
+    """Positions of rows of similar length, in blocks of bounded size, padding included."""
+    # A row longer than `most_tokens` is a block by itself; `most_pairs` bounds pairs of tokens
+    # of the same row. The longest come first, so that a lack of memory shows at once.
     order = np.argsort(-lengths, kind="stable")
     blocks, first = [], 0
     while first < len(order):

@@ -25,30 +25,30 @@ class Plan:
         once: a step is an epoch, of up to 20 iterations. For it, `learning_rate`,
         `schedule`, `warm_up`, `clip_norm` and `batch_size` have no meaning.
     learning_rate : float, default=1e-3
-        The highest.
+        Highest learning rate.
     schedule : {"one_cycle", "cosine", "constant"}, default="one_cycle"
-        How the learning rate moves from step to step, see Notes.
+        Course of the learning rate, see Notes.
     warm_up : float, default=0.1
         Share of the steps, in [0, 1), in which the learning rate rises; "constant" has none.
     weight_decay : float, default=0.01
-        Of matrices only, see :func:`decay_groups`. With "adamw" and "muon" they shrink by
-        this times the learning rate in every step. With the others half of this times their
-        sum of squares is added to what is minimised.
+        Decay of matrices only, embeddings of positions excepted. With "adamw" and "muon" they
+        shrink by this times the learning rate in every step. With the others half of this
+        times their sum of squares is added to the loss.
     clip_norm : float, default=1.0
         Longest gradient, of all parameters together; None clips none.
     batch_size : int or (int, int), default=64
-        Most rows in a batch; those of an epoch are shared evenly among as few batches as
-        that takes. A pair grows from the first to the second, by the same factor for the
-        same share of the training.
+        Most rows in a batch; those of an epoch are divided evenly among the fewest batches.
+        With a pair, sizes grow from the first to the second, by the same factor for the same
+        share of the training.
     max_epochs : int, default=50
-        How often every row is seen; None if only the steps count.
+        Passes over all rows; None if only the steps count.
     max_steps : int, default=None
-        How many steps are made; None if only the epochs count. Whichever ends first does.
+        Number of steps; None if only the epochs count. The training ends at the first limit.
     patience : int, default=None
         Stop after so many epochs without a better validation loss; None never does.
     autocast : bool, default=False
         Whether the training loss is computed in bfloat16 where torch considers it safe. A
-        device without instructions for that is slow, which a warning says.
+        device without instructions for that is slow, with a warning.
 
     Raises
     ------
@@ -120,19 +120,7 @@ class Plan:
 
 
 def batch_sizes(plan, n_samples):
-    """Sizes of all batches to come.
-
-    Parameters
-    ----------
-    plan : Plan
-    n_samples : int
-        Rows to learn from.
-
-    Returns
-    -------
-    sizes : list of list of int
-        For each epoch, of every step. Their number is how many epochs there are at most.
-    """
+    """Sizes of all batches to come: for each epoch, those of its steps."""
     n_samples = check_positive("n_samples", n_samples, integer=True)
     first, last = n_samples, n_samples
     if plan.optimizer != "lbfgs":
@@ -154,22 +142,7 @@ def batch_sizes(plan, n_samples):
 
 
 def pace(plan, step, n_steps):
-    """Learning rate and momentum of a step.
-
-    Parameters
-    ----------
-    plan : Plan
-    step : int
-        From 0.
-    n_steps : int
-        Steps of the whole training.
-
-    Returns
-    -------
-    learning_rate : float
-    momentum : float or None
-        None where the schedule leaves it alone.
-    """
+    """Learning rate of a step, counted from 0, and momentum; None leaves that unchanged."""
     if plan.schedule == "constant":
         return plan.learning_rate, None
     if plan.schedule == "cosine":

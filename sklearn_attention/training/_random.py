@@ -15,28 +15,11 @@ _DRAWING = {
 
 
 def torch_seed(seed):
-    """Context in which what this thread draws by torch comes from a generator of its own.
-
-    For building networks, whose layers take no generator when they start, and for training
-    small ones of torch's layers: they draw as after ``torch.manual_seed``, but torch's global
-    generators stay as they are, and other threads notice nothing. Each call of torch takes
-    a microsecond longer within.
-
-    Parameters
-    ----------
-    seed : int
-
-    Returns
-    -------
-    context : context manager
-
-    Examples
-    --------
-    >>> import torch
-    >>> from sklearn_attention.training._random import torch_seed
-    >>> with torch_seed(0):
-    ...     layer = torch.nn.Linear(3, 1)
-    """
+    """Context in which torch draws, in this thread, from a generator of its own."""
+    # For building networks, whose layers take no generator, and for training small ones of
+    # torch's layers: they draw as after `torch.manual_seed`, but torch's global generators do
+    # not change, and other threads are not affected. Each call of torch takes a microsecond
+    # longer within.
     return _OwnGenerators(seed)
 
 

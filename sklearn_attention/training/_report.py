@@ -14,27 +14,12 @@ _PAUSES = {True: 0.2, False: 10.0}
 
 
 class Report:
-    """Report a training to the callbacks of an estimator, and to its user.
+    """Report a training to an estimator's callbacks, and to its user: the `task` of `train`."""
 
-    The `task` of :func:`train`. It needs nothing of scikit-learn but the context that
-    ``_init_callback_context`` returned, whose ``max_subtasks`` may be
-    ``len(batch_sizes(plan, n_samples))``.
-
-    Parameters
-    ----------
-    context : sklearn.callback.CallbackContext
-        Of the fit, or of a task within it.
-    estimator : estimator
-        That is being fitted.
-    fitted : callable, default=None
-        ``fitted(history)`` returns a dict of the attributes the estimator would have if the
-        fit ended now, from which callbacks get an estimator that predicts. It is called only
-        if a callback needs one. None where there is no such estimator before the end.
-    verbose : bool or "auto", default=False
-        Whether there is a line on stderr, see :class:`Training`.
-    **data
-        ``X``, ``y`` and ``metadata``, for callbacks that want them.
-    """
+    # `context` is scikit-learn's, of the fit or of a task within it; its ``max_subtasks`` may
+    # be ``len(batch_sizes(plan, n_samples))``. ``fitted(history)`` returns the attributes of
+    # the estimator if the fit ended now, for callbacks that need an estimator which predicts;
+    # None where there is none before the end. `data` are X, y and metadata for callbacks.
 
     def __init__(self, context, estimator, *, fitted=None, verbose=False, **data):
         self._context, self._estimator, self._fitted = context, estimator, fitted
@@ -42,7 +27,7 @@ class Report:
 
     @property
     def in_search(self):
-        """Whether the estimator is fitted by another one, such as a search."""
+        """True if another estimator, such as a search, fits this one."""
         return hasattr(self._estimator, "_parent_callback_ctx")
 
     @contextlib.contextmanager
@@ -63,31 +48,12 @@ class Report:
         self._epoch.call_on_fit_task_begin(estimator=self._estimator, **self._data)
 
     def step(self, history, n_steps):
-        """Say how far the training is.
-
-        Parameters
-        ----------
-        history : History
-            Of the whole epochs.
-        n_steps : int
-            Made so far.
-        """
+        """Show the progress: the history of whole epochs, and the number of steps so far."""
         if self._progress is not None:
             self._progress.update(history, n_steps)
 
     def end(self, history):
-        """Close the epoch.
-
-        Parameters
-        ----------
-        history : History
-            With this epoch.
-
-        Returns
-        -------
-        stop : bool
-            Whether a callback wants no more epochs.
-        """
+        """Close the epoch; True if a callback stops the training."""
         self.step(history, history.n_steps)
         fitted = self._fitted and (lambda: self._fitted(history))
         return self._epoch.call_on_fit_task_end(
@@ -116,7 +82,7 @@ def reported_task(estimator, context, name, n_subtasks=None, *, verbose=False, *
 class Progress:
     """A line on stderr about a training, rewritten in place on a terminal.
 
-    A context manager: once there was a line, another one says at the end how it went.
+    A context manager: once there was a line, another one reports the end.
     """
 
     def __init__(self, name, n_epochs, n_steps, *, delay):
@@ -162,9 +128,9 @@ class Progress:
 
 
 def progress_delay(verbose, estimator):
-    """Seconds before an estimator says how far its training is; None if it never does.
+    """Seconds before an estimator reports its progress; None if it never does.
 
-    "auto" leaves the word to meta-estimators and to callbacks of the user.
+    With "auto", it does not within meta-estimators, nor with callbacks of the user.
     """
     # Lines of workers would be written over one another.
     worker = (

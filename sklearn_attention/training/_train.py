@@ -43,9 +43,9 @@ def train(
         and no parameter has a gradient.
     batch_loss : callable
         ``batch_loss(module, rows)`` returns the mean loss of a batch as a Tensor. `rows` is a
-        LongTensor of positions, on the module's device: whoever calls slices what it has.
+        LongTensor of positions, on the module's device, which select rows of the data.
     n_samples : int
-        How many rows there are.
+        Number of rows.
     plan : Plan
     random_state : int
         Seeds the order of the rows, and the draws of :class:`~sklearn_attention.nn.Dropout`
@@ -56,18 +56,18 @@ def train(
         parameters for which it was least, whatever ends the training. An object that has
         ``state_dict`` and ``load_state_dict`` has its state in the checkpoint.
     task : object, default=None
-        Told of epochs by ``begin()`` and ``end(history)``, which returns whether to stop, and
-        of steps by ``step(history, n_steps)``; see :class:`Report`.
+        Object with methods ``begin()`` and ``end(history)``, called for each epoch, the latter
+        returning whether to stop, and ``step(history, n_steps)``, called for each step.
     checkpoint : str or path-like, default=None
-        File to which the state is written after each epoch. If it is there, the training
-        goes on from it, to the same parameters, bit for bit with one thread, as if it had
-        never ended. It stays, and once the training is over returns its result at once,
-        until another training takes the file. One that has not ended keeps its file: others
-        start afresh, say so, and are not saved.
+        File to which the state is written after each epoch. If it exists, the training
+        continues from it, to the same parameters as without interruption, bit for bit with
+        one thread. The file of a training that is over returns its result at once, until
+        another training takes the file. A training that has not ended keeps its file: others
+        start afresh, with a warning, and are not saved.
     checkpoint_key : str, default=""
-        What else makes two trainings different, such as a hash of the data.
+        Further identity of the training, such as a hash of the data.
     threads : int, default=None
-        Threads that torch uses; None leaves that alone.
+        Threads that torch uses; None does not change that.
     lengths : LongTensor of shape (n_samples,), default=None
         Of rows that are padded to the longest of their batch; those of a batch then have
         similar ones. None draws batches from all rows.
@@ -79,15 +79,15 @@ def train(
     Raises
     ------
     FloatingPointError
-        If a loss or a gradient is not finite. The message says where, and why in all
-        likelihood. The parameters are the best, or else those from before the epoch.
+        If a loss or a gradient is not finite. The message has the place and the likely cause.
+        The parameters are the best, or else those from before the epoch.
     ValueError
         If arguments do not fit one another, or the file is no checkpoint, or damaged.
 
     Warns
     -----
     UserWarning
-        If the plan wants bfloat16, and the device has no instructions for it.
+        If the plan has `autocast`, and the device has no instructions for bfloat16.
 
     Notes
     -----
@@ -98,7 +98,7 @@ def train(
 
     Trainings in several threads at once equal those one after the other, bit for bit. Layers
     of torch that draw, such as :class:`torch.nn.Dropout`, draw from torch's global generator,
-    which is left alone: take :class:`sklearn_attention.nn.Dropout` in their place.
+    which is not seeded: use :class:`sklearn_attention.nn.Dropout`.
 
     Examples
     --------
@@ -190,14 +190,14 @@ class _Run:
         return [group for each in self.optimizers for group in each.param_groups]
 
     def fingerprint(self, key):
-        """Values by which this training is known from others."""
+        """Values that identify this training."""
         return fingerprint(
             self.module, self.plan, n_samples=self.n_samples, random_state=self.random_state,
             validation=self.validation_loss is not None, checkpoint_key=key,
         )  # fmt: skip
 
     def state_dict(self):
-        """Everything that later epochs depend on."""
+        """All values that later epochs depend on."""
         return {
             "last": self.last,
             "best": self.best,
@@ -302,7 +302,7 @@ class _Run:
         return hasattr(self.validation_loss, "state_dict")
 
     def epoch(self, task=None):
-        """See every row once, then validate."""
+        """Learn from every row once, then validate."""
         start, history = time.perf_counter(), self.history
         sizes = self.sizes[len(history.loss)]
         batches = shuffled_batches(self.n_samples, sizes, self.shuffler, self.lengths)

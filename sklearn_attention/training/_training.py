@@ -1,4 +1,4 @@
-"""Training of a network, besides what people tune first."""
+"""The parameter `training` of estimators that train a network."""
 
 import numbers
 
@@ -17,7 +17,7 @@ _HELD_OUT, _FEWEST_HELD_OUT, _FEWEST = 0.1, 10, 40
 
 
 class Training(BaseEstimator):
-    """Training of a network, besides what people tune first.
+    """Parameters of the training of a network that are rarely tuned first.
 
     A parameter of all estimators that train a network, whose own parameters can be searched by
     names such as ``training__weight_decay``.
@@ -28,11 +28,11 @@ class Training(BaseEstimator):
         As for :class:`Plan`, like `schedule`, `warm_up`, `weight_decay` and `clip_norm`. "auto"
         is "muon" for language models and translators, otherwise "adamw".
     schedule : {"one_cycle", "cosine", "constant"}, default="one_cycle"
-        How the learning rate moves.
+        Course of the learning rate.
     warm_up : float, default=0.1
-        Share of the steps in which it rises.
+        Share of the steps in which the learning rate rises.
     weight_decay : float, default=0.01
-        Of matrices.
+        Decay of matrices.
     clip_norm : float, default=1.0
         Longest gradient; None clips none.
     max_steps : int, default=None
@@ -42,25 +42,23 @@ class Training(BaseEstimator):
         Share of what is learned from that is held out: the weights kept are those after the
         epoch with the least loss on it. Rows, pairs and texts are drawn at random, classes in
         proportion; of fewer than 40 texts of a language model it is stretches of their tokens.
-        "auto" is a tenth, at least 10, and
-        nothing of fewer than 40; None holds nothing out, and keeps the last weights. The
-        parameter `X_val` of ``fit`` takes the place of all this. Forecasters hold out none:
-        their validation origins judge.
+        "auto" is a tenth, at least 10, and nothing of fewer than 40; None holds nothing out,
+        and keeps the last weights. The parameter `X_val` of ``fit`` takes the place of all
+        this. Forecasters hold out none: the validation origins serve.
     patience : int, "auto" or None, default="auto"
         Stop after so many epochs without a smaller loss on what is held out; None never does.
         "auto" is a quarter of the epochs, but at least 8.
     autocast : bool, default=False
         Whether to train in bfloat16 where torch considers it safe. A device without
-        instructions for that is slow, which a warning says.
+        instructions for that is slow, with a warning.
     checkpoint : str or path-like, default=None
-        File from which a training that was interrupted goes on, to the same weights. Fits of
-        other data or parameters, such as those of a search, may name the same file: it is taken
-        once the training in it has ended; until then they start afresh, say so, and are not
-        saved.
+        File from which an interrupted training continues, to the same weights. Fits of other
+        data or parameters, such as those of a search, may name the same file: they take it
+        once the training in it has ended; until then they start afresh, with a warning, and
+        are not saved.
     verbose : bool or "auto", default="auto"
-        Whether a line on stderr says how far the training is, except in workers of joblib.
-        "auto" says so after 5 seconds, but not in searches and other meta-estimators, nor
-        where callbacks are set.
+        Whether a line on stderr shows the progress, except in workers of joblib. "auto" shows
+        it after 5 seconds, but not in searches and other meta-estimators, nor with callbacks.
 
     Examples
     --------
@@ -120,7 +118,7 @@ class Training(BaseEstimator):
             "auto" is enough for 1000 steps, but `fewest_epochs` at least and 64 at most, or for
             `max_steps` where they are given.
         optimizer : str
-            What "auto" stands for.
+            Value for "auto".
         largest_batch, fewest_epochs : int
 
         Returns

@@ -1,4 +1,4 @@
-"""Baselines of tables, series and texts, which stand beside a transformer."""
+"""Baselines of tables, series and texts, added to the outputs of a transformer."""
 
 from dataclasses import dataclass
 
@@ -29,25 +29,9 @@ class TableBaseline:
 
     @classmethod
     def fit(cls, rows, targets, weights, loss, held_out, random_state):
-        """Fit to rows, and predict some of them by the others.
-
-        Parameters
-        ----------
-        rows : TableRows
-        targets : ndarray of shape (n_rows, n_outputs)
-            Numbers, or numbers of classes.
-        weights : ndarray of shape (n_rows,)
-        loss : Loss
-            For "huber", which trees do not have, they learn by the squared error.
-        held_out : ndarray of int
-            Rows to be predicted by the others.
-        random_state : RandomState
-
-        Returns
-        -------
-        baseline : TableBaseline
-        left_out : ndarray of shape (n_held_out, n_outputs)
-        """
+        """Fit to rows; return the baseline, and predictions of rows held out by the others."""
+        # Targets (n_rows, n_outputs) are numbers, or numbers of classes. Trees have no "huber":
+        # they learn by the squared error.
         cells = rows.cells()
         is_category = np.arange(cells.shape[1]) >= rows.n_numeric
         is_category &= ~(cells > _HIGHEST_CODE).any(axis=0)
@@ -109,7 +93,7 @@ class SeriesBaseline:
 
 @dataclass(frozen=True, eq=False)
 class TextBaseline:
-    """Logistic or ridge regression, for each output, on how often tokens are in a text."""
+    """Logistic or ridge regression, for each output, on TF-IDF of the tokens of texts."""
 
     tf_idf: TfidfTransformer
     models: list
@@ -152,7 +136,7 @@ def _outputs(models, features, n_classes):
     found = []
     for model, n in zip(models, n_classes, strict=True):
         probabilities = np.full((features.shape[0], n), _LEAST_PROBABILITY)
-        # A class may be among the rows held out alone.
+        # A class may be only among the rows held out.
         known = np.maximum(model.predict_proba(features), _LEAST_PROBABILITY)
         probabilities[:, model.classes_] = known
         found.append(np.log(probabilities))

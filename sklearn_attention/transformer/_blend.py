@@ -10,18 +10,18 @@ from .._base import warn_user
 # Weights where nothing is known, and what they count for, in rows.
 _PRIOR, _PRECISION = np.array([0.7, 0.3]), 3.0
 
-# Of a transformer with less weight than this, vectors and maps tell little about predictions.
+# Of a transformer with less weight than this, vectors and maps explain predictions little.
 _LITTLE = 0.1
 
 
 def warn_of_little_weight(estimator, found):
-    """Warn where a transformer, of which something is found, has little part in predictions."""
+    """Warn where a transformer whose vectors or maps are returned has little weight."""
     most = np.max(estimator.transformer_weight_)
     if most < _LITTLE:
         warn_user(
             f"transformer_weight_ is {most:.2g}: predictions are nearly all of the baseline, "
-            f"and {found} of the transformer tell little about them. With baseline=False it "
-            "predicts alone.",
+            f"and {found} of the transformer explain them little. Pass baseline=False to "
+            "predict without the baseline.",
         )
 
 
@@ -42,29 +42,11 @@ def weights_of_outputs(loss, targets, weights, baseline, network):
 
 
 def choose_weights(baseline, network, loss, *, average=False):
-    r"""Weights of a baseline and of a transformer.
-
-    Parameters
-    ----------
-    baseline, network : ndarray of shape (n_rows, n_outputs)
-        Of rows held out.
-    loss : callable
-        As :meth:`Loss.of_rows` returns it.
-    average : bool, default=False
-        Whether weights have to add up to 1. Less than that moves quantiles to the mean.
-
-    Returns
-    -------
-    weights : ndarray of shape (2,)
-
-    Notes
-    -----
-    The likeliest weights that are not negative, a priori normal about .7 and .3 with a
-    precision of 3 rows:
-
-    .. math:: \min_{w \ge 0} \sum_i l_i(w_1 f_i + w_2 g_i)
-              + \tfrac32 (w_1 - .7)^2 + \tfrac32 (w_2 - .3)^2
-    """
+    """Weights (2,) of the outputs of a baseline and of a transformer."""
+    # For outputs (n_rows, n_outputs) of both on rows held out. They minimise sum_i l_i(w_1 f_i
+    # + w_2 g_i) + 3/2 (w_1 - .7)^2 + 3/2 (w_2 - .3)^2 over w >= 0, with a normal prior of the
+    # weight of 3 rows. With `average` they sum to 1: a smaller sum would move quantiles to the
+    # mean. `loss` is from Loss.of_rows.
 
     def risk(weights):
         losses, slopes = loss(weights[0] * baseline + weights[1] * network)

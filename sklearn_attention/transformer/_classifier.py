@@ -20,32 +20,32 @@ from ._rows import Examples
 
 
 class TransformerClassifier(ClassLabels, ClassifierMixin, TransformerEstimator):
-    r"""Classification of tables, sequences and texts by a transformer beside a simpler model.
+    r"""Classification of tables, sequences and texts by a transformer and a simpler model.
 
     By default logits are a weighted sum of two: boosted trees for tables, random convolutions
     for series or TF-IDF for texts, and a transformer encoder. ``baseline=False`` is the encoder
-    alone, as in :class:`TransformerRegressor`, with probabilities
+    by itself, as in :class:`TransformerRegressor`, with probabilities
 
     .. math:: P(c \mid x) \propto \exp(w_c^\top h(x) + b_c)
 
-    of the vector :math:`h(x)` that the encoder makes of a row, learned by their log-loss;
-    of several outputs by the mean of their log-losses, all from the same vector.
+    from the encoder's vector :math:`h(x)` of a row, learned by their log-loss; for several
+    outputs by the mean of their log-losses, all from the same vector.
 
     Parameters
     ----------
     tokens, tokenizer, max_tokens, max_length, pooling, baseline
-        As for :class:`TransformerRegressor`: what rows have, and how tokens become one vector.
+        As for :class:`TransformerRegressor`.
     d_model, n_heads, n_layers, dropout, architecture
-        As there: the encoder.
+        As for :class:`TransformerRegressor`: the encoder.
     class_weight : dict, list of dict, "balanced" or None, default=None
-        What rows of each class count besides their `sample_weight`; "balanced" is in inverse
-        proportion to how often a class occurs. Several outputs have a dict each, and the
-        weights of a row are multiplied.
+        Factor of the `sample_weight` of the rows of each class; "balanced" is in inverse
+        proportion to the frequency of the class. Several outputs have a dict each, whose
+        factors multiply.
     learning_rate, batch_size, max_epochs, training, warm_start
-        As there: how it is learned. Rows are held out of each class in proportion, but at
-        random where there are several outputs.
+        As for :class:`TransformerRegressor`: the training. Rows are held out of each class in
+        proportion, but at random where there are several outputs.
     random_state, device
-        As there.
+        As for :class:`TransformerRegressor`.
 
     Attributes
     ----------
@@ -54,7 +54,7 @@ class TransformerClassifier(ClassLabels, ClassifierMixin, TransformerEstimator):
     tokens_, scales_, vocabulary_, columns_, max_length_, patch_length_
         As for :class:`TransformerRegressor`.
     network_, training_history_, baseline_, baseline_weight_, transformer_weight_
-        As there.
+        As for :class:`TransformerRegressor`.
     n_features_in_ : int
         Number of features, of tables only.
     feature_names_in_ : ndarray of shape (n_features,)
@@ -63,7 +63,7 @@ class TransformerClassifier(ClassLabels, ClassifierMixin, TransformerEstimator):
     See Also
     --------
     TransformerRegressor : The same for numbers, where the method is described.
-    KernelAttentionClassifier : Remembers the rows of a table, and learns how to compare them.
+    KernelAttentionClassifier : Averages over training rows, with a learned kernel.
 
     Examples
     --------
@@ -132,12 +132,12 @@ class TransformerClassifier(ClassLabels, ClassifierMixin, TransformerEstimator):
         y : array-like of shape (n_samples,) or (n_samples, n_outputs)
             Classes.
         sample_weight : array-like of shape (n_samples,), default=None
-            How much each row counts, 0 or more.
+            Non-negative weights of the rows.
         X_val, y_val : as X and y, default=None
-            Rows to validate with, in place of some that are held out of X: by them the best
-            epoch is chosen, and what a baseline counts.
+            Rows to validate with, in place of some that are held out of X: they decide on the
+            best epoch, and on the weight of a baseline.
         sample_weight_val : array-like of shape (n_validation,), default=None
-            How much each of these counts.
+            Non-negative weights of these rows.
 
         Returns
         -------

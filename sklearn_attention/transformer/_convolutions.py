@@ -7,7 +7,7 @@ from itertools import combinations
 import numpy as np
 
 # Kernels have weight 2 at three of nine places, -1 at the others. Those of even number come
-# first: they are seen at other times than the rest.
+# first: they are computed at other times than the rest.
 _WIDTH = 9
 _PLACES = [*combinations(range(_WIDTH), 3)]
 _PLACES = [*_PLACES[::2], *_PLACES[1::2]]
@@ -20,17 +20,15 @@ _GOLDEN = (np.sqrt(5) + 1) / 2
 
 @dataclass(frozen=True, eq=False)
 class RandomConvolutions:
-    """About 10 000 features of a series, as in MiniRocket.
+    """About 10 000 features of a series, as in MiniRocket (Dempster, Schmidt and Webb 2021)."""
 
-    A feature is the share of the time in which a convolution of the series, by one of 84 fixed
-    kernels of 9 weights that are spread over longer and longer times, exceeds a quantile of
-    the same of a training series. Of several channels each kernel adds up a random few
-    (Dempster, Schmidt and Webb 2021, MiniRocket, KDD).
+    # A feature is the share of the time in which a convolution of the series, by one of 84
+    # fixed kernels of 9 weights at increasing dilations, exceeds a quantile of the same
+    # convolution of a training series. With several channels each kernel adds up a random few.
 
-    The parts are dicts: for each ``dilation`` the ``margin`` that half of the kernels leave
-    out, the channels that each kernel adds up, ``used`` (84, n_channels), and ``biases`` (84,
-    n_biases).
-    """
+    # The parts are dicts: for each ``dilation`` the ``margin`` that half of the kernels leave
+    # out, the channels that each kernel adds up, ``used`` (84, n_channels), and ``biases`` (84,
+    # n_biases).
 
     parts: list
 
@@ -104,11 +102,10 @@ def _quantile(values, level):
 
 
 class _Convolved:
-    """Series of one length, (T, n, channels), convolved kernel by kernel.
+    """Series of one length, (T, n, channels), convolved kernel by kernel."""
 
-    All is added up element by element in one order, so that results do not depend on the other
-    series: to count what exceeds a bias, which some series attain, is no place for rounding.
-    """
+    # Sums are element by element in one order, so that results do not depend on the other
+    # series: rounding must not change counts of values above a bias that some series attain.
 
     def __init__(self, block, dilation, used):
         self.block, self.dilation, self.used = block, dilation, used

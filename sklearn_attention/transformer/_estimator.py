@@ -1,4 +1,4 @@
-"""The regressor and the classifier alike: parameters, network, and its training."""
+"""Parameters, network and training that the regressor and the classifier have in common."""
 
 import numpy as np
 from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
@@ -27,7 +27,7 @@ NETWORK = NetworkDefaults(
 )
 # "auto" makes patches of so many steps, or as many as leave so many of them.
 _LONGEST_PATCH, _FEWEST_PATCHES = 16, 8
-# Fitted attributes that are of some forms of rows alone.
+# Fitted attributes of only some forms of rows.
 _OF_FORMS = ("n_features_in_", "feature_names_in_", "columns_", "scales_", "vocabulary_")
 _OF_FORMS += ("max_length_", "patch_length_")
 
@@ -59,9 +59,9 @@ class TransformerEstimator(
         return tags
 
     def transform(self, X):
-        """The vectors that stand for rows, from which the transformer predicts linearly.
+        """Vectors of rows, from which the transformer predicts linearly.
 
-        They are of the transformer alone: a baseline beside it sees the rows themselves.
+        A baseline has no part in them, since it predicts from the rows.
 
         Parameters
         ----------
@@ -83,7 +83,7 @@ class TransformerEstimator(
         return self._encode(rows)[1].astype(dtype)
 
     def attention_maps(self, X):
-        """Weights of the attention as rows are encoded, by the transformer alone.
+        """Weights of the transformer's attention as rows are encoded.
 
         Parameters
         ----------
@@ -93,7 +93,7 @@ class TransformerEstimator(
         Returns
         -------
         weights : ndarray of shape (n_queries, n_layers, n_heads, n_tokens, n_tokens)
-            What each token (second axis from the end) averages; rows sum to 1. With
+            Weights of the tokens (last axis) in the average of each token; rows sum to 1. With
             ``pooling="cls"`` the token [CLS] comes first; then features in their order, or
             steps. Sequences that are shorter than the longest have 0 behind their end.
 
@@ -109,11 +109,9 @@ class TransformerEstimator(
         return attention_maps(self.module_, self._tokens_of(rows))
 
     def _read_parts(self, settings, training, validation, **checks):
-        """Rows that have weight, all targets and all weights: to learn from, to validate with.
-
-        Each part is of X, y and weights as users pass them; one or two are returned. The form
-        of rows is guessed here alone: all others are read by the reader of that form.
-        """
+        """Rows with weight, all targets and all weights: to learn from, to validate with."""
+        # Each part is of X, y and weights as users pass them; one or two are returned. Only
+        # here is the form of rows guessed: all others are read by the reader of that form.
         if settings.start is not None:
             found = read_examples(self, *training, **checks)
         else:
@@ -214,7 +212,7 @@ class TransformerEstimator(
         return kind.fit(*given, check_random_state(self.random_state))
 
     def _has_baseline(self, n_judged, loss):
-        """Whether there is a baseline: "auto" has none that cannot be compared for tables."""
+        """True if there is a baseline: "auto" has none that cannot be compared for tables."""
         wanted, table = self.baseline, self.tokens_ == "features"
         learns = table or loss.name != "quantile"
         if wanted is True and not learns:

@@ -14,31 +14,10 @@ _REMEDY = (
 
 
 def form_of(X):
-    """Guess what the tokens of X are.
-
-    Parameters
-    ----------
-    X : object
-        What the user passed.
-
-    Returns
-    -------
-    form : {"features", "steps", "text"}
-        "text" for strings, and for lists of integers of different lengths; "steps" for
-        three dimensions, lists of tables, and lists of other numbers of different lengths;
-        "features" for all else, which is or should be a table.
-
-    Raises
-    ------
-    ValueError
-        If there is nothing in X, it has too many dimensions, or may be either table or ids.
-
-    Examples
-    --------
-    >>> from sklearn_attention.transformer._forms import form_of
-    >>> form_of([[1.0, 2.0], [3.0, 4.0]]), form_of([[1.0, 2.0], [3.0]]), form_of(["a b", "c"])
-    ('features', 'steps', 'text')
-    """
+    """Guess the tokens of X: "features", "steps" or "text"; ValueError if X is ambiguous."""
+    # "text" for strings, and for lists of integers of different lengths; "steps" for three
+    # dimensions, lists of tables, and lists of other numbers of different lengths; else
+    # "features", for what is or should be a table.
     n_axes = getattr(X, "ndim", None)
     if n_axes is not None and n_axes > 3:
         raise ValueError(f"X has {n_axes} dimensions, shape {tuple(X.shape)}: {_REMEDY}.")
@@ -77,7 +56,7 @@ def _is_sequence(item):
 
 
 def _has_channels(item):
-    """Whether a sequence has several numbers in a step: an array or frame, or nested lists."""
+    """True for a sequence with several numbers per step: array, frame, or nested lists."""
     if isinstance(item, list | tuple):
         return len(item) > 0 and _is_sequence(item[0])
     return item.ndim > 1

@@ -10,7 +10,7 @@ from ..training._network import threads_of_pass
 from ..training._order import blocks_by_length
 from ._output_shares import overall
 
-# Tokens, and pairs of them, that are seen at once where nothing is learned.
+# Tokens, and pairs of them, that are computed at once where nothing is learned.
 _MOST_TOKENS, _MOST_PAIRS = 2**15, 2**22
 # Parts of the rows held out.
 _N_PARTS = 5
@@ -18,12 +18,10 @@ _ERRORS = {"squared_error": mse_loss, "huber": huber_loss, "log_loss": cross_ent
 
 
 def row_losses(loss):
-    """A function of outputs (B, n_columns) and targets (B, n_outputs): losses like the targets.
-
-    "huber" is squared below a standard deviation, and absolute beyond. Losses of a quantile
-    are twice the pinball loss: of the median, the absolute error. Outputs of classes are
-    logits side by side.
-    """
+    """Function of outputs (B, n_columns) and targets (B, n_outputs): losses (B, n_outputs)."""
+    # "huber" is squared below a standard deviation, and absolute beyond. Losses of a quantile
+    # are twice the pinball loss: of the median, the absolute error. Outputs of classes are
+    # logits side by side.
 
     def of_rows(outputs, targets):
         if loss.quantile is not None:
@@ -56,14 +54,11 @@ def loss_of(rows, targets, weights, losses_of, shares):
 
 
 class HeldOutRows:
-    """Rows held out: their loss, by which the best epoch is chosen, and honest outputs.
+    """Rows held out: their loss, which chooses the best epoch, and their unbiased outputs."""
 
-    What the chosen network says of these rows flatters it. So they are dealt into five parts,
-    and the outputs of each are those of the epoch that is best for the four others.
-
-    Arguments are those of :func:`loss_of`. `outputs` (n_rows, n_columns) are those after the
-    epochs so far.
-    """
+    # Outputs of the chosen network for these rows are biased by the choice. So the rows are
+    # divided into five parts, and the outputs (n_rows, n_columns) of each are those of the
+    # epoch that is best for the four others. Arguments are those of `loss_of`.
 
     def __init__(self, rows, targets, weights, losses_of, shares):
         self._rows, self._targets = rows, torch.from_numpy(targets)
@@ -73,7 +68,7 @@ class HeldOutRows:
         self.outputs, self._least = None, torch.full((_N_PARTS,), torch.inf).double()
 
     def __call__(self, network):
-        """The loss of a network, once after each epoch, as :func:`overall` says."""
+        """The loss of a network, once after each epoch, by :func:`overall`."""
         outputs = torch.from_numpy(outputs_of(network, self._rows)[0])
         losses, constant = (
             self._weights[:, None] * self._losses_of(found, self._targets).double()

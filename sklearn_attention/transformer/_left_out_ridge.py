@@ -37,11 +37,9 @@ class LeftOutRidge:
 
 
 def fit_left_out_ridge(features, targets, weights, n_classes=None):
-    """Ridge regression of the least left-out loss, and left-out outputs (n, n_outputs).
-
-    Targets of classes are the indicators of the outputs, side by side; predictions then are
-    made logits, and their loss is the log-loss. Otherwise it is the squared error.
-    """
+    """Ridge regression of the least left-out loss, and left-out outputs (n, n_outputs)."""
+    # Targets of classes are the indicators of the outputs, side by side; predictions then
+    # become logits, and their loss is the log-loss. Otherwise it is the squared error.
     m, share = features.shape[1], (weights / weights.sum())[:, None]
     center = (share * features).sum(axis=0)
     scale = np.sqrt((share * (features - center) ** 2).sum(axis=0)) + 1e-6

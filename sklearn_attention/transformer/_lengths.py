@@ -17,7 +17,7 @@ def learn_length(lengths, max_length, learned_positions):
         return longest
     if longest >= max(_MANY_TOKENS, _TIMES * typical):
         warn_user(
-            f"X has sequences of up to {longest} tokens, but of {typical} as a rule, and time "
+            f"X has sequences of up to {longest} tokens, but typically of {typical}, and time "
             f"grows with the square: max_length={_TIMES * typical} cuts those that are longer.",
         )
     return None
@@ -31,6 +31,6 @@ def cut(rows, max_length, estimator):
     name = "max_length" if estimator.max_length is not None else "the longest in training,"
     warn_user(
         f"{n_longer} of {len(rows)} sequences are longer than {name} {max_length}: "
-        "of those only so many steps, the first, are seen.",
+        "only so many of their first steps are used.",
     )
     return rows.cut(max_length)

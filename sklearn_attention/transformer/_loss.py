@@ -24,14 +24,11 @@ class Loss:
     n_classes: tuple | None = None
 
     def of_rows(self, targets, weights, baseline=None):
-        """Minus the log-likelihood of rows but for a constant: a function of their outputs.
-
-        It returns the loss of each row, a mean over the targets, and its derivatives in the
-        outputs. Of numbers, the mean loss of `baseline` outputs is the unit. Errors are of a
-        Laplace distribution for a quantile, an asymmetric one but for the median; else of one
-        that is normal but for errors beyond three typical ones, the median of the baseline's,
-        which count less.
-        """
+        """Function of outputs: negative log-likelihoods of rows, and derivatives."""
+        # But for a constant. A row's loss is a mean over the targets. Of numbers, the mean loss
+        # of `baseline` outputs is the unit. Errors have a Laplace distribution for a quantile,
+        # an asymmetric one but for the median; else a normal one, but errors beyond three times
+        # the baseline's median count less.
         if self.n_classes is None:
             losses = self._of_numbers(targets, weights, baseline)
         else:

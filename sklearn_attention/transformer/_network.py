@@ -9,15 +9,12 @@ from ..text._special import UNKNOWN
 
 
 class NumericTokens(nn.Module):
-    r"""A token for every numeric feature of a row.
+    """A token for every numeric feature of a row, piecewise linear in the number."""
 
-    .. math:: t_j = b_j + z_j\, v_j + \sum_k \min(\max(u_j - k, 0), 1)\, w_{jk}
-
-    where :math:`z_j` is the standardised number and :math:`u_j` its place among the quantiles
-    of the feature. The sum is linear between two quantiles and continuous: the piecewise
-    linear encoding of Gorishniy et al. (2022). It starts at 0. The token of a missing number
-    is :math:`b_j + m_j`, where :math:`m_j`, which is learned, starts at 0 too.
-    """
+    # t_j = b_j + z_j v_j + sum_k min(max(u_j - k, 0), 1) w_jk with the standardised number z_j
+    # and its place u_j among the quantiles: linear between two quantiles and continuous
+    # (Gorishniy et al. 2022). The sum starts at 0. The token of a missing number is b_j + m_j,
+    # with a learned m_j that starts at 0 too.
 
     def __init__(self, n_features, n_pieces, d_model):
         super().__init__()
@@ -40,12 +37,10 @@ class NumericTokens(nn.Module):
 
 
 class FeatureTokens(nn.Module):
-    """A token for every feature of a table, in the order of the features.
+    """A token for every feature of a table, in the order of the features."""
 
-    Numbers have :class:`NumericTokens`, each level of a category has a learned vector. A level
-    that is missing, or was not known in training, has one of its own in every category, which
-    starts at 0.
-    """
+    # Numbers have NumericTokens, each level of a category a learned vector. Levels that are
+    # missing, or unknown in training, have one vector per category, which starts at 0.
 
     def __init__(self, d_model, *, n_levels, n_pieces):
         super().__init__()
@@ -76,11 +71,10 @@ class FeatureTokens(nn.Module):
 
 
 class StepTokens(nn.Module):
-    """A token for every step of a sequence of numbers, linear in its channels.
+    """A token for every step of a sequence of numbers, linear in its channels."""
 
-    A missing value counts as the mean of its channel, and adds a vector of the channel, which
-    is learned and starts at 0.
-    """
+    # A missing value counts as the mean of its channel, plus a learned vector of the channel,
+    # which starts at 0.
 
     def __init__(self, d_model, *, n_channels):
         super().__init__()
@@ -98,7 +92,7 @@ class StepTokens(nn.Module):
 class TextTokens(nn.Module):
     r"""A learned vector for every token of a text, times :math:`\sqrt{d}` as in Vaswani et al.
 
-    That of unknown tokens starts at 0, and stays there unless some are unknown in training.
+    The vector of unknown tokens starts at 0, and stays there if none are unknown in training.
     """
 
     def __init__(self, d_model, *, n_tokens):
@@ -117,12 +111,11 @@ TOKENS = {"features": FeatureTokens, "steps": StepTokens, "text": TextTokens}
 
 
 class RowEncoder(nn.Module):
-    """A transformer encoder, whose tokens are pooled to one vector for each row.
+    """A transformer encoder, whose tokens are pooled to one vector for each row."""
 
-    `tokens` are arguments of the tokens of a form, `shape` those of
-    :class:`~sklearn_attention.nn.TokenEncoder`. The vector of a row is the mean of its tokens,
-    the last one, or that of a further token before the first, which is learned ("cls").
-    """
+    # `tokens` are arguments of the tokens of a form, `shape` those of TokenEncoder. The vector
+    # of a row is the mean of its tokens, the last one, or that of a further, learned token
+    # before the first ("cls").
 
     def __init__(self, form, tokens, n_outputs, *, d_model, pooling, max_length, **shape):
         super().__init__()
@@ -140,8 +133,7 @@ class RowEncoder(nn.Module):
     def forward(self, *inputs, real=None, need_weights=False):
         """Outputs (B, n_outputs), vectors (B, width), and maps of each layer or None.
 
-        Tokens that are not `real` (B, T) are padding. Maps are (B, n_heads, T, T), [CLS]
-        first.
+        Tokens that are not `real` (B, T) are padding. Maps are (B, n_heads, T, T), [CLS] first.
         """
         tokens = self.tokens(*inputs)  # (B, T, d_model)
         if self.cls is not None:

@@ -9,14 +9,12 @@ _FLOOR = 0.01
 
 
 class OutputShares:
-    r"""Shares of outputs in the loss, less of those that are worse than a constant.
+    """Shares of outputs in the loss, smaller for those that are worse than a constant."""
 
-    .. math:: s_k \propto \min\bigl(1,\; 1 - 10\,(h_k / c_k - 1)\bigr)
-
-    with :math:`h_k` the loss of an output on rows held out and :math:`c_k` that of the constant
-    from which the network starts; .02 at least, and divided by their mean. An output of noise
-    is memorised: it has the largest gradients, and would cost the others what they share.
-    """
+    # s_k is in proportion to min(1, 1 - 10 (h_k / c_k - 1)) with the loss h_k of an output on
+    # rows held out and c_k that of the constant from which the network starts; .02 at least,
+    # and divided by their mean. An output of noise is memorised: it has the largest gradients,
+    # and would cost the others accuracy.
 
     def __init__(self, n_outputs):
         self.shares = torch.ones(n_outputs)
@@ -33,11 +31,9 @@ class OutputShares:
 
 
 def overall(losses, constant):
-    """One number for the losses of several outputs, (n_rows, n_outputs) in sums over rows.
-
-    The sum of a single output; of several the geometric mean of what is left of the loss of
-    the constant. More than the constant's counts as much: such an output gets little weight.
-    """
+    """One number for the losses of several outputs, (n_rows, n_outputs) in sums over rows."""
+    # The sum of a single output; of several the geometric mean of the ratios to the loss of the
+    # constant. Ratios above 1 count as 1: such an output gets little weight.
     if losses.shape[1] == 1:
         return losses.sum()
     left = losses.sum(dim=0) / constant.sum(dim=0).clamp(min=1e-12)

@@ -15,11 +15,11 @@ LOSSES = ("absolute_error", "huber", "quantile", "squared_error")
 
 
 class TransformerRegressor(RegressorMixin, TransformerEstimator):
-    r"""Regression on tables, sequences and texts by a transformer beside a simpler model.
+    r"""Regression on tables, sequences and texts by a transformer and a simpler model.
 
-    By default the prediction is a weighted sum of two: boosted trees for tables, random
-    convolutions for series or TF-IDF for texts, and a transformer encoder. ``baseline=False``
-    is the encoder alone,
+    By default the prediction is a weighted sum of those of a baseline (boosted trees for
+    tables, random convolutions for series or TF-IDF for texts) and of a transformer encoder.
+    ``baseline=False`` is only the encoder,
 
     .. math:: \hat y(x) = \mu + \sigma\,(W h(x) + b),\quad
               h(x) = \operatorname{pool}(\text{encoder}(t_1(x), \dots, t_n(x)))
@@ -31,45 +31,44 @@ class TransformerRegressor(RegressorMixin, TransformerEstimator):
     Parameters
     ----------
     tokens : {"auto", "features", "steps", "text"}, default="auto"
-        What the tokens of a row are:
+        Tokens of a row:
 
-        * "features": of a table each feature, a number or, in data frames, a level of a
-          category; cells may be missing.
-        * "steps": of a sequence of numbers each step. X is of shape (n, T, d), or a list of
-          arrays of shape (T_i, d) or (T_i,), of different lengths; the rows of a table are
-          series too. Values may be missing.
-        * "text": of a text each token; X is a list of texts, or of sequences of token ids.
+        * "features": the features of a table, numbers or, in data frames, levels of
+          categories; cells may be missing.
+        * "steps": the steps of a sequence of numbers. X is of shape (n, T, d), or a list of
+          arrays of shape (T_i, d) or (T_i,), of different lengths, or a table whose rows are
+          series. Values may be missing.
+        * "text": the tokens of a text; X is a list of texts, or of sequences of token ids.
 
-        "auto" goes by X: "features" for tables, and for lists of lists of the same length;
+        "auto" depends on X: "features" for tables, and for lists of lists of the same length;
         "text" for strings, and lists of integers of different lengths; else "steps".
     tokenizer : str, default="lower_words"
-        How texts are cut: "lower_words", "words", "characters", "byte_pairs" or "ids", see
-        :func:`~sklearn_attention.text.learn_vocabulary`. Sequences of
-        ids are taken as they are. Tokens that training texts have only once count as unknown.
+        Kind of tokens of texts: "lower_words", "words", "characters", "byte_pairs" or "ids",
+        see :func:`~sklearn_attention.text.learn_vocabulary`. Sequences of ids need none.
+        Tokens that occur only once in training count as unknown.
     max_tokens : int, default=None
-        Different tokens of texts that are told apart, four special ones among them; the most
-        frequent are kept. None keeps all, but 8000 byte pairs.
+        Largest size of the vocabulary of texts, with its four special tokens; the most frequent
+        tokens are kept. None keeps all, or 8000 byte pairs.
     max_length : int, default=None
-        Steps of sequences and texts that are seen, at most. Longer ones are cut at their end,
-        with a warning. None sees all; with learned positions, as many as the longest in `fit`
-        has.
+        Most steps of a sequence or text that are used. Longer ones are cut at their end, with a
+        warning. None uses all; with learned positions, as many as the longest in `fit` has.
     pooling : {"auto", "mean", "last", "cls"}, default="auto"
-        What stands for the row: the mean of its tokens, the last one, or a token of its own,
-        [CLS], that is learned. "auto" is "cls" for features, otherwise "mean".
+        Vector of a row: the mean of its tokens, the last one, or that of a further, learned
+        token [CLS]. "auto" is "cls" for features, otherwise "mean".
     baseline : bool or "auto", default="auto"
-        Whether a simpler model stands beside the transformer: of tables boosted trees
-        (:class:`~sklearn.ensemble.HistGradientBoostingRegressor`), of texts a regression on
-        TF-IDF [5]_, of sequences of numbers a ridge regression on random convolutions [4]_.
-        The outputs of both (logits of classes) are added up, with weights that are likeliest
-        on rows held out; where none are, the baseline predicts alone. "auto" has one, but not
-        of tables where no rows are held out.
+        Whether a simpler model is added to the transformer: for tables boosted trees
+        (:class:`~sklearn.ensemble.HistGradientBoostingRegressor`), for texts a regression on
+        TF-IDF [5]_, for sequences of numbers a ridge regression on random convolutions [4]_.
+        The outputs of both (logits of classes) are summed with the weights of largest
+        likelihood on rows held out; where none are, only the baseline predicts. "auto" has
+        one, except for tables where no rows are held out.
     loss : {"squared_error", "absolute_error", "huber", "quantile"}, default="squared_error"
-        What the transformer learns by, and is added to the baseline by. "absolute_error" aims
-        at medians, as trees then do too; "huber" is squared up to a standard deviation of the
-        targets. "quantile" aims at the conditional `quantile`, and so do trees; sequences and
-        texts then have no baseline, as theirs aim at means.
+        Loss of the training, and of the weight of the baseline. "absolute_error" predicts
+        medians, as trees then do too; "huber" is squared up to a standard deviation of the
+        targets. "quantile" predicts the conditional `quantile`, as trees then do too; sequences
+        and texts then have no baseline, since theirs predict means.
     quantile : float, default=None
-        For ``loss="quantile"`` alone: which is predicted, between 0 and 1.
+        Quantile to predict, between 0 and 1; only for ``loss="quantile"``.
     d_model : int, default=64
         Width of the tokens.
     n_heads : int, default=4
@@ -79,22 +78,20 @@ class TransformerRegressor(RegressorMixin, TransformerEstimator):
     dropout : float, default=0.0
         Probability with which parts of the network are left out in training.
     learning_rate : float, default=2e-3
-        The highest.
+        Highest learning rate.
     batch_size : int, (int, int) or "auto", default="auto"
         Rows in a step; a pair grows over the training. "auto" is a twelfth of the rows, but
         8 at least and 256 at most.
     max_epochs : int or "auto", default="auto"
-        How often every row is seen. "auto" is enough for 1000 steps, but 10 at least and 64
-        at most.
+        Passes over all rows. "auto" is enough for 1000 steps, but 10 at least and 64 at most.
     architecture : Architecture, default=None
-        What the encoder is made of besides; None is
+        Further parameters of the encoder; None is
         :class:`Architecture() <sklearn_attention.Architecture>`.
     training : Training, default=None
-        How it is trained besides, and what is held out; None is
+        Further parameters of the training, and of rows held out; None is
         :class:`Training() <sklearn_attention.Training>`.
     warm_start : bool, default=False
-        Whether `fit` goes on from the last one: from its weights, with its vocabulary, levels
-        and scales.
+        Whether `fit` continues the last one, with its weights, vocabulary, levels and scales.
     random_state : int, RandomState instance or None, default=0
         Draws weights, rows that are held out, and the order of the others.
     device : str, default="auto"
@@ -103,32 +100,31 @@ class TransformerRegressor(RegressorMixin, TransformerEstimator):
     Attributes
     ----------
     tokens_ : {"features", "steps", "text"}
-        What the tokens are.
+        Form of the tokens.
     scales_ : dict
-        Of features and steps: ``center`` and ``scale``, mean and standard deviation of each
+        For features and steps: ``center`` and ``scale``, mean and standard deviation of each
         number, and of features ``knots``, their quantiles.
     vocabulary_ : dict
-        Of texts: the tokens, which :meth:`sklearn_attention.text.Vocabulary.from_state` reads.
+        For texts: the tokens, which :meth:`sklearn_attention.text.Vocabulary.from_state` reads.
     columns_ : Columns
-        Of features: what each is, numbers or categories, and the levels of these.
+        For features: the kind of each, and the levels of categories.
     max_length_ : int or None
-        Of steps and texts: how many are seen at most.
+        For steps and texts: the most that are used.
     center_, scale_ : float or ndarray of shape (n_outputs,)
         Mean and standard deviation of the targets, in whose units the network's outputs are;
         float32 where the targets are.
     patch_length_ : int
-        Of steps: how many make a token.
+        For steps: the number in a token.
     baseline_ : TableBaseline, SeriesBaseline, TextBaseline or None
         The simpler model, fitted to all rows.
     baseline_weight_, transformer_weight_ : float or ndarray of shape (n_outputs,)
-        What the outputs of both are multiplied by, before they are added up; of several
-        outputs each has its own, chosen by rows held out.
+        Factors of the outputs of both in their sum, chosen by rows held out, for each output.
     training_history_ : dict
-        Of every epoch the ``loss``, ``validation_loss``, ``learning_rate`` and ``seconds``;
-        ``n_steps``, ``best_epoch``, and why the training ``stopped``. Of several outputs the
-        validation loss is the geometric mean of what is left of the losses of a constant.
+        For every epoch ``loss``, ``validation_loss``, ``learning_rate`` and ``seconds``; also
+        ``n_steps``, ``best_epoch``, and the reason why it ``stopped``. Of several outputs the
+        validation loss is the geometric mean of the ratios to the losses of a constant.
     network_ : FittedNetwork
-        The transformer: what it is built with, its weights, and rows in a step.
+        The transformer: its shape, its weights, and rows in a step, as plain values.
     n_features_in_ : int
         Number of features, of tables only.
     feature_names_in_ : ndarray of shape (n_features,)
@@ -138,7 +134,7 @@ class TransformerRegressor(RegressorMixin, TransformerEstimator):
     --------
     TransformerClassifier : The same for classes.
     TransformerForecaster : Continues series.
-    KernelAttentionRegressor : Remembers the rows of a table, and learns how to compare them.
+    KernelAttentionRegressor : Averages over training rows, with a learned kernel.
 
     Notes
     -----
@@ -150,8 +146,8 @@ class TransformerRegressor(RegressorMixin, TransformerEstimator):
     with :math:`z_j` the number in standard deviations from the mean, five at most, and
     :math:`u_j` its place among up to 33 quantiles. The token of a level is a learned vector.
     Missing numbers and levels have learned vectors as well, one for each feature; levels that
-    were not there in `fit` count as missing. Where nothing was missing in `fit`, the vector is
-    0, and a missing number is that with :math:`z_j = u_j = 0`.
+    did not occur in `fit` count as missing. Where nothing was missing in `fit`, the vector is
+    0, and a missing number has :math:`z_j = u_j = 0`.
 
     With a baseline :math:`f` the prediction is :math:`w_1 f(x) + w_2 \hat y(x)`, in units of
     :math:`\sigma` from :math:`\mu`. The weights are `baseline_weight_` and
@@ -159,14 +155,13 @@ class TransformerRegressor(RegressorMixin, TransformerEstimator):
     Those of a quantile add up to 1.
 
     Several outputs share the encoder. One that is worse than a constant on rows held out counts
-    less in training: an output of noise is memorised, and would cost the others what can be
-    learned of them.
+    less in training: the network would memorise its noise, at the cost of the others.
 
-    Steps of a sequence are put together to patches that overlap by half, whose tokens are
-    linear in them, in units of the standard deviation of each channel. A missing value counts
+    Steps of a sequence are joined to patches that overlap by half, whose tokens are linear in
+    them, in units of the standard deviation of each channel. A missing value counts
     as the mean of its channel, plus a vector that is learned.
 
-    A sequence is predicted the same whatever others there are: padding has no influence.
+    The prediction of a sequence does not depend on the others: padding has no effect.
     KeyboardInterrupt ends the training, with a warning, and leaves a usable estimator.
 
     References
@@ -190,7 +185,7 @@ class TransformerRegressor(RegressorMixin, TransformerEstimator):
     >>> model.fit(X[:200], y[:200]).score(X[200:], y[200:]) > 0.8
     True
 
-    The same on sequences of different lengths, whose mean is asked for:
+    The same on sequences of different lengths, whose mean is the target:
 
     >>> import numpy as np
     >>> rng = np.random.default_rng(0)
@@ -261,12 +256,12 @@ n_steps, n_channels), list of arrays, or list of texts
         y : array-like of shape (n_samples,) or (n_samples, n_outputs)
             Targets.
         sample_weight : array-like of shape (n_samples,), default=None
-            How much each row counts, 0 or more.
+            Non-negative weights of the rows.
         X_val, y_val : as X and y, default=None
-            Rows to validate with, in place of some that are held out of X: by them the best
-            epoch is chosen, and what a baseline counts.
+            Rows to validate with, in place of some that are held out of X: they decide on the
+            best epoch, and on the weight of a baseline.
         sample_weight_val : array-like of shape (n_validation,), default=None
-            How much each of these counts.
+            Non-negative weights of these rows.
 
         Returns
         -------
@@ -303,7 +298,7 @@ n_steps, n_channels), list of arrays, or list of texts
         return Examples(rows, targets[kept].astype(np.float32), weights[kept])
 
     def _loss(self):
-        """The loss that the parameters say, checked."""
+        """The loss by the parameters, checked."""
         check_choice("loss", self.loss, LOSSES)
         if self.loss == "quantile":
             quantile = check_in_open_interval("quantile", self.quantile, 0, 1)

@@ -13,7 +13,7 @@ class Examples(NamedTuple):
     weights: np.ndarray
 
     def take(self, chosen):
-        """The same of some rows alone; `chosen` is an ndarray of int."""
+        """The same of only some rows; `chosen` is an ndarray of int."""
         return Examples(self.rows.take(chosen), self.targets[chosen], self.weights[chosen])
 
     def of_mean_weight_1(self):
@@ -21,16 +21,15 @@ class Examples(NamedTuple):
         return self._replace(weights=(self.weights / self.weights.mean()).astype(np.float32))
 
     def arrays(self):
-        """All there is, by which two data sets are told apart."""
+        """All arrays, which identify a data set."""
         return *self.rows.arrays(), self.targets, self.weights
 
 
 class TableRows:
-    """Rows that all have the same tokens, one for every feature.
+    """Rows that all have the same tokens, one for every feature."""
 
-    Numbers (n_rows, n_numeric) are kept as they were, NaN where missing, and in units of their
-    spread, with places among their quantiles; codes of categories are -1 where missing.
-    """
+    # Numbers (n_rows, n_numeric) are kept as passed, NaN where missing, and in units of their
+    # spread, with places among their quantiles; codes of categories are -1 where missing.
 
     def __init__(self, numbers, standardised, places, codes):
         self._numbers, self._columns = numbers, (standardised, places, codes)
@@ -41,7 +40,7 @@ class TableRows:
         return len(self.lengths)
 
     def take(self, rows):
-        """The same of some rows alone; `rows` is an ndarray of int."""
+        """The same of only some rows; `rows` is an ndarray of int."""
         return TableRows(*(part[rows] for part in (self._numbers, *self._columns)))
 
     def cells(self):
@@ -50,7 +49,7 @@ class TableRows:
         return np.column_stack([self._numbers, np.where(codes < 0, np.nan, codes)])
 
     def arrays(self):
-        """All that a network sees, by which two data sets are told apart."""
+        """All inputs of a network, which identify a data set."""
         return self._columns
 
     def batch(self, rows):
@@ -69,7 +68,7 @@ class SequenceRows:
         return len(self.lengths)
 
     def take(self, rows):
-        """The same of some rows alone; `rows` is an ndarray of int."""
+        """The same of only some rows; `rows` is an ndarray of int."""
         (steps,), real = self.batch(rows)
         steps = steps.reshape(-1, *steps.shape[2:]) if real is None else steps[real]
         return SequenceRows(steps, self.lengths[rows])
@@ -80,7 +79,7 @@ class SequenceRows:
         return SequenceRows(self.steps[places < length], np.minimum(self.lengths, length))
 
     def arrays(self):
-        """All there is, by which two data sets are told apart."""
+        """All arrays, which identify a data set."""
         return self.steps, self.lengths
 
     def batch(self, rows):

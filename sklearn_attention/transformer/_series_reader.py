@@ -17,15 +17,7 @@ _CHECKS = {"dtype": (np.float64, np.float32), "ensure_all_finite": "allow-nan"}
 
 @dataclass(frozen=True, eq=False)
 class SeriesReader:
-    """Reads sequences of numbers by what was learned of the channels of some.
-
-    Parameters
-    ----------
-    scales : dict
-        From :func:`learn_channels`.
-    max_length : int or None
-        Steps that are kept at most.
-    """
+    """Reads sequences of numbers by `scales` of their channels, up to `max_length` steps."""
 
     scales: dict
     max_length: int | None
@@ -131,7 +123,7 @@ def _sequences(X, estimator, *, reset):
 
 
 def _is_table(X):
-    """Whether X is for scikit-learn's checks of tables: arrays and frames of numbers."""
+    """True for arrays and frames of numbers, which scikit-learn checks as tables."""
     n_axes = getattr(X, "ndim", None)
     if n_axes is None:
         return hasattr(X, "__array__")
@@ -158,7 +150,7 @@ def _read(position, sequence):
     except (TypeError, ValueError) as error:
         raise ValueError(
             f"{where} is no sequence of numbers ({error}): pass an array of shape (T,) or "
-            "(T, d), with numbers alone."
+            "(T, d), of numbers only."
         ) from error
     if found.ndim not in (1, 2):
         raise ValueError(

@@ -22,14 +22,7 @@ _CHECKS = {"dtype": (np.float64, np.float32), "ensure_all_finite": "allow-nan"}
 
 @dataclass(frozen=True, eq=False)
 class TableReader:
-    """Reads tables by what was learned of the columns of one.
-
-    Parameters
-    ----------
-    columns : Columns
-    scales : dict
-        From :func:`learn_scales`.
-    """
+    """Reads tables by the columns of a training table and their `scales`."""
 
     columns: Columns
     scales: dict

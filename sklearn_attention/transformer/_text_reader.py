@@ -18,15 +18,7 @@ _OFTEN = {"words": 2, "lower_words": 2}
 
 @dataclass(frozen=True, eq=False)
 class TextReader:
-    """Reads texts, or sequences of ids, by a vocabulary that was learned of some.
-
-    Parameters
-    ----------
-    vocabulary : dict
-        State of a Vocabulary.
-    max_length : int or None
-        Tokens that are kept at most.
-    """
+    """Reads texts, or sequences of ids, by a vocabulary's state, up to `max_length` tokens."""
 
     vocabulary: dict
     max_length: int | None
@@ -39,7 +31,7 @@ class TextReader:
         texts = [texts[row] for row in np.flatnonzero(kept)]
         full = [text for text in texts if len(text)]
         if not full:
-            raise ValueError("X has empty texts alone: pass some that have tokens.")
+            raise ValueError("X has only empty texts: pass some that have tokens.")
         tokenizer = estimator.tokenizer if isinstance(texts[0], str) else "ids"
         options = {"max_tokens": estimator.max_tokens, "min_count": _OFTEN.get(tokenizer, 1)}
         vocabulary = learn_vocabulary(tokenizer, full, **options)

@@ -408,7 +408,7 @@ class TestMessages:
 
     @pytest.mark.parametrize("value", [0.0, -1.0, np.nan, np.inf])
     def test_values_of_scales(self, value):
-        with pytest.raises(ValueError, match=r"query_scale has values that are not finite"):
+        with pytest.raises(ValueError, match=r"query_scale is not valid: pass finite numbers"):
             attend(self.X, self.X, self.X, query_scale=[1.0, 1.0, value, 1.0])
 
     @pytest.mark.parametrize("kernel", ["linear", "laplacian", ProductKernel("boxcar")])

@@ -358,9 +358,9 @@ class TestBadInput:
 
     def test_several_features_or_targets(self):
         x, y = make_data()
-        with pytest.raises(ValueError, match=r"one feature .* X has shape \(150, 2\): use"):
+        with pytest.raises(ValueError, match=r"one feature .* X has shape \(150, 2\): pass"):
             plug_in_bandwidth(x.reshape(-1, 2), y[:150], Gaussian())
-        with pytest.raises(ValueError, match=r"one target, but y has shape \(150, 2\): use"):
+        with pytest.raises(ValueError, match=r"one target, but y has shape \(150, 2\): pass"):
             plug_in_bandwidth(x[:150], y.reshape(-1, 2), Gaussian())
 
     def test_values_that_are_not_numbers(self):
@@ -370,7 +370,7 @@ class TestBadInput:
                 plug_in_bandwidth(np.append(x, bad), np.append(y, 0), Gaussian())
             with pytest.raises(ValueError, match="y contains NaN or infinity"):
                 plug_in_bandwidth(np.append(x, 0), np.append(y, bad), Gaussian())
-            with pytest.raises(ValueError, match="sample_weight has values that are not"):
+            with pytest.raises(ValueError, match="sample_weight is not valid: pass finite"):
                 plug_in_bandwidth(x, y, Gaussian(), np.full(300, bad))
 
     def test_lengths_that_differ(self):
@@ -379,5 +379,5 @@ class TestBadInput:
             plug_in_bandwidth(x, y[:-1], Gaussian())
         with pytest.raises(ValueError, match=r"shape \(299,\)"):
             plug_in_bandwidth(x, y, Gaussian(), np.ones(299))
-        with pytest.raises(ValueError, match="sample_weight has values"):
+        with pytest.raises(ValueError, match="sample_weight is not valid"):
             plug_in_bandwidth(x, y, Gaussian(), np.full(300, -1.0))

@@ -89,7 +89,7 @@ class TestRefusals:
     @pytest.mark.parametrize("bandwidth", ["knn-loo", AdaptiveBandwidth(5)], ids=str)
     def test_one_distance_is_not_of_each_feature(self, bandwidth):
         model = NadarayaWatsonRegressor(bandwidth=bandwidth, per_feature=True)
-        message = r"per_feature=True has no meaning with bandwidth=.*use per_feature=False, or"
+        message = r"per_feature=True has no meaning with bandwidth=.*pass per_feature=False, or"
         with pytest.raises(ValueError, match=message):
             model.fit(self.X, self.X[:, 0])
 

@@ -218,7 +218,7 @@ def test_new_series_of_zeros_may_follow_logarithms():
     model.update({"b": SERIES[:9] * 0})
     found = model.predict(coverage=0.5)
     assert (found["b"].abs() < SERIES.min()).all(axis=None)
-    with pytest.raises(ValueError, match="a series has negative values alone"):
+    with pytest.raises(ValueError, match="a series has only negative values"):
         model.update({"c": -SERIES[:9]}).predict()
 
 

@@ -207,7 +207,7 @@ def changed(places, value, dtype=float):
         ({"a": SERIES, "b": SERIES.to_numpy()}, "both Series and arrays"),
         ({"a": np.ones((3, 3))}, r"X\['a'\] has shape \(3, 3\)"),
         ({"a": SERIES, "b": SERIES.asfreq("QS")}, "gaps|go on"),
-        (SERIES.index, "index alone, and y is None"),
+        (SERIES.index, "only an index, and y is None"),
         (pd.concat({"a": SERIES, "b": SERIES[::-1]}), r"X\['b'\].*not sorted"),
         (pd.concat({"a": SERIES, "b": SERIES.drop(SERIES.index[5])}), "gaps.*2015-06-01"),
         (pd.concat({"u": pd.concat({"a": SERIES})}), "index of 3 levels: pass two"),

@@ -85,7 +85,7 @@ class TestTransform:
             np.testing.assert_array_equal(found, encoded(transform, values)[:n])
 
     def test_of_negative_values_alone_there_are_none(self):
-        with pytest.raises(ValueError, match="a series has negative values alone"):
+        with pytest.raises(ValueError, match="a series has only negative values"):
             encoded(Transform(True), np.array([-2.0, -1.0]))
         found = encoded(Transform(True, 0.0, 7.0), np.zeros(3))
         np.testing.assert_allclose(np.exp(found), 0.7)

@@ -691,7 +691,7 @@ class TestLog:
         history = self.make(60)[:30].copy()
         history.iloc[7] = -1.0
         assert np.isfinite(model.predict(history=history)).all()
-        with pytest.raises(ValueError, match="a series has negative values alone"):
+        with pytest.raises(ValueError, match="a series has only negative values"):
             model.predict(history=-history.abs())
 
 

@@ -563,7 +563,7 @@ def test_clone_is_deep():
     ids=repr,
 )
 def test_the_same_columns_cannot_be_numbers_and_categories(kernel):
-    message = r"both as numbers and as categories: use ProductKernel"
+    message = r"both as numbers and as categories: pass a ProductKernel"
     table = np.ones((2, 2))
     with pytest.raises(ValueError, match=message):
         kernel(table)

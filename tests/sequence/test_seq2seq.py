@@ -193,7 +193,7 @@ class TestTokenizers:
     def test_characters_where_most_words_occur_once(self, swapped):
         X, y = (DATES, TOLD) if swapped else (TOLD, DATES)
         name = "X" if swapped else "y"
-        message = f"100% of the words in {name} .* takes characters instead. Pass 'char"
+        message = f"100% of the words in {name} .* takes characters. Pass 'char"
         with pytest.warns(UserWarning, match=message):
             model = fit(X, y)
         assert model.tokenizer_ == "characters"

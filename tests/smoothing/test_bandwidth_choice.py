@@ -57,7 +57,7 @@ class TestRules:
         X, y = curve
         model = clone(estimator).set_params(kernel=kernel, bandwidth=rule)
         if rule == "plug-in" and model.degree == 2:
-            with pytest.raises(ValueError, match="got degree=2: use bandwidth='loo'"):
+            with pytest.raises(ValueError, match="got degree=2: pass bandwidth='loo'"):
                 model.fit(X, y)
             return
         model.fit(X, y)

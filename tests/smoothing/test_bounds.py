@@ -133,7 +133,7 @@ class TestBadInput:
 
     def test_categories(self, x):
         frame = pd.DataFrame({"share": x[:, 0], "kind": list("ab") * 30})
-        with pytest.raises(ValueError, match=r"column 1 is a category: use None"):
+        with pytest.raises(ValueError, match=r"column 1 is a category: pass None"):
             ProductKernelDensity(bounds=[None, (0, 1)]).fit(frame)
         assert ProductKernelDensity(bounds=(0, 1)).fit(frame).bounds_[1].tolist() == [
             -np.inf,

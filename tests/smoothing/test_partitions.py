@@ -429,7 +429,7 @@ def test_what_needs_all_rows():
             model.fit(rows, values)
     with pytest.raises(ValueError, match="differs from place to place"):
         model.fit(X, y).predict(asked)
-    with pytest.raises(ValueError, match=r"sensitivity=0\.5 asks for the density"):
+    with pytest.raises(ValueError, match=r"sensitivity=0\.5 needs the density"):
         ProductKernelDensity(sensitivity=0.5).fit(rows)
     with pytest.raises(ValueError, match="several outputs in partitions"):
         NadarayaWatsonClassifier().fit(rows, arrays.stack([values > 0, values > 1], axis=1))

@@ -19,5 +19,5 @@ class TestEmptyTexts:
 
     @pytest.mark.parametrize("X", [["", ""], [[], []]])
     def test_alone_are_refused(self, X):
-        with pytest.raises(ValueError, match="X has empty texts alone"):
+        with pytest.raises(ValueError, match="X has only empty texts"):
             regress(X, tokens="text")

@@ -1,4 +1,4 @@
-"""Every query meets every key, or all that are near it: exact for any kernel, anywhere."""
+"""Sums over all pairs, or all near ones: exact for any kernel, wherever the keys lie."""
 
 from dataclasses import replace
 
@@ -8,9 +8,9 @@ from .._sums import Sums
 from ._fused import fused_sums
 from ._tiles import concatenate, tile_sums
 
-# How far rounding may move a log-weight, by the precision of the answer.
+# Largest rounding error of a log-weight, by the precision of the result.
 _TOLERANCE = {torch.float32: 1e-4, torch.float64: 5e-13}
-# A float32 answer computed in float64 has digits to spare.
+# A float32 result computed in float64 has digits to spare.
 _TOLERANCE_WITHIN_FLOAT64 = 1e-7
 # Weights are relative to the largest.
 _SMALLEST_WEIGHT = 1e-20
@@ -18,13 +18,10 @@ _SMALLEST_WEIGHT = 1e-20
 
 @torch.no_grad()
 def all_pairs(problem):
-    """Sums for averages, of a problem of tensors.
-
-    Each query takes the fastest way that is accurate for it: fused in float32, fused in
-    float64, or tiles of differences in float64. The choice depends on the keys and on
-    that query alone, so an answer does not change with the other rows of a batch. In float64
-    unless every query made do with float32.
-    """
+    """Sums for averages, of tensors; float64 unless float32 is accurate for all queries."""
+    # Each query takes the fastest way that is accurate for it: fused in float32, fused in
+    # float64, or tiles of differences in float64. The choice depends on the keys and on that
+    # query only, so results do not depend on the other rows of a batch.
     if len(problem.queries) == 0:
         return tile_sums(problem.to(problem.precision))
     todo = torch.ones_like(problem.queries[:, 0], dtype=torch.bool)

@@ -13,7 +13,7 @@ from ._tiles import is_parallel, kernel_table, shifted_weights
 # Pairs of a block: few enough for temporaries to stay in cache; and its fewest rows.
 _BLOCK_PAIRS, _FEWEST_ROWS = IN_CACHE, 16
 # Sums are made about the middle of a block of queries this many bandwidths wide at
-# most: seen from further away, their digits would cancel.
+# most: about a point further away, their digits would cancel.
 RADIUS = 4.0
 # Numbers that the sums of a block of queries may hold, about.
 _BLOCK_NUMBERS = IN_MEMORY // 32
@@ -22,12 +22,11 @@ _N_BLOCKS = 16
 
 
 class BlocksOfQueries:
-    """Sums of polynomials by a positive kernel of any kind, some queries at a time.
+    """Sums of polynomials by a positive kernel of any kind, a block of queries at a time."""
 
-    Of a problem of tensors, with the extent of its keys along the numeric columns; or of
-    `near`, the :class:`NearKeys` of the same problem. Without an extent, powers of distances
-    are in bandwidths. `any_scale` makes blocks that suit bandwidths of any size.
-    """
+    # `extent` is that of the keys along the numeric columns; without it, powers of distances
+    # are in bandwidths. `near` is the NearKeys of the same problem. `any_scale` makes blocks
+    # that suit bandwidths of any size.
 
     def __init__(self, problem, degree, extent=None, *, near=None, any_scale=False):
         self._problem, self._near, self._extent = problem, near, extent
@@ -58,12 +57,9 @@ class BlocksOfQueries:
 
     @torch.no_grad()
     def fold(self, finish, scales=None):
-        """For each scale what ``finish(sums, unit, rows)`` returns, for all queries.
-
-        Scales (n_scales,) or (n_scales, n_queries) are multiples of the bandwidth, for kernels
-        of the distance; None for one pass at the problem's own. The unit of the powers is of
-        shape (n, d).
-        """
+        """Results of ``finish(sums, unit, rows)`` for all queries, one per scale."""
+        # Scales (n_scales,) or (n_scales, n_queries) multiply the bandwidth, for kernels of the
+        # distance; None is one pass at the problem's own.
         if self._near is not None:
             fields = self._near.fold(
                 lambda queries, keys: self._block(queries, None, finish, keys)[0],
@@ -93,7 +89,7 @@ class BlocksOfQueries:
         return local_unit(spread, self._extent).expand(len(rows), -1)
 
     def _block(self, rows, scales, finish, keys=None):
-        """What is finished from the sums of some neighbouring queries, for each scale."""
+        """Results of `finish` on the sums of a block of neighbouring queries, one per scale."""
         problem, x = self._problem.take(rows, keys), self._queries[rows]
         keys = slice(None) if keys is None else keys
         middle = x.mean(dim=0)

@@ -12,7 +12,7 @@ from ._chebyshev import Rows, between_cells
 # Numbers of the terms around some cells, which stay in the processor's cache; and numbers
 # held at a time for many cells, about.
 _BLOCK_NUMBERS, _MOST_NUMBERS = IN_CACHE, IN_MEMORY // 2
-# Width of the narrowest cells worth having, beside how far out they are.
+# Width of the narrowest useful cells, relative to their distance from 0.
 _LEAST_WIDTH = 2.0**-36
 # Rows of matrices that are multiplied at once: so few that no threads are started for them.
 _ROWS = 8
@@ -21,19 +21,11 @@ _ROWS = 8
 class Boxes:
     r"""Sums of an analytic kernel in time linear in keys and queries.
 
-    Between two cells the kernel is a polynomial of few terms in either position [1]_,
-
-    .. math:: K(x - q) \approx \sum_{k,l} B_{kl}(\text{offset of the cells})\, T_k(x)\, T_l(q),
-
-    so that a cell's keys are summed once, times each Chebyshev polynomial :math:`T_k`. In the
-    plane the Gaussian is a product over both axes: keys are summed times each product of
-    polynomials, and the sums carried to the cells around along the first axis, and from
-    there along the second.
-
-    Of :class:`Keys`, with `profile`, the kernel of squared distances along an axis.
-
-    .. [1] Fong, W. and Darve, E. (2009). The black-box fast multipole method. Journal of
-       Computational Physics 228, 8712-8725.
+    Between two cells :math:`K(x - q) \approx \sum_{k,l} B_{kl}\, T_k(x)\, T_l(q)`, where B
+    depends on the offset of the cells (Fong and Darve 2009, J. Comput. Phys. 228, 8712-8725).
+    So the keys of a cell are summed once, times each Chebyshev polynomial :math:`T_k`. In the
+    plane the Gaussian is a product over both axes, and sums pass to the cells around along one
+    axis after the other. `profile` is the kernel of squared distances along an axis.
     """
 
     def __init__(self, keys, profile, grid):
@@ -42,7 +34,7 @@ class Boxes:
         self.profile, self.grid = profile, grid
         self._far = float(profile(np.array(grid.reach**2))) * self.columns[0].sum()
         self._range = self.points.min(axis=0), self.points.max(axis=0)
-        # What serves for all bandwidths of the same width: this, the keys in its cells, which
+        # Results for all bandwidths of the same width: this, the keys in its cells, which
         # are not known of some, and moments of the columns from some on.
         self._keys, self._moments = (None, None, None), {}
 
@@ -135,13 +127,13 @@ class Grid(NamedTuple):
 
 
 class Plan(NamedTuple):
-    """Queries in cells, and which keys' cells are around."""
+    """Queries in cells, and the keys' cells around them."""
 
     width: float  # of a cell, in units of the kernel
     offsets: Any  # (n_offsets,) of cells within reach, along each axis
     rows: Any  # the queries, as Rows
     outside: Any  # (m,) whether a query's cell is not known
-    # Along each axis the cells (n_targets, n_offsets) whose terms are carried to each; -1 for
+    # Along each axis the cells (n_targets, n_offsets) whose terms are added to each; -1 for
     # an empty one.
     legs: Any
 
@@ -188,7 +180,7 @@ def _carried(terms, source, between):
 
 
 def _position(values, wanted):
-    """Where each wanted value is among ascending ones; -1 where it is not."""
+    """Position of each wanted value among ascending ones; -1 where it is missing."""
     if not len(values):
         return np.full(np.shape(wanted), -1)
     place = np.searchsorted(values, wanted)

@@ -4,7 +4,7 @@ import math
 
 import numpy as np
 
-# Cells further out cannot be told apart in double precision.
+# Cells further out are equal in double precision.
 FURTHEST = 2**40
 
 
@@ -18,11 +18,9 @@ def cell_width(width, digits):
 
 
 def in_cells(x, width):
-    """Cells of some points, and places within these that lose no digits, wherever they are.
-
-    Along each axis the number of the cell, an integer, which beyond the furthest cells is
-    one that no other point has; and the place in it, from -1 to 1.
-    """
+    """Cells of points along each axis, as integers, and positions from -1 to 1 within these."""
+    # Positions within cells lose no digits, wherever the points are. Beyond the furthest cells
+    # each point has a cell to itself.
     with np.errstate(over="ignore", invalid="ignore"):
         number = np.floor(x / width)
         place = 2 * ((x - number * width) / width) - 1
@@ -33,5 +31,5 @@ def in_cells(x, width):
 
 
 def first_of_each(codes):
-    """Where each value begins among sorted ones."""
+    """Index at which each value begins among sorted ones."""
     return np.flatnonzero(np.append(True, codes[1:] != codes[:-1]))

@@ -13,12 +13,10 @@ _BLOCK_ROWS = IN_CACHE // 32
 
 
 class Rows:
-    """Points ordered by their cells, in chunks of equal size that lie in one cell.
+    """Points ordered by their cells, in chunks of equal size that lie in one cell."""
 
-    Points have the codes (n,) of cells and places (n_axes, n) in these, from -1 to 1; there
-    are `n_terms` polynomials along each axis. The attribute `codes` has those of the cells
-    that hold points, in ascending order.
-    """
+    # Points have the codes (n,) of cells and positions (n_axes, n) in these, from -1 to 1, and
+    # `n_terms` polynomials along each axis. `codes` has the cells that hold points, ascending.
 
     def __init__(self, codes, place, n_terms):
         self._n_terms = n_terms
@@ -69,10 +67,9 @@ class Rows:
         return np.ascontiguousarray(found.transpose(1, 2, 0, 3))
 
     def moments(self, columns):
-        """Sums of columns (c, n) times products of polynomials in each cell.
+        """Sums of columns (c, n) times polynomials, (n_cells + 1, c, n_terms[, n_terms]).
 
-        Of shape (n_cells + 1, c, n_terms[, n_terms]): the last axis has the polynomials
-        along the first axis of the points, and the last cell is empty.
+        The last axis is the points' first axis; the last cell is empty.
         """
         columns = self._in_chunks(columns).swapaxes(0, 1)
         shape = (self._n_terms,) * len(self._place)
@@ -89,12 +86,9 @@ class Rows:
         return moments
 
     def evaluate(self, part, polynomials, sums):
-        """Write what some polynomials are at the points of some cells, a slice.
-
-        From coefficients (n_part, c, n_terms[, n_terms]) for each, whose last axis belongs
-        to the last axis of the points, into sums (n_polynomials, c, n_chunks, size) as
-        :meth:`empty` makes them.
-        """
+        """Write polynomials at the points of some cells, a slice, into `sums` of `empty`."""
+        # Coefficients are (n_part, c, n_terms[, n_terms]), the last axis for the points' last
+        # axis; the sums (n_polynomials, c, n_chunks, size).
         begin, end = self._first[part.start], self._first[part.stop]
         for chunks, (*x, y) in self._blocks(begin, end):
             cell = self._cell[chunks] - part.start
@@ -124,11 +118,9 @@ class Rows:
 
 
 def between_cells(profile, offsets, width, n_terms, power):
-    """Matrix from the terms of the cells around to those of a kernel's sums in a cell.
-
-    Of shape (n_offsets * n_terms, n_terms), for cells of a width in units of the kernel; a
-    power of the distance multiplies the profile, the kernel of squared distances.
-    """
+    """Matrix (n_offsets * n_terms, n_terms) from terms of cells around to those of a cell."""
+    # Of `profile`, the kernel of squared distances, times a power of the distance; the width of
+    # cells is in the kernel's unit.
     nodes, coefficients = _interpolation(n_terms)
     u = (nodes[:, None] - nodes) * (width / 2) + offsets[:, None, None] * width
     values = profile(u * u)

@@ -13,7 +13,7 @@ from .._sums import Sums
 from .._threads import FEW_PAIRS, one_thread_per_operation
 from ._tiles import tile_sums
 
-# The fused kernel wants queries, keys and values of one width. More values than this are
+# The fused kernel needs queries, keys and values of one width. More values than this are
 # cheaper in several passes.
 _MAX_WIDTH = 64
 # Vectorised float32 products need a width that is a multiple of this.
@@ -43,12 +43,12 @@ def fused_sums(problem):
     found = Sums(shift, columns.T[None], torch.zeros_like(shift))
     if problem.own_key is None:
         return found
-    # Rows that carry their own average are averaged anew without themselves.
+    # Rows with most of their own average's weight are averaged again without themselves.
     return _overwrite(found, (share > _MAX_OWN_SHARE).nonzero()[:, 0], problem)
 
 
 def _overwrite(found, rows, problem):
-    """The sums, of which those of some queries are computed by tiles instead."""
+    """The sums, with those of some queries computed again by tiles."""
     if len(rows) == 0:
         return found
     if len(rows) == len(problem.queries):
@@ -62,10 +62,9 @@ def _overwrite(found, rows, problem):
 
 
 def softmax_average(queries, keys, values, bias):
-    """Softmax attention with one bias per key, and the logarithm of its normaliser.
+    """Softmax averages (n, p) with a bias (m,) per key, and log-normalisers (n,).
 
-    Of queries (n, d), keys (m, d), values (m, p) and a bias (m,): averages (n, p), and
-    ``logsumexp(queries @ keys.T + bias)`` over the keys, (n,).
+    The latter are ``logsumexp(queries @ keys.T + bias)`` over the keys.
     """
     attention = cpu_flash_attention if queries.device.type == "cpu" else public_attention
     averages = []
@@ -80,16 +79,14 @@ def _same_width(queries, keys, values):
     width = max(queries.shape[1], values.shape[1])
     if queries.dtype == torch.float32 and width > 1:
         width = -(-width // _FLOAT32_WIDTH) * _FLOAT32_WIDTH
-    # The kernel reads rows as if they were contiguous, whatever the strides say.
+    # The kernel reads rows as if they were contiguous, whatever the strides are.
     return [pad(x, (0, width - x.shape[1])).contiguous() for x in (queries, keys, values)]
 
 
 def cpu_flash_attention(queries, keys, values, bias):
-    """Attention and its log-normaliser by torch's own kernel for CPUs.
-
-    The operator is not public, so it may go or change: :func:`public_attention` then
-    takes its place, slower but the same.
-    """
+    """Attention and its log-normaliser by torch's own kernel for CPUs."""
+    # The operator is not public. Where it is missing, public_attention computes the same,
+    # slower.
     try:
         operator = torch.ops.aten._scaled_dot_product_flash_attention_for_cpu
         average, log_sums = operator(

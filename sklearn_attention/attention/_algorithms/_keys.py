@@ -9,7 +9,7 @@ import numpy as np
 from .._solve import Basis, extent_of
 from .._sums import Sums
 
-# A sum is trusted down to this many times the bound on its error.
+# A sum is accurate down to this many times the bound on its error.
 _TRUSTED = 1e9
 # Weights of a kernel below this share of its peak are left out.
 _FAR = 1e-20
@@ -19,24 +19,30 @@ _FURTHEST = 1e150
 
 
 class Keys(ABC):
-    r"""Base class of keys along one or two axes: :class:`Line` and :class:`Plane`.
+    """Base class of keys along one or two axes, and sums over them in linear time."""
 
-    A subclass has an algorithm of linear time, and finds the keys that are near. Sums that
-    are too small to be trusted are made again here, pair by pair.
+    # A subclass has an algorithm of linear time and finds the keys near a query. Sums that are
+    # too small for its error bound are computed again here from pairs.
 
-    Of points (n, n_axes) with weights (n,), values (n, p), a kernel of the distance, and a
-    degree: half the highest power of the distances to be summed. `columns` (1 + p, n) has the
-    weights, and these times the values; `powers` exponents of the distances along each axis,
-    which are in bandwidths; `peak` is the kernel at no distance, and beyond `reach` it is next
-    to 0.
-    """
+    # Points (n, n_axes) have weights (n,) and values (n, p); `degree` is half the highest power
+    # of the distances. `columns` (1 + p, n) has the weights, and these times the values;
+    # `powers` has exponents of the distances, in bandwidths, along each axis. `peak` is the
+    # kernel at distance 0; beyond `reach` it is next to 0.
+
+    # A subclass has an algorithm of linear time and finds the keys near a query. Sums that are
+    # too small for its error bound are computed again here from pairs.
+
+    # Points (n, n_axes) have weights (n,) and values (n, p); `degree` is half the highest power
+    # of the distances. `columns` (1 + p, n) has the weights, and these times the values;
+    # `powers` has exponents of the distances, in bandwidths, along each axis. `peak` is the
+    # kernel at distance 0; beyond `reach` it is next to 0.
 
     def __init__(self, points, weights, values, kernel, degree=0):
         self.points, self.kernel, self.degree = points, kernel, degree
         self.columns = np.vstack([weights, (values * weights[:, None]).T])
         self.basis = Basis(degree, points.shape[1])
         self.powers = list(map(tuple, self.basis.powers.tolist()))
-        # How many sums differ from 0.
+        # Number of sums that differ from 0.
         self.n_sums = len(self.powers) + self.basis.size * (len(self.columns) - 1)
         self.peak = float(kernel.profile(np.zeros(1))[0])
         self.reach = reach(kernel, 2 * degree)
@@ -66,20 +72,18 @@ class Keys(ABC):
 
     @abstractmethod
     def _by_pairs(self, queries, scale, own):
-        """Shifts and sums over the keys that count beside the nearest, pair by pair."""
+        """Shifts and sums over the keys that count relative to the nearest, pair by pair."""
 
     @abstractmethod
     def nearest(self, queries, own=None):
         """Distances of the nearest keys, and sums (1 + p, m) of the columns over these."""
 
     def sums(self, queries, scale, own=None, *, exact=False, most=1.0):
-        """Sums for some queries (m, n_axes), at multiples of the bandwidth: a number, or (m,).
-
-        The attribute `points`, for the keys themselves, spares some work. Own keys (m,),
-        which lie where the queries do, are left out; -1 for none. `exact` compares pairs
-        from the start. Sums that are not to be trusted are made again pair by pair, unless
-        these are more than a share `most` of the queries: then they stay as they are.
-        """
+        """Sums for queries (m, n_axes) at multiples of the bandwidth, a number or (m,)."""
+        # The attribute `points` as queries saves work. Own keys (m,), which lie where the
+        # queries do, are left out; -1 for none. `exact` compares pairs from the start. Sums
+        # below the error bound are computed again from pairs, unless they are more than a share
+        # `most` of the queries.
         found = None if exact else self._in_linear_time(queries, scale)
         scales = np.broadcast_to(scale, len(queries))
         if found is None:
@@ -99,8 +103,7 @@ class Keys(ABC):
     def sums_of(self, rows=slice(None), scale=None, **options):
         """Sums for some queries of the problem, in their order, as :meth:`sums`.
 
-        Powers of distances are in units of the scale, a number or one for each of these
-        queries; None is the problem's own.
+        Powers are in units of the scale, a number or one per query; None is the problem's own.
         """
         queries, own = self._some(rows)
         if scale is None:
@@ -122,7 +125,7 @@ class Keys(ABC):
         return self.nearest(*self._some(rows))
 
     def groups(self, scales):
-        """The scales, in their order, by bandwidths whose sums are made in one go."""
+        """The scales, in their order, by bandwidths whose sums are made together."""
         return np.split(scales, len(scales))
 
     def _some(self, rows):

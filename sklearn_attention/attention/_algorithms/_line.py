@@ -16,18 +16,18 @@ from ._windows import WindowSums, window
 # Cells of boxes, in bandwidths. Towards singularities of the kernel they are narrower, so that
 # coefficients of Chebyshev polynomials fall as fast as those of the Gaussian.
 _WIDTH, _WIDTH_IN_STRIPS, _DIGITS = 2.0, 0.6, 2
-# Of them 20 leave rounding alone.
+# With 20 of them only rounding errors are left.
 _TERMS, _ROUNDING = 20, 1e-13
 # Weights below this share of the nearest key's, as a logarithm, are left out of sums that are
 # made pair by pair.
 _INVISIBLE = 40.0
 # Nanoseconds of a query and of a pair where sums are made pair by pair, and what each sum adds
-# to the latter; of a call of the algorithms of linear time, and of what boxes carry between
+# to the latter; of a call of the algorithms of linear time, and of what boxes move between
 # cells, for each sum.
 _QUERY, _PAIR, _SUM, _CALL, _CARRIED = 150.0, 6.0, 0.7, 1e5, 35.0
 # Queries that stand for all where pairs are counted.
 _COUNTED = 64
-# Numbers of the copies of rows whose sums at several bandwidths are made in one go; and how
+# Numbers of the copies of rows whose sums at several bandwidths are made together; and how
 # many bandwidths from the first the last may lie, where positions have lost a few digits.
 _NUMBERS_AT_ONCE, _FURTHEST_COPY = IN_CACHE // 2, 2.0**28
 # Bandwidths of different sizes have different fastest algorithms.
@@ -35,12 +35,10 @@ _ALIKE = 10.0
 
 
 class Line(Keys):
-    """Keys along one feature, in order.
+    """Keys along one feature, in order."""
 
-    Queries are in ascending order as well, unless the nearest keys are looked for; both, and
-    own keys, are positions in order. The attribute `order` has those of the keys as they were
-    given, and `x` their places.
-    """
+    # Queries are ascending too, unless the nearest keys are searched; queries and own keys are
+    # positions in order. `order` maps these to the keys as passed, `x` to coordinates.
 
     def __init__(self, x, weights, values, kernel, degree=0):
         self.order = np.argsort(x)
@@ -83,7 +81,7 @@ class Line(Keys):
         return pair_sums(self, queries, scale, near, own)
 
     def _furthest(self, nearest):
-        """Distance up to which keys weigh something beside one at a given distance."""
+        """Distance up to which keys have weight relative to one at a given distance."""
         # The kernels' logarithms are concave: beyond two points they fall at least as fast as
         # between these, and beyond the nearest key as fast as from 0.
         step = 1 / np.maximum(nearest, 1.0)
@@ -97,9 +95,9 @@ class Line(Keys):
         return nearest_along(self.x, self.columns, queries.reshape(-1), own)
 
     def groups(self, scales):
-        """The scales, in their order, by bandwidths whose sums are made in one go."""
+        """The scales, in their order, by bandwidths whose sums are made together."""
         n, own, polynomial = len(self.x), self.problem.own_key, self.kernel.polynomial
-        # Where the kernel jumps, the last digit of a distance tells who is within reach.
+        # Where the kernel jumps, a distance's last digit decides which keys are within reach.
         jumps = polynomial is not None and sum(polynomial) > 1e-9
         if jumps or not np.array_equal(own, np.arange(n)):
             return np.split(scales, len(scales))
@@ -120,13 +118,10 @@ class Line(Keys):
         return np.diff(self.x).max(initial=0.0)
 
     def side_by_side(self, scales):
-        """Sums for the keys themselves, each left out of its own, at a group of bandwidths.
-
-        For all queries at the first bandwidth, then at the next. Small samples take longer to
-        call algorithms for than to sum. So copies of the keys, each in units of its own
-        bandwidth, are laid out one behind the other: too far apart for any key to reach
-        another copy, even where its own neighbours are far.
-        """
+        """Sums for the keys, each without its own, at the first bandwidth, then at the next."""
+        # For small samples a call takes longer than the sums. So copies of the keys, each in
+        # units of its own bandwidth, are laid out one behind the other, too far apart for any
+        # key to reach another copy, even where its own neighbours are far.
         n_scales, n = len(scales), len(self.x)
         places = (self.x - self.x[0]) / scales[:, None]
         lengths = places[:, -1] + self._gap / scales.min() + 2 * self.reach
@@ -162,6 +157,6 @@ class _BoxSums:
 
 
 def serves(kernel):
-    """Whether a kernel of the distance has an algorithm of linear time on the line."""
+    """True if a kernel of the distance has an algorithm of linear time on the line."""
     light = kernel.analytic_strip > 0 and np.isfinite(reach(kernel))
     return kernel.polynomial is not None or kernel.exponential_polynomial is not None or light

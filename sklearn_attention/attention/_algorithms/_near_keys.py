@@ -26,10 +26,9 @@ _CLOSER = 1 - 1e-12
 
 
 def near_keys(problem, device, degree=0):
-    """Groups of neighbouring queries, each with all keys that count for it; None if no gain.
+    """Groups of queries with all keys that count for them; None where that saves no time.
 
-    For polynomials of a degree. The device is where all pairs would be compared: there are no
-    trees but on "cpu".
+    The device is where all pairs would be compared: only "cpu" has trees.
     """
     kernel = problem.kernel
     # Queries and keys are moved together, which must not change what is not radial.
@@ -55,23 +54,21 @@ def near_keys(problem, device, degree=0):
 
 
 def _many_pairs(problem, device):
-    """Whether there are arrays of so many pairs that trees may pay."""
+    """True for arrays with so many pairs that trees may save time."""
     if not problem.on_arrays or problem.gap:
         return False
     return problem.n_pairs >= FEW_PAIRS and resolve_device(device).type == "cpu"
 
 
 class NearKeys:
-    """Groups of neighbouring queries, each with all keys that count for it.
+    """Groups of neighbouring queries, each with all keys that count for it."""
 
-    These are the keys within the support of every factor of the kernel; of kernels without
-    an end, those but for which all keys together have next to no weight beside the nearest.
+    # These are the keys within the support of every factor of the kernel. Of kernels without an
+    # end, the keys left out have together next to no weight relative to the nearest.
 
-    Distances are measured in some columns, by factors of (RadialKernel, which of those
-    columns). `fall` is by how much the logarithm of kernels without an end has to be less than
-    at the nearest key, for each unit of weight. The attribute `problem` is the same problem
-    with its keys in another order, in which neighbours lie together.
-    """
+    # `factors` are pairs of a RadialKernel and its columns. `fall` is by how much the logarithm
+    # of a kernel without an end has to be below that at the nearest key, per unit of weight.
+    # `problem` has its keys in an order in which neighbours lie together.
 
     def __init__(self, problem, columns, factors, fall):
         from sklearn.neighbors import KDTree  # takes a while to load, and few rows need none
@@ -124,11 +121,9 @@ class NearKeys:
             ]
 
     def fold(self, function, parts_of=None):
-        """Fields that ``function(queries, keys)`` finds group by group, for all queries.
-
-        It has tensors of positions, and returns a tuple of tensors whose first axis is the
-        queries'. `parts_of(queries)` may cut those of a group into smaller ones.
-        """
+        """Fields of ``function(queries, keys)``, computed group by group, for all queries."""
+        # `function` takes tensors of positions and returns a tuple of tensors with one row per
+        # query. `parts_of(queries)` may cut the queries of a group into smaller parts.
         import torch
 
         from .._threads import map_blocks
@@ -150,10 +145,7 @@ class NearKeys:
         return middle
 
     def _reach(self, some):
-        """What divides distances at most, for some groups, and what keys have to weigh.
-
-        The latter as the logarithm of what all that count weigh more than: (2, n_groups).
-        """
+        """Divisor of distances, and least log-weight of keys that count: (2, n_groups)."""
         rows = np.concatenate([self._groups[place] for place in some])
         starts = np.cumsum([0] + [len(self._groups[place]) for place in some[:-1]])
         scale = self.problem.query_scale
@@ -183,7 +175,7 @@ class NearKeys:
         return total
 
     def _counts(self, boxes, others, reach):
-        """Whether keys within boxes may count for queries within others."""
+        """True where keys within boxes may count for queries within others."""
         scale, least = reach
         (bottom, top), (low, high) = boxes, others
         gap = np.maximum(np.maximum(bottom - high, low - top), 0.0)
@@ -210,12 +202,12 @@ class NearKeys:
         points = self._keys[keys]
         group = self._low[place], self._high[place]
         keys = keys[self._counts((points, points), group, reach)]
-        # Where no key is within reach, one without weight says so.
+        # Where no key is within reach, one without weight stands for none.
         return keys if len(keys) else np.zeros(1, dtype=int)
 
 
 def _log_range(problem, rest):
-    """How far the logarithm of a kernel of categories varies; inf where these are many."""
+    """Range of the logarithm of a kernel of categories; inf where there are many."""
     n_features = problem.keys.shape[1]
     columns = rest.categorical_columns(n_features)
     both = [np.append(problem.queries[:, j], problem.keys[:, j]) for j in columns]

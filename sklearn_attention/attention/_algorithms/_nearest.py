@@ -1,4 +1,4 @@
-"""The nearest keys, and sums over these alone; equally near keys share."""
+"""The nearest keys, and sums over these only; equally near keys share."""
 
 import math
 
@@ -12,9 +12,9 @@ from ...kernels._numerics import squared_distances
 AS_NEAR = 1 + 1e-14
 # Keys this little further than the nearest may be as near, since trees round otherwise.
 _ROUNDING = 1 + 1e-9
-# Features in which trees leave enough out, and pairs below which nothing but all pairs pays.
+# Features in which trees leave enough out, and pairs below which all pairs are fastest.
 FEATURES, FEW_PAIRS = range(1, 9), 2**22
-# Pairs of a query and a key that are looked at together.
+# Pairs of a query and a key that are compared at a time.
 _BLOCK_PAIRS = IN_MEMORY // 64
 
 

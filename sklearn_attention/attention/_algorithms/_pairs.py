@@ -36,12 +36,10 @@ class Ranges(NamedTuple):
 
 
 def pair_sums(keys, queries, scale, ranges, own=None, *, shifted=True):
-    """Shifts (m,) and sums (n_powers, c, m) over ranges of keys for each query (m, n_axes).
-
-    Of :class:`Keys`, at bandwidths (m,). Own keys (m,) are left out; -1 for none. Shifts are
-    logarithms of what sums are divided by: if `shifted`, the largest weight of a kernel that
-    is positive everywhere; -inf where no key has weight.
-    """
+    """Shifts (m,) and sums (n_powers, c, m) over ranges of keys for queries (m, n_axes)."""
+    # At bandwidths (m,), of Keys. Own keys (m,) are left out; -1 for none. Shifts are
+    # logarithms of the divisors of sums: if `shifted`, the largest weight of a kernel that is
+    # positive everywhere; -inf where no key has weight.
     shift = np.full(len(queries), -np.inf)
     sums = np.zeros((len(keys.powers), len(keys.columns), len(queries)))
     shifted = shifted and np.isinf(keys.kernel.support)

@@ -24,11 +24,11 @@ _INVISIBLE = 40.0
 _ROUNDING_OF_PAIRS = 1e-14
 # Queries whose ranges of keys are found at a time.
 _BLOCK_QUERIES = IN_CACHE // 2
-# Pairs below which nothing but all pairs pays.
+# Pairs below which all pairs are fastest.
 _FEW_PAIRS = 2**16
 # Nanoseconds of a pair, and of a range of pairs.
 _PAIR, _RANGE = 28.0, 250.0
-# Of boxes: of a row and of a square's terms carried to another, both for each sum and once
+# Of boxes: of a row and of a square's terms moved to another, both for each sum and once
 # more; and of a call.
 _ROW, _CARRIED, _CALL = (500.0, 70.0), 2500.0, 1e6
 # Queries that stand for all where pairs are counted.
@@ -129,7 +129,7 @@ class Plane(Keys):
 
 
 def serves_plane(kernel):
-    """Whether a kernel of the distance has an algorithm of linear time in the plane."""
+    """True if a kernel of the distance has an algorithm of linear time in the plane."""
     return _deviation(kernel) is not None
 
 

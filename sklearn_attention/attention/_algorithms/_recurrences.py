@@ -6,20 +6,16 @@ import numpy as np
 from scipy.linalg.lapack import dtbtrs
 
 _ROUNDING = 1e-14
-# Where numbers grow so small that they lose digits, times what makes a sum trusted.
+# Where numbers grow so small that they lose digits, times the factor of an accurate sum.
 _SMALLEST = 1e-300
 
 
 class RecurrenceSums:
-    r"""Sums of a kernel :math:`\sum_k c_k |u|^k e^{-\rho |u|}` in linear time.
+    r"""Sums of a kernel :math:`\sum_k c_k |u|^k e^{-\rho |u|}` in linear time."""
 
-    From one key to the next, all that lies behind recedes by the same distance :math:`d`:
-
-    .. math:: S_k(x + d) = e^{-\rho d} \sum_j \binom{k}{j} d^{k - j} S_j(x)
-
-    All terms are positive where the columns are, so no digit is lost. Of a :class:`Line` whose
-    kernel has an `exponential_polynomial`.
-    """
+    # From one key to the next, all keys behind recede by the same distance d, so S_k(x + d) =
+    # e^(-rho d) sum_j binom(k, j) d^(k - j) S_j(x). Terms are positive where the columns are,
+    # so no digit is lost.
 
     def __init__(self, line):
         self.x, self.columns, self.degree = line.x, line.columns, line.degree

@@ -12,7 +12,7 @@ from .._threads import FEW_PAIRS, map_blocks
 from ._nearest import nearest_by_pairs
 
 # Pairs per tile: weights and temporaries stay in cache, and are small enough for memory
-# to be reused rather than handed back to the system, which is ten times slower.
+# to be reused rather than returned to the system, which is ten times slower.
 _TILE_PAIRS = IN_CACHE // 2
 _TILE_KEYS = 1024
 
@@ -39,7 +39,7 @@ def tile_sums(problem):
 
 
 def is_parallel(problem):
-    """Whether threads are to share a pass over all pairs."""
+    """True if threads share a pass over all pairs."""
     # A GPU is parallel by itself, and a user's own function may not be safe in threads.
     if problem.n_pairs <= FEW_PAIRS:
         return False
@@ -75,11 +75,9 @@ def tile_weights(problem, keys=slice(None)):
 
 
 def kernel_table(problem, keys=slice(None)):
-    """The kernel between all queries and some keys, or its logarithm, by the bandwidth.
-
-    A function of a multiple of the bandwidth for each query: of kernels of the distance, whose
-    distances are computed once. None is the problem's own.
-    """
+    """Function from a multiple of the bandwidth per query to the kernel, or its logarithm."""
+    # Between all queries and some keys; None is the problem's own bandwidth. Kernels of the
+    # distance compute the distances once.
     kernel, x, y = problem.kernel, problem.queries, problem.keys[keys]
     is_log, form = sums_logarithms(kernel), kernel.radial_form(x.shape[1])
     if form is None:
@@ -102,7 +100,7 @@ def kernel_table(problem, keys=slice(None)):
 
 
 def sums_logarithms(kernel):
-    """Whether a kernel is positive at any distance, and so best handled as logarithms."""
+    """True for a kernel that is positive at any distance, so best handled as logarithms."""
     return kernel.signed is False and not kernel.compact
 
 
@@ -116,8 +114,8 @@ def shifted_weights(problem, table, keys=slice(None)):
         shift = scores.amax(dim=1)
         some = shift > -math.inf
         scores -= torch.where(some, shift, 0)[:, None]
-        # Weights this small vanish beside the largest, which is 1. At the smallest normal
-        # numbers and below, processors take ten times as long.
+        # Weights this small are negligible relative to the largest, which is 1. At the smallest
+        # normal numbers and below, processors take ten times as long.
         lowest = 0.98 * math.log(torch.finfo(scores.dtype).tiny)
         weights = scores.clamp_min_(lowest).exp_()
         return weights if some.all() else weights * some[:, None], shift
@@ -144,7 +142,7 @@ def _own_pairs(problem, keys=slice(None)):
 
 
 def fallback_weights(problem, empty):
-    """Weights (n, m) that answer for queries without any, by "nearest" or "mean"."""
+    """Weights (n, m) of queries that have none, by the policy "nearest" or "mean"."""
     own = _own_pairs(problem)
     if empty == "nearest":
         return nearest_by_pairs(problem.queries, problem.keys, problem.weights, own)[1]

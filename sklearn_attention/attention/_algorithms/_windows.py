@@ -7,7 +7,7 @@ import numpy as np
 from ..._blocks import IN_CACHE, IN_MEMORY, blocks
 from ._cells import first_of_each
 
-# Running sums start anew at a cell after so many rows, so that what is far away leaves no
+# Running sums restart at a cell after so many rows, so that what is far away leaves no
 # rounding here.
 _FEWEST_ROWS = 2048
 # Width of a cell, in bandwidths: whatever rounding does, no less than half of a window.
@@ -19,13 +19,11 @@ _ROUNDING = 1e-12
 
 
 class WindowSums:
-    r"""Sums of a kernel :math:`\sum_k c_k |u|^k` on :math:`|u| \le 1` in linear time.
+    r"""Sums of a kernel :math:`\sum_k c_k |u|^k` on :math:`|u| \le 1` in linear time."""
 
-    About the middle of the keys in a cell, which is about one bandwidth wide, positions have
-    powers whose running sums tell those of any range of keys within; a polynomial about the
-    query is one about that middle with other coefficients. Of a :class:`Line` whose kernel has
-    a `polynomial`.
-    """
+    # Within a cell, about one bandwidth wide, running sums of powers about its middle give
+    # those of any range of keys. A polynomial about the query is one about that middle with
+    # other coefficients.
 
     def __init__(self, line):
         polynomial, degree = line.kernel.polynomial, line.degree
@@ -94,7 +92,7 @@ class WindowSums:
         some = np.flatnonzero(high > low)
         low, high = low[some], high[some]
         first = cell[low]
-        # No window meets more than three cells, which are each no narrower than half of it.
+        # No window overlaps more than three cells, which are each no narrower than half of it.
         cuts = [starts[np.minimum(first + k, len(starts) - 1)] for k in (1, 2, 3)]
         middle = low if self._is_even else np.searchsorted(self.x, queries[some], "left")
         pieces = []
@@ -112,7 +110,7 @@ class WindowSums:
     def _running(self, starts, t, columns):
         """Running sums of columns times powers of the position, (n, size, n_columns).
 
-        And for each cell the key with which its sums start anew.
+        And for each cell the key with which its sums restart.
         """
         terms = np.empty((len(t), self._size, len(columns)))
         terms[:, 0] = columns.T
@@ -132,11 +130,9 @@ class WindowSums:
 
 
 def window(x, queries, reach, *, exact=False):
-    """Ranges of sorted keys within reach of each query: the first, and the one behind the last.
-
-    Where `exact`, a key at the very end is in just where ``|x - q| / reach <= 1`` says so,
-    which matters to a kernel that jumps there.
-    """
+    """Ranges of sorted keys within reach of each query: first key, and one past the last."""
+    # Where `exact`, a key at the border is in if and only if ``|x - q| / reach <= 1``, which
+    # matters to a kernel that jumps there.
     bottom, top = queries - reach, queries + reach
     if exact:
         for end, way in ((bottom, -np.inf), (top, np.inf)):
