@@ -92,7 +92,7 @@ def test_as_in_memory(model, weighted):
     labels = None if y is None else in_partitions(y)[0]
     model = clone(model).fit(rows, labels, sample_weight=own if weighted else None)
     assert isinstance(model.keys_, arrays.Array)
-    np.testing.assert_allclose(model.bandwidth_, expected.bandwidth_, rtol=1e-6)
+    np.testing.assert_allclose(model.bandwidth_, expected.bandwidth_, rtol=1e-9)
     if isinstance(model, ProductKernelDensity):  # whose background is of "likelihood" alone
         expected.bandwidth_ = model.bandwidth_
     else:
