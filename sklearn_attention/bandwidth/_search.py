@@ -13,7 +13,7 @@ from sklearn.utils.random import sample_without_replacement
 from .._columns import Columns
 from .._partitions import each, in_memory, is_partitioned, partitions
 from .._spread import feature_spread, positive_deviation, whole_spread
-from .._validation import check_choice, check_flag, check_positive
+from .._validation import check_choice, check_flag, check_positive, is_one_of
 from ..kernels import Gaussian
 from ._criteria import SMOOTHER_CRITERIA
 
@@ -109,7 +109,7 @@ class Rows:
 
     def __post_init__(self):
         check_flag("per_feature", self.per_feature)
-        if self.gap != 0:
+        if not is_one_of(self.gap, 0):
             check_positive("gap", self.gap, integer=True)
 
     @property
