@@ -13,16 +13,17 @@ from every_estimator import data_for
 from sklearn.metrics.pairwise import rbf_kernel
 
 import sklearn_attention as package
-from sklearn_attention import bandwidth, kernels, text
+from sklearn_attention import attend, attention_weights, bandwidth, kernels, text
 from sklearn_attention.attention import (
     LeaveOneOut,
-    attend,
     attend_gradient,
     attend_local,
     attention_sums,
-    attention_weights,
     local_rows,
 )
+from sklearn_attention.kernels._base import KERNELS, as_kernel
+from sklearn_attention.text._check import check_sequences
+from sklearn_attention.text._learn import TOKENIZERS
 
 N = 12  # rows of tables
 PLAIN = "plain"  # what is finite, moderate and numeric
@@ -360,13 +361,13 @@ def left_out(draw):
 
 def evaluate(draw):
     """A kernel itself."""
-    kernel = draw.option("kernel", [name for name in kernels.KERNELS] + _KERNELS)
+    kernel = draw.option("kernel", [*KERNELS, *_KERNELS])
     X, Y = draw.input("queries", TABLES), draw.input("keys", TABLES)
     logarithm = draw.often(0.3)
     draw.moderate &= not logarithm
 
     def call():
-        found = kernels.as_kernel(kernel)
+        found = as_kernel(kernel)
         return found.log(X, Y) if logarithm else found(X, Y)
 
     return Call("kernel", call)
@@ -411,18 +412,18 @@ def read_text(draw):
     """Vocabularies and padding."""
     given = draw.input("sequences", TEXTS)
     options = draw.options({"max_tokens": [5, 1, 10**9], "min_count": [1, 2, 0.5]})
-    tokenizer = draw.option("tokenizer", [*text.TOKENIZERS, "ids"])
+    tokenizer = draw.option("tokenizer", [*TOKENIZERS, "ids"])
     length = draw.option("length", [None, 3, 0, 100])
     return draw.one_of([
         Call("learn_vocabulary", lambda: text.learn_vocabulary(tokenizer, given, **options)),
-        Call("check_sequences", lambda: text.check_sequences("X", given)),
+        Call("check_sequences", lambda: check_sequences("X", given)),
         Call("pad", lambda: text.pad(given, length=length)),
     ])  # fmt: skip
 
 
 _RULES = ["silverman", "scott", 1.0, 0.2, [1.0, 0.5]]
 _SMOOTHER = _some("kernel", "empty", "algorithm") | {
-    "bandwidth": [*_RULES, "penalized-loo", "loo", "gcv", bandwidth.AdaptiveBandwidth(3)],
+    "bandwidth": [*_RULES, "penalized-loo", "loo", "gcv", package.AdaptiveBandwidth(3)],
     "categorical_features": ["from_dtype", [0], [True, False], ["letter"], [9], "x"],
     "gap": [0, 1, 2, 0.5], "per_feature": [True, False],
 }  # fmt: skip
