@@ -68,6 +68,18 @@ class Columns:
     kinds: tuple
     categories: tuple
 
+    def __post_init__(self):
+        if unknown := set(self.kinds) - {NUMERIC, UNORDERED, ORDERED}:
+            raise ValueError(
+                f"kinds has {sorted(map(str, unknown))}: pass 'numeric', 'unordered' or "
+                "'ordered' for each column."
+            )
+        if len(self.kinds) != len(self.categories):
+            raise ValueError(
+                f"kinds has {len(self.kinds)} columns and categories {len(self.categories)}: "
+                "pass one entry of each for each column."
+            )
+
     @classmethod
     def numbers(cls, n_columns):
         """Columns of numbers throughout."""
@@ -460,6 +472,11 @@ def _table_columns(X):
         array = np.asarray(X)
     except (TypeError, ValueError):
         return []
+    if array.dtype.kind == "c":
+        raise ValueError(
+            f"Complex data not supported: X has dtype {array.dtype}. Pass real and imaginary "
+            "parts as columns of their own."
+        )
     return list(array.T) if array.ndim == 2 else []
 
 

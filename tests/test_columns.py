@@ -245,6 +245,24 @@ def test_columns_cannot_be_changed(frame):
     assert {columns: 1}[Columns.learn(frame.copy())] == 1
 
 
+@pytest.mark.parametrize(
+    ("kinds", "categories", "message"),
+    [
+        (("number",), (None,), r"kinds has \['number'\]: pass 'numeric'"),
+        (("numeric",), (), "kinds has 1"),
+    ],
+)
+def test_kinds_and_levels_are_checked(kinds, categories, message):
+    with pytest.raises(ValueError, match=message):
+        Columns(kinds, categories)
+
+
+@pytest.mark.parametrize("named", ["from_dtype", [1]])
+def test_complex_numbers_are_refused(named):
+    with pytest.raises(ValueError, match=r"Complex data not supported: X has dtype complex128"):
+        Columns.learn(np.ones((4, 2)) + 1j, named)
+
+
 def test_order_may_be_left_out_of_account():
     column = pd.Categorical(["low", None, "high"], ["low", "mid", "high"], ordered=True)
     frame = pd.DataFrame({"x": [1.0, 2.0, 3.0], "c": column})
