@@ -146,7 +146,7 @@ class Columns:
 
     @property
     def is_numeric(self):
-        """Whether each column is numeric: ndarray of bool."""
+        """True for columns of numbers: ndarray of bool."""
         return np.array([kind == NUMERIC for kind in self.kinds], dtype=bool)
 
     @property
@@ -327,7 +327,7 @@ class Columns:
         return dataclasses.replace(self, categories=tuple(categories))
 
     def _match(self, columns):
-        """Whether the columns of a table can be those learned, by number and type."""
+        """True if the columns of a table can be those learned, by number and type."""
         in_array = bool(columns) and isinstance(columns[0], np.ndarray)
         number = len(columns) == len(self.kinds)
         return number and (not in_array or self._has_levels_of_numbers)
@@ -547,7 +547,7 @@ def _distinct(column):
 
 
 class _Found(NamedTuple):
-    """What some rows have of a category."""
+    """Counts and levels of a category in some rows."""
 
     n_rows: int
     n_missing: int
@@ -560,7 +560,7 @@ class _Found(NamedTuple):
 
 
 def _find(X, columns, kinds, named):
-    """What a table has of each category, by the position of its column."""
+    """Counts and levels of each category of a table, by the position of its column."""
     places = [j for j, kind in enumerate(kinds) if kind != NUMERIC]
     if not places:
         return {}
@@ -589,7 +589,7 @@ def _found(column, kind):
 
 
 def _found_in_part(kinds, texts, part):
-    """What a partition has of each category, where some columns are one if all are texts."""
+    """Counts and levels in a partition; some columns are categories only if all are texts."""
     return [
         _Found(len(column), 0, None)
         if is_text and _kind(column) == NUMERIC and not column.is_null().all()

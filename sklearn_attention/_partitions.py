@@ -11,7 +11,7 @@ _FAN_IN = 4
 
 
 def is_partitioned(*collections):
-    """Whether one of some objects is a Dask collection."""
+    """True if one of some objects is a Dask collection."""
     # By Dask's protocol, which does without an import of Dask.
     return any(
         not isinstance(x, type) and callable(getattr(x, "__dask_graph__", None))
@@ -20,7 +20,7 @@ def is_partitioned(*collections):
 
 
 def is_frame(x):
-    """Whether an object is a data frame of Dask."""
+    """True for a data frame of Dask."""
     return hasattr(type(x), "to_dask_array") and x.ndim == 2
 
 
@@ -71,10 +71,10 @@ def as_array(x, name, chunks=None):
 def read_partitions(estimator, X, y, dtypes, *, reset, need_y=False):
     """Rows, and targets if there are any, of an estimator in partitions.
 
-    Names and number of features are checked at once, numbers of training rows by a pass over
-    the partitions, and those of queries when they are computed. With `reset` these are training
-    rows, whose features are remembered.
+    With `reset` they are training rows, whose features are stored.
     """
+    # Names and number of features are checked at once, cells of training rows by a pass over
+    # the partitions, and those of queries when they are computed.
     remedy = "make numbers of all its cells, or, in a data frame, texts"
     check_numeric_types("X", X, remedy)
     # Of a data frame the empty one that tells names.
@@ -201,8 +201,7 @@ def partitions(*tables):
 def reduced(function, merge, rows, *common):
     """Results of a function for each partition, merged in a tree; not computed yet.
 
-    Arguments are those of `each`. The function returns what is to be merged, or None for
-    nothing.
+    Arguments are those of `each`; a result of None is not merged.
     """
     import dask
 
@@ -216,10 +215,10 @@ def reduced(function, merge, rows, *common):
 def each(function, rows, *common):
     """Results of a function for each partition, as tasks to be that read it themselves.
 
-    The function is called with what is common to all, then with what is in the partition. What
-    only this partition needs becomes part of its task: if reading and converting were tasks,
-    schedulers would run many of them before the function, and partitions gather in memory.
+    The function is called with the common arguments, then with the rows of the partition.
     """
+    # Reading and converting a partition become part of its task: if they were tasks, schedulers
+    # would run many of them before the function, and partitions gather in memory.
     from dask._task_spec import Task, TaskRef, convert_legacy_graph
     from dask.delayed import Delayed
     from dask.utils import ensure_dict, funcname
@@ -242,11 +241,12 @@ def each(function, rows, *common):
 
 
 def _parts(graphs, nodes, needed):
-    """For each partition the nodes that nothing but its results depends on.
+    """For each partition the nodes that only its results depend on.
 
-    Needed are the keys that are common, and those of each partition. Without data, which would
-    be sent with every task, and what users put somewhere by annotations.
+    Needed are the common keys, and those of each partition.
     """
+    # Without data, which would be sent with every task, and without annotated nodes, which
+    # users have placed.
     from dask.core import istask
 
     common, *rows = needed
@@ -276,11 +276,9 @@ def _dependencies(nodes, key):
 
 
 def _with_needed(name, tasks, graphs, nodes):
-    """A graph of some tasks, and of others what they need.
-
-    Dask leaves out what is not needed, but not where a layer happens to have as many tasks as
-    there are keys asked for, and runs it then.
-    """
+    """A graph of some tasks, and of the others only those that they need."""
+    # Dask leaves out the rest, but not where a layer has as many tasks as there are keys to
+    # compute, and runs it then.
     from dask.highlevelgraph import HighLevelGraph, MaterializedLayer
 
     needed, keys = set(), [key for task in tasks.values() for key in task.dependencies]

@@ -39,7 +39,7 @@ def _is_finite(value):
 
 
 def is_one_of(value, *options):
-    """Whether a value, which may be an array, is one of some that are not."""
+    """True if a value, which may be an array, is one of some that are not."""
     return isinstance(value, str | numbers.Number | np.bool_ | None) and value in options
 
 

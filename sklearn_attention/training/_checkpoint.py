@@ -122,7 +122,7 @@ class Checkpoint:
 
 
 def same_layout(value, pattern):
-    """Whether two states have the same keys, lengths, shapes and types throughout."""
+    """True if two states have the same keys, lengths, shapes and types throughout."""
     if type(value) is not type(pattern):
         return False
     if isinstance(pattern, dict):

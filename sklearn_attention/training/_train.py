@@ -221,7 +221,7 @@ class _Run:
             self.validation_loss.load_state_dict(state["validation"])
 
     def fits(self, state):
-        """Whether a state, of which nothing is known, is one of this training."""
+        """True if an object from a file is a state of this training."""
         own = self.state_dict()
         if not isinstance(state, dict) or state.keys() != own.keys():
             return False
@@ -256,7 +256,7 @@ class _Run:
         )
 
     def _fit_optimizers(self, given):
-        """Whether states have the layout that optimizers have after a step."""
+        """True if states have the layout that optimizers have after a step."""
         module = copy.deepcopy(self.module)
         optimizers = make_optimizers(self.plan, module)
         if not isinstance(given, list) or len(given) != len(optimizers):
