@@ -18,6 +18,7 @@ from sklearn.base import clone
 
 from sklearn_attention import kernels
 from sklearn_attention.kernels import Constant
+from sklearn_attention.kernels._compact import CompactKernel
 
 ROUNDING = {
     "float64": {"rtol": 1e-12, "atol": 1e-14},
@@ -521,7 +522,7 @@ class CompactContract(SmoothingContract):
 
     def test_the_support_is_one_bandwidth(self, kernel):
         assert kernel.support == 1
-        assert isinstance(kernel, kernels.CompactKernel)
+        assert isinstance(kernel, CompactKernel)
 
     @in_dimensions
     def test_gradient_is_finite_on_a_grid_of_whole_bandwidths(self, kernel, d):

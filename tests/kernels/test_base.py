@@ -51,7 +51,7 @@ from sklearn_attention.kernels import (
 from sklearn_attention.kernels._base import _OTHER_NAMES, KERNELS, as_floats, as_kernel
 
 BASES = {
-    "CompactKernel", "FeatureKernel", "Kernel", "RadialKernel", "SmoothingKernel",
+    "Kernel", "RadialKernel", "SmoothingKernel",
 }  # fmt: skip
 # Those of other kernels, and those of categories.
 NAMELESS = {

@@ -146,7 +146,7 @@ class TestGradient:
     def test_of_averages_over_neighbours_is_refused(self, data):
         model = NadarayaWatsonRegressor(bandwidth=AdaptiveBandwidth(9)).fit(*data)
         for ask in (lambda: model.predict_gradient(data[0]), model.feature_significance):
-            with pytest.raises(ValueError, match=r"n_neighbors=9.*use a fixed bandwidth"):
+            with pytest.raises(ValueError, match=r"n_neighbors=9.*pass a fixed bandwidth"):
                 ask()
         slope = LocalPolynomialRegressor(bandwidth=AdaptiveBandwidth(9)).fit(*data)
         assert slope.predict_gradient(data[0]).shape == (40, 2)

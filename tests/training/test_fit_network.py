@@ -53,7 +53,7 @@ class TestFittedNetwork:
         for _ in range(5):
             network = copy.deepcopy(model.network_)
             with ThreadPoolExecutor(8) as pool:
-                modules = [*pool.map(network.module, ["cpu", "meta"] * 8)]
+                modules = [*pool.map(network.module, ["cpu", "cpu:0"] * 8)]
             assert len(modules) == 16
             assert all(isinstance(module, torch.nn.Module) for module in modules)
 
