@@ -351,7 +351,9 @@ def test_files_bring_it_back(name, store):
         np.testing.assert_equal(answers(loaded, name), expected)
 
 
-@pytest.mark.parametrize("name", [n for n in CASES if hasattr(CASES[n][0], "partial_fit")])
+@pytest.mark.parametrize(
+    "name", slow_but(OWN, [n for n in CASES if hasattr(CASES[n][0], "partial_fit")])
+)
 def test_what_was_stored_learns_more(name):
     _, (X, y) = CASES[name]
     loaded = through_skops(fitted(name)[0])

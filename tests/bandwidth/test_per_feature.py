@@ -86,6 +86,7 @@ def test_the_layout_of_arrays_makes_no_difference(n, n_trials):
     ],
     ids=repr,
 )  # fmt: skip
+@pytest.mark.slow
 def test_not_above_a_grid(kernel, degree, n):
     X, values = numbers(n, seed=1)  # where a descent from one start gets stuck
     h, value, _ = select_bandwidths(X, values, kernel, degree=degree, random_state=0)

@@ -191,6 +191,7 @@ def _number_of_quartics(x):
 @pytest.mark.parametrize(
     ("kernel", "design"), [(Gaussian(), "beta"), (Epanechnikov(), "uniform")], ids=repr
 )
+@pytest.mark.slow
 def test_near_the_best_bandwidth_of_the_truth(kernel, design):
     rng = np.random.default_rng(1)
     n, sigma = 2000, 0.3

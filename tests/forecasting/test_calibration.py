@@ -314,6 +314,7 @@ def test_coverage_on_simulated_series(model):
     assert (np.diff(quantiles, axis=2) >= 0).all()
 
 
+@pytest.mark.slow
 def test_units_from_few_blocks_are_known_to_be_uncertain():
     rng, inside = np.random.default_rng(0), []
     block = np.repeat(np.arange(5), 8)

@@ -43,6 +43,7 @@ def test_what_is_not_fitted_is_refused(estimator):
         last_step(clone(estimator), X)
 
 
+@pytest.mark.slow
 def test_searches_and_pipelines_are_opened(curve):
     model = make_pipeline(StandardScaler(), LocalPolynomialRegressor())
     grid = {"localpolynomialregressor__degree": [0, 1]}

@@ -220,6 +220,7 @@ class TestClassifier:
         for p in model.predict_proba(X):
             np.testing.assert_allclose(p.sum(axis=1), 1)
 
+    @pytest.mark.slow
     def test_a_class_that_a_fold_has_not_seen(self):
         X, y = make_classes()
         y[:2] = 2

@@ -15,6 +15,7 @@ import pytest
 import torch
 from scipy.integrate import quad
 from sklearn.base import clone
+from slow_cases import one_in
 
 from sklearn_attention import kernels
 from sklearn_attention.kernels import Constant
@@ -31,6 +32,10 @@ GRID = 2.0**-20  # rows on this grid are exact in float32, and stay exact when s
 in_dimensions = pytest.mark.parametrize("d", DIMENSIONS)
 in_libraries = pytest.mark.parametrize("library", ["numpy", "torch"])
 in_precisions = pytest.mark.parametrize("dtype", ROUNDING)
+in_spaces = pytest.mark.parametrize(("d", "library"), one_in(2, DIMENSIONS, ["numpy", "torch"]))
+in_all_ways = pytest.mark.parametrize(
+    ("d", "library", "dtype"), one_in(4, DIMENSIONS, ["numpy", "torch"], ROUNDING)
+)
 
 
 def to_library(X, library, dtype="float64"):
@@ -107,9 +112,7 @@ class KernelContract:
 
     # Values
 
-    @in_precisions
-    @in_libraries
-    @in_dimensions
+    @in_all_ways
     def test_values_follow_the_printed_formula(self, kernel, d, library, dtype):
         queries, keys = self.rows(d)
         values = kernel(*(to_library(X, library, dtype) for X in (queries, keys)))
@@ -117,9 +120,7 @@ class KernelContract:
         expected = each_pair(lambda q, k: self.formula(kernel, q, k), queries, keys)
         np.testing.assert_allclose(to_numpy(values), expected, **ROUNDING[dtype])
 
-    @in_precisions
-    @in_libraries
-    @in_dimensions
+    @in_all_ways
     def test_log_is_the_logarithm_of_the_values(self, kernel, d, library, dtype):
         queries, keys = (to_library(X, library, dtype) for X in self.rows(d))
         if kernel.signed:
@@ -135,8 +136,7 @@ class KernelContract:
         rounding = {name: 10 * size for name, size in ROUNDING[dtype].items()}
         np.testing.assert_allclose(logs[positive], np.log(values[positive]), **rounding)
 
-    @in_libraries
-    @in_dimensions
+    @in_spaces
     def test_symmetric(self, kernel, d, library):
         queries, keys = (to_library(X, library) for X in self.rows(d))
         forth, back = to_numpy(kernel(queries, keys)), to_numpy(kernel(keys, queries))
@@ -149,8 +149,7 @@ class KernelContract:
             expected = to_numpy(kernel(queries, queries))
             np.testing.assert_array_equal(to_numpy(kernel(queries)), expected)
 
-    @in_libraries
-    @in_dimensions
+    @in_spaces
     def test_stationary_kernels_do_not_see_shifts(self, kernel, d, library):
         assert kernel.stationary or self.shifts_matter
         queries, keys = self.rows(d)
@@ -385,9 +384,7 @@ class RadialContract(KernelContract):
             (gradient,) = torch.autograd.grad(kernel(queries, rows).sum(), queries)
             assert torch.equal(gradient, torch.zeros_like(rows))
 
-    @in_precisions
-    @in_libraries
-    @in_dimensions
+    @in_all_ways
     def test_extreme_distances(self, kernel, d, library, dtype):
         largest = float(np.finfo(dtype).max)
         keys = np.zeros((len(self.extremes), d))

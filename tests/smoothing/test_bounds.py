@@ -97,6 +97,7 @@ class TestEstimate:
 
 
 class TestAccuracy:
+    @pytest.mark.slow
     @pytest.mark.parametrize("rule", ["likelihood", "least_squares"])
     def test_near_the_bound_of_an_exponential(self, rule):
         rows = np.random.default_rng(1).exponential(size=(400, 1))

@@ -149,7 +149,7 @@ class TestFit:
             there.predict(X + offset) - offset, here.predict(X), rtol=0, atol=1e-12 * offset
         )
 
-    @pytest.mark.parametrize("degree", [1, 2])
+    @pytest.mark.parametrize("degree", [1, pytest.param(2, marks=pytest.mark.slow)])
     def test_float32(self, data, degree):
         X, y = data
         single = LocalPolynomialRegressor(bandwidth=1.0, degree=degree)
@@ -232,7 +232,7 @@ class TestThinWindows:
         assert model.predict([[5.0]])[0] == pytest.approx(7.0)
         assert model.predict_gradient([[5.0]])[0, 0] == pytest.approx(0.0, abs=1e-9)
 
-    @pytest.mark.parametrize("degree", [1, 2])
+    @pytest.mark.parametrize("degree", [1, pytest.param(2, marks=pytest.mark.slow)])
     def test_constant_and_repeated_columns(self, data, degree):
         X, y = data
         spoiled = np.column_stack([X, np.full(len(X), 3.3), X[:, 0]])

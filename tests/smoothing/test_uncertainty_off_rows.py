@@ -39,6 +39,7 @@ def test_the_unit_of_weights_does_not_matter(data, degree):
         np.testing.assert_allclose(third, first, rtol=1e-6)
 
 
+@pytest.mark.slow
 def test_the_unit_of_weights_is_none_of_intervals_and_bands(data):
     X, y = data
     weight = np.random.default_rng(0).uniform(0.2, 3, 40)

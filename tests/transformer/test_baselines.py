@@ -295,6 +295,7 @@ class TestEstimators:
         assert np.mean(y[600:] < found) == pytest.approx(quantile, abs=tolerance)
         assert model.baseline_weight_ + model.transformer_weight_ == pytest.approx(1)
 
+    @pytest.mark.slow
     def test_trees_learn_the_quantile(self):
         rng = np.random.default_rng(0)
         X = rng.normal(size=(200, 2))
@@ -377,6 +378,7 @@ class TestEstimators:
         missing = frame.assign(c=pd.Series([None] * 300, dtype=frame["c"].dtype))
         np.testing.assert_array_equal(model.predict(unseen), model.predict(missing))
 
+    @pytest.mark.slow
     def test_trees_have_the_loss_and_the_weights(self):
         rng = np.random.default_rng(0)
         X, weights = rng.normal(size=(200, 2)), rng.uniform(size=200)

@@ -23,6 +23,7 @@ class TestLongSequences:
             found = model.predict(X[:1])
         np.testing.assert_array_equal(found, model.predict(short[:1]))
 
+    @pytest.mark.slow
     def test_that_take_all_the_time_are_named(self):
         X = [np.zeros(10)] * 5 + [np.zeros(2100)]
         with pytest.warns(
