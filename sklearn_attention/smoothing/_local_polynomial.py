@@ -44,9 +44,10 @@ class LocalPolynomialRegressor(SmootherRegressor):
     ----------
     degree_ : int
         Degree of the polynomials.
-    bandwidth_, n_neighbors_, criterion_value_, bandwidth_search_, relevance_, \
-robustness_weights_
+    bandwidth_, n_neighbors_, criterion_value_, bandwidth_search_, relevance_
         As for :class:`NadarayaWatsonRegressor`, like all that follow.
+    robustness_weights_
+        With `robust` only.
     effective_dof_, fitted_values_, residuals_, loo_residuals_, loo_score_, aicc_
         Statistics of the fit to the training rows.
     kernel_, keys_, values_, key_weights_, columns_, n_features_in_, feature_names_in_
