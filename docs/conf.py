@@ -60,6 +60,8 @@ sphinx_gallery_conf = {
     "reference_url": {"sklearn_attention": None},
     "download_all_examples": False,
     "show_signature": False,
+    # Of examples without a picture.
+    "default_thumb_file": str(HERE / "images" / "one_average.png"),
     "within_subsection_order": "FileNameSortKey",
     "write_computation_times": False,
 }
