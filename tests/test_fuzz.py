@@ -15,6 +15,9 @@ import pytest
 import torch
 from fuzz_calls import draw_call
 
+# Models among the calls may warn of the data that they are fitted to.
+pytestmark = pytest.mark.filterwarnings("ignore")
+
 SEED = int(os.environ.get("SKLEARN_ATTENTION_FUZZ_SEED", "0"))
 N_CALLS, CALLS_AT_A_TIME = 10_000, 100
 MEANT = ValueError, TypeError, MemoryError, FloatingPointError

@@ -146,6 +146,7 @@ EXPECTED = [
         lambda e: (
             isinstance(e, CROSS_VALIDATED)
             or (isinstance(e, AVERAGES) and searches(e, "loo", "knn-loo"))
+            or (isinstance(e, LocalPolynomialRegressor) and searches(e, "loo"))
             or (
                 isinstance(e, ConditionalKernelDensity)
                 and (e.degree == 1 or searches(e, "likelihood"))

@@ -309,5 +309,5 @@ def test_the_example_of_a_search_on_two_workers():
     pytest.importorskip("distributed")
     path = Path(__file__).parents[2] / "examples" / "smoothing" / "search_on_workers.py"
     done = subprocess.run([sys.executable, path], capture_output=True, check=True, timeout=120)
-    assert b"best: degree 2, bandwidth 0.24" in done.stdout
+    assert b"best: degree 2, bandwidth 0.16" in done.stdout
     assert b"a million rows: 0.02" in done.stdout
