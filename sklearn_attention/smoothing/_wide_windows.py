@@ -18,7 +18,8 @@ def weight_needed(keys, weights, n_coefficients):
 
     Rows at one place count as one row, so that repeated rows are like one of larger weight.
     """
-    places = np.sort(_places(keys, weights))
+    places = _places(keys, weights)
+    places.sort()
     n_places = np.count_nonzero(places[1:] != places[:-1]) + 1
     return _needed(weights.sum(), n_places, n_coefficients)
 
@@ -43,9 +44,10 @@ def _places(keys, weights):
     directions = np.random.default_rng(0).uniform(1, 2, keys.shape[1])
     with np.errstate(over="ignore"):
         parts = [
-            (keys[rows] * directions).sum(axis=1) for rows in blocks(len(keys), _BLOCK_ROWS)
+            (keys[rows] * directions).sum(axis=1)[weights[rows] > 0]
+            for rows in blocks(len(keys), _BLOCK_ROWS)
         ]
-    return np.concatenate(parts)[weights > 0]
+    return np.concatenate(parts)
 
 
 def widen(smoother, evaluate, needed, reach):

@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 from sklearn.base import clone
 from sklearn.model_selection import GridSearchCV
+from slow_cases import slow_but
 
 from sklearn_attention import (
     AdaptiveBandwidth,
@@ -149,7 +150,7 @@ class TestFit:
             there.predict(X + offset) - offset, here.predict(X), rtol=0, atol=1e-12 * offset
         )
 
-    @pytest.mark.parametrize("degree", [1, pytest.param(2, marks=pytest.mark.slow)])
+    @pytest.mark.parametrize("degree", slow_but([1], [1, 2]))
     def test_float32(self, data, degree):
         X, y = data
         single = LocalPolynomialRegressor(bandwidth=1.0, degree=degree)
@@ -232,7 +233,7 @@ class TestThinWindows:
         assert model.predict([[5.0]])[0] == pytest.approx(7.0)
         assert model.predict_gradient([[5.0]])[0, 0] == pytest.approx(0.0, abs=1e-9)
 
-    @pytest.mark.parametrize("degree", [1, pytest.param(2, marks=pytest.mark.slow)])
+    @pytest.mark.parametrize("degree", slow_but([1], [1, 2]))
     def test_constant_and_repeated_columns(self, data, degree):
         X, y = data
         spoiled = np.column_stack([X, np.full(len(X), 3.3), X[:, 0]])

@@ -77,7 +77,7 @@ def test_rows_on_disk_are_neither_copied_nor_taken_at_once(model, weighted, rows
     np.testing.assert_allclose(found, expected, rtol=1e-9, atol=1e-9)
     assert np.shares_memory(model.keys_, rows[0])
     # All rows at once are prepared in 12 to 25 columns of floats.
-    assert peak < 8 * 5 * N_ROWS
+    assert peak < 8 * 4 * N_ROWS
 
 
 def test_columns_of_a_density_in_blocks(monkeypatch):
