@@ -17,7 +17,7 @@ from ._partitions import is_partitioned
 # Packages whose frames are between the user and a warning.
 _OWN = f"{__package__}.", "sklearn.", "contextlib"
 _KIND = "dataclass"  # where the name of a dataclass is kept among its fields
-_FORM = "stored form"  # of states; 1 since version 0.1.0
+_FORM, _CURRENT = "stored form", 2  # of states: 1 in version 0.1.0, 2 since 0.2.0
 
 
 class OwnInit:
@@ -43,9 +43,6 @@ class AttentionEstimator(OwnInit, CallbackSupportMixin, BaseEstimator):
     # Dataclasses in the fitted attributes, themselves, in lists or in one another. Pickles and
     # files have their fields in a dict, so that no type has to be trusted.
     _held = ()
-    # A fitted attribute and its type, without which a state that does not tell its form is of a
-    # development version.
-    _form = None
 
     def __reduce_ex__(self, protocol):
         # Of pickle and copy, which would begin by `__reduce__` as well.
@@ -66,20 +63,19 @@ class AttentionEstimator(OwnInit, CallbackSupportMixin, BaseEstimator):
         state = super().__getstate__()
         state = {name: _flatten(value, self._held) for name, value in state.items()}
         # Kept results that the rest of the state determines are computed again.
-        return state | ({"_memo": {}} if "_memo" in state else {}) | {_FORM: 1}
+        return state | ({"_memo": {}} if "_memo" in state else {}) | {_FORM: _CURRENT}
 
     def __setstate__(self, state):
         kinds = {kind.__name__: kind for kind in self._held}
         own = {name: _build(value, kinds) for name, value in state.items() if name != _FORM}
         super().__setstate__(own)
         fitted = any(name.endswith("_") and not name.startswith("_") for name in state)
-        if _FORM not in state and self._form is not None and fitted:
-            name, kind = self._form
-            if not isinstance(own.get(name), kind):
-                raise ValueError(
-                    f"{type(self).__name__} was stored by a development version before 0.1.0, "
-                    "whose fitted attributes were others: fit it again with this version."
-                )
+        if fitted and state.get(_FORM) != _CURRENT:
+            version = "0.1.0" if _FORM in state else "a development version before 0.1.0"
+            raise ValueError(
+                f"{type(self).__name__} was stored by {version}, whose fitted attributes were "
+                "others: fit it again with this version."
+            )
 
     def _get_fitted_attr_html(self, doc_link=""):
         # scikit-learn would read properties too, some of which pass over all pairs of rows.

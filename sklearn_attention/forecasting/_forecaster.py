@@ -437,7 +437,6 @@ class Forecaster(AttentionEstimator, ABC):
     _max_subtasks = 0
 
     _held = Table, TimeIndex, Form, Calibration, Transform, Columns
-    _form = "observed_", Table
 
     def __sklearn_tags__(self):
         tags = super().__sklearn_tags__()

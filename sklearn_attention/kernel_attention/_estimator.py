@@ -23,7 +23,6 @@ class KernelAttention(MultiOutputMixin, TransformerMixin, MixedRows):
         Columns, Encoding, Fitted, LearnedKernel, Partition, RidgeMember, AverageMember,
         TrainingRows, ErrorDistribution,
     )  # fmt: skip
-    _form = "_fitted", Fitted
 
     def __init__(
         self,

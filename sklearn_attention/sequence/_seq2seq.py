@@ -187,7 +187,6 @@ class TransformerSeq2Seq(NetworkParameters, AttentionEstimator):
         return tags
 
     _held = (FittedNetwork,)
-    _form = "network_", FittedNetwork
 
     @keeps_state_on_failure
     @with_callbacks

@@ -29,7 +29,6 @@ class TokenPredictor(NetworkParameters, AttentionEstimator):
     """
 
     _held = (FittedNetwork,)
-    _form = "network_", FittedNetwork
 
     def score(self, X, y=None):
         """Mean log-likelihood of a token.

@@ -44,7 +44,6 @@ class TransformerEstimator(
         Columns, FittedNetwork, LeftOutRidge, RandomConvolutions, SeriesBaseline, TableBaseline,
         TextBaseline,
     )  # fmt: skip
-    _form = "network_", FittedNetwork
 
     def __init__(self, **parameters):
         # Subclasses name them, with their defaults and one more.
