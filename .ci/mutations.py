@@ -114,6 +114,12 @@ MUTATIONS = [
         "what is trusted of one part stays in its own scale",
     ),
     Mutation(
+        "attention/_wide_windows.py",
+        "return np.minimum(rows, np.maximum(places, worth))",
+        "return np.minimum(rows, places)",
+        "rows that share a place do not determine the fit there",
+    ),
+    Mutation(
         "bandwidth/_convolution.py",
         "slope = b + t * (2 * c + t * (3 * d))",
         "slope = b + t * (c + t * (3 * d))",

@@ -84,6 +84,10 @@ class AttentionEstimator(OwnInit, CallbackSupportMixin, BaseEstimator):
         found.estimator_class = type(self)
         return found
 
+    def _keep(self, *names, **values):
+        """Keep parameters as they are in this fit: if they change later, predictions do not."""
+        self._kept = {name: getattr(self, name) for name in names} | values
+
     @property
     def _doc_link_template(self):
         version = importlib.metadata.version("sklearn-attention")

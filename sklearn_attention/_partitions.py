@@ -240,6 +240,23 @@ def each(function, rows, *common):
     return [Delayed(key, graph, layer=name) for key in tasks]
 
 
+def mapped(function, X, fields, *common):
+    """Arrays of what a function makes of the rows of each partition.
+
+    ``function(*common, rows)`` returns one for each field, of a shape but for rows and a type.
+    """
+    import dask.array as da
+
+    found = each(function, partitions(X), *common)
+    return [
+        da.concatenate([
+            da.from_delayed(part[k], (size, *shape), dtype)
+            for size, part in zip(X.chunks[0], found, strict=True)
+        ])
+        for k, (shape, dtype) in enumerate(fields)
+    ]  # fmt: skip
+
+
 def _parts(graphs, nodes, needed):
     """For each partition the nodes that only its results depend on.
 

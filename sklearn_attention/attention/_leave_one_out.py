@@ -8,12 +8,12 @@ from typing import Any, NamedTuple
 import numpy as np
 from array_api_compat import array_namespace, is_torch_array
 
-from .._blocks import blocks
+from .._blocks import IN_CACHE, IN_MEMORY, blocks
 from .._validation import check_choice
 from ._read import check_table, check_weights, read, to_arrays
 from ._reduce import ALGORITHMS, Reduction
-from ._solve import check_degree, is_determined, solve
-from ._sums import EMPTY_POLICIES
+from ._solve import Basis, check_degree, is_determined, solve
+from ._wide_windows import FURTHEST, WITH_WIDENING, Places, blend, empty_of_windows, widen
 
 # Values of this size have squares that can be summed.
 _LARGEST = 1e150
@@ -79,8 +79,9 @@ class LeaveOneOut:
         Weights of keys and of errors. Rows of weight 0 are not predicted.
     rows : array-like of int of shape (n_rows,), default=None
         The rows to predict, from all other rows; None for all.
-    empty : {"nearest", "nan", "mean", "raise"}, default="nearest"
-        As for :func:`attend`; "raise" is "nan" here.
+    empty : {"nearest", "nan", "mean", "raise", "widen"}, default="nearest"
+        As for :func:`attend`; "raise" is "nan" here. "widen" is as for
+        :class:`~sklearn_attention.LocalPolynomialRegressor`, at scales that all rows share.
     algorithm : {"auto", "dense"}, default="auto"
         "dense" takes all pairs of rows at every bandwidth.
     device : str, default="auto"
@@ -121,7 +122,7 @@ class LeaveOneOut:
         gap=0,
     ):
         degree = check_degree(degree)
-        check_choice("empty", empty, EMPTY_POLICIES)
+        check_choice("empty", empty, WITH_WIDENING)
         check_choice("algorithm", algorithm, ALGORITHMS)
         (X,) = to_arrays({"X": X}, device)
         X = check_table(X, "X")
@@ -140,12 +141,15 @@ class LeaveOneOut:
         )  # fmt: skip
         # Without what the values have in common, sums of them cancel less.
         problem, self._center = problem.centred()
-        self._own_values = problem.values[problem.own_key]
-        self._weights = problem.weights[problem.own_key]
-        empty = "nan" if empty == "raise" else empty
-        options = {"empty": empty, "algorithm": algorithm, "device": device}
-        self._sums = Reduction(problem, degree, **options)
-        self._apart = Reduction(replace(problem, gap=gap), degree, **options) if gap else None
+        policy = "nan" if empty == "raise" else empty_of_windows(empty)
+        options = {"empty": policy, "algorithm": algorithm, "device": device}
+        self._rows, self._windows = _Rows(problem, degree, gap, options), None
+        kernel = problem.kernel
+        local = degree and kernel.numeric_columns(X.shape[1])
+        if empty == "widen" and local and kernel.decreasing and not kernel.signed:
+            self._windows = _Windows(problem, degree, options)
+        # Rows of which windows have the weight, unless those of one place have it.
+        self.fewest = 1 if self._windows is None else self._windows.fewest
 
     def scores(self, scales, *, single=False):
         """Errors and degrees of freedom at some bandwidths.
@@ -163,7 +167,7 @@ class LeaveOneOut:
             NaN where a row has no prediction.
         """
         scales = _check_scales("scales", scales, len(self.rows), 1)
-        truth, weights = _to_numpy(self._own_values), _to_numpy(self._weights)
+        truth, weights = _to_numpy(self._rows.values), _to_numpy(self._rows.weights)
         largest = np.abs(truth).max(initial=0.0)
         if largest > _LARGEST:
             raise ValueError(
@@ -199,14 +203,52 @@ class LeaveOneOut:
         return Predictions(left_out + center, fitted + center, leverage)
 
     def _predict(self, scales, single=False):
+        if self._windows is None or scales.ndim > 1:
+            yield from (own[:3] for own in self._rows.at(scales, single))
+            return
+        for some in blocks(len(scales), max(1, IN_CACHE // len(self.rows))):
+            found = list(self._rows.at(scales[some], single))
+            yield from self._windows.widened(self._rows, scales[some], found)
+
+
+class _Rows:
+    """Some rows of a problem, predicted at one bandwidth after the other."""
+
+    def __init__(self, problem, degree, gap, options):
+        self.problem, self._given = problem, (degree, gap, options)
+        self.values = problem.values[problem.own_key]
+        self.weights = problem.weights[problem.own_key]
+        self._sums = Reduction(problem, degree, **options)
+        self._apart = Reduction(replace(problem, gap=gap), degree, **options) if gap else None
+
+    def each(self, rows, scales):
+        """Fields of some rows as arrays, each at a scale of its own."""
+        order = np.argsort(scales, kind="stable")
+        _, starts = np.unique(self._sums.together(scales[order]), return_index=True)
+        parts, found = np.split(order, starts[1:]), []
+        for part in parts:
+            some = _Rows(self.problem.take(rows[part]), *self._given)
+            own = scales[part][None] if self._sums.is_radial else scales[part[:1]]
+            found += ([*map(_to_numpy, fields)] for fields in some.at(own))
+        place = np.argsort(np.concatenate(parts))
+        return [np.concatenate(field)[place] for field in zip(*found, strict=True)]
+
+    def at(self, scales, single=False):
+        """At each scale the fields of `Predictions`, and own shares in the sums of weights.
+
+        Shares in the sums that are left out from, and in all.
+        """
         found = self._fold(self._sums, scales, single)
         if self._apart is None:
-            return found
+            return ((*own, own[-1]) for own in found)
         apart = self._fold(self._apart, scales, single)
-        return ((far[0], *near[1:]) for far, near in zip(apart, found, strict=True))
+        return (
+            (far[0], *near[1:3], far[3], near[3])
+            for far, near in zip(apart, found, strict=True)
+        )
 
     def _fold(self, sums, scales, single):
-        """Predictions at each scale."""
+        """Predictions and shares at each scale."""
         problem = sums.problem
         if is_same_everywhere(problem.kernel, problem.keys.shape[1]):
             finish = functools.partial(self._finish, own_terms(problem))
@@ -222,7 +264,106 @@ class LeaveOneOut:
         share = own_share(own, sums.shift, sums.sums[0, 0])
         # Polynomials in windows far narrower than the data may overflow, to no prediction.
         with np.errstate(over="ignore", invalid="ignore"):
-            return with_own_key(moments, share, rows, values=self._own_values)
+            return *with_own_key(moments, share, rows, values=self.values), share
+
+
+class _Windows:
+    """Windows of rows with and without themselves, which are widened."""
+
+    def __init__(self, problem, degree, options):
+        columns = problem.kernel.numeric_columns(problem.keys.shape[1])
+        keys, weights = _to_numpy(problem.keys), _to_numpy(problem.weights)
+        size = Basis(degree, len(columns)).size
+        self._places = Places(keys, _to_numpy(problem.values), weights, size)
+        self.fewest = self._places.fewest
+        # That of any query: what windows come to does not depend on it.
+        self._extent = (1 + 2 * FURTHEST) * np.ptp(keys[:, columns], axis=0).max(initial=0.0)
+        # What windows that are doubled come to, by their scale, of the last scales tried.
+        self._known = {}
+        if self._places.repeat:
+            first = self._places.first
+            places = replace(
+                problem, queries=problem.keys[first], keys=problem.keys[first],
+                values=problem.values[first][:, :0], weights=problem.weights[first] * 0 + 1,
+                own_key=array_namespace(problem.keys).arange(len(first)),
+            )  # fmt: skip
+            self._of_places = _Rows(places, degree, 0, options)
+
+    def widened(self, rows, scales, found):
+        """Predictions of rows at some scales, where windows as they are have some fields."""
+        n_rows, known, others = len(rows.values), {}, []
+        everything, worths = np.arange(n_rows), self._worths(rows, scales)
+        for k in np.argsort(-scales):
+            known[k] = self._measured(rows, everything, worths[k], found[k])
+            wider = self._known.get(_key(2 * scales[k]))
+            if wider is not None:
+                blend(*known[k], *wider)
+            elif (known[k][0] < 1).any():
+                others.append(k)
+                continue
+            self._keep(scales[k], known[k])
+        if others:
+            whole = [
+                np.concatenate(field) for field in zip(*(known[k] for k in others), strict=True)
+            ]
+            row, scale = (
+                np.tile(np.arange(n_rows), len(others)),
+                np.repeat(scales[others], n_rows),
+            )
+
+            def evaluate(times, some):
+                if not times:
+                    return whole
+                own = row[some], scale[some] * 2.0**times
+                return self._measured(rows, own[0], self._worth(rows, *own), rows.each(*own))
+
+            fields = widen(evaluate, self._extent / scale.min())
+            for k, *own in zip(
+                others, *(np.split(x, len(others)) for x in fields), strict=True
+            ):
+                known[k] = known[k][0], *own
+        for k in range(len(scales)):
+            _, values, leverage = known[k]
+            yield values[:, 0], values[:, 1], leverage[:, 1]
+
+    def _measured(self, rows, some, worth, fields):
+        """Whether windows of rows are wide enough (n, 2), and predictions and leverages."""
+        key, own = _to_numpy(rows.problem.own_key)[some], _to_numpy(rows.weights)[some]
+        left_out, fitted, leverage, apart, share = map(_to_numpy, fields)
+        with np.errstate(divide="ignore"):
+            whole, others = own / share, own * (1 - apart) / apart
+        enough = (
+            self._places.enough_without(key, others, worth, worth - 1),
+            self._places.enough(whole, worth),
+        )
+        values = np.stack([left_out, fitted], axis=1)
+        leverage = np.stack([0 * leverage, leverage], axis=1)
+        return np.stack(enough, axis=1), values, leverage
+
+    def _keep(self, scale, fields):
+        """Remember a scale, and forget the first ones if there are too many."""
+        self._known[_key(scale)] = fields
+        most = max(1, IN_MEMORY // 2 // sum(field.size for field in fields))
+        for first in list(self._known)[:-most]:
+            del self._known[first]
+
+    def _worths(self, rows, scales):
+        """What places are worth at rows, at each scale; 0 where none repeats."""
+        if not self._places.repeat:
+            return np.zeros(len(scales))
+        places = self._places.of_rows[_to_numpy(rows.problem.own_key)]
+        found = self._of_places.at(scales)
+        return [1 / _to_numpy(leverage)[places] for _, _, leverage, *_ in found]
+
+    def _worth(self, rows, some, scales):
+        """The same at some rows, each at a scale of its own."""
+        if not self._places.repeat:
+            return 0.0
+        places = self._places.of_rows[_to_numpy(rows.problem.own_key)[some]]
+        # Rows at one place and scale are alike.
+        _, first, back = np.unique(places + 1j * scales, return_index=True, return_inverse=True)
+        _, _, leverage, *_ = self._of_places.each(places[first], scales[first])
+        return 1 / leverage[back]
 
 
 def _check_rows(rows, n_samples):
@@ -346,6 +487,11 @@ def _refit(gram, cross, share, own_values):
     cross[:, 0] += share[:, None] * own_values
     solution = solve(gram, cross)
     return solution.value, share * (1 + (solution.pull * solution.mean).sum(axis=1))
+
+
+def _key(scale):
+    """Of a scale, the same for those that differ by rounding."""
+    return round(float(np.log2(scale)), 9)
 
 
 def _to_numpy(x):

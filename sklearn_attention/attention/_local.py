@@ -11,7 +11,7 @@ from ._smoother import Smoother, reduce
 
 
 class LocalFit(NamedTuple):
-    """Local polynomials at each query.
+    r"""Local polynomials at each query.
 
     Attributes
     ----------
@@ -26,12 +26,17 @@ class LocalFit(NamedTuple):
         Added to the variances of the local terms, in units of the kernel's own, or of the
         data's where they are narrower than the kernel; 0 where the rows in the window determine
         the slopes.
+    squared_distance : array of shape (n_queries,)
+        Of the query from the mean of the rows in its window, in the metric of their terms,
+        :math:`\mu^\top C^{-1} \mu`. A row of weight 1 at the query has a leverage of
+        :math:`1 + \mu^\top C^{-1} \mu` times its share of the weights.
     """
 
     values: Any
     slopes: Any
     log_normalizers: Any
     ridge: Any
+    squared_distance: Any
 
 
 def attend_local(
@@ -69,7 +74,7 @@ def attend_local(
     Returns
     -------
     fit : LocalFit
-        Values, slopes, log-normalisers and ridge.
+        Values, slopes, log-normalisers, ridge and squared distance.
 
     Raises
     ------

@@ -33,15 +33,21 @@ class LocalRows(NamedTuple):
         The effective weights: the fits are ``smoother @ values``.
     residuals : ndarray of shape (n_queries, n_keys, n_values)
         Difference of each key's value from the polynomial of each query.
+    squared_distance : ndarray of shape (n_queries,)
+        Of the query from the rows, as that of :class:`~sklearn_attention.attention.LocalFit`.
     left_out : ndarray of shape (n_queries, n_keys, n_values)
         The fit at the query without that key; None without ``without_each``.
+    left_out_distance : ndarray of shape (n_queries, n_keys)
+        The squared distance without that key; None without ``without_each``.
     """
 
     values: Any
     weights: Any
     smoother: Any
     residuals: Any
+    squared_distance: Any
     left_out: Any
+    left_out_distance: Any
 
 
 def local_rows(
@@ -71,7 +77,8 @@ def local_rows(
     degree : {0, 1, 2}, default=0
         Degree of the polynomials; 0 is the weighted average.
     without_each : bool, default=True
-        Whether to compute ``left_out``, which takes most of the time where windows are narrow.
+        Whether to compute what keys left out change, which takes most of the time where windows
+        are narrow.
 
     Returns
     -------
@@ -117,23 +124,23 @@ def local_rows(
             _rows(problem, basis, columns, extent, rows, empty, without_each)
             for rows in row_blocks
         ]
-        fitted, weights, smoother, residuals, *left_out = in_order(found, row_blocks)
-    fitted, left_out = fitted + center, [field + center for field in left_out]
+        fitted, *matrices, distance, left_out, left_out_distance = in_order(found, row_blocks)
+    fitted, left_out = fitted + center, left_out + center
     if kept is not None:
         # Keys without weight do nothing: the fit without them is the fit.
-        weights, smoother, residuals = (
-            _with_others(field, kept, len(keys), 0.0)
-            for field in (weights, smoother, residuals)
-        )
-        left_out = [_with_others(x, kept, len(keys), fitted[:, None]) for x in left_out]
-    fields = [
-        field.cpu().numpy() for field in (fitted, weights, smoother, residuals, *left_out)
-    ]
-    return LocalRows(*fields, *() if without_each else (None,))
+        matrices = [_with_others(field, kept, len(keys), 0.0) for field in matrices]
+        if without_each:
+            left_out = _with_others(left_out, kept, len(keys), fitted[:, None])
+            left_out_distance = _with_others(
+                left_out_distance, kept, len(keys), distance[:, None]
+            )
+    fields = fitted, *matrices, distance, left_out, left_out_distance
+    found = LocalRows(*(field.cpu().numpy() for field in fields))
+    return found if without_each else found._replace(left_out=None, left_out_distance=None)
 
 
 def _rows(problem, basis, columns, extent, rows, empty, without_each):
-    """The fields of `LocalRows` for some of the queries, the last only where asked for."""
+    """The fields of `LocalRows` for some of the queries, the last two only where asked for."""
     values, keys = problem.values, problem.keys[:, columns]
     queries, problem = problem.queries[rows][:, columns], problem.take(rows)
     weights = normalized(problem, empty)
@@ -152,45 +159,52 @@ def _rows(problem, basis, columns, extent, rows, empty, without_each):
     pull = (solution.pull[:, None] @ about)[:, 0] @ terms.T  # (b, m)
     slope = (solution.coefficients.transpose(1, 2) @ about) @ terms.T  # (b, p, m)
     residuals = values - cross[:, :1] - slope.transpose(1, 2)
-    fields = solution.value, weights, weights * (1 - pull), residuals
+    distance = solution.squared_distance
+    fields = solution.value, weights, weights * (1 - pull), residuals, distance
     if not without_each:
-        return fields
+        return *fields, solution.value, distance
     root = torch.linalg.cholesky_ex(solution.covariance).L
     form = about.transpose(1, 2) @ torch.cholesky_solve(about, root)  # (b, P, P)
     rest = 1 - weights * (1 + basis.quadratic(form, products))
     heaviest = rest < _HEAVIEST
     rest = torch.where(heaviest, 1.0, rest)
-    left_out = _left_out(solution, cross[:, 0], weights, pull, rest, values, residuals)
+    left_out, distance = _left_out(
+        solution, cross[:, 0], weights, pull, rest, values, residuals
+    )
     for query, key in heaviest.nonzero().tolist():
-        left_out[query, key] = _without(
+        left_out[query, key], distance[query, key] = _without(
             problem.take(slice(query, query + 1)), basis.degree, key
         )
-    return *fields, left_out
+    return *fields, left_out, distance
 
 
 def _left_out(solution, average, weights, pull, rest, values, residuals):
-    """The fits (b, m, p) at queries without each key, by updates of rank one."""
+    """Fits (b, m, p) and distances (b, m) without each key, by updates of rank one."""
     share = solution.read[:, None]
     # Of the polynomial at the query, read there or not: its value and effects of the keys.
     whole = average + (solution.value - average) / share
     ratio = 1 - pull / share
     without = whole[:, None] - (weights * ratio / rest)[:, :, None] * residuals
-    odds = (1 + (solution.pull * solution.mean).sum(dim=1, keepdim=True) / share) + (
-        weights * ratio**2 / rest
-    )
-    read = share_read((1 - weights) * odds - 1, solution.pull.shape[1])
+    odds = 1 + solution.squared_distance[:, None] + weights * ratio**2 / rest
+    distance = (1 - weights) * odds - 1
+    read = share_read(distance, solution.pull.shape[1])
     averages = average[:, None] + (weights / (1 - weights).clip(_HEAVIEST))[:, :, None] * (
         average[:, None] - values
     )
-    return without - (1 - read)[:, :, None] * (without - averages)
+    return without - (1 - read)[:, :, None] * (without - averages), distance
 
 
 def _without(problem, degree, key):
-    """The fit at a query without a key that outweighs the others together."""
+    """Fit and distance at a query without a key that outweighs the others together."""
     problem = replace(problem, own_key=torch.tensor([key], device=problem.keys.device))
     reduction = Reduction(problem, degree, algorithm="dense")
-    ((value,),) = reduction.fold(lambda sums, moments, rows: (solve(*moments[:2]).value,))
-    return value[0]
+
+    def fit(sums, moments, rows):
+        found = solve(*moments[:2])
+        return found.value, found.squared_distance
+
+    ((value, distance),) = reduction.fold(fit)
+    return value[0], distance[0]
 
 
 def _with_others(field, kept, n_keys, fill):

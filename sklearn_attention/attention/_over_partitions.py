@@ -93,7 +93,9 @@ def _fields(smoother, keys, values, dtype):
     shape, single = values.shape[1:], np.promote_types(dtype, np.float32)
     if not smoother.degree:
         return [(shape, dtype), ((), single)]
-    return [(shape, dtype), ((*shape, keys.shape[1]), dtype), ((), single), ((), dtype)]
+    return [
+        (shape, dtype), ((*shape, keys.shape[1]), dtype), ((), single), ((), dtype), ((), dtype)
+    ]  # fmt: skip
 
 
 def _shaped(field, n_queries, shape, dtype):

@@ -49,7 +49,7 @@ class Reduction:
         self._algorithm, self._device = algorithm, device
         kernel, n_features = problem.kernel, problem.keys.shape[1]
         self._columns = kernel.numeric_columns(n_features) if degree else []
-        self._is_radial = kernel.signed is False and kernel.radial_form(n_features) is not None
+        self.is_radial = kernel.signed is False and kernel.radial_form(n_features) is not None
         form = None
         if algorithm == "auto" and problem.on_arrays and not problem.gap:
             form = form_along(kernel, n_features, degree)
@@ -63,6 +63,12 @@ class Reduction:
     @functools.cached_property
     def basis(self):
         return self._linear.basis if self._linear else Basis(self._degree, len(self._columns))
+
+    def together(self, scales):
+        """A number for each of some scales, of queries, equal where one pass takes all."""
+        if isinstance(self._linear, Line):
+            return np.zeros(len(scales))
+        return np.floor(np.log2(scales)) if self.is_radial else scales
 
     @property
     def name(self):
@@ -198,7 +204,7 @@ class Reduction:
         # exceed memory. Scales (n_scales,) or (n_scales, n_queries) multiply the bandwidth;
         # None is the problem's own. With `single`, single precision is allowed, which is faster
         # where implemented.
-        if np.ndim(scales) == 2 and not self._is_radial:
+        if np.ndim(scales) == 2 and not self.is_radial:
             raise ValueError(
                 f"kernel={self.problem.kernel!r} does not depend only on the distance, which "
                 "a scale of each row divides: choose a radial kernel such as 'gaussian'."
@@ -210,8 +216,7 @@ class Reduction:
             sums = sums._replace(shift=xp.where(usable, sums.shift, -xp.inf))
             return *finish(sums, moments, rows), usable
 
-        # In the plane a scale for each query takes all pairs.
-        if self._linear is not None and (np.ndim(scales) < 2 or isinstance(self._linear, Line)):
+        if self._linear is not None:
             scales = np.ones(1) if scales is None else scales
             found = self._along(finished, scales)
         else:
@@ -335,7 +340,7 @@ class Reduction:
         only = scales[0] is None
         fused = self._is_dot_product and not (np.ndim(scales) == 2 or problem.gap)
         averages = not (self._degree or problem.gap)
-        if not only and self._is_radial and not (fused and averages):
+        if not only and self.is_radial and not (fused and averages):
             return self._blocks_for_any_scale.fold(finish, np.asarray(scales))
         problems = [problem] if only else map(problem.at, scales)
         if averages:

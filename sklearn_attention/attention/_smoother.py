@@ -77,10 +77,10 @@ class Smoother:
         folded = self.reduction(problem).fold(
             lambda sums, moments, rows: (*local_fit(moments), sums.log_total)
         )
-        ((values, linear, ridge, log_total),) = folded
+        ((values, linear, ridge, distance, log_total),) = folded
         log_total = log_total + problem.log_weight_scale
         values, slopes = self._in_units(values, linear, center, problem.keys.shape[1])
-        return (values, slopes, log_total, ridge), ridge == ridge, problem
+        return (values, slopes, log_total, ridge, distance), ridge == ridge, problem
 
     def part(self, stage, center, queries, own, query_scale, keys, values, weights):
         """Sums over some of the keys, and their spread; None where nothing has weight."""
@@ -168,9 +168,10 @@ class Smoother:
         width = self.kernel.spread if form is None else form.kernel.spread
         unit = np.broadcast_to(local_unit(width, extent), (len(log_total), len(columns)))
         moments = Basis(self.degree, len(columns)).averages(sums, unit, 1 / unit)
-        values, linear, ridge = local_fit(moments)
+        values, linear, ridge, distance = local_fit(moments)
         log_total = np.where(np.isfinite(log_total), log_total, -np.inf)
-        return *self._in_units(values, linear, center, n_features), log_total, ridge
+        values, slopes = self._in_units(values, linear, center, n_features)
+        return values, slopes, log_total, ridge, distance
 
     def _in_units(self, values, linear, center, n_features):
         """Values and slopes from those about a center, in bandwidths."""
@@ -189,7 +190,7 @@ class Smoother:
 def reduce(smoother, queries, keys, values, weights=None, query_scale=None, own=False):
     """Fields of an average or a local polynomial, in the library and precision of the input."""
     # Of an average: averages and logarithms of the sums of weights. Of a polynomial: values,
-    # slopes, these logarithms and ridges.
+    # slopes, these logarithms, ridges and squared distances.
     at_once = smoother.queries_at_once(keys, values)
     if not isinstance(queries, np.ndarray) or queries.ndim == 0 or len(queries) <= at_once:
         fields, usable, result = _some(
@@ -245,7 +246,7 @@ def _some(smoother, queries, keys, values, weights, own, query_scale):
 def _at_least(smoother):
     """Precision of the fields where that of the input is too low for them."""
     # Half precision would not hold the logarithms of small sums.
-    return (None, None, "single", None) if smoother.degree else (None, "single")
+    return (None, None, "single", None, None) if smoother.degree else (None, "single")
 
 
 def _even_blocks(n, size):

@@ -39,6 +39,7 @@ class LocalSolution(NamedTuple):
     value: Any  # (n, p)
     coefficients: Any  # (n, P - 1, p) of the terms beyond the constant
     pull: Any  # (n, P - 1) how the terms' mean moves the value: C^-1 mean, times what is read
+    squared_distance: Any  # (n,) of the rows' mean from the query: mean' C^-1 mean
     read: Any  # (n,) share of the way from the rows' mean to the query at which it is read
     mean: Any  # (n, P - 1) of the terms
     covariance: Any  # (n, P - 1, P - 1) of the terms, ridge included
@@ -246,10 +247,18 @@ def solve(gram, cross):
     covariance = covariance + ridge[:, None, None] * eye
     solved = _solve(covariance, xp.concat([with_values, mean[:, :, None]], axis=2))
     coefficients, pull = solved[:, :, :-1], solved[:, :, -1]
-    read = share_read((pull * mean).sum(axis=1), covariance.shape[1])
+    squared_distance = (pull * mean).sum(axis=1)
+    read = share_read(squared_distance, covariance.shape[1])
     value = average - read[:, None] * (mean[:, None, :] @ coefficients)[:, 0]
     return LocalSolution(
-        value, coefficients, read[:, None] * pull, read, mean, covariance, ridge
+        value,
+        coefficients,
+        read[:, None] * pull,
+        squared_distance,
+        read,
+        mean,
+        covariance,
+        ridge,
     )
 
 
@@ -260,11 +269,11 @@ def share_read(squared_distance, n_terms):
 
 
 def local_fit(moments):
-    """Values (n, p), first derivatives in bandwidths (n, p, d), and ridges (n,)."""
+    """Values (n, p), first derivatives in bandwidths (n, p, d), ridges and distances (n,)."""
     solution = solve(moments.gram, moments.cross)
     linear = solution.coefficients[:, : moments.unit.shape[1]]
     linear = linear / moments.unit[:, : linear.shape[1], None]  # of degree 0 none
-    return solution.value, linear.swapaxes(1, 2), solution.ridge
+    return solution.value, linear.swapaxes(1, 2), solution.ridge, solution.squared_distance
 
 
 def is_determined(gram, share):

@@ -137,6 +137,8 @@ class _Search:
         self.spread = np.where(self.is_numeric, 2 * scale / NORMAL_BULK, 1.0)
         with np.errstate(over="ignore"):
             sample.X = ((sample.X - center) / self.spread).clip(-_FURTHEST, _FURTHEST)
+        self.has_volume = np.zeros(len(kernels), dtype=bool)
+        self.has_volume[volume] = True
         self.log_volume = np.log(self.spread[volume]).sum()
         self.bounds, n_images = None, 1
         if rows.bounds is not None:
@@ -172,7 +174,9 @@ class _Search:
         low = _LOWEST_LAM * high
         for j in self.columns.numeric:
             column, ratio = self.sample.X[:, [j]], self.ratio[j]
-            low[j], high[j] = search_range(column, ratio, of_density=True)
+            low[j], high[j] = search_range(
+                column, ratio, of_density=True, has_volume=self.has_volume[j]
+            )
             if self.bounds is not None:
                 high[j] = min(high[j], _WIDEST * ratio * np.ptp(self.bounds[j]))
                 low[j] = min(low[j], high[j])
@@ -267,7 +271,8 @@ class _Search:
 
     def _doubts(self, bandwidth):
         X, n = self.sample.X, len(self.sample)
-        at_floor = self.is_numeric & np.isnan(self.fixed) & (bandwidth < 1.05 * self.low)
+        at_floor = self.is_numeric & self.has_volume & np.isnan(self.fixed)
+        at_floor &= bandwidth < 1.05 * self.low
         at_floor &= [len(np.unique(column)) < n for column in X.T]
         if not at_floor.any():
             return []

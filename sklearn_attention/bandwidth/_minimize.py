@@ -5,7 +5,7 @@ import numpy as np
 # Points of the first grid are so far apart, as logarithms; so many of its lowest valleys get a
 # grid that is so many times finer, less so where the first is coarse since the curve is then
 # smooth; and so many of all are followed to the bottom.
-_STEP = 0.15
+STEP = 0.15
 _FINER_VALLEYS, _FINER, _FINER_THAN_COARSE, _COARSE = 4, 8, 4, 0.2
 _BOTTOMS = 2
 # A bottom is approached in rounds of four points and the lowest place of the cubic through
@@ -16,7 +16,7 @@ _ROUNDS, _SHRINK, _PRECISION = 4, 10.0, 3e-4
 _NO_FINER, _NO_RIVAL = 0.5, 0.2
 
 
-def minimize_scale(criterion, low, high, *, step=_STEP, approximate=None, error=0.0):
+def minimize_scale(criterion, low, high, *, step=STEP, approximate=None, error=0.0):
     """Scale from ``low`` to ``high`` at which a criterion is smallest, and its value there."""
     # The curve may have many local minima, jumps, or infinite values. It is computed on a
     # logarithmic grid, which is refined in its lowest valleys; cubics through four points at a
@@ -29,7 +29,9 @@ def minimize_scale(criterion, low, high, *, step=_STEP, approximate=None, error=
     # if it was finite nowhere.
     tried = {}
     ends = np.log([low, high])
-    grid = np.linspace(*ends, max(4, 1 + int(np.ceil(np.diff(ends)[0] / step))))
+    # A range of whole steps has these, rounded or not.
+    n_steps = int(np.ceil(np.diff(ends)[0] / step - 1e-6))
+    grid = np.linspace(*ends, 1 + max(3, n_steps))
 
     def exact(points):
         values = _finite(criterion(np.exp(points)))

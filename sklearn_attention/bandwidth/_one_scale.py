@@ -4,13 +4,14 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from .._blocks import blocks
 from .._columns import Columns
 from .._validation import check_choice
 from ..attention._leave_one_out import LeaveOneOut
 from ..attention._reduce import form_along
 from ..kernels._compact import CompactKernel
 from ._criteria import SMOOTHER_CRITERIA
-from ._minimize import minimize_scale
+from ._minimize import STEP, minimize_scale
 from ._per_feature import search_bandwidths
 from ._search import (
     MAX_KEYS,
@@ -42,7 +43,8 @@ _STEPS = {
 }
 _STEP_IN_PLANE = 0.25
 # Bandwidths that are evaluated together: more take as long, and callbacks get reports later.
-_SCALES = 4
+# Where windows are widened, rows of all of them are widened in one pass.
+_SCALES, _SEVERAL_SCALES = 4, 16
 # Errors this small relative to the values are rounding.
 _ROUNDING = 1e-26
 # The curve is flat where its minimum without the penalty takes so many times the degrees of
@@ -120,8 +122,9 @@ def select_bandwidth(
     gap : int, default=0
         Number of rows before and after each that are left out with it [1]_: for ordered rows
         whose noise is correlated. Of many rows a stretch is drawn. One scale only.
-    empty : {"nearest", "nan", "mean", "raise"}, default="nearest"
-        Policy for rows where no other row has weight, as for :func:`attend`.
+    empty : {"nearest", "nan", "mean", "raise", "widen"}, default="nearest"
+        Policy for rows where no other row has weight, as for :func:`attend`; "widen" is as for
+        :class:`~sklearn_attention.LocalPolynomialRegressor`.
     algorithm : {"auto", "dense"}, default="auto"
         Evaluation of one scale: "dense" takes all pairs of rows, and never counts as linear
         time.
@@ -151,9 +154,11 @@ def select_bandwidth(
 
     Several scales, and lambdas, are found by L-BFGS-B from several starts, with the
     criterion's exact gradient in the logarithms. A feature whose bandwidth may be as large as
-    a thousand times its extent at no loss gets that: the criterion does not depend on it. With
-    than 2000 rows a sample of these is used, and the bandwidths are scaled at the rate
-    :math:`n^{-1/(d+4)}`, lambdas at its square.
+    a thousand times its extent at no loss gets that: the criterion does not depend on it.
+    Where windows are widened, of which gradients know nothing, all bandwidths are
+    multiplied by the factor that is best with such windows. With more than 2000 rows a
+    sample of these is used, and the bandwidths are scaled at the rate :math:`n^{-1/(d+4)}`,
+    lambdas at its square.
 
     The relevance of a feature lies between 0 (it does not matter) and 1:
     :math:`1 - \exp(-\hat\sigma_j^2 / h_j^2)`, by which a Gaussian kernel falls over the
@@ -205,9 +210,15 @@ def _search_scale(criterion, rows, kernel, observe):
     """One scale on every feature's spread."""
     curve = _Curve(criterion, rows, kernel, observe)
     sample = curve.sample
-    low, high = search_range(sample.X / sample.spread, canonical_ratio(kernel))
+    fewest = curve.smoother.fewest
+    low, high = search_range(sample.X / sample.spread, canonical_ratio(kernel), fewest=fewest)
+    layout = {"step": STEP} | curve.layout()
+    if fewest > 1:
+        # Windows of twice the width are then on the grid, too.
+        step = layout["step"] = np.log(2) / np.ceil(np.log(2) / layout["step"])
+        high = low * np.exp(step * np.ceil(np.log(high / low) / step))
     with curve.trials as trials:
-        minimize_scale(curve, low, high, **curve.layout())
+        minimize_scale(curve, low, high, **layout)
     scales = np.array(sorted(curve.tried))
     columns = np.array([curve.tried[scale] for scale in scales.tolist()]).T
     results = {"bandwidth": scales[:, None] * sample.spread}
@@ -250,10 +261,12 @@ class _Curve:
         self.trials, self.tried = Trials(criterion, rows, observe), {}
 
     def __call__(self, scales):
-        values = np.empty(len(scales))
-        for first in range(0, len(scales), _SCALES):
-            some = slice(first, first + _SCALES)
-            values[some] = self._evaluate(scales[some])
+        values, several = np.empty(len(scales)), self.smoother.fewest > 1
+        order = np.arange(len(scales))
+        if several:  # from wide to narrow: what windows are widened to is known then
+            order = order[::-1]
+        for part in blocks(len(scales), _SEVERAL_SCALES if several else _SCALES):
+            values[order[part]] = self._evaluate(scales[order[part]])
         return values
 
     def _evaluate(self, scales):

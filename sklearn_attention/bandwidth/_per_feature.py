@@ -5,8 +5,11 @@ import math
 import numpy as np
 from scipy.optimize import minimize
 
+from ..attention._leave_one_out import LeaveOneOut
+from ..attention._wide_windows import empty_of_windows
 from ..kernels import Gaussian
 from ..kernels._compact import CompactKernel
+from ..kernels._product_kernel import mixed_kernel
 from ._criteria import SMOOTHER_CRITERIA, criterion_slopes
 from ._search import (
     MAX_SEARCH_ROWS,
@@ -29,6 +32,9 @@ _CLIFF = 1e100
 _IRRELEVANT = 1e3
 # A category's worth is the weight of a row of another level relative to one of the same.
 _LOWEST_WORTH, _FIRST_WORTH = 1e-6, 0.3
+# Multiples of the best bandwidths that are tried where windows are widened: gradients do not
+# know of it.
+_FACTORS = 2.0 ** (np.arange(-18, 13) / 6)
 # Leaving a feature out may cost this share of the criterion's size.
 _NO_LOSS = 1e-6
 
@@ -39,11 +45,30 @@ def search_bandwidths(criterion, rows, kernel, observe):
     space = _Space(sample, rows, canonical_ratio(kernel))
     with Trials(criterion, rows, observe) as trials:
         _Descents(criterion, rows, kernel, space, trials).run()
+        if trials.best is not None:
+            _in_wide_windows(criterion, rows, kernel, space, trials)
     point = trials.best
     bandwidth = space.bandwidth(point)
     bandwidth = sample.carry(bandwidth, rows.columns, decreasing=kernel.decreasing)
     value = sample.in_units(trials.value, criterion)
     return BandwidthChoice(bandwidth, value, relevance=space.relevance(point))
+
+
+def _in_wide_windows(criterion, rows, kernel, space, trials):
+    """Multiply the best bandwidths by what is best where windows are widened, if they are."""
+    sample, bandwidth = space.sample, space.bandwidth(trials.best)
+    smoother = LeaveOneOut(
+        sample.X, sample.values, mixed_kernel(kernel, rows.columns, bandwidth),
+        bandwidth=rows.columns.divisors(bandwidth), sample_weight=sample.sample_weight,
+        **rows.smoother,
+    )  # fmt: skip
+    if smoother.fewest == 1:
+        return
+    values = SMOOTHER_CRITERIA[criterion](smoother.scores(_FACTORS), len(sample))
+    best = len(_FACTORS) - 1 - np.argmin(values[::-1])  # the widest of equally good ones
+    trials.best, trials.value = trials.best.copy(), float(values[best])
+    trials.best[: space.n_scales] += math.log(_FACTORS[best])
+    trials.report(sample.in_units(trials.value, criterion), space.bandwidth(trials.best))
 
 
 class _Space:
@@ -131,7 +156,7 @@ class _Descents:
         self.space, self.trials, self.sample = space, trials, space.sample
         self.smoother = LeaveOneOutGradient(
             self.sample.X, self.sample.values, kernel, rows.columns.kinds, degree=rows.degree,
-            sample_weight=self.sample.sample_weight, empty=rows.empty,
+            sample_weight=self.sample.sample_weight, empty=empty_of_windows(rows.empty),
         )  # fmt: skip
 
     def run(self):

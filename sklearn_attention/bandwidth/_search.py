@@ -14,6 +14,7 @@ from .._columns import Columns
 from .._partitions import each, in_memory, is_partitioned, partitions
 from .._spread import feature_spread, positive_deviation, whole_spread
 from .._validation import check_choice, check_flag, check_positive, is_one_of
+from ..attention._wide_windows import DISTINCT
 from ..kernels import Gaussian
 from ._criteria import SMOOTHER_CRITERIA
 
@@ -25,17 +26,17 @@ MAX_KEYS = 20_000
 # Of more rows than this only the spread is computed before they are sampled.
 MANY_ROWS = 10_000_000
 # The search starts at this share of the distance to the nearest other place, below which every
-# row is predicted by its nearest neighbour, and ends where all rows weigh alike, at this
-# many times the extent of the data.
-_LOWEST, _HIGHEST = 0.2, 3.0
+# row is predicted by its nearest neighbour, of the quarter of the rows where it is least. Where
+# windows have the weight of several rows at least, it starts where nearly all are widened to
+# these. It ends where all rows weigh alike, at this many times the extent of the data.
+_LOWEST, _LOWEST_OF_SEVERAL, _HIGHEST = (0.2, 0.25), (0.65, 0.05), 3.0
 # Nor does it start below this share of the extent, whose square would vanish.
 _LEAST = 1e-150
 # For a density it starts at this share of the width of most of the data at least, and ends as
 # if the extent were so many times that width at most: what lies further out are outliers.
 _NARROWEST, _LARGEST_EXTENT = 1e-6, 20.0
-# Rows that are equal are copies if so large a share of the different ones have values of
-# their own.
-_DISTINCT, _FEWEST_DIFFERENT = 0.9, 10
+# Fewer different rows than this are not searched for copies.
+_FEWEST_DIFFERENT = 10
 
 
 class BandwidthChoice(NamedTuple):
@@ -319,7 +320,7 @@ class ValueSample(Sample):
         )
         if len(rows) == len(X) or len(rows) < _FEWEST_DIFFERENT:
             return
-        if len(np.unique(values, axis=0)) < _DISTINCT * len(rows):
+        if len(np.unique(values, axis=0)) < DISTINCT * len(rows):
             return
         if self.sample_weight is not None:
             counts = np.bincount(place.ravel(), self.sample_weight)
@@ -364,28 +365,45 @@ def draw_rows(n_samples, n_rows, random_state):
     return np.sort(rows)
 
 
-def search_range(Z, ratio, *, of_density=False):
-    """Smallest and largest scale worth trying, for rows in units of each feature's spread."""
+def search_range(Z, ratio, *, of_density=False, has_volume=True, fewest=1):
+    """Smallest and largest scale worth trying, for rows in units of each feature's spread.
+
+    Windows have the weight of so many rows at least, unless the rows of a place have it. A
+    density has a volume along its columns, but not along those it is conditional on.
+    """
     # The distance between distinct places sets the floor, so repeated rows do not pull it to 0.
     extent = np.linalg.norm(np.ptp(Z, axis=0))
     if extent == 0:
         return 0.5 * ratio, 2.0 * ratio
-    if Z.shape[1] == 1:
-        places = np.unique(Z)
-        steps = np.diff(places)
-        gaps = np.minimum(np.append(steps, np.inf), np.append(np.inf, steps))
-    else:
-        places = np.unique(Z, axis=0)
-        gaps = KDTree(places).query(places, k=2)[0][:, 1]
-    share, floor = _LOWEST, 0.0
+    places = np.unique(Z, axis=0) if Z.shape[1] > 1 else np.unique(Z)[:, None]
+    fewest = min(fewest, len(places) - 1) if len(places) == len(Z) else 1
+    share, quantile = _LOWEST if fewest == 1 else _LOWEST_OF_SEVERAL
+    gaps, floor = _gaps(places, fewest), 0.0
     if of_density:
         # Where most rows share their places these are a grid, and what is narrower than its
         # steps describes the grid.
-        share = _LOWEST if len(places) > len(Z) / 2 else 1.0
+        share = share if len(places) > len(Z) / 2 or not has_volume else 1.0
         width = np.subtract(*np.quantile(Z, [0.9, 0.1])) or extent
         floor, extent = _NARROWEST * width, min(extent, _LARGEST_EXTENT * width)
-    low = max(share * ratio * np.quantile(gaps, 0.25), floor, _LEAST * ratio * extent)
+    low = max(
+        share * ratio * np.quantile(gaps, quantile),
+        floor,
+        _LEAST * ratio * extent,
+    )
     return low, _HIGHEST * ratio * extent
+
+
+def _gaps(places, k):
+    """Distance of each place, in order, to the k-th nearest other."""
+    if places.shape[1] > 1:
+        return KDTree(places).query(places, k=[k + 1])[0][:, 0]
+    x = np.pad(places[:, 0], k, constant_values=(-np.inf, np.inf))
+    own = slice(k, len(x) - k)
+    furthest = [
+        np.maximum(x[own] - x[k - j : len(x) - k - j], x[2 * k - j : len(x) - j] - x[own])
+        for j in range(k + 1)
+    ]
+    return np.min(furthest, axis=0)
 
 
 def canonical_ratio(kernel):

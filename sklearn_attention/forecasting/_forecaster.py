@@ -170,6 +170,7 @@ class Forecaster(AttentionEstimator, ABC):
             refuse_leakage(table, [names[j] for j in source])
         table = damped(table)
         self.horizon_ = int(self.horizon)
+        self._keep("missing")
         self.season_length_ = season_of(table, self.season_length)
         self.scale_ = naive_scales(table.values)
         self.transform_ = Transform.within(self.bounds, self.observed_.values)
@@ -221,9 +222,10 @@ class Forecaster(AttentionEstimator, ABC):
         check_follows(self.observed_, later)
         if rows is not None and self.n_features_in_:
             later = with_features(later, rows)
-        options = {"missing": self.missing, "season_length": self.season_length_, "what": what}
+        missing = self._kept["missing"]
+        options = {"missing": missing, "season_length": self.season_length_, "what": what}
         table = fill_values(self.observed_.append(later), **options)
-        self.observed_ = fill_features(table, self.missing)
+        self.observed_ = fill_features(table, missing)
 
     def predict(self, X=None, *, history=None, coverage=None):
         """Forecast series.

@@ -81,7 +81,7 @@ def read_later(forecaster, X, y, *, may_add=False):
             "as X, and the series as y."
         )
     new = read_series(target, index=index, like=known.time, may_lack=True, what=what)
-    missing, season = forecaster.missing, forecaster.season_length_
+    missing, season = forecaster._kept["missing"], forecaster.season_length_
     if not may_add:
         new = fill_values(new, missing=missing, season_length=season, what=what)
     if features is not None and (index is not None or known.time.kind != "position"):
@@ -185,7 +185,7 @@ def read_request(forecaster, X, history):
                 "history needs features, which X has to have rows for: pass history and X with "
                 "an index."
             )
-        table = _with_filled(table, rows, forecaster.missing, forecaster.lookback_)
+        table = _with_filled(table, rows, forecaster._kept["missing"], forecaster.lookback_)
     wanted = rows
     if unknown:
         # Rows up to the end of the history are only read for their features.
@@ -202,8 +202,8 @@ def _read_history(forecaster, history):
     known, least = forecaster.observed_, forecaster._least_history
     table = read_series(history, like=known.time, rows_are_series=True, what="history")
     table = fill_values(
-        table, missing=forecaster.missing, season_length=forecaster.season_length_,
-        what="history",
+        table, missing=forecaster._kept["missing"],
+        season_length=forecaster.season_length_, what="history",
     )  # fmt: skip
     for i in np.flatnonzero(table.lengths < least)[:1]:
         raise ValueError(
@@ -274,4 +274,4 @@ def with_known(forecaster, table, rows, requested):
     if rows is None:
         rows = place(np.empty((0, table.n_features)), None, table, table.ends)
     horizon = forecaster.horizon_
-    return with_later_features(table, rows, last, horizon, forecaster.missing)
+    return with_later_features(table, rows, last, horizon, forecaster._kept["missing"])

@@ -353,11 +353,12 @@ class TransformerForecaster(NetworkParameters, Forecaster):
         return None if transformer is None else transformer.network
 
     def _require_candidates(self, what):
-        if self.candidates is None:
+        if self._kept["alone"]:
             raise AttributeError(f"{what} is of candidates, but candidates=None: pass 'auto'.")
 
     def _learn(self, table, context, task_data):
         self.seasons_, self.attention_ = seasons_of(table, self.season_length), None
+        self._kept["alone"] = self.candidates is None
         task = partial(reported_task, self, context, **task_data)
         kinds, whole = _kinds(self.candidates, self.n_features_in_)
         transformer = self._new_transformer(table.lengths.max(), task, whole)
@@ -413,7 +414,7 @@ class TransformerForecaster(NetworkParameters, Forecaster):
 
     @property
     def _least_history(self):
-        return self.lookback_ if self.candidates is None else 2
+        return self.lookback_ if self._kept["alone"] else 2
 
     def _check_parameters(self):
         _check_candidates(self.candidates)

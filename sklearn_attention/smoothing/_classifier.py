@@ -192,7 +192,9 @@ class NadarayaWatsonClassifier(ClassLabels, ClassifierMixin, KernelSmoother):
         several = isinstance(self.classes_, list)
         blocks = probabilities if several else [probabilities]
         # Other policies leave no query without a prediction.
-        missing = np.isnan(blocks[0]).any(axis=1) if self.empty == "nan" else np.zeros(0)
+        missing = (
+            np.isnan(blocks[0]).any(axis=1) if self._kept["empty"] == "nan" else np.zeros(0)
+        )
         lost = np.flatnonzero(*in_memory(missing))
         if len(lost):
             raise ValueError(

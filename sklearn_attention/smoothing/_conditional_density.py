@@ -238,6 +238,7 @@ class ConditionalKernelDensity(RegressorMixin, MixedRows):
         self.keys_, y = map(own_copy, self._learn_rows(X, np.float64, y=y, y_numeric=True))
         self.values_ = y.astype(np.float64, copy=False)
         self.key_weights_ = check_key_weights(sample_weight, self.keys_)
+        self._keep("empty", "device")
         self._choose_bandwidths(X, y, kernel)
         # A kernel that cannot weigh the first row is refused here rather than in predict.
         self._weights(self.keys_[:1], empty="nan")
@@ -479,8 +480,7 @@ class ConditionalKernelDensity(RegressorMixin, MixedRows):
         return {
             "bandwidth": self.columns_.divisors(self.bandwidth_),
             "sample_weight": self.key_weights_,
-            "empty": self.empty,
-            "device": self.device,
+            **self._kept,
         }
 
     def _weights(self, X, **options):

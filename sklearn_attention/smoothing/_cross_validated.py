@@ -9,7 +9,6 @@ from ..bandwidth._candidates import criterion_of_candidates, default_bandwidths
 from ..bandwidth._criteria import SMOOTHER_CRITERIA
 from ..kernels._base import as_kernel
 from ._estimator import valid_degree
-from ._fitted_smoother import empty_of_windows
 from ._regression import SmootherRegressor
 
 
@@ -19,6 +18,10 @@ class _CrossValidated(SmootherRegressor):
     # Parameters of the estimators that are given one kernel; nothing to choose from here.
     algorithm, random_state = "auto", 0
     _keeps_partitions = False
+
+    @property
+    def _rule(self):
+        return self.criterion
 
     def _candidates(self, keys, weights):
         """Kernel, bandwidths and parameters of the candidates, which differ only in these."""
@@ -59,7 +62,7 @@ class _CrossValidated(SmootherRegressor):
             found = -criterion_of_candidates(
                 keys, values, kernel, [one["bandwidth"] for one in candidates], self.criterion,
                 degree=candidates[0].get("degree", 0), sample_weight=weights,
-                empty=empty_of_windows(self.empty), device=self.device,
+                empty=self.empty, algorithm=self.algorithm, device=self.device,
             )  # fmt: skip
             params += candidates
             scores.extend(found)

@@ -141,7 +141,11 @@ def _in_region(smoother, region, usual):
     local = part.local_rows(X)
     variances = variance_around(part, X, noise.variances[left])
     variances = variances + noise.of_sums(local.smoother, left)
-    largest = np.quantile(errors / spreads, _SHARE, axis=0) * spreads[rows]
+    sizes = errors / spreads
+    size = np.quantile(sizes, _SHARE, axis=0)
+    # Where most errors are 0 their mean is usual; where all are, none is known to grow.
+    size = np.where(size > 0, size, sizes.mean(axis=0))
+    largest = np.where(size > 0, size, np.inf) * spreads[rows]
     squares = (smoother.table[rows] - local.values) ** 2 / variances / largest**2
     distances = KDTree(places[left]).query(places[rows])[0]
     return np.maximum(distances - usual, 0.0), one_sided(places[rows], places[left]), squares

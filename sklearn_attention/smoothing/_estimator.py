@@ -15,16 +15,15 @@ from .._partitions import in_memory, is_partitioned
 from .._validation import check_choice, check_flag, check_key_weights
 from ..attention._reduce import ALGORITHMS
 from ..attention._smoother import fastest_algorithm
+from ..attention._wide_windows import WITH_WIDENING, empty_of_windows
 from ..bandwidth._rules import SMOOTHER_RULES
 from ..bandwidth._search import Rows, bandwidth_rule
 from ..kernels import ProductKernel
 from ..kernels._base import as_kernel
 from ..kernels._product_kernel import mixed_kernel
 from ._fitted_smoother import (
-    WITH_WIDENING,
     FittedSmoother,
     counts_of,
-    empty_of_windows,
     weighed,
 )
 from ._robust import robustness
@@ -32,6 +31,8 @@ from ._robust import robustness
 # Rows of which the first is predicted when there was no search for a bandwidth; and those by
 # which `algorithm_` is found.
 _CHECKED_ROWS, _MOST_ROWS = 2**12, 2**20
+# Parameters that predictions, intervals and summaries depend on.
+_KEPT = "algorithm", "device", "empty", "gap", "random_state"
 # Attributes that depend on how the bandwidth is chosen, and are removed when it is chosen
 # again.
 _CHOSEN = {
@@ -46,8 +47,8 @@ class KernelSmoother(MultiOutputMixin, MixedRows):
     _keeps_partitions = True
     # A parameter of those with local polynomials.
     degree = 0
-    # A parameter of regressors with one kernel.
-    robust = False
+    # Parameters of regressors with one kernel.
+    robust, gap = False, 0
     # Whether a search lets several outputs count alike, whatever their units.
     _standardizes_outputs = True
 
@@ -122,13 +123,14 @@ class KernelSmoother(MultiOutputMixin, MixedRows):
         it; "dense": all pairs.
         """
         check_is_fitted(self)
-        if self.algorithm == "dense":
+        smoother = FittedSmoother.of(self)
+        if smoother.algorithm == "dense":
             return "dense"
         if "algorithm" not in self._memo:
-            smoother, (keys,) = FittedSmoother.of(self), in_memory(self.keys_[:_MOST_ROWS])
+            (keys,) = in_memory(self.keys_[:_MOST_ROWS])
             self._memo["algorithm"] = fastest_algorithm(
                 keys, keys, self.kernel_, bandwidth=smoother.divisors,
-                query_scale=smoother.scale(keys), degree=self.degree_, device=self.device,
+                query_scale=smoother.scale(keys), degree=self.degree_, device=smoother.device,
             )  # fmt: skip
         return self._memo["algorithm"]
 
@@ -148,6 +150,7 @@ class KernelSmoother(MultiOutputMixin, MixedRows):
         check_choice("algorithm", self.algorithm, ALGORITHMS)
         self.degree_ = int(self.degree)
         self._memo = {}  # computed from the training rows when first needed
+        self._keep(*_KEPT, rule=self._rule)
         self.keys_, self.values_, self.key_weights_ = X, values, weights
         for name in vars(self).keys() & _CHOSEN:
             delattr(self, name)
@@ -163,7 +166,8 @@ class KernelSmoother(MultiOutputMixin, MixedRows):
         rows = Rows(
             X=self.keys_, values=self._columns_of_values, columns=self.columns_,
             sample_weight=self.key_weights_, degree=self.degree_,
-            empty=empty_of_windows(self.empty),
+            # Windows of rows in partitions are not widened.
+            empty=empty_of_windows(self.empty) if is_partitioned(self.keys_) else self.empty,
             algorithm=self.algorithm, device=self.device, per_feature=self.per_feature,
             gap=self.gap, standardize=self._standardizes_outputs,
             random_state=self.random_state,
@@ -209,6 +213,11 @@ class KernelSmoother(MultiOutputMixin, MixedRows):
                 "pass only the kernel of the numeric columns, or X as numbers."
             )
         return kernel
+
+    @property
+    def _rule(self):
+        """What the bandwidth is chosen by."""
+        return self.bandwidth if isinstance(self.bandwidth, str) else "given"
 
     @property
     def _task_data(self):

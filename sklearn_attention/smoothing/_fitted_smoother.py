@@ -9,20 +9,16 @@ from sklearn.utils.validation import check_is_fitted
 
 from .. import attention
 from .._blocks import blocks
-from .._partitions import is_partitioned
+from .._partitions import is_partitioned, mapped
 from ..attention._average import attend
+from ..attention._leave_one_out import LeaveOneOut
 from ..attention._local import attend_local
 from ..attention._solve import Basis
-from ..attention._sums import EMPTY_POLICIES
+from ..attention._wide_windows import FURTHEST, Places, empty_of_windows, widen
 from ..bandwidth._neighbors import neighbor_distances
-from ._wide_windows import weight_needed, weight_needed_without, widen
 
-# Beyond so many ranges of the rows nothing changes any more.
-_FURTHEST = 30.0
 # Queries whose kernel with themselves is evaluated at a time.
 _BLOCK_ROWS = 64
-# What is predicted where rows have little weight, or none: "widen" is for estimators.
-WITH_WIDENING = ("widen", *EMPTY_POLICIES)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -53,11 +49,11 @@ class FittedSmoother:
         """The smoother of a fitted estimator."""
         check_is_fitted(model)
         given, robustness = model.key_weights_, getattr(model, "robustness_weights_", None)
+        kept = {name: model._kept[name] for name in ("algorithm", "device", "empty", "gap")}
         return cls(
             model.keys_, model.values_, weighed(given, robustness), model.kernel_,
             model.columns_, model.bandwidth_, getattr(model, "n_neighbors_", None),
-            model.degree_, model.empty, model.algorithm, model.device, model._memo,
-            gap=getattr(model, "gap", 0), given_weights=given, robustness=robustness,
+            model.degree_, memo=model._memo, given_weights=given, robustness=robustness, **kept,
         )  # fmt: skip
 
     def replace(self, **changes):
@@ -120,31 +116,28 @@ class FittedSmoother:
         """The smoother of windows that are doubled so often, and not widened any more."""
         return self.replace(factor=self.factor * 2.0**times, empty="nearest")
 
-    def needed(self, without=False):
-        """Weight that windows are to have: of all rows, or (n_samples,) of all but each."""
-        memo = "weight without" if without else "weight"
-        if memo not in self.memo:
-            find = weight_needed_without if without else weight_needed
+    @property
+    def windows(self):
+        """The places of the rows, and a smoother of one row at each if some repeat."""
+        if "windows" not in self.memo:
             size = Basis(self.degree, len(self.columns.numeric)).size
-            self.memo[memo] = find(self.keys, self.counts, size)
-        return self.memo[memo]
-
-    def window_weights(self, X, own=False):
-        """Weights of the rows in windows about queries, in those of a row at the query."""
-        _, log_weights = attend(
-            X, self.keys, self.keys[:, :0], self.kernel, leave_one_out=own,
-            **self._options(X), algorithm=self.algorithm,
-        )  # fmt: skip
-        return self._in_rows(X, log_weights)
+            places, single = Places(self.keys, self.table, self.counts, size), None
+            if places.repeat:
+                single = self.take(places.first)
+                single = single.replace(values=single.keys[:, :0], key_weights=None)
+            self.memo["windows"] = places, single
+        return self.memo["windows"]
 
     @property
     def box(self):
         """Bounds to which queries are clipped, and its largest side in bandwidths."""
         if "box" not in self.memo:
             numeric, keys = self.columns.is_numeric, self.keys
+            if self.key_weights is not None:
+                keys = keys[self.key_weights > 0]
             low, high = keys.min(axis=0).astype(np.float64), keys.max(axis=0).astype(np.float64)
             with np.errstate(over="ignore"):
-                margin = np.where(numeric, _FURTHEST * (high - low), np.inf)
+                margin = np.where(numeric, FURTHEST * (high - low), np.inf)
                 reach = ((high - low + 2 * margin) / self.divisors)[numeric].max()
             self.memo["box"] = low - margin, high + margin, float(reach)
         return self.memo["box"]
@@ -161,57 +154,96 @@ class FittedSmoother:
 
     def local_fit(self, X, values):
         """Local polynomials in values of the rows: values, slopes and ridges."""
-
-        def fit(smoother, rows):
-            options = smoother._options(X[rows]) | {"algorithm": self.algorithm}
-            found = attend_local(
-                X[rows], self.keys, values, self.kernel, degree=self.degree, **options
-            )
-            return found.log_normalizers, found.values, found.slopes, found.ridge
-
-        def weighed(smoother, rows):
-            log_weights, *fields = fit(smoother, rows)
-            return self._in_rows(X[rows], log_weights), *fields
-
-        if not self.widens or is_partitioned(X):
-            return fit(self, slice(None))[1:]
+        if not self.widens:
+            found = self._polynomials(X, values)
+            return found.values, found.slopes, found.ridge
+        if is_partitioned(X):
+            return self._in_partitions(X, values)
+        places, single = self.windows
         *box, reach = self.box
         X = X.clip(*box).astype(X.dtype, copy=False)
-        return widen(self, weighed, self.needed(), reach)
 
-    def local_rows(self, X, more=0, *, without_each=False):
+        def evaluate(times, rows):
+            (found, weight), worth = self.doubled(times)._window(X[rows], values), 0.0
+            if single is not None:
+                of_places, worth = single.doubled(times)._window(X[rows], single.values)
+                worth = worth / (1 + of_places.squared_distance)
+            enough = places.enough(weight, worth)
+            return enough, found.values, found.slopes, found.ridge
+
+        return widen(evaluate, reach)
+
+    def _polynomials(self, X, values):
+        """Local polynomials in windows that are not widened."""
+        options = self._options(X) | {"algorithm": self.algorithm}
+        return attend_local(X, self.keys, values, self.kernel, degree=self.degree, **options)
+
+    def _window(self, X, values):
+        """The same, and weights of the rows in windows, in those of a row at the query."""
+        found = self._polynomials(X, values)
+        return found, self._in_rows(X, found.log_normalizers)
+
+    def _in_partitions(self, X, values):
+        """Local polynomials at queries in partitions of Dask."""
+        import dask
+
+        shape, dtype = values.shape[1:], np.result_type(X.dtype, values.dtype)
+        fields = [(shape, dtype), ((*shape, X.shape[1]), dtype), ((), dtype)]
+        return mapped(_local_fit, X, fields, dask.delayed(self), dask.delayed(values))
+
+    def leave_one_out(self, values=None, **options):
+        """Rows predicted without themselves: their values, or others."""
+        own = {
+            "bandwidth": self.divisors, "degree": self.degree, "algorithm": self.algorithm,
+            "sample_weight": self.key_weights, "device": self.device,
+            "empty": self.empty if self.widens else self.empty_in_windows,
+        }  # fmt: skip
+        values = self.table if values is None else values
+        return LeaveOneOut(self.keys.astype(np.float64), values, self.kernel, **own | options)
+
+    def local_rows(self, X, more=0, *, without_each=False, **options):
         """Effect of each row on each prediction, in windows of so many more neighbours.
 
         Predictions without each row only if `without_each`.
         """
-        if self.widens:
-            *box, reach = self.box
-            X = X.clip(*box)
-        options = self._options(X, more)
-        options |= {"degree": self.degree, "without_each": without_each}
-        found = attention.local_rows(X, self.keys, self.table, self.kernel, **options)
         if not self.widens:
-            return found
-        plain = self.window_weights(X), found
+            own = self._options(X, more)
+            own |= {"degree": self.degree, "without_each": without_each}
+            return attention.local_rows(X, self.keys, self.table, self.kernel, **own | options)
+        places, single = self.windows
+        *box, reach = self.box
+        X = X.clip(*box)
 
-        def weighed(smoother, rows):
-            if smoother is self:
-                return plain
-            local = smoother.local_rows(X[rows], without_each=without_each)
-            return smoother.window_weights(X[rows]), local
+        def in_windows(times, rows):
+            """Effects, and what windows weigh and places in them are worth."""
+            smoother, own = self.doubled(times), X[rows]
+            local = smoother.local_rows(own, without_each=without_each)
+            _, weight = smoother._window(own, smoother.keys[:, :0])
+            worth = without = np.zeros((1, 1))
+            if single is not None:
+                found, of_places = single.doubled(times)._window(own, single.values)
+                worth = (of_places / (1 + found.squared_distance))[:, None]
+                if without_each:
+                    found = single.doubled(times).local_rows(own, without_each=True)
+                    others = of_places[:, None] * (1 - found.weights)
+                    without = (others / (1 + found.left_out_distance))[:, places.of_rows]
+            return local, weight[:, None], worth, without
 
-        def whole(smoother, rows):
-            weight, local = weighed(smoother, rows)
-            return weight, *local[:-1]
+        plain = in_windows(0, slice(None))
 
-        def left_out(smoother, rows):
-            weight, local = weighed(smoother, rows)
-            return weight[:, None] * (1 - local.weights), local.left_out
+        def whole(times, rows):
+            local, weight, worth, _ = in_windows(times, rows) if times else plain
+            return places.enough(weight, worth)[:, 0], *local[:-2]
+
+        def left_out(times, rows):
+            local, weight, *worths = in_windows(times, rows) if times else plain
+            weight = weight * (1 - local.weights)
+            return places.enough_without(slice(None), weight, *worths), local.left_out
 
         without = None
         if without_each:  # by weights as they are, before the others are widened in place
-            (without,) = widen(self, left_out, self.needed(without=True), reach)
-        return attention.LocalRows(*widen(self, whole, self.needed(), reach), without)
+            (without,) = widen(left_out, reach)
+        return attention.LocalRows(*widen(whole, reach), without, None)
 
     def weights(self, X):
         """Weights of the rows in averages, (n, n_keys)."""
@@ -325,9 +357,8 @@ class FittedSmoother:
         return X[:, columns] / self.bandwidth[columns]
 
 
-def empty_of_windows(empty):
-    """Policy where no row has weight, in windows that are not widened."""
-    return "nearest" if empty == "widen" else empty
+def _local_fit(smoother, values, X):
+    return tuple(smoother.local_fit(X, values))
 
 
 def weighed(weights, robustness):

@@ -2,7 +2,6 @@
 
 import numpy as np
 
-from ..attention._leave_one_out import LeaveOneOut
 from ..bandwidth import select_bandwidth
 from ._remoteness import Remoteness
 
@@ -13,6 +12,7 @@ ROWS_OF_SPREADS, ROWS_OF_QUANTILES = 20, 40
 _WIDENINGS = 2.0 ** np.arange(0, 10, 0.5)
 # The factor is found on a sample of so many rows.
 _SAMPLED_ROWS = 2000
+_AVERAGES = {"degree": 0, "empty": "nearest"}
 # A spread below this share of the mean spread is rounding.
 _SMALLEST_SPREAD = 1e-3
 
@@ -32,7 +32,8 @@ def local_sizes(smoother, X, errors, random_state):
     if "spread" not in memo:
         bandwidth, *_ = select_bandwidth(
             smoother.keys, sizes, smoother.kernel, sample_weight=smoother.key_weights,
-            random_state=random_state, empty="nearest", device=smoother.device,
+            random_state=random_state, empty="nearest", algorithm=smoother.algorithm,
+            device=smoother.device,
         )  # fmt: skip
         window = {"bandwidth": bandwidth, "n_neighbors": None, "empty": "nearest"}
         window["factor"] = _widening(smoother.replace(**window), sizes, ROWS_OF_SPREADS)
@@ -52,7 +53,7 @@ def above_rounding(spreads, errors):
 
 def left_out_average(smoother, values):
     """Averages of values around each row without its own; the mean where it has no weight."""
-    leave_one_out = _leave_one_out(smoother, values)
+    leave_one_out = smoother.leave_one_out(values, **_AVERAGES)
     found = np.broadcast_to(values.mean(axis=0), values.shape).copy()
     found[leave_one_out.rows] = leave_one_out.predictions().left_out
     return found
@@ -63,17 +64,10 @@ def _widening(smoother, values, n_rows):
     rows = np.flatnonzero(smoother.counts)
     few = np.linspace(0, len(rows) - 1, min(len(rows), _SAMPLED_ROWS)).astype(int)
     rows = rows[few]
-    leave_one_out = _leave_one_out(smoother, values, rows)
+    leave_one_out = smoother.leave_one_out(values, rows=rows, **_AVERAGES)
     scale = smoother.scale(smoother.keys[rows])
     for wider in _WIDENINGS:
         scales = [wider] if scale is None else [wider * scale]
         if leave_one_out.scores(scales).trace[0] <= len(rows) / n_rows:
             break
     return wider
-
-
-def _leave_one_out(smoother, values, rows=None):
-    return LeaveOneOut(
-        smoother.keys.astype(np.float64), values, smoother.kernel, bandwidth=smoother.divisors,
-        sample_weight=smoother.key_weights, rows=rows, device=smoother.device,
-    )  # fmt: skip

@@ -22,7 +22,7 @@ def local_line(model):
     return FittedSmoother(
         model.keys_, model.values_, model.key_weights_, model.line_kernel_, model.columns_,
         model.line_bandwidth_, n_neighbors=None, degree=1, empty="widen", algorithm="auto",
-        device=model.device, memo={},
+        device=model._kept["device"], memo={},
     )  # fmt: skip
 
 
@@ -41,7 +41,9 @@ def line_bandwidth(rows, kernel, target_kernel):
     sample, columns = Sample("likelihood", rows, MAX_SEARCH_ROWS), rows.columns
     sample.limit(MAX_SEARCH_ROWS)
     X, weights = sample.X, sample.sample_weight
-    bandwidth = rule_bandwidth(X, kernel, sample_weight=weights, columns=columns)
+    # Weights in any unit: rows of mean weight count as one.
+    relative = None if weights is None else weights / weights.mean()
+    bandwidth = rule_bandwidth(X, kernel, sample_weight=relative, columns=columns)
     scales = _OF_RULE
     if len(columns.kinds) > 1:
         n_rows = min(max(len(X) // 2, _FEWEST), _MOST, len(X))
@@ -56,7 +58,7 @@ def line_bandwidth(rows, kernel, target_kernel):
     errors = LeaveOneOut(
         X, sample.values, mixed_kernel(kernel, columns, bandwidth),
         bandwidth=columns.divisors(bandwidth), degree=1, sample_weight=weights,
-        device=rows.device,
+        empty="widen", device=rows.device,
     ).scores(scales).left_out  # fmt: skip
     best = scales[np.argmin(errors)]
     return sample.carry(np.where(columns.is_numeric, best * bandwidth, bandwidth), columns)

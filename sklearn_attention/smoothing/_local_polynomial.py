@@ -72,11 +72,21 @@ class LocalPolynomialRegressor(SmootherRegressor):
     :meth:`local_ridge` returns it.
 
     In gaps between the rows and beyond them, a window may have less than the weight of a row.
-    ``empty="widen"`` requires that weights, relative to that of a row at the query itself, sum
-    to 1.5 for each coefficient (3 for a line along one feature), or to half of the rows if that
-    is less. Where they do not, the prediction is interpolated between those at the bandwidths
-    :math:`2^j h` and :math:`2^{j+1} h` whose sums enclose that number: it is a continuous
-    function of the query if the kernel is one. Searches for the bandwidth widen no window.
+    With ``empty="widen"`` it has to hold, in weights relative to that of a row of mean weight
+    at the query, 1.5 rows for each coefficient (3 for a line along one feature), or half of all
+    if that is less. Where rows repeat their places, these must determine the polynomial at the
+    query too: with :math:`P` the terms of the distinct places, about the query, and :math:`K`
+    their kernel weights, a row of weight 1 there would have a leverage of
+    :math:`e_0^\top (P^\top K P)^{-1} e_0 \le 1`; or the window holds 1.5 places a
+    coefficient. At a place of the data the leverage is never larger. So the fit is weighted
+    least squares at the given bandwidth wherever enough rows share a place, as hours of the
+    day, doses and ratings do, and windows are widened between such places where the others are
+    far.
+
+    Where a window is too narrow, the prediction is interpolated between those at the bandwidths
+    :math:`2^j h` and :math:`2^{j+1} h` of which the second is wide enough: it is a continuous
+    function of the query if the kernel is one. Rows that are equal, targets included, count as
+    one of a larger weight. Searches for the bandwidth predict every row in such windows, too.
 
     Extrapolation is bounded (see :func:`~sklearn_attention.attention.attend_local`).
     With the weighted mean :math:`\bar y(x)` and standard deviation :math:`s(x)` of the targets

@@ -96,7 +96,6 @@ class SmootherSummary:
 
 def summarize(model, weights, p_values=None):
     """Summary of a fitted regressor, whose rows have these weights."""
-    rule = getattr(model, "criterion", None) or model.bandwidth
     squares = np.tensordot(weights, model.residuals_.astype(np.float64) ** 2, axes=1)
     n_samples = np.count_nonzero(weights)
     squares, total, n_samples = in_memory(squares, weights.sum(), n_samples)
@@ -108,7 +107,7 @@ def summarize(model, weights, p_values=None):
         kernel=model.kernel_,
         degree=model.degree_,
         n_samples=int(n_samples),
-        rule=rule if isinstance(rule, str) else "given",
+        rule=model._kept["rule"],
         criterion_value=getattr(model, "criterion_value_", None),
         n_neighbors=getattr(model, "n_neighbors_", None),
         effective_dof=model.effective_dof_,

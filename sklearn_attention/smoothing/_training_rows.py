@@ -2,12 +2,10 @@
 
 import numpy as np
 
-from .. import attention
 from .._blocks import IN_MEMORY, blocks
 from .._partitions import is_partitioned
 from ..attention._average import attend
-from ..attention._leave_one_out import LeaveOneOut, Predictions
-from ._wide_windows import widen
+from ..attention._leave_one_out import Predictions
 
 # Pairs of query and training row at a time, where all of them are needed.
 _BLOCK_PAIRS = IN_MEMORY // 32
@@ -24,27 +22,18 @@ def training_predictions(smoother):
 
 def predict_rows(smoother, measured):
     """Predictions of all rows; how far windows reach is measured in those of a smoother."""
-    keys, values = smoother.keys.astype(np.float64), smoother.table
-    options = {"bandwidth": smoother.divisors, "degree": smoother.degree}
-    options |= {"sample_weight": smoother.key_weights}
-    options |= {"empty": smoother.empty_in_windows, "device": smoother.device}
-    leave_one_out = LeaveOneOut(keys, values, smoother.kernel, **options)
+    keys, leave_one_out = smoother.keys, smoother.leave_one_out()
     rows = leave_one_out.rows
     if measured.n_neighbors is None:
         found = leave_one_out.predictions()
-        if smoother.widens:
-            found = _in_wide_windows(smoother, rows, found, keys, options)
     else:
         # Left out, a row is no neighbour of itself, and the bandwidth is another.
         further = measured.scale(measured.keys[rows], more=1)
         left_out, own = leave_one_out.predictions(further).left_out, []
         for part in blocks(len(rows), max(1, _BLOCK_PAIRS // len(keys))):
             places = rows[part]
-            local = attention.local_rows(
-                keys[places], keys, values, smoother.kernel,
-                query_scale=measured.scale(measured.keys[places]), without_each=False,
-                **options,
-            )  # fmt: skip
+            scale = measured.scale(measured.keys[places])
+            local = smoother.local_rows(keys[places], query_scale=scale)
             own.append((local.values, local.smoother[np.arange(len(places)), places]))
         fitted, leverage = (np.concatenate(field) for field in zip(*own, strict=True))
         found = Predictions(left_out, fitted, leverage)
@@ -58,30 +47,6 @@ def predict_rows(smoother, measured):
     return Predictions(*fields)
 
 
-def _in_wide_windows(smoother, rows, found, keys, options):
-    """Predictions of some rows, which windows as they are have found."""
-    own, (*_, reach) = smoother.counts[rows], smoother.box
-    others = smoother.window_weights(keys[rows], rows)
-
-    def evaluate(wider, some):
-        if wider is smoother:
-            return others, found
-        options["bandwidth"] = wider.divisors
-        again = LeaveOneOut(keys, smoother.table, smoother.kernel, rows=rows[some], **options)
-        return wider.window_weights(keys[rows[some]], rows[some]), again.predictions()
-
-    def left_out(wider, some):
-        weight, predictions = evaluate(wider, some)
-        return weight, predictions.left_out
-
-    def whole(wider, some):
-        weight, predictions = evaluate(wider, some)
-        return weight + own[some], predictions.fitted, predictions.leverage
-
-    without = widen(smoother, left_out, smoother.needed(without=True)[rows], reach)
-    return Predictions(*without, *widen(smoother, whole, smoother.needed(), reach))
-
-
 def _in_partitions(smoother):
     """Predictions of the rows, by sums of partitions."""
     if smoother.degree:
@@ -91,6 +56,7 @@ def _in_partitions(smoother):
         )
     options = {"bandwidth": smoother.divisors, "sample_weight": smoother.key_weights}
     options |= {"empty": smoother.empty_in_windows, "device": smoother.device}
+    options |= {"algorithm": smoother.algorithm}
     tables = smoother.keys, smoother.keys, smoother.table, smoother.kernel
     left_out, log_others = attend(*tables, leave_one_out=True, **options)
     fitted, log_all = attend(*tables, **options)
@@ -106,12 +72,7 @@ def left_out_errors(smoother):
     if not smoother.gap:
         return smoother.table - training_predictions(smoother).left_out
     if "apart" not in smoother.memo:
-        apart = LeaveOneOut(
-            smoother.keys.astype(np.float64), smoother.table, smoother.kernel,
-            bandwidth=smoother.divisors, degree=smoother.degree, gap=smoother.gap,
-            sample_weight=smoother.key_weights, empty=smoother.empty_in_windows,
-            device=smoother.device,
-        )  # fmt: skip
+        apart = smoother.leave_one_out(gap=smoother.gap)
         left_out = training_predictions(smoother).left_out.copy()
         left_out[apart.rows] = apart.predictions().left_out
         smoother.memo["apart"] = left_out

@@ -106,7 +106,7 @@ class UncertaintyMixin:
         here = np.ones((len(X), errors.shape[1]))
         if heteroscedastic:
             known_errors(smoother, "heteroscedastic=True")
-            here, there = local_sizes(smoother, X, errors, self.random_state)
+            here, there = local_sizes(smoother, X, errors, self._kept["random_state"])
             errors = errors / there
         # A row that has no prediction bounds no error.
         errors = np.where(np.isnan(errors), np.inf, errors)

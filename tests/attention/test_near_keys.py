@@ -138,7 +138,7 @@ def test_scales_that_need_all_pairs_keep_their_places(monkeypatch):
     scales = [50.0, 0.2, 60.0, 70.0, 0.3]
     monkeypatch.setattr(_near_keys, "_PAIRS_OF_A_GROUP", 0)
     monkeypatch.setattr(_near_keys, "_LARGEST_SHARE", 0.8)
-    few = [smoother._sums._near(scale) is not None for scale in scales]
+    few = [smoother._rows._sums._near(scale) is not None for scale in scales]
     assert few == [False, True, False, False, True]
     one_by_one = [smoother.scores([scale]) for scale in scales]
     np.testing.assert_allclose(

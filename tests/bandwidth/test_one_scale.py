@@ -234,7 +234,7 @@ class TestLeaveOneOut:
         assert "no dependence on X was found" in found.doubts[0]
         assert select_bandwidth(X, values, Gaussian()).doubts == []
         monkeypatch.setattr(
-            "sklearn_attention.bandwidth._one_scale.search_range", lambda *_: (1.0, 10.0)
+            "sklearn_attention.bandwidth._one_scale.search_range", lambda *_, **__: (1.0, 10.0)
         )
         found = select_bandwidth(X, values, Gaussian())
         assert "ended at the narrowest bandwidth" in found.doubts[0]
