@@ -133,7 +133,7 @@ MUTATIONS = [
     ),
     Mutation(
         "bandwidth/_density.py",
-        "log_density -= np.log(self._weights.sum() - self._weights)",
+        "log_density -= np.log(_of_others(self._weights))",
         "log_density -= np.log(self._weights.sum())",
         "a row left out still counts among all",
     ),
@@ -325,9 +325,9 @@ MUTATIONS = [
     ),
     Mutation(
         "nn/_heads.py",
-        "below = softplus(below).flip(-1).cumsum(-1).flip(-1)",
-        "below = softplus(below).cumsum(-1)",
-        "quantiles below the median in reverse",
+        "losses = torch.maximum(tau * missed, (tau - 1) * missed)",
+        "losses = torch.maximum(tau * missed, -tau * missed)",
+        "errors below a quantile count as those above it",
     ),
     Mutation(
         "nn/_instance_norm.py",

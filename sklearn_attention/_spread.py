@@ -25,12 +25,6 @@ def whole_spread(X, weights=None):
     return found
 
 
-def mean_and_deviation(X, weights=None):
-    """Mean and standard deviation of each column, 0 for one constant but for rounding."""
-    found = whole_spread(X, weights)
-    return found.mean, deviation_of(found)
-
-
 def feature_spread(X, weights=None):
     """Positive standard deviation of each feature, (n_features,)."""
     return feature_deviation(whole_spread(X, weights))

@@ -1,22 +1,26 @@
 """Threads of the libraries that compute: of OpenMP, and of linear algebra."""
 
-import contextlib
 import os
+import threading
+from contextlib import contextmanager
 from functools import cache
 
 from threadpoolctl import ThreadpoolController
 
-# Numbers of a table below which trees fit and predict by one thread: more save less than half
-# a second, and on a busy machine wait for one another many times as long.
-_FEW_CELLS = 2**19
 # OpenMP's name for ending threads and forgetting them (omp_pause_hard).
 _PAUSE_HARD = 2
 
 
-def tree_threads(n_cells):
-    """Context for trees on a table of so many numbers: one thread if few."""
-    few = n_cells < _FEW_CELLS
-    return libraries("openmp").limit(limits=1) if few else contextlib.nullcontext()
+class _Own(threading.local):
+    """Of each thread: how many contexts it is in."""
+
+    def __init__(self):
+        self.depth = 0
+
+
+_lock = threading.Lock()
+_own = _Own()
+_active, _limits = 0, None
 
 
 @cache
@@ -24,6 +28,48 @@ def libraries(kind):
     """Libraries of "blas" or "openmp" that are loaded when this is first called."""
     # The search takes milliseconds.
     return ThreadpoolController().select(user_api=kind)
+
+
+@contextmanager
+def one_blas_thread():
+    """Context in which NumPy's and SciPy's linear algebra use one thread each."""
+    # Both libraries have threads of their own, which spin while they wait for the next product.
+    # With small matrices and alternating calls the threads of one keep those of the other from
+    # work, and fits take many times as long as with one thread.
+    # The setting belongs to the process: the first context stores the numbers before it, and
+    # the last to leave restores them.
+    global _active, _limits
+    with _lock:
+        if _active == 0:
+            _limits = libraries("blas").limit(limits=1)
+            _let_others_set()
+        _active += 1
+        _own.depth += 1
+    try:
+        yield
+    finally:
+        with _lock:
+            _active -= 1
+            _own.depth -= 1
+            if _active == 0:
+                _limits.restore_original_limits()
+                _let_others_set()
+
+
+def _let_others_set():
+    """Give up threadpoolctl's controlling thread, the one that set the numbers first."""
+    # The last context to leave restores the numbers, also after that thread has ended.
+    with libraries("blas").limit(limits=None):
+        pass
+
+
+def _forget_other_threads():
+    """After a fork: drop the contexts of other threads, which do not exist in the child."""
+    global _lock, _active
+    _lock = threading.Lock()
+    if _active and not _own.depth:
+        _limits.restore_original_limits()
+    _active = _own.depth
 
 
 def _end_threads():
@@ -37,4 +83,4 @@ def _end_threads():
 
 
 if hasattr(os, "register_at_fork"):
-    os.register_at_fork(before=_end_threads)
+    os.register_at_fork(before=_end_threads, after_in_child=_forget_other_threads)

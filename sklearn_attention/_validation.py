@@ -181,8 +181,11 @@ def check_columns(name, columns, n_features):
     return [int(position) % n_features for position in positions]
 
 
-def check_key_weights(sample_weight, X):
-    """Weights of the training rows X as an array (n_samples,), or None."""
+def check_key_weights(sample_weight, X, precision=np.float64):
+    """Weights of the training rows X as an array (n_samples,), or None.
+
+    As large as passed, but 0 where they are next to nothing in some precision.
+    """
     if sample_weight is None:
         return None
     if is_partitioned(X):
@@ -192,9 +195,23 @@ def check_key_weights(sample_weight, X):
     weights = own_copy(
         _check_sample_weight(sample_weight, X, dtype=np.float64, ensure_non_negative=True)
     )
-    if weights.max() > np.finfo(np.float64).max / len(weights):
-        raise ValueError("sample_weight sums to infinity: divide it by its largest value.")
-    return weights
+    _check_total(len(weights) * float(weights.max()))
+    return without_vanishing(weights, precision)
+
+
+def without_vanishing(weights, precision=np.float64):
+    """Weights, but 0 for those whose square vanishes beside the largest."""
+    light = (weights > 0) & (weights < np.sqrt(np.finfo(precision).tiny) * weights.max())
+    return np.where(light, 0.0, weights) if light.any() else weights
+
+
+def weight_unit(weights):
+    """A power of two, which changes no digit, in which the largest weight is from 1 to 2.
+
+    Of equal weights, which are then 1, their size.
+    """
+    smallest, largest = float(weights.min()), float(weights.max())
+    return largest if smallest == largest else 2.0 ** (math.frexp(largest)[1] - 1)
 
 
 def _weights_of_partitions(sample_weight, X):
@@ -212,9 +229,17 @@ def _weights_of_partitions(sample_weight, X):
         raise ValueError(f"sample_weight has a negative value, {smallest:g}: pass none.")
     if largest == 0:
         raise ValueError("sample_weight is zero for every row: leave at least one above 0.")
-    if not np.isfinite(total):
-        raise ValueError("sample_weight sums to infinity: divide it by its largest value.")
-    return weights
+    _check_total(total)
+    return weights * (weights >= np.sqrt(np.finfo(np.float64).tiny) * largest)
+
+
+def _check_total(total):
+    """Raise ValueError if weights are too large or too small to compute with."""
+    if not np.finfo(np.float64).tiny <= total < np.inf:
+        raise ValueError(
+            f"sample_weight sums to {total:g}, too large or too small to compute with: divide "
+            "it by its largest value."
+        )
 
 
 def _range(weights):

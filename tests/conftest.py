@@ -92,11 +92,10 @@ def few_convolutions(monkeypatch):
 @pytest.fixture
 def few_trees(monkeypatch):
     """Beside a network, twenty instead of a hundred."""
-    import sklearn.ensemble
+    from sklearn_attention._boosted_trees import fit_trees
 
-    for name in ("HistGradientBoostingClassifier", "HistGradientBoostingRegressor"):
-        few = functools.partial(getattr(sklearn.ensemble, name), max_iter=20)
-        monkeypatch.setattr(f"sklearn_attention.transformer._baselines.{name}", few)
+    few = functools.partial(fit_trees, max_iter=20)
+    monkeypatch.setattr("sklearn_attention.transformer._baselines.fit_trees", few)
 
 
 @pytest.fixture

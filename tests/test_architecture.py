@@ -66,10 +66,9 @@ TORCH = {
     *(f"transformer.{name}" for name in ("_learning", "_network", "_output_shares")),
 }
 
-# Private modules of each folder that have no file of tests named after them yet; "" is for
-# those beside the folders. This list only shrinks.
+# Private modules of each folder that have no file of tests named after them yet. This list only
+# shrinks.
 WITHOUT_TESTS = {
-    "": "_thread_pools",
     "attention": """
         _algorithms._blocks_of_queries _algorithms._boxes _algorithms._cells
         _algorithms._chebyshev _algorithms._compact_blocks _algorithms._fused

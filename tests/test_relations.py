@@ -228,8 +228,13 @@ def rows_of_no_weight(case):
     return dataclasses.replace(case, X=X, y=y, weights=weights).answers()
 
 
-def equal_weights(case):
-    return dataclasses.replace(case, weights=np.ones(len(case.X))).answers()
+def equal_weights(size):
+    """The relation that gives all rows a weight of some size."""
+
+    def weighed(case):
+        return dataclasses.replace(case, weights=np.full(len(case.X), size)).answers()
+
+    return weighed
 
 
 def one_by_one(case):
@@ -272,8 +277,13 @@ def at_given_bandwidth(model):
     return deterministic(model) and all(isinstance(h, float) or h in rules for h in given)
 
 
-def takes_weights(model):
-    return model not in FEATURES
+def counts_rows_by_weights(model):
+    """Rules of thumb have a number of rows, which is the sum of their weights."""
+    return getattr(model, "bandwidth", None) in ("scott", "silverman")
+
+
+def ratios_of_weights(model):
+    return model not in FEATURES and not counts_rows_by_weights(model)
 
 
 def numeric_targets(model):
@@ -308,7 +318,9 @@ RELATIONS = [
     (columns_permuted, of_one_minimum, 1e-6, "columns permuted"),
     (rows_repeated, at_given_bandwidth, 1e-9, "rows twice"),
     (rows_of_no_weight, at_given_bandwidth, 1e-9, "weight 0"),
-    (equal_weights, takes_weights, 1e-6, "equal weights"),
+    (equal_weights(1.0), counts_rows_by_weights, 1e-9, "equal weights"),
+    (equal_weights(1e48), ratios_of_weights, 1e-9, "large weights"),
+    (equal_weights(1e-150), ratios_of_weights, 1e-9, "small weights"),
     (one_by_one, anything, 1e-9, "one by one"),
     (among_copies, anything, 1e-9, "among copies"),
     (in_another_order, anything, 1e-9, "another order"),
@@ -316,13 +328,17 @@ RELATIONS = [
 # What takes long is changed in few ways, and in all of them by slow tests.
 LONG = LINES_PER_FEATURE, AVERAGES_PER_FEATURE, PARABOLAS
 FEW = "scale", "rows permuted", "one by one"
+# Relations that others are much like.
+LIKE_OTHERS = ("small weights",)
 CASES = [
     pytest.param(
         model,
         change,
         tolerance,
         id=f"{name}-{model!r}".replace("\n", ""),
-        marks=[pytest.mark.slow] if model in LONG and name not in FEW else [],
+        marks=[pytest.mark.slow]
+        if (model in LONG and name not in FEW) or name in LIKE_OTHERS
+        else [],
     )
     for model in MODELS
     for change, holds, tolerance, name in RELATIONS
@@ -341,6 +357,38 @@ def test_relation(model, change, tolerance):
         tolerance = max(tolerance, 1e-5)  # of searches for the line and for the density
     size = np.nanmax(np.abs(expected)) * (1e4 if networks and tolerance < 1e-3 else 1.0)
     np.testing.assert_allclose(found, expected, rtol=0, atol=tolerance * size)
+
+
+WEIGHTS = {
+    "of every size": 10.0 ** np.random.default_rng(1).uniform(-200, 200, 40),
+    "few heavy ones": np.where(np.arange(40) % 10, 1.0, 1e48),
+}
+SLOWLY_ASKED = LocalPolynomialRegressor, LocalPolynomialCV, NadarayaWatsonCV
+QUICK = [
+    model
+    for model in MODELS
+    if first_of_its_class(model) and not isinstance(model, SLOWLY_ASKED)
+]
+WEIGHED = [
+    pytest.param(model, id=repr(model), marks=[] if model in QUICK else pytest.mark.slow)
+    for model in MODELS
+    if model not in FEATURES
+]
+
+
+@pytest.mark.parametrize("name", WEIGHTS)
+@pytest.mark.parametrize("model", WEIGHED)
+def test_weights_of_any_size(model, name):
+    """Rows count by the ratios of their weights, and not where these are next to nothing."""
+    case, weights = case_of(model), WEIGHTS[name]
+    if counts_rows_by_weights(model):
+        weights = weights / weights.max()
+    fitted = clone(model).fit(case.X, case.y, sample_weight=weights)
+    found = [ask(fitted, case.queries, case.targets)]
+    if hasattr(model, "predict_interval"):
+        found.append(fitted.predict_interval(case.queries))
+    if getattr(model, "empty", "nearest") != "nan":
+        assert all(np.isfinite(part).all() for part in found)
 
 
 # Forecasters: what is done to the series, and the way back.

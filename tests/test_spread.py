@@ -8,8 +8,8 @@ from sklearn_attention._spread import (
     deviation_of,
     feature_spread,
     join_spreads,
-    mean_and_deviation,
     spread,
+    whole_spread,
 )
 
 
@@ -26,7 +26,8 @@ def test_blocks_change_nothing(rows, weighted, size, monkeypatch):
     weights = np.random.default_rng(1).integers(0, 3, 100) * 1.0 if weighted else None
     if weighted:
         weights[14:28] = 0  # a block of no weight
-    mean, deviation = mean_and_deviation(rows, weights)
+    found = whole_spread(rows, weights)
+    mean, deviation = found.mean, deviation_of(found)
     center = np.average(rows, axis=0, weights=weights)
     unit = np.array([1, 1e-150, 1e150])
     scaled = ((rows - center) / unit) ** 2
@@ -37,7 +38,7 @@ def test_blocks_change_nothing(rows, weighted, size, monkeypatch):
 
 def test_a_column_that_is_constant_but_for_rounding_has_no_deviation():
     X = np.column_stack([np.full(9, 0.1), np.arange(9.0)])
-    assert (mean_and_deviation(X)[1] > 0).tolist() == [False, True]
+    assert (deviation_of(whole_spread(X)) > 0).tolist() == [False, True]
 
 
 def test_features_too_small_for_a_bandwidth_are_refused(rows):
@@ -56,7 +57,8 @@ def test_rows_without_weight_have_no_spread(rows):
 
 def test_partitions_are_joined(rows):
     da = pytest.importorskip("dask.array")
-    found = mean_and_deviation(da.from_array(rows, chunks=(30, 3)))
-    np.testing.assert_allclose(found, mean_and_deviation(rows), rtol=1e-12, atol=1e-12)
+    found, whole = whole_spread(da.from_array(rows, chunks=(30, 3))), whole_spread(rows)
+    for ours, expected in zip(found, whole, strict=True):
+        np.testing.assert_allclose(ours, expected, rtol=1e-12, atol=1e-12)
     both = join_spreads(spread(rows[:30]), spread(rows[30:]))
-    np.testing.assert_allclose(deviation_of(both), found[1], rtol=1e-12)
+    np.testing.assert_allclose(deviation_of(both), deviation_of(found), rtol=1e-12)

@@ -1,8 +1,10 @@
 """Checks of what users pass."""
 
+import dask.array as da
+import numpy as np
 import pytest
 
-from sklearn_attention._validation import check_choice
+from sklearn_attention._validation import check_choice, check_key_weights
 
 RULES = ("loo", "plug-in", "scott")
 
@@ -24,3 +26,26 @@ def test_errors_do_not_guess_where_nothing_is_near(value):
 
 def test_a_choice_is_returned_as_it_is():
     assert check_choice("rule", "scott", RULES) == "scott"
+
+
+@pytest.mark.parametrize("lazy", [False, True])
+class TestKeyWeights:
+    def weights(self, given, lazy, *options):
+        X = np.zeros((len(given), 1))
+        if not lazy:
+            return check_key_weights(given, X, *options)
+        X, given = da.from_array(X, chunks=2), da.from_array(np.array(given), chunks=2)
+        return check_key_weights(given, X, *options).compute()
+
+    def test_are_as_passed_but_for_those_next_to_nothing(self, lazy):
+        given = [1e200, 1e47, 1e45, 1e-200, 0.0]
+        np.testing.assert_array_equal(self.weights(given, lazy), [1e200, 1e47, 0, 0, 0])
+        if not lazy:
+            found = self.weights([1e200, 1e182, 1e180], lazy, np.float32)
+            np.testing.assert_array_equal(found, [1e200, 1e182, 0])
+
+    @pytest.mark.parametrize("size", [1e308, 1e-310])
+    def test_sizes_that_are_not_computed_with(self, lazy, size):
+        message = "too large or too small to compute with: divide it by its largest value"
+        with pytest.raises(ValueError, match=message):
+            self.weights(np.full(5, size), lazy)

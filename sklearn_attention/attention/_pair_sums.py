@@ -4,8 +4,8 @@ import math
 
 import numpy as np
 
-from .._blas_threads import one_blas_thread
 from .._blocks import IN_CACHE, blocks
+from .._thread_pools import one_blas_thread
 from ..kernels import Gaussian
 from ..kernels._numerics import squared_distances
 

@@ -9,7 +9,7 @@ from array_api_compat import array_namespace, is_torch_array
 from scipy.sparse import issparse
 
 from .._partitions import is_partitioned
-from .._validation import check_bandwidth
+from .._validation import check_bandwidth, weight_unit
 from ..kernels import Kernel
 from ..kernels._base import as_kernel
 
@@ -217,6 +217,12 @@ def to_arrays(given, device):
     return found
 
 
+def as_given(name, x):
+    """An array of numbers, which may lie on disk, a tensor or None as it is; else an array."""
+    numbers = isinstance(x, np.ndarray) and x.dtype.kind in "biuf"
+    return x if numbers or x is None or is_torch_array(x) else _to_array(name, x)
+
+
 def _to_array(name, x):
     if is_torch_array(x):
         x = x.cpu().numpy()
@@ -275,7 +281,7 @@ def _check_values(values, n_keys):
 
 
 def check_weights(sample_weight, keys):
-    """Weights by a power of two, its logarithm, and which keys have weight; None for all."""
+    """Weights by their unit, its logarithm, and which keys have weight then; None for all."""
     xp = array_namespace(keys)
     if sample_weight is None:
         return xp.ones(len(keys), dtype=xp.float64, device=keys.device), 0.0, None
@@ -291,12 +297,12 @@ def check_weights(sample_weight, keys):
             f"sample_weight has a negative value, {float(weights.min()):g}: pass weights "
             "that are 0 or greater."
         )
-    (kept,) = xp.nonzero(weights)
-    if len(kept) == 0:
+    if not weights.any():
         raise ValueError("sample_weight is 0 for every key: leave at least one above 0.")
-    # By a power of two, so that no digit is lost on the way.
-    scale = 2.0 ** (math.frexp(float(weights.max()))[1] - 1)
-    return weights / scale, math.log(scale), None if len(kept) == len(weights) else kept
+    scale = weight_unit(weights)
+    weights = weights / scale
+    (kept,) = xp.nonzero(weights)
+    return weights, math.log(scale), None if len(kept) == len(weights) else kept
 
 
 def check_own_keys(leave_one_out, queries, n_keys):
@@ -330,7 +336,8 @@ def _check_query_scale(query_scale, queries, kernel):
     if query_scale is None:
         return None
     xp = array_namespace(queries)
-    scale = _like("query_scale", query_scale, queries)
+    # A copy: torch warns of arrays that it may not write to.
+    scale = xp.astype(_like("query_scale", query_scale, queries), xp.float64)
     if scale.shape != (len(queries),):
         raise ValueError(
             f"query_scale must have shape ({len(queries)},), one scale for each query, got "

@@ -12,7 +12,7 @@ from .._partitions import merged
 from .._spread import deviation_of, join_spreads, spread
 from .._validation import check_bandwidth, check_choice
 from ..kernels._base import as_kernel
-from ._read import check_own_keys, read
+from ._read import as_given, check_own_keys, read
 from ._reduce import ALGORITHMS, Reduction, form_along
 from ._solve import Basis, local_fit, local_unit
 from ._sums import EMPTY_POLICIES, Sums, refuse_empty
@@ -190,9 +190,14 @@ class Smoother:
 def reduce(smoother, queries, keys, values, weights=None, query_scale=None, own=False):
     """Fields of an average or a local polynomial, in the library and precision of the input."""
     # Of an average: averages and logarithms of the sums of weights. Of a polynomial: values,
-    # slopes, these logarithms, ridges and squared distances.
+    # slopes, these logarithms, ridges and squared distances. What is taken part by part has to
+    # be arrays.
+    names = "queries", "keys", "values", "sample_weight", "query_scale"
+    given = map(as_given, names, (queries, keys, values, weights, query_scale))
+    queries, keys, values, weights, query_scale = given
     at_once = smoother.queries_at_once(keys, values)
-    if not isinstance(queries, np.ndarray) or queries.ndim == 0 or len(queries) <= at_once:
+    arrays = all(isinstance(x, np.ndarray) for x in (queries, keys, values))
+    if not arrays or queries.ndim == 0 or len(queries) <= at_once:
         fields, usable, result = _some(
             smoother, queries, keys, values, weights, own, query_scale
         )

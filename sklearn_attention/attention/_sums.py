@@ -15,7 +15,8 @@ class Sums(NamedTuple):
 
     .. math:: S_{\alpha c}(q) = \sum_i w_i\, K(q, k_i)\, (k_i - q)^\alpha\, (1, v_i)_c
 
-    They are taken about the query, so sums over different keys add as they are: ``a + b``.
+    They are taken about the query, so sums over different keys add as they are: ``a + b``, or
+    ``sum`` of a list.
     They are divided by :math:`e^{\text{shift}}`, so that nothing overflows or vanishes.
 
     Attributes
@@ -52,7 +53,9 @@ class Sums(NamedTuple):
     answer: Any = None
 
     def __add__(self, other):
-        """Sums over the keys of both."""
+        """Sums over the keys of both, and the same with 0, at which `sum` begins."""
+        if isinstance(other, int) and other == 0:
+            return self
         shapes = tuple(self.sums.shape), tuple(other.sums.shape)
         if shapes[0] != shapes[1] or (self.answer is None) != (other.answer is None):
             raise ValueError(
@@ -60,6 +63,8 @@ class Sums(NamedTuple):
                 "them for the same queries, as many values and the same empty policy."
             )
         return self.plus(other)
+
+    __radd__ = __add__
 
     def plus(self, other):
         """Sums over the keys of both, where either may have no `answer`."""

@@ -3,6 +3,7 @@
 import numpy as np
 
 from .._columns import Columns
+from .._validation import weight_unit
 from ..attention._algorithms._line import Line, serves
 from ..attention._pair_sums import PairSums
 from ..kernels import Gaussian, ProductKernel
@@ -218,7 +219,7 @@ class DensityLikelihood(_Likelihood):
 
     def _log_density(self, bandwidth, eval_gradient):
         log_density, pull_sums = self._sums(bandwidth, eval_gradient)
-        log_density -= np.log(self._weights.sum() - self._weights)
+        log_density -= np.log(_of_others(self._weights))
         log_density -= np.log(bandwidth[self._numeric]).sum()
 
         def pull(slopes):
@@ -336,7 +337,7 @@ class DensityLeastSquares:
         self._numeric, weights = columns.is_numeric, _weights(X, sample_weight)
         total = weights.sum()
         left_out = _LogSums(X, ProductKernel(kernel), columns, weights, bounds=bounds)
-        self._terms = [(-2.0, left_out, 1.0, weights / (total - weights) / total)]
+        self._terms = [(-2.0, left_out, 1.0, weights / _of_others(weights) / total)]
         # A convolution of two parts has no product over columns that is a sum of few.
         parts = self_convolution(kernel, n_parts=2 if columns.kinds == ("numeric",) else 1)
         for factor, part, widening in parts:
@@ -371,9 +372,16 @@ class DensityLeastSquares:
 
 
 def _weights(X, sample_weight):
-    if sample_weight is None:
-        return np.ones(len(X))
-    return np.asarray(sample_weight, dtype=np.float64)
+    weights = np.ones(len(X)) if sample_weight is None else np.asarray(sample_weight)
+    return weights / weight_unit(weights)
+
+
+def _of_others(weights):
+    """Sum of the weights of all other rows, for each row."""
+    others, heaviest = weights.sum() - weights, weights.argmax()
+    if others[heaviest] < weights[heaviest]:  # a difference that has lost digits
+        others[heaviest] = np.delete(weights, heaviest).sum()
+    return others
 
 
 def _background(X, columns, weights, bounds=None):

@@ -35,7 +35,9 @@ class _ByNeighbors(BandwidthRule):
     def choose(self, rows, kernel, observe=None):
         self._refuse(rows, kernel)
         columns, weights = rows.columns, rows.sample_weight
-        lambdas = rate_lambdas(len(rows.X), columns, weights)
+        # Weights in other units are the same: rows of weight count, not their sum.
+        n_rows = len(rows.X) if weights is None else np.count_nonzero(weights)
+        lambdas = rate_lambdas(n_rows, columns)
         units = np.where(columns.is_numeric, feature_spread(rows.X, weights), lambdas)
         n_neighbors, value = self._neighbors(rows, mixed_kernel(kernel, columns, units), (
             None if observe is None else lambda value, k: observe(value, units, n_neighbors_=k)

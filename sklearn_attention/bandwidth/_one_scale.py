@@ -229,7 +229,7 @@ def _search_scale(criterion, rows, kernel, observe):
     if rows.degree == 0 and freedoms[best] < _NO_DEPENDENCE and trials.value > 0:
         doubts.append(_MEAN.format(criterion))
     if criterion == "penalized-loo" and rows.X.shape[1] == 1:
-        plain = freedoms[np.flatnonzero(errors == errors.min())[-1]]
+        plain = freedoms[np.flatnonzero(errors == np.nanmin(errors))[-1]]
         if plain > _FLAT * max(freedoms[best], 2.0):
             doubts.append(_FLAT_MINIMUM.format(plain, freedoms[best], rows.gap))
     bandwidth = results["bandwidth"][best]

@@ -322,11 +322,11 @@ def _quartic_pilot(places):
             x = places.x[own]
             residuals, fit = _polynomial(x, places.y[own], w, _QUARTIC_TERMS - 1)
             squares[-1] += w @ residuals**2
-            theta24[-1] += w @ (fit.deriv(2)(x) * fit.deriv(4)(x)) / n
+            theta24[-1] += (w / n) @ (fit.deriv(2)(x) * fit.deriv(4)(x))
     n_terms = _QUARTIC_TERMS * np.arange(1, len(squares) + 1)
     # Mallows' Cp. Relative to y's variance of 1, less than this is rounding.
     smallest = max(squares[-1], n * _EPS**2)
-    chosen = np.argmin((n - n_terms[-1]) * np.array(squares) / smallest + 2 * n_terms - n)
+    chosen = np.argmin((n - n_terms[-1]) * (squares / smallest) + 2 * n_terms - n)
     return squares[chosen] / (n - n_terms[chosen]), theta24[chosen]
 
 

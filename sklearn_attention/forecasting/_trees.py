@@ -4,6 +4,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from .._boosted_trees import fit_trees, outputs
 from ._metrics import dividing, spread_of
 from ._origins import Origins, chunks, evenly_spread, held_out
 from ._table import positions
@@ -81,24 +82,23 @@ class Trees:
         for rows in chunks(np.arange(len(origins)), _CHUNK, horizon):
             ahead = np.tile(np.arange(horizon), len(rows))
             columns, level, unit = self._columns(origins.take(np.repeat(rows, horizon)), ahead)
-            values = level + unit * self.fitted.predict(columns)
+            values = level + unit * outputs(self.fitted, columns)
             found[rows, 0] = values.reshape(-1, horizon)
         return found
 
     def _learned(self, columns, aim, rows):
         """The same with trees; as it is where there are too few rows."""
-        from sklearn.ensemble import HistGradientBoostingRegressor
-
         columns, aim = columns[rows], aim[rows]
         if len(aim) < _FEWEST:
             return self
         n_trees = int(np.clip(len(aim) // _ROWS_OF_TREE, _FEWEST_TREES, _MOST_TREES))
         n_leaves = np.clip(len(aim) // _ROWS_OF_LEAF, _FEWEST_LEAVES, _MOST_LEAVES)
-        trees = HistGradientBoostingRegressor(
-            max_iter=n_trees, learning_rate=min(_SUM_OF_RATES / n_trees, _HIGHEST_RATE),
-            max_leaf_nodes=int(n_leaves), early_stopping=False, random_state=0,
+        trees = fit_trees(
+            columns, aim, max_iter=n_trees, max_leaf_nodes=int(n_leaves),
+            learning_rate=min(_SUM_OF_RATES / n_trees, _HIGHEST_RATE), early_stopping=False,
+            random_state=0,
         )  # fmt: skip
-        return replace(self, fitted=trees.fit(columns, aim))
+        return replace(self, fitted=trees)
 
     def _drifts(self, table):
         """True if levels drift."""

@@ -3,8 +3,8 @@
 import numpy as np
 from scipy.optimize import nnls
 
+from .._boosted_trees import LEAST_PROBABILITY, fit_trees, outputs
 from .._columns import UNORDERED
-from .._thread_pools import tree_threads
 from ._link import MultinomialLink
 
 # Fewer rows than this are not split into trees.
@@ -19,9 +19,6 @@ _LEAST_HINT, _CHANCE_HINT = 0.04, 10.0
 # Typical errors beyond which an error counts less, so that few rows do not decide.
 _LARGE_ERROR = 9.0
 _N_ROUNDS = 5
-# HistGradientBoosting takes no category of more levels.
-_MOST_LEVELS = 255
-_LEAST_PROBABILITY = 1e-6
 
 
 def stack_regressor(X, columns, targets, weights, folds, kernel):
@@ -30,8 +27,6 @@ def stack_regressor(X, columns, targets, weights, folds, kernel):
     # for each fold, fitted without its rows, or none if they do not help; the predictions are
     # held out too. A few trees without the first fold come first: where they gain little, no
     # more are grown.
-    from sklearn.ensemble import HistGradientBoostingRegressor as Booster
-
     held_out = np.concatenate(folds)
     known_targets, known_weights = targets[held_out], weights[held_out]
 
@@ -44,12 +39,10 @@ def stack_regressor(X, columns, targets, weights, folds, kernel):
 
     first, boosters = folds[0], []
     # To bin by weights would take twenty times as long, and this is a hint.
-    few = _fit_without(first, Booster, _FEW_TREES, X, columns, targets)
+    few = _fit_without(first, X, columns, targets, **_FEW_TREES)
     hint = max(_LEAST_HINT, _CHANCE_HINT / len(first))
     if stack(_predict(few, X[first]), hint) is not None:
-        boosters, shares, trees = _boost(
-            Booster, {}, X, columns, targets, weights, folds, stack
-        )  # fmt: skip
+        boosters, shares, trees = _boost(X, columns, targets, weights, folds, stack)
     if not boosters:
         return [], np.array([1.0, 0.0]), kernel
     return boosters, shares, shares[0] * kernel + shares[1] * trees
@@ -60,8 +53,6 @@ def stack_classifier(X, columns, indicators, weights, folds, scores, frequencies
 
     `scores` (n_kinds, n_held_out, n_classes) are those of kernel attention, fold by fold.
     """
-    from sklearn.ensemble import HistGradientBoostingClassifier as Booster
-
     codes, held_out = indicators.argmax(axis=1), np.concatenate(folds)
     if not all(np.ptp(np.delete(codes, fold)) for fold in folds):
         return [], None
@@ -79,10 +70,8 @@ def stack_classifier(X, columns, indicators, weights, folds, scores, frequencies
         least = max(_LEAST_GAIN * losses[0], _CHANCE / 2 / len(held_out))
         return link if losses[0] - losses[1] >= least else None
 
-    parameters = {"learning_rate": 0.05, "max_iter": 200}
-    return _boost(
-        Booster, parameters, X, columns, codes, weights, folds, stack, frequencies
-    )[:2]  # fmt: skip
+    options = {"classifies": True, "learning_rate": 0.05, "max_iter": 200}
+    return _boost(X, columns, codes, weights, folds, stack, frequencies, **options)[:2]
 
 
 def predict_trees(boosters, X, columns, frequencies=None):
@@ -95,12 +84,12 @@ def predict_trees(boosters, X, columns, frequencies=None):
     return sum(_predict(booster, X, frequencies) for booster in boosters) / len(boosters)
 
 
-def _boost(Booster, parameters, X, columns, y, weights, folds, stack, frequencies=None):
+def _boost(X, columns, y, weights, folds, stack, frequencies=None, **options):
     """Boosters of all folds, the result of `stack`, and their held-out predictions."""
     boosters, held_out = [], []
     for number, fold in enumerate(folds):
-        own = parameters | {"random_state": number}
-        boosters.append(_fit_without(fold, Booster, own, X, columns, y, weights))
+        own = options | {"random_state": number}
+        boosters.append(_fit_without(fold, X, columns, y, weights, **own))
         held_out.append(_predict(boosters[-1], X[fold], frequencies))
         if number == 0:
             found = stack(held_out[0])
@@ -111,33 +100,20 @@ def _boost(Booster, parameters, X, columns, y, weights, folds, stack, frequencie
     return (boosters, found, held_out) if found is not None else ([], None, None)
 
 
-def _fit_without(fold, Booster, parameters, X, columns, y, weights=None):
+def _fit_without(fold, X, columns, y, weights=None, random_state=0, **options):
     """A booster of the rows that are not of the fold."""
-    levels = np.array(columns.n_levels)
-    categories = np.array([kind == UNORDERED for kind in columns.kinds])
-    categories &= levels <= _MOST_LEVELS
-    rows = np.delete(np.arange(len(X)), fold)
-    booster = Booster(
-        **{"early_stopping": False, "random_state": 0} | parameters,
-        categorical_features=categories if categories.any() else None,
-    )
-    # Equal weights are left out: to bin by weights takes longer than to grow the trees.
-    own = None if weights is None or not np.ptp(weights[rows]) else weights[rows]
-    with tree_threads(X.size):
-        return booster.fit(X[rows], y[rows], own)
+    X, y = np.delete(X, fold, axis=0), np.delete(y, fold)
+    return fit_trees(
+        X, y, None if weights is None else np.delete(weights, fold), early_stopping=False,
+        unordered=[j for j, kind in enumerate(columns.kinds) if kind == UNORDERED],
+        random_state=random_state, **options,
+    )  # fmt: skip
 
 
 def _predict(booster, X, frequencies=None):
-    with tree_threads(X.size):
-        if frequencies is None:
-            return booster.predict(X)
-        found = booster.predict_proba(X)
     # A class that is not among a booster's is as probable as it is frequent.
-    probabilities = np.tile(frequencies, (len(X), 1))
-    probabilities[:, booster.classes_] = found
-    return np.log(np.maximum(probabilities, _LEAST_PROBABILITY)) - np.log(
-        np.maximum(frequencies, _LEAST_PROBABILITY)
-    )
+    usual = 0.0 if frequencies is None else np.log(np.maximum(frequencies, LEAST_PROBABILITY))
+    return outputs(booster, X, frequencies) - usual
 
 
 def _robust_shares(columns, targets, weights, least_gain):

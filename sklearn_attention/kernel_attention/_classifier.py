@@ -9,7 +9,6 @@ from sklearn.base import ClassifierMixin
 from sklearn.callback import with_callbacks
 
 from .._base import FitReport, keeps_state_on_failure
-from .._blas_threads import one_blas_thread
 from .._labels import (
     ClassLabels,
     check_labels,
@@ -18,6 +17,7 @@ from .._labels import (
     known_classes,
     split_classes,
 )
+from .._thread_pools import one_blas_thread
 from .._validation import check_key_weights
 from ._boosting import FEWEST_ROWS, predict_trees, stack_classifier
 from ._estimator import KernelAttention
@@ -174,7 +174,7 @@ class KernelAttentionClassifier(ClassLabels, ClassifierMixin, KernelAttention):
             If data or parameters are not valid. The estimator then is as it was before.
         """
         X, y = self._learn_rows(X, y=y, multi_output=True)
-        y, weights = check_labels(y), check_key_weights(sample_weight, X)
+        y, weights = check_labels(y), check_key_weights(sample_weight, X, np.float32)
         options, report = Options.of(self), FitReport(self, X, y, sample_weight, "member")
         self.classes_ = known_classes(y)
         values = indicators(y, self.classes_, np.float64)

@@ -6,7 +6,7 @@ import numpy as np
 from scipy.linalg import get_lapack_funcs, solve_triangular
 from scipy.special import softmax
 
-from .._blas_threads import one_blas_thread
+from .._thread_pools import one_blas_thread
 from ._kernel import Keys, Pairs
 
 # Factors of the errors' log-weights: 0 for equal weights everywhere, 1 for those of the kernel

@@ -7,8 +7,8 @@ from collections.abc import Callable, Mapping
 import numpy as np
 from scipy.optimize import nnls
 
-from .._blas_threads import one_blas_thread
 from .._columns import Columns
+from .._thread_pools import one_blas_thread
 from ._distribution import HeldOutRows
 from ._encodings import Encoding, TrainingRows
 from ._members import LocalAverage

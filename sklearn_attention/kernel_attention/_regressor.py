@@ -8,8 +8,8 @@ from sklearn.callback import with_callbacks
 from sklearn.utils.validation import check_is_fitted
 
 from .._base import FitReport, keeps_state_on_failure
-from .._blas_threads import one_blas_thread
 from .._blocks import blocks
+from .._thread_pools import one_blas_thread
 from .._validation import (
     check_in_open_interval,
     check_key_weights,
@@ -252,7 +252,7 @@ class KernelAttentionRegressor(RegressorMixin, KernelAttention):
             Targets.
         sample_weight : array-like of shape (n_samples,), default=None
             Non-negative weights: a row of weight 2 has half the noise variance and twice the
-            weight in averages; a row of weight 0 is absent.
+            weight in averages; a row of weight 0, or below 1e-19 of the largest, is absent.
 
         Returns
         -------
@@ -266,7 +266,7 @@ class KernelAttentionRegressor(RegressorMixin, KernelAttention):
         """
         check_numeric_target(y)
         X, y = self._learn_rows(X, y=y, multi_output=True, y_numeric=True)
-        y, weights = y.astype(np.float64), check_key_weights(sample_weight, X)
+        y, weights = y.astype(np.float64), check_key_weights(sample_weight, X, np.float32)
         options, report = Options.of(self), FitReport(self, X, y, sample_weight, "member")
         rows = Rows(X, y, weights, self.columns_, outputs=[])
         fitted, left_out = fit_kernel_attention(rows, REGRESSION, options, report)

@@ -1,9 +1,7 @@
-"""From tokens to forecasts: points and quantiles."""
+"""From tokens to forecasts, and the loss of quantiles."""
 
-import numpy as np
 import torch
 from torch import nn
-from torch.nn.functional import softplus
 
 from .._validation import check_choice, check_positive, check_probabilities
 from ._initialize import initialize
@@ -27,31 +25,6 @@ class PointHead(nn.Module):
         Tokens whose `padding` (B, N) is not True count as 0, and not in a mean.
         """
         return self.read(tokens, padding)
-
-
-class QuantileHead(nn.Module):
-    r"""Quantiles for each step of the horizon, which cannot cross.
-
-    :math:`q_j = q_m + \sum_{i=m+1}^{j} \log(1 + e^{a_i})` for :math:`j > m`, and :math:`q_j =
-    q_m - \sum_{i=j}^{m-1} \log(1 + e^{a_i})` for :math:`j < m`, where :math:`q_m`, the quantile
-    nearest to the median, and all :math:`a_i` are linear in the tokens. `quantiles` ascend;
-    `n_tokens` is that of :class:`PointHead`.
-    """
-
-    def __init__(self, d_model, horizon, quantiles, *, n_tokens=None):
-        super().__init__()
-        self.horizon = check_positive("horizon", horizon, integer=True)
-        self.quantiles = _check_quantiles(quantiles)
-        self.median = int(np.argmin(np.abs(np.array(self.quantiles) - 0.5)))
-        self.read = _Readout(d_model, self.horizon * len(self.quantiles), n_tokens)
-
-    def forward(self, tokens, *, padding=None):
-        """Quantiles (B, horizon, n_quantiles), ascending, of tokens (B, N, d_model)."""
-        raw = self.read(tokens, padding).unflatten(1, (self.horizon, -1))
-        below, median, above = raw.tensor_split((self.median, self.median + 1), dim=-1)
-        below = softplus(below).flip(-1).cumsum(-1).flip(-1)
-        above = softplus(above).cumsum(-1)
-        return torch.cat([median - below, median, median + above], dim=-1)
 
 
 def pinball_loss(predictions, targets, quantiles, *, reduction="mean"):

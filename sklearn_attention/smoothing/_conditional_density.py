@@ -7,7 +7,6 @@ from scipy.special import logsumexp
 from sklearn.base import RegressorMixin, clone
 from sklearn.callback import with_callbacks
 from sklearn.utils import check_random_state
-from sklearn.utils.validation import _check_sample_weight
 
 from .._base import keeps_state_on_failure
 from .._blocks import IN_CACHE, blocks, own_copy
@@ -114,7 +113,7 @@ class ConditionalKernelDensity(RegressorMixin, MixedRows):
     values_ : ndarray of shape (n_samples,)
         The training targets.
     key_weights_ : ndarray of shape (n_samples,) or None
-        Their weights.
+        Their weights, 0 where they are below 1e-154 of the largest.
     columns_ : Columns
         Kind of each column, and the levels of categories.
     n_features_in_ : int
@@ -312,8 +311,7 @@ class ConditionalKernelDensity(RegressorMixin, MixedRows):
             The mean of :meth:`score_samples`.
         """
         log_density = self.score_samples(X, y)
-        if sample_weight is not None:
-            sample_weight = _check_sample_weight(sample_weight, log_density)
+        sample_weight = check_key_weights(sample_weight, log_density)
         return float(np.average(log_density, weights=sample_weight))
 
     def predict_cdf(self, X, y):

@@ -95,7 +95,7 @@ class ProductKernelDensity(DensityMixin, MixedRows):
     keys_ : ndarray of shape (n_samples, n_features)
         The training rows; of categories the positions of their levels.
     key_weights_ : ndarray of shape (n_samples,) or None
-        Their weights.
+        Their weights, 0 where they are below 1e-154 of the largest.
     columns_ : Columns
         Kind of each column, and the levels of categories.
     n_features_in_ : int
@@ -332,9 +332,8 @@ class ProductKernelDensity(DensityMixin, MixedRows):
     def _factors(self, sensitivity):
         pilot = self._log_density(self.keys_)
         # A row of weight 0 may lie where no other reaches; its factor does not matter.
-        found = np.isfinite(pilot)
-        pilot[~found] = 0
-        weights = found if self.key_weights_ is None else np.where(found, self.key_weights_, 0)
+        weights = np.isfinite(pilot) * (1.0 if self.key_weights_ is None else self.key_weights_)
+        pilot[weights == 0] = 0
         return np.exp(-sensitivity * (pilot - np.average(pilot, weights=weights)))
 
     @property

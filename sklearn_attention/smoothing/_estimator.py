@@ -12,7 +12,7 @@ from .._columns import MixedRows
 from .._explanation import Explanation, heaviest
 from .._labels import targets_at
 from .._partitions import in_memory, is_partitioned
-from .._validation import check_choice, check_flag, check_key_weights
+from .._validation import check_choice, check_flag, check_key_weights, without_vanishing
 from ..attention._reduce import ALGORITHMS
 from ..attention._smoother import fastest_algorithm
 from ..attention._wide_windows import WITH_WIDENING, empty_of_windows
@@ -140,7 +140,7 @@ class KernelSmoother(MultiOutputMixin, MixedRows):
         if append:
             if weights is not None or self.key_weights_ is not None:
                 weights = np.ones(len(X)) if weights is None else weights
-                weights = appended(self._counts, weights)
+                weights = without_vanishing(appended(self._counts, weights))
             X, values = appended(self.keys_, X), appended(self.values_, values)
         else:
             X, values = own_copy(X), own_copy(values)

@@ -104,7 +104,7 @@ class NadarayaWatsonRegressor(SmootherRegressor):
     values_ : ndarray of shape (n_samples,) or (n_samples, n_outputs)
         The training targets.
     key_weights_ : ndarray of shape (n_samples,) or None
-        Their weights.
+        Their weights, 0 where they are below 1e-154 of the largest.
     columns_ : Columns
         Kind of each column, and the levels of categories.
     n_features_in_ : int
@@ -144,7 +144,7 @@ class NadarayaWatsonRegressor(SmootherRegressor):
     robust fits to at most 1000 rows at eleven bandwidths; the bandwidth is then chosen
     up to four times, until the weights converge. For normal targets an average keeps 96 % of
     its efficiency. Predictions, effective weights, leave-one-out errors and statistics of the
-    fit are those of rows so weighted; `key_weights_` are as passed. New targets may be outliers
+    fit are those of rows so weighted; `key_weights_` are as before. New targets may be outliers
     too: intervals and quantiles contain them at their rate. A peak of few rows is taken for
     outliers.
 

@@ -74,7 +74,10 @@ def _ids(where, item):
     if not whole or ids.ndim != 1 or ids.max(initial=0) > np.iinfo(np.int64).max:
         raise ValueError(f"{where()} is no sequence of integers: {_REMEDY}.")
     if ids.min(initial=0) < 0:
-        raise ValueError(f"{where()} has a negative id: ids are integers from 0 on.")
+        raise ValueError(
+            f"{where()} has a negative id: ids are integers from 0 on. For series of numbers "
+            "fit TransformerClassifier or TransformerRegressor with tokens='steps'."
+        )
     return ids.astype(np.int64)
 
 

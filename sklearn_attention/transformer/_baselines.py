@@ -1,23 +1,19 @@
 """Baselines of tables, series and texts, added to the outputs of a transformer."""
 
 from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 from scipy.sparse import csr_matrix
-from sklearn.base import clone, is_classifier
 from sklearn.dummy import DummyClassifier
-from sklearn.ensemble import HistGradientBoostingClassifier, HistGradientBoostingRegressor
 from sklearn.feature_extraction.text import TfidfTransformer
 from sklearn.linear_model import LogisticRegression, Ridge
 
-from .._thread_pools import tree_threads
+from .._boosted_trees import fit_trees, outputs
 from ._convolutions import RandomConvolutions
 from ._left_out_ridge import LeftOutRidge, fit_left_out_ridge
 
 _MOST_ITERATIONS = 1000
-# HistGradientBoosting takes no category with higher codes.
-_HIGHEST_CODE = 254
-_LEAST_PROBABILITY = 1e-6
 
 
 @dataclass(frozen=True, eq=False)
@@ -33,38 +29,22 @@ class TableBaseline:
         # Targets (n_rows, n_outputs) are numbers, or numbers of classes. Trees have no "huber":
         # they learn by the squared error.
         cells = rows.cells()
-        is_category = np.arange(cells.shape[1]) >= rows.n_numeric
-        is_category &= ~(cells > _HIGHEST_CODE).any(axis=0)
-        options = {
-            "categorical_features": is_category if is_category.any() else None,
-            "random_state": int(random_state.randint(2**31 - 1)),
-        }
-
-        def trees_of(y):
-            if loss.n_classes is None:
-                kind = "squared_error" if loss.name == "huber" else loss.name
-                own = {"loss": kind, "quantile": loss.quantile}
-                return HistGradientBoostingRegressor(**own, **options)
-            trees = HistGradientBoostingClassifier(**options)
-            # Rows to stop early by are drawn of each class.
-            rare = np.unique(y, return_counts=True)[1].min() < 2
-            return trees.set_params(early_stopping=False) if rare else trees
+        kind = "squared_error" if loss.name == "huber" else loss.name
+        kind = {"loss": kind, "quantile": loss.quantile}
+        fit = partial(
+            fit_trees, unordered=range(rows.n_numeric, cells.shape[1]),
+            random_state=int(random_state.randint(2**31 - 1)),
+            **kind if loss.n_classes is None else {"classifies": True},
+        )  # fmt: skip
 
         def fitted(own):
-            features = cells[own]
-            # Trees cannot place what has no number; a constant is never split.
-            features[:, np.isnan(features).all(axis=0)] = 0.0
-            with tree_threads(cells.size):
-                models = [_fit(trees_of(y), features, y, weights[own]) for y in targets[own].T]
-            return cls(models, loss.n_classes)
+            return cls(_models(fit, cells, targets, weights, own, loss), loss.n_classes)
 
         return _whole_and_left_out(fitted, rows, held_out)
 
     def outputs(self, rows):
         """Predictions, or logits of classes; (n_rows, n_outputs)."""
-        cells = rows.cells()
-        with tree_threads(cells.size):
-            return _outputs(self.models, cells, self.n_classes)
+        return _outputs(self.models, rows.cells(), self.n_classes)
 
 
 @dataclass(frozen=True, eq=False)
@@ -107,11 +87,12 @@ class TextBaseline:
 
         def fitted(own):
             tf_idf = TfidfTransformer(sublinear_tf=True).fit(counts[own])
-            features = tf_idf.transform(counts[own])
-            model = Ridge()
-            if loss.n_classes is not None:
-                model = LogisticRegression(max_iter=_MOST_ITERATIONS)
-            models = [_fit(clone(model), features, y, weights[own]) for y in targets[own].T]
+            features = tf_idf.transform(counts)
+            kind = partial(LogisticRegression, max_iter=_MOST_ITERATIONS)
+            kind = Ridge if loss.n_classes is None else kind
+            models = _models(
+                lambda *rows: kind().fit(*rows), features, targets, weights, own, loss
+            )
             return cls(tf_idf, models, n_tokens, loss.n_classes)
 
         return _whole_and_left_out(fitted, rows, held_out)
@@ -122,25 +103,23 @@ class TextBaseline:
         return _outputs(self.models, features, self.n_classes)
 
 
-def _fit(model, features, y, weights):
-    """A model of one output; where it has a single class, that is its probability."""
-    if is_classifier(model) and (y == y[0]).all():
-        model = DummyClassifier()
-    return model.fit(features, y, sample_weight=weights)
+def _models(fit, features, targets, weights, rows, loss):
+    """A model of some rows for each output; of a single class, the one that knows it."""
+    X, weights = features[rows], weights[rows]
+    return [
+        DummyClassifier().fit(X, y)
+        if loss.n_classes is not None and (y == y[0]).all()
+        else fit(X, y, weights)
+        for y in targets[rows].T
+    ]
 
 
 def _outputs(models, features, n_classes):
     """Predictions of a model for each output, or its logits of all classes, side by side."""
-    if n_classes is None:
-        return np.column_stack([model.predict(features) for model in models])
-    found = []
-    for model, n in zip(models, n_classes, strict=True):
-        probabilities = np.full((features.shape[0], n), _LEAST_PROBABILITY)
-        # A class may be only among the rows held out.
-        known = np.maximum(model.predict_proba(features), _LEAST_PROBABILITY)
-        probabilities[:, model.classes_] = known
-        found.append(np.log(probabilities))
-    return np.hstack(found)
+    # A class may be only among the rows held out.
+    absent = [None] * len(models) if n_classes is None else map(np.zeros, n_classes)
+    pairs = zip(models, absent, strict=True)
+    return np.column_stack([outputs(model, features, none) for model, none in pairs])
 
 
 def _whole_and_left_out(fitted, rows, held_out):

@@ -132,7 +132,7 @@ class TransformerClassifier(ClassLabels, ClassifierMixin, TransformerEstimator):
         y : array-like of shape (n_samples,) or (n_samples, n_outputs)
             Classes.
         sample_weight : array-like of shape (n_samples,), default=None
-            Non-negative weights of the rows.
+            Non-negative weights of the rows; those below 1e-19 of the largest are 0.
         X_val, y_val : as X and y, default=None
             Rows to validate with, in place of some that are held out of X: they decide on the
             best epoch, and on the weight of a baseline.

@@ -43,9 +43,9 @@ def form_of(X):
     if len({len(item) for item in items}) == 1:
         if kinds and kinds <= {"i", "u"} and isinstance(X, list | tuple):
             raise ValueError(
-                "X is a list of lists of integers of one length, which may be rows of a table "
-                "or sequences of token ids: pass tokens='features' or tokens='text', or an "
-                "array for a table."
+                "X is a list of lists of integers of one length, which may be rows of a table, "
+                "series of numbers or sequences of token ids: pass tokens='features', 'steps' "
+                "or 'text', or an array for a table."
             )
         return "features"
     return "text" if kinds and kinds <= {"i", "u"} else "steps"

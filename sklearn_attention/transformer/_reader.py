@@ -3,7 +3,7 @@
 import numpy as np
 from sklearn.utils.validation import _check_y, check_consistent_length
 
-from .._validation import check_key_weights, has_validation_set
+from .._validation import check_key_weights, has_validation_set, weight_unit
 from ._series_reader import SeriesReader
 from ._table_reader import TableReader
 from ._text_reader import TextReader
@@ -24,8 +24,8 @@ def check_targets(estimator, y, sample_weight, **checks):
             f"{type(estimator).__name__} requires y to be passed, but the target y is None."
         )
     y = _check_y(y, **checks, estimator=estimator)
-    weights = check_key_weights(sample_weight, y)
-    return y, np.ones(len(y)) if weights is None else weights
+    weights = check_key_weights(sample_weight, y, np.float32)
+    return y, np.ones(len(y)) if weights is None else weights / weight_unit(weights)
 
 
 def read_examples(estimator, X, y, sample_weight, **checks):

@@ -41,7 +41,8 @@ class TransformerRegressor(RegressorMixin, TransformerEstimator):
         * "text": the tokens of a text; X is a list of texts, or of sequences of token ids.
 
         "auto" depends on X: "features" for tables, and for lists of lists of the same length;
-        "text" for strings, and lists of integers of different lengths; else "steps".
+        "text" for strings and, with a warning, lists of integers of different lengths; else
+        "steps".
     tokenizer : str, default="lower_words"
         Kind of tokens of texts: "lower_words", "words", "characters", "byte_pairs" or "ids",
         see :func:`~sklearn_attention.text.learn_vocabulary`. Sequences of ids need none.
@@ -256,7 +257,7 @@ n_steps, n_channels), list of arrays, or list of texts
         y : array-like of shape (n_samples,) or (n_samples, n_outputs)
             Targets.
         sample_weight : array-like of shape (n_samples,), default=None
-            Non-negative weights of the rows.
+            Non-negative weights of the rows; those below 1e-19 of the largest are 0.
         X_val, y_val : as X and y, default=None
             Rows to validate with, in place of some that are held out of X: they decide on the
             best epoch, and on the weight of a baseline.

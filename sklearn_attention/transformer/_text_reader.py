@@ -5,6 +5,7 @@ from dataclasses import dataclass
 import numpy as np
 from sklearn.utils.validation import check_consistent_length
 
+from .._base import warn_user
 from ..text import Vocabulary, learn_vocabulary
 from ..text._check import check_sequences
 from ..text._special import UNKNOWN
@@ -26,7 +27,12 @@ class TextReader:
     @classmethod
     def learn(cls, X, kept, estimator, learned_positions):
         """A reader, and the rows that it was learned from, which the mask `kept` chooses."""
-        texts = check_sequences("X", texts_of(X), empty=True)[1]
+        kind, texts = check_sequences("X", texts_of(X), empty=True)
+        if kind == "ids" and estimator.tokens == "auto" and estimator.tokenizer != "ids":
+            warn_user(
+                "X has sequences of integers, which are read as token ids: pass tokens='text' "
+                "if they are ids, and tokens='steps' if they are series of numbers."
+            )
         check_consistent_length(texts, kept)
         texts = [texts[row] for row in np.flatnonzero(kept)]
         full = [text for text in texts if len(text)]

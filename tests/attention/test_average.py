@@ -10,6 +10,7 @@ import pandas as pd
 import pytest
 import torch
 from scipy import sparse
+from scipy.special import softmax
 from slow_attention import LOG_KERNELS, slow_average, slow_log_weights
 
 from sklearn_attention import attend, attention_weights
@@ -270,6 +271,17 @@ class TestExtremes:
         weights = attention_weights(*arrays[:2], kernel, sample_weight=weight)
         unweighted = attention_weights(*arrays[:2], kernel)
         np.testing.assert_allclose(weights, unweighted, rtol=1e-4, atol=1e-7)
+
+    @pytest.mark.parametrize(("n_features", "n_keys"), [(1, 200), (2, 3000)])
+    def test_heavy_keys_count_from_afar(self, n_features, n_keys):
+        rng = np.random.default_rng(1)
+        keys, queries = (rng.uniform(-1, 1, (n, n_features)) for n in (n_keys, 100))
+        values, bandwidth = rng.normal(size=n_keys), 0.02
+        weights = np.where(np.arange(n_keys) % 50, 1.0, 1e48)
+        logs = -0.5 * ((queries[:, None] - keys) ** 2).sum(axis=2) / bandwidth**2
+        shares = softmax(logs + np.log(weights), axis=1)
+        found, _ = attend(queries, keys, values, bandwidth=bandwidth, sample_weight=weights)
+        np.testing.assert_allclose(found, shares @ values, atol=1e-9)
 
     def test_weights_of_very_different_size_in_single_precision(self):
         keys, values = np.array([[0.0], [5.0]], "float32"), np.array([1.0, 2.0], "float32")

@@ -61,6 +61,21 @@ def test_equals_a_loop(place, leave_out, way, monkeypatch):
         np.testing.assert_allclose(ours, slow, rtol=1e-12)
 
 
+@pytest.mark.parametrize("leave_out", [False, True])
+def test_light_keys_along_a_line_beside_heavy_ones(leave_out):
+    """Sums over the nearest have all digits, also without a key that outweighs its twins."""
+    rng = np.random.default_rng(0)
+    keys = np.sort(rng.integers(0, 30, N)).astype(float)[:, None]
+    weights = 10.0 ** rng.uniform(-20, 20, N)
+    columns = weights * rng.uniform(1, 2, (3, N))
+    queries = keys if leave_out else rng.integers(0, 90, (60, 1)) / 3
+    own = np.arange(N) if leave_out else np.full(60, -1)
+    expected = slow_nearest(keys, columns, queries, own)
+    found = nearest_along(keys[:, 0], columns, queries[:, 0], own if leave_out else None)
+    for ours, slow in zip(found, expected, strict=True):
+        np.testing.assert_allclose(ours, slow, rtol=1e-12)
+
+
 def test_no_other_key():
     one = np.zeros((1, 2))
     distance, sums = nearest_sums(one, np.ones((2, 1)), one, np.zeros(1, dtype=int))

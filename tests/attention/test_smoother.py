@@ -3,7 +3,9 @@
 import tracemalloc
 
 import numpy as np
+import pandas as pd
 import pytest
+import torch
 
 from sklearn_attention import attend
 from sklearn_attention.attention import _smoother, attend_local, attention_sums
@@ -128,6 +130,38 @@ def test_errors_of_a_later_chunk(function):
         in_chunks(function, queries, keys, values, sample_weight=weights)
     with pytest.raises(ValueError, match=r"values must have shape \(700,\)"):
         in_chunks(function, queries, keys, values[:-1])
+
+
+@pytest.mark.parametrize("function", [attend, attend_local])
+@pytest.mark.parametrize(
+    "form",
+    [
+        np.ndarray.tolist, lambda x: x.astype(object),
+        lambda x: (pd.DataFrame if x.ndim == 2 else pd.Series)(x, index=np.arange(len(x)) + 5),
+    ],
+    ids=["lists", "objects", "pandas"],
+)  # fmt: skip
+def test_any_of_the_tables_in_any_form(function, form):
+    queries, keys, values, weights = make_data("random", n_features=2, n=150)
+    tables = {
+        "queries": np.vstack([queries, keys[:60]]), "keys": keys, "values": values,
+        "sample_weight": weights, "query_scale": np.linspace(1, 2, len(queries) + 60),
+    }  # fmt: skip
+    expected = function(**tables)
+    for names in (*([name] for name in tables), tables):
+        given = {name: form(x) if name in names else x for name, x in tables.items()}
+        for ours, theirs in zip(in_chunks(function, **given), expected, strict=True):
+            assert_alike(ours, theirs)
+
+
+@pytest.mark.parametrize("tensor", ["keys", "values"])
+def test_many_queries_beside_a_tensor(tensor):
+    _, keys, values, _ = make_data("random")
+    tables = {"queries": keys, "keys": keys, "values": values}
+    expected = attend(**tables)
+    found = in_chunks(attend, **tables | {tensor: torch.tensor(tables[tensor])})
+    for ours, theirs in zip(found, expected, strict=True):
+        assert_alike(ours.numpy(), theirs)
 
 
 def test_memory_grows_with_chunks_alone(monkeypatch):

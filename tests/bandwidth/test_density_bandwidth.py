@@ -89,6 +89,10 @@ class TestLikelihood:
         _, gradient = value(BANDWIDTH, eval_gradient=True)
         np.testing.assert_allclose(gradient, differences(value, BANDWIDTH), atol=1e-6)
 
+    def test_one_row_may_outweigh_all_others(self):
+        found = _density._of_others(np.array([1.0, 1e48, 2.0]))
+        np.testing.assert_array_equal(found, [1e48, 3, 1e48])
+
     def test_many_blocks_are_one(self, rows, monkeypatch):
         likelihood = bw.DensityLikelihood(rows[:, [0, 2]], Gaussian())
         whole = likelihood(BANDWIDTH[[0, 2]], eval_gradient=True)
@@ -174,6 +178,16 @@ class TestLeastSquares:
         )
         _, gradient = value(BANDWIDTH, eval_gradient=True)
         np.testing.assert_allclose(gradient, differences(value, BANDWIDTH), atol=1e-9)
+
+
+@pytest.mark.parametrize("criterion", [bw.DensityLikelihood, bw.DensityLeastSquares])
+@pytest.mark.parametrize("unit", [2.0**-600, 2.0**600])
+def test_the_unit_of_weights_does_not_matter(rows, weights, criterion, unit):
+    found, expected = (
+        criterion(rows, Gaussian(), columns=COLUMNS, sample_weight=own)(BANDWIDTH)
+        for own in (unit * weights, weights)
+    )
+    assert found == expected
 
 
 def slow_convolution(kernel, t):

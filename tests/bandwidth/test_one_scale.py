@@ -57,6 +57,19 @@ def test_the_algorithm_of_an_estimator_is_that_of_its_search(estimator, algorith
     assert (CountingPairs.pairs > 100 * 100 * n_tried) == (algorithm == "dense")
 
 
+@pytest.mark.parametrize("estimator", [NadarayaWatsonRegressor, LocalPolynomialRegressor])
+@pytest.mark.parametrize("empty", ["nan", "raise"])
+def test_bandwidths_that_leave_windows_empty_are_not_chosen(estimator, empty):
+    rng = np.random.default_rng(0)
+    X = rng.uniform(size=(100, 1))
+    y = np.sin(5 * X[:, 0]) + 0.1 * rng.normal(size=100)
+    model = estimator("epanechnikov", empty=empty).fit(X, y)
+    assert np.isnan(model.bandwidth_search_["loo_error"][0])
+    assert np.isfinite(model.loo_residuals_).all()
+    usual = estimator("epanechnikov", empty="nearest").fit(X, y)
+    np.testing.assert_allclose(model.bandwidth_, usual.bandwidth_, rtol=1e-2)
+
+
 def test_all_pairs_find_the_bandwidth_of_linear_time():
     rng = np.random.default_rng(0)
     X = rng.uniform(0, 1, (80, 1))

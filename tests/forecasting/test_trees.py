@@ -155,6 +155,14 @@ def test_levels_that_drift_go_on_beyond_what_was_learned(quick):
     assert not Trees((6.0,)).fit(Training.of(wave, HORIZON, 6))[0].drifts
 
 
+def test_lags_may_have_no_value_among_the_rows_that_are_learned_from(quick):
+    """Before the last of two years no value is two years old."""
+    months = Table.of([np.arange(24.0) % 12 + np.arange(24) % 5])
+    fitted, _ = Trees((12.0,)).fit(Training.of(months, 3, 6))
+    assert fitted.fitted is not None
+    assert np.isfinite(fitted.forecast(Origins.at_ends(months, 3))).all()
+
+
 def test_short_series_have_none():
     training = Training.of(Table.of([np.arange(9.0)]), 2, 3)
     fitted, found = Trees((1.0,)).fit(training)

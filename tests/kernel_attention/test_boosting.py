@@ -258,6 +258,21 @@ class TestBoth:
         new = frame.assign(a="new").iloc[:20]
         assert np.isfinite(outputs(model, new)).all()
 
+    def test_a_column_without_a_value_changes_little(self, estimator):
+        """A plant's yield has steps, and one of its sensors was not there when it was learned.
+
+        Noise leaves .98 to be explained, and of three classes of steps all can be told.
+        """
+        rng = np.random.default_rng(0)
+        X = pd.DataFrame(rng.uniform(size=(450, 3)), columns=["heat", "pressure", "flow"])
+        y = (X["heat"] > 0.4).astype(int) + (X["pressure"] > 0.6)
+        if estimator is KernelAttentionRegressor:
+            y = y + 0.1 * rng.normal(size=450)
+        then, now = X[:300].assign(flow=np.nan), X[300:]
+        model = boosted(estimator, then, y[:300], n_folds=1)
+        assert model.boosters_[0]
+        assert model.score(now, y[300:]) > 0.9
+
     def test_weight_0_is_absence(self, estimator):
         X, y = make_data(estimator)
         weight = np.where(np.arange(400) % 8 == 0, 0.0, 1.0)

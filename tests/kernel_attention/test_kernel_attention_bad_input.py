@@ -315,7 +315,7 @@ class TestBadData:
             (-np.ones(40), "[Nn]egative values"),
             (np.ones(39), "sample_weight"),
             (np.full(40, np.nan), "NaN"),
-            (np.full(40, 1e308), "sums to infinity"),
+            (np.full(40, 1e308), "sums to inf"),
         ],
     )
     def test_weights(self, estimator, weight, message):

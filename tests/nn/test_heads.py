@@ -1,13 +1,11 @@
-"""Heads against plain matrix products, and the pinball loss against its definition."""
+"""A head against plain matrix products, and the pinball loss against its definition."""
 
 import numpy as np
 import pytest
 import torch
 from torch_weights import padding_of, scatter, tokens
 
-from sklearn_attention.nn._heads import PointHead, QuantileHead, pinball_loss
-
-QUANTILES = [[0.1, 0.5, 0.9], [0.05, 0.2, 0.4, 0.6, 0.95], [0.5], [0.7, 0.9], [0.1, 0.2]]
+from sklearn_attention.nn._heads import PointHead, pinball_loss
 
 
 class TestPoints:
@@ -34,49 +32,6 @@ class TestPoints:
             np.testing.assert_allclose(
                 found[1].detach(), head(x[1:2, :2])[0].detach(), atol=1e-12
             )
-
-
-@pytest.mark.parametrize("quantiles", QUANTILES)
-@pytest.mark.parametrize("n_tokens", [6, None])
-class TestQuantiles:
-    def test_formula(self, quantiles, n_tokens):
-        head = scatter(QuantileHead(4, 3, quantiles, n_tokens=n_tokens).double())
-        x = tokens(5, 6, 4, dtype=torch.float64)
-        raw = head.read(x, None).detach().numpy().reshape(5, 3, len(quantiles))
-        median = int(np.argmin(np.abs(np.array(quantiles) - 0.5)))
-        assert head.median == median
-        expected = np.empty_like(raw)
-        for j in range(len(quantiles)):
-            expected[..., j] = raw[..., median]
-            for i in range(median + 1, j + 1):
-                expected[..., j] += np.log1p(np.exp(raw[..., i]))
-            for i in range(j, median):
-                expected[..., j] -= np.log1p(np.exp(raw[..., i]))
-        np.testing.assert_allclose(head(x).detach(), expected, atol=1e-12)
-
-    def test_never_cross(self, quantiles, n_tokens):
-        head = QuantileHead(4, 3, quantiles, n_tokens=n_tokens)
-        with torch.no_grad():
-            for parameter in head.parameters():
-                parameter.mul_(50)
-        found = head(10 * tokens(50, 6, 4))
-        assert found.shape == (50, 3, len(quantiles))
-        assert (found.diff(dim=-1) >= 0).all()
-
-
-def test_quantiles_are_learned_by_the_pinball_loss():
-    """Of targets without any signal they become the targets' own quantiles."""
-    levels = [0.1, 0.5, 0.9]
-    head = QuantileHead(1, 1, levels)
-    targets = tokens(400, 1).exp()
-    optimizer = torch.optim.Adam(head.parameters(), lr=0.1)
-    for _ in range(150):
-        optimizer.zero_grad()
-        pinball_loss(head(torch.zeros(400, 1, 1)), targets, levels).backward()
-        optimizer.step()
-    found = head(torch.zeros(1, 1, 1))[0, 0].detach()
-    expected = np.quantile(targets.numpy(), levels)
-    np.testing.assert_allclose(found, expected, rtol=0.08)
 
 
 class TestPinballLoss:
@@ -116,8 +71,6 @@ class TestPinballLoss:
 )
 def test_bad_quantiles(quantiles):
     with pytest.raises(ValueError, match=r"quantiles=.*: (pass|every|each)"):
-        QuantileHead(4, 3, quantiles)
-    with pytest.raises(ValueError, match=r"quantiles=.*: (pass|every|each)"):
         pinball_loss(torch.zeros(2, 1), torch.zeros(2), quantiles)
 
 
@@ -128,8 +81,6 @@ def test_bad_input():
     ]:
         with pytest.raises(ValueError, match=message):
             PointHead(*arguments)
-        with pytest.raises(ValueError, match=message):
-            QuantileHead(*arguments, [0.5])
     with pytest.raises(ValueError, match="n_tokens=0"):
         PointHead(4, 3, n_tokens=0)
     head = PointHead(4, 3, n_tokens=6)

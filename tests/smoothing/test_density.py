@@ -548,3 +548,11 @@ class TestConventions:
         assert recorder.begun == ["fit"] + 5 * ["bandwidth"]
         assert set(recorder.answers) == {(40,)}
         assert np.isfinite(model.score(X))
+
+
+def test_a_far_row_of_no_weight_has_no_local_factor():
+    x = np.append(np.random.default_rng(0).normal(size=50), 60.0)[:, None]
+    model = ProductKernelDensity(bandwidth=0.3, sensitivity=0.5)
+    found = model.fit(x, sample_weight=np.arange(51) < 50).score_samples(x[:9])
+    expected = model.fit(x[:50]).score_samples(x[:9])
+    np.testing.assert_allclose(found, expected, rtol=1e-9)

@@ -426,7 +426,7 @@ class TestBadInput:
             (-np.ones(80), "[Nn]egative"),
             (np.ones(79), "sample_weight.shape"),
             (np.full(80, np.nan), "sample_weight contains NaN"),
-            (np.full(80, 1e308), "sample_weight sums to infinity"),
+            (np.full(80, 1e308), "sample_weight sums to inf, too large"),
         ],
     )
     def test_weights(self, data, weight, message):

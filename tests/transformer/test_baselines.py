@@ -403,14 +403,6 @@ class TestEstimators:
         model = TransformerClassifier(**TINY, baseline=True).fit(X, y)
         assert (model.baseline_weight_, model.transformer_weight_) == (1, 0)
 
-    @pytest.mark.slow
-    def test_trees_that_stop_early_take_classes_of_one_row(self):
-        X = np.random.default_rng(0).normal(size=(10_100, 1)).astype(np.float32)
-        y = (X[:, 0] > 0).astype(int)
-        y[0] = 2
-        model = TransformerClassifier(**TINY | {"training": Training(max_steps=2)}).fit(X, y)
-        assert model.predict_proba(X[:2]).shape == (2, 3)
-
     @pytest.mark.usefixtures("few_convolutions")
     def test_nothing_held_out_leaves_it_to_the_baseline(self):
         X, y = make_series(30)
@@ -546,7 +538,7 @@ class TestRareClassesOfOutputs:
 class TestLayouts:
     def test_lists_of_integers_of_one_length_are_ambiguous(self):
         X = [[1, 2], [3, 4]] * 5
-        with pytest.raises(ValueError, match="tokens='features' or tokens='text'"):
+        with pytest.raises(ValueError, match="tokens='features', 'steps' or 'text'"):
             TransformerClassifier(**TINY).fit(X, [0, 1] * 5)
         for tokens in ("features", "text"):
             assert TransformerClassifier(tokens, **TINY).fit(X, [0, 1] * 5).tokens_ == tokens

@@ -42,8 +42,8 @@ FORMS = {
     "series of texts": ("auto", pd.Series(TEXTS), "text"),
     "array of texts": ("auto", np.array(TEXTS), "text"),
     "frame of texts": ("text", pd.DataFrame({"a": TEXTS}), "text"),
-    "ids": ("auto", [[1, 2], [3, 4], [5], [5, 6], [7]], "text"),
-    "series of ids": ("auto", pd.Series([[1, 2], [3, 4], [5], [5, 6], [7]]), "text"),
+    "ids": ("text", [[1, 2], [3, 4], [5], [5, 6], [7]], "text"),
+    "series of ids": ("text", pd.Series([[1, 2], [3, 4], [5], [5, 6], [7]]), "text"),
     "array of ids": ("text", np.array([[1, 2], [3, 4], [5, 6], [7, 8], [9, 0]]), "text"),
 }
 QUICK = {"frame of few texts", "lists of integers", "array of steps", "lists of steps", "ids"}

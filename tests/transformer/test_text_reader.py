@@ -1,8 +1,11 @@
 """Texts and ids, as encoders read them."""
 
+import numpy as np
 import pandas as pd
 import pytest
-from tiny_encoders import regress
+from tiny_encoders import TINY, regress
+
+from sklearn_attention import TransformerClassifier, TransformerLanguageModel
 
 
 class TestEmptyTexts:
@@ -13,7 +16,7 @@ class TestEmptyTexts:
 
     @pytest.mark.parametrize("X", [["to be", "", "or not to be"], [[5, 6], [], [6]]])
     def test_may_be_in_training(self, X):
-        model = regress(X)
+        model = regress(X, tokens="text")
         unknown = ["unheard"] if isinstance(X[0], str) else [[99]]
         assert model.predict(X)[1] == pytest.approx(model.predict(unknown)[0], rel=1e-5)
 
@@ -21,3 +24,45 @@ class TestEmptyTexts:
     def test_alone_are_refused(self, X):
         with pytest.raises(ValueError, match="X has only empty texts"):
             regress(X, tokens="text")
+
+
+COUNTS = [[70, 5], [5], [900, 5, 70]]
+
+
+@pytest.mark.usefixtures("few_convolutions")
+class TestIdsOrNumbers:
+    @pytest.mark.parametrize(
+        "form",
+        [list, tuple, pd.Series, lambda X: [np.array(x) for x in X],
+         lambda X: np.array([*X, None], dtype=object)[:-1]],
+        ids=["lists", "tuples", "series", "arrays", "array of lists"],
+    )  # fmt: skip
+    def test_what_is_guessed_is_said(self, form):
+        with pytest.warns(UserWarning, match="tokens='steps' if they are series") as caught:
+            model = regress(form(COUNTS))
+        assert [warning.filename for warning in caught] == [regress.__code__.co_filename]
+        assert model.tokens_ == "text"
+        with pytest.warns(UserWarning, match="read as token ids"):
+            TransformerClassifier(**TINY).fit(form(COUNTS), [0, 1, 0])
+
+    @pytest.mark.filterwarnings("error")
+    @pytest.mark.parametrize(
+        "parameters", [{"tokens": "text"}, {"tokenizer": "ids"}, {"tokens": "steps"}]
+    )
+    def test_what_was_said_is_not_guessed(self, parameters):
+        form = "steps" if parameters == {"tokens": "steps"} else "text"
+        assert regress(COUNTS, **parameters).tokens_ == form
+        regress(["to be", "or not"])
+
+    @pytest.mark.filterwarnings("error")
+    def test_language_models_have_ids_alone(self):
+        TransformerLanguageModel("ids", **TINY).fit(COUNTS)
+
+    def test_negative_numbers_are_no_ids(self):
+        negative = [[-3, 5], [5, 2, 1]]
+        with pytest.raises(ValueError, match=r"(?s)X\[0\].* negative id.*tokens='steps'"):
+            regress(negative)
+        model = regress(COUNTS, tokens="text")
+        with pytest.raises(ValueError, match=r"(?s)X\[0\].* negative id.*tokens='steps'"):
+            model.predict(negative)
+        assert np.isfinite(regress(negative, tokens="steps").predict(negative)).all()

@@ -29,14 +29,6 @@ class Keys(ABC):
     # `powers` has exponents of the distances, in bandwidths, along each axis. `peak` is the
     # kernel at distance 0; beyond `reach` it is next to 0.
 
-    # A subclass has an algorithm of linear time and finds the keys near a query. Sums that are
-    # too small for its error bound are computed again here from pairs.
-
-    # Points (n, n_axes) have weights (n,) and values (n, p); `degree` is half the highest power
-    # of the distances. `columns` (1 + p, n) has the weights, and these times the values;
-    # `powers` has exponents of the distances, in bandwidths, along each axis. `peak` is the
-    # kernel at distance 0; beyond `reach` it is next to 0.
-
     def __init__(self, points, weights, values, kernel, degree=0):
         self.points, self.kernel, self.degree = points, kernel, degree
         self.columns = np.vstack([weights, (values * weights[:, None]).T])
@@ -46,6 +38,10 @@ class Keys(ABC):
         self.n_sums = len(self.powers) + self.basis.size * (len(self.columns) - 1)
         self.peak = float(kernel.profile(np.zeros(1))[0])
         self.reach = reach(kernel, 2 * degree)
+        # Logarithm of how many times the heaviest key outweighs the lightest, beyond what the
+        # weights left out are below rounding.
+        span = math.log(weights.max()) - math.log(weights[weights > 0].min())
+        self.span = max(0.0, span - math.log(np.finfo(np.float64).eps / _FAR))
 
     @classmethod
     def of(cls, problem, form, degree=0):
@@ -148,11 +144,15 @@ def in_order(found, order):
     return Sums(shift, sums, least)
 
 
-def reach(kernel, power=0):
-    """Distance, in bandwidths, beyond which a kernel times a power of it is next to 0."""
+def reach(kernel, power=0, span=0.0):
+    """Distance, in bandwidths, beyond which a kernel times a power of it is next to 0.
+
+    With the span of the weights also for the heaviest key, beside the lightest.
+    """
     if math.isfinite(kernel.support):
         return kernel.support
     distances = np.arange(0.125, 256, 0.125)
     peak = kernel.profile(np.zeros(1))[0]
-    seen = kernel.profile(distances**2) * np.maximum(distances, 1) ** power > _FAR * peak
+    seen = kernel.profile(distances**2) * np.maximum(distances, 1) ** power
+    seen = seen > _FAR * math.exp(-span) * peak
     return math.inf if seen[-1] else float(distances[np.flatnonzero(seen)[-1]]) + 0.125

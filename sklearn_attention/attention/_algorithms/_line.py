@@ -45,6 +45,7 @@ class Line(Keys):
         self.x = x[self.order]
         points = self.x[:, None]
         super().__init__(points, weights[self.order], values[self.order], kernel, degree)
+        self._reach_of_all = reach(kernel, 2 * degree, self.span)
 
     @functools.cached_property
     def _algorithm(self):
@@ -71,7 +72,7 @@ class Line(Keys):
     def _by_pairs(self, queries, scale, own):
         kernel, places = self.kernel, queries[:, 0]
         bounded = math.isfinite(kernel.support)
-        distance = self.reach * scale
+        distance = self._reach_of_all * scale
         if not bounded:
             nearest = beside(self.x, places, own)[2] / scale
             far = np.flatnonzero(np.isfinite(nearest) & (nearest > self.reach / 4))
@@ -88,8 +89,8 @@ class Line(Keys):
         with np.errstate(over="ignore", divide="ignore", invalid="ignore"):
             log = self.kernel.log_profile
             slope = (log(nearest**2) - log((nearest + step) ** 2)) / step
-            further = step + _INVISIBLE / slope
-        return nearest + np.where(further < self.reach, further, self.reach)
+            further = step + (_INVISIBLE + self.span) / slope
+        return nearest + np.fmin(further, self._reach_of_all)
 
     def nearest(self, queries, own=None):
         return nearest_along(self.x, self.columns, queries.reshape(-1), own)

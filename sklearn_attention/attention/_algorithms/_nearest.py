@@ -58,17 +58,24 @@ def beside(x, queries, own=None):
 def nearest_along(x, columns, queries, own=None):
     """Distances (m,) to the nearest keys, in ascending order, and sums (c, m) over these."""
     before, after, distance = beside(x, queries, own)
-    n = len(x)
-    left, right = x[before.clip(0)], x[after.clip(max=n - 1)]
-    on_left = (before >= 0) & (queries - left == distance)
-    on_right = (after < n) & (right - queries == distance)
-    low = np.where(on_left, np.searchsorted(x, left, "left"), before + 1)
-    high = np.where(on_right, np.searchsorted(x, right, "right"), after)
-    running = np.cumsum(np.pad(columns, ((0, 0), (1, 0))), axis=1)
-    sums = running[:, high] - running[:, low]
+    left, right = before.clip(0), after.clip(max=len(x) - 1)
+    on_left = (before >= 0) & (queries - x[left] == distance)
+    on_right = (after < len(x)) & (x[right] - queries == distance)
+    # Place by place: differences of running sums lose what is small beside the keys before.
+    is_first = np.diff(x, prepend=-np.inf) > 0
+    first, place = np.flatnonzero(is_first), np.cumsum(is_first) - 1
+    of_places, left, right = np.add.reduceat(columns, first, axis=1), place[left], place[right]
+    on_right &= ~on_left | (left != right)
+    sums = on_left * of_places[:, left] + on_right * of_places[:, right]
     if own is not None:
-        twin = (own >= low) & (own < high)
+        here = place[own]
+        twin = (own >= 0) & (on_left & (left == here) | on_right & (right == here))
+        # A key that outweighs all others of its place cannot be subtracted without loss.
+        heavy = twin & (2 * columns[0, own] > of_places[0, here])
         sums[:, twin] -= columns[:, own[twin]]
+        others = columns.copy()
+        others[:, own[heavy]] = 0.0
+        sums[:, heavy] = np.add.reduceat(others, first, axis=1)[:, here[heavy]]
     return distance, sums
 
 

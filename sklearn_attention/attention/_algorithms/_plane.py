@@ -92,7 +92,7 @@ class Plane(Keys):
             return pair_sums(self, queries, scale, every, own)
         shift = np.full(n_queries, -np.inf)
         sums = np.zeros((len(self.powers), len(self.columns), n_queries))
-        radius = math.sqrt(2 * _INVISIBLE) * self._deviation * scale
+        radius = math.sqrt(2 * (_INVISIBLE + self.span)) * self._deviation * scale
         nearest = self._distance(queries, own)
         radius = np.hypot(nearest, radius)
         for rows, near in self._within(queries, radius):

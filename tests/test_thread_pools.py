@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 from threadpoolctl import threadpool_info, threadpool_limits
 
-from sklearn_attention import KernelAttentionClassifier, KernelAttentionRegressor, _blas_threads
-from sklearn_attention._blas_threads import one_blas_thread
+from sklearn_attention import KernelAttentionClassifier, KernelAttentionRegressor, _thread_pools
+from sklearn_attention._thread_pools import one_blas_thread
 from sklearn_attention.kernel_attention import _leave_one_out, _ridge
 
 
@@ -19,12 +19,12 @@ def numbers_of_threads():
 @pytest.fixture(autouse=True)
 def several_threads():
     before = threadpool_limits(3, user_api="blas")
-    _blas_threads._let_others_set()
+    _thread_pools._let_others_set()
     if numbers_of_threads() != {3}:
         pytest.skip("the number of threads cannot be set here")
     yield
     before.restore_original_limits()
-    _blas_threads._let_others_set()
+    _thread_pools._let_others_set()
 
 
 def test_restores_what_was_before():
@@ -82,7 +82,7 @@ def test_a_fork_leaves_the_contexts_of_other_threads_behind():
     entered, leave = threading.Event(), threading.Event()
 
     def other():
-        with one_blas_thread(), _blas_threads._lock:
+        with one_blas_thread(), _thread_pools._lock:
             entered.set()
             leave.wait(10)
 
@@ -91,8 +91,8 @@ def test_a_fork_leaves_the_contexts_of_other_threads_behind():
     entered.wait(10)
     child = os.fork()
     if child == 0:
-        free = _blas_threads._lock.acquire(timeout=5)
-        active = _blas_threads._active
+        free = _thread_pools._lock.acquire(timeout=5)
+        active = _thread_pools._active
         os._exit(0 if free and numbers_of_threads() == {3} and active == 0 else 1)
     leave.set()
     worker.join()

@@ -1,0 +1,60 @@
+"""Boosted trees of scikit-learn, on tables with missing cells and categories."""
+
+import numpy as np
+
+from ._thread_pools import libraries
+
+# Numbers of a table below which trees fit and predict by one thread: more save less than half
+# a second, and on a busy machine wait for one another many times as long.
+_FEW_CELLS = 2**19
+# Rows that scikit-learn draws, by their weights, to choose bins by.
+_MOST_BINNED = 200_000
+LEAST_PROBABILITY = 1e-6
+
+
+def fit_trees(X, y, weights=None, *, classifies=False, unordered=(), **parameters):
+    """A fitted HistGradientBoosting; columns at the places `unordered` have codes of levels."""
+    from sklearn.ensemble import HistGradientBoostingClassifier, HistGradientBoostingRegressor
+
+    trees = (HistGradientBoostingClassifier if classifies else HistGradientBoostingRegressor)()
+    if classifies and np.unique(y, return_counts=True)[1].min() < 2:
+        # Rows to stop early by are drawn of each class.
+        parameters["early_stopping"] = False
+    present = ~np.isnan(X)
+    levels = {j: len(np.unique(X[present[:, j], j])) for j in unordered}
+    categories = [j for j, n_levels in levels.items() if n_levels <= trees.max_bins]
+    if weights is not None:
+        present[weights == 0] = False
+        # Equal weights are left out, as to bin by weights takes longer than to grow the trees;
+        # but leaves that are quantiles are others by scikit-learn without weights.
+        by_quantiles = parameters.get("loss") in ("absolute_error", "quantile")
+        weights = weights if by_quantiles or np.ptp(weights) else None
+    counts = present.sum(axis=0)
+    if len(X) > _MOST_BINNED:
+        counts = _MOST_BINNED * np.average(present, axis=0, weights=weights)
+    # scikit-learn finds no bins for a column without a value among the rows that it chooses
+    # them by, which may be fewer than these. Where fewer values than a leaf has rows are
+    # there, no split is possible: the column is left out, as one that is constant.
+    X = np.where(counts < trees.min_samples_leaf, 0.0, X)
+    trees.set_params(categorical_features=categories or None, **parameters)
+    with _threads(X):
+        return trees.fit(X, y, weights)
+
+
+def outputs(model, X, absent=None):
+    """Predictions (n_rows,) of a model, or logarithms of probabilities (n_rows, n_classes).
+
+    The latter if there are probabilities (n_classes,) of classes that it has not seen.
+    """
+    with _threads(X):
+        if absent is None:
+            return model.predict(X)
+        known = model.predict_proba(X)
+    probabilities = np.tile(absent, (X.shape[0], 1))
+    probabilities[:, model.classes_] = known
+    return np.log(np.maximum(probabilities, LEAST_PROBABILITY))
+
+
+def _threads(X):
+    """Context for trees on a table: one thread if it is small."""
+    return libraries("openmp").limit(limits=1 if X.size < _FEW_CELLS else None)

@@ -1,0 +1,108 @@
+"""Boosted trees: columns that scikit-learn cannot bin, levels, weights and classes."""
+
+import numpy as np
+import pytest
+from sklearn.ensemble import HistGradientBoostingRegressor
+
+from sklearn_attention._boosted_trees import fit_trees, outputs
+
+
+def make_rows(n=400, seed=0):
+    # Of few values, as it takes long to bin many by weights.
+    X = np.random.default_rng(seed).integers(0, 50, (n, 2)) / 50
+    return X, np.floor(5 * X[:, 0]) + X[:, 1]
+
+
+class TestColumnsWithoutValues:
+    """A column that is left out changes nothing, whatever it has at queries."""
+
+    @pytest.mark.parametrize(
+        "there", [[], [3], range(0, 400, 4), range(19)],
+        ids=["nowhere", "in one row", "where weights are 0", "in fewer rows than a leaf has"],
+    )  # fmt: skip
+    @pytest.mark.parametrize("unordered", [[], [2]])
+    def test_trees_are_those_without_it(self, there, unordered):
+        X, y = make_rows()
+        weights = np.where(np.arange(400) % 4, np.linspace(1, 2, 400), 0.0)
+        column = np.full(400, np.nan)
+        column[there] = np.arange(len(there))
+        trees = fit_trees(
+            np.column_stack([X, column]), y, weights, unordered=unordered, max_iter=5
+        )
+        known = HistGradientBoostingRegressor(max_iter=5).fit(X, y, weights)
+        for anything in (np.nan, 0.0, 7.0):
+            queries = np.column_stack([X, np.full(400, anything)])
+            np.testing.assert_array_equal(outputs(trees, queries), known.predict(X))
+
+    # Of the rows that are drawn by these seeds, or by these weights, none has a value.
+    @pytest.mark.parametrize(
+        ("n", "n_values", "weight", "seed", "stops"),
+        [(10_001, 1, None, 1, True), (250_000, 30, 1e-6, 0, False)],
+    )
+    def test_few_values_of_which_none_is_drawn(self, n, n_values, weight, seed, stops):
+        X = np.column_stack([np.arange(n) % 7.0, np.full(n, np.nan)])
+        X[:n_values, 1] = 1.0
+        weights = None if weight is None else np.where(np.arange(n) < n_values, weight, 1.0)
+        options = {"max_iter": 1, "random_state": seed, "early_stopping": stops}
+        with pytest.raises(ValueError, match="window shape"):
+            HistGradientBoostingRegressor(**options).fit(X, X[:, 0], weights)
+        found = outputs(fit_trees(X, X[:, 0], weights, **options), X)
+        assert np.ptp(found) > 0
+
+    def test_missing_in_some_rows_is_learned_from(self):
+        X, y = make_rows()
+        X[::2, 1], y = np.nan, np.arange(400) % 2.0
+        found = outputs(fit_trees(X, y, learning_rate=1.0, max_iter=3), X)
+        np.testing.assert_allclose(found, y, atol=1e-3)
+
+
+def test_categories_have_as_many_levels_as_scikit_learn_takes():
+    rng = np.random.default_rng(0)
+    codes, effects = np.arange(1024) % 256.0, rng.normal(size=256)
+    few = np.where(codes == 255, np.nan, codes)
+    y = effects[codes.astype(int)]
+    X = np.column_stack([codes, few])
+    trees = fit_trees(X, y, unordered=[0, 1], max_iter=1)
+    assert trees.is_categorical_.tolist() == [False, True]
+    with pytest.raises(ValueError, match="cardinality <= 255 but actually has"):
+        HistGradientBoostingRegressor(categorical_features=[0], max_iter=1).fit(X, y)
+
+
+def test_unknown_levels_are_missing():
+    codes = np.arange(300) % 3.0
+    X = np.where(codes == 2, np.nan, codes)[:, None]
+    trees = fit_trees(X, codes, unordered=[0], learning_rate=1.0, max_iter=5)
+    np.testing.assert_allclose(
+        outputs(trees, [[0], [1], [np.nan], [9]] * np.ones(1)), [0, 1, 2, 2]
+    )
+
+
+@pytest.mark.parametrize("loss", ["squared_error", "absolute_error"])
+def test_equal_weights_are_none_but_for_quantiles(monkeypatch, loss):
+    X, y = make_rows()
+    passed, fit = [], HistGradientBoostingRegressor.fit
+
+    def record(self, X, y, weights):
+        passed.append(weights is not None)
+        return fit(self, X, y, weights)
+
+    monkeypatch.setattr(HistGradientBoostingRegressor, "fit", record)
+    found = outputs(fit_trees(X, y, np.ones(400), loss=loss, max_iter=5), X)
+    known = HistGradientBoostingRegressor(loss=loss, max_iter=5).fit(X, y, np.ones(400))
+    np.testing.assert_array_equal(found, known.predict(X))
+    assert passed == [loss == "absolute_error", True]
+
+
+def test_classes_that_were_not_seen_have_the_probabilities_given():
+    X, _ = make_rows()
+    trees = fit_trees(X, 2 * (X[:, 0] > 0.5), classifies=True, max_iter=5)
+    found = np.exp(outputs(trees, X, np.array([0.2, 0.3, 0.4, 0.0])))
+    np.testing.assert_allclose(found[:, [0, 2]], np.maximum(trees.predict_proba(X), 1e-6))
+    np.testing.assert_allclose(found[:, [1, 3]], [[0.3, 1e-6]] * 400)
+
+
+def test_classes_of_one_row_where_trees_stop_early():
+    X = np.arange(20_002.0).reshape(-1, 2) % 7
+    y = (X[:, 0] > 3).astype(int)
+    y[0] = 2
+    assert fit_trees(X, y, classifies=True, max_iter=1).classes_.tolist() == [0, 1, 2]
