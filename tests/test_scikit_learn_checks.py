@@ -67,7 +67,7 @@ ONE_OF_EACH = [
     TransformerRegressor(**ENCODER),
     TransformerClassifier(**ENCODER),
     KernelForecaster(),
-    TransformerForecaster(**FORECASTER, candidates=["ridge", "analogs"]),
+    TransformerForecaster(**FORECASTER, candidates=["classical"]),
     RandomFourierFeatures(random_state=0),
     PositiveRandomFeatures(8, bandwidth=3.0),
 ]

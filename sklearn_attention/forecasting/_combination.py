@@ -170,6 +170,15 @@ class CombinedForecast:
         of_kind = [isinstance(one, kind) for one in self.candidates for _ in one.names]
         return float(self.weights[:, of_kind].sum(axis=1).mean())
 
+    def without_forecast(self, origins):
+        """Names of candidates of which none of the same class has a forecast."""
+        there = ~np.isnan(self.each(origins)).all(axis=(0, 2))
+        kinds = np.array([type(one).__name__ for one in self.candidates for _ in one.names])
+        return [
+            name for name, kind in zip(self.names, kinds, strict=True)
+            if not there[kinds == kind].any()
+        ]  # fmt: skip
+
     def weights_at(self, origins):
         """Weights of the candidates at some origins; (n_origins, n_names)."""
         identity = origins.identity
@@ -191,21 +200,9 @@ class CombinedForecast:
         return np.append(found, whole, axis=1)
 
 
-def fit_combined(table, horizon, seasons, lookback, logs, kinds, share=None):
-    """Combination of candidates by validation errors, Training, and held-out forecasts."""
-    # The latter are of all candidates, (n_validation, n_names, horizon), and combined, by
-    # weights chosen on other blocks. Windows are measured in the first of the `seasons`; a
-    # `lookback` of None is several by the season. `kinds` are names of candidates, regressors,
-    # and trees. Of long series a `share` is validated; None for the usual one.
-    typical = np.quantile(table.lengths, 0.75) - horizon
-    if lookback is None:
-        every = _lookbacks(seasons[0], _OWN_SHARE * typical)
-        own = every[-_N_LOOKBACKS:]
-        pooled = _lookbacks(seasons[0], _POOLED_SHARE * typical)[-_N_LOOKBACKS:]
-    else:
-        every = own = pooled = [lookback]
-    options = {} if share is None else {"share": share}
-    training = Training.of(table, horizon, max(own, default=_SHORTEST), **options)
+def new_candidates(kinds, table, horizon, seasons, lookback, logs=False):
+    """Candidates that are to be fitted, of kinds as for :func:`fit_combined`; may be none."""
+    every, own, pooled = _window_lengths(table, horizon, seasons, lookback)
     n_series, candidates = len(table), []
     regressors = [one for one in kinds if not isinstance(one, (str, *_WHOLE))]
     whole = [one for one in kinds if isinstance(one, _WHOLE)]
@@ -227,8 +224,31 @@ def fit_combined(table, horizon, seasons, lookback, logs, kinds, share=None):
     if regressors and longest >= least_length(horizon):
         length = choose_lookback(longest, lookback or "auto", horizon, round(seasons[0]))
         candidates += window_regressors(regressors, length)
-    if not candidates:  # series may be too short for those that are wanted
-        candidates = whole or [Classical(seasons[0], logs)]
+    return candidates or whole
+
+
+def _window_lengths(table, horizon, seasons, lookback):
+    """Steps of windows: all, and the longest for maps of each series, and of all of them."""
+    if lookback is not None:
+        return [[lookback]] * 3
+    typical = np.quantile(table.lengths, 0.75) - horizon
+    every = _lookbacks(seasons[0], _OWN_SHARE * typical)
+    pooled = _lookbacks(seasons[0], _POOLED_SHARE * typical)
+    return every, every[-_N_LOOKBACKS:], pooled[-_N_LOOKBACKS:]
+
+
+def fit_combined(table, horizon, seasons, lookback, logs, kinds, share=None):
+    """Combination of candidates by validation errors, Training, and held-out forecasts."""
+    # The latter are of all candidates, (n_validation, n_names, horizon), and combined, by
+    # weights chosen on other blocks. Windows are measured in the first of the `seasons`; a
+    # `lookback` of None is several by the season. `kinds` are names of candidates, regressors,
+    # and trees. Of long series a `share` is validated; None for the usual one.
+    _, own, _ = _window_lengths(table, horizon, seasons, lookback)
+    options = {} if share is None else {"share": share}
+    training = Training.of(table, horizon, max(own, default=_SHORTEST), **options)
+    # Of the few series that logarithms are tried on, all may be too short for those wanted.
+    candidates = new_candidates(kinds, table, horizon, seasons, lookback, logs)
+    candidates = candidates or [Classical(seasons[0], logs)]
     effects = None
     if "features" in kinds:
         effects, apart = learn_effects(training, seasons[0])
@@ -240,8 +260,9 @@ def fit_combined(table, horizon, seasons, lookback, logs, kinds, share=None):
     return CombinedForecast(candidates, effects, weights, usual), training, every, held_out
 
 
-def extend(fitted, candidate):
+def extend(fitted, candidate, unable):
     """Results of :func:`fit_combined` with a further candidate that learns whole series."""
+    # The name of one that has nothing to learn from is appended to `unable`.
     # Its share is the one with the least error of a mixture with the others, since there are
     # many of these, and alike.
     combined, training, every, held_out = fitted
@@ -252,6 +273,8 @@ def extend(fitted, candidate):
             return fitted
     candidate, forecasts = candidate.fit(training)
     found, mixed = forecasts[:, 0], held_out.copy()
+    if np.isnan(found).all():
+        unable.extend(candidate.names)
     share, saved = best_share(training, held_out, found)
     if share < _LEAST_WEIGHT or saved < _LEAST_SAVED:
         return fitted

@@ -56,9 +56,9 @@ def seasons_of(table, season_length):
     longest, offset, seasons = max(table.values, key=len), table.time.offset, []
     if season_length != "auto":
         return [float(season_length) if season_length < len(longest) else 1.0]
-    usual, stem = season_of_frequency(offset), _stem(offset)
+    usual, (stem, n) = season_of_frequency(offset), _steps_of(offset)
     if usual is not None and stem == "W":
-        seasons = [_YEAR / 7 / offset.n]
+        seasons = [_YEAR / 7 / n]
     elif usual is not None:
         seasons = [usual, _YEAR] if stem == "D" else [usual]
         if isinstance(offset, pd.offsets.Tick) and _MINUTE <= pd.Timedelta(offset) < _DAY:
@@ -72,8 +72,15 @@ def seasons_of(table, season_length):
     return [float(season) for season in seasons if 1 < season <= most] or [1.0]
 
 
-def _stem(offset):
-    return None if offset is None else offset.rule_code.partition("-")[0]
+def _steps_of(offset):
+    """Stem of a frequency, and number of its steps; whole days and weeks are named as such."""
+    if offset is None:
+        return None, 1
+    stem, n = offset.rule_code.partition("-")[0], offset.n
+    if isinstance(offset, pd.offsets.Tick) and pd.Timedelta(offset) % _DAY == pd.Timedelta(0):
+        stem, n = "D", pd.Timedelta(offset) // _DAY
+    week = _CALENDAR.get(stem) if stem in ("D", "B", "C") else None
+    return ("W", n // week) if week and n % week == 0 else (stem, n)
 
 
 def _refined(values, season):
@@ -93,9 +100,9 @@ def _refined(values, season):
 
 def season_of_frequency(offset):
     """Steps in the season that usually goes with a frequency; None if not a whole number."""
-    steps = _CALENDAR.get(_stem(offset))
+    stem, n = _steps_of(offset)
+    steps = _CALENDAR.get(stem)
     if steps is not None:
-        n = offset.n
         return steps // n if steps % n == 0 else None
     if not isinstance(offset, pd.offsets.Tick):
         return None

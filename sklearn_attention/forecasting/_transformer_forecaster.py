@@ -9,6 +9,7 @@ from sklearn.base import is_regressor
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
+from .._base import warn_user
 from .._validation import check_choice, is_one_of
 from ..training._architecture import check_series_parts
 from ..training._fit_network import FittedNetwork, NetworkParameters
@@ -17,11 +18,19 @@ from ..training._settings import NetworkDefaults
 from ._calibration import Calibration
 from ._candidate_attention import CandidateAttention, fit_attention
 from ._classical import Classical
-from ._combination import CANDIDATES, CombinedForecast, extend, fit_combined, fit_transformer
+from ._combination import (
+    CANDIDATES,
+    CombinedForecast,
+    extend,
+    fit_combined,
+    fit_transformer,
+    new_candidates,
+)
 from ._feature_effects import FeatureEffects
 from ._feature_ridge import FeatureBasis, FeatureRidge
 from ._forecaster import Forecaster
 from ._forecasts import Forecasts, disagreement
+from ._origins import Origins
 from ._own_analogs import OwnAnalogs
 from ._profiles import SeasonalProfiles
 from ._ridges import WindowRidge
@@ -40,6 +49,11 @@ _LEAST_CLASSICAL = 1 / 3
 _MANY, _LONG, _SHARE_BEHIND = 5000, 20_000, 0.25
 # Candidates that learn effects of features themselves.
 _WHOLE = "trees", "transformer"
+# Why candidates have no forecasts, but for series that are too short.
+_LACKING = {
+    "features": "there are no features: pass X",
+    "seasonal": "no season is known that series have twice: pass season_length",
+}
 
 
 class TransformerForecaster(NetworkParameters, Forecaster):
@@ -76,7 +90,8 @@ class TransformerForecaster(NetworkParameters, Forecaster):
         name, the transformer only if series are long and a brief training shows that it helps.
         With "features", effects of known features are subtracted before candidates learn, if
         they explain differences over a season; trees and the transformer learn them
-        themselves. None is only the transformer.
+        themselves. None is only the transformer. Of named ones those that lack features, a
+        season or steps to learn from are left out, with a warning.
     calendar : "auto" or False, default="auto"
         Whether trees use the time of day, the day of the week and of the year, and the month;
         "auto" does so where series have dates.
@@ -354,15 +369,27 @@ class TransformerForecaster(NetworkParameters, Forecaster):
 
     def _require_candidates(self, what):
         if self._kept["alone"]:
-            raise AttributeError(f"{what} is of candidates, but candidates=None: pass 'auto'.")
+            raise AttributeError(
+                f"{what} is of candidates, but only the transformer forecasts: pass "
+                "candidates='auto'."
+            )
 
     def _learn(self, table, context, task_data):
         self.seasons_, self.attention_ = seasons_of(table, self.season_length), None
-        self._kept["alone"] = self.candidates is None
         task = partial(reported_task, self, context, **task_data)
         kinds, whole = _kinds(self.candidates, self.n_features_in_)
-        transformer = self._new_transformer(table.lengths.max(), task, whole)
-        if self.candidates is None:
+        lookback = None if self.lookback == "auto" else int(self.lookback)
+        sizes, named = (table, self.horizon_, self.seasons_, lookback), kinds
+        if not isinstance(self.candidates, str):
+            kinds = [kind for kind in named if new_candidates([kind], *sizes)]
+        unable = [kind for kind in named if kind not in kinds]
+        alone = self.candidates is None or (not kinds and whole == ["transformer"])
+        self._kept["alone"] = alone
+        if not alone and not kinds and not whole:
+            self._report(unable, table, all_of_them=True)
+        transformer = self._new_transformer(table.lengths.max(), task, whole, alone)
+        if alone:
+            self._report(unable, table)
             self.combined_, validation = fit_transformer(transformer, table, self.horizon_)
             self.calibration_ = Calibration.fit(self._forecasts(validation))
             return
@@ -372,8 +399,7 @@ class TransformerForecaster(NetworkParameters, Forecaster):
         many = trees and len(table.value) >= _MANY
         fit = partial(
             fit_combined, horizon=self.horizon_, seasons=self.seasons_,
-            lookback=None if self.lookback == "auto" else int(self.lookback),
-            share=_SHARE_BEHIND if transformer or many else None,
+            lookback=lookback, share=_SHARE_BEHIND if transformer or many else None,
         )  # fmt: skip
         self.transform_, fitted = choose_transform(
             table, self.horizon_, self.log, self.transform_, partial(fit, kinds=kinds or trees)
@@ -381,7 +407,19 @@ class TransformerForecaster(NetworkParameters, Forecaster):
         if fitted is None:
             fitted = fit(self.transform_.encode(table), logs=self.log_, kinds=kinds or trees)
         further = [*(trees if kinds else ()), *([transformer] if transformer else ())]
-        self.combined_, training, every, held_out = reduce(extend, further, fitted)
+        if (
+            "transformer" in whole
+            and transformer is None
+            and not isinstance(self.candidates, str)
+        ):
+            unable.append("transformer")
+        extended = partial(extend, unable=unable)
+        self.combined_, training, every, held_out = reduce(extended, further, fitted)
+        if not isinstance(self.candidates, str):
+            found = self.combined_.without_forecast(
+                Origins.at_ends(training.origins.table, self.horizon_)
+            )
+            self._report([*unable, *found], table, len(found) == len(self.combined_.names))
         if training.is_panel and self.combined_.share_of(Classical) >= _LEAST_CLASSICAL:
             with task("attention over candidates"):
                 self.attention_, held_out = fit_attention(
@@ -391,11 +429,24 @@ class TransformerForecaster(NetworkParameters, Forecaster):
         found = Forecasts(training.validation, held_out, disagreement(every))
         self.calibration_ = Calibration.fit(found, block=training.block)
 
-    def _new_transformer(self, length, task, whole):
+    def _report(self, unable, table, all_of_them=False):
+        """Warn of candidates that are left out; an error if these are all."""
+        short = f"series of up to {table.lengths.max()} steps are too short for it"
+        found = "; ".join(
+            f"{one!r}, since {_LACKING.get(one, short)}" for one in map(_name, unable)
+        )
+        if all_of_them:
+            raise ValueError(
+                f"candidates={self.candidates!r} has none that can forecast: {found}."
+            )
+        if unable:
+            warn_user(f"candidates={self.candidates!r} is without {found}.")
+
+    def _new_transformer(self, length, task, whole, alone):
         """The transformer before it is trained; None where it is no candidate."""
         auto, least = isinstance(self.candidates, str), least_length(self.horizon_)
         least = max(_LONG, least) if auto else least
-        if self.candidates is not None and ("transformer" not in whole or length < least):
+        if not alone and ("transformer" not in whole or length < least):
             return None
         sizes = self.lookback, self.horizon_, self.season_length_
         return TransformerCandidate(
@@ -464,3 +515,7 @@ def _check_candidates(candidates):
 def _check_log(log):
     if not is_one_of(log, True, False, "auto"):
         raise ValueError(f"log={log!r} is not valid: pass True, False or 'auto'.")
+
+
+def _name(kind):
+    return kind if isinstance(kind, str) else type(kind).__name__

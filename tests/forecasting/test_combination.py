@@ -323,7 +323,7 @@ class TestFitCombined:
         table = Table.of(make_walks([60, 50]))
         stub = Stub(4, network=network)
         fitted = fit_combined(table, AHEAD, [1.0], None, False, ["ridge"])
-        found, _, every, held_out = extend(fitted, stub)
+        found, _, every, held_out = extend(fitted, stub, [])
         kept = network == "perfect"
         assert (found.transformer is stub) == kept == (found.names[-1] == "transformer")
         assert found.weights.shape == (2, len(found.names))
@@ -342,16 +342,16 @@ class TestFitCombined:
 
         fitted = fit_combined(table, AHEAD, [1.0], None, False, ["ridge"])
         worthless = Spy(4, network="worthless", tried=True)
-        assert extend(fitted, worthless) is fitted
+        assert extend(fitted, worthless, []) is fitted
         assert len(trained) == 1  # briefly
         assert worthless not in trained
-        assert extend(fitted, Spy(4, network="perfect", tried=True))[0].transformer
+        assert extend(fitted, Spy(4, network="perfect", tried=True), [])[0].transformer
         assert len(trained) == 3
 
     def test_where_nothing_was_validated_it_has_no_share(self):
         table = Table.of([np.array([3.0, 4.0, 5.0])])
         fitted = fit_combined(table, AHEAD, [1.0], None, False, ["classical"])
-        assert extend(fitted, Stub(4, network="perfect")) is fitted
+        assert extend(fitted, Stub(4, network="perfect"), []) is fitted
 
     def test_a_share_has_the_least_error(self):
         training = make((90, 60))[0]
@@ -387,7 +387,7 @@ class TestFitCombined:
             def fit(self, training):
                 return self, forecasts[:, None]
 
-        model, _, every, held_out = extend(fitted, Noisy(4))
+        model, _, every, held_out = extend(fitted, Noisy(4), [])
         share = best_share(training, before, forecasts)[0]
         np.testing.assert_allclose(model.usual[-1], share)
         np.testing.assert_allclose(model.weights[:, :-1], (1 - share) * fitted[0].weights)
@@ -415,7 +415,7 @@ class TestFitCombined:
         values = 100 + 20 * flags[:200, 0] + rng.normal(size=200)
         table = Table.of([values], features=[flags], known=[0])
         fitted = fit_combined(table, 4, [7.0], None, False, ["seasonal", "features"])
-        found = extend(fitted, Trees((7.0,)))[0]
+        found = extend(fitted, Trees((7.0,)), [])[0]
         assert found.effects is not None
         assert found.names[-1] == "trees"
         origins = Origins.at_ends(table, 4)

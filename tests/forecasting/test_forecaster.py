@@ -570,6 +570,8 @@ class TestBacktest:
 
 
 class TestCompany:
+    # Parts of series have no season.
+    @pytest.mark.filterwarnings("ignore:candidates=:UserWarning")
     @every_forecaster
     @pytest.mark.parametrize("kind", slow_but(["range", "MS"], [*make_indexes(), "range"]))
     def test_searches(self, kind, forecaster):

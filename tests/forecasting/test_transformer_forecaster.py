@@ -9,6 +9,7 @@ import pandas as pd
 import pytest
 import torch
 from sklearn.base import clone
+from sklearn.linear_model import Ridge
 
 from sklearn_attention import Architecture, Training, TransformerForecaster
 from sklearn_attention.datasets import make_periodic_series
@@ -512,18 +513,40 @@ class TestCandidates:
         assert set(forecasts.origins.series) == {1, 2, 3, 4}
         assert np.isfinite(forecasts.mean).all()
 
-    @pytest.mark.parametrize("kind", ["ridge", "analogs"])
-    def test_where_no_candidate_has_a_forecast_the_last_value_stays(self, kind):
-        values = make_series(10)
-        model = fit(values, candidates=[kind], lookback=8, log=False)
-        np.testing.assert_array_equal(model.predict(), values.iloc[-1])
-        assert np.isfinite(model.predict_interval()).all(axis=None)
+    @pytest.mark.parametrize(
+        ("kind", "n", "why"),
+        [
+            ("ridge", 8, "'ridge', since series of up to 8 steps are too short"),
+            ("analogs", 20, "'analogs of 8 steps', since series of up to 20 steps"),
+            ("trees", 20, "'trees', since series of up to 20 steps"),
+            ("seasonal", 20, "'seasonal', since no season is known.*pass season_length"),
+            ("features", 60, "'features', since there are no features: pass X"),
+            (Ridge(), 3, "'Ridge', since series of up to 3 steps"),
+            ("transformer", 3, "the longest series has 3 samples"),
+        ],
+    )
+    def test_named_candidates_are_not_replaced(self, kind, n, why):
+        values = np.random.default_rng(0).normal(size=n).cumsum()
+        model = TransformerForecaster(1, candidates=["classical", "seasonal"], season_length=2)
+        known = model.fit(values[:6]).predict()
+        with pytest.raises(ValueError, match=why):
+            model.set_params(candidates=[kind], season_length="auto").fit(values)
+        np.testing.assert_array_equal(model.predict(), known)  # nothing fitted is lost
+        if kind == "transformer":
+            why = "'transformer', since series of up to 3 steps"
+        with pytest.warns(UserWarning, match=why):
+            model.set_params(candidates=["classical", kind]).fit(values)
+        assert np.isfinite(model.predict()).all()
 
-    @pytest.mark.parametrize("kind", ["seasonal", "ridge", "analogs"])
-    def test_where_no_candidate_can_be_fitted_the_classical_ones_are(self, kind):
-        model = TransformerForecaster(2, candidates=[kind]).fit(np.array([3.0, 5.0, 4.0, 6.0]))
-        assert np.isfinite(model.predict(5)).all()
-        assert np.isfinite(model.predict_interval(5)).all()
+    def test_a_transformer_that_only_is_named_is_alone(self):
+        y = make_series(60)
+        alone = fit(y, candidates=None).predict()
+        np.testing.assert_array_equal(fit(y, candidates=["transformer"]).predict(), alone)
+        with pytest.warns(UserWarning, match="is without 'features'"):
+            model = fit(y, candidates=["features", "transformer"])
+        np.testing.assert_array_equal(model.predict(), alone)
+        with pytest.raises(AttributeError, match="only the transformer forecasts"):
+            model.explain()
 
     @pytest.mark.parametrize("horizon", [1, 4])
     @pytest.mark.parametrize("n", [1, 2, 3, 5, 9, 13])

@@ -1,0 +1,15 @@
+"""A ridge was asked for, but eight months are too few for its windows: it is said so."""
+
+import numpy as np
+import pytest
+
+from sklearn_attention import TransformerForecaster
+
+
+def test_candidates_by_name():
+    sales = np.array([12.0, 15.0, 14.0, 18.0, 17.0, 21.0, 20.0, 24.0])
+    # Nine classical forecasts must not take the place of the one that was named.
+    with pytest.raises(ValueError, match=r"candidates=\['ridge'\].*8 steps are too short"):
+        TransformerForecaster(candidates=["ridge"]).fit(sales)
+    with pytest.warns(UserWarning, match="without 'features', since there are no features"):
+        TransformerForecaster(candidates=["classical", "features"]).fit(sales)
