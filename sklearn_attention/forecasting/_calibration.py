@@ -18,6 +18,8 @@ _TINY = 1e-100
 # counts next to nothing, several almost all), horizons of those of a random walk
 # among those of all series, and origins that its growth counts as.
 _BORROWED, _WALKS, _GROWTH_OF_WALKS = 1.0, 4.0, 10
+# Errors below this share of the mean one are next to nothing.
+_NOTHING = 0.1
 # Of fewer origins errors are filled up with those of a t distribution.
 _FEWEST = 60
 # Errors beyond a quantile of one step ahead from which on they count relative to those of all
@@ -43,7 +45,8 @@ class Calibration:
         than 60 origins, errors of a t distribution as well.
     error, unit : ndarray of shape (n_series,)
         Mean error of each series, as it is and divided by the growth with disagreement; NaN of
-        those that did not change.
+        those that did not change. The former is infinite, so that neither disagreement nor
+        later errors count, where most errors are next to nothing: few jumps are the others.
     usual : (float, float)
         Both of an unknown series, in units of its naive error so far.
     until : ndarray of int of shape (n_series,)
@@ -107,6 +110,9 @@ class Calibration:
             return error_units(errors[rows], series[rows], weight[rows], scale, growth, walk)
 
         error, usual_error, _ = units(errors)
+        exact = mostly_exact(errors, series, len(table))
+        # Candidates that disagree after a jump are no worse than errors after it.
+        error = np.where(exact, np.inf, error)
         errors = errors / _growth(forecasts, error[series])[:, :, None]
         unit, usual, clear = units(errors)
         apart, block = unit[series], np.broadcast_to(block, n)
@@ -114,6 +120,7 @@ class Calibration:
             other = block != one
             if other.any():
                 apart[~other] = units(errors, other)[0][series[~other]]
+        apart = np.where(exact[series], unit[series], apart)
         errors = errors / apart[:, None, None]
         # Series that are forecast but for rounding are left out of the errors of others.
         errors = errors[clear[series]]
@@ -145,8 +152,11 @@ class Calibration:
         """
         ends = [(1 + side * coverage) / 2 for coverage in coverages for side in (-1, 1)]
         found = self._found(forecasts, ends, interval_end, drift, n_blocks)
-        pairs = found.reshape(*found.shape[:2], len(coverages), 2)
-        return np.sort(pairs, axis=3).reshape(found.shape)
+        pairs = np.sort(found.reshape(*found.shape[:2], len(coverages), 2), axis=3)
+        # A mean may lie beyond quantiles of a distribution.
+        center = forecasts.mean[:, :, None]
+        lower, upper = np.minimum(pairs[..., 0], center), np.maximum(pairs[..., 1], center)
+        return np.stack([lower, upper], axis=3).reshape(found.shape)
 
     def quantiles(self, forecasts, levels, drift=1.0, n_blocks=1):
         """Quantiles of some levels.
@@ -211,9 +221,9 @@ class Calibration:
         rows : ndarray of int of shape (n_origins, n_since)
             Those before each origin, -1 for none.
         """
-        never = np.iinfo(np.int32).max  # of series that units have not been learned of
+        never = np.iinfo(np.int32).max  # of series that sizes have not been learned of
         first = np.full(len(origins.table), never)
-        first[: len(self.until)] = np.where(np.isnan(self.unit), never, self.until)
+        first[: len(self.until)] = np.where(np.isfinite(self.error), self.until, never)
         first = first[origins.series]
         width = np.maximum(origins.known - first - origins.horizon + 1, 0)
         known = np.full((len(origins), _SINCE), -1)
@@ -345,6 +355,17 @@ def error_units(errors, series, weight, scale, growth, walk):
     usual = float(np.exp(logs / (count[said].sum() + _WALKS)))
     share = count**2 / (count**2 + _BORROWED)
     return scale * usual * np.where(count > 0, error / usual, 1.0) ** share, usual, clear
+
+
+def mostly_exact(errors, series, n):
+    """True for series most errors of which are next to nothing; (n_series,)."""
+    # A few jumps make up their mean error, which says nothing of blocks without one.
+    size = np.abs(errors).mean(axis=2)
+    there = np.sum(~np.isnan(size), axis=1)
+    count = np.maximum(np.bincount(series, there, n), 1)
+    mean = np.bincount(series, np.nansum(size, axis=1), n) / count
+    small = np.bincount(series, np.sum(size <= _NOTHING * mean[series, None], axis=1), n)
+    return small > count / 2
 
 
 def errors_of_a_distribution(n, levels, n_steps):

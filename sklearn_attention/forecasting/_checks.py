@@ -26,6 +26,8 @@ _TOO_LARGE = (
     (np.inf, "infinite values (inf)", "replace them"),
     (1e150, "values of 1e150 or more", "divide all by a constant, since squares overflow"),
 )
+# Size below which a series is refused: intervals of smaller ones would grow.
+_TOO_SMALL = 1e-90
 
 
 def is_integer(value):
@@ -230,6 +232,17 @@ def refuse_too_large(table, values, what):
             where = in_series(table, i) if values.ndim == 1 else ""
             raise ValueError(
                 f"{what} has {kind}{where} at {table.time.name_steps(steps)}: {remedy}."
+            )
+
+
+def refuse_too_small(table):
+    """Raise if a series to learn from has values, but none whose square is a number."""
+    for i, values in enumerate(table.values):
+        size = np.abs(values).max(initial=0.0)
+        if 0 < size < _TOO_SMALL:
+            raise ValueError(
+                f"values of the series{in_series(table, i)} are all below {_TOO_SMALL} (up to "
+                f"{size:.3g}): multiply all by a constant, since squares vanish."
             )
 
 

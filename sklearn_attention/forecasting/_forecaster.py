@@ -12,7 +12,14 @@ from .._columns import Columns
 from .._validation import check_in_open_interval, check_positive
 from ._backtest import backtest
 from ._calibration import Calibration
-from ._checks import check_levels, fill_features, fill_values, refuse_leakage, resolve_past
+from ._checks import (
+    check_levels,
+    fill_features,
+    fill_values,
+    refuse_leakage,
+    refuse_too_small,
+    resolve_past,
+)
 from ._features import source_of, with_features
 from ._inputs import (
     check_follows,
@@ -168,6 +175,7 @@ class Forecaster(AttentionEstimator, ABC):
         self.observed_ = table = replace(table, known=self.known_columns_)
         if table.n_features:
             refuse_leakage(table, [names[j] for j in source])
+        refuse_too_small(table)
         table = damped(table)
         self.horizon_ = int(self.horizon)
         self._keep("missing")

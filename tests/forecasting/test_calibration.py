@@ -8,6 +8,7 @@ import pytest
 from forecasting_data import make_series
 from scipy.stats import t as student
 from sklearn.base import clone
+from slow_cases import slow_but
 
 from sklearn_attention import KernelForecaster, TransformerForecaster
 from sklearn_attention.forecasting import Calibration, Forecaster, Forecasts, Origins, Table
@@ -498,3 +499,45 @@ def test_coverage_of_short_series(kind):
 @pytest.mark.parametrize("drifting", [False, True])
 def test_coverage_of_candidates_on_many_simulated_series(drifting):
     check_coverage_of_candidates(drifting, range(6))
+
+
+def _hardly_changed(n):
+    """Series that are constant, or a season, but for a few steps: name and values."""
+    season = np.tile(np.sin(np.arange(12.0) * np.pi / 6), n // 12 + 1)[:n]
+    near = 1e-7 * np.random.default_rng(0).normal(size=n)
+    parts = {
+        "last": (-1, 1.0),
+        "last two": ([-2, -1], 4.0),
+        "one": (n // 3, 1.0),
+        "dip": (-4, -2.0),
+    }
+    for name, (where, change) in parts.items():
+        values = np.zeros(n)
+        values[where] = change
+        yield name, values
+    yield "step", 1.0 * (np.arange(n) >= n // 2)
+    yield "stairs", np.floor(np.arange(n) / 12)
+    for name, values in (("near constant", near), ("season", season)):
+        values[-1] += 1.0
+        yield name, values
+
+
+@pytest.mark.parametrize("level", slow_but([5.0], [-1e6, -5.0, 0.0, 5.0, 100.0, 1e6]))
+@pytest.mark.parametrize("n", slow_but([30], [30, 36, 60, 120]))
+@pytest.mark.parametrize("name", [name for name, _ in _hardly_changed(30)])
+@pytest.mark.parametrize("forecaster", [KernelForecaster, TransformerForecaster])
+def test_intervals_of_series_that_hardly_changed(forecaster, name, n, level):
+    y = level + dict(_hardly_changed(n))[name]
+    most = 10 * np.abs(np.diff(y)).max() * np.sqrt(np.arange(1, 7))
+    model = forecaster(3).fit(y)
+    for later in ([], [y[-1] + 1.0]):
+        if later:
+            model.update(np.array(later))
+        forecast = model.predict(6)
+        for coverage in (0.5, 0.9, 0.99):
+            lower, upper = model.predict_interval(6, coverage=coverage).T
+            assert (lower <= forecast).all()
+            assert (forecast <= upper).all()
+            assert (np.maximum(upper - forecast, forecast - lower) <= most).all()
+            ends = model.predict_quantiles(6, [(1 - coverage) / 2, (1 + coverage) / 2])
+            assert (np.abs(ends - forecast[:, None]) <= most[:, None]).all()

@@ -245,8 +245,15 @@ def test_what_has_no_finite_square_is_refused(kind):
     model = kind(3).fit(wave)
     with pytest.raises(ValueError, match="history has values of 1e150 or more"):
         model.predict(history=wave * 1e160)
-    for scale in (1e148, 1e-200, 1e-300):
-        assert np.isfinite(kind(3).fit(wave * scale).predict()).all()
+    small = {"a": wave, "b": wave * 1e-106}
+    known = model.predict()
+    with pytest.raises(ValueError, match=r"series in 'b' are all below 1e-90 .*multiply all"):
+        model.fit(small)
+    np.testing.assert_array_equal(model.predict(), known)
+    for scale in (1e148, 1e-88):
+        found = kind(3).fit(wave * scale).predict_interval(6, coverage=0.99)
+        expected = model.predict_interval(6, coverage=0.99)
+        np.testing.assert_allclose(found / scale, expected, rtol=1e-6)
 
 
 @pytest.mark.parametrize(
