@@ -18,8 +18,11 @@ from ._trees import Trees
 from ._window_regressor import window_regressors
 from ._windows import choose_lookback, least_length
 
-# Temperatures, and shares of the panel's errors in those of a series, that are tried; a single
-# series has equal errors in the place of the panel's. Errors of short series do not suffice.
+# Powers of errors, whose means choose weights, temperatures, and shares of a panel's errors in
+# those of a series, that are tried; a single series has equal errors in their place. Errors of
+# short series do not suffice. By absolute errors alone forecasts that are right but for a few
+# steps, and far off there, take too much.
+_POWERS = (1, 2)
 _TEMPERATURES = (0.02, 0.05, 0.1, 0.2, 0.3, 0.5)
 _SHARES, _SHARES_OF_ONE = (0.25, 0.5, 0.75, 1.0), (0.5, 0.0)
 _SHARES_OF_LONG = (0.0, *_SHARES)
@@ -52,8 +55,9 @@ def choose_weights(forecasts, training):
     # about as good are averaged, since which of them is best is partly luck. Without validation
     # all candidates count alike. Combined forecasts have weights chosen on blocks that do not
     # overlap. Weights of an unknown series are returned as well.
-    # Errors are absolute: by squares a few hard stretches, a cold winter or a holiday, and a
-    # few steps of each, would choose the weights for all others.
+    # Errors are means of absolute errors, or roots of the mean squares of each origin: by mean
+    # squares of all a few hard stretches, a cold winter or a holiday, would choose the weights
+    # for all others.
     series, targets = training.validation.series, training.validation.targets()
     naive = training.validation.past(1)  # where no candidate has a forecast
     scale, n_series = training.scale[series, None], len(training.scale)
@@ -61,42 +65,48 @@ def choose_weights(forecasts, training):
         equal = np.full((n_series + 1, forecasts.shape[1]), 1 / forecasts.shape[1])
         return equal[1:], equal[0], targets
     counts = np.maximum((~np.isnan(targets)).sum(axis=1), 1)[:, None]
-    errors = np.nansum(np.abs(forecasts - targets[:, None]), axis=2) / counts
-    errors[np.isnan(forecasts).any(axis=2)] = np.nan
+    unknown = np.isnan(forecasts).any(axis=2)
+    missed = np.abs(forecasts - targets[:, None])
+    errors = [
+        np.where(unknown, np.nan, (np.nansum(missed**power, axis=2) / counts) ** (1 / power))
+        for power in _POWERS
+    ]
 
     def relative(rows):
-        own, panel = relative_errors(errors[rows], series[rows], n_series)
-        return own, 0 * panel if n_series == 1 else panel
+        found = [relative_errors(own[rows], series[rows], n_series) for own in errors]
+        return [(own, 0 * panel if n_series == 1 else panel) for own, panel in found]
 
     parts = []
     for block in range(training.n_blocks):
         apart = ~training.overlapping(series, training.validation.known, block)
         parts.append(relative(apart))  # no origins: all candidates alike
-    shares = _SHARES_OF_LONG if training.are_long else _SHARES
-    tried = []
-    for choice in product(_TEMPERATURES, shares if n_series > 1 else _SHARES_OF_ONE):
+    shares, tried = _SHARES_OF_LONG if training.are_long else _SHARES, []
+    shares = shares if n_series > 1 else _SHARES_OF_ONE
+    for which, *choice in product(range(len(_POWERS)), _TEMPERATURES, shares):
         held_out = np.empty_like(targets)
         for block, part in enumerate(parts):
             rows = training.block == block
-            weights = softmax_weights(*part, *choice)[series[rows]]
+            weights = softmax_weights(*part[which], *choice)[series[rows]]
             held_out[rows] = combine(forecasts[rows], weights, naive[rows])
         missed = np.nansum(np.abs(held_out - targets), axis=1, keepdims=True) / counts
         error = np.mean(missed / scale)
-        tried.append((error, held_out, choice))
-    found, combined, choices = zip(*tried, strict=True)
-    trust = np.exp(-(np.array(found) / max(min(found), 1e-300) - 1) / _TOLERANCE)
+        tried.append((error, held_out, (which, *choice)))
+    held, combined, choices = zip(*tried, strict=True)
+    trust = np.exp(-(np.array(held) / max(min(held), 1e-300) - 1) / _TOLERANCE)
     trust /= trust.sum()
-    own, panel = relative(slice(None))
-    unknown = np.full((1, len(panel)), np.nan)
+    found = relative(slice(None))
+    unknown = [(np.full((1, len(panel)), np.nan), panel) for _, panel in found]
 
-    def averaged(own):
+    def averaged(found):
         pairs = zip(trust, choices, strict=True)
-        weights = sum(t * softmax_weights(own, panel, *choice) for t, choice in pairs)
+        weights = sum(
+            t * softmax_weights(*found[which], *choice) for t, (which, *choice) in pairs
+        )
         weights[weights < _LEAST_WEIGHT] = 0.0
         return weights / weights.sum(axis=1, keepdims=True)
 
     held_out = sum(t * forecasts for t, forecasts in zip(trust, combined, strict=True))
-    return averaged(own), averaged(unknown)[0], held_out
+    return averaged(found), averaged(unknown)[0], held_out
 
 
 def relative_errors(errors, series, n_series):

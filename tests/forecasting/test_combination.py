@@ -137,7 +137,8 @@ class TestChooseWeights:
 
     @pytest.mark.parametrize("lengths", [(150,), (90, 60)])
     def test_blocks_do_not_choose_their_own_weights(self, lengths, monkeypatch):
-        # A single choice of temperature and share, so that errors choose nothing else.
+        # A single choice of power, temperature and share, so that errors choose nothing else.
+        monkeypatch.setattr(module, "_POWERS", (1,))
         monkeypatch.setattr(module, "_TEMPERATURES", (0.2,))
         monkeypatch.setattr(module, "_SHARES_OF_LONG", (0.5,))
         monkeypatch.setattr(module, "_SHARES_OF_ONE", (0.5,))
@@ -162,16 +163,19 @@ class TestChooseWeights:
         assert len(series) < len(training.block) / 2
         assert len(scale) == len(lengths)
 
+    @pytest.mark.parametrize("power", [1, 2])
     @pytest.mark.parametrize(
         ("lengths", "share"), [((90, 60), 0.25), ((90, 60), 0.0), ((38, 36), 0.25)]
     )
-    def test_weights_of_a_series_are_the_formula(self, monkeypatch, lengths, share):
+    def test_weights_of_a_series_are_the_formula(self, monkeypatch, lengths, share, power):
+        monkeypatch.setattr(module, "_POWERS", (power,))
         monkeypatch.setattr(module, "_TEMPERATURES", (0.3,))
         of_long = min(lengths) >= 10 * HORIZON
         monkeypatch.setattr(module, "_SHARES_OF_LONG" if of_long else "_SHARES", (share,))
         training, forecasts = make(lengths)
         targets, series = training.validation.targets(), training.validation.series
-        errors = np.nanmean(np.abs(forecasts - targets[:, None]), axis=2)
+        errors = np.nanmean(np.abs(forecasts - targets[:, None]) ** power, axis=2)
+        errors **= 1 / power
         mean = np.array([errors[series == i].mean(axis=0) for i in range(2)])
         logs = np.log(mean / mean.min(axis=1, keepdims=True))
         error = np.exp((1 - share) * logs + share * logs.mean(axis=0))
