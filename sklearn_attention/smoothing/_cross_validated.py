@@ -184,8 +184,8 @@ class LocalPolynomialCV(_CrossValidated):
     criterion : {"loo", "gcv", "aicc"}, default="loo"
         Criterion to minimise.
     empty : {"widen", "nearest", "nan"}, default="widen"
-        As for :class:`LocalPolynomialRegressor`; candidates are compared in windows that are
-        not widened.
+        As for :class:`LocalPolynomialRegressor`. Candidates are compared in the windows that
+        they predict in.
     device : str, default="auto"
         Where to compute; "auto" prefers CUDA.
 
