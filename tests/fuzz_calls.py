@@ -293,7 +293,7 @@ _KERNELS = [
 _OPTIONS = {
     "bandwidth": [1.0, 0.3, [0.5, 2.0], np.array([1, 1]), 1e-300, 1e300, 5e-324, [1.0], "x"],
     "kernel": _KERNELS,
-    "empty": ["nearest", "nan", "mean", "raise"],
+    "empty": ["nearest", "nan", "mean"],
     "algorithm": ["auto", "dense"],
     "leave_one_out": [True, False, np.arange(N), np.full(N, -1), [50], np.zeros(N)],
     "query_scale": [None, np.ones(N), np.full(N, 1e-300), np.ones(3), -np.ones(N)],

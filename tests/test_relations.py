@@ -46,7 +46,7 @@ SMOOTHERS = [
     *(NadarayaWatsonRegressor(kernel, bandwidth=0.7) for kernel in KERNELS),
     *(NadarayaWatsonRegressor(bandwidth=rule) for rule in RULES),
     *(NadarayaWatsonRegressor("epanechnikov", bandwidth=rule) for rule in ("loo", "scott")),
-    *(NadarayaWatsonRegressor("epanechnikov", bandwidth=0.3, empty=e) for e in ("mean", "nan")),
+    NadarayaWatsonRegressor("epanechnikov", bandwidth=0.3, empty="nan"),
     *(NadarayaWatsonClassifier(kernel, bandwidth=0.7) for kernel in KERNELS),
     *(NadarayaWatsonClassifier(bandwidth=rule) for rule in ("penalized-loo", "scott")),
     *(LocalPolynomialRegressor(kernel, bandwidth=1.2) for kernel in KERNELS),

@@ -56,10 +56,9 @@ def attend(
     algorithm : {"auto", "dense"}, default="auto"
         "dense" compares every query with every key; "auto" takes the fastest algorithm
         that is exact to about ten digits at least.
-    empty : {"nearest", "nan", "mean", "raise"}, default="nearest"
+    empty : {"nearest", "nan"}, default="nearest"
         Result of a query without any weight (all keys beyond a compact kernel's support, or
-        signed weights that cancel): the value of its nearest key, NaN, the mean of all
-        values, or an error.
+        signed weights that cancel): the value of its nearest key, or NaN.
     device : str or torch.device, default="auto"
         Where to compute. "auto" stays where tensors are, and otherwise prefers CUDA.
 

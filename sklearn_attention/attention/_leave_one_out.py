@@ -79,8 +79,8 @@ class LeaveOneOut:
         Weights of keys and of errors. Rows of weight 0 are not predicted.
     rows : array-like of int of shape (n_rows,), default=None
         The rows to predict, from all other rows; None for all.
-    empty : {"nearest", "nan", "mean", "raise", "widen"}, default="nearest"
-        As for :func:`attend`; "raise" is "nan" here. "widen" is as for
+    empty : {"nearest", "nan", "widen"}, default="nearest"
+        As for :func:`attend`. "widen" is as for
         :class:`~sklearn_attention.LocalPolynomialRegressor`, at scales that all rows share.
     algorithm : {"auto", "dense"}, default="auto"
         "dense" takes all pairs of rows at every bandwidth.
@@ -141,8 +141,7 @@ class LeaveOneOut:
         )  # fmt: skip
         # Without what the values have in common, sums of them cancel less.
         problem, self._center = problem.centred()
-        policy = "nan" if empty == "raise" else empty_of_windows(empty)
-        options = {"empty": policy, "algorithm": algorithm, "device": device}
+        options = {"empty": empty_of_windows(empty), "algorithm": algorithm, "device": device}
         self._rows, self._windows = _Rows(problem, degree, gap, options), None
         kernel = problem.kernel
         local = degree and kernel.numeric_columns(X.shape[1])
@@ -241,11 +240,8 @@ class _Rows:
         found = self._fold(self._sums, scales, single)
         if self._apart is None:
             return ((*own, own[-1]) for own in found)
-        apart = self._fold(self._apart, scales, single)
-        return (
-            (far[0], *near[1:3], far[3], near[3])
-            for far, near in zip(apart, found, strict=True)
-        )
+        pairs = zip(self._fold(self._apart, scales, single), found, strict=True)
+        return ((far[0], *near[1:3], far[3], near[3]) for far, near in pairs)
 
     def _fold(self, sums, scales, single):
         """Predictions and shares at each scale."""
@@ -303,13 +299,8 @@ class _Windows:
                 continue
             self._keep(scales[k], known[k])
         if others:
-            whole = [
-                np.concatenate(field) for field in zip(*(known[k] for k in others), strict=True)
-            ]
-            row, scale = (
-                np.tile(np.arange(n_rows), len(others)),
-                np.repeat(scales[others], n_rows),
-            )
+            whole = list(map(np.concatenate, zip(*map(known.get, others), strict=True)))
+            row, scale = np.tile(everything, len(others)), np.repeat(scales[others], n_rows)
 
             def evaluate(times, some):
                 if not times:
@@ -318,12 +309,10 @@ class _Windows:
                 return self._measured(rows, own[0], self._worth(rows, *own), rows.each(*own))
 
             fields = widen(evaluate, self._extent / scale.min())
-            for k, *own in zip(
-                others, *(np.split(x, len(others)) for x in fields), strict=True
-            ):
+            parts = (np.split(x, len(others)) for x in fields)
+            for k, *own in zip(others, *parts, strict=True):
                 known[k] = known[k][0], *own
-        for k in range(len(scales)):
-            _, values, leverage = known[k]
+        for _, values, leverage in map(known.get, range(len(scales))):
             yield values[:, 0], values[:, 1], leverage[:, 1]
 
     def _measured(self, rows, some, worth, fields):
@@ -332,13 +321,11 @@ class _Windows:
         left_out, fitted, leverage, apart, share = map(_to_numpy, fields)
         with np.errstate(divide="ignore"):
             whole, others = own / share, own * (1 - apart) / apart
-        enough = (
-            self._places.enough_without(key, others, worth, worth - 1),
-            self._places.enough(whole, worth),
-        )
+        without = self._places.enough_without(key, others, worth, worth - 1)
+        enough = np.stack([without, self._places.enough(whole, worth)], axis=1)
         values = np.stack([left_out, fitted], axis=1)
         leverage = np.stack([0 * leverage, leverage], axis=1)
-        return np.stack(enough, axis=1), values, leverage
+        return enough, values, leverage
 
     def _keep(self, scale, fields):
         """Remember a scale, and forget the first ones if there are too many."""

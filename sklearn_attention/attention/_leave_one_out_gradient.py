@@ -27,7 +27,7 @@ class LeaveOneOutGradient:
     ordered one. Categories are codes; values (n, p); weights are positive.
     """
 
-    # Compares all pairs, in blocks. An `empty` of "raise" is "nan" here.
+    # Compares all pairs, in blocks.
 
     def __init__(
         self, X, values, kernel, kinds, *, degree=0, sample_weight=None, empty="nearest"
@@ -46,7 +46,7 @@ class LeaveOneOutGradient:
         values = torch.as_tensor(np.ascontiguousarray(values, dtype=np.float64))
         self.values = values - (self.weights @ values) / self.weights.sum()
         self.kernel = kernel if numeric else Constant()
-        self.empty = "nan" if empty == "raise" else empty
+        self.empty = empty
         many = len(X) ** 2 > FEW_PAIRS_AGAIN_AND_AGAIN
         share = functools.partial(map_blocks, parallel=many)
         self.sums = PairSums(X[:, numeric], codes, self.kernel, weights, share=share)
@@ -117,13 +117,11 @@ class LeaveOneOutGradient:
             rows = block[log_total[block] == -np.inf]
             if not len(rows):
                 continue
-            weights = fallback_weights(problem.take(rows), self.empty)
+            weights = fallback_weights(problem.take(rows))
             weights = weights / weights.sum(dim=1, keepdim=True)
-            if self.empty == "mean":
-                averages[rows] = weights @ torch.from_numpy(self._columns(rows[0]))
-            else:  # the nearest rows' average, as if they were all at this one
-                terms = self.basis.terms(self.places[rows] - self.middles[rows])
-                averages[rows] = self.basis.columns(terms, weights @ self.values)
+            # The nearest rows' average, as if they were all at this one.
+            terms = self.basis.terms(self.places[rows] - self.middles[rows])
+            averages[rows] = self.basis.columns(terms, weights @ self.values)
 
     def _totals(self, log_bandwidth, averages, log_total, log_own):
         """Mean squared errors without and with each row, and the trace."""

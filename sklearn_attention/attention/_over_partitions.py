@@ -7,7 +7,6 @@ import numpy as np
 from .._blocks import ROWS_AT_ONCE, blocks
 from .._partitions import aligned, as_array, is_partitioned, merged, partitions, reduced
 from ._smoother import joined, refuse_no_weight
-from ._sums import refuse_empty
 
 
 def over_partitions(smoother, queries, keys, values, weights, query_scale, leave_one_out):
@@ -67,12 +66,9 @@ def over_partitions(smoother, queries, keys, values, weights, query_scale, leave
         smoother.finished(functools.partial(computed, some), center, len(some), n_features)
         for some in np.split(queries, range(most, len(queries), most))
     ]
-    if smoother.empty == "raise":
-        refuse_empty(np.concatenate([usable for _, usable in found]))
-    found = zip(*(part for part, _ in found), strict=True)
     return [
         _shaped(np.concatenate(field), len(queries), *field_type)
-        for field, field_type in zip(found, fields, strict=True)
+        for field, field_type in zip(zip(*found, strict=True), fields, strict=True)
     ]
 
 
@@ -105,11 +101,8 @@ def _shaped(field, n_queries, shape, dtype):
 def _finished_later(smoother, center, n_features, fields, found, queries):
     refuse_no_weight(found)
     sums, keys = found
-    usable, log_total = sums.usable, sums.log_total
-    if smoother.empty == "raise":
-        refuse_empty(usable)
     policy = smoother.empty if sums.answer is not None else "nan"
-    found = smoother.finish(sums.answered(policy), log_total, center, keys, n_features)
+    found = smoother.finish(sums.answered(policy), sums.log_total, center, keys, n_features)
     return tuple(
         _shaped(field, len(queries), *field_type)
         for field, field_type in zip(found, fields, strict=True)

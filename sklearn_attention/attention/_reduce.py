@@ -33,7 +33,7 @@ class Reduction:
     """Sums over the keys of a problem, at one bandwidth after the other."""
 
     # Each query goes down a chain until its sum is accurate: an algorithm of linear time, pairs
-    # near it, and what the policy `empty` has for it ("nearest", "mean", or "nan"). What
+    # near it, and the nearest keys, or nothing where `empty` is "nan". What
     # bandwidths have in common, such as an order of the keys or distances, is computed once.
 
     def __init__(self, problem, degree=0, *, empty="nearest", algorithm="auto", device="auto"):
@@ -110,7 +110,7 @@ class Reduction:
         # `answers`, also if there are no such queries.
         found = self.sums()
         xp, needed = array_namespace(found.shift), ~found.usable
-        if not all_keys and (self._empty == "mean" or self.problem.kernel.signed is not False):
+        if not all_keys and self.problem.kernel.signed is not False:
             needed = xp.ones_like(needed)
         (rows,) = xp.nonzero(needed)
         if self._empty == "nan" or not (len(rows) or answers):
@@ -126,12 +126,8 @@ class Reduction:
             field[..., rows] = some
         return found._replace(answer=Sums(*fields))
 
-    def answers(self, rows, unit=None):
-        """Sums over the fallback keys of some queries; of powers in a unit (n, d)."""
-        if self.problem.gap:
-            return self._answers_of_pairs(self.problem.take(rows), unit)
-        if self._empty == "mean":
-            return self._all_alike(self.problem.take(rows), unit)
+    def answers(self, rows):
+        """Sums over the nearest keys of some queries."""
         xp = array_namespace(self.problem.keys)
         if self._nearest is None:
             shape, device = (len(self.problem.queries),), self.problem.keys.device
@@ -151,52 +147,20 @@ class Reduction:
         return Sums(by_distance(distance[rows]), sums, xp.zeros_like(distance[rows]))
 
     def _over_nearest(self, rows):
+        """Distances to the nearest keys, and sums of columns over these."""
         if self._linear is not None:
             return self._linear.nearest_of(rows)
         some = self.problem.take(rows)
-        columns = _columns(some)
-        return nearest_sums(some.keys, columns, some.queries, some.own_key)
-
-    def _answers_of_pairs(self, problem, unit):
-        """The same from all pairs, where several keys are left out for each query."""
+        if not some.gap:
+            return nearest_sums(some.keys, _columns(some), some.queries, some.own_key)
+        # From all pairs, since several keys are left out for each query.
         from ._algorithms._tiles import fallback_weights
 
-        on_arrays, problem = problem.on_arrays, problem.tensors(self._device)
-        weights = fallback_weights(problem, self._empty)
-        queries, keys = (x[:, self._columns] for x in (problem.queries, problem.keys))
-        middle = keys.mean(axis=0)
-        columns = self.basis.columns(self.basis.terms(keys - middle), problem.values)
-        unit = queries * 0 + 1 if unit is None else unit
-        if isinstance(unit, np.ndarray):
-            unit = queries.new_tensor(unit)
-        sums = self.basis.about(weights @ columns, queries - middle, unit)
-        if self._empty == "nearest":
-            sums[1:] = 0.0
-        sums = sums.cpu().numpy() if on_arrays else sums
-        zeros = sums[0, 0] * 0
-        return Sums(zeros, sums, zeros)
-
-    def _all_alike(self, problem, unit):
-        """Sums over all keys alike, about each query."""
-        xp, columns = array_namespace(problem.keys), self._columns
-        queries, keys = problem.queries[:, columns], problem.keys[:, columns]
-        weights, own = problem.weights, problem.own_key
-        middle = weights @ keys / weights.sum()
-        terms = self.basis.columns(self.basis.terms(keys - middle), problem.values)
-        terms = terms * weights[:, None]
-        sums = xp.broadcast_to(terms.sum(axis=0), (len(queries), terms.shape[1]))
-        heaviest = int(weights.argmax())
-        if own is not None:
-            # A key that outweighs all others cannot be subtracted without loss.
-            rest = terms[:heaviest].sum(axis=0) + terms[heaviest + 1 :].sum(axis=0)
-            sums = xp.where((own == heaviest)[:, None], rest, sums)
-        unit = xp.ones_like(queries) if unit is None else unit
-        found = self.basis.about(sums, queries - middle, unit)
-        if own is not None:
-            others = (own >= 0) & (own != heaviest)
-            found[0] -= xp.where(others, _columns(problem)[:, own], 0.0)
-        zeros = xp.zeros_like(found[0, 0])
-        return Sums(zeros, found, zeros)
+        tensors = some.tensors(self._device)
+        near = fallback_weights(tensors).T
+        sums = array_namespace(near).concat([near.sum(axis=0)[None], tensors.values.T @ near])
+        sums = sums.cpu().numpy() if some.on_arrays else sums
+        return 0 * sums[0], sums
 
     def fold(self, finish, scales=None, *, single=False):
         """Results of ``finish(sums, moments, rows)`` per bandwidth, some queries at a time."""
@@ -233,7 +197,7 @@ class Reduction:
         in_tensors = self.problem.on_arrays and is_torch_array(rows)
         rows = rows.cpu().numpy() if in_tensors else rows
         unit = self._unit(self._scale(scale, rows), len(rows))
-        found = self.answers(rows, unit)
+        found = self.answers(rows)
         xp = array_namespace(found.shift)
         found = found._replace(shift=xp.full_like(found.shift, -xp.inf))
         if not in_tensors:

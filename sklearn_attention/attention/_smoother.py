@@ -15,7 +15,7 @@ from ..kernels._base import as_kernel
 from ._read import as_given, check_own_keys, read
 from ._reduce import ALGORITHMS, Reduction, form_along
 from ._solve import Basis, local_fit, local_unit
-from ._sums import EMPTY_POLICIES, Sums, refuse_empty
+from ._sums import EMPTY_POLICIES, Sums
 
 # Keys that are prepared at a time, unless there are more queries; and queries.
 MOST_KEYS, MOST_QUERIES = IN_MEMORY // 32, IN_MEMORY // 8
@@ -55,22 +55,21 @@ class Smoother:
         return replace(problem, queries=problem.queries.clip(-_FURTHEST, _FURTHEST))
 
     def reduction(self, problem):
-        policy = "nan" if self.empty == "raise" else self.empty
         options = {"algorithm": self.algorithm, "device": self.device}
-        return Reduction(problem, self.degree, empty=policy, **options)
+        return Reduction(problem, self.degree, empty=self.empty, **options)
 
     def whole(self, *given):
-        """Fields, which queries have weights, and the problem: of all keys at once."""
+        """Fields, and the problem: of all keys at once."""
         problem = self.problem(*given)
         if not self.degree:
             sums = self.reduction(problem).total()
-            averages, log_total = sums.average("nan" if self.empty == "raise" else self.empty)
-            return (averages, log_total + problem.log_weight_scale), sums.usable, problem
+            averages, log_total = sums.average(self.empty)
+            return (averages, log_total + problem.log_weight_scale), problem
         problem, center = problem.centred()
         if not len(problem.queries):  # what there would be for any
             problem = replace(problem, queries=problem.keys[:1], own_key=None, query_scale=None)
-            fields, usable, problem = self._polynomial(problem, center)
-            return [field[:0] for field in fields], usable[:0], problem
+            fields, problem = self._polynomial(problem, center)
+            return [field[:0] for field in fields], problem
         return self._polynomial(problem, center)
 
     def _polynomial(self, problem, center):
@@ -80,7 +79,7 @@ class Smoother:
         ((values, linear, ridge, distance, log_total),) = folded
         log_total = log_total + problem.log_weight_scale
         values, slopes = self._in_units(values, linear, center, problem.keys.shape[1])
-        return (values, slopes, log_total, ridge, distance), ridge == ridge, problem
+        return (values, slopes, log_total, ridge, distance), problem
 
     def part(self, stage, center, queries, own, query_scale, keys, values, weights):
         """Sums over some of the keys, and their spread; None where nothing has weight."""
@@ -134,12 +133,7 @@ class Smoother:
         return 0.0
 
     def finished(self, total, center, n_queries, n_features):
-        """Fields, and which queries have weights, from sums over parts of the keys."""
-        found, log_total, usable, keys = self._chain(total, n_queries, n_features)
-        return self.finish(found, log_total, center, keys, n_features), usable
-
-    def _chain(self, total, n_queries, n_features):
-        """Sums, logarithms of those of the weights, which queries have any, and the spread.
+        """Fields from sums over parts of the keys.
 
         ``total(stage, rows)`` are the sums of some queries over all parts of the keys.
         """
@@ -148,12 +142,12 @@ class Smoother:
         found, keys = found
         if self.is_linear(n_features):
             found = _anew(found, np.flatnonzero(~found.usable), total, "exact")
-        usable, log_total = found.usable, found.log_total
-        if self.empty in ("nearest", "mean"):
-            found = _anew(found, np.flatnonzero(~usable), total, "answer")
+        log_total = found.log_total
+        if self.empty == "nearest":
+            found = _anew(found, np.flatnonzero(~found.usable), total, "answer")
         else:
             found = found.answered("nan")
-        return found, log_total, usable, keys
+        return self.finish(found, log_total, center, keys, n_features)
 
     def finish(self, found, log_total, center, keys, n_features):
         """Fields from sums over all keys."""
@@ -198,34 +192,27 @@ def reduce(smoother, queries, keys, values, weights=None, query_scale=None, own=
     at_once = smoother.queries_at_once(keys, values)
     arrays = all(isinstance(x, np.ndarray) for x in (queries, keys, values))
     if not arrays or queries.ndim == 0 or len(queries) <= at_once:
-        fields, usable, result = _some(
-            smoother, queries, keys, values, weights, own, query_scale
-        )
+        fields, result = _some(smoother, queries, keys, values, weights, own, query_scale)
     else:
         found, own = [], check_own_keys(own, queries, len(keys))
         for rows in _even_blocks(len(queries), at_once):
             scale = None if query_scale is None else query_scale[rows]
             left = False if own is None else own[rows]
             found.append(_some(smoother, queries[rows], keys, values, weights, left, scale))
-        fields, usable, (*_, result) = zip(*found, strict=True)
+        fields, (*_, result) = zip(*found, strict=True)
         fields = list(map(np.concatenate, zip(*fields, strict=True)))
-        usable = np.concatenate(usable)
-    if smoother.empty == "raise":
-        refuse_empty(usable)
     least = _at_least(smoother)
     return [result(field, at) for field, at in zip(fields, least, strict=True)]
 
 
 def _some(smoother, queries, keys, values, weights, own, query_scale):
-    """Fields, which queries have weights, and how to hand results back."""
+    """Fields, and how to hand results back."""
     tables = [keys, values, *([] if weights is None else [weights])]
     arrays = all(isinstance(x, np.ndarray) and x.ndim for x in (queries, *tables))
     size = max(MOST_KEYS, len(queries)) if arrays else 0
     if not arrays or len({len(x) for x in tables}) > 1 or len(keys) <= size:
-        fields, usable, problem = smoother.whole(
-            queries, keys, values, weights, own, query_scale
-        )
-        return fields, usable, problem.result
+        fields, problem = smoother.whole(queries, keys, values, weights, own, query_scale)
+        return fields, problem.result
     chunks = list(_even_blocks(len(keys), size))
     own = check_own_keys(own, queries, len(keys))
     center = smoother.center(
@@ -244,8 +231,8 @@ def _some(smoother, queries, keys, values, weights, own, query_scale):
         )  # fmt: skip
         return merged(joined, parts)
 
-    fields, usable = smoother.finished(total, center, len(queries), keys.shape[1])
-    return fields, usable, smoother.problem(queries[:0], keys[:1], values[:1], None).result
+    fields = smoother.finished(total, center, len(queries), keys.shape[1])
+    return fields, smoother.problem(queries[:0], keys[:1], values[:1], None).result
 
 
 def _at_least(smoother):

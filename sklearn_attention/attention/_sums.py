@@ -7,7 +7,7 @@ from array_api_compat import array_namespace
 
 from .._validation import check_choice
 
-EMPTY_POLICIES = ("nearest", "nan", "mean", "raise")
+EMPTY_POLICIES = ("nearest", "nan")
 
 
 class Sums(NamedTuple):
@@ -95,7 +95,7 @@ class Sums(NamedTuple):
 
         Parameters
         ----------
-        empty : {"nearest", "nan", "mean", "raise"}, default="nearest"
+        empty : {"nearest", "nan"}, default="nearest"
             Policy for queries without weights, the one that these sums were made with.
 
         Returns
@@ -107,8 +107,7 @@ class Sums(NamedTuple):
         Raises
         ------
         ValueError
-            If a query has no weights and `empty` is "raise", or needs another policy than
-            that of these sums.
+            If a query has no weights, and `empty` is another policy than that of these sums.
         """
         check_choice("empty", empty, EMPTY_POLICIES)
         sums = self.answered(empty).sums[0]
@@ -120,27 +119,14 @@ class Sums(NamedTuple):
         usable = self.usable
         if usable.all():
             return self
-        if empty == "raise":
-            refuse_empty(usable)
         xp = array_namespace(self.shift)
         answer = xp.nan
-        if empty in ("nearest", "mean"):
+        if empty == "nearest":
             if self.answer is None:
                 raise ValueError(
-                    f"empty={empty!r} needs sums that were made with it: pass the same value "
-                    "to attention_sums and to average."
+                    "empty='nearest' needs sums that were made with it: pass the same value to "
+                    "attention_sums and to average."
                 )
             answer = xp.where(self.answer.usable, self.answer.sums, xp.nan)
         shift = xp.where(usable, self.shift, -xp.inf)
         return self._replace(shift=shift, sums=xp.where(usable, self.sums, answer))
-
-
-def refuse_empty(usable):
-    """Raise ValueError if a query has no weights, naming the first."""
-    rows = [i for i, good in enumerate(usable.tolist()) if not good]
-    if rows:
-        raise ValueError(
-            f"empty='raise': {len(rows)} of {len(usable)} queries have no key with a usable "
-            f"weight (first: row {rows[0]}): pass a larger bandwidth, a kernel of unbounded "
-            "support such as 'gaussian', or empty='nearest'."
-        )

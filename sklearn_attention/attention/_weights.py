@@ -7,7 +7,7 @@ from .._memory import check_memory
 from .._validation import check_choice
 from ._algorithms._tiles import fallback_weights, least_total, tile_weights
 from ._read import read
-from ._sums import EMPTY_POLICIES, refuse_empty
+from ._sums import EMPTY_POLICIES
 from ._threads import threads_for
 
 _BLOCK_PAIRS = IN_MEMORY // 32
@@ -82,9 +82,7 @@ def normalized(problem, empty):
     weights = torch.where(size > _INVISIBLE * size.amax(dim=1, keepdim=True), weights, 0)
     usable = weights.sum(dim=1).abs() > least_total(problem.kernel, weights)
     if not usable.all():
-        if empty == "raise":
-            refuse_empty(usable)
         weights[~usable] = torch.nan
-        if empty in ("nearest", "mean"):
-            weights[~usable] = fallback_weights(problem.take(~usable), empty)
+        if empty == "nearest":
+            weights[~usable] = fallback_weights(problem.take(~usable))
     return weights / weights.sum(dim=1, keepdim=True)

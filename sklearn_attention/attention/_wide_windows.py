@@ -81,11 +81,14 @@ class Places:
 
 def _numbers(table, rows):
     """A number for each of some rows of a table, different where these are, nearly surely."""
-    directions, found = np.random.default_rng(0).uniform(1, 2, table.shape[1]), []
+    directions, found = (
+        np.random.default_rng(0).uniform(1, 2, table.shape[1]),
+        np.empty(len(rows)),
+    )
     with np.errstate(over="ignore"):
         for part in blocks(len(rows), _BLOCK_ROWS):
-            found.append((table[rows[part]] * directions).sum(axis=1))
-    return np.concatenate(found)
+            found[part] = (table[rows[part]] * directions).sum(axis=1)
+    return found
 
 
 def _groups(numbers, kept, n):

@@ -122,7 +122,7 @@ def select_bandwidth(
     gap : int, default=0
         Number of rows before and after each that are left out with it [1]_: for ordered rows
         whose noise is correlated. Of many rows a stretch is drawn. One scale only.
-    empty : {"nearest", "nan", "mean", "raise", "widen"}, default="nearest"
+    empty : {"nearest", "nan", "widen"}, default="nearest"
         Policy for rows where no other row has weight, as for :func:`attend`; "widen" is as for
         :class:`~sklearn_attention.LocalPolynomialRegressor`.
     algorithm : {"auto", "dense"}, default="auto"
@@ -224,7 +224,8 @@ def _search_scale(criterion, rows, kernel, observe):
     results = {"bandwidth": scales[:, None] * sample.spread}
     results |= zip(("criterion", "loo_error", "degrees_of_freedom"), columns, strict=True)
     best = scales.searchsorted(trials.best)
-    doubts = [_NARROWEST.format(criterion)] if trials.best < 1.05 * low else []
+    narrow = trials.best < 1.05 * low and fewest < len(sample) / 2
+    doubts = [_NARROWEST.format(criterion)] if narrow else []
     freedoms, errors = results["degrees_of_freedom"], results["loo_error"]
     if rows.degree == 0 and freedoms[best] < _NO_DEPENDENCE and trials.value > 0:
         doubts.append(_MEAN.format(criterion))

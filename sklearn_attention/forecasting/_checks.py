@@ -241,8 +241,8 @@ def refuse_too_small(table):
         size = np.abs(values).max(initial=0.0)
         if 0 < size < _TOO_SMALL:
             raise ValueError(
-                f"values of the series{in_series(table, i)} are all below {_TOO_SMALL} (up to "
-                f"{size:.3g}): multiply all by a constant, since squares vanish."
+                f"values of the series{in_series(table, i)} are all below {_TOO_SMALL}, up to "
+                f"{size:.3g}: multiply all by a constant, since squares vanish."
             )
 
 

@@ -99,9 +99,7 @@ def choose_weights(forecasts, training):
 
     def averaged(found):
         pairs = zip(trust, choices, strict=True)
-        weights = sum(
-            t * softmax_weights(*found[which], *choice) for t, (which, *choice) in pairs
-        )
+        weights = sum(t * softmax_weights(*found[i], *choice) for t, (i, *choice) in pairs)
         weights[weights < _LEAST_WEIGHT] = 0.0
         return weights / weights.sum(axis=1, keepdims=True)
 
@@ -183,11 +181,9 @@ class CombinedForecast:
     def without_forecast(self, origins):
         """Names of candidates of which none of the same class has a forecast."""
         there = ~np.isnan(self.each(origins)).all(axis=(0, 2))
-        kinds = np.array([type(one).__name__ for one in self.candidates for _ in one.names])
-        return [
-            name for name, kind in zip(self.names, kinds, strict=True)
-            if not there[kinds == kind].any()
-        ]  # fmt: skip
+        kinds = [type(one) for one in self.candidates for _ in one.names]
+        able = {kind for kind, found in zip(kinds, there, strict=True) if found}
+        return [name for name, kind in zip(self.names, kinds, strict=True) if kind not in able]
 
     def weights_at(self, origins):
         """Weights of the candidates at some origins; (n_origins, n_names)."""

@@ -370,8 +370,7 @@ class TransformerForecaster(NetworkParameters, Forecaster):
     def _require_candidates(self, what):
         if self._kept["alone"]:
             raise AttributeError(
-                f"{what} is of candidates, but only the transformer forecasts: pass "
-                "candidates='auto'."
+                f"{what} needs more than the transformer: pass candidates='auto'."
             )
 
     def _learn(self, table, context, task_data):
@@ -379,17 +378,16 @@ class TransformerForecaster(NetworkParameters, Forecaster):
         task = partial(reported_task, self, context, **task_data)
         kinds, whole = _kinds(self.candidates, self.n_features_in_)
         lookback = None if self.lookback == "auto" else int(self.lookback)
-        sizes, named = (table, self.horizon_, self.seasons_, lookback), kinds
-        if not isinstance(self.candidates, str):
-            kinds = [kind for kind in named if new_candidates([kind], *sizes)]
-        unable = [kind for kind in named if kind not in kinds]
+        sizes = table, self.horizon_, self.seasons_, lookback
+        named = [] if isinstance(self.candidates, str) else kinds
+        unable = [kind for kind in named if not new_candidates([kind], *sizes)]
+        kinds = [kind for kind in kinds if kind not in unable]
         alone = self.candidates is None or (not kinds and whole == ["transformer"])
         self._kept["alone"] = alone
-        if not alone and not kinds and not whole:
-            self._report(unable, table, all_of_them=True)
         transformer = self._new_transformer(table.lengths.max(), task, whole, alone)
+        if not kinds and "trees" not in whole:
+            self._report(unable, table, all_of_them=not alone)
         if alone:
-            self._report(unable, table)
             self.combined_, validation = fit_transformer(transformer, table, self.horizon_)
             self.calibration_ = Calibration.fit(self._forecasts(validation))
             return
@@ -416,9 +414,8 @@ class TransformerForecaster(NetworkParameters, Forecaster):
         extended = partial(extend, unable=unable)
         self.combined_, training, every, held_out = reduce(extended, further, fitted)
         if not isinstance(self.candidates, str):
-            found = self.combined_.without_forecast(
-                Origins.at_ends(training.origins.table, self.horizon_)
-            )
+            ends = Origins.at_ends(training.origins.table, self.horizon_)
+            found = self.combined_.without_forecast(ends)
             self._report([*unable, *found], table, len(found) == len(self.combined_.names))
         if training.is_panel and self.combined_.share_of(Classical) >= _LEAST_CLASSICAL:
             with task("attention over candidates"):
@@ -432,13 +429,10 @@ class TransformerForecaster(NetworkParameters, Forecaster):
     def _report(self, unable, table, all_of_them=False):
         """Warn of candidates that are left out; an error if these are all."""
         short = f"series of up to {table.lengths.max()} steps are too short for it"
-        found = "; ".join(
-            f"{one!r}, since {_LACKING.get(one, short)}" for one in map(_name, unable)
-        )
+        names = [one if isinstance(one, str) else type(one).__name__ for one in unable]
+        found = "; ".join(f"{one!r}, since {_LACKING.get(one, short)}" for one in names)
         if all_of_them:
-            raise ValueError(
-                f"candidates={self.candidates!r} has none that can forecast: {found}."
-            )
+            raise ValueError(f"candidates={self.candidates!r} has none left: {found}.")
         if unable:
             warn_user(f"candidates={self.candidates!r} is without {found}.")
 
@@ -515,7 +509,3 @@ def _check_candidates(candidates):
 def _check_log(log):
     if not is_one_of(log, True, False, "auto"):
         raise ValueError(f"log={log!r} is not valid: pass True, False or 'auto'.")
-
-
-def _name(kind):
-    return kind if isinstance(kind, str) else type(kind).__name__

@@ -37,9 +37,9 @@ class NadarayaWatsonClassifier(ClassLabels, ClassifierMixin, KernelSmoother):
         As for :class:`NadarayaWatsonRegressor`; the squared error is the Brier score.
     per_feature, categorical_features, algorithm, gap, random_state, device
         As for :class:`NadarayaWatsonRegressor`.
-    empty : {"nearest", "nan", "mean", "raise"}, default="nearest"
-        Prediction where no training row has weight: the nearest row's class, NaN
-        probabilities, the classes' frequencies, or an error.
+    empty : {"nearest", "nan"}, default="nearest"
+        Prediction where no training row has weight: the nearest row's class, or NaN
+        probabilities.
 
     Attributes
     ----------

@@ -81,9 +81,8 @@ class ConditionalKernelDensity(RegressorMixin, MixedRows):
         around the targets: better near a jump, but wider where the mean has a slope.
     categorical_features : "from_dtype" or list of (str, int or bool), default="from_dtype"
         As for :class:`ProductKernelDensity`.
-    empty : {"nearest", "nan", "mean", "raise"}, default="nearest"
-        Prediction where no training row has weight: by the nearest row, NaN, by all rows
-        alike, or an error.
+    empty : {"nearest", "nan"}, default="nearest"
+        Prediction where no training row has weight: by the nearest row, or NaN.
     random_state : int, RandomState instance or None, default=0
         Draws the sample that "likelihood" uses in large data.
     device : str, default="auto"

@@ -114,7 +114,7 @@ class NadarayaWatsonCV(_CrossValidated):
     criterion : {"loo", "gcv", "aicc"}, default="loo"
         Criterion to minimise: the leave-one-out squared error, generalised cross-validation,
         or the corrected Akaike criterion.
-    empty : {"nearest", "nan", "mean", "raise"}, default="nearest"
+    empty : {"nearest", "nan"}, default="nearest"
         As for :class:`NadarayaWatsonRegressor`.
     device : str, default="auto"
         Where to compute; "auto" prefers CUDA.
@@ -183,9 +183,9 @@ class LocalPolynomialCV(_CrossValidated):
         The degrees to try.
     criterion : {"loo", "gcv", "aicc"}, default="loo"
         Criterion to minimise.
-    empty : {"widen", "nearest", "nan", "mean", "raise"}, default="widen"
-        As for :class:`LocalPolynomialRegressor`; candidates are compared in windows that are
-        not widened.
+    empty : {"widen", "nearest", "nan"}, default="widen"
+        As for :class:`LocalPolynomialRegressor`. Candidates are compared in the windows that
+        they predict in.
     device : str, default="auto"
         Where to compute; "auto" prefers CUDA.
 

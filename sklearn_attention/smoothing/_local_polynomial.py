@@ -33,7 +33,7 @@ class LocalPolynomialRegressor(SmootherRegressor):
         :class:`NadarayaWatsonRegressor`.
     per_feature, categorical_features, algorithm, gap, random_state, device
         As for :class:`NadarayaWatsonRegressor`.
-    empty : {"widen", "nearest", "nan", "mean", "raise"}, default="widen"
+    empty : {"widen", "nearest", "nan"}, default="widen"
         Prediction where training rows have little weight. "widen" doubles the bandwidth of a
         query until they have enough, see Notes. The others, as for
         :class:`NadarayaWatsonRegressor`, apply where no training row has any weight, and

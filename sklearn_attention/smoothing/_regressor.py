@@ -52,9 +52,8 @@ class NadarayaWatsonRegressor(SmootherRegressor):
     algorithm : {"auto", "dense"}, default="auto"
         Algorithm of the averages; see :func:`sklearn_attention.attend`. The attribute
         `algorithm_` is the one that "auto" takes.
-    empty : {"nearest", "nan", "mean", "raise"}, default="nearest"
-        Prediction where no training row has weight: the nearest row's target, NaN, the mean of
-        all targets, or an error.
+    empty : {"nearest", "nan"}, default="nearest"
+        Prediction where no training row has weight: the nearest row's target, or NaN.
     gap : int, default=0
         Number of rows before and after each that the searches of one factor leave out with
         it. Set it for ordered rows, as in time, whose noise is autocorrelated, to the length

@@ -129,7 +129,7 @@ def test_leave_one_out_equals_leaving_out(kernel, bandwidth, weighted):
         np.testing.assert_allclose(log_sums[i], expected_log_sum[0], rtol=1e-10, atol=1e-10)
 
 
-@pytest.mark.parametrize("empty", ["nearest", "mean", "nan"])
+@pytest.mark.parametrize("empty", ["nearest", "nan"])
 @pytest.mark.parametrize("weighted", [False, True])
 @pytest.mark.parametrize("leave_one_out", [False, True])
 @pytest.mark.parametrize("kernel", [*KERNELS, *SIGNED, "linear"])
@@ -303,15 +303,6 @@ class TestExtremes:
             (parts[0] + parts[1]).average()[0][:, 0], expected, rtol=1e-5
         )
 
-    def test_the_mean_of_the_others_beside_a_giant(self):
-        keys, values = np.array([[0.0], [10.0], [20.0]]), np.array([5.0, 1.0, 3.0])
-        averages, _ = attend(
-            keys, keys, values, "boxcar", sample_weight=[3e15, 1.0, 1.3],
-            leave_one_out=True, empty="mean",
-        )  # fmt: skip
-        assert averages[0] == pytest.approx((1 + 1.3 * 3) / 2.3, rel=1e-12)
-        np.testing.assert_allclose(averages[1:], 5.0)
-
     def test_fine_periods_in_single_precision(self):
         queries, keys, values = (x.astype("float32") for x in make_data())
         kernel = Periodic(period=1e-3)
@@ -384,18 +375,13 @@ class TestNearest:
         np.testing.assert_allclose(averages, 20.0)
         assert np.isnan(attend([[0.9]], keys, values, "linear", empty="nan")[0]).all()
 
-    def test_raise_names_the_remedy(self):
-        with pytest.raises(ValueError, match=r"2 of 3 queries.*row 1.*larger bandwidth"):
-            attend([[0.0], [9.0], [8.0]], [[0.0]], [1.0], "boxcar", empty="raise")
-
 
 class TestMerge:
     @pytest.mark.parametrize("kernel", [*KERNELS, *SIGNED, "linear"])
-    @pytest.mark.parametrize("empty", ["nearest", "mean"])
-    def test_chunks_of_keys_in_any_order(self, kernel, empty):
+    def test_chunks_of_keys_in_any_order(self, kernel):
         queries, keys, values = make_data()
         weight = some_weights(len(keys))
-        options = dict(bandwidth=0.3, empty=empty)
+        options = dict(bandwidth=0.3)
         expected = attend(queries, keys, values, kernel, sample_weight=weight, **options)
         cuts = [slice(0, 7), slice(7, 40), slice(40, 41), slice(41, None)]
         parts = [
@@ -407,7 +393,7 @@ class TestMerge:
         left = parts[0] + parts[1] + parts[2] + parts[3]
         right = parts[3] + (parts[1] + (parts[2] + parts[0]))
         for part in (left, right):
-            averages, log_sums = part.average(empty)
+            averages, log_sums = part.average()
             np.testing.assert_allclose(averages, expected[0], rtol=1e-9, atol=1e-9)
             np.testing.assert_allclose(log_sums, expected[1], rtol=1e-9, atol=1e-9)
 

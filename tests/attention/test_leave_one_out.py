@@ -246,17 +246,14 @@ def test_many_scales_equal_one_at_a_time(kernel, degree):
 
 @pytest.mark.parametrize("places", ["normal", "cauchy", "outlier"])
 @pytest.mark.parametrize("name", ["gaussian", "tricube", "laplacian", "matern32", "boxcar"])
-@pytest.mark.parametrize("empty", ["nearest", "mean"])
-def test_many_scales_of_scattered_places(places, name, empty):
+def test_many_scales_of_scattered_places(places, name):
     rng = np.random.default_rng(0)
     x = rng.standard_cauchy(200) if places == "cauchy" else rng.normal(size=200)
     if places == "outlier":
         x[17] = 1e4
     values = np.sin(3 * x[:, None]) + rng.normal(size=(200, 2))
     weight = rng.uniform(0.5, 2, 200)
-    smoother = LeaveOneOut(
-        x[:, None], values, as_kernel(name), sample_weight=weight, empty=empty
-    )
+    smoother = LeaveOneOut(x[:, None], values, as_kernel(name), sample_weight=weight)
     scales = np.geomspace(0.013, 11.0, 25)[rng.permutation(25)]
     together = smoother.scores(scales)
     for k, scale in enumerate(scales):
@@ -343,26 +340,20 @@ def test_a_selection_of_rows(degree, d):
 def test_rows_without_neighbours(d, degree):
     X, values = make_data(30, d)
     X[0] += 10.0
-    for empty in ("nearest", "mean"):
-        smoother = LeaveOneOut(X, values, Epanechnikov(), degree=degree, empty=empty)
-        found = smoother.predictions(0.9)
-        if degree:
-            expected = attend_local(
-                X, X, values, Epanechnikov(), degree=degree, bandwidth=0.9, empty=empty,
-                leave_one_out=True,
-            ).values  # fmt: skip
-        else:
-            expected = attend(
-                X, X, values, Epanechnikov(), bandwidth=0.9, empty=empty, leave_one_out=True
-            )[0]
-        np.testing.assert_allclose(found.left_out, expected, rtol=1e-6, atol=1e-8)
-        np.testing.assert_allclose(found.fitted[0], values[0], rtol=1e-9)
-        assert found.leverage[0] == pytest.approx(1)
-    for empty in ("nan", "raise"):
-        smoother = LeaveOneOut(X, values, Epanechnikov(), degree=degree, empty=empty)
-        lonely = np.isnan(smoother.predictions(0.9).left_out).all(axis=1)
-        assert np.flatnonzero(lonely).tolist() == [0]
-        assert np.isnan(smoother.scores([0.9, 20.0]).left_out).tolist() == [True, False]
+    smoother = LeaveOneOut(X, values, Epanechnikov(), degree=degree)
+    found, options = smoother.predictions(0.9), {"bandwidth": 0.9, "leave_one_out": True}
+    if degree:
+        options["degree"] = degree
+        expected = attend_local(X, X, values, Epanechnikov(), **options).values
+    else:
+        expected = attend(X, X, values, Epanechnikov(), **options)[0]
+    np.testing.assert_allclose(found.left_out, expected, rtol=1e-6, atol=1e-8)
+    np.testing.assert_allclose(found.fitted[0], values[0], rtol=1e-9)
+    assert found.leverage[0] == pytest.approx(1)
+    smoother = LeaveOneOut(X, values, Epanechnikov(), degree=degree, empty="nan")
+    lonely = np.isnan(smoother.predictions(0.9).left_out).all(axis=1)
+    assert np.flatnonzero(lonely).tolist() == [0]
+    assert np.isnan(smoother.scores([0.9, 20.0]).left_out).tolist() == [True, False]
 
 
 @pytest.mark.parametrize("kernel", [Gaussian(), Epanechnikov(), RationalQuadratic()], ids=repr)
@@ -510,12 +501,11 @@ def test_dense_takes_all_pairs_where_others_take_linear_time(degree):
     assert pairs[0] < 2 * 100 * 100 <= pairs[1]
 
 
-@pytest.mark.parametrize("empty", ["nearest", "mean"])
-def test_rows_without_neighbours_in_single_precision(empty):
+def test_rows_without_neighbours_in_single_precision():
     """What answers is as precise as sums that make do with half the digits."""
     X, values = make_data(60, 3)
     kernel = ProductKernel("epanechnikov")
-    options = {"bandwidth": 0.3, "empty": empty}
+    options = {"bandwidth": 0.3}
     expected = LeaveOneOut(X, values, kernel, **options).scores([0.5, 3.0])
     given = X.astype(np.float32), values.astype(np.float32), kernel
     for found in (

@@ -195,13 +195,6 @@ def test_empty_windows(degree):
     fit = attend_local(queries, keys, values, "epanechnikov", **options, empty="nan")
     assert np.isnan(fit.values).tolist() == [False, True, True]
     assert np.isnan(fit.slopes[:, 0]).tolist() == [False, True, True]
-    fit = attend_local(queries, keys, values, "epanechnikov", **options, empty="mean")
-    assert np.isfinite(fit.values).all()
-    if degree == 1:  # over all rows alike: the global line, to three deviations of the rows
-        furthest = np.clip(queries[:, 0], *(0.5 + np.array([-3, 3]) * keys.std()))
-        np.testing.assert_allclose(fit.values, 2 + 3 * furthest, rtol=1e-6, atol=1e-6)
-    with pytest.raises(ValueError, match="empty='raise': 2 of 3 queries"):
-        attend_local(queries, keys, values, "epanechnikov", **options, empty="raise")
 
 
 @pytest.mark.parametrize("degree", [1, 2])

@@ -77,7 +77,7 @@ def test_averages(place, kernel, leave_out, always):
     options = {
         "bandwidth": (KERNELS | PRODUCTS)[kernel], "sample_weight": weights,
         "leave_one_out": leave_out,
-        "empty": {"boxcar": "mean", "tricube": "nan"}.get(kernel, "nearest"),
+        "empty": "nan" if kernel == "tricube" else "nearest",
     }  # fmt: skip
     given = keys if leave_out else queries, keys, values, kernel
     found = attend(*given, **options)

@@ -254,13 +254,12 @@ def test_nothing_to_find():
         select_bandwidths(X, values, Gaussian(), "thumb")
 
 
-@pytest.mark.parametrize("empty", ["raise", "nan"])
 @pytest.mark.parametrize("kernel", [Epanechnikov(), Boxcar()], ids=repr)
-def test_every_row_must_be_predicted_where_asked(kernel, empty):
+def test_every_row_must_be_predicted_where_asked(kernel):
     rng = np.random.default_rng(0)
     X = np.append(rng.uniform(0, 1, 30), 20.0)[:, None]
     values = np.sin(9 * X)
-    h, value, _ = select_bandwidths(X, values, kernel, empty=empty)
+    h, value, _ = select_bandwidths(X, values, kernel, empty="nan")
     assert h[0] >= 18
     assert np.isfinite(value)
 

@@ -75,7 +75,7 @@ class TestSample:
 
 
 class TestTrials:
-    rows = make_rows(empty="raise", degree=1)
+    rows = make_rows(empty="nan", degree=1)
 
     def test_the_best_is_kept_and_the_first_of_equals(self):
         with Trials("loo", self.rows) as trials:
@@ -102,7 +102,7 @@ class TestTrials:
         assert heard == [(3, "bandwidth"), (2, "bandwidth")]
 
     def test_nothing_is_finite(self):
-        message = r"bandwidth='aicc' found no bandwidth at which empty='raise' .*degree=1"
+        message = r"bandwidth='aicc' found no bandwidth at which empty='nan' .*degree=1"
         with pytest.raises(ValueError, match=message), Trials("aicc", self.rows):
             pass
         densities = Trials("likelihood", make_rows(values=None))

@@ -485,7 +485,7 @@ class TestCandidates:
 
     def test_without_candidates_there_is_nothing_to_explain(self):
         model = fit(candidates=None)
-        with pytest.raises(AttributeError, match="explain is of candidates"):
+        with pytest.raises(AttributeError, match="explain needs more than the transformer"):
             model.explain()
         assert not hasattr(model, "candidate_weights_")
 
@@ -545,7 +545,7 @@ class TestCandidates:
         with pytest.warns(UserWarning, match="is without 'features'"):
             model = fit(y, candidates=["features", "transformer"])
         np.testing.assert_array_equal(model.predict(), alone)
-        with pytest.raises(AttributeError, match="only the transformer forecasts"):
+        with pytest.raises(AttributeError, match="needs more than the transformer"):
             model.explain()
 
     @pytest.mark.parametrize("horizon", [1, 4])

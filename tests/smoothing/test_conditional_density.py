@@ -184,7 +184,7 @@ class TestDensity:
         assert model.likelihood_score_ == pytest.approx(expected, rel=1e-10)
 
     @pytest.mark.parametrize(
-        ("place", "kernels", "empty"), one_in(3, PLACES, KERNELS, ["nearest", "mean", "nan"])
+        ("place", "kernels", "empty"), one_in(3, PLACES, KERNELS, ["nearest", "nan"])
     )
     def test_near_rows_are_told_from_all(self, place, kernels, empty, monkeypatch):
         monkeypatch.setattr(_near_keys, "FEW_PAIRS", 0)
@@ -472,12 +472,11 @@ class TestBandwidths:
 
 
 class TestEmpty:
-    @pytest.mark.parametrize("empty", ["nearest", "mean"])
-    def test_policies_answer(self, data, empty):
+    def test_the_nearest_row_answers(self, data):
         X, y = data
-        model = fixed("epanechnikov", empty=empty).fit(X, y)
+        model = fixed("epanechnikov").fit(X, y)
         far = [[50.0, 50.0]]
-        regression = NadarayaWatsonRegressor("epanechnikov", bandwidth=0.5, empty=empty)
+        regression = NadarayaWatsonRegressor("epanechnikov", bandwidth=0.5)
         expected = regression.fit(X, y).predict(far)
         np.testing.assert_allclose(model.predict(far), expected, rtol=1e-12)
         assert np.isfinite(model.predict_quantiles(far, 0.5)).all()
@@ -496,11 +495,6 @@ class TestEmpty:
         ]
         for answer in answers:
             np.testing.assert_array_equal(np.isnan(answer), [True, False])
-
-    def test_raise(self, data):
-        model = fixed("epanechnikov", empty="raise").fit(*data)
-        with pytest.raises(ValueError, match="empty='raise'"):
-            model.score_samples([[50.0, 50.0]], [0.0])
 
     def test_unseen_level_weighs_all_levels_alike(self, mixed):
         X, y = mixed
@@ -571,7 +565,7 @@ class TestConventions:
         assert is_regressor(ConditionalKernelDensity())
 
     def test_searches(self, data, mixed):
-        search = GridSearchCV(fixed(), {"bandwidth": [0.3, 5.0], "empty": ["mean"]})
+        search = GridSearchCV(fixed(), {"bandwidth": [0.3, 5.0], "empty": ["nearest"]})
         assert search.fit(*data).best_params_["bandwidth"] == 0.3
         scores = cross_val_score(fixed(), *mixed, scoring="r2")
         assert np.isfinite(scores).all()

@@ -161,7 +161,7 @@ class TestSearch:
 class TestCompany:
     @pytest.mark.parametrize("estimator", CLASSES)
     def test_parameters(self, estimator):
-        model = estimator(["gaussian"], [0.3], criterion="aicc", empty="mean")
+        model = estimator(["gaussian"], [0.3], criterion="aicc", empty="nan")
         copied = clone(model)
         assert copied.get_params() == model.get_params()
         expected = {"kernels", "bandwidths", "criterion", "empty", "device"}

@@ -141,12 +141,7 @@ def _own_pairs(problem, keys=slice(None)):
     return (rows, near[rows, columns] - start) if len(rows) else None
 
 
-def fallback_weights(problem, empty):
-    """Weights (n, m) of queries that have none, by the policy "nearest" or "mean"."""
+def fallback_weights(problem):
+    """Weights (n, m) of queries that have none: those of their nearest keys."""
     own = _own_pairs(problem)
-    if empty == "nearest":
-        return nearest_by_pairs(problem.queries, problem.keys, problem.weights, own)[1]
-    weights = problem.weights.repeat(len(problem.queries), 1)
-    if own is not None:
-        weights[own] = 0
-    return weights
+    return nearest_by_pairs(problem.queries, problem.keys, problem.weights, own)[1]
