@@ -1,4 +1,4 @@
-"""A model that 0.1.0 stored is loaded by 0.2: it is refused by name, and can be fitted again."""
+"""A model that 0.1.0 stored is loaded by 0.2: it is refused by name, to be fitted again."""
 
 import numpy as np
 import pytest
