@@ -26,6 +26,8 @@ from ._partitions import (
 from ._validation import check_bandwidth, check_in_interval
 
 NUMERIC, UNORDERED, ORDERED = "numeric", "unordered", "ordered"
+# Numbers that do not vary, in which no two rows differ.
+CONSTANT = "constant"
 _UNSEEN = -1.0
 # Precisions that rows may have; others become the first.
 _DTYPES = (np.float64, np.float32)
@@ -69,7 +71,7 @@ class Columns:
     categories: tuple
 
     def __post_init__(self):
-        if unknown := set(self.kinds) - {NUMERIC, UNORDERED, ORDERED}:
+        if unknown := set(self.kinds) - {NUMERIC, UNORDERED, ORDERED, CONSTANT}:
             raise ValueError(
                 f"kinds has {sorted(map(str, unknown))}: pass 'numeric', 'unordered' or "
                 "'ordered' for each column."
@@ -157,7 +159,7 @@ class Columns:
     @property
     def categorical(self):
         """Positions of the categories."""
-        return np.flatnonzero(~self.is_numeric).tolist()
+        return np.flatnonzero(self._is_categorical).tolist()
 
     @property
     def n_levels(self):
@@ -167,10 +169,17 @@ class Columns:
     @property
     def highest_lam(self):
         """Lambda at which the levels of each category count alike, inf for numbers."""
+        others = {NUMERIC: np.inf, CONSTANT: 1.0}
         return np.array([
-            np.inf if kind == NUMERIC else highest_lam(kind, n)
+            others[kind] if kind in others else highest_lam(kind, n)
             for kind, n in zip(self.kinds, self.n_levels, strict=True)
         ])  # fmt: skip
+
+    def without(self, constant):
+        """The columns, of which some numbers (n_columns,) are known not to vary."""
+        pairs = zip(self.kinds, constant, strict=True)
+        kinds = tuple(CONSTANT if some else kind for kind, some in pairs)
+        return dataclasses.replace(self, kinds=kinds)
 
     def divisors(self, bandwidth):
         """Divisor of each column: its bandwidth, but 1 for categories and their lambdas."""
@@ -193,8 +202,8 @@ class Columns:
         """
         checked = np.array(default, dtype=np.float64)
         if np.ndim(bandwidth) == 0:
-            checked[self.numeric] = check_bandwidth(bandwidth, len(self.kinds))
-            return checked
+            width = check_bandwidth(bandwidth, len(self.kinds))
+            return np.where(self._is_categorical, checked, width)
         given = np.array(bandwidth, dtype=object)
         if given.shape == checked.shape:
             for j in self.categorical:
@@ -202,7 +211,7 @@ class Columns:
                 checked[j] = check_in_interval(name, given[j], 0, highest)
                 given[j] = 1.0
         widths = check_bandwidth(given.tolist(), len(self.kinds))
-        return np.where(self.is_numeric, widths, checked)
+        return np.where(self._is_categorical, checked, widths)
 
     def encode(self, X):
         """The table as numbers, with the code of its level for every categorical cell.
@@ -331,6 +340,10 @@ class Columns:
         in_array = bool(columns) and isinstance(columns[0], np.ndarray)
         number = len(columns) == len(self.kinds)
         return number and (not in_array or self._has_levels_of_numbers)
+
+    @property
+    def _is_categorical(self):
+        return np.isin(self.kinds, (UNORDERED, ORDERED))
 
     @property
     def _has_levels_of_numbers(self):

@@ -34,7 +34,7 @@ class LeaveOneOutGradient:
     ):
         X = np.ascontiguousarray(X, dtype=np.float64)
         numeric = [j for j, kind in enumerate(kinds) if kind == "numeric"]
-        categorical = [j for j, kind in enumerate(kinds) if kind != "numeric"]
+        categorical = [j for j, kind in enumerate(kinds) if kind in ("unordered", "ordered")]
         codes = X[:, categorical].astype(np.intp)
         self.steps = [
             _steps(kinds[j], n_levels)

@@ -57,8 +57,13 @@ class PairSums:
             for factor, members in self.factors
         )
         self._is_symmetric = self.factors and self.rest is None and not self.signed
-        centers = [factor.profile(np.zeros(1))[0] for factor, _ in self.factors]
-        self.log_own = math.log(abs(math.prod(centers)))
+        at_itself = np.zeros(1)
+        self.log_own = sum(
+            math.log(abs(factor.profile(at_itself)[0]))
+            if self.signed
+            else float(factor.log_profile(at_itself)[0])
+            for factor, _ in self.factors
+        )
         self._orders = {
             j: np.argsort(numbers[:, j], kind="stable")
             for factor, members in self.factors

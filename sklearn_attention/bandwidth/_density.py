@@ -136,6 +136,12 @@ class _Likelihood:
         value = float(shares @ mixed)
         return (value, pull(shares * np.exp(others - mixed))) if eval_gradient else value
 
+    def alone(self, bandwidth):
+        """Share of the rows that the background describes better than all other rows."""
+        log_density, _ = self._log_density(np.asarray(bandwidth), False)
+        log_share, log_background = self._background
+        return float(np.mean(~(log_density + log_share > log_background)))
+
     def rescale(self, value, log_volume):
         """The value in units whose volume has the given logarithm."""
         return value - log_volume

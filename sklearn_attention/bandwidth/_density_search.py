@@ -8,10 +8,11 @@ import numpy as np
 from scipy.optimize import minimize
 from scipy.stats.qmc import Halton
 
-from .._columns import Columns
+from .._columns import CONSTANT, Columns
+from .._spread import own_order
 from ._background import NORMAL_BULK, bulk, reflections
 from ._density import ConditionalLikelihood, DensityLeastSquares, DensityLikelihood
-from ._minimize import minimize_scale
+from ._minimize import minimize_scale, relative
 from ._search import (
     MAX_SEARCH_ROWS,
     BandwidthChoice,
@@ -40,6 +41,9 @@ _ROUNDS = 4
 _STEP, _LONG_STEP = 0.15, 0.35
 # More rows than this are sampled even where the criterion takes linear time.
 MAX_LINE_ROWS = 100_000
+# Where others do not describe more than this share of the rows, bandwidths mean nothing. It is
+# 0 to .15 in ten columns, also with tails of t(2), and nearly 1 beyond what rows can tell.
+_MOST = 0.5
 # The smallest lambda, as a share of the largest: at 0 itself another level would rule a
 # row out altogether.
 _LOWEST_LAM = 1e-6
@@ -127,6 +131,7 @@ class _Search:
         self.n_best = n_best
         self.name, self.columns, self.is_numeric = name, rows.columns, rows.columns.is_numeric
         self.fixed = np.full(len(kernels), np.nan) if given is None else given
+        self.fixed = np.where(np.array(self.columns.kinds) == CONSTANT, 1.0, self.fixed)
         self.ratio = np.array([canonical_ratio(kernel) for kernel in kernels])
         self.is_rough = any(math.isfinite(kernel.support) for kernel in kernels)
         self.trials = Trials(name, rows, observe)
@@ -215,10 +220,14 @@ class _Search:
             if any(np.abs(intermediate_result.x - x).max() < _SAME for x in bottoms):
                 raise StopIteration
 
-        for start in self._starts():
+        starts = self._starts()
+        self._evaluate(starts[0])
+        for start in starts:
+            # Logarithms of densities have size 1, their squares that of a volume.
+            size = 1.0 if self.name == "likelihood" else self.trials.value
             found = minimize(
-                objective, self._point(start), jac=True, method="L-BFGS-B", bounds=bounds,
-                callback=stop_where_others_ended,
+                relative(objective, size), self._point(start), jac=True, method="L-BFGS-B",
+                bounds=bounds, callback=stop_where_others_ended,
                 options={"maxiter": _MAX_STEPS, "ftol": 1e-9, "gtol": 1e-6},
             )  # fmt: skip
             bottoms.append(found.x)
@@ -252,8 +261,12 @@ class _Search:
             valleys = (values <= padded[:-2]) & (values <= padded[2:]) & np.isfinite(values)
             best = [k for k in np.argsort(values, kind="stable") if valleys[k]]
             starts += [scales[k] for k in best[: self.n_best]]
-        if np.isnan(self.fixed).sum() > 1:
-            shares = Halton(len(rule), scramble=False).random(_POINTS + 1)[1:]
+        free = np.isnan(self.fixed)
+        if free.sum() > 1:
+            # Of columns in an order of their own.
+            order = np.flatnonzero(free)[own_order(self.sample.X[:, free], self.sample.X)]
+            shares = np.full((_POINTS, len(rule)), 0.5)
+            shares[:, order] = Halton(len(order), scramble=False).random(_POINTS + 1)[1:]
             around = rule * np.exp(_AROUND * (2 * shares - 1))
             points = [bounded(*pair) for pair in zip(around, shares * self.high, strict=True)]
             points.sort(key=lambda point: self._evaluate(point)[0])
@@ -271,6 +284,13 @@ class _Search:
 
     def _doubts(self, bandwidth):
         X, n = self.sample.X, len(self.sample)
+        by_likelihood = self.name == "likelihood" and not self.trials.ended
+        if by_likelihood and (alone := self.criterion.alone(bandwidth)) > _MOST:
+            return [
+                f"bandwidth='likelihood': a wide background describes {alone:.0%} of {n} rows "
+                f"better than all other rows do, which are no basis of a choice in "
+                f"{len(self.fixed)} columns. Pass fewer columns, more rows, or 'scott'."
+            ]
         at_floor = self.is_numeric & self.has_volume & np.isnan(self.fixed)
         at_floor &= bandwidth < 1.05 * self.low
         at_floor &= [len(np.unique(column)) < n for column in X.T]

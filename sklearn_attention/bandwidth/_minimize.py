@@ -60,6 +60,12 @@ def minimize_scale(criterion, low, high, *, step=STEP, approximate=None, error=0
     return float(np.exp(point)), tried[point]
 
 
+def relative(objective, size):
+    """A function and its gradient over a size: minimisers stop at steps far below 1."""
+    size = abs(size) if 0 < abs(size) < np.inf else 1.0
+    return lambda point: tuple(part / size for part in objective(point))
+
+
 def _finite(values):
     values = np.asarray(values, dtype=np.float64)
     return np.where(np.isnan(values), np.inf, values)

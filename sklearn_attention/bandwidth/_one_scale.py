@@ -10,6 +10,7 @@ from .._validation import check_choice
 from ..attention._leave_one_out import LeaveOneOut
 from ..attention._reduce import form_along
 from ..kernels._compact import CompactKernel
+from ..kernels._product_kernel import mixed_kernel
 from ._criteria import SMOOTHER_CRITERIA
 from ._minimize import STEP, minimize_scale
 from ._per_feature import search_bandwidths
@@ -118,7 +119,7 @@ def select_bandwidth(
         to end the search there.
     standardize : bool, default=False
         Whether several columns of values count in units of their own deviation, and the
-        criterion with them; in the search of one scale.
+        criterion with them.
     gap : int, default=0
         Number of rows before and after each that are left out with it [1]_: for ordered rows
         whose noise is correlated. Of many rows a stretch is drawn. One scale only.
@@ -211,7 +212,8 @@ def _search_scale(criterion, rows, kernel, observe):
     curve = _Curve(criterion, rows, kernel, observe)
     sample = curve.sample
     fewest = curve.smoother.fewest
-    low, high = search_range(sample.X / sample.spread, canonical_ratio(kernel), fewest=fewest)
+    Z = (sample.X / sample.spread)[:, rows.columns.numeric]
+    low, high = search_range(Z, canonical_ratio(kernel), fewest=fewest)
     layout = {"step": STEP} | curve.layout()
     if fewest > 1:
         # Windows of twice the width are then on the grid, too.
@@ -229,7 +231,7 @@ def _search_scale(criterion, rows, kernel, observe):
     freedoms, errors = results["degrees_of_freedom"], results["loo_error"]
     if rows.degree == 0 and freedoms[best] < _NO_DEPENDENCE and trials.value > 0:
         doubts.append(_MEAN.format(criterion))
-    if criterion == "penalized-loo" and rows.X.shape[1] == 1:
+    if criterion == "penalized-loo" and len(rows.columns.numeric) == 1:
         plain = freedoms[np.flatnonzero(errors == np.nanmin(errors))[-1]]
         if plain > _FLAT * max(freedoms[best], 2.0):
             doubts.append(_FLAT_MINIMUM.format(plain, freedoms[best], rows.gap))
@@ -243,14 +245,14 @@ class _Curve:
 
     def __init__(self, criterion, rows, kernel, observe):
         self.criterion, self.rows, self.kernel = criterion, rows, kernel
-        n_features = rows.X.shape[1]
+        n_features = len(rows.columns.numeric)
         self.linear = (
             not rows.gap
             and rows.algorithm != "dense"
             and form_along(kernel, n_features, rows.degree) is not None
         )
         most = MAX_KEYS_IN_LINEAR_TIME[min(n_features, 2)] if self.linear else MAX_KEYS
-        self.sample = sample = ValueSample(criterion, rows, most, standardize=rows.standardize)
+        self.sample = sample = ValueSample(criterion, rows, most)
         if len(sample) < 2 * rows.gap + 2:
             raise ValueError(
                 f"gap={rows.gap} leaves out {2 * rows.gap + 1} rows for each, of n_samples="
@@ -287,7 +289,7 @@ class _Curve:
 
     def layout(self):
         """Options of :func:`minimize_scale`: steps, or a sample that lays out the curve."""
-        sample, n_features = self.sample, self.sample.X.shape[1]
+        sample, n_features = self.sample, len(self.rows.columns.numeric)
         if self.linear and n_features > 1:
             return {"step": _STEP_IN_PLANE}
         if self.linear:
@@ -307,14 +309,15 @@ class _Curve:
         return {"approximate": approximate, "error": _NEAR}
 
     def _smoother(self, X, values, sample_weight, rows=None):
+        kernel = mixed_kernel(self.kernel, self.rows.columns, None)
         return LeaveOneOut(
-            X, values, self.kernel, bandwidth=self.sample.spread, sample_weight=sample_weight,
+            X, values, kernel, bandwidth=self.sample.spread, sample_weight=sample_weight,
             rows=rows, gap=self.rows.gap, **self.rows.smoother,
         )  # fmt: skip
 
     def _values(self, scores, n_samples):
         """The criterion, where what is left of exact predictions is nothing at all."""
-        exact = scores.left_out < _ROUNDING
+        exact = scores.left_out < _ROUNDING * self.sample.units.size**2
         left_out = np.where(exact, 0.0, scores.left_out)
         # Criteria take its logarithm.
         fitted = np.where(exact, np.finfo(np.float64).tiny, scores.fitted)

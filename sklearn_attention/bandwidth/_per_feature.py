@@ -11,6 +11,7 @@ from ..kernels import Gaussian
 from ..kernels._compact import CompactKernel
 from ..kernels._product_kernel import mixed_kernel
 from ._criteria import SMOOTHER_CRITERIA, criterion_slopes
+from ._minimize import relative
 from ._search import (
     MAX_SEARCH_ROWS,
     BandwidthChoice,
@@ -21,9 +22,9 @@ from ._search import (
 )
 
 # Common scales tried before the descents, which start from the best of them, from a wider one,
-# from one drawn about it, and from it without each feature in turn.
+# and from it without each feature in turn.
 _N_SCALES = 8
-_WIDER, _JITTER, _OUT_OF_SIGHT = 3.0, 0.7, 30.0
+_WIDER, _OUT_OF_SIGHT = 3.0, 30.0
 # Steps of every descent, and of the one from the best point.
 _FIRST_STEPS, _MAX_STEPS = 8, 200
 # What stands for infinity in a descent, which cannot step back from there.
@@ -129,7 +130,7 @@ class _Space:
     def bandwidth(self, point):
         """Bandwidths and lambdas of all columns."""
         log_bandwidth, worths = self.split(point)
-        bandwidth = np.empty(len(self.columns.kinds))
+        bandwidth = np.ones(len(self.columns.kinds))
         bandwidth[self.numeric] = np.exp(log_bandwidth)
         for j, worth in zip(self.categorical, np.exp(worths), strict=True):
             others = max(self.columns.n_levels[j], 2) - 1
@@ -139,7 +140,7 @@ class _Space:
 
     def relevance(self, point):
         log_bandwidth, worths = self.split(point)
-        relevance = np.empty(len(self.columns.kinds))
+        relevance = np.zeros(len(self.columns.kinds))
         width = np.exp(log_bandwidth) / (self.ratio * self.spread)
         relevance[self.numeric] = np.where(self.constant, 0.0, -np.expm1(-(width**-2.0)))
         relevance[self.categorical] = 1 - np.exp(worths)
@@ -177,8 +178,7 @@ class _Descents:
         values = [self._value_at(space.common(scale)) for scale in scales]
         best = space.common(scales[np.argsort(values)[0]])
         wider = space.widen(best, _WIDER)
-        move = self.sample.random_state.normal(scale=_JITTER, size=len(best))
-        return [best, wider, space.clip(best + move), *space.without_each(best)]
+        return [best, wider, *space.without_each(best)]
 
     def _starts_by_gaussian(self):
         """Of compact kernels, whose derivatives are blind to rows beyond their edge.
@@ -220,9 +220,10 @@ class _Descents:
 
     def _descend(self, start, n_steps):
         bounds = np.column_stack([self.space.lowest, self.space.highest])
+        size = 1.0 if self.criterion == "aicc" else self._value_at(start)
         minimize(
-            self._with_gradient, start, jac=True, method="L-BFGS-B", bounds=bounds,
-            options={"maxiter": n_steps, "ftol": 1e-10, "gtol": 1e-12},
+            relative(self._with_gradient, size), start, jac=True, method="L-BFGS-B",
+            bounds=bounds, options={"maxiter": n_steps, "ftol": 1e-9, "gtol": 1e-12},
         )  # fmt: skip
 
     def _leave_out_features(self):

@@ -7,7 +7,7 @@ from sklearn.utils import check_array
 
 from .._columns import Columns
 from .._partitions import is_partitioned
-from .._spread import feature_deviation, whole_spread
+from .._spread import deviation_of, feature_deviation, whole_spread
 from .._validation import check_choice, check_key_weights
 from ._criteria import SMOOTHER_CRITERIA
 from ._density_search import CRITERIA, DensitySearch
@@ -36,8 +36,8 @@ def rule_bandwidth(X, kernel, rule="scott", sample_weight=None, *, columns=None)
     .. math:: h_j = \frac{\delta_0(K)}{\delta_0(\phi)}\, c(n, d)\, \hat\sigma_j, \qquad
               \lambda_j = \lambda_j^{\max} \min(1, n^{-2/(d+4)})
 
-    with :math:`d` the number of numeric columns. The lambdas shrink at the rate of the squared
-    bandwidths, which is the optimal one [1]_.
+    with :math:`d` the number of numeric columns that vary. The lambdas shrink at the rate of
+    the squared bandwidths, which is the optimal one [1]_.
 
     Parameters
     ----------
@@ -83,12 +83,16 @@ def rule_bandwidth(X, kernel, rule="scott", sample_weight=None, *, columns=None)
     if not is_partitioned(X, sample_weight):
         sample_weight = check_key_weights(sample_weight, X)
     columns = columns or Columns.numbers(X.shape[1])
-    bandwidth, numeric = rate_lambdas(len(X), columns, sample_weight), columns.numeric
-    if numeric:
-        X = X[:, numeric] if columns.categorical else X
-        spread = whole_spread(X, sample_weight)
-        factor = canonical_ratio(kernel) * _FACTORS[rule](spread.mass, len(numeric))
-        bandwidth[numeric] = factor * feature_deviation(spread)
+    numeric = columns.numeric
+    if not numeric:
+        return rate_lambdas(len(X), columns, sample_weight)
+    spread = whole_spread(X[:, numeric] if columns.categorical else X, sample_weight)
+    constant = np.zeros(len(columns.kinds), dtype=bool)
+    constant[numeric] = deviation_of(spread) == 0
+    bandwidth = rate_lambdas(len(X), columns.without(constant), sample_weight)
+    n_features = len(numeric) - np.count_nonzero(constant)
+    factor = canonical_ratio(kernel) * _FACTORS[rule](spread.mass, n_features)
+    bandwidth[numeric] = factor * feature_deviation(spread)
     return bandwidth
 
 

@@ -12,7 +12,7 @@ from sklearn.utils.random import sample_without_replacement
 
 from .._columns import Columns
 from .._partitions import each, in_memory, is_partitioned, partitions
-from .._spread import feature_spread, positive_deviation, whole_spread
+from .._spread import deviation_of, feature_spread, whole_spread
 from .._validation import check_choice, check_flag, check_positive, is_one_of
 from ..attention._wide_windows import DISTINCT
 from ..kernels import Gaussian
@@ -173,7 +173,8 @@ def rate_lambdas(n_samples, columns, sample_weight=None):
     lambdas = columns.highest_lam
     if columns.categorical:
         n = n_samples if sample_weight is None else float(np.sum(sample_weight))
-        lambdas *= min(1.0, n ** (-2 / (len(columns.numeric) + 4)))
+        rate = min(1.0, n ** (-2 / (len(columns.numeric) + 4)))
+        lambdas[columns.categorical] *= rate
     return lambdas
 
 
@@ -190,6 +191,7 @@ class Trials:
     def __init__(self, name, rows, observe=None):
         self._name, self._rows, self._observe = name, rows, observe
         self.best, self.value, self._tie = None, np.inf, -np.inf
+        self.ended = False
 
     def add(self, value, candidate, tie=0.0):
         """Keep a candidate if none had a smaller value, or the same and a smaller tie."""
@@ -216,6 +218,7 @@ class Trials:
             )  # fmt: skip
             message = f"bandwidth={self._name!r} found no bandwidth at which {needs}."
             raise ValueError(message) from None
+        self.ended = kind is _Ended
         return True
 
 
@@ -284,28 +287,52 @@ class Sample:
         )
 
 
-class ValueSample(Sample):
-    """With values: copies of rows joined, in a `unit` whose squares are finite numbers."""
+class Units(NamedTuple):
+    """Centre and scale of columns of values, in which criteria have about size 1."""
 
-    def __init__(self, name, rows, most, fewest=2, *, standardize=False):
+    center: np.ndarray
+    scale: np.ndarray
+    unit: float  # of all of them; 1 where each has its own
+    size: float  # of the least of them off its centre: what is rounded
+
+    @classmethod
+    def of(cls, values, sample_weight, *, of_each):
+        """The deviation of each of several, or one power of two for all."""
+        spread = whole_spread(values, sample_weight)
+        deviation = deviation_of(spread)
+        each = of_each and len(deviation) > 1
+        unit = 1.0 if each else float(np.ldexp(1.0, np.frexp(deviation.max())[1]))
+        # What is left of constants is rounding, which is as small as they are large.
+        constant = np.where(spread.largest > 0, spread.largest, 1.0)
+        scale = np.where(deviation > 0, deviation if each else unit, constant)
+        return cls(spread.mean, scale, unit, float((spread.largest / scale).min()))
+
+    def reduce(self, values):
+        """Values from the centre; divided first, so that no difference overflows."""
+        return values / self.scale - self.center / self.scale
+
+    def restore(self, value, criterion):
+        """A criterion of reduced values as one of values in their unit."""
+        if criterion == "aicc":
+            return value + 2 * np.log(self.unit)
+        with np.errstate(over="ignore", under="ignore"):
+            return value * np.square(np.float64(self.unit))
+
+
+class ValueSample(Sample):
+    """With values: copies of rows joined, in `units` in which criteria have size 1."""
+
+    def __init__(self, name, rows, most, fewest=2):
         super().__init__(name, rows, most, fewest)
         if not self._in_order:
             self._join_copies()
         self.limit(most)
-        # By a power of two, so that errors neither overflow nor vanish.
-        self.unit = 2.0 ** int(np.frexp(np.abs(self.values).max())[1])
-        self.values = self.values / self.unit
-        if standardize and self.values.shape[1] > 1:
-            spread = whole_spread(self.values, self.sample_weight)
-            self.values = self.values / positive_deviation(spread)
-            self.unit = 1.0
+        self.units = Units.of(self.values, self.sample_weight, of_each=rows.standardize)
+        self.as_given, self.values = self.values, self.units.reduce(self.values)
 
     def in_units(self, value, criterion):
         """A criterion of the values in the search as one of the values as given."""
-        if criterion == "aicc":
-            return float(value + 2 * np.log(self.unit))
-        with np.errstate(over="ignore", under="ignore"):
-            return float(value * np.square(np.float64(self.unit)))
+        return float(self.units.restore(value, criterion))
 
     def _join_copies(self):
         """Make rows that repeat others one, with their weight, unless values are classes.

@@ -3,6 +3,8 @@
 import itertools
 import math
 
+from .._partitions import is_partitioned
+from .._spread import deviation_of, whole_spread
 from .._validation import check_columns
 from ._base import ComposedKernel, Kernel, as_kernel
 from ._categorical import AitchisonAitken, LiRacine
@@ -163,12 +165,30 @@ class ProductKernel(ComposedKernel):
         return sum(part._log_values(queries[:, of], keys[:, of]) for part, of in groups)
 
 
+def compared_columns(columns, X, sample_weight, *kernels):
+    """The columns, without numbers that do not vary: they would count as features.
+
+    Unless nothing is left, or a kernel is made for columns in their places.
+    """
+    spread = None if is_partitioned(X) else whole_spread(X, sample_weight)
+    if spread is None:
+        return columns
+    varies = deviation_of(spread) > 0
+    left = columns.is_numeric & varies
+    listed = any(isinstance(part, ProductKernel) and part._is_list for part in kernels)
+    if listed or not (left.any() or columns.categorical):
+        return columns
+    if any(part.radial_factors(X.shape[1])[1] is not None for part in kernels):
+        return columns
+    return columns.without(columns.is_numeric & ~varies)
+
+
 def mixed_kernel(kernel, columns, lam):
     """Product of a kernel on the numeric columns and one for each categorical column.
 
-    The latter are ``category0``, ``category1``, by position; `kernel` itself if there are none.
+    The latter are ``category0``, ``category1``, by position; `kernel` itself of numbers alone.
     """
-    if not columns.categorical:
+    if len(columns.numeric) == len(columns.kinds):
         return kernel
     parts = [("numbers", kernel, columns.numeric)] if columns.numeric else []
     for j in columns.categorical:

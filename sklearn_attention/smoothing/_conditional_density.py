@@ -27,7 +27,7 @@ from ..bandwidth._density_search import ConditionalSearch
 from ..bandwidth._search import Rows
 from ..kernels import ProductKernel
 from ..kernels._base import as_kernel
-from ..kernels._product_kernel import mixed_kernel
+from ..kernels._product_kernel import compared_columns, mixed_kernel
 from ._density import check_density_kernel
 from ._kernel_distribution import KernelMixture
 from ._local_line import line_bandwidth, line_residuals, local_line
@@ -392,20 +392,22 @@ class ConditionalKernelDensity(RegressorMixin, MixedRows):
         return tags
 
     def _choose_bandwidths(self, X, y, kernel):
+        self._compared = compared_columns(self.columns_, self.keys_, self.key_weights_, kernel)
         bandwidth, target_bandwidth = self._rules_or_numbers(kernel)
         searches = bandwidth is None or target_bandwidth is None
         data = {"X": X, "y": y, "metadata": {"sample_weight": self.key_weights_}}
         context = self._init_callback_context(max_subtasks=None if searches else 0)
         context.call_on_fit_task_begin(estimator=self, **data)
         rows = Rows(
-            X=self.keys_, values=self.values_[:, None], columns=self.columns_, empty=self.empty,
-            sample_weight=self.key_weights_, random_state=self.random_state, device=self.device,
+            X=self.keys_, values=self.values_[:, None], columns=self._compared,
+            sample_weight=self.key_weights_, empty=self.empty, device=self.device,
+            random_state=self.random_state,
         )  # fmt: skip
-        if self.degree and self.columns_.numeric:
+        if self.degree and self._compared.numeric:
             self.line_bandwidth_ = bandwidth
             if bandwidth is None:
                 self.line_bandwidth_ = line_bandwidth(rows, kernel, self.target_kernel_)
-            self.line_kernel_ = mixed_kernel(kernel, self.columns_, self.line_bandwidth_)
+            self.line_kernel_ = mixed_kernel(kernel, self._compared, self.line_bandwidth_)
             self.residuals_ = line_residuals(local_line(self))
             # A rule for the target is one for the residuals.
             _, target_bandwidth = self._rules_or_numbers(kernel)
@@ -414,7 +416,7 @@ class ConditionalKernelDensity(RegressorMixin, MixedRows):
             tried = {
                 "bandwidth_": found[:-1],
                 "target_bandwidth_": float(found[-1]),
-                "kernel_": mixed_kernel(kernel, self.columns_, found[:-1]),
+                "kernel_": mixed_kernel(kernel, self._compared, found[:-1]),
             }
             return self._report_trial(context, data, tried)
 
@@ -424,7 +426,7 @@ class ConditionalKernelDensity(RegressorMixin, MixedRows):
             found, self.likelihood_score_, *_ = search.choose(rows, kernel, observe).warned()
             bandwidth, target_bandwidth = found[:-1], float(found[-1])
         self.bandwidth_, self.target_bandwidth_ = bandwidth, target_bandwidth
-        self.kernel_ = mixed_kernel(kernel, self.columns_, bandwidth)
+        self.kernel_ = mixed_kernel(kernel, self._compared, bandwidth)
         context.call_on_fit_task_end(estimator=self, **data, reconstruction_attributes={})
 
     def _centers(self, X):
@@ -440,7 +442,7 @@ class ConditionalKernelDensity(RegressorMixin, MixedRows):
     def _rules_or_numbers(self, kernel):
         """Bandwidths of features and target, None where they are to be searched."""
         joint = np.column_stack([self.keys_, self._spread_values])
-        columns = self.columns_ + Columns.numbers(1)
+        columns = self._compared + Columns.numbers(1)
 
         def by_rule(name, kernel):
             rule = getattr(self, name)
@@ -452,7 +454,7 @@ class ConditionalKernelDensity(RegressorMixin, MixedRows):
         bandwidth = by_rule("bandwidth", kernel)
         bandwidth = None if bandwidth is None else bandwidth[:-1]
         if not isinstance(self.bandwidth, str):
-            bandwidth = self.columns_.check_bandwidth(self.bandwidth, bandwidth)
+            bandwidth = self._compared.check_bandwidth(self.bandwidth, bandwidth)
         if not isinstance(self.target_bandwidth, str):
             return bandwidth, check_positive("target_bandwidth", self.target_bandwidth)
         target = by_rule("target_bandwidth", self.target_kernel_)
@@ -475,7 +477,7 @@ class ConditionalKernelDensity(RegressorMixin, MixedRows):
 
     def _options(self):
         return {
-            "bandwidth": self.columns_.divisors(self.bandwidth_),
+            "bandwidth": self._compared.divisors(self.bandwidth_),
             "sample_weight": self.key_weights_,
             **self._kept,
         }

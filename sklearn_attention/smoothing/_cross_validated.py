@@ -7,7 +7,9 @@ from sklearn.base import clone
 from .._validation import check_bandwidth, check_choice
 from ..bandwidth._candidates import criterion_of_candidates, default_bandwidths
 from ..bandwidth._criteria import SMOOTHER_CRITERIA
+from ..bandwidth._search import Units
 from ..kernels._base import as_kernel
+from ..kernels._product_kernel import compared_columns, mixed_kernel
 from ._estimator import valid_degree
 from ._regression import SmootherRegressor
 
@@ -49,32 +51,38 @@ class _CrossValidated(SmootherRegressor):
             x[kept].astype(np.float64) for x in (self.keys_, self._columns_of_values)
         )
         weights = None if self.key_weights_ is None else self.key_weights_[kept]
+        units = Units.of(values, weights, of_each=True)
+        targets = units.reduce(values)
         if len(keys) < 2:
             raise ValueError(
                 f"criterion={self.criterion!r} predicts each row from the others and needs "
                 f"two rows of positive weight, got n_samples={len(keys)}: pass more rows."
             )
-        params, scores, searches = [], [], list(self._candidates(keys, weights))
+        params, values, searches = [], [], list(self._candidates(keys, weights))
+        kernels = [kernel for kernel, _ in searches]
+        self._compared = compared_columns(self.columns_, keys, weights, *kernels)
         data = self._task_data
         context = self._init_callback_context(max_subtasks=len(searches))
         context.call_on_fit_task_begin(estimator=self, **data)
         for kernel, candidates in searches:
-            found = -criterion_of_candidates(
-                keys, values, kernel, [one["bandwidth"] for one in candidates], self.criterion,
+            found = criterion_of_candidates(
+                keys, targets, mixed_kernel(kernel, self._compared, None),
+                [one["bandwidth"] for one in candidates], self.criterion,
                 degree=candidates[0].get("degree", 0), sample_weight=weights,
                 empty=self.empty, algorithm=self.algorithm, device=self.device,
             )  # fmt: skip
             params += candidates
-            scores.extend(found)
-            if self._report_trial(context, data, self._like(candidates[int(found.argmax())])):
+            values.extend(found)
+            if self._report_trial(context, data, self._like(candidates[int(found.argmin())])):
                 break
-        scores = np.array(scores)
-        best = int(np.argmax(scores))
-        if not np.isfinite(scores[best]):
+        best = int(np.argmin(values))
+        if not np.isfinite(values[best]):
             raise ValueError(
                 f"criterion={self.criterion!r}: no candidate predicts every row with empty="
                 f"{self.empty!r}: pass empty='nearest' or larger bandwidths."
             )
+        # Restored, they may be too large for numbers.
+        scores = -units.restore(np.array(values), self.criterion)
         columns = {f"param_{key}": _objects([one[key] for one in params]) for key in params[0]}
         self.cv_results_ = columns | {
             "params": params,
@@ -88,8 +96,9 @@ class _CrossValidated(SmootherRegressor):
 
     def _like(self, params):
         """Fitted attributes that make the estimator predict like a candidate."""
+        kernel = as_kernel(clone(params["kernel"], safe=False))
         return {
-            "kernel_": as_kernel(clone(params["kernel"], safe=False)),
+            "kernel_": mixed_kernel(kernel, self._compared, None),
             "bandwidth_": np.full(self.keys_.shape[1], params["bandwidth"]),
             "degree_": params.get("degree", 0),
         }
@@ -123,7 +132,8 @@ class NadarayaWatsonCV(_CrossValidated):
     ----------
     cv_results_ : dict
         ``params``, ``param_kernel``, ``param_bandwidth``, ``mean_test_score`` (minus the
-        criterion) and ``rank_test_score``, to be passed to :class:`pandas.DataFrame`.
+        criterion; several outputs count in units of their own deviations) and
+        ``rank_test_score``, to be passed to :class:`pandas.DataFrame`.
     best_params_ : dict
         The best kernel and bandwidth.
     best_index_ : int

@@ -12,6 +12,7 @@ import numpy as np
 from scipy.spatial import KDTree
 
 from .._blocks import IN_MEMORY, blocks
+from .._spread import own_order
 from ._inference import weighted_quantiles
 from ._local_errors import ROWS_OF_SPREADS, above_rounding, widened
 from ._noise import noise_of, variance_around, variance_around_rows
@@ -109,7 +110,7 @@ def _rates(smoother, rows, usual):
         smoother = smoother.take(rows).replace(empty=empty)
     found = [
         _in_region(smoother, region, usual)
-        for region in regions(smoother.places(smoother.keys))
+        for region in regions(smoother.places(smoother.keys), smoother.table)
     ]
     nothing = np.zeros((2, smoother.table.shape[1]))
     if not found:
@@ -161,9 +162,10 @@ def _errors_and_spreads(smoother, noise):
     return smoother.memo["spreads"]
 
 
-def regions(places):
+def regions(places, values):
     """Regions of rows at the ends of some directions, and round ones, as masks (n,)."""
     n, n_features = places.shape
+    places = places[:, own_order(places, values)] if n_features else places
     directions = np.random.default_rng(0).normal(size=(len(_SHARES), n_features))
     for share, direction in zip(_SHARES, directions, strict=True):
         size = round(share * n)

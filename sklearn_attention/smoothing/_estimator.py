@@ -20,7 +20,7 @@ from ..bandwidth._rules import SMOOTHER_RULES
 from ..bandwidth._search import Rows, bandwidth_rule
 from ..kernels import ProductKernel
 from ..kernels._base import as_kernel
-from ..kernels._product_kernel import mixed_kernel
+from ..kernels._product_kernel import compared_columns, mixed_kernel
 from ._fitted_smoother import (
     FittedSmoother,
     counts_of,
@@ -162,10 +162,12 @@ class KernelSmoother(MultiOutputMixin, MixedRows):
     def _choose(self):
         """Set the kernel and its bandwidth for the training rows."""
         kernel = self._check_kernel()
+        weights = self.key_weights_
+        self._compared = compared_columns(self.columns_, self.keys_, weights, kernel)
         rule = bandwidth_rule("bandwidth", self.bandwidth, SMOOTHER_RULES)
         rows = Rows(
-            X=self.keys_, values=self._columns_of_values, columns=self.columns_,
-            sample_weight=self.key_weights_, degree=self.degree_,
+            X=self.keys_, values=self._columns_of_values, columns=self._compared,
+            sample_weight=weights, degree=self.degree_,
             # Windows of rows in partitions are not widened.
             empty=empty_of_windows(self.empty) if is_partitioned(self.keys_) else self.empty,
             algorithm=self.algorithm, device=self.device, per_feature=self.per_feature,
@@ -179,23 +181,20 @@ class KernelSmoother(MultiOutputMixin, MixedRows):
                     "have: pass robust=False, or fit rows in memory."
                 )
             self.robustness_weights_ = robustness(rows, rule, kernel)
-            weights = weighed(self.key_weights_, self.robustness_weights_)
+            weights = weighed(weights, self.robustness_weights_)
             rows = replace(rows, sample_weight=weights)
         data = self._task_data
         # The number of bandwidths that a search tries is not known beforehand.
         context = self._init_callback_context(max_subtasks=None if rule.searches else 0)
         context.call_on_fit_task_begin(estimator=self, **data)
 
-        def kernel_at(bandwidth):
-            categorical = self.columns_.categorical
-            return mixed_kernel(kernel, self.columns_, bandwidth) if categorical else kernel
-
         def observe(value, bandwidth, **attributes):
-            tried = {"bandwidth_": bandwidth, "kernel_": kernel_at(bandwidth)} | attributes
+            kernel_ = mixed_kernel(kernel, self._compared, bandwidth)
+            tried = {"bandwidth_": bandwidth, "kernel_": kernel_} | attributes
             return self._report_trial(context, data, tried)
 
         vars(self).update(rule.choose(rows, kernel, observe).warned().attributes)
-        self.kernel_ = kernel_at(self.bandwidth_)
+        self.kernel_ = mixed_kernel(kernel, self._compared, self.bandwidth_)
         context.call_on_fit_task_end(estimator=self, **data, reconstruction_attributes={})
 
     def _check_kernel(self):

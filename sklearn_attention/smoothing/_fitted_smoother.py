@@ -52,7 +52,7 @@ class FittedSmoother:
         kept = {name: model._kept[name] for name in ("algorithm", "device", "empty", "gap")}
         return cls(
             model.keys_, model.values_, weighed(given, robustness), model.kernel_,
-            model.columns_, model.bandwidth_, getattr(model, "n_neighbors_", None),
+            model._compared, model.bandwidth_, getattr(model, "n_neighbors_", None),
             model.degree_, memo=model._memo, given_weights=given, robustness=robustness, **kept,
         )  # fmt: skip
 

@@ -20,7 +20,7 @@ _FEWEST, _MOST, _WIDEST = 60, 300, 10.0
 def local_line(model):
     """The local line of a fitted conditional density, with windows that are wide enough."""
     return FittedSmoother(
-        model.keys_, model.values_, model.key_weights_, model.line_kernel_, model.columns_,
+        model.keys_, model.values_, model.key_weights_, model.line_kernel_, model._compared,
         model.line_bandwidth_, n_neighbors=None, degree=1, empty="widen", algorithm="auto",
         device=model._kept["device"], memo={},
     )  # fmt: skip
@@ -45,7 +45,7 @@ def line_bandwidth(rows, kernel, target_kernel):
     relative = None if weights is None else weights / weights.mean()
     bandwidth = rule_bandwidth(X, kernel, sample_weight=relative, columns=columns)
     scales = _OF_RULE
-    if len(columns.kinds) > 1:
+    if len(columns.numeric) + len(columns.categorical) > 1:
         n_rows = min(max(len(X) // 2, _FEWEST), _MOST, len(X))
         some = draw(n_rows, sample.random_state, X, sample.values, weights)
         few = Rows(

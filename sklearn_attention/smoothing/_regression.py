@@ -10,6 +10,7 @@ from .._partitions import in_memory
 from .._validation import check_numeric_target
 from ..attention._leave_one_out import Scores
 from ..bandwidth import corrected_akaike
+from ..bandwidth._search import Units
 from ._estimator import KernelSmoother
 from ._fitted_smoother import FittedSmoother
 from ._summary import explained, summarize
@@ -226,7 +227,7 @@ class SmootherRegressor(RegressorMixin, UncertaintyMixin, KernelSmoother):
         r"""Corrected Akaike criterion, with the trace of the degree in use [1]_.
 
         :math:`\ln(\text{RSS} / n) + (1 + \operatorname{tr} S / n) /
-        (1 - (\operatorname{tr} S + 2) / n)`
+        (1 - (\operatorname{tr} S + 2) / n)`, several outputs in units of their deviations.
 
         References
         ----------
@@ -235,11 +236,12 @@ class SmootherRegressor(RegressorMixin, UncertaintyMixin, KernelSmoother):
            criterion. Journal of the Royal Statistical Society B 60, 271-293.
         """
         smoother = FittedSmoother.of(self)
-        residuals = training_predictions(smoother).fitted - smoother.table
+        units = Units.of(smoother.table, smoother.counts, of_each=True)
+        residuals = (training_predictions(smoother).fitted - smoother.table) / units.scale
         squared = np.average(np.mean(residuals**2, axis=1), weights=smoother.counts)
         squared, n_samples = in_memory(squared, np.count_nonzero(smoother.counts))
         scores = Scores(np.nan, squared, self.effective_dof_)
-        return float(corrected_akaike(scores, n_samples))
+        return float(units.restore(corrected_akaike(scores, n_samples), "aicc"))
 
 
 def _as_values(y, dtype):

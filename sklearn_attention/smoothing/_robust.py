@@ -76,9 +76,8 @@ def _first_weights(rows, kernel):
     lines = replace(rows, degree=min(rows.degree, 1), gap=0, empty="nearest")
     sample = ValueSample("robust", lines, _SAMPLED_ROWS)
     drawn = replace(
-        lines, X=sample.X, values=sample.values * sample.unit,
-        sample_weight=sample.sample_weight,
-    )  # fmt: skip
+        lines, X=sample.X, values=sample.as_given, sample_weight=sample.sample_weight
+    )
     numbers = rows.columns.is_numeric
     lambdas = rate_lambdas(len(sample), rows.columns, sample.sample_weight)
     ratio = canonical_ratio(kernel)
@@ -132,7 +131,7 @@ class _Scales:
         n_rows = np.count_nonzero(self.counts)
         # Scales are of rows, none of which is far from all.
         wide = widened(smoother, _ROWS_OF_SCALES * np.sqrt(n_rows)).replace(remoteness=None)
-        self.least = _ROUNDING * np.abs(smoother.table).max() + np.finfo(np.float64).tiny
+        self.least = _ROUNDING * np.abs(smoother.table).max(axis=0) + np.finfo(float).tiny
         self.around = partial(wide.average, smoother.keys)
         if len(self.counts) <= _MOST_PAIRED:
             self.around = wide.weights(smoother.keys).__matmul__
@@ -186,8 +185,7 @@ def _weighed(smoother, weights):
 
 def _smoother(rows, kernel, bandwidth, n_neighbors=None):
     """The smoother of some rows at a bandwidth."""
-    if rows.columns.categorical:
-        kernel = mixed_kernel(kernel, rows.columns, bandwidth)
+    kernel = mixed_kernel(kernel, rows.columns, bandwidth)
     return FittedSmoother(
         rows.X, rows.values, rows.sample_weight, kernel, rows.columns, bandwidth, n_neighbors,
         rows.degree, rows.empty, rows.algorithm, rows.device, {},

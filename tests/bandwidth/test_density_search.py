@@ -126,6 +126,7 @@ class TestSearch:
         else:
             assert other == pytest.approx(score / units.prod())
 
+    @pytest.mark.filterwarnings("ignore:bandwidth='likelihood'. a wide background")
     @pytest.mark.parametrize("criterion", CRITERIA)
     def test_many_features_in_small_units(self, criterion):
         X = np.random.default_rng(0).normal(size=(10, 60))

@@ -22,9 +22,10 @@ class TestNumbers:
     X = np.array([[0.0, 5.0, 3.0], [2.0, 5.0, -1.0], [4.0, 5.0, 0.0], [0.0, 5.0, 7.0]])
 
     @pytest.mark.parametrize(
-        ("rule", "factor"), [("scott", 4 ** (-1 / 7)), ("silverman", 5 ** (-1 / 7))]
+        ("rule", "factor"), [("scott", 4 ** (-1 / 6)), ("silverman", 4 ** (-1 / 6))]
     )
     def test_formula(self, rule, factor):
+        # Two features vary.
         spread = [math.sqrt(2.75), 1.0, math.sqrt(59 / 4 - (9 / 4) ** 2)]
         expected = factor * np.array(spread)
         np.testing.assert_allclose(rule_bandwidth(self.X, Gaussian(), rule), expected)

@@ -93,15 +93,16 @@ class TestSearch:
         counts = np.ones(40) if weight is None else weight
         model = LocalPolynomialCV(["gaussian"], [0.3, 0.6, 1.2], criterion=criterion)
         model.fit(X, y, weight)
+        unit = np.sqrt(np.cov(y.T, aweights=counts, ddof=0).diagonal())
         for params, score in zip(
             model.cv_results_["params"], model.cv_results_["mean_test_score"], strict=True
         ):
             one = LocalPolynomialRegressor(**params).fit(X, y, weight)
             if criterion == "loo":
-                squares = (one.loo_residuals_**2).mean(axis=1)
+                squares = ((one.loo_residuals_ / unit) ** 2).mean(axis=1)
                 expected = np.average(squares, weights=counts)
             elif criterion == "gcv":
-                squares = ((y - one.predict(X)) ** 2).mean(axis=1)
+                squares = (((y - one.predict(X)) / unit) ** 2).mean(axis=1)
                 freedom = 1 - one.effective_dof_ / np.count_nonzero(counts)
                 expected = np.average(squares, weights=counts) / freedom**2
             else:

@@ -149,13 +149,20 @@ def test_categories_alone_have_no_distance():
 
 
 def test_regions_are_shares_of_the_rows_that_do_not_depend_on_their_order():
-    places = np.random.default_rng(0).normal(size=(50, 2))
-    found = list(regions(places))
+    places, values = np.split(np.random.default_rng(0).normal(size=(50, 3)), [2], axis=1)
+    found = list(regions(places, values))
     assert {region.sum() for region in found} == {5, 8, 10, 15, 20, 25}
     order = np.random.default_rng(1).permutation(50)
-    for region, moved in zip(found, regions(places[order]), strict=True):
+    for region, moved in zip(found, regions(places[order], values[order]), strict=True):
         np.testing.assert_array_equal(region[order], moved)
-    assert list(regions(places[:8])) == []
+    for region, same in zip(found, regions(places[:, ::-1], values), strict=True):
+        np.testing.assert_array_equal(region, same)
+    # Of a grid values tell the columns from each other.
+    grid = np.stack(np.meshgrid(np.arange(7.0), np.arange(7.0)), axis=-1).reshape(-1, 2)
+    turned = regions(grid[:, ::-1], grid[:, :1])
+    for region, same in zip(regions(grid, grid[:, :1]), turned, strict=True):
+        np.testing.assert_array_equal(region, same)
+    assert list(regions(places[:8], values[:8])) == []
 
 
 @pytest.mark.parametrize("bandwidth", [0.5, AdaptiveBandwidth(8)])
