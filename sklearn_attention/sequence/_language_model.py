@@ -35,7 +35,8 @@ class TransformerLanguageModel(TokenPredictor):
 
     Parameters
     ----------
-    tokenizer : {"characters", "words", "byte_pairs", "ids"}, default="characters"
+    tokenizer : {"characters", "words", "lower_words", "byte_pairs", "ids"}, \
+default="characters"
         Kind of tokens; see :func:`~sklearn_attention.text.learn_vocabulary`. With "ids",
         texts are sequences of integers.
     max_tokens : int, default=None

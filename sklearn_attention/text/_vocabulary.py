@@ -22,7 +22,7 @@ PIECES = {
     "lower_words": _lower_words,
     "ids": np.ndarray.tolist,
 }
-_BETWEEN = {"characters": "", "words": " ", "lower_words": " "}
+BETWEEN = {"characters": "", "words": " ", "lower_words": " "}
 
 
 class Vocabulary:
@@ -151,7 +151,7 @@ class Vocabulary:
         if self.tokenizer == "byte_pairs":
             return self._decode_byte_pairs(ids)
         tokens = [REPLACEMENT if i == UNKNOWN else self.tokens[i] for i in ids]
-        return _BETWEEN[self.tokenizer].join(tokens)
+        return BETWEEN[self.tokenizer].join(tokens)
 
     def state(self):
         """Plain values from which :meth:`from_state` makes the same vocabulary.
@@ -165,7 +165,7 @@ class Vocabulary:
         if self.kind == "ids":
             learned = np.array(learned, dtype=np.int64)
         elif self.tokenizer != "byte_pairs":
-            learned = _BETWEEN[self.tokenizer].join(learned)
+            learned = BETWEEN[self.tokenizer].join(learned)
         return {"tokenizer": self.tokenizer, "learned": learned}
 
     @classmethod
