@@ -554,6 +554,7 @@ LEARNERS = [
             "loss": ["huber", "quantile", "x"],
             "pooling": ["cls", "last", "x"],
             "tokens": ["steps", "features", "text", "x"],
+            "tokenizer": ["auto", "words", "x"],
         },
         ("predict", "transform", "score", "attention_maps"),
     ),

@@ -2,6 +2,7 @@
 
 import functools
 import re
+import unicodedata
 
 import numpy as np
 
@@ -12,7 +13,16 @@ from ._special import REPLACEMENT, SPECIAL_TOKENS, UNKNOWN
 
 def _lower_words(text):
     """Words in lower case, and punctuation marks one by one."""
-    return re.findall(r"\w+|[^\w\s]", text.lower())
+    return _word_or_mark().findall(text.lower())
+
+
+@functools.cache
+def _word_or_mark():
+    # Vowels of Thai and Hindi, and accents that are characters of their own, belong to words.
+    combining = (
+        c for c in map(chr, range(0x300, 0x1F000)) if unicodedata.category(c)[0] == "M"
+    )
+    return re.compile(rf"\w+(?:[{''.join(combining)}]+\w*)*|[^\w\s]")
 
 
 # How a sequence falls into pieces, and what stands between them when they are joined again.

@@ -43,10 +43,12 @@ class TransformerRegressor(RegressorMixin, TransformerEstimator):
         "auto" depends on X: "features" for tables, and for lists of lists of the same length;
         "text" for strings and, with a warning, lists of integers of different lengths; else
         "steps".
-    tokenizer : str, default="lower_words"
+    tokenizer : str, default="auto"
         Kind of tokens of texts: "lower_words", "words", "characters", "byte_pairs" or "ids",
         see :func:`~sklearn_attention.text.learn_vocabulary`. Sequences of ids need none.
-        Tokens that occur only once in training count as unknown.
+        "auto" is "lower_words", but "characters", with a warning, where most words occur only
+        once, as in languages that are written without spaces. Words that occur only once in
+        training count as unknown.
     max_tokens : int, default=None
         Largest size of the vocabulary of texts, with its four special tokens; the most frequent
         tokens are kept. None keeps all, or 8000 byte pairs.
@@ -201,7 +203,7 @@ class TransformerRegressor(RegressorMixin, TransformerEstimator):
         self,
         tokens="auto",
         *,
-        tokenizer="lower_words",
+        tokenizer="auto",
         max_tokens=None,
         max_length=None,
         pooling="auto",

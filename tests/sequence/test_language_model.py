@@ -734,7 +734,7 @@ def test_one_short_text_is_enough():
         {"training": Training(validation_fraction=None, max_steps=6)},
         {"tokenizer": "words"},
     ):
-        model = fit(["a"], **parameters)
+        model = fit(["a a"], **parameters)
         assert np.isfinite(model.score(["a"]))
 
 
