@@ -552,10 +552,12 @@ LEARNERS = [
         _NETWORK
         | {
             "loss": ["huber", "quantile", "x"],
+            "quantile": [0.9, [0.1, 0.5, 0.9], [0.1, 0.9], [], "x"],
             "pooling": ["cls", "last", "x"],
             "tokens": ["steps", "features", "text", "x"],
+            "tokenizer": ["auto", "words", "x"],
         },
-        ("predict", "transform", "score", "attention_maps"),
+        ("predict", "transform", "score", "attention_maps", "predict_quantiles"),
     ),
     Kind(
         "TransformerClassifier",

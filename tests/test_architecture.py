@@ -47,7 +47,7 @@ INTERNAL = {
     """,
     "nn": "_heads _initialize _instance_norm _random",
     "smoothing": "_uncertainty",
-    "text": "_check _learn _special",
+    "text": "_check _learn _special _vocabulary",
     "training": """
         _architecture _fit_network _network _order _random _report _settings
     """,

@@ -168,6 +168,10 @@ CASES = {
             ("texts", sequences(words=True)),
         )
     },
+    "regressor of quantiles": (
+        TransformerRegressor(**TINY, loss="quantile", quantile=[0.1, 0.5, 0.9]),
+        data_for(EVERY["regressor"]),
+    ),
     "regressor on another kernel": (
         TransformerRegressor(**TINY, architecture=Architecture(attention_kernel="laplacian")),
         data_for(EVERY["regressor"]),
@@ -257,7 +261,9 @@ def plain(value):
 
 
 def lacks(model, method):
-    """Whether a forecaster has no network, or nothing else, of which to speak."""
+    """Whether an estimator has not learned quantiles, a network, or anything beside one."""
+    if isinstance(model, TransformerRegressor):
+        return method == "predict_quantiles" and model.loss != "quantile"
     if not isinstance(model, TransformerForecaster):
         return False
     return method == ("explain" if model.candidates is None else "attention_maps")

@@ -152,7 +152,7 @@ class Calibration:
         """
         ends = [(1 + side * coverage) / 2 for coverage in coverages for side in (-1, 1)]
         found = self._found(forecasts, ends, interval_end, drift, n_blocks)
-        pairs = np.sort(found.reshape(*found.shape[:2], len(coverages), 2), axis=3)
+        pairs = found.reshape(*found.shape[:2], len(coverages), 2)
         # A mean may lie beyond quantiles of a distribution.
         center = forecasts.mean[:, :, None]
         lower, upper = np.minimum(pairs[..., 0], center), np.maximum(pairs[..., 1], center)
@@ -192,7 +192,9 @@ class Calibration:
             apart = [errors_at(forecasts.quantiles, self.levels, level) for level in at]
             found = outermost(np.stack(apart, axis=-1) + unit * shifts, at, wanted)
         # Distances grow by the root of the number of blocks, as in a random walk.
-        return center + np.sqrt(n_blocks) * (found - center)
+        found = center + np.sqrt(n_blocks) * (found - center)
+        # Levels between usual ones may still cross.
+        return np.sort(found, axis=2)[..., np.argsort(np.argsort(wanted))]
 
     def _units(self, forecasts):
         """Errors to be expected at the origins; (n_origins, horizon or 1)."""

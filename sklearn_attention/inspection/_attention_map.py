@@ -4,7 +4,7 @@ import numpy as np
 
 from .._validation import check_flag
 from ..text import Vocabulary
-from ..text._special import END, START
+from ..text._special import END, SPECIAL_TOKENS, START, UNKNOWN
 from ._errors import named
 from ._grid import feature_names, row_names
 from ._pipelines import last_step
@@ -163,14 +163,16 @@ and n_heads before them
         if not hasattr(model, "observed_"):
             _need(X, "pass the row, sequence or text whose attention is drawn")
         if hasattr(model, "target_vocabulary_"):
-            y = model.predict(rows) if y is None else y
-            weights = model.attention_maps(rows, y)
-            queries = _tokens(model.target_vocabulary_, y[0], last=END)
-            keys = _tokens(model.source_vocabulary_, rows[0], last=END)
+            written = model.predict(rows) if y is None else y
+            weights = model.attention_maps(rows, written if len(written[0]) else y)
+            # Of long ones the first tokens are read, and the end of a source.
+            (n_queries, n_keys), end = weights[0].shape[2:], SPECIAL_TOKENS[END]
+            queries = [*_tokens(model.target_vocabulary_, written[0]), end][:n_queries]
+            keys = [*_tokens(model.source_vocabulary_, rows[0])[: n_keys - 1], end]
         elif hasattr(model, "perplexity"):
             text = rows if isinstance(rows, str) else rows[0]
             weights = [model.attention_maps(text)]
-            queries = keys = _tokens(model.vocabulary_, text, first=START)
+            queries = keys = [SPECIAL_TOKENS[START], *_tokens(model.vocabulary_, text)]
         else:
             weights = model.attention_maps(rows)
             queries = keys = _names_of_tokens(model, rows, weights)
@@ -253,10 +255,9 @@ def _label(axis, names, size, title):
     write_names(axis, size if names is None else names)
 
 
-def _tokens(state, sequence, *, first=None, last=None):
+def _tokens(state, sequence):
     vocabulary = Vocabulary.from_state(state)
-    ids = [*([] if first is None else [first]), *vocabulary.encode(sequence)]
-    return [vocabulary.tokens[i] for i in [*ids, *([] if last is None else [last])]]
+    return [vocabulary.tokens[i] for i in vocabulary.encode(sequence)]
 
 
 def _names_of_tokens(model, rows, weights):
@@ -266,9 +267,9 @@ def _names_of_tokens(model, rows, weights):
         names = feature_names(model)
     elif kind == "text":
         text = rows.iloc[0] if hasattr(rows, "iloc") else rows[0]
-        names = _tokens(model.vocabulary_, text)
+        # As they are read: the first of a long text, and a blank one as unknown.
+        names = _tokens(model.vocabulary_, text)[: model.max_length_]
+        names = names or [SPECIAL_TOKENS[UNKNOWN]]
     else:
         return None
-    n_tokens = weights.shape[-1]
-    names = ["[CLS]"] * (n_tokens - len(names)) + names
-    return names[:n_tokens]
+    return ["[CLS]"] * (weights.shape[-1] - len(names)) + names

@@ -6,15 +6,15 @@ import numpy as np
 
 from ..kernels._base import as_kernel
 from ..kernels._feature_kernels import wave_pairs
-from ._random_features import RandomFeatures, peak
+from ._random_features import RandomFeatures
 
 
 class RandomFourierFeatures(RandomFeatures):
     r"""Sines and cosines along random directions, for a stationary kernel.
 
-    .. math:: \phi(x) = \sqrt{\tfrac{2 K(0)}{D}}
+    .. math:: \phi(x) = \sqrt{\tfrac2D}
               \bigl[\sin(\omega_j^\top x),\, \cos(\omega_j^\top x)\bigr]_{j \le D / 2},
-              \qquad E\, \phi(x)^\top \phi(y) = K(x - y)
+              \qquad E\, \phi(x)^\top \phi(y) = K(x - y) / K(0)
 
     with rows in bandwidths. Products of features approximate the kernel, so linear models on
     them replace kernel machines at a cost that is linear in the number of rows.
@@ -57,10 +57,11 @@ class RandomFourierFeatures(RandomFeatures):
 
     Notes
     -----
-    By Rahimi and Recht (2007) [1]_, orthogonal directions by Yu et al. (2016) [2]_. The
-    features of a :class:`~sklearn_attention.kernels.Gaussian` contain its constant,
-    :math:`K(0) = 1 / \sqrt{2 \pi}`; other kernels have :math:`K(0) = 1`.
-    Directions are drawn from the spectral density of the kernel.
+    By Rahimi and Recht (2007) [1]_, orthogonal directions by Yu et al. (2016) [2]_.
+    Directions are drawn from the spectral density of the kernel. Kernels are 1 between a row
+    and itself, as in scikit-learn, so that another one needs no other regularisation. Of
+    those of this package only :class:`~sklearn_attention.kernels.Gaussian` has another value
+    there, :math:`K(0) = 1 / \sqrt{2 \pi}`.
 
     References
     ----------
@@ -94,4 +95,4 @@ class RandomFourierFeatures(RandomFeatures):
         directions, phases = (a.astype(X.dtype) for a in (self.directions_, self.phases_))
         waves = wave_pairs(X / bandwidth @ directions.T + phases)
         n_components = self._n_features_out
-        return math.sqrt(2 * peak(self.kernel_) / n_components) * waves[:, :n_components]
+        return math.sqrt(2 / n_components) * waves[:, :n_components]

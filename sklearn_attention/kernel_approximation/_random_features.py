@@ -118,8 +118,3 @@ class RandomFeatures(
         tags = super().__sklearn_tags__()
         tags.transformer_tags.preserves_dtype = ["float64", "float32"]
         return tags
-
-
-def peak(kernel):
-    """The kernel between a row and itself, of a stationary kernel."""
-    return float(kernel([[0.0]])[0, 0])

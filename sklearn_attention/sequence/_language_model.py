@@ -7,7 +7,7 @@ from .._base import keeps_state_on_failure
 from .._validation import check_choice, check_positive, is_one_of
 from ..text import Vocabulary, learn_vocabulary
 from ..text._check import check_sequences
-from ..text._learn import TOKENIZERS
+from ..text._learn import TOKENIZERS, choose_tokenizer
 from ..training._fit_network import fit_network
 from ..training._report import reported
 from ..training._settings import NetworkDefaults
@@ -35,7 +35,8 @@ class TransformerLanguageModel(TokenPredictor):
 
     Parameters
     ----------
-    tokenizer : {"characters", "words", "byte_pairs", "ids"}, default="characters"
+    tokenizer : {"characters", "words", "lower_words", "byte_pairs", "ids"}, \
+default="characters"
         Kind of tokens; see :func:`~sklearn_attention.text.learn_vocabulary`. With "ids",
         texts are sequences of integers.
     max_tokens : int, default=None
@@ -247,7 +248,7 @@ class TransformerLanguageModel(TokenPredictor):
         return self
 
     def _learn_vocabulary(self, settings, X):
-        _, texts = check_sequences("X", X)
+        kind, texts = check_sequences("X", X)
         if settings.start is not None:
             before = self.vocabulary_["tokenizer"]
             if before != self.tokenizer:
@@ -256,7 +257,8 @@ class TransformerLanguageModel(TokenPredictor):
                     f"tokenizer was {before!r}, not {self.tokenizer!r}: pass warm_start=False."
                 )
             return Vocabulary.from_state(self.vocabulary_)
-        return learn_vocabulary(self.tokenizer, texts, max_tokens=self.max_tokens)
+        tokenizer = choose_tokenizer(self.tokenizer, {"X": texts} if kind == "text" else {})
+        return learn_vocabulary(tokenizer, texts, max_tokens=self.max_tokens)
 
     def _add_baseline(self, whole, training, held_out):
         """Count all texts, with the weight that counts of some have for what is held out."""

@@ -1,16 +1,12 @@
 """Sources and targets as arrays of token ids."""
 
-from collections import Counter
-
 import numpy as np
 
 from .._base import warn_user
 from ..text import learn_vocabulary
 from ..text._check import check_sequences
+from ..text._learn import choose_tokenizer
 from ..text._special import END, START
-
-# Words are no tokens where more of them occur only once.
-_MOST_SEEN_ONCE = 0.5
 
 
 def learn_vocabularies(X, y, tokenizer, max_tokens, *, shared):
@@ -21,7 +17,7 @@ def learn_vocabularies(X, y, tokenizer, max_tokens, *, shared):
     (kind, X), (other, y) = check_sequences("X", X), check_sequences("y", y)
     check_count(X, y)
     parts = (("X", kind, X), ("y", other, y))
-    tokenizer = _choose_tokenizer({n: part for n, k, part in parts if k == "text"}, tokenizer)
+    tokenizer = choose_tokenizer(tokenizer, {n: part for n, k, part in parts if k == "text"})
     if not shared:
         return tuple(
             learn_vocabulary("ids" if k == "ids" else tokenizer, part, max_tokens=max_tokens)
@@ -62,35 +58,6 @@ def read_sources(X, vocabulary, max_length, name="X"):
     sources = vocabulary.encode_all(name, X)
     _warn_of_long(name, sources, max_length)
     return [np.append(tokens[: max_length - 1], END) for tokens in sources]
-
-
-def _choose_tokenizer(texts, tokenizer):
-    """The tokenizer of texts, with a warning where words cannot be learned."""
-    # They cannot where most of those in sources or in targets occur only once, as dates and
-    # numbers do: as many new ones are expected to be unknown (Good and Turing).
-    if not texts or tokenizer not in ("auto", "words"):
-        return tokenizer
-    share, name = max((_share_seen_once(part), name) for name, part in texts.items())
-    if share <= _MOST_SEEN_ONCE:
-        return "words"
-    if tokenizer == "auto":
-        chosen = "characters"
-        remedy = (
-            "tokenizer='auto' takes characters. Pass 'characters', 'words' or "
-            "'byte_pairs' to choose yourself."
-        )
-    else:
-        chosen = "words"
-        remedy = "others will be unknown. Pass tokenizer='characters' or 'byte_pairs'."
-    warn_user(
-        f"{share:.0%} of the words in {name} occur only once: {remedy}",
-    )
-    return chosen
-
-
-def _share_seen_once(texts):
-    counts = Counter(word for text in texts for word in text.split())
-    return sum(count == 1 for count in counts.values()) / max(1, counts.total())
 
 
 def _warn_of_long(name, sequences, max_length):

@@ -47,7 +47,7 @@ class TransformerSeq2Seq(NetworkParameters, AttentionEstimator):
         Sequences of ids need none. Words and characters that are not in the training data
         become one unknown token; byte pairs (of the ``tokenizers`` library) have none unknown.
         "auto" is words, but characters, with a warning, where most words of the sources or of
-        the targets occur only once, as dates and numbers do.
+        the targets occur only once, as dates, numbers and sentences without spaces do.
     max_tokens : int, default=None
         Largest size of each vocabulary; None keeps all, or 8000 byte pairs.
     shared_vocabulary : bool, default=False

@@ -12,6 +12,7 @@ from .._validation import check_positive
 from ..text import Vocabulary
 from ..text._check import check_sequences
 from ..text._special import START, UNKNOWN
+from ..text._vocabulary import BETWEEN
 from ..training._fit_network import FittedNetwork, NetworkParameters
 from ._blend import Blend
 from ._sampling import check_sampling, draw, sampling_proba
@@ -315,8 +316,8 @@ def _joined(vocabulary, prompt, new, stop):
         written = written if cut is None else cut
     if vocabulary.kind == "ids":
         return [*prompt.tolist(), *written]
-    apart = vocabulary.tokenizer == "words" and prompt and not prompt[-1].isspace()
-    return f"{prompt} {written}" if apart and written else prompt + written
+    apart = prompt and written and not prompt[-1].isspace()
+    return prompt + (BETWEEN.get(vocabulary.tokenizer, "") if apart else "") + written
 
 
 def _is_single(prompt, kind):

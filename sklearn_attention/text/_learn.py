@@ -4,6 +4,7 @@ import numbers
 from collections import Counter
 from itertools import chain
 
+from .._base import warn_user
 from .._validation import check_choice, check_positive
 from ._byte_pairs import BYTES, learn_byte_pairs
 from ._check import check_sequences
@@ -12,6 +13,8 @@ from ._vocabulary import PIECES, Vocabulary
 
 TOKENIZERS = ("byte_pairs", "characters", "ids", "lower_words", "words")
 _BYTE_PAIRS = 8000
+# Words are no tokens where more of them occur only once.
+_MOST_SEEN_ONCE = 0.5
 
 
 def learn_vocabulary(tokenizer, sequences, *, max_tokens=None, min_count=1):
@@ -84,3 +87,34 @@ def learn_vocabulary(tokenizer, sequences, *, max_tokens=None, min_count=1):
     if max_tokens is not None:
         pieces = pieces[: max_tokens - len(SPECIAL_TOKENS)]
     return Vocabulary(tokenizer, sorted(pieces) if tokenizer == "ids" else pieces)
+
+
+def choose_tokenizer(tokenizer, texts, words="words"):
+    """The tokenizer of texts, with a warning where words cannot be learned.
+
+    "auto" is `words`, but characters there. `texts` has lists by the names of parameters.
+    """
+    # They cannot where most of those in a list occur only once, as dates and numbers do, and
+    # sentences of Chinese: as many new ones are expected to be unknown (Good and Turing).
+    chosen = words if tokenizer == "auto" else tokenizer
+    if not texts or chosen not in ("words", "lower_words"):
+        return tokenizer
+    share, name = max((_share_seen_once(chosen, part), name) for name, part in texts.items())
+    if share <= _MOST_SEEN_ONCE:
+        return chosen
+    remedy = "others will be unknown. Pass tokenizer='characters' or 'byte_pairs'."
+    if tokenizer == "auto":
+        remedy = (
+            f"tokenizer='auto' takes characters. Pass 'characters', {chosen!r} or "
+            "'byte_pairs' to choose yourself."
+        )
+        chosen = "characters"
+    warn_user(f"{share:.0%} of the words in {name} occur only once: {remedy}")
+    return chosen
+
+
+def _share_seen_once(tokenizer, texts):
+    """Share of words that occur only once, punctuation marks apart."""
+    pieces = chain.from_iterable(map(PIECES[tokenizer], texts))
+    counts = Counter(piece for piece in pieces if any(map(str.isalnum, piece)))
+    return sum(count == 1 for count in counts.values()) / max(1, counts.total())

@@ -2,6 +2,7 @@
 
 import functools
 import re
+import unicodedata
 
 import numpy as np
 
@@ -12,7 +13,16 @@ from ._special import REPLACEMENT, SPECIAL_TOKENS, UNKNOWN
 
 def _lower_words(text):
     """Words in lower case, and punctuation marks one by one."""
-    return re.findall(r"\w+|[^\w\s]", text.lower())
+    return _word_or_mark().findall(text.lower())
+
+
+@functools.cache
+def _word_or_mark():
+    # Vowels of Thai and Hindi, and accents that are characters of their own, belong to words.
+    combining = (
+        c for c in map(chr, range(0x300, 0x1F000)) if unicodedata.category(c)[0] == "M"
+    )
+    return re.compile(rf"\w+(?:[{''.join(combining)}]+\w*)*|[^\w\s]")
 
 
 # How a sequence falls into pieces, and what stands between them when they are joined again.
@@ -22,7 +32,7 @@ PIECES = {
     "lower_words": _lower_words,
     "ids": np.ndarray.tolist,
 }
-_BETWEEN = {"characters": "", "words": " ", "lower_words": " "}
+BETWEEN = {"characters": "", "words": " ", "lower_words": " "}
 
 
 class Vocabulary:
@@ -151,7 +161,7 @@ class Vocabulary:
         if self.tokenizer == "byte_pairs":
             return self._decode_byte_pairs(ids)
         tokens = [REPLACEMENT if i == UNKNOWN else self.tokens[i] for i in ids]
-        return _BETWEEN[self.tokenizer].join(tokens)
+        return BETWEEN[self.tokenizer].join(tokens)
 
     def state(self):
         """Plain values from which :meth:`from_state` makes the same vocabulary.
@@ -165,7 +175,7 @@ class Vocabulary:
         if self.kind == "ids":
             learned = np.array(learned, dtype=np.int64)
         elif self.tokenizer != "byte_pairs":
-            learned = _BETWEEN[self.tokenizer].join(learned)
+            learned = BETWEEN[self.tokenizer].join(learned)
         return {"tokenizer": self.tokenizer, "learned": learned}
 
     @classmethod

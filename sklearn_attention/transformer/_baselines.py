@@ -30,12 +30,15 @@ class TableBaseline:
         # they learn by the squared error.
         cells = rows.cells()
         kind = "squared_error" if loss.name == "huber" else loss.name
-        kind = {"loss": kind, "quantile": loss.quantile}
-        fit = partial(
-            fit_trees, unordered=range(rows.n_numeric, cells.shape[1]),
-            random_state=int(random_state.randint(2**31 - 1)),
-            **kind if loss.n_classes is None else {"classifies": True},
-        )  # fmt: skip
+        options = {
+            "unordered": range(rows.n_numeric, cells.shape[1]),
+            "random_state": int(random_state.randint(2**31 - 1)),
+        }
+
+        def fit(X, y, weights, quantile):
+            own = {"loss": kind, "quantile": quantile}
+            own = own if loss.n_classes is None else {"classifies": True}
+            return fit_trees(X, y, weights, **options, **own)
 
         def fitted(own):
             return cls(_models(fit, cells, targets, weights, own, loss), loss.n_classes)
@@ -91,7 +94,7 @@ class TextBaseline:
             kind = partial(LogisticRegression, max_iter=_MOST_ITERATIONS)
             kind = Ridge if loss.n_classes is None else kind
             models = _models(
-                lambda *rows: kind().fit(*rows), features, targets, weights, own, loss
+                lambda *rows: kind().fit(*rows[:3]), features, targets, weights, own, loss
             )
             return cls(tf_idf, models, n_tokens, loss.n_classes)
 
@@ -106,11 +109,12 @@ class TextBaseline:
 def _models(fit, features, targets, weights, rows, loss):
     """A model of some rows for each output; of a single class, the one that knows it."""
     X, weights = features[rows], weights[rows]
+    quantiles = loss.quantile or (None,) * targets.shape[1]
     return [
         DummyClassifier().fit(X, y)
         if loss.n_classes is not None and (y == y[0]).all()
-        else fit(X, y, weights)
-        for y in targets[rows].T
+        else fit(X, y, weights, quantile)
+        for y, quantile in zip(targets[rows].T, quantiles, strict=True)
     ]
 
 

@@ -1,7 +1,5 @@
 """Weights by which a baseline and a transformer are added up, by rows held out."""
 
-from dataclasses import replace
-
 import numpy as np
 from scipy.optimize import minimize, minimize_scalar
 
@@ -34,9 +32,8 @@ def weights_of_outputs(loss, targets, weights, baseline, network):
     borders = np.cumsum([n or 1 for n in n_classes])[:-1]
     parts = [np.split(part, borders, axis=1) for part in (baseline, network)]
     found = []
-    for n, own, *both in zip(n_classes, targets.T[..., None], *parts, strict=True):
-        one = loss if n is None else replace(loss, n_classes=(n,))
-        of_rows = one.of_rows(own, weights, both[0])
+    for j, both in enumerate(zip(*parts, strict=True)):
+        of_rows = loss.of_output(j).of_rows(targets[:, [j]], weights, both[0])
         found.append(choose_weights(*both, of_rows, average=loss.name == "quantile"))
     return np.array(found).T
 

@@ -79,7 +79,7 @@ class TransformerClassifier(ClassLabels, ClassifierMixin, TransformerEstimator):
         self,
         tokens="auto",
         *,
-        tokenizer="lower_words",
+        tokenizer="auto",
         max_tokens=None,
         max_length=None,
         pooling="auto",

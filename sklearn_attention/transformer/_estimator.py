@@ -248,7 +248,7 @@ class TransformerEstimator(
     def _check_parameters(self):
         """Settings of the network; ValueError unless all parameters are valid."""
         check_choice("tokens", self.tokens, ("auto", *FORMS))
-        check_choice("tokenizer", self.tokenizer, TOKENIZERS)
+        check_choice("tokenizer", self.tokenizer, ("auto", *TOKENIZERS))
         check_choice("pooling", self.pooling, ("auto", *POOLINGS))
         if not is_one_of(self.baseline, True, False, "auto"):
             raise ValueError(

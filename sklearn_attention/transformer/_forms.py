@@ -69,14 +69,19 @@ def texts_of(X):
 
 
 def _text_column(X):
-    """The only column of a frame, if it is of texts with spaces; else None."""
+    """The only column of a frame, if it is of texts of several words; else None."""
     frame = frame_of(X)
     if frame is None or len(frame.columns) != 1:
         return None
     cells = _cells(frame)
     texts = [cell for cell in cells if isinstance(cell, str)]
-    several = len(texts) == len(cells) and any(" " in text for text in texts)
+    several = len(texts) == len(cells) and any(map(_has_words, texts))
     return texts if several and len(set(texts)) > _MOST_LEVELS * len(texts) else None
+
+
+def _has_words(text):
+    """True for a text with a space, or letters of Thai and later scripts, which need none."""
+    return any(c == " " or (c >= "\u0e00" and c.isalpha()) for c in text)
 
 
 def _cells(frame):

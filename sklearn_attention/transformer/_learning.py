@@ -5,7 +5,6 @@ import torch
 from torch.nn.functional import cross_entropy, huber_loss, mse_loss, pad
 
 from .._memory import check_memory
-from ..nn._heads import pinball_loss
 from ..training._network import threads_of_pass
 from ..training._order import blocks_by_length
 from ._output_shares import overall
@@ -25,8 +24,8 @@ def row_losses(loss):
 
     def of_rows(outputs, targets):
         if loss.quantile is not None:
-            quantiles = outputs[..., None], targets, [loss.quantile]
-            return 2 * pinball_loss(*quantiles, reduction="none").mean(dim=2)
+            missed, level = targets - outputs, outputs.new_tensor(loss.quantile)
+            return 2 * torch.maximum(level * missed, (level - 1) * missed)
         errors = _ERRORS[loss.name]
         if loss.n_classes is None:
             return errors(outputs, targets, reduction="none")

@@ -1,6 +1,6 @@
 """Losses of predictions of rows."""
 
-from dataclasses import KW_ONLY, dataclass
+from dataclasses import KW_ONLY, dataclass, replace
 
 import numpy as np
 from scipy.special import huber, log_softmax
@@ -13,15 +13,22 @@ _LARGE_ERROR = 3.0
 
 @dataclass(frozen=True)
 class Loss:
-    """Loss of predictions of rows: of numbers, of a `quantile` of them, or of classes.
+    """Loss of predictions of rows: of numbers, of quantiles of them, or of classes.
 
-    `n_classes` are those of each output; logits of all outputs stand side by side.
+    `quantile` and `n_classes` are those of each output; logits of all stand side by side.
     """
 
     name: str
     _: KW_ONLY
-    quantile: float | None = None
+    quantile: tuple | None = None
     n_classes: tuple | None = None
+
+    def of_output(self, j):
+        """The loss of one of several outputs."""
+        quantile, n_classes = (
+            given and given[j : j + 1] for given in (self.quantile, self.n_classes)
+        )
+        return replace(self, quantile=quantile, n_classes=n_classes)
 
     def of_rows(self, targets, weights, baseline=None):
         """Function of outputs: negative log-likelihoods of rows, and derivatives."""
@@ -64,7 +71,7 @@ class Loss:
         def errors(outputs):
             missed = outputs - targets
             if self.quantile is not None:
-                slopes = (missed > 0) - self.quantile
+                slopes = (missed > 0) - np.array(self.quantile)
                 return missed * slopes, slopes
             return huber(large, missed), np.clip(missed, -large, large)
 

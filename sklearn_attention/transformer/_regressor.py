@@ -3,9 +3,15 @@
 import numpy as np
 from sklearn.base import RegressorMixin
 from sklearn.callback import with_callbacks
+from sklearn.utils.validation import check_is_fitted
 
 from .._base import keeps_state_on_failure
-from .._validation import check_choice, check_in_open_interval, check_numeric_target
+from .._validation import (
+    check_choice,
+    check_in_open_interval,
+    check_numeric_target,
+    check_probabilities,
+)
 from ._estimator import TransformerEstimator
 from ._loss import Loss
 from ._rows import Examples
@@ -43,10 +49,12 @@ class TransformerRegressor(RegressorMixin, TransformerEstimator):
         "auto" depends on X: "features" for tables, and for lists of lists of the same length;
         "text" for strings and, with a warning, lists of integers of different lengths; else
         "steps".
-    tokenizer : str, default="lower_words"
+    tokenizer : str, default="auto"
         Kind of tokens of texts: "lower_words", "words", "characters", "byte_pairs" or "ids",
         see :func:`~sklearn_attention.text.learn_vocabulary`. Sequences of ids need none.
-        Tokens that occur only once in training count as unknown.
+        "auto" is "lower_words", but "characters", with a warning, where most words occur only
+        once, as in languages that are written without spaces. Words that occur only once in
+        training count as unknown.
     max_tokens : int, default=None
         Largest size of the vocabulary of texts, with its four special tokens; the most frequent
         tokens are kept. None keeps all, or 8000 byte pairs.
@@ -68,8 +76,10 @@ class TransformerRegressor(RegressorMixin, TransformerEstimator):
         medians, as trees then do too; "huber" is squared up to a standard deviation of the
         targets. "quantile" predicts the conditional `quantile`, as trees then do too; sequences
         and texts then have no baseline, since theirs predict means.
-    quantile : float, default=None
-        Quantile to predict, between 0 and 1; only for ``loss="quantile"``.
+    quantile : float or array-like of shape (n_quantiles,), default=None
+        Quantile to predict, between 0 and 1; only for ``loss="quantile"``. Of several, which
+        share the encoder, 0.5 has to be one: `predict` returns the median, and
+        `predict_quantiles` all of them.
     d_model : int, default=64
         Width of the tokens.
     n_heads : int, default=4
@@ -116,10 +126,14 @@ class TransformerRegressor(RegressorMixin, TransformerEstimator):
         float32 where the targets are.
     patch_length_ : int
         For steps: the number in a token.
+    quantiles_ : ndarray of shape (n_quantiles,)
+        The quantiles that were learned, in order: those of `quantile`, the median for
+        "absolute_error", and none for other losses.
     baseline_ : TableBaseline, SeriesBaseline, TextBaseline or None
         The simpler model, fitted to all rows.
     baseline_weight_, transformer_weight_ : float or ndarray of shape (n_outputs,)
-        Factors of the outputs of both in their sum, chosen by rows held out, for each output.
+        Factors of the outputs of both in their sum, chosen by rows held out, for each output;
+        of several quantiles for each of them, (n_outputs * n_quantiles,).
     training_history_ : dict
         For every epoch ``loss``, ``validation_loss``, ``learning_rate`` and ``seconds``; also
         ``n_steps``, ``best_epoch``, and the reason why it ``stopped``. Of several outputs the
@@ -176,6 +190,8 @@ class TransformerRegressor(RegressorMixin, TransformerEstimator):
        deterministic transform for time series classification. KDD.
     .. [5] Salton, G. and Buckley, C. (1988). Term-weighting approaches in automatic text
        retrieval. Information Processing and Management 24.
+    .. [6] Chernozhukov, V., Fernández-Val, I. and Galichon, A. (2010). Quantile and probability
+       curves without crossing. Econometrica 78, 1093-1125.
 
     Examples
     --------
@@ -201,7 +217,7 @@ class TransformerRegressor(RegressorMixin, TransformerEstimator):
         self,
         tokens="auto",
         *,
-        tokenizer="lower_words",
+        tokenizer="auto",
         max_tokens=None,
         max_length=None,
         pooling="auto",
@@ -275,7 +291,7 @@ n_steps, n_channels), list of arrays, or list of texts
             If data or parameters are not valid. The estimator then is as it was before.
         """
         settings = self._check_parameters()
-        loss = self._loss()
+        self.quantiles_ = self._check_loss()
         check_numeric_target(y)
         checks = {"multi_output": True, "y_numeric": True}
         validation = X_val, y_val, sample_weight_val
@@ -288,6 +304,9 @@ n_steps, n_channels), list of arrays, or list of texts
             precision = np.float32 if y.dtype == np.float32 else np.float64
             center, scale = np.array(measures, dtype=precision).T
             self.center_, self.scale_ = (center, scale) if y.ndim == 2 else (*center, *scale)
+        # Quantiles of a target are outputs that have it in common.
+        quantiles = np.tile(self.quantiles_, np.size(self.center_)).tolist()
+        loss = Loss(self.loss, quantile=tuple(quantiles) or None)
         task_data = {"X": X, "y": y, "metadata": {"sample_weight": sample_weight}}
         self._learn(settings, [self._examples(*part) for part in parts], loss, task_data)
         return self
@@ -295,21 +314,29 @@ n_steps, n_channels), list of arrays, or list of texts
     def _examples(self, rows, y, weights):
         """Rows that count, with their targets in the units in which they are learned."""
         targets = (y.astype(np.float64).reshape(len(y), -1) - self.center_) / self.scale_
+        targets = np.repeat(targets, max(1, len(self.quantiles_)), axis=1)
         kept = weights > 0
         return Examples(rows, targets[kept].astype(np.float32), weights[kept])
 
-    def _loss(self):
-        """The loss by the parameters, checked."""
+    def _check_loss(self):
+        """The quantiles to learn, in order; ValueError unless both parameters are valid."""
         check_choice("loss", self.loss, LOSSES)
         if self.loss == "quantile":
-            quantile = check_in_open_interval("quantile", self.quantile, 0, 1)
-            return Loss("quantile", quantile=quantile)
+            if not hasattr(self.quantile, "__len__"):
+                return np.array([check_in_open_interval("quantile", self.quantile, 0, 1)])
+            quantiles = np.unique(check_probabilities("quantile", self.quantile))
+            if len(quantiles) > 1 and 0.5 not in quantiles:
+                raise ValueError(
+                    f"quantile={self.quantile!r} has no median, which predict returns where "
+                    "there are several: add 0.5."
+                )
+            return quantiles
         if self.quantile is not None:
             raise ValueError(
                 f"quantile={self.quantile!r} has no meaning for loss={self.loss!r}: leave it "
                 "out, or pass loss='quantile'."
             )
-        return Loss(self.loss, quantile=0.5 if self.loss == "absolute_error" else None)
+        return np.array([0.5] if self.loss == "absolute_error" else [])
 
     def predict(self, X):
         """Predict the targets of rows.
@@ -322,10 +349,51 @@ n_steps, n_channels), list of arrays, or list of texts
         Returns
         -------
         y : ndarray of shape (n_queries,) or (n_queries, n_outputs)
-            Predictions; float32 where both X and the targets in `fit` are, else float64.
+            Predictions, of several quantiles the median; float32 where both X and the targets
+            in `fit` are, else float64.
         """
+        found = self._predictions(X)
+        return found[:, 0 if found.shape[1] == 1 else self.quantiles_.tolist().index(0.5)]
+
+    def predict_quantiles(self, X, quantiles=None):
+        """Quantiles of the conditional distribution of the targets.
+
+        Parameters
+        ----------
+        X : table, sequences or texts
+            Rows, of the form of those in `fit`.
+        quantiles : array-like of shape (n_quantiles,), default=None
+            Probabilities, of those in `quantiles_`; None stands for all of them. Others have to
+            be learned: each is an output of the network, and has trees of its own.
+
+        Returns
+        -------
+        y : ndarray of shape (n_queries, n_quantiles) or (n_queries, n_quantiles, n_outputs)
+            The quantiles. They do not cross: those that are learned are sorted, which never
+            makes the mean of their pinball losses larger [6]_.
+
+        Raises
+        ------
+        ValueError
+            If one is no probability, or was not learned.
+        """
+        check_is_fitted(self)
+        known = asked = self.quantiles_
+        if quantiles is not None:
+            asked = check_probabilities("quantiles", quantiles)
+        # As close as (1 - 0.8) / 2 is to 0.1.
+        same = np.isclose(asked[:, None], known, rtol=0, atol=1e-9)
+        if not (len(known) and same.any(axis=1).all()):
+            raise ValueError(
+                f"quantiles={quantiles!r} were not all learned, but {known.tolist()}: fit with "
+                f"loss='quantile' and quantile={np.union1d(asked, 0.5).tolist()}."
+            )
+        return self._predictions(X)[:, same.argmax(axis=1)]
+
+    def _predictions(self, X):
+        """Predictions (n_queries, n_quantiles), or with n_outputs; quantiles are sorted."""
         rows, precision = self._read(X)
-        outputs = self._outputs(rows)
-        outputs = outputs if np.ndim(self.center_) else outputs[:, 0]
-        precision = np.result_type(precision, np.asarray(self.center_).dtype)
-        return (self.center_ + self.scale_ * outputs).astype(precision)
+        outputs = self._outputs(rows).reshape(len(rows), np.size(self.center_), -1)
+        found = self.center_ + self.scale_ * np.sort(outputs, axis=2).swapaxes(1, 2)
+        found = found.astype(np.result_type(precision, np.asarray(self.center_).dtype))
+        return found if np.ndim(self.center_) else found[..., 0]

@@ -8,6 +8,7 @@ from sklearn.utils.validation import check_consistent_length
 from .._base import warn_user
 from ..text import Vocabulary, learn_vocabulary
 from ..text._check import check_sequences
+from ..text._learn import choose_tokenizer
 from ..text._special import UNKNOWN
 from ._forms import texts_of
 from ._lengths import cut, learn_length
@@ -38,7 +39,9 @@ class TextReader:
         full = [text for text in texts if len(text)]
         if not full:
             raise ValueError("X has only empty texts: pass some that have tokens.")
-        tokenizer = estimator.tokenizer if isinstance(texts[0], str) else "ids"
+        tokenizer = "ids"
+        if kind == "text":
+            tokenizer = choose_tokenizer(estimator.tokenizer, {"X": full}, "lower_words")
         options = {"max_tokens": estimator.max_tokens, "min_count": _OFTEN.get(tokenizer, 1)}
         vocabulary = learn_vocabulary(tokenizer, full, **options)
         rows = _text_rows(vocabulary, texts)

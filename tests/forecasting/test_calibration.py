@@ -381,6 +381,16 @@ def test_intervals_nest_whatever_else_is_wanted(model):
         np.testing.assert_array_equal(found[:, 0], quantiles[:, place])
 
 
+@pytest.mark.parametrize("X", [None, 7])
+def test_many_quantiles_do_not_cross(X):
+    series = np.cumsum(np.random.default_rng(0).normal(size=80))
+    model = KernelForecaster(3, lookback=4, bandwidth=1.0).fit(series)
+    levels = np.arange(1, 100) / 100
+    found = model.predict_quantiles(X, levels)
+    assert (np.diff(found, axis=1) >= 0).all()
+    np.testing.assert_array_equal(model.predict_quantiles(X, levels[::-1]), found[:, ::-1])
+
+
 def test_the_outermost_value_up_to_a_level():
     at = np.array([0.05, 0.1, 0.2, 0.5, 0.8, 0.93, 0.95])
     found = np.array([-1.0, -3.0, 0.5, 0.0, 4.0, 9.0, 2.0])

@@ -73,6 +73,33 @@ def test_tokens_of_writers_are_named():
     assert_allclose(display.ax_.images[0].get_array(), found[0, 1])
 
 
+@pytest.mark.filterwarnings("ignore:The validation loss was still falling")
+@pytest.mark.filterwarnings("ignore:.*max_length.?3")
+def test_tokens_that_are_not_read_have_no_name():
+    options = {"d_model": 8, "n_heads": 2, "n_layers": 1, "max_epochs": 1, "max_length": 3}
+    model = TransformerClassifier(tokenizer="words", pooling="cls", baseline=False, **options)
+    model.fit(["very good phones", "bad"] * 5, ["yes", "no"] * 5)
+    for text, keys in (
+        ("very good phones", ["very", "good", "phones"]),
+        ("very good phones indeed", ["very", "good", "phones"]),
+        (" ", ["<unknown>"]),
+    ):
+        display = AttentionMapDisplay.from_estimator(model, [text])
+        assert display.keys == display.queries == ["[CLS]", *keys]
+    translator = TransformerSeq2Seq("characters", **options).fit(["abcd"] * 5, ["xyzx"] * 5)
+    display = AttentionMapDisplay.from_estimator(translator, ["abcd"], ["xyzx"])
+    assert (display.queries, display.keys) == (["x", "y", "z"], ["a", "b", "<end>"])
+
+
+@pytest.mark.filterwarnings("ignore:The validation loss was still falling")
+def test_a_translation_may_have_no_token():
+    options = {"d_model": 8, "n_heads": 2, "n_layers": 1, "max_epochs": 1}
+    translator = TransformerSeq2Seq("characters", **options).fit(["ab"] * 5, ["x"] * 5)
+    translator.predict = lambda X: [""]
+    translator._write = lambda sources: [np.empty(0, dtype=int)]
+    assert AttentionMapDisplay.from_estimator(translator, ["ab"]).queries == ["<end>"]
+
+
 def test_rollout_passes_through_all_layers():
     random = np.random.default_rng(0)
     weights = random.random((3, 2, 5, 5))

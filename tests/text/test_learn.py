@@ -3,6 +3,7 @@
 import pytest
 
 from sklearn_attention.text import learn_vocabulary
+from sklearn_attention.text._learn import choose_tokenizer
 
 TEXTS = ["the cat sat on the mat", "a cat is a cat"]
 IDS = [[700, 3, 3], [3, 12]]
@@ -16,6 +17,19 @@ def test_rare_tokens_are_unknown():
     # Where none is frequent all count.
     whole = learn_vocabulary("words", texts, min_count=9).tokens
     assert whole == learn_vocabulary("words", texts).tokens
+
+
+def test_words_are_doubted_where_most_occur_once():
+    # Marks do not count: each sentence has one word of its own.
+    texts = {"X": ["今天很好。", "昨天不好。", "明天。"]}
+    message = r"100% of the words in X .*'auto' takes characters. Pass 'characters', 'lower_w"
+    with pytest.warns(UserWarning, match=message):
+        assert choose_tokenizer("auto", texts, "lower_words") == "characters"
+    for tokenizer in ("lower_words", "words"):
+        with pytest.warns(UserWarning, match="others will be unknown"):
+            assert choose_tokenizer(tokenizer, texts) == tokenizer
+    assert choose_tokenizer("characters", texts) == "characters"
+    assert choose_tokenizer("auto", {"X": TEXTS}, "lower_words") == "lower_words"
 
 
 @pytest.mark.parametrize("max_tokens", [5, 6, 8, 9, 10])

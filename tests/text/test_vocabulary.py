@@ -25,6 +25,13 @@ def test_what_was_learned_from_comes_back(tokenizer, sequences, vocabulary):
         assert vocabulary.decode(ids) == expected
 
 
+@pytest.mark.parametrize("word", ["สวัสดี", "हिन्दी", "cafe\N{COMBINING ACUTE ACCENT}"])
+def test_marks_of_letters_belong_to_words(word):
+    vocabulary = learn_vocabulary("lower_words", [f"{word}, {word}!"])
+    assert sorted(vocabulary.tokens[4:]) == sorted([word, ",", "!"])
+    assert Vocabulary.from_state(vocabulary.state()).tokens == vocabulary.tokens
+
+
 def test_special_tokens_come_first_and_are_left_out(sequences, vocabulary):
     assert vocabulary.tokens[:4] == SPECIAL
     assert len(vocabulary) == len(vocabulary.tokens) == len(set(vocabulary.tokens))

@@ -150,7 +150,7 @@ class TestBlend:
     def test_an_average_has_weights_that_add_up_to_one(self):
         rng = np.random.default_rng(0)
         targets, baseline, network = rng.normal(size=(3, 50, 1))
-        loss = Loss("quantile", quantile=0.9).of_rows(targets, np.ones(50), baseline)
+        loss = Loss("quantile", quantile=(0.9,)).of_rows(targets, np.ones(50), baseline)
         found = choose_weights(baseline, network, loss, average=True)
         assert found.sum() == pytest.approx(1)
         shares = np.linspace(0, 1, 1001)
@@ -197,9 +197,9 @@ class TestBlend:
         "loss",
         [
             Loss("squared_error"),
-            Loss("absolute_error", quantile=0.5),
+            Loss("absolute_error", quantile=(0.5,)),
             Loss("huber"),
-            Loss("quantile", quantile=0.9),
+            Loss("quantile", quantile=(0.9,)),
         ],
         ids=lambda loss: loss.name,
     )
@@ -327,11 +327,86 @@ class TestEstimators:
             ({"loss": "quantile"}, "quantile=None is not valid: pass a number between 0 and 1"),
             ({"loss": "quantile", "quantile": 1.0}, "quantile=1.0 is not valid"),
             ({"quantile": 0.5}, "quantile=0.5 has no meaning for loss='squared_error'"),
+            ({"loss": "quantile", "quantile": [0.5, 2.0]}, r"quantile=2.0 is not valid"),
+            ({"loss": "quantile", "quantile": []}, r"quantile=\[\] is no list of numbers"),
+            ({"loss": "quantile", "quantile": "x"}, "quantile='x' is no list of numbers"),
+            ({"loss": "quantile", "quantile": [0.1, 0.9]}, "has no median, .*: add 0.5"),
         ],
     )
     def test_quantiles_are_checked(self, parameters, message):
         with pytest.raises(ValueError, match=message):
             TransformerRegressor(**parameters).fit(np.eye(3), np.arange(3))
+
+    @pytest.mark.parametrize("n_outputs", [None, 2])
+    def test_several_quantiles_do_not_cross(self, n_outputs):
+        rng = np.random.default_rng(0)
+        X = rng.normal(size=(90, 2)).astype(np.float32)
+        y = X[:, 0] + rng.standard_normal(size=(n_outputs or 1, 90)).astype(np.float32)
+        y = y.T if n_outputs else y[0]
+        levels = [0.9, 0.4, 0.5, 0.6, 0.1]
+        small = {**TINY, "baseline": False, "loss": "quantile"}
+        model = TransformerRegressor(**small, quantile=levels).fit(X, y)
+        assert model.quantiles_.tolist() == sorted(levels)
+        found = model.predict_quantiles(X)
+        assert found.shape == (90, 5, *y.shape[1:])
+        assert found.dtype == np.float32
+        assert (np.diff(found, axis=1) >= 0).all()
+        np.testing.assert_array_equal(model.predict(X), found[:, 2])
+        some = model.predict_quantiles(X[:5], [(1 + 0.8) / 2, 0.4])
+        np.testing.assert_allclose(some, found[:5, [4, 1]], rtol=1e-5)
+        # Outputs of the network cross, and have larger losses.
+        own = model._outputs(model._read(X)[0]).reshape(90, -1, 5)
+        own = np.reshape(model.center_, (-1, 1)) + np.reshape(model.scale_, (-1, 1)) * own
+        assert (np.diff(own, axis=2) < 0).any()
+        by_output = found.reshape(90, 5, -1).swapaxes(1, 2)
+        losses = [
+            sum(
+                mean_pinball_loss(y.reshape(90, -1), predicted[..., j], alpha=level)
+                for j, level in enumerate(model.quantiles_)
+            )
+            for predicted in (by_output, own)
+        ]
+        assert losses[0] < losses[1]
+
+    @pytest.mark.slow
+    def test_trees_of_several_quantiles_are_those_of_each(self):
+        rng = np.random.default_rng(0)
+        X, y = rng.normal(size=(60, 2)), rng.normal(size=(60, 2))
+        whole = TransformerRegressor(**TINY, loss="quantile", quantile=[0.2, 0.5]).fit(X, y)
+        rows = whole._read(X)[0]
+        for j, level in enumerate([0.2, 0.5]):
+            one = TransformerRegressor(**TINY, loss="quantile", quantile=level).fit(X, y)
+            np.testing.assert_array_equal(
+                whole.baseline_.outputs(rows)[:, j::2], one.baseline_.outputs(rows)
+            )
+            shares = [
+                weight[j::2] for weight in (whole.baseline_weight_, whole.transformer_weight_)
+            ]
+            np.testing.assert_allclose(np.sum(shares, axis=0), 1)
+
+    def test_quantiles_that_were_not_learned(self):
+        X, y = np.eye(4), np.arange(4.0)
+        small = {**TINY, "baseline": False}
+        model = TransformerRegressor(**small, loss="quantile", quantile=0.9).fit(X, y)
+        np.testing.assert_array_equal(model.predict_quantiles(X, 0.9)[:, 0], model.predict(X))
+        message = (
+            r"quantiles=\[0.1, 0.9\] were not all learned, but \[0.9\]: .*\[0.1, 0.5, 0.9\]"
+        )
+        with pytest.raises(ValueError, match=message):
+            model.predict_quantiles(X, [0.1, 0.9])
+        model.set_params(quantile=[0.1, 0.5, 0.9])
+        with pytest.raises(ValueError, match="were not all learned"):
+            model.predict_quantiles(X, [0.1, 0.9])
+        assert model.fit(X, y).predict_quantiles(X, [0.1, 0.9]).shape == (4, 2)
+        with pytest.raises(ValueError, match=r"quantiles=1.5 is not valid"):
+            model.predict_quantiles(X, [0.1, 1.5])
+        model = TransformerRegressor(**small).fit(X, y)
+        with pytest.raises(
+            ValueError, match=r"quantiles=None were not all learned, but \[\]: fit"
+        ):
+            model.predict_quantiles(X)
+        medians = TransformerRegressor(**small, loss="absolute_error").fit(X, y)
+        np.testing.assert_array_equal(medians.predict_quantiles(X)[:, 0], medians.predict(X))
 
     def test_texts(self):
         texts = ["A good, good day!", "good day", "bad day.", "a BAD day"] * 15

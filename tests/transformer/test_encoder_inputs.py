@@ -125,10 +125,10 @@ class TestBadInput:
             (np.zeros((3, 4, 2)), np.zeros((1, 4, 3)), "steps of 3 channels, but of 2"),
             (np.zeros((3, 4, 2)), np.zeros((1, 4)), "steps of 1 channels, but of 2"),
             (np.zeros((3, 4, 2)), ["a b"], r"X\[0\] is no sequence of numbers"),
-            (["a b", "c", "d"], np.zeros((1, 4)), "no array of ids"),
-            (["a b", "c", "d"], [[5, 6]], "X has ids, but the vocabulary was learned from"),
+            (["a b", "a", "b"], np.zeros((1, 4)), "no array of ids"),
+            (["a b", "a", "b"], [[5, 6]], "X has ids, but the vocabulary was learned from"),
             ([[5], [6, 7], [8]], ["a b"], "X has texts, but the vocabulary was learned from"),
-            (["a b", "c", "d"], [], "no sequence"),
+            (["a b", "a", "b"], [], "no sequence"),
         ],
     )
     def test_predict_with_another_kind_than_fit(self, fitted, X, message):

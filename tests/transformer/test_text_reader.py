@@ -10,7 +10,7 @@ from sklearn_attention import TransformerClassifier, TransformerLanguageModel
 
 class TestEmptyTexts:
     def test_are_one_unknown_token(self):
-        texts = pd.Series(["to be", " "], index=[5, 6])
+        texts = pd.Series(["to be or to be", " "], index=[5, 6])
         model = regress(texts)
         assert model.predict(["unheard"]) == model.predict([""])
 
@@ -24,6 +24,38 @@ class TestEmptyTexts:
     def test_alone_are_refused(self, X):
         with pytest.raises(ValueError, match="X has only empty texts"):
             regress(X, tokens="text")
+
+
+# As long as these, of few letters, and each with one that says what it is of.
+CHINESE = ["".join(np.random.default_rng(i).choice([*"的一是在不了"], 9)) for i in range(40)]
+CHINESE = [text + "坏好"[i % 2] for i, text in enumerate(CHINESE)]
+
+
+class TestTextsWithoutSpaces:
+    def test_are_read_by_character(self):
+        with pytest.warns(
+            UserWarning, match="100% of the words in X occur only once: "
+        ) as caught:
+            model = TransformerClassifier(**TINY).fit(CHINESE, [0, 1] * 20)
+        assert len(caught) == 1
+        assert model.vocabulary_["tokenizer"] == "characters"
+        # Nothing is held out, so these are of the baseline alone.
+        assert model.predict(["不好", "不坏"]).tolist() == [1, 0]
+        same = TransformerClassifier(tokenizer="characters", **TINY).fit(CHINESE, [0, 1] * 20)
+        np.testing.assert_array_equal(same.predict_proba(CHINESE), model.predict_proba(CHINESE))
+
+    def test_a_named_tokenizer_is_used_as_given(self):
+        for tokenizer in ("lower_words", "words"):
+            with pytest.warns(
+                UserWarning, match="others will be unknown. Pass tokenizer='char"
+            ):
+                model = regress(CHINESE, tokenizer=tokenizer)
+            assert model.vocabulary_["tokenizer"] == tokenizer
+        with pytest.warns(UserWarning, match="others will be unknown"):
+            TransformerLanguageModel("words", **TINY).fit(CHINESE)
+
+    def test_words_are_kept_where_they_are_seen_again(self):
+        assert regress(["to be", "or to be"]).vocabulary_["tokenizer"] == "lower_words"
 
 
 COUNTS = [[70, 5], [5], [900, 5, 70]]
@@ -52,7 +84,7 @@ class TestIdsOrNumbers:
     def test_what_was_said_is_not_guessed(self, parameters):
         form = "steps" if parameters == {"tokens": "steps"} else "text"
         assert regress(COUNTS, **parameters).tokens_ == form
-        regress(["to be", "or not"])
+        regress(["to be", "or to be"])
 
     @pytest.mark.filterwarnings("error")
     def test_language_models_have_ids_alone(self):
