@@ -133,7 +133,7 @@ class NadarayaWatsonClassifier(ClassLabels, ClassifierMixin, KernelSmoother):
         """
         if not hasattr(self, "keys_"):
             return self._fit_first(X, y, classes, sample_weight)
-        self.columns_ = self.columns_.extend(X)
+        self._extend_columns(X)
         X, y = self._read_rows(X, y=y, multi_output=True)
         y = check_labels(y)
         if classes is not None and not _same_classes(known_classes(y, classes), self.classes_):
