@@ -216,7 +216,7 @@ class Columns:
         Parameters
         ----------
         X : data frame or array-like of shape (n_samples, n_columns)
-            As the user passed it. An array only if all levels are numbers.
+            As the user passed it; an array of objects, or lists, where levels are texts.
 
         Returns
         -------
@@ -236,12 +236,12 @@ class Columns:
         if frame is None and not (self.categorical or is_partitioned(X)):
             return X
         columns = _columns_of(X)
-        if self.categorical and not self._match(columns):
+        if self.categorical and len(columns) != len(self.kinds):
             shape = getattr(X, "shape", None)
             raise ValueError(
                 f"X of type {type(X).__name__} and shape {shape} has not the "
                 f"{len(self.kinds)} columns, some of them categorical, that were fitted: pass "
-                "a data frame with the same columns, or an array if all levels are numbers."
+                "a table with the same columns."
             )
         if is_partitioned(X):
             return self._encode_partitions(X)
@@ -254,8 +254,11 @@ class Columns:
         if not self.categorical:
             return X
         if frame is None:
-            dtype = np.asarray(X).dtype
-            encoded = np.array(X, dtype=dtype if dtype.kind == "f" else np.float64)
+            dtype = columns[0].dtype
+            shape = len(columns[0]), len(columns)
+            encoded = np.empty(shape, dtype=dtype if dtype.kind == "f" else np.float64)
+            for j in self.numeric:
+                encoded[:, j] = columns[j]
         for j in self.categorical:
             name = getattr(columns[j], "name", j)
             codes = _codes(columns[j], name, self.categories[j], self.kinds[j])
@@ -322,7 +325,7 @@ class Columns:
             New levels come last: codes stay what they are.
         """
         columns = _columns_of(X)
-        if not self._match(columns):
+        if len(columns) != len(self.kinds):
             return self
         categories = list(self.categories)
         kinds = [NUMERIC if kind == ORDERED else kind for kind in self.kinds]
@@ -333,12 +336,6 @@ class Columns:
             fresh = _matched(columns[j], name, categories[j], more) == _UNSEEN
             categories[j] += tuple(itertools.compress(more, fresh))
         return dataclasses.replace(self, categories=tuple(categories))
-
-    def _match(self, columns):
-        """True if the columns of a table can be those learned, by number and type."""
-        in_array = bool(columns) and isinstance(columns[0], np.ndarray)
-        number = len(columns) == len(self.kinds)
-        return number and (not in_array or self._has_levels_of_numbers)
 
     @property
     def _has_levels_of_numbers(self):
@@ -489,6 +486,8 @@ def _table_columns(X):
         array = np.asarray(X)
     except (TypeError, ValueError):
         return []
+    if array.dtype.kind == "U" and isinstance(X, list | tuple):
+        array = np.array(X, dtype=object)  # in which numbers beside texts stay numbers
     if array.dtype.kind == "c":
         raise ValueError(
             f"Complex data not supported: X has dtype {array.dtype}. Pass real and imaginary "
@@ -543,6 +542,10 @@ def _kind(column):
 
 def _distinct(column):
     """Place of each cell among those that differ, -1 where missing, and these as a list."""
+    if isinstance(column, np.ndarray) and column.dtype.kind in "OU":
+        import pandas as pd
+
+        column = nw.from_native(pd.Series(column), series_only=True)
     if isinstance(column, np.ndarray):
         cells, places = np.unique(column.astype(np.float64), return_inverse=True)
         missing = np.isnan(cells)
@@ -746,6 +749,6 @@ def _of_other_type(column, name, levels, cells):
         cast = "what those of fit were made by"
     return (
         f"X has {cells[0]!r}, of {dtype}, in column {name!r}, whose levels were of "
-        f"{type(level).__name__} when fitted, such as {level!r}: no cell is one of them. Make "
-        f"them of that type, by {cast}."
+        f"{type(level).__name__} when fitted, such as {level!r}: no cell is one of them. "
+        f"Pass levels, not numbers of these, and make them of that type by {cast}."
     )

@@ -555,6 +555,7 @@ def test_draws_of_a_density_have_levels():
     pd.testing.assert_frame_equal(drawn, expected.sample(20, random_state=0), rtol=1e-9)
 
 
+@pytest.mark.filterwarnings("ignore:X does not have valid feature names")
 def test_columns_of_queries_must_match():
     frames = pytest.importorskip("dask.dataframe")
     X, y = mixed_frame(40)
@@ -568,7 +569,14 @@ def test_columns_of_queries_must_match():
         with pytest.raises(ValueError, match=words):
             model.predict(frames.from_pandas(asked, npartitions=2))
     with pytest.raises(ValueError, match="not the 5 columns, some of them categorical"):
-        model.predict(arrays.zeros((3, 5)))
+        model.predict(arrays.zeros((3, 4)))
+    with pytest.raises(
+        ValueError, match=r"0\.0, of float64, in column 2, whose levels were of"
+    ):
+        model.predict(arrays.zeros((3, 5))).compute()
+    asked = frames.from_pandas(X, npartitions=2)
+    cells = arrays.from_array(X.to_numpy(dtype=object), chunks=(20, 5))
+    np.testing.assert_array_equal(model.predict(cells), model.predict(asked))
     with pytest.raises(ValueError, match=r"unknown levels \['huge'\] in the ordered.*'size'"):
         model.predict(frames.from_pandas(X.assign(size="huge"), npartitions=2))
 
