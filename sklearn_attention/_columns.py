@@ -25,7 +25,7 @@ from ._partitions import (
     read_partitions,
     reduced,
 )
-from ._validation import check_bandwidth, check_in_interval
+from ._validation import check_bandwidth, check_in_interval, types_of
 
 NUMERIC, UNORDERED, ORDERED = "numeric", "unordered", "ordered"
 _UNSEEN = -1.0
@@ -255,8 +255,7 @@ class Columns:
             return X
         if frame is None:
             dtype = columns[0].dtype
-            shape = len(columns[0]), len(columns)
-            encoded = np.empty(shape, dtype=dtype if dtype.kind == "f" else np.float64)
+            encoded = np.empty(np.shape(X), dtype if dtype.kind == "f" else np.float64)
             for j in self.numeric:
                 encoded[:, j] = columns[j]
         for j in self.categorical:
@@ -295,7 +294,8 @@ class Columns:
         X : ndarray or pandas.DataFrame of shape (n_samples, n_columns)
             An array of objects if a level is not a number.
         """
-        as_numbers = not as_frame and self._has_levels_of_numbers
+        known = (level for of in self.categories for level in of or () if level is not None)
+        as_numbers = not as_frame and types_of(known) <= {numbers.Number, bool | np.bool_}
         decoded = X.astype(np.float64 if as_numbers else object)
         for j in self.categorical:
             levels = np.array(self.categories[j], dtype=decoded.dtype)
@@ -336,14 +336,6 @@ class Columns:
             fresh = _matched(columns[j], name, categories[j], more) == _UNSEEN
             categories[j] += tuple(itertools.compress(more, fresh))
         return dataclasses.replace(self, categories=tuple(categories))
-
-    @property
-    def _has_levels_of_numbers(self):
-        return all(
-            isinstance(level, numbers.Number | None)
-            for levels in self.categories
-            for level in levels or ()
-        )
 
 
 class MixedRows(AttentionEstimator):
@@ -710,7 +702,7 @@ def _matched(column, name, levels, cells):
         same[_text(level)] = _UNSEEN if _text(level) in same else position[level]
     for k in np.flatnonzero(codes == _UNSEEN):
         codes[k] = _UNSEEN if cells[k] is None else same.get(_text(cells[k]), _UNSEEN)
-    if known and found and codes.max() == _UNSEEN and not _types(known) & _types(found):
+    if known and found and codes.max() == _UNSEEN and not types_of(known) & types_of(found):
         numeric = {*map(_is_number, known)} & {*map(_is_number, found)}
         if len(found) > _FEW_CELLS or not numeric:
             raise ValueError(_of_other_type(column, name, known, found))
@@ -727,28 +719,22 @@ def _is_number(cell):
     return isinstance(cell, numbers.Number) or _NUMBER.fullmatch(str(cell)) is not None
 
 
-def _types(cells):
-    kinds = numbers.Number, str, object
-    return {next(kind for kind in kinds if isinstance(cell, kind)) for cell in cells}
-
-
 def _of_other_type(column, name, levels, cells):
     """What to do about a column whose cells are none of the levels, nor of their type."""
     dtype = column.dtype if isinstance(column, np.ndarray) else column.to_native().dtype
-    level, table = levels[0], "X" if isinstance(name, str) else "pandas.DataFrame(X)"
-    cast = f"{table}[{name!r}]"
+    cast = f"{'X' if isinstance(name, str) else 'pandas.DataFrame(X)'}[{name!r}]"
     # Codes such as "02134" that a file has made numbers of.
     padded = [x for x in levels if isinstance(x, str) and x.isdigit() and not _is_number(x)]
     if padded and all(_text(cell).isdigit() for cell in cells):
         cast += f".astype('Int64').astype('string').str.zfill({max(map(len, padded))})"
-    elif isinstance(level, str):
+    elif isinstance(levels[0], str):
         cast += ".astype(str)"
-    elif isinstance(level, numbers.Number):
+    elif types_of(levels[:1]) == {numbers.Number}:
         cast = f"pandas.to_numeric({cast}, errors='coerce')"
     else:
         cast = "what those of fit were made by"
     return (
         f"X has {cells[0]!r}, of {dtype}, in column {name!r}, whose levels were of "
-        f"{type(level).__name__} when fitted, such as {level!r}: no cell is one of them. "
-        f"Pass levels, not numbers of these, and make them of that type by {cast}."
+        f"{type(levels[0]).__name__} when fitted, such as {levels[0]!r}: no cell is one of "
+        f"them. Pass levels, not numbers of these, and make them of that type by {cast}."
     )

@@ -41,9 +41,8 @@ def heaviest(weights_of, X, n_keys, k):
     for rows in blocks(len(X), max(1, _BLOCK_PAIRS // n_keys)):
         block = weights_of(X[rows])
         size = np.abs(block).reshape(*block.shape[:2], -1).max(axis=-1)
-        top = np.argpartition(-size, k - 1, axis=1)[:, :k] if k < n_keys else None
-        if top is None:
-            top = np.broadcast_to(np.arange(n_keys), size.shape)
+        # Of equal ones the first.
+        top = np.sort(np.argpartition(-size, k - 1, axis=1)[:, :k], axis=1)
         order = np.argsort(-np.take_along_axis(size, top, axis=1), axis=1, kind="stable")
         top = np.take_along_axis(top, order, axis=1)
         indices.append(top)
