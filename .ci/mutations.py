@@ -246,6 +246,12 @@ MUTATIONS = [
         "ranks of the last of equal values, not of their middle",
     ),
     Mutation(
+        "kernel_attention/_fitted.py",
+        "total + np.multiply.outer(np.mean(weights, axis=0), share)",
+        "total + np.multiply.outer(np.mean(weights, axis=0), 0 * share + share.mean())",
+        "outputs are explained by the mean of their blends",
+    ),
+    Mutation(
         "kernel_attention/_kernel.py",
         "linear = coefficients @ keys / max(1, keys.shape[1])",
         "linear = coefficients @ keys",

@@ -3,7 +3,9 @@
 import contextlib
 import dataclasses
 import functools
+import itertools
 import numbers
+import re
 import warnings
 from typing import NamedTuple
 
@@ -23,7 +25,7 @@ from ._partitions import (
     read_partitions,
     reduced,
 )
-from ._validation import check_bandwidth, check_in_interval
+from ._validation import check_bandwidth, check_in_interval, types_of
 
 NUMERIC, UNORDERED, ORDERED = "numeric", "unordered", "ordered"
 # Numbers that do not vary, in which no two rows differ.
@@ -39,6 +41,10 @@ _NOT_NUMERIC = (
 )
 # Texts of a column up to which they are a category without doubt.
 _MANY_LEVELS = 30
+# A number in a file, and its whole part if there is no other.
+_NUMBER, _WHOLE = (re.compile(r"-?(0|[1-9]\d*)" + end) for end in (r"(\.\d+)?", r"(?=\.0+$)"))
+# New levels, all of a type that no known one has, up to which they are taken for new ones.
+_FEW_CELLS = 5
 
 
 @dataclasses.dataclass(frozen=True)
@@ -219,30 +225,32 @@ class Columns:
         Parameters
         ----------
         X : data frame or array-like of shape (n_samples, n_columns)
-            As the user passed it. An array only if all levels are numbers.
+            As the user passed it; an array of objects, or lists, where levels are texts.
 
         Returns
         -------
         X : data frame or ndarray
-            A frame of the same kind and names, all numeric; unordered levels that were not
-            learned are -1. `X` itself where there are no categories. Partitions of Dask are
-            read, and errors in them raised, when they are computed.
+            A frame of the same kind and names, all numeric. Cells of another type are the level
+            that reads the same in a file, such as 10 and 10.0 the level "10"; unordered
+            levels that were not learned are -1. `X` itself where there are no categories.
+            Partitions of Dask are read, and errors in them raised, when they are computed.
 
         Raises
         ------
         ValueError
-            If `X` has other columns, or an ordered level is not known.
+            If `X` has other columns, an ordered level is not known, or none of a column's cells
+            is a level, and they are of another type than all levels.
         """
         frame = frame_of(X)
         if frame is None and not (self.categorical or is_partitioned(X)):
             return X
         columns = _columns_of(X)
-        if self.categorical and not self._match(columns):
+        if self.categorical and len(columns) != len(self.kinds):
             shape = getattr(X, "shape", None)
             raise ValueError(
                 f"X of type {type(X).__name__} and shape {shape} has not the "
                 f"{len(self.kinds)} columns, some of them categorical, that were fitted: pass "
-                "a data frame with the same columns, or an array if all levels are numbers."
+                "a table with the same columns."
             )
         if is_partitioned(X):
             return self._encode_partitions(X)
@@ -255,16 +263,17 @@ class Columns:
         if not self.categorical:
             return X
         if frame is None:
-            dtype = np.asarray(X).dtype
-            encoded = np.array(X, dtype=dtype if dtype.kind == "f" else np.float64)
+            dtype = columns[0].dtype
+            encoded = np.empty(np.shape(X), dtype if dtype.kind == "f" else np.float64)
+            for j in self.numeric:
+                encoded[:, j] = columns[j]
         for j in self.categorical:
-            codes = _codes(columns[j], self.categories[j], self.kinds[j])
+            name = getattr(columns[j], "name", j)
+            codes = _codes(columns[j], name, self.categories[j], self.kinds[j])
             if frame is None:
                 encoded[:, j] = codes
             else:
-                column = nw.new_series(
-                    columns[j].name, codes, nw.Float64, backend=frame.implementation
-                )
+                column = nw.new_series(name, codes, nw.Float64, backend=frame.implementation)
                 columns[j] = _with_index_of(column, frame)
         return encoded if frame is None else frame.select(columns).to_native()
 
@@ -294,7 +303,8 @@ class Columns:
         X : ndarray or pandas.DataFrame of shape (n_samples, n_columns)
             An array of objects if a level is not a number.
         """
-        as_numbers = not as_frame and self._has_levels_of_numbers
+        known = (level for of in self.categories for level in of or () if level is not None)
+        as_numbers = not as_frame and types_of(known) <= {numbers.Number, bool | np.bool_}
         decoded = X.astype(np.float64 if as_numbers else object)
         for j in self.categorical:
             levels = np.array(self.categories[j], dtype=decoded.dtype)
@@ -324,34 +334,21 @@ class Columns:
             New levels come last: codes stay what they are.
         """
         columns = _columns_of(X)
-        if not self._match(columns):
+        if len(columns) != len(self.kinds):
             return self
         categories = list(self.categories)
         kinds = [NUMERIC if kind == ORDERED else kind for kind in self.kinds]
         # Whatever type they come in.
         for j, found in _find(X, columns, kinds, named=self.categorical).items():
-            known = set(categories[j])
-            more = _levels(getattr(columns[j], "name", j), found, UNORDERED)
-            categories[j] += tuple(level for level in more if level not in known)
+            name = getattr(columns[j], "name", j)
+            more = _levels(name, found, UNORDERED)
+            fresh = _matched(columns[j], name, categories[j], more) == _UNSEEN
+            categories[j] += tuple(itertools.compress(more, fresh))
         return dataclasses.replace(self, categories=tuple(categories))
-
-    def _match(self, columns):
-        """True if the columns of a table can be those learned, by number and type."""
-        in_array = bool(columns) and isinstance(columns[0], np.ndarray)
-        number = len(columns) == len(self.kinds)
-        return number and (not in_array or self._has_levels_of_numbers)
 
     @property
     def _is_categorical(self):
         return np.isin(self.kinds, (UNORDERED, ORDERED))
-
-    @property
-    def _has_levels_of_numbers(self):
-        return all(
-            isinstance(level, numbers.Number | None)
-            for levels in self.categories
-            for level in levels or ()
-        )
 
 
 class MixedRows(AttentionEstimator):
@@ -396,14 +393,25 @@ class MixedRows(AttentionEstimator):
         checks = {"dtype": dtype, "ensure_all_finite": finite} | checks
         return read_table(self, self.columns_, X, reset=False, **checks)
 
+    def _extend_columns(self, X):
+        """Add the levels that further training rows bring."""
+        _check_names(self, self.columns_, X)
+        self.columns_ = self.columns_.extend(X)
+
 
 def read_table(estimator, columns, X, *, reset, **checks):
     """Rows as numbers and codes, checked by scikit-learn as of an estimator, and targets."""
-    if not reset and columns.categorical and hasattr(X, "columns"):
-        # Before levels are looked up: an error about the order of columns says more.
-        validate_data(estimator, X, reset=False, skip_check_array=True)
+    if not reset:
+        _check_names(estimator, columns, X)
     with check_numeric("X"):
         return validate_data(estimator, columns.encode(X), reset=reset, **checks)
+
+
+def _check_names(estimator, columns, X):
+    """Before levels are looked up: an error about the order of columns says more."""
+    if columns.categorical and hasattr(X, "columns"):
+        rows = head(X) if is_partitioned(X) else X
+        validate_data(estimator, rows, reset=False, skip_check_array=True)
 
 
 def _in_memory(X, checks):
@@ -419,9 +427,7 @@ def _read_partitions(estimator, X, dtype, checks, *, reset):
             columns = Columns.learn(X, estimator.categorical_features)
     else:
         columns = estimator.columns_
-        if columns.categorical and is_frame(X):
-            # Before levels are looked up, as in `read_table`.
-            validate_data(estimator, head(X), reset=False, skip_check_array=True)
+        _check_names(estimator, columns, X)
     y, need_y = checks.get("y"), "y" in checks
     X, y = read_partitions(estimator, columns.encode(X), y, dtype, reset=reset, need_y=need_y)
     if reset:
@@ -485,6 +491,8 @@ def _table_columns(X):
         array = np.asarray(X)
     except (TypeError, ValueError):
         return []
+    if array.dtype.kind == "U" and isinstance(X, list | tuple):
+        array = np.array(X, dtype=object)  # in which numbers beside texts stay numbers
     if array.dtype.kind == "c":
         raise ValueError(
             f"Complex data not supported: X has dtype {array.dtype}. Pass real and imaginary "
@@ -539,6 +547,10 @@ def _kind(column):
 
 def _distinct(column):
     """Place of each cell among those that differ, -1 where missing, and these as a list."""
+    if isinstance(column, np.ndarray) and column.dtype.kind in "OU":
+        import pandas as pd
+
+        column = nw.from_native(pd.Series(column), series_only=True)
     if isinstance(column, np.ndarray):
         cells, places = np.unique(column.astype(np.float64), return_inverse=True)
         missing = np.isnan(cells)
@@ -673,17 +685,69 @@ def _encoded(columns, objects, part):
     return columns.encode(part)
 
 
-def _codes(column, levels, kind):
-    position = {level: float(code) for code, level in enumerate(levels)}
+def _codes(column, name, levels, kind):
     places, cells = _distinct(column)
+    codes = _matched(column, name, levels, cells)
     if kind == ORDERED:
-        _refuse_missing(column.name, int((places < 0).sum()))
-        unknown = sorted(str(cell) for cell in cells if cell not in position)
+        _refuse_missing(name, int((places < 0).sum()))
+        unknown = sorted(map(str, itertools.compress(cells, codes == _UNSEEN)))
         if unknown:
             raise ValueError(
-                f"X has unknown levels {unknown} in the ordered category {column.name!r}, "
+                f"X has unknown levels {unknown} in the ordered category {name!r}, "
                 f"whose levels are {list(levels)}: fit with a dtype that lists every level."
             )
     # Missing cells are at place -1.
-    codes = [position.get(cell, _UNSEEN) for cell in (*cells, None)]
-    return np.array(codes)[places]
+    missing = levels.index(None) if None in levels else _UNSEEN
+    return np.append(codes, missing)[places]
+
+
+def _matched(column, name, levels, cells):
+    """Code of each cell's level, or of the only one that a file has alike; -1 if unknown.
+
+    An error where all are unknown, and of another type than the levels.
+    """
+    position = {level: code for code, level in enumerate(levels)}
+    codes = np.array([position.get(cell, _UNSEEN) for cell in cells], dtype=np.float64)
+    if not (codes == _UNSEEN).any():
+        return codes
+    (known, found), same = ([x for x in of if x is not None] for of in (levels, cells)), {}
+    for level in known:
+        same[_text(level)] = _UNSEEN if _text(level) in same else position[level]
+    for k in np.flatnonzero(codes == _UNSEEN):
+        codes[k] = _UNSEEN if cells[k] is None else same.get(_text(cells[k]), _UNSEEN)
+    if known and found and codes.max() == _UNSEEN and not types_of(known) & types_of(found):
+        numeric = {*map(_is_number, known)} & {*map(_is_number, found)}
+        if len(found) > _FEW_CELLS or not numeric:
+            raise ValueError(_of_other_type(column, name, known, found))
+    return codes
+
+
+def _text(cell):
+    """What a file has for a cell, a whole number as an integer."""
+    whole = _WHOLE.match(str(cell))
+    return whole[0] if whole else str(cell)
+
+
+def _is_number(cell):
+    return isinstance(cell, numbers.Number) or _NUMBER.fullmatch(str(cell)) is not None
+
+
+def _of_other_type(column, name, levels, cells):
+    """What to do about a column whose cells are none of the levels, nor of their type."""
+    dtype = column.dtype if isinstance(column, np.ndarray) else column.to_native().dtype
+    cast = f"{'X' if isinstance(name, str) else 'pandas.DataFrame(X)'}[{name!r}]"
+    # Codes such as "02134" that a file has made numbers of.
+    padded = [x for x in levels if isinstance(x, str) and x.isdigit() and not _is_number(x)]
+    if padded and all(_text(cell).isdigit() for cell in cells):
+        cast += f".astype('Int64').astype('string').str.zfill({max(map(len, padded))})"
+    elif isinstance(levels[0], str):
+        cast += ".astype(str)"
+    elif types_of(levels[:1]) == {numbers.Number}:
+        cast = f"pandas.to_numeric({cast}, errors='coerce')"
+    else:
+        cast = "what those of fit were made by"
+    return (
+        f"X has {cells[0]!r}, of {dtype}, in column {name!r}, whose levels were of "
+        f"{type(levels[0]).__name__} when fitted, such as {levels[0]!r}: no cell is one of "
+        f"them. Pass levels, not numbers of these, and make them of that type by {cast}."
+    )

@@ -17,8 +17,9 @@ class Explanation(NamedTuple):
     ----------
     indices : ndarray of shape (n_queries, k)
         Rows of the training data.
-    weights : ndarray of shape (n_queries, k)
-        Their weights in the average. All training rows together have weight 1; weights
+    weights : ndarray of shape (n_queries, k) or (n_queries, k, n_outputs)
+        Their weights in the average; for each output where they differ, as those of
+        :class:`KernelAttentionRegressor` do. All training rows together have weight 1; weights
         are negative only for signed kernels, and ordered by absolute value.
     values : ndarray of shape (n_queries, k) or (n_queries, k, n_outputs)
         Their targets.
@@ -30,20 +31,20 @@ class Explanation(NamedTuple):
 
 
 def heaviest(weights_of, X, n_keys, k):
-    """Positions and weights, (n_queries, k), of the k heaviest keys of every query.
+    """Positions (n_queries, k) and weights of the k heaviest keys of every query.
 
-    ``weights_of(X[rows])`` returns the weights of some queries, (n_rows, n_keys).
+    ``weights_of(X[rows])`` returns the weights of some queries, (n_rows, n_keys), or for each
+    output, (n_rows, n_keys, n_outputs), of which the largest decides.
     """
     k = min(check_positive("k", k, integer=True), n_keys)
     indices, weights = [], []
     for rows in blocks(len(X), max(1, _BLOCK_PAIRS // n_keys)):
         block = weights_of(X[rows])
-        size = np.abs(block)
-        top = np.argpartition(-size, k - 1, axis=1)[:, :k] if k < n_keys else None
-        if top is None:
-            top = np.broadcast_to(np.arange(n_keys), block.shape)
+        size = np.abs(block).reshape(*block.shape[:2], -1).max(axis=-1)
+        # Of equal ones the first.
+        top = np.sort(np.argpartition(-size, k - 1, axis=1)[:, :k], axis=1)
         order = np.argsort(-np.take_along_axis(size, top, axis=1), axis=1, kind="stable")
         top = np.take_along_axis(top, order, axis=1)
         indices.append(top)
-        weights.append(np.take_along_axis(block, top, axis=1))
+        weights.append(block[np.arange(len(block))[:, None], top])
     return np.concatenate(indices), np.concatenate(weights)

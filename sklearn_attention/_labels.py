@@ -1,5 +1,7 @@
 """Classes: their indicators, which are averaged, and the names of those that win."""
 
+import numbers
+
 import numpy as np
 from sklearn.base import is_classifier
 from sklearn.metrics import accuracy_score
@@ -7,6 +9,7 @@ from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, column_or_1d
 
 from ._partitions import in_memory, is_partitioned, partitions, reduced
+from ._validation import types_of
 
 
 class ClassLabels:
@@ -28,7 +31,8 @@ class ClassLabels:
         Returns
         -------
         y : ndarray of shape (n_queries,) or (n_queries, n_outputs)
-            Classes; of equally probable ones the first.
+            Classes; of equally probable ones the first. Objects where outputs have classes
+            of several types, such as texts and numbers.
         """
         found = self.predict_proba(X)
         return winners(found if isinstance(self.classes_, list) else [found], self.classes_)
@@ -53,8 +57,9 @@ class ClassLabels:
         if not isinstance(self.classes_, list):
             # Once: every use of predictions in partitions would compute them again.
             y, found, sample_weight = in_memory(y, self.predict(X), sample_weight)
+            y = outputs_of(np.asarray(y))[0] if np.ndim(y) == 1 else y
             return accuracy_score(y, found, sample_weight=sample_weight)
-        y = np.asarray(y)
+        y = np.asarray(read_labels(y))
         expected = len(X), len(self.classes_)
         if y.shape != expected:
             raise ValueError(
@@ -79,7 +84,7 @@ def classes_of_outputs(classes):
 
 def indicators(y, classes, dtype):
     """One column for each class of each output."""
-    outputs = zip(y.T if y.ndim == 2 else [y], classes_of_outputs(classes), strict=True)
+    outputs = zip(outputs_of(y), classes_of_outputs(classes), strict=True)
     columns = [labels[:, None] == known for labels, known in outputs]
     return np.concatenate(columns, axis=1).astype(dtype, copy=False)
 
@@ -88,6 +93,9 @@ def winners(scores, classes):
     """Names of the classes of highest score, from one array for each output."""
     pairs = zip(classes_of_outputs(classes), scores, strict=True)
     columns = [_taken(known, score.argmax(axis=-1)) for known, score in pairs]
+    if len({*map(frozenset, map(types_of, classes_of_outputs(classes)))}) > 1:
+        # An array of another type would make texts or numbers of some of them.
+        columns = [names.astype(object) for names in columns]
     return np.stack(columns, axis=-1) if isinstance(classes, list) else columns[0]
 
 
@@ -108,6 +116,37 @@ def split_outputs(columns, n_classes):
     return [columns[..., end - n : end] for n, end in zip(n_classes, ends, strict=True)]
 
 
+def read_labels(y):
+    """Labels in lists or frames as objects where an array would have them all of one type."""
+    if is_partitioned(y) or not (isinstance(y, list | tuple) or hasattr(y, "columns")):
+        return y
+    cells = np.array(y, dtype=object)
+    several = cells.shape[1:] > (1,) or len(types_of(cells.ravel())) > 1
+    return cells if several else np.asarray(y)
+
+
+def outputs_of(y):
+    """Labels of each output; objects that are all numbers, or all flags, as such."""
+    columns = list(y.T) if y.ndim == 2 else [y]
+    if y.dtype != object or is_partitioned(y):
+        return columns
+    plain = {bool | np.bool_}, {numbers.Number}
+    return [np.array(x.tolist()) if types_of(x) in plain else x for x in columns]
+
+
+def refuse_unknown(y, classes, name, source, remedy):
+    """Raise ValueError if labels have other outputs, or other classes, than those before."""
+    outputs, known = outputs_of(y), classes_of_outputs(classes)
+    if len(outputs) != len(known):
+        raise ValueError(
+            f"{name} has {len(outputs)} outputs, but {source} had {len(known)}: {remedy}."
+        )
+    pairs = zip(outputs, [{*names.tolist()} for names in known], strict=True)
+    fresh = [x for own, old in pairs for x in distinct(own).tolist() if x not in old]
+    if fresh:
+        raise ValueError(f"{name} has classes {fresh} that {source} did not have: {remedy}.")
+
+
 def check_labels(y):
     """Labels of one output, (n_samples,), or of several as the columns of a table."""
     if is_partitioned(y):
@@ -124,8 +163,18 @@ def check_labels(y):
     y = np.asarray(y)
     if y.ndim == 2 and y.shape[1] == 1:
         y = column_or_1d(y, warn=True)
-    check_classification_targets(y)
-    return y
+    outputs = outputs_of(y)
+    for j, labels in enumerate(outputs):
+        types = types_of(labels[:1])
+        if labels.dtype == object and types_of(labels) != types:
+            odd = next(label for label in labels if types_of([label]) != types)
+            output = f"[:, {j}]" if y.ndim == 2 else ""
+            raise ValueError(
+                f"y{output} has labels of several types, such as {labels[0]!r} and {odd!r}: "
+                f"make texts of them, by numpy.array(y, dtype=object){output}.astype(str)."
+            )
+        check_classification_targets(labels)
+    return outputs[0] if y.ndim == 1 else y
 
 
 def distinct(y):
@@ -140,4 +189,4 @@ def known_classes(y, classes=None):
     """Sorted classes of y, or those passed; a list of arrays for several outputs."""
     if y.ndim == 1:
         return distinct(y) if classes is None else np.unique(classes)
-    return [np.unique(labels) for labels in (y.T if classes is None else classes)]
+    return [np.unique(labels) for labels in (outputs_of(y) if classes is None else classes)]

@@ -38,6 +38,12 @@ def _is_finite(value):
         return False
 
 
+def types_of(cells):
+    """Which of texts, flags, numbers and other objects there are."""
+    kinds = str, bool | np.bool_, numbers.Number, object
+    return {next(kind for kind in kinds if isinstance(cell, kind)) for cell in cells}
+
+
 def is_one_of(value, *options):
     """True if a value, which may be an array, is one of some that are not."""
     return isinstance(value, str | numbers.Number | np.bool_ | None) and value in options

@@ -166,6 +166,8 @@ TABLES = {
         kind=lambda rng, n: pd.Categorical(_letters(rng, n), list("abc"), ordered=True)
     ),
     "frame of nullables": _frame(x=lambda rng, n: pd.array([1, None] * (n // 2), "Int64")),
+    "frame of codes": _frame(letter=lambda rng, n: rng.integers(9, size=n)),
+    "cells": lambda *args, **kwargs: TABLES["frame of letters"](*args, **kwargs).to_numpy(),
     "frame of dates": _frame(day=lambda rng, n: pd.date_range("2020", periods=n)),
     "frame of objects": _frame(thing=lambda rng, n: [object()] * n),
     "frame of one name": lambda rng, n=N, d=2: pd.DataFrame(_table(rng, n, d), None, ["x"] * d),
@@ -180,6 +182,7 @@ TARGETS = {
     PLAIN: lambda rng, n=N: rng.normal(size=n),
     "classes": lambda rng, n=N: np.resize(["a", "b"], n),
     "list": _of_rows(np.ndarray.tolist),
+    "classes of two types": lambda rng, n=N: [["a", True], ["b", False]] * (n // 2),
     "two outputs": lambda rng, n=N: rng.normal(size=(n, 2)),
     "column": lambda rng, n=N: rng.normal(size=(n, 1)),
     "of i8": _of_rows(lambda y: np.resize([0, 1, 2], len(y))),

@@ -3,10 +3,71 @@
 import numpy as np
 import pandas as pd
 import pytest
+from every_estimator import answer
+from sklearn.base import clone
 
-from sklearn_attention import Columns
+from sklearn_attention import (
+    Columns,
+    ConditionalKernelDensity,
+    KernelAttentionClassifier,
+    KernelAttentionRegressor,
+    KernelForecaster,
+    LocalPolynomialRegressor,
+    NadarayaWatsonClassifier,
+    ProductKernelDensity,
+    TransformerClassifier,
+    TransformerRegressor,
+)
 
 SIZES = ["small", "medium", "large"]
+# Levels in a fit, cells in a query, and the codes of these.
+SAME_LEVELS = {
+    "integers": (["94107", "94110"], [94110, 94107, 5], [1, 0, -1]),
+    "floats": (["94107", "94110"], [94110.0, np.nan, 94107.5], [1, -1, -1]),
+    "texts of floats": (["94107", "94110"], ["94110.0", "94107"], [1, 0]),
+    "texts": (pd.Categorical([10, 20]), ["20", "10.0", "30"], [1, 0, -1]),
+    "decimals": (pd.Categorical([1.5, 2.0]), ["1.5", "2"], [0, 1]),
+    "flags": (["True", "False"], [False, True], [0, 1]),
+    "texts of flags": (pd.Categorical([True, False]), ["False", "True"], [0, 1]),
+    "bins": (pd.cut([1, 2], [0, 1, 2]), ["(1, 2]", "(0, 1]"], [1, 0]),
+    "an order": (pd.Categorical(list("31"), list("123"), ordered=True), [3, 1], [2, 0]),
+    "mixed": (["94107", "94110"], pd.Series([94110, "94107"], dtype=object), [1, 0]),
+    "own missing": (["a", "94110"], pd.array([94110, None], "Int64"), [0, -1]),
+    "other categories": (["7", "8"], pd.Categorical([8, 7], [8, 9, 7]), [1, 0]),
+    "no text of two levels": (["1", "1.0"], [1, 2], [-1, -1]),
+    "no missing one": (["a", None, "None"], ["None", None, "a"], [0, 2, 1]),
+    "one alone": (["94107", "94110"], [5], [-1]),
+}  # fmt: skip
+
+QUICK = {"n_folds": 1, "max_steps": 2}
+TINY = {"d_model": 8, "n_heads": 2, "n_layers": 1, "max_epochs": 2}
+READERS = [
+    LocalPolynomialRegressor(bandwidth=0.5),
+    NadarayaWatsonClassifier(bandwidth=0.5),
+    ProductKernelDensity(bandwidth=0.5),
+    ConditionalKernelDensity(bandwidth=0.5),
+    KernelAttentionRegressor(**QUICK),
+    KernelAttentionClassifier(**QUICK),
+    pytest.param(TransformerRegressor(**TINY), marks=pytest.mark.slow),
+    pytest.param(TransformerClassifier(**TINY), marks=pytest.mark.slow),
+    KernelForecaster(3),
+]
+every_reader = pytest.mark.parametrize("estimator", READERS, ids=lambda own: type(own).__name__)
+
+
+def rows_with_codes():
+    """Rows with a column of codes as texts, and targets."""
+    rng = np.random.default_rng(0)
+    X = pd.DataFrame({"x": rng.uniform(size=60), "zip": rng.choice(["10", "20", "30"], 60)})
+    return X, (X["x"] + (X["zip"] == "10")).round().to_numpy()
+
+
+def asked(model, X, y):
+    """What a fitted estimator says of rows."""
+    if isinstance(model, KernelForecaster):
+        # Rows without an index are about the steps that follow.
+        return model.predict(X.set_axis(y.size + X.index)[:3] if hasattr(X, "loc") else X[:3])
+    return answer(model, (X, y))
 
 
 @pytest.fixture
@@ -149,6 +210,97 @@ class TestUnseen:
             columns.encode(frame.assign(count=list("abcd")))
 
 
+class TestOtherTypes:
+    """Levels that have become numbers or texts on their way through a file."""
+
+    @pytest.mark.parametrize(
+        ("fitted", "asked", "expected"), SAME_LEVELS.values(), ids=SAME_LEVELS
+    )
+    def test_equal_texts_are_the_same_level(self, fitted, asked, expected):
+        columns = Columns.learn(pd.DataFrame({"c": fitted}))
+        query = pd.DataFrame({"c": asked})
+        np.testing.assert_array_equal(codes(query, columns)[:, 0], expected)
+        if columns.kinds == ("unordered",):
+            n_new = expected.count(-1)
+            assert columns.extend(query).n_levels == [columns.n_levels[0] + n_new]
+
+    @pytest.mark.parametrize(
+        ("fitted", "asked", "words", "found"),
+        [
+            (["02134", "01001"], [2134, 5], "2134, of int64.*of str.*'01001'", [1, -1]),
+            (["02134", "01001"], [2134.0, np.nan], "2134.0, of float64", [1, -1]),
+            (["02134", "94107"], [1, 2, 3, 4, 5, 2134], "1, of int64", [-1] * 5 + [0]),
+            (["red", "blue"], [1], "1, of int64", [-1]),
+            (["yes", "no"], [True], "True, of bool", [-1]),
+            (pd.Categorical([2134, 1]), ["02134", "red"], "'02134', of str.*of int", [1, -1]),
+            (pd.Categorical([2, 1]), list("abcdef"), "'a', of str", [-1] * 6),
+            (pd.Categorical(["b"], ["b"], ordered=True), [1], "1, of int64", None),
+        ],
+    )
+    def test_none_of_the_type_of_the_levels(self, fitted, asked, words, found):
+        columns = Columns.learn(pd.DataFrame({"zip": fitted}))
+        X = pd.DataFrame({"zip": asked})
+        with pytest.raises(ValueError, match=rf"X has {words}.*'zip'") as error:
+            columns.encode(X)
+        if columns.kinds == ("ordered",):
+            return
+        with pytest.raises(ValueError, match="no cell is one of them"):
+            columns.extend(X)
+        # The remedy, followed.
+        _, _, cast = str(error.value).rpartition(" by ")
+        X["zip"] = eval(cast.rstrip("."), {"X": X, "pandas": pd})
+        np.testing.assert_array_equal(codes(X, columns)[:, 0], found)
+
+    @every_reader
+    def test_every_estimator(self, estimator):
+        X, y = rows_with_codes()
+        model = clone(estimator).fit(X, y)
+        found = asked(model, X.assign(zip=X["zip"].astype(int)), y)
+        np.testing.assert_array_equal(found, asked(model, X, y))
+        with pytest.raises(ValueError, match="X has True, of bool"):
+            asked(clone(estimator).fit(X.assign(zip=X["zip"] + "a"), y), X.assign(zip=True), y)
+
+
+class TestCells:
+    """Tables without names, as explainers make them of a frame."""
+
+    @pytest.mark.parametrize("missing", [None, np.nan, pd.NA])
+    def test_are_read_by_position(self, frame, missing):
+        frame = frame.astype({"color": object})
+        frame.loc[3, "color"] = missing
+        columns = Columns.learn(frame)
+        cells = frame.to_numpy(dtype=object)
+        for X in (cells, cells.tolist(), cells[:, ::-1][:, ::-1]):
+            encoded = columns.encode(X)
+            assert encoded.dtype == np.float64
+            np.testing.assert_array_equal(encoded, codes(frame, columns))
+            assert columns.extend(X) == columns
+        texts = cells[:3].astype(str)
+        flags = np.array([["1", "0", "1"]]).T
+        found = columns.encode(np.hstack([texts[:, :4], flags]))
+        np.testing.assert_array_equal(found, codes(frame[:3], columns))
+
+    def test_may_be_of_new_levels_and_mistaken(self, frame):
+        columns = Columns.learn(frame)
+        cells = frame.to_numpy(dtype=object)
+        cells[0, 1] = "mauve"
+        assert columns.encode(cells)[0, 1] == -1
+        assert columns.extend(cells).categories[1][-1] == "mauve"
+        cells[0, 3] = "many"
+        with pytest.raises(ValueError, match="could not convert string to float: 'many'"):
+            columns.encode(cells)
+
+    @every_reader
+    @pytest.mark.filterwarnings("ignore:X does not have valid feature names")
+    def test_every_estimator(self, estimator):
+        X, y = rows_with_codes()
+        model = clone(estimator).fit(X, y)
+        cells = X.to_numpy(dtype=object)
+        for rows in (cells, cells.tolist()):
+            found, expected = asked(model, rows, y), asked(model, X, y)
+            np.testing.assert_array_equal(np.asarray(found), np.asarray(expected))
+
+
 class TestExtend:
     def test_new_levels_come_last(self, frame):
         columns = Columns.learn(frame)
@@ -171,7 +323,7 @@ class TestExtend:
 
     def test_other_shapes_are_left_to_the_checks(self, frame):
         columns = Columns.learn(frame)
-        for more in (frame[["color"]], np.zeros((2, 5))):
+        for more in (frame[["color"]], np.zeros((2, 4))):
             assert columns.extend(more) is columns
 
 
@@ -191,8 +343,8 @@ class TestFrames:
 
     def test_other_shapes(self, frame):
         learnt = Columns.learn(frame)
-        for X in (np.zeros((4, 5)), frame[["color"]], frame.to_numpy().tolist()):
-            with pytest.raises(ValueError, match=r"not the 5 columns.*pass a data frame"):
+        for X in (np.zeros((4, 4)), frame[["color"]], frame.to_numpy()[:, 1:].tolist()):
+            with pytest.raises(ValueError, match=r"not the 5 columns.*pass a table"):
                 learnt.encode(X)
 
     def test_rows_are_not_changed(self, frame):

@@ -1,8 +1,15 @@
 """Classes as indicators, and back, of one output and of several."""
 
 import numpy as np
+import pandas as pd
 import pytest
+from sklearn.base import clone
 
+from sklearn_attention import (
+    KernelAttentionClassifier,
+    NadarayaWatsonClassifier,
+    TransformerClassifier,
+)
 from sklearn_attention._labels import (
     check_labels,
     distinct,
@@ -45,6 +52,85 @@ def test_a_column_of_labels_is_one_output():
         assert check_labels(LABELS[2]).shape == (4,)
     with pytest.raises(ValueError, match="Unknown label type"):
         check_labels(np.array([0.5, 1.5]))
+
+
+def labels_of_types(X):
+    """A text, a number and a flag of each row."""
+    return pd.DataFrame(
+        {
+            "text": np.where(X[:, 0] > 0.5, "high", "low"),
+            "number": np.digitize(X[:, 1], [0.3, 0.6]),
+            "flag": X[:, 0] > X[:, 1],
+        }
+    )
+
+
+CLASSIFIERS = [
+    NadarayaWatsonClassifier(bandwidth=0.05),
+    KernelAttentionClassifier(max_steps=2, n_folds=1),
+    pytest.param(
+        TransformerClassifier(
+            d_model=8, n_heads=2, n_layers=1, max_epochs=2, class_weight="balanced"
+        ),
+        marks=pytest.mark.slow,
+    ),
+]
+every_classifier = pytest.mark.parametrize(
+    "classifier", CLASSIFIERS, ids=lambda own: type(own).__name__
+)
+
+
+@every_classifier
+class TestOutputsOfSeveralTypes:
+    def test_have_classes_of_their_own_type(self, classifier):
+        X = np.random.default_rng(0).uniform(size=(60, 2))
+        frame = labels_of_types(X)
+        cells = frame.to_numpy(dtype=object)
+        for y in (frame, cells, cells.tolist(), frame[["number", "flag"]]):
+            model = clone(classifier).fit(X, y)
+            kinds = "".join(known.dtype.kind for known in model.classes_)
+            assert kinds == "Oib"[-len(kinds) :]
+            assert [p.shape[1] for p in model.predict_proba(X)] == [2, 3, 2][-len(kinds) :]
+            found, expected = model.predict(X), np.array(y, dtype=object)
+            assert {type(cell) for cell in found[:, -1]} == {bool}
+            assert ((found == expected).mean(axis=0) > 0.7).all()
+            assert model.score(X, y) == (found == expected).all(axis=1).mean()
+
+    def test_one_output_of_objects(self, classifier):
+        X = np.random.default_rng(0).uniform(size=(60, 2))
+        for name, kind in {"text": "O", "number": "i", "flag": "b"}.items():
+            y = labels_of_types(X)[name].to_numpy(dtype=object)
+            model = clone(classifier).fit(X, y)
+            assert model.classes_.dtype.kind == kind
+            assert model.score(X, y) > 0.7
+
+    @pytest.mark.parametrize("container", [list, lambda y: np.array(y, dtype=object)])
+    def test_types_within_one_are_refused(self, classifier, container):
+        X = np.random.default_rng(0).uniform(size=(40, 2))
+        for y, words in (
+            (["a", 1] * 20, "y has labels of several types, such as 'a' and 1"),
+            ([["a", True], ["b", 2]] * 20, r"y\[:, 1\] has .* such as True and 2"),
+        ):
+            with pytest.raises(ValueError, match=words) as error:
+                clone(classifier).fit(X, container(y))
+            # The remedy, followed.
+            _, _, cast = str(error.value).rpartition(" by ")
+            texts = eval(cast.rstrip("."), {"numpy": np, "y": y})
+            assert clone(classifier).fit(X, texts).classes_.tolist() in (
+                ["1", "a"],
+                ["2", "True"],
+            )
+
+
+def test_labels_of_another_type_are_unknown():
+    X = np.random.default_rng(0).uniform(size=(40, 2))
+    y = labels_of_types(X)
+    model = NadarayaWatsonClassifier(bandwidth=0.5).fit(X, y)
+    with pytest.raises(
+        ValueError, match=r"y has classes \['0', '1', '2'\] that the first call"
+    ):
+        model.partial_fit(X, y.astype({"number": str}))
+    np.testing.assert_array_equal(model.partial_fit(X, y).values_[:40], model.values_[40:])
 
 
 def test_labels_in_partitions_are_found():

@@ -15,6 +15,7 @@ from .._labels import (
     classes_of_outputs,
     indicators,
     known_classes,
+    read_labels,
     split_classes,
 )
 from .._thread_pools import one_blas_thread
@@ -173,7 +174,7 @@ class KernelAttentionClassifier(ClassLabels, ClassifierMixin, KernelAttention):
         ValueError
             If data or parameters are not valid. The estimator then is as it was before.
         """
-        X, y = self._learn_rows(X, y=y, multi_output=True)
+        X, y = self._learn_rows(X, y=read_labels(y), multi_output=True)
         y, weights = check_labels(y), check_key_weights(sample_weight, X, np.float32)
         options, report = Options.of(self), FitReport(self, X, y, sample_weight, "member")
         self.classes_ = known_classes(y)

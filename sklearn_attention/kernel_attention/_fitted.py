@@ -87,12 +87,20 @@ class Fitted:
         """Predictions of all kinds together, in units of the members, (n, n_outputs)."""
         return np.einsum("kno,ko->no", self.scores(X), self.shares)
 
-    def weights(self, X):
-        """Effective weights of the training rows in predictions, (n, n_training)."""
+    def weights(self, X, outputs):
+        """Effective weights of the training rows in predictions, (n, n_training, *outputs).
+
+        `outputs` is an index of one or several outputs, whose blends may differ.
+        """
         total = 0.0
-        for members, share in zip(self.members, self.shares, strict=True):
+        for members, share in zip(self.members, self.shares[:, outputs], strict=True):
             weights = [member.weights(self.training, X) for member in members]
-            total = total + share.mean() * np.mean(weights, axis=0)
+            total = total + np.multiply.outer(np.mean(weights, axis=0), share)
+        if self.training.center.any():
+            # What is left of weight 1 is that of the mean, which is all rows'.
+            of_mean = self.training.weights / self.training.weights.sum()
+            rest = np.multiply.outer(1 - total.sum(axis=1), of_mean)
+            total += np.moveaxis(rest, -1, 1)
         return total
 
     def slopes(self, X):

@@ -8,16 +8,19 @@ from .._base import keeps_state_on_failure
 from .._labels import (
     ClassLabels,
     check_labels,
-    classes_of_outputs,
-    distinct,
     indicators,
     known_classes,
+    read_labels,
+    refuse_unknown,
     split_classes,
     winners,
 )
 from .._partitions import in_memory
 from ._estimator import KernelSmoother
 from ._fitted_smoother import FittedSmoother
+
+# For messages: what is asked, what has the classes, and the remedy.
+_FIRST = "y", "the first call of partial_fit", "name all of them there"
 
 
 class NadarayaWatsonClassifier(ClassLabels, ClassifierMixin, KernelSmoother):
@@ -101,11 +104,11 @@ class NadarayaWatsonClassifier(ClassLabels, ClassifierMixin, KernelSmoother):
         return self._fit_first(X, y, None, sample_weight)
 
     def _fit_first(self, X, y, classes, sample_weight):
-        X, y = self._learn_rows(X, y=y, multi_output=True)
+        X, y = self._learn_rows(X, y=read_labels(y), multi_output=True)
         y = check_labels(y)
         self.classes_ = known_classes(y, classes)
         if classes is not None:
-            refuse_unknown(y, self.classes_)
+            refuse_unknown(y, self.classes_, *_FIRST)
         return self._store(X, indicators(y, self.classes_, bool), sample_weight)
 
     @keeps_state_on_failure
@@ -133,15 +136,15 @@ class NadarayaWatsonClassifier(ClassLabels, ClassifierMixin, KernelSmoother):
         """
         if not hasattr(self, "keys_"):
             return self._fit_first(X, y, classes, sample_weight)
-        self.columns_ = self.columns_.extend(X)
-        X, y = self._read_rows(X, y=y, multi_output=True)
+        self._extend_columns(X)
+        X, y = self._read_rows(X, y=read_labels(y), multi_output=True)
         y = check_labels(y)
         if classes is not None and not _same_classes(known_classes(y, classes), self.classes_):
             raise ValueError(
                 f"classes={classes!r} differ from those of the first call, {self.classes_!r}: "
                 "name all classes there, and leave them out from then on."
             )
-        refuse_unknown(y, self.classes_)
+        refuse_unknown(y, self.classes_, *_FIRST)
         return self._store(X, indicators(y, self.classes_, bool), sample_weight, append=True)
 
     def predict_proba(self, X):
@@ -181,16 +184,16 @@ class NadarayaWatsonClassifier(ClassLabels, ClassifierMixin, KernelSmoother):
         Returns
         -------
         y : ndarray of shape (n_queries,) or (n_queries, n_outputs)
-            Classes; of equally probable ones the first.
+            Classes; of equally probable ones the first. Objects where outputs have classes
+            of several types, such as texts and numbers.
 
         Raises
         ------
         ValueError
             If `empty` is "nan" and a query has no probabilities to choose by.
         """
-        probabilities = self.predict_proba(X)
-        several = isinstance(self.classes_, list)
-        blocks = probabilities if several else [probabilities]
+        found = self.predict_proba(X)
+        blocks = found if isinstance(self.classes_, list) else [found]
         # Other policies leave no query without a prediction.
         missing = (
             np.isnan(blocks[0]).any(axis=1) if self._kept["empty"] == "nan" else np.zeros(0)
@@ -211,23 +214,6 @@ class NadarayaWatsonClassifier(ClassLabels, ClassifierMixin, KernelSmoother):
                 "choose a kernel that is positive everywhere, such as 'gaussian'."
             )
         return kernel
-
-
-def refuse_unknown(y, classes):
-    """Raise ValueError if labels have other outputs, or classes, than the training data."""
-    outputs, known = y.T if y.ndim == 2 else [y], classes_of_outputs(classes)
-    if len(outputs) != len(known):
-        raise ValueError(
-            f"y has {len(outputs)} outputs, but the training classes are of "
-            f"{len(known)}: pass as many outputs as before."
-        )
-    for labels, own in zip(outputs, known, strict=True):
-        unknown = np.setdiff1d(distinct(labels), own)
-        if len(unknown):
-            raise ValueError(
-                f"y has labels that are not among the known classes: {unknown!r}; name "
-                "all classes in the first call of partial_fit."
-            )
 
 
 def _same_classes(ours, theirs):

@@ -78,7 +78,7 @@ class SmootherRegressor(RegressorMixin, UncertaintyMixin, KernelSmoother):
         if not hasattr(self, "keys_"):
             return self.fit(X, y, sample_weight)
         check_numeric_target(y)
-        self.columns_ = self.columns_.extend(X)
+        self._extend_columns(X)
         X, y = self._read_rows(X, y=y, multi_output=True, y_numeric=True)
         if y.shape[1:] != self.values_.shape[1:]:
             raise ValueError(

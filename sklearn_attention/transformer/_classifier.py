@@ -12,6 +12,9 @@ from .._labels import (
     check_labels,
     classes_of_outputs,
     known_classes,
+    outputs_of,
+    read_labels,
+    refuse_unknown,
     split_classes,
 )
 from ._estimator import TransformerEstimator
@@ -150,8 +153,8 @@ class TransformerClassifier(ClassLabels, ClassifierMixin, TransformerEstimator):
             If data or parameters are not valid. The estimator then is as it was before.
         """
         settings = self._check_parameters()
-        validation = X_val, y_val, sample_weight_val
-        training = X, y, sample_weight
+        validation = X_val, read_labels(y_val), sample_weight_val
+        training = X, read_labels(y), sample_weight
         parts = self._read_parts(settings, training, validation, multi_output=True)
         labels = [check_labels(y) for _, y, _ in parts]
         if settings.start is None:
@@ -193,21 +196,12 @@ class TransformerClassifier(ClassLabels, ClassifierMixin, TransformerEstimator):
 
     def _numbers_of(self, name, y):
         """Numbers of the classes, (n_rows, n_outputs)."""
-        outputs, known = y.T if y.ndim == 2 else [y], classes_of_outputs(self.classes_)
         source, remedy = "y", "leave their rows out"
         if name == "y":
             source, remedy = "the last fit", "pass warm_start=False"
-        if len(outputs) != len(known):
-            raise ValueError(
-                f"{name} has {len(outputs)} outputs, but {source} had {len(known)}: {remedy}."
-            )
-        pairs = zip(outputs, known, strict=True)
-        fresh = [label for pair in pairs for label in np.setdiff1d(*pair).tolist()]
-        if fresh:
-            raise ValueError(
-                f"{name} has classes {fresh} that {source} did not have: {remedy}."
-            )
-        return np.stack([*map(np.searchsorted, known, outputs)], axis=1)
+        refuse_unknown(y, self.classes_, name, source, remedy)
+        known = classes_of_outputs(self.classes_)
+        return np.stack([*map(np.searchsorted, known, outputs_of(y))], axis=1)
 
     def predict_log_proba(self, X):
         """Logarithm of the probability of each class.

@@ -376,22 +376,44 @@ class TestSlopes:
 
 
 class TestExplanations:
+    @pytest.mark.parametrize("several", [False, True], ids=["one", "two"])
     @every_readout
-    def test_weights_of_all_rows_make_the_prediction(self, readout):
+    def test_weights_of_all_rows_make_the_prediction(self, readout, several):
         X, y = make_data()
+        if several:
+            y = np.column_stack([y, 5 + np.sign(X[:, 1])])
         weight = np.random.default_rng(1).uniform(0, 2, 60)
         weight[:4] = 0
-        model = KernelAttentionRegressor(readout, **QUICK).fit(X, y, weight)
+        model = KernelAttentionRegressor(readout, boosting=None, **QUICK).fit(X, y, weight)
         queries = make_data(10, seed=1)[0]
         found = model.explain(queries, k=60)
-        assert found.weights.shape == (10, 56)
+        assert found.weights.shape == (10, 56, *y.shape[1:])
         np.testing.assert_array_equal(found.values, y[found.indices])
-        center = np.average(y, weights=weight)
-        expected = center + (found.weights * (found.values - center)).sum(axis=1)
+        expected = (found.weights * found.values).sum(axis=1)
         np.testing.assert_allclose(expected, model.predict(queries), atol=1e-7)
-        assert (np.diff(np.abs(found.weights), axis=1) <= 0).all()
-        if readout in ("average", "local_linear"):
-            np.testing.assert_allclose(found.weights.sum(axis=1), 1)
+        size = np.abs(found.weights).reshape(10, 56, -1).max(axis=2)
+        assert (np.diff(size, axis=1) <= 0).all()
+        np.testing.assert_allclose(found.weights.sum(axis=1), 1)
+
+    def test_outputs_of_different_blends(self):
+        rng = np.random.default_rng(0)
+        X = rng.uniform(size=(200, 3))
+        smooth, rough = np.sin(6 * X[:, 0]) + X[:, 1], np.sign(np.sin(30 * X[:, 2]))
+        y = np.column_stack([smooth, rough]) + [0.01, 0.3] * rng.normal(size=(200, 2))
+        model = KernelAttentionRegressor(boosting=None, max_steps=5, n_folds=4).fit(X, y)
+        shares = np.array(list(model.blend_weights_.values()))
+        assert np.ptp(shares, axis=1).max() > 0.5
+        found = model.explain(X[:9], k=200)
+        expected = (found.weights * found.values).sum(axis=1)
+        np.testing.assert_allclose(expected, model.predict(X[:9]), atol=1e-7)
+
+    def test_a_given_bandwidth_has_no_mean(self):
+        X, y = make_data()
+        both = np.column_stack([y + 3, 2 * y])
+        model = KernelAttentionRegressor(bandwidth=0.5, encodings="standard").fit(X, both)
+        found = model.explain(X, k=60)
+        expected = (found.weights * found.values).sum(axis=1)
+        np.testing.assert_allclose(expected, model.predict(X), atol=1e-7)
 
     @every_readout
     def test_k_heaviest_are_the_first_of_all(self, readout):
@@ -403,12 +425,17 @@ class TestExplanations:
 
     def test_weights_of_classes_make_the_probability(self):
         X, y = make_data()
-        labels = np.digitize(y, [-0.5, 0.5])
-        model = KernelAttentionClassifier("average", **QUICK).fit(X, labels)
-        found = model.explain(X, k=60)
-        np.testing.assert_array_equal(found.values, labels[found.indices])
-        expected = [(found.weights * (found.values == c)).sum(axis=1) for c in range(3)]
-        np.testing.assert_allclose(model.predict_proba(X).T, expected, atol=1e-9)
+        labels = np.column_stack([np.digitize(y, [-0.5, 0.5]), y > 0])
+        for given, n_classes in ((labels[:, 0], [3]), (labels, [3, 2])):
+            model = KernelAttentionClassifier("average", **QUICK).fit(X, given)
+            found = model.explain(X, k=60)
+            np.testing.assert_array_equal(found.values, given[found.indices])
+            values, p = found.values.reshape(60, 60, -1), model.predict_proba(X)
+            for output, n in enumerate(n_classes):
+                own = values[:, :, output]
+                expected = [(found.weights * (own == c)).sum(axis=1) for c in range(n)]
+                of_output = p[output] if given.ndim == 2 else p
+                np.testing.assert_allclose(of_output.T, expected, atol=1e-9)
 
     @pytest.mark.parametrize("k", [0, -1, 1.5, True])
     def test_k_is_a_count(self, k):

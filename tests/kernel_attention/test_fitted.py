@@ -87,10 +87,13 @@ def test_slopes_are_those_of_the_values(learned):
         np.testing.assert_allclose(fitted.slopes(QUERIES)[:, :, feature], expected, rtol=1e-4)
 
 
-def test_weights_make_predictions_of_one_output():
-    fitted = fit(make_rows(n_outputs=1))[0]
-    found = fitted.weights(QUERIES) @ fitted.training.targets
-    np.testing.assert_allclose(found, fitted.predict(QUERIES), rtol=1e-6, atol=1e-9)
+def test_weights_make_predictions_of_every_output(learned):
+    fitted = learned[0]
+    expected, targets = fitted.predict(QUERIES), fitted.training.targets
+    weights = fitted.weights(QUERIES, slice(None))
+    found = np.einsum("qko,ko->qo", weights, targets)
+    np.testing.assert_allclose(found, expected, rtol=1e-6, atol=1e-9)
+    np.testing.assert_allclose(fitted.weights(QUERIES, 1), weights[:, :, 1], atol=1e-12)
 
 
 def test_rows_held_out_and_queries_are_compared_by_the_first_member(learned):

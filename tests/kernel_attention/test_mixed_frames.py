@@ -146,10 +146,17 @@ class TestFrames:
                 with pytest.raises(ValueError, match="feature names should match"):
                     ask(other)
 
+    @pytest.mark.filterwarnings("ignore:X does not have valid feature names")
     def test_arrays_after_a_frame(self, data):
         model = KernelAttentionRegressor("average", **QUICK).fit(*data)
-        with pytest.raises(ValueError, match=r"not the 5 columns.*pass a data frame"):
+        with pytest.raises(ValueError, match=r"not the 5 columns.*pass a table"):
+            model.predict(np.zeros((3, 4)))
+        with pytest.raises(
+            ValueError, match=r"0\.0, of float64, in column 1, whose levels were"
+        ):
             model.predict(np.zeros((3, 5)))
+        cells = data[0].to_numpy(dtype=object)
+        np.testing.assert_array_equal(model.predict(cells), model.predict(data[0]))
 
     def test_categories_after_numbers(self, data):
         frame, y = data

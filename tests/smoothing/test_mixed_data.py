@@ -51,6 +51,11 @@ def as_codes(frame):
     return np.column_stack([frame["length"], color, size]).astype(float)
 
 
+def as_cells(frame):
+    """The cells as Python's own objects in lists."""
+    return frame.to_numpy(dtype=object).tolist()
+
+
 class TestPrediction:
     @pytest.mark.parametrize(("kernel", "degree"), one_in(3, ["gaussian", "tricube"], DEGREES))
     def test_equals_an_explicit_product_kernel_on_codes(self, data, kernel, degree):
@@ -317,14 +322,16 @@ class TestFrames:
                 model.predict(other)
         assert len(model.keys_) == N
 
+    @pytest.mark.filterwarnings("ignore:X does not have valid feature names")
     def test_arrays_after_a_frame(self, data):
         frame, y = data
         model = NadarayaWatsonRegressor(bandwidth=LAMBDAS).fit(frame, y)
-        for X in (as_codes(frame), frame.to_numpy(), frame.to_numpy().tolist()):
-            for ask in (model.predict, lambda X: model.partial_fit(X, y)):
-                with pytest.raises(ValueError, match=r"not the 3 columns.*pass a data frame"):
-                    ask(X)
+        for ask in (model.predict, lambda X: model.partial_fit(X, y)):
+            with pytest.raises(ValueError, match="of float64, in column 1, whose levels were"):
+                ask(as_codes(frame))
         assert len(model.keys_) == N
+        more = [clone(model).fit(frame, y).partial_fit(X, y) for X in (frame, as_cells(frame))]
+        np.testing.assert_array_equal(*(model.keys_ for model in more))
 
     def test_a_frame_with_categories_after_numbers(self, data):
         frame, y = data
