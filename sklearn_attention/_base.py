@@ -8,6 +8,7 @@ import types
 import warnings
 from dataclasses import fields
 
+import numpy as np
 from sklearn.base import BaseEstimator
 from sklearn.callback import CallbackSupportMixin
 
@@ -158,12 +159,17 @@ def keeps_state_on_failure(method):
 
     @functools.wraps(method)
     def fit_or_nothing(estimator, *args, **kwargs):
-        before = vars(estimator).copy()
+        before, errors, torch = vars(estimator).copy(), np.geterr(), sys.modules.get("torch")
+        with_gradients = torch is None or torch.is_grad_enabled()
         try:
             return method(estimator, *args, **kwargs)
         except BaseException:
             # In one step, between whose parts no further interrupt can come.
             estimator.__dict__ = before
+            # An interrupt may come while a context ends.
+            np.seterr(**errors)
+            if "torch" in sys.modules:
+                sys.modules["torch"].set_grad_enabled(with_gradients)
             raise
 
     return fit_or_nothing

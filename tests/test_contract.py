@@ -572,13 +572,6 @@ def test_memory_maps_are_not_copied(name, tmp_path):
     np.testing.assert_equal(answers(model, name), fitted(name)[1])
 
 
-@pytest.mark.parametrize("name", ROWS)
-def test_rows_are_answered_alone_as_among_others(name):
-    model, data = fitted(name)[0], CASES[name][1]
-    alone = answer(model, [part[7:8] for part in data])
-    np.testing.assert_allclose(alone[0], answer(model, data)[7], rtol=1e-5, atol=1e-6)
-
-
 @pytest.mark.parametrize(
     "name", [n for n in EVERY if n in ROWS and hasattr(EVERY[n], "predict")]
 )

@@ -129,6 +129,22 @@ def interrupt_fits(frame):
     return False
 
 
+def test_an_interrupt_leaves_the_modes_of_torch_and_numpy():
+    """It may come while a context ends, which then puts nothing back."""
+
+    class Interrupted(Raising):
+        def on_fit_task_begin(self, estimator, context):
+            np.seterr(all="ignore")
+            torch.set_grad_enabled(False)
+            super().on_fit_task_begin(estimator, context)
+
+    errors, model = np.geterr(), copy.deepcopy(NETWORKS["regressor"])
+    with pytest.raises(KeyboardInterrupt):
+        model.set_callbacks(Interrupted(KeyboardInterrupt(), 1)).fit(*data_for(model))
+    assert np.geterr() == errors
+    assert torch.is_grad_enabled()
+
+
 def state_of(model):
     """Attributes as what is stored of them; kept results may be computed again."""
     state = {name: value for name, value in vars(model).items() if name != "_memo"}

@@ -49,7 +49,7 @@ class _LogSums:
         )
 
         def pull(slopes):
-            gradient = np.empty(len(bandwidth))
+            gradient = np.zeros(len(bandwidth))
             gradient[[*numeric, *categorical]] = pull_pairs(slopes)
             gradient[numeric] /= bandwidth[numeric]
             return gradient

@@ -86,7 +86,9 @@ def rule_bandwidth(X, kernel, rule="scott", sample_weight=None, *, columns=None)
     numeric = columns.numeric
     if not numeric:
         return rate_lambdas(len(X), columns, sample_weight)
-    spread = whole_spread(X[:, numeric] if columns.categorical else X, sample_weight)
+    spread = whole_spread(
+        X if len(numeric) == len(columns.kinds) else X[:, numeric], sample_weight
+    )
     constant = np.zeros(len(columns.kinds), dtype=bool)
     constant[numeric] = deviation_of(spread) == 0
     bandwidth = rate_lambdas(len(X), columns.without(constant), sample_weight)

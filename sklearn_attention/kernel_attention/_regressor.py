@@ -186,9 +186,10 @@ class KernelAttentionRegressor(RegressorMixin, KernelAttention):
     Up to 3000 rows there is one linear system. Beyond, the learned space is split at
     medians into overlapping blocks, each is solved, and predictions pass smoothly from one
     block to the next. Systems are solved in single precision where there are more than 1500
-    rows and there is enough noise. Beyond 20 000 rows kernels are learned from a sample, and
-    averages are taken over 50 000 rows at most. Results are the same for the same
-    `random_state`. Linear algebra in fits and predictions uses one thread.
+    rows and there is enough noise; predictions are sums in double precision. Beyond 20 000
+    rows kernels are learned from a sample, and averages are taken over 50 000 rows at most.
+    Results are the same for the same `random_state`. Linear algebra in fits and predictions
+    uses one thread.
 
     Copies would predict one another without error. So rows that agree in all features and
     targets are stored as one row of their joint weight, where one of the columns is a number

@@ -265,9 +265,8 @@ class RidgeMember:
         of_feature = np.equal.outer(features, np.arange(training.X.shape[1])).astype(float)
         scales = np.concatenate(self.kernel.column_scales)
         encoded = training.queries(X)
-        for leaf, keys, rows, _, weights, points in self._leaves(training, encoded):
-            queries = encoded.coordinates(rows, np.float64)
-            pairs = Pairs(self.kernel, queries, [z.astype(np.float64) for z in keys.rows])
+        for leaf, keys, rows, queries, weights, points in self._leaves(training, encoded):
+            pairs = Pairs(self.kernel, queries, keys)
             passing = self.partition.weight_slopes(leaf, points) @ self.axes.T * scales
             chain = np.concatenate(
                 [encoding.derivative(X[rows]) for encoding in training.encodings], axis=1
@@ -288,12 +287,13 @@ class RidgeMember:
         for leaf, (reaching, weights) in enumerate(self.partition.leaves(points)):
             if len(reaching) == 0:
                 continue
-            dtype = self.coefficients[leaf].dtype
-            keys = Keys.of(self.kernel, training.coordinates(self.rows[leaf], dtype))
+            # Coefficients are large: products of matrices that are rounded to single precision
+            # would make a prediction depend on the other queries.
+            keys = Keys.of(self.kernel, training.coordinates(self.rows[leaf], np.float64))
             size = max(_FEWEST_QUERIES, 2 * IN_CACHE // max(1, len(self.rows[leaf])))
             for block in blocks(len(reaching), size):
                 rows = reaching[block]
-                queries = encoded.coordinates(rows, dtype)
+                queries = encoded.coordinates(rows, np.float64)
                 yield leaf, keys, rows, queries, weights[block], points[rows]
 
 

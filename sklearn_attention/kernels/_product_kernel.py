@@ -178,7 +178,8 @@ def compared_columns(columns, X, sample_weight, *kernels):
     listed = any(isinstance(part, ProductKernel) and part._is_list for part in kernels)
     if listed or not (left.any() or columns.categorical):
         return columns
-    if any(part.radial_factors(X.shape[1])[1] is not None for part in kernels):
+    alike = [p.stationary or p.radial_factors(X.shape[1])[1] is None for p in kernels]
+    if not all(alike):
         return columns
     return columns.without(columns.is_numeric & ~varies)
 

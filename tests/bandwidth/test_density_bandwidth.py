@@ -180,16 +180,6 @@ class TestLeastSquares:
         np.testing.assert_allclose(gradient, differences(value, BANDWIDTH), atol=1e-9)
 
 
-@pytest.mark.parametrize("criterion", [bw.DensityLikelihood, bw.DensityLeastSquares])
-@pytest.mark.parametrize("unit", [2.0**-600, 2.0**600])
-def test_the_unit_of_weights_does_not_matter(rows, weights, criterion, unit):
-    found, expected = (
-        criterion(rows, Gaussian(), columns=COLUMNS, sample_weight=own)(BANDWIDTH)
-        for own in (unit * weights, weights)
-    )
-    assert found == expected
-
-
 def slow_convolution(kernel, t):
     """The kernel convolved with itself, by adaptive quadrature between its kinks."""
     if t >= 2 * kernel.support:

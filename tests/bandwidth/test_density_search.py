@@ -115,17 +115,6 @@ class TestSearch:
         assert held[1] == pytest.approx(0.25, rel=1e-14)
         assert held[0][1] > held[0][0]
 
-    @pytest.mark.parametrize("criterion", CRITERIA)
-    def test_units_do_not_matter(self, rows, criterion):
-        X, units = rows[:, [0, 2]], np.array([1e-6, 1e5])
-        found, score = density_bandwidth(X, Gaussian(), criterion)
-        scaled, other = density_bandwidth(X * units + 3 * units, Gaussian(), criterion)
-        np.testing.assert_allclose(scaled, found * units, rtol=1e-4)
-        if criterion == "likelihood":
-            assert other == pytest.approx(score - math.log(units.prod()))
-        else:
-            assert other == pytest.approx(score / units.prod())
-
     @pytest.mark.filterwarnings("ignore:bandwidth='likelihood'. a wide background")
     @pytest.mark.parametrize("criterion", CRITERIA)
     def test_many_features_in_small_units(self, criterion):

@@ -92,19 +92,6 @@ class TestPrediction:
         score = model.score(queries, labels if hasattr(model, "classes_") else truth)
         assert score > 0.8
 
-    def test_units_of_features_and_target_do_not_matter(self, estimator, readout):
-        X, y = make_data()
-        model = fit(estimator, X, y, readout=readout)
-        scaled = X * [1e3, 1.0, 1e-3] + [0, 7, 0]
-        if estimator is KernelAttentionClassifier:
-            other = fit(estimator, scaled, y, readout=readout)
-            np.testing.assert_allclose(ask(other, scaled), ask(model, X), atol=1e-3)
-        else:
-            other = fit(estimator, scaled, 1e4 * y - 50, readout=readout)
-            np.testing.assert_allclose(
-                (other.predict(scaled) + 50) / 1e4, model.predict(X), atol=1e-3
-            )
-
     def test_0_steps_leave_length_scales_where_they_start(self, estimator, readout):
         model = fit(estimator, *make_data(), readout=readout, max_steps=0)
         assert np.isfinite(ask(model, make_data()[0])).all()

@@ -350,3 +350,12 @@ def test_weights_make_the_predictions_where_single_precision_does_not_do(monkeyp
     np.testing.assert_allclose(
         member.weights(training, queries) @ training.targets, found, rtol=1e-9, atol=1e-9
     )
+
+
+def test_predictions_of_single_precision_do_not_depend_on_the_other_queries(monkeypatch):
+    monkeypatch.setattr(_ridge, "_FEW_ROWS", 50)
+    training, queries = make_training(400), make_training(60, seed=1).X
+    member, _ = fit(make_kernel(training, noise=0.01), training)
+    assert member.coefficients[0].dtype == np.float32
+    alone = np.concatenate([member.predict(training, query[None]) for query in queries])
+    np.testing.assert_allclose(alone, member.predict(training, queries), rtol=0, atol=1e-10)

@@ -219,14 +219,6 @@ class TestPerFeature:
         assert np.isfinite(model.bandwidth_).all()
         assert np.isfinite(model.predict(X)).all()
 
-    def test_units_do_not_matter(self, few):
-        X, y = few[0][:, [0, 2]], few[1]
-        unit = np.array([1e-4, 1e5])
-        model = NadarayaWatsonRegressor(per_feature=True).fit(X, y)
-        other = NadarayaWatsonRegressor(per_feature=True).fit(X * unit, y)
-        np.testing.assert_allclose(other.relevance_, model.relevance_, atol=1e-3)
-        np.testing.assert_allclose(other.predict(X * unit), model.predict(X), atol=1e-3)
-
     def test_classifier(self):
         X, y = (rows[::3] for rows in load_iris(return_X_y=True))
         X = np.column_stack([X[:, 2:], np.random.default_rng(0).normal(size=50)])

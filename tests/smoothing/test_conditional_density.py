@@ -237,15 +237,6 @@ class TestDensity:
         model = fixed(target_kernel="tricube").fit(X, y)
         assert model.score_samples(X[:1], [100.0]).tolist() == [-np.inf]
 
-    def test_weights_are_repetitions(self, data):
-        X, y = data
-        counts = np.random.default_rng(0).integers(0, 3, size=len(X))
-        weighted = fixed().fit(X, y, sample_weight=counts)
-        repeated = fixed().fit(np.repeat(X, counts, axis=0), np.repeat(y, counts))
-        np.testing.assert_allclose(
-            weighted.score_samples(X, y), repeated.score_samples(X, y), rtol=1e-11, atol=1e-12
-        )
-
     def test_blocks_are_one(self, data, monkeypatch):
         X, y = data
         model = fixed().fit(X, y)

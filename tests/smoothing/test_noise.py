@@ -89,18 +89,6 @@ def test_draws_have_the_covariance():
         np.testing.assert_allclose(np.cov(own), expected, atol=0.3)
 
 
-def test_noise_by_weights_does_not_depend_on_their_unit(data):
-    X, y = data
-    weight = np.random.default_rng(0).uniform(0.3, 3, 40) * (np.arange(40) != 5)
-    found = [
-        noise_of(FittedSmoother.of(NadarayaWatsonRegressor(bandwidth=0.4).fit(X, y, w)))
-        for w in (weight, 100 * weight)
-    ]
-    np.testing.assert_allclose(found[0].variances, found[1].variances)
-    expected = weight[weight > 0].mean() / weight[weight > 0]
-    np.testing.assert_allclose(found[0].variances[weight > 0], expected)
-
-
 def test_variance_around_is_one_over_the_mean_weight(data):
     X, y = data
     weight = np.random.default_rng(0).uniform(0.3, 3, 40)

@@ -47,6 +47,8 @@ class TestTraining:
         n, kept = np.count_nonzero(counts), counts > 0
         trace = np.diag(model.smoother_matrix(X))[kept].sum()
         squares = (y - model.predict(X)) ** 2
+        if y.ndim == 2:
+            squares = squares / np.cov(y.T, aweights=counts, ddof=0).diagonal()
         rss = np.average(squares.reshape(len(y), -1).mean(axis=1), weights=counts)
         expected = math.log(rss) + (1 + trace / n) / (1 - (trace + 2) / n)
         expected = expected if n > trace + 2 else math.inf

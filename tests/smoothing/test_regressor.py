@@ -156,17 +156,6 @@ class TestBandwidth:
         model = NadarayaWatsonRegressor().fit(X, y)
         assert not hasattr(model.set_params(bandwidth=1.0).fit(X, y), "criterion_value_")
 
-    def test_constant_columns(self, data):
-        X, y = data[0][:40], data[1][:40]
-        with_constant = np.column_stack([X, np.full(len(X), 3.3)])
-        for rule in ("loo", "scott", "silverman"):
-            model = NadarayaWatsonRegressor(bandwidth=rule).fit(with_constant, y)
-            assert (model.bandwidth_ > 0).all()
-            assert np.isfinite(model.predict(with_constant)).all()
-        alone = NadarayaWatsonRegressor(bandwidth="loo").fit(X, y)
-        model = NadarayaWatsonRegressor(bandwidth="loo").fit(with_constant, y)
-        np.testing.assert_allclose(model.predict(with_constant), alone.predict(X), rtol=1e-6)
-
     def test_recovers_the_curves(self):
         for curve in ("doppler", "heavisine"):
             X, y, truth = make_smoothing_curve(

@@ -117,17 +117,6 @@ class TestWeights:
         assert np.mean(model.robustness_weights_ > 0.5) > 0.9
 
     @pytest.mark.slow
-    @each_regressor
-    def test_follow_units_of_the_targets(self, kind):
-        X, y, _ = curve(outliers=[20, 50])
-        one, other = (kind(robust=True).fit(X, z) for z in (y, 1e3 * y - 50))
-        np.testing.assert_allclose(one.bandwidth_, other.bandwidth_)
-        np.testing.assert_allclose(
-            one.robustness_weights_, other.robustness_weights_, atol=1e-6
-        )
-        np.testing.assert_allclose(other.predict(X), 1e3 * one.predict(X) - 50, rtol=1e-6)
-
-    @pytest.mark.slow
     def test_weight_0_is_absence(self):
         X, y, _ = curve(outliers=[20])
         weight = np.ones(len(y))

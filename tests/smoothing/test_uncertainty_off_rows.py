@@ -39,17 +39,6 @@ def test_the_unit_of_weights_does_not_matter(data, degree):
         np.testing.assert_allclose(third, first, rtol=1e-6)
 
 
-@pytest.mark.slow
-def test_the_unit_of_weights_is_none_of_intervals_and_bands(data):
-    X, y = data
-    weight = np.random.default_rng(0).uniform(0.2, 3, 40)
-    found = []
-    for unit in (1, 1e3):
-        model = LocalPolynomialRegressor(bandwidth=0.5).fit(X, y, unit * weight)
-        found.append([model.predict_interval(X[:5]), model.confidence_band(X[:5])])
-    np.testing.assert_allclose(*found, rtol=1e-6)
-
-
 def curve_and_design(kind, n, rng):
     x = rng.uniform(size=n)
     x = np.where((kind == "gap") & (x > 0.4), 0.7 + (x - 0.4) / 2, x)
