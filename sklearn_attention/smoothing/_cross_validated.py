@@ -58,7 +58,7 @@ class _CrossValidated(SmootherRegressor):
                 f"criterion={self.criterion!r} predicts each row from the others and needs "
                 f"two rows of positive weight, got n_samples={len(keys)}: pass more rows."
             )
-        params, values, searches = [], [], list(self._candidates(keys, weights))
+        params, criteria, searches = [], [], list(self._candidates(keys, weights))
         kernels = [kernel for kernel, _ in searches]
         self._compared = compared_columns(self.columns_, keys, weights, *kernels)
         data = self._task_data
@@ -72,17 +72,17 @@ class _CrossValidated(SmootherRegressor):
                 empty=self.empty, algorithm=self.algorithm, device=self.device,
             )  # fmt: skip
             params += candidates
-            values.extend(found)
+            criteria.extend(found)
             if self._report_trial(context, data, self._like(candidates[int(found.argmin())])):
                 break
-        best = int(np.argmin(values))
-        if not np.isfinite(values[best]):
+        best = int(np.argmin(criteria))
+        if not np.isfinite(criteria[best]):
             raise ValueError(
                 f"criterion={self.criterion!r}: no candidate predicts every row with empty="
                 f"{self.empty!r}: pass empty='nearest' or larger bandwidths."
             )
         # Restored, they may be too large for numbers.
-        scores = -units.restore(np.array(values), self.criterion)
+        scores = -units.restore(np.array(criteria), self.criterion)
         columns = {f"param_{key}": _objects([one[key] for one in params]) for key in params[0]}
         self.cv_results_ = columns | {
             "params": params,
