@@ -162,6 +162,12 @@ MUTATIONS = [
         "scatter within places in other units than y",
     ),
     Mutation(
+        "bandwidth/_minimize.py",
+        "size = abs(size) if 0 < abs(size) < np.inf else 1.0",
+        "size = 1.0",
+        "minimisers stop at once where a criterion is small",
+    ),
+    Mutation(
         "bandwidth/_search.py",
         "return bandwidth * np.where(columns.is_numeric, numeric, rate**2)",
         "return bandwidth * np.where(columns.is_numeric, numeric, rate)",

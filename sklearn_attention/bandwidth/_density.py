@@ -1,5 +1,7 @@
 """Criteria of a density estimate: its fit to each row from all others."""
 
+import functools
+
 import numpy as np
 
 from .._columns import Columns
@@ -340,6 +342,8 @@ class DensityLeastSquares:
 
     def __init__(self, X, kernel, *, columns=None, sample_weight=None, bounds=None):
         columns = columns or Columns.numbers(X.shape[1])
+        given = {"columns": columns, "sample_weight": sample_weight, "bounds": bounds}
+        self._likelihood = functools.partial(DensityLikelihood, X, kernel, **given)
         self._numeric, weights = columns.is_numeric, _weights(X, sample_weight)
         total = weights.sum()
         left_out = _LogSums(X, ProductKernel(kernel), columns, weights, bounds=bounds)
@@ -370,6 +374,10 @@ class DensityLeastSquares:
                 gradient += wider * pull(terms)
                 gradient -= terms.sum() * _volume_slopes(self._numeric, bandwidth)
         return (float(value), gradient) if eval_gradient else float(value)
+
+    def alone(self, bandwidth):
+        """As of the likelihood, which has a background."""
+        return self._likelihood().alone(bandwidth)
 
     def rescale(self, value, log_volume):
         """The value in units whose volume has the given logarithm."""

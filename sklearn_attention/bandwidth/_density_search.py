@@ -284,10 +284,9 @@ class _Search:
 
     def _doubts(self, bandwidth):
         X, n = self.sample.X, len(self.sample)
-        by_likelihood = self.name == "likelihood" and not self.trials.ended
-        if by_likelihood and (alone := self.criterion.alone(bandwidth)) > _MOST:
+        if not self.trials.ended and (alone := self.criterion.alone(bandwidth)) > _MOST:
             return [
-                f"bandwidth='likelihood': a wide background describes {alone:.0%} of {n} rows "
+                f"bandwidth={self.name!r}: a wide background describes {alone:.0%} of {n} rows "
                 f"better than all other rows do, which are no basis of a choice in "
                 f"{len(self.fixed)} columns. Pass fewer columns, more rows, or 'scott'."
             ]

@@ -87,7 +87,7 @@ class _CrossValidated(SmootherRegressor):
         self.cv_results_ = columns | {
             "params": params,
             "mean_test_score": scores,
-            "rank_test_score": rankdata(-scores, method="min").astype(np.int32),
+            "rank_test_score": rankdata(criteria, method="min").astype(np.int32),
         }
         self.best_index_, self.best_score_ = best, float(scores[best])
         self.best_params_, self.criterion_value_ = params[best], -self.best_score_

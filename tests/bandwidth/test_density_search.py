@@ -115,7 +115,16 @@ class TestSearch:
         assert held[1] == pytest.approx(0.25, rel=1e-14)
         assert held[0][1] > held[0][0]
 
-    @pytest.mark.filterwarnings("ignore:bandwidth='likelihood'. a wide background")
+    def test_a_criterion_far_below_1_is_minimised(self):
+        X = np.random.default_rng(0).normal(size=(100, 12))
+        X[:, 1] = X[:, 0] + 0.1 * X[:, 1]
+        criterion = DensityLeastSquares(X, Gaussian())
+        common = [criterion(np.full(12, scale)) for scale in np.geomspace(0.1, 3, 20)]
+        assert abs(min(common)) < 1e-6
+        with pytest.warns(UserWarning, match="no basis of a choice in 12 columns"):
+            assert density_bandwidth(X, Gaussian(), "least_squares")[1] < 2 * min(common)
+
+    @pytest.mark.filterwarnings("ignore:bandwidth=.* a wide background")
     @pytest.mark.parametrize("criterion", CRITERIA)
     def test_many_features_in_small_units(self, criterion):
         X = np.random.default_rng(0).normal(size=(10, 60))
