@@ -150,18 +150,6 @@ MUTATIONS = [
         "a row left out is its own neighbour",
     ),
     Mutation(
-        "bandwidth/_plug_in.py",
-        "15 / (16 * math.sqrt(math.pi))",
-        "15 / (8 * math.sqrt(math.pi))",
-        "constant of the pilot where the curvature's estimate is positive",
-    ),
-    Mutation(
-        "bandwidth/_plug_in.py",
-        "math.sqrt(variance), weight, scatter / variance), unit",
-        "math.sqrt(variance), weight, scatter), unit",
-        "scatter within places in other units than y",
-    ),
-    Mutation(
         "bandwidth/_minimize.py",
         "size = abs(size) if 0 < abs(size) < np.inf else 1.0",
         "size = 1.0",

@@ -401,14 +401,9 @@ def choose_bandwidth(draw):
     rule = draw.option("rule", ["scott", "silverman", "normal-reference", "normal"])
     weights = draw.input("sample_weight", WEIGHTS, plain=0.6)
     kernel = kernels.Gaussian()
-    if draw.often():
-        X = draw.input("X", TABLES)
-        call = functools.partial(bandwidth.rule_bandwidth, X, kernel, rule, weights)
-        return Call("rule_bandwidth", call)
-    x, y = draw.input("x", TARGETS), draw.input("y", TARGETS)
-    call = functools.partial(bandwidth.plug_in_bandwidth, x, y, kernel, weights)
-    draw.moderate = False  # no curve has a slope
-    return Call("plug_in_bandwidth", call)
+    X = draw.input("X", TABLES)
+    call = functools.partial(bandwidth.rule_bandwidth, X, kernel, rule, weights)
+    return Call("rule_bandwidth", call)
 
 
 def read_text(draw):

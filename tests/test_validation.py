@@ -6,12 +6,12 @@ import pytest
 
 from sklearn_attention._validation import check_choice, check_key_weights
 
-RULES = ("loo", "plug-in", "scott")
+RULES = ("loo", "knn-loo", "scott")
 
 
 @pytest.mark.parametrize(
     ("value", "meant"),
-    [("scot", "'scott'"), ("Scott", "'scott'"), ("plug_in", "'plug-in'"), ("cv", "'loo'")],
+    [("scot", "'scott'"), ("Scott", "'scott'"), ("knn_loo", "'knn-loo'"), ("cv", "'loo'")],
 )
 def test_errors_say_which_choice_is_meant(value, meant):
     with pytest.raises(ValueError, match=rf"rule='{value}' is unknown: did you mean {meant}\?"):
@@ -20,7 +20,7 @@ def test_errors_say_which_choice_is_meant(value, meant):
 
 @pytest.mark.parametrize("value", ["median", "", 3, None])
 def test_errors_do_not_guess_where_nothing_is_near(value):
-    with pytest.raises(ValueError, match=rf"rule={value!r} is unknown: choose from \['loo'"):
+    with pytest.raises(ValueError, match=rf"rule={value!r} is unknown: choose from \['knn-"):
         check_choice("rule", value, RULES)
 
 

@@ -3,7 +3,6 @@
 from ._criteria import corrected_akaike, generalized_cross_validation, penalized_leave_one_out
 from ._density import ConditionalLikelihood, DensityLeastSquares, DensityLikelihood
 from ._one_scale import select_bandwidth
-from ._plug_in import plug_in_bandwidth
 from ._rules import rule_bandwidth
 from ._search import BandwidthChoice
 
@@ -15,7 +14,6 @@ __all__ = [
     "corrected_akaike",
     "generalized_cross_validation",
     "penalized_leave_one_out",
-    "plug_in_bandwidth",
     "rule_bandwidth",
     "select_bandwidth",
 ]

@@ -13,7 +13,6 @@ from ._criteria import SMOOTHER_CRITERIA
 from ._density_search import CRITERIA, DensitySearch
 from ._neighbors import NeighborSearch
 from ._one_scale import CriterionSearch
-from ._plug_in import PlugIn
 from ._search import BandwidthChoice, BandwidthRule, canonical_ratio, rate_lambdas
 
 
@@ -117,7 +116,6 @@ _OF_THUMB = {name: RuleOfThumb(name) for name in _FACTORS}
 SMOOTHER_RULES = {
     **{name: CriterionSearch(name) for name in SMOOTHER_CRITERIA},
     "knn-loo": NeighborSearch(),
-    "plug-in": PlugIn(),
     **_OF_THUMB,
 }
 DENSITY_RULES = {name: DensitySearch(name) for name in CRITERIA} | _OF_THUMB

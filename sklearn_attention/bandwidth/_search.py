@@ -152,6 +152,9 @@ class BandwidthRule(ABC):
 def bandwidth_rule(name, given, rules):
     """The rule that a parameter is: one of those with names, itself, or numbers."""
     if isinstance(given, str):
+        if given == "plug-in" and "loo" in rules:
+            choices = f"use 'loo', or choose from {sorted(rules)}."
+            raise ValueError(f"{name}={given!r} is gone in 0.2: {choices}")
         return rules[check_choice(name, given, rules)]
     return given if isinstance(given, BandwidthRule) else GivenBandwidth(given)
 

@@ -23,8 +23,8 @@ class LocalPolynomialRegressor(SmootherRegressor):
         values only if `degree` is 0.
     bandwidth : str, float, array-like or AdaptiveBandwidth, default="penalized-loo"
         Number, or rule for choosing it, as for :class:`NadarayaWatsonRegressor`:
-        "penalized-loo", "loo", "gcv", "aicc", "scott", "silverman", "plug-in" (up to degree
-        1), "knn-loo", or an :class:`~sklearn_attention.AdaptiveBandwidth`.
+        "penalized-loo", "loo", "gcv", "aicc", "scott", "silverman", "knn-loo", or an
+        :class:`~sklearn_attention.AdaptiveBandwidth`.
     degree : {0, 1, 2}, default=1
         Degree of the polynomials; 0 is :class:`NadarayaWatsonRegressor`, 2 includes the
         products of different features. Categories have no slopes.

@@ -31,8 +31,6 @@ class NadarayaWatsonRegressor(SmootherRegressor):
         - "scott" and "silverman": standard deviations times :math:`n^{-1/(d+4)}` or
           :math:`(n (d + 2) / 4)^{-1/(d+4)}`, times the ratio of the kernel's canonical
           bandwidth to the Gaussian's. :math:`n` is the sum of the weights;
-        - "plug-in": the direct plug-in of Ruppert, Sheather and Wand, for one feature and
-          one output (:func:`~sklearn_attention.bandwidth.plug_in_bandwidth`);
         - an :class:`~sklearn_attention.AdaptiveBandwidth`: the distance to a
           nearest neighbour, so that it differs from place to place; "knn-loo" chooses the
           number of neighbours by leave-one-out.

@@ -107,8 +107,7 @@ class TestRefusals:
     @pytest.mark.parametrize("bandwidth", RULES, ids=str)
     def test_gaps_are_for_one_factor(self, bandwidth):
         served = bandwidth in ("loo", "penalized-loo", "gcv", "aicc")
-        X = self.X[:, :1] if bandwidth == "plug-in" else self.X
-        model = LocalPolynomialRegressor(bandwidth=bandwidth, gap=2)
+        model, X = LocalPolynomialRegressor(bandwidth=bandwidth, gap=2), self.X
         if served:
             assert (model.fit(X, np.sin(X[:, 0])).bandwidth_ > 0).all()
         else:
@@ -127,3 +126,10 @@ class TestRefusals:
         with pytest.raises(ValueError, match="bandwidth='thumb' is unknown") as refused:
             model.set_params(bandwidth="thumb").fit(self.X, self.X[:, 0])
         assert all(repr(name) in str(refused.value) for name in names)
+
+    def test_a_rule_of_0_1_0_is_told_what_does_its_work(self):
+        with pytest.raises(ValueError, match=r"gone in 0\.2: use 'loo'") as refused:
+            NadarayaWatsonRegressor(bandwidth="plug-in").fit(self.X, self.X[:, 0])
+        assert all(repr(name) in str(refused.value) for name in SMOOTHER_RULES)
+        with pytest.raises(ValueError, match="'plug-in' is unknown: choose from"):
+            ProductKernelDensity(bandwidth="plug-in").fit(self.X)

@@ -13,11 +13,11 @@ from sklearn_attention import (
     NadarayaWatsonClassifier,
     NadarayaWatsonRegressor,
 )
-from sklearn_attention.bandwidth import _one_scale, plug_in_bandwidth, rule_bandwidth
+from sklearn_attention.bandwidth import _one_scale, rule_bandwidth
 from sklearn_attention.kernels import ProductKernel
 from sklearn_attention.kernels._base import as_kernel
 
-RULES = ["scott", "silverman", "loo", "gcv", "aicc", "knn-loo", "plug-in"]
+RULES = ["scott", "silverman", "loo", "gcv", "aicc", "knn-loo"]
 REGRESSORS = [
     NadarayaWatsonRegressor(),
     LocalPolynomialRegressor(degree=0),
@@ -56,10 +56,6 @@ class TestRules:
     def test_regressors(self, curve, estimator, kernel, rule):
         X, y = curve
         model = clone(estimator).set_params(kernel=kernel, bandwidth=rule)
-        if rule == "plug-in" and model.degree == 2:
-            with pytest.raises(ValueError, match="got degree=2: pass bandwidth='loo'"):
-                model.fit(X, y)
-            return
         model.fit(X, y)
         assert model.bandwidth_.shape == (1,)
         assert model.bandwidth_.dtype == np.float64
@@ -77,10 +73,6 @@ class TestRules:
         X, rows = np.unique(X, axis=0, return_index=True)  # a flower occurs twice
         y = y[rows]
         model = NadarayaWatsonClassifier(bandwidth=rule)
-        if rule == "plug-in":
-            with pytest.raises(ValueError, match=r"got 4 features and 3 outputs.*'loo'"):
-                model.fit(X, y)
-            return
         model.fit(X, y)
         assert model.score(X, y) > 0.9
         np.testing.assert_allclose(model.predict_proba(X).sum(axis=1), 1)
@@ -128,19 +120,6 @@ class TestRules:
             model = LocalPolynomialRegressor("tricube", bandwidth=rule).fit(X, y)
             expected = rule_bandwidth(X, as_kernel("tricube"), rule)
             np.testing.assert_allclose(model.bandwidth_, expected, rtol=1e-12)
-
-    def test_plug_in_is_that_of_the_subpackage(self, curve):
-        X, y = curve
-        weight = np.random.default_rng(3).integers(1, 3, 70)
-        model = LocalPolynomialRegressor("epanechnikov", bandwidth="plug-in")
-        expected = plug_in_bandwidth(X, y, as_kernel("epanechnikov"), weight)
-        assert model.fit(X, y, weight).bandwidth_[0] == expected
-        with pytest.raises(ValueError, match=r"'plug-in' is for one numeric feature.*'loo'"):
-            model.fit(np.column_stack([X, X]), y)
-        with pytest.raises(ValueError, match="got 1 features and 2 outputs"):
-            model.fit(X, np.column_stack([y, y]))
-        with pytest.raises(ValueError, match="plug-in' needs a smoothing kernel"):
-            model.set_params(kernel="laplacian").fit(X, y)
 
     @each_regressor
     def test_another_choice_forgets_the_last(self, curve, estimator):

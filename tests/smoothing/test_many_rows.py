@@ -16,7 +16,7 @@ from sklearn_attention import (
     _blocks,
 )
 from sklearn_attention.attention import _smoother
-from sklearn_attention.bandwidth import _density_search, _one_scale, _plug_in, _search
+from sklearn_attention.bandwidth import _density_search, _one_scale, _search
 from sklearn_attention.smoothing import _estimator
 
 N_ROWS = 60_000
@@ -97,18 +97,16 @@ def test_columns_of_a_density_in_blocks(monkeypatch):
     "model",
     [
         NadarayaWatsonRegressor(bandwidth="loo"),
-        LocalPolynomialRegressor(bandwidth="plug-in"),
+        LocalPolynomialRegressor(bandwidth="gcv"),
         ProductKernelDensity(),
     ],
     ids=str,
 )
 def test_searches_look_at_a_sample_of_very_many_rows(model, rows, monkeypatch):
     rows = [field[:6000] for field in rows]
-    monkeypatch.setattr(_plug_in, "_MAX_PLACES", 500)
     everything = fitted(model, rows).bandwidth_
     monkeypatch.setattr(_search, "MANY_ROWS", 3000)
     monkeypatch.setattr(_density_search, "MAX_LINE_ROWS", 2000)
-    monkeypatch.setattr(_plug_in, "_MANY_SAMPLED", 2000)
     monkeypatch.setitem(_one_scale.MAX_KEYS_IN_LINEAR_TIME, 1, 2000)
     sampled = fitted(model, rows).bandwidth_
     assert sampled != everything

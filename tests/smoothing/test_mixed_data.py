@@ -214,7 +214,6 @@ class TestChoice:
             ([0.5, -0.1, 0.2], r"bandwidth\[1\]=-0.1 is not valid"),
             ([0.0, 0.1, 0.2], "bandwidth=.* must be finite and greater than 0"),
             ([0.5, "loo", 0.2], r"bandwidth\[1\]='loo' is not valid"),
-            ("plug-in", "'plug-in' is for one numeric feature.*pass bandwidth='loo'"),
         ],
     )
     def test_nonsense(self, data, bandwidth, message):

@@ -32,7 +32,7 @@ N_ROWS = 300
 MODELS = [
     NadarayaWatsonRegressor(),
     NadarayaWatsonRegressor("epanechnikov", bandwidth="scott"),
-    NadarayaWatsonRegressor(bandwidth="plug-in"),
+    NadarayaWatsonRegressor(bandwidth="gcv"),
     LocalPolynomialRegressor(bandwidth="loo", empty="nearest"),
     LocalPolynomialRegressor("epanechnikov", degree=2, bandwidth=0.6, empty="nearest"),
     NadarayaWatsonClassifier(),

@@ -311,8 +311,8 @@ class TestCallbacks:
 
     def test_teardown_also_after_a_failure(self, data):
         recorder = Recorder()
-        model = NadarayaWatsonRegressor(bandwidth="plug-in").set_callbacks(recorder)
-        with pytest.raises(ValueError, match="bandwidth='plug-in'"):
+        model = NadarayaWatsonRegressor(bandwidth="scott", gap=2).set_callbacks(recorder)
+        with pytest.raises(ValueError, match="gap=2 is for searches"):
             model.fit(*data)
         assert recorder.teardowns == 1
 
