@@ -6,14 +6,13 @@ import functools
 import itertools
 import numbers
 import re
-import warnings
 from typing import NamedTuple
 
 import narwhals.stable.v2 as nw
 import numpy as np
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from ._base import AttentionEstimator
+from ._base import AttentionEstimator, warn_user
 from ._partitions import (
     as_array,
     each_part,
@@ -656,10 +655,9 @@ def _doubt_levels(name, n_rows, levels, refuse_texts):
             f"{found}, which are no levels of a category: pass that column alone to read it as "
             "text, or leave it out."
         )
-    warnings.warn(
+    warn_user(
         f"{found}, which is read as a category: drop it, or make numbers of dates "
-        "(pandas.to_datetime) and amounts (pandas.to_numeric).",
-        stacklevel=2,
+        "(pandas.to_datetime) and amounts (pandas.to_numeric)."
     )
 
 

@@ -6,8 +6,10 @@ import pickle
 from dataclasses import dataclass
 
 import numpy as np
+import pandas as pd
 import pytest
 
+from sklearn_attention import NadarayaWatsonRegressor, ProductKernelDensity
 from sklearn_attention._base import AttentionEstimator, keeps_state_on_failure
 
 
@@ -149,3 +151,20 @@ def test_a_fit_that_fails_puts_attributes_back_in_one_step():
         if step.opname == "STORE_ATTR"
     )
     assert not [name for name in names[handler:end] if "CALL" in name or "JUMP_BACK" in name]
+
+
+@pytest.mark.parametrize(
+    ("estimator", "X", "words"),
+    [
+        (ProductKernelDensity(), np.repeat([[0.0], [1.0], [3.0]], 10, axis=0), "its floor"),
+        (
+            NadarayaWatsonRegressor(bandwidth=1.0),
+            pd.DataFrame({"name": map(str, range(31))}),
+            "31 different texts",
+        ),
+    ],
+)
+def test_warnings_point_to_the_line_that_fits(estimator, X, words):
+    with pytest.warns(UserWarning, match=words) as caught:
+        estimator.fit(X, np.arange(len(X)))
+    assert {warning.filename for warning in caught} == {__file__}

@@ -1,6 +1,5 @@
 """Parts of all searches of a bandwidth: rows to evaluate, range of scales, and trials."""
 
-import warnings
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from typing import Any, NamedTuple
@@ -10,6 +9,7 @@ from scipy.spatial import KDTree
 from sklearn.utils import check_random_state
 from sklearn.utils.random import sample_without_replacement
 
+from .._base import warn_user
 from .._columns import Columns
 from .._partitions import each, in_memory, is_partitioned, partitions
 from .._spread import deviation_of, feature_spread, whole_spread
@@ -86,7 +86,7 @@ class BandwidthChoice(NamedTuple):
     def warned(self):
         """The choice, of whose doubts there have been warnings then."""
         for doubt in self.doubts:
-            warnings.warn(doubt, stacklevel=3)
+            warn_user(doubt)
         return self
 
 

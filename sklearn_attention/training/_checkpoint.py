@@ -7,10 +7,11 @@ import os
 import pickle
 import secrets
 import struct
-import warnings
 from pathlib import Path
 
 import torch
+
+from .._base import warn_user
 
 # How the file begins, with a number that another version of the package may change; then
 # comes the digest of the rest.
@@ -78,12 +79,10 @@ class Checkpoint:
             return state
         if not ended:
             self._is_ours = False
-            warnings.warn(
+            warn_user(
                 f"checkpoint={str(self._path)!r} is of another training, which has not ended "
                 f"and differs in {', '.join(different)}. This one starts afresh and is not "
-                "saved: pass another path, or delete the file.",
-                UserWarning,
-                stacklevel=2,
+                "saved: pass another path, or delete the file."
             )
         return None
 

@@ -6,10 +6,10 @@ import dataclasses
 import math
 import numbers
 import time
-import warnings
 
 import torch
 
+from .._base import warn_user
 from ..attention._threads import torch_threads
 from ..nn._random import draw_from
 from ._bfloat16 import computes_bfloat16
@@ -127,11 +127,9 @@ def train(
         )
     run = _Run(module, batch_loss, n_samples, plan, int(random_state), validation_loss, lengths)
     if plan.autocast and not computes_bfloat16(run.device):
-        warnings.warn(
+        warn_user(
             f"autocast=True computes in bfloat16, which this {run.device.type} has no "
-            "instructions for: the training may take many times as long. Pass autocast=False.",
-            UserWarning,
-            stacklevel=2,
+            "instructions for: the training may take many times as long. Pass autocast=False."
         )
     file = None
     if checkpoint is not None:
