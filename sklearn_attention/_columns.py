@@ -713,10 +713,15 @@ def _matched(column, name, levels, cells):
         same[_text(level)] = _UNSEEN if _text(level) in same else position[level]
     for k in np.flatnonzero(codes == _UNSEEN):
         codes[k] = _UNSEEN if cells[k] is None else same.get(_text(cells[k]), _UNSEEN)
-    if known and found and codes.max() == _UNSEEN and not types_of(known) & types_of(found):
+    if known and found and not types_of(known) & types_of(found):
         numeric = {*map(_is_number, known)} & {*map(_is_number, found)}
-        if len(found) > _FEW_CELLS or not numeric:
-            raise ValueError(_of_other_type(column, name, known, found))
+        none = codes.max() == _UNSEEN and (len(found) > _FEW_CELLS or not numeric)
+        # Zeros that a file has taken away.
+        bare = {_text(x).lstrip("0") for x in known if str(x).startswith("0")}
+        unknown = itertools.compress(cells, codes == _UNSEEN)
+        lost = [cell for cell in unknown if _text(cell) in bare]
+        if none or lost:
+            raise ValueError(_of_other_type(column, name, known, lost or found))
     return codes
 
 
@@ -746,6 +751,6 @@ def _of_other_type(column, name, levels, cells):
         cast = "what those of fit were made by"
     return (
         f"X has {cells[0]!r}, of {dtype}, in column {name!r}, whose levels were of "
-        f"{type(levels[0]).__name__} when fitted, such as {levels[0]!r}: no cell is one of "
+        f"{type(levels[0]).__name__} when fitted, such as {levels[0]!r}, and is none of "
         f"them. Pass levels, not numbers of these, and make them of that type by {cast}."
     )

@@ -120,7 +120,11 @@ def read_labels(y):
     """Labels in lists or frames as objects where an array would have them all of one type."""
     if is_partitioned(y) or not (isinstance(y, list | tuple) or hasattr(y, "columns")):
         return y
+    import pandas as pd
+
     cells = np.array(y, dtype=object)
+    if cells.ndim and pd.isna(cells).any():
+        raise ValueError("y has missing labels (NaN, None or NA): drop those rows.")
     several = cells.shape[1:] > (1,) or len(types_of(cells.ravel())) > 1
     return cells if several else np.asarray(y)
 

@@ -80,7 +80,11 @@ def feature_deviation(spread):
 def own_order(X, values):
     """An order of columns that is theirs wherever they stand: by their moments, and values'."""
     Z, values = (standardized(table) for table in (X, values))
-    keys = np.mean(Z**3, axis=0), np.mean(Z**4, axis=0), np.abs(Z.T @ values).sum(axis=1)
+    moments = [np.mean(Z**power, axis=0) for power in (3, 4)]
+    # With values, and in products of two columns with them: designs are balanced.
+    alone = np.abs(np.stack([Z.T @ values, (Z**2).T @ values])).sum(axis=2)
+    pairs = sum(np.abs((Z.T * own) @ Z) for own in values.T).sum(axis=1)
+    keys = np.stack([*moments, *alone / len(Z), pairs / len(Z)])
     # Rounded, since sums of the same numbers in another order differ in their last digits.
     return np.lexsort(np.round(keys[::-1], 9))
 
@@ -93,16 +97,19 @@ def standardized(X):
 
 
 def _of_block(X, weights):
-    heaviest = 1.0 if weights is None else weights.max(initial=0.0)
-    if not len(X) or heaviest == 0:
+    if weights is not None:
+        X, weights = X[weights > 0], weights[weights > 0]
+    if not len(X):
         return None
+    heaviest = 1.0 if weights is None else weights.max()
     X = np.asarray(X, dtype=np.float64)
     largest = np.abs(X).max(axis=0)
     # In units of a power of two, so that no sum or square overflows, and none vanishes.
     exponent = np.frexp(largest)[1]
     scaled = np.ldexp(X, -exponent)
     shares = None if weights is None else weights / heaviest
-    mean = np.average(scaled, axis=0, weights=shares)
+    # From the first row, so that the mean of a constant is the constant.
+    mean = scaled[0] + np.average(scaled - scaled[0], axis=0, weights=shares)
     deviation = np.sqrt(np.average((scaled - mean) ** 2, axis=0, weights=shares))
     mass = float(len(X)) if weights is None else float(shares.sum()) * float(heaviest)
     return Spread(mass, np.ldexp(mean, exponent), np.ldexp(deviation, exponent), largest)

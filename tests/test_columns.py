@@ -229,7 +229,9 @@ class TestOtherTypes:
         [
             (["02134", "01001"], [2134, 5], "2134, of int64.*of str.*'01001'", [1, -1]),
             (["02134", "01001"], [2134.0, np.nan], "2134.0, of float64", [1, -1]),
-            (["02134", "94107"], [1, 2, 3, 4, 5, 2134], "1, of int64", [-1] * 5 + [0]),
+            (["02134", "94107"], [1, 2134], "2134, of int64", [-1, 0]),
+            (["02134", "94107"], [94107, 2134], "2134, of int64", [1, 0]),
+            (["2134", "94107"], [1, 2, 3, 4, 5, 6], "1, of int64", [-1] * 6),
             (["red", "blue"], [1], "1, of int64", [-1]),
             (["yes", "no"], [True], "True, of bool", [-1]),
             (pd.Categorical([2134, 1]), ["02134", "red"], "'02134', of str.*of int", [1, -1]),
@@ -244,7 +246,7 @@ class TestOtherTypes:
             columns.encode(X)
         if columns.kinds == ("ordered",):
             return
-        with pytest.raises(ValueError, match="no cell is one of them"):
+        with pytest.raises(ValueError, match="and is none of them"):
             columns.extend(X)
         # The remedy, followed.
         _, _, cast = str(error.value).rpartition(" by ")

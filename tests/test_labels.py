@@ -47,6 +47,12 @@ def test_classes_may_be_given():
     assert indicators(LABELS[0], classes, bool).sum(axis=0).tolist() == [2, 1, 1, 0]
 
 
+def test_missing_labels_of_frames_and_lists():
+    for y in (pd.DataFrame({"a": [pd.NA, 1], "b": [0, 1]}), [["u", None], ["v", 1]]):
+        with pytest.raises(ValueError, match="y has missing labels"):
+            NadarayaWatsonClassifier(bandwidth=1.0).fit([[0.0], [1.0]], y)
+
+
 def test_a_column_of_labels_is_one_output():
     with pytest.warns(UserWarning, match="column-vector"):
         assert check_labels(LABELS[2]).shape == (4,)

@@ -62,3 +62,15 @@ def test_partitions_are_joined(rows):
         np.testing.assert_allclose(ours, expected, rtol=1e-12, atol=1e-12)
     both = join_spreads(spread(rows[:30]), spread(rows[30:]))
     np.testing.assert_allclose(deviation_of(both), deviation_of(found), rtol=1e-12)
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+def test_a_constant_is_one_in_any_number_of_rows(weighted):
+    rng = np.random.default_rng(0)
+    constants = rng.normal(size=200)
+    X = np.tile(constants, (3000, 1))
+    weights = rng.uniform(size=3000) if weighted else None
+    if weighted:
+        X[0], weights[0] = 1e17, 0.0
+    assert (deviation_of(whole_spread(X, weights)) == 0).all()
+    np.testing.assert_array_equal(whole_spread(X, weights).mean, constants)

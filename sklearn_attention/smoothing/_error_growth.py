@@ -136,8 +136,9 @@ def _in_region(smoother, region, usual):
     """Remoteness of rows of a region left out, and squared errors relative to usual ones."""
     noise, places = noise_of(smoother), smoother.places(smoother.keys)
     errors, spreads = _errors_and_spreads(smoother, noise)
-    rows, left = np.flatnonzero(region), ~region
-    rows = rows[np.linspace(0, len(rows) - 1, min(len(rows), _ROWS_OF_A_REGION)).astype(int)]
+    some = np.linspace(0, len(region) - 1, min(len(region), _ROWS_OF_A_REGION)).astype(int)
+    rows, left = region[some], np.ones(len(places), dtype=bool)
+    left[region] = False
     part, X = smoother.take(left), smoother.keys[rows]
     local = part.local_rows(X)
     variances = variance_around(part, X, noise.variances[left])
@@ -163,7 +164,7 @@ def _errors_and_spreads(smoother, noise):
 
 
 def regions(places, values):
-    """Regions of rows at the ends of some directions, and round ones, as masks (n,)."""
+    """Rows of regions at the ends of some directions, and of round ones, by their distance."""
     n, n_features = places.shape
     places = places[:, own_order(places, values)] if n_features else places
     directions = np.random.default_rng(0).normal(size=(len(_SHARES), n_features))
@@ -176,4 +177,4 @@ def regions(places, values):
         middles = places[order[[int(middle * n) for middle in _MIDDLES]]]
         round_ones = [np.linalg.norm(places - middle, axis=1) for middle in middles]
         for distance in (along, -along, *round_ones):
-            yield np.isin(np.arange(n), np.argsort(distance, kind="stable")[:size])
+            yield np.argsort(distance, kind="stable")[:size]

@@ -2,6 +2,7 @@
 
 import numpy as np
 
+from .._spread import standardized
 from ..attention._leave_one_out import LeaveOneOut
 from ..bandwidth import rule_bandwidth
 from ..bandwidth._density_search import ConditionalSearch
@@ -47,7 +48,11 @@ def line_bandwidth(rows, kernel, target_kernel):
     scales = _OF_RULE
     if len(columns.numeric) + len(columns.categorical) > 1:
         n_rows = min(max(len(X) // 2, _FEWEST), _MOST, len(X))
-        some = draw(n_rows, sample.random_state, X, sample.values, weights)
+        # Drawn by what they are, not by where they stand.
+        sizes = np.square(standardized(X[:, columns.numeric])).sum(axis=1)
+        order = np.lexsort((sizes, sample.values[:, 0]))
+        tables = (None if x is None else x[order] for x in (X, sample.values, weights))
+        some = draw(n_rows, sample.random_state, *tables)
         few = Rows(
             X=some[0], values=some[1], columns=columns, sample_weight=some[2],
             random_state=rows.random_state,

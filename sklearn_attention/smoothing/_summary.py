@@ -115,7 +115,7 @@ def summarize(model, weights, p_values=None):
         r2=explained(model.values_, model.fitted_values_, weights),
         loo_r2=model.loo_score_,
         features=list(getattr(model, "feature_names_in_", unnamed)),
-        kinds=model.columns_.kinds,
+        kinds=model._compared.kinds,
         bandwidth=model.bandwidth_,
         p_values=p_values,
     )

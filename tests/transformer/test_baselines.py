@@ -337,6 +337,13 @@ class TestEstimators:
         with pytest.raises(ValueError, match=message):
             TransformerRegressor(**parameters).fit(np.eye(3), np.arange(3))
 
+    def test_the_middle_of_linspace_is_the_median(self):
+        levels = np.linspace(0.05, 0.95, 5)
+        assert 0.5 not in levels
+        model = TransformerRegressor(loss="quantile", quantile=levels)
+        np.testing.assert_allclose(model._check_loss(), levels)
+        assert 0.5 in model._check_loss()
+
     @pytest.mark.parametrize("n_outputs", [None, 2])
     def test_several_quantiles_do_not_cross(self, n_outputs):
         rng = np.random.default_rng(0)
