@@ -102,7 +102,7 @@ class TimeIndex:
         unit = index.unit if kind == "datetime" else ""
         tz = "" if kind != "datetime" or index.tz is None else str(index.tz)
         time = cls(kind, numbers_of(index).copy(), freq, unit, tz, index.name)
-        grid = _grid(time, index)
+        grid = time._grid(index)
         if len(grid) != len(index) or not (grid == index).all():
             _refuse_irregular(index, grid, freq, what)
         return time
@@ -143,13 +143,10 @@ class TimeIndex:
                     np.array(numbers, dtype=np.int64), freq=self.freq, name=self.name
                 )
             return pd.RangeIndex(numbers, name=self.name)
-        n, index = len(self), self._timestamps(self.values[start:stop])
-        if stop > n:
-            last = self._timestamps(self.values[-1:])[0]
-            later = pd.date_range(last, periods=stop - n + 1, freq=self.freq)[1:]
-            index = index.append(later[max(0, start - n) :])
-        index = pd.DatetimeIndex(index, freq=self.freq).as_unit(self.unit)
-        return index.rename(self.name)
+        begin = max(0, min(start, len(self) - 1) - 1)
+        near = self._timestamps(self.values[begin : begin + 3])
+        index = _regular(near, self.offset, n=max(start, stop) - begin)[start - begin :]
+        return index.as_unit(self.unit).rename(self.name)
 
     def positions(self, index, what="X"):
         """Positions of the entries of an index on this one.
@@ -184,10 +181,7 @@ class TimeIndex:
                 index = index.tz_convert(self.tz)
             last = self._timestamps(self.values[-1:])[0]
             start = len(self) - 1 if index.min() > last else 0
-            known = self.between(start, len(self))
-            if index.max() > last:
-                later = pd.date_range(last, index.max(), freq=self.freq)[1:]
-                known = known.append(later)
+            known = self.between(start, len(self) + self._n_later(index.max()))
             found = known.get_indexer(index)
             found = np.where(found >= 0, found + start, -1)
         if (found < 0).any():
@@ -229,8 +223,7 @@ class TimeIndex:
         if number <= self.values[-1]:
             return self
         if self.kind == "datetime":
-            first, last = self._timestamps(np.array([self.values[-1], number]))
-            return self.extended(len(pd.date_range(first, last, freq=self.freq)) - 1)
+            return self.extended(self._n_later(self._timestamps(np.array([number]))[0]))
         return self.extended(-(-int(number - self.values[-1]) // self._step))
 
     def find(self, numbers):
@@ -260,6 +253,18 @@ class TimeIndex:
         names : str
         """
         return _name(self.between(0, int(np.max(positions)) + 1)[np.asarray(positions)])
+
+    def _n_later(self, moment):
+        """Number of steps after the last, up to a moment."""
+        last = self._timestamps(self.values[-2:])
+        return max(0, len(_regular(last, self.offset, until=moment)) - len(last))
+
+    def _grid(self, index):
+        """The regular index from the first to the last entry."""
+        if self.kind == "datetime":
+            return _regular(index, self.offset, until=index[-1])
+        span = int(self.values[-1] - self.values[0]) if len(self) else -1
+        return self.between(0, span // self._step + 1)
 
     def _timestamps(self, values):
         index = pd.DatetimeIndex(values.view(f"M8[{self.unit}]"))
@@ -352,7 +357,8 @@ def _inferred(index):
     with warnings.catch_warnings():
         # pandas announces that the alias will be an offset, which is understood as well.
         warnings.simplefilter("ignore")
-        freq = pd.infer_freq(index)
+        # Steps that a change of clocks moved are regular by the days that they are on.
+        freq = pd.infer_freq(index) or pd.infer_freq(index.tz_localize(None).normalize())
     return None if freq is None else to_offset(freq).freqstr
 
 
@@ -364,7 +370,7 @@ def _frequency_with_gaps(index, what):
             freq = _inferred(index[start : start + size])
             if freq is None:
                 continue
-            grid = pd.date_range(index[0], index[-1], freq=freq)
+            grid = _regular(index, to_offset(freq), until=index[-1])
             if len(grid) <= 2 * n and index.isin(grid).all():
                 return freq
         size //= 2
@@ -375,12 +381,28 @@ def _frequency_with_gaps(index, what):
     )
 
 
-def _grid(time, index):
-    """The regular index from the first to the last entry."""
-    if time.kind == "datetime":
-        return pd.date_range(index[0], index[-1], freq=time.freq)
-    span = int(time.values[-1] - time.values[0]) if len(time) else -1
-    return time.between(0, span // time._step + 1)
+def _regular(index, offset, until=None, n=None):
+    """The timestamps of a frequency from the first of some on: until a moment, or so many."""
+    if index.tz is None:
+        return pd.date_range(index[0], until, n, freq=offset)
+    # Days and longer go by the clock of the zone, shorter steps by that of UTC. What the clock
+    # skips is moved on to when it goes on, which is the only time of day that is later than
+    # others; of what it repeats the first is meant.
+    fixed = isinstance(offset, pd.offsets.Tick) and not isinstance(offset, pd.offsets.Day)
+    zone = "UTC" if fixed else index.tz
+    clock = index.tz_convert(zone).tz_localize(None)
+    first, days = clock[0], clock.normalize()
+    if not (fixed or isinstance(offset, pd.offsets.BusinessHour)):
+        first = days[0] + (clock - days).min()
+    if until is not None:
+        until = until.tz_convert(zone).tz_localize(None)
+    clock = pd.date_range(first, until, n, freq=offset)
+    found = clock.tz_localize(
+        zone, ambiguous=np.ones(len(clock), dtype=bool), nonexistent="shift_forward"
+    )
+    lost = clock.tz_localize(zone, ambiguous="NaT", nonexistent="NaT").hasnans
+    # pandas knows no frequency of steps that were moved.
+    return pd.DatetimeIndex(found.tz_convert(index.tz), freq=None if lost else offset)
 
 
 def _refuse_irregular(index, grid, freq, what):
@@ -423,7 +445,7 @@ def steps_until(time, date):
     if time.kind == "period":
         return _periods_until(time, last)
     if last.tz is None and time.tz:
-        last = last.tz_localize(time.tz)
+        last = last.tz_localize(time.tz, ambiguous=False, nonexistent="shift_forward")
     first, end = time.between(0, 1)[0], time.between(len(time) - 1, len(time))[0]
     if (last.tz is None) != (end.tz is None):
         raise ValueError(
@@ -435,7 +457,7 @@ def steps_until(time, date):
         return 0
     if last <= end:
         return int(time.between(0, len(time)).searchsorted(last, side="right"))
-    return len(time) - 1 + len(pd.date_range(end, last, freq=time.freq))
+    return len(time) + time._n_later(last)
 
 
 def _periods_until(time, last):

@@ -7,7 +7,7 @@ import pandas as pd
 import pytest
 
 from sklearn_attention.forecasting import TimeIndex
-from sklearn_attention.forecasting._time import numbers_of
+from sklearn_attention.forecasting._time import numbers_of, steps_until
 
 FREQUENCIES = [
     "MS", "ME", "B", "W-MON", "10min", "D", "h", "QS", "QE", "YS", "YE", "2MS", "BME", "15s",
@@ -30,6 +30,39 @@ def test_it_continues_as_pandas_does(freq, tz, known):
     np.testing.assert_array_equal(time.positions(dates[[3, 50, 44]]), [3, 50, 44])
     np.testing.assert_array_equal(time.positions(dates[[50, 44]]), [50, 44])
     np.testing.assert_array_equal(time.extended(20).values, dates.asi8)
+
+
+@pytest.mark.parametrize("freq", ["D", "2D", "W-SUN", "MS", "B"])
+@pytest.mark.parametrize(
+    ("tz", "start"),
+    [
+        ("America/Santiago", "2024-06-02"), ("America/Havana", "2024-01-07"),
+        ("Africa/Cairo", "2024-01-07"), ("Asia/Beirut", "2024-01-07"),
+        ("America/Asuncion", "2017-07-02"), ("America/Sao_Paulo", "2018-08-05"),
+    ],
+)  # fmt: skip
+def test_days_go_on_where_clocks_change_at_midnight(tz, start, freq):
+    clock = pd.date_range(start, periods=300, freq=freq)
+    # Of what the clock repeats the first is meant, as in resample of pandas.
+    first = np.ones(300, dtype=bool)
+    days = clock.tz_localize(tz, nonexistent="shift_forward", ambiguous=first)
+    moved = np.flatnonzero(days.hour)
+    for begin in (0, *moved[:1]):  # the series may begin, and end, by a step that was moved
+        for n in (9, *moved[:1] + 1):
+            time, then = TimeIndex.read(days[begin:][: max(n, 3)]), days[begin:]
+            assert time.between(0, len(then)).equals(then)
+            np.testing.assert_array_equal(time.positions(then[[-1, 11]]), [len(then) - 1, 11])
+            np.testing.assert_array_equal(time.reaching(then.asi8[-1]).values, then.asi8)
+
+
+def test_a_date_that_the_clock_skips_or_repeats_may_be_the_last():
+    days = pd.date_range("2024-03-01", "2024-09-20", freq="D")
+    days = days.tz_localize("America/Santiago", nonexistent="shift_forward")
+    hours = pd.date_range("2024-04-01", periods=400, freq="h", tz="America/Santiago")
+    time = TimeIndex.read(days[:9])
+    assert steps_until(time, pd.Timestamp("2024-09-08")) == 192
+    assert steps_until(time, "2024-04-06") == 37
+    assert steps_until(TimeIndex.read(hours[:9]), "2024-04-06") == 6 * 24 + 1
 
 
 @pytest.mark.parametrize("freq", ["M", "2M", "Q-NOV", "D", "h"])
