@@ -2,7 +2,9 @@
 
 import datetime
 import re
+import reprlib
 import warnings
+from contextlib import suppress
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -18,6 +20,11 @@ _NO_DATE = (
     "X={!r} is no date: pass one such as '2024-06', a number of steps, an index, or features."
 )
 _NAMED = 5  # dates that a message names before it only counts
+_WEEK = np.array(["Mon", "Tue", "Wed", "Thu", "Fri", "Sat", "Sun"])
+# Parameters of offsets that change nothing.
+_NOTHING = ([], datetime.timedelta(0))
+# Parts of a DateOffset that are no dates: they add up to a duration.
+_TIMES = {"hours", "minutes", "seconds", "milliseconds", "microseconds", "nanoseconds"}
 
 
 @dataclass(frozen=True, eq=False)
@@ -33,13 +40,16 @@ class TimeIndex:
     values : ndarray of int64 of shape (n_steps,)
         Timestamps in `unit` since 1970 in UTC, ordinals of periods, or the numbers.
     freq : str or int
-        pandas' alias of the frequency; the step of whole numbers.
+        pandas' alias of the frequency, or its class, such as "CustomBusinessDay", if it has
+        parameters that an alias lacks; the step of whole numbers.
     unit : str
         Resolution of timestamps, such as "ns"; "" for others.
     tz : str
         Time zone of timestamps; "" for none.
     name : object
         Name of the index.
+    options : dict
+        Parameters of the class, such as its holidays, as plain values; None for an alias.
 
     Examples
     --------
@@ -56,6 +66,7 @@ class TimeIndex:
     unit: str = ""
     tz: str = ""
     name: object = None
+    options: dict | None = None
 
     @classmethod
     def of_positions(cls, n):
@@ -98,13 +109,14 @@ class TimeIndex:
         if like is not None:
             _check_same_kind(kind, index, like, what)
         _check_increasing(index, what)
-        freq = like.freq if like is not None else _frequency(kind, index, what)
+        known = _frequency(kind, index, what) if like is None else (like.freq, like.options)
         unit = index.unit if kind == "datetime" else ""
         tz = "" if kind != "datetime" or index.tz is None else str(index.tz)
-        time = cls(kind, numbers_of(index).copy(), freq, unit, tz, index.name)
+        numbers = numbers_of(index).copy()
+        time = cls(kind, numbers, known[0], unit, tz, index.name, known[1])
         grid = time._grid(index)
         if len(grid) != len(index) or not (grid == index).all():
-            _refuse_irregular(index, grid, freq, what)
+            _refuse_irregular(index, grid, time, what)
         return time
 
     def __len__(self):
@@ -115,7 +127,21 @@ class TimeIndex:
         """The frequency as an offset of pandas; None for whole numbers and positions."""
         if self.kind == "period":
             return pd.PeriodDtype(self.freq).freq
-        return to_offset(self.freq) if self.kind == "datetime" else None
+        if self.kind != "datetime":
+            return None
+        if self.options is None:
+            return to_offset(self.freq)
+        if self.freq not in pd.offsets.__all__:
+            raise ValueError(f"freq={self.freq!r} is no class of pandas.offsets.")
+        return getattr(pd.offsets, self.freq)(**self.options)
+
+    @property
+    def _freq_code(self):
+        """The frequency as it is written in code."""
+        if self.options is None:
+            return repr(self.freq)
+        given = [f"{key}={reprlib.repr(value)}" for key, value in self.options.items()]
+        return f"pandas.offsets.{self.freq}({', '.join(given)})"
 
     @property
     def _step(self):
@@ -188,8 +214,8 @@ class TimeIndex:
             first = self.between(0, 1)[0]
             raise ValueError(
                 f"{what} has steps that are none of the series', which begins at {first} with "
-                f"frequency {self.freq!r}: {_name(index[found < 0])}. Remove them, or fit a "
-                "series that has them."
+                f"frequency {self._freq_code}: {_name(index[found < 0])}. Remove them, or "
+                "fit a series that has them."
             )
         return found.astype(np.int64)
 
@@ -337,47 +363,99 @@ def _refuse_repeated(index, what):
 
 
 def _frequency(kind, index, what):
+    """The frequency of an index, and parameters that it has beside its alias."""
     if kind == "period":
-        return index.freqstr
+        return index.freqstr, None
     if kind == "integer":
         if len(index) < 2:
-            return 1
+            return 1, None
         # The usual step; the caller names entries that do not agree with it.
         steps, counts = np.unique(np.diff(index.to_numpy(np.int64)), return_counts=True)
-        return int(steps[counts.argmax()])
-    if index.freq is not None:
-        return index.freqstr
-    return _inferred(index) or _frequency_with_gaps(index, what)
+        return int(steps[counts.argmax()]), None
+    offset = index.freq
+    if offset is None:
+        offset = _inferred(index)
+    return _plain(offset if offset is not None else _offset_with_gaps(index, what), what)
+
+
+def _plain(offset, what):
+    """The alias of an offset; or its class, and its parameters as plain values."""
+    options, name = dict(offset.kwds), type(offset).__name__
+    if name == "DateOffset" and options and options.keys() <= _TIMES:
+        offset = to_offset(offset.n * pd.Timedelta(**options))
+    # An alias has no calendar.
+    calendar = options.pop("calendar", None)
+    with suppress(ValueError):
+        if calendar is None and to_offset(offset.freqstr) == offset:
+            return offset.freqstr, None
+    if calendar is not None:
+        # What was passed as calendar may have a week of its own.
+        options["weekmask"] = " ".join(_WEEK[calendar.weekmask])
+    if offset.n != 1:
+        options["n"] = offset.n
+    for key, value in options.items():
+        if isinstance(value, tuple):
+            options[key] = list(map(_text, value))
+    options = {key: value for key, value in options.items() if value not in _NOTHING}
+    own = type(offset) is getattr(pd.offsets, name, None)
+    if not own or not all(type(value) in (int, bool, str, list) for value in options.values()):
+        raise ValueError(
+            f"{what} has an index of frequency {name}, which is none of pandas.offsets with "
+            "numbers and texts as parameters, and cannot be stored: pass such a one, such as "
+            "CustomBusinessDay(weekmask=..., holidays=...), or number the steps by "
+            "reset_index(drop=True)."
+        )
+    return name, options
+
+
+def _text(value):
+    """A holiday, or an hour at which business begins or ends, as text."""
+    return f"{value:%H:%M}" if isinstance(value, datetime.time) else str(value)
 
 
 def _inferred(index):
-    """Frequency of timestamps without gaps as an alias, or None."""
+    """Frequency of timestamps without gaps as an offset, or None."""
     if len(index) < 3:
         return None
+    days = index.tz_localize(None).normalize()
     with warnings.catch_warnings():
         # pandas announces that the alias will be an offset, which is understood as well.
         warnings.simplefilter("ignore")
         # Steps that a change of clocks moved are regular by the days that they are on.
-        freq = pd.infer_freq(index) or pd.infer_freq(index.tz_localize(None).normalize())
-    return None if freq is None else to_offset(freq).freqstr
+        freq = pd.infer_freq(index) or pd.infer_freq(days)
+    return _of_dates(days) if freq is None else to_offset(freq)
 
 
-def _frequency_with_gaps(index, what):
-    """The frequency of a stretch of timestamps, if all lie on its grid."""
+def _of_dates(days):
+    """Offset of days that are the same in each month, or in each week; None for others."""
+    if not days.is_unique:
+        return None
+    months, counts = 12 * days.year + days.month, np.bincount(days.day_of_week, minlength=7)
+    offset = pd.DateOffset(months=int(months[1] - months[0]))
+    if days.day.nunique() > 1:
+        if counts[counts > 0].min() < 2:
+            return None
+        offset = pd.offsets.CustomBusinessDay(weekmask=" ".join(_WEEK[counts > 0]))
+    regular = pd.date_range(days[0], periods=len(days), freq=offset)
+    return offset if regular.equals(days) else None
+
+
+def _offset_with_gaps(index, what):
+    """The offset of a stretch of timestamps, if all lie on its grid."""
     n, size = len(index), len(index) // 2
     while size >= 3:
         for start in range(0, n - size + 1, size):
-            freq = _inferred(index[start : start + size])
-            if freq is None:
+            offset = _inferred(index[start : start + size])
+            if offset is None:
                 continue
-            grid = _regular(index, to_offset(freq), until=index[-1])
+            grid = _regular(index, offset, until=index[-1])
             if len(grid) <= 2 * n and index.isin(grid).all():
-                return freq
+                return offset
         size //= 2
     raise ValueError(
         f"{what} has timestamps of no frequency that can be inferred, such as "
-        f"{_name(index[:3])}: pass them with one by asfreq, or resample to regular steps. "
-        f"{_FOLDS}"
+        f"{_name(index[:3])}: {_of_zone(index)}pass them with one by asfreq, or resample to "
+        f"regular steps. {_FOLDS}"
     )
 
 
@@ -405,18 +483,33 @@ def _regular(index, offset, until=None, n=None):
     return pd.DatetimeIndex(found.tz_convert(index.tz), freq=None if lost else offset)
 
 
-def _refuse_irregular(index, grid, freq, what):
-    missing = grid.difference(index)
+def _refuse_irregular(index, grid, time, what):
+    missing, freq = grid.difference(index), time._freq_code
     if len(missing) and index.isin(grid).all():
-        insert = f"asfreq({freq!r})" if isinstance(freq, str) else "reindex"
+        insert = "reindex" if time.kind == "integer" else f"asfreq({freq})"
         raise ValueError(
-            f"{what} has gaps in its index: {_name(missing)} missing at frequency {freq!r}. "
+            f"{what} has gaps in its index: {_name(missing)} missing at frequency {freq}. "
             f"Insert them with {insert} and pass missing='interpolate'. {_FOLDS}"
         )
     raise ValueError(
-        f"{what} has an index that does not go on at frequency {freq!r} as of "
-        f"{index[0]}, {_name(index[~index.isin(grid)])} for one: resample it to regular steps. "
-        f"{_FOLDS}"
+        f"{what} has an index that does not go on at frequency {freq} as of {index[0]}, "
+        f"{_name(index[~index.isin(grid)])} for one: {_of_zone(index)}resample it to regular "
+        f"steps. {_FOLDS}"
+    )
+
+
+def _of_zone(index):
+    """Advice where times look like dates of a time zone in UTC; empty for others."""
+    if not isinstance(index, pd.DatetimeIndex):
+        return ""
+    # Days, or longer steps, have two times: that of summer and that of winter.
+    days = (index[-1] - index[0]) / pd.Timedelta(23, "h") >= len(index) - 1
+    if not days or (index - index.normalize()).nunique() != 2:
+        return ""
+    localize = "" if index.tz else "tz_localize('UTC')."
+    return (
+        "if these are dates of a time zone, stored in UTC, convert them to it, as by index."
+        f"{localize}tz_convert('Europe/Berlin'); else "
     )
 
 
