@@ -154,11 +154,6 @@ class Forecaster(AttentionEstimator, ABC):
         ValueError
             If data or parameters are not valid, or `y` cannot be a series, as where it is
             passed first. The estimator then is as it was before.
-
-        Warns
-        -----
-        UserWarning
-            If `y` has only 0 and 1, and X one column of other numbers.
         """
         self._check_every_parameter()
         table = without_gaps(self, *read_given(self, X, y))
