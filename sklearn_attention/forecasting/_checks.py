@@ -27,27 +27,14 @@ def is_integer(value):
 
 
 def refuse_swapped(X, y):
-    """Raise if features and series are passed in the wrong order, where that is certain."""
-    if X is None or isinstance(X, pd.Index):
-        return
-    if np.ndim(X) == 1:
-        _refuse_one_dimension(X, y)
-    if isinstance(y, pd.Series | pd.DataFrame) and len(y) and not is_tidy(y):
-        _refuse_features(y)
-
-
-def _refuse_one_dimension(X, y):
     """Raise if X in one dimension can be no feature of the series y."""
+    if X is None or isinstance(X, pd.Index) or np.ndim(X) != 1:
+        return
     shape = f"{type(X).__name__} of shape {np.shape(X)}"
     if dates_of(X) is not None:
         raise ValueError(
             f"X is a {shape} with dates, which are no feature: pass them as an index, "
             "fit(pandas.DatetimeIndex(X), y)."
-        )
-    if isinstance(y, pd.Index):
-        raise ValueError(
-            f"y is an index and X a {shape}, as if the series came first: the order is "
-            "fit(index, series)."
         )
     if getattr(y, "ndim", 1) == 2 and not is_tidy(y):
         kind = f"a frame with the columns {list(y)}" if hasattr(y, "columns") else "a table"
@@ -55,50 +42,6 @@ def _refuse_one_dimension(X, y):
             f"X is one-dimensional ({shape}) and y {kind}, as if the series came first: the "
             "order is fit(X, y), features before series. One feature of several series is "
             "passed as a frame, X.to_frame()."
-        )
-
-
-def _refuse_features(y):
-    """Raise if a Series or a frame beside features has columns that can be no series."""
-    frame = pd.DataFrame(y)
-    for i, name in enumerate(frame):
-        column = frame.iloc[:, i]
-        if isinstance(column.dtype, pd.CategoricalDtype):
-            kind = "categories"
-        elif _has_dates(column):
-            kind = "dates"
-        elif column.dtype.kind == "O" and _has_words(column):
-            kind = "texts"
-        else:
-            continue
-        raise ValueError(
-            f"y has {kind} in {name!r}, which can be a feature but no series to forecast, as "
-            "if the series came first: the order is fit(X, y), features before series. If it "
-            "is one, convert it to numbers."
-        )
-
-
-def _has_words(column):
-    """True if the first entry of a column that is not missing is a text, and no number."""
-    first = next(iter(column.dropna()), 0.0)
-    return isinstance(first, str) and np.isnan(pd.to_numeric(first, errors="coerce"))
-
-
-def refuse_dates(y, what):
-    """Raise if a column of a frame has dates, beside series."""
-    if not isinstance(y, pd.DataFrame) or len(y) == 0 or y.shape[1] < 2 or is_tidy(y):
-        return
-    for i, name in enumerate(y):
-        if not _has_dates(y.iloc[:, i]):
-            continue
-        remedy = f"make it the index, frame.set_index({name!r}), as dates of pandas.to_datetime"
-        if y.iloc[:, i].duplicated().any():
-            remedy = (
-                "if these are of several series one below the other, name their column 'ds', "
-                "that of the series' names 'unique_id', and that of the values 'y'"
-            )
-        raise ValueError(
-            f"{what} has the column {name!r} beside series, which has dates: {remedy}."
         )
 
 

@@ -8,7 +8,7 @@ import pandas as pd
 
 from .._columns import Columns
 from .._validation import check_positive, is_one_of
-from ._checks import fill_features, fill_values, is_integer, refuse_dates
+from ._checks import fill_features, fill_values, is_integer
 from ._features import (
     index_of_rows,
     place,
@@ -33,7 +33,6 @@ def read_given(forecaster, X, y):
     """Series and rows of features, as for `fit`, with gaps; and "X" or "y", their source."""
     # Rows are None without features. Names and number of features are set on the forecaster.
     X, y, what = separate(X, y)
-    refuse_dates(y, what)
     features, index = split_index(X)
     table = read_series(y, index=index, what=what)
     index = None if X is None else index_of_rows(index, y)

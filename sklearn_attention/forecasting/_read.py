@@ -11,6 +11,12 @@ from ._table import Form, Table, positions
 from ._tidy import is_tidy, long_of
 from ._time import TimeIndex, kind_of, numbers_of, without_arrow
 
+_NUMBERS = (
+    "convert it with pandas.to_numeric, or remove it. Features come before series, fit(X, y); "
+    "dates are the index, by set_index, or where series are one below the other a column 'ds' "
+    "beside 'unique_id', their name, and 'y', the values."
+)
+
 
 def read_series(y, *, index=None, like=None, rows_are_series=False, may_lack=False, what="y"):
     """A table of series of any form; values missing between others stay missing."""
@@ -212,14 +218,13 @@ def _floats(values, what):
     if values.dtype.kind in "fiub":
         return values.astype(np.float64)
     if values.dtype.kind not in "OUS":
-        raise ValueError(f"{what} has dtype {values.dtype}: pass numbers.")
+        raise ValueError(f"{what} has dtype {values.dtype}, no numbers: {_NUMBERS}")
     numbers = np.empty(values.shape)
     for place, value in np.ndenumerate(values):
         try:
             numbers[place] = np.nan if value is pd.NA else value
         except (TypeError, ValueError) as error:
             raise ValueError(
-                f"{what} has the entry {value!r} at row {place[0]}, which is no number: "
-                "convert it with pandas.to_numeric, or remove it."
+                f"{what} has the entry {value!r} at row {place[0]}, no number: {_NUMBERS}"
             ) from error
     return numbers

@@ -535,32 +535,18 @@ def steps_until(time, date):
             f"X={date!r} is a date, but the series have none: pass the number of steps."
         )
     last = _moment(date)
-    if time.kind == "period":
-        return _periods_until(time, last)
-    if last.tz is None and time.tz:
-        last = last.tz_localize(time.tz, ambiguous=False, nonexistent="shift_forward")
-    first, end = time.between(0, 1)[0], time.between(len(time) - 1, len(time))[0]
-    if (last.tz is None) != (end.tz is None):
+    if last.tz is not None and not time.tz:
         raise ValueError(
             f"X={date!r} has a time zone, but the series have none: drop it with "
             "tz_localize(None)."
         )
-    last = last.tz_convert(time.tz) if time.tz else last
-    if last < first:
-        return 0
-    if last <= end:
-        return int(time.between(0, len(time)).searchsorted(last, side="right"))
-    return len(time) + time._n_later(last)
-
-
-def _periods_until(time, last):
-    if last.tz is not None:
-        raise ValueError(
-            f"X={last!r} has a time zone, but the series have periods, which have none: drop "
-            "it with tz_localize(None)."
-        )
-    ordinal = pd.Period(last, freq=time.freq).ordinal
-    return max(0, (ordinal - int(time.values[0])) // time.offset.n + 1)
+    if time.kind == "period":
+        ordinal = pd.Period(last, freq=time.freq).ordinal
+        return max(0, (ordinal - int(time.values[0])) // time.offset.n + 1)
+    if last.tz is None and time.tz:
+        last = last.tz_localize(time.tz, ambiguous=False, nonexistent="shift_forward")
+    steps = time.between(0, len(time) + time._n_later(last))
+    return int(steps.searchsorted(last, side="right"))
 
 
 def _moment(date):

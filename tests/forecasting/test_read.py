@@ -193,7 +193,7 @@ def changed(places, value, dtype=float):
         (changed([4], None, object), "NaN.*at 2015-05-01"),
         (SERIES.astype("str"), None),
         (SERIES.astype("category"), None),
-        (SERIES.index.to_series(), "dtype datetime64.*pass numbers"),
+        (SERIES.index.to_series(), "dtype datetime64.*no numbers"),
         (SERIES.to_numpy() * 1j, "Complex data not supported"),
         (SERIES[:0], "X is empty"),
         (SERIES[:0].to_frame().assign(month=1), "X is empty"),
