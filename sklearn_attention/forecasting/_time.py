@@ -105,18 +105,8 @@ class TimeIndex:
             If the index is of another kind, not regular, or does not agree with `like`. The
             message names the dates.
         """
-        kind = kind_of(index, what)
-        if like is not None:
-            _check_same_kind(kind, index, like, what)
-        _check_increasing(index, what)
-        known = _frequency(kind, index, what) if like is None else (like.freq, like.options)
-        unit = index.unit if kind == "datetime" else ""
-        tz = "" if kind != "datetime" or index.tz is None else str(index.tz)
-        numbers = numbers_of(index).copy()
-        time = cls(kind, numbers, known[0], unit, tz, index.name, known[1])
-        grid = time._grid(index)
-        if len(grid) != len(index) or not (grid == index).all():
-            _refuse_irregular(index, grid, time, what)
+        time = read_with_gaps(index, like=like, what=what)
+        refuse_gaps(time, index, what)
         return time
 
     def __len__(self):
@@ -297,6 +287,55 @@ class TimeIndex:
         return index.tz_localize("UTC").tz_convert(self.tz) if self.tz else index
 
 
+def read_with_gaps(index, *, like=None, what="y"):
+    """The :class:`TimeIndex` that an index lies on, which may lack steps between its ends."""
+    kind = kind_of(index, what)
+    if like is not None:
+        _check_same_kind(kind, index, like, what)
+    _check_increasing(index, what)
+    freq, options = _frequency(kind, index, what) if like is None else (like.freq, like.options)
+    unit = index.unit if kind == "datetime" else ""
+    tz = "" if kind != "datetime" or index.tz is None else str(index.tz)
+    time = TimeIndex(kind, numbers_of(index).copy(), freq, unit, tz, index.name, options)
+    grid = time._grid(index)
+    if not index.isin(grid).all():
+        _refuse_irregular(index, grid, time, what)
+    return replace(time, values=numbers_of(grid.as_unit(unit) if unit else grid).copy())
+
+
+def refuse_gaps(time, index, what, code="{}.{}"):
+    """Raise if steps lack between the ends of an index, with code that fills them by 0.
+
+    `code` is about one of several indexes that were passed together, each of an `s`.
+    """
+    if len(time) == len(index):
+        return
+    grid, freq = time._grid(index), time._freq_code
+    steps = f"range(s.index.min(), s.index.max() + 1, {freq})"
+    if time.kind == "period":
+        steps = "pandas.period_range(s.index.min(), s.index.max())"
+    fill = f"pipe(lambda s: s.reindex({steps}, fill_value=0))"
+    if time.kind == "datetime":
+        # pandas' asfreq refuses steps that a change of clocks moved.
+        fill = f"asfreq({freq}, fill_value=0)"
+        if grid.freq is None:
+            fill = f"resample({freq}).asfreq(fill_value=0)"
+    raise ValueError(
+        f"{what} has gaps in its index: {_name(grid.difference(index))} missing at frequency "
+        f"{freq}. Pass missing='interpolate' or missing='seasonal', which fill them, or fill "
+        f"them by zeros: {code.format(what.partition('[')[0], fill)}. {_FOLDS}"
+    )
+
+
+def clearest(indexes):
+    """The longest of several indexes, or all as one if it has no frequency but that of gaps."""
+    longest = max(indexes, key=len)
+    dated = isinstance(longest, pd.DatetimeIndex) and not longest.hasnans
+    if dated and inferred(longest) is None:
+        return longest.append(indexes).unique().sort_values()
+    return longest
+
+
 def kind_of(index, what):
     """Kind of an index, as :class:`TimeIndex` has it: "datetime", "period" or "integer"."""
     if isinstance(index, pd.DatetimeIndex):
@@ -372,10 +411,8 @@ def _frequency(kind, index, what):
         # The usual step; the caller names entries that do not agree with it.
         steps, counts = np.unique(np.diff(index.to_numpy(np.int64)), return_counts=True)
         return int(steps[counts.argmax()]), None
-    offset = index.freq
-    if offset is None:
-        offset = _inferred(index)
-    return _plain(offset if offset is not None else _offset_with_gaps(index, what), what)
+    offset = inferred(index)
+    return _plain(_offset_with_gaps(index, what) if offset is None else offset, what)
 
 
 def _plain(offset, what):
@@ -385,17 +422,17 @@ def _plain(offset, what):
         offset = to_offset(offset.n * pd.Timedelta(**options))
     # An alias has no calendar.
     calendar = options.pop("calendar", None)
-    with suppress(ValueError):
-        if calendar is None and to_offset(offset.freqstr) == offset:
-            return offset.freqstr, None
     if calendar is not None:
         # What was passed as calendar may have a week of its own.
         options["weekmask"] = " ".join(_WEEK[calendar.weekmask])
-    if offset.n != 1:
-        options["n"] = offset.n
+    else:
+        with suppress(ValueError):
+            if to_offset(offset.freqstr) == offset:
+                return offset.freqstr, None
+    options |= {} if offset.n == 1 else {"n": offset.n}
     for key, value in options.items():
         if isinstance(value, tuple):
-            options[key] = list(map(_text, value))
+            options[key] = [str(part).removesuffix(":00") for part in value]
     options = {key: value for key, value in options.items() if value not in _NOTHING}
     own = type(offset) is getattr(pd.offsets, name, None)
     if not own or not all(type(value) in (int, bool, str, list) for value in options.values()):
@@ -408,15 +445,10 @@ def _plain(offset, what):
     return name, options
 
 
-def _text(value):
-    """A holiday, or an hour at which business begins or ends, as text."""
-    return f"{value:%H:%M}" if isinstance(value, datetime.time) else str(value)
-
-
-def _inferred(index):
-    """Frequency of timestamps without gaps as an offset, or None."""
-    if len(index) < 3:
-        return None
+def inferred(index):
+    """The offset of timestamps, or of such without gaps; None if there is none."""
+    if index.freq is not None or len(index) < 3:
+        return index.freq
     days = index.tz_localize(None).normalize()
     with warnings.catch_warnings():
         # pandas announces that the alias will be an offset, which is understood as well.
@@ -445,7 +477,7 @@ def _offset_with_gaps(index, what):
     n, size = len(index), len(index) // 2
     while size >= 3:
         for start in range(0, n - size + 1, size):
-            offset = _inferred(index[start : start + size])
+            offset = inferred(index[start : start + size])
             if offset is None:
                 continue
             grid = _regular(index, offset, until=index[-1])
@@ -484,27 +516,19 @@ def _regular(index, offset, until=None, n=None):
 
 
 def _refuse_irregular(index, grid, time, what):
-    missing, freq = grid.difference(index), time._freq_code
-    if len(missing) and index.isin(grid).all():
-        insert = "reindex" if time.kind == "integer" else f"asfreq({freq})"
-        raise ValueError(
-            f"{what} has gaps in its index: {_name(missing)} missing at frequency {freq}. "
-            f"Insert them with {insert} and pass missing='interpolate'. {_FOLDS}"
-        )
     raise ValueError(
-        f"{what} has an index that does not go on at frequency {freq} as of {index[0]}, "
-        f"{_name(index[~index.isin(grid)])} for one: {_of_zone(index)}resample it to regular "
-        f"steps. {_FOLDS}"
+        f"{what} has an index that does not go on at frequency {time._freq_code} as of "
+        f"{index[0]}, {_name(index[~index.isin(grid)])} for one: {_of_zone(index)}resample it "
+        f"to regular steps. {_FOLDS}"
     )
 
 
 def _of_zone(index):
     """Advice where times look like dates of a time zone in UTC; empty for others."""
-    if not isinstance(index, pd.DatetimeIndex):
-        return ""
     # Days, or longer steps, have two times: that of summer and that of winter.
-    days = (index[-1] - index[0]) / pd.Timedelta(23, "h") >= len(index) - 1
-    if not days or (index - index.normalize()).nunique() != 2:
+    shortest = pd.Timedelta(23, "h") * (len(index) - 1)
+    dated = isinstance(index, pd.DatetimeIndex) and index[-1] - index[0] >= shortest
+    if not dated or (index - index.normalize()).nunique() != 2:
         return ""
     localize = "" if index.tz else "tz_localize('UTC')."
     return (

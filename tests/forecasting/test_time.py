@@ -140,8 +140,8 @@ def test_days_of_months_and_weeks_are_recognised(start, freq, found, tz):
     series = pd.Series(np.arange(30.0), dates[:30]).drop(dates[7])
     with pytest.raises(ValueError, match=f"missing at frequency .*{re.escape(found)}") as error:
         TimeIndex.read(series.index)
-    advised = re.search(r"with (asfreq\(.*?\)\)) and", str(error.value))[1]
-    assert len(eval(f"series.{advised}", {"pandas": pd, "series": series})) == 30
+    advised = re.search(r"by zeros: (.*)\. In cross", str(error.value))[1]
+    assert len(eval(advised, {"pandas": pd, "y": series})) == 30
 
 
 @pytest.mark.parametrize("freq", ["MS", "D", "W-MON", "QS", "ME"])
@@ -203,10 +203,13 @@ DAYS = pd.date_range("2024-01-01", periods=30, freq="B")
 @pytest.mark.parametrize(
     ("index", "message"),
     [
-        (DAYS.delete([4, 9]), r"gaps.*2024-01-05, 2024-01-12 missing.*'B'.*asfreq\('B'\)"),
+        (
+            DAYS.delete([4, 9]),
+            r"gaps.*2024-01-05, 2024-01-12 missing.*'B'.*asfreq\('B', fill_value=0\)",
+        ),
         (
             pd.date_range("2020", periods=30, freq="ME").delete(5),
-            r"gaps.*2020-06-30 missing.*asfreq\('ME'\)",
+            r"gaps.*2020-06-30 missing.*asfreq\('ME', fill_value=0\)",
         ),
         (pd.period_range("2020", periods=9, freq="M").delete(3), "gaps.*2020-04 missing"),
         (pd.Index([1, 2, 3, 5, 6]), "gaps.*4 missing.*reindex"),
