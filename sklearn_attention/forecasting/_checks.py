@@ -1,7 +1,6 @@
 """Mistakes in data that would go unnoticed, and gaps, which are filled or refused."""
 
 import numbers
-import warnings
 from dataclasses import replace
 from functools import partial
 
@@ -13,14 +12,6 @@ from ._tidy import is_tidy
 from ._time import is_date
 
 MISSING = ("interpolate", "raise", "seasonal")
-# Columns of these names are time if the index is not: with the least and greatest value.
-_FIELDS = {
-    "year": (1000, 2999), "quarter": (1, 4), "month": (1, 12), "week": (1, 53), "day": (1, 31),
-    "hour": (0, 24), "minute": (0, 59), "weekday": (0, 7), "dayofweek": (0, 7),
-    "dayofyear": (1, 366),
-}  # fmt: skip
-_COUNT = "a running count"
-_FEWEST_DATES = 12
 # Sizes from which on values are refused, what they are called, and what to do.
 _TOO_LARGE = (
     (np.inf, "infinite values (inf)", "replace them"),
@@ -36,27 +27,14 @@ def is_integer(value):
 
 
 def refuse_swapped(X, y):
-    """Raise if features and series are passed in the wrong order, where that is certain."""
-    if X is None or isinstance(X, pd.Index):
-        return
-    if np.ndim(X) == 1:
-        _refuse_one_dimension(X, y)
-    if isinstance(y, pd.Series | pd.DataFrame) and len(y) and not is_tidy(y):
-        _refuse_features(y)
-
-
-def _refuse_one_dimension(X, y):
     """Raise if X in one dimension can be no feature of the series y."""
+    if X is None or isinstance(X, pd.Index) or np.ndim(X) != 1:
+        return
     shape = f"{type(X).__name__} of shape {np.shape(X)}"
     if dates_of(X) is not None:
         raise ValueError(
             f"X is a {shape} with dates, which are no feature: pass them as an index, "
             "fit(pandas.DatetimeIndex(X), y)."
-        )
-    if isinstance(y, pd.Index):
-        raise ValueError(
-            f"y is an index and X a {shape}, as if the series came first: the order is "
-            "fit(index, series)."
         )
     if getattr(y, "ndim", 1) == 2 and not is_tidy(y):
         kind = f"a frame with the columns {list(y)}" if hasattr(y, "columns") else "a table"
@@ -65,101 +43,6 @@ def _refuse_one_dimension(X, y):
             "order is fit(X, y), features before series. One feature of several series is "
             "passed as a frame, X.to_frame()."
         )
-
-
-def _refuse_features(y):
-    """Raise if a Series or a frame beside features has columns that can be no series."""
-    frame = pd.DataFrame(y)
-    kinds = [dtype.kind for dtype in frame.dtypes]
-    # A few counts may happen to be days or months.
-    dated = isinstance(y.index, pd.DatetimeIndex | pd.PeriodIndex) and len(y) >= _FEWEST_DATES
-    fields, found = _fields_of(y.index) if dated else {}, {}
-    for i, kind in enumerate(kinds):
-        # :func:`refuse_time` compares further columns of numbers.
-        if kind in "iuf" and (i or not dated):
-            continue
-        column = frame.iloc[:, i]
-        if isinstance(column.dtype, pd.CategoricalDtype):
-            found[column.name] = "categories"
-        elif _has_dates(column):
-            found[column.name] = "dates"
-        elif kind == "O" and _has_words(column):
-            found[column.name] = "texts"
-        elif kind == "b" and set(kinds) & set("iuf"):
-            found[column.name] = "truth values beside numbers"
-        elif kind in "iuf":
-            same = _same_as_index(column.to_numpy(np.float64, na_value=np.nan), fields)
-            if same and same != _COUNT:
-                found[column.name] = same
-    for name, kind in found.items():
-        raise ValueError(
-            f"y has {kind} in {name!r}, which can be a feature but no series to forecast, as "
-            "if the series came first: the order is fit(X, y), features before series. If it "
-            "is one, convert it to numbers."
-        )
-
-
-def _has_words(column):
-    """True if the first entry of a column that is not missing is a text, and no number."""
-    first = next(iter(column.dropna()), 0.0)
-    return isinstance(first, str) and np.isnan(pd.to_numeric(first, errors="coerce"))
-
-
-def warn_of_flags(table, features, index):
-    """Warn where series have only 0 and 1, and the only feature could be a series.
-
-    `features` are those of the rows of an index, which may be None, (n_rows, n_features).
-    """
-    if features.shape[1] != 1 or len(np.unique(features)) <= 2:
-        return
-    dated = isinstance(index, pd.DatetimeIndex | pd.PeriodIndex)
-    if _same_as_index(features[:, 0], _fields_of(index) if dated else {}):
-        return
-    value, series = table.value, table.series
-    other = np.bincount(series, ~np.isnan(value) & (value != 0) & (value != 1))
-    flags = (other == 0) & (np.bincount(series, value == 0) > 0)
-    flags &= np.bincount(series, value == 1) > 0
-    # Counts of several things may happen to be 0 and 1.
-    if flags.any() and (flags.all() or (value % 1 > 0).any()):
-        warnings.warn(
-            f"y has only 0 and 1{in_series(table, flags.argmax())}, which are forecast, and X "
-            "the only feature, of other numbers: if X is the series, the order is fit(X, y), "
-            "features before series.",
-            stacklevel=2,
-        )
-
-
-def refuse_time(y, what):
-    """Raise if a column of a frame is time, and not a series beside others."""
-    if not isinstance(y, pd.DataFrame) or len(y) == 0 or y.shape[1] < 2 or is_tidy(y):
-        return
-    dated = isinstance(y.index, pd.DatetimeIndex | pd.PeriodIndex)
-    fields, found = _fields_of(y.index) if dated else {}, {}
-    for i, name in enumerate(y):
-        column = y.iloc[:, i]
-        if _has_dates(column):
-            found[name] = "dates"
-        elif column.dtype.kind in "iuf":
-            values = column.to_numpy(np.float64, na_value=np.nan)
-            same = _same_as_index(values, fields) if dated else _by_name(name, values)
-            found |= {name: same} if same else {}
-    # If nothing were left, these may be series after all.
-    if not found or len(found) == y.shape[1]:
-        return
-    name, same = next(iter(found.items()))
-    remedy = f"as a feature pass it in X, fit(frame[[{name!r}]], y), or drop it"
-    if same == "dates":
-        remedy = f"make it the index, frame.set_index({name!r}), as dates of pandas.to_datetime"
-        if y[name].duplicated().any():
-            remedy = (
-                "if these are of several series one below the other, name their column 'ds', "
-                "that of the series' names 'unique_id', and that of the values 'y'"
-            )
-    elif not dated:
-        remedy = f"make it the index; {remedy}; or rename it if it is a series"
-    raise ValueError(
-        f"{what} has the column {name!r} beside series, which has {same}: {remedy}."
-    )
 
 
 def dates_of(X):
@@ -186,40 +69,6 @@ def _has_dates(column):
         return pd.Timestamp(first) is not pd.NaT
     except ValueError:
         return False
-
-
-def _fields_of(index):
-    """Numbers that a regular index of dates has, by what they are called."""
-    index = index.to_timestamp() if isinstance(index, pd.PeriodIndex) else index
-    names = ["year", "quarter", "month", "day", "day_of_week", "day_of_year", "hour", "minute"]
-    fields = {name: np.asarray(getattr(index, name)) for name in names}
-    return fields | {"weekend": fields["day_of_week"] >= 5}
-
-
-def _same_as_index(values, fields):
-    """Part of the dates of a regular index that some values equal, or None."""
-    known = ~np.isnan(values)
-    values = values[known]
-    if len(values) < 2 or (values == values[0]).all():
-        return None
-    if (np.diff(values) == 1).all():
-        return _COUNT
-    if (values == np.round(values)).all():
-        for name, field in fields.items():
-            own = field[known]
-            if np.array_equal(values, own) or np.array_equal(values, own + 1):
-                return f"the {name} of its index"
-    return None
-
-
-def _by_name(name, values):
-    """Part of a date that a column has, by its name and values, or None."""
-    field = str(name).lower().replace("_", "")
-    if field not in _FIELDS or not (values == np.round(values)).all():
-        return None
-    low, high = _FIELDS[field]
-    inside = values.min() >= low and values.max() <= high
-    return f"the {field}, by its name" if inside else None
 
 
 def refuse_too_large(table, values, what):

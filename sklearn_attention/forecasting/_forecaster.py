@@ -60,9 +60,10 @@ class Forecaster(AttentionEstimator, ABC):
     past_features : sequence of str or int, default=None
         Columns of X that are known only up to the origin, by name, or by position in arrays.
     missing : {"raise", "interpolate", "seasonal"}, default="raise"
-        Treatment of missing values between others: an error, values on the line between their
-        neighbours, or values as one season before and after, up to a trend. With the latter two
-        a series is shorter where values are missing at its ends, and features are interpolated.
+        Treatment of missing values between others, and of steps that an index lacks: an error,
+        values on the line between their neighbours, or values as one season before and after,
+        up to a trend. With the latter two a series is shorter where values are missing at its
+        ends, and features are interpolated.
     bounds : "auto", (float, float) or None, default="auto"
         Bounds to which forecasts and intervals are clipped; None is an open end, or no bounds.
         "auto" is 0 from below for series without a negative value, both in training and up to
@@ -154,11 +155,6 @@ class Forecaster(AttentionEstimator, ABC):
         ValueError
             If data or parameters are not valid, or `y` cannot be a series, as where it is
             passed first. The estimator then is as it was before.
-
-        Warns
-        -----
-        UserWarning
-            If `y` has only 0 and 1, and X one column of other numbers.
         """
         self._check_every_parameter()
         table = without_gaps(self, *read_given(self, X, y))

@@ -8,7 +8,7 @@ import pandas as pd
 
 from .._columns import Columns
 from .._validation import check_positive, is_one_of
-from ._checks import fill_features, fill_values, is_integer, refuse_time, warn_of_flags
+from ._checks import fill_features, fill_values, is_integer
 from ._features import (
     index_of_rows,
     place,
@@ -33,34 +33,27 @@ def read_given(forecaster, X, y):
     """Series and rows of features, as for `fit`, with gaps; and "X" or "y", their source."""
     # Rows are None without features. Names and number of features are set on the forecaster.
     X, y, what = separate(X, y)
-    refuse_time(y, what)
     features, index = split_index(X)
-    table = read_series(y, index=index, what=what)
+    table = read_series(y, index=index, missing=forecaster.missing, what=what)
     index = None if X is None else index_of_rows(index, y)
     forecaster.n_features_in_, forecaster.columns_ = 0, Columns.numbers(0)
     vars(forecaster).pop("feature_names_in_", None)
     if X is None:
         return table, None, what
     features = read_features(forecaster, features, reset=True)
-    warn_of_flags(table, features, index)
     begins = np.zeros(len(table), dtype=np.int64)
     return table, place(features, index, table, begins), what
 
 
 def without_gaps(forecaster, table, rows, what):
     """A table to learn from, of what :func:`read_given` returns."""
+    table = table if rows is None else with_features(table, rows)
     options = {"missing": forecaster.missing, "season_length": 1, "what": what}
     if is_one_of(forecaster.missing, "seasonal"):
         # Seasons have to be known before gaps are filled by them.
         line = fill_values(table, **options | {"missing": "interpolate"})
         options["season_length"] = season_of(line, forecaster.season_length)
-    table = fill_values(table, **options)
-    return table if rows is None else _with_filled(table, rows, forecaster.missing)
-
-
-def _with_filled(table, rows, missing, least=None):
-    """A table with the features of rows, none of which is missing any more."""
-    return fill_features(with_features(table, rows, least), missing)
+    return fill_features(fill_values(table, **options), forecaster.missing)
 
 
 def read_later(forecaster, X, y, *, may_add=False):
@@ -80,15 +73,15 @@ def read_later(forecaster, X, y, *, may_add=False):
             f"y=None, but {type(forecaster).__name__} was fitted with features: pass them "
             "as X, and the series as y."
         )
-    new = read_series(target, index=index, like=known.time, may_lack=True, what=what)
-    missing, season = forecaster._kept["missing"], forecaster.season_length_
+    options = {"missing": forecaster._kept["missing"], "what": what}
+    new = read_series(target, index=index, like=known.time, may_lack=True, **options)
     if not may_add:
-        new = fill_values(new, missing=missing, season_length=season, what=what)
+        new = fill_values(new, season_length=forecaster.season_length_, **options)
     if features is not None and (index is not None or known.time.kind != "position"):
         index = index_of_rows(index, target)
     later, begins = _aligned(known, new, may_add)
     rows = None if features is None else place(features, index, later, begins)
-    if may_add and missing != "raise" and new.form.aligned:
+    if may_add and options["missing"] != "raise":
         later = _from_ends(known, later, begins)
     return later, rows, what
 
@@ -96,10 +89,10 @@ def read_later(forecaster, X, y, *, may_add=False):
 def _from_ends(known, later, begins):
     """Later observations with rows of missing ones from the ends of their series on.
 
-    Only where these were passed, in the same columns or in those that are `known`.
+    Only where other series have these, or the same columns, of those passed or `known`.
     """
     ends, starts = known.ends, later.starts[: len(known)]
-    passed = (begins[: len(known)] <= known.next_steps) & (later.counts[: len(known)] > 0)
+    passed = (begins[: len(known)] <= len(known.time)) & (later.counts[: len(known)] > 0)
     gap = np.zeros(len(later), dtype=np.int64)
     gap[: len(known)] = np.where(passed, np.maximum(starts - ends, 0), 0)
     series, step = positions(later.starts - gap, later.counts + gap)
@@ -185,7 +178,8 @@ def read_request(forecaster, X, history):
                 "history needs features, which X has to have rows for: pass history and X with "
                 "an index."
             )
-        table = _with_filled(table, rows, forecaster._kept["missing"], forecaster.lookback_)
+        table = with_features(table, rows, forecaster.lookback_)
+        table = fill_features(table, forecaster._kept["missing"])
     wanted = rows
     if unknown:
         # Rows up to the end of the history are only read for their features.
@@ -200,11 +194,9 @@ def read_request(forecaster, X, history):
 def _read_history(forecaster, history):
     """A table of fresh series, which must be long enough."""
     known, least = forecaster.observed_, forecaster._least_history
-    table = read_series(history, like=known.time, rows_are_series=True, what="history")
-    table = fill_values(
-        table, missing=forecaster._kept["missing"],
-        season_length=forecaster.season_length_, what="history",
-    )  # fmt: skip
+    options = {"missing": forecaster._kept["missing"], "what": "history"}
+    table = read_series(history, like=known.time, rows_are_series=True, **options)
+    table = fill_values(table, season_length=forecaster.season_length_, **options)
     for i in np.flatnonzero(table.lengths < least)[:1]:
         raise ValueError(
             f"history has {table.lengths[i]} steps of {table.names[i]!r}, but "

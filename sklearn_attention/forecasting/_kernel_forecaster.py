@@ -46,8 +46,9 @@ class KernelForecaster(Forecaster):
     past_features : sequence of str or int, default=None
         Columns of X that are known only up to the origin, by name, or by position in arrays.
     missing : {"raise", "interpolate", "seasonal"}, default="raise"
-        Treatment of missing values between others: an error, values on the line between their
-        neighbours, or values as one season before and after, up to a trend.
+        Treatment of missing values between others, and of steps that an index lacks: an error,
+        values on the line between their neighbours, or values as one season before and after,
+        up to a trend.
     bounds : "auto", (float, float) or None, default="auto"
         Bounds to which forecasts and intervals are clipped; None is an open end, or no bounds.
         "auto" is 0 from below for series without a negative value, both in training and up to

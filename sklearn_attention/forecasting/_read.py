@@ -6,23 +6,51 @@ import numpy as np
 import pandas as pd
 from scipy.sparse import issparse
 
+from .._validation import is_one_of
 from ._checks import refuse_too_large
 from ._table import Form, Table, positions
-from ._tidy import is_tidy, long_of
-from ._time import TimeIndex, kind_of, numbers_of, without_arrow
+from ._tidy import FILLED, is_tidy, long_of
+from ._time import (
+    TimeIndex,
+    clearest,
+    kind_of,
+    numbers_of,
+    read_with_gaps,
+    refuse_gaps,
+    without_arrow,
+)
+
+_NUMBERS = (
+    "convert it with pandas.to_numeric, or remove it. Features come before series, fit(X, y); "
+    "dates are the index, by set_index, or where series are one below the other a column 'ds' "
+    "beside 'unique_id', their name, and 'y', the values."
+)
 
 
-def read_series(y, *, index=None, like=None, rows_are_series=False, may_lack=False, what="y"):
+def read_series(
+    y,
+    *,
+    index=None,
+    like=None,
+    rows_are_series=False,
+    may_lack=False,
+    missing="raise",
+    what="y",
+):
     """A table of series of any form; values missing between others stay missing."""
     # `index` is that of an array, which has none. An index of the kind of `like`, another
     # TimeIndex, has to agree with it; its frequency then need not be inferred. A 2-D array may
     # have a series in each row. If columns may lack, those without any value are left out, as
-    # of series that have ended, unless all are without. `what` is its name in messages.
+    # of series that have ended, unless all are without. Steps that an index lacks have
+    # missing values, or are refused if `missing` is "raise". `what` is its name in messages.
 
-    def times(found):
+    def times(found, like=like, what=what, fill="{}.{}"):
         found = without_arrow(found)
         alike = like is not None and kind_of(found, what) == like.kind
-        return TimeIndex.read(found, like=like if alike else None, what=what)
+        time = read_with_gaps(found, like=like if alike else None, what=what)
+        if fill and is_one_of(missing, "raise"):
+            refuse_gaps(time, found, what, fill)
+        return time
 
     if isinstance(index, pd.MultiIndex) and not isinstance(y, pd.Series | pd.DataFrame | dict):
         y = pd.Series(as_array(y, what), index=index)
@@ -56,7 +84,7 @@ def _of_array(y, index, times, rows_are_series, may_lack, what):
     time = TimeIndex.of_positions(len(given)) if index is None else times(index)
     if kind == "windows":
         time = TimeIndex.of_positions(given.shape[1])
-    values = _floats(given, what).reshape(len(given), -1)
+    values = _on_steps(_floats(given, what).reshape(len(given), -1), index, time)
     values = values.T if kind == "windows" else values
     form = Form(kind, _common_dtype([given.dtype]))
     return _of_columns(values, list(range(values.shape[1])), time, form, may_lack, what)
@@ -74,7 +102,17 @@ def _of_pandas(y, times, may_lack, what):
         raise ValueError(f"{what} has columns of the same name, {names}: rename them.")
     form = Form(kind, _common_dtype(column.dtype for column in columns), labels)
     values = np.column_stack([_floats(column, what) for column in columns])
+    values = _on_steps(values, y.index, time)
     return _of_columns(values, names, time, form, may_lack, what)
+
+
+def _on_steps(values, index, time):
+    """Rows of an index, if there is one, on all steps that it has or lacks."""
+    if index is None or len(time) == len(values):
+        return values
+    found = np.full((len(time), values.shape[1]), np.nan)
+    found[time.find(numbers_of(without_arrow(index)))] = values
+    return found
 
 
 def _of_columns(values, names, time, form, may_lack, what):
@@ -147,13 +185,15 @@ def _of_long(y, times, what, kind):
 
 def _of_parts(indexes, names, value, form, times, what):
     """Series that have indexes of their own."""
-    # The frequency of the longest is the clearest.
-    model = times(max(indexes, key=len))
+    whats = [f"{what}[{name!r}]" for name in names]
     alike = len({index.dtype for index in indexes}) == 1
+    # The frequency of the longest is the clearest.
+    model = times(clearest(indexes) if alike else max(indexes, key=len), fill=None)
     if not alike:  # of several time zones or resolutions
-        for index, name in zip(indexes, names, strict=True):
-            TimeIndex.read(index, like=model, what=f"{what}[{name!r}]")
-    time = TimeIndex.read(min(indexes, key=lambda index: index[0]), like=model, what=what)
+        for index, own in zip(indexes, whats, strict=True):
+            times(index, model, own, fill=None)
+    earliest = min(range(len(names)), key=lambda i: indexes[i][0])
+    time = times(indexes[earliest], model, whats[earliest], fill=None)
     counts = np.array(list(map(len, indexes)))
     if alike:
         numbers = np.concatenate(list(map(numbers_of, indexes)))
@@ -162,13 +202,18 @@ def _of_parts(indexes, names, value, form, times, what):
     else:
         step = np.concatenate([time.positions(index, what) for index in indexes])
         time = time.extended(max(0, step.max() + 1 - len(time)))
-    first = np.cumsum(counts) - counts
-    follows = step == np.repeat(step[first] - first, counts) + np.arange(len(step))
-    wrong = np.repeat(np.arange(len(names)), counts)[(step < 0) | ~follows]
-    for i in wrong[:1]:
-        TimeIndex.read(indexes[i], like=model, what=f"{what}[{names[i]!r}]")
-        time.positions(indexes[i], what)
-    return _table(time, names, step[first], counts, value, form)
+    first, series = np.cumsum(counts) - counts, np.repeat(np.arange(len(names)), counts)
+    ahead = np.diff(step, prepend=0)
+    ahead[first] = 1
+    for wrong in ((step < 0) | (ahead < 1), ahead > 1):
+        for i in series[wrong][:1]:
+            times(indexes[i], model, whats[i], FILLED[form.kind])
+            time.positions(indexes[i], what)
+    begins, ends = step[first], step[first + counts - 1] + 1
+    lengths = ends - begins
+    placed = np.full(lengths.sum(), np.nan)
+    placed[step + (np.cumsum(lengths) - ends)[series]] = value
+    return _table(time, names, begins, lengths, placed, form)
 
 
 def as_array(y, what):
@@ -212,14 +257,13 @@ def _floats(values, what):
     if values.dtype.kind in "fiub":
         return values.astype(np.float64)
     if values.dtype.kind not in "OUS":
-        raise ValueError(f"{what} has dtype {values.dtype}: pass numbers.")
+        raise ValueError(f"{what} has dtype {values.dtype}, no numbers: {_NUMBERS}")
     numbers = np.empty(values.shape)
     for place, value in np.ndenumerate(values):
         try:
             numbers[place] = np.nan if value is pd.NA else value
         except (TypeError, ValueError) as error:
             raise ValueError(
-                f"{what} has the entry {value!r} at row {place[0]}, which is no number: "
-                "convert it with pandas.to_numeric, or remove it."
+                f"{what} has the entry {value!r} at row {place[0]}, no number: {_NUMBERS}"
             ) from error
     return numbers

@@ -12,11 +12,15 @@ from ._table import Table
 # Steps in the season that goes with a calendar frequency, by the stem of pandas' alias: a year
 # of months, quarters or weeks, a week of days.
 _CALENDAR = {
-    "MS": 12, "ME": 12, "M": 12, "BMS": 12, "BME": 12, "SMS": 24, "SME": 24,
-    "QS": 4, "QE": 4, "Q": 4, "BQS": 4, "BQE": 4,
-    "YS": 1, "YE": 1, "Y": 1, "BYS": 1, "BYE": 1,
-    "W": 52, "B": 5, "C": 5, "D": 7,
+    "MS": 12, "ME": 12, "M": 12, "BMS": 12, "BME": 12, "CBMS": 12, "CBME": 12, "WOM": 12,
+    "LWOM": 12, "SMS": 24, "SME": 24,
+    "QS": 4, "QE": 4, "Q": 4, "BQS": 4, "BQE": 4, "REQ": 4,
+    "HYS": 2, "HYE": 2, "BHYS": 2, "BHYE": 2,
+    "YS": 1, "YE": 1, "Y": 1, "BYS": 1, "BYE": 1, "RE": 1,
+    "W": 52, "B": 5, "D": 7,
 }  # fmt: skip
+# Stems of the units of a DateOffset.
+_UNITS = {"years": "YS", "months": "MS", "weeks": "W", "days": "D"}
 # Steps shorter than an hour add up to a day, steps shorter than a minute to an hour.
 _DAY, _HOUR, _MINUTE = pd.Timedelta(1, "D"), pd.Timedelta(1, "h"), pd.Timedelta(1, "min")
 _FEWEST_SEASONS = 2
@@ -61,7 +65,9 @@ def seasons_of(table, season_length):
         seasons = [_YEAR / 7 / n]
     elif usual is not None:
         seasons = [usual, _YEAR] if stem == "D" else [usual]
-        if isinstance(offset, pd.offsets.Tick) and _MINUTE <= pd.Timedelta(offset) < _DAY:
+        if isinstance(offset, pd.offsets.BusinessHour):
+            seasons.append(_days_of(offset) * usual)
+        elif isinstance(offset, pd.offsets.Tick) and _MINUTE <= pd.Timedelta(offset) < _DAY:
             seasons.append(7 * usual)
     shown = season_of_values(longest)
     if shown > 1:
@@ -76,11 +82,30 @@ def _steps_of(offset):
     """Stem of a frequency, and number of its steps; whole days and weeks are named as such."""
     if offset is None:
         return None, 1
-    stem, n = offset.rule_code.partition("-")[0], offset.n
+    # A DateOffset has no alias.
+    stem, n = offset.freqstr.lstrip("0123456789").partition("-")[0].partition("+")[0], offset.n
+    units = [key for key in offset.kwds or ["days"] if key in _UNITS]
+    if type(offset) is pd.DateOffset and len(units) == 1:
+        stem, n = _UNITS[units[0]], n * offset.kwds.get(units[0], 1)
     if isinstance(offset, pd.offsets.Tick) and pd.Timedelta(offset) % _DAY == pd.Timedelta(0):
         stem, n = "D", pd.Timedelta(offset) // _DAY
-    week = _CALENDAR.get(stem) if stem in ("D", "B", "C") else None
+    week = _usual(offset, stem) if stem in ("D", "B", "C") else None
     return ("W", n // week) if week and n % week == 0 else (stem, n)
+
+
+def _days_of(offset):
+    """Days of a week on which there is business."""
+    calendar = offset.kwds.get("calendar")
+    return _CALENDAR["B"] if calendar is None else int(calendar.weekmask.sum())
+
+
+def _usual(offset, stem):
+    """Steps in the season that goes with a calendar frequency; None for others."""
+    if isinstance(offset, pd.offsets.BusinessHour):
+        spans = zip(offset.start, offset.end, strict=True)
+        # Hours of a day; business that ends when it begins never ends.
+        return sum((b.hour - a.hour + (b.minute - a.minute) / 60) % 24 or 24 for a, b in spans)
+    return _days_of(offset) if stem == "C" else _CALENDAR.get(stem)
 
 
 def _refined(values, season):
@@ -101,9 +126,9 @@ def _refined(values, season):
 def season_of_frequency(offset):
     """Steps in the season that usually goes with a frequency; None if not a whole number."""
     stem, n = _steps_of(offset)
-    steps = _CALENDAR.get(stem)
+    steps = _usual(offset, stem)
     if steps is not None:
-        return steps // n if steps % n == 0 else None
+        return int(steps // n) if steps % n == 0 else None
     if not isinstance(offset, pd.offsets.Tick):
         return None
     step = pd.Timedelta(offset)

@@ -4,6 +4,13 @@ import numpy as np
 import pandas as pd
 
 SERIES, TIME, TARGET = "unique_id", "ds", "y"
+# Code that does something to each of the series of a form, from their name and what it does.
+_LONG = "{}.groupby(level=0).apply(lambda s: s.droplevel(0).{})"
+FILLED = {
+    "dict": "{{name: s.{1} for name, s in {0}.items()}}", "long": _LONG, "long_frame": _LONG,
+    "tidy": f"{{}}.set_index({TIME!r}).groupby({SERIES!r})[{TARGET!r}].apply(lambda s: s.{{}})"
+    f".rename_axis({[SERIES, TIME]}).reset_index()",
+}  # fmt: skip
 
 
 def is_tidy(data):

@@ -2,7 +2,9 @@
 
 import datetime
 import re
+import reprlib
 import warnings
+from contextlib import suppress
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -18,6 +20,11 @@ _NO_DATE = (
     "X={!r} is no date: pass one such as '2024-06', a number of steps, an index, or features."
 )
 _NAMED = 5  # dates that a message names before it only counts
+_WEEK = np.array(["Mon", "Tue", "Wed", "Thu", "Fri", "Sat", "Sun"])
+# Parameters of offsets that change nothing.
+_NOTHING = ([], datetime.timedelta(0))
+# Parts of a DateOffset that are no dates: they add up to a duration.
+_TIMES = {"hours", "minutes", "seconds", "milliseconds", "microseconds", "nanoseconds"}
 
 
 @dataclass(frozen=True, eq=False)
@@ -33,13 +40,16 @@ class TimeIndex:
     values : ndarray of int64 of shape (n_steps,)
         Timestamps in `unit` since 1970 in UTC, ordinals of periods, or the numbers.
     freq : str or int
-        pandas' alias of the frequency; the step of whole numbers.
+        pandas' alias of the frequency, or its class, such as "CustomBusinessDay", if it has
+        parameters that an alias lacks; the step of whole numbers.
     unit : str
         Resolution of timestamps, such as "ns"; "" for others.
     tz : str
         Time zone of timestamps; "" for none.
     name : object
         Name of the index.
+    options : dict
+        Parameters of the class, such as its holidays, as plain values; None for an alias.
 
     Examples
     --------
@@ -56,6 +66,7 @@ class TimeIndex:
     unit: str = ""
     tz: str = ""
     name: object = None
+    options: dict | None = None
 
     @classmethod
     def of_positions(cls, n):
@@ -94,17 +105,8 @@ class TimeIndex:
             If the index is of another kind, not regular, or does not agree with `like`. The
             message names the dates.
         """
-        kind = kind_of(index, what)
-        if like is not None:
-            _check_same_kind(kind, index, like, what)
-        _check_increasing(index, what)
-        freq = like.freq if like is not None else _frequency(kind, index, what)
-        unit = index.unit if kind == "datetime" else ""
-        tz = "" if kind != "datetime" or index.tz is None else str(index.tz)
-        time = cls(kind, numbers_of(index).copy(), freq, unit, tz, index.name)
-        grid = _grid(time, index)
-        if len(grid) != len(index) or not (grid == index).all():
-            _refuse_irregular(index, grid, freq, what)
+        time = read_with_gaps(index, like=like, what=what)
+        refuse_gaps(time, index, what)
         return time
 
     def __len__(self):
@@ -115,7 +117,21 @@ class TimeIndex:
         """The frequency as an offset of pandas; None for whole numbers and positions."""
         if self.kind == "period":
             return pd.PeriodDtype(self.freq).freq
-        return to_offset(self.freq) if self.kind == "datetime" else None
+        if self.kind != "datetime":
+            return None
+        if self.options is None:
+            return to_offset(self.freq)
+        if self.freq not in pd.offsets.__all__:
+            raise ValueError(f"freq={self.freq!r} is no class of pandas.offsets.")
+        return getattr(pd.offsets, self.freq)(**self.options)
+
+    @property
+    def _freq_code(self):
+        """The frequency as it is written in code."""
+        if self.options is None:
+            return repr(self.freq)
+        given = [f"{key}={reprlib.repr(value)}" for key, value in self.options.items()]
+        return f"pandas.offsets.{self.freq}({', '.join(given)})"
 
     @property
     def _step(self):
@@ -143,13 +159,10 @@ class TimeIndex:
                     np.array(numbers, dtype=np.int64), freq=self.freq, name=self.name
                 )
             return pd.RangeIndex(numbers, name=self.name)
-        n, index = len(self), self._timestamps(self.values[start:stop])
-        if stop > n:
-            last = self._timestamps(self.values[-1:])[0]
-            later = pd.date_range(last, periods=stop - n + 1, freq=self.freq)[1:]
-            index = index.append(later[max(0, start - n) :])
-        index = pd.DatetimeIndex(index, freq=self.freq).as_unit(self.unit)
-        return index.rename(self.name)
+        begin = max(0, min(start, len(self) - 1) - 1)
+        near = self._timestamps(self.values[begin : begin + 3])
+        index = _regular(near, self.offset, n=max(start, stop) - begin)[start - begin :]
+        return index.as_unit(self.unit).rename(self.name)
 
     def positions(self, index, what="X"):
         """Positions of the entries of an index on this one.
@@ -184,18 +197,15 @@ class TimeIndex:
                 index = index.tz_convert(self.tz)
             last = self._timestamps(self.values[-1:])[0]
             start = len(self) - 1 if index.min() > last else 0
-            known = self.between(start, len(self))
-            if index.max() > last:
-                later = pd.date_range(last, index.max(), freq=self.freq)[1:]
-                known = known.append(later)
+            known = self.between(start, len(self) + self._n_later(index.max()))
             found = known.get_indexer(index)
             found = np.where(found >= 0, found + start, -1)
         if (found < 0).any():
             first = self.between(0, 1)[0]
             raise ValueError(
                 f"{what} has steps that are none of the series', which begins at {first} with "
-                f"frequency {self.freq!r}: {_name(index[found < 0])}. Remove them, or fit a "
-                "series that has them."
+                f"frequency {self._freq_code}: {_name(index[found < 0])}. Remove them, or "
+                "fit a series that has them."
             )
         return found.astype(np.int64)
 
@@ -229,8 +239,7 @@ class TimeIndex:
         if number <= self.values[-1]:
             return self
         if self.kind == "datetime":
-            first, last = self._timestamps(np.array([self.values[-1], number]))
-            return self.extended(len(pd.date_range(first, last, freq=self.freq)) - 1)
+            return self.extended(self._n_later(self._timestamps(np.array([number]))[0]))
         return self.extended(-(-int(number - self.values[-1]) // self._step))
 
     def find(self, numbers):
@@ -261,9 +270,70 @@ class TimeIndex:
         """
         return _name(self.between(0, int(np.max(positions)) + 1)[np.asarray(positions)])
 
+    def _n_later(self, moment):
+        """Number of steps after the last, up to a moment."""
+        last = self._timestamps(self.values[-2:])
+        return max(0, len(_regular(last, self.offset, until=moment)) - len(last))
+
+    def _grid(self, index):
+        """The regular index from the first to the last entry."""
+        if self.kind == "datetime":
+            return _regular(index, self.offset, until=index[-1])
+        span = int(self.values[-1] - self.values[0]) if len(self) else -1
+        return self.between(0, span // self._step + 1)
+
     def _timestamps(self, values):
         index = pd.DatetimeIndex(values.view(f"M8[{self.unit}]"))
         return index.tz_localize("UTC").tz_convert(self.tz) if self.tz else index
+
+
+def read_with_gaps(index, *, like=None, what="y"):
+    """The :class:`TimeIndex` that an index lies on, which may lack steps between its ends."""
+    kind = kind_of(index, what)
+    if like is not None:
+        _check_same_kind(kind, index, like, what)
+    _check_increasing(index, what)
+    freq, options = _frequency(kind, index, what) if like is None else (like.freq, like.options)
+    unit = index.unit if kind == "datetime" else ""
+    tz = "" if kind != "datetime" or index.tz is None else str(index.tz)
+    time = TimeIndex(kind, numbers_of(index).copy(), freq, unit, tz, index.name, options)
+    grid = time._grid(index)
+    if not index.isin(grid).all():
+        _refuse_irregular(index, grid, time, what)
+    return replace(time, values=numbers_of(grid.as_unit(unit) if unit else grid).copy())
+
+
+def refuse_gaps(time, index, what, code="{}.{}"):
+    """Raise if steps lack between the ends of an index, with code that fills them by 0.
+
+    `code` is about one of several indexes that were passed together, each of an `s`.
+    """
+    if len(time) == len(index):
+        return
+    grid, freq = time._grid(index), time._freq_code
+    steps = f"range(s.index.min(), s.index.max() + 1, {freq})"
+    if time.kind == "period":
+        steps = "pandas.period_range(s.index.min(), s.index.max())"
+    fill = f"pipe(lambda s: s.reindex({steps}, fill_value=0))"
+    if time.kind == "datetime":
+        # pandas' asfreq refuses steps that a change of clocks moved.
+        fill = f"asfreq({freq}, fill_value=0)"
+        if grid.freq is None:
+            fill = f"resample({freq}).asfreq(fill_value=0)"
+    raise ValueError(
+        f"{what} has gaps in its index: {_name(grid.difference(index))} missing at frequency "
+        f"{freq}. Pass missing='interpolate' or missing='seasonal', which fill them, or fill "
+        f"them by zeros: {code.format(what.partition('[')[0], fill)}. {_FOLDS}"
+    )
+
+
+def clearest(indexes):
+    """The longest of several indexes, or all as one if it has no frequency but that of gaps."""
+    longest = max(indexes, key=len)
+    dated = isinstance(longest, pd.DatetimeIndex) and not longest.hasnans
+    if dated and inferred(longest) is None:
+        return longest.append(indexes).unique().sort_values()
+    return longest
 
 
 def kind_of(index, what):
@@ -332,69 +402,138 @@ def _refuse_repeated(index, what):
 
 
 def _frequency(kind, index, what):
+    """The frequency of an index, and parameters that it has beside its alias."""
     if kind == "period":
-        return index.freqstr
+        return index.freqstr, None
     if kind == "integer":
         if len(index) < 2:
-            return 1
+            return 1, None
         # The usual step; the caller names entries that do not agree with it.
         steps, counts = np.unique(np.diff(index.to_numpy(np.int64)), return_counts=True)
-        return int(steps[counts.argmax()])
-    if index.freq is not None:
-        return index.freqstr
-    return _inferred(index) or _frequency_with_gaps(index, what)
+        return int(steps[counts.argmax()]), None
+    offset = inferred(index)
+    return _plain(_offset_with_gaps(index, what) if offset is None else offset, what)
 
 
-def _inferred(index):
-    """Frequency of timestamps without gaps as an alias, or None."""
-    if len(index) < 3:
-        return None
+def _plain(offset, what):
+    """The alias of an offset; or its class, and its parameters as plain values."""
+    options, name = dict(offset.kwds), type(offset).__name__
+    if name == "DateOffset" and options and options.keys() <= _TIMES:
+        offset = to_offset(offset.n * pd.Timedelta(**options))
+    # An alias has no calendar.
+    calendar = options.pop("calendar", None)
+    if calendar is not None:
+        # What was passed as calendar may have a week of its own.
+        options["weekmask"] = " ".join(_WEEK[calendar.weekmask])
+    else:
+        with suppress(ValueError):
+            if to_offset(offset.freqstr) == offset:
+                return offset.freqstr, None
+    options |= {} if offset.n == 1 else {"n": offset.n}
+    for key, value in options.items():
+        if isinstance(value, tuple):
+            options[key] = [str(part).removesuffix(":00") for part in value]
+    options = {key: value for key, value in options.items() if value not in _NOTHING}
+    own = type(offset) is getattr(pd.offsets, name, None)
+    if not own or not all(type(value) in (int, bool, str, list) for value in options.values()):
+        raise ValueError(
+            f"{what} has an index of frequency {name}, which is none of pandas.offsets with "
+            "numbers and texts as parameters, and cannot be stored: pass such a one, such as "
+            "CustomBusinessDay(weekmask=..., holidays=...), or number the steps by "
+            "reset_index(drop=True)."
+        )
+    return name, options
+
+
+def inferred(index):
+    """The offset of timestamps, or of such without gaps; None if there is none."""
+    if index.freq is not None or len(index) < 3:
+        return index.freq
+    days = index.tz_localize(None).normalize()
     with warnings.catch_warnings():
         # pandas announces that the alias will be an offset, which is understood as well.
         warnings.simplefilter("ignore")
-        freq = pd.infer_freq(index)
-    return None if freq is None else to_offset(freq).freqstr
+        # Steps that a change of clocks moved are regular by the days that they are on.
+        freq = pd.infer_freq(index) or pd.infer_freq(days)
+    return _of_dates(days) if freq is None else to_offset(freq)
 
 
-def _frequency_with_gaps(index, what):
-    """The frequency of a stretch of timestamps, if all lie on its grid."""
+def _of_dates(days):
+    """Offset of days that are the same in each month, or in each week; None for others."""
+    if not days.is_unique:
+        return None
+    months, counts = 12 * days.year + days.month, np.bincount(days.day_of_week, minlength=7)
+    offset = pd.DateOffset(months=int(months[1] - months[0]))
+    if days.day.nunique() > 1:
+        if counts[counts > 0].min() < 2:
+            return None
+        offset = pd.offsets.CustomBusinessDay(weekmask=" ".join(_WEEK[counts > 0]))
+    regular = pd.date_range(days[0], periods=len(days), freq=offset)
+    return offset if regular.equals(days) else None
+
+
+def _offset_with_gaps(index, what):
+    """The offset of a stretch of timestamps, if all lie on its grid."""
     n, size = len(index), len(index) // 2
     while size >= 3:
         for start in range(0, n - size + 1, size):
-            freq = _inferred(index[start : start + size])
-            if freq is None:
+            offset = inferred(index[start : start + size])
+            if offset is None:
                 continue
-            grid = pd.date_range(index[0], index[-1], freq=freq)
+            grid = _regular(index, offset, until=index[-1])
             if len(grid) <= 2 * n and index.isin(grid).all():
-                return freq
+                return offset
         size //= 2
     raise ValueError(
         f"{what} has timestamps of no frequency that can be inferred, such as "
-        f"{_name(index[:3])}: pass them with one by asfreq, or resample to regular steps. "
-        f"{_FOLDS}"
+        f"{_name(index[:3])}: {_of_zone(index)}pass them with one by asfreq, or resample to "
+        f"regular steps. {_FOLDS}"
     )
 
 
-def _grid(time, index):
-    """The regular index from the first to the last entry."""
-    if time.kind == "datetime":
-        return pd.date_range(index[0], index[-1], freq=time.freq)
-    span = int(time.values[-1] - time.values[0]) if len(time) else -1
-    return time.between(0, span // time._step + 1)
+def _regular(index, offset, until=None, n=None):
+    """The timestamps of a frequency from the first of some on: until a moment, or so many."""
+    if index.tz is None:
+        return pd.date_range(index[0], until, n, freq=offset)
+    # Days and longer go by the clock of the zone, shorter steps by that of UTC. What the clock
+    # skips is moved on to when it goes on, which is the only time of day that is later than
+    # others; of what it repeats the first is meant.
+    fixed = isinstance(offset, pd.offsets.Tick) and not isinstance(offset, pd.offsets.Day)
+    zone = "UTC" if fixed else index.tz
+    clock = index.tz_convert(zone).tz_localize(None)
+    first, days = clock[0], clock.normalize()
+    if not (fixed or isinstance(offset, pd.offsets.BusinessHour)):
+        first = days[0] + (clock - days).min()
+    if until is not None:
+        until = until.tz_convert(zone).tz_localize(None)
+    clock = pd.date_range(first, until, n, freq=offset)
+    found = clock.tz_localize(
+        zone, ambiguous=np.ones(len(clock), dtype=bool), nonexistent="shift_forward"
+    )
+    lost = clock.tz_localize(zone, ambiguous="NaT", nonexistent="NaT").hasnans
+    # pandas knows no frequency of steps that were moved.
+    return pd.DatetimeIndex(found.tz_convert(index.tz), freq=None if lost else offset)
 
 
-def _refuse_irregular(index, grid, freq, what):
-    missing = grid.difference(index)
-    if len(missing) and index.isin(grid).all():
-        insert = f"asfreq({freq!r})" if isinstance(freq, str) else "reindex"
-        raise ValueError(
-            f"{what} has gaps in its index: {_name(missing)} missing at frequency {freq!r}. "
-            f"Insert them with {insert} and pass missing='interpolate'. {_FOLDS}"
-        )
+def _refuse_irregular(index, grid, time, what):
     raise ValueError(
-        f"{what} has an index that does not go on at frequency {freq!r} as of "
-        f"{index[0]}, {_name(index[~index.isin(grid)])} for one: resample it to regular steps. "
-        f"{_FOLDS}"
+        f"{what} has an index that does not go on at frequency {time._freq_code} as of "
+        f"{index[0]}, {_name(index[~index.isin(grid)])} for one: {_of_zone(index)}resample it "
+        f"to regular steps. {_FOLDS}"
+    )
+
+
+def _of_zone(index):
+    """Advice where times look like dates of a time zone in UTC; empty for others."""
+    # Days, or longer steps, have two times: that of summer and that of winter.
+    shortest = pd.Timedelta(23, "h") * (len(index) - 1)
+    dated = isinstance(index, pd.DatetimeIndex) and index[-1] - index[0] >= shortest
+    if not dated or (index - index.normalize()).nunique() != 2:
+        return ""
+    localize = "" if index.tz else "tz_localize('UTC')."
+    return (
+        "if these are dates of a time zone, stored in UTC, convert them to it, as by index."
+        f"{localize}tz_convert('Europe/Berlin'); else "
     )
 
 
@@ -420,32 +559,18 @@ def steps_until(time, date):
             f"X={date!r} is a date, but the series have none: pass the number of steps."
         )
     last = _moment(date)
-    if time.kind == "period":
-        return _periods_until(time, last)
-    if last.tz is None and time.tz:
-        last = last.tz_localize(time.tz)
-    first, end = time.between(0, 1)[0], time.between(len(time) - 1, len(time))[0]
-    if (last.tz is None) != (end.tz is None):
+    if last.tz is not None and not time.tz:
         raise ValueError(
             f"X={date!r} has a time zone, but the series have none: drop it with "
             "tz_localize(None)."
         )
-    last = last.tz_convert(time.tz) if time.tz else last
-    if last < first:
-        return 0
-    if last <= end:
-        return int(time.between(0, len(time)).searchsorted(last, side="right"))
-    return len(time) - 1 + len(pd.date_range(end, last, freq=time.freq))
-
-
-def _periods_until(time, last):
-    if last.tz is not None:
-        raise ValueError(
-            f"X={last!r} has a time zone, but the series have periods, which have none: drop "
-            "it with tz_localize(None)."
-        )
-    ordinal = pd.Period(last, freq=time.freq).ordinal
-    return max(0, (ordinal - int(time.values[0])) // time.offset.n + 1)
+    if time.kind == "period":
+        ordinal = pd.Period(last, freq=time.freq).ordinal
+        return max(0, (ordinal - int(time.values[0])) // time.offset.n + 1)
+    if last.tz is None and time.tz:
+        last = last.tz_localize(time.tz, ambiguous=False, nonexistent="shift_forward")
+    steps = time.between(0, len(time) + time._n_later(last))
+    return int(steps.searchsorted(last, side="right"))
 
 
 def _moment(date):

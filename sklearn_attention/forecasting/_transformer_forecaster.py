@@ -81,8 +81,9 @@ class TransformerForecaster(NetworkParameters, Forecaster):
     past_features : sequence of str or int, default=None
         Columns of X that are known only up to the origin, by name, or by position in arrays.
     missing : {"raise", "interpolate", "seasonal"}, default="raise"
-        Treatment of missing values between others: an error, values on the line between their
-        neighbours, or values as one season before and after, up to a trend.
+        Treatment of missing values between others, and of steps that an index lacks: an error,
+        values on the line between their neighbours, or values as one season before and after,
+        up to a trend.
     candidates : "auto", sequence of str and regressors, or None, default="auto"
         Candidates: "classical", "seasonal", "ridge", "analogs", "features", "trees",
         "transformer", and any regressors of scikit-learn, which predict the steps after a

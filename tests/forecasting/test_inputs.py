@@ -247,9 +247,16 @@ class TestMissingAfterwards:
         model = fit(A[:50], missing="interpolate")
         with pytest.raises(ValueError, match="begins at 2019-04-01, but the next step is"):
             model.update(A[51:])
+        for missing in ("raise", "interpolate"):
+            panel = fit({"a": A[:50], "b": B[:45]}, missing=missing)
+            with pytest.raises(ValueError, match=r"'[ab]' begins at .*, but the next step"):
+                panel.update({"a": A[51:], "b": A[51:]})
+
+    def test_those_that_other_series_have_are_filled(self):
         panel = fit({"a": A[:50], "b": B[:45]}, missing="interpolate")
-        with pytest.raises(ValueError, match="'b' begins at 2019-03-01, but the next step is"):
-            panel.update({"a": A[50:], "b": A[50:]})
+        panel.update({"a": A[50:], "b": A[50:]})
+        whole = fit({"a": A, "b": pd.concat([B[:45], A[50:]])}, missing="interpolate")
+        np.testing.assert_allclose(panel.observed_.value, whole.observed_.value)
 
 
 def test_observations_find_their_series_whatever_the_order():

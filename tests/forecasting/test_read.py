@@ -1,5 +1,7 @@
 """Series of all forms come in, and forecasts go out in the same."""
 
+import re
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -193,7 +195,7 @@ def changed(places, value, dtype=float):
         (changed([4], None, object), "NaN.*at 2015-05-01"),
         (SERIES.astype("str"), None),
         (SERIES.astype("category"), None),
-        (SERIES.index.to_series(), "dtype datetime64.*pass numbers"),
+        (SERIES.index.to_series(), "dtype datetime64.*no numbers"),
         (SERIES.to_numpy() * 1j, "Complex data not supported"),
         (SERIES[:0], "X is empty"),
         (SERIES[:0].to_frame().assign(month=1), "X is empty"),
@@ -311,3 +313,90 @@ def test_columns_are_cut_where_they_begin_and_end():
         table = read_series(lacking, may_lack=True)
         assert table.counts.tolist() == [9] * lacking.shape[1]
         assert np.isnan(table.value).all()
+
+
+DAYS = pd.date_range("2024-07-01", periods=120)
+INDEXES = {
+    "dates": DAYS,
+    "zone": DAYS.tz_localize("America/Santiago", nonexistent="shift_forward"),
+    "periods": DAYS.to_period("D"),
+    "numbers": pd.RangeIndex(5, 5 + 3 * 120, 3),
+}
+
+
+class TestAbsentRows:
+    """Counts by day, without a row where the count is 0."""
+
+    counts = pd.DataFrame(np.random.default_rng(0).poisson(1.5, (120, 3)), DAYS, list("abc"))
+
+    def formed(self, form, kind):
+        """A form, and the values of its series with missing ones in the place of its gaps."""
+        whole = self.counts.set_axis(INDEXES[kind]).rename_axis("ds")
+        if form in ("series", "frame"):
+            whole = whole[["a"]] if form == "series" else whole
+            there = whole["a"] > 0
+            parts = {name: own[there] for name, own in whole.items()}
+        else:
+            parts = {name: own[own > 0] for name, own in whole.items()}
+        spans = [
+            own.reindex(whole.index).loc[own.index[0] : own.index[-1]] for own in parts.values()
+        ]
+        long = pd.concat(parts, names=["unique_id"]).rename("y")
+        forms = {
+            "series": parts["a"], "frame": pd.DataFrame(parts), "dict": parts, "long": long,
+            "long_frame": long.to_frame(), "tidy": long.reset_index()[::-1],
+        }  # fmt: skip
+        return forms[form], spans
+
+    @pytest.mark.parametrize("kind", INDEXES)
+    @pytest.mark.parametrize("form", ["series", "frame", "dict", "long", "long_frame", "tidy"])
+    def test_are_named_and_code_fills_them(self, form, kind):
+        given, spans = self.formed(form, kind)
+        named = r"X" if form in ("series", "frame") else r"X\['a'\]"
+        with pytest.raises(ValueError, match=f"^{named} has gaps in its index: ") as error:
+            fit(given)
+        code = re.search(r"by zeros: (.*)\. In cross", str(error.value))[1]
+        table = fit(eval(code, {"pandas": pd, "X": given})).observed_
+        np.testing.assert_array_equal(table.value, np.nan_to_num(np.concatenate(spans)))
+
+    @pytest.mark.parametrize("kind", INDEXES)
+    @pytest.mark.parametrize("form", ["series", "frame", "dict", "long", "long_frame", "tidy"])
+    def test_are_filled(self, form, kind):
+        given, spans = self.formed(form, kind)
+        for missing in ("interpolate", "seasonal"):
+            model = fit(given, missing=missing)
+            expected = fit(dict(enumerate(spans)), missing=missing)
+            np.testing.assert_array_equal(model.observed_.value, expected.observed_.value)
+        assert len(model.predict(2, history=given)) == len(model.predict(2))
+
+    @pytest.mark.parametrize("cut", ["2024-10-10", "2024-09-01"])
+    def test_are_filled_in_what_follows(self, cut):
+        tidy, _ = self.formed("tidy", "dates")
+        early, late = tidy[tidy["ds"] <= cut], tidy[tidy["ds"] > cut]
+        model = fit(early, missing="interpolate")
+        assert np.isfinite(model.score(late))
+        expected = fit(tidy, missing="interpolate").observed_.value
+        np.testing.assert_allclose(model.update(late).observed_.value, expected)
+        assert len(model.backtest(tidy, cv=2)) > 0
+
+    def test_need_no_features(self):
+        tidy, _ = self.formed("tidy", "dates")
+        rows = tidy.assign(price=np.arange(len(tidy)) % 7)
+        model = fit(rows, missing="interpolate")
+        one = rows[rows["unique_id"] == "a"].set_index("ds")["price"]
+        expected = one.sort_index().asfreq("D").interpolate()
+        found = model.observed_.features[
+            model.observed_.series == model.observed_.names.index("a")
+        ]
+        np.testing.assert_allclose(found[:, 0], expected)
+
+    def test_the_common_steps_are_those_of_all_series(self):
+        # No series has a stretch without gaps.
+        parts = {
+            n: own[np.arange(120) % 5 != i] for i, (n, own) in enumerate(self.counts.items())
+        }
+        parts = {n: own[own.index.day % 3 != i] for i, (n, own) in enumerate(parts.items())}
+        model = fit(parts, missing="interpolate")
+        assert model.observed_.time.freq == "D"
+        with pytest.raises(ValueError, match="no frequency that can be inferred"):
+            fit(parts["a"], missing="interpolate")

@@ -3,6 +3,7 @@
 import numpy as np
 import pandas as pd
 import pytest
+from pandas import offsets
 
 from sklearn_attention.datasets import make_periodic_series
 from sklearn_attention.forecasting import Origins, Table
@@ -33,6 +34,28 @@ def test_of_the_frequency(freq, expected):
     if freq in ("MS", "QE-NOV"):
         periods = pd.Series(noise, index.to_period())
         assert season_of(read_series(periods), "auto") == expected
+
+
+@pytest.mark.parametrize(
+    ("freq", "expected"),
+    [
+        (offsets.CustomBusinessDay(weekmask="Mon Tue Wed Thu Fri Sat"), [6]),
+        (offsets.CustomBusinessDay(weekmask="Mon Tue Wed Sun", holidays=["2000-05-01"]), [4]),
+        (offsets.CustomBusinessDay(weekmask="Mon Tue Wed Thu Fri Sat", n=6), [365.25 / 7]),
+        (offsets.CustomBusinessMonthEnd(), [12]),
+        (offsets.BusinessHour(start="08:00", end="20:00"), [12, 60]),
+        (offsets.CustomBusinessHour(start="22:00", end="06:00", weekmask="1111110"), [8, 48]),
+        (offsets.DateOffset(months=1), [12]), (offsets.DateOffset(n=2, months=3), [2]),
+        (offsets.DateOffset(weeks=1), [365.25 / 7]), (offsets.DateOffset(), [7]),
+        (offsets.DateOffset(months=1, days=3), [1]), (offsets.DateOffset(years=1), [1]),
+    ],
+)  # fmt: skip
+def test_of_calendars(freq, expected):
+    index = pd.date_range("2000-01-01", periods=200, freq=freq)
+    noise = np.random.default_rng(0).normal(size=200)
+    table = read_series(pd.Series(noise, index))
+    np.testing.assert_allclose(seasons_of(table, "auto"), expected)
+    assert season_of(table, "auto") == int(expected[0])
 
 
 @pytest.mark.parametrize("period", [4, 7, 12, 24])

@@ -1,13 +1,18 @@
 """What the steps of a series are, and how they go on."""
 
+import datetime
+import json
+import re
 from dataclasses import asdict
 
 import numpy as np
 import pandas as pd
 import pytest
+from pandas import offsets
+from pandas.tseries.holiday import USFederalHolidayCalendar
 
 from sklearn_attention.forecasting import TimeIndex
-from sklearn_attention.forecasting._time import numbers_of
+from sklearn_attention.forecasting._time import numbers_of, steps_until
 
 FREQUENCIES = [
     "MS", "ME", "B", "W-MON", "10min", "D", "h", "QS", "QE", "YS", "YE", "2MS", "BME", "15s",
@@ -30,6 +35,125 @@ def test_it_continues_as_pandas_does(freq, tz, known):
     np.testing.assert_array_equal(time.positions(dates[[3, 50, 44]]), [3, 50, 44])
     np.testing.assert_array_equal(time.positions(dates[[50, 44]]), [50, 44])
     np.testing.assert_array_equal(time.extended(20).values, dates.asi8)
+
+
+@pytest.mark.parametrize("freq", ["D", "2D", "W-SUN", "MS", "B"])
+@pytest.mark.parametrize(
+    ("tz", "start"),
+    [
+        ("America/Santiago", "2024-06-02"), ("America/Havana", "2024-01-07"),
+        ("Africa/Cairo", "2024-01-07"), ("Asia/Beirut", "2024-01-07"),
+        ("America/Asuncion", "2017-07-02"), ("America/Sao_Paulo", "2018-08-05"),
+    ],
+)  # fmt: skip
+def test_days_go_on_where_clocks_change_at_midnight(tz, start, freq):
+    clock = pd.date_range(start, periods=300, freq=freq)
+    # Of what the clock repeats the first is meant, as in resample of pandas.
+    first = np.ones(300, dtype=bool)
+    days = clock.tz_localize(tz, nonexistent="shift_forward", ambiguous=first)
+    moved = np.flatnonzero(days.hour)
+    for begin in (0, *moved[:1]):  # the series may begin, and end, by a step that was moved
+        for n in (9, *moved[:1] + 1):
+            time, then = TimeIndex.read(days[begin:][: max(n, 3)]), days[begin:]
+            assert time.between(0, len(then)).equals(then)
+            np.testing.assert_array_equal(time.positions(then[[-1, 11]]), [len(then) - 1, 11])
+            np.testing.assert_array_equal(time.reaching(then.asi8[-1]).values, then.asi8)
+
+
+def test_a_date_that_the_clock_skips_or_repeats_may_be_the_last():
+    days = pd.date_range("2024-03-01", "2024-09-20", freq="D")
+    days = days.tz_localize("America/Santiago", nonexistent="shift_forward")
+    hours = pd.date_range("2024-04-01", periods=400, freq="h", tz="America/Santiago")
+    time = TimeIndex.read(days[:9])
+    assert steps_until(time, pd.Timestamp("2024-09-08")) == 192
+    assert steps_until(time, "2024-04-06") == 37
+    assert steps_until(TimeIndex.read(hours[:9]), "2024-04-06") == 6 * 24 + 1
+
+
+@pytest.mark.parametrize(
+    "freq",
+    [
+        offsets.CustomBusinessDay(holidays=["2024-12-25", "2024-05-01"]),
+        offsets.CustomBusinessDay(weekmask="Mon Tue Wed Thu Fri Sat"),
+        offsets.CustomBusinessDay(weekmask="Mon Tue Wed Thu Sun", n=2),
+        offsets.CustomBusinessDay(calendar=USFederalHolidayCalendar()),
+        offsets.CustomBusinessDay(calendar=np.busdaycalendar("1111110", ["2024-05-01"])),
+        offsets.CustomBusinessMonthEnd(holidays=["2024-12-31"]),
+        offsets.BusinessHour(start="08:00", end="20:00"),
+        offsets.CustomBusinessHour(start=["09:00", "14:00"], end=["12:00", "18:00"]),
+        offsets.DateOffset(months=1), offsets.DateOffset(days=1), offsets.DateOffset(years=1),
+        offsets.DateOffset(months=3, day=15), offsets.DateOffset(hours=6), offsets.Week(),
+        offsets.Easter(),
+    ],
+    ids=repr,
+)  # fmt: skip
+@pytest.mark.parametrize("tz", [None, "Europe/Berlin"])
+def test_frequencies_keep_their_parameters(freq, tz):
+    dates = pd.date_range("2024-01-15", periods=60, freq=freq, tz=tz)
+    time = TimeIndex.read(dates[:40])
+    # As skops stores it: JSON has no types but plain ones.
+    fields = asdict(time) | {"values": time.values}
+    fields["options"] = json.loads(json.dumps(fields["options"]))
+    time = TimeIndex(**fields)
+    assert time.between(0, 60).equals(dates)
+    assert time.between(45, 60).equals(dates[45:])
+    np.testing.assert_array_equal(time.positions(dates[[50, 44]]), [50, 44])
+    later = TimeIndex.read(pd.DatetimeIndex(dates[40:42], freq=None), like=time)
+    assert later.between(0, 20).equals(dates[40:])
+
+
+def test_frequencies_that_are_not_plain_are_refused_by_name():
+    class Market(offsets.CustomBusinessDay):
+        pass
+
+    aside = datetime.timedelta(hours=3)
+    for freq in (Market(), offsets.CustomBusinessDay(offset=aside)):
+        series = pd.Series(0.0, pd.date_range("2024", periods=40, freq=freq))
+        with pytest.raises(ValueError, match=f"frequency {type(freq).__name__}.*reset_index"):
+            TimeIndex.read(series.index)
+        TimeIndex.read(series.reset_index(drop=True).index)
+    with pytest.raises(ValueError, match=r"freq='system' is no class of pandas.offsets"):
+        _ = TimeIndex("datetime", np.arange(3), "system", "s", options={}).offset
+
+
+@pytest.mark.parametrize("tz", [None, "America/Santiago"])
+@pytest.mark.parametrize(
+    ("start", "freq", "found"),
+    [
+        ("2020-01-15", offsets.DateOffset(months=1), "DateOffset(months=1)"),
+        ("2020-03-15", offsets.DateOffset(years=1), "DateOffset(months=12)"),
+        (
+            "2024-01-01", offsets.CustomBusinessDay(weekmask="Mon Tue Wed Thu Fri Sat"),
+            "CustomBusinessDay(weekmask='Mon Tue Wed Thu Fri Sat')",
+        ),
+        (
+            "2024-01-01", offsets.CustomBusinessDay(weekmask="Sun Mon Tue Wed Thu"),
+            "CustomBusinessDay(weekmask='Mon Tue Wed Thu Sun')",
+        ),
+    ],
+)  # fmt: skip
+def test_days_of_months_and_weeks_are_recognised(start, freq, found, tz):
+    dates = pd.date_range(start, periods=60, freq=freq)
+    dates = pd.DatetimeIndex(dates.tz_localize(tz, nonexistent="shift_forward"), freq=None)
+    time = TimeIndex.read(dates[:30])
+    assert time.between(0, 60).equals(dates)
+    series = pd.Series(np.arange(30.0), dates[:30]).drop(dates[7])
+    with pytest.raises(ValueError, match=f"missing at frequency .*{re.escape(found)}") as error:
+        TimeIndex.read(series.index)
+    advised = re.search(r"by zeros: (.*)\. In cross", str(error.value))[1]
+    assert len(eval(advised, {"pandas": pd, "y": series})) == 30
+
+
+@pytest.mark.parametrize("freq", ["MS", "D", "W-MON", "QS", "ME"])
+@pytest.mark.parametrize("tz", ["UTC", None])
+def test_local_dates_in_utc_are_refused(freq, tz):
+    local = pd.date_range("2024-01-01", periods=120, freq=freq, tz="Europe/Berlin")
+    dates = pd.DatetimeIndex(local.tz_convert(tz), freq=None)
+    with pytest.raises(ValueError, match="dates of a time zone, stored in UTC") as error:
+        TimeIndex.read(dates)
+    advised = re.search(r"as by index\.(.*); else", str(error.value))[1]
+    found = TimeIndex.read(eval(f"dates.{advised}")).between(0, 120)
+    assert found.equals(local)
 
 
 @pytest.mark.parametrize("freq", ["M", "2M", "Q-NOV", "D", "h"])
@@ -79,10 +203,13 @@ DAYS = pd.date_range("2024-01-01", periods=30, freq="B")
 @pytest.mark.parametrize(
     ("index", "message"),
     [
-        (DAYS.delete([4, 9]), r"gaps.*2024-01-05, 2024-01-12 missing.*'B'.*asfreq\('B'\)"),
+        (
+            DAYS.delete([4, 9]),
+            r"gaps.*2024-01-05, 2024-01-12 missing.*'B'.*asfreq\('B', fill_value=0\)",
+        ),
         (
             pd.date_range("2020", periods=30, freq="ME").delete(5),
-            r"gaps.*2020-06-30 missing.*asfreq\('ME'\)",
+            r"gaps.*2020-06-30 missing.*asfreq\('ME', fill_value=0\)",
         ),
         (pd.period_range("2020", periods=9, freq="M").delete(3), "gaps.*2020-04 missing"),
         (pd.Index([1, 2, 3, 5, 6]), "gaps.*4 missing.*reindex"),
