@@ -85,16 +85,17 @@ def test_rates_are_those_at_which_errors_in_regions_are_as_large():
     usual = np.quantile(scaled / spreads, 0.9)
     places = model.keys_ / 0.08
     limit = 4 * np.median(np.sort(np.abs(places - places.T), axis=1)[:, 1])
-    for region in regions(places):
-        other = clone(model).fit(model.keys_[~region], model.values_[~region])
-        for i in np.flatnonzero(region):
-            beyond = np.abs(places[i] - places[~region]).min() - limit
+    for region in regions(places, model.values_[:, None]):
+        left = np.setdiff1d(np.arange(80), region)
+        other = clone(model).fit(model.keys_[left], model.values_[left])
+        for i in region:
+            beyond = np.abs(places[i] - places[left]).min() - limit
             if beyond > 0:
                 effects = other.smoother_matrix(model.keys_[[i]])
                 error = model.values_[i] - other.predict(model.keys_[[i]])[0]
                 size = abs(error) / np.sqrt(1 + np.sum(effects**2)) / spreads[i] / usual
                 sizes.append(beyond), squares.append((size**2 - 1) / beyond**2)
-                weights.append(one_sided(places[[i]], places[~region])[0])
+                weights.append(one_sided(places[[i]], places[left])[0])
     squares, weights = np.array(squares), np.array(weights)
     for rate, own in zip(found._rates[:, 0], (1 - weights, weights), strict=True):
         held = np.sum(own * (squares <= rate * (1 + 1e-6))) / own.sum()
