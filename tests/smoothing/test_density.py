@@ -328,6 +328,7 @@ class TestBandwidth:
         adaptive = ProductKernelDensity(bandwidth="silverman", sensitivity=0.5).fit(X)
         assert adaptive.score(test) > fixed.score(test) + 5
 
+    @pytest.mark.slow
     def test_hundreds_of_columns(self):
         X = np.random.default_rng(0).normal(size=(9, 850))
         given = ProductKernelDensity(bandwidth=40.0).fit(X)
