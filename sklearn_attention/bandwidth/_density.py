@@ -139,10 +139,11 @@ class _Likelihood:
         return (value, pull(shares * np.exp(others - mixed))) if eval_gradient else value
 
     def alone(self, bandwidth):
-        """Share of the rows that the background describes better than all other rows."""
+        """Share of the weight whose rows the background describes better than all others."""
         log_density, _ = self._log_density(np.asarray(bandwidth), False)
         log_share, log_background = self._background
-        return float(np.mean(~(log_density + log_share > log_background)))
+        is_alone = ~(log_density + log_share > log_background)
+        return float(np.average(is_alone, weights=self._weights))
 
     def rescale(self, value, log_volume):
         """The value in units whose volume has the given logarithm."""
