@@ -102,7 +102,7 @@ def test_local_lines_in_several_features(kernel, n_features, order):
     for own in (queries, some):
         found = attend_local(own, keys_, values_, sample_weight=weights_, **options)
         for ours, theirs in zip(found, expected, strict=True):
-            assert_alike(ours[near], theirs[near])
+            assert_alike(ours[near], theirs[near], 1e-9)
             assert_alike(ours, theirs, 1e-7)
 
 
