@@ -325,8 +325,8 @@ MUTATIONS = [
     ),
     Mutation(
         "nn/_heads.py",
-        "losses = torch.maximum(tau * missed, (tau - 1) * missed)",
-        "losses = torch.maximum(tau * missed, -tau * missed)",
+        "return torch.maximum(tau * missed, (tau - 1) * missed)",
+        "return torch.maximum(tau * missed, -tau * missed)",
         "errors below a quantile count as those above it",
     ),
     Mutation(

@@ -40,10 +40,14 @@ def pinball_loss(predictions, targets, quantiles, *, reduction="mean"):
             f"{tuple(targets.shape)} and {len(quantiles)} quantiles: pass predictions of shape "
             f"{(*targets.shape, len(quantiles))}."
         )
-    tau = predictions.new_tensor(quantiles)
-    missed = targets[..., None] - predictions  # (..., n_quantiles)
-    losses = torch.maximum(tau * missed, (tau - 1) * missed)
+    losses = pinball(targets[..., None] - predictions, quantiles)
     return losses.mean() if reduction == "mean" else losses
+
+
+def pinball(missed, quantiles):
+    """Losses of quantiles (..., n_quantiles) by how far targets are above them."""
+    tau = missed.new_tensor(quantiles)
+    return torch.maximum(tau * missed, (tau - 1) * missed)
 
 
 class _Readout(nn.Module):

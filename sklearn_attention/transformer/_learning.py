@@ -5,6 +5,7 @@ import torch
 from torch.nn.functional import cross_entropy, huber_loss, mse_loss, pad
 
 from .._memory import check_memory
+from ..nn._heads import pinball
 from ..training._network import threads_of_pass
 from ..training._order import blocks_by_length
 from ._output_shares import overall
@@ -24,8 +25,7 @@ def row_losses(loss):
 
     def of_rows(outputs, targets):
         if loss.quantile is not None:
-            missed, level = targets - outputs, outputs.new_tensor(loss.quantile)
-            return 2 * torch.maximum(level * missed, (level - 1) * missed)
+            return 2 * pinball(targets - outputs, loss.quantile)
         errors = _ERRORS[loss.name]
         if loss.n_classes is None:
             return errors(outputs, targets, reduction="none")
