@@ -220,9 +220,7 @@ class _Search:
             if any(np.abs(intermediate_result.x - x).max() < _SAME for x in bottoms):
                 raise StopIteration
 
-        starts = self._starts()
-        self._evaluate(starts[0])
-        for start in starts:
+        for start in self._starts():
             # Logarithms of densities have size 1, their squares that of a volume.
             size = 1.0 if self.name == "likelihood" else self.trials.value
             found = minimize(

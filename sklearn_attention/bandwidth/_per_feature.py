@@ -220,7 +220,8 @@ class _Descents:
 
     def _descend(self, start, n_steps):
         bounds = np.column_stack([self.space.lowest, self.space.highest])
-        size = 1.0 if self.criterion == "aicc" else self._value_at(start)
+        # Logarithms have size 1, squares that of the best known.
+        size = 1.0 if self.criterion == "aicc" else self.trials.value
         minimize(
             relative(self._with_gradient, size), start, jac=True, method="L-BFGS-B",
             bounds=bounds, options={"maxiter": n_steps, "ftol": 1e-9, "gtol": 1e-12},
