@@ -52,8 +52,8 @@ class Columns:
 
     Parameters
     ----------
-    kinds : tuple of {"numeric", "unordered", "ordered"}
-        One for each column.
+    kinds : tuple of {"numeric", "unordered", "ordered", "constant"}
+        One for each column; constants are numbers that do not vary, which are not compared.
     categories : tuple of (tuple or None)
         The levels of each category, None for numbers. A level's code is its position; the
         level None stands for missing cells.
@@ -78,8 +78,8 @@ class Columns:
     def __post_init__(self):
         if unknown := set(self.kinds) - {NUMERIC, UNORDERED, ORDERED, CONSTANT}:
             raise ValueError(
-                f"kinds has {sorted(map(str, unknown))}: pass 'numeric', 'unordered' or "
-                "'ordered' for each column."
+                f"kinds has {sorted(map(str, unknown))}: pass 'numeric', 'unordered', "
+                "'ordered' or 'constant' for each column."
             )
         if len(self.kinds) != len(self.categories):
             raise ValueError(
