@@ -183,9 +183,8 @@ def case_of_table(model):
     )
     if not is_classifier(model):
         case = case.with_(y=case.y + UNIT * (kinds + codes)[:40])
-    given = {"bandwidth": "scott"} if hasattr(model, "bandwidth") else {}
-    keeps = isinstance(getattr(model, "bandwidth", "scott"), str | None.__class__)
-    model = model if keeps else clone(model).set_params(**given)
+    if isinstance(getattr(model, "bandwidth", None), np.ndarray):
+        model = clone(model).set_params(bandwidth="scott")
     return case.with_(model=model, X=table[:40], queries=table[40:])
 
 
@@ -403,9 +402,7 @@ def table_columns_permuted(case):
 
 def rule_of_weights(model):
     """Rules of thumb have a number of rows, which is the sum of their weights."""
-    return getattr(model, "bandwidth", None) in ("scott", "silverman") if isinstance(
-        getattr(model, "bandwidth", None), str
-    ) else False  # fmt: skip
+    return str(getattr(model, "bandwidth", "")) in ("scott", "silverman")
 
 
 def searches_nothing(model):
@@ -462,10 +459,10 @@ RELATIONS = {
     },
 }
 TABLE_RELATIONS = {
-    "names of levels": levels_renamed,
-    "types of levels": levels_of_other_types,
-    "order of the columns": table_columns_permuted,
-    "where the target is": targets_shifted,
+    "names of levels": (levels_renamed, all_models),
+    "types of levels": (levels_of_other_types, all_models),
+    "order of the columns": (table_columns_permuted, all_models),
+    "where the target is": (targets_shifted, of_numbers),
 }
 
 
@@ -568,24 +565,28 @@ def test_relation_of_intervals(model, change, tolerance):
     assert_same(model, found, expected, max(tolerance, 1e-9))
 
 
-@pytest.mark.parametrize("relation", TABLE_RELATIONS)
+def group_of(model):
+    return next(group for group, models in GROUPS.items() if type(model) in map(type, models))
+
+
 @pytest.mark.parametrize(
-    "model",
+    ("model", "change", "tolerance"),
     [
         pytest.param(
-            model, id=repr(model), marks=SLOW if is_line(model) or model in LONG else []
+            model,
+            change,
+            PROMISED[group_of(model), relation],
+            id=f"{relation}-{model!r}",
+            marks=SLOW if is_line(model) or model in LONG else [],
         )
         for model in READ_CATEGORIES
+        for relation, (change, holds) in TABLE_RELATIONS.items()
+        if (group_of(model), relation) in PROMISED and holds(model)
     ],
 )
-def test_relation_of_a_table(model, relation):
-    group = next(group for group, models in GROUPS.items() if type(model) in map(type, models))
-    if relation == "where the target is" and not is_regressor(model):
-        return
-    if (group, relation) in PROMISED:
-        expected = expected_of(repr(model), case_of_table)
-        found = TABLE_RELATIONS[relation](case_of_table(model))
-        assert_same(model, found, expected, PROMISED[group, relation])
+def test_relation_of_a_table(model, change, tolerance):
+    expected = expected_of(repr(model), case_of_table)
+    assert_same(model, change(case_of_table(model)), expected, tolerance)
 
 
 WEIGHTS = {
