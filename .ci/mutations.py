@@ -144,6 +144,12 @@ MUTATIONS = [
         "volume of a wider kernel in one feature only",
     ),
     Mutation(
+        "smoothing/_density.py",
+        "mass = mass + np.abs(below[:-1] - below[-1])",
+        "mass = mass + below[:-1]",
+        "mass beyond a bound counts below it",
+    ),
+    Mutation(
         "bandwidth/_neighbors.py",
         "Z[smoother.rows], Z, candidates[-1] + 1)[:, 1:]",
         "Z[smoother.rows], Z, candidates[-1] + 1)[:, :-1]",

@@ -476,7 +476,7 @@ KINDS = [
             "bounds": [None, [(0, None)] * 2, (0, 0)],
             "sensitivity": [0.0, 0.5, 2.0],
         },
-        ("score_samples", "score"),
+        ("score_samples", "cdf", "score"),
     ),
     Kind(
         "ConditionalKernelDensity",

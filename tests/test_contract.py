@@ -227,7 +227,7 @@ def fitted(name):
 
 
 METHODS = (
-    "attention_maps confidence_band explain get_feature_names_out "
+    "attention_maps cdf confidence_band explain get_feature_names_out "
     "local_slopes perplexity predict predict_cdf predict_gradient predict_interval "
     "predict_log_proba predict_proba predict_quantiles sample score score_samples "
     "smoother_matrix transform"

@@ -37,6 +37,18 @@ class Background(NamedTuple):
             log_density = log_density - 3 * np.log(distance) - mass
         return log_density
 
+    def cdf(self, X):
+        """Probabilities of at most the numbers and ordered levels of rows, (n,)."""
+        probability = 1.0
+        for j in self.columns.numeric:
+            low, high = self._ends(j)
+            place = np.tanh(np.arcsinh((X[:, j] - self.center[j]) / self.scale[j] / np.sqrt(2)))
+            probability = probability * (place.clip(low, high) - low) / (high - low)
+        for j, n_levels in zip(self.columns.categorical, self._n_levels(), strict=True):
+            below = X[:, j] if self.columns.kinds[j] == "ordered" else 0.0
+            probability = probability * (below + 1) / n_levels
+        return probability
+
     def draw(self, random_state, n):
         """Rows drawn from the density, (n, n_features)."""
         X = np.empty((n, len(self.columns.kinds)))
@@ -111,7 +123,7 @@ def reflections(X, bounds, reach=0.0):
             images.append(2 * (low if np.isfinite(low) else high) - x)
         of_columns.append(images)
     for images in itertools.product(*of_columns):
-        yield np.column_stack(images)
+        yield np.stack(images, axis=1)  # of Dask too
 
 
 def fold(x, low, high):

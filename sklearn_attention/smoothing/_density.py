@@ -239,12 +239,60 @@ class ProductKernelDensity(DensityMixin, MixedRows):
             -inf where the density is 0.
         """
         X = self._read_rows(X, np.float64)
-        if self._bounds is None:
+        if self.bounds_ is None:
             return self._log_density(X)
-        low, high = self._bounds.T
-        inside, log_density = ((low <= X) & (X <= high)).all(axis=1), np.full(len(X), -np.inf)
-        log_density[inside] = self._log_density(X[inside])
-        return log_density
+        low, high = self.bounds_.T
+        inside = ((low <= X) & (X <= high)).all(axis=1)
+        return np.where(inside, self._log_density(X.clip(low, high)), -np.inf)
+
+    def cdf(self, X):
+        r"""Probability of a row that is at most each of some rows, in every column.
+
+        .. math:: \hat F(x) = \frac{1}{\sum_i w_i} \sum_i w_i
+                  \prod_k \int_{-\infty}^{x_k} \frac{1}{h_k s_i}
+                  K\Big(\frac{t - x_{ik}}{h_k s_i}\Big)\,dt
+
+        At most in numbers and ordered categories; unordered ones have the level of the query.
+
+        Parameters
+        ----------
+        X : array-like or data frame of shape (n_queries, n_features)
+            Queries.
+
+        Returns
+        -------
+        probability : ndarray of shape (n_queries,)
+            From 0 to 1, the integral and sum of the density of :meth:`score_samples`.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from sklearn_attention import ProductKernelDensity
+        >>> waits = np.random.default_rng(0).exponential(size=(400, 1))
+        >>> model = ProductKernelDensity(bounds=(0, None)).fit(waits)
+        >>> model.cdf([[0.0], [1.0], [9.0]]).round(2)
+        array([0.  , 0.64, 1.  ])
+        """
+        X = self._read_rows(X, np.float64)
+        known = (X[:, self.columns_.categorical] >= 0).all(axis=1)
+        # The local factors are one more column of the keys.
+        fixed, queries, keys = self.local_factors_.max() == 1, X, self.keys_
+        if not fixed:
+            keys = np.column_stack([keys, self.local_factors_])
+            queries = np.concatenate([X, X[:, :1]], axis=1)
+        _, log_sums = attend(
+            queries,
+            keys,
+            keys[:, :0],
+            self._masses,
+            sample_weight=self.key_weights_,
+            empty="nan",
+        )
+        probability = np.exp(log_sums - np.log(self._mass))
+        if hasattr(self, "background_"):
+            share = self._share
+            probability = (1 - share) * probability + share * self._background.cdf(X)
+        return np.where(known, probability.clip(0, 1), 0.0)
 
     def score(self, X, y=None):
         """Total log-likelihood of rows.
@@ -291,9 +339,9 @@ class ProductKernelDensity(DensityMixin, MixedRows):
         noise = KernelDistribution(self.kernel_).draw(random_state, (n_samples, len(numeric)))
         widths = self.local_factors_[rows, None] * self.bandwidth_[numeric]
         sample[:, numeric] += noise * widths
-        if self._bounds is not None:
+        if self.bounds_ is not None:
             for j in numeric:
-                sample[:, j] = fold(sample[:, j], *self._bounds[j])
+                sample[:, j] = fold(sample[:, j], *self.bounds_[j])
         for j in self.columns_.categorical:
             kind, n_levels = self.columns_.kinds[j], self.columns_.n_levels[j]
             table, _ = level_table(kind, n_levels, self.bandwidth_[j])
@@ -337,17 +385,42 @@ class ProductKernelDensity(DensityMixin, MixedRows):
         return np.exp(-sensitivity * (pilot - np.average(pilot, weights=weights)))
 
     @property
-    def _bounds(self):
-        return getattr(self, "bounds_", None)  # estimators of earlier versions have none
-
-    @property
     def _background(self):
-        return Background(*self.background_, self.columns_, self._bounds)
+        return Background(*self.background_, self.columns_, self.bounds_)
 
     @property
     def _share(self):
         (weights,) = in_memory(self.key_weights_)
         return background_share(len(self.keys_), weights)
+
+    @property
+    def _mass(self):
+        weights = self.key_weights_
+        return len(self.keys_) if weights is None else in_memory(weights.sum())[0]
+
+    def _masses(self, X, keys):
+        """Mass of the kernel of each key that is at most each query, (n_queries, n_keys)."""
+        columns, distribution, masses = self.columns_, KernelDistribution(self.kernel_), 1.0
+        n_features = len(columns.kinds)
+        factors = keys[:, n_features:].prod(axis=1)
+        bounds = np.tile([-np.inf, np.inf], (n_features, 1))
+        bounds = bounds if self.bounds_ is None else self.bounds_
+        for j in columns.numeric:
+            widths, (low, high) = self.bandwidth_[j] * factors, bounds[j]
+            ends, mass = np.append(X[:, j].clip(low, high), low)[:, None], 0.0
+            # Between the lower bound and a query, and between their images.
+            for image in reflections(ends, bounds[[j]], distribution.reach * widths.max()):
+                with np.errstate(over="ignore"):
+                    below = distribution.cdf((image - keys[:, j]) / widths)
+                mass = mass + np.abs(below[:-1] - below[-1])
+            masses = masses * mass
+        for j in columns.categorical:
+            kind, n_levels = columns.kinds[j], columns.n_levels[j]
+            table, _ = level_table(kind, n_levels, self.bandwidth_[j])
+            table = table.cumsum(axis=0) if kind == "ordered" else table
+            levels, own = (x[:, j].astype(np.intp) for x in (X, keys))
+            masses = masses * table[levels][:, own]
+        return masses
 
     def _log_density(self, X):
         """Logarithms of the density of rows within bounds."""
@@ -362,15 +435,14 @@ class ProductKernelDensity(DensityMixin, MixedRows):
         return np.logaddexp(log_density + np.log1p(-share), log_background + np.log(share))
 
     def _log_density_of_kernels(self, X):
-        weights, widths = self.key_weights_, self.bandwidth_ * self.local_factors_.max()
-        mass = len(self.keys_) if weights is None else in_memory(weights.sum())[0]
+        widths = self.bandwidth_ * self.local_factors_.max()
         log_volume = np.log(self.bandwidth_[self.columns_.is_numeric]).sum()
-        if self._bounds is None:
+        if self.bounds_ is None:
             log_sums = self._log_sums(X)
         else:
-            images = reflections(X, self._bounds, kernel_reach(self.kernel_) * widths)
+            images = reflections(X, self.bounds_, kernel_reach(self.kernel_) * widths)
             log_sums = functools.reduce(np.logaddexp, map(self._log_sums, images))
-        return log_sums - np.log(mass) - log_volume
+        return log_sums - np.log(self._mass) - log_volume
 
     def _log_sums(self, X):
         if self.local_factors_.min() == self.local_factors_.max() == 1:

@@ -213,6 +213,50 @@ class TestEstimate:
         assert model.score(X) == pytest.approx(model.score_samples(X).sum(), rel=1e-15)
 
 
+class TestDistributionFunction:
+    @pytest.mark.parametrize("kernel", DENSITIES)
+    @pytest.mark.parametrize("sensitivity", [0, 0.5])
+    @pytest.mark.parametrize("bounds", [None, (-2, None), (None, 3), (-2, 3)])
+    def test_is_the_integral_of_the_density(self, X, kernel, sensitivity, bounds):
+        X = X[:, :1].clip(-2, 3)
+        options = {"sensitivity": sensitivity, "bounds": bounds}
+        bandwidth = "likelihood" if kernel == "gaussian" else 2.5  # with a background
+        model = ProductKernelDensity(kernel, bandwidth=bandwidth, **options).fit(X)
+        places = np.linspace(-1.9, 2.9, 4001)[:, None]
+        below = model.cdf(places)
+        density = np.exp(model.score_samples(places))
+        steps = (density[1:] + density[:-1]) / 2 * np.diff(places[:, 0])
+        tolerance = 3e-3 if kernel == "boxcar" else 1e-5  # between points that it jumps at
+        np.testing.assert_allclose(np.diff(below).cumsum(), steps.cumsum(), atol=tolerance)
+        low, high = (None, None) if bounds is None else bounds
+        ends = model.cdf([[-1e6 if low is None else low], [1e6 if high is None else high]])
+        np.testing.assert_allclose(ends, [0, 1], atol=1e-11)
+        assert model.cdf([[-1e300], [1e300]]).tolist() == pytest.approx([0, 1], abs=1e-12)
+
+    @pytest.mark.parametrize("sensitivity", [0, 0.5])
+    def test_numbers_and_levels_are_the_share_of_draws(self, frame, sensitivity):
+        bounds, weights = [None, (-4, 4), None], np.arange(len(frame))
+        model = ProductKernelDensity(bounds=bounds, sensitivity=sensitivity)
+        drawn = model.fit(frame, sample_weight=weights).sample(20_000, random_state=0)
+        codes = drawn["size"].cat.codes
+        for i in range(3):
+            row = frame.iloc[[i]]
+            inside = (drawn["color"] == row["color"].item()) & (
+                drawn["length"] <= row["length"].item()
+            )
+            share = (inside & (codes <= SIZES.index(row["size"].item()))).mean()
+            assert model.cdf(row)[0] == pytest.approx(share, abs=0.015)
+
+    def test_over_levels(self, frame):
+        model = ProductKernelDensity().fit(frame)
+        largest = frame.assign(
+            length=1e12, size=pd.Categorical(["large"] * 40, SIZES, ordered=True)
+        )
+        colors = largest.drop_duplicates("color")
+        assert model.cdf(colors).sum() == pytest.approx(1, abs=1e-11)
+        assert model.cdf(colors.assign(color="pink")).tolist() == [0, 0, 0]
+
+
 class TestPeers:
     def test_scikit_learn(self, X):
         ours = ProductKernelDensity(bandwidth=0.7).fit(X)
@@ -236,6 +280,7 @@ class TestPeers:
         theirs = nonparametric.KDEMultivariate(X, "cc", bw=ours.bandwidth_)
         alike = ProductKernelDensity(bandwidth=ours.bandwidth_).fit(X)
         np.testing.assert_allclose(np.exp(alike.score_samples(X)), theirs.pdf(X), rtol=1e-12)
+        np.testing.assert_allclose(alike.cdf(X), theirs.cdf(X), rtol=1e-12)
         # No search of theirs finds a better bandwidth.
         found = nonparametric.KDEMultivariate(X, "cc", bw="cv_ml").bw
         assert ours.likelihood_score_ >= DensityLikelihood(X, Gaussian())(found) - 1e-9

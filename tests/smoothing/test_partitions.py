@@ -39,6 +39,7 @@ MODELS = [
     NadarayaWatsonClassifier(Epanechnikov(), bandwidth="silverman"),
     ProductKernelDensity(),
     ProductKernelDensity("epanechnikov", bandwidth="least_squares"),
+    ProductKernelDensity(bounds=(-9, 9)),
 ]
 
 
@@ -65,7 +66,7 @@ def targets(model, y):
 
 
 def answers(model, queries):
-    names = {"predict", "predict_proba", "score_samples"}
+    names = {"predict", "predict_proba", "score_samples", "cdf"}
     return {name: getattr(model, name)(queries) for name in names if hasattr(model, name)}
 
 
