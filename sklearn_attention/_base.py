@@ -51,7 +51,8 @@ class AttentionEstimator(OwnInit, CallbackSupportMixin, BaseEstimator):
 
     def __reduce__(self):
         # skops begins here, and fails in tasks of Dask by messages of its own.
-        held = [name for name, value in vars(self).items() if is_partitioned(value)]
+        held = {name: getattr(value, "keys", value) for name, value in vars(self).items()}
+        held = [name for name, value in held.items() if is_partitioned(value)]
         if held:
             raise TypeError(
                 f"{type(self).__name__} was fitted on partitions of Dask, and how these are "
@@ -80,10 +81,14 @@ class AttentionEstimator(OwnInit, CallbackSupportMixin, BaseEstimator):
 
     def _get_fitted_attr_html(self, doc_link=""):
         # scikit-learn would read properties too, some of which pass over all pairs of rows.
-        stored = types.SimpleNamespace(**vars(self))
+        stored = types.SimpleNamespace(**vars(self) | self._told())
         found = BaseEstimator._get_fitted_attr_html(stored, doc_link)
         found.estimator_class = type(self)
         return found
+
+    def _told(self):
+        """Fitted attributes that HTML shows besides those that are stored."""
+        return {}
 
     def _keep(self, *names, **values):
         """Keep parameters as they are in this fit: if they change later, predictions do not."""

@@ -40,7 +40,7 @@ class _ByNeighbors(BandwidthRule):
         lambdas = rate_lambdas(n_rows, columns)
         units = np.where(columns.is_numeric, feature_spread(rows.X, weights), lambdas)
         n_neighbors, value = self._neighbors(rows, mixed_kernel(kernel, columns, units), (
-            None if observe is None else lambda value, k: observe(value, units, n_neighbors_=k)
+            None if observe is None else lambda value, k: observe(value, units, k)
         ))  # fmt: skip
         return BandwidthChoice(units, value, n_neighbors=n_neighbors)
 

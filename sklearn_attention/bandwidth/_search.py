@@ -73,13 +73,11 @@ class BandwidthChoice(NamedTuple):
 
     @property
     def attributes(self):
-        """Attributes of an estimator that has this bandwidth."""
+        """Attributes of an estimator that tell of the search."""
         found = {
-            "bandwidth_": self.bandwidth,
             "criterion_value_": self.value,
             "bandwidth_search_": self.results,
             "relevance_": self.relevance,
-            "n_neighbors_": self.n_neighbors,
         }
         return {name: value for name, value in found.items() if value is not None}
 
@@ -201,9 +199,9 @@ class Trials:
         if (value, tie) < (self.value, self._tie):
             self.best, self.value, self._tie = candidate, value, tie
 
-    def report(self, *trial, **attributes):
+    def report(self, *trial):
         """Report a trial to `observe`, and end the search if that returns True."""
-        if self._observe is not None and self._observe(*trial, **attributes):
+        if self._observe is not None and self._observe(*trial):
             raise _Ended
 
     def __enter__(self):

@@ -17,7 +17,6 @@ from .._labels import (
 )
 from .._partitions import in_memory
 from ._estimator import KernelSmoother
-from ._fitted_smoother import FittedSmoother
 
 # For messages: what is asked, what has the classes, and the remedy.
 _FIRST = "y", "the first call of partial_fit", "name all of them there"
@@ -160,7 +159,7 @@ class NadarayaWatsonClassifier(ClassLabels, ClassifierMixin, KernelSmoother):
         probabilities : ndarray of shape (n_queries, n_classes), or list of such arrays
             Rows sum to 1. A list if there are several outputs.
         """
-        averages = FittedSmoother.of(self).predict(self._read_rows(X))
+        averages = self._smoother.predict(self._read_rows(X))
         rounding = np.sqrt(np.finfo(averages.dtype).eps)
         # The test computes averages that are in partitions.
         if self.kernel_.signed is not False and (averages < -rounding).any():
@@ -196,7 +195,7 @@ class NadarayaWatsonClassifier(ClassLabels, ClassifierMixin, KernelSmoother):
         blocks = found if isinstance(self.classes_, list) else [found]
         # Other policies leave no query without a prediction.
         missing = (
-            np.isnan(blocks[0]).any(axis=1) if self._kept["empty"] == "nan" else np.zeros(0)
+            np.isnan(blocks[0]).any(axis=1) if self._smoother.empty == "nan" else np.zeros(0)
         )
         lost = np.flatnonzero(*in_memory(missing))
         if len(lost):

@@ -46,10 +46,9 @@ class _CrossValidated(SmootherRegressor):
                 "candidates for: use NadarayaWatsonRegressor or LocalPolynomialRegressor, "
                 "which choose them along with the bandwidth, or pass X as numbers."
             )
-        kept = self._counts > 0
-        keys, values = (
-            x[kept].astype(np.float64) for x in (self.keys_, self._columns_of_values)
-        )
+        smoother = self.smoother_
+        kept = smoother.counts > 0
+        keys, values = (x[kept].astype(np.float64) for x in (smoother.keys, smoother.table))
         weights = None if self.key_weights_ is None else self.key_weights_[kept]
         units = Units.of(values, weights, of_each=True)
         targets = units.reduce(values)
@@ -60,20 +59,22 @@ class _CrossValidated(SmootherRegressor):
             )
         params, criteria, searches = [], [], list(self._candidates(keys, weights))
         kernels = [kernel for kernel, _ in searches]
-        self._compared = compared_columns(self.columns_, keys, weights, *kernels)
+        columns = compared_columns(self.columns_, keys, weights, *kernels)
+        smoother = smoother.replace(columns=columns)
         data = self._task_data
         context = self._init_callback_context(max_subtasks=len(searches))
         context.call_on_fit_task_begin(estimator=self, **data)
         for kernel, candidates in searches:
             found = criterion_of_candidates(
-                keys, targets, mixed_kernel(kernel, self._compared, None),
+                keys, targets, mixed_kernel(kernel, columns, None),
                 [one["bandwidth"] for one in candidates], self.criterion,
                 degree=candidates[0].get("degree", 0), sample_weight=weights,
                 empty=self.empty, algorithm=self.algorithm, device=self.device,
             )  # fmt: skip
             params += candidates
             criteria.extend(found)
-            if self._report_trial(context, data, self._like(candidates[int(found.argmin())])):
+            tried = _candidate(smoother, candidates[int(found.argmin())])
+            if self._report_trial(context, data, {"smoother_": tried}):
                 break
         best = int(np.argmin(criteria))
         if not np.isfinite(criteria[best]):
@@ -91,17 +92,8 @@ class _CrossValidated(SmootherRegressor):
         }
         self.best_index_, self.best_score_ = best, float(scores[best])
         self.best_params_, self.criterion_value_ = params[best], -self.best_score_
-        vars(self).update(self._like(params[best]))
+        self.smoother_ = _candidate(smoother, params[best])
         context.call_on_fit_task_end(estimator=self, **data, reconstruction_attributes={})
-
-    def _like(self, params):
-        """Fitted attributes that make the estimator predict like a candidate."""
-        kernel = as_kernel(clone(params["kernel"], safe=False))
-        return {
-            "kernel_": mixed_kernel(kernel, self._compared, None),
-            "bandwidth_": np.full(self.keys_.shape[1], params["bandwidth"]),
-            "degree_": params.get("degree", 0),
-        }
 
 
 class NadarayaWatsonCV(_CrossValidated):
@@ -250,6 +242,16 @@ class LocalPolynomialCV(_CrossValidated):
                 f"degrees={self.degrees!r} are not valid: pass some of 0, 1 and 2."
             )
         return [{"degree": degree} for degree in degrees]
+
+
+def _candidate(smoother, params):
+    """A smoother of the same rows that predicts like a candidate."""
+    kernel = as_kernel(clone(params["kernel"], safe=False))
+    return smoother.replace(
+        kernel=mixed_kernel(kernel, smoother.columns, None),
+        bandwidth=np.full(smoother.keys.shape[1], params["bandwidth"]),
+        degree=params.get("degree", 0),
+    )
 
 
 def _listed(name, values):

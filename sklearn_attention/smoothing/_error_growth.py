@@ -14,10 +14,9 @@ from scipy.spatial import KDTree
 from .._blocks import IN_MEMORY, blocks
 from .._spread import own_order
 from ._inference import weighted_quantiles
-from ._local_errors import ROWS_OF_SPREADS, above_rounding, widened
-from ._noise import noise_of, variance_around, variance_around_rows
-from ._remoteness import Remoteness, one_sided
-from ._training_rows import left_out_errors
+from ._local_errors import above_rounding
+from ._noise import variance_around, variance_around_rows
+from ._remoteness import one_sided
 
 _BLOCK_PAIRS = IN_MEMORY // 32
 # Regions are taken from so many rows, and so many rows of each are predicted.
@@ -37,21 +36,15 @@ class ErrorGrowth:
     """Growth of a smoother's errors; `at_rows` (n, outputs) has that of rows left out."""
 
     def __init__(self, smoother):
-        self._smoother, self._noise = smoother, noise_of(smoother)
+        self._smoother, self._noise = smoother, smoother.noise
         kept = np.flatnonzero(smoother.counts)
-        self._remoteness = Remoteness.of_smoother(smoother)
+        self._remoteness = smoother.remoteness_of_rows
         self._rates = _rates(smoother, kept, self._remoteness.usual)
-        variances = _variances_left_out(smoother, self._noise)
-        growth = np.sqrt(variances * self._of_model(*self._remoteness.of_rows()))
+        growth = np.sqrt(
+            smoother.variances_left_out * self._of_model(*self._remoteness.of_rows())
+        )
         self.at_rows = np.ones((len(smoother.keys), growth.shape[1]))
         self.at_rows[kept] = growth
-
-    @classmethod
-    def of(cls, smoother):
-        """That of a smoother, computed once."""
-        if "growth" not in smoother.memo:
-            smoother.memo["growth"] = cls(smoother)
-        return smoother.memo["growth"]
 
     def at(self, X, effects):
         """Growth at queries at which rows have these effects, (n, outputs)."""
@@ -69,13 +62,11 @@ class ErrorGrowth:
         return 1 + beyond[:, None] ** 2 * rates
 
 
-def _variances_left_out(smoother, noise):
-    """Variances of errors of rows of positive weight that are left out, computed once."""
-    if "variances left out" not in smoother.memo:
-        rows = np.flatnonzero(smoother.counts)
-        of_targets = variance_around_rows(smoother, noise.variances)[rows]
-        smoother.memo["variances left out"] = of_targets + _fit_variances(smoother, noise, rows)
-    return smoother.memo["variances left out"]
+def variances_left_out(smoother):
+    """Variances of errors of rows of positive weight that are left out."""
+    rows = np.flatnonzero(smoother.counts)
+    of_targets = variance_around_rows(smoother, smoother.noise.variances)[rows]
+    return of_targets + _fit_variances(smoother, smoother.noise, rows)
 
 
 def _fit_variances(smoother, noise, rows):
@@ -134,8 +125,8 @@ def _rates(smoother, rows, usual):
 
 def _in_region(smoother, region, usual):
     """Remoteness of rows of a region left out, and squared errors relative to usual ones."""
-    noise, places = noise_of(smoother), smoother.places(smoother.keys)
-    errors, spreads = _errors_and_spreads(smoother, noise)
+    noise, places = smoother.noise, smoother.places(smoother.keys)
+    errors, spreads = smoother.errors_and_spreads
     some = np.linspace(0, len(region) - 1, min(len(region), _ROWS_OF_A_REGION)).astype(int)
     rows, left = region[some], np.ones(len(places), dtype=bool)
     left[region] = False
@@ -153,14 +144,11 @@ def _in_region(smoother, region, usual):
     return np.maximum(distances - usual, 0.0), one_sided(places[rows], places[left]), squares
 
 
-def _errors_and_spreads(smoother, noise):
+def errors_and_spreads(smoother):
     """Sizes of the rows' errors in units of their growth, and how large they are around."""
-    if "spreads" not in smoother.memo:
-        variances = _variances_left_out(smoother, noise)
-        errors = np.abs(left_out_errors(smoother)) / np.sqrt(variances)
-        around = widened(smoother, ROWS_OF_SPREADS).average(smoother.keys, errors**2)
-        smoother.memo["spreads"] = errors, above_rounding(np.sqrt(around), errors)
-    return smoother.memo["spreads"]
+    errors = np.abs(smoother.errors) / np.sqrt(smoother.variances_left_out)
+    around = smoother.for_spreads.average(smoother.keys, errors**2)
+    return errors, above_rounding(np.sqrt(around), errors)
 
 
 def regions(places, values):

@@ -14,30 +14,24 @@ from .._labels import targets_at
 from .._partitions import in_memory, is_partitioned
 from .._validation import check_choice, check_flag, check_key_weights, without_vanishing
 from ..attention._reduce import ALGORITHMS
-from ..attention._smoother import fastest_algorithm
 from ..attention._wide_windows import WITH_WIDENING, empty_of_windows
 from ..bandwidth._rules import SMOOTHER_RULES
 from ..bandwidth._search import Rows, bandwidth_rule
 from ..kernels import ProductKernel
 from ..kernels._base import as_kernel
 from ..kernels._product_kernel import compared_columns, mixed_kernel
-from ._fitted_smoother import (
-    FittedSmoother,
-    counts_of,
-    weighed,
-)
+from ._fitted_smoother import FittedSmoother, weighed
 from ._robust import robustness
 
-# Rows of which the first is predicted when there was no search for a bandwidth; and those by
-# which `algorithm_` is found.
-_CHECKED_ROWS, _MOST_ROWS = 2**12, 2**20
-# Parameters that predictions, intervals and summaries depend on.
-_KEPT = "algorithm", "device", "empty", "gap", "random_state"
-# Attributes that depend on how the bandwidth is chosen, and are removed when it is chosen
-# again.
-_CHOSEN = {
-    "bandwidth_search_", "criterion_value_", "n_neighbors_", "relevance_",
-    "robustness_weights_",
+# Rows of which the first is predicted when there was no search for a bandwidth.
+_CHECKED_ROWS = 2**12
+# Attributes of a search, which are removed before another.
+_CHOSEN = {"bandwidth_search_", "criterion_value_", "relevance_"}
+# Attributes that are fields of the fitted smoother.
+_FIELDS = {
+    "keys_": "keys", "values_": "values", "key_weights_": "weights_as_given",
+    "kernel_": "kernel", "bandwidth_": "bandwidth", "degree_": "degree",
+    "n_neighbors_": "n_neighbors", "robustness_weights_": "robustness",
 }  # fmt: skip
 
 
@@ -45,6 +39,7 @@ class KernelSmoother(MultiOutputMixin, MixedRows):
     """Base class of the estimators that average the targets of their training rows."""
 
     _keeps_partitions = True
+    _held = (*MixedRows._held, FittedSmoother)
     # A parameter of those with local polynomials.
     degree = 0
     # Parameters of regressors with one kernel.
@@ -90,7 +85,7 @@ class KernelSmoother(MultiOutputMixin, MixedRows):
         explanation : Explanation
             Named tuple of ``indices``, ``weights`` and ``values``, the heaviest first.
         """
-        smoother = FittedSmoother.of(self)
+        smoother = self._smoother
         smoother.need_rows_in_memory("explanations")
         indices, weights = heaviest(smoother.effects, self._read_rows(X), len(self.keys_), k)
         return Explanation(indices, weights, targets_at(self, indices))
@@ -111,7 +106,7 @@ class KernelSmoother(MultiOutputMixin, MixedRows):
             ``S @ y`` are the predictions. Rows sum to 1; local polynomials have negative
             entries.
         """
-        smoother = FittedSmoother.of(self)
+        smoother = self._smoother
         smoother.need_rows_in_memory("effective weights")
         return smoother.effects(self._read_rows(X))
 
@@ -122,17 +117,15 @@ class KernelSmoother(MultiOutputMixin, MixedRows):
         "linear": in time linear in queries and rows; "near": each query with the rows near
         it; "dense": all pairs.
         """
+        return self._smoother.fastest
+
+    def _told(self):
+        return {name: getattr(self, name) for name in _FIELDS if hasattr(self, name)}
+
+    @property
+    def _smoother(self):
         check_is_fitted(self)
-        smoother = FittedSmoother.of(self)
-        if smoother.algorithm == "dense":
-            return "dense"
-        if "algorithm" not in self._memo:
-            (keys,) = in_memory(self.keys_[:_MOST_ROWS])
-            self._memo["algorithm"] = fastest_algorithm(
-                keys, keys, self.kernel_, bandwidth=smoother.divisors,
-                query_scale=smoother.scale(keys), degree=self.degree_, device=smoother.device,
-            )  # fmt: skip
-        return self._memo["algorithm"]
+        return self.smoother_
 
     def _store(self, X, values, sample_weight, *, append=False):
         """Store keys and values, and choose the bandwidth for them."""
@@ -140,7 +133,7 @@ class KernelSmoother(MultiOutputMixin, MixedRows):
         if append:
             if weights is not None or self.key_weights_ is not None:
                 weights = np.ones(len(X)) if weights is None else weights
-                weights = without_vanishing(appended(self._counts, weights))
+                weights = without_vanishing(appended(self.smoother_.given_counts, weights))
             X, values = appended(self.keys_, X), appended(self.values_, values)
         else:
             X, values = own_copy(X), own_copy(values)
@@ -148,53 +141,64 @@ class KernelSmoother(MultiOutputMixin, MixedRows):
             raise ValueError(f"degree={self.degree!r} is not valid: pass 0, 1 or 2.")
         check_choice("empty", self.empty, WITH_WIDENING)
         check_choice("algorithm", self.algorithm, ALGORITHMS)
-        self.degree_ = int(self.degree)
-        self._memo = {}  # computed from the training rows when first needed
-        self._keep(*_KEPT, rule=self._rule)
-        self.keys_, self.values_, self.key_weights_ = X, values, weights
         for name in vars(self).keys() & _CHOSEN:
             delattr(self, name)
+        # As it is before a kernel and its bandwidth are chosen.
+        self.smoother_ = FittedSmoother(
+            X, values, weights, None, self.columns_, None, None, int(self.degree), self.empty,
+            self.algorithm, self.device, gap=self.gap, given_weights=weights,
+            random_state=self.random_state,
+        )  # fmt: skip
+        self._keep(rule=self._rule)
         self._choose()
         if not hasattr(self, "bandwidth_search_"):
-            check_first_row(FittedSmoother.of(self))
+            check_first_row(self.smoother_)
         return self
 
     def _choose(self):
         """Set the kernel and its bandwidth for the training rows."""
-        kernel = self._check_kernel()
-        weights = self.key_weights_
-        self._compared = compared_columns(self.columns_, self.keys_, weights, kernel)
+        kernel, smoother = self._check_kernel(), self.smoother_
+        keys, weights = smoother.keys, smoother.key_weights
+        columns = compared_columns(self.columns_, keys, weights, kernel)
         rule = bandwidth_rule("bandwidth", self.bandwidth, SMOOTHER_RULES)
         rows = Rows(
-            X=self.keys_, values=self._columns_of_values, columns=self._compared,
-            sample_weight=weights, degree=self.degree_,
+            X=keys, values=smoother.table, columns=columns, sample_weight=weights,
+            degree=smoother.degree,
             # Windows of rows in partitions are not widened.
-            empty=empty_of_windows(self.empty) if is_partitioned(self.keys_) else self.empty,
+            empty=empty_of_windows(self.empty) if is_partitioned(keys) else self.empty,
             algorithm=self.algorithm, device=self.device, per_feature=self.per_feature,
             gap=self.gap, standardize=self._standardizes_outputs,
             random_state=self.random_state,
         )  # fmt: skip
+        robust = None
         if check_flag("robust", self.robust):
-            if is_partitioned(self.keys_):
+            if is_partitioned(keys):
                 raise ValueError(
                     "robust=True needs the error of every row, which partitions of Dask do not "
                     "have: pass robust=False, or fit rows in memory."
                 )
-            self.robustness_weights_ = robustness(rows, rule, kernel)
-            weights = weighed(weights, self.robustness_weights_)
+            robust = robustness(rows, rule, kernel)
+            weights = weighed(weights, robust)
             rows = replace(rows, sample_weight=weights)
         data = self._task_data
         # The number of bandwidths that a search tries is not known beforehand.
         context = self._init_callback_context(max_subtasks=None if rule.searches else 0)
         context.call_on_fit_task_begin(estimator=self, **data)
 
-        def observe(value, bandwidth, **attributes):
-            kernel_ = mixed_kernel(kernel, self._compared, bandwidth)
-            tried = {"bandwidth_": bandwidth, "kernel_": kernel_} | attributes
-            return self._report_trial(context, data, tried)
+        def at(bandwidth, n_neighbors=None):
+            """The smoother at a bandwidth."""
+            return smoother.replace(
+                kernel=mixed_kernel(kernel, columns, bandwidth), columns=columns,
+                bandwidth=bandwidth, n_neighbors=n_neighbors, key_weights=weights,
+                robustness=robust,
+            )  # fmt: skip
 
-        vars(self).update(rule.choose(rows, kernel, observe).warned().attributes)
-        self.kernel_ = mixed_kernel(kernel, self._compared, self.bandwidth_)
+        def observe(value, *found):
+            return self._report_trial(context, data, {"smoother_": at(*found)})
+
+        choice = rule.choose(rows, kernel, observe).warned()
+        vars(self).update(choice.attributes)
+        self.smoother_ = at(choice.bandwidth, choice.n_neighbors)
         context.call_on_fit_task_end(estimator=self, **data, reconstruction_attributes={})
 
     def _check_kernel(self):
@@ -227,15 +231,21 @@ class KernelSmoother(MultiOutputMixin, MixedRows):
             "metadata": {"sample_weight": self.key_weights_},
         }
 
-    @property
-    def _counts(self):
-        """Weights of the training rows, 1 where none were given."""
-        return counts_of(self.keys_, self.key_weights_)
 
-    @property
-    def _columns_of_values(self):
-        """The values as a table, also where there is one output."""
-        return self.values_.reshape(len(self.keys_), -1)
+def _fitted(name, field):
+    """A property that is a field of the fitted smoother."""
+
+    def get(self):
+        value = getattr(self._smoother, field)
+        if value is None and name != "key_weights_":
+            raise AttributeError(f"this {type(self).__name__} was fitted without {name}.")
+        return value
+
+    return property(get)
+
+
+for _name, _field in _FIELDS.items():
+    setattr(KernelSmoother, _name, _fitted(_name, _field))
 
 
 def check_first_row(smoother):

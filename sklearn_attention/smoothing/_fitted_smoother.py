@@ -1,29 +1,44 @@
 """Rows, their values, and a kernel with its bandwidth: all that an estimator predicts with."""
 
 import dataclasses
+from functools import cached_property
 from typing import Any
 
 import numpy as np
 from scipy.spatial.distance import cdist
-from sklearn.utils.validation import check_is_fitted
 
 from .. import attention
 from .._blocks import blocks
-from .._partitions import is_partitioned, mapped
+from .._partitions import in_memory, is_partitioned, mapped
 from ..attention._average import attend
 from ..attention._leave_one_out import LeaveOneOut
 from ..attention._local import attend_local
+from ..attention._smoother import fastest_algorithm
 from ..attention._solve import Basis
 from ..attention._wide_windows import FURTHEST, Places, empty_of_windows, widen
 from ..bandwidth._neighbors import neighbor_distances
+from ._error_growth import ErrorGrowth, errors_and_spreads, variances_left_out
+from ._local_errors import ROWS_OF_QUANTILES, ROWS_OF_SPREADS, of_sizes, widened
+from ._noise import noise_of
+from ._remoteness import Remoteness
+from ._training_rows import left_out_errors, predict_rows
 
 # Queries whose kernel with themselves is evaluated at a time.
 _BLOCK_ROWS = 64
+# Rows by which the fastest algorithm is found.
+_MOST_ROWS = 2**20
+# Degree and share of the bandwidth of the curve a band is around, for predictions of degree 0,
+# 1 and 2: measured, so that the bias is small relative to the standard error and the band no
+# wider than that takes. Parabolas of many features have too many coefficients.
+_BANDS = ((1, 0.8), (2, 1.0), (2, 0.6))
+_BAND_OF_MANY, _MANY_FEATURES = (1, 0.5), 10
 
 
 @dataclasses.dataclass(frozen=True)
 class FittedSmoother:
     """Averages of the values of some rows, or local polynomials in them, at any queries."""
+
+    # What is known of the rows themselves is computed when it is first asked for.
 
     keys: Any
     values: Any
@@ -36,29 +51,17 @@ class FittedSmoother:
     empty: str
     algorithm: str
     device: str
-    memo: dict  # results that are needed again
     factor: float = 1.0  # on the bandwidth, adaptive or not
     gap: int = 0  # rows before and after each whose noise is like its own
     # From the rows: windows of queries are wider by it, so that none has only a few rows.
     remoteness: Any = None
     given_weights: Any = None  # without `robustness`, by which the key weights are less
     robustness: Any = None
-
-    @classmethod
-    def of(cls, model):
-        """The smoother of a fitted estimator."""
-        check_is_fitted(model)
-        given, robustness = model.key_weights_, getattr(model, "robustness_weights_", None)
-        kept = {name: model._kept[name] for name in ("algorithm", "device", "empty", "gap")}
-        return cls(
-            model.keys_, model.values_, weighed(given, robustness), model.kernel_,
-            model._compared, model.bandwidth_, getattr(model, "n_neighbors_", None),
-            model.degree_, memo=model._memo, given_weights=given, robustness=robustness, **kept,
-        )  # fmt: skip
+    random_state: Any = 0
 
     def replace(self, **changes):
         """The smoother that differs in some fields."""
-        return dataclasses.replace(self, memo={}, **changes)
+        return dataclasses.replace(self, **changes)
 
     def take(self, rows):
         """The smoother of some of the rows."""
@@ -116,31 +119,98 @@ class FittedSmoother:
         """The smoother of windows that are doubled so often, and not widened any more."""
         return self.replace(factor=self.factor * 2.0**times, empty="nearest")
 
-    @property
+    @cached_property
     def windows(self):
         """The places of the rows, and a smoother of one row at each if some repeat."""
-        if "windows" not in self.memo:
-            size = Basis(self.degree, len(self.columns.numeric)).size
-            places, single = Places(self.keys, self.table, self.counts, size), None
-            if places.repeat:
-                single = self.take(places.first)
-                single = single.replace(values=single.keys[:, :0], key_weights=None)
-            self.memo["windows"] = places, single
-        return self.memo["windows"]
+        size = Basis(self.degree, len(self.columns.numeric)).size
+        places, single = Places(self.keys, self.table, self.counts, size), None
+        if places.repeat:
+            single = self.take(places.first)
+            single = single.replace(values=single.keys[:, :0], key_weights=None)
+        return places, single
 
-    @property
+    @cached_property
     def box(self):
         """Bounds to which queries are clipped, and its largest side in bandwidths."""
-        if "box" not in self.memo:
-            numeric, keys = self.columns.is_numeric, self.keys
-            if self.key_weights is not None:
-                keys = keys[self.key_weights > 0]
-            low, high = keys.min(axis=0).astype(np.float64), keys.max(axis=0).astype(np.float64)
-            with np.errstate(over="ignore"):
-                margin = np.where(numeric, FURTHEST * (high - low), np.inf)
-                reach = ((high - low + 2 * margin) / self.divisors)[numeric].max()
-            self.memo["box"] = low - margin, high + margin, float(reach)
-        return self.memo["box"]
+        numeric, keys = self.columns.is_numeric, self.keys
+        if self.key_weights is not None:
+            keys = keys[self.key_weights > 0]
+        low, high = keys.min(axis=0).astype(np.float64), keys.max(axis=0).astype(np.float64)
+        with np.errstate(over="ignore"):
+            margin = np.where(numeric, FURTHEST * (high - low), np.inf)
+            reach = ((high - low + 2 * margin) / self.divisors)[numeric].max()
+        return low - margin, high + margin, float(reach)
+
+    @cached_property
+    def fastest(self):
+        """Name of the algorithm that predicts as many queries as there are rows."""
+        if self.algorithm == "dense":
+            return "dense"
+        (keys,) = in_memory(self.keys[:_MOST_ROWS])
+        return fastest_algorithm(
+            keys, keys, self.kernel, bandwidth=self.divisors, query_scale=self.scale(keys),
+            degree=self.degree, device=self.device,
+        )  # fmt: skip
+
+    @cached_property
+    def training(self):
+        """Predictions of the rows, with and without themselves."""
+        return predict_rows(self, self)
+
+    @cached_property
+    def errors(self):
+        """Errors of rows predicted without themselves and the rows of the gap."""
+        return left_out_errors(self)
+
+    @cached_property
+    def noise(self):
+        """Noise of the rows."""
+        return noise_of(self)
+
+    @cached_property
+    def remoteness_of_rows(self):
+        """Distances from rows of positive weight."""
+        return Remoteness(self.places(self.keys[self.counts > 0]))
+
+    @cached_property
+    def growth(self):
+        """Growth of errors off the rows."""
+        return ErrorGrowth(self)
+
+    @cached_property
+    def variances_left_out(self):
+        """Variances of the errors of rows of positive weight."""
+        return variances_left_out(self)
+
+    @cached_property
+    def errors_and_spreads(self):
+        """Sizes of errors in units of their growth, and how large they are around."""
+        return errors_and_spreads(self)
+
+    @cached_property
+    def for_spreads(self):
+        """Averages over enough rows for the size of their errors."""
+        return widened(self, ROWS_OF_SPREADS)
+
+    @cached_property
+    def for_quantiles(self):
+        """Averages over enough rows for the distribution of their errors."""
+        return widened(self, ROWS_OF_QUANTILES)
+
+    @cached_property
+    def sizes_of_errors(self):
+        """The smoother of sizes of errors, and these around each row without its own."""
+        return of_sizes(self, np.abs(self.errors) / self.growth.at_rows)
+
+    @cached_property
+    def less_biased(self):
+        """The smoother that the band is around."""
+        many = self.degree == 1 and len(self.columns.numeric) > _MANY_FEATURES
+        degree, share = _BAND_OF_MANY if many else _BANDS[self.degree]
+        found = self.replace(degree=degree, factor=share)
+        # Of the same rows; about the curve that predicts best.
+        vars(found)["noise"] = self.noise
+        return found
 
     def predict(self, X, values=None):
         """Predictions, of the values or of others in their place."""

@@ -3,7 +3,6 @@
 import numpy as np
 
 from ..bandwidth import select_bandwidth
-from ._remoteness import Remoteness
 
 # Spreads and distributions are of so many errors that a row's own error, which has left its
 # mark on its neighbours' errors, hardly matters: the bandwidth is widened until the rows' own
@@ -19,30 +18,26 @@ _SMALLEST_SPREAD = 1e-3
 
 def widened(smoother, n_rows):
     """The smoother with averages over so many rows at least, which count alike."""
-    remoteness, memo = Remoteness.of_smoother(smoother), smoother.memo
-    smoother, name = smoother.unweighted, f"windows of {n_rows}"
-    if name not in memo:
-        memo[name] = _widening(smoother, smoother.table, n_rows)
-    return smoother.replace(factor=memo[name], empty="nearest", remoteness=remoteness)
+    remoteness, smoother = smoother.remoteness_of_rows, smoother.unweighted
+    factor = _widening(smoother, smoother.table, n_rows)
+    return smoother.replace(factor=factor, empty="nearest", remoteness=remoteness)
 
 
-def local_sizes(smoother, X, errors, random_state):
-    """Local mean absolute errors: at queries, and at training rows without themselves."""
-    smoother, memo, sizes = smoother.unweighted, smoother.memo, np.abs(errors)
-    if "spread" not in memo:
-        bandwidth, *_ = select_bandwidth(
-            smoother.keys, sizes, smoother.kernel, sample_weight=smoother.key_weights,
-            random_state=random_state, empty="nearest", algorithm=smoother.algorithm,
-            device=smoother.device,
-        )  # fmt: skip
-        window = {"bandwidth": bandwidth, "n_neighbors": None, "empty": "nearest"}
-        window["factor"] = _widening(smoother.replace(**window), sizes, ROWS_OF_SPREADS)
-        there = left_out_average(smoother.replace(**window), sizes)
-        window["remoteness"] = Remoteness.of_smoother(smoother.replace(**window))
-        memo["spread"] = window, there
-    window, there = memo["spread"]
-    here = smoother.replace(**window).average(X, sizes)
-    return above_rounding(here, sizes), above_rounding(there, sizes)
+def of_sizes(smoother, sizes):
+    """The smoother of sizes of errors, and these around each row without its own."""
+    smoother = smoother.unweighted
+    bandwidth, *_ = select_bandwidth(
+        smoother.keys, sizes, smoother.kernel, sample_weight=smoother.key_weights,
+        random_state=smoother.random_state, empty="nearest", algorithm=smoother.algorithm,
+        device=smoother.device,
+    )  # fmt: skip
+    found = smoother.replace(
+        values=sizes, bandwidth=bandwidth, n_neighbors=None, empty="nearest"
+    )
+    found = found.replace(factor=_widening(found, sizes, ROWS_OF_SPREADS))
+    there = left_out_average(found, sizes)
+    found = found.replace(remoteness=found.remoteness_of_rows)
+    return found, above_rounding(there, sizes)
 
 
 def above_rounding(spreads, errors):

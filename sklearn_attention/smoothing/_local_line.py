@@ -9,7 +9,6 @@ from ..bandwidth._density_search import ConditionalSearch
 from ..bandwidth._search import MAX_SEARCH_ROWS, Rows, Sample, draw
 from ..kernels._product_kernel import mixed_kernel
 from ._fitted_smoother import FittedSmoother
-from ._training_rows import left_out_errors
 
 # Multiples of a rule of thumb, and of bandwidths that were searched, at which lines are tried.
 _OF_RULE, _OF_SEARCHED = np.geomspace(0.1, 20, 10), np.geomspace(0.75, 36, 6)
@@ -23,7 +22,7 @@ def local_line(model):
     return FittedSmoother(
         model.keys_, model.values_, model.key_weights_, model.line_kernel_, model._compared,
         model.line_bandwidth_, n_neighbors=None, degree=1, empty="widen", algorithm="auto",
-        device=model._kept["device"], memo={},
+        device=model._kept["device"],
     )  # fmt: skip
 
 
@@ -31,7 +30,7 @@ def line_residuals(line):
     """Target less the line through all other rows, (n_keys,); of one row 0."""
     if np.count_nonzero(line.counts) < 2:
         return np.zeros(len(line.keys))
-    return left_out_errors(line)[:, 0]
+    return line.errors[:, 0]
 
 
 def line_bandwidth(rows, kernel, target_kernel):

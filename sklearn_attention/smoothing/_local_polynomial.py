@@ -2,7 +2,6 @@
 
 import numpy as np
 
-from ._fitted_smoother import FittedSmoother
 from ._regression import SmootherRegressor
 
 
@@ -161,7 +160,7 @@ class LocalPolynomialRegressor(SmootherRegressor):
             variance, or of the data's where that is smaller; 0 where the rows in the window
             suffice.
         """
-        X, smoother = self._read_rows(X), FittedSmoother.of(self)
+        X, smoother = self._read_rows(X), self._smoother
         if self.degree_ == 0:
             return np.zeros(len(X), dtype=self.keys_.dtype)
         return smoother.local_fit(X, self.values_)[2]

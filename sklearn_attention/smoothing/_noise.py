@@ -7,8 +7,7 @@ import numpy as np
 from scipy.linalg import matmul_toeplitz
 from scipy.signal import lfilter
 
-from ._local_errors import ROWS_OF_SPREADS, above_rounding, left_out_average, widened
-from ._training_rows import left_out_errors
+from ._local_errors import above_rounding, left_out_average
 
 # Rows after which the effect of a shock on an autoregression is 0.
 _MEMORY = 1000
@@ -51,18 +50,15 @@ class Noise:
 
 def noise_of(smoother):
     """Noise of the rows; autocorrelated if the smoother has a gap, from errors across it."""
-    if "noise" not in smoother.memo:
-        counts = smoother.given_counts
-        present = counts > 0
-        variances = np.where(present, counts[present].mean() / np.where(present, counts, 1), 1)
-        autoregressions = (None,)
-        if smoother.gap:
-            errors = np.where(present, left_out_errors(smoother).T / np.sqrt(variances), 0).T
-            spreads = widened(smoother, ROWS_OF_SPREADS).average(smoother.keys, errors**2)
-            series = errors / above_rounding(np.sqrt(spreads), errors)
-            autoregressions = tuple(autoregression(own, smoother.gap) for own in series.T)
-        smoother.memo["noise"] = Noise(variances, autoregressions)
-    return smoother.memo["noise"]
+    counts = smoother.given_counts
+    present = counts > 0
+    variances = np.where(present, counts[present].mean() / np.where(present, counts, 1), 1)
+    if not smoother.gap:
+        return Noise(variances)
+    errors = np.where(present, smoother.errors.T / np.sqrt(variances), 0).T
+    spreads = smoother.for_spreads.average(smoother.keys, errors**2)
+    series = errors / above_rounding(np.sqrt(spreads), errors)
+    return Noise(variances, tuple(autoregression(own, smoother.gap) for own in series.T))
 
 
 def variance_around(smoother, X, variances):

@@ -12,9 +12,7 @@ from ..attention._leave_one_out import Scores
 from ..bandwidth import corrected_akaike
 from ..bandwidth._search import Units
 from ._estimator import KernelSmoother
-from ._fitted_smoother import FittedSmoother
 from ._summary import explained, summarize
-from ._training_rows import training_predictions
 from ._uncertainty import UncertaintyMixin, standard_deviations
 
 
@@ -109,7 +107,7 @@ class SmootherRegressor(RegressorMixin, UncertaintyMixin, KernelSmoother):
             the query, :math:`s(x)`: see :meth:`predict_interval`. Takes all pairs of queries
             and rows.
         """
-        X, smoother = self._read_rows(X), FittedSmoother.of(self)
+        X, smoother = self._read_rows(X), self._smoother
         predictions = smoother.predict(X)
         if not return_std:
             return predictions
@@ -153,7 +151,7 @@ class SmootherRegressor(RegressorMixin, UncertaintyMixin, KernelSmoother):
 (n_queries, n_outputs, n_features)
             In units of the target for one unit of the feature; 0 for categories.
         """
-        return FittedSmoother.of(self).gradient(self._read_rows(X), self.values_)
+        return self._smoother.gradient(self._read_rows(X), self.values_)
 
     def summary(self, significance=False):
         """Table of the fit: bandwidths, degrees of freedom, errors.
@@ -188,20 +186,20 @@ class SmootherRegressor(RegressorMixin, UncertaintyMixin, KernelSmoother):
         feature  kind     bandwidth
         x0       numeric  0.3
         """
-        weights = FittedSmoother.of(self).counts
+        weights = self._smoother.counts
         p_values = self.feature_significance().p_values if significance else None
         return summarize(self, weights, p_values)
 
     @property
     def effective_dof_(self):
         r"""Effective degrees of freedom, :math:`\operatorname{tr} S` over the training rows."""
-        (total,) = in_memory(training_predictions(FittedSmoother.of(self)).leverage.sum())
+        (total,) = in_memory(self._smoother.training.leverage.sum())
         return float(total)
 
     @property
     def fitted_values_(self):
         """Predictions of the training rows, of the targets' shape."""
-        fitted = training_predictions(FittedSmoother.of(self)).fitted
+        fitted = self._smoother.training.fitted
         return fitted.reshape(self.values_.shape).astype(self.values_.dtype)
 
     @property
@@ -212,14 +210,14 @@ class SmootherRegressor(RegressorMixin, UncertaintyMixin, KernelSmoother):
     @property
     def loo_residuals_(self):
         """Targets less their leave-one-out predictions, of the targets' shape."""
-        smoother = FittedSmoother.of(self)
-        errors = smoother.table - training_predictions(smoother).left_out
+        smoother = self._smoother
+        errors = smoother.table - smoother.training.left_out
         return errors.reshape(self.values_.shape).astype(self.values_.dtype)
 
     @property
     def loo_score_(self):
         """R2 of the leave-one-out predictions, the mean over outputs; NaN if one is missing."""
-        weights = FittedSmoother.of(self).counts
+        weights = self._smoother.counts
         return explained(self.values_, self.values_ - self.loo_residuals_, weights)
 
     @property
@@ -235,9 +233,9 @@ class SmootherRegressor(RegressorMixin, UncertaintyMixin, KernelSmoother):
            selection in nonparametric regression using an improved Akaike information
            criterion. Journal of the Royal Statistical Society B 60, 271-293.
         """
-        smoother = FittedSmoother.of(self)
+        smoother = self._smoother
         units = Units.of(smoother.table, smoother.counts, of_each=True)
-        residuals = (training_predictions(smoother).fitted - smoother.table) / units.scale
+        residuals = (smoother.training.fitted - smoother.table) / units.scale
         squared = np.average(np.mean(residuals**2, axis=1), weights=smoother.counts)
         squared, n_samples = in_memory(squared, np.count_nonzero(smoother.counts))
         scores = Scores(np.nan, squared, self.effective_dof_)

@@ -25,14 +25,6 @@ class Remoteness:
             distances = self._tree.query(places, k=[2])[0]
             self.usual = np.median(distances) * _USUAL ** (1 / places.shape[1])
 
-    @classmethod
-    def of_smoother(cls, smoother):
-        """That from rows of positive weight, computed once."""
-        if "remoteness" not in smoother.memo:
-            rows = smoother.keys[smoother.counts > 0]
-            smoother.memo["remoteness"] = cls(smoother.places(rows))
-        return smoother.memo["remoteness"]
-
     def beyond(self, places, neighbor=1):
         """Distances to the nearest row, or the next, beyond the usual, (n,)."""
         if self._tree is None:

@@ -9,7 +9,6 @@ from ..bandwidth._search import ValueSample, canonical_ratio, rate_lambdas, sear
 from ..kernels._product_kernel import mixed_kernel
 from ._fitted_smoother import FittedSmoother, counts_of, weighed
 from ._local_errors import widened
-from ._training_rows import left_out_errors, training_predictions
 
 # A row has no weight from so many local standard deviations on: averages of normal targets then
 # keep 96 % of their efficiency.
@@ -50,7 +49,7 @@ def robustness(rows, rule, kernel):
         choice = rule.choose(some, kernel)
         smoother = _smoother(some, kernel, choice.bandwidth, choice.n_neighbors)
         given = smoother.replace(key_weights=rows.sample_weight)
-        before, weights = weights, _Scales(given).weights(left_out_errors(smoother))
+        before, weights = weights, _Scales(given).weights(smoother.errors)
         if np.abs(weights - before).max() < _SAME_WEIGHTS:
             break
     return weights
@@ -98,7 +97,7 @@ def _first_weights(rows, kernel):
     scales = _Scales(smoother)
     # Of all rows, by the fit to some of them, and then by their own.
     weights = scales.weights(smoother.table - best.smoother.predict(rows.X))
-    return scales.weights(left_out_errors(_weighed(smoother, weights)))
+    return scales.weights(_weighed(smoother, weights).errors)
 
 
 class _RobustFit:
@@ -109,15 +108,15 @@ class _RobustFit:
         self.scales = _Scales(plain)
         self.smoother = plain if weights is None else _weighed(plain, weights)
         for _ in range(_PASSES):
-            self.weights = self.scales.weights(left_out_errors(self.smoother))
+            self.weights = self.scales.weights(self.smoother.errors)
             self.smoother = _weighed(plain, self.weights)
-        self.sizes = np.abs(left_out_errors(self.smoother))
+        self.sizes = np.abs(self.smoother.errors)
         self.deviation = self.scales.deviation(self.sizes)
 
     def criterion(self, unit):
         """Penalised leave-one-out error, as of the search, of errors that are bounded."""
         bounded = np.minimum(self.sizes / unit, _LARGEST_ERROR)
-        leverage = training_predictions(self.smoother).leverage
+        leverage = self.smoother.training.leverage
         freedom = leverage.sum() / np.count_nonzero(self.weights)
         return self.scales.overall(bounded**2).mean() * np.exp(freedom**2)
 
@@ -188,5 +187,5 @@ def _smoother(rows, kernel, bandwidth, n_neighbors=None):
     kernel = mixed_kernel(kernel, rows.columns, bandwidth)
     return FittedSmoother(
         rows.X, rows.values, rows.sample_weight, kernel, rows.columns, bandwidth, n_neighbors,
-        rows.degree, rows.empty, rows.algorithm, rows.device, {},
+        rows.degree, rows.empty, rows.algorithm, rows.device,
     )  # fmt: skip

@@ -115,7 +115,7 @@ def summarize(model, weights, p_values=None):
         r2=explained(model.values_, model.fitted_values_, weights),
         loo_r2=model.loo_score_,
         features=list(getattr(model, "feature_names_in_", unnamed)),
-        kinds=model._compared.kinds,
+        kinds=model._smoother.columns.kinds,
         bandwidth=model.bandwidth_,
         p_values=p_values,
     )

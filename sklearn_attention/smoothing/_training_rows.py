@@ -11,17 +11,10 @@ from ..attention._leave_one_out import Predictions
 _BLOCK_PAIRS = IN_MEMORY // 32
 
 
-def training_predictions(smoother):
-    """Predictions of all rows of a smoother, computed once; in partitions by Dask."""
-    if is_partitioned(smoother.keys):
-        return _in_partitions(smoother)
-    if "training" not in smoother.memo:
-        smoother.memo["training"] = predict_rows(smoother, smoother)
-    return smoother.memo["training"]
-
-
 def predict_rows(smoother, measured):
     """Predictions of all rows; how far windows reach is measured in those of a smoother."""
+    if is_partitioned(smoother.keys):
+        return _in_partitions(smoother)
     keys, leave_one_out = smoother.keys, smoother.leave_one_out()
     rows = leave_one_out.rows
     if measured.n_neighbors is None:
@@ -69,19 +62,16 @@ def _in_partitions(smoother):
 def left_out_errors(smoother):
     """Errors of rows predicted without themselves and the rows of the gap, (n, n_outputs)."""
     smoother.need_rows_in_memory("intervals, bands, quantiles and tests")
-    if not smoother.gap:
-        return smoother.table - training_predictions(smoother).left_out
-    if "apart" not in smoother.memo:
-        apart = smoother.leave_one_out(gap=smoother.gap)
-        left_out = training_predictions(smoother).left_out.copy()
+    left_out = smoother.training.left_out
+    if smoother.gap:
+        apart, left_out = smoother.leave_one_out(gap=smoother.gap), left_out.copy()
         left_out[apart.rows] = apart.predictions().left_out
-        smoother.memo["apart"] = left_out
-    return smoother.table - smoother.memo["apart"]
+    return smoother.table - left_out
 
 
 def known_errors(smoother, what):
     """Leave-one-out errors; ValueError where one is missing, since all are needed for this."""
-    errors = left_out_errors(smoother)
+    errors = smoother.errors
     n_unknown = int(np.isnan(errors).any(axis=1).sum())
     if n_unknown:
         raise ValueError(

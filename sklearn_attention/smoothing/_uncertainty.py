@@ -13,22 +13,14 @@ from .._validation import (
     check_probabilities,
     check_thresholds,
 )
-from ._error_growth import ErrorGrowth
-from ._fitted_smoother import FittedSmoother
 from ._inference import JackknifeIntervals, weighted_quantiles
-from ._local_errors import ROWS_OF_QUANTILES, ROWS_OF_SPREADS, local_sizes, widened
-from ._noise import noise_of
+from ._local_errors import above_rounding
 from ._robust import noise_variance
 from ._significance import feature_significance
-from ._training_rows import known_errors, left_out_errors
+from ._training_rows import known_errors
 
 # Pairs of query and training row at a time, where all of them are needed.
 _BLOCK_PAIRS = IN_MEMORY // 32
-# Degree and share of the bandwidth of the curve a band is around, for predictions of degree 0,
-# 1 and 2: measured, so that the bias is small relative to the standard error and the band no
-# wider than that takes. Parabolas of many features have too many coefficients.
-_BANDS = ((1, 0.8), (2, 1.0), (2, 0.6))
-_BAND_OF_MANY, _MANY_FEATURES = (1, 0.5), 10
 
 
 class UncertaintyMixin:
@@ -99,14 +91,15 @@ class UncertaintyMixin:
            Predictive inference with the jackknife+. Annals of Statistics 49, 486-507.
         """
         coverage = check_in_open_interval("coverage", coverage, 0, 1)
-        X, smoother = self._read_rows(X), FittedSmoother.of(self)
-        errors, kept = np.abs(left_out_errors(smoother)), smoother.given_counts > 0
-        growth = ErrorGrowth.of(smoother)
+        X, smoother = self._read_rows(X), self._smoother
+        errors, kept = np.abs(smoother.errors), smoother.given_counts > 0
+        growth = smoother.growth
         errors /= growth.at_rows
         here = np.ones((len(X), errors.shape[1]))
         if heteroscedastic:
             known_errors(smoother, "heteroscedastic=True")
-            here, there = local_sizes(smoother, X, errors, self._kept["random_state"])
+            around, there = smoother.sizes_of_errors
+            here = above_rounding(around.average(X, around.values), around.values)
             errors = errors / there
         # A row that has no prediction bounds no error.
         errors = np.where(np.isnan(errors), np.inf, errors)
@@ -156,7 +149,7 @@ class UncertaintyMixin:
             places = weighted_quantiles(errors, weights, quantiles)
             return shift[:, None] + scale[:, None] * places
 
-        return _distribution(FittedSmoother.of(self), self._read_rows(X), found)
+        return _distribution(self._smoother, self._read_rows(X), found)
 
     def predict_cdf(self, X, y):
         """Conditional distribution function: probability that a target is at most `y`.
@@ -176,7 +169,7 @@ class UncertaintyMixin:
             Of every query at all of its thresholds. See :meth:`predict_quantiles` for the
             distribution.
         """
-        X, smoother = self._read_rows(X), FittedSmoother.of(self)
+        X, smoother = self._read_rows(X), self._smoother
         thresholds = check_thresholds("y", y, len(X))
 
         def found(errors, weights, shift, scale, rows):
@@ -255,11 +248,11 @@ class UncertaintyMixin:
         """
         coverage = check_in_open_interval("coverage", coverage, 0, 1)
         check_positive("n_resamples", n_resamples, integer=True)
-        X, smoother = self._read_rows(X), FittedSmoother.of(self)
+        X, smoother = self._read_rows(X), self._smoother
         smoother.need_positive_weights("confidence_band")
         errors = known_errors(smoother, "confidence_band")
-        noise, less_biased = noise_of(smoother), _less_biased(smoother)
-        growth, deviations, largest = ErrorGrowth.of(less_biased), [], 0.0
+        noise, less_biased = smoother.noise, smoother.less_biased
+        growth, deviations, largest = less_biased.growth, [], 0.0
         draws = np.zeros((1, len(errors), 0))
         if simultaneous:
             draws = noise.draws(n_resamples, check_random_state(random_state))
@@ -274,8 +267,9 @@ class UncertaintyMixin:
         factor = norm.ppf((1 + coverage) / 2)
         if simultaneous:
             factor = np.quantile(largest, coverage, axis=1, method="higher")
-        wide = widened(smoother, ROWS_OF_SPREADS)
-        variance = noise_variance(wide, X, errors / np.sqrt(noise.variances)[:, None])
+        variance = noise_variance(
+            smoother.for_spreads, X, errors / np.sqrt(noise.variances)[:, None]
+        )
         width = factor * np.sqrt(variance) * np.concatenate(deviations)
         center = np.concatenate(centers)
         band = np.stack([center - width, center + width], axis=1)
@@ -300,14 +294,14 @@ class UncertaintyMixin:
         """
         check_positive("n_resamples", n_resamples, integer=True)
         return feature_significance(
-            FittedSmoother.of(self), n_resamples, check_random_state(random_state)
+            self._smoother, n_resamples, check_random_state(random_state)
         )
 
 
 def standard_deviations(smoother, X):
     """Standard deviations of the conditional distribution at each query, (n, n_outputs)."""
     errors = known_errors(smoother, "return_std=True")
-    growth = ErrorGrowth.of(smoother)
+    growth = smoother.growth
     errors = errors / growth.at_rows
     scales = [
         growth.at(X[rows], smoother.local_rows(X[rows]).smoother)
@@ -318,24 +312,13 @@ def standard_deviations(smoother, X):
     return np.sqrt(variance) * np.concatenate(scales)
 
 
-def _less_biased(smoother):
-    """The smoother that the band is around."""
-    if "less biased" not in smoother.memo:
-        many = smoother.degree == 1 and len(smoother.columns.numeric) > _MANY_FEATURES
-        degree, share = _BAND_OF_MANY if many else _BANDS[smoother.degree]
-        smoother.memo["less biased"] = smoother.replace(degree=degree, factor=share)
-        # Of the same rows; about the curve that predicts best.
-        smoother.memo["less biased"].memo["noise"] = noise_of(smoother)
-    return smoother.memo["less biased"]
-
-
 def _distribution(smoother, X, statistic):
     """A statistic of the conditional distribution at each query."""
     smoother.need_positive_weights("a conditional distribution")
     errors = known_errors(smoother, "a conditional distribution")
-    growth = ErrorGrowth.of(smoother)
+    growth = smoother.growth
     errors = errors / growth.at_rows
-    wide, found = widened(smoother, ROWS_OF_QUANTILES), []
+    wide, found = smoother.for_quantiles, []
     # Outliers are targets, but do not affect the distribution of the others.
     given = wide.replace(key_weights=(smoother.given_counts > 0).astype(np.float64))
     for rows in _query_blocks(X, smoother):

@@ -5,7 +5,6 @@ import pytest
 
 from sklearn_attention import LocalPolynomialRegressor, attend
 from sklearn_attention.attention import attend_local
-from sklearn_attention.smoothing._fitted_smoother import FittedSmoother
 
 
 def rows_with_a_gap(n=60, seed=0):
@@ -110,7 +109,7 @@ def test_all_that_is_known_agrees(kernel, degree):
     np.testing.assert_allclose(model.fitted_values_, model.predict(X), atol=1e-9)
     trace = np.trace(model.smoother_matrix(X))
     assert model.effective_dof_ == pytest.approx(trace, abs=1e-8)
-    values, _, left_out = FittedSmoother.of(model).left_out(queries)
+    values, _, left_out = model.smoother_.left_out(queries)
     np.testing.assert_allclose(values[:, 0], predictions, atol=1e-8)
     for i in (0, 7, 20):
         rest = np.arange(40) != i
@@ -130,7 +129,7 @@ def test_without_each_row_equals_refitting_with_weights_and_copies(weighted):
     weight = np.random.default_rng(2).uniform(0.2, 3, 35) if weighted else None
     model = LocalPolynomialRegressor(bandwidth=0.03).fit(X, y, weight)
     queries = np.linspace(-0.3, 1.3, 30)[:, None]
-    *_, left_out = FittedSmoother.of(model).left_out(queries)
+    *_, left_out = model.smoother_.left_out(queries)
     for i in (0, 3, 17, 33):
         rest = np.arange(35) != i
         without = LocalPolynomialRegressor(bandwidth=0.03)

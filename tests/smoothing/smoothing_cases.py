@@ -13,8 +13,6 @@ from sklearn_attention import (
 )
 from sklearn_attention.attention import local_rows
 from sklearn_attention.kernels import ProductKernel
-from sklearn_attention.smoothing._error_growth import ErrorGrowth
-from sklearn_attention.smoothing._fitted_smoother import FittedSmoother
 
 DEGREES = [0, 1, 2]
 LEVELS = ["small", "medium", "large"]
@@ -42,7 +40,7 @@ def refit_without(model, X, y, i, weight=None):
     other = clone(model).set_params(bandwidth=given)
     other.fit(take(X, rows), y[rows], None if weight is None else weight[rows])
     # What distances to neighbours are measured in, and lambdas by rule, depend on all rows.
-    other.bandwidth_, other.kernel_ = model.bandwidth_, model.kernel_
+    other.smoother_ = other.smoother_.replace(bandwidth=model.bandwidth_, kernel=model.kernel_)
     return other
 
 
@@ -94,8 +92,8 @@ def jackknife_plus(values, errors, coverage):
 
 def growth_at(model, queries):
     """Growth of the model's errors, and how much it is at queries."""
-    smoother = FittedSmoother.of(model)
-    growth = ErrorGrowth.of(smoother)
+    smoother = model.smoother_
+    growth = smoother.growth
     return growth, growth.at(queries, smoother.local_rows(queries).smoother)
 
 
@@ -104,14 +102,14 @@ def rows_at(model, queries, degree, factor, weighted=True):
     bandwidth = model.columns_.divisors(factor * model.bandwidth_)
     return local_rows(
         queries, model.keys_, model.values_.reshape(len(model.keys_), -1), model.kernel_,
-        degree=degree, bandwidth=bandwidth, query_scale=FittedSmoother.of(model).scale(queries),
+        degree=degree, bandwidth=bandwidth, query_scale=model.smoother_.scale(queries),
         sample_weight=model.key_weights_ if weighted else present(model),
     )  # fmt: skip
 
 
 def present(model):
     """Weights of rows that count alike where they are at all."""
-    return (FittedSmoother.of(model).counts > 0).astype(float)
+    return (model.smoother_.counts > 0).astype(float)
 
 
 def window_of(model, n_rows):

@@ -10,9 +10,6 @@ from slow_cases import one_in, slow_but
 from smoothing_cases import CASES, DEGREES, rows_at, take, window_of
 
 from sklearn_attention import LocalPolynomialRegressor, NadarayaWatsonRegressor
-from sklearn_attention.smoothing import _uncertainty
-from sklearn_attention.smoothing._error_growth import ErrorGrowth
-from sklearn_attention.smoothing._fitted_smoother import FittedSmoother
 
 # Bandwidths at which averages, lines and parabolas are nearest to the curve of the test.
 BEST = {0: 0.029, 1: 0.036, 2: 0.085}
@@ -40,8 +37,8 @@ class TestBands:
         for i in np.flatnonzero(counts):
             effect += local.smoother[:, i] ** 2 * unit / counts[i]
         # Off the rows the error of the model comes to that.
-        smoother = _uncertainty._less_biased(FittedSmoother.of(model))
-        noise, _, grown = ErrorGrowth.of(smoother).parts(queries, local.smoother)
+        smoother = model.smoother_.less_biased
+        noise, _, grown = smoother.growth.parts(queries, local.smoother)
         effect = effect[:, None] + (noise + effect[:, None]) * (grown - 1)
         width = norm.ppf(0.975) * np.sqrt(variance * effect)
         expected = np.stack([local.values - width, local.values + width], axis=1)

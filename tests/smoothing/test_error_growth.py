@@ -12,13 +12,12 @@ from sklearn_attention import (
     NadarayaWatsonRegressor,
 )
 from sklearn_attention.smoothing import _error_growth, _remoteness
-from sklearn_attention.smoothing._error_growth import ErrorGrowth, regions
-from sklearn_attention.smoothing._fitted_smoother import FittedSmoother
+from sklearn_attention.smoothing._error_growth import regions
 from sklearn_attention.smoothing._remoteness import one_sided
 
 
 def growth_of(model):
-    return ErrorGrowth.of(FittedSmoother.of(model))
+    return model.smoother_.growth
 
 
 def wave(n=80, seed=0, **options):
@@ -29,8 +28,8 @@ def wave(n=80, seed=0, **options):
 
 
 def at(model, queries):
-    smoother = FittedSmoother.of(model)
-    return ErrorGrowth.of(smoother).at(queries, smoother.local_rows(queries).smoother)
+    smoother = model.smoother_
+    return smoother.growth.at(queries, smoother.local_rows(queries).smoother)
 
 
 @pytest.mark.parametrize("kind", ["plain-1", "weights-0", "weights-1", "absent-2", "frame-1"])
@@ -67,11 +66,11 @@ def test_among_rows_there_is_the_variance_of_the_fit_alone():
 @pytest.mark.slow
 def test_rates_are_those_at_which_errors_in_regions_are_as_large():
     model = wave()
-    smoother, found = FittedSmoother.of(model), growth_of(model)
+    smoother, found = model.smoother_, growth_of(model)
     left_out, sizes, squares, weights = np.abs(model.loo_residuals_), [], [], []
     scaled = left_out / found.at_rows[:, 0]
     wide = NadarayaWatsonRegressor(bandwidth=0.08).fit(model.keys_, scaled**2)
-    wide = FittedSmoother.of(wide)
+    wide = wide.smoother_
     wide = wide.replace(factor=_error_growth.widened(smoother, 20).factor)
     variances = np.array(
         [
@@ -143,9 +142,9 @@ def test_categories_alone_have_no_distance():
     rng = np.random.default_rng(0)
     frame = pd.DataFrame({"color": rng.choice(list("rgb"), 40)})
     model = NadarayaWatsonRegressor(bandwidth=[0.2]).fit(frame, rng.normal(size=40))
-    smoother = FittedSmoother.of(model)
+    smoother = model.smoother_
     effects = smoother.effects(model.keys_[:5])
-    growth = ErrorGrowth.of(smoother).at(model.keys_[:5], effects)[:, 0]
+    growth = smoother.growth.at(model.keys_[:5], effects)[:, 0]
     np.testing.assert_allclose(growth, np.sqrt(1 + (effects**2).sum(axis=1)))
 
 

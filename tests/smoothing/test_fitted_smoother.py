@@ -11,14 +11,13 @@ from sklearn_attention import (
     LocalPolynomialRegressor,
     NadarayaWatsonRegressor,
 )
-from sklearn_attention.smoothing._fitted_smoother import FittedSmoother
 
 
 @pytest.mark.parametrize("case", CASES[::3], ids=[case[0] for case in CASES[::3]])
 def test_effects_make_the_predictions(case):
     _, model, X, y, weight = case
     model = clone(model).fit(X, y, weight)
-    smoother, queries = FittedSmoother.of(model), model.keys_[:5]
+    smoother, queries = model.smoother_, model.keys_[:5]
     np.testing.assert_allclose(
         smoother.effects(queries) @ y, smoother.predict(queries), rtol=0, atol=1e-9
     )
@@ -30,7 +29,7 @@ def test_effects_make_the_predictions(case):
 def test_left_out_is_what_models_without_a_row_predict(kind):
     ((_, model, X, y, weight),) = (case for case in CASES if case[0] == kind)
     model = clone(model).fit(X, y, weight)
-    here, effects, left_out = FittedSmoother.of(model).left_out(X[:4])
+    here, effects, left_out = model.smoother_.left_out(X[:4])
     np.testing.assert_allclose(effects, model.smoother_matrix(X[:4]), atol=1e-9)
     np.testing.assert_allclose(here.reshape(model.predict(X[:4]).shape), model.predict(X[:4]))
     for i in (0, 7):
@@ -43,7 +42,7 @@ def test_left_out_is_what_models_without_a_row_predict(kind):
 def test_a_factor_widens_windows_of_any_kind(data, adaptive):
     X, y = data
     bandwidth = AdaptiveBandwidth(12) if adaptive else 0.4
-    smoother = FittedSmoother.of(NadarayaWatsonRegressor(bandwidth=bandwidth).fit(X, y))
+    smoother = NadarayaWatsonRegressor(bandwidth=bandwidth).fit(X, y).smoother_
     scale = smoother.scale(X[:6])
     assert (scale is not None) == adaptive
     distances = np.linalg.norm((X[:6, None] - X) / smoother.bandwidth, axis=2)
@@ -61,20 +60,20 @@ def test_some_of_the_rows(data):
     weight = np.arange(40.0)
     model = LocalPolynomialRegressor(bandwidth=0.5).fit(X, y, weight)
     part = LocalPolynomialRegressor(bandwidth=0.5).fit(X[5:], y[5:], weight[5:])
-    smoother = FittedSmoother.of(model)
+    smoother = model.smoother_
     np.testing.assert_allclose(smoother.take(weight > 4).predict(X), part.predict(X))
     np.testing.assert_array_equal(smoother.unweighted.key_weights, weight > 0)
-    whole = FittedSmoother.of(LocalPolynomialRegressor(bandwidth=0.5).fit(X, y))
+    whole = LocalPolynomialRegressor(bandwidth=0.5).fit(X, y).smoother_
     assert whole.take(slice(5)).key_weights is None
     assert whole.unweighted is whole
 
 
 def test_nothing_computed_goes_to_another_smoother(data):
-    smoother = FittedSmoother.of(LocalPolynomialRegressor(bandwidth=0.5).fit(*data))
-    smoother.memo["training"] = "of this bandwidth"
-    assert smoother.replace(factor=2.0).memo == {}
+    smoother = LocalPolynomialRegressor(bandwidth=0.5).fit(*data).smoother_
+    assert smoother.training is smoother.training
+    assert "training" not in vars(smoother.replace(factor=2.0))
 
 
 def test_an_estimator_that_is_not_fitted_has_none():
     with pytest.raises(NotFittedError):
-        FittedSmoother.of(NadarayaWatsonRegressor())
+        NadarayaWatsonRegressor().summary()

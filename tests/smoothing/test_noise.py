@@ -5,12 +5,10 @@ import pytest
 from scipy.linalg import toeplitz
 
 from sklearn_attention import LocalPolynomialRegressor, NadarayaWatsonRegressor
-from sklearn_attention.smoothing._fitted_smoother import FittedSmoother
 from sklearn_attention.smoothing._noise import (
     Noise,
     autocorrelation,
     autoregression,
-    noise_of,
     variance_around,
 )
 
@@ -93,11 +91,11 @@ def test_variance_around_is_one_over_the_mean_weight(data):
     X, y = data
     weight = np.random.default_rng(0).uniform(0.3, 3, 40)
     model = LocalPolynomialRegressor(bandwidth=0.4).fit(X, y, weight)
-    smoother, equal = FittedSmoother.of(model), NadarayaWatsonRegressor(bandwidth=0.4)
-    found = variance_around(smoother, X[:5], noise_of(smoother).variances)[:, 0]
+    smoother, equal = model.smoother_, NadarayaWatsonRegressor(bandwidth=0.4)
+    found = variance_around(smoother, X[:5], smoother.noise.variances)[:, 0]
     expected = weight.mean() / equal.fit(X, weight).predict(X[:5])
     np.testing.assert_allclose(found, expected, rtol=1e-9)
-    without = FittedSmoother.of(LocalPolynomialRegressor(bandwidth=0.4).fit(X, y))
+    without = LocalPolynomialRegressor(bandwidth=0.4).fit(X, y).smoother_
     np.testing.assert_array_equal(variance_around(without, X[:5], np.ones(40)), np.ones((5, 1)))
 
 
@@ -107,7 +105,7 @@ def test_a_gap_tells_that_noise_of_neighbours_may_be_alike(phi, low, high):
     x = np.linspace(0, 1, 200)
     y = np.sin(5 * x) + 0.5 * autoregressive([phi], 200)
     model = LocalPolynomialRegressor(gap=5).fit(x[:, None], y)
-    (coefficients,) = noise_of(FittedSmoother.of(model)).autoregressions
+    (coefficients,) = model.smoother_.noise.autoregressions
     assert low < autocorrelation(coefficients, 2)[1] < high
     alone = LocalPolynomialRegressor(bandwidth=0.1).fit(x[:, None], y)
-    assert noise_of(FittedSmoother.of(alone)).autoregressions == (None,)
+    assert alone.smoother_.noise.autoregressions == (None,)

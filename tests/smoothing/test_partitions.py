@@ -606,7 +606,7 @@ def test_files_of_skops_are_refused():
     skops_io = pytest.importorskip("skops.io")
     X, y, _, queries = make_data()
     model = NadarayaWatsonRegressor(bandwidth=0.3).fit(*in_partitions(X, y))
-    words = r"NadarayaWatsonRegressor was fitted on partitions of Dask.*\(keys_, values_\)"
+    words = r"NadarayaWatsonRegressor was fitted on partitions of Dask.*\(smoother_\)"
     for given in (model, make_pipeline(model)):
         with pytest.raises(TypeError, match=f"{words}.*use pickle, or fit rows in memory"):
             skops_io.dumps(given)

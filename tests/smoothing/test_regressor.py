@@ -274,7 +274,7 @@ class TestCompany:
         html = model._repr_html_()
         assert "bandwidth_" in html
         assert "loo_score_" not in html
-        assert model._memo == {}
+        assert "training" not in vars(model.smoother_)
 
     def test_metadata_routing(self, data):
         X, y = data

@@ -5,7 +5,6 @@ import pytest
 
 from sklearn_attention import LocalPolynomialRegressor, NadarayaWatsonRegressor
 from sklearn_attention.kernels import AitchisonAitken, ProductKernel
-from sklearn_attention.smoothing._fitted_smoother import FittedSmoother
 from sklearn_attention.smoothing._local_errors import widened
 from sklearn_attention.smoothing._remoteness import Remoteness, one_sided
 
@@ -41,7 +40,7 @@ def test_rows_in_one_place_are_as_far_as_anything(places):
 def test_rows_of_weight_0_are_no_rows():
     x = np.arange(10.0)[:, None]
     model = LocalPolynomialRegressor(bandwidth=2.0).fit(x, x[:, 0], 1.0 * (x[:, 0] < 8))
-    remoteness = Remoteness.of_smoother(FittedSmoother.of(model))
+    remoteness = model.smoother_.remoteness_of_rows
     np.testing.assert_allclose(remoteness.beyond(np.array([[9.0]]) / 2), [0.0])
     np.testing.assert_allclose(remoteness.beyond(np.array([[17.0]]) / 2), [5 - 2])
 
@@ -50,7 +49,7 @@ def test_rows_of_weight_0_are_no_rows():
 def test_windows_have_many_rows_everywhere(kernel):
     x = np.random.default_rng(0).uniform(size=(200, 1))
     model = NadarayaWatsonRegressor(kernel, bandwidth=0.05).fit(x, x[:, 0])
-    wide = widened(FittedSmoother.of(model), 20)
+    wide = widened(model.smoother_, 20)
     weights = wide.weights(np.array([[0.5], [1.0], [1.3], [2.0], [10.0], [1e4]]))
     assert (1 / (weights**2).sum(axis=1)).min() > 8
     # Among rows windows are as they are for all.
@@ -64,7 +63,7 @@ def test_windows_have_many_rows_everywhere(kernel):
 def test_distances_are_along_what_the_kernel_falls_along(data, kernel, n_columns):
     X, y = data
     model = NadarayaWatsonRegressor(kernel, bandwidth=[0.8, 2.0]).fit(X, y)
-    found = FittedSmoother.of(model).places(X)
+    found = model.smoother_.places(X)
     np.testing.assert_allclose(found, (X / [0.8, 2.0])[:, :n_columns])
     assert np.isfinite(model.predict_interval(3 * X[:5])).all()
 
@@ -76,4 +75,4 @@ def test_codes_of_categories_have_no_distance(data):
     )
     codes = np.column_stack([X[:, 0], np.arange(40) % 3])
     model = NadarayaWatsonRegressor(product, bandwidth=[0.5, 1.0]).fit(codes, y)
-    assert FittedSmoother.of(model).places(codes).shape == (40, 1)
+    assert model.smoother_.places(codes).shape == (40, 1)

@@ -15,9 +15,7 @@ from sklearn_attention import (
     NadarayaWatsonCV,
     NadarayaWatsonRegressor,
 )
-from sklearn_attention.smoothing._fitted_smoother import FittedSmoother
 from sklearn_attention.smoothing._robust import _Scales, noise_variance
-from sklearn_attention.smoothing._training_rows import left_out_errors
 
 REGRESSORS = NadarayaWatsonRegressor, LocalPolynomialRegressor
 each_regressor = pytest.mark.parametrize("kind", REGRESSORS)
@@ -84,8 +82,8 @@ class TestWeights:
     def test_scales_are_where_bounded_squares_are_one_half(self):
         X, y, _ = curve(80, outliers=[5, 40])
         weight = np.random.default_rng(0).integers(0, 3, 80).astype(float)
-        smoother = FittedSmoother.of(NadarayaWatsonRegressor(bandwidth=0.5).fit(X, y, weight))
-        sizes = np.abs(left_out_errors(smoother))
+        smoother = NadarayaWatsonRegressor(bandwidth=0.5).fit(X, y, weight).smoother_
+        sizes = np.abs(smoother.errors)
         found = _Scales(smoother)._local(sizes, np.ones(80, dtype=bool))
         kernel = weight * norm.pdf((X - X.T) / 0.5)
         halves = kernel @ bounded(sizes / found) / kernel.sum(axis=1, keepdims=True)
@@ -257,8 +255,7 @@ class TestUncertainty:
         X, y = rng.uniform(size=(2000, 1)), rng.normal(size=2000)
         model = LocalPolynomialRegressor(robust=True, bandwidth=0.3).fit(X, y)
         errors = model.loo_residuals_[:, None]
-        model.bandwidth_ = np.array([1e3])
-        smoother = FittedSmoother.of(model).unweighted
+        smoother = model.smoother_.replace(bandwidth=np.array([1e3])).unweighted
         b, r = model.robustness_weights_, errors[:, 0]
         share = 1 - np.sqrt(b)
         slope = np.mean((1 - share) * (1 - 5 * share))

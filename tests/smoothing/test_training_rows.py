@@ -10,40 +10,37 @@ from sklearn_attention import (
     LocalPolynomialRegressor,
     NadarayaWatsonRegressor,
 )
-from sklearn_attention.smoothing._fitted_smoother import FittedSmoother
 from sklearn_attention.smoothing._training_rows import (
     known_errors,
-    left_out_errors,
     predict_rows,
-    training_predictions,
 )
 
 
 @pytest.mark.parametrize("case", CASES[::3], ids=[case[0] for case in CASES[::3]])
 def test_rows_are_predicted_with_and_without_themselves(case):
     _, model, X, y, weight = case
-    smoother = FittedSmoother.of(clone(model).fit(X, y, weight))
-    found = training_predictions(smoother)
+    smoother = clone(model).fit(X, y, weight).smoother_
+    found = smoother.training
     matrix, without = smoother.effects(smoother.keys), smoother.left_out(smoother.keys)[-1]
     kept = smoother.counts > 0
     np.testing.assert_allclose(found.fitted, matrix @ smoother.table, rtol=0, atol=1e-9)
     np.testing.assert_allclose(found.leverage, np.diag(matrix) * kept, rtol=0, atol=1e-9)
     own = without[np.arange(len(y)), np.arange(len(y))]
     np.testing.assert_allclose(found.left_out[kept], own[kept], rtol=0, atol=1e-8)
-    errors = left_out_errors(smoother)[kept]
+    errors = smoother.errors[kept]
     np.testing.assert_allclose(errors, (smoother.table - own)[kept], rtol=0, atol=1e-8)
 
 
 def test_they_are_computed_once(data):
     model = LocalPolynomialRegressor(bandwidth=0.5).fit(*data)
-    found = [training_predictions(FittedSmoother.of(model)) for _ in range(2)]
+    found = [model.smoother_.training for _ in range(2)]
     assert found[0] is found[1]
 
 
 def test_another_smoother_may_measure_the_windows(data):
     X, y = data
     model = NadarayaWatsonRegressor(bandwidth=AdaptiveBandwidth(9)).fit(X, y)
-    measured = FittedSmoother.of(model)
+    measured = model.smoother_
     flat = X.copy()
     flat[:, 1] = 0
     found = predict_rows(measured.replace(keys=flat), measured)
@@ -57,7 +54,7 @@ def test_another_smoother_may_measure_the_windows(data):
 def test_an_error_that_is_not_known_is_refused():
     x = np.array([0.0, 0.1, 0.2, 9.0])[:, None]
     model = NadarayaWatsonRegressor("epanechnikov", bandwidth=0.5, empty="nan").fit(x, x[:, 0])
-    errors = left_out_errors(FittedSmoother.of(model))[:, 0]
+    errors = model.smoother_.errors[:, 0]
     np.testing.assert_array_equal(np.isnan(errors), [False, False, False, True])
     with pytest.raises(ValueError, match=r"this needs every.*1 of 4 training rows.*'nan'"):
-        known_errors(FittedSmoother.of(model), "this")
+        known_errors(model.smoother_, "this")

@@ -23,8 +23,6 @@ from smoothing_cases import (
 from sklearn_attention import LocalPolynomialRegressor, NadarayaWatsonRegressor
 from sklearn_attention.datasets import make_smoothing_curve
 from sklearn_attention.smoothing import _training_rows, _uncertainty
-from sklearn_attention.smoothing._error_growth import ErrorGrowth
-from sklearn_attention.smoothing._fitted_smoother import FittedSmoother
 
 
 class TestIntervals:
@@ -43,8 +41,8 @@ class TestIntervals:
             queries = queries + 0.05
         join = pd.concat if isinstance(X, pd.DataFrame) else np.concatenate
         values, errors = np.empty((len(y), 6)), np.empty(len(y))
-        smoother = FittedSmoother.of(model)
-        growth, rows = ErrorGrowth.of(smoother), model._read_rows(queries)
+        smoother = model.smoother_
+        growth, rows = smoother.growth, model._read_rows(queries)
         scale = growth.at(rows, smoother.local_rows(rows).smoother)[:, 0]
         for i in range(len(y)):
             found = refit_without(model, X, y, i).predict(join([queries, take(X, [i])]))

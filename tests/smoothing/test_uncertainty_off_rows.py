@@ -7,8 +7,6 @@ from slow_cases import slow_but
 from smoothing_cases import DEGREES
 
 from sklearn_attention import LocalPolynomialRegressor
-from sklearn_attention.smoothing import _training_rows
-from sklearn_attention.smoothing._fitted_smoother import FittedSmoother
 
 # Of curves that are flat by chance.
 pytestmark = pytest.mark.filterwarnings("ignore:bandwidth=")
@@ -99,7 +97,7 @@ class TestDependentNoise:
 
     def test_errors_are_those_of_rows_predicted_across_the_gap(self):
         model = self.fitted(0, 0.6, 5, n=60)
-        errors = _training_rows.left_out_errors(FittedSmoother.of(model))[:, 0]
+        errors = model.smoother_.errors[:, 0]
         fixed = LocalPolynomialRegressor(bandwidth=float(model.bandwidth_[0]))
         for i in (0, 20, 57):
             far = np.abs(np.arange(60) - i) > 5
