@@ -300,7 +300,6 @@ _OPTIONS = {
     "algorithm": ["auto", "dense"],
     "leave_one_out": [True, False, np.arange(N), np.full(N, -1), [50], np.zeros(N)],
     "query_scale": [None, np.ones(N), np.full(N, 1e-300), np.ones(3), -np.ones(N)],
-    "device": ["auto", "cpu", "meta", torch.device("cpu")],
     "degree": [0, 1, 2, 3, 1.0, True],
 }
 
@@ -310,11 +309,9 @@ def _some(*names):
 
 
 _FUNCTIONS = {
-    attend: _some(
-        "bandwidth", "kernel", "empty", "algorithm", "leave_one_out", "query_scale", "device"
-    ),
+    attend: _some("bandwidth", "kernel", "empty", "algorithm", "leave_one_out", "query_scale"),
     attend_local: _some(*_OPTIONS) | {"degree": [1, 2, 0]},
-    attend_gradient: _some("bandwidth", "kernel", "device"),
+    attend_gradient: _some("bandwidth", "kernel"),
     attention_sums: _some("bandwidth", "kernel", "empty", "algorithm"),
     attention_weights: _some("bandwidth", "kernel", "empty", "leave_one_out", "query_scale"),
     local_rows: _some("bandwidth", "kernel", "empty", "degree", "query_scale"),

@@ -35,7 +35,7 @@ FLOORS = {
 INTERNAL = {
     "attention": """
         _algorithms._line _average _leave_one_out _leave_one_out_gradient _local _pair_sums
-        _read _reduce _smoother _solve _sums _threads _weights _wide_windows
+        _reduce _smoother _solve _sums _threads _weights _wide_windows
     """,
     "bandwidth": """
         _background _candidates _convolution _criteria _density_search _neighbors _rules

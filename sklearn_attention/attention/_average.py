@@ -4,6 +4,7 @@ import numpy as np
 
 from .._partitions import is_partitioned
 from ._over_partitions import over_partitions
+from ._read import as_passed
 from ._smoother import Smoother, reduce, with_weights
 from ._sums import Sums
 
@@ -20,7 +21,6 @@ def attend(
     leave_one_out=False,
     algorithm="auto",
     empty="nearest",
-    device="auto",
 ):
     r"""Weighted averages of values, weighted by a kernel between queries and keys.
 
@@ -36,7 +36,8 @@ def attend(
     Parameters
     ----------
     queries : array or tensor of shape (n_queries, n_features)
-        Rows to average for. These, keys, values and weights may be Dask collections.
+        Rows to average for. These, keys, values and weights may be Dask collections, or
+        tensors of torch in memory, which are computed with as arrays.
     keys : array or tensor of shape (n_keys, n_features)
         Keys, which the kernel compares with the queries.
     values : array or tensor of shape (n_keys,) or (n_keys, n_values)
@@ -59,8 +60,6 @@ def attend(
     empty : {"nearest", "nan"}, default="nearest"
         Result of a query without any weight (all keys beyond a compact kernel's support, or
         signed weights that cancel): the value of its nearest key, or NaN.
-    device : str or torch.device, default="auto"
-        Where to compute. "auto" stays where tensors are, and otherwise prefers CUDA.
 
     Returns
     -------
@@ -76,7 +75,8 @@ def attend(
     ValueError
         If shapes do not fit, an input is not finite, or a parameter is out of range.
     TypeError
-        If a tensor requires gradients; call the kernel itself to differentiate.
+        If a tensor requires gradients, or is not in memory; call the kernel itself to
+        differentiate.
 
     Notes
     -----
@@ -102,7 +102,7 @@ def attend(
     >>> averages.round(3)
     array([ 5.136, 10.   ])
     """
-    smoother = Smoother(kernel, bandwidth, 0, empty, algorithm, device)
+    smoother = Smoother(kernel, bandwidth, 0, empty, algorithm)
     tables = queries, keys, values, sample_weight, query_scale, leave_one_out
     run = over_partitions if is_partitioned(*tables[:4]) else reduce
     averages, log_normalizers = run(smoother, *tables)
@@ -120,7 +120,6 @@ def attention_sums(
     sample_weight=None,
     algorithm="auto",
     empty="nearest",
-    device="auto",
 ):
     """Sums over some of the keys, from which weighted averages are computed.
 
@@ -128,7 +127,7 @@ def attention_sums(
 
     Parameters
     ----------
-    queries, keys, values, kernel, bandwidth, sample_weight, algorithm, empty, device
+    queries, keys, values, kernel, bandwidth, sample_weight, algorithm, empty
         As for :func:`attend`. The same `empty` goes to :meth:`Sums.average`.
 
     Returns
@@ -152,13 +151,14 @@ def attention_sums(
     >>> averages
     array([[10.]])
     """
-    smoother = Smoother(kernel, bandwidth, 0, empty, algorithm, device)
+    smoother = Smoother(kernel, bandwidth, 0, empty, algorithm)
     problem = smoother.problem(queries, keys, values, sample_weight)
     found = smoother.reduction(problem).total(all_keys=False, answers=True)
     found = with_weights(found, problem.log_weight_scale)
 
     def handed_out(sums):
-        return [problem.result(field, "double") for field in sums[:3]]
+        fields = [problem.result(field, "double") for field in sums[:3]]
+        return as_passed(fields, queries, keys, values)
 
     answer = None if found.answer is None else Sums(*handed_out(found.answer))
     return Sums(*handed_out(found), answer)

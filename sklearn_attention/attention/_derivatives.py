@@ -6,7 +6,7 @@ import torch
 from .._blocks import IN_CACHE, blocks
 from .._validation import check_bandwidth
 from ._algorithms._tiles import is_parallel, least_total, shifted_weights, sums_logarithms
-from ._read import read
+from ._read import as_passed, read
 from ._threads import map_blocks
 
 # Pairs per block of queries; about a dozen tables of this size are alive at a time.
@@ -24,7 +24,6 @@ def attend_gradient(
     *,
     bandwidth=1.0,
     sample_weight=None,
-    device="auto",
 ):
     r"""Exact derivatives of the averages of :func:`attend` with respect to the queries.
 
@@ -38,7 +37,7 @@ def attend_gradient(
 
     Parameters
     ----------
-    queries, keys, values, kernel, bandwidth, sample_weight, device
+    queries, keys, values, kernel, bandwidth, sample_weight
         As for :func:`attend`. The kernel must be one of this package, or a sum or product
         of these.
 
@@ -79,9 +78,8 @@ def attend_gradient(
     """
     problem, _ = read(
         queries, keys, values, kernel, bandwidth=bandwidth, sample_weight=sample_weight,
-        device=device,
     )  # fmt: skip
-    problem = problem.tensors(device)
+    problem = problem.tensors()
     n_queries, n_features = problem.queries.shape
     n_keys, n_values = problem.values.shape
     columns = problem.kernel.numeric_columns(n_features)
@@ -97,10 +95,12 @@ def attend_gradient(
     gradients = problem.queries.new_zeros((n_queries, n_values, n_features))
     if found:
         scale = np.broadcast_to(check_bandwidth(bandwidth, n_features), n_features)[columns]
-        scale = torch.tensor(scale, device=gradients.device)
+        scale = torch.tensor(scale)
         gradients[:, :, columns] = torch.cat(found) / scale
     n_dims = values.ndim if hasattr(values, "ndim") else np.ndim(values)
-    return problem.result(gradients[:, 0] if n_dims == 1 else gradients)
+    found = problem.result(gradients[:, 0] if n_dims == 1 else gradients)
+    (found,) = as_passed([found], queries, keys, values)
+    return found
 
 
 def _by_distance(problem, columns, rows):
@@ -137,7 +137,7 @@ def _by_autograd(problem, columns, rows):
     # Codes of categories stay outside the graph: their kernels need no derivative.
     moving = x[:, columns].clone().requires_grad_()
     with torch.enable_grad():
-        x = x.index_copy(1, torch.tensor(columns, device=x.device), moving) if columns else x
+        x = x.index_copy(1, torch.tensor(columns), moving) if columns else x
         table = problem.kernel.log(x, y) if is_log else problem.kernel(x, y)
     values = problem.values
     gradients = x.new_zeros((len(x), values.shape[1], len(columns)))

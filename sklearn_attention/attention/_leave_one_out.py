@@ -10,7 +10,7 @@ from array_api_compat import array_namespace, is_torch_array
 
 from .._blocks import IN_CACHE, IN_MEMORY, blocks
 from .._validation import check_choice
-from ._read import check_table, check_weights, read, to_arrays
+from ._read import check_table, check_weights, read, to_array
 from ._reduce import ALGORITHMS, Reduction
 from ._solve import Basis, check_degree, is_determined, solve
 from ._wide_windows import FURTHEST, WITH_WIDENING, Places, blend, empty_of_windows, widen
@@ -84,8 +84,6 @@ class LeaveOneOut:
         :class:`~sklearn_attention.LocalPolynomialRegressor`, at scales that all rows share.
     algorithm : {"auto", "dense"}, default="auto"
         "dense" takes all pairs of rows at every bandwidth.
-    device : str, default="auto"
-        Where to compute.
     gap : int, default=0
         Number of rows before and after each that are left out with it; for ordered rows, as
         in time, whose noise is correlated. Takes all pairs of rows.
@@ -118,30 +116,28 @@ class LeaveOneOut:
         rows=None,
         empty="nearest",
         algorithm="auto",
-        device="auto",
         gap=0,
     ):
         degree = check_degree(degree)
         check_choice("empty", empty, WITH_WIDENING)
         check_choice("algorithm", algorithm, ALGORITHMS)
-        (X,) = to_arrays({"X": X}, device)
-        X = check_table(X, "X")
+        X = check_table(to_array("X", X), "X")
         if not len(X):
             raise ValueError("X has 0 rows: a prediction from others needs at least two.")
         gap, rows = _check_gap(gap), _check_rows(rows, len(X))
         if sample_weight is not None:
             _, _, kept = check_weights(sample_weight, X)
-            rows = rows if kept is None else rows[np.isin(rows, _to_numpy(kept))]
+            rows = rows if kept is None else rows[np.isin(rows, kept)]
         if not len(rows):
             raise ValueError("rows has no row of positive weight: pass one to predict.")
         self.rows = rows
         problem, _ = read(
             X[rows], X, values, kernel, bandwidth=bandwidth, sample_weight=sample_weight,
-            leave_one_out=rows, device=device,
+            leave_one_out=rows,
         )  # fmt: skip
         # Without what the values have in common, sums of them cancel less.
         problem, self._center = problem.centred()
-        options = {"empty": empty_of_windows(empty), "algorithm": algorithm, "device": device}
+        options = {"empty": empty_of_windows(empty), "algorithm": algorithm}
         self._rows, self._windows = _Rows(problem, degree, gap, options), None
         kernel = problem.kernel
         local = degree and kernel.numeric_columns(X.shape[1])
@@ -255,8 +251,8 @@ class _Rows:
             yield from sums.fold(finish, scale[None], single=single)
 
     def _finish(self, own, sums, moments, rows):
-        xp, device = array_namespace(sums.shift), sums.shift.device
-        own = [xp.asarray(field, device=device)[rows] for field in own]
+        xp = array_namespace(sums.shift)
+        own = [xp.asarray(field)[rows] for field in own]
         share = own_share(own, sums.shift, sums.sums[0, 0])
         # Polynomials in windows far narrower than the data may overflow, to no prediction.
         with np.errstate(over="ignore", invalid="ignore"):
@@ -439,7 +435,7 @@ def with_own_key(moments, share, rows, *, values):
     # weights, E[f f'] = (1 - s) E_without[f f'] + s e_0 e_0'.
     gram, cross = moments.gram, moments.cross
     xp = array_namespace(cross)
-    own_values = xp.asarray(values, device=cross.device)[rows]
+    own_values = xp.asarray(values)[rows]
     if gram.shape[1] == 1:
         left_out = cross[:, 0]
         fitted = left_out + share[:, None] * (own_values - left_out)

@@ -52,7 +52,6 @@ def attend_local(
     leave_one_out=False,
     algorithm="auto",
     empty="nearest",
-    device="auto",
 ):
     r"""Local polynomial regression: weighted least squares at every query.
 
@@ -64,7 +63,7 @@ def attend_local(
 
     Parameters
     ----------
-    queries, keys, values, kernel, bandwidth, query_scale, sample_weight, empty, device
+    queries, keys, values, kernel, bandwidth, query_scale, sample_weight, empty
         As for :func:`attend`, like ``algorithm``. The kernel must not take negative values.
     degree : {1, 2}, default=1
         Degree of the polynomials; 2 includes the products of different features.
@@ -117,7 +116,7 @@ def attend_local(
     """
     if not is_one_of(degree, 1, 2):
         raise ValueError(f"degree={degree!r} is not valid: pass 1 or 2 (attend is degree 0).")
-    smoother = Smoother(kernel, bandwidth, int(degree), empty, algorithm, device)
+    smoother = Smoother(kernel, bandwidth, int(degree), empty, algorithm)
     tables = queries, keys, values, sample_weight, query_scale, leave_one_out
     run = over_partitions if is_partitioned(*tables[:4]) else reduce
     fit = LocalFit(*run(smoother, *tables))

@@ -3,6 +3,7 @@
 from dataclasses import replace
 from typing import Any, NamedTuple
 
+import numpy as np
 import torch
 
 from .._blocks import IN_MEMORY
@@ -62,7 +63,6 @@ def local_rows(
     sample_weight=None,
     empty="nearest",
     without_each=True,
-    device="auto",
 ):
     r"""Effects of each key on the fit at each query, as matrices.
 
@@ -70,7 +70,7 @@ def local_rows(
 
     Parameters
     ----------
-    queries, keys, kernel, bandwidth, query_scale, sample_weight, empty, device
+    queries, keys, kernel, bandwidth, query_scale, sample_weight, empty
         As for :func:`attend`.
     values : array of shape (n_keys, n_values)
         Values to be averaged.
@@ -105,14 +105,15 @@ def local_rows(
     degree = check_degree(degree)
     problem, kept = read(
         queries, keys, values, kernel, bandwidth=bandwidth, query_scale=query_scale,
-        sample_weight=sample_weight, device=device,
+        sample_weight=sample_weight,
     )  # fmt: skip
     # Weights and effects, and for each value the residuals and the fits left out.
     shape = len(problem.queries), len(keys), 2 + 2 * problem.values.shape[1]
     check_memory("what every key does to the fit at every query", shape, IN_PARTS)
     if degree:
         refuse_signed(problem.kernel)
-    problem, center = problem.tensors(device).centred()
+    arrays, center = problem.centred()
+    problem, center = arrays.tensors(), torch.as_tensor(center)
     columns = problem.kernel.numeric_columns(problem.keys.shape[1])
     basis = Basis(degree, len(columns), len(problem.keys))
     size = max(1, _BLOCK_PAIRS // len(problem.keys))
@@ -121,7 +122,7 @@ def local_rows(
     extent = extent_of(problem.keys[:, columns], problem.weights)
     with threads_for(problem.n_pairs):
         found = [
-            _rows(problem, basis, columns, extent, rows, empty, without_each)
+            _rows(arrays, problem, basis, columns, extent, rows, empty, without_each)
             for rows in row_blocks
         ]
         fitted, *matrices, distance, left_out, left_out_distance = in_order(found, row_blocks)
@@ -135,11 +136,11 @@ def local_rows(
                 left_out_distance, kept, len(keys), distance[:, None]
             )
     fields = fitted, *matrices, distance, left_out, left_out_distance
-    found = LocalRows(*(field.cpu().numpy() for field in fields))
+    found = LocalRows(*(field.numpy() for field in fields))
     return found if without_each else found._replace(left_out=None, left_out_distance=None)
 
 
-def _rows(problem, basis, columns, extent, rows, empty, without_each):
+def _rows(arrays, problem, basis, columns, extent, rows, empty, without_each):
     """The fields of `LocalRows` for some of the queries, the last two only where asked for."""
     values, keys = problem.values, problem.keys[:, columns]
     queries, problem = problem.queries[rows][:, columns], problem.take(rows)
@@ -172,9 +173,8 @@ def _rows(problem, basis, columns, extent, rows, empty, without_each):
         solution, cross[:, 0], weights, pull, rest, values, residuals
     )
     for query, key in heaviest.nonzero().tolist():
-        left_out[query, key], distance[query, key] = _without(
-            problem.take(slice(query, query + 1)), basis.degree, key
-        )
+        one = arrays.take(rows[query : query + 1].numpy())
+        left_out[query, key], distance[query, key] = _without(one, basis.degree, key)
     return *fields, left_out, distance
 
 
@@ -196,7 +196,7 @@ def _left_out(solution, average, weights, pull, rest, values, residuals):
 
 def _without(problem, degree, key):
     """Fit and distance at a query without a key that outweighs the others together."""
-    problem = replace(problem, own_key=torch.tensor([key], device=problem.keys.device))
+    problem = replace(problem, own_key=np.array([key]))
     reduction = Reduction(problem, degree, algorithm="dense")
 
     def fit(sums, moments, rows):
@@ -204,12 +204,12 @@ def _without(problem, degree, key):
         return found.value, found.squared_distance
 
     ((value, distance),) = reduction.fold(fit)
-    return value[0], distance[0]
+    return torch.as_tensor(value[0]), distance[0]
 
 
 def _with_others(field, kept, n_keys, fill):
     """Entries of the keys that have weight, and a fill for others."""
     shape = (field.shape[0], n_keys, *field.shape[2:])
-    whole = torch.zeros(shape, dtype=field.dtype, device=field.device) + fill
+    whole = torch.zeros(shape, dtype=field.dtype) + fill
     whole[:, kept] = field
     return whole

@@ -23,8 +23,8 @@ _ROWS = {"queries": "queries", "keys": "keys", "X": "samples"}
 class Problem:
     """Queries, keys and values of weighted sums; coordinates are in bandwidths, in float64."""
 
-    # NumPy arrays where these were passed, until `tensors` is called. Keys of weight 0 are
-    # dropped before anything is computed.
+    # NumPy arrays, until `tensors` is called. Keys of weight 0 are dropped before anything is
+    # computed.
 
     kernel: Kernel
     queries: Any  # (n, d)
@@ -35,8 +35,7 @@ class Problem:
     own_key: Any  # (n,) key to leave out, -1 for none; None: all stay
     query_scale: Any  # (n,) what else divides a query's distances; None for nothing
     single: bool  # whether single precision suffices
-    to_numpy: bool = True  # whether results are arrays
-    dtype: Any = np.float64  # of results, in the library that computes them
+    dtype: Any = np.float64  # of results
     gap: int = 0  # how many keys before and after the own one are left out with it
 
     @property
@@ -47,30 +46,17 @@ class Problem:
         return torch.float32 if self.single else torch.float64
 
     @property
-    def on_arrays(self):
-        """True for a problem of NumPy arrays."""
-        return isinstance(self.keys, np.ndarray)
-
-    @property
     def n_pairs(self):
         return len(self.queries) * len(self.keys)
 
-    def tensors(self, device="auto"):
-        """The same problem in tensors; those that are there stay where they are."""
-        if not self.on_arrays:
-            return self
+    def tensors(self):
+        """The same problem in tensors."""
         import torch
 
-        device = resolve_device(device)
         names = ("queries", "keys", "values", "weights", "own_key", "query_scale")
         given = {name: getattr(self, name) for name in names}
-        return replace(
-            self,
-            **{
-                name: None if x is None else torch.as_tensor(x, device=device)
-                for name, x in given.items()
-            },
-        )
+        found = {name: None if x is None else torch.as_tensor(x) for name, x in given.items()}
+        return replace(self, **found)
 
     def take(self, rows, keys=None):
         """The same problem for some of the queries, and of the keys, which are in order."""
@@ -111,57 +97,25 @@ class Problem:
         return replace(self, **{name: getattr(self, name).to(precision) for name in tensors})
 
     def result(self, x, at_least=None):
-        """An array or tensor in the library and precision of what was passed.
+        """An array in the precision of what was passed.
 
         In "single" or "double" precision at least, where less makes no sense.
         """
-        if not self.to_numpy:
-            import torch
-
-            least = {None: self.dtype, "single": torch.float32, "double": torch.float64}
-            return x.to(torch.promote_types(self.dtype, least[at_least]))
-        dtype = self.dtype
-        if not isinstance(dtype, (type, np.dtype)):  # of tensors on a device
-            dtype = str(dtype).removeprefix("torch.")
-        least = {None: dtype, "single": np.float32, "double": np.float64}[at_least]
-        x = x.cpu().numpy() if is_torch_array(x) else x
-        return np.ascontiguousarray(x, dtype=np.promote_types(dtype, least))
-
-
-def resolve_device(device):
-    """The torch device that ``device`` stands for; "auto" prefers CUDA."""
-    import torch
-
-    if isinstance(device, str) and device == "auto":
-        return torch.device("cuda" if torch.cuda.is_available() else "cpu")
-    try:
-        resolved = torch.device(device)
-    except (RuntimeError, TypeError) as error:
-        raise ValueError(
-            f"device={device!r} is not a device: pass 'auto', 'cpu' or 'cuda'."
-        ) from error
-    if resolved.type == "meta":
-        raise ValueError(f"device={device!r} computes nothing: pass 'auto', 'cpu' or 'cuda'.")
-    if resolved.type == "cuda" and not torch.cuda.is_available():
-        raise ValueError(f"device={device!r} is not available here: pass 'auto' or 'cpu'.")
-    return resolved
+        least = {None: self.dtype, "single": np.float32, "double": np.float64}[at_least]
+        return np.ascontiguousarray(x, dtype=np.promote_types(self.dtype, least))
 
 
 def read(
     queries, keys, values, kernel, *, bandwidth, sample_weight=None, leave_one_out=False,
-    device="auto", query_scale=None,
+    query_scale=None,
 ):  # fmt: skip
-    """Check all arguments; return a :class:`Problem` and the keys with weight, None for all.
-
-    NumPy arrays, unless tensors or a device were passed.
-    """
+    """Check all arguments; return a :class:`Problem` and the keys with weight, None for all."""
     kernel = as_kernel(kernel)
     given = {"queries": queries, "keys": keys}
     if values is not None:
         given["values"] = values
-    arrays = to_arrays(given, device)
-    xp = array_namespace(*arrays)
-    dtype = _answer_dtype(xp, arrays)
+    arrays = [to_array(name, x) for name, x in given.items()]
+    dtype = _answer_dtype(arrays)
     queries, keys = (
         check_table(x, name) for x, name in zip(arrays, ("queries", "keys"), strict=False)
     )
@@ -176,56 +130,34 @@ def read(
     own_key = check_own_keys(leave_one_out, queries, n_keys)
     scale = _check_query_scale(query_scale, queries, kernel)
     values = arrays[2] if len(arrays) == 3 else keys[:, :0]
-    values = xp.astype(_check_values(values, n_keys), xp.float64)
+    values = _check_values(values, n_keys).astype(np.float64)
     weights, log_scale, kept = check_weights(sample_weight, keys)
-    queries, keys = (xp.astype(x, xp.float64) for x in (queries, keys))
+    queries, keys = (x.astype(np.float64) for x in (queries, keys))
     queries, keys = _in_bandwidths(queries, keys, kernel, bandwidth)
     if kept is not None:
-        position = xp.full((n_keys,), -1, device=keys.device)
-        position[kept] = xp.arange(len(kept), device=keys.device)
+        position = np.full(n_keys, -1)
+        position[kept] = np.arange(len(kept))
         if own_key is not None:
-            own_key = xp.where(own_key >= 0, position[own_key], -1)
+            own_key = np.where(own_key >= 0, position[own_key], -1)
         keys, values, weights = keys[kept], values[kept], weights[kept]
     problem = Problem(
         kernel, queries, keys, values, weights, log_scale, own_key, scale,
         # Half precision is for storage: sums are computed in float32 at least.
-        single=dtype != xp.float64,
-        to_numpy=not any(is_torch_array(x) for x in given.values()), dtype=dtype,
+        single=dtype != np.float64, dtype=dtype,
     )  # fmt: skip
     return problem, kept
 
 
-def to_arrays(given, device):
-    """Arrays, or tensors on one device if one of them is a tensor or a device is named."""
-    tensors = [x for x in given.values() if is_torch_array(x)]
-    if not tensors and isinstance(device, str) and device in ("auto", "cpu"):
-        return [_to_array(name, x) for name, x in given.items()]
-    import torch
-
-    target = tensors[0].device if tensors and device == "auto" else resolve_device(device)
-    found = []
-    for name, x in given.items():
-        if not is_torch_array(x):
-            x = _to_array(name, x)
-            x = torch.from_numpy(x) if x.flags.writeable else torch.tensor(x)
-        elif x.requires_grad:
-            raise TypeError(
-                f"{name} is a tensor with requires_grad=True, but averages compute no "
-                "gradients here: call a kernel of sklearn_attention.kernels directly."
-            )
-        found.append(x.to(target))
-    return found
-
-
 def as_given(name, x):
-    """An array of numbers, which may lie on disk, a tensor or None as it is; else an array."""
+    """An array of numbers, which may lie on disk, or None as it is; else an array."""
     numbers = isinstance(x, np.ndarray) and x.dtype.kind in "biuf"
-    return x if numbers or x is None or is_torch_array(x) else _to_array(name, x)
+    return x if numbers or x is None else to_array(name, x)
 
 
-def _to_array(name, x):
+def to_array(name, x):
+    """An array of numbers."""
     if is_torch_array(x):
-        x = x.cpu().numpy()
+        x = _of_tensor(name, x)
     if is_partitioned(x):
         raise TypeError(
             f"{name} is a Dask collection, which only averages, local polynomials and "
@@ -245,16 +177,33 @@ def _to_array(name, x):
     return np.ascontiguousarray(x, dtype=x.dtype.newbyteorder("="))
 
 
-def _like(name, x, array):
-    """Further numbers in float64, in the library and on the device of an array."""
-    xp = array_namespace(array)
-    x = x if is_torch_array(x) and is_torch_array(array) else _to_array(name, x)
-    return xp.asarray(x, dtype=xp.float64, device=array.device)
+def as_passed(found, *tables):
+    """Arrays, as tensors where one of the tables that were passed is a tensor."""
+    if not any(map(is_torch_array, tables)):
+        return found
+    import torch
+
+    return [torch.from_numpy(x) for x in found]
 
 
-def _answer_dtype(xp, arrays):
-    dtype = xp.result_type(*arrays)
-    return dtype if xp.isdtype(dtype, "real floating") else xp.float64
+def _of_tensor(name, x):
+    """The array of a tensor in memory; of bfloat16, which NumPy has not, in float32."""
+    if x.requires_grad:
+        raise TypeError(
+            f"{name} is a tensor with requires_grad=True, but averages compute no "
+            "gradients here: call a kernel of sklearn_attention.kernels directly."
+        )
+    if x.device.type != "cpu":
+        raise TypeError(
+            f"{name} is a tensor on {x.device}, but averages are computed on the CPU: pass "
+            f"{name}.cpu()."
+        )
+    return (x.float() if str(x.dtype) == "torch.bfloat16" else x).numpy()
+
+
+def _answer_dtype(arrays):
+    dtype = np.result_type(*arrays)
+    return dtype if dtype.kind == "f" else np.dtype(np.float64)
 
 
 def check_table(x, name):
@@ -282,10 +231,9 @@ def _check_values(values, n_keys):
 
 def check_weights(sample_weight, keys):
     """Weights by their unit, its logarithm, and which keys have weight then; None for all."""
-    xp = array_namespace(keys)
     if sample_weight is None:
-        return xp.ones(len(keys), dtype=xp.float64, device=keys.device), 0.0, None
-    weights = _like("sample_weight", sample_weight, keys)
+        return np.ones(len(keys)), 0.0, None
+    weights = to_array("sample_weight", sample_weight).astype(np.float64, copy=False)
     if weights.shape != (len(keys),):
         raise ValueError(
             f"sample_weight must have shape ({len(keys)},), one weight for each key, got "
@@ -301,13 +249,12 @@ def check_weights(sample_weight, keys):
         raise ValueError("sample_weight is 0 for every key: leave at least one above 0.")
     scale = weight_unit(weights)
     weights = weights / scale
-    (kept,) = xp.nonzero(weights)
+    kept = np.flatnonzero(weights)
     return weights, math.log(scale), None if len(kept) == len(weights) else kept
 
 
 def check_own_keys(leave_one_out, queries, n_keys):
     """Position of the key to leave out for each query, or None."""
-    xp = array_namespace(queries)
     if isinstance(leave_one_out, (bool, np.bool_)):
         if not leave_one_out:
             return None
@@ -317,7 +264,7 @@ def check_own_keys(leave_one_out, queries, n_keys):
                 f"{len(queries)} queries and {n_keys} keys: pass the position of each "
                 "query's own key."
             )
-        return xp.arange(n_keys, device=queries.device)
+        return np.arange(n_keys)
     try:
         given = leave_one_out
         own_key = np.asarray(given.cpu() if is_torch_array(given) else given)
@@ -329,21 +276,20 @@ def check_own_keys(leave_one_out, queries, n_keys):
             f"leave_one_out={leave_one_out!r} is not valid: pass True, False, or for each of "
             f"the {len(queries)} queries the position of a key, from 0 to {n_keys - 1}, or -1."
         )
-    return xp.asarray(own_key.astype(np.int64), device=queries.device)
+    return own_key.astype(np.int64)
 
 
 def _check_query_scale(query_scale, queries, kernel):
     if query_scale is None:
         return None
-    xp = array_namespace(queries)
     # A copy: torch warns of arrays that it may not write to.
-    scale = xp.astype(_like("query_scale", query_scale, queries), xp.float64)
+    scale = to_array("query_scale", query_scale).astype(np.float64)
     if scale.shape != (len(queries),):
         raise ValueError(
             f"query_scale must have shape ({len(queries)},), one scale for each query, got "
             f"{tuple(scale.shape)}."
         )
-    if not (xp.isfinite(scale).all() and (scale > 0).all()):
+    if not (np.isfinite(scale).all() and (scale > 0).all()):
         raise ValueError("query_scale is not valid: pass finite numbers greater than 0.")
     if kernel.radial_form(queries.shape[1]) is None:
         raise ValueError(
@@ -354,26 +300,20 @@ def _check_query_scale(query_scale, queries, kernel):
 
 
 def _check_finite(x, name):
-    xp = array_namespace(x)
-    if xp.isdtype(x.dtype, "real floating") and not xp.isfinite(x).all():
-        kind = "NaN" if xp.isnan(x).any() else "infinity"
+    if x.dtype.kind == "f" and not np.isfinite(x).all():
+        kind = "NaN" if np.isnan(x).any() else "infinity"
         raise ValueError(f"{name} contains {kind}: impute or drop those rows first.")
     return x
 
 
 def _median(keys):
     """The lower median of each column."""
-    if is_torch_array(keys):
-        return keys.median(dim=0).values
     middle = (len(keys) - 1) // 2
     return np.partition(np.ascontiguousarray(keys.T), middle, axis=1)[:, middle]
 
 
 def _in_bandwidths(queries, keys, kernel, bandwidth):
-    xp = array_namespace(keys)
     bandwidth = check_bandwidth(bandwidth, keys.shape[1])
-    if not np.isscalar(bandwidth):
-        bandwidth = xp.asarray(bandwidth, device=keys.device)
     if kernel.stationary and keys.shape[1]:
         # A shift common to queries and keys changes nothing but the rounding. The median
         # is a value of the data, so codes of categories remain whole numbers.
@@ -382,7 +322,7 @@ def _in_bandwidths(queries, keys, kernel, bandwidth):
     with np.errstate(over="ignore"):
         scaled = [kernel.rescale(x, bandwidth) for x in (queries, keys)]
     queries, keys = scaled
-    if not (xp.isfinite(queries).all() and (xp.abs(keys) <= _FURTHEST_KEY).all()):
+    if not (np.isfinite(queries).all() and (np.abs(keys) <= _FURTHEST_KEY).all()):
         raise ValueError(
             f"features divided by bandwidth={bandwidth!r} overflow: pass a larger bandwidth, "
             "or scale the features down."

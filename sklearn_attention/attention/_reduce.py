@@ -36,7 +36,7 @@ class Reduction:
     # near it, and the nearest keys, or nothing where `empty` is "nan". What
     # bandwidths have in common, such as an order of the keys or distances, is computed once.
 
-    def __init__(self, problem, degree=0, *, empty="nearest", algorithm="auto", device="auto"):
+    def __init__(self, problem, degree=0, *, empty="nearest", algorithm="auto"):
         if degree:
             refuse_signed(problem.kernel)
             refuse_far(problem.keys)
@@ -46,12 +46,12 @@ class Reduction:
                 f"{problem.kernel!r}: choose one such as 'gaussian', or gap=0."
             )
         self.problem, self._degree, self._empty = problem, degree, empty
-        self._algorithm, self._device = algorithm, device
+        self._algorithm = algorithm
         kernel, n_features = problem.kernel, problem.keys.shape[1]
         self._columns = kernel.numeric_columns(n_features) if degree else []
         self.is_radial = kernel.signed is False and kernel.radial_form(n_features) is not None
         form = None
-        if algorithm == "auto" and problem.on_arrays and not problem.gap:
+        if algorithm == "auto" and not problem.gap:
             form = form_along(kernel, n_features, degree)
         in_plane = form is not None and len(form.columns) == 2
         if form is None or (in_plane and problem.query_scale is not None):
@@ -78,10 +78,7 @@ class Reduction:
         return "dense" if self._near(None) is None else "near"
 
     def sums(self, **options):
-        """Sums about every query, of powers in bandwidths; of arrays for a problem of arrays.
-
-        Options are those of :meth:`Keys.sums`.
-        """
+        """Sums about every query, of powers in bandwidths; options are those of `Keys.sums`."""
         problem = self.problem
         if self._linear is not None:
             return self._linear.sums_of(**options)
@@ -97,11 +94,8 @@ class Reduction:
             )
             found = Sums(shift, sums.movedim(0, -1), least)
         else:
-            tensors = problem.tensors(self._device) if near is None else None
-            found = all_pairs(tensors) if near is None else near_pairs(near)
-        if not problem.on_arrays:
-            return found._replace(shift=found.shift.double())
-        found = Sums(*(field.cpu().numpy() for field in found[:3]))
+            found = all_pairs(problem.tensors()) if near is None else near_pairs(near)
+        found = Sums(*(field.numpy() for field in found[:3]))
         return found._replace(shift=found.shift.astype(np.float64))
 
     def total(self, *, all_keys=True, answers=False):
@@ -109,42 +103,32 @@ class Reduction:
         # Without `all_keys`, for any query that may have no weight among all of them. With
         # `answers`, also if there are no such queries.
         found = self.sums()
-        xp, needed = array_namespace(found.shift), ~found.usable
+        needed = ~found.usable
         if not all_keys and self.problem.kernel.signed is not False:
-            needed = xp.ones_like(needed)
-        (rows,) = xp.nonzero(needed)
+            needed = np.ones_like(needed)
+        rows = np.flatnonzero(needed)
         if self._empty == "nan" or not (len(rows) or answers):
             return found
         answer = self.answers(rows)
-        options = {"dtype": xp.float64, "device": found.shift.device}
-        fields = (
-            xp.full(found.shift.shape, -xp.inf, **options),
-            xp.zeros(found.sums.shape, **options),
-            xp.zeros(found.shift.shape, **options),
-        )
+        shape = found.shift.shape
+        fields = np.full(shape, -np.inf), np.zeros(found.sums.shape), np.zeros(shape)
         for field, some in zip(fields, answer, strict=False):
             field[..., rows] = some
         return found._replace(answer=Sums(*fields))
 
     def answers(self, rows):
         """Sums over the nearest keys of some queries."""
-        xp = array_namespace(self.problem.keys)
         if self._nearest is None:
-            shape, device = (len(self.problem.queries),), self.problem.keys.device
-            columns = (1 + self.problem.values.shape[1], *shape)
-            zeros = functools.partial(xp.zeros, dtype=xp.float64, device=device)
-            self._nearest = zeros(shape) - 1, zeros(columns)
+            n_queries, n_columns = len(self.problem.queries), 1 + self.problem.values.shape[1]
+            self._nearest = np.full(n_queries, -1.0), np.zeros((n_columns, n_queries))
         distance, of_columns = self._nearest
         new = rows[distance[rows] < 0]
         if len(new):
             distance[new], of_columns[:, new] = self._over_nearest(new)
-        sums = xp.zeros(
-            (self.basis.n_powers, len(of_columns), len(rows)), dtype=xp.float64,
-            device=distance.device,
-        )  # fmt: skip
+        sums = np.zeros((self.basis.n_powers, len(of_columns), len(rows)))
         # Without powers of distances, so that a polynomial is the average.
         sums[0] = of_columns[:, rows]
-        return Sums(by_distance(distance[rows]), sums, xp.zeros_like(distance[rows]))
+        return Sums(by_distance(distance[rows]), sums, np.zeros_like(distance[rows]))
 
     def _over_nearest(self, rows):
         """Distances to the nearest keys, and sums of columns over these."""
@@ -156,10 +140,8 @@ class Reduction:
         # From all pairs, since several keys are left out for each query.
         from ._algorithms._tiles import fallback_weights
 
-        tensors = some.tensors(self._device)
-        near = fallback_weights(tensors).T
-        sums = array_namespace(near).concat([near.sum(axis=0)[None], tensors.values.T @ near])
-        sums = sums.cpu().numpy() if some.on_arrays else sums
+        near = fallback_weights(some.tensors()).numpy().T
+        sums = np.concatenate([near.sum(axis=0)[None], some.values.T @ near])
         return 0 * sums[0], sums
 
     def fold(self, finish, scales=None, *, single=False):
@@ -193,20 +175,18 @@ class Reduction:
         """The fields, with those of queries without weights from their fallback keys."""
         if usable.all() or self._empty == "nan":
             return fields
-        (rows,) = array_namespace(usable).nonzero(~usable)
-        in_tensors = self.problem.on_arrays and is_torch_array(rows)
-        rows = rows.cpu().numpy() if in_tensors else rows
+        in_tensors = is_torch_array(usable)
+        rows = np.flatnonzero(~(usable.numpy() if in_tensors else usable))
         unit = self._unit(self._scale(scale, rows), len(rows))
         found = self.answers(rows)
-        xp = array_namespace(found.shift)
-        found = found._replace(shift=xp.full_like(found.shift, -xp.inf))
+        found = found._replace(shift=np.full_like(found.shift, -np.inf))
         if not in_tensors:
             return self._put(finish, fields, found, unit, rows)
         import torch
 
         from ._threads import threads_for
 
-        put = functools.partial(torch.as_tensor, device=usable.device)
+        put = torch.as_tensor
         unit = None if unit is None else put(unit.copy())  # of its own memory
         with threads_for(self.problem.n_pairs):
             return self._put(finish, fields, Sums(*map(put, found[:3])), unit, put(rows))
@@ -238,7 +218,7 @@ class Reduction:
         kernel = self._linear.kernel if self._linear else self.problem.kernel
         width = kernel.spread * scale
         unit = local_unit(width[:, None] if np.ndim(width) else width, self._extent)
-        return array_namespace(unit).broadcast_to(unit, (n_queries, len(self._extent)))
+        return np.broadcast_to(unit, (n_queries, len(self._extent)))
 
     def _along(self, finish, scales):
         """In linear time: for each scale what is finished."""
@@ -295,7 +275,7 @@ class Reduction:
         if self._algorithm == "dense":
             return None
         problem = self.problem if scale is None else self.problem.at(scale)
-        return near_keys(problem, self._device, self._degree)
+        return near_keys(problem, self._degree)
 
     def _by_all_pairs(self, finish, scales, single):
         if not len(scales):
@@ -310,7 +290,7 @@ class Reduction:
         if averages:
             from ._algorithms._all_pairs import all_pairs
 
-            tensors = (one.tensors(self._device) for one in problems)
+            tensors = (one.tensors() for one in problems)
             tensors = (replace(one, single=one.single or single) for one in tensors)
             return (finish(all_pairs(one), None, slice(None)) for one in tensors)
         pairs = zip(problems, scales, strict=True)
@@ -329,17 +309,16 @@ class Reduction:
         """The queries of a problem, which is this one at some scale, in blocks."""
         from ._algorithms._blocks_of_queries import BlocksOfQueries
 
-        problem, extent = problem.tensors(self._device), None
+        problem, extent = problem.tensors(), None
         if self._degree and not in_bandwidths:
             import torch
 
-            extent = torch.as_tensor(self._extent, device=problem.keys.device)
+            extent = torch.as_tensor(self._extent)
             extent = extent if scale is None or np.ndim(scale) else extent / scale
         return BlocksOfQueries(problem, self._degree, extent, **options)
 
 
 def _columns(problem):
     """The weights, and these times the values, (1 + p, m)."""
-    xp = array_namespace(problem.keys)
     weights = problem.weights
-    return xp.concat([weights[None], (problem.values * weights[:, None]).T])
+    return np.concatenate([weights[None], (problem.values * weights[:, None]).T])

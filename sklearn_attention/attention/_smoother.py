@@ -5,14 +5,13 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
-from array_api_compat import array_namespace
 
 from .._blocks import IN_MEMORY, blocks
 from .._partitions import merged
 from .._spread import deviation_of, join_spreads, spread
 from .._validation import check_bandwidth, check_choice
 from ..kernels._base import as_kernel
-from ._read import as_given, check_own_keys, read
+from ._read import as_given, as_passed, check_own_keys, read
 from ._reduce import ALGORITHMS, Reduction, form_along
 from ._solve import Basis, local_fit, local_unit
 from ._sums import EMPTY_POLICIES, Sums
@@ -36,7 +35,6 @@ class Smoother:
     degree: int = 0
     empty: str = "nearest"
     algorithm: str = "auto"
-    device: Any = "auto"
 
     def __post_init__(self):
         check_choice("algorithm", self.algorithm, ALGORITHMS)
@@ -48,15 +46,13 @@ class Smoother:
         problem, _ = read(
             queries, keys, values, self.kernel, bandwidth=self.bandwidth,
             query_scale=query_scale, sample_weight=weights, leave_one_out=own,
-            device=self.device,
         )  # fmt: skip
         if not self.degree:
             return problem
         return replace(problem, queries=problem.queries.clip(-_FURTHEST, _FURTHEST))
 
     def reduction(self, problem):
-        options = {"algorithm": self.algorithm, "device": self.device}
-        return Reduction(problem, self.degree, empty=self.empty, **options)
+        return Reduction(problem, self.degree, empty=self.empty, algorithm=self.algorithm)
 
     def whole(self, *given):
         """Fields, and the problem: of all keys at once."""
@@ -169,15 +165,13 @@ class Smoother:
 
     def _in_units(self, values, linear, center, n_features):
         """Values and slopes from those about a center, in bandwidths."""
-        xp = array_namespace(values)
-        values = values + xp.asarray(center, device=values.device)
-        shape = (*values.shape, n_features)
-        slopes = xp.zeros(shape, dtype=xp.float64, device=values.device)
+        values, linear = map(np.asarray, (values, linear))
+        values, slopes = values + center, np.zeros((*values.shape, n_features))
         columns = self.kernel.numeric_columns(n_features)
         unit = np.broadcast_to(check_bandwidth(self.bandwidth, n_features), n_features)[columns]
         # Along features in very large units a slope may be beyond all numbers: infinite.
         with np.errstate(over="ignore"):
-            slopes[:, :, columns] = linear / xp.asarray(unit, device=values.device)
+            slopes[:, :, columns] = linear / unit
         return values, slopes
 
 
@@ -187,11 +181,11 @@ def reduce(smoother, queries, keys, values, weights=None, query_scale=None, own=
     # slopes, these logarithms, ridges and squared distances. What is taken part by part has to
     # be arrays.
     names = "queries", "keys", "values", "sample_weight", "query_scale"
-    given = map(as_given, names, (queries, keys, values, weights, query_scale))
+    passed = queries, keys, values
+    given = map(as_given, names, (*passed, weights, query_scale))
     queries, keys, values, weights, query_scale = given
     at_once = smoother.queries_at_once(keys, values)
-    arrays = all(isinstance(x, np.ndarray) for x in (queries, keys, values))
-    if not arrays or queries.ndim == 0 or len(queries) <= at_once:
+    if queries.ndim == 0 or len(queries) <= at_once:
         fields, result = _some(smoother, queries, keys, values, weights, own, query_scale)
     else:
         found, own = [], check_own_keys(own, queries, len(keys))
@@ -202,13 +196,14 @@ def reduce(smoother, queries, keys, values, weights=None, query_scale=None, own=
         fields, (*_, result) = zip(*found, strict=True)
         fields = list(map(np.concatenate, zip(*fields, strict=True)))
     least = _at_least(smoother)
-    return [result(field, at) for field, at in zip(fields, least, strict=True)]
+    found = [result(field, at) for field, at in zip(fields, least, strict=True)]
+    return as_passed(found, *passed)
 
 
 def _some(smoother, queries, keys, values, weights, own, query_scale):
     """Fields, and how to hand results back."""
     tables = [keys, values, *([] if weights is None else [weights])]
-    arrays = all(isinstance(x, np.ndarray) and x.ndim for x in (queries, *tables))
+    arrays = all(x.ndim for x in (queries, *tables))
     size = max(MOST_KEYS, len(queries)) if arrays else 0
     if not arrays or len({len(x) for x in tables}) > 1 or len(keys) <= size:
         fields, problem = smoother.whole(queries, keys, values, weights, own, query_scale)
@@ -278,10 +273,8 @@ def refuse_no_weight(found):
         raise ValueError("sample_weight is 0 for every key: leave at least one above 0.")
 
 
-def fastest_algorithm(
-    queries, keys, kernel, *, bandwidth=1.0, query_scale=None, degree=0, device="auto"
-):
+def fastest_algorithm(queries, keys, kernel, *, bandwidth=1.0, query_scale=None, degree=0):
     """Name of the algorithm that "auto" stands for: "linear", "near" or "dense"."""
-    smoother = Smoother(kernel, bandwidth, degree, device=device)
+    smoother = Smoother(kernel, bandwidth, degree)
     given = queries, keys, keys[:, :0], None, False, query_scale
     return smoother.reduction(smoother.problem(*given)).name

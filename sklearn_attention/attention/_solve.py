@@ -81,7 +81,7 @@ class Basis:
     def terms(self, u):
         """The basis at some points, (n, size)."""
         xp = array_namespace(u)
-        parts = [xp.ones((len(u), 1), dtype=u.dtype, device=u.device)]
+        parts = [xp.ones((len(u), 1), dtype=u.dtype)]
         if self.degree >= 1:
             parts.append(u)
         if self.degree == 2:
@@ -96,7 +96,7 @@ class Basis:
 
     def quadratic(self, forms, columns):
         """Quadratic forms of the terms at all points, (n, m), from :meth:`columns` there."""
-        place = array_namespace(forms).asarray(self.place.ravel(), device=forms.device)
+        place = array_namespace(forms).asarray(self.place.ravel())
         of_products = forms.new_zeros((len(forms), self.n_powers))
         of_products.index_add_(1, place, forms.reshape(len(forms), -1))
         return of_products @ columns[:, : self.n_powers].T
@@ -117,7 +117,7 @@ class Basis:
             shift = self.shift(offset, unit)
             gram, cross = shift @ gram @ shift.swapaxes(1, 2), shift @ cross
         shape = (self.n_powers, 1 + cross.shape[2], len(sums))
-        found = xp.zeros(shape, dtype=sums.dtype, device=sums.device)
+        found = xp.zeros(shape, dtype=sums.dtype)
         found[:, 0] = gram[:, self._rows, self._columns].T
         found[: self.size, 1:] = xp.permute_dims(cross, (1, 2, 0))
         return found
@@ -144,7 +144,7 @@ class Basis:
         """
         n, d = offset.shape
         xp = array_namespace(offset)
-        matrices = xp.zeros((n, self.size, self.size), dtype=offset.dtype, device=offset.device)
+        matrices = xp.zeros((n, self.size, self.size), dtype=offset.dtype)
         matrices[:, 0, 0] = 1.0
         if self.degree == 0:
             return matrices
@@ -243,7 +243,7 @@ def solve(gram, cross):
     covariance = _covariance(gram)
     with_values = cross[:, 1:] - mean[:, :, None] * average[:, None, :]
     ridge = thin_ridge(covariance, _least_variance(gram))
-    eye = xp.eye(covariance.shape[1], dtype=gram.dtype, device=gram.device)
+    eye = xp.eye(covariance.shape[1], dtype=gram.dtype)
     covariance = covariance + ridge[:, None, None] * eye
     solved = _solve(covariance, xp.concat([with_values, mean[:, :, None]], axis=2))
     coefficients, pull = solved[:, :, :-1], solved[:, :, -1]
@@ -337,7 +337,7 @@ def thin_ridge(covariance, least):
     if not len(rows):
         return least * 0
     known = xp.isfinite(fixed[rows]).reshape(len(rows), -1).all(axis=1)
-    eye = xp.eye(size, dtype=least.dtype, device=least.device)
+    eye = xp.eye(size, dtype=least.dtype)
     smallest = _smallest_eigenvalue(xp.where(known[:, None, None], covariance[rows], eye))
     missing = xp.where(known, least[rows] - smallest, xp.nan)
     # Slightly more, against rounding in the factors.
@@ -361,7 +361,7 @@ def _is_wide(covariance, least):
     import torch
 
     # Cholesky shows much faster than eigenvalues whether a ridge is needed.
-    eye = torch.eye(covariance.shape[1], dtype=least.dtype, device=least.device)
+    eye = torch.eye(covariance.shape[1], dtype=least.dtype)
     return torch.linalg.cholesky_ex(covariance - least[:, None, None] * eye).info == 0
 
 

@@ -6,7 +6,7 @@ from .._blocks import IN_MEMORY, blocks
 from .._memory import check_memory
 from .._validation import check_choice
 from ._algorithms._tiles import fallback_weights, least_total, tile_weights
-from ._read import read
+from ._read import as_passed, read
 from ._sums import EMPTY_POLICIES
 from ._threads import threads_for
 
@@ -27,7 +27,6 @@ def attention_weights(
     sample_weight=None,
     leave_one_out=False,
     empty="nearest",
-    device="auto",
 ):
     """Weights of every key in every query's average, as a matrix.
 
@@ -36,7 +35,7 @@ def attention_weights(
 
     Parameters
     ----------
-    queries, keys, kernel, bandwidth, query_scale, sample_weight, leave_one_out, empty, device
+    queries, keys, kernel, bandwidth, query_scale, sample_weight, leave_one_out, empty
         As for :func:`attend`.
 
     Returns
@@ -58,11 +57,11 @@ def attention_weights(
     check_choice("empty", empty, EMPTY_POLICIES)
     problem, kept = read(
         queries, keys, None, kernel, bandwidth=bandwidth, query_scale=query_scale,
-        sample_weight=sample_weight, leave_one_out=leave_one_out, device=device,
+        sample_weight=sample_weight, leave_one_out=leave_one_out,
     )  # fmt: skip
     n_queries, n_keys = len(problem.queries), len(problem.keys)
     check_memory("a weight for every query and key", (n_queries, len(keys)), IN_PARTS)
-    problem = problem.tensors(device)
+    problem = problem.tensors()
     weights = problem.queries.new_zeros((n_queries, n_keys))
     with threads_for(n_queries * n_keys):
         for rows in blocks(n_queries, max(1, _BLOCK_PAIRS // n_keys)):
@@ -71,7 +70,8 @@ def attention_weights(
         everywhere = weights.new_zeros((n_queries, len(keys)))
         everywhere[:, kept] = weights
         weights = everywhere
-    return problem.result(weights)
+    (weights,) = as_passed([problem.result(weights)], queries, keys)
+    return weights
 
 
 def normalized(problem, empty):

@@ -85,7 +85,6 @@ def select_bandwidth(
     gap=0,
     empty="nearest",
     algorithm="auto",
-    device="auto",
 ):
     r"""Bandwidth at which a criterion is smallest: one scale on all features, or one for each.
 
@@ -129,8 +128,6 @@ def select_bandwidth(
     algorithm : {"auto", "dense"}, default="auto"
         Evaluation of one scale: "dense" takes all pairs of rows, and never counts as linear
         time.
-    device : str, default="auto"
-        Where to compute one scale.
 
     Returns
     -------
@@ -188,7 +185,7 @@ def select_bandwidth(
     rows = Rows(
         X=X, values=values, columns=columns or Columns.numbers(X.shape[1]), degree=degree,
         sample_weight=sample_weight, random_state=random_state, standardize=standardize,
-        per_feature=per_feature, gap=gap, empty=empty, algorithm=algorithm, device=device,
+        per_feature=per_feature, gap=gap, empty=empty, algorithm=algorithm,
     )  # fmt: skip
     return CriterionSearch(criterion).choose(rows, kernel, observe)
 

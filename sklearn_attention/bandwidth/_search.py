@@ -99,7 +99,6 @@ class Rows:
     degree: int = 0
     empty: str = "nearest"
     algorithm: str = "auto"
-    device: str = "auto"
     per_feature: bool = False
     gap: int = 0
     bounds: Any = None  # (n_features, 2); of densities
@@ -119,7 +118,7 @@ class Rows:
     @property
     def smoother(self):
         """Options of :class:`~sklearn_attention.attention.LeaveOneOut`."""
-        names = "degree", "empty", "algorithm", "device"
+        names = "degree", "empty", "algorithm"
         return {name: getattr(self, name) for name in names}
 
     def refuse_gap(self):

@@ -3,9 +3,9 @@
 import numpy as np
 import torch
 
-from ..attention._read import resolve_device
 from ..text import pad
 from ..text._special import PADDING
+from ..training._fit_network import resolve_device
 from ..training._network import threads_of_pass
 from ..training._order import blocks_by_length
 from ._seq2seq_network import pair_loss

@@ -37,7 +37,7 @@ class NadarayaWatsonClassifier(ClassLabels, ClassifierMixin, KernelSmoother):
         values are refused.
     bandwidth : str, float, array-like or AdaptiveBandwidth, default="penalized-loo"
         As for :class:`NadarayaWatsonRegressor`; the squared error is the Brier score.
-    per_feature, categorical_features, algorithm, gap, random_state, device
+    per_feature, categorical_features, algorithm, gap, random_state
         As for :class:`NadarayaWatsonRegressor`.
     empty : {"nearest", "nan"}, default="nearest"
         Prediction where no training row has weight: the nearest row's class, or NaN

@@ -85,8 +85,6 @@ class ConditionalKernelDensity(RegressorMixin, MixedRows):
         Prediction where no training row has weight: by the nearest row, or NaN.
     random_state : int, RandomState instance or None, default=0
         Draws the sample that "likelihood" uses in large data.
-    device : str, default="auto"
-        Where to compute the weights; "auto" prefers CUDA.
 
     Attributes
     ----------
@@ -187,7 +185,6 @@ class ConditionalKernelDensity(RegressorMixin, MixedRows):
         categorical_features="from_dtype",
         empty="nearest",
         random_state=0,
-        device="auto",
     ):
         self.kernel = kernel
         self.bandwidth = bandwidth
@@ -197,7 +194,6 @@ class ConditionalKernelDensity(RegressorMixin, MixedRows):
         self.categorical_features = categorical_features
         self.empty = empty
         self.random_state = random_state
-        self.device = device
 
     @keeps_state_on_failure
     @with_callbacks
@@ -236,7 +232,7 @@ class ConditionalKernelDensity(RegressorMixin, MixedRows):
         self.keys_, y = map(own_copy, self._learn_rows(X, np.float64, y=y, y_numeric=True))
         self.values_ = y.astype(np.float64, copy=False)
         self.key_weights_ = check_key_weights(sample_weight, self.keys_)
-        self._keep("empty", "device")
+        self._keep("empty")
         self._choose_bandwidths(X, y, kernel)
         # A kernel that cannot weigh the first row is refused here rather than in predict.
         self._weights(self.keys_[:1], empty="nan")
@@ -400,7 +396,7 @@ class ConditionalKernelDensity(RegressorMixin, MixedRows):
         context.call_on_fit_task_begin(estimator=self, **data)
         rows = Rows(
             X=self.keys_, values=self.values_[:, None], columns=self._compared,
-            sample_weight=self.key_weights_, empty=self.empty, device=self.device,
+            sample_weight=self.key_weights_, empty=self.empty,
             random_state=self.random_state,
         )  # fmt: skip
         if self.degree and self._compared.numeric:

@@ -69,7 +69,7 @@ class _CrossValidated(SmootherRegressor):
                 keys, targets, mixed_kernel(kernel, columns, None),
                 [one["bandwidth"] for one in candidates], self.criterion,
                 degree=candidates[0].get("degree", 0), sample_weight=weights,
-                empty=self.empty, algorithm=self.algorithm, device=self.device,
+                empty=self.empty, algorithm=self.algorithm,
             )  # fmt: skip
             params += candidates
             criteria.extend(found)
@@ -117,8 +117,6 @@ class NadarayaWatsonCV(_CrossValidated):
         or the corrected Akaike criterion.
     empty : {"nearest", "nan"}, default="nearest"
         As for :class:`NadarayaWatsonRegressor`.
-    device : str, default="auto"
-        Where to compute; "auto" prefers CUDA.
 
     Attributes
     ----------
@@ -157,13 +155,11 @@ class NadarayaWatsonCV(_CrossValidated):
         *,
         criterion="loo",
         empty="nearest",
-        device="auto",
     ):
         self.kernels = kernels
         self.bandwidths = bandwidths
         self.criterion = criterion
         self.empty = empty
-        self.device = device
 
     def _degrees(self):
         return [{}]
@@ -188,8 +184,6 @@ class LocalPolynomialCV(_CrossValidated):
     empty : {"widen", "nearest", "nan"}, default="widen"
         As for :class:`LocalPolynomialRegressor`. Candidates are compared in the windows that
         they predict in.
-    device : str, default="auto"
-        Where to compute; "auto" prefers CUDA.
 
     Attributes
     ----------
@@ -226,14 +220,12 @@ class LocalPolynomialCV(_CrossValidated):
         degrees=(0, 1, 2),
         criterion="loo",
         empty="widen",
-        device="auto",
     ):
         self.kernels = kernels
         self.bandwidths = bandwidths
         self.degrees = degrees
         self.criterion = criterion
         self.empty = empty
-        self.device = device
 
     def _degrees(self):
         degrees = _listed("degrees", self.degrees)

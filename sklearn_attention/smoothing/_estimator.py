@@ -58,7 +58,6 @@ class KernelSmoother(MultiOutputMixin, MixedRows):
         empty="nearest",
         gap=0,
         random_state=0,
-        device="auto",
     ):
         self.kernel = kernel
         self.bandwidth = bandwidth
@@ -68,7 +67,6 @@ class KernelSmoother(MultiOutputMixin, MixedRows):
         self.empty = empty
         self.gap = gap
         self.random_state = random_state
-        self.device = device
 
     def explain(self, X, k=5):
         """Training rows of largest weight in each prediction.
@@ -146,7 +144,7 @@ class KernelSmoother(MultiOutputMixin, MixedRows):
         # As it is before a kernel and its bandwidth are chosen.
         self.smoother_ = FittedSmoother(
             X, values, weights, None, self.columns_, None, None, int(self.degree), self.empty,
-            self.algorithm, self.device, gap=self.gap, given_weights=weights,
+            self.algorithm, gap=self.gap, given_weights=weights,
             random_state=self.random_state,
         )  # fmt: skip
         self._keep(rule=self._rule)
@@ -166,7 +164,7 @@ class KernelSmoother(MultiOutputMixin, MixedRows):
             degree=smoother.degree,
             # Windows of rows in partitions are not widened.
             empty=empty_of_windows(self.empty) if is_partitioned(keys) else self.empty,
-            algorithm=self.algorithm, device=self.device, per_feature=self.per_feature,
+            algorithm=self.algorithm, per_feature=self.per_feature,
             gap=self.gap, standardize=self._standardizes_outputs,
             random_state=self.random_state,
         )  # fmt: skip

@@ -50,7 +50,6 @@ class FittedSmoother:
     degree: int
     empty: str
     algorithm: str
-    device: str
     factor: float = 1.0  # on the bandwidth, adaptive or not
     gap: int = 0  # rows before and after each whose noise is like its own
     # From the rows: windows of queries are wider by it, so that none has only a few rows.
@@ -149,7 +148,7 @@ class FittedSmoother:
         (keys,) = in_memory(self.keys[:_MOST_ROWS])
         return fastest_algorithm(
             keys, keys, self.kernel, bandwidth=self.divisors, query_scale=self.scale(keys),
-            degree=self.degree, device=self.device,
+            degree=self.degree,
         )  # fmt: skip
 
     @cached_property
@@ -265,7 +264,7 @@ class FittedSmoother:
         """Rows predicted without themselves: their values, or others."""
         own = {
             "bandwidth": self.divisors, "degree": self.degree, "algorithm": self.algorithm,
-            "sample_weight": self.key_weights, "device": self.device,
+            "sample_weight": self.key_weights,
             "empty": self.empty if self.widens else self.empty_in_windows,
         }  # fmt: skip
         values = self.table if values is None else values
@@ -351,7 +350,7 @@ class FittedSmoother:
         self.need_rows_in_memory("derivatives of averages")
         return attention.attend_gradient(
             X, self.keys, values, self.kernel, bandwidth=self.divisors,
-            sample_weight=self.key_weights, device=self.device,
+            sample_weight=self.key_weights,
         )  # fmt: skip
 
     def scale(self, X, more=0):
@@ -400,7 +399,6 @@ class FittedSmoother:
             "query_scale": self.scale(X, more),
             "sample_weight": self.key_weights,
             "empty": self.empty_in_windows,
-            "device": self.device,
         }
 
     def _in_rows(self, X, log_weights):

@@ -29,7 +29,6 @@ def of_sizes(smoother, sizes):
     bandwidth, *_ = select_bandwidth(
         smoother.keys, sizes, smoother.kernel, sample_weight=smoother.key_weights,
         random_state=smoother.random_state, empty="nearest", algorithm=smoother.algorithm,
-        device=smoother.device,
     )  # fmt: skip
     found = smoother.replace(
         values=sizes, bandwidth=bandwidth, n_neighbors=None, empty="nearest"

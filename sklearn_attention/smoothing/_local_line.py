@@ -22,7 +22,6 @@ def local_line(model):
     return FittedSmoother(
         model.keys_, model.values_, model.key_weights_, model.line_kernel_, model._compared,
         model.line_bandwidth_, n_neighbors=None, degree=1, empty="widen", algorithm="auto",
-        device=model._kept["device"],
     )  # fmt: skip
 
 
@@ -62,7 +61,7 @@ def line_bandwidth(rows, kernel, target_kernel):
     errors = LeaveOneOut(
         X, sample.values, mixed_kernel(kernel, columns, bandwidth),
         bandwidth=columns.divisors(bandwidth), degree=1, sample_weight=weights,
-        empty="widen", device=rows.device,
+        empty="widen",
     ).scores(scales).left_out  # fmt: skip
     best = scales[np.argmin(errors)]
     return sample.carry(np.where(columns.is_numeric, best * bandwidth, bandwidth), columns)

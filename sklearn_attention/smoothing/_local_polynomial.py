@@ -30,7 +30,7 @@ class LocalPolynomialRegressor(SmootherRegressor):
     robust : bool, default=False
         Whether outliers among the targets count less, or not at all, as for
         :class:`NadarayaWatsonRegressor`.
-    per_feature, categorical_features, algorithm, gap, random_state, device
+    per_feature, categorical_features, algorithm, gap, random_state
         As for :class:`NadarayaWatsonRegressor`.
     empty : {"widen", "nearest", "nan"}, default="widen"
         Prediction where training rows have little weight. "widen" doubles the bandwidth of a
@@ -129,7 +129,6 @@ class LocalPolynomialRegressor(SmootherRegressor):
         empty="widen",
         gap=0,
         random_state=0,
-        device="auto",
     ):
         super().__init__(
             kernel,
@@ -140,7 +139,6 @@ class LocalPolynomialRegressor(SmootherRegressor):
             empty=empty,
             gap=gap,
             random_state=random_state,
-            device=device,
         )
         self.degree = degree
         self.robust = robust

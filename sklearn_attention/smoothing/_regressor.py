@@ -61,8 +61,6 @@ class NadarayaWatsonRegressor(SmootherRegressor):
     random_state : int, RandomState instance or None, default=0
         Draws the sample that bandwidths are searched on in large data, and starts of the
         search for separate bandwidths.
-    device : str, default="auto"
-        Where to compute; "auto" prefers CUDA.
 
     Attributes
     ----------
@@ -190,7 +188,6 @@ class NadarayaWatsonRegressor(SmootherRegressor):
         empty="nearest",
         gap=0,
         random_state=0,
-        device="auto",
     ):
         super().__init__(
             kernel,
@@ -201,6 +198,5 @@ class NadarayaWatsonRegressor(SmootherRegressor):
             empty=empty,
             gap=gap,
             random_state=random_state,
-            device=device,
         )
         self.robust = robust

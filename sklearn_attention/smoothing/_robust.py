@@ -187,5 +187,5 @@ def _smoother(rows, kernel, bandwidth, n_neighbors=None):
     kernel = mixed_kernel(kernel, rows.columns, bandwidth)
     return FittedSmoother(
         rows.X, rows.values, rows.sample_weight, kernel, rows.columns, bandwidth, n_neighbors,
-        rows.degree, rows.empty, rows.algorithm, rows.device,
+        rows.degree, rows.empty, rows.algorithm,
     )  # fmt: skip

@@ -14,6 +14,25 @@ _HISTORY = (
 )  # fmt: skip
 
 
+def resolve_device(device):
+    """The torch device that ``device`` stands for; "auto" prefers CUDA."""
+    import torch
+
+    if isinstance(device, str) and device == "auto":
+        return torch.device("cuda" if torch.cuda.is_available() else "cpu")
+    try:
+        resolved = torch.device(device)
+    except (RuntimeError, TypeError) as error:
+        raise ValueError(
+            f"device={device!r} is not a device: pass 'auto', 'cpu' or 'cuda'."
+        ) from error
+    if resolved.type == "meta":
+        raise ValueError(f"device={device!r} computes nothing: pass 'auto', 'cpu' or 'cuda'.")
+    if resolved.type == "cuda" and not torch.cuda.is_available():
+        raise ValueError(f"device={device!r} is not available here: pass 'auto' or 'cpu'.")
+    return resolved
+
+
 @dataclass(frozen=True, eq=False)
 class FittedNetwork:
     """A trained network of this package as plain values: kind, shape, weights, history."""
@@ -35,7 +54,6 @@ class FittedNetwork:
 
     def module(self, device="auto"):
         """The torch module in evaluation mode, the same at each call for one device."""
-        from ..attention._read import resolve_device
         from ._network import build_network, load_weights
 
         device = resolve_device(device)
@@ -109,7 +127,6 @@ def fit_network(
     # `batch_loss`, `lengths` and `validate` are those of `train`. `n_tokens` of a row decide on
     # threads. `data` are arrays that identify a checkpoint's training. `attributes` makes, of a
     # network, the attributes that the estimator of callbacks has during training.
-    from ..attention._read import resolve_device
     from ._network import build_network, digest, load_weights, weights_of, worthwhile_threads
     from ._train import train
 

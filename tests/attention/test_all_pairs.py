@@ -15,7 +15,7 @@ def make_task(kernel="gaussian", bandwidth=1.0, *, leave_one_out=False, dtype=np
     X, y = rng.normal(size=(300, d)).astype(dtype), rng.normal(size=(300, 2)).astype(dtype)
     task, _ = read(
         X, X, y, kernel, bandwidth=bandwidth, sample_weight=rng.uniform(0.5, 2, 300),
-        leave_one_out=leave_one_out, device="cpu",
+        leave_one_out=leave_one_out,
     )  # fmt: skip
     return task.tensors()
 

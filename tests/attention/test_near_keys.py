@@ -236,9 +236,9 @@ def test_groups_see_every_key_that_counts(place, leave_out):
     queries = keys if leave_out else queries
     problem, _ = read(
         queries, keys, values, "epanechnikov", bandwidth=0.7, sample_weight=weights,
-        leave_one_out=leave_out, device="auto",
+        leave_one_out=leave_out,
     )  # fmt: skip
-    near = near_keys(problem, "cpu")
+    near = near_keys(problem)
     distances = np.linalg.norm(problem.queries[:, None] - near.problem.keys, axis=2)
     if leave_out:
         distances[np.arange(N), near.problem.own_key] = np.inf
@@ -260,9 +260,9 @@ def test_trees_where_they_pay(monkeypatch):
     def grow(kernel, bandwidth, n=4000):
         problem, _ = read(
             x[:n], x, x, kernel, bandwidth=bandwidth, sample_weight=None,
-            leave_one_out=False, device="auto",
+            leave_one_out=False,
         )  # fmt: skip
-        return near_keys(problem, "cpu") is not None, problem
+        return near_keys(problem) is not None, problem
 
     assert grow("epanechnikov", 0.2)[0]
     assert not grow("epanechnikov", 3.0)[0]  # reaches nearly all
@@ -270,5 +270,4 @@ def test_trees_where_they_pay(monkeypatch):
     assert not grow("scaled_dot_product", 0.2)[0]
     assert not grow("rational_quadratic", 0.2)[0]  # fades too slowly
     _, problem = grow("epanechnikov", 0.2)
-    assert near_keys(replace(problem, gap=1), "cpu") is None
-    assert near_keys(problem.tensors("cpu"), "cpu") is None
+    assert near_keys(replace(problem, gap=1)) is None

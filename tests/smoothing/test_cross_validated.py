@@ -165,7 +165,7 @@ class TestCompany:
         model = estimator(["gaussian"], [0.3], criterion="aicc", empty="nan")
         copied = clone(model)
         assert copied.get_params() == model.get_params()
-        expected = {"kernels", "bandwidths", "criterion", "empty", "device"}
+        expected = {"kernels", "bandwidths", "criterion", "empty"}
         expected |= {"degrees"} if estimator is LocalPolynomialCV else set()
         assert set(model.get_params()) == expected
         copied.set_params(criterion="gcv", bandwidths=[1.0])
@@ -282,7 +282,6 @@ class TestRefusals:
             ({"bandwidths": [[1.0, 2.0, 3.0]]}, r"shape \(3,\), but there are 2 features"),
             ({"criterion": "bic"}, r"criterion='bic' is unknown: choose from \['aicc', "),
             ({"empty": "none"}, "empty='none' is unknown"),
-            ({"device": "cuda:x"}, "device='cuda:x' is not a device"),
         ],
     )
     @pytest.mark.parametrize("estimator", CLASSES)

@@ -347,7 +347,6 @@ class TestBadInput:
             ({"kernel": Periodic(period=-1)}, "period=-1 is not valid"),
             ({"empty": None}, "empty=None is unknown: choose from"),
             ({"algorithm": "fft"}, "algorithm='fft' is unknown"),
-            ({"device": "cuda:x"}, "device='cuda:x' is not a device"),
         ],
     )
     def test_parameters(self, data, parameters, message):
@@ -364,7 +363,6 @@ class TestBadInput:
     @pytest.mark.parametrize(
         ("parameters", "message"),
         [
-            ({"device": "foo"}, "device='foo' is not a device"),
             ({"kernel": Periodic(period=-1)}, "period=-1 is not valid"),
             ({"kernel": ProductKernel([("a", "gaussian", [7])])}, "3 features"),
             ({"kernel": lambda A, B: np.ones(3)}, "returned shape"),

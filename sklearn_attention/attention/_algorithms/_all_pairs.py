@@ -42,7 +42,7 @@ def all_pairs(problem):
 @torch.no_grad()
 def near_pairs(near):
     """The same over the keys that count for each query, of :class:`NearKeys`."""
-    problem = near.problem.tensors("cpu")
+    problem = near.problem.tensors()
     x = problem.queries[:0]
     is_dot_product = problem.kernel.as_dot_product(x, x) is not None
 

@@ -46,7 +46,7 @@ class BlocksOfQueries:
         x, n_keys = self._queries, len(self._keys)
         size = max(_BLOCK_PAIRS // n_keys, _FEWEST_ROWS)
         if self.basis.degree == 0:
-            return list(torch.arange(len(x), device=x.device).split(size))
+            return list(torch.arange(len(x)).split(size))
         groups = median_blocks(x, min(size, max(len(x) // _N_BLOCKS, _FEWEST_ROWS)))
         # Sums about a middle that is far from most rows, for the sake of one, lose digits.
         extents = [x[rows].amax(dim=0) - x[rows].amin(dim=0) for rows in groups]
@@ -70,7 +70,7 @@ class BlocksOfQueries:
         if scales is None:
             found = [self._block(rows, None, finish) for rows in self._blocks]
             return [in_order(*zip(*found, strict=True), self._blocks)]
-        scales = torch.as_tensor(scales, device=problem.keys.device)
+        scales = torch.as_tensor(scales)
         scales = scales.reshape(len(scales), -1).expand(-1, len(problem.queries))
         with threads_for(problem.n_pairs):
             found = map_blocks(

@@ -5,7 +5,7 @@ import torch
 
 def compact_blocks(points, radius):
     """Positions of the points (n, d) in boxes of at most a given half-width; each once."""
-    todo = [torch.arange(len(points), device=points.device)] if len(points) else []
+    todo = [torch.arange(len(points))] if len(points) else []
     done = []
     while todo:
         block = todo.pop()
@@ -27,7 +27,7 @@ def compact_blocks(points, radius):
 
 def median_blocks(points, size):
     """Positions of the points (n, d) in groups of at most so many that lie close together."""
-    todo, done = [torch.arange(len(points), device=points.device)], []
+    todo, done = [torch.arange(len(points))], []
     while todo:
         block = todo.pop()
         if len(block) <= size:

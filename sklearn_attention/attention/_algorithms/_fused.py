@@ -66,11 +66,10 @@ def softmax_average(queries, keys, values, bias):
 
     The latter are ``logsumexp(queries @ keys.T + bias)`` over the keys.
     """
-    attention = cpu_flash_attention if queries.device.type == "cpu" else public_attention
     averages = []
     for columns in blocks(max(values.shape[1], 1), _MAX_WIDTH):
         q, k, v = _same_width(queries, keys, values[:, columns])
-        average, log_sums = attention(q, k, v, bias)
+        average, log_sums = cpu_flash_attention(q, k, v, bias)
         averages.append(average[:, : values[:, columns].shape[1]])
     return torch.cat(averages, dim=1), log_sums
 
@@ -102,7 +101,7 @@ def cpu_flash_attention(queries, keys, values, bias):
 
 
 def public_attention(queries, keys, values, bias):
-    """Attention and its log-normaliser by public functions, on any device."""
+    """Attention and its log-normaliser by public functions."""
     averages, log_sums = [], []
     for rows in blocks(len(queries), max(1, _BLOCK_PAIRS // len(keys))):
         q = queries[rows]

@@ -6,7 +6,6 @@ from dataclasses import replace
 
 import numpy as np
 
-from .._read import resolve_device
 from ._nearest import FEATURES, FEW_PAIRS, nearest_but_own
 
 # Queries of a group and keys of a leaf, at least; twice as many at most.
@@ -25,14 +24,12 @@ _MOST_COMBINATIONS = 500
 _CLOSER = 1 - 1e-12
 
 
-def near_keys(problem, device, degree=0):
-    """Groups of queries with all keys that count for them; None where that saves no time.
-
-    The device is where all pairs would be compared: only "cpu" has trees.
-    """
+def near_keys(problem, degree=0):
+    """Groups of queries with all keys that count for them; None where that saves no time."""
     kernel = problem.kernel
     # Queries and keys are moved together, which must not change what is not radial.
-    if kernel.signed is not False or not kernel.stationary or not _many_pairs(problem, device):
+    many = problem.n_pairs >= FEW_PAIRS and not problem.gap
+    if kernel.signed is not False or not kernel.stationary or not many:
         return None
     factors, rest = kernel.radial_factors(problem.keys.shape[1])
     compact = [factor for factor in factors if math.isfinite(factor[0].support)]
@@ -51,13 +48,6 @@ def near_keys(problem, device, degree=0):
     factors = [(factor, [columns.index(j) for j in of]) for factor, of in factors]
     found = NearKeys(problem, columns, factors, fall)
     return found if found.n_pairs() < _LARGEST_SHARE * problem.n_pairs else None
-
-
-def _many_pairs(problem, device):
-    """True for arrays with so many pairs that trees may save time."""
-    if not problem.on_arrays or problem.gap:
-        return False
-    return problem.n_pairs >= FEW_PAIRS and resolve_device(device).type == "cpu"
 
 
 class NearKeys:

@@ -40,10 +40,8 @@ def tile_sums(problem):
 
 def is_parallel(problem):
     """True if threads share a pass over all pairs."""
-    # A GPU is parallel by itself, and a user's own function may not be safe in threads.
-    if problem.n_pairs <= FEW_PAIRS:
-        return False
-    return problem.queries.device.type == "cpu" and problem.kernel.signed is not None
+    # A user's own function may not be safe in threads.
+    return problem.n_pairs > FEW_PAIRS and problem.kernel.signed is not None
 
 
 def concatenate(parts):
@@ -134,7 +132,7 @@ def _own_pairs(problem, keys=slice(None)):
     if problem.own_key is None:
         return None
     start, stop, _ = keys.indices(len(problem.keys))
-    around = torch.arange(-problem.gap, problem.gap + 1, device=problem.own_key.device)
+    around = torch.arange(-problem.gap, problem.gap + 1)
     near = problem.own_key[:, None] + around
     inside = (problem.own_key[:, None] >= 0) & (near >= start) & (near < stop)
     rows, columns = inside.nonzero(as_tuple=True)

@@ -1,6 +1,6 @@
-"""Pairs of query and key per second on a device, and their share of its limit.
+"""Pairs of query and key per second, and their share of the processor's limit.
 
-    python benchmarks/device.py [--device cuda] [--rows 100000] [--threads 1]
+    python benchmarks/all_pairs.py [--rows 20000] [--threads 1]
 
 Gaussian and Epanechnikov averages of one column of values over random rows in single precision,
 all pairs compared (``algorithm="dense"``). The limit is the slowest of the steps that every
@@ -24,21 +24,19 @@ FEATURES = 2, 8, 64
 BLOCK, ROUNDS = 1024, 3
 
 
-def seconds(device, function):
-    """The best of some rounds, waiting for the device."""
+def seconds(function):
+    """The best of some rounds."""
 
     def once():
         start = time.perf_counter()
         function()
-        if device.type == "cuda":
-            torch.cuda.synchronize(device)
         return time.perf_counter() - start
 
     once()
     return min(once() for _ in range(ROUNDS))
 
 
-def limit(device, queries, keys, values, kernel):
+def limit(queries, keys, values, kernel):
     """Seconds of the slowest part of a pass over all pairs."""
     n_blocks = (len(queries) / BLOCK) * (len(keys) / BLOCK)
     rows, others, some = queries[:BLOCK], keys[:BLOCK], values[:BLOCK, None]
@@ -55,33 +53,24 @@ def limit(device, queries, keys, values, kernel):
         for _ in range(repeats):
             function()
 
-    found = {name: seconds(device, lambda f=f: many(f)) / repeats for name, f in parts.items()}
+    found = {name: seconds(lambda f=f: many(f)) / repeats for name, f in parts.items()}
     slowest = max(found, key=found.get)
     return n_blocks * found[slowest], slowest
 
 
-def name_of(device):
-    if device.type == "cuda":
-        return torch.cuda.get_device_name(device)
-    return f"{platform.processor() or platform.machine()}, {torch.get_num_threads()} threads"
-
-
 def main():
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
-    default = "cuda" if torch.cuda.is_available() else "cpu"
-    parser.add_argument("--device", default=default)
-    parser.add_argument("--rows", type=int, default=0, help="of queries and of keys")
+    parser.add_argument("--rows", type=int, default=20_000, help="of queries and of keys")
     parser.add_argument("--threads", type=int, default=1)
     arguments = parser.parse_args()
     torch.set_num_threads(arguments.threads)
-    device = torch.device(arguments.device)
-    n = arguments.rows or (100_000 if device.type == "cuda" else 20_000)
-    print("# All pairs on a device\n")
-    print(f"{name_of(device)}, torch {torch.__version__}, {n} queries and keys.\n")
+    n, machine = arguments.rows, platform.processor() or platform.machine()
+    print("# All pairs\n")
+    print(f"{machine}, {arguments.threads} threads, {n} queries and keys.\n")
     print("| kernel | features | seconds | 10⁹ pairs a second | share of the limit | limit |")
     print("|---|---|---|---|---|---|")
     for kernel, d in itertools.product(KERNELS, FEATURES):
-        taken, bound, part = case(kernel, d, n, device)
+        taken, bound, part = case(kernel, d, n)
         print(
             f"| {kernel} | {d} | {taken:.3f} | {n * n / taken / 1e9:.2f} "
             f"| {100 * bound / taken:.0f} % | {part} |",
@@ -89,15 +78,15 @@ def main():
         )
 
 
-def case(kernel, d, n, device):
+def case(kernel, d, n):
     """Seconds of the averages, of their limit, and what that is."""
     generator = torch.Generator().manual_seed(0)
-    queries, keys = (torch.randn(n, d, generator=generator).to(device) for _ in range(2))
-    values = torch.randn(n, generator=generator).to(device)
+    queries, keys = (torch.randn(n, d, generator=generator) for _ in range(2))
+    values = torch.randn(n, generator=generator)
     # Most pairs are within reach of a kernel that ends.
     options = {"bandwidth": 2 * d**0.5, "algorithm": "dense"}
-    taken = seconds(device, lambda: attend(queries, keys, values, kernel, **options))
-    return taken, *limit(device, queries, keys, values, kernel)
+    taken = seconds(lambda: attend(queries, keys, values, kernel, **options))
+    return taken, *limit(queries, keys, values, kernel)
 
 
 if __name__ == "__main__":
