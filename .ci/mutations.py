@@ -318,6 +318,12 @@ MUTATIONS = [
         "the first step ahead is not damped",
     ),
     Mutation(
+        "forecasting/_time.py",
+        "check_memory(what, (*shape, 16),",
+        "check_memory(what, shape,",
+        "only one of the arrays of all steps is counted",
+    ),
+    Mutation(
         "forecasting/_smoothing.py",
         "bends = np.diff(x[:, n_first] / np.maximum(n_first, 1), prepend=0.0)",
         "bends = x[:, n_first] / np.maximum(n_first, 1)",
@@ -388,6 +394,12 @@ MUTATIONS = [
         "fallen = (step - top) / (n_steps - 1 - top) if step > top else 0.0",
         "fallen = (step - top) / (n_steps - top) if step > top else 0.0",
         "the last step is not at the end of the schedule",
+    ),
+    Mutation(
+        "training/_plan.py",
+        "return sizes[: self.n_steps - place * len(sizes)]",
+        "return sizes",
+        "the last epoch takes more steps than max_steps",
     ),
     Mutation(
         "training/_train.py",

@@ -12,6 +12,7 @@ from ._table import Form, Table, positions
 from ._tidy import FILLED, is_tidy, long_of
 from ._time import (
     TimeIndex,
+    check_steps,
     clearest,
     kind_of,
     numbers_of,
@@ -195,14 +196,14 @@ def _of_parts(indexes, names, value, form, times, what):
     earliest = min(range(len(names)), key=lambda i: indexes[i][0])
     time = times(indexes[earliest], model, whats[earliest], fill=None)
     counts = np.array(list(map(len, indexes)))
+    first, series = np.cumsum(counts) - counts, np.repeat(np.arange(len(names)), counts)
     if alike:
         numbers = np.concatenate(list(map(numbers_of, indexes)))
-        time = time.reaching(numbers.max())
+        time = time.reaching(numbers.max(), whats[series[numbers.argmax()]])
         step = time.find(numbers)
     else:
         step = np.concatenate([time.positions(index, what) for index in indexes])
         time = time.extended(max(0, step.max() + 1 - len(time)))
-    first, series = np.cumsum(counts) - counts, np.repeat(np.arange(len(names)), counts)
     ahead = np.diff(step, prepend=0)
     ahead[first] = 1
     for wrong in ((step < 0) | (ahead < 1), ahead > 1):
@@ -211,6 +212,7 @@ def _of_parts(indexes, names, value, form, times, what):
             time.positions(indexes[i], what)
     begins, ends = step[first], step[first + counts - 1] + 1
     lengths = ends - begins
+    check_steps(what, lengths.sum())
     placed = np.full(lengths.sum(), np.nan)
     placed[step + (np.cumsum(lengths) - ends)[series]] = value
     return _table(time, names, begins, lengths, placed, form)
