@@ -12,7 +12,7 @@ from .._columns import UNORDERED, Columns, check_numeric, read_table
 from ._checks import dates_of, fill_features, refuse_swapped
 from ._read import as_array
 from ._tidy import SERIES, TIME, features_of, is_tidy, split_tidy
-from ._time import without_arrow
+from ._time import as_index
 
 # Levels of a category that have a column of their own, at most: the most frequent ones.
 _MOST_LEVELS = 64
@@ -37,7 +37,7 @@ def separate(X, y):
         return *_beside_tidy(X, y), "y"
     if is_tidy(X):
         check_consistent_length(X, y)
-        _check_index(X.index, y)
+        _check_index(as_index(X.index), y)
         return *split_tidy(X, y), "y"
     if X is not None and not isinstance(y, dict) and not _shared(split_index(X)[1], y):
         try:
@@ -71,10 +71,10 @@ def _beside_tidy(X, y):
 def split_index(X):
     """The table of features, which may have no columns, and the index of X, if any."""
     if isinstance(X, pd.Index):
-        return pd.DataFrame(index=X), without_arrow(X)
+        return pd.DataFrame(index=X), as_index(X)
     if isinstance(X, pd.Series):
         X = X.to_frame()
-    return X, without_arrow(X.index) if isinstance(X, pd.DataFrame) else None
+    return X, as_index(X.index) if isinstance(X, pd.DataFrame) else None
 
 
 def index_of_rows(index, y):
@@ -102,7 +102,7 @@ def _shared(index, y):
 
 def _check_index(index, y):
     """Rows of features and of a series with an index must be about the same steps."""
-    other = without_arrow(y.index) if isinstance(y, pd.Series | pd.DataFrame) else None
+    other = as_index(y.index) if isinstance(y, pd.Series | pd.DataFrame) else None
     if index is None or other is None or index.equals(other):
         return
     both = zip(index, other, strict=False)

@@ -12,12 +12,12 @@ from ._table import Form, Table, positions
 from ._tidy import FILLED, is_tidy, long_of
 from ._time import (
     TimeIndex,
+    as_index,
     clearest,
     kind_of,
     numbers_of,
     read_with_gaps,
     refuse_gaps,
-    without_arrow,
 )
 
 _NUMBERS = (
@@ -45,7 +45,7 @@ def read_series(
     # missing values, or are refused if `missing` is "raise". `what` is its name in messages.
 
     def times(found, like=like, what=what, fill="{}.{}"):
-        found = without_arrow(found)
+        found = as_index(found)
         alike = like is not None and kind_of(found, what) == like.kind
         time = read_with_gaps(found, like=like if alike else None, what=what)
         if fill and is_one_of(missing, "raise"):
@@ -111,7 +111,7 @@ def _on_steps(values, index, time):
     if index is None or len(time) == len(values):
         return values
     found = np.full((len(time), values.shape[1]), np.nan)
-    found[time.find(numbers_of(without_arrow(index)))] = values
+    found[time.find(numbers_of(as_index(index)))] = values
     return found
 
 
@@ -142,7 +142,7 @@ def _of_dict(y, times, what):
             _refuse_empty(part, f"{what}[{name!r}]")
         value = np.concatenate([_floats(part, what) for part in y.values()])
         form = Form("dict", _common_dtype(part.dtype for part in y.values()))
-        indexes = [without_arrow(part.index) for part in y.values()]
+        indexes = [as_index(part.index) for part in y.values()]
         return _of_parts(indexes, list(y), value, form, times, what)
     if any(indexed):
         raise ValueError(f"{what} has both Series and arrays: pass only one kind.")
@@ -177,7 +177,7 @@ def _of_long(y, times, what, kind):
     order = np.argsort(series, kind="stable")
     order = order[series[order] >= 0]  # rows without a series go
     cuts = np.searchsorted(series[order], np.arange(len(names) + 1))
-    steps = without_arrow(y.index.get_level_values(1)).take(order)
+    steps = as_index(y.index.get_level_values(1)).take(order)
     indexes = [steps[first:stop] for first, stop in pairwise(cuts)]
     form = Form(kind, _common_dtype([y.dtype]), [*y.index.names, column])
     return _of_parts(indexes, list(names), _floats(y, what)[order], form, times, what)

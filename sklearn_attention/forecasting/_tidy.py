@@ -3,6 +3,8 @@
 import numpy as np
 import pandas as pd
 
+from ._time import as_index, kind_of
+
 SERIES, TIME, TARGET = "unique_id", "ds", "y"
 # Code that does something to each of the series of a form, from their name and what it does.
 _LONG = "{}.groupby(level=0).apply(lambda s: s.droplevel(0).{})"
@@ -31,7 +33,7 @@ def split_tidy(frame, y=None, what="X"):
                 f"that {TARGET!r}."
             )
         features, y = frame.drop(columns=TARGET), frame[TARGET]
-    target = frame[[SERIES, TIME]].assign(**{TARGET: np.asarray(y)})
+    target = frame[[SERIES]].assign(**{TIME: as_index(frame[TIME]), TARGET: np.asarray(y)})
     features = features_of(features)
     return (features if features.shape[1] else None), target
 
@@ -50,4 +52,5 @@ def long_of(frame, what="X"):
     _, frame = split_tidy(frame, what=what)
     if frame[SERIES].isna().any():
         raise ValueError(f"{what} has rows without {SERIES!r}: drop them.")
+    kind_of(pd.Index(frame[TIME]), what)
     return frame.sort_values([SERIES, TIME]).set_index([SERIES, TIME])[TARGET]
