@@ -1,4 +1,4 @@
-"""Series as files and other packages have them: years that are floats and dates of text."""
+"""Series as files and packages have them: years as floats, dates of text, channels."""
 
 import re
 
@@ -6,12 +6,15 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from sklearn_attention import KernelForecaster
+from sklearn_attention import KernelForecaster, Training, TransformerRegressor
 
 MONTHS = pd.date_range("2018-01-01", periods=72, freq="MS")
 LOAD = (
     20 + 5 * np.sin(2 * np.pi * np.arange(72) / 12) + np.random.default_rng(0).normal(size=72)
 )
+
+
+ONE_STEP = Training(max_steps=1, validation_fraction=None)
 
 
 def tidy(ds, y=LOAD, **features):
@@ -81,3 +84,13 @@ def test_dates_that_need_a_hand(kind):
         advised = f"{convert}, {option})" if kind == "days first" else f"{convert})"
         dates = eval(advised, {"pandas": pd, "index": ds})
         assert list(dates) == list(MONTHS)
+
+
+def test_channels_before_steps():
+    """The layout of aeon is (n_series, n_channels, n_steps); here steps come first."""
+    X = np.random.default_rng(0).normal(size=(12, 3, 30))
+    model = TransformerRegressor("steps", d_model=8, n_heads=1, n_layers=1, training=ONE_STEP)
+    with pytest.warns(UserWarning, match="at most 3 steps with 30 channels") as caught:
+        model.fit(X, X[:, 0, -1])
+    advised = re.search(r"X\.transpose\(.*?\)", str(caught[0].message))[0]
+    model.fit(eval(advised, {"X": X}), X[:, 0, -1])
