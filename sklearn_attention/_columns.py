@@ -461,11 +461,17 @@ def frame_of(X):
 
 
 def refuse_times(X):
-    """Raise ValueError if a table has dates or times."""
+    """Raise ValueError if a table has dates or times, or a sequence in each cell."""
     for column in _table_columns(X):
-        array = isinstance(column, np.ndarray)
+        array, cell = isinstance(column, np.ndarray), column[0] if len(column) else ""
+        where = f"of dtype {column.dtype}" if array else f"in column {column.name!r}"
+        if hasattr(cell, "__len__") and not isinstance(cell, str | bytes | tuple):
+            raise ValueError(
+                f"X has a sequence in each cell {where}: make features of them, or pass arrays "
+                "(n_steps, n_channels) to TransformerRegressor or TransformerClassifier, as by "
+                "[numpy.column_stack(list(row)) for row in numpy.asarray(X)]."
+            )
         if column.dtype.kind in "mM" if array else column.dtype.is_temporal():
-            where = f"of dtype {column.dtype}" if array else f"in column {column.name!r}"
             raise ValueError(
                 f"X has dates or times {where}: make numbers of them, such as the days since "
                 "the first, and of what repeats, such as the month or the day of the week."

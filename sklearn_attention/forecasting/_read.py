@@ -21,9 +21,10 @@ from ._time import (
 )
 
 _NUMBERS = (
-    "convert it with pandas.to_numeric, or remove it. Features come before series, fit(X, y); "
-    "dates are the index, by set_index, or where series are one below the other a column 'ds' "
-    "beside 'unique_id', their name, and 'y', the values."
+    "convert it with pandas.to_numeric, or remove it; of series in cells make a dict, "
+    "dict(enumerate(column)). Features come before series, fit(X, y); dates are the index, by "
+    "set_index, or where series are one below the other a column 'ds' beside 'unique_id', "
+    "their name, and 'y', the values."
 )
 
 

@@ -6,7 +6,7 @@ import numpy as np
 from sklearn.utils.validation import check_array, check_consistent_length, validate_data
 
 from .._base import warn_user
-from .._columns import check_numeric
+from .._columns import check_numeric, refuse_times
 from ._lengths import cut, learn_length
 from ._rows import SequenceRows
 from ._scale import level_and_spread
@@ -114,6 +114,7 @@ def patched(rows, length):
 def _sequences(X, estimator, *, reset):
     """Sequences as arrays; the rows of a table, whose columns are checked, are some too."""
     if _is_table(X):
+        refuse_times(X)
         with check_numeric("X"):
             if reset or hasattr(estimator, "n_features_in_"):
                 X = validate_data(estimator, X, reset=reset, **_CHECKS)

@@ -1,4 +1,4 @@
-"""Series as files and packages have them: years as floats, dates of text, channels."""
+"""Series as files and other packages have them: years that are floats, dates of text, cells."""
 
 import re
 
@@ -12,7 +12,6 @@ MONTHS = pd.date_range("2018-01-01", periods=72, freq="MS")
 LOAD = (
     20 + 5 * np.sin(2 * np.pi * np.arange(72) / 12) + np.random.default_rng(0).normal(size=72)
 )
-
 
 ONE_STEP = Training(max_steps=1, validation_fraction=None)
 
@@ -84,6 +83,26 @@ def test_dates_that_need_a_hand(kind):
         advised = f"{convert}, {option})" if kind == "days first" else f"{convert})"
         dates = eval(advised, {"pandas": pd, "index": ds})
         assert list(dates) == list(MONTHS)
+
+
+def test_series_in_the_cells_of_a_frame():
+    """The nested frames of sktime: a dict for forecasters, a list of arrays for encoders."""
+    rng = np.random.default_rng(0)
+    dim_0, dim_1 = ([pd.Series(rng.normal(size=30)) for _ in range(12)] for _ in range(2))
+    X, y = pd.DataFrame({"dim_0": dim_0, "dim_1": dim_1}), rng.normal(size=12)
+    with pytest.raises(ValueError, match=r"X \('dim_0'\) has the entry") as error:
+        KernelForecaster(2).fit(X)
+    advised = re.search(r"dict\(enumerate\(.*?\)\)", str(error.value))[0]
+    series = eval(advised, {"column": X["dim_0"]})
+    assert len(KernelForecaster(2).fit(series).predict()) == 12
+    model = TransformerRegressor(d_model=8, n_heads=1, n_layers=1, training=ONE_STEP)
+    for tokens in ("auto", "steps"):
+        with pytest.raises(ValueError, match="in each cell in column 'dim_0'") as error:
+            model.set_params(tokens=tokens).fit(X, y)
+    advised = re.search(r"as by (.*)\.$", str(error.value))[1]
+    arrays = eval(advised, {"numpy": np, "X": X})
+    assert model.fit(arrays, y).predict(arrays).shape == (12,)
+    assert model.fit(X["dim_0"], y).predict(X["dim_0"]).shape == (12,)
 
 
 def test_channels_before_steps():
