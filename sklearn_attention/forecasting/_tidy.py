@@ -3,6 +3,7 @@
 import numpy as np
 import pandas as pd
 
+from .._columns import frame_of, to_pandas
 from ._time import as_index, kind_of
 
 SERIES, TIME, TARGET = "unique_id", "ds", "y"
@@ -18,6 +19,21 @@ FILLED = {
 def is_tidy(data):
     """True for a frame with columns of series and time."""
     return isinstance(data, pd.DataFrame) and {SERIES, TIME} <= set(data.columns)
+
+
+def library_of(data):
+    """Name of the library of a frame or a series; pandas for all else."""
+    known = isinstance(data, pd.DataFrame | pd.Series)
+    frame = None if known else frame_of(data, allow_series=True)
+    return "pandas" if frame is None else frame.implementation.value
+
+
+def dated(data):
+    """A frame of another library with a column of times as one of pandas; all else as it is."""
+    frame = to_pandas(data)
+    if frame is data or TIME not in frame:
+        return data
+    return frame if is_tidy(frame) else frame.set_index(TIME)
 
 
 def split_tidy(frame, y=None, what="X"):
