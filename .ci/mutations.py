@@ -312,6 +312,18 @@ MUTATIONS = [
         "top of a parabola on the wrong side",
     ),
     Mutation(
+        "forecasting/_read.py",
+        "TimeIndex.of_positions(len(y)) if index is None else times(index)",
+        "TimeIndex.of_positions(len(y))",
+        "series of polars lose the times beside them",
+    ),
+    Mutation(
+        "forecasting/_time.py",
+        "(index.to_numpy(np.float64, na_value=np.nan) % 1 == 0).all()",
+        "(index.to_numpy(np.float64, na_value=np.nan) % 1 == 0).any()",
+        "half years become whole ones",
+    ),
+    Mutation(
         "forecasting/_smoothing.py",
         "self.damping[:, None] ** np.arange(1, n_steps + 1)",
         "self.damping[:, None] ** np.arange(n_steps)",

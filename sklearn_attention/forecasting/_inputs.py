@@ -22,6 +22,7 @@ from ._features import (
 from ._read import read_series
 from ._season import season_of
 from ._table import positions
+from ._tidy import dated, library_of
 from ._time import check_steps, is_date, steps_until
 
 _SPLIT = "In cross-validation pass cv=TimeSeriesSplit(...), whose test rows come later."
@@ -30,9 +31,11 @@ _SPLIT = "In cross-validation pass cv=TimeSeriesSplit(...), whose test rows come
 def read_given(forecaster, X, y):
     """Series and rows of features, as for `fit`, with gaps; and "X" or "y", their source."""
     # Rows are None without features. Names and number of features are set on the forecaster.
+    library = library_of(X if y is None else y)
     X, y, what = separate(X, y)
     features, index = split_index(X)
     table = read_series(y, index=index, missing=forecaster.missing, what=what)
+    table = replace(table, form=replace(table.form, library=library))
     index = None if X is None else index_of_rows(index, y)
     forecaster.n_features_in_, forecaster.columns_ = 0, Columns.numbers(0)
     vars(forecaster).pop("feature_names_in_", None)
@@ -194,7 +197,8 @@ def _read_history(forecaster, history):
     """A table of fresh series, which must be long enough."""
     known, least = forecaster.observed_, forecaster._least_history
     options = {"missing": forecaster._kept["missing"], "what": "history"}
-    table = read_series(history, like=known.time, rows_are_series=True, **options)
+    table = read_series(dated(history), like=known.time, rows_are_series=True, **options)
+    table = replace(table, form=replace(table.form, library=library_of(history)))
     table = fill_values(table, season_length=forecaster.season_length_, **options)
     for i in np.flatnonzero(table.lengths < least)[:1]:
         raise ValueError(

@@ -186,7 +186,7 @@ class TimeIndex:
             If entries lie before the first step, between steps, are repeated, or are of
             another kind.
         """
-        index = without_arrow(index)
+        index = as_index(index)
         _check_same_kind(kind_of(index, what), index, self, what)
         _refuse_repeated(index, what)
         if len(index) == 0:
@@ -323,6 +323,7 @@ def refuse_gaps(time, index, what, code="{}.{}"):
     steps = f"range(s.index.min(), s.index.max() + 1, {freq})"
     if time.kind == "period":
         steps = "pandas.period_range(s.index.min(), s.index.max())"
+    owner = what.partition("[")[0]
     fill = f"pipe(lambda s: s.reindex({steps}, fill_value=0))"
     if time.kind == "datetime":
         # pandas' asfreq refuses steps that a change of clocks moved.
@@ -332,7 +333,7 @@ def refuse_gaps(time, index, what, code="{}.{}"):
     raise ValueError(
         f"{what} has gaps in its index: {_name(grid.difference(index))} missing at frequency "
         f"{freq}. Pass missing='interpolate' or missing='seasonal', which fill them, or fill "
-        f"them by zeros: {code.format(what.partition('[')[0], fill)}. {_FOLDS}"
+        f"them, on dates of pandas, by zeros: {code.format(owner, fill)}. {_FOLDS}"
     )
 
 
@@ -353,16 +354,33 @@ def kind_of(index, what):
         return "period"
     if pd.api.types.is_integer_dtype(index.dtype):
         return "integer"
+    wrong = index[index % 1 != 0] if index.dtype.kind == "f" else index
+    remedy = "drop it, or number the steps by range(len(index))"
+    if index.dtype.kind == "O":
+        dates = "pandas.to_datetime(index.map(str)), with dayfirst=True if days come first"
+        remedy = f"convert it by {dates}, or by pandas.to_numeric(index)"
     raise ValueError(
-        f"{what} has an index of dtype {index.dtype}, which has no steps: convert it with "
-        "pandas.to_datetime, or drop it with reset_index(drop=True)."
+        f"{what} has {_name(wrong)} in its {index.name or 'index'!r}, of dtype {index.dtype}, "
+        f"which is no step of time: {remedy}."
     )
 
 
-def without_arrow(index):
-    """An index or a column, timestamps of Arrow as an index of pandas."""
-    is_arrow = isinstance(index.dtype, pd.ArrowDtype) and index.dtype.kind == "M"
-    return pd.DatetimeIndex(index) if is_arrow else index
+def as_index(index):
+    """An index, or a column, of steps: dates as such, also of text, and whole numbers."""
+    kind = index.dtype.kind
+    if kind == "M":  # timestamps of Arrow as well
+        return pd.DatetimeIndex(index)
+    if kind == "f" and (index.to_numpy(np.float64, na_value=np.nan) % 1 == 0).all():
+        return pd.Index(index).astype(np.int64)
+    if kind != "O" or isinstance(index, pd.MultiIndex | pd.PeriodIndex):
+        return index
+    index = pd.Index(index.tolist(), name=index.name)
+    # A text that does not begin with year and month may be a number.
+    text = index.inferred_type == "string" and index.str.match(r"\d{4}-\d\d").all()
+    with suppress(ValueError):  # what is no date stays, for an error that names it
+        if text or index.inferred_type == "date":
+            return pd.to_datetime(index, format="ISO8601")
+    return index
 
 
 def numbers_of(index):
@@ -397,7 +415,7 @@ def _check_increasing(index, what):
         later = 1 + int(np.flatnonzero(np.asarray(index[1:] < index[:-1]))[0])
         raise ValueError(
             f"{what} has an index that is not sorted ({index[later]} comes after "
-            f"{index[later - 1]}): use sort_index()."
+            f"{index[later - 1]}): sort by time, as sort_index() does."
         )
 
 
@@ -587,7 +605,7 @@ def steps_until(time, date):
     if last.tz is None and time.tz:
         last = last.tz_localize(time.tz, ambiguous=False, nonexistent="shift_forward")
     steps = time.between(0, len(time) + time._n_later(last, f"X={date!r}"))
-    return int((steps <= last).sum())
+    return int((steps <= last).sum())  # of any resolution
 
 
 def _moment(date):
