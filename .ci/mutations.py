@@ -312,10 +312,28 @@ MUTATIONS = [
         "top of a parabola on the wrong side",
     ),
     Mutation(
+        "forecasting/_read.py",
+        "TimeIndex.of_positions(len(y)) if index is None else times(index)",
+        "TimeIndex.of_positions(len(y))",
+        "series of polars lose the times beside them",
+    ),
+    Mutation(
+        "forecasting/_time.py",
+        "(index.to_numpy(np.float64, na_value=np.nan) % 1 == 0).all()",
+        "(index.to_numpy(np.float64, na_value=np.nan) % 1 == 0).any()",
+        "half years become whole ones",
+    ),
+    Mutation(
         "forecasting/_smoothing.py",
         "self.damping[:, None] ** np.arange(1, n_steps + 1)",
         "self.damping[:, None] ** np.arange(n_steps)",
         "the first step ahead is not damped",
+    ),
+    Mutation(
+        "forecasting/_time.py",
+        "check_memory(what, (*shape, 16),",
+        "check_memory(what, shape,",
+        "only one of the arrays of all steps is counted",
     ),
     Mutation(
         "forecasting/_smoothing.py",
@@ -388,6 +406,12 @@ MUTATIONS = [
         "fallen = (step - top) / (n_steps - 1 - top) if step > top else 0.0",
         "fallen = (step - top) / (n_steps - top) if step > top else 0.0",
         "the last step is not at the end of the schedule",
+    ),
+    Mutation(
+        "training/_plan.py",
+        "return sizes[: self.n_steps - place * len(sizes)]",
+        "return sizes",
+        "the last epoch takes more steps than max_steps",
     ),
     Mutation(
         "training/_train.py",

@@ -16,7 +16,7 @@ from . import _thread_pools  # noqa: F401 (so that forks do not hang)
 from ._partitions import is_partitioned
 
 # Packages whose frames are between the user and a warning.
-_OWN = f"{__package__}.", "sklearn.", "contextlib"
+_OWN = f"{__package__}.", "sklearn.", "joblib.", "contextlib"
 _KIND = "dataclass"  # where the name of a dataclass is kept among its fields
 _FORM, _CURRENT = "stored form", 2  # of states: 1 in version 0.1.0, 2 since 0.2.0
 

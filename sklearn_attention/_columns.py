@@ -98,8 +98,8 @@ class Columns:
 
         Columns of a categorical dtype and of strings in a data frame are categories. A dtype
         whose categories are ordered makes ordered ones, with all its levels in their order;
-        others have the levels that occur. Missing cells of unordered categories are a level.
-        Those of Dask collections are found by a pass over the partitions.
+        others, also an Enum of polars, have the levels that occur. Missing cells of unordered
+        categories are a level. Levels of Dask collections are found by a pass over them.
 
         Parameters
         ----------
@@ -454,18 +454,41 @@ def highest_lam(kind, n_levels):
     return (n_levels - 1) / n_levels if kind == UNORDERED else 1.0
 
 
-def frame_of(X):
-    """A frame of any library for narwhals; None for what is no frame."""
-    frame = nw.from_native(X, eager_only=True, pass_through=True)
-    return frame if isinstance(frame, nw.DataFrame) else None
+def frame_of(X, *, allow_series=False):
+    """A frame of any library for narwhals, or a series; None for all else."""
+    frame = nw.from_native(X, pass_through=True, allow_series=allow_series or None)
+    if isinstance(frame, nw.LazyFrame) and frame.implementation.is_polars():
+        raise TypeError("X or y is a LazyFrame, without rows: pass what its collect() returns.")
+    return frame if isinstance(frame, nw.DataFrame | nw.Series) else None
+
+
+def to_pandas(X):
+    """A frame or a series of another library as pandas has it; all else as it is."""
+    import pandas as pd
+
+    if isinstance(X, pd.DataFrame | pd.Series) or frame_of(X, allow_series=True) is None:
+        return X
+    frame, columns = frame_of(X, allow_series=True), {}
+    for column in frame.iter_columns() if isinstance(frame, nw.DataFrame) else [frame]:
+        # By NumPy, since narwhals needs pyarrow. Of a zone these are times in UTC.
+        cells, zone = column.to_numpy(), getattr(column.dtype, "time_zone", None)
+        cells = pd.DatetimeIndex(cells, tz="UTC").tz_convert(zone) if zone else cells
+        columns[column.name] = pd.Series(cells, name=column.name)
+    return pd.DataFrame(columns) if isinstance(frame, nw.DataFrame) else columns[frame.name]
 
 
 def refuse_times(X):
-    """Raise ValueError if a table has dates or times."""
+    """Raise ValueError if a table has dates or times, or a sequence in each cell."""
     for column in _table_columns(X):
-        array = isinstance(column, np.ndarray)
+        array, cell = isinstance(column, np.ndarray), column[0] if len(column) else ""
+        where = f"of dtype {column.dtype}" if array else f"in column {column.name!r}"
+        if hasattr(cell, "__len__") and not isinstance(cell, str | bytes | tuple):
+            raise ValueError(
+                f"X has a sequence in each cell {where}: make features of them, or pass arrays "
+                "(n_steps, n_channels) to TransformerRegressor or TransformerClassifier, as by "
+                "[numpy.column_stack(list(row)) for row in numpy.asarray(X)]."
+            )
         if column.dtype.kind in "mM" if array else column.dtype.is_temporal():
-            where = f"of dtype {column.dtype}" if array else f"in column {column.name!r}"
             raise ValueError(
                 f"X has dates or times {where}: make numbers of them, such as the days since "
                 "the first, and of what repeats, such as the month or the day of the week."
@@ -533,10 +556,10 @@ def _with_index_of(column, frame):
 def _kind(column):
     if isinstance(column, np.ndarray):
         return NUMERIC
-    if column.dtype == nw.Enum:
-        return ORDERED
-    if column.dtype == nw.Categorical or column.dtype == nw.String:
-        return UNORDERED
+    if column.dtype in (nw.Enum, nw.Categorical, nw.String):
+        # An Enum of polars lists its levels, in whatever order.
+        ordered = getattr(column.to_native().dtype, "ordered", False)
+        return ORDERED if column.dtype == nw.Enum and ordered else UNORDERED
     if column.dtype == nw.Object and all(
         isinstance(cell, str) for cell in column.drop_nulls().to_list()
     ):

@@ -8,6 +8,7 @@ import numpy as np
 from sklearn.utils.validation import _check_sample_weight
 
 from ._blocks import own_copy
+from ._memory import check_memory
 from ._partitions import (
     as_array,
     check_numeric_types,
@@ -23,12 +24,21 @@ def check_positive(name, value, *, integer=False, minimum=None):
     """A finite number above 0, or at least the minimum, as a float or an int."""
     kind = numbers.Integral if integer else numbers.Real
     valid = isinstance(value, kind) and not isinstance(value, bool) and _is_finite(value)
+    if valid and integer and value >= 2**63:
+        raise ValueError(f"{name}={value!r} is not valid: pass an integer below 2**63.")
     if not valid or value <= 0 or (minimum is not None and value < minimum):
         noun = "an integer" if integer else "a finite number"
         bound = f"at least {minimum}" if minimum is not None else "greater than 0"
         raise ValueError(f"{name}={value!r} is not valid: pass {noun} {bound}.")
     # Not a NumPy scalar, such as grids hold: it would turn float32 arrays into float64.
     return int(value) if integer else float(value)
+
+
+def check_size(name, value, *further):
+    """A positive integer, if so many (times further) numbers fit into memory."""
+    value = check_positive(name, value, integer=True)
+    check_memory(f"{name}={value}", (value, *further), "pass a smaller number")
+    return value
 
 
 def _is_finite(value):

@@ -8,6 +8,8 @@ from dataclasses import dataclass
 import numpy as np
 import pandas as pd
 import pytest
+from sklearn.model_selection import cross_val_score
+from sklearn.pipeline import make_pipeline
 
 from sklearn_attention import NadarayaWatsonRegressor, ProductKernelDensity
 from sklearn_attention._base import AttentionEstimator, keeps_state_on_failure
@@ -167,4 +169,12 @@ def test_a_fit_that_fails_puts_attributes_back_in_one_step():
 def test_warnings_point_to_the_line_that_fits(estimator, X, words):
     with pytest.warns(UserWarning, match=words) as caught:
         estimator.fit(X, np.arange(len(X)))
+    assert {warning.filename for warning in caught} == {__file__}
+
+
+def test_warnings_of_folds_point_to_the_line_that_makes_them():
+    X = pd.DataFrame({"name": map(str, range(93))})
+    model = make_pipeline(NadarayaWatsonRegressor(bandwidth=1.0))
+    with pytest.warns(UserWarning, match="62 different texts") as caught:
+        cross_val_score(model, X, np.arange(93), cv=3)
     assert {warning.filename for warning in caught} == {__file__}

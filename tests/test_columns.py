@@ -1,5 +1,8 @@
 """Frames with categories become numbers and codes, and nothing else does."""
 
+import datetime
+import re
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -356,14 +359,40 @@ class TestFrames:
 
     def test_polars(self):
         polars = pytest.importorskip("polars")
-        frame = polars.DataFrame(
-            {"x": [1.0, 2.0, 3.0], "c": ["b", None, "a"], "o": ["m", "s", "m"]}
-        ).with_columns(o=polars.col("o").cast(polars.Enum(["s", "m", "l"])))
-        columns = Columns.learn(frame)
-        assert columns.kinds == ("numeric", "unordered", "ordered")
-        encoded = columns.encode(frame)
-        assert isinstance(encoded, polars.DataFrame)
-        np.testing.assert_array_equal(encoded.to_numpy(), [[1, 1, 1], [2, 2, 0], [3, 0, 1]])
+        cells = {"x": [1.0, 2.0, 3.0], "c": ["b", None, "a"], "o": ["m", "s", None]}
+        for kind in (polars.String, polars.Categorical, polars.Enum(["s", "m", "l"])):
+            # An Enum lists levels that need have no order: it is a category like others.
+            frame = polars.DataFrame(cells, schema_overrides={"o": kind})
+            columns = Columns.learn(frame)
+            assert columns.kinds == ("numeric", "unordered", "unordered")
+            assert columns.categories[2] == ("m", "s", None)
+            encoded = columns.encode(frame)
+            assert isinstance(encoded, polars.DataFrame)
+            expected = [[1, 1, 0], [2, 2, 1], [3, 0, 2]]
+            np.testing.assert_array_equal(encoded.to_numpy(), expected)
+
+    def test_polars_that_is_no_table(self):
+        polars = pytest.importorskip("polars")
+        frame = polars.DataFrame({"x": [1.0, 2.0]})
+        with pytest.raises(TypeError, match=r"LazyFrame.*collect\(\)"):
+            Columns.learn(frame.lazy())
+        days = [datetime.date(2024, 1, 1), datetime.date(2024, 1, 2)]
+        for cells in (days, [datetime.datetime(2024, 1, 1), None]):
+            with pytest.raises(ValueError, match="dates or times in column 'day'"):
+                Columns.learn(frame.with_columns(polars.Series("day", cells)))
+        with pytest.raises(ValueError, match="a sequence in each cell in column 'steps'"):
+            Columns.learn(frame.with_columns(polars.Series("steps", [[1.0, 2.0], [3.0]])))
+
+    @pytest.mark.parametrize("as_array", [False, True])
+    def test_nested_frames(self, as_array):
+        cells = [pd.Series([1.0, 2.0]), pd.Series([3.0, 4.0])]
+        frame = pd.DataFrame({"dim_0": cells, "dim_1": cells})
+        X = frame.to_numpy() if as_array else frame
+        with pytest.raises(ValueError, match="X has a sequence in each cell") as error:
+            Columns.learn(X)
+        advised = re.search(r"as by (.*)\.$", str(error.value))[1]
+        arrays = eval(advised, {"numpy": np, "X": X})
+        np.testing.assert_array_equal(arrays, [[[1, 1], [2, 2]], [[3, 3], [4, 4]]])
 
 
 class TestDecode:
@@ -511,7 +540,7 @@ class TestPartitions:
         columns = Columns.learn(rows)
         assert columns == Columns.numbers(1)
         assert columns.encode(rows).compute()["c"].tolist() == [1.0, 2.5, 1.0, 3.0]
-        for mixed in (parts(["a", "b"], [1, 2]), parts([1, "a"]), parts([[1, 2]], ["a"])):
+        for mixed in (parts(["a", "b"], [1, 2]), parts([1, "a"])):
             rows = self.rows(*mixed)
             encoded = Columns.learn(rows).encode(rows)
             with pytest.raises(ValueError, match=r"'c' of objects.*make numbers or texts"):

@@ -2,15 +2,33 @@
 
 import math
 
+import matplotlib as mpl
 import numpy as np
 import pytest
+import torch
 
 from sklearn_attention import (
+    Architecture,
+    ConditionalKernelDensity,
+    KernelForecaster,
     LocalPolynomialRegressor,
     NadarayaWatsonRegressor,
+    ProductKernelDensity,
+    RandomFourierFeatures,
+    TransformerLanguageModel,
     TransformerRegressor,
+    TransformerSeq2Seq,
     _memory,
+    attend,
+    kernels,
+    nn,
 )
+from sklearn_attention.datasets import make_periodic_series, make_smoothing_curve
+from sklearn_attention.inspection import DensityDisplay, SmoothDisplay
+from sklearn_attention.text import pad
+
+mpl.use("Agg")
+NETWORK = {"d_model": 8, "n_heads": 2, "n_layers": 1, "max_epochs": 1, "random_state": 0}
 
 
 def data(n_features=2):
@@ -51,6 +69,100 @@ def test_attention_maps(little_memory):
     with pytest.raises(MemoryError, match=r"maps together takes 50 x 1 x 2 x 60 x 60 numbers"):
         model.attention_maps(X)
     assert model.attention_maps(X[:2]).shape[0] == 2
+
+
+def smoother(n_features=1):
+    X, y = data(n_features)
+    return NadarayaWatsonRegressor(bandwidth=1.0).fit(X, y)
+
+
+def densities():
+    X, y = data(1)
+    both = (
+        ProductKernelDensity(bandwidth=1.0),
+        ConditionalKernelDensity(bandwidth=1.0, target_bandwidth=1.0),
+    )
+    return both[0].fit(X), both[1].fit(X, y)
+
+
+def encoder(**options):
+    X, y = data()
+    return TransformerRegressor(**NETWORK | options).fit(X, y)
+
+
+# Calls with a size. Each is made with a little one, which fits, and with a large one.
+SIZES = {
+    "n_samples of rows": (lambda n: densities()[0].sample(n), "n_samples="),
+    "n_samples of targets": (lambda n: densities()[1].sample([[0.0]], n), "n_samples="),
+    "n_resamples of bands": (
+        lambda n: smoother().confidence_band([[0.0]], simultaneous=True, n_resamples=n),
+        "n_resamples=",
+    ),
+    "n_resamples of tests": (
+        lambda n: smoother().feature_significance(n_resamples=n), "n_resamples=",
+    ),
+    "grid_resolution of a curve": (
+        lambda n: SmoothDisplay.from_estimator(smoother(), grid_resolution=10 * n),
+        "grid_resolution=",
+    ),
+    "grid_resolution of a density": (
+        lambda n: DensityDisplay.from_estimator(densities()[1], grid_resolution=n),
+        "grid_resolution=",
+    ),
+    "n_components": (
+        lambda n: RandomFourierFeatures(n, random_state=0).fit(data()[0]), "n_components=",
+    ),
+    "rows with n_components": (
+        lambda n: RandomFourierFeatures(random_state=0).fit(data()[0]).transform(
+            np.zeros((n, 2))
+        ),
+        "n_components of all rows",
+    ),
+    "n_features of a kernel": (
+        lambda n: attend(*[[[0.0]]] * 3, kernels.PositiveFeatures(n)), "n_features=",
+    ),
+    "n_layers": (lambda n: encoder(n_layers=n), "n_layers="),
+    "d_model": (lambda n: encoder(d_model=n), "d_model="),
+    "d_feedforward": (
+        lambda n: encoder(architecture=Architecture(d_feedforward=n)), "d_feedforward=",
+    ),
+    "n_layers of a stack": (lambda n: nn.Encoder(n, 4, 2, 4), "n_layers="),
+    "d_model of a stack": (lambda n: nn.Encoder(1, n, 2, 4), "d_model="),
+    "d_feedforward of a stack": (lambda n: nn.Decoder(1, 4, 2, n), "d_feedforward="),
+    "n_layers of a cache": (nn.KeyValueCache, "n_layers="),
+    "max_length of positions": (lambda n: nn.LearnedPositions(n, 8), "max_length="),
+    "late positions": (
+        lambda n: nn.SinusoidalPositions(8)(torch.zeros(1, 2, 8), first=n), "positions takes",
+    ),
+    "patch_length": (nn.Patches, "patch_length="),
+    "length": (lambda n: pad([[1, 2]], length=n), "length="),
+    "n_steps": (lambda n: make_periodic_series("sine", n), "n_steps="),
+    "n_samples of a curve": (lambda n: make_smoothing_curve("blocks", n), "n_samples="),
+    "max_new_tokens": (
+        lambda n: TransformerLanguageModel(**NETWORK).fit(["ab"] * 9).sample("a", n),
+        "max_new_tokens=",
+    ),
+    "n_beams": (
+        lambda n: TransformerSeq2Seq(n_beams=n, **NETWORK).fit(["ab"] * 9, ["ba"] * 9).predict(
+            ["ab"]
+        ),
+        "n_beams=",
+    ),
+    "windows of forecasters": (
+        lambda n: KernelForecaster(1, lookback=n, bandwidth=1.0).fit(np.arange(5000.0)),
+        "lookback at every step",
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", SIZES)
+@pytest.mark.filterwarnings("ignore::UserWarning")
+def test_sizes_are_refused_by_name(little_memory, name):
+    call, message = SIZES[name]
+    large = 2000 if name.startswith(("windows", "d_model", "n_layers", "grid")) else 200_000
+    with pytest.raises(MemoryError, match=rf"{message}.*pass"):
+        call(large)
+    call(4)
 
 
 def test_the_limit_is_known_here():

@@ -4,7 +4,7 @@ import dask.array as da
 import numpy as np
 import pytest
 
-from sklearn_attention._validation import check_choice, check_key_weights
+from sklearn_attention._validation import check_choice, check_key_weights, check_positive
 
 RULES = ("loo", "knn-loo", "scott")
 
@@ -22,6 +22,12 @@ def test_errors_say_which_choice_is_meant(value, meant):
 def test_errors_do_not_guess_where_nothing_is_near(value):
     with pytest.raises(ValueError, match=rf"rule={value!r} is unknown: choose from \['knn-"):
         check_choice("rule", value, RULES)
+
+
+def test_integers_are_those_of_arrays():
+    assert check_positive("n", 2**63 - 1, integer=True) == 2**63 - 1
+    with pytest.raises(ValueError, match=r"n=9223372036854775808 .*: pass .* below 2\*\*63"):
+        check_positive("n", 2**63, integer=True)
 
 
 def test_a_choice_is_returned_as_it_is():

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from .._validation import check_choice, check_positive
+from .._validation import check_choice, check_positive, check_size
 
 
 def _sine(x):
@@ -87,6 +87,6 @@ def make_periodic_series(name, n_steps=1200, *, step=0.1):
     Name: count, dtype: int64
     """
     check_choice("name", name, _SERIES)
-    check_positive("n_steps", n_steps, integer=True)
+    check_size("n_steps", n_steps, 4)
     check_positive("step", step)
     return _SERIES[name](step * np.arange(n_steps))

@@ -5,7 +5,7 @@ import math
 import numpy as np
 from sklearn.utils import check_random_state
 
-from .._validation import check_choice, check_positive
+from .._validation import check_choice, check_positive, check_size
 
 # Donoho and Johnstone (1994), Table 1. Blocks and bumps change at the same eleven places.
 _PLACES = (0.1, 0.13, 0.15, 0.23, 0.25, 0.40, 0.44, 0.65, 0.76, 0.78, 0.81)
@@ -136,7 +136,7 @@ def make_smoothing_curve(
     7
     """
     check_choice("name", name, _CURVES)
-    check_positive("n_samples", n_samples, integer=True)
+    check_size("n_samples", n_samples, 8)
     check_positive("signal_to_noise", signal_to_noise)
     check_choice("design", design, ("grid", "uniform"))
     rng = check_random_state(random_state)

@@ -11,6 +11,7 @@ from sklearn.model_selection import TimeSeriesSplit, check_cv
 from .._validation import check_positive
 from ._checks import check_levels
 from ._inputs import read_given, request, with_known, without_gaps
+from ._wrap import in_library
 
 
 def backtest(forecaster, X, y, cv, refit, coverage):
@@ -48,7 +49,8 @@ def backtest(forecaster, X, y, cv, refit, coverage):
         of_row = [names[i] for i in found["series"]]
         found["series"] = pd.Series(of_row, dtype=object).infer_objects()
     named = ["series", *keys]
-    return found[keys + [name for name in found if name not in named]]
+    found = found[keys + [name for name in found if name not in named]]
+    return in_library(found, form.library)
 
 
 class _Past:

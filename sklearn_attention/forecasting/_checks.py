@@ -9,7 +9,7 @@ import pandas as pd
 
 from .._validation import check_choice, check_probabilities
 from ._tidy import is_tidy
-from ._time import is_date
+from ._time import as_index
 
 MISSING = ("interpolate", "raise", "seasonal")
 # Sizes from which on values are refused, what they are called, and what to do.
@@ -49,26 +49,8 @@ def dates_of(X):
     """Dates in one dimension that are no index, as an index; None for others."""
     if isinstance(X, pd.Index) or np.ndim(X) != 1 or len(X) == 0:
         return None
-    dates = pd.Series(X)
-    if not _has_dates(dates):
-        return None
-    periods = isinstance(dates.dtype, pd.PeriodDtype)
-    return pd.Index(dates if periods else pd.to_datetime(dates))
-
-
-def _has_dates(column):
-    """True if a column has dates, as such or as text that is no number."""
-    first = column.iloc[0]
-    if is_date(first) and not isinstance(first, str):
-        return True
-    if not isinstance(first, str) or first.replace(".", "", 1).strip("+- ").isdigit():
-        return False
-    if not any(map(str.isdigit, first)):
-        return False  # the name of a month, for one
-    try:
-        return pd.Timestamp(first) is not pd.NaT
-    except ValueError:
-        return False
+    index = as_index(pd.Index(X))
+    return index if isinstance(index, pd.DatetimeIndex | pd.PeriodIndex) else None
 
 
 def refuse_too_large(table, values, what):

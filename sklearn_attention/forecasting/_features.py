@@ -8,11 +8,11 @@ import pandas as pd
 from scipy.sparse import issparse
 from sklearn.utils.validation import check_consistent_length
 
-from .._columns import UNORDERED, Columns, check_numeric, read_table
+from .._columns import UNORDERED, Columns, check_numeric, read_table, to_pandas
 from ._checks import dates_of, fill_features, refuse_swapped
 from ._read import as_array
-from ._tidy import SERIES, TIME, features_of, is_tidy, split_tidy
-from ._time import without_arrow
+from ._tidy import SERIES, TIME, dated, features_of, is_tidy, split_tidy
+from ._time import as_index
 
 # Levels of a category that have a column of their own, at most: the most frequent ones.
 _MOST_LEVELS = 64
@@ -23,6 +23,7 @@ def separate(X, y):
 
     Also "X" or "y", what the series were passed as.
     """
+    X, y = dated(X), dated(y)
     if y is None:
         if isinstance(X, pd.Index):
             raise ValueError("X is only an index, and y is None: pass the series as X or as y.")
@@ -37,7 +38,7 @@ def separate(X, y):
         return *_beside_tidy(X, y), "y"
     if is_tidy(X):
         check_consistent_length(X, y)
-        _check_index(X.index, y)
+        _check_index(as_index(X.index), y)
         return *split_tidy(X, y), "y"
     if X is not None and not isinstance(y, dict) and not _shared(split_index(X)[1], y):
         try:
@@ -57,6 +58,7 @@ def _beside_tidy(X, y):
         )
     if X is None or isinstance(X, pd.Index):
         return X, target
+    X = to_pandas(X)
     if not isinstance(X, pd.Series | pd.DataFrame):
         raise ValueError(
             f"X is of type {type(X).__name__} beside a frame with the column {SERIES!r}: pass "
@@ -71,10 +73,11 @@ def _beside_tidy(X, y):
 def split_index(X):
     """The table of features, which may have no columns, and the index of X, if any."""
     if isinstance(X, pd.Index):
-        return pd.DataFrame(index=X), without_arrow(X)
+        return pd.DataFrame(index=X), as_index(X)
+    has_index, X = isinstance(X, pd.Series | pd.DataFrame), to_pandas(X)
     if isinstance(X, pd.Series):
         X = X.to_frame()
-    return X, without_arrow(X.index) if isinstance(X, pd.DataFrame) else None
+    return X, as_index(X.index) if has_index else None
 
 
 def index_of_rows(index, y):
@@ -102,7 +105,7 @@ def _shared(index, y):
 
 def _check_index(index, y):
     """Rows of features and of a series with an index must be about the same steps."""
-    other = without_arrow(y.index) if isinstance(y, pd.Series | pd.DataFrame) else None
+    other = as_index(y.index) if isinstance(y, pd.Series | pd.DataFrame) else None
     if index is None or other is None or index.equals(other):
         return
     both = zip(index, other, strict=False)
@@ -191,6 +194,7 @@ def read_rows(forecaster, X, table):
             f"X={X!r} is not valid: pass None, the number of steps, a date, an index, or "
             "features."
         )
+    X = dated(X)
     if table.form.kind == "tidy" and is_tidy(X):
         # Steps to be forecast, and values not known then, are not read.
         lacks = "y" not in getattr(forecaster, "feature_names_in_", ())

@@ -137,9 +137,10 @@ class Forecaster(AttentionEstimator, ABC):
             series in each column, whose missing values at the ends mean that a series is
             shorter; a dict of Series or of arrays; a Series with an index of two levels,
             series and time; or a frame with the columns "unique_id", "ds" (time) and "y", whose
-            further columns are features. With `y`, features, a row for each observation: a
-            frame, whose texts and categorical dtypes are categories, an array, an empty frame
-            with an index, or the index itself. An index of only time is for all series alike.
+            further columns are features. Frames of polars have times in "ds"; their rows follow
+            one another without. With `y`, features, a row for each observation: a frame, whose
+            texts and categorical dtypes are categories, an array, an empty frame with an index,
+            or the index itself. An index of only time is for all series alike.
         y : Series, DataFrame, dict or array, default=None
             The series, if X is not. An array takes its index from X, and an array X from `y`;
             with only an index as X an array becomes a Series or a frame, and so do the
@@ -253,9 +254,9 @@ class Forecaster(AttentionEstimator, ABC):
         Returns
         -------
         forecasts : Series, DataFrame, dict or ndarray
-            In the form of the series, with the index of X or the continued one. With a
-            `coverage` as for :meth:`predict_interval`, with the columns "forecast", and for a
-            coverage of 0.9 "lower_90" and "upper_90".
+            In the form of the series, of pandas or polars, with the index of X or the continued
+            one. With a `coverage` as for :meth:`predict_interval`, with the columns "forecast",
+            and for a coverage of 0.9 "lower_90" and "upper_90".
 
         Notes
         -----

@@ -22,19 +22,20 @@ from ._features import (
 from ._read import read_series
 from ._season import season_of
 from ._table import positions
-from ._time import is_date, steps_until
+from ._tidy import dated, library_of
+from ._time import check_steps, is_date, steps_until
 
-# Forecasts at once, at most.
-_MOST_ROWS = 10**8
 _SPLIT = "In cross-validation pass cv=TimeSeriesSplit(...), whose test rows come later."
 
 
 def read_given(forecaster, X, y):
     """Series and rows of features, as for `fit`, with gaps; and "X" or "y", their source."""
     # Rows are None without features. Names and number of features are set on the forecaster.
+    library = library_of(X if y is None else y)
     X, y, what = separate(X, y)
     features, index = split_index(X)
     table = read_series(y, index=index, missing=forecaster.missing, what=what)
+    table = replace(table, form=replace(table.form, library=library))
     index = None if X is None else index_of_rows(index, y)
     forecaster.n_features_in_, forecaster.columns_ = 0, Columns.numbers(0)
     vars(forecaster).pop("feature_names_in_", None)
@@ -95,6 +96,7 @@ def _from_ends(known, later, begins):
     passed = (begins[: len(known)] <= len(known.time)) & (later.counts[: len(known)] > 0)
     gap = np.zeros(len(later), dtype=np.int64)
     gap[: len(known)] = np.where(passed, np.maximum(starts - ends, 0), 0)
+    check_steps("y, whose series begin after a gap,", gap.sum())
     series, step = positions(later.starts - gap, later.counts + gap)
     value = np.full(len(step), np.nan)
     value[step >= later.starts[series]] = later.value
@@ -122,7 +124,7 @@ def _aligned(known, new, may_add):
         begins[which] = _first_step(known.time, new.time)
     series = which[new.series]
     further = int(begins[which].max()) + len(new.time) - len(known.time)
-    time = known.time.extended(max(0, further)) if new.form.aligned else known.time
+    time = known.time.extended(max(0, further), "y") if new.form.aligned else known.time
     later = replace(
         new, time=time, names=names, series=series, step=begins[series] + new.step,
         form=known.form, identity=np.arange(len(names)),
@@ -195,7 +197,8 @@ def _read_history(forecaster, history):
     """A table of fresh series, which must be long enough."""
     known, least = forecaster.observed_, forecaster._least_history
     options = {"missing": forecaster._kept["missing"], "what": "history"}
-    table = read_series(history, like=known.time, rows_are_series=True, **options)
+    table = read_series(dated(history), like=known.time, rows_are_series=True, **options)
+    table = replace(table, form=replace(table.form, library=library_of(history)))
     table = fill_values(table, season_length=forecaster.season_length_, **options)
     for i in np.flatnonzero(table.lengths < least)[:1]:
         raise ValueError(
@@ -228,21 +231,18 @@ def request(table, series, step, index=None):
 def _following(X, table, horizon):
     """Steps of each series from its end on: a number of them, or those up to a date."""
     begins = table.next_steps
-    if not is_date(X):
+    if is_date(X):
+        counts = np.maximum(steps_until(table.time, X) - begins, 0)
+    else:
         n_steps = horizon if X is None else check_positive("X", X, integer=True)
-        if n_steps * len(table) > _MOST_ROWS:
-            raise ValueError(
-                f"X={X!r} steps are {n_steps * len(table)} forecasts: pass a number of steps "
-                f"that makes {_MOST_ROWS} at most, or a date as text."
-            )
-        return request(table, *positions(begins, np.full(len(table), n_steps)))
-    counts = np.maximum(steps_until(table.time, X) - begins, 0)
+        counts = np.full(len(table), n_steps)
     if not counts.any():
         last = table.time.name_steps([min(begins) - 1])
         raise ValueError(
             f"X={X!r} is not after the end of the series, {last}: pass a later date, or an "
             "index of the steps."
         )
+    check_steps(f"X={X!r}", len(table), counts.max())
     return request(table, *positions(begins, counts))
 
 
@@ -259,10 +259,11 @@ def _of_rows(table, rows, index):
 
 def with_known(forecaster, table, rows, requested):
     """A table with the features known beforehand, as rows of X have them, of later steps."""
-    if not table.n_features:
-        return table
     last = table.ends - 1
     np.maximum.at(last, requested.series, requested.step)
+    check_steps("X, up to its last step,", len(table), 1 + int((last - table.ends).max()))
+    if not table.n_features:
+        return table
     if rows is None:
         rows = place(np.empty((0, table.n_features)), None, table, table.ends)
     horizon = forecaster.horizon_

@@ -13,6 +13,7 @@ from ._forecaster import Forecaster
 from ._forecasts import Forecasts
 from ._origins import Origins, evenly_spread, split_at_ends
 from ._windows import NORMALIZE, SEASONAL, choose_lookback
+from ._wrap import in_library
 
 _LEVELS = (0.01, 0.025, 0.05, *np.arange(0.1, 0.91, 0.1).round(1).tolist(), 0.95, 0.975, 0.99)
 # Held-out windows that intervals are calibrated on, evenly spread.
@@ -212,7 +213,7 @@ class KernelForecaster(Forecaster):
         if len(origins) > 1 or len(names) > 1:
             table.insert(0, "analog", [names[i] for i in self.analogs_.series[found]])
             table.insert(0, "series", [series_names[i] for i in rows])
-        return table
+        return in_library(table, self.observed_.form.library)
 
     def _learn(self, table, context, task_data):
         table = self.transform_.encode(table)

@@ -6,6 +6,7 @@ from functools import cached_property
 import numpy as np
 from numpy.lib.stride_tricks import sliding_window_view
 
+from .._memory import check_memory
 from ._metrics import naive_scales
 from ._table import Table, positions
 
@@ -219,6 +220,7 @@ class Origins:
         -------
         past : ndarray of shape (n_origins, length)
         """
+        check_memory("lookback at every step", (len(self), length), "pass a smaller lookback")
         start = self.table.first[self.series] + self.known - length
         if not 0 < length <= len(self.table.value) or (self.known < length).any():
             return self._values(self.known[:, None] - length + np.arange(length))

@@ -6,24 +6,27 @@ import numpy as np
 import pandas as pd
 from scipy.sparse import issparse
 
+from .._columns import to_pandas
 from .._validation import is_one_of
 from ._checks import refuse_too_large
 from ._table import Form, Table, positions
-from ._tidy import FILLED, is_tidy, long_of
+from ._tidy import FILLED, is_tidy, library_of, long_of
 from ._time import (
     TimeIndex,
+    as_index,
+    check_steps,
     clearest,
     kind_of,
     numbers_of,
     read_with_gaps,
     refuse_gaps,
-    without_arrow,
 )
 
 _NUMBERS = (
-    "convert it with pandas.to_numeric, or remove it. Features come before series, fit(X, y); "
-    "dates are the index, by set_index, or where series are one below the other a column 'ds' "
-    "beside 'unique_id', their name, and 'y', the values."
+    "convert it with pandas.to_numeric, or remove it; of series in cells make a dict, "
+    "dict(enumerate(column)). Features come before series, fit(X, y); dates are the index, by "
+    "set_index, or where series are one below the other a column 'ds' beside 'unique_id', "
+    "their name, and 'y', the values; in frames of polars they are always 'ds'."
 )
 
 
@@ -45,7 +48,6 @@ def read_series(
     # missing values, or are refused if `missing` is "raise". `what` is its name in messages.
 
     def times(found, like=like, what=what, fill="{}.{}"):
-        found = without_arrow(found)
         alike = like is not None and kind_of(found, what) == like.kind
         time = read_with_gaps(found, like=like if alike else None, what=what)
         if fill and is_one_of(missing, "raise"):
@@ -58,12 +60,14 @@ def read_series(
         table = _of_dict(y, times, what)
     elif is_tidy(y):
         table = _of_long(long_of(y, what), times, what, "tidy")
+    elif library_of(y) != "pandas":
+        table = _of_pandas(to_pandas(y), index, times, may_lack, what)
     elif not isinstance(y, pd.DataFrame | pd.Series):
         table = _of_array(y, index, times, rows_are_series, may_lack, what)
     elif isinstance(y.index, pd.MultiIndex):
         table = _of_long(y, times, what, "long")
     else:
-        table = _of_pandas(y, times, may_lack, what)
+        table = _of_pandas(y, as_index(y.index), times, may_lack, what)
     refuse_too_large(table, table.value, what)
     return table
 
@@ -90,9 +94,9 @@ def _of_array(y, index, times, rows_are_series, may_lack, what):
     return _of_columns(values, list(range(values.shape[1])), time, form, may_lack, what)
 
 
-def _of_pandas(y, times, may_lack, what):
+def _of_pandas(y, index, times, may_lack, what):
     _refuse_empty(y, what)
-    time = times(y.index)
+    time = TimeIndex.of_positions(len(y)) if index is None else times(index)
     if isinstance(y, pd.Series):
         columns, names, kind, labels = [y], [y.name], "series", []
     else:
@@ -102,7 +106,7 @@ def _of_pandas(y, times, may_lack, what):
         raise ValueError(f"{what} has columns of the same name, {names}: rename them.")
     form = Form(kind, _common_dtype(column.dtype for column in columns), labels)
     values = np.column_stack([_floats(column, what) for column in columns])
-    values = _on_steps(values, y.index, time)
+    values = _on_steps(values, index, time)
     return _of_columns(values, names, time, form, may_lack, what)
 
 
@@ -111,7 +115,7 @@ def _on_steps(values, index, time):
     if index is None or len(time) == len(values):
         return values
     found = np.full((len(time), values.shape[1]), np.nan)
-    found[time.find(numbers_of(without_arrow(index)))] = values
+    found[time.find(numbers_of(index))] = values
     return found
 
 
@@ -142,7 +146,7 @@ def _of_dict(y, times, what):
             _refuse_empty(part, f"{what}[{name!r}]")
         value = np.concatenate([_floats(part, what) for part in y.values()])
         form = Form("dict", _common_dtype(part.dtype for part in y.values()))
-        indexes = [without_arrow(part.index) for part in y.values()]
+        indexes = [as_index(part.index) for part in y.values()]
         return _of_parts(indexes, list(y), value, form, times, what)
     if any(indexed):
         raise ValueError(f"{what} has both Series and arrays: pass only one kind.")
@@ -177,7 +181,7 @@ def _of_long(y, times, what, kind):
     order = np.argsort(series, kind="stable")
     order = order[series[order] >= 0]  # rows without a series go
     cuts = np.searchsorted(series[order], np.arange(len(names) + 1))
-    steps = without_arrow(y.index.get_level_values(1)).take(order)
+    steps = as_index(y.index.get_level_values(1)).take(order)
     indexes = [steps[first:stop] for first, stop in pairwise(cuts)]
     form = Form(kind, _common_dtype([y.dtype]), [*y.index.names, column])
     return _of_parts(indexes, list(names), _floats(y, what)[order], form, times, what)
@@ -195,14 +199,14 @@ def _of_parts(indexes, names, value, form, times, what):
     earliest = min(range(len(names)), key=lambda i: indexes[i][0])
     time = times(indexes[earliest], model, whats[earliest], fill=None)
     counts = np.array(list(map(len, indexes)))
+    first, series = np.cumsum(counts) - counts, np.repeat(np.arange(len(names)), counts)
     if alike:
         numbers = np.concatenate(list(map(numbers_of, indexes)))
-        time = time.reaching(numbers.max())
+        time = time.reaching(numbers.max(), whats[series[numbers.argmax()]])
         step = time.find(numbers)
     else:
         step = np.concatenate([time.positions(index, what) for index in indexes])
         time = time.extended(max(0, step.max() + 1 - len(time)))
-    first, series = np.cumsum(counts) - counts, np.repeat(np.arange(len(names)), counts)
     ahead = np.diff(step, prepend=0)
     ahead[first] = 1
     for wrong in ((step < 0) | (ahead < 1), ahead > 1):
@@ -211,6 +215,7 @@ def _of_parts(indexes, names, value, form, times, what):
             time.positions(indexes[i], what)
     begins, ends = step[first], step[first + counts - 1] + 1
     lengths = ends - begins
+    check_steps(what, lengths.sum())
     placed = np.full(lengths.sum(), np.nan)
     placed[step + (np.cumsum(lengths) - ends)[series]] = value
     return _table(time, names, begins, lengths, placed, form)

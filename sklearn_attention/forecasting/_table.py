@@ -19,12 +19,13 @@ class Form:
     # "long_frame" (one below the other) or "tidy" (a row for each observation, with columns of
     # series and time). `labels` are names of the levels of a frame's columns, or of the two
     # levels of a long index and of the column. `index` is that of the rows of forecasts; None
-    # continues that of the series.
+    # continues that of the series. `library` is that of frames, "pandas" or another.
 
     kind: str = "arrays"
     dtype: str = "float64"
     labels: list = field(default_factory=list)
     index: object = None
+    library: str = "pandas"
 
     @property
     def aligned(self):

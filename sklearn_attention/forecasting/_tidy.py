@@ -3,6 +3,9 @@
 import numpy as np
 import pandas as pd
 
+from .._columns import frame_of, to_pandas
+from ._time import as_index, kind_of
+
 SERIES, TIME, TARGET = "unique_id", "ds", "y"
 # Code that does something to each of the series of a form, from their name and what it does.
 _LONG = "{}.groupby(level=0).apply(lambda s: s.droplevel(0).{})"
@@ -18,6 +21,21 @@ def is_tidy(data):
     return isinstance(data, pd.DataFrame) and {SERIES, TIME} <= set(data.columns)
 
 
+def library_of(data):
+    """Name of the library of a frame or a series; pandas for all else."""
+    known = isinstance(data, pd.DataFrame | pd.Series)
+    frame = None if known else frame_of(data, allow_series=True)
+    return "pandas" if frame is None else frame.implementation.value
+
+
+def dated(data):
+    """A frame of another library with a column of times as one of pandas; all else as it is."""
+    frame = to_pandas(data)
+    if frame is data or TIME not in frame:
+        return data
+    return frame if is_tidy(frame) else frame.set_index(TIME)
+
+
 def split_tidy(frame, y=None, what="X"):
     """Features, None if there are none, and the frame of the values, `y` or a column.
 
@@ -31,7 +49,7 @@ def split_tidy(frame, y=None, what="X"):
                 f"that {TARGET!r}."
             )
         features, y = frame.drop(columns=TARGET), frame[TARGET]
-    target = frame[[SERIES, TIME]].assign(**{TARGET: np.asarray(y)})
+    target = frame[[SERIES]].assign(**{TIME: as_index(frame[TIME]), TARGET: np.asarray(y)})
     features = features_of(features)
     return (features if features.shape[1] else None), target
 
@@ -50,4 +68,5 @@ def long_of(frame, what="X"):
     _, frame = split_tidy(frame, what=what)
     if frame[SERIES].isna().any():
         raise ValueError(f"{what} has rows without {SERIES!r}: drop them.")
+    kind_of(pd.Index(frame[TIME]), what)
     return frame.sort_values([SERIES, TIME]).set_index([SERIES, TIME])[TARGET]

@@ -11,6 +11,8 @@ import numpy as np
 import pandas as pd
 from pandas.tseries.frequencies import to_offset
 
+from .._memory import check_memory
+
 _MIDNIGHT = " 00:00:00"
 # What else leaves rows out.
 _FOLDS = "In cross-validation pass cv=TimeSeriesSplit(...), whose folds have no gaps."
@@ -184,7 +186,7 @@ class TimeIndex:
             If entries lie before the first step, between steps, are repeated, or are of
             another kind.
         """
-        index = without_arrow(index)
+        index = as_index(index)
         _check_same_kind(kind_of(index, what), index, self, what)
         _refuse_repeated(index, what)
         if len(index) == 0:
@@ -197,7 +199,7 @@ class TimeIndex:
                 index = index.tz_convert(self.tz)
             last = self._timestamps(self.values[-1:])[0]
             start = len(self) - 1 if index.min() > last else 0
-            known = self.between(start, len(self) + self._n_later(index.max()))
+            known = self.between(start, len(self) + self._n_later(index.max(), what))
             found = known.get_indexer(index)
             found = np.where(found >= 0, found + start, -1)
         if (found < 0).any():
@@ -209,12 +211,14 @@ class TimeIndex:
             )
         return found.astype(np.int64)
 
-    def extended(self, n):
+    def extended(self, n, what="the index"):
         """The same index with n further steps.
 
         Parameters
         ----------
         n : int
+        what : str, default="the index"
+            Name of the argument that reaches so far, for messages.
 
         Returns
         -------
@@ -222,15 +226,18 @@ class TimeIndex:
         """
         if n == 0:
             return self
+        check_steps(f"{what} at frequency {self._freq_code}", len(self) + n)
         later = numbers_of(self.between(len(self), len(self) + n))
         return replace(self, values=np.concatenate([self.values, later]))
 
-    def reaching(self, number):
+    def reaching(self, number, what="the index"):
         """The same index, with further steps up to a number such as `values` has.
 
         Parameters
         ----------
         number : int
+        what : str, default="the index"
+            Name of the argument that has it, for messages.
 
         Returns
         -------
@@ -239,8 +246,8 @@ class TimeIndex:
         if number <= self.values[-1]:
             return self
         if self.kind == "datetime":
-            return self.extended(self._n_later(self._timestamps(np.array([number]))[0]))
-        return self.extended(-(-int(number - self.values[-1]) // self._step))
+            return self.extended(self._n_later(self._timestamps(np.array([number]))[0], what))
+        return self.extended(-(-int(number - self.values[-1]) // self._step), what)
 
     def find(self, numbers):
         """Positions of numbers such as `values` has.
@@ -270,17 +277,19 @@ class TimeIndex:
         """
         return _name(self.between(0, int(np.max(positions)) + 1)[np.asarray(positions)])
 
-    def _n_later(self, moment):
+    def _n_later(self, moment, what):
         """Number of steps after the last, up to a moment."""
         last = self._timestamps(self.values[-2:])
-        return max(0, len(_regular(last, self.offset, until=moment)) - len(last))
+        return max(0, len(_regular(last, self.offset, moment, what=what)) - len(last))
 
-    def _grid(self, index):
+    def _grid(self, index, what):
         """The regular index from the first to the last entry."""
         if self.kind == "datetime":
-            return _regular(index, self.offset, until=index[-1])
-        span = int(self.values[-1] - self.values[0]) if len(self) else -1
-        return self.between(0, span // self._step + 1)
+            return _regular(index, self.offset, index[-1], what=what)
+        span = int(self.values[-1]) - int(self.values[0]) if len(self) else -1
+        n_steps = span // self._step + 1
+        check_steps(f"{what} up to {_name(index[-1:])} at frequency {self._freq_code}", n_steps)
+        return self.between(0, n_steps)
 
     def _timestamps(self, values):
         index = pd.DatetimeIndex(values.view(f"M8[{self.unit}]"))
@@ -297,7 +306,7 @@ def read_with_gaps(index, *, like=None, what="y"):
     unit = index.unit if kind == "datetime" else ""
     tz = "" if kind != "datetime" or index.tz is None else str(index.tz)
     time = TimeIndex(kind, numbers_of(index).copy(), freq, unit, tz, index.name, options)
-    grid = time._grid(index)
+    grid = time._grid(index, what)
     if not index.isin(grid).all():
         _refuse_irregular(index, grid, time, what)
     return replace(time, values=numbers_of(grid.as_unit(unit) if unit else grid).copy())
@@ -310,10 +319,11 @@ def refuse_gaps(time, index, what, code="{}.{}"):
     """
     if len(time) == len(index):
         return
-    grid, freq = time._grid(index), time._freq_code
+    grid, freq = time._grid(index, what), time._freq_code
     steps = f"range(s.index.min(), s.index.max() + 1, {freq})"
     if time.kind == "period":
         steps = "pandas.period_range(s.index.min(), s.index.max())"
+    owner = what.partition("[")[0]
     fill = f"pipe(lambda s: s.reindex({steps}, fill_value=0))"
     if time.kind == "datetime":
         # pandas' asfreq refuses steps that a change of clocks moved.
@@ -323,7 +333,7 @@ def refuse_gaps(time, index, what, code="{}.{}"):
     raise ValueError(
         f"{what} has gaps in its index: {_name(grid.difference(index))} missing at frequency "
         f"{freq}. Pass missing='interpolate' or missing='seasonal', which fill them, or fill "
-        f"them by zeros: {code.format(what.partition('[')[0], fill)}. {_FOLDS}"
+        f"them, on dates of pandas, by zeros: {code.format(owner, fill)}. {_FOLDS}"
     )
 
 
@@ -344,16 +354,33 @@ def kind_of(index, what):
         return "period"
     if pd.api.types.is_integer_dtype(index.dtype):
         return "integer"
+    wrong = index[index % 1 != 0] if index.dtype.kind == "f" else index
+    remedy = "drop it, or number the steps by range(len(index))"
+    if index.dtype.kind == "O":
+        dates = "pandas.to_datetime(index.map(str)), with dayfirst=True if days come first"
+        remedy = f"convert it by {dates}, or by pandas.to_numeric(index)"
     raise ValueError(
-        f"{what} has an index of dtype {index.dtype}, which has no steps: convert it with "
-        "pandas.to_datetime, or drop it with reset_index(drop=True)."
+        f"{what} has {_name(wrong)} in its {index.name or 'index'!r}, of dtype {index.dtype}, "
+        f"which is no step of time: {remedy}."
     )
 
 
-def without_arrow(index):
-    """An index or a column, timestamps of Arrow as an index of pandas."""
-    is_arrow = isinstance(index.dtype, pd.ArrowDtype) and index.dtype.kind == "M"
-    return pd.DatetimeIndex(index) if is_arrow else index
+def as_index(index):
+    """An index, or a column, of steps: dates as such, also of text, and whole numbers."""
+    kind = index.dtype.kind
+    if kind == "M":  # timestamps of Arrow as well
+        return pd.DatetimeIndex(index)
+    if kind == "f" and (index.to_numpy(np.float64, na_value=np.nan) % 1 == 0).all():
+        return pd.Index(index).astype(np.int64)
+    if kind != "O" or isinstance(index, pd.MultiIndex | pd.PeriodIndex):
+        return index
+    index = pd.Index(index.tolist(), name=index.name)
+    # A text that does not begin with year and month may be a number.
+    text = index.inferred_type == "string" and index.str.match(r"\d{4}-\d\d").all()
+    with suppress(ValueError):  # what is no date stays, for an error that names it
+        if text or index.inferred_type == "date":
+            return pd.to_datetime(index, format="ISO8601")
+    return index
 
 
 def numbers_of(index):
@@ -388,7 +415,7 @@ def _check_increasing(index, what):
         later = 1 + int(np.flatnonzero(np.asarray(index[1:] < index[:-1]))[0])
         raise ValueError(
             f"{what} has an index that is not sorted ({index[later]} comes after "
-            f"{index[later - 1]}): use sort_index()."
+            f"{index[later - 1]}): sort by time, as sort_index() does."
         )
 
 
@@ -480,7 +507,7 @@ def _offset_with_gaps(index, what):
             offset = inferred(index[start : start + size])
             if offset is None:
                 continue
-            grid = _regular(index, offset, until=index[-1])
+            grid = _regular(index, offset, index[-1], what=what)
             if len(grid) <= 2 * n and index.isin(grid).all():
                 return offset
         size //= 2
@@ -491,8 +518,16 @@ def _offset_with_gaps(index, what):
     )
 
 
-def _regular(index, offset, until=None, n=None):
+def check_steps(what, *shape):
+    """Raise MemoryError if so many steps do not fit, with all arrays that are made of them."""
+    check_memory(what, (*shape, 16), "pass fewer steps, without a date far off, or longer ones")
+
+
+def _regular(index, offset, until=None, n=None, what="the index"):
     """The timestamps of a frequency from the first of some on: until a moment, or so many."""
+    if until is not None and isinstance(offset, pd.offsets.Tick):
+        n_steps = int(1e9 * (until.timestamp() - index[0].timestamp()) / offset.nanos)
+        check_steps(f"{what} up to {until} at frequency {offset.freqstr!r}", n_steps)
     if index.tz is None:
         return pd.date_range(index[0], until, n, freq=offset)
     # Days and longer go by the clock of the zone, shorter steps by that of UTC. What the clock
@@ -569,8 +604,8 @@ def steps_until(time, date):
         return max(0, (ordinal - int(time.values[0])) // time.offset.n + 1)
     if last.tz is None and time.tz:
         last = last.tz_localize(time.tz, ambiguous=False, nonexistent="shift_forward")
-    steps = time.between(0, len(time) + time._n_later(last))
-    return int(steps.searchsorted(last, side="right"))
+    steps = time.between(0, len(time) + time._n_later(last, f"X={date!r}"))
+    return int((steps <= last).sum())  # of any resolution
 
 
 def _moment(date):

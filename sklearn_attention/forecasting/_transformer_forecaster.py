@@ -40,6 +40,7 @@ from ._transformer_candidate import Scaling, TransformerCandidate
 from ._trees import Trees
 from ._window_regressor import WindowRegressor
 from ._windows import choose_lookback, least_length
+from ._wrap import in_library
 
 NETWORK = NetworkDefaults(foreign=("validation_fraction", "patience"))
 # Weight of the classical candidates from which on attention over them is learned.
@@ -327,7 +328,7 @@ class TransformerForecaster(NetworkParameters, Forecaster):
             if len(series) > 1:
                 part.insert(0, "series", [name] * len(part))
             parts.append(part)
-        return pd.concat(parts, ignore_index=True)
+        return in_library(pd.concat(parts, ignore_index=True), self.observed_.form.library)
 
     @property
     def candidate_weights_(self):

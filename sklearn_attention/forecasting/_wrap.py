@@ -1,5 +1,6 @@
 """Forecasts of rows of series, brought back into the form that the series came in."""
 
+import narwhals.stable.v2 as nw
 import numpy as np
 import pandas as pd
 
@@ -11,6 +12,39 @@ def wrap(table, values, columns=None):
 
     Rows are in order of series, unless the form has an index of series and time.
     """
+    found, form = _in_form(table, values, columns), table.form
+    has_times = isinstance(found, pd.DataFrame) and table.time.kind != "position"
+    return in_library(found, form.library, with_index=has_times and form.kind != "tidy")
+
+
+def in_library(found, library, *, with_index=False):
+    """A frame or a series of pandas in another library, perhaps with its index as a column."""
+    if library == "pandas":
+        return found
+    if isinstance(found, pd.Series):
+        return _column(found.name, found, library).to_native()
+    columns = {TIME: found.index} if with_index else {}
+    for i, name in enumerate(found):
+        columns["_".join(map(str, np.atleast_1d(name)))] = found.iloc[:, i]
+    columns = {name: _column(name, column, library) for name, column in columns.items()}
+    return nw.from_dict(columns, backend=library).to_native()
+
+
+def _column(name, column, library):
+    """A column of pandas as a series of another library, for narwhals."""
+    column, name = pd.Index(column), "" if name is None else str(name)
+    if not isinstance(column, pd.DatetimeIndex):
+        return nw.new_series(name, column.to_numpy(), backend=library)
+    # Days have seconds in pandas, and what it has of a time zone is in UTC.
+    are_days = column.unit == "s" and (column == column.normalize()).all()
+    cells = column.asi8.view(f"M8[{column.unit}]")
+    found = nw.new_series(name, cells.astype("M8[D]") if are_days else cells, backend=library)
+    if column.tz is None:
+        return found
+    return found.dt.replace_time_zone("UTC").dt.convert_time_zone(str(column.tz))
+
+
+def _in_form(table, values, columns):
     form, values = table.form, np.asarray(values).astype(table.form.dtype)
     if form.long:
         return _long(table, values, columns)

@@ -3,6 +3,7 @@
 import numpy as np
 import pandas as pd
 
+from .._columns import to_pandas
 from ._errors import named
 from ._series import place_of, plain_times
 from ._style import BLUE, GREY, INK, canvas, write_dates, write_legend
@@ -103,6 +104,7 @@ class BacktestDisplay:
         -------
         display : BacktestDisplay
         """
+        table = to_pandas(table)
         lacking = {"fold", "time", "forecast", "actual"}.difference(
             getattr(table, "columns", [])
         )

@@ -4,7 +4,7 @@ import numpy as np
 import pandas as pd
 
 from .._partitions import is_partitioned
-from .._validation import check_positive
+from .._validation import check_size
 from ._errors import named
 from ._grid import feature_names
 from ._pipelines import last_step
@@ -101,7 +101,6 @@ class DensityDisplay:
             If there are more features, or categories.
         """
         estimator, rows = last_step(estimator, X)
-        check_positive("grid_resolution", grid_resolution, integer=True)
         conditional = hasattr(estimator, "target_bandwidth_")
         if not hasattr(estimator, "score_samples") or not hasattr(estimator, "columns_"):
             raise ValueError(
@@ -114,6 +113,8 @@ class DensityDisplay:
                 f"estimator has {n_features} features, {len(estimator.columns_.categorical)} "
                 f"of them categories: pass one of {2 - conditional} numeric features at most."
             )
+        places = [grid_resolution] * (n_features + conditional - 1)
+        check_size("grid_resolution", grid_resolution, 8, *places)
         if conditional:
             points, name = _pairs(estimator, rows, y)
             found = _conditional(estimator, points, name, grid_resolution)

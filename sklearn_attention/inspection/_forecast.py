@@ -1,5 +1,8 @@
 """A forecast with intervals, after its history."""
 
+import copy
+from dataclasses import replace
+
 import numpy as np
 import pandas as pd
 
@@ -98,7 +101,8 @@ class ForecastDisplay:
         levels = []
         if np.size(coverage):
             levels = check_probabilities("coverage", coverage).tolist()
-        panel = estimator.observed_
+        panel, estimator = estimator.observed_, copy.copy(estimator)
+        estimator.observed_ = replace(panel, form=replace(panel.form, library="pandas"))
         place = place_of(series, panel.names)
         told = estimator.predict(X, coverage=levels) if levels else estimator.predict(X)
         table = forecast_of(told, panel, place)

@@ -6,6 +6,8 @@ import numpy as np
 import pandas as pd
 from sklearn.utils.validation import _check_feature_names_in
 
+from .._columns import to_pandas
+
 
 def feature_names(estimator):
     """Names of the features of a fitted estimator, "x0", "x1" ... if they have none."""
@@ -22,6 +24,7 @@ def row_names(X):
 
 
 def _frame(X):
+    X = to_pandas(X)
     if isinstance(X, pd.DataFrame):
         return X
     table = np.asarray(X)
@@ -70,7 +73,7 @@ def rows_along(X, feature, grid):
     place = _place(frame, feature)
     rows[place] = grid
     rows.columns = frame.columns
-    if not isinstance(X, pd.DataFrame):
+    if not hasattr(X, "columns"):
         return rows.to_numpy()
     return rows.astype({name: kind for name, kind in frame.dtypes.items()
                         if isinstance(kind, pd.CategoricalDtype)})  # fmt: skip

@@ -4,7 +4,7 @@ import numpy as np
 from sklearn.base import is_regressor
 
 from .._partitions import is_partitioned
-from .._validation import check_choice, check_positive
+from .._validation import check_choice, check_size
 from ..smoothing._uncertainty import UncertaintyMixin
 from ._errors import named
 from ._grid import column_of, name_of, rows_along
@@ -110,7 +110,7 @@ class SmoothDisplay:
             check_choice("band", band, _BANDS)
         if not isinstance(interval, bool):
             check_choice("interval", interval, _INTERVALS)
-        check_positive("grid_resolution", grid_resolution, integer=True)
+        check_size("grid_resolution", grid_resolution, 8)
         model, _ = last_step(estimator)
         if not is_regressor(model) or hasattr(model, "backtest"):
             raise ValueError(

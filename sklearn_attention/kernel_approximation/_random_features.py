@@ -14,7 +14,8 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from .._base import OwnInit, keeps_state_on_failure
 from .._columns import check_numeric, refuse_times
-from .._validation import check_bandwidth, check_flag, check_positive
+from .._memory import check_memory
+from .._validation import check_bandwidth, check_flag, check_size
 from ..kernels._base import as_kernel
 from ..kernels._frequencies import random_frequencies
 
@@ -61,7 +62,7 @@ class RandomFeatures(
         refuse_times(X)
         with check_numeric("X"):
             X = validate_data(self, X, dtype=_DTYPES, order="C")
-        n_components = check_positive("n_components", self.n_components, integer=True)
+        n_components = check_size("n_components", self.n_components, 2 * X.shape[1] + 8)
         bandwidth = check_bandwidth(self.bandwidth, X.shape[1])
         orthogonal = check_flag("orthogonal", self.orthogonal)
         random_state = check_random_state(self.random_state)
@@ -91,6 +92,8 @@ class RandomFeatures(
         check_is_fitted(self)
         with check_numeric("X"):
             X = validate_data(self, X, dtype=_DTYPES, order="C", reset=False)
+        shape = 3, len(X), self._n_features_out
+        check_memory("n_components of all rows", shape, "pass fewer rows at a time", X.itemsize)
         with np.errstate(over="ignore", invalid="ignore"):
             features = self._features(X, self.bandwidth_.astype(X.dtype))
         self._refuse_overflow(features)

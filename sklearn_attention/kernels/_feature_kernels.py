@@ -10,7 +10,7 @@ import numpy as np
 from array_api_compat import array_namespace, is_torch_array
 from sklearn.base import clone
 
-from .._validation import check_choice, check_flag, check_positive
+from .._validation import check_choice, check_flag, check_size
 from ._base import Kernel, as_floats
 from ._frequencies import random_frequencies
 from ._gaussian import Gaussian
@@ -62,7 +62,7 @@ class FeatureKernel(Kernel):
         directions : ndarray of shape (n_features / 2, dimension)
             Not to be written to.
         """
-        n_features = check_positive("n_features", self.n_features, integer=True)
+        n_features = check_size("n_features", self.n_features, 16)
         if n_features % 2:
             raise ValueError(
                 f"n_features={self.n_features!r} is not valid: pass an even integer, since "

@@ -4,7 +4,7 @@ from functools import partial
 
 from torch import nn
 
-from .._validation import check_choice, check_positive
+from .._validation import check_choice, check_size
 from ._initialize import OutputProjection, initialize
 from ._multi_head import MultiHeadAttention
 from ._random import Dropout
@@ -271,7 +271,7 @@ class _FeedForward(nn.Module):
     def __init__(self, d_model, d_feedforward, activation, dropout, bias):
         super().__init__()
         check_choice("activation", activation, _ACTIVATIONS)
-        width = check_positive("d_feedforward", d_feedforward, integer=True)
+        width = check_size("d_feedforward", d_feedforward, d_model)
         self.widen = nn.Linear(d_model, width, bias=bias)
         self.activation = _ACTIVATIONS[activation]()
         self.dropout = Dropout(dropout)

@@ -2,6 +2,8 @@
 
 import torch
 
+from .._validation import check_size
+
 
 class KeyValueCache:
     """Keys and values of a stack, for a sequence that grows token by token.
@@ -35,7 +37,9 @@ class KeyValueCache:
     """
 
     def __init__(self, n_layers):
-        self.layers = [(Memory(), Memory()) for _ in range(n_layers)]
+        self.layers = [
+            (Memory(), Memory()) for _ in range(check_size("n_layers", n_layers, 100))
+        ]
 
     @property
     def n_tokens(self):

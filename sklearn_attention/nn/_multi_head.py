@@ -4,7 +4,7 @@ import torch
 from torch import nn
 from torch.nn.functional import linear
 
-from .._validation import check_choice, check_in_interval, check_positive
+from .._validation import check_choice, check_in_interval, check_positive, check_size
 from ..kernels._base import as_kernel
 from ._attention import attention
 from ._initialize import OutputProjection, initialize
@@ -88,7 +88,7 @@ class MultiHeadAttention(nn.Module):
         dropout=0.0,
     ):
         super().__init__()
-        self.d_model = check_positive("d_model", d_model, integer=True)
+        self.d_model = check_size("d_model", d_model, d_model, 2)
         self.n_heads = check_positive("n_heads", n_heads, integer=True)
         if self.d_model % self.n_heads:
             raise ValueError(

@@ -3,7 +3,7 @@
 import torch
 from torch import nn
 
-from .._validation import check_positive
+from .._validation import check_positive, check_size
 
 
 class Patches(nn.Module):
@@ -41,7 +41,7 @@ class Patches(nn.Module):
 
     def __init__(self, patch_length, stride=None):
         super().__init__()
-        self.patch_length = check_positive("patch_length", patch_length, integer=True)
+        self.patch_length = check_size("patch_length", patch_length, 4)
         self.stride = (
             self.patch_length
             if stride is None

@@ -5,7 +5,8 @@ import functools
 import torch
 from torch import nn
 
-from .._validation import check_choice, check_positive
+from .._memory import check_memory
+from .._validation import check_choice, check_positive, check_size
 from ._compare import at_least_single
 from ._initialize import initialize
 
@@ -124,8 +125,8 @@ class LearnedPositions(nn.Module):
 
     def __init__(self, max_length, d_position, *, combine="add"):
         super().__init__()
-        self.max_length = check_positive("max_length", max_length, integer=True)
         self.d_position = check_positive("d_position", d_position, integer=True)
+        self.max_length = check_size("max_length", max_length, self.d_position)
         self.combine = check_choice("combine", combine, _COMBINE)
         self.table = nn.Embedding(self.max_length, self.d_position)
         initialize(self)
@@ -255,6 +256,7 @@ def _as_complex(x):
 
 def _angles(n_steps, width, base, device):
     """Positions times frequencies, (n_steps, width / 2); in float64, for late positions."""
+    check_memory("positions", (n_steps, width), "pass earlier ones, or a smaller width")
     steps = torch.arange(n_steps, dtype=torch.float64, device=device)
     columns = torch.arange(0, width, 2, dtype=torch.float64, device=device)
     return steps[:, None] * base ** (-columns / width)

@@ -2,7 +2,7 @@
 
 from torch import nn
 
-from .._validation import check_positive
+from .._validation import check_size
 from ._blocks import DecoderBlock, EncoderBlock
 from ._positions import make_positions
 from ._random import Dropout
@@ -15,7 +15,7 @@ class _Stack(nn.Module):
 
     def __init__(self, n_layers, d_model, n_heads, d_feedforward, *, norm="pre", **options):
         super().__init__()
-        n_layers = check_positive("n_layers", n_layers, integer=True)
+        n_layers = check_size("n_layers", n_layers, 2000)  # besides its parameters
         self.blocks = nn.ModuleList(
             self._block(d_model, n_heads, d_feedforward, norm=norm, **options)
             for _ in range(n_layers)

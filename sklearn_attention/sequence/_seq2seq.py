@@ -12,6 +12,7 @@ from .._validation import (
     check_flag,
     check_in_interval,
     check_positive,
+    check_size,
     has_validation_set,
 )
 from ..text import Vocabulary
@@ -349,6 +350,7 @@ class TransformerSeq2Seq(NetworkParameters, AttentionEstimator):
         from ._pair_batches import MOST_TOKENS, by_length
 
         n_beams, length_penalty = self._check_search()
+        check_size("n_beams", n_beams, self.longest_, self.network_.shape["d_model"])
 
         def write(network, source):
             return beam_search(

@@ -8,7 +8,7 @@ from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
 from .._base import AttentionEstimator
-from .._validation import check_positive
+from .._validation import check_size
 from ..text import Vocabulary
 from ..text._check import check_sequences
 from ..text._special import START, UNKNOWN
@@ -177,7 +177,6 @@ class TokenPredictor(NetworkParameters, AttentionEstimator):
             If a parameter is not valid.
         """
         vocabulary = self._vocabulary
-        max_new_tokens = check_positive("max_new_tokens", max_new_tokens, integer=True)
         check_sampling(temperature, top_k, top_p)
         stop = _check_stop(stop, vocabulary.kind)
         rng, blend = check_random_state(random_state), self._blend
@@ -186,6 +185,7 @@ class TokenPredictor(NetworkParameters, AttentionEstimator):
         single = _is_single(prompt, vocabulary.kind)
         prompts = [prompt] if single else prompt
         encoded = vocabulary.encode_all("prompt", prompts, empty=True)
+        max_new_tokens = check_size("max_new_tokens", max_new_tokens, len(encoded))
 
         def choose(log_proba, ids):
             if blend is not None:

@@ -17,6 +17,7 @@ from .._validation import (
     check_numeric_target,
     check_positive,
     check_probabilities,
+    check_size,
     check_thresholds,
     is_one_of,
 )
@@ -372,7 +373,7 @@ class ConditionalKernelDensity(RegressorMixin, MixedRows):
         y : ndarray of shape (n_queries, n_samples)
         """
         X = self._read_rows(X, np.float64)
-        n_samples = check_positive("n_samples", n_samples, integer=True)
+        n_samples = check_size("n_samples", n_samples, 3, len(X))
         random_state = check_random_state(random_state)
         mixture = self._mixture()
         y = self._centers(X)[:, None] + mixture.noise(random_state, (len(X), n_samples))

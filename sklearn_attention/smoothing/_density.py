@@ -12,7 +12,7 @@ from .._base import keeps_state_on_failure
 from .._blocks import IN_CACHE, blocks, own_copy
 from .._columns import MixedRows
 from .._partitions import in_memory, is_partitioned
-from .._validation import check_in_interval, check_key_weights, check_positive
+from .._validation import check_in_interval, check_key_weights, check_size
 from ..attention._average import attend
 from ..bandwidth._background import Background, background_share, fold, reflections
 from ..bandwidth._convolution import kernel_reach
@@ -329,7 +329,7 @@ class ProductKernelDensity(DensityMixin, MixedRows):
             levels that are not numbers.
         """
         check_is_fitted(self)
-        n_samples = check_positive("n_samples", n_samples, integer=True)
+        n_samples = check_size("n_samples", n_samples, 3 * self.n_features_in_ + 1)
         random_state = check_random_state(random_state)
         (weights,) = in_memory(self.key_weights_)
         shares = None if weights is None else weights / weights.sum()

@@ -4,6 +4,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from .._validation import check_size
 from ..kernels._product_kernel import mixed_kernel
 from ._training_rows import known_errors, predict_rows
 
@@ -46,6 +47,7 @@ class Significance(NamedTuple):
 def feature_significance(smoother, n_resamples, random_state):
     """Test every feature of the smoother of a regressor."""
     errors = known_errors(smoother, "feature_significance")
+    check_size("n_resamples", n_resamples, 3, len(errors))
     # In units that are powers of two, so that squares neither overflow nor vanish.
     exponent = np.frexp(np.abs(smoother.table).max())[1]
     table, errors = np.ldexp(smoother.table, -exponent), np.ldexp(errors, -exponent)

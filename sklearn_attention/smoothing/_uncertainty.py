@@ -11,6 +11,7 @@ from .._validation import (
     check_in_open_interval,
     check_positive,
     check_probabilities,
+    check_size,
     check_thresholds,
 )
 from ._inference import JackknifeIntervals, weighted_quantiles
@@ -255,6 +256,7 @@ class UncertaintyMixin:
         growth, deviations, largest = less_biased.growth, [], 0.0
         draws = np.zeros((1, len(errors), 0))
         if simultaneous:
+            check_size("n_resamples", n_resamples, 3, errors.size)
             draws = noise.draws(n_resamples, check_random_state(random_state))
         centers = []
         for rows in _query_blocks(X, smoother):
@@ -292,7 +294,6 @@ class UncertaintyMixin:
         significance : Significance
             Named tuple of ``statistics`` and ``p_values``.
         """
-        check_positive("n_resamples", n_resamples, integer=True)
         return feature_significance(
             self._smoother, n_resamples, check_random_state(random_state)
         )

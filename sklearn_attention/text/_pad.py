@@ -4,6 +4,7 @@ import numbers
 
 import numpy as np
 
+from .._memory import check_memory
 from ._special import PADDING
 
 
@@ -51,6 +52,7 @@ def pad(sequences, *, length=None):
             f"length={length!r} is too short for a sequence of {longest} tokens: pass at "
             "least that, or cut the sequence."
         )
+    check_memory(f"length={length}", (len(lengths) + 1, length), "pass a smaller number")
     real = np.arange(length) < lengths[:, None]
     ids = np.full(real.shape, PADDING, dtype=np.int64)
     if lengths.any():

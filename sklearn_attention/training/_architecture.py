@@ -2,7 +2,8 @@
 
 from sklearn.base import BaseEstimator
 
-from .._validation import check_choice, check_in_interval, check_positive, is_one_of
+from .._memory import check_memory
+from .._validation import check_choice, check_in_interval, check_positive, check_size, is_one_of
 from ..kernels._base import as_kernel
 
 NORMS, ACTIVATIONS = ("lecture", "post", "pre"), ("gelu", "relu")
@@ -108,8 +109,13 @@ def transformer_shape(
     check_choice(part("norm"), architecture.norm, NORMS)
     _check_kernel(architecture.attention_kernel)
     _check_widths(shape["d_model"], shape["n_heads"], positions, appended)
+    hidden, width = hidden or widening * shape["d_model"], shape["d_model"] + (appended or 0)
+    # In single precision, with a gradient and two moments.
+    size = shape["n_layers"], 2 * width, 4 * width + 2 * hidden
+    named = ", ".join(f"{name}={value}" for name, value in given.items())
+    check_memory(f"training with {named}, d_feedforward={hidden}", size, "pass smaller sizes")
     return shape | {
-        "d_feedforward": hidden or widening * shape["d_model"],
+        "d_feedforward": hidden,
         "kernel": architecture.attention_kernel,
         "positions": positions,
         "d_position": appended,
@@ -129,7 +135,7 @@ def _check_kernel(kernel):
 def check_series_parts(architecture):
     """Raise ValueError unless the parts that are for forecasters are valid."""
     if not is_one_of(architecture.patch_length, "auto"):
-        check_positive("architecture.patch_length", architecture.patch_length, integer=True)
+        check_size("architecture.patch_length", architecture.patch_length, 4)
     if architecture.instance_norm is not None:
         check_choice("architecture.instance_norm", architecture.instance_norm, _CENTERS)
 

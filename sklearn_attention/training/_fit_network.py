@@ -149,7 +149,7 @@ def fit_network(
             network, batch_loss, n_rows, plan, random_state=seed, validation_loss=validate,
             checkpoint=file, checkpoint_key="" if file is None else digest(shape, *data),
             task=report, lengths=lengths,
-            threads=worthwhile_threads(network, max(map(max, sizes)) * n_tokens),
+            threads=worthwhile_threads(network, sizes.largest * n_tokens),
         )  # fmt: skip
     _warn_of_end(history, report.in_search)
     return fitted(history)

@@ -2,7 +2,9 @@
 
 import dataclasses
 import math
+from collections.abc import Sequence
 
+from .._memory import check_memory
 from .._validation import check_choice, check_flag, check_in_interval, check_positive
 
 OPTIMIZERS = ("adam", "adamw", "lbfgs", "muon")
@@ -119,6 +121,25 @@ class Plan:
             object.__setattr__(self, name, value)
 
 
+class _Epochs(Sequence):
+    """Sizes of the batches of each epoch: those listed, or the only ones again and again."""
+
+    def __init__(self, listed, n_steps, n_epochs):
+        self._listed, self.n_steps, self._n_epochs = listed, n_steps, n_epochs
+        self.largest = max(map(max, listed))
+
+    def __len__(self):
+        return self._n_epochs
+
+    def __getitem__(self, i):
+        if len(self._listed) == len(self):
+            return self._listed[i]
+        place, (sizes,) = range(len(self))[i], self._listed
+        if isinstance(i, slice):
+            return [self[epoch] for epoch in place]
+        return sizes[: self.n_steps - place * len(sizes)]
+
+
 def batch_sizes(plan, n_samples):
     """Sizes of all batches to come: for each epoch, those of its steps."""
     n_samples = check_positive("n_samples", n_samples, integer=True)
@@ -127,8 +148,12 @@ def batch_sizes(plan, n_samples):
         pair = isinstance(plan.batch_size, tuple)
         first, last = plan.batch_size if pair else (plan.batch_size, plan.batch_size)
     most_epochs, most_steps = plan.max_epochs or math.inf, plan.max_steps or math.inf
-    epochs, n_steps = [], 0
-    while len(epochs) < most_epochs and n_steps < most_steps:
+    # Epochs whose batches do not grow are alike, but for a last one that is cut short.
+    alike, epochs, n_steps = first == last, [], 0
+    if not alike:
+        most = min(most_epochs, most_steps)
+        check_memory("a list of batches that grow", (most, 16), "pass a smaller max_epochs")
+    while len(epochs) < (1 if alike else most_epochs) and n_steps < most_steps:
         sizes, left = [], n_samples
         while left and n_steps < most_steps:
             done = max((len(epochs) + 1 - left / n_samples) / most_epochs, n_steps / most_steps)
@@ -138,7 +163,10 @@ def batch_sizes(plan, n_samples):
             left -= sizes[-1]
             n_steps += 1
         epochs.append(sizes)
-    return epochs
+    if not alike:
+        return _Epochs(epochs, n_steps, len(epochs))
+    n_steps = min(most_epochs * len(epochs[0]), most_steps)
+    return _Epochs(epochs, n_steps, -(-n_steps // len(epochs[0])))
 
 
 def pace(plan, step, n_steps):

@@ -39,7 +39,7 @@ class Report:
             yield
             return
         name = type(self._estimator).__name__
-        with Progress(name, len(sizes), sum(map(len, sizes)), delay=delay) as self._progress:
+        with Progress(name, len(sizes), sizes.n_steps, delay=delay) as self._progress:
             yield
 
     def begin(self):

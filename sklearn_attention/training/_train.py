@@ -116,9 +116,9 @@ def train(
     (3.0, 'max_epochs')
     """
     whole = isinstance(random_state, numbers.Integral) and not isinstance(random_state, bool)
-    if not whole or random_state < 0:
+    if not whole or not 0 <= random_state < 2**63:
         raise ValueError(
-            f"random_state={random_state!r} is not valid: pass an integer that is not negative."
+            f"random_state={random_state!r} is not valid: pass an integer from 0 to 2**63 - 1."
         )
     if plan.patience is not None and validation_loss is None:
         raise ValueError(
@@ -170,7 +170,6 @@ class _Run:
         self.random_state, self.lengths = random_state, lengths
         self.batch_loss, self.validation_loss = batch_loss, validation_loss
         self.sizes = batch_sizes(plan, n_samples)
-        self.n_steps = sum(len(sizes) for sizes in self.sizes)
         self.optimizers = make_optimizers(plan, module)
         self.parameters = [p for group in self.groups for p in group["params"]]
         self.device = self.parameters[0].device
@@ -352,7 +351,7 @@ class _Run:
 
     def _step(self, rows, step):
         plan = self.plan
-        rate, momentum = pace(plan, self.history.n_steps + step, self.n_steps)
+        rate, momentum = pace(plan, self.history.n_steps + step, self.sizes.n_steps)
         for group in self.groups:
             group["lr"] = rate
             if momentum is not None and "betas" in group:

@@ -40,8 +40,8 @@ def form_of(X):
         return "steps"
     # np.asarray of nothing is of floats.
     kinds = {np.asarray(item).dtype.kind for item in items if len(item)}
-    if len({len(item) for item in items}) == 1:
-        if kinds and kinds <= {"i", "u"} and isinstance(X, list | tuple):
+    if len({len(item) for item in items}) == 1 and n_axes is None:
+        if kinds and kinds <= {"i", "u"}:
             raise ValueError(
                 "X is a list of lists of integers of one length, which may be rows of a table, "
                 "series of numbers or sequences of token ids: pass tokens='features', 'steps' "

@@ -43,9 +43,9 @@ class TransformerRegressor(RegressorMixin, TransformerEstimator):
 
         * "features": the features of a table, numbers or, in data frames, levels of
           categories; cells may be missing.
-        * "steps": the steps of a sequence of numbers. X is of shape (n, T, d), or a list of
-          arrays of shape (T_i, d) or (T_i,), of different lengths, or a table whose rows are
-          series. Values may be missing.
+        * "steps": the steps of a sequence of numbers. X is of shape (n, T, d), steps before
+          channels, or a list of arrays of shape (T_i, d) or (T_i,), of different lengths, or a
+          table whose rows are series. Values may be missing.
         * "text": the tokens of a text; X is a list of texts, or of sequences of token ids.
 
         "auto" depends on X: "features" for tables, and for lists of lists of the same length;

@@ -6,7 +6,7 @@ import numpy as np
 from sklearn.utils.validation import check_array, check_consistent_length, validate_data
 
 from .._base import warn_user
-from .._columns import check_numeric
+from .._columns import check_numeric, refuse_times
 from ._lengths import cut, learn_length
 from ._rows import SequenceRows
 from ._scale import level_and_spread
@@ -114,6 +114,7 @@ def patched(rows, length):
 def _sequences(X, estimator, *, reset):
     """Sequences as arrays; the rows of a table, whose columns are checked, are some too."""
     if _is_table(X):
+        refuse_times(X)
         with check_numeric("X"):
             if reset or hasattr(estimator, "n_features_in_"):
                 X = validate_data(estimator, X, reset=reset, **_CHECKS)
@@ -132,12 +133,12 @@ def _is_table(X):
 
 def _warn_of_layout(sequences):
     """Warn where sequences have more channels than steps, as when both are exchanged."""
-    n_channels = sequences[0].shape[1]
-    if n_channels > 1 and max(map(len, sequences)) < n_channels:
+    n_steps, n_channels = max(map(len, sequences)), sequences[0].shape[1]
+    if n_steps < n_channels:
         warn_user(
-            f"X has sequences of {n_channels} channels, but of at most "
-            f"{max(map(len, sequences))} steps: its shape is (n_samples, n_steps, n_channels); "
-            "is it transposed?",
+            f"X is read as sequences of at most {n_steps} steps with {n_channels} channels "
+            "each, (n_samples, n_steps, n_channels): where channels come first, as in aeon, "
+            "pass X.transpose(0, 2, 1), or [x.T for x in X] of a list.",
         )
 
 

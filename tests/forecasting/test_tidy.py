@@ -115,7 +115,10 @@ class TestTidy:
         ("frame", "message"),
         [
             (TIDY.drop(columns="y"), "'unique_id' and 'ds', but none of the values"),
-            (TIDY.astype({"ds": str}), r"dtype (str|object).*pandas.to_datetime"),
+            (
+                TIDY.assign(ds=TIDY["ds"].dt.strftime("%d.%m.%Y")),
+                r"01.01.2015.* in its 'ds', of dtype (str|object).*pandas.to_datetime",
+            ),
             (TIDY.drop(index=7), "X.*gaps in its index: 2015-08-01"),
             (TIDY.assign(place=TIDY["ds"]), "X has dates or times in column 'place'"),
             (

@@ -12,7 +12,7 @@ from pandas import offsets
 from pandas.tseries.holiday import USFederalHolidayCalendar
 
 from sklearn_attention.forecasting import TimeIndex
-from sklearn_attention.forecasting._time import numbers_of, steps_until
+from sklearn_attention.forecasting._time import as_index, kind_of, numbers_of, steps_until
 
 FREQUENCIES = [
     "MS", "ME", "B", "W-MON", "10min", "D", "h", "QS", "QE", "YS", "YE", "2MS", "BME", "15s",
@@ -222,8 +222,13 @@ DAYS = pd.date_range("2024-01-01", periods=30, freq="B")
             "no frequency.*2000-01-03.*asfreq.*resample",
         ),
         (DAYS[[0, 1]].rename("t")[:1].append(DAYS[7:8]), "no frequency"),
-        (pd.Index(["a", "b"]), "dtype.*to_datetime"),
-        (pd.Index([0.5, 1.5]), "float64.*to_datetime"),
+        (pd.Index(["a", "b"]), r"a, b in its 'index'.*dtype.*to_datetime\(index.map\(str\)\)"),
+        (
+            pd.Index([1.0, 2.5], name="year"),
+            "2.5 in its 'year', of dtype float64.*number the steps",
+        ),
+        (pd.Index([1.0, np.nan]), "nan in its 'index'.*drop it"),
+        (pd.Index(["8", "9"]), r"8, 9 in its 'index'.*pandas.to_numeric\(index\)"),
     ],
 )
 def test_irregular_indexes_are_refused(index, message):
@@ -270,3 +275,35 @@ def test_steps_are_found_by_their_numbers(kind):
     strange = np.append(numbers[:3] + 1, [numbers[0] - 5, numbers[36] + 1])
     expected = -1 if kind != "period" else [1, 2, 3, -1, -1]
     np.testing.assert_array_equal(longer.find(strange), np.broadcast_to(expected, 5))
+
+
+@pytest.mark.parametrize(
+    ("given", "expected"),
+    [
+        (pd.Index([2001.0, 2002.0]), [2001, 2002]),
+        (pd.Index([2001.0, 2002.0], dtype="Float64"), [2001, 2002]),
+        (pd.Index([3, 4], dtype=object), [3, 4]),
+        (pd.Index(["2024-01-01", "2024-01-02"]), DAYS[:2]),
+        (pd.CategoricalIndex(["2024-01-01", "2024-01-02"]), DAYS[:2]),
+        (pd.Index(["2024-01-01T00:00Z", "2024-01-02T00:00Z"]), DAYS[:2].tz_localize("UTC")),
+        (pd.Index([day.date() for day in DAYS]), DAYS),
+        (DAYS.astype(object), DAYS),
+        (DAYS.to_period("D").astype(object), DAYS.to_period("D")),
+    ],
+)
+def test_steps_written_in_other_ways(given, expected):
+    found = as_index(given.rename("when"))
+    assert found.name == "when"
+    assert kind_of(found, "y") == kind_of(pd.Index(expected), "y")
+    assert list(found) == list(expected)
+
+
+@pytest.mark.parametrize(
+    "given",
+    [
+        ["2024", "2025"], ["20240101", "20240102"], ["2024-01-01", "2024-01-32"], [1.5, 2.5],
+        ["2024-03-30T00:00+01:00", "2024-03-31T00:00+02:00"], [None, DAYS[0].date()],
+    ],
+)  # fmt: skip
+def test_what_may_be_no_date_stays(given):
+    assert list(as_index(pd.Index(given))) == given

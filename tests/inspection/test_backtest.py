@@ -2,6 +2,7 @@
 
 import numpy as np
 import pandas as pd
+import polars as pl
 from numpy.testing import assert_allclose
 
 from sklearn_attention import KernelForecaster
@@ -26,3 +27,7 @@ def test_a_backtest_of_several_series_draws_one(series):
     assert display.ax_.get_ylabel() == "b"
     assert len(display.table) == 24
     assert BacktestDisplay.from_predictions(table).ax_.get_ylabel() == "a"
+    other = pl.DataFrame(table.to_dict("list"))
+    assert_allclose(
+        BacktestDisplay.from_predictions(other, series="b").errors_, display.errors_
+    )

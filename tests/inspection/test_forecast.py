@@ -2,6 +2,7 @@
 
 import numpy as np
 import pandas as pd
+import polars as pl
 import pytest
 from matplotlib.dates import date2num
 from numpy.testing import assert_allclose
@@ -55,6 +56,7 @@ _FORMS = {
     "two levels": lambda frame: frame.T.stack(),
     "array": lambda frame: frame.to_numpy(),
     "periods": lambda frame: frame.to_period("M"),
+    "polars": lambda frame: pl.DataFrame({"ds": frame.index.tolist()} | frame.to_dict("list")),
 }
 
 

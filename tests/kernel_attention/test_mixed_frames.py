@@ -168,6 +168,7 @@ class TestFrames:
         polars = pytest.importorskip("polars")
         frame, y = data
         plain = frame.drop(columns=["size", "kind"])
+        plain["color"] = plain["color"].astype(object).where(plain["color"].notna(), None)
         other = polars.DataFrame({name: plain[name].to_list() for name in plain})
         expected = KernelAttentionRegressor("solve", **QUICK).fit(plain, y).predict(plain)
         found = KernelAttentionRegressor("solve", **QUICK).fit(other, y).predict(other)

@@ -376,7 +376,8 @@ class TestFrames:
     def test_polars(self, data):
         polars = pytest.importorskip("polars")
         frame, y = data
-        other = polars.from_pandas(frame.astype({"size": str})).with_columns(
+        frame = frame.astype({"size": str})
+        other = polars.from_pandas(frame).with_columns(
             size=polars.col("size").cast(polars.Enum(SIZES))
         )
         expected = NadarayaWatsonRegressor().fit(frame, y).predict(frame)

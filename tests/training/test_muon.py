@@ -183,7 +183,7 @@ def test_it_learns_in_half_precision_and_the_seed_decides(rows, autocast):
 def test_double_precision_stays(network, rows):
     network, before = network.double(), copy.deepcopy(network.double().state_dict())
     plan = Plan("muon", max_epochs=1)
-    assert batch_sizes(plan, 40) == [[40]]
+    assert list(batch_sizes(plan, 40)) == [[40]]
     train(network, loss_of(rows), 40, plan, random_state=0)
     for name, value in network.state_dict().items():
         assert value.dtype == torch.float64

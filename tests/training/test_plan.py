@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 import torch
 
+from sklearn_attention import _memory
 from sklearn_attention.training import Plan
 from sklearn_attention.training._plan import batch_sizes, pace
 
@@ -109,7 +110,19 @@ def test_a_constant_rate_stays_and_leaves_the_momentum_alone():
     ],
 )
 def test_sizes_of_batches(options, expected):
-    assert batch_sizes(Plan(**options), 10) == expected
+    found = batch_sizes(Plan(**options), 10)
+    assert list(found) == expected
+    assert found[-2:] == expected[-2:]
+    assert found.n_steps == sum(map(len, expected))
+
+
+def test_epochs_that_are_alike_are_not_listed(monkeypatch):
+    found = batch_sizes(Plan(batch_size=4, max_epochs=10**15, max_steps=10**15), 10)
+    assert (len(found), found.n_steps, found.largest) == (-(-(10**15) // 3), 10**15, 4)
+    assert (found[10**9], found[-1]) == ([4, 3, 3], [4])
+    monkeypatch.setattr(_memory, "_limit", lambda: 1e6)
+    with pytest.raises(MemoryError, match=r"batches that grow .*: pass a smaller max_epochs"):
+        batch_sizes(Plan(batch_size=(4, 5), max_epochs=10**5), 10)
 
 
 @pytest.mark.parametrize("budget", [{"max_epochs": 8}, {"max_epochs": None, "max_steps": 200}])

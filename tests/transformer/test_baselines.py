@@ -1,6 +1,7 @@
 """The baseline beside a transformer, and how both are added up."""
 
 import itertools
+import re
 import warnings
 
 import numpy as np
@@ -629,8 +630,13 @@ class TestLayouts:
     @pytest.mark.usefixtures("few_convolutions")
     def test_more_channels_than_steps_is_a_warning(self):
         X = np.random.default_rng(0).normal(size=(10, 3, 8))
-        with pytest.warns(UserWarning, match="8 channels, but of at most 3 steps"):
-            TransformerClassifier(**TINY).fit(X, [0, 1] * 5)
+        read = "read as sequences of at most 3 steps with 8 channels"
+        for given in (X, list(X)):
+            with pytest.warns(UserWarning, match=read) as caught:
+                TransformerClassifier(**TINY).fit(given, [0, 1] * 5)
+        transposed = re.search(r"pass (.*), or (.*) of a list", str(caught[0].message))
+        for advised in transposed.groups():
+            np.testing.assert_array_equal(eval(advised, {"X": X}), X.swapaxes(1, 2))
         with warnings.catch_warnings():
             warnings.simplefilter("error")
             TransformerClassifier(**TINY).fit(X.swapaxes(1, 2), [0, 1] * 5)

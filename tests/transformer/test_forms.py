@@ -36,6 +36,7 @@ from sklearn_attention.transformer._forms import form_of
         (np.array(["a", "b c"], dtype=object), "text"),
         (pd.Series(["a", "b c"]), "text"),
         (pd.Series([[1, 2], [3]]), "text"),
+        (pd.Series([pd.Series([1.0, 2.0]), pd.Series([3.0, 4.0])]), "steps"),
     ],
 )
 def test_goes_by_what_there_is(X, form):
