@@ -74,10 +74,9 @@ def split_index(X):
     """The table of features, which may have no columns, and the index of X, if any."""
     if isinstance(X, pd.Index):
         return pd.DataFrame(index=X), as_index(X)
-    has_index, X = isinstance(X, pd.Series | pd.DataFrame), to_pandas(X)
-    if isinstance(X, pd.Series):
-        X = X.to_frame()
-    return X, as_index(X.index) if has_index else None
+    index = as_index(X.index) if isinstance(X, pd.Series | pd.DataFrame) else None
+    X = to_pandas(X)
+    return X.to_frame() if isinstance(X, pd.Series) else X, index
 
 
 def index_of_rows(index, y):

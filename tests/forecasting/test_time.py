@@ -12,7 +12,13 @@ from pandas import offsets
 from pandas.tseries.holiday import USFederalHolidayCalendar
 
 from sklearn_attention.forecasting import TimeIndex
-from sklearn_attention.forecasting._time import as_index, kind_of, numbers_of, steps_until
+from sklearn_attention.forecasting._time import (
+    as_index,
+    kind_of,
+    numbers_of,
+    read_with_gaps,
+    steps_until,
+)
 
 FREQUENCIES = [
     "MS", "ME", "B", "W-MON", "10min", "D", "h", "QS", "QE", "YS", "YE", "2MS", "BME", "15s",
@@ -307,3 +313,10 @@ def test_steps_written_in_other_ways(given, expected):
 )  # fmt: skip
 def test_what_may_be_no_date_stays(given):
     assert list(as_index(pd.Index(given))) == given
+
+
+def test_what_is_irregular_where_midnight_is_skipped():
+    halves = pd.date_range("1999-06-15", periods=60, freq="SMS")
+    halves = halves.tz_localize("America/Havana", nonexistent="shift_forward")
+    with pytest.raises(ValueError, match=r"^y has timestamps of no frequency .* by asfreq"):
+        read_with_gaps(halves)

@@ -4,9 +4,11 @@ from dataclasses import replace
 
 import numpy as np
 import pandas as pd
+import polars as pl
 import pytest
 from forecasting_data import make_long, make_panel, tidy_of
 
+from sklearn_attention import KernelForecaster
 from sklearn_attention.forecasting._inputs import request
 from sklearn_attention.forecasting._read import read_series
 from sklearn_attention.forecasting._wrap import wrap
@@ -146,3 +148,10 @@ def test_names_of_tuples_stay_whole():
     found = wrap(request(long, SERIES, STEP), ANSWERS[:, 0])
     assert found.index.nlevels == 2
     assert found.index[0][0] == ("x", 1)
+
+
+def test_zones_of_a_fixed_offset_are_in_utc_elsewhere():
+    times = pd.date_range("2024-01-01", periods=40, tz="+05:30").astype(str)
+    forecasts = KernelForecaster(2).fit(pl.DataFrame({"ds": times, "a": range(40)})).predict()
+    assert forecasts["ds"].dtype.time_zone == "UTC"
+    assert forecasts["ds"][0] == pd.Timestamp("2024-02-10", tz="+05:30")
