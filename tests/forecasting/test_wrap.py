@@ -11,7 +11,7 @@ from forecasting_data import make_long, make_panel, tidy_of
 from sklearn_attention import KernelForecaster
 from sklearn_attention.forecasting._inputs import request
 from sklearn_attention.forecasting._read import read_series
-from sklearn_attention.forecasting._wrap import wrap
+from sklearn_attention.forecasting._wrap import in_library, wrap
 
 PANEL, LONG = make_panel(), make_long()
 WIDE = pd.DataFrame(PANEL).rename_axis("site", axis=1)
@@ -155,3 +155,15 @@ def test_zones_of_a_fixed_offset_are_in_utc_elsewhere():
     forecasts = KernelForecaster(2).fit(pl.DataFrame({"ds": times, "a": range(40)})).predict()
     assert forecasts["ds"].dtype.time_zone == "UTC"
     assert forecasts["ds"][0] == pd.Timestamp("2024-02-10", tz="+05:30")
+
+
+@pytest.mark.parametrize("zone", [None, "Europe/Berlin"])
+@pytest.mark.parametrize("unit", ["s", "ms", "us", "ns"])
+def test_times_in_polars_are_as_precise(unit, zone):
+    hours = pd.date_range("2024-03-30", periods=60, freq="h", tz=zone, unit=unit)
+    found = in_library(pd.DataFrame({"ds": hours}), "polars")["ds"]
+    assert [pd.Timestamp(moment) for moment in found] == list(hours)
+    days = pd.date_range("2024-03-30", periods=3, tz=zone, unit=unit)
+    kind = in_library(pd.DataFrame({"ds": days}), "polars")["ds"].dtype
+    precise = pl.Datetime("ms" if unit == "s" else unit, zone)
+    assert kind == (pl.Date if unit == "s" and zone is None else precise)
