@@ -23,6 +23,7 @@ from ._partitions import (
     partitions,
     read_partitions,
     reduced,
+    uniform,
 )
 from ._validation import check_bandwidth, check_in_interval, types_of
 
@@ -591,9 +592,9 @@ def _find(X, columns, kinds, named):
     if not is_partitioned(X):
         found = [_found(columns[j], kinds[j]) for j in places]
     else:
-        # The other columns need not be read.
         if is_frame(X):
-            parts = [(part,) for part in X[[columns[j].name for j in places]].to_delayed()]
+            names = [columns[j].name for j in places]
+            parts = [(part,) for part in uniform("X", X)[names].to_delayed()]
         else:
             parts = partitions(as_array(X, "X")[:, places])
         texts = [j not in named and columns[j].dtype == nw.String for j in places]
