@@ -13,7 +13,7 @@ from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from .._base import OwnInit, keeps_state_on_failure
-from .._columns import check_numeric, refuse_times
+from .._columns import numeric_table
 from .._validation import check_bandwidth, check_flag, check_positive
 from ..kernels._base import as_kernel
 from ..kernels._frequencies import random_frequencies
@@ -58,9 +58,7 @@ class RandomFeatures(
         -------
         self
         """
-        refuse_times(X)
-        with check_numeric("X"):
-            X = validate_data(self, X, dtype=_DTYPES, order="C")
+        X = validate_data(self, numeric_table(X), dtype=_DTYPES, order="C")
         n_components = check_positive("n_components", self.n_components, integer=True)
         bandwidth = check_bandwidth(self.bandwidth, X.shape[1])
         orthogonal = check_flag("orthogonal", self.orthogonal)
@@ -89,8 +87,7 @@ class RandomFeatures(
             In single precision for rows in single precision, else in double.
         """
         check_is_fitted(self)
-        with check_numeric("X"):
-            X = validate_data(self, X, dtype=_DTYPES, order="C", reset=False)
+        X = validate_data(self, numeric_table(X), dtype=_DTYPES, order="C", reset=False)
         with np.errstate(over="ignore", invalid="ignore"):
             features = self._features(X, self.bandwidth_.astype(X.dtype))
         self._refuse_overflow(features)
