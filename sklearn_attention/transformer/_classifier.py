@@ -153,7 +153,7 @@ class TransformerClassifier(ClassLabels, ClassifierMixin, TransformerEstimator):
             If data or parameters are not valid. The estimator then is as it was before.
         """
         settings = self._check_parameters()
-        validation = X_val, read_labels(y_val), sample_weight_val
+        validation = X_val, read_labels(y_val, "y_val"), sample_weight_val
         training = X, read_labels(y), sample_weight
         parts = self._read_parts(settings, training, validation, multi_output=True)
         labels = [check_labels(y) for _, y, _ in parts]
