@@ -423,6 +423,10 @@ def highest_lam(kind, n_levels):
 
 def frame_of(X, *, allow_series=False):
     """A frame of any library for narwhals, or a series; None for all else."""
+    # Of pandas: others have none of the same name.
+    columns = X.columns if hasattr(X, "iloc") and X.ndim == 2 else None
+    if columns is not None and not columns.is_unique:
+        raise ValueError(f"X has columns of the same name, {list(columns)}: rename them.")
     frame = nw.from_native(X, pass_through=True, allow_series=allow_series or None)
     if isinstance(frame, nw.LazyFrame) and frame.implementation.is_polars():
         raise TypeError("X or y is a LazyFrame, without rows: pass what its collect() returns.")
@@ -453,7 +457,7 @@ def _columns_of(X):
     for column in columns:
         array, cell = isinstance(column, np.ndarray), column[0] if len(column) else ""
         where = f"of dtype {column.dtype}" if array else f"in column {column.name!r}"
-        if hasattr(cell, "__len__") and not isinstance(cell, str | bytes | tuple):
+        if hasattr(cell, "__len__") and not isinstance(cell, str | bytes | tuple | dict):
             raise ValueError(
                 f"X has a sequence in each cell {where}: make features of them, or pass arrays "
                 "(n_steps, n_channels) to TransformerRegressor or TransformerClassifier, as by "
@@ -506,6 +510,7 @@ def _named(given, columns):
 
 def numeric_table(X):
     """A table with numbers in place of its objects; an error names a column that has others."""
+    (X,) = in_memory(X)
     return _in_numbers(X, _columns_of(X), {})
 
 
@@ -517,7 +522,7 @@ def _in_numbers(X, columns, codes):
     found = dict(codes)
     for j, column in enumerate(columns):
         if isinstance(column, np.ndarray):
-            plain, cells, name = column.dtype.kind in "biuf", column, j
+            plain, cells, name = column.dtype.kind in "biufc", column, j
         else:
             plain = column.dtype.is_numeric() or column.dtype == nw.Boolean
             cells, name = column.to_native(), column.name
@@ -550,7 +555,8 @@ def _kind(column):
         return NUMERIC
     if column.dtype in (nw.Enum, nw.Categorical, nw.String):
         # An Enum of polars lists its levels, in whatever order.
-        ordered = getattr(column.to_native().dtype, "ordered", False)
+        native = column.to_native()
+        ordered = getattr(getattr(native, "dtype", native), "ordered", False)
         return ORDERED if column.dtype == nw.Enum and ordered else UNORDERED
     if column.dtype == nw.Object and all(
         isinstance(cell, str) for cell in column.drop_nulls().to_list()
@@ -739,7 +745,8 @@ def _is_number(cell):
 
 def _of_other_type(column, name, levels, cells):
     """What to do about a column whose cells are none of the levels, nor of their type."""
-    dtype = column.dtype if isinstance(column, np.ndarray) else column.to_native().dtype
+    array = isinstance(column, np.ndarray)
+    dtype = getattr(column if array else column.to_native(), "dtype", column.dtype)
     cast = f"{'X' if isinstance(name, str) else 'pandas.DataFrame(X)'}[{name!r}]"
     # Codes such as "02134" that a file has made numbers of.
     padded = [x for x in levels if isinstance(x, str) and x.isdigit() and not _is_number(x)]

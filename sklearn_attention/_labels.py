@@ -1,6 +1,7 @@
 """Classes: their indicators, which are averaged, and the names of those that win."""
 
 import numbers
+from collections.abc import Iterable
 
 import numpy as np
 from sklearn.base import RegressorMixin, is_classifier
@@ -151,6 +152,12 @@ def read_labels(y, name="y"):
     refuse_other_arrays(name, y)
     in_cells = isinstance(y, list | tuple) or hasattr(y, "columns")
     cells = np.array(y, dtype=object) if in_cells else np.asarray(y)
+    for cell in cells.flat if cells.dtype == object else ():
+        if type(cell) is not str and isinstance(cell, Iterable):
+            raise ValueError(
+                f"{name} has a label of type {type(cell).__name__}, such as {cell!r:.60}: pass "
+                "a text, a number or a flag for each row."
+            )
     if cells.ndim and pd.isna(cells).any():
         raise ValueError(f"{name} has missing labels (NaN, None or NA): drop those rows.")
     several = cells.shape[1:] > (1,) or len(types_of(cells.ravel())) > 1

@@ -321,7 +321,7 @@ def as_numbers(name, cells, remedy, where=""):
     refuse_other_arrays(name, cells)
     # In an array of texts numbers beside them would be texts too.
     found = np.asarray(cells, dtype=None if hasattr(cells, "__array__") else object)
-    if found.dtype.kind in "biufc":
+    if found.dtype.kind in "biufc":  # complex numbers are refused by scikit-learn
         return found
     if found.dtype.kind in "mM":
         found = np.array([*found.ravel()], dtype=object)
@@ -353,8 +353,9 @@ def refuse_other_arrays(name, given):
     elif issparse(given):
         flat = name in ("y", "y_val", "sample_weight")
         what, remedy = "sparse", f"{name}.toarray(){'.squeeze()' if flat else ''}"
-    elif getattr(getattr(given, "dtype", None), "names", None):
-        what, remedy = "an array of records", f"pandas.DataFrame({name})"
+    elif isinstance(given, dict) or getattr(getattr(given, "dtype", None), "names", None):
+        what = "a dict" if isinstance(given, dict) else "an array of records"
+        remedy = f"pandas.DataFrame({name})"
     else:
         return
     raise TypeError(f"{name} is {what}, which is not supported: pass {remedy}.")

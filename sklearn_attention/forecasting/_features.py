@@ -133,8 +133,6 @@ def read_features(forecaster, table, *, reset, may_lack=()):
         # Any value that can be read is enough.
         table = table.assign(**{names[j]: levels[j][0] if levels[j] else 0 for j in lacking})
         table = table.reindex(columns=[name for name in names if name in table.columns])
-    if isinstance(table, pd.DataFrame) and not table.columns.is_unique:
-        raise ValueError(f"X has columns of the same name, {list(table)}: rename them.")
     if reset:
         forecaster.columns_ = _most_frequent(Columns.learn(table), table)
     checks = {"dtype": np.float64, "ensure_all_finite": False}
