@@ -138,6 +138,12 @@ MUTATIONS = [
         "a row left out still counts among all",
     ),
     Mutation(
+        "smoothing/_bounds.py",
+        "((column < low) | (column > high)).sum()",
+        "(column < low).sum()",
+        "values above an upper bound are let in",
+    ),
+    Mutation(
         "smoothing/_density.py",
         "log_terms = -len(numeric) * np.log(factors)",
         "log_terms = -np.log(factors)",

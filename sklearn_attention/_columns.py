@@ -1,6 +1,5 @@
 """The columns of X: numbers and categories, and estimators that read such rows."""
 
-import contextlib
 import dataclasses
 import functools
 import itertools
@@ -23,8 +22,16 @@ from ._partitions import (
     partitions,
     read_partitions,
     reduced,
+    uniform,
 )
-from ._validation import check_bandwidth, check_in_interval, types_of
+from ._validation import (
+    OF_TIMES,
+    as_numbers,
+    check_bandwidth,
+    check_in_interval,
+    refuse_other_arrays,
+    types_of,
+)
 
 NUMERIC, UNORDERED, ORDERED = "numeric", "unordered", "ordered"
 # Numbers that do not vary, in which no two rows differ.
@@ -32,12 +39,6 @@ CONSTANT = "constant"
 _UNSEEN = -1.0
 # Precisions that rows may have; others become the first.
 _DTYPES = (np.float64, np.float32)
-# Messages of NumPy about tables that are not numeric: texts, objects and dates.
-_NOT_NUMERIC = (
-    "could not convert string to float",
-    "must be a string or a real number",
-    "could not be promoted by",
-)
 # Texts of a column up to which they are a category without doubt.
 _MANY_LEVELS = 30
 # A number in a file, and its whole part if there is no other.
@@ -231,20 +232,22 @@ class Columns:
         X : data frame or ndarray
             A frame of the same kind and names, all numeric. Cells of another type are the level
             that reads the same in a file, such as 10 and 10.0 the level "10"; unordered
-            levels that were not learned are -1. `X` itself where there are no categories.
+            levels that were not learned are -1. Objects are numbers, and NaN where they are
+            missing (None, pandas.NA). `X` itself where all are numbers.
             Partitions of Dask are read, and errors in them raised, when they are computed.
 
         Raises
         ------
         ValueError
-            If `X` has other columns, an ordered level is not known, or none of a column's cells
-            is a level, and they are of another type than all levels.
+            If `X` has other columns, a column of numbers has texts, dates or times, an ordered
+            level is not known, or none of a column's cells is a level, and they are of another
+            type than all levels; a TypeError where objects are no numbers at all.
         """
-        frame = frame_of(X)
-        if frame is None and not (self.categorical or is_partitioned(X)):
-            return X
         columns = _columns_of(X)
-        if self.categorical and len(columns) != len(self.kinds):
+        if len(columns) != len(self.kinds):
+            if not self.categorical:
+                named = is_partitioned(X) or hasattr(X, "columns")
+                return X if named else _in_numbers(X, columns, {})
             shape = getattr(X, "shape", None)
             raise ValueError(
                 f"X of type {type(X).__name__} and shape {shape} has not the "
@@ -252,40 +255,22 @@ class Columns:
                 "a table with the same columns."
             )
         if is_partitioned(X):
-            return self._encode_partitions(X)
-        for column, kind in zip(columns, self.kinds, strict=False):
-            if kind == NUMERIC and _kind(column) != NUMERIC:
+            known = head(X)
+            encoded = self.encode(known)
+            # Without a task for each partition where there is nothing to do but a check.
+            return X if encoded is known else each_part(self.encode, X, encoded)
+        for column, kind in zip(columns, self.kinds, strict=True):
+            if kind == NUMERIC and _kind(column) != NUMERIC and not column.is_null().all():
                 raise ValueError(
                     f"X has categories in column {column.name!r}, which was numeric when "
-                    "fitted: convert it to numbers, or fit with categories."
+                    "fitted, or is in other partitions: convert it to numbers, or fit with "
+                    "categories."
                 )
-        if not self.categorical:
-            return X
-        if frame is None:
-            dtype = columns[0].dtype
-            encoded = np.empty(np.shape(X), dtype if dtype.kind == "f" else np.float64)
-            for j in self.numeric:
-                encoded[:, j] = columns[j]
+        codes = {}
         for j in self.categorical:
             name = getattr(columns[j], "name", j)
-            codes = _codes(columns[j], name, self.categories[j], self.kinds[j])
-            if frame is None:
-                encoded[:, j] = codes
-            else:
-                column = nw.new_series(name, codes, nw.Float64, backend=frame.implementation)
-                columns[j] = _with_index_of(column, frame)
-        return encoded if frame is None else frame.select(columns).to_native()
-
-    def _encode_partitions(self, X):
-        objects = [
-            column.name
-            for column, kind in zip(_columns_of(X), self.kinds, strict=False)
-            if kind == NUMERIC and column.to_native().dtype == object
-        ] if is_frame(X) else []  # fmt: skip
-        encode = functools.partial(_encoded, self, objects)
-        # Without a task for each partition where there is nothing to do but a check.
-        encoded = encode(head(X))
-        return each_part(encode, X, encoded) if self.categorical or objects else X
+            codes[j] = _codes(columns[j], name, self.categories[j], self.kinds[j])
+        return _in_numbers(X, columns, codes)
 
     def decode(self, X, *, as_frame=False):
         """The table that :meth:`encode` makes these numbers of.
@@ -373,8 +358,7 @@ class MixedRows(AttentionEstimator):
             if self._keeps_partitions:
                 return _read_partitions(self, X, dtype, checks, reset=True)
             X, checks = _in_memory(X, checks)
-        with check_numeric("X"):
-            columns = Columns.learn(X, self.categorical_features)
+        columns = Columns.learn(X, self.categorical_features)
         finite = "allow-nan" if self._reads_missing else True
         checks = {"dtype": dtype, "ensure_all_finite": finite} | checks
         checked = read_table(self, columns, X, reset=True, **checks)
@@ -402,8 +386,7 @@ def read_table(estimator, columns, X, *, reset, **checks):
     """Rows as numbers and codes, checked by scikit-learn as of an estimator, and targets."""
     if not reset:
         _check_names(estimator, columns, X)
-    with check_numeric("X"):
-        return validate_data(estimator, columns.encode(X), reset=reset, **checks)
+    return validate_data(estimator, columns.encode(X), reset=reset, **checks)
 
 
 def _check_names(estimator, columns, X):
@@ -422,8 +405,7 @@ def _in_memory(X, checks):
 def _read_partitions(estimator, X, dtype, checks, *, reset):
     """Rows in partitions as numbers and codes, and targets where they are to be checked."""
     if reset:
-        with check_numeric("X"):
-            columns = Columns.learn(X, estimator.categorical_features)
+        columns = Columns.learn(X, estimator.categorical_features)
     else:
         columns = estimator.columns_
         _check_names(estimator, columns, X)
@@ -434,21 +416,6 @@ def _read_partitions(estimator, X, dtype, checks, *, reset):
     return (X, y) if need_y else X
 
 
-@contextlib.contextmanager
-def check_numeric(name):
-    """Add the remedy to scikit-learn's error about a table that is not numeric."""
-    try:
-        yield
-    except (ValueError, TypeError) as error:
-        if not any(words in str(error) for words in _NOT_NUMERIC):
-            raise
-        kind = TypeError if isinstance(error, TypeError) else ValueError
-        raise kind(
-            f"{name} has a column that is not numeric ({error}): encode it first, for "
-            "example with OneHotEncoder or OrdinalEncoder in a ColumnTransformer."
-        ) from error
-
-
 def highest_lam(kind, n_levels):
     """Lambda at which the levels of a category count alike."""
     return (n_levels - 1) / n_levels if kind == UNORDERED else 1.0
@@ -456,6 +423,10 @@ def highest_lam(kind, n_levels):
 
 def frame_of(X, *, allow_series=False):
     """A frame of any library for narwhals, or a series; None for all else."""
+    # Of pandas: others have none of the same name.
+    columns = X.columns if hasattr(X, "iloc") and X.ndim == 2 else None
+    if columns is not None and not columns.is_unique:
+        raise ValueError(f"X has columns of the same name, {list(columns)}: rename them.")
     frame = nw.from_native(X, pass_through=True, allow_series=allow_series or None)
     if isinstance(frame, nw.LazyFrame) and frame.implementation.is_polars():
         raise TypeError("X or y is a LazyFrame, without rows: pass what its collect() returns.")
@@ -477,35 +448,28 @@ def to_pandas(X):
     return pd.DataFrame(columns) if isinstance(frame, nw.DataFrame) else columns[frame.name]
 
 
-def refuse_times(X):
-    """Raise ValueError if a table has dates or times, or a sequence in each cell."""
-    for column in _table_columns(X):
+def _columns_of(X):
+    """Columns of a frame or an array, without times; none of what is no table.
+
+    Of a Dask collection they have no rows.
+    """
+    columns = _table_columns(head(X) if is_partitioned(X) else X)
+    for column in columns:
         array, cell = isinstance(column, np.ndarray), column[0] if len(column) else ""
         where = f"of dtype {column.dtype}" if array else f"in column {column.name!r}"
-        if hasattr(cell, "__len__") and not isinstance(cell, str | bytes | tuple):
+        if hasattr(cell, "__len__") and not isinstance(cell, str | bytes | tuple | dict):
             raise ValueError(
                 f"X has a sequence in each cell {where}: make features of them, or pass arrays "
                 "(n_steps, n_channels) to TransformerRegressor or TransformerClassifier, as by "
                 "[numpy.column_stack(list(row)) for row in numpy.asarray(X)]."
             )
         if column.dtype.kind in "mM" if array else column.dtype.is_temporal():
-            raise ValueError(
-                f"X has dates or times {where}: make numbers of them, such as the days since "
-                "the first, and of what repeats, such as the month or the day of the week."
-            )
-
-
-def _columns_of(X):
-    """Columns of a frame or an array, without times; none of what is no table.
-
-    Of a Dask collection they have no rows.
-    """
-    X = head(X) if is_partitioned(X) else X
-    refuse_times(X)
-    return _table_columns(X)
+            raise ValueError(f"X has dates or times {where}: {OF_TIMES}.")
+    return columns
 
 
 def _table_columns(X):
+    refuse_other_arrays("X", X)
     frame = frame_of(X)
     if frame is not None:
         return list(frame.iter_columns())
@@ -544,13 +508,46 @@ def _named(given, columns):
     return set(places)
 
 
-def _with_index_of(column, frame):
+def numeric_table(X):
+    """A table with numbers in place of its objects; an error names a column that has others."""
+    (X,) = in_memory(X)
+    return _in_numbers(X, _columns_of(X), {})
+
+
+def _in_numbers(X, columns, codes):
+    """A table with codes of some columns, and numbers in place of objects in the others."""
+    remedy = "encode it first, for example with OneHotEncoder in a ColumnTransformer"
+    if not columns and (isinstance(X, list | tuple) or hasattr(X, "__array__")):
+        return as_numbers("X", X, "pass a table, with as many numbers in each row")
+    found = dict(codes)
+    for j, column in enumerate(columns):
+        if isinstance(column, np.ndarray):
+            plain, cells, name = column.dtype.kind in "biufc", column, j
+        else:
+            plain = column.dtype.is_numeric() or column.dtype == nw.Boolean
+            cells, name = column.to_native(), column.name
+        if not (plain or j in codes):
+            found[j] = as_numbers("X", cells, remedy, f" in column {name!r}")
+    if not found:
+        return X
+    frame = frame_of(X)
+    if frame is None:
+        dtype = columns[0].dtype if columns[0].dtype.kind == "f" else np.float64
+        cells = [found.get(j, column) for j, column in enumerate(columns)]
+        return np.column_stack(cells).astype(dtype, copy=False)
+    for j, cells in found.items():
+        columns[j] = _column_like(columns[j], cells, frame)
+    return frame.select(columns).to_native()
+
+
+def _column_like(column, cells, frame):
+    made = nw.new_series(column.name, cells, nw.Float64, backend=frame.implementation)
     # pandas aligns columns by their index. Not by narwhals' `maybe_set_index`, which goes over
     # the labels one by one.
     index = nw.maybe_get_index(frame)
     if index is None:
-        return column
-    return nw.from_native(column.to_native().set_axis(index), series_only=True)
+        return made
+    return nw.from_native(made.to_native().set_axis(index), series_only=True)
 
 
 def _kind(column):
@@ -558,7 +555,8 @@ def _kind(column):
         return NUMERIC
     if column.dtype in (nw.Enum, nw.Categorical, nw.String):
         # An Enum of polars lists its levels, in whatever order.
-        ordered = getattr(column.to_native().dtype, "ordered", False)
+        native = column.to_native()
+        ordered = getattr(getattr(native, "dtype", native), "ordered", False)
         return ORDERED if column.dtype == nw.Enum and ordered else UNORDERED
     if column.dtype == nw.Object and all(
         isinstance(cell, str) for cell in column.drop_nulls().to_list()
@@ -614,9 +612,9 @@ def _find(X, columns, kinds, named):
     if not is_partitioned(X):
         found = [_found(columns[j], kinds[j]) for j in places]
     else:
-        # The other columns need not be read.
         if is_frame(X):
-            parts = [(part,) for part in X[[columns[j].name for j in places]].to_delayed()]
+            names = [columns[j].name for j in places]
+            parts = [(part,) for part in uniform("X", X)[names].to_delayed()]
         else:
             parts = partitions(as_array(X, "X")[:, places])
         texts = [j not in named and columns[j].dtype == nw.String for j in places]
@@ -693,19 +691,6 @@ def _refuse_missing(name, n_missing):
         )
 
 
-def _encoded(columns, objects, part):
-    """A partition as numbers and codes, of whose objects some are numbers."""
-    for name in objects:
-        try:
-            part = part.astype({name: np.float64})
-        except (TypeError, ValueError) as error:
-            raise ValueError(
-                f"X has a column that is not numeric, {name!r} of objects ({error}): make "
-                "numbers or texts of all of them."
-            ) from error
-    return columns.encode(part)
-
-
 def _codes(column, name, levels, kind):
     places, cells = _distinct(column)
     codes = _matched(column, name, levels, cells)
@@ -760,7 +745,8 @@ def _is_number(cell):
 
 def _of_other_type(column, name, levels, cells):
     """What to do about a column whose cells are none of the levels, nor of their type."""
-    dtype = column.dtype if isinstance(column, np.ndarray) else column.to_native().dtype
+    array = isinstance(column, np.ndarray)
+    dtype = getattr(column if array else column.to_native(), "dtype", column.dtype)
     cast = f"{'X' if isinstance(name, str) else 'pandas.DataFrame(X)'}[{name!r}]"
     # Codes such as "02134" that a file has made numbers of.
     padded = [x for x in levels if isinstance(x, str) and x.isdigit() and not _is_number(x)]

@@ -1,15 +1,16 @@
 """Classes: their indicators, which are averaged, and the names of those that win."""
 
 import numbers
+from collections.abc import Iterable
 
 import numpy as np
-from sklearn.base import is_classifier
-from sklearn.metrics import accuracy_score
+from sklearn.base import RegressorMixin, is_classifier
+from sklearn.metrics import accuracy_score, r2_score
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, column_or_1d
 
 from ._partitions import in_memory, is_partitioned, partitions, reduced
-from ._validation import types_of
+from ._validation import check_numeric_target, read_weights, refuse_other_arrays, types_of
 
 
 class ClassLabels:
@@ -56,17 +57,43 @@ class ClassLabels:
         check_is_fitted(self)
         if not isinstance(self.classes_, list):
             # Once: every use of predictions in partitions would compute them again.
-            y, found, sample_weight = in_memory(y, self.predict(X), sample_weight)
-            y = outputs_of(np.asarray(y))[0] if np.ndim(y) == 1 else y
-            return accuracy_score(y, found, sample_weight=sample_weight)
-        y = np.asarray(read_labels(y))
+            y, found, weights = in_memory(y, self.predict(X), sample_weight)
+            y, weights = read_labels(y), read_weights(weights, len(found))
+            y = check_labels(y) if np.ndim(y) == 1 else y
+            return accuracy_score(y, found, sample_weight=weights)
+        y, weights = read_labels(y), read_weights(sample_weight, len(X))
         expected = len(X), len(self.classes_)
         if y.shape != expected:
             raise ValueError(
                 f"y has shape {y.shape}, but the classes of {expected[1]} outputs are known: "
                 f"pass y of shape {expected}."
             )
-        return float(np.average((self.predict(X) == y).all(axis=1), weights=sample_weight))
+        return float(np.average((self.predict(X) == y).all(axis=1), weights=weights))
+
+
+class NumericTargets(RegressorMixin):
+    """Mixin of regressors: errors of their scores name targets and weights that are none."""
+
+    def score(self, X, y, sample_weight=None):
+        """R2 of the predictions, the mean over outputs.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_queries, n_features)
+            Rows, of the form of those in `fit`.
+        y : array-like of shape (n_queries,) or (n_queries, n_outputs)
+            Their targets.
+        sample_weight : array-like of shape (n_queries,), default=None
+            Weights of the rows.
+
+        Returns
+        -------
+        score : float
+        """
+        # Once: every use of predictions in partitions would compute them again.
+        y, found, weights = in_memory(y, self.predict(X), sample_weight)
+        weights = read_weights(weights, len(found))
+        return r2_score(check_numeric_target(y), found, sample_weight=weights)
 
 
 def targets_at(estimator, rows):
@@ -116,17 +143,25 @@ def split_outputs(columns, n_classes):
     return [columns[..., end - n : end] for n, end in zip(n_classes, ends, strict=True)]
 
 
-def read_labels(y):
-    """Labels in lists or frames as objects where an array would have them all of one type."""
-    if is_partitioned(y) or not (isinstance(y, list | tuple) or hasattr(y, "columns")):
+def read_labels(y, name="y"):
+    """Labels in an array, of objects where another would have them all of one type."""
+    if y is None or is_partitioned(y):
         return y
     import pandas as pd
 
-    cells = np.array(y, dtype=object)
+    refuse_other_arrays(name, y)
+    in_cells = isinstance(y, list | tuple) or hasattr(y, "columns")
+    cells = np.array(y, dtype=object) if in_cells else np.asarray(y)
+    for cell in cells.flat if cells.dtype == object else ():
+        if type(cell) is not str and isinstance(cell, Iterable):
+            raise ValueError(
+                f"{name} has a label of type {type(cell).__name__}, such as {cell!r:.60}: pass "
+                "a text, a number or a flag for each row."
+            )
     if cells.ndim and pd.isna(cells).any():
-        raise ValueError("y has missing labels (NaN, None or NA): drop those rows.")
+        raise ValueError(f"{name} has missing labels (NaN, None or NA): drop those rows.")
     several = cells.shape[1:] > (1,) or len(types_of(cells.ravel())) > 1
-    return cells if several else np.asarray(y)
+    return cells if several or not in_cells else np.asarray(y)
 
 
 def outputs_of(y):
@@ -169,13 +204,15 @@ def check_labels(y):
         y = column_or_1d(y, warn=True)
     outputs = outputs_of(y)
     for j, labels in enumerate(outputs):
-        types = types_of(labels[:1])
-        if labels.dtype == object and types_of(labels) != types:
-            odd = next(label for label in labels if types_of([label]) != types)
+        # Objects that are all numbers or all flags are no objects any more.
+        if labels.dtype == object and types_of(labels) != {str}:
+            types = types_of(labels[:1])
+            odd = next((x for x in labels if types_of([x]) != types), labels[-1])
             output = f"[:, {j}]" if y.ndim == 2 else ""
             raise ValueError(
-                f"y{output} has labels of several types, such as {labels[0]!r} and {odd!r}: "
-                f"make texts of them, by numpy.array(y, dtype=object){output}.astype(str)."
+                f"y{output} has labels that are not all texts, numbers or flags, such as "
+                f"{labels[0]!r} and {odd!r}: make texts of them, by "
+                f"numpy.array(y, dtype=object){output}.astype(str)."
             )
         check_classification_targets(labels)
     return outputs[0] if y.ndim == 1 else y

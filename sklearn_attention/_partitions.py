@@ -36,7 +36,7 @@ def head(x):
 def each_part(function, x, found):
     """The table of what a function makes of each partition; of the one without rows `found`."""
     if is_frame(x):
-        return x.map_partitions(function, meta=found)
+        return uniform("X", x).map_partitions(function, meta=found)
     return as_array(x, "X").map_blocks(function, dtype=found.dtype, meta=found)
 
 
@@ -51,7 +51,7 @@ def as_array(x, name, chunks=None):
         # Not by `to_dask_array(lengths=True)`: that fails where a few columns of Parquet are
         # read in fewer partitions than the frame says it has.
         read = functools.partial(_array_of, name)
-        x = x.map_partitions(read, meta=read(x._meta))
+        x = uniform(name, x).map_partitions(read, meta=read(x._meta))
     elif is_partitioned(x) and not isinstance(x, da.Array):
         raise TypeError(
             f"{name} is a Dask {type(x).__name__}: pass an array or a data frame of Dask."
@@ -98,6 +98,34 @@ def read_partitions(estimator, X, y, dtypes, *, reset, need_y=False):
     if reset or y is not None:
         _check_finite({"X": X, "y": y}, getattr(shape, "columns", range(X.shape[1])))
     return X, y
+
+
+def uniform(name, x):
+    """A frame or series of Dask, whose partitions are checked when they are computed."""
+    return x.map_partitions(functools.partial(_as_declared, name, x._meta), meta=x._meta)
+
+
+def _as_declared(name, declared, rows):
+    """A partition; an error if it has other columns than its collection, or other types."""
+    known, found = (
+        dict(x.dtypes) if x.ndim == 2 else {declared.name: x.dtype} for x in (declared, rows)
+    )
+    if list(known) != list(found):
+        raise ValueError(
+            f"{name} has columns {list(found)} in a partition, but {list(known)} in the "
+            f"collection: give all partitions the same, by {name}.map_partitions("
+            f"pandas.DataFrame.reindex, columns={name}.columns)."
+        )
+    for column, dtype in known.items():
+        is_number, own = dtype.kind in "biuf", found[column]
+        # What is in texts and objects is judged by its cells.
+        if (is_number or str(dtype) == "category") and (own.kind in "biuf") != is_number:
+            raise ValueError(
+                f"{name} has {own} in column {column!r} of a partition, but {dtype} in the "
+                f"collection: make all of one type, as by {name}.astype({{{column!r}: "
+                f"'{dtype}'}})."
+            )
+    return rows
 
 
 def check_numeric_types(name, table, remedy):

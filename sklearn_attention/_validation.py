@@ -1,10 +1,13 @@
 """Checks of what users pass: each error names the parameter, the value and the remedy."""
 
+import datetime
 import difflib
+import functools
 import math
 import numbers
 
 import numpy as np
+from scipy.sparse import issparse
 from sklearn.utils.validation import _check_sample_weight
 
 from ._blocks import own_copy
@@ -18,6 +21,9 @@ from ._partitions import (
     reduced,
     refuse_not_finite,
 )
+
+_TIMES = datetime.date, datetime.time, datetime.timedelta, np.datetime64, np.timedelta64
+OF_TIMES = "make numbers of them, such as the days since the first, or the day of the week"
 
 
 def check_positive(name, value, *, integer=False, minimum=None):
@@ -206,7 +212,8 @@ def check_key_weights(sample_weight, X, precision=np.float64):
         return None
     if is_partitioned(X):
         return _weights_of_partitions(sample_weight, X)
-    if not np.asarray(sample_weight).any():
+    sample_weight = read_weights(sample_weight, len(X))
+    if not np.any(sample_weight):
         raise ValueError("sample_weight is zero for every row: leave at least one above 0.")
     weights = own_copy(
         _check_sample_weight(sample_weight, X, dtype=np.float64, ensure_non_negative=True)
@@ -279,22 +286,76 @@ def has_validation_set(X_val, y_val):
     return X_val is not None
 
 
-def check_numeric_target(y):
-    """Raise ValueError if targets of a regression are texts that are no numbers."""
-    if is_partitioned(y):
-        remedy = "convert it to numbers, or use a classifier if they are classes"
-        return check_numeric_types("y", y, remedy)
-    y = np.asarray(y)
-    if y.dtype.kind in "mM":
+def check_numeric_target(y, name="y"):
+    """Targets of a regression as an array of numbers; ValueError if one is missing or none."""
+    remedy = "convert them to numbers, or use a classifier if they are classes"
+    if y is None or is_partitioned(y):
+        check_numeric_types(name, y, remedy)
+        return y
+    return _refuse_missing(name, as_numbers(name, y, remedy))
+
+
+def read_weights(sample_weight, n_rows):
+    """Weights of rows as an array of numbers, or the one of all; None for None."""
+    if sample_weight is None:
+        return None
+    weights = as_numbers("sample_weight", sample_weight, "pass numbers")
+    if np.shape(weights) not in ((), (n_rows,)):
         raise ValueError(
-            f"y has dates or times, of dtype {y.dtype}: make numbers of them, such as the days "
-            "since the first."
+            f"sample_weight has shape {np.shape(weights)}: pass one number for each of the "
+            f"{n_rows} rows."
         )
-    texts = [cell for cell in y.flat if isinstance(cell, str)] if y.dtype.kind in "OU" else []
+    return _refuse_missing("sample_weight", weights)
+
+
+def _refuse_missing(name, cells):
+    if np.isnan(cells).any():
+        raise ValueError(f"{name} has missing values (NaN, None or NA): drop those rows.")
+    return cells
+
+
+def as_numbers(name, cells, remedy, where=""):
+    """Cells as an array of numbers, NaN where they are missing; an error names what is none."""
+    if isinstance(cells, numbers.Number):
+        return cells
+    refuse_other_arrays(name, cells)
+    # In an array of texts numbers beside them would be texts too.
+    found = np.asarray(cells, dtype=None if hasattr(cells, "__array__") else object)
+    if found.dtype.kind in "biufc":  # complex numbers are refused by scikit-learn
+        return found
+    if found.dtype.kind in "mM":
+        found = np.array([*found.ravel()], dtype=object)
+    read = np.frompyfunc(functools.partial(_number, name, remedy, where), 1, 1)
+    return np.asarray(read(found), dtype=np.float64)
+
+
+def _number(name, remedy, where, cell):
+    # By their names, so that pandas is not imported.
+    kind = type(cell).__name__
+    if cell is None or kind == "NAType":
+        return np.nan
+    if isinstance(cell, _TIMES) or kind == "Period":
+        raise ValueError(f"{name} has dates or times{where}, such as {cell!r}: {OF_TIMES}.")
     try:
-        np.array(texts, dtype=np.float64)
-    except ValueError as error:
-        raise ValueError(
-            f"y has texts, such as {str(texts[0])!r}: convert them to numbers, or use a "
-            "classifier if they are classes."
+        return float(cell)
+    except (TypeError, ValueError, OverflowError) as error:
+        cells = "texts" if isinstance(cell, str) else f"cells of type {kind}"
+        of_type = isinstance(error, TypeError) and not isinstance(cell, list | tuple)
+        raise (TypeError if of_type else ValueError)(
+            f"{name} has {cells}{where}, such as {cell!r:.60}, not numeric ({error}): {remedy}."
         ) from error
+
+
+def refuse_other_arrays(name, given):
+    """Raise TypeError for what NumPy would not read as rows."""
+    if getattr(given, "requires_grad", False) is True:
+        what, remedy = "a tensor with requires_grad=True", f"{name}.detach()"
+    elif issparse(given):
+        flat = name in ("y", "y_val", "sample_weight")
+        what, remedy = "sparse", f"{name}.toarray(){'.squeeze()' if flat else ''}"
+    elif isinstance(given, dict) or getattr(getattr(given, "dtype", None), "names", None):
+        what = "a dict" if isinstance(given, dict) else "an array of records"
+        remedy = f"pandas.DataFrame({name})"
+    else:
+        return
+    raise TypeError(f"{name} is {what}, which is not supported: pass {remedy}.")

@@ -3,6 +3,7 @@
 import copy
 import functools
 from dataclasses import dataclass, field
+from decimal import Decimal
 from typing import Any
 
 import numpy as np
@@ -189,6 +190,17 @@ TABLES = {
     "polars": lambda *args, **kwargs: _polars(TABLES["frame of letters"](*args, **kwargs)),
     "nested": lambda rng, n=N, d=2: _nested(rng, n, d),
     "channels first": lambda rng, n=N, d=2: rng.normal(size=(n, d, 9)),
+    **{
+        f"frame of {name}": _frame(x=lambda rng, n, cells=cells: pd.Series([*cells] * n)[:n])
+        for name, cells in {
+            "pandas.NA": [1.5, pd.NA, True], "Decimals": [Decimal("1.5"), None],
+            "NaT": [pd.NaT, 1], "durations": [pd.Timedelta(1, "h")],
+            "periods": [pd.Period("2020-01")], "intervals": [pd.Interval(0, 1)],
+        }.items()
+    },
+    "pandas.NA": _as(lambda X: np.where(X > 0, pd.NA, X.astype(object))),
+    "tensor with gradients": _as(lambda X: torch.tensor(X, requires_grad=True)),
+    "records": _as(lambda X: np.rec.fromarrays(X.T)),
     "frame of one name": lambda rng, n=N, d=2: pd.DataFrame(_table(rng, n, d), None, ["x"] * d),
 }  # fmt: skip
 
@@ -214,6 +226,18 @@ TARGETS = {
     "strings": _of_rows(lambda y: y.astype(str)),
     "objects": _of_rows(lambda y: y.astype(object)),
     "odd objects": _of_rows(lambda y: np.where(y > 0, None, y.astype(object))),
+    "pandas.NA": _of_rows(lambda y: np.where(y > 0, pd.NA, y.astype(object))),
+    "texts and pandas.NA": lambda rng, n=N: pd.Series(np.resize(["a", "b", pd.NA], n)),
+    "categories and NaN": lambda rng, n=N: pd.Series(
+        np.resize(["a", "b", None], n), dtype="category"
+    ),
+    "nullables": lambda rng, n=N: pd.array([1, None] * (n // 2), "Int64"),
+    "Decimals": lambda rng, n=N: [Decimal(k % 3) for k in range(n)],
+    "periods": lambda rng, n=N: pd.period_range("2020-01", periods=n, freq="M"),
+    "mixed": lambda rng, n=N: np.resize(np.array([1, "a", True], dtype=object), n),
+    "tensor with gradients": _of_rows(lambda y: torch.tensor(y, requires_grad=True)),
+    "records": _of_rows(lambda y: np.rec.fromarrays([y, y])),
+    "sparse": _of_rows(lambda y: scipy.sparse.csr_array(y[:, None])),
     "complex": _of_rows(lambda y: y + 1j),
     "dates": _of_rows(lambda y: y.astype("M8[D]")),
     "NaN": _of_rows(lambda y: np.append(y[1:], np.nan)),
@@ -245,6 +269,13 @@ WEIGHTS = {
     "short": lambda rng, n=N: np.ones(n - 1),
     "column": lambda rng, n=N: np.ones((n, 1)),
     "strings": lambda rng, n=N: ["heavy"] * n,
+    "pandas.NA": lambda rng, n=N: [pd.NA, *[1.0] * (n - 1)],
+    "None": lambda rng, n=N: [None, *[1.0] * (n - 1)],
+    "Decimals": lambda rng, n=N: [Decimal(1)] * n,
+    "dates": lambda rng, n=N: pd.date_range("2020", periods=n),
+    "tensor with gradients": lambda rng, n=N: torch.ones(n, requires_grad=True),
+    "records": lambda rng, n=N: np.rec.fromarrays(np.ones((2, n))),
+    "sparse": lambda rng, n=N: scipy.sparse.csr_array(np.ones((n, 1))),
     "scalar": lambda *_: 2.0,
 }
 _DAYS = functools.partial(pd.date_range, "2024-01-01")

@@ -2,6 +2,7 @@
 
 import datetime
 import re
+from decimal import Decimal
 
 import numpy as np
 import pandas as pd
@@ -105,7 +106,7 @@ def test_codes_are_positions_of_levels(frame):
 
 
 @pytest.mark.parametrize(
-    "X", [np.zeros((3, 2)), [[1, 2]], np.array([["a"]], dtype=object), None, "text", 3]
+    "X", [np.zeros((3, 2)), [[1, 2]], np.array([[1, True]]), None, "text", 3]
 )
 def test_what_is_no_frame_is_left_alone(X):
     columns = Columns.learn(X)
@@ -543,7 +544,9 @@ class TestPartitions:
         for mixed in (parts(["a", "b"], [1, 2]), parts([1, "a"])):
             rows = self.rows(*mixed)
             encoded = Columns.learn(rows).encode(rows)
-            with pytest.raises(ValueError, match=r"'c' of objects.*make numbers or texts"):
+            with pytest.raises(
+                ValueError, match=r"X has (categories|texts|cells of type list) in column 'c'"
+            ):
                 encoded.compute()
         named = Columns.learn(self.rows(*parts(["a", "b"], [1, None])), ["c"])
         assert named.categories == ((1, "a", "b", None),)
@@ -577,3 +580,33 @@ class TestPartitions:
         more = frame.assign(color=["mauve", "red", None, "beige"])
         rows = self.frames.from_pandas(more, npartitions=2)
         assert columns.extend(rows) == columns.extend(more)
+
+
+def test_objects_are_numbers():
+    """In place of them; other columns, the index and the names stay as they are."""
+    cells = [1, 2.5, True, Decimal("0.5"), "3.5", None, pd.NA, np.nan]
+    frame = pd.DataFrame({"a": range(8), "b": pd.Series(cells, dtype=object)}, range(8, 0, -1))
+    frame["b"] = cells
+    encoded = Columns.numbers(2).encode(frame)
+    np.testing.assert_array_equal(encoded["b"], [1, 2.5, 1, 0.5, 3.5, *[np.nan] * 3])
+    pd.testing.assert_frame_equal(encoded[["a"]], frame[["a"]])
+    # So it is where all are missing.
+    assert Columns.numbers(2).encode(frame[-2:])["b"].isna().all()
+
+
+@pytest.mark.parametrize(
+    ("cells", "words"),
+    [
+        (["x", 1], r"texts in column 'b', such as 'x', not numeric \(.*encode it first"),
+        ([1, {}], r"cells of type dict in column 'b', such as \{\}"),
+        ([1, pd.NaT], "dates or times in column 'b', such as NaT"),
+        ([1, pd.Timedelta(1, "h")], "dates or times in column 'b', such as Timedelta"),
+        ([1, 10**400], r"cells of type int in column 'b'.* too large"),
+        (pd.interval_range(0, 2), r"cells of type Interval in column 'b'"),
+        (pd.period_range("2020", periods=2), r"dates or times in column 'b', such as Period"),
+    ],
+)
+def test_what_is_no_number_is_named(cells, words):
+    frame = pd.DataFrame({"a": [1.0, 2.0], "b": pd.Series(cells)})
+    with pytest.raises((TypeError, ValueError), match=f"X has {words}"):
+        Columns.numbers(2).encode(frame)

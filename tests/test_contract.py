@@ -7,12 +7,15 @@ import inspect
 import io
 import itertools
 import pickle
+from decimal import Decimal
 
 import joblib
 import matplotlib
 import numpy as np
 import pandas as pd
 import pytest
+import scipy.sparse
+import torch
 from every_estimator import EVERY, NETWORKS, answer, data_for, global_state
 from recorder import Recorder
 from sklearn.base import clone, is_regressor
@@ -625,11 +628,99 @@ def test_dates_and_classes_are_no_numbers(name):
         with pytest.raises(ValueError, match=r"X has dates or times .*make numbers of them"):
             fresh(name).fit(wrong, y)
     stamps = np.column_stack([X, pd.Series(dates).astype(object)])
-    with pytest.raises(TypeError, match=r"X has a column that is not numeric .*Timestamp"):
+    with pytest.raises(ValueError, match=r"X has dates or times in column 2, .*Timestamp"):
         fresh(name).fit(stamps, y)
+    months = pd.period_range("2020-01", periods=60, freq="M")
+    for cells in (months, months.astype(object), [pd.NaT] * 60):
+        with pytest.raises(ValueError, match=r"X has dates or times in column 'b'"):
+            fresh(name).fit(pd.DataFrame({"a": X[:, 0], "b": cells}), y)
     if is_regressor(CASES[name][0]):
         for names in (np.where(y > 0, "b", "a"), np.where(y > 0, "b", "a").astype(object)):
             with pytest.raises(
-                ValueError, match=r"y has texts, such as '[ab]': .* a classifier"
+                ValueError, match=r"y has texts, such as '[ab]', .* a classifier"
             ):
                 fresh(name).fit(X, names)
+
+
+def outcome(model, X, y):
+    """The answer, or what an error says."""
+    try:
+        return answer(model, (X, y))
+    except ValueError as error:
+        return str(error)
+
+
+@pytest.mark.parametrize("name", ROWS)
+def test_cells_of_a_database_are_numbers(name):
+    """Decimals and flags are what they are worth, and pandas.NA and None are NaN."""
+    (_, y), model = CASES[name][1], fitted(name)[0]
+    numbers = np.column_stack([np.arange(60) / 4, np.arange(60) % 3 == 0])
+    cells = numbers.astype(object)
+    cells[:, 0], cells[:, 1] = [*map(Decimal, numbers[:, 0])], numbers[:, 1] == 1
+    for cell, number in ((Decimal("0.25"), 0.25), (None, np.nan), (pd.NA, np.nan)):
+        cells[2, 0], numbers[2, 0] = cell, number
+        expected = outcome(model, numbers, y)
+        for given in (cells, cells.tolist()):
+            np.testing.assert_array_equal(outcome(model, given, y), expected)
+
+
+WRONG_ARRAYS = {
+    "is a tensor with requires_grad": lambda x: torch.tensor(x, requires_grad=True),
+    "is sparse, which .*toarray": scipy.sparse.csr_array,
+    "is an array of records": lambda x: np.ones(len(x), dtype=[("a", "f8"), ("b", "f8")]),
+}
+
+
+@pytest.mark.parametrize("name", ROWS)
+def test_other_arrays_are_named(name):
+    (X, y), (model, _) = CASES[name][1], fitted(name)
+    for words, make in WRONG_ARRAYS.items():
+        with pytest.raises(TypeError, match=f"X {words}"):
+            fresh(name).fit(make(X), y)
+        with pytest.raises(TypeError, match=f"X {words}"):
+            answer(model, (make(X), y))
+        if hasattr(model, "predict"):
+            for call in (fresh(name).fit, model.score):
+                with pytest.raises(TypeError, match=f"y {words}"):
+                    call(X, make(np.ones((60, 1))))
+
+
+@pytest.mark.parametrize("name", [name for name in ROWS if hasattr(fresh(name), "predict")])
+def test_targets_that_are_missing_are_named(name):
+    (X, y), (model, _) = CASES[name][1], fitted(name)
+    for missing in (None, np.nan, pd.NA):
+        wrong = pd.Series(y).astype(object)
+        wrong[3] = missing
+        nullable = wrong.convert_dtypes(), wrong.astype("category")
+        for given in (wrong, wrong.to_numpy(), wrong.tolist(), *nullable):
+            for call in (fresh(name).fit, model.score):
+                with pytest.raises(ValueError, match=r"y has missing .*NA.*: drop those rows"):
+                    call(X, given)
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        name
+        for name in ROWS
+        if not hasattr(fresh(name), "fit_transform") or hasattr(fresh(name), "predict")
+    ],
+)
+def test_weights_that_are_none_are_named(name):
+    (X, y), (model, _) = CASES[name][1], fitted(name)
+    ones = np.ones(60)
+    for wrong, words in (
+        (["heavy"] * 60, "texts, such as 'heavy'"),
+        ([pd.NA, *ones[1:]], "missing values"),
+        ([None, *ones[1:]], "missing values"),
+        (pd.Series([None, *ones[1:]], dtype="Int64"), "missing values"),
+        (ones[1:], r"shape \(59,\): pass one number for each of the 60"),
+        (ones[:, None], r"shape \(60, 1\): pass one number for each of the 60"),
+        (pd.Series(pd.date_range("2024", periods=60)), "dates or times"),
+        (pd.Series(pd.period_range("2024", periods=60)), "dates or times"),
+        (ones.astype("m8[s]"), "dates or times"),
+    ):
+        calls = [fresh(name).fit] + ([model.score] if hasattr(model, "predict") else [])
+        for call in calls:
+            with pytest.raises(ValueError, match=f"sample_weight has {words}"):
+                call(X, y, sample_weight=wrong)

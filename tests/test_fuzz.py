@@ -14,12 +14,13 @@ import pandas as pd
 import pytest
 import torch
 from fuzz_calls import draw_call
+from fuzz_forms import draw_form
 
 # Models among the calls may warn of the data that they are fitted to.
 pytestmark = pytest.mark.filterwarnings("ignore")
 
 SEED = int(os.environ.get("SKLEARN_ATTENTION_FUZZ_SEED", "0"))
-N_CALLS, CALLS_AT_A_TIME = 10_000, 100
+N_CALLS, N_FORMS, CALLS_AT_A_TIME = 10_000, 5_000, 100
 MEANT = ValueError, TypeError, MemoryError, FloatingPointError
 # What is raised within NumPy, torch and Python where nobody checked.
 UNMEANT = re.compile(
@@ -107,4 +108,42 @@ def test_a_cheap_call(number):
 def test_calls(part):
     rng = np.random.default_rng([SEED, part, 0])
     faults = [fault_of(draw_call(rng)) for _ in range(CALLS_AT_A_TIME)]
+    assert [fault for fault in faults if fault is not None] == []
+
+
+# What an error is about: an argument, a column, or a parameter and its value.
+NAMED = re.compile(
+    r"\b(X|y|y_true|sample_weight|history|labels?|columns?)\b|\w=|required by|Complex data"
+)
+
+
+def fault_of_form(call):
+    """What is wrong with a call about data in some form: its error names what it is about."""
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            result = call.call()
+    except Exception as error:
+        if is_meant(error, call) and NAMED.search(str(error)):
+            return None
+        return f"{call} raised {error!r:.300}"
+    finite = all(np.isfinite(array).all() for array in arrays_in(result))
+    return None if finite else f"{call} is not finite"
+
+
+@pytest.mark.parametrize("number", range(20))
+def test_a_form(number):
+    call = draw_form(np.random.default_rng([SEED, number, 1]))
+    assert call is None or fault_of_form(call) is None
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("part", range(N_FORMS // CALLS_AT_A_TIME))
+def test_forms(part):
+    rng, faults = np.random.default_rng([SEED, part, 2]), []
+    for _ in range(CALLS_AT_A_TIME):
+        call = None
+        while call is None:
+            call = draw_form(rng)
+        faults.append(fault_of_form(call))
     assert [fault for fault in faults if fault is not None] == []

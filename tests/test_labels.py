@@ -1,5 +1,7 @@
 """Classes as indicators, and back, of one output and of several."""
 
+from decimal import Decimal
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -114,7 +116,7 @@ class TestOutputsOfSeveralTypes:
     def test_types_within_one_are_refused(self, classifier, container):
         X = np.random.default_rng(0).uniform(size=(40, 2))
         for y, words in (
-            (["a", 1] * 20, "y has labels of several types, such as 'a' and 1"),
+            (["a", 1] * 20, "y has labels that are not all .* such as 'a' and 1"),
             ([["a", True], ["b", 2]] * 20, r"y\[:, 1\] has .* such as True and 2"),
         ):
             with pytest.raises(ValueError, match=words) as error:
@@ -143,3 +145,26 @@ def test_labels_in_partitions_are_found():
     da = pytest.importorskip("dask.array")
     y = da.from_array(np.array([2, 1, 2, 5]), chunks=2)
     assert distinct(y).tolist() == [1, 2, 5]
+
+
+def test_labels_of_pandas_keep_their_type():
+    X = np.random.default_rng(0).uniform(size=(40, 2))
+    for dtype, kind in {"Int64": "i", "boolean": "b", "string": "O", "category": "i"}.items():
+        y = pd.Series(X[:, 0] > 0.5).astype(int).astype(dtype)
+        model = NadarayaWatsonClassifier(bandwidth=0.1).fit(X, y)
+        assert model.classes_.dtype.kind == kind
+        assert model.score(X, y) > 0.8
+
+
+def test_labels_that_have_no_class_are_named():
+    X = np.random.default_rng(0).uniform(size=(40, 2))
+    model = NadarayaWatsonClassifier(bandwidth=0.1)
+    for y in ([Decimal(1), Decimal(2)] * 20, pd.period_range("2020", periods=2).repeat(20)):
+        with pytest.raises(ValueError, match="y has labels that are not all texts") as error:
+            model.fit(X, y)
+        # The remedy, followed.
+        _, _, cast = str(error.value).rpartition(" by ")
+        texts = eval(cast.rstrip("."), {"numpy": np, "y": y})
+        assert model.fit(X, texts).classes_.tolist() == sorted({*map(str, y)})
+        with pytest.raises(ValueError, match="y has labels that are not all texts"):
+            model.score(X, y)

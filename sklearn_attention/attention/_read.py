@@ -6,10 +6,9 @@ from typing import Any
 
 import numpy as np
 from array_api_compat import array_namespace, is_torch_array
-from scipy.sparse import issparse
 
 from .._partitions import is_partitioned
-from .._validation import check_bandwidth, weight_unit
+from .._validation import as_numbers, check_bandwidth, weight_unit
 from ..kernels import Kernel
 from ..kernels._base import as_kernel
 
@@ -163,18 +162,12 @@ def to_array(name, x):
             f"{name} is a Dask collection, which only averages, local polynomials and "
             f"densities take: pass {name}.compute() if it fits into memory."
         )
-    if issparse(x):
-        raise TypeError(f"{name} is sparse, which is not supported: pass {name}.toarray().")
-    x = np.asarray(x)
-    if x.dtype.kind not in "biuf" or x.dtype.itemsize > 8:
-        try:
-            if x.dtype.kind == "c":
-                raise TypeError("complex numbers have no order")
-            x = x.astype(np.float64)
-        except (TypeError, ValueError) as error:
-            raise ValueError(f"{name} is not numeric ({error}): encode it first.") from error
-    # torch needs the machine's own byte order and whole strides.
-    return np.ascontiguousarray(x, dtype=x.dtype.newbyteorder("="))
+    x = np.asarray(as_numbers(name, x, "encode it first"))
+    if x.dtype.kind == "c":
+        raise ValueError(f"{name} is not numeric: pass real and imaginary parts.")
+    # torch needs the machine's own byte order and whole strides, and no more than 64 bits.
+    dtype = np.float64 if x.dtype.itemsize > 8 else x.dtype.newbyteorder("=")
+    return np.ascontiguousarray(x, dtype=dtype)
 
 
 def as_passed(found, *tables):

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 import numpy as np
 from sklearn.utils import check_array
 
-from .._columns import Columns
+from .._columns import Columns, numeric_table
 from .._partitions import is_partitioned
 from .._spread import deviation_of, feature_deviation, whole_spread
 from .._validation import check_choice, check_key_weights
@@ -77,6 +77,7 @@ def rule_bandwidth(X, kernel, rule="scott", sample_weight=None, *, columns=None)
     array([0.847, 0.287])
     """
     check_choice("rule", rule, _FACTORS)
+    X = X if is_partitioned(X) else numeric_table(X)
     if not (is_partitioned(X) or (isinstance(X, np.ndarray) and X.ndim == 2 and len(X))):
         X = check_array(X, dtype=(np.float64, np.float32))
     if not is_partitioned(X, sample_weight):

@@ -5,10 +5,9 @@ from typing import NamedTuple
 
 import numpy as np
 import pandas as pd
-from scipy.sparse import issparse
 from sklearn.utils.validation import check_consistent_length
 
-from .._columns import UNORDERED, Columns, check_numeric, read_table, to_pandas
+from .._columns import UNORDERED, Columns, read_table, to_pandas
 from ._checks import dates_of, fill_features, refuse_swapped
 from ._read import as_array
 from ._tidy import SERIES, TIME, dated, features_of, is_tidy, split_tidy
@@ -74,10 +73,9 @@ def split_index(X):
     """The table of features, which may have no columns, and the index of X, if any."""
     if isinstance(X, pd.Index):
         return pd.DataFrame(index=X), as_index(X)
-    has_index, X = isinstance(X, pd.Series | pd.DataFrame), to_pandas(X)
-    if isinstance(X, pd.Series):
-        X = X.to_frame()
-    return X, as_index(X.index) if has_index else None
+    index = as_index(X.index) if isinstance(X, pd.Series | pd.DataFrame) else None
+    X = to_pandas(X)
+    return X.to_frame() if isinstance(X, pd.Series) else X, index
 
 
 def index_of_rows(index, y):
@@ -135,13 +133,8 @@ def read_features(forecaster, table, *, reset, may_lack=()):
         # Any value that can be read is enough.
         table = table.assign(**{names[j]: levels[j][0] if levels[j] else 0 for j in lacking})
         table = table.reindex(columns=[name for name in names if name in table.columns])
-    if isinstance(table, pd.DataFrame) and not table.columns.is_unique:
-        raise ValueError(f"X has columns of the same name, {list(table)}: rename them.")
-    if issparse(table):
-        raise TypeError("X is sparse, which is not supported: pass X.toarray().")
     if reset:
-        with check_numeric("X"):
-            forecaster.columns_ = _most_frequent(Columns.learn(table), table)
+        forecaster.columns_ = _most_frequent(Columns.learn(table), table)
     checks = {"dtype": np.float64, "ensure_all_finite": False}
     cells = read_table(forecaster, forecaster.columns_, table, reset=reset, **checks)
     if lacking:

@@ -4,10 +4,9 @@ from itertools import pairwise
 
 import numpy as np
 import pandas as pd
-from scipy.sparse import issparse
 
 from .._columns import to_pandas
-from .._validation import is_one_of
+from .._validation import is_one_of, refuse_other_arrays
 from ._checks import refuse_too_large
 from ._table import Form, Table, positions
 from ._tidy import FILLED, is_tidy, library_of, long_of
@@ -223,8 +222,7 @@ def _of_parts(indexes, names, value, form, times, what):
 
 def as_array(y, what):
     """One or two dimensions of what has no index, or an error that names it."""
-    if issparse(y):
-        raise TypeError(f"{what} is sparse, which is not supported: pass {what}.toarray().")
+    refuse_other_arrays(what, y)
     try:
         table = np.asarray(y)
     except ValueError as error:

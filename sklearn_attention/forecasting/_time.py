@@ -563,7 +563,7 @@ def _of_zone(index):
     # Days, or longer steps, have two times: that of summer and that of winter.
     shortest = pd.Timedelta(23, "h") * (len(index) - 1)
     dated = isinstance(index, pd.DatetimeIndex) and index[-1] - index[0] >= shortest
-    if not dated or (index - index.normalize()).nunique() != 2:
+    if not dated or len(set(index.time)) != 2:
         return ""
     localize = "" if index.tz else "tz_localize('UTC')."
     return (
@@ -590,9 +590,7 @@ def steps_until(time, date):
     # A text or a period stands for its end: "2024-06" and "2024" for that of the month and of
     # the year, as in slices of pandas.
     if time.kind not in ("datetime", "period"):
-        raise ValueError(
-            f"X={date!r} is a date, but the series have none: pass the number of steps."
-        )
+        raise ValueError(f"X={date!r} is a date, but series have none: pass a number of steps.")
     last = _moment(date)
     if last.tz is not None and not time.tz:
         raise ValueError(

@@ -1,5 +1,7 @@
 """Forecasts of rows of series, brought back into the form that the series came in."""
 
+import datetime
+
 import narwhals.stable.v2 as nw
 import numpy as np
 import pandas as pd
@@ -35,13 +37,17 @@ def _column(name, column, library):
     column, name = pd.Index(column), "" if name is None else str(name)
     if not isinstance(column, pd.DatetimeIndex):
         return nw.new_series(name, column.to_numpy(), backend=library)
-    # Days have seconds in pandas, and what it has of a time zone is in UTC.
-    are_days = column.unit == "s" and (column == column.normalize()).all()
+    # In UTC where there is a time zone, and left there where it is an offset without a name.
+    # polars has days, but no seconds.
     cells = column.asi8.view(f"M8[{column.unit}]")
-    found = nw.new_series(name, cells.astype("M8[D]") if are_days else cells, backend=library)
+    if column.unit == "s":
+        days, plain = cells.astype("M8[D]"), column.tz is None
+        cells = days if plain and (days == cells).all() else cells.astype("M8[ms]")
+    found = nw.new_series(name, cells, backend=library)
     if column.tz is None:
         return found
-    return found.dt.replace_time_zone("UTC").dt.convert_time_zone(str(column.tz))
+    zone = "UTC" if isinstance(column.tz, datetime.timezone) else str(column.tz)
+    return found.dt.replace_time_zone("UTC").dt.convert_time_zone(zone)
 
 
 def _in_form(table, values, columns):

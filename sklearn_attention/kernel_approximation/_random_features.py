@@ -13,7 +13,7 @@ from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from .._base import OwnInit, keeps_state_on_failure
-from .._columns import check_numeric, refuse_times
+from .._columns import numeric_table
 from .._memory import check_memory
 from .._validation import check_bandwidth, check_flag, check_size
 from ..kernels._base import as_kernel
@@ -59,9 +59,7 @@ class RandomFeatures(
         -------
         self
         """
-        refuse_times(X)
-        with check_numeric("X"):
-            X = validate_data(self, X, dtype=_DTYPES, order="C")
+        X = validate_data(self, numeric_table(X), dtype=_DTYPES, order="C")
         n_components = check_size("n_components", self.n_components, 2 * X.shape[1] + 8)
         bandwidth = check_bandwidth(self.bandwidth, X.shape[1])
         orthogonal = check_flag("orthogonal", self.orthogonal)
@@ -90,8 +88,7 @@ class RandomFeatures(
             In single precision for rows in single precision, else in double.
         """
         check_is_fitted(self)
-        with check_numeric("X"):
-            X = validate_data(self, X, dtype=_DTYPES, order="C", reset=False)
+        X = validate_data(self, numeric_table(X), dtype=_DTYPES, order="C", reset=False)
         shape = 3, len(X), self._n_features_out
         check_memory("n_components of all rows", shape, "pass fewer rows at a time", X.itemsize)
         with np.errstate(over="ignore", invalid="ignore"):

@@ -3,12 +3,12 @@
 from types import MappingProxyType
 
 import numpy as np
-from sklearn.base import RegressorMixin
 from sklearn.callback import with_callbacks
 from sklearn.utils.validation import check_is_fitted
 
 from .._base import FitReport, keeps_state_on_failure
 from .._blocks import blocks
+from .._labels import NumericTargets
 from .._thread_pools import one_blas_thread
 from .._validation import (
     check_in_open_interval,
@@ -62,7 +62,7 @@ REGRESSION = Task(
 )
 
 
-class KernelAttentionRegressor(RegressorMixin, KernelAttention):
+class KernelAttentionRegressor(NumericTargets, KernelAttention):
     r"""Regression by attention over the training rows, with a learned kernel.
 
     Predictions combine the targets of training rows near the query by a kernel. Its
@@ -265,7 +265,7 @@ class KernelAttentionRegressor(RegressorMixin, KernelAttention):
         ValueError
             If data or parameters are not valid. The estimator then is as it was before.
         """
-        check_numeric_target(y)
+        y = check_numeric_target(y)
         X, y = self._learn_rows(X, y=y, multi_output=True, y_numeric=True)
         y, weights = y.astype(np.float64), check_key_weights(sample_weight, X, np.float32)
         options, report = Options.of(self), FitReport(self, X, y, sample_weight, "member")

@@ -7,7 +7,7 @@ import numpy as np
 from .._partitions import in_memory
 
 
-def check_bounds(bounds, columns, keys):
+def check_bounds(bounds, columns, keys, names):
     """Bounds of each column, (n_features, 2), or None where no column has any."""
     n_features, found = len(columns.kinds), np.tile([-np.inf, np.inf], (len(columns.kinds), 1))
     pairs = [None] * n_features if bounds is None else bounds
@@ -27,14 +27,17 @@ def check_bounds(bounds, columns, keys):
             continue
         if not columns.is_numeric[j]:
             raise ValueError(
-                f"bounds={bounds!r} are for numbers and column {j} is a category: pass None "
-                "for it."
+                f"bounds={bounds!r} are for numbers and column {names[j]!r} is a category: "
+                "pass None for it."
             )
-        least, largest = in_memory(keys[:, j].min(), keys[:, j].max())
-        if least < found[j, 0] or largest > found[j, 1]:
+        column, (low, high) = keys[:, j], found[j]
+        n_outside = ((column < low) | (column > high)).sum()
+        n_outside, least, largest = in_memory(n_outside, column.min(), column.max())
+        if n_outside:
             raise ValueError(
-                f"bounds={bounds!r} leave out rows of column {j}, whose values are from "
-                f"{least:g} to {largest:g}: remove these rows, or pass wider bounds."
+                f"bounds={bounds!r} leave out {n_outside} of the values of column "
+                f"{names[j]!r}, which are from {least:g} to {largest:g}: remove these rows, or "
+                "pass wider bounds."
             )
     return None if np.isinf(found).all() else found
 

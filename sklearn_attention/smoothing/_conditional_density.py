@@ -229,7 +229,7 @@ class ConditionalKernelDensity(RegressorMixin, MixedRows):
         self.target_kernel_ = check_density_kernel("target_kernel", self.target_kernel)
         kernel = as_kernel(clone(self.kernel, safe=False))
         self._refuse_negative(kernel.signed, "takes negative values")
-        check_numeric_target(y)
+        y = check_numeric_target(y)
         self.keys_, y = map(own_copy, self._learn_rows(X, np.float64, y=y, y_numeric=True))
         self.values_ = y.astype(np.float64, copy=False)
         self.key_weights_ = check_key_weights(sample_weight, self.keys_)
@@ -271,7 +271,7 @@ class ConditionalKernelDensity(RegressorMixin, MixedRows):
         log_density : ndarray of shape (n_queries,)
             -inf where the density is 0.
         """
-        check_numeric_target(y)
+        y = check_numeric_target(y)
         X, y = self._read_rows(X, np.float64, y=y, y_numeric=True)
         y = y.astype(np.float64, copy=False)
         y = y - self._centers(X)

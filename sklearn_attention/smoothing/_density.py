@@ -210,7 +210,8 @@ class ProductKernelDensity(DensityMixin, MixedRows):
         sensitivity = check_in_interval("sensitivity", self.sensitivity, 0, 1)
         self.keys_ = own_copy(self._learn_rows(X, np.float64))
         self.key_weights_ = check_key_weights(sample_weight, self.keys_)
-        self.bounds_ = check_bounds(self.bounds, self.columns_, self.keys_)
+        names = getattr(self, "feature_names_in_", range(self.n_features_in_))
+        self.bounds_ = check_bounds(self.bounds, self.columns_, self.keys_, list(names))
         # Samples come back as what was passed.
         self._from_pandas = hasattr(X, "iloc")
         # Takes no room as long as all are the same.

@@ -1,11 +1,10 @@
 """Base class of the regressors: predictions, and statistics of the fit."""
 
 import numpy as np
-from sklearn.base import RegressorMixin
 from sklearn.callback import with_callbacks
-from sklearn.metrics import r2_score
 
 from .._base import keeps_state_on_failure
+from .._labels import NumericTargets
 from .._partitions import in_memory
 from .._validation import check_numeric_target
 from ..attention._leave_one_out import Scores
@@ -16,7 +15,7 @@ from ._summary import explained, summarize
 from ._uncertainty import UncertaintyMixin, standard_deviations
 
 
-class SmootherRegressor(RegressorMixin, UncertaintyMixin, KernelSmoother):
+class SmootherRegressor(NumericTargets, UncertaintyMixin, KernelSmoother):
     """Base class of the regressors."""
 
     @keeps_state_on_failure
@@ -48,7 +47,7 @@ class SmootherRegressor(RegressorMixin, UncertaintyMixin, KernelSmoother):
         ValueError
             If data or parameters are not valid. The estimator then is as it was before.
         """
-        check_numeric_target(y)
+        y = check_numeric_target(y)
         X, y = self._learn_rows(X, y=y, multi_output=True, y_numeric=True)
         return self._store(X, _as_values(y, X.dtype), sample_weight)
 
@@ -75,7 +74,7 @@ class SmootherRegressor(RegressorMixin, UncertaintyMixin, KernelSmoother):
         """
         if not hasattr(self, "keys_"):
             return self.fit(X, y, sample_weight)
-        check_numeric_target(y)
+        y = check_numeric_target(y)
         self._extend_columns(X)
         X, y = self._read_rows(X, y=y, multi_output=True, y_numeric=True)
         if y.shape[1:] != self.values_.shape[1:]:
@@ -114,26 +113,6 @@ class SmootherRegressor(RegressorMixin, UncertaintyMixin, KernelSmoother):
         smoother.need_positive_weights("return_std=True")
         std = standard_deviations(smoother, X).reshape(predictions.shape)
         return predictions, std.astype(predictions.dtype)
-
-    def score(self, X, y, sample_weight=None):
-        """R2 of the predictions, the mean over outputs.
-
-        Parameters
-        ----------
-        X : array-like of shape (n_queries, n_features)
-            Queries.
-        y : array-like of shape (n_queries,) or (n_queries, n_outputs)
-            Their targets.
-        sample_weight : array-like of shape (n_queries,), default=None
-            Weights of the rows.
-
-        Returns
-        -------
-        score : float
-        """
-        # Once: every use of predictions in partitions would compute them again.
-        y, found, sample_weight = in_memory(y, self.predict(X), sample_weight)
-        return r2_score(y, found, sample_weight=sample_weight)
 
     def predict_gradient(self, X):
         """Derivative of the prediction with respect to each feature.
@@ -244,8 +223,6 @@ class SmootherRegressor(RegressorMixin, UncertaintyMixin, KernelSmoother):
 
 def _as_values(y, dtype):
     """Targets in the precision of the features, which must be able to hold them."""
-    if y.dtype.kind == "U":  # numbers, by check_numeric_target
-        y = y.astype(np.float64)
     if y.dtype != dtype:
         (largest,) = in_memory(np.abs(y).max())
         if largest > np.finfo(dtype).max:

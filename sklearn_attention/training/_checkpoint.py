@@ -1,5 +1,6 @@
 """A file from which a training that was killed goes on as if it had not been."""
 
+import contextlib
 import dataclasses
 import hashlib
 import io
@@ -35,7 +36,9 @@ class Checkpoint:
     def __init__(self, path, fingerprint):
         try:
             self._path = Path(path)
-        except TypeError:
+            with contextlib.suppress(OSError):
+                self._path.stat()  # of characters that no path has
+        except (TypeError, ValueError):
             raise ValueError(
                 f"checkpoint={path!r} is not valid: pass the path of a file, or None."
             ) from None

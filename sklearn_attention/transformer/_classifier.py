@@ -17,6 +17,7 @@ from .._labels import (
     refuse_unknown,
     split_classes,
 )
+from .._partitions import in_memory
 from ._estimator import TransformerEstimator
 from ._loss import Loss
 from ._rows import Examples
@@ -153,7 +154,8 @@ class TransformerClassifier(ClassLabels, ClassifierMixin, TransformerEstimator):
             If data or parameters are not valid. The estimator then is as it was before.
         """
         settings = self._check_parameters()
-        validation = X_val, read_labels(y_val), sample_weight_val
+        y, y_val = in_memory(y, y_val)
+        validation = X_val, read_labels(y_val, "y_val"), sample_weight_val
         training = X, read_labels(y), sample_weight
         parts = self._read_parts(settings, training, validation, multi_output=True)
         labels = [check_labels(y) for _, y, _ in parts]

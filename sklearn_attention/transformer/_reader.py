@@ -44,7 +44,7 @@ def read_validation(estimator, targets, X, y, sample_weight, **checks):
         return []
     try:
         found = read_examples(estimator, X, y, sample_weight, **checks)
-    except ValueError as error:
+    except (TypeError, ValueError) as error:
         raise ValueError(f"X_val and y_val do not fit: {error}") from error
     before, after = targets.shape, found[1].shape
     if before[1:] != after[1:]:

@@ -1,11 +1,11 @@
 """A transformer encoder for numbers."""
 
 import numpy as np
-from sklearn.base import RegressorMixin
 from sklearn.callback import with_callbacks
 from sklearn.utils.validation import check_is_fitted
 
 from .._base import keeps_state_on_failure
+from .._labels import NumericTargets
 from .._validation import (
     check_choice,
     check_in_open_interval,
@@ -22,7 +22,7 @@ LOSSES = ("absolute_error", "huber", "quantile", "squared_error")
 _SAME = 1e-9
 
 
-class TransformerRegressor(RegressorMixin, TransformerEstimator):
+class TransformerRegressor(NumericTargets, TransformerEstimator):
     r"""Regression on tables, sequences and texts by a transformer and a simpler model.
 
     By default the prediction is a weighted sum of those of a baseline (boosted trees for
@@ -294,7 +294,7 @@ n_steps, n_channels), list of arrays, or list of texts
         """
         settings = self._check_parameters()
         self.quantiles_ = self._check_loss()
-        check_numeric_target(y)
+        y, y_val = check_numeric_target(y), check_numeric_target(y_val, "y_val")
         checks = {"multi_output": True, "y_numeric": True}
         validation = X_val, y_val, sample_weight_val
         parts = self._read_parts(settings, (X, y, sample_weight), validation, **checks)

@@ -6,7 +6,8 @@ import numpy as np
 from sklearn.utils.validation import check_array, check_consistent_length, validate_data
 
 from .._base import warn_user
-from .._columns import check_numeric, refuse_times
+from .._columns import numeric_table
+from .._validation import as_numbers
 from ._lengths import cut, learn_length
 from ._rows import SequenceRows
 from ._scale import level_and_spread
@@ -114,12 +115,11 @@ def patched(rows, length):
 def _sequences(X, estimator, *, reset):
     """Sequences as arrays; the rows of a table, whose columns are checked, are some too."""
     if _is_table(X):
-        refuse_times(X)
-        with check_numeric("X"):
-            if reset or hasattr(estimator, "n_features_in_"):
-                X = validate_data(estimator, X, reset=reset, **_CHECKS)
-            else:
-                X = check_array(X, input_name="X", **_CHECKS)
+        X = numeric_table(X)
+        if reset or hasattr(estimator, "n_features_in_"):
+            X = validate_data(estimator, X, reset=reset, **_CHECKS)
+        else:
+            X = check_array(X, input_name="X", **_CHECKS)
     return read_steps(X)
 
 
@@ -146,7 +146,7 @@ def _read(position, sequence):
     """One sequence as an array of numbers."""
     where = f"X[{position}]"
     try:
-        found = np.asarray(sequence)
+        found = np.asarray(as_numbers(where, sequence, "pass numbers"))
         found = found if found.dtype == np.float32 else found.astype(np.float64)
     except (TypeError, ValueError) as error:
         raise ValueError(

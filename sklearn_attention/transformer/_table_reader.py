@@ -6,7 +6,7 @@ from dataclasses import dataclass
 import numpy as np
 from sklearn.utils.validation import check_consistent_length
 
-from .._columns import Columns, check_numeric, read_table
+from .._columns import Columns, read_table
 from ._forms import form_of
 from ._rows import TableRows
 from ._scale import level_and_spread
@@ -33,9 +33,8 @@ class TableReader:
 
         Levels are those of all rows. scikit-learn's checks are of X as of the estimator.
         """
-        with check_numeric("X"):
-            # Every level has a vector of its own, in whatever order it stands.
-            columns = Columns.learn(X, ordered=False, refuse_texts=True)
+        # Every level has a vector of its own, in whatever order it stands.
+        columns = Columns.learn(X, ordered=False, refuse_texts=True)
         cells = read_table(estimator, columns, X, reset=True, **_CHECKS)
         check_consistent_length(cells, kept)
         cells = cells[kept]

@@ -336,7 +336,11 @@ class TestContainers:
         [
             (sparse.csr_array(np.eye(3)), TypeError, r"keys is sparse.*toarray\(\)"),
             (np.eye(3) * 1j, ValueError, "keys is not numeric"),
-            (np.array([["a"] * 3] * 3), ValueError, "keys is not numeric.*encode it first"),
+            (
+                np.array([["a"] * 3] * 3),
+                ValueError,
+                "keys has texts, such as 'a'.*encode it first",
+            ),
         ],
     )
     def test_what_is_not_numbers(self, keys, error, message):

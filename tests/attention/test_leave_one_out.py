@@ -546,7 +546,7 @@ def test_forms_of_tables(form):
         ({"sample_weight": np.ones(5)}, r"sample_weight must have shape \(40,\)"),
         ({"sample_weight": np.full(40, np.nan)}, "sample_weight contains NaN"),
         ({"sample_weight": -np.ones(40)}, "sample_weight has a negative value"),
-        ({"sample_weight": "heavy"}, "sample_weight is not numeric"),
+        ({"sample_weight": "heavy"}, "sample_weight has texts, such as 'heavy'"),
         ({"gap": -1}, "gap=-1 is not valid: pass an integer that is not negative"),
         ({"gap": 1.5}, "gap=1.5 is not valid"),
         ({"rows": [40]}, r"rows=\[40\] is not valid: pass positions of rows, from 0 to 39"),

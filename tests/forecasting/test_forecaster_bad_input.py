@@ -64,7 +64,7 @@ def test_parameters(parameters, message):
         (X.set_axis(SERIES.index + pd.DateOffset(months=1)), "different indexes"),
         (X.reset_index(drop=True), "different indexes"),
         (X.assign(load=SERIES), "column 'load', which is the target 'load' itself"),
-        (X.assign(place=["here", 2] * 30), "column that is not numeric.*encode it first"),
+        (X.assign(place=["here", 2] * 30), "X has texts in column 'place', .*encode it first"),
         (X.assign(day=SERIES.index), "X has dates or times in column 'day'"),
         (holed(X, 7, 1, np.nan), "X has missing values .NaN. at 2015-08-01.*interpolate"),
         (holed(X, 0, 1, np.nan), "X has missing values .NaN. at 2015-01-01: fill those"),

@@ -109,9 +109,7 @@ class TestDates:
 
     def test_series_without_dates(self):
         for series in (A.to_numpy(), A.reset_index(drop=True)):
-            with pytest.raises(
-                ValueError, match="X='2020' is a date, but the series have none"
-            ):
+            with pytest.raises(ValueError, match="X='2020' is a date, but series have none"):
                 fit(series).predict("2020")
 
     @pytest.mark.parametrize("period", [False, True])

@@ -4,6 +4,7 @@ import re
 
 import numpy as np
 import pandas as pd
+import polars as pl
 import pytest
 from forecasting_data import make_indexes, make_series, make_values
 
@@ -400,3 +401,15 @@ class TestAbsentRows:
         assert model.observed_.time.freq == "D"
         with pytest.raises(ValueError, match="no frequency that can be inferred"):
             fit(parts["a"], missing="interpolate")
+
+
+@pytest.mark.parametrize("form", ["series", "frame"])
+def test_rows_of_polars_have_times_from_beside_them_or_none(form):
+    load = make_series()
+    y = pl.Series("load", load.to_numpy())
+    y = y if form == "series" else y.to_frame()
+    table = read_series(y, index=load.index)
+    assert (table.time.kind, table.names) == ("datetime", ["load"])
+    np.testing.assert_array_equal(table.value, load)
+    table = read_series(y)
+    assert (table.time.kind, table.form.kind) == ("position", form)

@@ -12,7 +12,13 @@ from pandas import offsets
 from pandas.tseries.holiday import USFederalHolidayCalendar
 
 from sklearn_attention.forecasting import TimeIndex
-from sklearn_attention.forecasting._time import as_index, kind_of, numbers_of, steps_until
+from sklearn_attention.forecasting._time import (
+    as_index,
+    kind_of,
+    numbers_of,
+    read_with_gaps,
+    steps_until,
+)
 
 FREQUENCIES = [
     "MS", "ME", "B", "W-MON", "10min", "D", "h", "QS", "QE", "YS", "YE", "2MS", "BME", "15s",
@@ -301,9 +307,16 @@ def test_steps_written_in_other_ways(given, expected):
 @pytest.mark.parametrize(
     "given",
     [
-        ["2024", "2025"], ["20240101", "20240102"], ["2024-01-01", "2024-01-32"], [1.5, 2.5],
+        ["2024", "2025"], ["20240101", "20240102"], ["2024-01-01", "2024-01-32"], [1.0, 2.5],
         ["2024-03-30T00:00+01:00", "2024-03-31T00:00+02:00"], [None, DAYS[0].date()],
     ],
 )  # fmt: skip
 def test_what_may_be_no_date_stays(given):
     assert list(as_index(pd.Index(given))) == given
+
+
+def test_what_is_irregular_where_midnight_is_skipped():
+    halves = pd.date_range("1999-06-15", periods=60, freq="SMS")
+    halves = halves.tz_localize("America/Havana", nonexistent="shift_forward")
+    with pytest.raises(ValueError, match=r"^y has timestamps of no frequency .* by asfreq"):
+        read_with_gaps(halves)

@@ -4,12 +4,14 @@ from dataclasses import replace
 
 import numpy as np
 import pandas as pd
+import polars as pl
 import pytest
 from forecasting_data import make_long, make_panel, tidy_of
 
+from sklearn_attention import KernelForecaster
 from sklearn_attention.forecasting._inputs import request
 from sklearn_attention.forecasting._read import read_series
-from sklearn_attention.forecasting._wrap import wrap
+from sklearn_attention.forecasting._wrap import in_library, wrap
 
 PANEL, LONG = make_panel(), make_long()
 WIDE = pd.DataFrame(PANEL).rename_axis("site", axis=1)
@@ -146,3 +148,22 @@ def test_names_of_tuples_stay_whole():
     found = wrap(request(long, SERIES, STEP), ANSWERS[:, 0])
     assert found.index.nlevels == 2
     assert found.index[0][0] == ("x", 1)
+
+
+def test_zones_of_a_fixed_offset_are_in_utc_elsewhere():
+    times = pd.date_range("2024-01-01", periods=40, tz="+05:30").astype(str)
+    forecasts = KernelForecaster(2).fit(pl.DataFrame({"ds": times, "a": range(40)})).predict()
+    assert forecasts["ds"].dtype.time_zone == "UTC"
+    assert forecasts["ds"][0] == pd.Timestamp("2024-02-10", tz="+05:30")
+
+
+@pytest.mark.parametrize("zone", [None, "Europe/Berlin"])
+@pytest.mark.parametrize("unit", ["s", "ms", "us", "ns"])
+def test_times_in_polars_are_as_precise(unit, zone):
+    hours = pd.date_range("2024-03-30", periods=60, freq="h", tz=zone, unit=unit)
+    found = in_library(pd.DataFrame({"ds": hours}), "polars")["ds"]
+    assert [pd.Timestamp(moment) for moment in found] == list(hours)
+    days = pd.date_range("2024-03-30", periods=3, tz=zone, unit=unit)
+    kind = in_library(pd.DataFrame({"ds": days}), "polars")["ds"].dtype
+    precise = pl.Datetime("ms" if unit == "s" else unit, zone)
+    assert kind == (pl.Date if unit == "s" and zone is None else precise)

@@ -13,6 +13,11 @@ pl = pytest.importorskip("polars")
 DAYS = [datetime.date(2024, 1, 1) + datetime.timedelta(n) for n in range(98)]
 
 
+def forecaster(horizon):
+    """A quick one."""
+    return KernelForecaster(horizon, lookback=14, bandwidth=1.0, normalize="standard")
+
+
 def sales():
     """Days of two shops, with a price, a day off and kinds of campaigns that are known."""
     rng, shops = np.random.default_rng(0), []
@@ -49,7 +54,7 @@ def check_equal(found, expected):
 @pytest.fixture(scope="module")
 def models():
     past = sales().filter(pl.col("ds") < DAYS[84])
-    return [KernelForecaster(14).fit(rows) for rows in (past, of_pandas(past))]
+    return [forecaster(14).fit(rows) for rows in (past, of_pandas(past))]
 
 
 def test_a_panel_with_features(models):
@@ -66,9 +71,13 @@ def test_a_panel_with_features(models):
     joined = later.join(found, on=["unique_id", "ds"])
     assert joined.height == 28
     assert ours.score(later) == theirs.score(rows)
+
+
+def test_a_backtest():
+    """Folds, cutoffs and times come back in polars, too."""
     check_equal(
-        KernelForecaster(7).backtest(sales(), cv=2, coverage=0.8),
-        KernelForecaster(7).backtest(of_pandas(sales()), cv=2, coverage=0.8),
+        forecaster(7).backtest(sales(), cv=2, coverage=0.8),
+        forecaster(7).backtest(of_pandas(sales()), cv=2, coverage=0.8),
     )
 
 
@@ -79,8 +88,8 @@ def test_a_column_for_each_shop(zone):
     wide = wide.with_columns(pl.col("ds").cast(pl.Datetime("us")).dt.replace_time_zone(zone))
     columns = {name: wide[name].to_list() for name in ("north", "south")}
     days = pd.DatetimeIndex(DAYS, tz=zone)
-    theirs = KernelForecaster(7).fit(pd.DataFrame(columns, days))
-    ours = KernelForecaster(7).fit(wide)
+    theirs = forecaster(7).fit(pd.DataFrame(columns, days))
+    ours = forecaster(7).fit(wide)
     found, expected = ours.predict(7), theirs.predict(7)
     assert found.schema == wide.schema
     check_equal(found, expected.rename_axis("ds").reset_index())
@@ -88,8 +97,8 @@ def test_a_column_for_each_shop(zone):
     assert ends.columns == ["ds", "north_lower", "north_upper", "south_lower", "south_upper"]
     assert ours.predict(7, history=wide).equals(found)
     # As arrays that have names: without times, steps follow one another.
-    undated = KernelForecaster(7).fit(wide[:-7].drop("ds")).update(wide[-7:].drop("ds"))
-    expected = KernelForecaster(7).fit(wide[:-7].drop("ds").to_numpy())
+    undated = forecaster(7).fit(wide[:-7].drop("ds")).update(wide[-7:].drop("ds"))
+    expected = forecaster(7).fit(wide[:-7].drop("ds").to_numpy())
     expected.update(wide[-7:].drop("ds").to_numpy())
     assert undated.predict(3).columns == ["north", "south"]
     np.testing.assert_array_equal(undated.predict(3).to_numpy(), expected.predict(3))
@@ -100,13 +109,13 @@ def test_features_before_a_series():
     shop = sales().filter(pl.col("unique_id") == "north").drop("unique_id")
     past, later = shop[:84], shop[84:]
     rows = of_pandas(shop).set_index("ds")
-    theirs = KernelForecaster(14).fit(rows[:84].drop(columns="y"), rows["y"][:84])
+    theirs = forecaster(14).fit(rows[:84].drop(columns="y"), rows["y"][:84])
     expected = theirs.predict(rows[84:].drop(columns="y"), coverage=0.9)
-    ours = KernelForecaster(14).fit(past.drop("y"), past["y"])
+    ours = forecaster(14).fit(past.drop("y"), past["y"])
     found = ours.predict(later.drop("y"), coverage=0.9)
     check_equal(found, expected.reset_index())
     assert ours.predict(later.drop("y")).name == "y"
-    undated = KernelForecaster(14).fit(past.drop("y", "ds"), past["y"])
+    undated = forecaster(14).fit(past.drop("y", "ds"), past["y"])
     found = undated.predict(later.drop("y", "ds"))
     np.testing.assert_array_equal(found, expected["forecast"])
 

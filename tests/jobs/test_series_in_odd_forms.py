@@ -13,7 +13,17 @@ LOAD = (
     20 + 5 * np.sin(2 * np.pi * np.arange(72) / 12) + np.random.default_rng(0).normal(size=72)
 )
 
-ONE_STEP = Training(max_steps=1, validation_fraction=None)
+SMALL = {
+    "d_model": 8,
+    "n_heads": 1,
+    "n_layers": 1,
+    "baseline": False,
+    "training": Training(max_steps=1, validation_fraction=None),
+}
+
+
+def quick():
+    return KernelForecaster(6, lookback=6, bandwidth=1.0)
 
 
 def tidy(ds, y=LOAD, **features):
@@ -41,21 +51,19 @@ def test_dates_of_text(write):
     """Text of ISO 8601, and dates of Python, are dates: in ds and in indexes, of y and of X."""
     written = [write.format(day) if write else day.date() for day in MONTHS]
     x = np.arange(72) % 5
-    model = KernelForecaster(6).fit(tidy(MONTHS, x=x)[:60])
+    model = quick().fit(tidy(MONTHS, x=x)[:60])
     expected = model.predict(tidy(MONTHS, x=x)[60:])["forecast"]
     rows = tidy(written, x=x)
-    found = KernelForecaster(6).fit(rows[:60]).predict(rows[60:].drop(columns="y"))
+    found = quick().fit(rows[:60]).predict(rows[60:].drop(columns="y"))
     np.testing.assert_array_equal(found["forecast"], expected)
     assert list(found["ds"]) == written[60:]  # as X has them
     X, y = pd.DataFrame({"x": x}, written), pd.Series(LOAD, written)
-    model = KernelForecaster(6).fit(X[:60], y[:60])
+    model = quick().fit(X[:60], y[:60])
     np.testing.assert_array_equal(model.predict(X[60:]), expected)
     assert list(model.update(X[60:66], y[60:66]).predict(X[66:]).index) == list(MONTHS[66:])
     frame = pd.DataFrame({"a": LOAD, "b": LOAD[::-1]}, written)
-    assert KernelForecaster(6).fit(frame).predict("2024-03").index[-1] == MONTHS[
-        -1
-    ] + pd.offsets.MonthBegin(3)
-    assert len(KernelForecaster(6).backtest(rows, cv=2)) == 12
+    assert len(quick().fit(frame).predict("2024-03")) == 3
+    assert len(quick().backtest(rows, cv=2)) == 12
 
 
 class Day:
@@ -95,7 +103,7 @@ def test_series_in_the_cells_of_a_frame():
     advised = re.search(r"dict\(enumerate\(.*?\)\)", str(error.value))[0]
     series = eval(advised, {"column": X["dim_0"]})
     assert len(KernelForecaster(2).fit(series).predict()) == 12
-    model = TransformerRegressor(d_model=8, n_heads=1, n_layers=1, training=ONE_STEP)
+    model = TransformerRegressor(**SMALL)
     for tokens in ("auto", "steps"):
         with pytest.raises(ValueError, match="in each cell in column 'dim_0'") as error:
             model.set_params(tokens=tokens).fit(X, y)
@@ -108,7 +116,7 @@ def test_series_in_the_cells_of_a_frame():
 def test_channels_before_steps():
     """The layout of aeon is (n_series, n_channels, n_steps); here steps come first."""
     X = np.random.default_rng(0).normal(size=(12, 3, 30))
-    model = TransformerRegressor("steps", d_model=8, n_heads=1, n_layers=1, training=ONE_STEP)
+    model = TransformerRegressor("steps", **SMALL)
     with pytest.warns(UserWarning, match="at most 3 steps with 30 channels") as caught:
         model.fit(X, X[:, 0, -1])
     advised = re.search(r"X\.transpose\(.*?\)", str(caught[0].message))[0]

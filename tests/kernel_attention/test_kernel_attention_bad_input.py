@@ -320,7 +320,7 @@ class TestBadData:
         X, y = make_data(estimator)
         X = X.astype(object)
         X[0, 0] = "red"
-        with pytest.raises(ValueError, match="column that is not numeric"):
+        with pytest.raises(ValueError, match="X has texts in column 0, such as 'red'"):
             estimator(**QUICK).fit(X, y)
 
 

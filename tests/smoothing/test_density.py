@@ -541,6 +541,18 @@ class TestBadInput:
         with pytest.raises(ValueError, match=message):
             ProductKernelDensity(bandwidth=bandwidth).fit(X)
 
+    def test_bounds_that_leave_out_rows(self, X):
+        table = pd.DataFrame(X, columns=["a", "b"]).clip(-1, 1)
+        table.loc[:2, "b"] = [100, -5, 90]
+        for bounds in ((-2, 90), [None, (-2, 90)]):
+            with pytest.raises(
+                ValueError, match=r"leave out 2 .*'b', .* from -5 to 100: remove"
+            ):
+                ProductKernelDensity(bounds=bounds).fit(table)
+        ProductKernelDensity(bandwidth=1.0, bounds=(-2, 90)).fit(
+            table[table["b"].between(-2, 90)]
+        )
+
     def test_lambda_out_of_range(self, frame):
         with pytest.raises(ValueError, match=r"bandwidth\[0\]=0.9 .*\[0, 0.666667\]"):
             ProductKernelDensity(bandwidth=[0.9, 1, 0.5]).fit(frame)

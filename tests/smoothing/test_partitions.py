@@ -623,3 +623,50 @@ def test_the_example_of_rows_in_parquet(capsys):
     path = Path(__file__).parents[2] / "examples" / "first_steps" / "plot_8_parquet.py"
     runpy.run_path(str(path))
     assert "[1.1143389  0.15213004]\nR2 of all rows: 0.997" in capsys.readouterr().out
+
+
+def partitions_of(*tables):
+    frames = pytest.importorskip("dask.dataframe")
+    return frames.from_map(tables.__getitem__, range(len(tables)), meta=tables[0].iloc[:0])
+
+
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        (lambda part: part[["b", "a"]], r"columns \['b', 'a'\] in a partition"),
+        (lambda part: part.astype({"b": "str"}), "in column 'b' of a partition"),
+        (lambda part: part.astype({"b": object}), "in column 'b' of a partition"),
+    ],
+)
+def test_partitions_that_differ_are_named(change, words):
+    table = pd.DataFrame(np.random.default_rng(0).normal(size=(40, 2)), columns=["a", "b"])
+    target = table["a"] + 2 * table["b"]
+    y = partitions_of(target[:20].to_frame("y"), target[20:].to_frame("y"))["y"]
+    X = partitions_of(table[:20], change(table[20:]))
+    model = NadarayaWatsonRegressor(bandwidth=0.5).fit(table, target)
+    expected = model.predict(table)
+    for call in (lambda: clone(model).fit(X, y), lambda: model.predict(X).compute()):
+        with pytest.raises(ValueError, match=words) as error:
+            call()
+        # The remedy, followed.
+        _, _, mended = str(error.value).rpartition(" by ")
+        mended = eval(mended.rstrip("."), {"X": X, "pandas": pd})
+        np.testing.assert_allclose(model.predict(mended), expected)
+        np.testing.assert_allclose(clone(model).fit(mended, y).predict(table), expected)
+
+
+def test_partitions_of_which_one_lacks_a_column_or_its_levels():
+    table = pd.DataFrame({"a": np.arange(40.0), "b": pd.Categorical(["u", "v"] * 20)})
+    model = ProductKernelDensity(bandwidth="scott").fit(table)
+    for other, words in (
+        (table[["a"]], r"columns \['a'\] in a partition, but \['a', 'b'\]"),
+        (table[["b", "a"]], r"columns \['b', 'a'\] in a partition"),
+        (table.assign(b=np.arange(40.0)), "float64 in column 'b' of a partition, but category"),
+    ):
+        X = partitions_of(table, other)
+        for call in (clone(model).fit, lambda X: model.score_samples(X).compute()):
+            with pytest.raises(ValueError, match=f"X has {words}"):
+                call(X)
+    y = partitions_of(table[["a"]], table[["a"]].astype(str))["a"]
+    with pytest.raises(ValueError, match=r"y has .* in column 'a' of a partition"):
+        NadarayaWatsonRegressor(bandwidth=1.0).fit(partitions_of(table, table), y)

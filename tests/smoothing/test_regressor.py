@@ -388,7 +388,7 @@ class TestBadInput:
         [
             (lambda X, y: (np.where(X > 1, np.nan, X), y), ValueError, "contains NaN"),
             (lambda X, y: (np.where(X > 1, np.inf, X), y), ValueError, "contains infinity"),
-            (lambda X, y: (X, np.where(y > 0, np.nan, y)), ValueError, "contains NaN"),
+            (lambda X, y: (X, np.where(y > 0, np.nan, y)), ValueError, "y has missing values"),
             (lambda X, y: (X[:0], y[:0]), ValueError, "0 sample"),
             (lambda X, y: (X[:, :0], y), ValueError, "0 feature"),
             (lambda X, y: (X[:, 0], y), ValueError, "Reshape your data"),
@@ -408,8 +408,8 @@ class TestBadInput:
         [
             (np.zeros(80), "sample_weight is zero for every row"),
             (-np.ones(80), "[Nn]egative"),
-            (np.ones(79), "sample_weight.shape"),
-            (np.full(80, np.nan), "sample_weight contains NaN"),
+            (np.ones(79), r"sample_weight has shape \(79,\): pass one number"),
+            (np.full(80, np.nan), "sample_weight has missing values"),
             (np.full(80, 1e308), "sample_weight sums to inf, too large"),
         ],
     )

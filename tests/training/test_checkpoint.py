@@ -231,7 +231,12 @@ class TestFile:
 
     @pytest.mark.parametrize(
         ("path", "match"),
-        [("missing/a.pt", "lies in no folder"), (".", "is a folder"), (3, "checkpoint=3")],
+        [
+            ("missing/a.pt", "lies in no folder"),
+            (".", "is a folder"),
+            (3, "checkpoint=3"),
+            ("a\0.pt", r"checkpoint='a\\x00.pt' is not valid: pass the path of a file"),
+        ],
     )
     def test_where_there_can_be_no_file(self, task, tmp_path, monkeypatch, path, match):
         monkeypatch.chdir(tmp_path)

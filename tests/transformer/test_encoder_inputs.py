@@ -104,7 +104,11 @@ class TestBadInput:
     @pytest.mark.parametrize(
         ("tokens", "X", "message"),
         [
-            ("features", [[1.0, 2.0], [3.0]], "inhomogeneous|sequence"),
+            (
+                "features",
+                [[1.0, 2.0], [3.0]],
+                r"X has cells of type list.* as many numbers in each",
+            ),
             ("features", np.zeros((2, 3, 1)), "dim 3"),
             ("steps", ["a", "b c"], r"X\[0\] is no sequence of numbers"),
             ("steps", pd.DataFrame({"a": ["u", "v"]}), "not numeric"),
