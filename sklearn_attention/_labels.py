@@ -59,7 +59,7 @@ class ClassLabels:
             # Once: every use of predictions in partitions would compute them again.
             y, found, weights = in_memory(y, self.predict(X), sample_weight)
             y, weights = read_labels(y), read_weights(weights, len(found))
-            y = check_labels(y) if np.ndim(y) == 1 else y
+            y = check_labels(y) if np.ndim(y) < 3 else y
             return accuracy_score(y, found, sample_weight=weights)
         y, weights = read_labels(y), read_weights(sample_weight, len(X))
         expected = len(X), len(self.classes_)

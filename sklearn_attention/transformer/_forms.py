@@ -58,7 +58,7 @@ def _is_sequence(item):
 def _has_channels(item):
     """True for a sequence with several numbers per step: array, frame, or nested lists."""
     if isinstance(item, list | tuple):
-        return len(item) > 0 and _is_sequence(item[0])
+        return any(map(_is_sequence, item))
     return item.ndim > 1
 
 
