@@ -22,6 +22,7 @@ from sklearn_attention import (
     TransformerClassifier,
     TransformerRegressor,
 )
+from sklearn_attention._columns import numeric_table
 
 SIZES = ["small", "medium", "large"]
 # Levels in a fit, cells in a query, and the codes of these.
@@ -610,3 +611,23 @@ def test_what_is_no_number_is_named(cells, words):
     frame = pd.DataFrame({"a": [1.0, 2.0], "b": pd.Series(cells)})
     with pytest.raises((TypeError, ValueError), match=f"X has {words}"):
         Columns.numbers(2).encode(frame)
+
+
+def test_columns_of_one_name_and_dicts_are_no_tables():
+    twice = pd.DataFrame(np.ones((4, 2)), columns=["a", "a"])
+    with pytest.raises(ValueError, match=r"^X has columns of the same name, .*: rename"):
+        numeric_table(twice)
+    with pytest.raises(TypeError, match=r"^X is a dict, .*: pass pandas.DataFrame\(X\)"):
+        numeric_table({"a": [1.0]})
+
+
+def test_objects_of_dask_are_read_where_they_are_needed():
+    frames = pytest.importorskip("dask.dataframe")
+    flags = pd.DataFrame({"a": pd.array([True, None] * 10, "boolean"), "b": np.arange(20.0)})
+    y = np.arange(20) % 3
+    model = TransformerRegressor(d_model=4, n_heads=1, n_layers=1, max_epochs=1, random_state=0)
+    expected = clone(model).fit(flags, y).predict(flags)
+    rows = frames.from_pandas(flags, npartitions=3)
+    np.testing.assert_array_equal(model.fit(rows, y).predict(rows), expected)
+    objects = frames.from_pandas(flags, npartitions=3).to_dask_array(lengths=True)
+    assert numeric_table(objects.astype(object)).shape == (20, 2)

@@ -17,6 +17,7 @@ from sklearn_attention._labels import (
     distinct,
     indicators,
     known_classes,
+    read_labels,
     split_classes,
     winners,
 )
@@ -168,3 +169,11 @@ def test_labels_that_have_no_class_are_named():
         assert model.fit(X, texts).classes_.tolist() == sorted({*map(str, y)})
         with pytest.raises(ValueError, match="y has labels that are not all texts"):
             model.score(X, y)
+
+
+@pytest.mark.parametrize("cell", [np.ones(2), [1.0], {1}, b"a"], ids=str)
+def test_labels_that_are_no_labels(cell):
+    labels = np.empty(4, dtype=object)
+    labels[:] = [cell] * 4
+    with pytest.raises(ValueError, match=r"^y has a label of type \w+, such as .*: pass"):
+        read_labels(pd.Series(labels))

@@ -25,6 +25,7 @@ from sklearn_attention.transformer._forms import form_of
         (np.zeros((2, 3, 1), dtype=int), "steps"),
         ([np.zeros((2, 3)), np.zeros((4, 3))], "steps"),
         ([[[1, 2]], [[3, 4], [5, 6]]], "steps"),
+        (((0.5, [1.0]), (1.5, [2.0, 3.0])), "steps"),  # whose error names a sequence
         ([pd.DataFrame({"a": [1.0]}), pd.DataFrame({"a": [2.0, 3.0]})], "steps"),
         ([pd.Series([1.0], [7]), pd.Series([2.0, 3.0], [7, 8])], "steps"),
         ([[1.0, 2.0], [3.0]], "steps"),
