@@ -272,7 +272,7 @@ class ProductKernelDensity(DensityMixin, MixedRows):
         >>> waits = np.random.default_rng(0).exponential(size=(400, 1))
         >>> model = ProductKernelDensity(bounds=(0, None)).fit(waits)
         >>> model.cdf([[0.0], [1.0], [9.0]]).round(2)
-        array([0.  , 0.64, 1.  ])
+        array([0.  , 0.53, 1.  ])
         """
         X = self._read_rows(X, np.float64)
         known = (X[:, self.columns_.categorical] >= 0).all(axis=1)
