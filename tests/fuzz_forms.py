@@ -323,7 +323,7 @@ def series_call(rng):
         return [_form(form, index[part], values[part]) for part in parts]
 
     whole, first, rest = _made(make, index)
-    until = "2050-01-01"
+    until = 3  # steps, where there is no date
     if not isinstance(index[-1], str) and damage != "missing":
         until = _made(lambda index: index[-1] + 3 * (index[-1] - index[-2]), index)
     model = KernelForecaster(horizon=3, lookback=4)
