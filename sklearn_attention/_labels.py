@@ -59,7 +59,9 @@ class ClassLabels:
             # Once: every use of predictions in partitions would compute them again.
             y, found, weights = in_memory(y, self.predict(X), sample_weight)
             y, weights = read_labels(y), read_weights(weights, len(found))
-            y = check_labels(y) if np.ndim(y) < 3 else y
+            if y.shape[1:] not in ((), (1,)):
+                raise ValueError(f"y has shape {y.shape}: pass one label for each row.")
+            y = check_labels(y)
             return accuracy_score(y, found, sample_weight=weights)
         y, weights = read_labels(y), read_weights(sample_weight, len(X))
         expected = len(X), len(self.classes_)
@@ -222,8 +224,12 @@ def distinct(y):
     """Sorted labels that occur, in memory."""
     if not is_partitioned(y):
         return np.unique(y)
-    (labels,) = in_memory(reduced(np.unique, np.union1d, partitions(y)))
+    (labels,) = in_memory(reduced(_of_partition, np.union1d, partitions(y)))
     return labels
+
+
+def _of_partition(y):
+    return np.unique(read_labels(y))
 
 
 def known_classes(y, classes=None):

@@ -177,3 +177,13 @@ def test_labels_that_are_no_labels(cell):
     labels[:] = [cell] * 4
     with pytest.raises(ValueError, match=r"^y has a label of type \w+, such as .*: pass"):
         read_labels(pd.Series(labels))
+
+
+def test_labels_of_partitions_and_of_other_shapes_are_named():
+    arrays = pytest.importorskip("dask.array")
+    X, flags = np.arange(8.0)[:, None], np.array([True, False, pd.NA, True] * 2, dtype=object)
+    model = NadarayaWatsonClassifier(bandwidth=1.0)
+    with pytest.raises(ValueError, match=r"^y has missing labels .*drop those rows"):
+        model.fit(X, arrays.from_array(flags, chunks=4))
+    with pytest.raises(ValueError, match=r"^y has shape \(8, 2\): pass one label"):
+        model.fit(X, X[:, 0] > 3).score(X, np.ones((8, 2)))
