@@ -51,8 +51,11 @@ class AttentionEstimator(OwnInit, CallbackSupportMixin, BaseEstimator):
 
     def __reduce__(self):
         # skops begins here, and fails in tasks of Dask by messages of its own.
-        held = {name: getattr(value, "keys", value) for name, value in vars(self).items()}
-        held = [name for name, value in held.items() if is_partitioned(value)]
+        fields = {
+            name: vars(value).values() if type(value) in self._held else [value]
+            for name, value in vars(self).items()
+        }
+        held = [name for name, values in fields.items() if is_partitioned(*values)]
         if held:
             raise TypeError(
                 f"{type(self).__name__} was fitted on partitions of Dask, and how these are "

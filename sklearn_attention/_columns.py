@@ -437,9 +437,10 @@ def to_pandas(X):
     """A frame or a series of another library as pandas has it; all else as it is."""
     import pandas as pd
 
-    if isinstance(X, pd.DataFrame | pd.Series) or frame_of(X, allow_series=True) is None:
+    known = isinstance(X, pd.DataFrame | pd.Series)
+    frame, columns = None if known else frame_of(X, allow_series=True), {}
+    if frame is None:
         return X
-    frame, columns = frame_of(X, allow_series=True), {}
     for column in frame.iter_columns() if isinstance(frame, nw.DataFrame) else [frame]:
         # By NumPy, since narwhals needs pyarrow. Of a zone these are times in UTC.
         cells, zone = column.to_numpy(), getattr(column.dtype, "time_zone", None)

@@ -111,6 +111,12 @@ def _dask_array(cells):
     return da.from_array(_array(cells), chunks=(7, 2))
 
 
+def _dask_column(cells):
+    import dask.array as da
+
+    return da.from_array(np.asarray(cells), chunks=7)
+
+
 TABLES = {
     "array": _array,
     "fortran": lambda cells: np.asfortranarray(_array(cells)),
@@ -158,9 +164,7 @@ COLUMNS = {
     "tensor": lambda cells: torch.tensor(np.asarray(cells)),
     "tensor with grad": lambda cells: torch.tensor(np.asarray(cells)).requires_grad_(),
     "index": pd.Index,
-    "dask": lambda cells: __import__("dask.array", fromlist=["array"]).from_array(
-        np.asarray(cells), chunks=7
-    ),
+    "dask": _dask_column,
 }  # fmt: skip
 _TABULAR = [
     name for name in EVERY

@@ -186,10 +186,10 @@ class Reduction:
 
         from ._threads import threads_for
 
-        put = torch.as_tensor
-        unit = None if unit is None else put(unit.copy())  # of its own memory
+        unit = None if unit is None else torch.as_tensor(unit.copy())  # of its own memory
+        sums, rows = Sums(*map(torch.as_tensor, found[:3])), torch.as_tensor(rows)
         with threads_for(self.problem.n_pairs):
-            return self._put(finish, fields, Sums(*map(put, found[:3])), unit, put(rows))
+            return self._put(finish, fields, sums, unit, rows)
 
     def _put(self, finish, fields, sums, unit, rows):
         """The fields, with those of some queries finished from other sums."""

@@ -178,8 +178,7 @@ class Smoother:
 def reduce(smoother, queries, keys, values, weights=None, query_scale=None, own=False):
     """Fields of an average or a local polynomial, in the library and precision of the input."""
     # Of an average: averages and logarithms of the sums of weights. Of a polynomial: values,
-    # slopes, these logarithms, ridges and squared distances. What is taken part by part has to
-    # be arrays.
+    # slopes, these logarithms, ridges and squared distances.
     names = "queries", "keys", "values", "sample_weight", "query_scale"
     passed = queries, keys, values
     given = map(as_given, names, (*passed, weights, query_scale))
@@ -203,9 +202,9 @@ def reduce(smoother, queries, keys, values, weights=None, query_scale=None, own=
 def _some(smoother, queries, keys, values, weights, own, query_scale):
     """Fields, and how to hand results back."""
     tables = [keys, values, *([] if weights is None else [weights])]
-    arrays = all(x.ndim for x in (queries, *tables))
-    size = max(MOST_KEYS, len(queries)) if arrays else 0
-    if not arrays or len({len(x) for x in tables}) > 1 or len(keys) <= size:
+    have_rows = all(x.ndim for x in (queries, *tables))
+    size = max(MOST_KEYS, len(queries)) if have_rows else 0
+    if not have_rows or len({len(x) for x in tables}) > 1 or len(keys) <= size:
         fields, problem = smoother.whole(queries, keys, values, weights, own, query_scale)
         return fields, problem.result
     chunks = list(_even_blocks(len(keys), size))
