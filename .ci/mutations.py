@@ -61,8 +61,8 @@ MUTATIONS = [
     ),
     Mutation(
         "attention/_algorithms/_near_keys.py",
-        "math.log(weights.sum()) - math.log(weights.min())",
-        "math.log(weights.sum())",
+        "math.log(problem.weights.sum()) - math.log(problem.weights.min())",
+        "math.log(problem.weights.sum())",
         "the nearest key may weigh little",
     ),
     Mutation(
@@ -73,9 +73,39 @@ MUTATIONS = [
     ),
     Mutation(
         "attention/_algorithms/_nearest.py",
-        "squared[own_pairs] = math.inf",
-        "squared[own_pairs] *= 2",
+        "squared[left_out] = np.inf",
+        "squared[left_out] *= 2",
         "a query's own key answers for it",
+    ),
+    Mutation(
+        "attention/_algorithms/_dense.py",
+        "factor = math.comb(power[axis], lower) * (-offset[:, axis]) ** rest",
+        "factor = math.comb(power[axis], lower) * offset[:, axis] ** rest",
+        "sums move away from the query",
+    ),
+    Mutation(
+        "attention/_algorithms/_dense.py",
+        "np.full(len(table), _LEAST * len(problem.keys))",
+        "np.zeros(len(table))",
+        "sums that underflow are not made again with shifts",
+    ),
+    Mutation(
+        "attention/_algorithms/_dense.py",
+        "near = np.abs(offset[to]).max(initial=0.0) <= apart",
+        "near = True",
+        "products of places that are far apart lose digits",
+    ),
+    Mutation(
+        "attention/_algorithms/_dense.py",
+        "low, high = own - problem.gap, own + problem.gap + 1",
+        "low, high = own - problem.gap, own + 1",
+        "rows of the gap are left out on one side only",
+    ),
+    Mutation(
+        "attention/_solve.py",
+        "of_mean += 2 * of_distance[:, None] * pull",
+        "of_mean += of_distance[:, None] * pull",
+        "half of what the distance of the rows adds to a derivative",
     ),
     Mutation(
         "attention/_derivatives.py",
@@ -85,8 +115,8 @@ MUTATIONS = [
     ),
     Mutation(
         "attention/_leave_one_out_gradient.py",
-        "own = log_own + self.weights.log(), torch.ones_like(log_total)",
-        "own = log_own, torch.ones_like(log_total)",
+        "np.exp(log_total - log_own - np.log(self.weights))",
+        "np.exp(log_total - log_own)",
         "a row's own weight is left out of its leverage",
     ),
     Mutation(

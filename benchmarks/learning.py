@@ -42,10 +42,10 @@ from sklearn_attention import (
     TransformerRegressor,
     TransformerSeq2Seq,
 )
-from sklearn_attention.attention._threads import torch_threads
 from sklearn_attention.training import _network
 from sklearn_attention.training._random import torch_seed
 from sklearn_attention.training._settings import NetworkSettings
+from sklearn_attention.training._torch_threads import torch_threads
 
 RESULTS = Path(__file__).with_name("learning.jsonl")
 KEYS = ["task", "recipe", "seed"]

@@ -2,6 +2,7 @@
 
 import os
 import threading
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from functools import cache
 
@@ -32,7 +33,10 @@ def libraries(kind):
 
 @contextmanager
 def one_blas_thread():
-    """Context in which NumPy's and SciPy's linear algebra use one thread each."""
+    """Context in which NumPy's and SciPy's linear algebra use one thread each.
+
+    It yields how many they had, or would have where contexts are nested.
+    """
     # Both libraries have threads of their own, which spin while they wait for the next product.
     # With small matrices and alternating calls the threads of one keep those of the other from
     # work, and fits take many times as long as with one thread.
@@ -45,8 +49,9 @@ def one_blas_thread():
             _let_others_set()
         _active += 1
         _own.depth += 1
+        n_threads = _limits.get_original_num_threads()["blas"]
     try:
-        yield
+        yield n_threads or 1
     finally:
         with _lock:
             _active -= 1
@@ -54,6 +59,21 @@ def one_blas_thread():
             if _active == 0:
                 _limits.restore_original_limits()
                 _let_others_set()
+
+
+def map_on_threads(function, items, *, parallel=True):
+    """``[function(item) for item in items]``, on as many threads as linear algebra has."""
+    # So the environment, joblib's workers and threadpoolctl say how many. Each takes whole
+    # items, so that results do not depend on the number; no pool outlives the call.
+    if not parallel:
+        return [function(item) for item in items]
+    with one_blas_thread() as n_threads:
+        items = list(items)
+        n_threads = min(n_threads, len(items))
+        if n_threads < 2:
+            return [function(item) for item in items]
+        with ThreadPoolExecutor(n_threads) as pool:
+            return list(pool.map(function, items))
 
 
 def _let_others_set():

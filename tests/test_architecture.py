@@ -35,7 +35,7 @@ FLOORS = {
 INTERNAL = {
     "attention": """
         _algorithms._line _average _leave_one_out _leave_one_out_gradient _local _pair_sums
-        _reduce _smoother _solve _sums _threads _weights _wide_windows
+        _reduce _smoother _solve _sums _weights _wide_windows
     """,
     "bandwidth": """
         _background _candidates _convolution _criteria _density_search _neighbors _rules
@@ -57,7 +57,7 @@ SIDEWAYS = set()
 # Folders, and modules of others, that may import torch as they are loaded: nobody loads them
 # before there is something to compute. tests/test_import.py looks at what is loaded in truth.
 TORCH = {
-    "attention",
+    "attention._algorithms._fused",
     "nn",
     "training",
     *(f"forecasting.{name}" for name in ("_candidate_network", "_correction", "_network")),
@@ -70,11 +70,9 @@ TORCH = {
 # shrinks.
 WITHOUT_TESTS = {
     "attention": """
-        _algorithms._blocks_of_queries _algorithms._boxes _algorithms._cells
-        _algorithms._chebyshev _algorithms._compact_blocks _algorithms._fused
+        _algorithms._boxes _algorithms._cells _algorithms._chebyshev _algorithms._fused
         _algorithms._keys _algorithms._pairs _algorithms._recurrences
-        _algorithms._strips _algorithms._tiles _algorithms._windows _derivatives
-        _local_rows _read _threads _weights
+        _algorithms._strips _algorithms._windows _derivatives _local_rows _read _weights
     """,
     "bandwidth": "_convolution _density",
     "kernel_approximation": "_fourier_features _positive_features _random_features",
@@ -239,10 +237,10 @@ def test_the_package_itself_imports_next_to_nothing():
 @pytest.mark.parametrize(
     ("module", "target", "expected"),
     [
-        ("attention._algorithms._tiles", "kernels", None),
-        ("attention._algorithms._tiles", "_validation", None),
-        ("attention._algorithms._tiles", "attention._partial", None),
-        ("attention._algorithms._tiles", "kernels._base", None),
+        ("attention._algorithms._dense", "kernels", None),
+        ("attention._algorithms._dense", "_validation", None),
+        ("attention._algorithms._dense", "attention._partial", None),
+        ("attention._algorithms._dense", "kernels._base", None),
         ("kernels._base", "attention", "above"),
         ("kernels._base", "datasets", "beside"),
         ("kernels._base", "", "package itself"),

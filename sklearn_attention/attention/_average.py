@@ -4,9 +4,7 @@ import numpy as np
 
 from .._partitions import is_partitioned
 from ._over_partitions import over_partitions
-from ._read import as_passed
 from ._smoother import Smoother, reduce, with_weights
-from ._sums import Sums
 
 
 def attend(
@@ -85,13 +83,14 @@ def attend(
     the kernel. In up to eight features, where the bandwidth is small relative to the data,
     trees find for groups of neighbouring queries the keys within the support of the kernel, or
     of the factors of a product, or all but those that together have less than 1e-12 of the
-    weight, and only these are compared. Pairs are compared through
-    :func:`torch.nn.functional.scaled_dot_product_attention` by Gaussian and scaled dot-product
-    kernels where that is accurate (see :class:`~sklearn_attention.kernels.Gaussian`), and in
-    tiles of differences by all others. Positive kernels of unbounded support are summed in log
-    space. Leaving out is closed form, :math:`(\bar v - s v_i) / (1 - s)` with :math:`s` the
-    share of the query's own key; where that share is close to 1 the average is computed again
-    without the key. Where no other key is left, the result is NaN.
+    weight, and only these are compared. Otherwise all pairs are, in tiles that stay in cache,
+    in double precision and on as many threads as linear algebra has, whose number changes
+    nothing. Distances of Gaussian kernels are products of matrices, of queries that lie close
+    together; sums of positive kernels that would vanish are made again in log space. From a
+    hundred million pairs on, averages by Gaussian and scaled dot-product kernels are
+    :func:`torch.nn.functional.scaled_dot_product_attention` where that is accurate (see
+    :class:`~sklearn_attention.kernels.Gaussian`). Where no other key is left than the one that
+    is left out, the result is NaN.
 
     Examples
     --------
@@ -133,8 +132,7 @@ def attention_sums(
     Returns
     -------
     sums : Sums
-        Of arrays if the inputs are arrays, of tensors if they are tensors; in float64,
-        since a large shift takes many digits.
+        Of arrays, in float64, since a large shift takes many digits.
 
     Raises
     ------
@@ -153,12 +151,6 @@ def attention_sums(
     """
     smoother = Smoother(kernel, bandwidth, 0, empty, algorithm)
     problem = smoother.problem(queries, keys, values, sample_weight)
-    found = smoother.reduction(problem).total(all_keys=False, answers=True)
-    found = with_weights(found, problem.log_weight_scale)
-
-    def handed_out(sums):
-        fields = [problem.result(field, "double") for field in sums[:3]]
-        return as_passed(fields, queries, keys, values)
-
-    answer = None if found.answer is None else Sums(*handed_out(found.answer))
-    return Sums(*handed_out(found), answer)
+    reduction = smoother.reduction(problem)
+    found = reduction.with_answers(reduction.sums(), all_keys=False)
+    return with_weights(found, problem.log_weight_scale)

@@ -1,19 +1,19 @@
 """Derivatives of the weighted average in its query."""
 
 import numpy as np
-import torch
 
 from .._blocks import IN_CACHE, blocks
+from .._thread_pools import map_on_threads
 from .._validation import check_bandwidth
-from ._algorithms._tiles import is_parallel, least_total, shifted_weights, sums_logarithms
+from ..kernels._numerics import with_slopes
+from ._algorithms._dense import in_logarithms
 from ._read import as_passed, read
-from ._threads import map_blocks
+from ._weights import shares
 
 # Pairs per block of queries; about a dozen tables of this size are alive at a time.
 _BLOCK_PAIRS = IN_CACHE
-# Weights this small relative to the largest are 0: in a far key's derivative they might still
-# count.
-_INVISIBLE = 1e-300
+# Pairs below which threads cost more than they save.
+_FEW_PAIRS = 2**18
 
 
 def attend_gradient(
@@ -79,90 +79,61 @@ def attend_gradient(
     problem, _ = read(
         queries, keys, values, kernel, bandwidth=bandwidth, sample_weight=sample_weight,
     )  # fmt: skip
-    problem = problem.tensors()
     n_queries, n_features = problem.queries.shape
     n_keys, n_values = problem.values.shape
     columns = problem.kernel.numeric_columns(n_features)
     # A common offset would leave its digits in every difference from the average.
     problem, _ = problem.centred()
-    way = _by_autograd if problem.kernel.radial_form(n_features) is None else _by_distance
+    kernel = problem.kernel
+    by_distance = kernel.signed is False and kernel.radial_form(n_features) is not None
+    way = _by_distance if by_distance else _by_torch
+    gradients = np.zeros((n_queries, n_values, n_features))
+    unit = np.broadcast_to(check_bandwidth(bandwidth, n_features), n_features)[columns]
 
     def differentiate(rows):
-        return way(problem, columns, rows)
+        gradients[rows, :, columns] = way(problem.take(rows), columns) / unit
 
+    many = problem.n_pairs > _FEW_PAIRS and kernel.signed is not None
     row_blocks = blocks(n_queries, max(1, _BLOCK_PAIRS // n_keys))
-    found = map_blocks(differentiate, row_blocks, parallel=is_parallel(problem))
-    gradients = problem.queries.new_zeros((n_queries, n_values, n_features))
-    if found:
-        scale = np.broadcast_to(check_bandwidth(bandwidth, n_features), n_features)[columns]
-        scale = torch.tensor(scale)
-        gradients[:, :, columns] = torch.cat(found) / scale
+    map_on_threads(differentiate, row_blocks, parallel=many)
     n_dims = values.ndim if hasattr(values, "ndim") else np.ndim(values)
     found = problem.result(gradients[:, 0] if n_dims == 1 else gradients)
     (found,) = as_passed([found], queries, keys, values)
     return found
 
 
-def _by_distance(problem, columns, rows):
-    """Gradients for some queries, by the kernel's derivative along the squared distance."""
-    x, y = problem.queries[rows], problem.keys
-    form, is_log = problem.kernel.radial_form(x.shape[1]), sums_logarithms(problem.kernel)
-    squared = form.squared(x, y).requires_grad_()
-    with torch.enable_grad():
-        table = (form.log_values if is_log else form.values)(squared, x, y)
-    values = problem.values
-    gradients = x.new_zeros((len(x), values.shape[1], len(columns)))
-    if not table.requires_grad:
-        return gradients  # a kernel of steps
-    # One derivative for each pair: pairs do not enter each other's entries.
-    (slope,) = torch.autograd.grad(table.sum(), squared)
-    shares, factor = _shares(problem, table.detach())
-    slope = torch.where(factor != 0, 2 * slope, 0)
-    averages = shares @ values
+def _by_distance(problem, columns):
+    """Gradients by the kernel's slope along the squared distance, one feature at a time."""
+    values, x, y = problem.values, problem.queries, problem.keys
+    form, (weights, _) = problem.kernel.radial_form(x.shape[1]), shares(problem)
+    slope = 2 * form.kernel.log_slope(form.squared(x, y))
+    slope[weights == 0] = 0.0
+    averages = weights @ values
+    gradients = np.empty((len(x), values.shape[1], len(columns)))
     for position, column in enumerate(columns):
-        change = slope * (x[:, column, None] - y[:, column])
-        if is_log:
-            # The common part of all log-weights cancels in the average; here, not later,
-            # since for a query far from all keys nothing else is left.
-            change -= (shares * change).sum(dim=1, keepdim=True)
-        change *= factor
-        common = averages * change.sum(dim=1, keepdim=True)
+        change = slope * np.subtract.outer(x[:, column], y[:, column])
+        # The common part of all log-weights cancels in the average; here, not later, since for
+        # a query far from all keys nothing else is left.
+        change -= (weights * change).sum(axis=1, keepdims=True)
+        change *= weights
+        common = averages * change.sum(axis=1, keepdims=True)
         gradients[:, :, position] = change @ values - common
     return gradients
 
 
-def _by_autograd(problem, columns, rows):
-    """Gradients for some queries, by torch through the kernel itself."""
-    x, y, is_log = problem.queries[rows], problem.keys, sums_logarithms(problem.kernel)
-    # Codes of categories stay outside the graph: their kernels need no derivative.
-    moving = x[:, columns].clone().requires_grad_()
-    with torch.enable_grad():
-        x = x.index_copy(1, torch.tensor(columns), moving) if columns else x
-        table = problem.kernel.log(x, y) if is_log else problem.kernel(x, y)
-    values = problem.values
-    gradients = x.new_zeros((len(x), values.shape[1], len(columns)))
-    if not table.requires_grad:
-        return gradients
-    shares, factor = _shares(problem, table.detach())
-    averages = shares @ values
-    for column in range(values.shape[1]):
-        pull = factor * (values[:, column] - averages[:, column, None])
-        (gradient,) = torch.autograd.grad(table, moving, pull, retain_graph=True)
-        gradients[:, column] = gradient
-    return gradients
-
-
-def _shares(problem, table):
-    """Normalised weights, and factors of the table's derivatives; 0 without usable weights."""
-    # For logarithms both are the same; for the kernel's values the factor is the weight of the
-    # key over the sum.
-    weights, shift = shifted_weights(problem, table)
-    if sums_logarithms(problem.kernel):
-        weights = torch.where(weights > _INVISIBLE, weights, 0)
-    total = weights.sum(dim=1)
-    usable = total.abs() > least_total(problem.kernel, weights)
-    inverse = torch.where(usable, 1 / torch.where(usable, total, 1), 0)[:, None]
-    shares = weights * inverse
-    if sums_logarithms(problem.kernel):
-        return shares, shares
-    return shares, problem.weights * torch.where(usable, (-shift).exp(), 0)[:, None] * inverse
+def _by_torch(problem, columns):
+    """Gradients through the kernel itself, one column of values at a time."""
+    kernel, values, logs = problem.kernel, problem.values, in_logarithms(problem.kernel)
+    compare = kernel.log if logs else kernel
+    table, pull = with_slopes(compare, problem.queries, problem.keys, columns)
+    weights, lost = shares(problem)
+    factor = weights
+    if not logs:  # the derivative is the table's own, not that of its logarithm
+        total = (problem.weights * table).sum(axis=1)
+        factor = problem.weights * np.where(lost, 0.0, 1 / np.where(lost, 1.0, total))[:, None]
+    averages = weights @ values
+    found = [
+        pull(factor * (column - average[:, None]))[0]
+        for column, average in zip(values.T, averages.T, strict=True)
+    ]
+    return np.stack(found, axis=1) if found else np.zeros((len(table), 0, len(columns)))

@@ -6,7 +6,6 @@ from dataclasses import replace
 from typing import Any, NamedTuple
 
 import numpy as np
-from array_api_compat import array_namespace, is_torch_array
 
 from .._blocks import IN_CACHE, IN_MEMORY, blocks
 from .._validation import check_choice
@@ -146,15 +145,13 @@ class LeaveOneOut:
         # Rows of which windows have the weight, unless those of one place have it.
         self.fewest = 1 if self._windows is None else self._windows.fewest
 
-    def scores(self, scales, *, single=False):
+    def scores(self, scales):
         """Errors and degrees of freedom at some bandwidths.
 
         Parameters
         ----------
         scales : array-like of shape (n_scales,) or (n_scales, n_rows)
             Multiples of the bandwidth; in the second form one for each row.
-        single : bool, default=False
-            Whether single precision suffices; it is faster where it is implemented.
 
         Returns
         -------
@@ -162,7 +159,7 @@ class LeaveOneOut:
             NaN where a row has no prediction.
         """
         scales = _check_scales("scales", scales, len(self.rows), 1)
-        truth, weights = _to_numpy(self._rows.values), _to_numpy(self._rows.weights)
+        truth, weights = self._rows.values, self._rows.weights
         largest = np.abs(truth).max(initial=0.0)
         if largest > _LARGEST:
             raise ValueError(
@@ -170,8 +167,7 @@ class LeaveOneOut:
                 "infinite: divide them by the largest."
             )
         found = []
-        for predicted in self._predict(scales, single):
-            left_out, fitted, leverage = map(_to_numpy, predicted)
+        for left_out, fitted, leverage in self._predict(scales):
             errors = [weights @ ((x - truth) ** 2).mean(axis=1) for x in (left_out, fitted)]
             found.append((*errors, leverage.sum()))
         left_out, fitted, trace = np.array(found, dtype=np.float64).reshape(-1, 3).T
@@ -193,16 +189,15 @@ class LeaveOneOut:
         """
         scales = _check_scales("scale", scale, len(self.rows), 0)[None]
         (predicted,) = self._predict(scales)
-        left_out, fitted, leverage = map(_to_numpy, predicted)
-        center = _to_numpy(self._center)
-        return Predictions(left_out + center, fitted + center, leverage)
+        left_out, fitted, leverage = predicted
+        return Predictions(left_out + self._center, fitted + self._center, leverage)
 
-    def _predict(self, scales, single=False):
+    def _predict(self, scales):
         if self._windows is None or scales.ndim > 1:
-            yield from (own[:3] for own in self._rows.at(scales, single))
+            yield from (own[:3] for own in self._rows.at(scales))
             return
         for some in blocks(len(scales), max(1, IN_CACHE // len(self.rows))):
-            found = list(self._rows.at(scales[some], single))
+            found = list(self._rows.at(scales[some]))
             yield from self._windows.widened(self._rows, scales[some], found)
 
 
@@ -224,39 +219,39 @@ class _Rows:
         for part in parts:
             some = _Rows(self.problem.take(rows[part]), *self._given)
             own = scales[part][None] if self._sums.is_radial else scales[part[:1]]
-            found += ([*map(_to_numpy, fields)] for fields in some.at(own))
+            found += some.at(own)
         place = np.argsort(np.concatenate(parts))
         return [np.concatenate(field)[place] for field in zip(*found, strict=True)]
 
-    def at(self, scales, single=False):
+    def at(self, scales):
         """At each scale the fields of `Predictions`, and own shares in the sums of weights.
 
         Shares in the sums that are left out from, and in all.
         """
-        found = self._fold(self._sums, scales, single)
+        found = self._fold(self._sums, scales)
         if self._apart is None:
             return ((*own, own[-1]) for own in found)
-        pairs = zip(self._fold(self._apart, scales, single), found, strict=True)
+        pairs = zip(self._fold(self._apart, scales), found, strict=True)
         return ((far[0], *near[1:3], far[3], near[3]) for far, near in pairs)
 
-    def _fold(self, sums, scales, single):
+    def _fold(self, sums, scales):
         """Predictions and shares at each scale."""
         problem = sums.problem
+        sums.refuse_scales(scales)
         if is_same_everywhere(problem.kernel, problem.keys.shape[1]):
             finish = functools.partial(self._finish, own_terms(problem))
-            yield from sums.fold(finish, scales, single=single)
+            yield from sums.fold(finish, scales)
             return
         for scale in scales:
             finish = functools.partial(self._finish, own_terms(problem.at(scale)))
-            yield from sums.fold(finish, scale[None], single=single)
+            yield from sums.fold(finish, scale[None])
 
     def _finish(self, own, sums, moments, rows):
-        xp = array_namespace(sums.shift)
-        own = [xp.asarray(field)[rows] for field in own]
+        own = [field[rows] for field in own]
         share = own_share(own, sums.shift, sums.sums[0, 0])
         # Polynomials in windows far narrower than the data may overflow, to no prediction.
         with np.errstate(over="ignore", invalid="ignore"):
-            return *with_own_key(moments, share, rows, values=self.values), share
+            return *with_own_key(moments, share, self.values[rows]), share
 
 
 class _Windows:
@@ -264,9 +259,8 @@ class _Windows:
 
     def __init__(self, problem, degree, options):
         columns = problem.kernel.numeric_columns(problem.keys.shape[1])
-        keys, weights = _to_numpy(problem.keys), _to_numpy(problem.weights)
-        size = Basis(degree, len(columns)).size
-        self._places = Places(keys, _to_numpy(problem.values), weights, size)
+        keys, size = problem.keys, Basis(degree, len(columns)).size
+        self._places = Places(keys, problem.values, problem.weights, size)
         self.fewest = self._places.fewest
         # That of any query: what windows come to does not depend on it.
         self._extent = (1 + 2 * FURTHEST) * np.ptp(keys[:, columns], axis=0).max(initial=0.0)
@@ -277,7 +271,7 @@ class _Windows:
             places = replace(
                 problem, queries=problem.keys[first], keys=problem.keys[first],
                 values=problem.values[first][:, :0], weights=problem.weights[first] * 0 + 1,
-                own_key=array_namespace(problem.keys).arange(len(first)),
+                own_key=np.arange(len(first)),
             )  # fmt: skip
             self._of_places = _Rows(places, degree, 0, options)
 
@@ -313,8 +307,8 @@ class _Windows:
 
     def _measured(self, rows, some, worth, fields):
         """Whether windows of rows are wide enough (n, 2), and predictions and leverages."""
-        key, own = _to_numpy(rows.problem.own_key)[some], _to_numpy(rows.weights)[some]
-        left_out, fitted, leverage, apart, share = map(_to_numpy, fields)
+        key, own = rows.problem.own_key[some], rows.weights[some]
+        left_out, fitted, leverage, apart, share = fields
         with np.errstate(divide="ignore"):
             whole, others = own / share, own * (1 - apart) / apart
         without = self._places.enough_without(key, others, worth, worth - 1)
@@ -334,15 +328,15 @@ class _Windows:
         """What places are worth at rows, at each scale; 0 where none repeats."""
         if not self._places.repeat:
             return np.zeros(len(scales))
-        places = self._places.of_rows[_to_numpy(rows.problem.own_key)]
+        places = self._places.of_rows[rows.problem.own_key]
         found = self._of_places.at(scales)
-        return [1 / _to_numpy(leverage)[places] for _, _, leverage, *_ in found]
+        return [1 / leverage[places] for _, _, leverage, *_ in found]
 
     def _worth(self, rows, some, scales):
         """The same at some rows, each at a scale of its own."""
         if not self._places.repeat:
             return 0.0
-        places = self._places.of_rows[_to_numpy(rows.problem.own_key)[some]]
+        places = self._places.of_rows[rows.problem.own_key[some]]
         # Rows at one place and scale are alike.
         _, first, back = np.unique(places + 1j * scales, return_index=True, return_inverse=True)
         _, _, leverage, *_ = self._of_places.each(places[first], scales[first])
@@ -354,7 +348,7 @@ def _check_rows(rows, n_samples):
     if rows is None:
         return np.arange(n_samples)
     try:
-        checked = np.asarray(_to_numpy(rows))
+        checked = np.asarray(rows)
     except (TypeError, ValueError):
         checked = np.empty(0)
     whole = checked.ndim == 1 and checked.dtype.kind in "iu"
@@ -400,19 +394,17 @@ def own_terms(problem):
 
     As the logarithm of the absolute value, and the sign, each (n,).
     """
-    xp = array_namespace(problem.keys)
     kernel, x = problem.kernel, problem.queries
     if is_same_everywhere(kernel, x.shape[1]):
         x = x[:1]
     evaluate = kernel.log if kernel.signed is False else kernel
-    own = [
-        xp.linalg.diagonal(evaluate(x[rows], x[rows])) for rows in blocks(len(x), _BLOCK_ROWS)
-    ]
-    own = xp.concat(own) if own else x[:, 0]
-    log_weights = xp.log(problem.weights[problem.own_key])
+    own = [np.diagonal(evaluate(x[rows], x[rows])) for rows in blocks(len(x), _BLOCK_ROWS)]
+    own = np.concatenate(own) if own else x[:, 0]
+    log_weights = np.log(problem.weights[problem.own_key])
     if kernel.signed is False:
-        return own + log_weights, xp.ones_like(log_weights)
-    return xp.log(xp.abs(own)) + log_weights, xp.sign(own) + 0 * log_weights
+        return own + log_weights, np.ones_like(log_weights)
+    with np.errstate(divide="ignore"):
+        return np.log(np.abs(own)) + log_weights, np.sign(own) + 0 * log_weights
 
 
 def own_share(own, shift, total):
@@ -421,61 +413,54 @@ def own_share(own, shift, total):
     From :func:`own_terms` and the sum without it, ``total * exp(shift)``.
     """
     log_size, sign = own
-    xp = array_namespace(shift)
     # Relative to the larger of both, nothing overflows.
-    base = xp.maximum(shift, log_size)
-    itself = sign * xp.exp(log_size - base)
-    others = total * xp.exp(shift - base)
-    return xp.where(itself == 0, itself, itself / (itself + others))
+    base = np.maximum(shift, log_size)
+    itself = sign * np.exp(log_size - base)
+    others = total * np.exp(shift - base)
+    return np.where(itself == 0, itself, itself / (itself + others))
 
 
-def with_own_key(moments, share, rows, *, values):
+def with_own_key(moments, share, own_values):
     """Local fits without each row and with it, from the moments without it."""
     # At the row itself only the polynomial's constant is not 0. With the row's share s of the
     # weights, E[f f'] = (1 - s) E_without[f f'] + s e_0 e_0'.
     gram, cross = moments.gram, moments.cross
-    xp = array_namespace(cross)
-    own_values = xp.asarray(values)[rows]
     if gram.shape[1] == 1:
         left_out = cross[:, 0]
         fitted = left_out + share[:, None] * (own_values - left_out)
-        fitted = xp.where(share[:, None] != 1, fitted, own_values)
+        fitted = np.where(share[:, None] != 1, fitted, own_values)
         return Predictions(left_out, fitted, share)
     without = solve(gram, cross)
     # A row is a rank-one update of the fit without it, unless a ridge comes with it or goes, or
     # the fit without it is not read at the row itself.
     is_update = (without.ridge == 0) & (without.read == 1)
-    (rows,) = xp.nonzero(is_update)
+    rows = np.flatnonzero(is_update)
     is_update[rows] = is_determined(gram[rows], 1 - share[rows])
-    odds = share / xp.where(is_update, 1 - share, 1.0)
+    odds = share / np.where(is_update, 1 - share, 1.0)
     odds = odds * (1 + (without.pull * without.mean).sum(axis=1))
     leverage = odds / (1 + odds)
     fitted = without.value + leverage[:, None] * (own_values - without.value)
-    (rows,) = xp.nonzero(~is_update)
+    rows = np.flatnonzero(~is_update)
     if len(rows):
-        some = (field[rows] for field in (gram, cross, share, own_values))
-        fitted, leverage = fitted + 0, leverage + 0
-        fitted[rows], leverage[rows] = _refit(*some)
+        gram, cross = joined(gram[rows], cross[rows], share[rows], own_values[rows])
+        solution = solve(gram, cross)
+        fitted[rows] = solution.value
+        reach = (solution.pull * solution.mean).sum(axis=1)
+        leverage[rows] = share[rows] * (1 + reach)
     return Predictions(without.value, fitted, leverage)
 
 
-def _refit(gram, cross, share, own_values):
-    """Fits with the rows themselves, and their leverages."""
-    xp = array_namespace(cross)
+def joined(gram, cross, share, own_values):
+    """Moments with the rows themselves, which have a share of the weights."""
     # Where no other row has weight, only the row itself is left.
     rest = (1 - share)[:, None, None]
-    gram = xp.where(xp.isfinite(gram), gram, 0.0) * rest
-    cross = xp.where(xp.isfinite(cross), cross, 0.0) * rest
+    gram = np.where(np.isfinite(gram), gram, 0.0) * rest
+    cross = np.where(np.isfinite(cross), cross, 0.0) * rest
     gram[:, 0, 0] += share
     cross[:, 0] += share[:, None] * own_values
-    solution = solve(gram, cross)
-    return solution.value, share * (1 + (solution.pull * solution.mean).sum(axis=1))
+    return gram, cross
 
 
 def _key(scale):
     """Of a scale, the same for those that differ by rounding."""
     return round(float(np.log2(scale)), 9)
-
-
-def _to_numpy(x):
-    return x.cpu().numpy() if is_torch_array(x) else x

@@ -3,19 +3,19 @@
 import functools
 
 import numpy as np
-import torch
 
+from .._thread_pools import map_on_threads
 from ..kernels import Constant
-from ._algorithms._compact_blocks import in_order, median_blocks
-from ._algorithms._tiles import fallback_weights
-from ._leave_one_out import Scores, own_share, with_own_key
+from ._algorithms._dense import split
+from ._algorithms._nearest import nearest_by_pairs
+from ._leave_one_out import Scores, joined
 from ._pair_sums import PairSums
-from ._read import Problem
-from ._solve import Basis, Moments, extent_of, local_unit
-from ._threads import FEW_PAIRS_AGAIN_AND_AGAIN, map_blocks, threads_for
+from ._solve import Basis, extent_of, local_unit, pull_solve, solve
 
 # Moments are taken about the middle of so many neighbouring rows.
 _LOCAL_BLOCK_ROWS = 64
+# Pairs below which threads cost more than they save, in passes that follow each other.
+_FEW_PAIRS = 2**21
 
 
 class LeaveOneOutGradient:
@@ -41,25 +41,26 @@ class LeaveOneOutGradient:
             for j, n_levels in zip(categorical, codes.max(axis=0) + 1, strict=True)
         ]
         weights = np.ones(len(X)) if sample_weight is None else sample_weight
-        weights = np.ascontiguousarray(weights / np.max(weights))
-        self.weights = torch.from_numpy(weights)
-        values = torch.as_tensor(np.ascontiguousarray(values, dtype=np.float64))
-        self.values = values - (self.weights @ values) / self.weights.sum()
+        self.weights = np.ascontiguousarray(weights / np.max(weights))
+        self.share = self.weights / self.weights.sum()
+        values = np.ascontiguousarray(values, dtype=np.float64)
+        self.values = values - self.share @ values
         self.kernel = kernel if numeric else Constant()
         self.empty = empty
-        many = len(X) ** 2 > FEW_PAIRS_AGAIN_AND_AGAIN
-        share = functools.partial(map_blocks, parallel=many)
-        self.sums = PairSums(X[:, numeric], codes, self.kernel, weights, share=share)
-        self.numbers = torch.from_numpy(self.sums.numbers)
+        share = functools.partial(map_on_threads, parallel=len(X) ** 2 > _FEW_PAIRS)
+        self.sums = PairSums(X[:, numeric], codes, self.kernel, self.weights, share=share)
+        self.numbers = self.sums.numbers
         # The polynomials' coordinates are in units that no bandwidth changes.
-        largest = self.numbers.abs().amax(dim=0)
-        self.unit = torch.where(largest > 0, largest, 1.0)
+        largest = np.abs(self.numbers).max(axis=0)
+        self.unit = np.where(largest > 0, largest, 1.0)
         self.places = self.numbers / self.unit
+        self.extent = extent_of(self.places, self.weights)
         self.basis = Basis(degree, len(numeric), len(X))
         size = _LOCAL_BLOCK_ROWS if self.basis.degree else len(X)
-        self.blocks = median_blocks(self.places, size)
-        middles = [self.places[rows].mean(dim=0).expand(len(rows), -1) for rows in self.blocks]
-        (self.middles,) = in_order(zip(middles, strict=True), self.blocks)
+        self.blocks = split(self.places, np.arange(len(X)), most=size)
+        self.middles = np.empty_like(self.places)
+        for rows in self.blocks:
+            self.middles[rows] = self.places[rows].mean(axis=0)
 
     def __call__(self, log_bandwidth, log_worth=()):
         r"""Scores at log-bandwidths and :math:`\log r`, and ``pull``, their derivatives."""
@@ -74,71 +75,90 @@ class LeaveOneOutGradient:
         ]
         given = {"columns": self._columns(0)}
         if self.basis.degree:
-            blocks = [rows.numpy() for rows in self.blocks]
-            given = {"columns": lambda rows: self._columns(rows[0]), "row_blocks": blocks}
-        with threads_for(len(self.numbers) ** 2):
-            averages, *logs, pull_sums = self.sums(bandwidth, tables, **given)
-            self._answer_for_empty(averages, logs[0], bandwidth)
-            found = [torch.from_numpy(x).requires_grad_() for x in (averages, *logs)]
-            log_bandwidth = torch.from_numpy(np.log(bandwidth)).requires_grad_()
-            totals = self._totals(log_bandwidth, *found)
+            given = {"columns": lambda rows: self._columns(rows[0]), "row_blocks": self.blocks}
+        averages, *logs, pull_sums = self.sums(bandwidth, tables, **given)
+        self._answer_for_empty(averages, logs[0], bandwidth)
+        scores, pull_scores = self._scores(averages, *logs, bandwidth)
 
         def pull(slopes):
-            slopes = torch.as_tensor(slopes, dtype=torch.float64)
-            with threads_for(len(self.numbers) ** 2):
-                numbers, of_averages, *of_logs = (
-                    slope.numpy()
-                    for slope in torch.autograd.grad(
-                        totals, [log_bandwidth, *found], slopes, materialize_grads=True
-                    )
-                )
-                gradient = pull_sums(of_logs[0], of_averages, of_logs[1])
+            numbers, *of_sums = pull_scores(*slopes)
+            gradient = pull_sums(of_sums[1], of_sums[0], of_sums[2])
             gradient[: len(numbers)] += numbers
             return gradient
 
-        return Scores(*totals.detach().tolist()), pull
+        return scores, pull
 
     def _columns(self, row):
         """Columns to be averaged, about the middle of a row's block."""
         terms = self.basis.terms(self.places - self.middles[row])
-        return self.basis.columns(terms, self.values).numpy()
+        return self.basis.columns(terms, self.values)
 
     def _answer_for_empty(self, averages, log_total, bandwidth):
         """Averages of the rows without any weight, in place."""
-        if np.isfinite(log_total).all():
-            return
+        empty = log_total == -np.inf
         if self.empty == "nan":
-            averages[log_total == -np.inf] = np.nan
+            averages[empty] = np.nan
             return
-        scaled = self.numbers / torch.from_numpy(bandwidth)
-        given = self.values, self.weights, 0.0, torch.arange(len(averages))
-        problem = Problem(self.kernel, scaled, scaled, *given, query_scale=None, single=False)
-        for block in self.blocks:
-            rows = block[log_total[block] == -np.inf]
-            if not len(rows):
-                continue
-            weights = fallback_weights(problem.take(rows))
-            weights = weights / weights.sum(dim=1, keepdim=True)
+        scaled = self.numbers / bandwidth
+        for block in self.blocks if empty.any() else ():
+            rows = block[empty[block]]
+            own = rows[:, None] == np.arange(len(scaled))
+            weights = nearest_by_pairs(scaled[rows], scaled, own)[1] * self.weights
+            weights /= weights.sum(axis=1, keepdims=True)
             # The nearest rows' average, as if they were all at this one.
             terms = self.basis.terms(self.places[rows] - self.middles[rows])
             averages[rows] = self.basis.columns(terms, weights @ self.values)
 
-    def _totals(self, log_bandwidth, averages, log_total, log_own):
-        """Mean squared errors without and with each row, and the trace."""
-        gram, cross = self.basis.moments(averages)
-        if self.basis.degree:
-            width = self.kernel.spread * log_bandwidth.exp() / self.unit
-            unit = local_unit(width, extent_of(self.places, self.weights))
-            shift = self.basis.shift(self.places - self.middles, unit)
-            gram, cross = shift @ gram @ shift.transpose(1, 2), shift @ cross
-        own = log_own + self.weights.log(), torch.ones_like(log_total)
-        share = own_share(own, log_total, torch.ones_like(log_total))
-        moments = Moments(gram, cross, None)
-        found = with_own_key(moments, share, slice(None), values=self.values)
-        left_out, fitted, leverage = found
-        share = self.weights / self.weights.sum()
-        errors = [(x - self.values).square().mean(dim=1) for x in (left_out, fitted)]
-        return torch.stack([*(share @ error for error in errors), leverage.sum()])
+    def _scores(self, averages, log_total, log_own, bandwidth):
+        """The scores, and `pull`, their derivatives.
+
+        Along log-bandwidths, and along averages and logarithms.
+        """
+        basis, values = self.basis, self.values
+        gram, cross = basis.moments(averages)
+        if basis.degree:
+            width = self.kernel.spread * bandwidth / self.unit
+            unit = local_unit(width, self.extent)
+            shift = basis.shift(self.places - self.middles, unit)
+            gram, cross = shift @ gram @ shift.swapaxes(1, 2), shift @ cross
+        with np.errstate(invalid="ignore"):
+            share = 1 / (1 + np.exp(log_total - log_own - np.log(self.weights)))
+        with_own = joined(gram, cross, share, values)
+        left_out, fitted = solve(gram, cross), solve(*with_own)
+        reach = (fitted.pull * fitted.mean).sum(axis=1)
+        errors = [found.value - values for found in (left_out, fitted)]
+        scores = [self.share @ np.square(error).mean(axis=1) for error in errors]
+        leverage = share * (1 + reach)
+
+        def pull(of_left_out, of_fitted, of_trace):
+            slopes = [
+                2 / values.shape[1] * slope * self.share[:, None] * error
+                for slope, error in zip((of_left_out, of_fitted), errors, strict=True)
+            ]
+            of_moments = pull_solve(left_out, gram, cross, slopes[0], np.zeros(len(values)))
+            joint = pull_solve(fitted, *with_own, slopes[1], of_trace * share)
+            of_share = of_trace * (1 + reach) + joint[0][:, 0, 0]
+            of_share += np.vecdot(joint[1][:, 0], values)
+            for of_one, of_both, one in zip(of_moments, joint, (gram, cross), strict=True):
+                of_one += (1 - share)[:, None, None] * of_both
+                of_share -= (of_both * one).sum(axis=(1, 2))
+            of_gram, of_cross = of_moments
+            of_bandwidth = np.zeros(len(bandwidth))
+            if basis.degree:
+                # Where the unit is that of the bandwidth, terms fall as it grows.
+                along = (of_gram * gram).sum(axis=0)
+                along = along.sum(axis=0) + along.sum(axis=1) + (of_cross * cross).sum((0, 2))
+                along = along @ basis.powers[: basis.size]
+                of_bandwidth = np.where(width < self.extent, -along, 0.0)
+                of_gram = shift.swapaxes(1, 2) @ of_gram @ shift
+                of_cross = shift.swapaxes(1, 2) @ of_cross
+            of_averages = np.concatenate(
+                [basis.of_products(of_gram), of_cross.reshape(len(of_cross), -1)], axis=1
+            )
+            of_log = of_share * share * (1 - share)
+            return of_bandwidth, of_averages, -of_log, of_log
+
+        return Scores(*map(float, (*scores, leverage.sum()))), pull
 
 
 def _steps(kind, n_levels):

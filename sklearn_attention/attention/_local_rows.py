@@ -4,16 +4,13 @@ from dataclasses import replace
 from typing import Any, NamedTuple
 
 import numpy as np
-import torch
 
 from .._blocks import IN_MEMORY
 from .._memory import check_memory
-from ._algorithms._blocks_of_queries import RADIUS
-from ._algorithms._compact_blocks import compact_blocks, in_order
+from ._algorithms._dense import APART, split
 from ._read import read
 from ._reduce import Reduction
 from ._solve import Basis, check_degree, extent_of, local_unit, refuse_signed, share_read, solve
-from ._threads import threads_for
 from ._weights import IN_PARTS, normalized
 
 _BLOCK_PAIRS = IN_MEMORY // 32
@@ -112,20 +109,19 @@ def local_rows(
     check_memory("what every key does to the fit at every query", shape, IN_PARTS)
     if degree:
         refuse_signed(problem.kernel)
-    arrays, center = problem.centred()
-    problem, center = arrays.tensors(), torch.as_tensor(center)
-    columns = problem.kernel.numeric_columns(problem.keys.shape[1])
+    problem, center = problem.centred()
+    n_queries, columns = len(problem.queries), problem.kernel.numeric_columns(len(keys[0]))
     basis = Basis(degree, len(columns), len(problem.keys))
-    size = max(1, _BLOCK_PAIRS // len(problem.keys))
-    boxes = compact_blocks(problem.queries[:, columns], RADIUS)
-    row_blocks = [part for box in boxes for part in box.split(size)]
     extent = extent_of(problem.keys[:, columns], problem.weights)
-    with threads_for(problem.n_pairs):
-        found = [
-            _rows(arrays, problem, basis, columns, extent, rows, empty, without_each)
-            for rows in row_blocks
-        ]
-        fitted, *matrices, distance, left_out, left_out_distance = in_order(found, row_blocks)
+    most = max(1, _BLOCK_PAIRS // len(problem.keys))
+    groups = split(problem.queries[:, columns], np.arange(n_queries), most=most, apart=APART)
+    found = [
+        _rows(problem.take(rows), basis, columns, extent, empty, without_each)
+        for rows in groups or [np.arange(0)]
+    ]
+    order = np.argsort(np.concatenate(groups)) if groups else slice(None)
+    fields = (np.concatenate(field)[order] for field in zip(*found, strict=True))
+    fitted, *matrices, distance, left_out, left_out_distance = fields
     fitted, left_out = fitted + center, left_out + center
     if kept is not None:
         # Keys without weight do nothing: the fit without them is the fit.
@@ -135,45 +131,48 @@ def local_rows(
             left_out_distance = _with_others(
                 left_out_distance, kept, len(keys), distance[:, None]
             )
-    fields = fitted, *matrices, distance, left_out, left_out_distance
-    found = LocalRows(*(field.numpy() for field in fields))
-    return found if without_each else found._replace(left_out=None, left_out_distance=None)
+    if not without_each:
+        left_out = left_out_distance = None
+    return LocalRows(fitted, *matrices, distance, left_out, left_out_distance)
 
 
-def _rows(arrays, problem, basis, columns, extent, rows, empty, without_each):
-    """The fields of `LocalRows` for some of the queries, the last two only where asked for."""
-    values, keys = problem.values, problem.keys[:, columns]
-    queries, problem = problem.queries[rows][:, columns], problem.take(rows)
+def _rows(problem, basis, columns, extent, empty, without_each):
+    """The fields of `LocalRows` for queries close together, the last two where asked for."""
+    values, keys, queries = (
+        problem.values,
+        problem.keys[:, columns],
+        problem.queries[:, columns],
+    )
     weights = normalized(problem, empty)
-    middle = queries.mean(dim=0)
+    middle = queries.sum(axis=0) / max(len(queries), 1)
     terms = basis.terms(keys - middle)
     products = basis.columns(terms, values)
     width, scale = problem.kernel.spread, problem.query_scale
     unit = local_unit(width if scale is None else width * scale[:, None], extent)
     about = basis.shift(queries - middle, unit)
     gram, cross = basis.moments(weights @ products)
-    gram, cross = about @ gram @ about.transpose(1, 2), about @ cross
+    gram, cross = about @ gram @ about.swapaxes(1, 2), about @ cross
     solution = solve(gram, cross)
     # From terms about the middle to those about each query, less their mean there.
-    about = about[:, 1:].clone()  # (b, P - 1, P)
+    about = about[:, 1:].copy()  # (b, P - 1, P)
     about[:, :, 0] -= solution.mean
     pull = (solution.pull[:, None] @ about)[:, 0] @ terms.T  # (b, m)
-    slope = (solution.coefficients.transpose(1, 2) @ about) @ terms.T  # (b, p, m)
-    residuals = values - cross[:, :1] - slope.transpose(1, 2)
+    slope = (solution.coefficients.swapaxes(1, 2) @ about) @ terms.T  # (b, p, m)
+    residuals = values - cross[:, :1] - slope.swapaxes(1, 2)
     distance = solution.squared_distance
     fields = solution.value, weights, weights * (1 - pull), residuals, distance
     if not without_each:
         return *fields, solution.value, distance
-    root = torch.linalg.cholesky_ex(solution.covariance).L
-    form = about.transpose(1, 2) @ torch.cholesky_solve(about, root)  # (b, P, P)
-    rest = 1 - weights * (1 + basis.quadratic(form, products))
+    form = about.swapaxes(1, 2) @ np.linalg.solve(solution.covariance, about)  # (b, P, P)
+    form = basis.of_products(form) @ products[:, : basis.n_powers].T
+    rest = 1 - weights * (1 + form)
     heaviest = rest < _HEAVIEST
-    rest = torch.where(heaviest, 1.0, rest)
+    rest = np.where(heaviest, 1.0, rest)
     left_out, distance = _left_out(
         solution, cross[:, 0], weights, pull, rest, values, residuals
     )
-    for query, key in heaviest.nonzero().tolist():
-        one = arrays.take(rows[query : query + 1].numpy())
+    for query, key in np.argwhere(heaviest):
+        one = problem.take([query])
         left_out[query, key], distance[query, key] = _without(one, basis.degree, key)
     return *fields, left_out, distance
 
@@ -204,12 +203,12 @@ def _without(problem, degree, key):
         return found.value, found.squared_distance
 
     ((value, distance),) = reduction.fold(fit)
-    return torch.as_tensor(value[0]), distance[0]
+    return value[0], distance[0]
 
 
 def _with_others(field, kept, n_keys, fill):
     """Entries of the keys that have weight, and a fill for others."""
     shape = (field.shape[0], n_keys, *field.shape[2:])
-    whole = torch.zeros(shape, dtype=field.dtype) + fill
+    whole = np.zeros(shape) + fill
     whole[:, kept] = field
     return whole

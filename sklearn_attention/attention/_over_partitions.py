@@ -45,22 +45,22 @@ def over_partitions(smoother, queries, keys, values, weights, query_scale, leave
     n_features = keys.shape[1]
     most = min(ROWS_AT_ONCE, smoother.queries_at_once(keys, values, in_parts=True))
 
-    def total(stage, queries, first=None):
-        part = functools.partial(_part, smoother, stage, center, first)
+    def total(queries, final, first=None):
+        part = functools.partial(_part, smoother, final, center, first)
         return reduced(part, joined, rows, queries)
 
     if lazy:
         finish = functools.partial(_finished_later, smoother, center, n_features, fields)
 
         def answer(first, some):
-            found = total("final", some, first if leave_out else None)
+            found = total(some, True, first if leave_out else None)
             return dask.delayed(finish)(found, some)
 
         return _lazily(queries, fields, answer, most)
 
-    def computed(some, stage, rows):
+    def computed(some, rows, *, final):
         # As a task, queries travel once.
-        return total(stage, dask.delayed(some[rows])).compute()
+        return total(dask.delayed(some[rows]), final).compute()
 
     found = [
         smoother.finished(functools.partial(computed, some), center, len(some), n_features)
@@ -72,14 +72,14 @@ def over_partitions(smoother, queries, keys, values, weights, query_scale, leave
     ]
 
 
-def _part(smoother, stage, center, first, queries, start, *rows):
+def _part(smoother, final, center, first, queries, start, *rows):
     """Sums over a partition of the keys, some at a time, of queries from place `first` on."""
     keys, *_ = rows
 
     def some(chunk):
         own = None if first is None else first - start - chunk.start
         tables = (None if x is None else x[chunk] for x in rows)
-        return smoother.part(stage, center, queries, own, None, *tables)
+        return smoother.part(center, queries, own, None, *tables, final=final)
 
     return merged(joined, map(some, blocks(len(keys), max(ROWS_AT_ONCE, len(queries)))))
 
@@ -101,8 +101,7 @@ def _shaped(field, n_queries, shape, dtype):
 def _finished_later(smoother, center, n_features, fields, found, queries):
     refuse_no_weight(found)
     sums, keys = found
-    policy = smoother.empty if sums.answer is not None else "nan"
-    found = smoother.finish(sums.answered(policy), sums.log_total, center, keys, n_features)
+    found = smoother.finish(sums.answered(smoother.empty), center, keys, n_features)
     return tuple(
         _shaped(field, len(queries), *field_type)
         for field, field_type in zip(found, fields, strict=True)

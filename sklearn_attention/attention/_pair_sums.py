@@ -7,7 +7,7 @@ import numpy as np
 from .._blocks import IN_CACHE, blocks
 from .._thread_pools import one_blas_thread
 from ..kernels import Gaussian
-from ..kernels._numerics import squared_distances
+from ..kernels._numerics import squared_distances, with_slopes
 
 # Pairs at a time: the temporaries stay in the processor's cache, and are small enough for
 # memory to be reused rather than returned to the system. One kernel of all numbers has few,
@@ -220,15 +220,17 @@ class _Product:
             gradient[d + j] = np.vdot(outer, slopes[codes[rows]].take(codes[keys], axis=1))
         return gradient
 
-    def rest(self, rows, keys, slopes):
-        """The kernel that is none of distances, and the bandwidth it depends on, in torch."""
-        import torch
-
-        kernel, bandwidth = self.sums.rest, torch.tensor(self.bandwidth, requires_grad=slopes)
-        numbers = torch.from_numpy(self.sums.numbers)
+    def rest(self, rows, keys):
+        """The kernel that is none of distances, and `pull` along log-bandwidths, by torch."""
+        kernel, x = self.sums.rest, self.sums.numbers / self.bandwidth
         compare = kernel.log if self.sums.in_logs else kernel
-        with torch.enable_grad():
-            return compare(numbers[rows] / bandwidth, numbers[keys] / bandwidth), bandwidth
+        table, pull = with_slopes(compare, x[rows], x[keys], list(range(x.shape[1])))
+
+        def along(of_table):
+            of_rows, of_keys = pull(of_table)
+            return -(of_rows * x[rows]).sum(axis=0) - (of_keys * x[keys]).sum(axis=0)
+
+        return table, along
 
     def _squared(self, rows, keys, f, k=None):
         """Squared distances of a factor, or along one of its columns."""
@@ -338,8 +340,7 @@ class _RowSums:
         table = product(product.squares(rows, keys), rows, keys)
         self.log_own, self._rest = sums.log_own, None
         if sums.rest is not None:
-            self._rest = product.rest(rows, keys, slopes)
-            rest = self._rest[0].detach().numpy()
+            rest, _ = self._rest = product.rest(rows, keys)
             table = table + rest if sums.in_logs else table * rest
             self._own_rest = rest[self._own]
             own_logs = self._own_rest if sums.in_logs else _log(np.abs(self._own_rest))
@@ -384,21 +385,17 @@ class _RowSums:
             outer += of_log_total[:, None]
             outer *= self._shares
         gradient = self._product.pull(outer, self.rows, self._keys)
-        if self._rest is not None and self._rest[0].requires_grad:  # a step function is flat
+        if self._rest is not None:
             gradient[: len(self._product.bandwidth)] += self._pull_rest(outer, of_log_own)
         return gradient
 
     def _pull_rest(self, outer, of_log_own):
-        import torch
-
-        table, bandwidth = self._rest
+        table, pull = self._rest
         if of_log_own is not None:
             outer[self._own] = of_log_own
         if not self._product.sums.in_logs:
-            values = table.detach().numpy()
-            outer = np.divide(outer, values, out=np.zeros_like(outer), where=values != 0)
-        (slopes,) = torch.autograd.grad(table, bandwidth, torch.from_numpy(outer))
-        return slopes.numpy() * self._product.bandwidth
+            outer = np.divide(outer, table, out=np.zeros_like(outer), where=table != 0)
+        return pull(outer)
 
 
 def _exp(logs):

@@ -5,7 +5,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
-from array_api_compat import array_namespace, is_torch_array
+from array_api_compat import is_torch_array
 
 from .._partitions import is_partitioned
 from .._validation import as_numbers, check_bandwidth, weight_unit
@@ -22,8 +22,7 @@ _ROWS = {"queries": "queries", "keys": "keys", "X": "samples"}
 class Problem:
     """Queries, keys and values of weighted sums; coordinates are in bandwidths, in float64."""
 
-    # NumPy arrays, until `tensors` is called. Keys of weight 0 are dropped before anything is
-    # computed.
+    # Keys of weight 0 are dropped before anything is computed.
 
     kernel: Kernel
     queries: Any  # (n, d)
@@ -33,48 +32,19 @@ class Problem:
     log_weight_scale: float  # logarithm of what they are relative to
     own_key: Any  # (n,) key to leave out, -1 for none; None: all stay
     query_scale: Any  # (n,) what else divides a query's distances; None for nothing
-    single: bool  # whether single precision suffices
     dtype: Any = np.float64  # of results
     gap: int = 0  # how many keys before and after the own one are left out with it
-
-    @property
-    def precision(self):
-        """Precision of the arithmetic, at least, on tensors."""
-        import torch
-
-        return torch.float32 if self.single else torch.float64
 
     @property
     def n_pairs(self):
         return len(self.queries) * len(self.keys)
 
-    def tensors(self):
-        """The same problem in tensors."""
-        import torch
-
-        names = ("queries", "keys", "values", "weights", "own_key", "query_scale")
-        given = {name: getattr(self, name) for name in names}
-        found = {name: None if x is None else torch.as_tensor(x) for name, x in given.items()}
-        return replace(self, **found)
-
-    def take(self, rows, keys=None):
-        """The same problem for some of the queries, and of the keys, which are in order."""
+    def take(self, rows):
+        """The same problem for some of the queries."""
         own_key, scale = (
             None if field is None else field[rows] for field in (self.own_key, self.query_scale)
         )
-        some = replace(self, queries=self.queries[rows], own_key=own_key, query_scale=scale)
-        if keys is None:
-            return some
-        if own_key is not None:
-            xp = array_namespace(keys)
-            place = xp.searchsorted(keys, own_key).clip(max=len(keys) - 1)
-            own_key = xp.where(keys[place] == own_key, place, -1)
-        keys, values, weights = self.keys[keys], self.values[keys], self.weights[keys]
-        return replace(some, keys=keys, values=values, weights=weights, own_key=own_key)
-
-    def with_values(self, values):
-        """The same problem with other values, in double precision."""
-        return replace(self, values=values, single=False)
+        return replace(self, queries=self.queries[rows], own_key=own_key, query_scale=scale)
 
     def centred(self):
         """The same problem without the values' weighted mean, and that mean."""
@@ -82,18 +52,9 @@ class Problem:
         return replace(self, values=self.values - center), center
 
     def at(self, scale):
-        """The same problem with its bandwidth multiplied, by a number or one for each query."""
-        if np.ndim(scale):
-            own = self.query_scale
-            return replace(self, query_scale=scale if own is None else scale * own)
-        scale = float(scale)
+        """The same problem with its bandwidth multiplied, in place of any scales of queries."""
         queries, keys = (self.kernel.rescale(x, scale) for x in (self.queries, self.keys))
-        return replace(self, queries=queries, keys=keys)
-
-    def to(self, precision):
-        """The same problem with its arithmetic in another precision, on tensors."""
-        tensors = ("queries", "keys", "values", "weights")
-        return replace(self, **{name: getattr(self, name).to(precision) for name in tensors})
+        return replace(self, queries=queries, keys=keys, query_scale=None)
 
     def result(self, x, at_least=None):
         """An array in the precision of what was passed.
@@ -140,21 +101,22 @@ def read(
             own_key = np.where(own_key >= 0, position[own_key], -1)
         keys, values, weights = keys[kept], values[kept], weights[kept]
     problem = Problem(
-        kernel, queries, keys, values, weights, log_scale, own_key, scale,
-        # Half precision is for storage: sums are computed in float32 at least.
-        single=dtype != np.float64, dtype=dtype,
-    )  # fmt: skip
+        kernel, queries, keys, values, weights, log_scale, own_key, scale, dtype=dtype
+    )
     return problem, kept
 
 
 def as_given(name, x):
-    """An array of numbers, which may lie on disk, or None as it is; else an array."""
+    """An array of numbers, which may lie on disk, or None for none, as it is; else an array."""
     numbers = isinstance(x, np.ndarray) and x.dtype.kind in "biuf"
-    return x if numbers or x is None else to_array(name, x)
+    absent = x is None and name in ("sample_weight", "query_scale")
+    return x if numbers or absent else to_array(name, x)
 
 
 def to_array(name, x):
     """An array of numbers."""
+    if x is None:
+        raise ValueError(f"{name} is None: pass an array of numbers.")
     if is_torch_array(x):
         x = _of_tensor(name, x)
     if is_partitioned(x):
@@ -165,7 +127,7 @@ def to_array(name, x):
     x = np.asarray(as_numbers(name, x, "encode it first"))
     if x.dtype.kind == "c":
         raise ValueError(f"{name} is not numeric: pass real and imaginary parts.")
-    # torch needs the machine's own byte order and whole strides, and no more than 64 bits.
+    # Trees and SciPy need the machine's own byte order, and no more than 64 bits.
     dtype = np.float64 if x.dtype.itemsize > 8 else x.dtype.newbyteorder("=")
     return np.ascontiguousarray(x, dtype=dtype)
 
@@ -275,7 +237,6 @@ def check_own_keys(leave_one_out, queries, n_keys):
 def _check_query_scale(query_scale, queries, kernel):
     if query_scale is None:
         return None
-    # A copy: torch warns of arrays that it may not write to.
     scale = to_array("query_scale", query_scale).astype(np.float64)
     if scale.shape != (len(queries),):
         raise ValueError(

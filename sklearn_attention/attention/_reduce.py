@@ -1,23 +1,24 @@
-"""Sums over all keys of a problem: by fast algorithms, exact ones, or fallbacks."""
+"""Sums over keys as a list of ways: each query takes the first that is accurate for it."""
 
 import functools
-from dataclasses import replace
 
 import numpy as np
-from array_api_compat import array_namespace, is_torch_array
 
 from .._blocks import IN_MEMORY, blocks
+from ._algorithms._dense import Pairs, in_logarithms
 from ._algorithms._line import Line, serves
-from ._algorithms._near_keys import near_keys
+from ._algorithms._near_keys import NearKeys
 from ._algorithms._nearest import by_distance, nearest_sums
 from ._algorithms._plane import Plane, serves_plane
-from ._solve import Basis, extent_of, local_unit, refuse_far, refuse_signed
+from ._solve import extent_of, local_unit, refuse_far, refuse_signed
 from ._sums import Sums
 
 # "dense" compares every query with every key.
 ALGORITHMS = ("auto", "dense")
 # Numbers that the sums of some queries may hold at a time.
 _MOST_NUMBERS = 2 * IN_MEMORY
+# Pairs from which torch repays the second that it takes to load.
+_REPAYS = 2**27
 
 
 def form_along(kernel, n_features, degree=0):
@@ -32,9 +33,9 @@ def form_along(kernel, n_features, degree=0):
 class Reduction:
     """Sums over the keys of a problem, at one bandwidth after the other."""
 
-    # Each query goes down a chain until its sum is accurate: an algorithm of linear time, pairs
-    # near it, and the nearest keys, or nothing where `empty` is "nan". What
-    # bandwidths have in common, such as an order of the keys or distances, is computed once.
+    # Ways are an algorithm of linear time, pairs near each other, scaled dot-product attention,
+    # and all pairs; what is left without weight is predicted by the nearest keys. What
+    # bandwidths have in common, such as an order of the keys or trees, is computed once.
 
     def __init__(self, problem, degree=0, *, empty="nearest", algorithm="auto"):
         if degree:
@@ -58,11 +59,10 @@ class Reduction:
             self._linear = None
         else:
             self._linear = (Plane if in_plane else Line).of(problem, form, degree)
-        self._nearest = None
 
-    @functools.cached_property
+    @property
     def basis(self):
-        return self._linear.basis if self._linear else Basis(self._degree, len(self._columns))
+        return (self._linear or self._pairs).basis
 
     def together(self, scales):
         """A number for each of some scales, of queries, equal where one pass takes all."""
@@ -75,128 +75,86 @@ class Reduction:
         """Way in which sums are computed: "linear", "near" or "dense"."""
         if self._linear is not None:
             return "linear"
-        return "dense" if self._near(None) is None else "near"
+        rows = np.arange(len(self.problem.queries))
+        return "dense" if self._near_groups(rows, self._scale(1.0)) is None else "near"
 
-    def sums(self, **options):
-        """Sums about every query, of powers in bandwidths; options are those of `Keys.sums`."""
-        problem = self.problem
+    def sums(self, rows=slice(None), scale=1.0, **options):
+        """Sums about some queries, of powers in bandwidths times a scale.
+
+        A number, or one for each of these queries; options are those of :meth:`Keys.sums`.
+        """
         if self._linear is not None:
-            return self._linear.sums_of(**options)
-        from ._algorithms._all_pairs import all_pairs, near_pairs  # torch: a second to load
+            return self._linear.sums_of(rows, self._scale(scale, rows), **options)
+        some = np.arange(len(self.problem.queries))[rows]
+        width = np.ones(len(self.problem.queries))
+        width[some] = self._scale(scale, rows)
+        return self._by_pairs(some, width)
 
-        near = self._near(None)
-        if self._degree:
-            queries = self._blocks(
-                problem if near is None else near.problem, None, near=near, in_bandwidths=True
-            )
-            ((shift, sums, least),) = queries.fold(
-                lambda sums, unit, rows: (sums.shift, sums.sums.movedim(-1, 0), sums.least)
-            )
-            found = Sums(shift, sums.movedim(0, -1), least)
-        else:
-            found = all_pairs(problem.tensors()) if near is None else near_pairs(near)
-        found = Sums(*(field.numpy() for field in found[:3]))
-        return found._replace(shift=found.shift.astype(np.float64))
+    def with_answers(self, sums, rows=slice(None), *, all_keys=True):
+        """Sums of some queries with fallbacks for those without weights.
 
-    def total(self, *, all_keys=True, answers=False):
-        """The sums, with fallbacks for queries without weights."""
-        # Without `all_keys`, for any query that may have no weight among all of them. With
-        # `answers`, also if there are no such queries.
-        found = self.sums()
-        needed = ~found.usable
-        if not all_keys and self.problem.kernel.signed is not False:
-            needed = np.ones_like(needed)
-        rows = np.flatnonzero(needed)
-        if self._empty == "nan" or not (len(rows) or answers):
-            return found
-        answer = self.answers(rows)
-        shape = found.shift.shape
-        fields = np.full(shape, -np.inf), np.zeros(found.sums.shape), np.zeros(shape)
-        for field, some in zip(fields, answer, strict=False):
-            field[..., rows] = some
-        return found._replace(answer=Sums(*fields))
-
-    def answers(self, rows):
-        """Sums over the nearest keys of some queries."""
-        if self._nearest is None:
-            n_queries, n_columns = len(self.problem.queries), 1 + self.problem.values.shape[1]
-            self._nearest = np.full(n_queries, -1.0), np.zeros((n_columns, n_queries))
-        distance, of_columns = self._nearest
-        new = rows[distance[rows] < 0]
-        if len(new):
-            distance[new], of_columns[:, new] = self._over_nearest(new)
-        sums = np.zeros((self.basis.n_powers, len(of_columns), len(rows)))
+        Without `all_keys`, for any that may have none among all of them.
+        """
+        if self._empty == "nan":
+            return sums
+        signed = self.problem.kernel.signed is not False
+        lost = np.flatnonzero(~sums.usable | (signed and not all_keys))
+        if all_keys and not len(lost):
+            return sums
+        distance, of_columns = self._over_nearest(
+            np.arange(len(self.problem.queries))[rows][lost]
+        )
+        shift, answer = np.full(sums.shift.shape, -np.inf), np.zeros_like(sums.sums)
+        shift[lost] = by_distance(distance)
         # Without powers of distances, so that a polynomial is the average.
-        sums[0] = of_columns[:, rows]
-        return Sums(by_distance(distance[rows]), sums, np.zeros_like(distance[rows]))
+        answer[0][:, lost] = of_columns
+        return sums._replace(answer=Sums(shift, answer, np.zeros_like(shift)))
 
-    def _over_nearest(self, rows):
-        """Distances to the nearest keys, and sums of columns over these."""
-        if self._linear is not None:
-            return self._linear.nearest_of(rows)
-        some = self.problem.take(rows)
-        if not some.gap:
-            return nearest_sums(some.keys, _columns(some), some.queries, some.own_key)
-        # From all pairs, since several keys are left out for each query.
-        from ._algorithms._tiles import fallback_weights
-
-        near = fallback_weights(some.tensors()).numpy().T
-        sums = np.concatenate([near.sum(axis=0)[None], some.values.T @ near])
-        return 0 * sums[0], sums
-
-    def fold(self, finish, scales=None, *, single=False):
+    def fold(self, finish, scales=None):
         """Results of ``finish(sums, moments, rows)`` per bandwidth, some queries at a time."""
         # `finish` returns a tuple of arrays for the queries at `rows`; the sums of all may
         # exceed memory. Scales (n_scales,) or (n_scales, n_queries) multiply the bandwidth;
-        # None is the problem's own. With `single`, single precision is allowed, which is faster
-        # where implemented.
+        # None is the problem's own.
+        scales, n_queries = np.ones(1) if scales is None else scales, len(self.problem.queries)
+        self.refuse_scales(scales)
+        groups = [scales[k : k + 1] for k in range(len(scales))]
+        if self._linear is not None and np.ndim(scales) == 1 and len(scales) > 1:
+            groups = self._linear.groups(scales)
+        for group in groups:
+            if len(group) == 1:
+                yield self._by_rows(finish, group[0])
+                continue
+            rows = np.tile(np.arange(n_queries), len(group))
+            scale = np.repeat(group, n_queries)
+            fields = self._finished(finish, self._linear.side_by_side(group), scale, rows)
+            yield from zip(*(np.split(field, len(group)) for field in fields), strict=True)
+
+    def refuse_scales(self, scales):
+        """Raise ValueError for scales of each row, if the kernel is none of the distance."""
         if np.ndim(scales) == 2 and not self.is_radial:
             raise ValueError(
                 f"kernel={self.problem.kernel!r} does not depend only on the distance, which "
                 "a scale of each row divides: choose a radial kernel such as 'gaussian'."
             )
 
-        def finished(sums, unit, rows, ratio=None):
-            usable, xp = sums.usable, array_namespace(sums.shift)
-            moments = self.basis.averages(sums.answered("nan").sums, unit, ratio)
-            sums = sums._replace(shift=xp.where(usable, sums.shift, -xp.inf))
-            return *finish(sums, moments, rows), usable
+    def _by_rows(self, finish, scale):
+        """Results at one scale, some queries at a time where their sums are many."""
+        n_sums = self.basis.n_powers * (1 + self.problem.values.shape[1])
+        found = []
+        for rows in blocks(len(self.problem.queries), max(1, _MOST_NUMBERS // n_sums)):
+            own = scale[rows] if np.ndim(scale) else scale
+            sums = self.sums(rows, own)
+            found.append(self._finished(finish, sums, self._scale(own, rows), rows))
+        if len(found) == 1:
+            return found[0]
+        return tuple(map(np.concatenate, zip(*found, strict=True)))
 
-        if self._linear is not None:
-            scales = np.ones(1) if scales is None else scales
-            found = self._along(finished, scales)
-        else:
-            scales = [None] if scales is None else scales
-            found = self._by_pairs(finished, scales, single)
-        for scale, (*fields, usable) in zip(scales, found, strict=True):
-            yield self._answered(finish, fields, usable, scale)
-
-    def _answered(self, finish, fields, usable, scale):
-        """The fields, with those of queries without weights from their fallback keys."""
-        if usable.all() or self._empty == "nan":
-            return fields
-        in_tensors = is_torch_array(usable)
-        rows = np.flatnonzero(~(usable.numpy() if in_tensors else usable))
-        unit = self._unit(self._scale(scale, rows), len(rows))
-        found = self.answers(rows)
-        found = found._replace(shift=np.full_like(found.shift, -np.inf))
-        if not in_tensors:
-            return self._put(finish, fields, found, unit, rows)
-        import torch
-
-        from ._threads import threads_for
-
-        unit = None if unit is None else torch.as_tensor(unit.copy())  # of its own memory
-        sums, rows = Sums(*map(torch.as_tensor, found[:3])), torch.as_tensor(rows)
-        with threads_for(self.problem.n_pairs):
-            return self._put(finish, fields, sums, unit, rows)
-
-    def _put(self, finish, fields, sums, unit, rows):
-        """The fields, with those of some queries finished from other sums."""
-        moments = self.basis.averages(sums.sums, unit)
-        for field, some in zip(fields, finish(sums, moments, rows), strict=True):
-            field[rows] = array_namespace(field).astype(some, field.dtype)
-        return fields
+    def _finished(self, finish, sums, scale, rows):
+        """Results of `finish` from sums whose powers are in units of the scale."""
+        sums = self.with_answers(sums, rows).answered(self._empty)
+        unit = self._unit(scale, len(sums.shift))
+        ratio = None if unit is None else np.reshape(scale, (-1, 1)) / unit
+        return finish(sums, self.basis.averages(sums.sums, unit, ratio), rows)
 
     @functools.cached_property
     def _extent(self):
@@ -205,9 +163,8 @@ class Reduction:
             return self._linear.extent
         return extent_of(self.problem.keys[:, self._columns], self.problem.weights)
 
-    def _scale(self, scale, rows):
+    def _scale(self, scale, rows=slice(None)):
         """Multiple of the bandwidth for some queries: a number, or one for each."""
-        scale = 1.0 if scale is None else scale[rows] if np.ndim(scale) else scale
         own = self.problem.query_scale
         return scale if own is None else scale * own[rows]
 
@@ -220,105 +177,75 @@ class Reduction:
         unit = local_unit(width[:, None] if np.ndim(width) else width, self._extent)
         return np.broadcast_to(unit, (n_queries, len(self._extent)))
 
-    def _along(self, finish, scales):
-        """In linear time: for each scale what is finished."""
-        linear, n_queries = self._linear, len(self.problem.queries)
-        if np.ndim(scales) == 2 or len(scales) == 1:
-            groups = [scales[k : k + 1] for k in range(len(scales))]
-        else:
-            groups = linear.groups(scales)
-        for group in groups:
-            if len(group) == 1:
-                yield self._by_rows(finish, group[0])
-                continue
-            rows = np.tile(np.arange(n_queries), len(group))
-            scale = np.repeat(group, n_queries)
-            fields = self._scaled(finish, linear.side_by_side(group), scale, rows)
-            yield from zip(*(np.split(field, len(group)) for field in fields), strict=True)
+    @functools.cached_property
+    def _pairs(self):
+        return Pairs(self.problem, self._degree)
 
-    def _by_rows(self, finish, scale):
-        """Results at one scale, some queries at a time where their sums are many."""
-        n_sums = self.basis.n_powers * (1 + self.problem.values.shape[1])
-        found = []
-        for rows in blocks(len(self.problem.queries), max(1, _MOST_NUMBERS // n_sums)):
-            own = self._scale(scale, rows)
-            found.append(self._scaled(finish, self._linear.sums_of(rows, own), own, rows))
-        if len(found) == 1:
-            return found[0]
-        return tuple(map(np.concatenate, zip(*found, strict=True)))
+    @functools.cached_property
+    def _near_pairs(self):
+        return Pairs(self._near.problem, self._degree)
 
-    def _scaled(self, finish, sums, scale, rows):
-        """Results of `finish` from sums whose powers are in units of the scale."""
-        unit = self._unit(scale, len(sums.shift))
-        ratio = None if unit is None else np.reshape(scale, (-1, 1)) / unit
-        return finish(sums, unit, rows, ratio)
+    @functools.cached_property
+    def _near(self):
+        return None if self._algorithm == "dense" else NearKeys.of(self.problem, self._degree)
 
-    def _by_pairs(self, finish, scales, single):
-        """At each scale by the keys that are near, if few are; else by all."""
-        others = []
-        for scale in scales:
-            near = self._near(scale)
-            if near is None:
-                others.append(scale)
-                continue
-            yield from self._by_all_pairs(finish, others, single)
-            others = []
-            if self._degree:
-                yield from self._blocks(near.problem, scale, near=near).fold(finish)
-            else:
-                from ._algorithms._all_pairs import near_pairs
-
-                yield finish(near_pairs(near), None, slice(None))
-        yield from self._by_all_pairs(finish, others, single)
-
-    def _near(self, scale):
-        if self._algorithm == "dense":
+    def _near_groups(self, rows, width):
+        """Groups of queries and their keys; None where all pairs take no longer."""
+        if self._near is None:
             return None
-        problem = self.problem if scale is None else self.problem.at(scale)
-        return near_keys(problem, self._degree)
+        return self._near.groups(rows, np.broadcast_to(width, len(self.problem.queries)))
 
-    def _by_all_pairs(self, finish, scales, single):
-        if not len(scales):
-            return ()
-        problem = self.problem
-        only = scales[0] is None
-        fused = self._is_dot_product and not (np.ndim(scales) == 2 or problem.gap)
-        averages = not (self._degree or problem.gap)
-        if not only and self.is_radial and not (fused and averages):
-            return self._blocks_for_any_scale.fold(finish, np.asarray(scales))
-        problems = [problem] if only else map(problem.at, scales)
-        if averages:
-            from ._algorithms._all_pairs import all_pairs
+    def _by_pairs(self, rows, width):
+        """Sums of some queries, at multiples (n_queries,) of the bandwidth."""
+        kernel = self.problem.kernel
+        # Others are accurate anyway, or make larger numbers than there are.
+        accurate = not (in_logarithms(kernel) and kernel.stationary)
+        groups = self._near_groups(rows, width)
+        if groups is not None:
+            found = self._near_pairs.over(groups, rows, width, accurate=accurate)
+        elif self._is_fused(rows, width):
+            from ._algorithms._fused import fused_sums  # torch takes a second to load
 
-            tensors = (one.tensors() for one in problems)
-            tensors = (replace(one, single=one.single or single) for one in tensors)
-            return (finish(all_pairs(one), None, slice(None)) for one in tensors)
-        pairs = zip(problems, scales, strict=True)
-        return (self._blocks(one, scale).fold(finish)[0] for one, scale in pairs)
+            found = fused_sums(self.problem.take(rows).at(float(width[rows][0])))
+        else:
+            found = self._pairs.over_all(rows, width, accurate=accurate)
+        unsure = np.flatnonzero(~found.sure)
+        if len(unsure) and in_logarithms(kernel):
+            some = rows[unsure]
+            groups = self._near_groups(some, width)
+            if groups is None:
+                again = self._pairs.over_all(some, width)
+            else:
+                again = self._near_pairs.over(groups, some, width)
+            found.put(unsure, again)
+        return found
+
+    def _is_fused(self, rows, width):
+        """True where the average is scaled dot-product attention, over so many pairs."""
+        problem, x = self.problem, self.problem.queries[:0]
+        if self._degree or problem.gap or len(rows) * len(problem.keys) < _REPAYS:
+            return False
+        return np.ptp(width[rows]) == 0 and problem.kernel.as_dot_product(x, x) is not None
+
+    def _over_nearest(self, rows):
+        """Distances (m,) of queries to the nearest keys, and sums (1 + p, m) over these."""
+        distance, sums = self._known_nearest
+        new = np.unique(rows[distance[rows] < 0])
+        if len(new):
+            if self._linear is not None:
+                found = self._linear.nearest_of(new)
+            else:
+                problem = self.problem.take(new)
+                columns = np.column_stack([np.ones(len(problem.keys)), problem.values])
+                columns = columns.T * problem.weights
+                found = nearest_sums(
+                    problem.keys, columns, problem.queries, problem.own_key, problem.gap
+                )
+            distance[new], sums[:, new] = found
+        return distance[rows], sums[:, rows]
 
     @functools.cached_property
-    def _is_dot_product(self):
-        x = self.problem.queries[:0]
-        return self.problem.kernel.as_dot_product(x, x) is not None
-
-    @functools.cached_property
-    def _blocks_for_any_scale(self):
-        return self._blocks(self.problem, None, any_scale=True)
-
-    def _blocks(self, problem, scale, *, in_bandwidths=False, **options):
-        """The queries of a problem, which is this one at some scale, in blocks."""
-        from ._algorithms._blocks_of_queries import BlocksOfQueries
-
-        problem, extent = problem.tensors(), None
-        if self._degree and not in_bandwidths:
-            import torch
-
-            extent = torch.as_tensor(self._extent)
-            extent = extent if scale is None or np.ndim(scale) else extent / scale
-        return BlocksOfQueries(problem, self._degree, extent, **options)
-
-
-def _columns(problem):
-    """The weights, and these times the values, (1 + p, m)."""
-    weights = problem.weights
-    return np.concatenate([weights[None], (problem.values * weights[:, None]).T])
+    def _known_nearest(self):
+        """What is known of the nearest keys, which no bandwidth changes; -1 for nothing."""
+        n_queries, n_columns = len(self.problem.queries), 1 + self.problem.values.shape[1]
+        return np.full(n_queries, -1.0), np.zeros((n_columns, n_queries))

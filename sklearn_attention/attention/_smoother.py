@@ -14,7 +14,7 @@ from ..kernels._base import as_kernel
 from ._read import as_given, as_passed, check_own_keys, read
 from ._reduce import ALGORITHMS, Reduction, form_along
 from ._solve import Basis, local_fit, local_unit
-from ._sums import EMPTY_POLICIES, Sums
+from ._sums import EMPTY_POLICIES
 
 # Keys that are prepared at a time, unless there are more queries; and queries.
 MOST_KEYS, MOST_QUERIES = IN_MEMORY // 32, IN_MEMORY // 8
@@ -56,31 +56,30 @@ class Smoother:
 
     def whole(self, *given):
         """Fields, and the problem: of all keys at once."""
-        problem = self.problem(*given)
-        if not self.degree:
-            sums = self.reduction(problem).total()
-            averages, log_total = sums.average(self.empty)
-            return (averages, log_total + problem.log_weight_scale), problem
-        problem, center = problem.centred()
+        problem, center = self.problem(*given), 0.0
+        if self.degree:
+            problem, center = problem.centred()
+        some = problem
         if not len(problem.queries):  # what there would be for any
-            problem = replace(problem, queries=problem.keys[:1], own_key=None, query_scale=None)
-            fields, problem = self._polynomial(problem, center)
-            return [field[:0] for field in fields], problem
-        return self._polynomial(problem, center)
+            some = replace(problem, queries=problem.keys[:1], own_key=None, query_scale=None)
+        (fields,) = self.reduction(some).fold(self._finish)
+        fields = self._in_units(fields, center, problem.keys.shape[1])
+        fields[1 if not self.degree else 2] += problem.log_weight_scale
+        return [field[: len(problem.queries)] for field in fields], problem
 
-    def _polynomial(self, problem, center):
-        folded = self.reduction(problem).fold(
-            lambda sums, moments, rows: (*local_fit(moments), sums.log_total)
-        )
-        ((values, linear, ridge, distance, log_total),) = folded
-        log_total = log_total + problem.log_weight_scale
-        values, slopes = self._in_units(values, linear, center, problem.keys.shape[1])
-        return (values, slopes, log_total, ridge, distance), problem
+    def _finish(self, sums, moments, rows):
+        """Averages and logarithms of the sums of weights, or polynomials."""
+        if not self.degree:
+            return moments.cross[:, 0], sums.log_total
+        values, linear, ridge, distance = local_fit(moments)
+        return values, linear, sums.log_total, ridge, distance
 
-    def part(self, stage, center, queries, own, query_scale, keys, values, weights):
-        """Sums over some of the keys, and their spread; None where nothing has weight."""
-        # At a stage of the chain: "fast", "exact", "answer", or "final" for all. Own keys are
-        # positions, or the position of the first of consecutive ones.
+    def part(self, center, queries, own, query_scale, keys, values, weights, *, final):
+        """Sums over some of the keys, and their spread; None where nothing has weight.
+
+        The final ones are accurate for each query and have fallbacks. Own keys are positions,
+        or the position of the first of consecutive ones.
+        """
         if not len(keys) or (weights is not None and not weights.any()):
             return None
         if own is not None:
@@ -90,16 +89,13 @@ class Smoother:
         problem = self.problem(queries, keys, values, weights, own, query_scale)
         if self.degree:
             problem = replace(problem, values=problem.values - center)
-        reduction, scale = self.reduction(problem), problem.log_weight_scale
-        if stage == "answer":
-            return scaled(reduction.answers(np.arange(len(queries))), scale), None
-        if stage == "final":
-            found = reduction.total(all_keys=False)
-        else:
-            along = self.is_linear(keys.shape[1])
-            options = {"exact": stage == "exact", "most": _FEW} if along else {}
-            found = reduction.sums(**options)
-        return with_weights(found, scale), spread(keys, weights) if self.degree else None
+        reduction = self.reduction(problem)
+        options = {} if final or not self.is_linear(keys.shape[1]) else {"most": _FEW}
+        found = reduction.sums(**options)
+        if final:
+            found = reduction.with_answers(found, all_keys=False)
+        found = with_weights(found, problem.log_weight_scale)
+        return found, spread(keys, weights) if self.degree else None
 
     def is_linear(self, n_features):
         along = form_along(self.kernel, n_features, self.degree) is not None
@@ -128,51 +124,47 @@ class Smoother:
                 return found.mean
         return 0.0
 
-    def finished(self, total, center, n_queries, n_features):
+    def finished(self, total, center, n_queries, n_features, query_scale=None):
         """Fields from sums over parts of the keys.
 
-        ``total(stage, rows)`` are the sums of some queries over all parts of the keys.
+        ``total(rows, final=)`` are the sums of some queries over all parts of the keys.
         """
-        found = total("fast", np.arange(n_queries))
+        found = total(np.arange(n_queries), final=False)
         refuse_no_weight(found)
         found, keys = found
-        if self.is_linear(n_features):
-            found = _anew(found, np.flatnonzero(~found.usable), total, "exact")
-        log_total = found.log_total
-        if self.empty == "nearest":
-            found = _anew(found, np.flatnonzero(~found.usable), total, "answer")
-        else:
-            found = found.answered("nan")
-        return self.finish(found, log_total, center, keys, n_features)
+        rows = np.flatnonzero(~found.usable)
+        if len(rows):
+            again, _ = total(rows, final=True)
+            found.put(rows, again.answered(self.empty))
+        return self.finish(found, center, keys, n_features, query_scale)
 
-    def finish(self, found, log_total, center, keys, n_features):
-        """Fields from sums over all keys."""
-        sums = found.sums
+    def finish(self, sums, center, keys, n_features, query_scale=None):
+        """Fields from sums over all keys, with fallbacks in their places."""
+        columns = self.kernel.numeric_columns(n_features) if self.degree else []
+        basis, unit, ratio = Basis(self.degree, len(columns)), None, None
+        if self.degree:
+            extent = self.kernel.rescale(deviation_of(keys)[None], self.bandwidth)[0, columns]
+            extent = np.where(extent > 0, extent, np.inf)
+            form = form_along(self.kernel, n_features, self.degree)
+            width = self.kernel.spread if form is None else form.kernel.spread
+            scale = np.ones(len(sums.shift)) if query_scale is None else query_scale
+            unit = local_unit(width * scale[:, None], extent)
+            ratio = scale[:, None] / unit
+        fields = self._finish(sums, basis.averages(sums.sums, unit, ratio), slice(None))
+        return self._in_units(fields, center, n_features)
+
+    def _in_units(self, fields, center, n_features):
+        """Fields with values and slopes from those about a center, in bandwidths."""
         if not self.degree:
-            with np.errstate(invalid="ignore", divide="ignore"):
-                return (sums[0, 1:] / sums[0, 0]).T, log_total
-        columns = self.kernel.numeric_columns(n_features)
-        extent = self.kernel.rescale(deviation_of(keys)[None], self.bandwidth)[0, columns]
-        extent = np.where(extent > 0, extent, np.inf)
-        form = form_along(self.kernel, n_features, self.degree)
-        width = self.kernel.spread if form is None else form.kernel.spread
-        unit = np.broadcast_to(local_unit(width, extent), (len(log_total), len(columns)))
-        moments = Basis(self.degree, len(columns)).averages(sums, unit, 1 / unit)
-        values, linear, ridge, distance = local_fit(moments)
-        log_total = np.where(np.isfinite(log_total), log_total, -np.inf)
-        values, slopes = self._in_units(values, linear, center, n_features)
-        return values, slopes, log_total, ridge, distance
-
-    def _in_units(self, values, linear, center, n_features):
-        """Values and slopes from those about a center, in bandwidths."""
-        values, linear = map(np.asarray, (values, linear))
+            return list(fields)
+        values, linear, *others = fields
         values, slopes = values + center, np.zeros((*values.shape, n_features))
         columns = self.kernel.numeric_columns(n_features)
         unit = np.broadcast_to(check_bandwidth(self.bandwidth, n_features), n_features)[columns]
         # Along features in very large units a slope may be beyond all numbers: infinite.
         with np.errstate(over="ignore"):
             slopes[:, :, columns] = linear / unit
-        return values, slopes
+        return [values, slopes, *others]
 
 
 def reduce(smoother, queries, keys, values, weights=None, query_scale=None, own=False):
@@ -213,19 +205,21 @@ def _some(smoother, queries, keys, values, weights, own, query_scale):
         (values[chunk], None if weights is None else weights[chunk]) for chunk in chunks
     )
 
-    def total(stage, rows):
+    def total(rows, *, final):
         scale = None if query_scale is None else query_scale[rows]
         left_out = None if own is None else own[rows]
         parts = (
             smoother.part(
-                stage, center, queries[rows], None if own is None else left_out - chunk.start,
+                center, queries[rows], None if own is None else left_out - chunk.start,
                 scale, *(None if x is None else x[chunk] for x in (keys, values, weights)),
+                final=final,
             )
             for chunk in chunks
         )  # fmt: skip
         return merged(joined, parts)
 
-    fields = smoother.finished(total, center, len(queries), keys.shape[1])
+    n_features = keys.shape[1]
+    fields = smoother.finished(total, center, len(queries), n_features, query_scale)
     return fields, smoother.problem(queries[:0], keys[:1], values[:1], None).result
 
 
@@ -240,17 +234,6 @@ def _even_blocks(n, size):
     return blocks(n, -(-n // -(-n // size)))
 
 
-def _anew(found, rows, total, stage):
-    """Sums of which those of some queries are made again at another stage."""
-    if not len(rows):
-        return found
-    again, _ = total(stage, rows)
-    fields = [np.array(field) for field in found[:3]]
-    for field, some in zip(fields, again, strict=False):
-        field[..., rows] = some
-    return Sums(*fields)
-
-
 def joined(a, b):
     """Sums over, and spreads of, the keys of both."""
     return a[0].plus(b[0]), None if a[1] is None else join_spreads(a[1], b[1])
@@ -258,13 +241,10 @@ def joined(a, b):
 
 def with_weights(found, log_scale):
     """Sums, and fallbacks, for weights that are so many times larger."""
-    answer = None if found.answer is None else scaled(found.answer, log_scale)
+    answer = found.answer
+    if answer is not None:  # whose shift is a distance
+        answer = answer._replace(sums=answer.sums * math.exp(log_scale))
     return found._replace(shift=found.shift + log_scale, answer=answer)
-
-
-def scaled(answer, log_scale):
-    """Sums over fallback keys, for weights that are so many times larger."""
-    return answer._replace(sums=answer.sums * math.exp(log_scale))
 
 
 def refuse_no_weight(found):

@@ -5,7 +5,6 @@ import itertools
 from typing import Any, NamedTuple
 
 import numpy as np
-from array_api_compat import array_namespace, is_torch_array
 
 from .._memory import check_memory
 from .._validation import is_one_of
@@ -80,47 +79,30 @@ class Basis:
 
     def terms(self, u):
         """The basis at some points, (n, size)."""
-        xp = array_namespace(u)
-        parts = [xp.ones((len(u), 1), dtype=u.dtype)]
+        parts = [np.ones((len(u), 1))]
         if self.degree >= 1:
             parts.append(u)
         if self.degree == 2:
             parts.append(u[:, self._left] * u[:, self._right])
-        return xp.concat(parts, axis=1)
+        return np.concatenate(parts, axis=1)
 
     def columns(self, terms, values):
         """Columns to sum: products of terms with each other, and with the values."""
         products = terms[:, self._rows] * terms[:, self._columns]
         with_values = (terms[:, :, None] * values[:, None, :]).reshape(len(terms), -1)
-        return array_namespace(terms).concat([products, with_values], axis=1)
+        return np.concatenate([products, with_values], axis=1)
 
-    def quadratic(self, forms, columns):
-        """Quadratic forms of the terms at all points, (n, m), from :meth:`columns` there."""
-        place = array_namespace(forms).asarray(self.place.ravel())
-        of_products = forms.new_zeros((len(forms), self.n_powers))
-        of_products.index_add_(1, place, forms.reshape(len(forms), -1))
-        return of_products @ columns[:, : self.n_powers].T
+    def of_products(self, forms):
+        """Forms (n, size, size) of the terms as those of their products, (n, n_powers)."""
+        found = np.zeros((len(forms), self.n_powers))
+        for i, j in np.ndindex(self.place.shape):
+            found[:, self.place[i, j]] += forms[:, i, j]
+        return found
 
     def moments(self, sums):
         """Sums or averages of columns as those of ``terms terms^T`` and ``terms values^T``."""
         cross = sums[:, self.n_powers :].reshape(len(sums), self.size, -1)
         return sums[:, self.place], cross
-
-    def about(self, sums, offset, unit):
-        """Sums (n, n_columns) about a centre, moved by `offset`: (n_powers, 1 + p, n).
-
-        Offsets are (n, d), and powers in the unit (d,) or (n, d).
-        """
-        xp = array_namespace(sums)
-        gram, cross = self.moments(sums)
-        if self.degree:
-            shift = self.shift(offset, unit)
-            gram, cross = shift @ gram @ shift.swapaxes(1, 2), shift @ cross
-        shape = (self.n_powers, 1 + cross.shape[2], len(sums))
-        found = xp.zeros(shape, dtype=sums.dtype)
-        found[:, 0] = gram[:, self._rows, self._columns].T
-        found[: self.size, 1:] = xp.permute_dims(cross, (1, 2, 0))
-        return found
 
     def averages(self, sums, unit=None, ratio=None):
         """Moments (n_powers, 1 + p, n) from sums about each query.
@@ -132,9 +114,8 @@ class Basis:
         if ratio is not None and self.degree:
             terms = self.terms(ratio)
             averages *= (terms[:, self._rows] * terms[:, self._columns]).T[:, None]
-        xp = array_namespace(sums)
-        gram = xp.permute_dims(averages[:, 0][self.place], (2, 0, 1))
-        cross = xp.permute_dims(averages[: self.size, 1:], (2, 0, 1))
+        gram = averages[:, 0][self.place].transpose(2, 0, 1)
+        cross = averages[: self.size, 1:].transpose(2, 0, 1)
         return Moments(gram, cross, unit)
 
     def shift(self, offset, unit):
@@ -143,12 +124,11 @@ class Basis:
         Of offsets (n, d) from the centre, and in a new unit (d,) or (n, d).
         """
         n, d = offset.shape
-        xp = array_namespace(offset)
-        matrices = xp.zeros((n, self.size, self.size), dtype=offset.dtype)
+        matrices = np.zeros((n, self.size, self.size))
         matrices[:, 0, 0] = 1.0
         if self.degree == 0:
             return matrices
-        unit = xp.broadcast_to(unit, (n, d))
+        unit = np.broadcast_to(unit, (n, d))
         offset = offset / unit
         coordinate = np.arange(1, d + 1)
         matrices[:, coordinate, 0] = -offset
@@ -193,11 +173,10 @@ def _products(degree, n_coordinates):
 
 def extent_of(keys, weights):
     """Weighted deviation of keys along each axis; infinite where they are at one place."""
-    xp = array_namespace(keys)
     share = weights / weights.sum()
     deviation = keys - share @ keys
-    extent = xp.sqrt(share @ deviation**2)
-    return xp.where(extent > _CONSTANT, extent, xp.inf)
+    extent = np.sqrt(share @ deviation**2)
+    return np.where(extent > _CONSTANT, extent, np.inf)
 
 
 def local_unit(spread, extent):
@@ -205,9 +184,7 @@ def local_unit(spread, extent):
     # So a window is thin where its rows spread less than it could hold, not because it is wider
     # than all data: there the polynomial is ordinary least squares. `spread` is a number or (n,
     # 1).
-    xp = array_namespace(extent)
-    spread = spread if hasattr(spread, "shape") else xp.full_like(extent, spread)
-    return xp.minimum(spread, extent)
+    return np.minimum(spread, extent)
 
 
 def refuse_far(keys):
@@ -238,14 +215,12 @@ def solve(gram, cross):
     :math:`b^2` 9 per term keeps it within :math:`b` deviations of the values from their mean
     (Cauchy-Schwarz).
     """
-    xp = array_namespace(gram)
     mean, average = gram[:, 0, 1:], cross[:, 0]
     covariance = _covariance(gram)
     with_values = cross[:, 1:] - mean[:, :, None] * average[:, None, :]
     ridge = thin_ridge(covariance, _least_variance(gram))
-    eye = xp.eye(covariance.shape[1], dtype=gram.dtype)
-    covariance = covariance + ridge[:, None, None] * eye
-    solved = _solve(covariance, xp.concat([with_values, mean[:, :, None]], axis=2))
+    covariance = covariance + ridge[:, None, None] * np.eye(covariance.shape[1])
+    solved = _solve(covariance, np.concatenate([with_values, mean[:, :, None]], axis=2))
     coefficients, pull = solved[:, :, :-1], solved[:, :, -1]
     squared_distance = (pull * mean).sum(axis=1)
     read = share_read(squared_distance, covariance.shape[1])
@@ -260,6 +235,45 @@ def solve(gram, cross):
         covariance,
         ridge,
     )
+
+
+def pull_solve(solution, gram, cross, of_value, of_reach):
+    """Derivatives along `gram` and `cross` from those along what :func:`solve` found.
+
+    Along the value (n, p) and along ``pull @ mean`` (n,), by which a row at the query has more
+    leverage.
+    """
+    found, mean, beta = solution, solution.mean, solution.coefficients
+    distance, read = found.squared_distance, found.read
+    of_gram, of_cross = np.zeros_like(gram), np.zeros_like(cross)
+    if not mean.shape[1]:
+        of_cross[:, 0] = of_value
+        return of_gram, of_cross
+    # Backwards through the value, read * distance, and the share that is read.
+    of_read = of_reach * distance - np.vecdot(of_value, np.vecmat(mean, beta))
+    slope = read / np.where(read < 1, 2 * distance, np.inf)
+    of_distance = of_reach * read - of_read * slope
+    of_mean = -read[:, None] * np.matvec(beta, of_value)
+    of_beta = -read[:, None, None] * mean[:, :, None] * of_value[:, None, :]
+    # Through beta = C^-1 c and the distance mean' C^-1 mean.
+    both = np.concatenate([of_beta, mean[:, :, None]], axis=2)
+    solved = _solve(found.covariance, both)
+    of_c, pull = solved[:, :, :-1], solved[:, :, -1]
+    of_mean += 2 * of_distance[:, None] * pull
+    of_covariance = -of_c @ beta.swapaxes(1, 2)
+    of_covariance -= of_distance[:, None, None] * pull[:, :, None] * pull[:, None, :]
+    (thin,) = np.nonzero(found.ridge > 0)
+    if len(thin):  # the ridge falls as the smallest eigenvalue grows
+        vector = np.linalg.eigh(found.covariance[thin])[1][:, :, 0]
+        of_ridge = np.trace(of_covariance[thin], axis1=1, axis2=2)
+        of_covariance[thin] -= of_ridge[:, None, None] * vector[:, :, None] * vector[:, None]
+    # Through what was centred.
+    of_cross[:, 1:] = of_c
+    of_cross[:, 0] = of_value - np.vecmat(mean, of_c)
+    of_mean -= np.matvec(of_c, cross[:, 0])
+    of_mean -= np.matvec(of_covariance + of_covariance.swapaxes(1, 2), mean)
+    of_gram[:, 1:, 1:], of_gram[:, 0, 1:] = of_covariance, of_mean
+    return of_gram, of_cross
 
 
 def share_read(squared_distance, n_terms):
@@ -279,7 +293,6 @@ def local_fit(moments):
 def is_determined(gram, share):
     """True where least squares needs no ridge, also with weights reduced to a share (n,)."""
     covariance = _covariance(gram)
-    covariance = covariance.detach() if is_torch_array(covariance) else covariance
     if covariance.shape[1] == 1:
         return covariance[:, 0, 0] * share > _least_variance(gram)
     return _is_wide(covariance * share[:, None, None], _least_variance(gram))
@@ -292,17 +305,12 @@ def _covariance(gram):
 
 def _solve(matrices, columns):
     """Solutions of positive definite systems; NaN where the matrix is."""
-    xp = array_namespace(matrices)
     if matrices.shape[1] == 1:
         return columns / matrices
     if matrices.shape[1] == 2:
         a, b, c = matrices[:, 0, 0], matrices[:, 0, 1], matrices[:, 1, 1]
-        adjugate = xp.stack([c, -b, -b, a], axis=1).reshape(-1, 2, 2)
+        adjugate = np.stack([c, -b, -b, a], axis=1).reshape(-1, 2, 2)
         return adjugate @ columns / (a * c - b * b)[:, None, None]
-    if is_torch_array(matrices):
-        import torch
-
-        return torch.cholesky_solve(columns, torch.linalg.cholesky_ex(matrices).L)
     return np.linalg.solve(matrices, columns)
 
 
@@ -310,14 +318,9 @@ def _least_variance(gram):
     """Variance below which a direction is thin, for each query."""
     # The covariance of rows that are all far from the query is rounded like the squares of
     # their distances, and extrapolated over these.
-    gram = gram.detach() if is_torch_array(gram) else gram
     mean = gram[:, 0, 1:]
-    if mean.shape[1] == 0:
-        return mean.sum(axis=1) + THIN
-    largest = gram[:, 0, 0] * 0
-    for j in range(gram.shape[1]):
-        largest = array_namespace(gram).maximum(largest, gram[:, j, j])
-    distance = array_namespace(mean).max(abs(mean), axis=1)
+    largest = np.linalg.diagonal(gram).max(axis=1, initial=0.0)
+    distance = np.abs(mean).max(axis=1, initial=0.0)
     return (_ROUNDING * largest * distance).clip(THIN)
 
 
@@ -331,45 +334,29 @@ def thin_ridge(covariance, least):
         return least * 0
     if size == 1:
         return (least - covariance[:, 0, 0]).clip(0)
-    xp = array_namespace(covariance)
-    fixed = covariance.detach() if is_torch_array(covariance) else covariance
-    (rows,) = xp.nonzero(~_is_wide(fixed, least))
-    if not len(rows):
-        return least * 0
-    known = xp.isfinite(fixed[rows]).reshape(len(rows), -1).all(axis=1)
-    eye = xp.eye(size, dtype=least.dtype)
-    smallest = _smallest_eigenvalue(xp.where(known[:, None, None], covariance[rows], eye))
-    missing = xp.where(known, least[rows] - smallest, xp.nan)
-    # Slightly more, against rounding in the factors.
-    missing = missing.clip(0) * (1 + 1e-9)
-    ridge = least * 0
-    if is_torch_array(ridge):
-        return ridge.index_put((rows,), missing)
-    ridge[rows] = missing
+    rows = np.flatnonzero(~_is_wide(covariance, least))
+    ridge = np.zeros(len(least))
+    if len(rows):
+        some, known = _known(covariance[rows], 1.0)
+        missing = np.where(known, least[rows] - _smallest_eigenvalue(some), np.nan)
+        # Slightly more, against rounding in the factors.
+        ridge[rows] = missing.clip(0) * (1 + 1e-9)
     return ridge
 
 
 def _is_wide(covariance, least):
     """True where the smallest eigenvalue is at least so large."""
-    if not is_torch_array(covariance):
-        if covariance.shape[1] > 2:
-            known = np.isfinite(covariance).all(axis=(1, 2))
-            filled = np.where(known[:, None, None], covariance, 0.0)
-            return known & (_smallest_eigenvalue(filled) > least)
-        with np.errstate(invalid="ignore"):
-            return _smallest_eigenvalue(covariance) > least
-    import torch
+    some, known = _known(covariance, 0.0)
+    return known & (_smallest_eigenvalue(some) > least)
 
-    # Cholesky shows much faster than eigenvalues whether a ridge is needed.
-    eye = torch.eye(covariance.shape[1], dtype=least.dtype)
-    return torch.linalg.cholesky_ex(covariance - least[:, None, None] * eye).info == 0
+
+def _known(matrices, fill):
+    """The matrices, with multiples of 1 for those that are not finite, and which are."""
+    known = np.isfinite(matrices).all(axis=(1, 2))
+    return np.where(known[:, None, None], matrices, fill * np.eye(matrices.shape[1])), known
 
 
 def _smallest_eigenvalue(matrices):
-    if is_torch_array(matrices):
-        import torch
-
-        return torch.linalg.eigvalsh(matrices)[:, 0]
     if matrices.shape[1] > 2:
         return np.linalg.eigvalsh(matrices)[:, 0]
     half = (matrices[:, 0, 0] - matrices[:, 1, 1]) / 2

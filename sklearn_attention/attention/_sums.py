@@ -3,7 +3,6 @@
 from typing import Any, NamedTuple
 
 import numpy as np
-from array_api_compat import array_namespace
 
 from .._validation import check_choice
 
@@ -68,27 +67,36 @@ class Sums(NamedTuple):
 
     def plus(self, other):
         """Sums over the keys of both, where either may have no `answer`."""
-        xp = array_namespace(self.shift, other.shift)
-        shift = xp.maximum(self.shift, other.shift)
-        base = xp.where(shift > -xp.inf, shift, xp.zeros_like(shift))
-        one, two = (xp.exp(part.shift - base) for part in (self, other))
+        shift = np.maximum(self.shift, other.shift)
+        base = np.where(shift > -np.inf, shift, 0.0)
+        one, two = (np.exp(part.shift - base) for part in (self, other))
         answer = self.answer if other.answer is None else other.answer
         if self.answer is not None and other.answer is not None:
             answer = self.answer.plus(other.answer)
         least = self.least * one + other.least * two
         return Sums(shift, self.sums * one + other.sums * two, least, answer)
 
+    def put(self, rows, other):
+        """Put the sums of some queries in the place of those before."""
+        for field, some in zip(self[:3], other[:3], strict=True):
+            field[..., rows] = some
+
     @property
     def usable(self):
         """True for each query whose weights may be divided by their sum."""
-        return abs(self.sums[0, 0]) > self.least
+        return np.abs(self.sums[0, 0]) > self.least
+
+    @property
+    def sure(self):
+        """True for each query whose sum of weights is accurate, be it 0."""
+        return (self.least == 0) | self.usable
 
     @property
     def log_total(self):
         """Logarithm of the sum of the weights, or of its absolute value; -inf for none."""
-        xp = array_namespace(self.shift)
         with np.errstate(divide="ignore"):
-            return self.shift + xp.log(xp.abs(self.sums[0, 0]))
+            found = self.shift + np.log(np.abs(self.sums[0, 0]))
+        return np.where(self.shift == -np.inf, -np.inf, found)
 
     def average(self, empty="nearest"):
         """Averages, and logarithms of the sums of weights.
@@ -115,18 +123,20 @@ class Sums(NamedTuple):
             return (sums[1:] / sums[0]).T, self.log_total
 
     def answered(self, empty="nearest"):
-        """The same sums, with those that are not usable replaced by those of `answer`."""
+        """The same sums, with those that are not usable replaced by those of `answer`.
+
+        Their shift is then -inf.
+        """
         usable = self.usable
         if usable.all():
             return self
-        xp = array_namespace(self.shift)
-        answer = xp.nan
+        answer = np.nan
         if empty == "nearest":
             if self.answer is None:
                 raise ValueError(
                     "empty='nearest' needs sums that were made with it: pass the same value to "
                     "attention_sums and to average."
                 )
-            answer = xp.where(self.answer.usable, self.answer.sums, xp.nan)
-        shift = xp.where(usable, self.shift, -xp.inf)
-        return self._replace(shift=shift, sums=xp.where(usable, self.sums, answer))
+            answer = np.where(self.answer.usable, self.answer.sums, np.nan)
+        shift = np.where(usable, self.shift, -np.inf)
+        return self._replace(shift=shift, sums=np.where(usable, self.sums, answer))

@@ -1,14 +1,14 @@
 """The weights of an average as a matrix, for inspection."""
 
-import torch
+import numpy as np
 
 from .._blocks import IN_MEMORY, blocks
 from .._memory import check_memory
 from .._validation import check_choice
-from ._algorithms._tiles import fallback_weights, least_total, tile_weights
+from ._algorithms._dense import comparison, own_pairs, shifted_weights
+from ._algorithms._nearest import nearest_by_pairs
 from ._read import as_passed, read
 from ._sums import EMPTY_POLICIES
-from ._threads import threads_for
 
 _BLOCK_PAIRS = IN_MEMORY // 32
 _INVISIBLE = 1e-300
@@ -16,7 +16,6 @@ _INVISIBLE = 1e-300
 IN_PARTS = "pass some queries at a time"
 
 
-@torch.no_grad()
 def attention_weights(
     queries,
     keys,
@@ -61,13 +60,11 @@ def attention_weights(
     )  # fmt: skip
     n_queries, n_keys = len(problem.queries), len(problem.keys)
     check_memory("a weight for every query and key", (n_queries, len(keys)), IN_PARTS)
-    problem = problem.tensors()
-    weights = problem.queries.new_zeros((n_queries, n_keys))
-    with threads_for(n_queries * n_keys):
-        for rows in blocks(n_queries, max(1, _BLOCK_PAIRS // n_keys)):
-            weights[rows] = normalized(problem.take(rows), empty)
+    weights = np.empty((n_queries, n_keys))
+    for rows in blocks(n_queries, max(1, _BLOCK_PAIRS // n_keys)):
+        weights[rows] = normalized(problem.take(rows), empty)
     if kept is not None:
-        everywhere = weights.new_zeros((n_queries, len(keys)))
+        everywhere = np.zeros((n_queries, len(keys)))
         everywhere[:, kept] = weights
         weights = everywhere
     (weights,) = as_passed([problem.result(weights)], queries, keys)
@@ -76,13 +73,35 @@ def attention_weights(
 
 def normalized(problem, empty):
     """The weights (n, m) divided by their sum; where these have none, those of the policy."""
-    weights, _ = tile_weights(problem)
-    # Weights that the tiles keep above the denormal numbers are 0 for all purposes.
-    size = weights.abs()
-    weights = torch.where(size > _INVISIBLE * size.amax(dim=1, keepdim=True), weights, 0)
-    usable = weights.sum(dim=1).abs() > least_total(problem.kernel, weights)
-    if not usable.all():
-        weights[~usable] = torch.nan
+    weights, lost = shares(problem)
+    lost = np.flatnonzero(lost)
+    if len(lost):
+        weights[lost] = np.nan
         if empty == "nearest":
-            weights[~usable] = fallback_weights(problem.take(~usable))
-    return weights / weights.sum(dim=1, keepdim=True)
+            some = problem.take(lost)
+            left_out = np.zeros((len(lost), len(problem.keys)), dtype=bool)
+            own = own_pairs(some, np.arange(len(lost)), np.arange(len(problem.keys)))
+            pairs = own(slice(0, len(problem.keys)))
+            if pairs is not None:
+                left_out[pairs] = True
+            near = nearest_by_pairs(some.queries, some.keys, left_out)[1] * some.weights
+            with np.errstate(invalid="ignore"):
+                weights[lost] = near / near.sum(axis=1, keepdims=True)
+    return weights
+
+
+def shares(problem):
+    """The weights (n, m) divided by their sum, and which rows have none, which are 0."""
+    rows, keys = np.arange(len(problem.queries)), np.arange(len(problem.keys))
+    width = np.ones(len(rows)) if problem.query_scale is None else problem.query_scale
+    whole = slice(0, len(keys))
+    table = comparison(problem, rows, keys, width)(whole)
+    left_out = own_pairs(problem, rows, keys)(whole)
+    weights, _, least = shifted_weights(problem, table, left_out)
+    # Weights that are kept above the denormal numbers are 0 for all purposes.
+    size = np.abs(weights)
+    weights[size <= _INVISIBLE * size.max(axis=1, keepdims=True)] = 0.0
+    total = weights.sum(axis=1)
+    lost = ~(np.abs(total) > least)
+    weights[lost] = 0.0
+    return weights / np.where(lost, 1.0, total)[:, None], lost

@@ -301,7 +301,7 @@ class _Curve:
         wider = wider if self.kernel.decreasing else 1.0
 
         def approximate(scales):
-            return self._values(smoother.scores(scales * wider, single=True), len(some))
+            return self._values(smoother.scores(scales * wider), len(some))
 
         return {"approximate": approximate, "error": _NEAR}
 

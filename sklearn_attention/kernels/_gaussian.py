@@ -61,8 +61,8 @@ class Gaussian(SmoothingKernel, name="gaussian"):
         return DotProductForm(
             queries,
             keys,
-            key_bias=-0.5 * xp.sum(keys * keys, axis=1),
-            query_bias=self._log_peak - 0.5 * xp.sum(queries * queries, axis=1),
+            key_bias=-0.5 * xp.vecdot(keys, keys),
+            query_bias=self._log_peak - 0.5 * xp.vecdot(queries, queries),
         )
 
 

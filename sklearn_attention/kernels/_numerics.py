@@ -77,3 +77,29 @@ def _of_positive(name, values, at_zero):
         return xp.where(positive, function(xp.where(positive, values, 1.0)), at_zero)
     with np.errstate(divide="ignore"):
         return function(values)
+
+
+def with_slopes(compare, queries, keys, columns):
+    """A kernel's table, and `pull` from derivatives along it to those along some columns.
+
+    By torch, for kernels without slopes of their own: those of queries (n, d) and keys (m, d).
+    """
+    import torch
+
+    moving, whole = [], []
+    for x in (torch.tensor(queries), torch.tensor(keys)):
+        # Codes of categories stay outside the graph: their kernels need no derivative.
+        moving.append(x[:, columns].requires_grad_())
+        whole.append(x.index_copy(1, torch.tensor(columns, dtype=torch.long), moving[-1]))
+    with torch.enable_grad():
+        table = compare(*whole)
+
+    def pull(of_table):
+        if not table.requires_grad:  # a step function is flat
+            return [np.zeros(tuple(x.shape)) for x in moving]
+        slopes = torch.autograd.grad(
+            table, moving, torch.tensor(of_table), retain_graph=True, materialize_grads=True
+        )
+        return [slope.numpy() for slope in slopes]
+
+    return table.detach().numpy(), pull

@@ -5,8 +5,8 @@ import hashlib
 import numpy as np
 import torch
 
-from ..attention._threads import torch_threads
 from ._random import torch_seed
+from ._torch_threads import torch_threads
 
 # Multiplications in one pass below which waiting for threads costs more than they save.
 _WORK_OF_A_THREAD = 10**9

@@ -112,8 +112,8 @@ class NetworkSettings:
             return np.arange(n_rows), np.arange(0)
         import torch  # takes a second to load
 
-        from ..attention._threads import torch_threads
         from ._hold_out import hold_out
+        from ._torch_threads import torch_threads
 
         with torch_threads(1):
             parts = hold_out(

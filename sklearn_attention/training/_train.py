@@ -10,7 +10,6 @@ import time
 import torch
 
 from .._base import warn_user
-from ..attention._threads import torch_threads
 from ..nn._random import draw_from
 from ._bfloat16 import computes_bfloat16
 from ._checkpoint import Checkpoint, fingerprint, same_layout
@@ -18,6 +17,7 @@ from ._history import History
 from ._optimizer import decay_penalty, make_optimizers
 from ._order import shuffled_batches
 from ._plan import batch_sizes, pace
+from ._torch_threads import torch_threads
 
 
 def train(

@@ -179,8 +179,18 @@ class TransformerClassifier(ClassLabels, ClassifierMixin, TransformerEstimator):
         """Weights of rows by their classes, of some arrays of labels together."""
         sizes = [len(y) for y in labels]
         factors = np.ones(sum(sizes))
-        if self.class_weight is not None:
-            factors = compute_sample_weight(self.class_weight, np.concatenate(labels))
+        given = self.class_weight
+        if given is None:
+            return np.split(factors, np.cumsum(sizes)[:-1])
+        dicts = given if isinstance(given, list) else [given]
+        valid = isinstance(given, str) or all(isinstance(weights, dict) for weights in dicts)
+        if valid:
+            factors = compute_sample_weight(given, np.concatenate(labels))
+        if not valid or not (np.isfinite(factors) & (factors >= 0)).all():
+            raise ValueError(
+                f"class_weight={given!r} is not valid: pass 'balanced', a dict with a number of "
+                "0 or more for each class, a list of dicts for several outputs, or None."
+            )
         return np.split(factors, np.cumsum(sizes)[:-1])
 
     def _examples(self, name, part, y, factors):

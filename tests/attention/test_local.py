@@ -7,10 +7,6 @@ from slow_local import slow_fit, slow_local, slow_terms
 
 from sklearn_attention import Columns, attend
 from sklearn_attention.attention import attend_local, local_rows
-from sklearn_attention.attention._algorithms._compact_blocks import (
-    compact_blocks,
-    median_blocks,
-)
 from sklearn_attention.kernels import AitchisonAitken, Epanechnikov, Gaussian, ProductKernel
 from sklearn_attention.kernels._base import as_kernel
 from sklearn_attention.kernels._product_kernel import mixed_kernel
@@ -422,34 +418,6 @@ def test_without_the_key_that_carries_everything(degree):
         np.testing.assert_allclose(found.left_out[i, -1], expected[0], rtol=1e-6)
         exact = slow_fit(queries[i], keys[:-1], values[:-1], without[i], degree, 1.0)
         np.testing.assert_allclose(found.left_out[i, -1], exact, rtol=1e-5)
-
-
-@pytest.mark.parametrize(
-    "points",
-    [
-        np.array([[1e17 + 16], [1e17 + 32]]),  # whose middle rounds to one of them
-        np.random.default_rng(0).normal(size=(100, 3)) * [1, 30, 1000],
-        np.zeros((5, 2)),
-        np.zeros((4, 0)),
-        np.zeros((0, 2)),
-    ],
-    ids=["neighbouring floats", "random", "one place", "no feature", "no points"],
-)
-def test_boxes_hold_every_point_once(points):
-    boxes = compact_blocks(torch.as_tensor(points), 2.0)
-    assert sorted(i for box in boxes for i in box.tolist()) == list(range(len(points)))
-    for box in boxes:
-        assert len(box) > 0
-        assert (np.ptp(points[box.numpy()], axis=0) <= 4.0).all()
-
-
-@pytest.mark.parametrize("size", [1, 7, 200])
-@pytest.mark.parametrize("shape", [(100, 3), (5, 0), (16, 1)])
-def test_groups_hold_every_point_once(shape, size):
-    points = torch.as_tensor(np.random.default_rng(0).normal(size=shape))
-    groups = median_blocks(points, size)
-    assert sorted(i for group in groups for i in group.tolist()) == list(range(shape[0]))
-    assert max(map(len, groups)) <= size
 
 
 def test_product_of_different_kernels():

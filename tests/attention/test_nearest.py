@@ -2,7 +2,6 @@
 
 import numpy as np
 import pytest
-import torch
 
 from sklearn_attention.attention._algorithms import _nearest
 from sklearn_attention.attention._algorithms._nearest import nearest_along, nearest_sums
@@ -31,7 +30,7 @@ def slow_nearest(keys, columns, queries, own):
 
 @pytest.mark.parametrize("leave_out", [False, True])
 @pytest.mark.parametrize("place", PLACES)
-@pytest.mark.parametrize("way", ["line", "tree", "pairs", "tensors"])
+@pytest.mark.parametrize("way", ["line", "tree", "pairs"])
 def test_equals_a_loop(place, leave_out, way, monkeypatch):
     rng = np.random.default_rng(0)
     d = 1 if way == "line" else 3
@@ -50,11 +49,6 @@ def test_equals_a_loop(place, leave_out, way, monkeypatch):
     monkeypatch.setattr(_nearest, "_BLOCK_PAIRS", 1000)
     if way == "line":
         found = nearest_along(keys[:, 0], columns, queries[:, 0], own)
-    elif way == "tensors":
-        given = (
-            None if x is None else torch.as_tensor(x) for x in (keys, columns, queries, own)
-        )
-        found = nearest_sums(*given)
     else:
         found = nearest_sums(keys, columns, queries, own)
     for ours, slow in zip(found, expected, strict=True):

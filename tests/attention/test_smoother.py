@@ -184,7 +184,7 @@ def test_local_lines_in_space_do_not_read_a_map_whole(kernel, tmp_path, monkeypa
     keys_on_disk = np.load(tmp_path / "keys.npy", mmap_mode="r")
     values, queries = keys[:, 0] ** 2, rng.normal(size=(5, 3))
     expected = attend_local(queries, keys, values, kernel, bandwidth=1.5)
-    monkeypatch.setattr(_smoother, "MOST_KEYS", 2000)
+    monkeypatch.setattr(_smoother, "MOST_KEYS", 1000)
     tracemalloc.start()
     found = attend_local(queries, keys_on_disk, values, kernel, bandwidth=1.5)
     _, peak = tracemalloc.get_traced_memory()

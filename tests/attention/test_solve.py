@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from sklearn_attention.attention._solve import Basis
+from sklearn_attention.attention._solve import Basis, pull_solve, solve
 
 CASES = [(0, 3), (1, 1), (1, 4), (2, 1), (2, 2), (2, 3)]
 
@@ -26,13 +26,46 @@ def test_moments_about_another_centre(degree, d):
     basis, keys, values = Basis(degree, d), rng.normal(size=(20, d)), rng.normal(size=(20, 2))
     weights, center = rng.uniform(size=20), rng.normal(size=(1, d))
     unit = rng.uniform(0.5, 2, (1, d))
-    sums = weights[None] @ basis.columns(basis.terms(keys), values)
-    moments = basis.averages(basis.about(sums, center, unit), unit)
-    terms = basis.terms((keys - center) / unit)
     share = weights / weights.sum()
-    np.testing.assert_allclose(moments.gram[0], (terms.T * share) @ terms, rtol=1e-9)
-    np.testing.assert_allclose(moments.cross[0], (terms.T * share) @ values, rtol=1e-9)
-    # The same where powers come in another unit than that of the coordinates.
-    found = basis.averages(basis.about(sums, center, np.ones((1, d))), unit, 1 / unit)
-    np.testing.assert_allclose(found.gram, moments.gram, rtol=1e-9)
-    np.testing.assert_allclose(found.cross, moments.cross, rtol=1e-9)
+    gram, cross = basis.moments(share[None] @ basis.columns(basis.terms(keys), values))
+    shift = basis.shift(center, unit)[0]
+    terms = basis.terms((keys - center) / unit)
+    np.testing.assert_allclose(shift @ gram[0] @ shift.T, (terms.T * share) @ terms, rtol=1e-9)
+    np.testing.assert_allclose(shift @ cross[0], (terms.T * share) @ values, rtol=1e-9)
+
+
+@pytest.mark.parametrize("place", [0.0, 1.0, 40.0, "thin"])
+@pytest.mark.parametrize("k", [1, 2, 3])
+def test_derivatives_of_a_solution(k, place):
+    """Of values that are read at the query, on the way to it, and where the rows are thin."""
+    rng = np.random.default_rng(k)
+    terms = np.column_stack([np.ones(9), rng.normal(size=(9, k))])
+    if place == "thin":
+        terms[:, 1] *= 1e-4
+    else:
+        terms[:, 1] += place
+    values = rng.normal(size=(9, 2))
+    gram, cross = (terms.T @ terms / 9)[None], (terms.T @ values / 9)[None]
+    slopes = rng.normal(size=(1, 2)), rng.normal(size=1)
+
+    def function(gram, cross):
+        found = solve(gram, cross)
+        reach = np.vecdot(found.pull, found.mean)
+        return float((slopes[0] * found.value).sum() + slopes[1] @ reach)
+
+    found = pull_solve(solve(gram, cross), gram, cross, *slopes)
+    assert (solve(gram, cross).ridge[0] > 0) == (place == "thin")
+    assert (solve(gram, cross).read[0] < 1) == (place == 40.0)
+    for k, of_table in enumerate(found):
+        for i, j in np.ndindex(of_table.shape[1:]):
+            # Moments of terms by terms are symmetric.
+            places = [(0, i, j), (0, j, i)] if k == 0 and i != j else [(0, i, j)]
+            step, ends = 1e-6 * max(1.0, abs((gram, cross)[k][0, i, j])), []
+            for sign in (1, -1):
+                moved = [gram.copy(), cross.copy()]
+                for place in places:
+                    moved[k][place] += sign * step
+                ends.append(function(*moved))
+            slope = (ends[0] - ends[1]) / (2 * step)
+            ours = sum(of_table[place] for place in places)
+            np.testing.assert_allclose(ours, slope, rtol=1e-4, atol=1e-4)

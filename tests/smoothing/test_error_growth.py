@@ -13,6 +13,7 @@ from sklearn_attention import (
 )
 from sklearn_attention.smoothing import _error_growth, _remoteness
 from sklearn_attention.smoothing._error_growth import regions
+from sklearn_attention.smoothing._local_errors import widened
 from sklearn_attention.smoothing._remoteness import one_sided
 
 
@@ -71,7 +72,7 @@ def test_rates_are_those_at_which_errors_in_regions_are_as_large():
     scaled = left_out / found.at_rows[:, 0]
     wide = NadarayaWatsonRegressor(bandwidth=0.08).fit(model.keys_, scaled**2)
     wide = wide.smoother_
-    wide = wide.replace(factor=_error_growth.widened(smoother, 20).factor)
+    wide = wide.replace(factor=widened(smoother, 20).factor)
     variances = np.array(
         [
             np.sum(refit_without(model, model.keys_, model.values_, i)

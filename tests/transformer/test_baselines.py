@@ -511,6 +511,14 @@ class TestEstimators:
         with pytest.raises(ValueError, match=r"class_weight=\{.*\} is zero for every row"):
             clone(without).set_params(class_weight=dict.fromkeys(range(3), 0.0)).fit(X, y)
 
+    @pytest.mark.parametrize(
+        "weights", [0, "x", (1, 2), [1.0, 2.0], {0: -1.0}, {1: np.nan}, np.ones(3)], ids=str
+    )
+    def test_class_weights_that_are_none(self, weights):
+        X, y = make_series()
+        with pytest.raises(ValueError, match=r"class_weight"):
+            TransformerClassifier(**TINY, class_weight=weights).fit(X, y)
+
     @pytest.mark.usefixtures("few_convolutions")
     def test_patches_can_be_chosen(self):
         X, y = make_series()

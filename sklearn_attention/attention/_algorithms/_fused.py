@@ -1,23 +1,20 @@
-"""The weighted average as scaled dot-product attention, in one fused pass.
+"""The weighted average as scaled dot-product attention, in one fused pass of torch.
 
 Memory is O(n + m): the scores never exist as a matrix.
 """
 
-import contextlib
-
+import numpy as np
 import torch
 from torch.nn.functional import pad, scaled_dot_product_attention
 
 from ..._blocks import IN_MEMORY, blocks
 from .._sums import Sums
-from .._threads import FEW_PAIRS, one_thread_per_operation
-from ._tiles import tile_sums
 
+# Largest rounding error of a log-weight.
+_TOLERANCE = 5e-13
 # The fused kernel needs queries, keys and values of one width. More values than this are
 # cheaper in several passes.
 _MAX_WIDTH = 64
-# Vectorised float32 products need a width that is a multiple of this.
-_FLOAT32_WIDTH = 16
 # Scores of one block of queries where the fused kernel's normaliser is out of reach.
 _BLOCK_PAIRS = IN_MEMORY // 2
 # Above this share the query's own key leaves too little behind to be taken out again.
@@ -25,40 +22,36 @@ _MAX_OWN_SHARE = 0.9
 
 
 def fused_sums(problem):
-    """Sums for averages, over all keys, by a kernel with a dot-product form."""
-    form = problem.kernel.as_dot_product(problem.queries, problem.keys)
-    bias = form.key_bias + problem.weights.log()
-    few = problem.n_pairs <= FEW_PAIRS
-    with one_thread_per_operation() if few else contextlib.nullcontext():
-        averages, log_sums = softmax_average(form.queries, form.keys, problem.values, bias)
+    """Sums for averages, over all keys, by a kernel with a dot-product form.
+
+    Of queries for which they are not accurate, the bound on the error is infinite.
+    """
+    form, values = problem.kernel.as_dot_product(problem.queries, problem.keys), problem.values
+    bias = form.key_bias + np.log(problem.weights)
+    given = (form.queries, form.keys, values, bias)
+    with torch.no_grad():
+        found = softmax_average(*map(torch.from_numpy, map(np.ascontiguousarray, given)))
+    averages, log_sums = (field.numpy() for field in found)
+    least = np.where(_log_weight_error(problem) <= _TOLERANCE, 0.0, np.inf)
     if problem.own_key is not None:
-        own = problem.own_key.clamp_min(0)
-        own_score = (form.queries * form.keys[own]).sum(dim=1) + bias[own]
-        share = torch.where(problem.own_key >= 0, (own_score - log_sums).exp(), 0)
-        rest = (1 - share).clamp_min(1 - _MAX_OWN_SHARE)
-        averages = (averages - share[:, None] * problem.values[own]) / rest[:, None]
-        log_sums = log_sums + rest.log()
-    columns = torch.cat([averages.new_ones((len(averages), 1)), averages], dim=1)
-    shift = log_sums + form.query_bias
-    found = Sums(shift, columns.T[None], torch.zeros_like(shift))
-    if problem.own_key is None:
-        return found
-    # Rows with most of their own average's weight are averaged again without themselves.
-    return _overwrite(found, (share > _MAX_OWN_SHARE).nonzero()[:, 0], problem)
+        own = problem.own_key.clip(0)
+        own_score = np.vecdot(form.queries, form.keys[own]) + bias[own]
+        share = np.where(problem.own_key >= 0, np.exp(own_score - log_sums), 0.0)
+        rest = (1 - share).clip(1 - _MAX_OWN_SHARE)
+        averages = (averages - share[:, None] * values[own]) / rest[:, None]
+        log_sums = log_sums + np.log(rest)
+        least[share > _MAX_OWN_SHARE] = np.inf
+    columns = np.column_stack([np.ones(len(averages)), averages])
+    return Sums(log_sums + form.query_bias, np.array(columns.T[None]), least)
 
 
-def _overwrite(found, rows, problem):
-    """The sums, with those of some queries computed again by tiles."""
-    if len(rows) == 0:
-        return found
-    if len(rows) == len(problem.queries):
-        return tile_sums(problem)
-    anew = tile_sums(problem.take(rows))
-    fields = (
-        old.index_copy(-1, rows, new.to(old.dtype))
-        for old, new in zip(found[:3], anew[:3], strict=True)
-    )
-    return Sums(*fields)
+def _log_weight_error(problem):
+    """Bound on the rounding of each query's scores."""
+    key_norm = np.linalg.norm(problem.keys, axis=1).max()
+    query_norm = np.linalg.norm(problem.queries, axis=1)
+    # The query's own square cancels in the average, but not in the normaliser.
+    size = np.maximum(key_norm * (query_norm + key_norm / 2), query_norm**2 / 2)
+    return np.finfo(np.float64).eps * size
 
 
 def softmax_average(queries, keys, values, bias):
@@ -68,18 +61,15 @@ def softmax_average(queries, keys, values, bias):
     """
     averages = []
     for columns in blocks(max(values.shape[1], 1), _MAX_WIDTH):
-        q, k, v = _same_width(queries, keys, values[:, columns])
+        width = max(queries.shape[1], values[:, columns].shape[1])
+        # The kernel reads rows as if they were contiguous, whatever the strides are.
+        q, k, v = (
+            pad(x, (0, width - x.shape[1])).contiguous()
+            for x in (queries, keys, values[:, columns])
+        )
         average, log_sums = cpu_flash_attention(q, k, v, bias)
         averages.append(average[:, : values[:, columns].shape[1]])
     return torch.cat(averages, dim=1), log_sums
-
-
-def _same_width(queries, keys, values):
-    width = max(queries.shape[1], values.shape[1])
-    if queries.dtype == torch.float32 and width > 1:
-        width = -(-width // _FLOAT32_WIDTH) * _FLOAT32_WIDTH
-    # The kernel reads rows as if they were contiguous, whatever the strides are.
-    return [pad(x, (0, width - x.shape[1])).contiguous() for x in (queries, keys, values)]
 
 
 def cpu_flash_attention(queries, keys, values, bias):

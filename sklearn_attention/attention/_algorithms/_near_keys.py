@@ -1,20 +1,23 @@
 """Neighbouring queries, and the keys that are within their reach, found by trees."""
 
+import functools
 import itertools
 import math
 from dataclasses import replace
 
 import numpy as np
+from scipy.spatial import KDTree
 
-from ._nearest import FEATURES, FEW_PAIRS, nearest_but_own
+from ..._blocks import blocks
+from ._nearest import FEATURES
 
 # Queries of a group and keys of a leaf, at least; twice as many at most.
-_GROUP, _LEAF = 40, 20
-# A group takes as long as so many pairs besides its own; and of the time of all pairs the
-# trees are to take less than this share.
-_PAIRS_OF_A_GROUP, _LARGEST_SHARE = 40_000, 0.8
+_GROUP, _LEAF = 32, 24
+# Pairs below which trees are not grown. A group takes as long as so many pairs besides its own,
+# and of the time of all pairs the trees are to take less than this share.
+FEW_PAIRS, _PAIRS_OF_A_GROUP, _LARGEST_SHARE = 2**20, 20_000, 0.8
 # Groups that stand for all where pairs are counted, and groups searched at a time.
-_COUNTED, _GROUPS_AT_ONCE = 64, 512
+_COUNTED, _GROUPS_AT_ONCE = 24, 64
 # What is left out of a sum, as a share of it; and for each degree of a polynomial, whose
 # terms grow with the distance, by how much less.
 _INVISIBLE, _LESS = 1e-12, 1e-4
@@ -24,176 +27,172 @@ _MOST_COMBINATIONS = 500
 _CLOSER = 1 - 1e-12
 
 
-def near_keys(problem, degree=0):
-    """Groups of queries with all keys that count for them; None where that saves no time."""
-    kernel = problem.kernel
-    # Queries and keys are moved together, which must not change what is not radial.
-    many = problem.n_pairs >= FEW_PAIRS and not problem.gap
-    if kernel.signed is not False or not kernel.stationary or not many:
-        return None
-    factors, rest = kernel.radial_factors(problem.keys.shape[1])
-    compact = [factor for factor in factors if math.isfinite(factor[0].support)]
-    fall = degree * -math.log(_LESS) - math.log(_INVISIBLE)
-    if not compact:
-        if not kernel.decreasing or (rest is not None and rest.scaled):
-            return None
-        fall += 0.0 if rest is None else _log_range(problem, rest)
-        if not math.isfinite(fall):
-            return None
-    # Where a kernel ends, so does its product with any others.
-    factors = compact or factors
-    columns = sorted({j for _, of in factors for j in of})
-    if len(columns) not in FEATURES:
-        return None
-    factors = [(factor, [columns.index(j) for j in of]) for factor, of in factors]
-    found = NearKeys(problem, columns, factors, fall)
-    return found if found.n_pairs() < _LARGEST_SHARE * problem.n_pairs else None
-
-
 class NearKeys:
     """Groups of neighbouring queries, each with all keys that count for it."""
 
     # These are the keys within the support of every factor of the kernel. Of kernels without an
-    # end, the keys left out have together next to no weight relative to the nearest.
+    # end, the keys left out have together next to no weight relative to one nearby. What does
+    # not depend on the bandwidth is found once.
 
     # `factors` are pairs of a RadialKernel and its columns. `fall` is by how much the logarithm
-    # of a kernel without an end has to be below that at the nearest key, per unit of weight.
+    # of a kernel without an end has to be below that at a key nearby; None for other kernels.
     # `problem` has its keys in an order in which neighbours lie together.
 
-    def __init__(self, problem, columns, factors, fall):
-        from sklearn.neighbors import KDTree  # takes a while to load, and few rows need none
-
-        self._columns, self._factors = columns, factors
-        self._fades = any(math.isinf(kernel.support) for kernel, _ in factors)
-        weights = problem.weights
-        self._fall = fall + math.log(weights.sum()) - math.log(weights.min())
-        self._queries = problem.queries[:, columns]
-        self._tree = KDTree(problem.keys[:, columns], leaf_size=_LEAF)
-        order, self._nodes, *self._boxes = _arrays(self._tree)
-        self._rank = np.empty_like(order)
-        self._rank[order] = np.arange(len(order))
-        own = problem.own_key
+    def __init__(self, problem, factors, fall):
+        columns = sorted({j for _, of in factors for j in of})
+        self._factors = [(kernel, [columns.index(j) for j in of]) for kernel, of in factors]
+        self._fall, self._tree = fall, _Tree(problem.keys[:, columns], _LEAF)
+        order, own = self._tree.order, problem.own_key
         if own is not None:
-            own = np.where(own >= 0, self._rank[own], -1)
-        self._own = problem.own_key
+            rank = np.empty_like(order)
+            rank[order] = np.arange(len(order))
+            own = np.where(own >= 0, rank[own], -1)
         self.problem = replace(
             problem, keys=problem.keys[order], values=problem.values[order],
             weights=problem.weights[order], own_key=own,
         )  # fmt: skip
-        self._keys = self.problem.keys[:, columns]
-        rows, nodes, low, high = _arrays(KDTree(self._queries, leaf_size=_GROUP))
-        leaves = nodes["is_leaf"] == 1
-        ends = nodes["idx_end"][leaves]
-        self._groups = np.split(rows, ends[:-1])
-        self._low, self._high = low[leaves], high[leaves]
+        # Coordinates (d, n), since what is added for each row is slow along short rows.
+        self._keys = np.ascontiguousarray(self.problem.keys[:, columns].T)
+        self._queries = np.ascontiguousarray(problem.queries[:, columns].T)
 
-    def n_pairs(self):
-        """Number of pairs that take as long as these groups, about."""
-        n_groups = len(self._groups)
-        some = np.unique(np.linspace(0, n_groups - 1, _COUNTED).astype(int))
-        group, node = self._leaves(some, self._reach(some))
-        sizes = self._nodes["idx_end"][node] - self._nodes["idx_start"][node]
-        n_queries = np.array([len(self._groups[place]) for place in some])
-        share = (sizes @ n_queries[group]) / n_queries.sum()
-        return n_groups * _PAIRS_OF_A_GROUP + len(self._queries) * share
+    @classmethod
+    def of(cls, problem, degree=0):
+        """None for a kernel of which no tree can tell what counts, and for few pairs."""
+        kernel = problem.kernel
+        many = problem.n_pairs >= FEW_PAIRS and not problem.gap
+        if kernel.signed is not False or not kernel.stationary or not many:
+            return None
+        factors, rest = kernel.radial_factors(problem.keys.shape[1])
+        ends, fall = [factor for factor in factors if math.isfinite(factor[0].support)], None
+        if not ends:
+            if not kernel.decreasing or (rest is not None and rest.scaled):
+                return None
+            fall = degree * -math.log(_LESS) - math.log(_INVISIBLE)
+            fall += 0.0 if rest is None else _log_range(problem, rest)
+            fall += math.log(problem.weights.sum()) - math.log(problem.weights.min())
+            if not math.isfinite(fall):
+                return None
+        # Where a kernel ends, so does its product with any others.
+        factors = ends or factors
+        if len({j for _, of in factors for j in of}) not in FEATURES:
+            return None
+        return cls(problem, factors, fall)
 
-    def __iter__(self):
-        """Lists of groups: positions of queries, and of keys in ascending order."""
-        for start in range(0, len(self._groups), _GROUPS_AT_ONCE):
-            some = np.arange(start, min(start + _GROUPS_AT_ONCE, len(self._groups)))
-            reach = self._reach(some)
-            group, node = self._leaves(some, reach)
-            ends = np.searchsorted(group, np.arange(len(some)), side="right")
-            leaves = np.split(node, ends[:-1])
-            yield [
-                (self._groups[place], self._within(place, own, of_group))
-                for place, own, of_group in zip(some, leaves, reach.T, strict=True)
-            ]
+    def groups(self, rows, width):
+        """Groups of the queries at `rows`, and functions for their keys in `problem`, in order.
 
-    def fold(self, function, parts_of=None):
-        """Fields of ``function(queries, keys)``, computed group by group, for all queries."""
-        # `function` takes tensors of positions and returns a tuple of tensors with one row per
-        # query. `parts_of(queries)` may cut the queries of a group into smaller parts.
-        import torch
+        At multiples (n,) of the bandwidth. None where all pairs take no longer.
+        """
+        low, high, groups = self._groups
+        n_queries, n_keys = self._queries.shape[1], self._keys.shape[1]
+        if len(rows) < n_queries:
+            asked = np.zeros(n_queries, dtype=bool)
+            asked[rows] = True
+            groups = [group[asked[group]] for group in groups]
+        kept = np.flatnonzero([len(group) > 0 for group in groups])
+        groups = [groups[place] for place in kept]
+        low, high = low[:, kept], high[:, kept]
+        most = np.array([width[group].max() for group in groups])
+        least = np.full(len(groups), -np.inf)
+        if self._fall is not None:
+            nearby = self._log_kernel(self._apart, width) - self._fall
+            least = np.array([nearby[group].min() for group in groups])
 
-        from .._threads import map_blocks
-        from ._compact_blocks import in_order
+        def counts(some, bottom, top):
+            """True where keys within boxes may count for some groups."""
+            one = not np.ndim(some)
+            bounds = (end[:, some, None] if one else end[:, some] for end in (high, low))
+            gap = np.maximum(bottom - next(bounds), next(bounds) - top).clip(0.0)
+            return self._log_kernel(_squared(gap) * _CLOSER, most[some]) > least[some]
 
-        found, rows = [], []
-        for groups in self:
-            blocks = [tuple(map(torch.from_numpy, group)) for group in groups]
-            if parts_of is not None:
-                blocks = [(own[part], keys) for own, keys in blocks for part in parts_of(own)]
-            found += map_blocks(lambda block: function(*block), blocks)
-            rows += [queries for queries, _ in blocks]
-        return in_order(found, rows)
+        sizes = np.array([len(group) for group in groups])
+        some = np.unique(np.linspace(0, len(groups) - 1, _COUNTED).astype(int))
+        group, leaf = self._tree.within(some, counts)
+        near = np.bincount(group, self._tree.sizes[leaf], len(groups))[some] @ sizes[some]
+        n_pairs = len(rows) * n_keys
+        share = near / (sizes[some].sum() * n_keys)
+        if share + len(groups) * _PAIRS_OF_A_GROUP / n_pairs >= _LARGEST_SHARE:
+            return None
+        return list(self._with_keys(groups, counts))
 
-    def middle(self, rows):
-        """Middle of some of the queries; 0 along columns of categories."""
-        middle = np.zeros(self.problem.keys.shape[1])
-        middle[self._columns] = np.median(self._queries[rows], axis=0)
-        return middle
+    def _with_keys(self, groups, counts):
+        """Each group and a function for its keys, some of which are searched at a time."""
+        tree = self._tree
 
-    def _reach(self, some):
-        """Divisor of distances, and least log-weight of keys that count: (2, n_groups)."""
-        rows = np.concatenate([self._groups[place] for place in some])
-        starts = np.cumsum([0] + [len(self._groups[place]) for place in some[:-1]])
-        scale = self.problem.query_scale
-        scale = np.ones(len(rows)) if scale is None else scale[rows]
-        least = np.full(len(rows), -np.inf)
-        if self._fades:
-            apart = _squared(self._queries[rows] - self._keys[self._nearest(rows)])
-            least = self._log_kernel(apart, scale) - self._fall
-        return np.stack(
-            [np.maximum.reduceat(scale, starts), np.minimum.reduceat(least, starts)]
-        )
+        def keys_of(place, leaves):
+            keys = ranges(tree.first[leaves], tree.last[leaves])
+            points = self._keys[:, keys]
+            return keys[counts(place, points, points)]
 
-    def _nearest(self, rows):
-        """The nearest key to some queries but their own."""
-        own = None if self._own is None else self._own[rows]
-        return self._rank[nearest_but_own(self._tree, self._queries[rows], own)[1]]
+        for part in blocks(len(groups), _GROUPS_AT_ONCE):
+            places = np.arange(part.start, part.stop)
+            group, leaf = tree.within(places, counts)
+            leaves = np.split(leaf, np.searchsorted(group, places[1:]))
+            for place, own in zip(places, leaves, strict=True):
+                yield groups[place], functools.partial(keys_of, place, own)
+
+    @functools.cached_property
+    def _groups(self):
+        """Ends of the boxes of neighbouring queries, and the positions of these."""
+        tree = _Tree(self._queries.T, _GROUP)
+        ends = tree.last[tree.is_leaf]
+        groups = np.split(tree.order, ends[:-1])
+        return tree.low[:, tree.is_leaf], tree.high[:, tree.is_leaf], groups
+
+    @functools.cached_property
+    def _apart(self):
+        """Squared differences (d, n) of queries from a key nearby that is not left out."""
+        own, points = self.problem.own_key, self._keys.T
+        n_near = 1 if own is None else min(2, len(points))
+        tree = KDTree(points, balanced_tree=False)
+        near = tree.query(self._queries.T, n_near)[1].reshape(-1, n_near)
+        if own is None:
+            return _squared(self._queries - self._keys[:, near[:, 0]])
+        nearest = np.where(near[:, 0] == own, near[:, -1], near[:, 0])
+        apart = _squared(self._queries - self._keys[:, nearest])
+        apart[:, nearest == own] = np.inf
+        return apart
 
     def _log_kernel(self, apart, scale):
-        """Logarithm of the kernel, or of its support, at squared distances along columns."""
+        """Logarithm of the kernel, or of its support, at squared differences (d, n)."""
         total = 0.0
         for kernel, of in self._factors:
-            squared = apart[:, of].sum(axis=1) / scale**2
-            if self._fades:
+            with np.errstate(over="ignore"):
+                squared = sum(apart[j] for j in of) / scale**2
+            if self._fall is not None:
                 total = total + kernel.log_profile(squared)
             else:
                 total = total + np.where(squared <= kernel.support**2, 0.0, -np.inf)
         return total
 
-    def _counts(self, boxes, others, reach):
-        """True where keys within boxes may count for queries within others."""
-        scale, least = reach
-        (bottom, top), (low, high) = boxes, others
-        gap = np.maximum(np.maximum(bottom - high, low - top), 0.0)
-        return self._log_kernel(_squared(gap) * _CLOSER, scale) > least
 
-    def _leaves(self, some, reach):
+class _Tree:
+    """Boxes of points within boxes."""
+
+    def __init__(self, points, leaf):
+        from sklearn import neighbors  # takes a while to load, and few rows need none
+
+        arrays = neighbors.KDTree(points, leaf_size=leaf).get_arrays()
+        _, self.order, nodes, ends = map(np.asarray, arrays)
+        self.low, self.high = np.ascontiguousarray(ends.transpose(0, 2, 1))
+        self.first, self.last = nodes["idx_start"], nodes["idx_end"]
+        self.is_leaf, self.sizes = nodes["is_leaf"] == 1, self.last - self.first
+
+    def within(self, groups, counts):
         """Leaves that may count for some groups: pairs of positions, by group."""
-        low, high = self._low[some], self._high[some]
-        group, node = np.arange(len(some)), np.zeros(len(some), dtype=int)
+        group, node = groups, np.zeros(len(groups), dtype=int)
         while True:
-            boxes, others = [ends[node] for ends in self._boxes], (low[group], high[group])
-            near = self._counts(boxes, others, reach[:, group])
+            near = counts(group, self.low[:, node], self.high[:, node])
             group, node = group[near], node[near]
-            if not len(node) or self._nodes["is_leaf"][node[0]]:
+            if not len(node) or self.is_leaf[node[0]]:
                 return group, node
             group, node = np.repeat(group, 2), (2 * node[:, None] + [1, 2]).ravel()
 
-    def _within(self, place, leaves, reach):
-        """Keys of some leaves that may count for a group."""
-        starts, ends = self._nodes["idx_start"][leaves], self._nodes["idx_end"][leaves]
-        sizes = ends - starts
-        skip = starts - (np.cumsum(sizes) - sizes)
-        keys = np.arange(sizes.sum()) + np.repeat(skip, sizes)
-        points = self._keys[keys]
-        group = self._low[place], self._high[place]
-        keys = keys[self._counts((points, points), group, reach)]
-        # Where no key is within reach, one without weight stands for none.
-        return keys if len(keys) else np.zeros(1, dtype=int)
+
+def ranges(low, high):
+    """All numbers of some ranges, one behind the other."""
+    sizes = high - low
+    return np.arange(sizes.sum()) + np.repeat(low - (np.cumsum(sizes) - sizes), sizes)
 
 
 def _log_range(problem, rest):
@@ -209,12 +208,6 @@ def _log_range(problem, rest):
     combinations[:, columns] = list(itertools.product(*levels))
     found = rest.log(combinations, combinations)
     return float(found.max()) - float(found.min())
-
-
-def _arrays(tree):
-    """The order of a tree's points, its nodes, and the ends of their boxes."""
-    _, order, nodes, (low, high) = map(np.asarray, tree.get_arrays())
-    return order, nodes, low, high
 
 
 def _squared(distances):

@@ -3,10 +3,9 @@
 import math
 
 import numpy as np
-from array_api_compat import array_namespace
+from scipy.spatial.distance import cdist
 
 from ..._blocks import IN_MEMORY, blocks
-from ...kernels._numerics import squared_distances
 
 # Keys whose squared distances are the smallest but for rounding are equally near.
 AS_NEAR = 1 + 1e-14
@@ -18,25 +17,23 @@ FEATURES, FEW_PAIRS = range(1, 9), 2**22
 _BLOCK_PAIRS = IN_MEMORY // 64
 
 
-def nearest_sums(keys, columns, queries, own=None):
+def nearest_sums(keys, columns, queries, own=None, gap=0):
     """Distances (m,) to the nearest keys, and sums (c, m) of columns (c, n) over these.
 
-    Own keys are -1, or None for all, where there are none. Of arrays, or of tensors.
+    Own keys, which are left out with so many on either side, are -1, or None for all, where
+    there are none.
     """
-    many = len(queries) * len(keys) >= FEW_PAIRS and keys.shape[1] in FEATURES
-    if many and isinstance(keys, np.ndarray):
+    if len(queries) * len(keys) >= FEW_PAIRS and keys.shape[1] in FEATURES and not gap:
         return nearest_by_tree(keys, columns, queries, own)
-    xp, parts = array_namespace(keys), []
+    distance, sums = np.empty(len(queries)), np.empty((len(columns), len(queries)))
     for rows in blocks(len(queries), max(1, _BLOCK_PAIRS // len(keys))):
-        own_pairs = None
+        left_out = None
         if own is not None:
-            (some,) = xp.nonzero(own[rows] >= 0)
-            own_pairs = some, own[rows][some]
-        distance, near = nearest_by_pairs(queries[rows], keys, columns[0] * 0 + 1, own_pairs)
-        parts.append((distance, columns @ near.T))
-    if not parts:
-        return queries[:, 0], columns[:, :0]
-    return tuple(xp.concat(field, axis=-1) for field in zip(*parts, strict=True))
+            apart = np.abs(np.arange(len(keys)) - own[rows][:, None])
+            left_out = (apart <= gap) & (own[rows] >= 0)[:, None]
+        distance[rows], near = nearest_by_pairs(queries[rows], keys, left_out)
+        sums[:, rows] = columns @ near.T
+    return distance, sums
 
 
 def beside(x, queries, own=None):
@@ -124,22 +121,21 @@ def nearest_but_own(tree, queries, own):
     return distances[rows, place], found[rows, place]
 
 
-def nearest_by_pairs(queries, keys, weights, own_pairs=None):
-    """Distance (n,) to the nearest keys, and weights (n, m) that are 0 for all others.
+def nearest_by_pairs(queries, keys, left_out=None):
+    """Distance (n,) to the nearest keys, and 1 for these in a table (n, m) that is 0 else.
 
-    Of arrays or tensors; own pairs are those to leave out, as two arrays of positions.
+    Pairs that are left out are True in a table.
     """
-    xp = array_namespace(keys)
     # Divided by the largest coordinate no square overflows, whatever the bandwidth; by a
     # power of two, so that no digit changes either.
-    largest = max(float(abs(queries).max()), float(abs(keys).max()))
+    largest = max(np.abs(x).max(initial=0.0) for x in (queries, keys))
     scale = 2.0 ** math.frexp(largest)[1] if largest > 0 else 1.0
-    squared = squared_distances(queries / scale, keys / scale)
-    if own_pairs is not None:
-        squared[own_pairs] = math.inf
-    smallest = xp.min(squared, axis=1)
-    near = (squared <= AS_NEAR * smallest[:, None]) & xp.isfinite(squared)
-    return xp.sqrt(smallest) * scale, near * weights
+    squared = cdist(queries / scale, keys / scale, "sqeuclidean")
+    if left_out is not None:
+        squared[left_out] = np.inf
+    smallest = squared.min(axis=1)
+    near = (squared <= AS_NEAR * smallest[:, None]) & np.isfinite(squared)
+    return np.sqrt(smallest) * scale, near.astype(np.float64)
 
 
 def by_distance(distance):

@@ -8,7 +8,7 @@ import pytest
 import torch
 
 from sklearn_attention.attention import _threads
-from sklearn_attention.attention._threads import threads_for, torch_threads
+from sklearn_attention.training._torch_threads import threads_for, torch_threads
 
 
 @pytest.mark.usefixtures("four_threads_of_torch")

@@ -1,20 +1,13 @@
-"""Work shared among threads by blocks of rows."""
+"""How many threads torch uses, for a while."""
 
 import contextlib
 import os
 import threading
-from concurrent.futures import ThreadPoolExecutor
 
 import torch
 
 from .. import _thread_pools  # noqa: F401 (so that forks do not hang)
 from .._validation import check_positive
-
-# Pairs of query and key below which waiting for threads costs more than they save.
-FEW_PAIRS = 2**18
-# The same where passes over the pairs follow each other: threads that wait in between keep
-# others from work, on a busy machine for longer than the work takes.
-FEW_PAIRS_AGAIN_AND_AGAIN = 2**21
 
 
 class _Own(threading.local):
@@ -28,31 +21,6 @@ _lock = threading.Lock()
 _active = 0
 _threads_before = 1
 _own = _Own()
-
-
-def map_blocks(function, row_blocks, *, parallel=True):
-    """``[function(rows) for rows in row_blocks]``, by as many threads as torch may use."""
-    # torch would share each small operation among its threads and wait for the slowest,
-    # hundreds of times for a block. Here each thread takes whole blocks. `function` releases
-    # Python's lock in torch.
-    row_blocks = list(row_blocks)
-    with one_thread_per_operation() as n_threads:
-        n_threads = min(n_threads, len(row_blocks)) if parallel else 1
-        if n_threads < 2:
-            return [function(rows) for rows in row_blocks]
-        with ThreadPoolExecutor(n_threads) as pool:
-            return list(pool.map(function, row_blocks))
-
-
-def threads_for(n_pairs):
-    """Context for repeated small computations on so many pairs each: one thread if few."""
-    few = n_pairs <= FEW_PAIRS_AGAIN_AND_AGAIN
-    return one_thread_per_operation() if few else contextlib.nullcontext()
-
-
-def one_thread_per_operation():
-    """Context in which torch uses one thread; yields how many it had."""
-    return torch_threads(1)
 
 
 @contextlib.contextmanager

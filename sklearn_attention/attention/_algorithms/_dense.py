@@ -1,0 +1,260 @@
+"""Kernel sums pair by pair: neighbouring queries meet all keys, or those near them."""
+
+import functools
+import itertools
+import math
+
+import numpy as np
+
+from ..._blocks import IN_CACHE, blocks
+from ..._thread_pools import map_on_threads
+from .._solve import Basis
+from .._sums import Sums
+from ._near_keys import ranges
+
+# Pairs whose kernel is in memory at a time, keys whose terms are, and queries of a group.
+_TILE, _KEYS, _GROUP = IN_CACHE, 2**15, 512
+# Bandwidths that neighbouring queries may lie apart: sums about the middle of more lose digits.
+# For distances by products of matrices, and for the terms of polynomials, by their degree.
+_APART_BY_PRODUCTS, APART = 24.0, 6.0
+# So few queries are compared by differences, however far apart they are.
+_FEWEST = 16
+# Pairs below which threads cost more than they save.
+_FEW_PAIRS = 2**18
+# Logarithms below the first are as good as none, and processors take ten times as long for
+# them. A sum of weights below the second may miss some of them that matter.
+_LOWEST, _LEAST = -700.0, 1e-290
+# Below this share of their sizes, sums of signed weights have lost half of their digits.
+_CANCELLED = np.finfo(np.float64).eps ** 0.5
+
+
+class Pairs:
+    """Sums over pairs of queries and keys, at multiples (n,) of the bandwidth."""
+
+    def __init__(self, problem, degree=0):
+        self._problem, n_keys = problem, len(problem.keys)
+        self._numeric = problem.kernel.numeric_columns(problem.keys.shape[1])
+        n_points = n_keys if degree else None
+        self.basis = Basis(degree, len(self._numeric) if degree else 0, n_points)
+        self._columns = np.column_stack([np.ones(n_keys), problem.values])
+        self._places = problem.queries[:, self._numeric]
+
+    def over_all(self, rows, width, *, accurate=True):
+        """Sums of the queries at `rows` over all keys.
+
+        Those that are not `accurate` for queries of little weight are faster.
+        """
+        keys = np.arange(len(self._problem.keys))
+        groups = [(some, lambda: keys) for some in split(self._places, rows, most=_GROUP)]
+        return self.over(groups, rows, width, accurate=accurate)
+
+    def over(self, groups, rows, width, *, accurate=True):
+        """Sums of the queries at `rows`, from groups of them and functions for their keys."""
+        basis, places, n = self.basis, self._places, len(rows)
+        position = np.empty(len(places), np.intp)
+        position[rows] = np.arange(n)
+        sums = np.zeros((basis.n_powers, self._columns.shape[1], n))
+        found = Sums(np.full(n, -np.inf), sums, np.zeros(n))
+        offset, unit = np.zeros((n, places.shape[1])), np.ones(n)
+        most = APART / basis.degree if basis.degree else _APART_BY_PRODUCTS
+        fewest = 1 if basis.degree else _FEWEST
+        # Of the same difference, places about another middle have the same products.
+        products = not accurate and self._problem.kernel.stationary
+
+        def add(group):
+            queries, keys = group[0], group[1]()
+            if not len(keys):
+                return
+            apart = most * width[queries].min()
+            for some in split(places, queries, apart=apart, fewest=fewest):
+                to, middle = position[some], places[some].mean(axis=0)
+                unit[to], offset[to] = width[some].max(), places[some] - middle
+                near = np.abs(offset[to]).max(initial=0.0) <= apart
+                about = middle if near and products else None
+                parts = (
+                    self._over(some, keys[part], width[some], middle, about, accurate)
+                    for part in blocks(len(keys), _KEYS)
+                )
+                found.put(to, functools.reduce(Sums.plus, parts))
+
+        many = n * len(self._problem.keys) > _FEW_PAIRS
+        # A user's own function may not be safe in threads.
+        map_on_threads(add, groups, parallel=many and self._problem.kernel.signed is not None)
+        if basis.degree:
+            _move(found.sums, offset / unit[:, None], unit / width[rows], basis)
+        return found
+
+    def _over(self, rows, keys, width, middle, about, accurate):
+        """Sums of neighbouring queries over some keys, about the middle of the queries."""
+        problem, basis = self._problem, self.basis
+        columns = self._columns[keys].T
+        if basis.degree:
+            u = (problem.keys[keys][:, self._numeric] - middle) / width.max()
+            columns = _terms(u.T, columns[1:], basis)
+        columns = columns.T
+        compare = comparison(problem, rows, keys, width, about)
+        left_out = own_pairs(problem, rows, keys)
+        found = None
+        for some in blocks(len(keys), max(64, _TILE // len(rows))):
+            weights, shift, least = shifted_weights(
+                problem, compare(some), left_out(some), accurate=accurate
+            )
+            part = Sums(shift, (weights @ columns[some]).T, least)
+            found = part if found is None else found.plus(part)
+        sums = np.zeros((basis.n_powers, self._columns.shape[1], len(rows)))
+        if basis.degree:
+            sums[:, 0] = found.sums[: basis.n_powers]
+            of_values = found.sums[basis.n_powers :]
+            sums[: basis.size, 1:] = of_values.reshape(basis.size, -1, len(rows))
+        else:
+            sums[0] = found.sums
+        return found._replace(sums=sums)
+
+
+def in_logarithms(kernel):
+    """True for a kernel that is positive at any distance, so best handled as logarithms."""
+    return kernel.signed is False and not kernel.compact
+
+
+def comparison(problem, rows, keys, width, about=None):
+    """Function from a slice of some keys to the weights (n, m), or to logarithms of these.
+
+    With the middle of the queries (d,), by products of matrices for kernels that have such.
+    """
+    kernel, logs = problem.kernel, in_logarithms(problem.kernel)
+    x, y, weights = problem.queries[rows], problem.keys[keys], problem.weights[keys]
+    join, weights = (np.add, np.log(weights)) if logs else (np.multiply, weights)
+    weighted = bool((problem.weights != 1).any())
+    alike = width.min() == width.max()
+    if alike and width[0] != 1:
+        x, y = (kernel.rescale(points, float(width[0])) for points in (x, y))
+    product = None
+    if alike and about is not None:
+        middle = np.zeros(x.shape[1])
+        middle[kernel.numeric_columns(x.shape[1])] = about / width[0]
+        product = kernel.as_dot_product(x - middle, y - middle)
+    if product is not None:
+        left = np.column_stack([product.queries, product.query_bias, np.ones(len(x))])
+        bias = product.key_bias + weights
+        right = np.column_stack([product.keys, np.ones(len(y)), bias])
+        return lambda some: left @ right[some].T
+    if alike:
+        function = kernel.log if logs else kernel
+
+        def compare(some):
+            return function(x, y[some])
+
+    else:
+        form, squares = kernel.radial_form(x.shape[1]), np.square(width)[:, None]
+        function = form.log_values if logs else form.values
+
+        def compare(some):
+            return function(form.squared(x, y[some]) / squares, x, y[some])
+
+    if not weighted:
+        return compare
+    return lambda some: join(compare(some), weights[some])
+
+
+def own_pairs(problem, rows, keys):
+    """Function from a slice of some keys, in order, to the pairs to leave out of a table."""
+    if problem.own_key is None:
+        return lambda some: None
+    own = problem.own_key[rows]
+    low, high = own - problem.gap, own + problem.gap + 1
+    low, high = np.searchsorted(keys, low), np.searchsorted(keys, np.where(own < 0, low, high))
+
+    def left_out(some):
+        first, end = (x.clip(some.start, some.stop) - some.start for x in (low, high))
+        if (first == end).all():
+            return None
+        return np.repeat(np.arange(len(own)), end - first), ranges(first, end)
+
+    return left_out
+
+
+def shifted_weights(problem, table, left_out, *, accurate=True):
+    """Weights (n, m) divided by ``exp(shift)``, these shifts (n,), and bounds on the errors.
+
+    From a table of :func:`comparison`, in place. Those that are not `accurate` have no shifts.
+    """
+    if not in_logarithms(problem.kernel):
+        if left_out is not None:
+            table[left_out] = 0.0
+        if problem.kernel.signed is False:
+            return table, np.zeros(len(table)), np.zeros(len(table))
+        size = np.abs(table)
+        largest = size.max(axis=1)
+        least = _CANCELLED * size.sum(axis=1)
+        divisor = np.where(largest > 0, largest, 1.0)
+        table /= divisor[:, None]
+        with np.errstate(divide="ignore"):
+            return table, np.log(largest), least / divisor
+    shift, least = np.zeros(len(table)), np.full(len(table), _LEAST * len(problem.keys))
+    if left_out is not None:
+        table[left_out] = -np.inf
+    if accurate:
+        shift, least = table.max(axis=1), np.zeros(len(table))
+        table -= np.where(shift > -np.inf, shift, 0.0)[:, None]
+    np.exp(np.maximum(table, _LOWEST, out=table), out=table)
+    if accurate and (shift == -np.inf).any():
+        table[shift == -np.inf] = 0.0
+    return table, shift, least
+
+
+def split(points, rows, *, most=math.inf, apart=math.inf, fewest=1):
+    """Groups of rows that lie close together.
+
+    Of at most so many, and of points (n, d) so far apart along any axis, unless they are few.
+    """
+    todo, done = [rows], []
+    while todo:
+        rows = todo.pop()
+        some = points[rows]
+        ends = some.min(axis=0, initial=np.inf), some.max(axis=0, initial=-np.inf)
+        extent = ends[1] - ends[0]
+        axis = extent.argmax() if len(extent) else 0
+        if len(rows) > most:
+            order = np.arange(len(rows))
+            if len(extent):
+                order = np.argpartition(some[:, axis], len(rows) // 2)
+            todo += [rows[order[len(rows) // 2 :]], rows[order[: len(rows) // 2]]]
+        elif len(rows) > fewest and len(extent) and extent[axis] > apart:
+            low, high = (end[axis] for end in ends)
+            # Between neighbouring numbers the middle rounds to one of them.
+            left = some[:, axis] <= min(low / 2 + high / 2, np.nextafter(high, low))
+            todo += [rows[~left], rows[left]]
+        elif len(rows):
+            done.append(rows)
+    return done
+
+
+def _terms(u, values, basis):
+    """Powers of coordinates (d, m), then terms of these times the values (p, m), one a row."""
+    found, place = np.ones((basis.n_powers + basis.size * len(values), u.shape[1])), {}
+    for i, power in enumerate(map(tuple, basis.powers.tolist())):
+        place[power] = i
+        if i:  # from a lower one
+            axis = next(axis for axis, e in enumerate(power) if e)
+            lower = (*power[:axis], power[axis] - 1, *power[axis + 1 :])
+            np.multiply(found[place[lower]], u[axis], out=found[i])
+    with_values = found[basis.n_powers :].reshape(basis.size, *values.shape)
+    np.multiply(found[: basis.size, None], values, out=with_values)
+    return found
+
+
+def _move(sums, offset, ratio, basis):
+    """Sums about a middle as those about points at offsets from it, in place.
+
+    Their unit is then another one, to which the one before has a ratio (n,).
+    """
+    powers = list(map(tuple, basis.powers.tolist()))
+    place = {power: i for i, power in enumerate(powers)}
+    for axis, i in itertools.product(range(offset.shape[1]), reversed(range(len(powers)))):
+        power = powers[i]
+        for lower in range(power[axis]):
+            rest = power[axis] - lower
+            factor = math.comb(power[axis], lower) * (-offset[:, axis]) ** rest
+            sums[i] += factor * sums[place[*power[:axis], lower, *power[axis + 1 :]]]
+    sums[basis.size :, 1:] = 0.0
+    sums *= (ratio ** basis.powers.sum(axis=1)[:, None])[:, None]

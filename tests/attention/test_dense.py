@@ -1,0 +1,182 @@
+"""Sums pair by pair: however they are cut and shared, and whatever computes them, the same."""
+
+import numpy as np
+import pytest
+import torch
+from threadpoolctl import threadpool_limits
+
+from sklearn_attention import attend
+from sklearn_attention.attention import LeaveOneOut, _reduce, attend_local
+from sklearn_attention.attention._algorithms import _dense, _fused
+from sklearn_attention.attention._algorithms._dense import Pairs, split
+from sklearn_attention.attention._read import read
+from sklearn_attention.kernels import Gaussian
+
+N = 300
+
+
+def make_problem(kernel="gaussian", bandwidth=1.0, *, leave_one_out=False, d=3):
+    rng = np.random.default_rng(0)
+    X, y = rng.normal(size=(N, d)), rng.normal(size=(N, 2))
+    problem, _ = read(
+        X, X, y, kernel, bandwidth=bandwidth, sample_weight=rng.uniform(0.5, 2, N),
+        leave_one_out=leave_one_out,
+    )  # fmt: skip
+    return problem
+
+
+def finished(sums):
+    return sums.sums[0, 1:] / sums.sums[0, 0], sums.log_total
+
+
+def over_all(problem, degree=0, **options):
+    return Pairs(problem, degree).over_all(np.arange(N), np.ones(N), **options)
+
+
+@pytest.mark.parametrize("kernel", ["gaussian", "scaled_dot_product"])
+@pytest.mark.parametrize("leave_one_out", [False, True])
+@pytest.mark.parametrize("bandwidth", [0.5, 5.0])
+def test_fused_and_products_equal_differences(kernel, leave_one_out, bandwidth):
+    problem = make_problem(kernel, bandwidth, leave_one_out=leave_one_out)
+    expected = finished(over_all(problem))
+    fused = _fused.fused_sums(problem)
+    sure = fused.least == 0
+    assert sure.all() != leave_one_out or bandwidth == 5.0
+    for found, where in ((fused, sure), (over_all(problem, accurate=False), sure | True)):
+        for ours, slow in zip(finished(found), expected, strict=True):
+            np.testing.assert_allclose(ours[..., where], slow[..., where], rtol=1e-9, atol=1e-9)
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+def test_private_operator_equals_public_functions(dtype):
+    rng = torch.Generator().manual_seed(0)
+    q, k, v = (torch.randn(200, 16, dtype=dtype, generator=rng) for _ in range(3))
+    bias = torch.randn(200, dtype=dtype, generator=rng)
+    private = _fused.cpu_flash_attention(q, k, v, bias)
+    public = _fused.public_attention(q, k, v, bias)
+    for ours, theirs in zip(private, public, strict=True):
+        torch.testing.assert_close(ours, theirs)
+
+
+def test_where_the_private_operator_is_gone(monkeypatch):
+    rng = np.random.default_rng(0)
+    X, y = rng.normal(size=(100, 3)), rng.normal(size=100)
+    expected = attend(X, X, y, leave_one_out=True)
+
+    class NoOperators:
+        def __getattr__(self, name):
+            raise AttributeError(name)
+
+    monkeypatch.setattr(torch.ops, "aten", NoOperators())
+    monkeypatch.setattr(_reduce, "_REPAYS", 0)
+    for ours, theirs in zip(attend(X, X, y, leave_one_out=True), expected, strict=True):
+        np.testing.assert_allclose(ours, theirs, rtol=1e-11)
+
+
+@pytest.mark.parametrize(
+    ("kernel", "bandwidth", "repays", "expected"),
+    [
+        ("gaussian", 1.0, 0, ["fused"]),
+        ("gaussian", 1e-3, 0, ["fused", True]),  # of which products would be rounded
+        ("gaussian", 1.0, np.inf, [False]),
+        ("gaussian", 1e-2, np.inf, [False, True]),  # where some weigh nothing
+        ("scaled_dot_product", 1.0, 0, ["fused"]),
+        ("scaled_dot_product", 1.0, np.inf, [True]),
+        ("epanechnikov", 1.0, 0, [True]),
+    ],
+)
+def test_the_fastest_accurate_way_is_taken(monkeypatch, kernel, bandwidth, repays, expected):
+    taken, over, fused = [], Pairs.over_all, _fused.fused_sums
+
+    def spy(self, *args, accurate=True):
+        taken.append(accurate)
+        return over(self, *args, accurate=accurate)
+
+    monkeypatch.setattr(Pairs, "over_all", spy)
+    monkeypatch.setattr(_fused, "fused_sums", lambda p: taken.append("fused") or fused(p))
+    monkeypatch.setattr(_reduce, "_REPAYS", repays)
+    problem = make_problem(kernel, bandwidth, leave_one_out=True)
+    sums = _reduce.Reduction(problem).sums()
+    assert taken == expected
+    assert sums.sure.all()
+
+
+@pytest.mark.parametrize("degree", [0, 1, 2])
+@pytest.mark.parametrize("kernel", ["gaussian", "matern32", "epanechnikov", "silverman"])
+def test_pieces_leave_no_trace(kernel, degree, monkeypatch):
+    if kernel == "silverman" and degree:
+        pytest.skip("signed weights have no least squares")
+    problem = make_problem(kernel, 0.9, leave_one_out=True)
+    for accurate in (False, True):
+        whole = over_all(problem, degree, accurate=accurate)
+        with monkeypatch.context() as patch:
+            patch.setattr(_dense, "_TILE", 70)
+            patch.setattr(_dense, "_KEYS", 90)
+            patch.setattr(_dense, "_GROUP", 13)
+            cut = over_all(problem, degree, accurate=accurate)
+        np.testing.assert_allclose(cut.log_total, whole.log_total, rtol=1e-12, atol=1e-12)
+        ratio = np.exp(cut.shift - whole.shift)
+        np.testing.assert_allclose(cut.sums * ratio, whole.sums, rtol=1e-9, atol=1e-9)
+
+
+@pytest.mark.parametrize("degree", [0, 1])
+@pytest.mark.parametrize("kernel", ["gaussian", "epanechnikov"])
+def test_threads_give_the_same_bit_for_bit(kernel, degree, monkeypatch):
+    rng = np.random.default_rng(0)
+    X, y = rng.normal(size=(1200, 3)), rng.normal(size=1200)
+
+    def fitted():
+        smoother = LeaveOneOut(X, y, kernel, bandwidth=0.6, degree=degree)
+        one = attend(X, X, y, kernel) if not degree else attend_local(X, X, y, kernel)
+        return [*one, *smoother.scores([0.5, 1.0, 3.0])]
+
+    found = []
+    for n_threads in (1, 3):
+        with threadpool_limits(n_threads):
+            found.append(fitted())
+    for one, three in zip(*found, strict=True):
+        np.testing.assert_array_equal(one, three)
+
+
+def test_weights_of_any_size_and_far_queries():
+    """Sums without shifts that are too small are made again with them."""
+    rng = np.random.default_rng(0)
+    keys, values = rng.normal(size=(60, 3)), rng.normal(size=60)
+    queries = np.vstack([keys[:5], keys[:5] + 60, keys[:5] + 1e5])
+    weights = 10.0 ** rng.uniform(-300, 0, 60)
+    found, log_total = attend(queries, keys, values, sample_weight=weights)
+    logs = Gaussian().log(queries, keys) + np.log(weights)
+    most = logs.max(axis=1)
+    table = np.exp(logs - most[:, None])
+    np.testing.assert_allclose(found, table @ values / table.sum(axis=1), rtol=1e-5)
+    np.testing.assert_allclose(log_total, most + np.log(table.sum(axis=1)), rtol=1e-9)
+
+
+def test_signed_weights_of_any_size():
+    rng = np.random.default_rng(0)
+    keys, values = 1e120 * rng.normal(size=(50, 2)), rng.normal(size=50)
+    found, _ = attend(keys, keys, values, "linear")
+    table = (keys / 1e120) @ (keys / 1e120).T
+    np.testing.assert_allclose(found, table @ values / table.sum(axis=1), rtol=1e-9)
+
+
+@pytest.mark.parametrize(
+    "points",
+    [
+        np.array([[1e17 + 16], [1e17 + 32]]),  # whose middle rounds to one of them
+        np.random.default_rng(0).normal(size=(100, 3)) * [1, 30, 1000],
+        np.zeros((5, 2)),
+        np.zeros((4, 0)),
+        np.zeros((0, 2)),
+    ],
+    ids=["neighbouring floats", "random", "one place", "no feature", "no points"],
+)
+@pytest.mark.parametrize("fewest", [1, 3])
+@pytest.mark.parametrize("most", [1, 7, np.inf])
+def test_groups_hold_every_point_once(points, most, fewest):
+    groups = split(points, np.arange(len(points)), most=most, apart=4.0, fewest=fewest)
+    assert sorted(i for group in groups for i in group.tolist()) == list(range(len(points)))
+    for group in groups:
+        assert 0 < len(group) <= most
+        wide = points.shape[1] and (np.ptp(points[group], axis=0) > 4.0).any()
+        assert len(group) <= fewest or not wide
