@@ -188,8 +188,8 @@ class TransformerClassifier(ClassLabels, ClassifierMixin, TransformerEstimator):
             factors = compute_sample_weight(given, np.concatenate(labels))
         if not valid or not (np.isfinite(factors) & (factors >= 0)).all():
             raise ValueError(
-                f"class_weight={given!r} is not valid: pass 'balanced', a dict with a number of "
-                "0 or more for each class, a list of dicts for several outputs, or None."
+                f"class_weight={given!r} is not valid: pass 'balanced', a dict with a number "
+                "of 0 or more for each class, a list of dicts for several outputs, or None."
             )
         return np.split(factors, np.cumsum(sizes)[:-1])
 
