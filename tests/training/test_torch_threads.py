@@ -7,8 +7,8 @@ import threading
 import pytest
 import torch
 
-from sklearn_attention.attention import _threads
-from sklearn_attention.training._torch_threads import threads_for, torch_threads
+from sklearn_attention.training import _torch_threads
+from sklearn_attention.training._torch_threads import torch_threads
 
 
 @pytest.mark.usefixtures("four_threads_of_torch")
@@ -26,7 +26,7 @@ class TestTorchThreads:
 
     def test_one_within_another_restores_the_other(self):
         with torch_threads(3):
-            with threads_for(1):
+            with torch_threads(1):
                 assert torch.get_num_threads() == 1
             assert torch.get_num_threads() == 3
         assert torch.get_num_threads() == 4
@@ -58,7 +58,7 @@ class TestTorchThreads:
         entered, leave = threading.Event(), threading.Event()
 
         def other():
-            with torch_threads(2), _threads._lock:
+            with torch_threads(2), _torch_threads._lock:
                 entered.set()
                 leave.wait(10)
 
@@ -69,8 +69,8 @@ class TestTorchThreads:
             child = os.fork()
             if child == 0:
                 inside = torch.get_num_threads()
-                free = _threads._lock.acquire(timeout=5)
-                os._exit(10 * inside + _threads._active if free else 0)
+                free = _torch_threads._lock.acquire(timeout=5)
+                os._exit(10 * inside + _torch_threads._active if free else 0)
             leave.set()
             worker.join()
             _, status = os.waitpid(child, 0)
