@@ -114,7 +114,8 @@ def local_rows(
     basis = Basis(degree, len(columns), len(problem.keys))
     extent = extent_of(problem.keys[:, columns], problem.weights)
     most = max(1, _BLOCK_PAIRS // len(problem.keys))
-    groups = split(problem.queries[:, columns], np.arange(n_queries), most=most, apart=APART)
+    queries = problem.queries[:, columns]
+    groups = split(queries, np.arange(n_queries), most=most, apart=APART[degree])
     found = [
         _rows(problem.take(rows), basis, columns, extent, empty, without_each)
         for rows in groups or [np.arange(0)]

@@ -14,11 +14,9 @@ from ._near_keys import ranges
 
 # Pairs whose kernel is in memory at a time, keys whose terms are, and queries of a group.
 _TILE, _KEYS, _GROUP = IN_CACHE, 2**15, 512
-# Bandwidths that neighbouring queries may lie apart: sums about the middle of more lose digits.
-# For distances by products of matrices, and for the terms of polynomials, by their degree.
-_APART_BY_PRODUCTS, APART = 24.0, 6.0
-# So few queries are compared by differences, however far apart they are.
-_FEWEST = 16
+# Bandwidths that neighbouring queries may lie apart, by the degree: the square of half as many
+# times the rounding, or the fourth power, is what sums about the middle of a group lose.
+APART = (32.0, 32.0, 4.0)
 # Pairs below which threads cost more than they save.
 _FEW_PAIRS = 2**18
 # Logarithms below the first are as good as none, and processors take ten times as long for
@@ -56,8 +54,6 @@ class Pairs:
         sums = np.zeros((basis.n_powers, self._columns.shape[1], n))
         found = Sums(np.full(n, -np.inf), sums, np.zeros(n))
         offset, unit = np.zeros((n, places.shape[1])), np.ones(n)
-        most = APART / basis.degree if basis.degree else _APART_BY_PRODUCTS
-        fewest = 1 if basis.degree else _FEWEST
         # Of the same difference, places about another middle have the same products.
         products = not accurate and self._problem.kernel.stationary
 
@@ -65,8 +61,9 @@ class Pairs:
             queries, keys = group[0], group[1]()
             if not len(keys):
                 return
-            apart = most * width[queries].min()
-            for some in split(places, queries, apart=apart, fewest=fewest):
+            apart = APART[basis.degree] * width[queries].min()
+            parts = split(places, queries, apart=apart) if basis.degree else [queries]
+            for some in parts:
                 to, middle = position[some], places[some].mean(axis=0)
                 unit[to], offset[to] = width[some].max(), places[some] - middle
                 near = np.abs(offset[to]).max(initial=0.0) <= apart
@@ -202,11 +199,8 @@ def shifted_weights(problem, table, left_out, *, accurate=True):
     return table, shift, least
 
 
-def split(points, rows, *, most=math.inf, apart=math.inf, fewest=1):
-    """Groups of rows that lie close together.
-
-    Of at most so many, and of points (n, d) so far apart along any axis, unless they are few.
-    """
+def split(points, rows, *, most=math.inf, apart=math.inf):
+    """Groups of at most so many rows, of points (n, d) at most so far apart along any axis."""
     todo, done = [rows], []
     while todo:
         rows = todo.pop()
@@ -219,7 +213,7 @@ def split(points, rows, *, most=math.inf, apart=math.inf, fewest=1):
             if len(extent):
                 order = np.argpartition(some[:, axis], len(rows) // 2)
             todo += [rows[order[len(rows) // 2 :]], rows[order[: len(rows) // 2]]]
-        elif len(rows) > fewest and len(extent) and extent[axis] > apart:
+        elif len(extent) and extent[axis] > apart:
             low, high = (end[axis] for end in ends)
             # Between neighbouring numbers the middle rounds to one of them.
             left = some[:, axis] <= min(low / 2 + high / 2, np.nextafter(high, low))
