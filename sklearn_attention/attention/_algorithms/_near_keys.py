@@ -16,8 +16,10 @@ _GROUP, _LEAF = 32, 24
 # Pairs below which trees are not grown. A group takes as long as so many pairs besides its own,
 # and of the time of all pairs the trees are to take less than this share.
 FEW_PAIRS, _PAIRS_OF_A_GROUP, _LARGEST_SHARE = 2**20, 20_000, 0.8
-# Groups that stand for all where pairs are counted, and groups searched at a time.
-_COUNTED, _GROUPS_AT_ONCE = 24, 64
+# The nearest key of a query takes as long as so many pairs, times the cube of features.
+_PAIRS_OF_NEAREST = 20
+# Groups that stand for all where pairs are counted, and keys; and groups searched at a time.
+_COUNTED, _SAMPLED, _GROUPS_AT_ONCE = 8, 2000, 64
 # What is left out of a sum, as a share of it; and for each degree of a polynomial, whose
 # terms grow with the distance, by how much less.
 _INVISIBLE, _LESS = 1e-12, 1e-4
@@ -36,23 +38,12 @@ class NearKeys:
 
     # `factors` are pairs of a RadialKernel and its columns. `fall` is by how much the logarithm
     # of a kernel without an end has to be below that at a key nearby; None for other kernels.
-    # `problem` has its keys in an order in which neighbours lie together.
 
     def __init__(self, problem, factors, fall):
-        columns = sorted({j for _, of in factors for j in of})
+        self._given, self._fall = problem, fall
+        self._columns = columns = sorted({j for _, of in factors for j in of})
         self._factors = [(kernel, [columns.index(j) for j in of]) for kernel, of in factors]
-        self._fall, self._tree = fall, _Tree(problem.keys[:, columns], _LEAF)
-        order, own = self._tree.order, problem.own_key
-        if own is not None:
-            rank = np.empty_like(order)
-            rank[order] = np.arange(len(order))
-            own = np.where(own >= 0, rank[own], -1)
-        self.problem = replace(
-            problem, keys=problem.keys[order], values=problem.values[order],
-            weights=problem.weights[order], own_key=own,
-        )  # fmt: skip
         # Coordinates (d, n), since what is added for each row is slow along short rows.
-        self._keys = np.ascontiguousarray(self.problem.keys[:, columns].T)
         self._queries = np.ascontiguousarray(problem.queries[:, columns].T)
 
     @classmethod
@@ -83,10 +74,11 @@ class NearKeys:
 
         At multiples (n,) of the bandwidth. None where all pairs take no longer.
         """
+        if not self._pay(rows, width):
+            return None
         low, high, groups = self._groups
-        n_queries, n_keys = self._queries.shape[1], self._keys.shape[1]
-        if len(rows) < n_queries:
-            asked = np.zeros(n_queries, dtype=bool)
+        if len(rows) < self._queries.shape[1]:
+            asked = np.zeros(self._queries.shape[1], dtype=bool)
             asked[rows] = True
             groups = [group[asked[group]] for group in groups]
         kept = np.flatnonzero([len(group) > 0 for group in groups])
@@ -105,15 +97,31 @@ class NearKeys:
             gap = np.maximum(bottom - next(bounds), next(bounds) - top).clip(0.0)
             return self._log_kernel(_squared(gap) * _CLOSER, most[some]) > least[some]
 
-        sizes = np.array([len(group) for group in groups])
-        some = np.unique(np.linspace(0, len(groups) - 1, _COUNTED).astype(int))
-        group, leaf = self._tree.within(some, counts)
-        near = np.bincount(group, self._tree.sizes[leaf], len(groups))[some] @ sizes[some]
-        n_pairs = len(rows) * n_keys
-        share = near / (sizes[some].sum() * n_keys)
-        if share + len(groups) * _PAIRS_OF_A_GROUP / n_pairs >= _LARGEST_SHARE:
-            return None
         return list(self._with_keys(groups, counts))
+
+    def _pay(self, rows, width):
+        """True where trees save time, by the keys that count for a few groups of queries."""
+        problem, n_groups = self._given, len(rows) / (1.5 * _GROUP)
+        x, width = self._queries[:, rows], width[rows]
+        shares, keys = [], problem.keys[:, self._columns].T
+        some = keys[:, :: max(1, keys.shape[1] // _SAMPLED)]
+        for place in np.linspace(0, len(rows) - 1, _COUNTED).astype(int):
+            apart = sum(_squared(x - x[:, place, None]))
+            group = np.argpartition(apart, min(_GROUP, len(rows) - 1))[: 1 + _GROUP]
+            near, least = x[:, group], -np.inf
+            if self._fall is not None:
+                to_keys = sum(_squared(keys - x[:, place, None]))
+                if problem.own_key is not None and problem.own_key[rows[place]] >= 0:
+                    to_keys[problem.own_key[rows[place]]] = np.inf
+                nearest = _squared(near - keys[:, to_keys.argmin(), None])
+                least = self._log_kernel(nearest, width[group]).min() - self._fall
+            low, high = near.min(axis=1)[:, None], near.max(axis=1)[:, None]
+            gap = np.maximum(np.maximum(some - high, low - some), 0.0)
+            shares.append((self._log_kernel(_squared(gap), width[group].max()) > least).mean())
+        cost = np.mean(shares) + n_groups * _PAIRS_OF_A_GROUP / (len(rows) * keys.shape[1])
+        if self._fall is not None and "_apart" not in vars(self):
+            cost += _PAIRS_OF_NEAREST * len(self._columns) ** 3 / keys.shape[1]
+        return cost < _LARGEST_SHARE
 
     def _with_keys(self, groups, counts):
         """Each group and a function for its keys, some of which are searched at a time."""
@@ -130,6 +138,27 @@ class NearKeys:
             leaves = np.split(leaf, np.searchsorted(group, places[1:]))
             for place, own in zip(places, leaves, strict=True):
                 yield groups[place], functools.partial(keys_of, place, own)
+
+    @functools.cached_property
+    def _tree(self):
+        return _Tree(self._given.keys[:, self._columns], _LEAF)
+
+    @functools.cached_property
+    def problem(self):
+        """The problem with its keys in an order in which neighbours lie together."""
+        given, order, own = self._given, self._tree.order, self._given.own_key
+        if own is not None:
+            rank = np.empty_like(order)
+            rank[order] = np.arange(len(order))
+            own = np.where(own >= 0, rank[own], -1)
+        return replace(
+            given, keys=given.keys[order], values=given.values[order],
+            weights=given.weights[order], own_key=own,
+        )  # fmt: skip
+
+    @functools.cached_property
+    def _keys(self):
+        return np.ascontiguousarray(self.problem.keys[:, self._columns].T)
 
     @functools.cached_property
     def _groups(self):
