@@ -33,6 +33,15 @@ for Z in (X[:, :1], X):
     model = sklearn_attention.LocalPolynomialRegressor().fit(Z, np.sin(3 * X[:, 0]))
     model.predict(Z), model.loo_score_
 """,
+    "smooth several": """
+X, y = np.random.default_rng(0).normal(size=(60, 3)), X[:60, 0]
+model = sklearn_attention.LocalPolynomialRegressor().fit(X, y)
+model.predict_interval(X[:5]), model.explain(X[:5]), model.predict_gradient(X[:5])
+model = sklearn_attention.NadarayaWatsonRegressor(per_feature=True).fit(X, y)
+model.predict_quantiles(X[:5], [0.5]), model.explain(X[:5]), model.predict_gradient(X[:5])
+sklearn_attention.ProductKernelDensity(bandwidth="likelihood").fit(X).score_samples(X[:5])
+sklearn_attention.ConditionalKernelDensity().fit(X, y).predict(X[:5])
+""",
 }
 REPORT = "print(json.dumps(sorted({name.partition('.')[0] for name in sys.modules})))"
 
@@ -64,8 +73,9 @@ def test_constructing_estimators_loads_no_torch(loaded):
     assert not loaded["build"] & {"matplotlib", "torch"}
 
 
-def test_few_features_are_smoothed_without_torch(loaded):
-    assert "torch" not in loaded["smooth"]
+@pytest.mark.parametrize("stage", ["smooth", "smooth several"])
+def test_rows_are_smoothed_without_torch(loaded, stage):
+    assert "torch" not in loaded[stage]
 
 
 @pytest.mark.parametrize("name", sklearn_attention.__all__)
