@@ -21,7 +21,7 @@ class _Own(threading.local):
 
 _lock = threading.Lock()
 _own = _Own()
-_active, _limits = 0, None
+_active, _limits, _n_threads = 0, None, 1
 
 
 @cache
@@ -42,16 +42,17 @@ def one_blas_thread():
     # work, and fits take many times as long as with one thread.
     # The setting belongs to the process: the first context stores the numbers before it, and
     # the last to leave restores them.
-    global _active, _limits
+    global _active, _limits, _n_threads
     with _lock:
         if _active == 0:
+            counts = [library.num_threads for library in libraries("blas").lib_controllers]
+            _n_threads = min(counts, default=1) or 1
             _limits = libraries("blas").limit(limits=1)
             _let_others_set()
         _active += 1
         _own.depth += 1
-        n_threads = _limits.get_original_num_threads()["blas"]
     try:
-        yield n_threads or 1
+        yield _n_threads
     finally:
         with _lock:
             _active -= 1

@@ -2,13 +2,14 @@
 
 import os
 import threading
+import time
 
 import numpy as np
 import pytest
 from threadpoolctl import threadpool_info, threadpool_limits
 
 from sklearn_attention import KernelAttentionClassifier, KernelAttentionRegressor, _thread_pools
-from sklearn_attention._thread_pools import one_blas_thread
+from sklearn_attention._thread_pools import map_on_threads, one_blas_thread
 from sklearn_attention.kernel_attention import _leave_one_out, _ridge
 
 
@@ -121,3 +122,22 @@ def test_fits_and_predictions_use_one_thread(estimator, monkeypatch):
     assert {name for name, _ in seen} == {"_inverse", "predict"}
     assert all(number == {1} for _, number in seen)
     assert numbers_of_threads() == {3}
+
+
+def test_items_are_shared_among_as_many_threads_as_linear_algebra_has():
+    """Also within another context, and in the order of the items."""
+
+    def thread(item):
+        time.sleep(0.01)
+        return item, threading.get_ident()
+
+    for n_threads in (1, 3):
+        with threadpool_limits(n_threads), one_blas_thread():
+            found = map_on_threads(thread, iter(range(12)))
+            alone = map_on_threads(thread, range(3), parallel=False)
+        assert [item for item, _ in found] == list(range(12))
+        assert len({ident for _, ident in found}) <= n_threads
+        assert len({ident for _, ident in alone}) == 1
+    assert len({ident for _, ident in found}) > 1
+    with pytest.raises(ZeroDivisionError):
+        map_on_threads(lambda item: 1 / item, [1, 0])
