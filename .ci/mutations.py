@@ -228,6 +228,12 @@ MUTATIONS = [
         "errors that may be the end of an interval are not looked at",
     ),
     Mutation(
+        "smoothing/_fitted_smoother.py",
+        'may = self.widening and self.empty == "nearest"',
+        "may = self.widening",
+        "windows are widened where those without weight are to show",
+    ),
+    Mutation(
         "smoothing/_training_rows.py",
         "further = measured.scale(measured.keys[rows], more=1)",
         "further = measured.scale(measured.keys[rows])",

@@ -23,6 +23,14 @@ from ._partitions import (
 )
 
 _TIMES = datetime.date, datetime.time, datetime.timedelta, np.datetime64, np.timedelta64
+# Values that are gone: the choice to use in their place, and why.
+_SHOWN = ", which shows which queries have no row near"
+_GONE = {
+    ("bandwidth", "plug-in"): ("loo", ""),
+    ("empty", "mean"): ("nan", _SHOWN),
+    ("empty", "raise"): ("nan", _SHOWN),
+    ("empty", "widen"): ("nearest", ""),
+}
 OF_TIMES = "make numbers of them, such as the days since the first, or the day of the week"
 
 
@@ -130,10 +138,14 @@ def check_thresholds(name, given, n_queries):
 
 def check_choice(name, value, choices, other_names=None):
     """One of the choices, as it is; each may have other names, which errors translate."""
-    if not isinstance(value, str) or value not in choices:
-        hint = _hint(value, choices, other_names or {}) if isinstance(value, str) else ""
-        raise ValueError(f"{name}={value!r} is unknown: {hint}choose from {sorted(choices)}.")
-    return value
+    known = isinstance(value, str)
+    if known and value in choices:
+        return value
+    instead, why = _GONE.get((name, value), ("", "")) if known else ("", "")
+    if instead in choices:
+        raise ValueError(f"{name}={value!r} is gone in 0.2: use {instead!r}{why}.")
+    hint = _hint(value, choices, other_names or {}) if known else ""
+    raise ValueError(f"{name}={value!r} is unknown: {hint}choose from {sorted(choices)}.")
 
 
 def _hint(value, choices, other_names):

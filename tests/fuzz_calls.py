@@ -407,6 +407,7 @@ def left_out(draw):
     options = draw.options(
         _some("bandwidth", "degree", "empty", "algorithm")
         | {"gap": [0, 1, 3, 50, -2, 0.5], "rows": [None, [0, 3], [99], [-1], np.ones(N, bool)]}
+        | {"widen": [False, True, "yes"]}
     )
     kernel = draw.option("kernel", _KERNELS, nonsense=0.05)
     draw.moderate &= "gap" not in options and "empty" not in options

@@ -7,6 +7,7 @@ import pytest
 from sklearn_attention._validation import check_choice, check_key_weights, check_positive
 
 RULES = ("loo", "knn-loo", "scott")
+SHOWN = "which shows which queries have no row near"
 
 
 @pytest.mark.parametrize(
@@ -22,6 +23,25 @@ def test_errors_say_which_choice_is_meant(value, meant):
 def test_errors_do_not_guess_where_nothing_is_near(value):
     with pytest.raises(ValueError, match=rf"rule={value!r} is unknown: choose from \['knn-"):
         check_choice("rule", value, RULES)
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "choices", "remedy"),
+    [
+        ("empty", "widen", ("nearest", "nan"), "'nearest'"),
+        ("empty", "mean", ("nearest", "nan"), f"'nan', {SHOWN}"),
+        ("empty", "raise", ("nearest", "nan"), f"'nan', {SHOWN}"),
+        ("bandwidth", "plug-in", RULES, "'loo'"),
+    ],
+)
+def test_values_that_are_gone_are_told_what_does_their_work(name, value, choices, remedy):
+    message = rf"^{name}='{value}' is gone in 0\.2: use {remedy}\.$"
+    with pytest.raises(ValueError, match=message):
+        check_choice(name, value, choices)
+    # But elsewhere they are unknown.
+    for parameter, known in (("rule", choices), (name, ("scott",))):
+        with pytest.raises(ValueError, match=f"{parameter}='{value}' is unknown: choose from"):
+            check_choice(parameter, value, known)
 
 
 def test_integers_are_those_of_arrays():

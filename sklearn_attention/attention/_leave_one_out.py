@@ -8,11 +8,12 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from .._blocks import IN_CACHE, IN_MEMORY, blocks
-from .._validation import check_choice
+from .._validation import check_choice, check_flag
 from ._read import check_table, check_weights, read, to_array
 from ._reduce import ALGORITHMS, Reduction
 from ._solve import Basis, check_degree, is_determined, solve
-from ._wide_windows import FURTHEST, WITH_WIDENING, Places, blend, empty_of_windows, widen
+from ._sums import EMPTY_POLICIES
+from ._wide_windows import FURTHEST, Places, blend, widen
 
 # Values of this size have squares that can be summed.
 _LARGEST = 1e150
@@ -78,9 +79,12 @@ class LeaveOneOut:
         Weights of keys and of errors. Rows of weight 0 are not predicted.
     rows : array-like of int of shape (n_rows,), default=None
         The rows to predict, from all other rows; None for all.
-    empty : {"nearest", "nan", "widen"}, default="nearest"
-        As for :func:`attend`. "widen" is as for
-        :class:`~sklearn_attention.LocalPolynomialRegressor`, at scales that all rows share.
+    empty : {"nearest", "nan"}, default="nearest"
+        As for :func:`attend`.
+    widen : bool, default=False
+        Whether windows of local polynomials are widened as
+        :class:`~sklearn_attention.LocalPolynomialRegressor` does: at scales that all rows
+        share, unless `empty` is "nan".
     algorithm : {"auto", "dense"}, default="auto"
         "dense" takes all pairs of rows at every bandwidth.
     gap : int, default=0
@@ -114,11 +118,13 @@ class LeaveOneOut:
         sample_weight=None,
         rows=None,
         empty="nearest",
+        widen=False,
         algorithm="auto",
         gap=0,
     ):
         degree = check_degree(degree)
-        check_choice("empty", empty, WITH_WIDENING)
+        check_choice("empty", empty, EMPTY_POLICIES)
+        widen = check_flag("widen", widen) and empty == "nearest"
         check_choice("algorithm", algorithm, ALGORITHMS)
         X = check_table(to_array("X", X), "X")
         if not len(X):
@@ -136,11 +142,11 @@ class LeaveOneOut:
         )  # fmt: skip
         # Without what the values have in common, sums of them cancel less.
         problem, self._center = problem.centred()
-        options = {"empty": empty_of_windows(empty), "algorithm": algorithm}
+        options = {"empty": empty, "algorithm": algorithm}
         self._rows, self._windows = _Rows(problem, degree, gap, options), None
         kernel = problem.kernel
         local = degree and kernel.numeric_columns(X.shape[1])
-        if empty == "widen" and local and kernel.decreasing and not kernel.signed:
+        if widen and local and kernel.decreasing and not kernel.signed:
             self._windows = _Windows(problem, degree, options)
         # Rows of which windows have the weight, unless those of one place have it.
         self.fewest = 1 if self._windows is None else self._windows.fewest

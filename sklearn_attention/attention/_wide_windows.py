@@ -5,10 +5,7 @@ import math
 import numpy as np
 
 from .._blocks import blocks
-from ._sums import EMPTY_POLICIES
 
-# What is predicted where rows have little weight, or none.
-WITH_WIDENING = ("widen", *EMPTY_POLICIES)
 # Weight that a window is to have, in rows for each coefficient of its polynomial, and at most
 # this share of all rows: that of three rows for a line in one feature, of which two would do.
 _ROWS_PER_COEFFICIENT, _MOST = 1.5, 0.5
@@ -21,11 +18,6 @@ FURTHEST = 30.0
 _BLOCK_ROWS = 2**14
 # Windows are doubled so often, at most: from there all rows weigh alike.
 _MOST_DOUBLINGS = 64
-
-
-def empty_of_windows(empty):
-    """Policy where no row has weight, in windows that are not widened."""
-    return "nearest" if empty == "widen" else empty
 
 
 class Places:

@@ -122,9 +122,11 @@ def select_bandwidth(
     gap : int, default=0
         Number of rows before and after each that are left out with it [1]_: for ordered rows
         whose noise is correlated. Of many rows a stretch is drawn. One scale only.
-    empty : {"nearest", "nan", "widen"}, default="nearest"
-        Policy for rows where no other row has weight, as for :func:`attend`; "widen" is as for
-        :class:`~sklearn_attention.LocalPolynomialRegressor`.
+    empty : {"nearest", "nan"}, default="nearest"
+        Policy for rows where no other row has weight, as for
+        :class:`~sklearn_attention.LocalPolynomialRegressor`: with "nearest" windows of degree
+        1 and 2 are widened where rows have little weight, unless they are in partitions of
+        Dask; "nan" takes all windows as they are.
     algorithm : {"auto", "dense"}, default="auto"
         Evaluation of one scale: "dense" takes all pairs of rows, and never counts as linear
         time.

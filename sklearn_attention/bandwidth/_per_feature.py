@@ -6,7 +6,6 @@ import numpy as np
 from scipy.optimize import minimize
 
 from ..attention._leave_one_out import LeaveOneOut
-from ..attention._wide_windows import empty_of_windows
 from ..kernels import Gaussian
 from ..kernels._compact import CompactKernel
 from ..kernels._product_kernel import mixed_kernel
@@ -157,7 +156,7 @@ class _Descents:
         self.space, self.trials, self.sample = space, trials, space.sample
         self.smoother = LeaveOneOutGradient(
             self.sample.X, self.sample.values, kernel, rows.columns.kinds, degree=rows.degree,
-            sample_weight=self.sample.sample_weight, empty=empty_of_windows(rows.empty),
+            sample_weight=self.sample.sample_weight, empty=rows.empty,
         )  # fmt: skip
 
     def run(self):

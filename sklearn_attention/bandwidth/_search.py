@@ -98,6 +98,7 @@ class Rows:
     sample_weight: Any = None
     degree: int = 0
     empty: str = "nearest"
+    widen: bool = True
     algorithm: str = "auto"
     per_feature: bool = False
     gap: int = 0
@@ -119,7 +120,9 @@ class Rows:
     def smoother(self):
         """Options of :class:`~sklearn_attention.attention.LeaveOneOut`."""
         names = "degree", "empty", "algorithm"
-        return {name: getattr(self, name) for name in names}
+        options = {name: getattr(self, name) for name in names}
+        # Windows of rows in partitions are not widened.
+        return options | {"widen": self.widen and not is_partitioned(self.X)}
 
     def refuse_gap(self):
         """Refuse rows to be left out with each other, which one kind of search can do."""
@@ -149,9 +152,6 @@ class BandwidthRule(ABC):
 def bandwidth_rule(name, given, rules):
     """The rule that a parameter is: one of those with names, itself, or numbers."""
     if isinstance(given, str):
-        if given == "plug-in" and "loo" in rules:
-            choices = f"use 'loo', or choose from {sorted(rules)}."
-            raise ValueError(f"{name}={given!r} is gone in 0.2: {choices}")
         return rules[check_choice(name, given, rules)]
     return given if isinstance(given, BandwidthRule) else GivenBandwidth(given)
 

@@ -69,7 +69,7 @@ class _CrossValidated(SmootherRegressor):
                 keys, targets, mixed_kernel(kernel, columns, None),
                 [one["bandwidth"] for one in candidates], self.criterion,
                 degree=candidates[0].get("degree", 0), sample_weight=weights,
-                empty=self.empty, algorithm=self.algorithm,
+                empty=self.empty, widen=smoother.widening, algorithm=self.algorithm,
             )  # fmt: skip
             params += candidates
             criteria.extend(found)
@@ -181,7 +181,7 @@ class LocalPolynomialCV(_CrossValidated):
         The degrees to try.
     criterion : {"loo", "gcv", "aicc"}, default="loo"
         Criterion to minimise.
-    empty : {"widen", "nearest", "nan"}, default="widen"
+    empty : {"nearest", "nan"}, default="nearest"
         As for :class:`LocalPolynomialRegressor`. Candidates are compared in the windows that
         they predict in.
 
@@ -219,7 +219,7 @@ class LocalPolynomialCV(_CrossValidated):
         *,
         degrees=(0, 1, 2),
         criterion="loo",
-        empty="widen",
+        empty="nearest",
     ):
         self.kernels = kernels
         self.bandwidths = bandwidths

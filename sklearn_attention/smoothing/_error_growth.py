@@ -95,10 +95,10 @@ def _rates(smoother, rows, usual):
         # Errors that ordered rows have in common with their neighbours stay.
         some = np.linspace(0, len(rows) - 1, _MOST_ROWS).astype(int)
         rows = rows[-_MOST_ROWS:] if smoother.gap else rows[some]
-    # Every row of a region is predicted.
-    empty = smoother.empty if smoother.empty == "widen" else "nearest"
-    if len(rows) < len(smoother.keys) or empty != smoother.empty:
-        smoother = smoother.take(rows).replace(empty=empty)
+    if len(rows) < len(smoother.keys):
+        smoother = smoother.take(rows)
+    if smoother.empty == "nan":  # every row of a region is predicted, in windows as they are
+        smoother = smoother.replace(empty="nearest", widening=False)
     found = [
         _in_region(smoother, region, usual)
         for region in regions(smoother.places(smoother.keys), smoother.table)

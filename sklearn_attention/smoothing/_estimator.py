@@ -14,7 +14,7 @@ from .._labels import targets_at
 from .._partitions import in_memory, is_partitioned
 from .._validation import check_choice, check_flag, check_key_weights, without_vanishing
 from ..attention._reduce import ALGORITHMS
-from ..attention._wide_windows import WITH_WIDENING, empty_of_windows
+from ..attention._sums import EMPTY_POLICIES
 from ..bandwidth._rules import SMOOTHER_RULES
 from ..bandwidth._search import Rows, bandwidth_rule
 from ..kernels import ProductKernel
@@ -137,7 +137,7 @@ class KernelSmoother(MultiOutputMixin, MixedRows):
             X, values = own_copy(X), own_copy(values)
         if not valid_degree(self.degree):
             raise ValueError(f"degree={self.degree!r} is not valid: pass 0, 1 or 2.")
-        check_choice("empty", self.empty, WITH_WIDENING)
+        check_choice("empty", self.empty, EMPTY_POLICIES)
         check_choice("algorithm", self.algorithm, ALGORITHMS)
         for name in vars(self).keys() & _CHOSEN:
             delattr(self, name)
@@ -161,9 +161,7 @@ class KernelSmoother(MultiOutputMixin, MixedRows):
         rule = bandwidth_rule("bandwidth", self.bandwidth, SMOOTHER_RULES)
         rows = Rows(
             X=keys, values=smoother.table, columns=columns, sample_weight=weights,
-            degree=smoother.degree,
-            # Windows of rows in partitions are not widened.
-            empty=empty_of_windows(self.empty) if is_partitioned(keys) else self.empty,
+            degree=smoother.degree, empty=self.empty,
             algorithm=self.algorithm, per_feature=self.per_feature,
             gap=self.gap, standardize=self._standardizes_outputs,
             random_state=self.random_state,

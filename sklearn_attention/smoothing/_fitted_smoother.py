@@ -15,7 +15,7 @@ from ..attention._leave_one_out import LeaveOneOut
 from ..attention._local import attend_local
 from ..attention._smoother import fastest_algorithm
 from ..attention._solve import Basis
-from ..attention._wide_windows import FURTHEST, Places, empty_of_windows, widen
+from ..attention._wide_windows import FURTHEST, Places, widen
 from ..bandwidth._neighbors import neighbor_distances
 from ._error_growth import ErrorGrowth, errors_and_spreads, variances_left_out
 from ._local_errors import ROWS_OF_QUANTILES, ROWS_OF_SPREADS, of_sizes, widened
@@ -50,6 +50,7 @@ class FittedSmoother:
     degree: int
     empty: str
     algorithm: str
+    widening: bool = True  # whether windows of little weight may be widened
     factor: float = 1.0  # on the bandwidth, adaptive or not
     gap: int = 0  # rows before and after each whose noise is like its own
     # From the rows: windows of queries are wider by it, so that none has only a few rows.
@@ -106,17 +107,13 @@ class FittedSmoother:
     def widens(self):
         """True if windows in which rows have little weight are widened."""
         fixed = self.n_neighbors is None and self.kernel.decreasing and not self.kernel.signed
+        may = self.widening and self.empty == "nearest"
         local = self.degree > 0 and len(self.columns.numeric) > 0
-        return self.empty == "widen" and local and fixed and not is_partitioned(self.keys)
-
-    @property
-    def empty_in_windows(self):
-        """Policy where no row has weight in a window that is not widened."""
-        return empty_of_windows(self.empty)
+        return may and local and fixed and not is_partitioned(self.keys)
 
     def doubled(self, times):
         """The smoother of windows that are doubled so often, and not widened any more."""
-        return self.replace(factor=self.factor * 2.0**times, empty="nearest")
+        return self.replace(factor=self.factor * 2.0**times, widening=False)
 
     @cached_property
     def windows(self):
@@ -206,7 +203,9 @@ class FittedSmoother:
         """The smoother that the band is around."""
         many = self.degree == 1 and len(self.columns.numeric) > _MANY_FEATURES
         degree, share = _BAND_OF_MANY if many else _BANDS[self.degree]
-        found = self.replace(degree=degree, factor=share)
+        # The line around averages is of windows as they are, like these.
+        widening = self.widening and self.degree > 0
+        found = self.replace(degree=degree, factor=share, widening=widening)
         # Of the same rows; about the curve that predicts best.
         vars(found)["noise"] = self.noise
         return found
@@ -265,7 +264,7 @@ class FittedSmoother:
         own = {
             "bandwidth": self.divisors, "degree": self.degree, "algorithm": self.algorithm,
             "sample_weight": self.key_weights,
-            "empty": self.empty if self.widens else self.empty_in_windows,
+            "empty": self.empty, "widen": self.widens,
         }  # fmt: skip
         values = self.table if values is None else values
         return LeaveOneOut(self.keys.astype(np.float64), values, self.kernel, **own | options)
@@ -398,7 +397,7 @@ class FittedSmoother:
             "bandwidth": self.divisors,
             "query_scale": self.scale(X, more),
             "sample_weight": self.key_weights,
-            "empty": self.empty_in_windows,
+            "empty": self.empty,
         }
 
     def _in_rows(self, X, log_weights):

@@ -21,7 +21,7 @@ def local_line(model):
     """The local line of a fitted conditional density, with windows that are wide enough."""
     return FittedSmoother(
         model.keys_, model.values_, model.key_weights_, model.line_kernel_, model._compared,
-        model.line_bandwidth_, n_neighbors=None, degree=1, empty="widen", algorithm="auto",
+        model.line_bandwidth_, n_neighbors=None, degree=1, empty="nearest", algorithm="auto",
     )  # fmt: skip
 
 
@@ -61,7 +61,7 @@ def line_bandwidth(rows, kernel, target_kernel):
     errors = LeaveOneOut(
         X, sample.values, mixed_kernel(kernel, columns, bandwidth),
         bandwidth=columns.divisors(bandwidth), degree=1, sample_weight=weights,
-        empty="widen",
+        widen=True,
     ).scores(scales).left_out  # fmt: skip
     best = scales[np.argmin(errors)]
     return sample.carry(np.where(columns.is_numeric, best * bandwidth, bandwidth), columns)

@@ -32,12 +32,13 @@ class LocalPolynomialRegressor(SmootherRegressor):
         :class:`NadarayaWatsonRegressor`.
     per_feature, categorical_features, algorithm, gap, random_state
         As for :class:`NadarayaWatsonRegressor`.
-    empty : {"widen", "nearest", "nan"}, default="widen"
-        Prediction where training rows have little weight. "widen" doubles the bandwidth of a
-        query until they have enough, see Notes. The others, as for
-        :class:`NadarayaWatsonRegressor`, apply where no training row has any weight, and
-        change no bandwidth. Adaptive bandwidths, averages (degree 0), kernels that do not fall
-        with the distance and rows in partitions of Dask are not widened, and "nearest" is used.
+    empty : {"nearest", "nan"}, default="nearest"
+        Prediction where training rows have little weight. "nearest" doubles the bandwidth of a
+        query until they have enough, see Notes. "nan" changes no bandwidth, and predicts NaN
+        where no training row has any weight. Adaptive bandwidths, averages (degree 0), kernels
+        that do not fall with the distance and rows in partitions of Dask are not widened: with
+        "nearest" they predict the nearest row's target there, as
+        :class:`NadarayaWatsonRegressor` does.
 
     Attributes
     ----------
@@ -71,7 +72,7 @@ class LocalPolynomialRegressor(SmootherRegressor):
     :meth:`local_ridge` returns it.
 
     In gaps between the rows and beyond them, a window may have less than the weight of a row.
-    With ``empty="widen"`` it has to hold, in weights relative to that of a row of mean weight
+    With ``empty="nearest"`` it has to hold, in weights relative to that of a row of mean weight
     at the query, 1.5 rows for each coefficient (3 for a line along one feature), or half of all
     if that is less. Where rows repeat their places, these must determine the polynomial at the
     query too: with :math:`P` the terms of the distinct places, about the query, and :math:`K`
@@ -126,7 +127,7 @@ class LocalPolynomialRegressor(SmootherRegressor):
         per_feature=False,
         categorical_features="from_dtype",
         algorithm="auto",
-        empty="widen",
+        empty="nearest",
         gap=0,
         random_state=0,
     ):

@@ -72,7 +72,7 @@ def noise_variance(smoother, X, errors):
 
 def _first_weights(rows, kernel):
     """Weights of rows by how far they are from the best of robust fits to a sample."""
-    lines = replace(rows, degree=min(rows.degree, 1), gap=0, empty="nearest")
+    lines = replace(rows, degree=min(rows.degree, 1), gap=0, empty="nearest", widen=False)
     sample = ValueSample("robust", lines, _SAMPLED_ROWS)
     drawn = replace(
         lines, X=sample.X, values=sample.as_given, sample_weight=sample.sample_weight
@@ -187,5 +187,5 @@ def _smoother(rows, kernel, bandwidth, n_neighbors=None):
     kernel = mixed_kernel(kernel, rows.columns, bandwidth)
     return FittedSmoother(
         rows.X, rows.values, rows.sample_weight, kernel, rows.columns, bandwidth, n_neighbors,
-        rows.degree, rows.empty, rows.algorithm,
+        rows.degree, rows.empty, rows.algorithm, rows.widen,
     )  # fmt: skip

@@ -48,8 +48,7 @@ def _in_partitions(smoother):
             "are not known in partitions of Dask: pass degree=0, or fit rows in memory."
         )
     options = {"bandwidth": smoother.divisors, "sample_weight": smoother.key_weights}
-    options |= {"empty": smoother.empty_in_windows}
-    options |= {"algorithm": smoother.algorithm}
+    options |= {"empty": smoother.empty, "algorithm": smoother.algorithm}
     tables = smoother.keys, smoother.keys, smoother.table, smoother.kernel
     left_out, log_others = attend(*tables, leave_one_out=True, **options)
     fitted, log_all = attend(*tables, **options)

@@ -549,6 +549,7 @@ def test_forms_of_tables(form):
         ({"rows": np.arange(0)}, "rows has no row of positive weight"),
         ({"degree": 3}, "degree=3 is not valid: pass 0, 1 or 2"),
         ({"empty": "none"}, "empty='none' is unknown"),
+        ({"widen": "yes"}, "widen='yes' is not valid: pass True or False"),
         ({"algorithm": "fast"}, "algorithm='fast' is unknown"),
     ],
 )

@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
-from sklearn_attention import LocalPolynomialRegressor, attend
-from sklearn_attention.attention import attend_local
+from sklearn_attention import LocalPolynomialRegressor
+from sklearn_attention.attention import LeaveOneOut, attend_local
 
 
 def rows_with_a_gap(n=60, seed=0):
@@ -93,7 +93,7 @@ def test_the_search_judges_what_is_predicted(per_feature):
 def test_as_they_are_where_rows_are_many():
     X, y = rows_with_a_gap(400)
     model = LocalPolynomialRegressor(bandwidth=0.03).fit(X, y)
-    plain = LocalPolynomialRegressor(bandwidth=0.03, empty="nearest").fit(X, y)
+    plain = LocalPolynomialRegressor(bandwidth=0.03, empty="nan").fit(X, y)
     among = np.linspace(0.05, 0.3, 50)[:, None]
     np.testing.assert_array_equal(model.predict(among), plain.predict(among))
 
@@ -191,7 +191,7 @@ def test_worst_error_in_a_gap():
     for seed in range(40):
         X, y = rows_with_a_gap(60, seed)
         row = []
-        for empty in ("widen", "nearest"):
+        for empty in ("nearest", "nan"):
             model = LocalPolynomialRegressor(empty=empty).fit(X, y)
             row.append(np.abs(model.predict(t[:, None]) - 1.2 * np.sin(2 * np.pi * t)).max())
         worst.append(row)
@@ -215,15 +215,26 @@ def test_kernels_that_do_not_fall_are_not_widened():
     X, y = rows_with_a_gap(30)
     models = [
         LocalPolynomialRegressor("periodic", bandwidth=0.1, empty=empty).fit(X, y)
-        for empty in ("widen", "nearest")
+        for empty in ("nearest", "nan")
     ]
     queries = np.linspace(-1, 2, 20)[:, None]
     np.testing.assert_array_equal(*(model.predict(queries) for model in models))
 
 
-def test_unknown_policy():
-    X, y = rows_with_a_gap(30)
-    with pytest.raises(ValueError, match=r"empty='wide'.*widen"):
-        LocalPolynomialRegressor(empty="wide").fit(X, y)
-    with pytest.raises(ValueError, match="empty='widen'"):
-        attend(X, X, y, empty="widen")
+@pytest.mark.parametrize("kernel", ["gaussian", "epanechnikov"])
+@pytest.mark.parametrize("degree", [1, 2])
+def test_leave_one_out_widens_if_asked(kernel, degree):
+    X, y = rows_with_a_gap(40)
+    model = LocalPolynomialRegressor(kernel, bandwidth=0.02, degree=degree).fit(X, y)
+    options = {"bandwidth": 0.02, "degree": degree}
+    found = LeaveOneOut(X, y, kernel, widen=True, **options).predictions()
+    np.testing.assert_array_equal(y - found.left_out[:, 0], model.loo_residuals_)
+    for empty in ("nearest", "nan"):
+        own = model.smoother_.replace(empty=empty, widening=False)
+        plain = LeaveOneOut(X, y, kernel, empty=empty, **options).predictions()
+        np.testing.assert_array_equal(y - plain.left_out[:, 0], own.errors[:, 0])
+        assert np.abs(np.nan_to_num(plain.left_out - found.left_out)).max() > 1e-3
+    assert np.isnan(plain.left_out).any() == (kernel == "epanechnikov")
+    # Windows are as they are where those without weight are to show.
+    shown = LeaveOneOut(X, y, kernel, widen=True, empty="nan", **options).predictions()
+    np.testing.assert_array_equal(shown.left_out, plain.left_out)

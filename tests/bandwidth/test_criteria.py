@@ -62,19 +62,15 @@ def test_value_of_the_search(criterion, degree, weighted, kernel):
     weight = np.random.default_rng(1).uniform(0.5, 2, 30) if weighted else None
     if weighted:  # their sum counts rows
         weight *= 30 / weight.sum()
-    h, value, *_ = select_bandwidth(
-        X, values, kernel, criterion, degree=degree, sample_weight=weight
-    )
+    # In windows as they are.
+    options = {"degree": degree, "sample_weight": weight, "empty": "nan"}
+    h, value, *_ = select_bandwidth(X, values, kernel, criterion, **options)
     expected = slow_criterion(criterion, X, values, kernel, h, degree, weight)
     assert value == pytest.approx(expected, rel=1e-6)
-    (again,) = criterion_of_candidates(
-        X, values, kernel, [h], criterion, degree=degree, sample_weight=weight
-    )
+    (again,) = criterion_of_candidates(X, values, kernel, [h], criterion, **options)
     assert again == pytest.approx(expected, rel=1e-6)
-    grid = criterion_of_candidates(
-        X, values, kernel, list(np.geomspace(0.02, 5, 80)), criterion, degree=degree,
-        sample_weight=weight,
-    )  # fmt: skip
+    candidates = list(np.geomspace(0.02, 5, 80))
+    grid = criterion_of_candidates(X, values, kernel, candidates, criterion, **options)
     # Compact kernels make curves with kinks.
     allowance = 1e-4 if kernel == Gaussian() else 5e-3
     assert value <= grid.min() + allowance * abs(grid.min())

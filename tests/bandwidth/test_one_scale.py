@@ -7,14 +7,16 @@ import numpy as np
 import pytest
 from leave_one_out import leave_one_out_error
 
-from sklearn_attention import LocalPolynomialRegressor, NadarayaWatsonRegressor
+from sklearn_attention import Columns, LocalPolynomialRegressor, NadarayaWatsonRegressor
 from sklearn_attention._spread import feature_spread
+from sklearn_attention.attention import LeaveOneOut
 from sklearn_attention.bandwidth import rule_bandwidth, select_bandwidth
 from sklearn_attention.bandwidth._candidates import (
     criterion_of_candidates,
 )
 from sklearn_attention.bandwidth._criteria import SMOOTHER_CRITERIA
-from sklearn_attention.bandwidth._search import MAX_SEARCH_ROWS
+from sklearn_attention.bandwidth._one_scale import CriterionSearch
+from sklearn_attention.bandwidth._search import MAX_SEARCH_ROWS, Rows
 from sklearn_attention.kernels import (
     Boxcar,
     Epanechnikov,
@@ -181,10 +183,35 @@ class TestLeaveOneOut:
         rng = np.random.default_rng(1)
         X = rng.standard_cauchy(size=(500, 1))
         values = np.sin(4 * np.arctan(X)) + 0.3 * rng.normal(size=(500, 1))
-        bandwidth, error, *_ = select_bandwidth(X, values, kernel, degree=degree)
+        columns = Columns.numbers(1)
+        # In windows as they are.
+        rows = Rows(X=X, values=values, columns=columns, degree=degree, widen=False)
+        bandwidth, error, *_ = CriterionSearch("loo").choose(rows, kernel)
         grid = bandwidth[0] * np.geomspace(1e-3, 1e3, 25)
         errors = [leave_one_out_error(X, values, kernel, h, degree=degree) for h in grid]
         assert error <= 1.01 * min(errors)
+
+    @pytest.mark.parametrize("partitioned", [False, True])
+    @pytest.mark.parametrize("empty", ["nearest", "nan"])
+    def test_windows_of_lines_are_widened_unless_they_are_in_partitions(
+        self, empty, partitioned
+    ):
+        X = np.random.default_rng(0).exponential(size=(20, 1))
+        values = np.sin(3 * X)
+        tables = X, values
+        if partitioned:
+            arrays = pytest.importorskip("dask.array")
+            tables = (arrays.from_array(table, (8, 1)) for table in tables)
+        found = select_bandwidth(*tables, Gaussian(), degree=1, empty=empty)
+        widen = empty == "nearest" and not partitioned
+        smoother = LeaveOneOut(
+            X, values, Gaussian(), bandwidth=feature_spread(X), degree=1, widen=widen
+        )
+        tried = found.results["bandwidth"][:, 0] / feature_spread(X)
+        expected, error = smoother.scores(tried).left_out, found.results["loo_error"]
+        known = np.isfinite(error)
+        assert widen <= known.all()
+        np.testing.assert_allclose(error[known], expected[known], rtol=1e-6)
 
     def test_all_rows_of_a_feature_are_looked_at(self):
         rng = np.random.default_rng(0)

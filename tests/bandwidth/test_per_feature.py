@@ -89,7 +89,11 @@ def test_the_layout_of_arrays_makes_no_difference(n, n_trials):
 @pytest.mark.slow
 def test_not_above_a_grid(kernel, degree, n):
     X, values = numbers(n, seed=1)  # where a descent from one start gets stuck
-    h, value, _ = select_bandwidths(X, values, kernel, degree=degree, random_state=0)
+    rows = Rows(
+        X=X, values=values, columns=Columns.numbers(2), degree=degree, widen=False,
+        per_feature=True, random_state=0,
+    )  # fmt: skip
+    h, value, *_ = search_bandwidths("loo", rows, kernel, None)
     assert value == pytest.approx(
         leave_one_out_error(X, values, kernel, h, degree=degree), rel=1e-6
     )
@@ -110,7 +114,7 @@ def test_value_is_the_criterion_at_the_bandwidths(criterion, degree, weighted):
     values = 100 * values
     weight = np.random.default_rng(1).integers(0, 3, 60).astype(float) if weighted else None
     h, value, _ = select_bandwidths(
-        X, values, Gaussian(), criterion, columns=COLUMNS, degree=degree,
+        X, values, Gaussian(), criterion, columns=COLUMNS, degree=degree, empty="nan",
         sample_weight=weight, random_state=0,
     )  # fmt: skip
     kernel = mixed_kernel(Gaussian(), COLUMNS, h)

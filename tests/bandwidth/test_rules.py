@@ -128,8 +128,7 @@ class TestRefusals:
         assert all(repr(name) in str(refused.value) for name in names)
 
     def test_a_rule_of_0_1_0_is_told_what_does_its_work(self):
-        with pytest.raises(ValueError, match=r"gone in 0\.2: use 'loo'") as refused:
+        with pytest.raises(ValueError, match=r"='plug-in' is gone in 0\.2: use 'loo'\.$"):
             NadarayaWatsonRegressor(bandwidth="plug-in").fit(self.X, self.X[:, 0])
-        assert all(repr(name) in str(refused.value) for name in SMOOTHER_RULES)
         with pytest.raises(ValueError, match="'plug-in' is unknown: choose from"):
             ProductKernelDensity(bandwidth="plug-in").fit(self.X)

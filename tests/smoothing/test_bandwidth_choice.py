@@ -86,8 +86,8 @@ class TestRules:
         weight = np.random.default_rng(2).uniform(0.5, 2, 60)
         weight = weight / weight.mean() if weighted else None
         counts = np.ones(60) if weight is None else weight
-        # Searches look at windows as they are.
-        estimator = clone(estimator).set_params(empty="nearest")
+        # In windows as they are.
+        estimator = clone(estimator).set_params(empty="nan")
         model = estimator.set_params(bandwidth=rule).fit(X, y, weight)
         n = counts.sum()
 
@@ -171,8 +171,8 @@ class TestPerFeature:
     )  # fmt: skip
     def test_relevance(self, plane, kernel, degree, n_rows):
         X, y = plane[0][:n_rows], plane[1][:n_rows]
-        # Searches take windows as they are, not widened.
-        options = {"bandwidth": "loo", "degree": degree, "empty": "nearest"}
+        # Gradients are of windows as they are, not widened.
+        options = {"bandwidth": "loo", "degree": degree, "empty": "nan"}
         model = LocalPolynomialRegressor(kernel, per_feature=True, **options).fit(X, y)
         assert model.relevance_.shape == (3,)
         assert ((0 <= model.relevance_) & (model.relevance_ <= 1)).all()

@@ -22,7 +22,7 @@ class TestBands:
     )
     def test_pointwise_are_the_explicit_sum(self, kind, degree):
         ((_, model, X, y, weight),) = (case for case in CASES if case[0] == f"{kind}-{degree}")
-        model = clone(model).set_params(empty="nearest").fit(X, y, weight)
+        model = clone(model).set_params(empty="nan").fit(X, y, weight)
         counts = np.ones(len(y)) if weight is None else weight
         unit = counts[counts > 0].mean()
         errors = model.loo_residuals_.reshape(len(y), -1)

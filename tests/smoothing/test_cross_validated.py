@@ -81,7 +81,7 @@ class TestSearch:
         assert ours.best_index_ == np.argmax(scores)
         assert ours.degree_ == ours.best_params_["degree"]
         winner = LocalPolynomialRegressor(**ours.best_params_).fit(X, y)
-        assert ours.empty == winner.empty == "widen"
+        assert ours.empty == winner.empty == "nearest"
         np.testing.assert_allclose(ours.predict(X), winner.predict(X), rtol=1e-12)
 
     @pytest.mark.parametrize("weighted", [False, True])
@@ -178,8 +178,8 @@ class TestCompany:
     @pytest.mark.parametrize("estimator", CLASSES)
     def test_knows_what_the_regressors_know(self, data, estimator):
         X, y = data
-        model = estimator(["gaussian"], [0.3, 0.6], empty="nearest").fit(X, y)
-        given = LocalPolynomialRegressor(**model.best_params_, empty=model.empty)
+        model = estimator(["gaussian"], [0.3, 0.6]).fit(X, y)
+        given = LocalPolynomialRegressor(**model.best_params_)
         if estimator is NadarayaWatsonCV:
             given.set_params(degree=0)
         given.fit(X, y)

@@ -38,7 +38,7 @@ def test_variances_are_those_of_fits_without_each_row(kind, monkeypatch):
     ((_, model, X, y, weight),) = (case for case in CASES if case[0] == kind)
     # Of the distance, which other tests are about, nothing.
     monkeypatch.setattr(_error_growth, "_rates", lambda smoother, rows, usual: np.zeros((2, 1)))
-    model = clone(model).set_params(empty="nearest").fit(X, y, weight)
+    model = clone(model).set_params(empty="nan").fit(X, y, weight)
     counts = np.ones(len(y)) if weight is None else weight
     kept = np.flatnonzero(counts)
     for i in kept[:4]:

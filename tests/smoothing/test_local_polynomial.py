@@ -11,6 +11,7 @@ from sklearn_attention import (
     LocalPolynomialRegressor,
     NadarayaWatsonRegressor,
 )
+from sklearn_attention.attention import attend_local
 from sklearn_attention.datasets import make_smoothing_curve
 from sklearn_attention.kernels._base import as_kernel
 
@@ -58,7 +59,7 @@ class TestFit:
         weight = np.random.default_rng(1).uniform(0.5, 2, len(X))
         both = np.column_stack([y, X[:, 0] ** 2 - y])
         model = LocalPolynomialRegressor(
-            kernel, degree=degree, bandwidth=bandwidth, empty="nearest"
+            kernel, degree=degree, bandwidth=bandwidth, empty="nan"
         )
         queries = X[:25] * 0.8 + 0.05
         expected = slow_fit(
@@ -89,6 +90,14 @@ class TestFit:
         np.testing.assert_array_equal(ours.loo_residuals_, theirs.loo_residuals_)
         assert ours.aicc_ == theirs.aicc_
         assert (ours.local_ridge(X) == 0).all()
+
+    def test_of_degree_0_bands_are_those_of_nadaraya_watson(self, data):
+        """Also where windows of lines would be widened."""
+        X, y = data[0][:20], data[1][:20]
+        far = np.append(X[:3], X[:3] + 3, axis=0)
+        ours = LocalPolynomialRegressor(degree=0, bandwidth=0.3).fit(X, y)
+        theirs = NadarayaWatsonRegressor(bandwidth=0.3).fit(X, y)
+        np.testing.assert_array_equal(ours.confidence_band(far), theirs.confidence_band(far))
 
     @pytest.mark.parametrize("degree", [0, 1, 2])
     @pytest.mark.parametrize("weighted", [False, True])
@@ -213,11 +222,24 @@ class TestBoundary:
 
 
 class TestThinWindows:
+    def test_nan_shows_where_no_row_has_weight(self):
+        x = np.random.default_rng(0).uniform(size=40)
+        y = np.sin(6 * x)
+        model = LocalPolynomialRegressor("epanechnikov", bandwidth=0.05, empty="nan")
+        model.fit(x[:, None], y)
+        queries = np.linspace(-0.5, 1.5, 101)[:, None]
+        far = np.abs(queries - x).min(axis=1) >= 0.05
+        np.testing.assert_array_equal(np.isnan(model.predict(queries)), far)
+        # Elsewhere windows are as they are, also those of few rows.
+        fit = attend_local(queries[~far], x[:, None], y, "epanechnikov", bandwidth=0.05)
+        np.testing.assert_allclose(model.predict(queries[~far]), fit.values, atol=1e-12)
+
     def test_ridge_says_where(self):
         X = np.array([[0.0], [0.1], [0.2], [0.3], [5.0]])
         y = np.array([0.0, 1.0, 2.0, 3.0, 7.0])
-        model = LocalPolynomialRegressor("epanechnikov", bandwidth=0.5, empty="nearest")
-        ridge = model.fit(X, y).local_ridge([[0.15], [5.0], [9.0]])
+        model = LocalPolynomialRegressor("epanechnikov", bandwidth=0.5).fit(X, y)
+        model.smoother_ = model.smoother_.replace(widening=False)
+        ridge = model.local_ridge([[0.15], [5.0], [9.0]])
         assert ridge[0] == 0
         assert (ridge[1:] > 0).all()
         # A single row answers with its value.
@@ -244,7 +266,7 @@ class TestThinWindows:
     def test_ties(self, degree):
         x = np.repeat([0.0, 1.0, 2.0], 4)
         y = np.arange(12.0)
-        model = LocalPolynomialRegressor(bandwidth=0.05, degree=degree, empty="nearest")
+        model = LocalPolynomialRegressor(bandwidth=0.05, degree=degree, empty="nan")
         model.fit(x[:, None], y)
         means = y.reshape(3, 4).mean(axis=1)
         np.testing.assert_allclose(model.predict([[0.0], [1.0], [2.0]]), means, atol=1e-8)

@@ -66,7 +66,7 @@ class TestPrediction:
             ("size", LiRacine(lam=0.4), [2]),
         ])  # fmt: skip
         weight = np.random.default_rng(1).uniform(0.5, 2, N)
-        options = dict(degree=degree, empty="nearest")
+        options = dict(degree=degree, empty="nan")
         ours = LocalPolynomialRegressor(kernel, bandwidth=LAMBDAS, **options)
         theirs = LocalPolynomialRegressor(product, bandwidth=[0.7, 1.0, 1.0], **options)
         ours.fit(frame, y, weight)
@@ -171,7 +171,7 @@ class TestChoice:
     @pytest.mark.parametrize("degree", DEGREES)
     def test_loo_score(self, data, degree):
         frame, y = data
-        model = LocalPolynomialRegressor(bandwidth="loo", degree=degree, empty="nearest")
+        model = LocalPolynomialRegressor(bandwidth="loo", degree=degree, empty="nan")
         model.fit(frame, y)
         assert model.criterion_value_ == pytest.approx(
             np.mean(model.loo_residuals_**2), rel=1e-8

@@ -20,7 +20,14 @@ from sklearn.model_selection import GridSearchCV, KFold, cross_val_score
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
-from sklearn_attention import NadarayaWatsonClassifier, NadarayaWatsonRegressor
+from sklearn_attention import (
+    ConditionalKernelDensity,
+    LocalPolynomialCV,
+    LocalPolynomialRegressor,
+    NadarayaWatsonClassifier,
+    NadarayaWatsonCV,
+    NadarayaWatsonRegressor,
+)
 from sklearn_attention.datasets import make_smoothing_curve
 from sklearn_attention.kernels import Gaussian, Periodic, ProductKernel
 
@@ -108,9 +115,22 @@ class TestPrediction:
         far = np.full((1, 3), 50.0)
         model = NadarayaWatsonRegressor("boxcar", bandwidth=1.0, empty="nan").fit(X, y)
         assert np.isnan(model.predict(far)[0])
-        for gone in ("mean", "raise"):
-            with pytest.raises(ValueError, match=f"empty='{gone}'"):
-                model.set_params(empty=gone).fit(X, y)
+
+    @pytest.mark.parametrize(
+        ("gone", "use"), [("mean", "'nan'"), ("raise", "'nan'"), ("widen", "'nearest'")]
+    )
+    @pytest.mark.parametrize(
+        "estimator",
+        [
+            NadarayaWatsonRegressor, NadarayaWatsonClassifier, NadarayaWatsonCV,
+            LocalPolynomialRegressor, LocalPolynomialCV, ConditionalKernelDensity,
+        ],
+    )  # fmt: skip
+    def test_empty_policies_that_are_gone(self, data, estimator, gone, use):
+        X, y = data
+        y = y > 0 if estimator is NadarayaWatsonClassifier else y
+        with pytest.raises(ValueError, match=rf"^empty='{gone}' is gone in 0\.2: use {use}"):
+            estimator(empty=gone).fit(X, y)
 
     def test_kernels_of_other_makers(self, data):
         X, y = data
