@@ -91,9 +91,27 @@ MUTATIONS = [
     ),
     Mutation(
         "attention/_algorithms/_dense.py",
-        "near = np.abs(offset[to]).max(initial=0.0) <= apart",
+        "near = np.abs(offset[to]).max(initial=0.0) <= APART[0] * narrowest",
         "near = True",
         "products of places that are far apart lose digits",
+    ),
+    Mutation(
+        "attention/_algorithms/_dense.py",
+        "table -= _NOTHING",
+        "table -= 0.0",
+        "keys without weight count where they are far away",
+    ),
+    Mutation(
+        "attention/_algorithms/_dense.py",
+        "points = places[queries] / np.minimum(narrowest, self._widest)",
+        "points = places[queries] / narrowest",
+        "sums lose digits where keys spread less than their queries",
+    ),
+    Mutation(
+        "attention/_leave_one_out.py",
+        "others = np.where(shift > -np.inf, total, 0.0) * np.exp(shift - base)",
+        "others = total * np.exp(shift - base)",
+        "a row without others is not fitted by itself",
     ),
     Mutation(
         "attention/_algorithms/_dense.py",

@@ -65,12 +65,11 @@ def one_blas_thread():
 def map_on_threads(function, items, *, parallel=True):
     """``[function(item) for item in items]``, on as many threads as linear algebra has."""
     # So the environment, joblib's workers and threadpoolctl say how many. Each takes whole
-    # items, so that results do not depend on the number; no pool outlives the call.
-    if not parallel:
-        return [function(item) for item in items]
+    # items, so that results do not depend on the number; no pool outlives the call. Without
+    # `parallel` this thread takes all.
     with one_blas_thread() as n_threads:
         items = list(items)
-        n_threads = min(n_threads, len(items))
+        n_threads = min(n_threads, len(items)) if parallel else 1
         if n_threads < 2:
             return [function(item) for item in items]
         with ThreadPoolExecutor(n_threads) as pool:

@@ -130,7 +130,10 @@ def _by_torch(problem, columns):
     factor = weights
     if not logs:  # the derivative is the table's own, not that of its logarithm
         total = (problem.weights * table).sum(axis=1)
-        factor = problem.weights * np.where(lost, 0.0, 1 / np.where(lost, 1.0, total))[:, None]
+        # Of sums that are hardly numbers, no derivative is one: the average counts as constant.
+        with np.errstate(over="ignore", divide="ignore"):
+            inverse = 1 / total
+        factor = problem.weights * np.where(lost | np.isinf(inverse), 0.0, inverse)[:, None]
     averages = weights @ values
     found = [
         pull(factor * (column - average[:, None]))[0]

@@ -422,7 +422,8 @@ def own_share(own, shift, total):
     # Relative to the larger of both, nothing overflows.
     base = np.maximum(shift, log_size)
     itself = sign * np.exp(log_size - base)
-    others = total * np.exp(shift - base)
+    # Under the policy "nan", and beside nearest keys that do not exist, the total is NaN.
+    others = np.where(shift > -np.inf, total, 0.0) * np.exp(shift - base)
     return np.where(itself == 0, itself, itself / (itself + others))
 
 

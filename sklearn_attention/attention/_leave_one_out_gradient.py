@@ -104,7 +104,8 @@ class LeaveOneOutGradient:
             rows = block[empty[block]]
             own = rows[:, None] == np.arange(len(scaled))
             weights = nearest_by_pairs(scaled[rows], scaled, own)[1] * self.weights
-            weights /= weights.sum(axis=1, keepdims=True)
+            with np.errstate(invalid="ignore"):  # NaN where there is no other row
+                weights /= weights.sum(axis=1, keepdims=True)
             # The nearest rows' average, as if they were all at this one.
             terms = self.basis.terms(self.places[rows] - self.middles[rows])
             averages[rows] = self.basis.columns(terms, weights @ self.values)
@@ -121,7 +122,7 @@ class LeaveOneOutGradient:
             unit = local_unit(width, self.extent)
             shift = basis.shift(self.places - self.middles, unit)
             gram, cross = shift @ gram @ shift.swapaxes(1, 2), shift @ cross
-        with np.errstate(invalid="ignore"):
+        with np.errstate(invalid="ignore", over="ignore"):
             share = 1 / (1 + np.exp(log_total - log_own - np.log(self.weights)))
         with_own = joined(gram, cross, share, values)
         left_out, fitted = solve(gram, cross), solve(*with_own)

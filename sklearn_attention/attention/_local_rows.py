@@ -7,7 +7,8 @@ import numpy as np
 
 from .._blocks import IN_MEMORY
 from .._memory import check_memory
-from ._algorithms._dense import APART, split
+from .._thread_pools import map_on_threads
+from ._algorithms._dense import APART, FEW_PAIRS, split
 from ._read import read
 from ._reduce import Reduction
 from ._solve import Basis, check_degree, extent_of, local_unit, refuse_signed, share_read, solve
@@ -114,12 +115,18 @@ def local_rows(
     basis = Basis(degree, len(columns), len(problem.keys))
     extent = extent_of(problem.keys[:, columns], problem.weights)
     most = max(1, _BLOCK_PAIRS // len(problem.keys))
-    queries = problem.queries[:, columns]
-    groups = split(queries, np.arange(n_queries), most=most, apart=APART[degree])
-    found = [
-        _rows(problem.take(rows), basis, columns, extent, empty, without_each)
-        for rows in groups or [np.arange(0)]
-    ]
+    places, apart = problem.queries[:, columns], APART[degree] if degree else np.inf
+    # Sums about a middle lose digits where it is many units away, of the narrowest window.
+    narrowest = 1.0 if problem.query_scale is None else problem.query_scale.min(initial=1.0)
+    with np.errstate(over="ignore"):
+        places = places / np.minimum(narrowest, extent)
+    groups = split(places, np.arange(n_queries), most=most, apart=apart)
+
+    def find(rows):
+        return _rows(problem.take(rows), basis, columns, extent, empty, without_each)
+
+    many = problem.n_pairs > FEW_PAIRS and problem.kernel.signed is not None
+    found = map_on_threads(find, groups or [np.arange(0)], parallel=many)
     order = np.argsort(np.concatenate(groups)) if groups else slice(None)
     fields = (np.concatenate(field)[order] for field in zip(*found, strict=True))
     fitted, *matrices, distance, left_out, left_out_distance = fields

@@ -62,7 +62,8 @@ class Problem:
         In "single" or "double" precision at least, where less makes no sense.
         """
         least = {None: self.dtype, "single": np.float32, "double": np.float64}[at_least]
-        return np.ascontiguousarray(x, dtype=np.promote_types(self.dtype, least))
+        with np.errstate(over="ignore"):  # infinite in single precision
+            return np.ascontiguousarray(x, dtype=np.promote_types(self.dtype, least))
 
 
 def read(

@@ -118,7 +118,7 @@ class Smoother:
             return None
         for values, weights in rows:
             found = None
-            if len(values):
+            if np.size(values):
                 found = spread(np.reshape(values, (len(values), -1)), weights)
             if found is not None:
                 return found.mean

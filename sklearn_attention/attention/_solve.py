@@ -15,6 +15,8 @@ THIN = 1e-4
 # A direction is thin, too, whose variance is this many squares of the distance, times the
 # distance: a million times the rounding.
 _ROUNDING = 1e6 * np.finfo(np.float64).eps
+# Beyond this variance all slopes are 0, and sums of it are still numbers.
+_MOST = 1e300
 # Deviations of a window's rows, root mean square over terms, from their mean to where their
 # polynomial is read, at most. At the end of the rows a query is about 1.5 away from it.
 _FURTHEST_READ = 3.0
@@ -308,9 +310,11 @@ def _solve(matrices, columns):
     if matrices.shape[1] == 1:
         return columns / matrices
     if matrices.shape[1] == 2:
-        a, b, c = matrices[:, 0, 0], matrices[:, 0, 1], matrices[:, 1, 1]
-        adjugate = np.stack([c, -b, -b, a], axis=1).reshape(-1, 2, 2)
-        return adjugate @ columns / (a * c - b * b)[:, None, None]
+        # By elimination, since the determinant of large entries may overflow.
+        a, b, c = (matrices[:, i, j, None] for i, j in ((0, 0), (0, 1), (1, 1)))
+        first, second, ratio = columns[:, 0], columns[:, 1], b / a
+        second = (second - ratio * first) / (c - ratio * b)
+        return np.stack([(first - b * second) / a, second], axis=1)
     return np.linalg.solve(matrices, columns)
 
 
@@ -321,7 +325,8 @@ def _least_variance(gram):
     mean = gram[:, 0, 1:]
     largest = np.linalg.diagonal(gram).max(axis=1, initial=0.0)
     distance = np.abs(mean).max(axis=1, initial=0.0)
-    return (_ROUNDING * largest * distance).clip(THIN)
+    with np.errstate(over="ignore"):
+        return (_ROUNDING * largest * distance).clip(THIN, _MOST)
 
 
 def thin_ridge(covariance, least):

@@ -4,6 +4,7 @@ import numpy as np
 
 from .._blocks import IN_MEMORY, blocks
 from .._memory import check_memory
+from .._thread_pools import map_on_threads
 from .._validation import check_choice
 from ._algorithms._dense import comparison, own_pairs, shifted_weights
 from ._algorithms._nearest import nearest_by_pairs
@@ -61,8 +62,13 @@ def attention_weights(
     n_queries, n_keys = len(problem.queries), len(problem.keys)
     check_memory("a weight for every query and key", (n_queries, len(keys)), IN_PARTS)
     weights = np.empty((n_queries, n_keys))
-    for rows in blocks(n_queries, max(1, _BLOCK_PAIRS // n_keys)):
+
+    def fill(rows):
         weights[rows] = normalized(problem.take(rows), empty)
+
+    row_blocks = blocks(n_queries, max(1, _BLOCK_PAIRS // n_keys))
+    # A user's own function may not be safe in threads.
+    map_on_threads(fill, row_blocks, parallel=problem.kernel.signed is not None)
     if kept is not None:
         everywhere = np.zeros((n_queries, len(keys)))
         everywhere[:, kept] = weights

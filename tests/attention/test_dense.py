@@ -1,12 +1,14 @@
 """Sums pair by pair: however they are cut and shared, and whatever computes them, the same."""
 
+import functools
+
 import numpy as np
 import pytest
 import torch
 from threadpoolctl import threadpool_limits
 
-from sklearn_attention import attend
-from sklearn_attention.attention import LeaveOneOut, _reduce, attend_local
+from sklearn_attention import attend, attention_weights
+from sklearn_attention.attention import LeaveOneOut, _reduce, attend_local, local_rows
 from sklearn_attention.attention._algorithms import _dense, _fused
 from sklearn_attention.attention._algorithms._dense import Pairs, split
 from sklearn_attention.attention._read import read
@@ -138,6 +140,22 @@ def test_threads_give_the_same_bit_for_bit(kernel, degree, monkeypatch):
         np.testing.assert_array_equal(one, three)
 
 
+@pytest.mark.parametrize("function", ["local", "weights", "rows"])
+def test_threads_of_linear_algebra_change_no_bit_of_few_pairs(function):
+    rng = np.random.default_rng(0)
+    X, y = rng.normal(size=(1500, 4)), rng.normal(size=(1500, 1))
+    of = {
+        "local": lambda: attend_local(X[:400, :2], X[:400, :2], y[:400], degree=2).values,
+        "weights": lambda: attention_weights(X[:700], X[:700], "linear"),
+        "rows": lambda: local_rows(X[:60], X, y, degree=1).left_out,
+    }[function]
+    found = []
+    for n_threads in 1, 4:
+        with threadpool_limits(n_threads, user_api="blas"):
+            found.append(of())
+    np.testing.assert_array_equal(*found)
+
+
 def test_weights_of_any_size_and_far_queries():
     """Sums without shifts that are too small are made again with them."""
     rng = np.random.default_rng(0)
@@ -150,6 +168,35 @@ def test_weights_of_any_size_and_far_queries():
     table = np.exp(logs - most[:, None])
     np.testing.assert_allclose(found, table @ values / table.sum(axis=1), rtol=1e-5)
     np.testing.assert_allclose(log_total, most + np.log(table.sum(axis=1)), rtol=1e-9)
+
+
+@pytest.mark.parametrize("degree", [0, 1, 2])
+def test_what_has_no_weight_does_not_count(degree):
+    """However far away a key is, and however large its value, for queries far from others."""
+    rng = np.random.default_rng(0)
+    keys, values = rng.normal(size=(60, 3)), rng.normal(size=60)
+    keys[0] = 1e30
+    if not degree:
+        values[0] = 1e60
+    queries = rng.normal((35.0, 0.0, 0.0), size=(8, 3))
+    average = functools.partial(attend_local, degree=degree) if degree else attend
+    found = average(queries, keys, values, algorithm="dense")
+    keys[0], values[0] = 1e3, 0.0
+    nearer = average(queries, keys, values, algorithm="dense")
+    for field, expected in zip(found, nearer, strict=True):
+        np.testing.assert_allclose(field, expected, rtol=1e-6, atol=1e-9)
+
+
+@pytest.mark.parametrize("distance", [1e160, 1.5e308])
+@pytest.mark.parametrize("kernel", ["gaussian", "epanechnikov", "logistic"])
+def test_queries_whose_squares_overflow_take_the_nearest(kernel, distance):
+    keys, values = np.diag([1.0, 2.0, 3.0]), np.arange(3.0)
+    queries = np.eye(3) * distance
+    found, log_total = attend(queries, keys, values, kernel, algorithm="dense")
+    nearest = attention_weights(queries, keys, kernel) @ values
+    # Nothing but rounding is left of the difference between keys.
+    np.testing.assert_allclose(found, nearest)
+    np.testing.assert_array_equal(log_total, -np.inf)
 
 
 def test_signed_weights_of_any_size():

@@ -287,3 +287,11 @@ def test_statsmodels_gradient_is_not_that_of_its_mean():
     found = attend_gradient(at[:, None], x[:, None], y, bandwidth=h)
     np.testing.assert_allclose(found[:, 0], differences, rtol=1e-6, atol=1e-6)
     assert np.abs(claimed.ravel() - differences).max() > 0.1 * np.abs(differences).max()
+
+
+def test_sums_that_are_hardly_numbers_have_no_derivative():
+    keys, values = np.array([[0.0], [0.3]]), np.array([1.0, 2.0])
+    queries = np.linspace(900, 1500, 400)[:, None]
+    found = attend_gradient(queries, keys, values, "silverman")
+    assert np.isfinite(found).all()
+    assert (found[queries[:, 0] > 1100] == 0).all()

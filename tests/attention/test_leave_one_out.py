@@ -351,6 +351,21 @@ def test_rows_without_neighbours(d, degree):
     lonely = np.isnan(smoother.predictions(0.9).left_out).all(axis=1)
     assert np.flatnonzero(lonely).tolist() == [0]
     assert np.isnan(smoother.scores([0.9, 20.0]).left_out).tolist() == [True, False]
+    # The row itself is left whatever is said of the others.
+    for field, expected in zip(smoother.predictions(0.9)[1:], found[1:], strict=True):
+        np.testing.assert_allclose(field, expected, rtol=1e-9)
+
+
+@pytest.mark.parametrize("degree", [0, 1, 2])
+@pytest.mark.parametrize("widen", [False, True])
+@pytest.mark.parametrize("empty", ["nearest", "nan"])
+def test_a_row_alone_is_fitted_by_itself(degree, empty, widen):
+    X, values = make_data(1)
+    options = {"degree": degree, "empty": empty, "widen": widen}
+    found = LeaveOneOut(X, values, Epanechnikov(), **options).predictions()
+    assert np.isnan(found.left_out).all()
+    np.testing.assert_allclose(found.fitted, values)
+    np.testing.assert_allclose(found.leverage, 1)
 
 
 @pytest.mark.parametrize("kernel", [Gaussian(), Epanechnikov(), RationalQuadratic()], ids=repr)

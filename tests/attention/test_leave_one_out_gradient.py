@@ -196,3 +196,13 @@ def test_slopes_of_criteria(criterion):
             float(SMOOTHER_CRITERIA[criterion](Scores(*(at + s)), n)) for s in (step, -step)
         ]
         assert slope == pytest.approx((ends[0] - ends[1]) / 2e-6, rel=1e-6, abs=1e-8)
+
+
+@pytest.mark.parametrize("degree", [0, 1])
+def test_a_row_alone_has_no_prediction(degree):
+    smoother = LeaveOneOutGradient(
+        np.zeros((1, 2)), np.ones((1, 1)), Gaussian(), ["numeric"] * 2, degree=degree
+    )
+    scores, _ = smoother(NUMBERS)
+    assert np.isnan(scores.left_out)
+    assert scores.trace == pytest.approx(1)

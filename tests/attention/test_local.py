@@ -420,6 +420,61 @@ def test_without_the_key_that_carries_everything(degree):
         np.testing.assert_allclose(found.left_out[i, -1], exact, rtol=1e-5)
 
 
+@pytest.mark.parametrize("degree", [1, 2])
+@pytest.mark.parametrize("lightest", [1e-9, 1e-20])
+def test_keys_that_spread_far_less_than_the_queries(degree, lightest):
+    """One key has nearly all weight, so terms are in a unit far smaller than windows."""
+    rng = np.random.default_rng(0)
+    keys, values = rng.normal(size=(12, 3)), rng.normal(size=(12, 2))
+    weights = np.where(np.arange(12) == 4, 1.0, lightest)
+    queries = np.vstack([keys, keys + 0.1 * rng.normal(size=keys.shape)])
+    own = np.append(np.full(12, 4), np.full(12, -1))
+    options = dict(degree=degree, sample_weight=weights)
+    rows = local_rows(queries, keys, values, **options)
+    fit = attend_local(queries, keys, values, leave_one_out=own, **options)
+    for i in range(24):
+        # A query alone is the middle of its group.
+        one = local_rows(queries[[i]], keys, values, **options)
+        np.testing.assert_allclose(rows.values[i], one.values[0], rtol=1e-9, atol=1e-9)
+        np.testing.assert_allclose(rows.residuals[i], one.residuals[0], rtol=1e-5, atol=1e-5)
+        one = attend_local(queries[[i]], keys, values, leave_one_out=own[[i]], **options)
+        np.testing.assert_allclose(fit.values[i], one.values[0], rtol=1e-9, atol=1e-9)
+        np.testing.assert_allclose(fit.slopes[i], one.slopes[0], rtol=1e-5, atol=1e-5)
+
+
+@pytest.mark.parametrize("degree", [1, 2])
+def test_query_scales_far_narrower_than_the_bandwidth(degree):
+    rng = np.random.default_rng(0)
+    keys, values = rng.normal(size=(200, 2)), rng.normal(size=(200, 1))
+    options = dict(degree=degree, bandwidth=100.0, query_scale=np.full(50, 1e-3))
+    found = local_rows(keys[:50], keys, values, **options).values
+    options |= dict(bandwidth=0.1, query_scale=None)
+    for i in range(50):
+        one = local_rows(keys[[i]], keys, values, **options).values[0]
+        np.testing.assert_allclose(found[i], one, rtol=1e-9, atol=1e-9)
+
+
+@pytest.mark.parametrize("degree", [1, 2])
+@pytest.mark.parametrize("distance", [1e57, 1e100, 1e308])
+def test_no_query_is_too_far_for_numbers(degree, distance):
+    rng = np.random.default_rng(0)
+    keys, values = rng.normal(size=(20, 3)), rng.normal(size=20)
+    queries = np.eye(3) * distance
+    for algorithm in "auto", "dense":
+        fit = attend_local(queries, keys, values, degree=degree, algorithm=algorithm)
+        assert np.isfinite(fit.values).all()
+        assert (np.abs(fit.values) <= np.abs(values).max()).all()
+
+
+def test_ridges_beyond_single_precision_are_infinite():
+    rng = np.random.default_rng(0)
+    keys, values = (rng.normal(size=shape).astype(np.float32) for shape in ((20, 2), 20))
+    fit = attend_local(keys[:2] + np.float32(1e15), keys, values, degree=2)
+    assert fit.ridge.dtype == np.float32
+    assert (fit.ridge == np.inf).all()
+    assert np.isfinite(fit.values).all()
+
+
 def test_product_of_different_kernels():
     queries, keys, values = make_data()
     kernel = ProductKernel([("a", "gaussian", [0]), ("b", "epanechnikov", [1])])

@@ -8,20 +8,22 @@ import numpy as np
 
 from ..._blocks import IN_CACHE, blocks
 from ..._thread_pools import map_on_threads
-from .._solve import Basis
+from .._solve import Basis, extent_of
 from .._sums import Sums
 from ._near_keys import ranges
 
 # Pairs whose kernel is in memory at a time, keys whose terms are, and queries of a group.
 _TILE, _KEYS, _GROUP = IN_CACHE, 2**15, 512
-# Bandwidths that neighbouring queries may lie apart, by the degree: the square of half as many
-# times the rounding, or the fourth power, is what sums about the middle of a group lose.
+# Bandwidths that neighbouring queries may lie apart, by the degree, or deviations of the keys
+# where windows are wider than these: the square of half as many times the rounding, or the
+# fourth power, is what sums about the middle of a group lose.
 APART = (32.0, 32.0, 4.0)
 # Pairs below which threads cost more than they save.
-_FEW_PAIRS = 2**18
+FEW_PAIRS = 2**18
 # Logarithms below the first are as good as none, and processors take ten times as long for
 # them. A sum of weights below the second may miss some of them that matter.
 _LOWEST, _LEAST = -700.0, 1e-290
+_NOTHING = np.exp(_LOWEST)
 # Below this share of their sizes, sums of signed weights have lost half of their digits.
 _CANCELLED = np.finfo(np.float64).eps ** 0.5
 
@@ -36,6 +38,9 @@ class Pairs:
         self.basis = Basis(degree, len(self._numeric) if degree else 0, n_points)
         self._columns = np.column_stack([np.ones(n_keys), problem.values])
         self._places = problem.queries[:, self._numeric]
+        self._widest = np.full(len(self._numeric), np.inf)
+        if self.basis.degree:
+            self._widest = extent_of(problem.keys[:, self._numeric], problem.weights)
 
     def over_all(self, rows, width, *, accurate=True):
         """Sums of the queries at `rows` over all keys.
@@ -61,12 +66,17 @@ class Pairs:
             queries, keys = group[0], group[1]()
             if not len(keys):
                 return
-            apart = APART[basis.degree] * width[queries].min()
-            parts = split(places, queries, apart=apart) if basis.degree else [queries]
-            for some in parts:
-                to, middle = position[some], places[some].mean(axis=0)
+            narrowest = width[queries].min()
+            groups = [queries]
+            if basis.degree:
+                with np.errstate(over="ignore"):
+                    points = places[queries] / np.minimum(narrowest, self._widest)
+                groups = split(points, np.arange(len(points)), apart=APART[basis.degree])
+                groups = [queries[part] for part in groups]
+            for some in groups:
+                to, middle = position[some], (places[some] / len(some)).sum(axis=0)
                 unit[to], offset[to] = width[some].max(), places[some] - middle
-                near = np.abs(offset[to]).max(initial=0.0) <= apart
+                near = np.abs(offset[to]).max(initial=0.0) <= APART[0] * narrowest
                 about = middle if near and products else None
                 parts = (
                     self._over(some, keys[part], width[some], middle, about, accurate)
@@ -74,7 +84,7 @@ class Pairs:
                 )
                 found.put(to, functools.reduce(Sums.plus, parts))
 
-        many = n * len(self._problem.keys) > _FEW_PAIRS
+        many = n * len(self._problem.keys) > FEW_PAIRS
         # A user's own function may not be safe in threads.
         map_on_threads(add, groups, parallel=many and self._problem.kernel.signed is not None)
         if basis.degree:
@@ -129,7 +139,8 @@ def comparison(problem, rows, keys, width, about=None):
     if alike and about is not None:
         middle = np.zeros(x.shape[1])
         middle[kernel.numeric_columns(x.shape[1])] = about / width[0]
-        product = kernel.as_dot_product(x - middle, y - middle)
+        with np.errstate(over="ignore"):  # keys that far away have no weight
+            product = kernel.as_dot_product(x - middle, y - middle)
     if product is not None:
         left = np.column_stack([product.queries, product.query_bias, np.ones(len(x))])
         bias = product.key_bias + weights
@@ -194,6 +205,8 @@ def shifted_weights(problem, table, left_out, *, accurate=True):
         shift, least = table.max(axis=1), np.zeros(len(table))
         table -= np.where(shift > -np.inf, shift, 0.0)[:, None]
     np.exp(np.maximum(table, _LOWEST, out=table), out=table)
+    # Next to nothing, times a far key's powers or a huge value, may be more than all the rest.
+    table -= _NOTHING
     if accurate and (shift == -np.inf).any():
         table[shift == -np.inf] = 0.0
     return table, shift, least
@@ -206,7 +219,8 @@ def split(points, rows, *, most=math.inf, apart=math.inf):
         rows = todo.pop()
         some = points[rows]
         ends = some.min(axis=0, initial=np.inf), some.max(axis=0, initial=-np.inf)
-        extent = ends[1] - ends[0]
+        with np.errstate(over="ignore"):
+            extent = ends[1] - ends[0]
         axis = extent.argmax() if len(extent) else 0
         if len(rows) > most:
             order = np.arange(len(rows))

@@ -129,7 +129,7 @@ def nearest_by_pairs(queries, keys, left_out=None):
     # Divided by the largest coordinate no square overflows, whatever the bandwidth; by a
     # power of two, so that no digit changes either.
     largest = max(np.abs(x).max(initial=0.0) for x in (queries, keys))
-    scale = 2.0 ** math.frexp(largest)[1] if largest > 0 else 1.0
+    scale = math.ldexp(0.5, math.frexp(largest)[1]) if largest > 0 else 1.0
     squared = cdist(queries / scale, keys / scale, "sqeuclidean")
     if left_out is not None:
         squared[left_out] = np.inf
