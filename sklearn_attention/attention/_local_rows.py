@@ -181,7 +181,7 @@ def _rows(problem, basis, columns, extent, empty, without_each):
     )
     for query, key in np.argwhere(heaviest):
         one = problem.take([query])
-        left_out[query, key], distance[query, key] = _without(one, basis.degree, key)
+        left_out[query, key], distance[query, key] = _without(one, basis.degree, key, empty)
     return *fields, left_out, distance
 
 
@@ -201,10 +201,10 @@ def _left_out(solution, average, weights, pull, rest, values, residuals):
     return without - (1 - read)[:, :, None] * (without - averages), distance
 
 
-def _without(problem, degree, key):
+def _without(problem, degree, key, empty):
     """Fit and distance at a query without a key that outweighs the others together."""
     problem = replace(problem, own_key=np.array([key]))
-    reduction = Reduction(problem, degree, algorithm="dense")
+    reduction = Reduction(problem, degree, empty=empty, algorithm="dense")
 
     def fit(sums, moments, rows):
         found = solve(*moments[:2])

@@ -484,3 +484,13 @@ def test_product_of_different_kernels():
     assert clear.sum() > 15
     np.testing.assert_allclose(fit.values[clear], expected[clear], rtol=1e-8, atol=1e-8)
     np.testing.assert_allclose(fit.slopes[clear], slopes[clear], rtol=1e-6, atol=1e-6)
+
+
+@pytest.mark.parametrize("degree", [0, 1])
+@pytest.mark.parametrize("empty", ["nearest", "nan"])
+def test_a_window_that_is_empty_without_its_only_key(degree, empty):
+    keys, values = np.array([[0.0], [5.0], [9.0]]), np.array([[1.0], [2.0], [3.0]])
+    found = local_rows(
+        [[0.1]], keys, values, "epanechnikov", degree=degree, empty=empty
+    ).left_out[0, :, 0]
+    np.testing.assert_allclose(found, [2.0 if empty == "nearest" else np.nan, 1.0, 1.0])
