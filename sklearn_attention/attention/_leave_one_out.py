@@ -166,6 +166,10 @@ class LeaveOneOut:
         """
         scales = _check_scales("scales", scales, len(self.rows), 1)
         truth, weights = self._rows.values, self._rows.weights
+        if not truth.shape[1]:
+            raise ValueError(
+                f"values has shape {truth.shape}, without any column to score: pass at least one."
+            )
         largest = np.abs(truth).max(initial=0.0)
         if largest > _LARGEST:
             raise ValueError(

@@ -323,6 +323,11 @@ class ValueSample(Sample):
     """With values: copies of rows joined, in `units` in which criteria have size 1."""
 
     def __init__(self, name, rows, most, fewest=2):
+        if not rows.values.shape[1]:
+            raise ValueError(
+                f"values has shape {rows.values.shape}, without any column to predict: pass at "
+                "least one."
+            )
         super().__init__(name, rows, most, fewest)
         if not self._in_order:
             self._join_copies()

@@ -588,3 +588,9 @@ def test_a_scale_that_does_not_fit_is_named(scale):
         ValueError, match=r"(?s)scale=.* is not valid: pass a number greater than 0"
     ):
         LeaveOneOut(*make_data(), "gaussian").predictions(scale)
+
+
+def test_values_without_a_column_have_no_scores():
+    X, values = make_data()
+    with pytest.raises(ValueError, match=r"values has shape \(40, 0\).*at least one"):
+        LeaveOneOut(X, values[:, :0], "gaussian").scores([1.0])

@@ -294,3 +294,10 @@ def test_of_many_rows_with_categories_the_numbers_make_the_rate(monkeypatch):
         X[some], values[some], Gaussian(), columns=columns, random_state=7
     )
     np.testing.assert_allclose(found, sample * [3 ** (-1 / 5), 3 ** (-2 / 5)], rtol=5e-3)
+
+
+@pytest.mark.parametrize("per_feature", [False, True])
+def test_values_without_a_column(per_feature):
+    X = np.random.default_rng(0).normal(size=(30, 2))
+    with pytest.raises(ValueError, match=r"values has shape \(30, 0\).*at least one"):
+        select_bandwidth(X, X[:, :0], Gaussian(), per_feature=per_feature)
