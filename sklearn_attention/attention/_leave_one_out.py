@@ -168,7 +168,8 @@ class LeaveOneOut:
         truth, weights = self._rows.values, self._rows.weights
         if not truth.shape[1]:
             raise ValueError(
-                f"values has shape {truth.shape}, without any column to score: pass at least one."
+                f"values has shape {truth.shape}, without any column to score: pass at least "
+                "one."
             )
         largest = np.abs(truth).max(initial=0.0)
         if largest > _LARGEST:
