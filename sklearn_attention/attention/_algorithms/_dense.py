@@ -48,8 +48,22 @@ class Pairs:
         Those that are not `accurate` for queries of little weight are faster.
         """
         keys = np.arange(len(self._problem.keys))
-        groups = [(some, lambda: keys) for some in split(self._places, rows, most=_GROUP)]
-        return self.over(groups, rows, width, accurate=accurate)
+        size = max(_GROUP, _TILE // len(keys))
+        groups = [rows[some] for some in blocks(len(rows), size)]
+        # Neighbours are brought together only where others would be too far apart for that.
+        exact = accurate and not self.basis.degree
+        if len(rows) > size and not exact and self._are_apart(rows, width):
+            groups = split(self._places, rows, most=size)
+        return self.over(
+            [(some, lambda: keys) for some in groups], rows, width, accurate=accurate
+        )
+
+    def _are_apart(self, rows, width):
+        """True where queries lie further apart than those of a group may."""
+        places = self._places[rows]
+        unit = np.minimum(width[rows].min(), self._widest)
+        with np.errstate(over="ignore"):
+            return (np.ptp(places, axis=0) > APART[self.basis.degree] * unit).any()
 
     def over(self, groups, rows, width, *, accurate=True):
         """Sums of the queries at `rows`, from groups of them and functions for their keys."""
