@@ -127,8 +127,8 @@ MUTATIONS = [
     ),
     Mutation(
         "attention/_derivatives.py",
-        "gradients[:, :, position] = change @ values - common",
-        "gradients[:, :, position] = change @ values + common",
+        "change -= (weights * change).sum(axis=1, keepdims=True)",
+        "change += (weights * change).sum(axis=1, keepdims=True)",
         "sign of what the sum of the weights adds",
     ),
     Mutation(

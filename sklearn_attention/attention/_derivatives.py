@@ -108,16 +108,13 @@ def _by_distance(problem, columns):
     form, (weights, _) = problem.kernel.radial_form(x.shape[1]), shares(problem)
     slope = 2 * form.kernel.log_slope(form.squared(x, y))
     slope[weights == 0] = 0.0
-    averages = weights @ values
     gradients = np.empty((len(x), values.shape[1], len(columns)))
     for position, column in enumerate(columns):
         change = slope * np.subtract.outer(x[:, column], y[:, column])
         # The common part of all log-weights cancels in the average; here, not later, since for
         # a query far from all keys nothing else is left.
         change -= (weights * change).sum(axis=1, keepdims=True)
-        change *= weights
-        common = averages * change.sum(axis=1, keepdims=True)
-        gradients[:, :, position] = change @ values - common
+        gradients[:, :, position] = (weights * change) @ values
     return gradients
 
 

@@ -432,6 +432,7 @@ def test_keys_that_spread_far_less_than_the_queries(degree, lightest):
     options = dict(degree=degree, sample_weight=weights)
     rows = local_rows(queries, keys, values, **options)
     fit = attend_local(queries, keys, values, leave_one_out=own, **options)
+    whole = attend_local(queries, keys, values, **options)
     for i in range(24):
         # A query alone is the middle of its group.
         one = local_rows(queries[[i]], keys, values, **options)
@@ -440,6 +441,8 @@ def test_keys_that_spread_far_less_than_the_queries(degree, lightest):
         one = attend_local(queries[[i]], keys, values, leave_one_out=own[[i]], **options)
         np.testing.assert_allclose(fit.values[i], one.values[0], rtol=1e-9, atol=1e-9)
         np.testing.assert_allclose(fit.slopes[i], one.slopes[0], rtol=1e-5, atol=1e-5)
+        one = attend_local(queries[[i]], keys, values, **options)
+        np.testing.assert_allclose(whole.slopes[i], one.slopes[0], rtol=1e-5, atol=1e-5)
 
 
 @pytest.mark.parametrize("degree", [1, 2])
