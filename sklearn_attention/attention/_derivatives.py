@@ -6,14 +6,12 @@ from .._blocks import IN_CACHE, blocks
 from .._thread_pools import map_on_threads
 from .._validation import check_bandwidth
 from ..kernels._numerics import with_slopes
-from ._algorithms._dense import in_logarithms
+from ._algorithms._dense import FEW_PAIRS, in_logarithms
 from ._read import as_passed, read
 from ._weights import shares
 
 # Pairs per block of queries; about a dozen tables of this size are alive at a time.
 _BLOCK_PAIRS = IN_CACHE
-# Pairs below which threads cost more than they save.
-_FEW_PAIRS = 2**18
 
 
 def attend_gradient(
@@ -93,7 +91,7 @@ def attend_gradient(
     def differentiate(rows):
         gradients[rows, :, columns] = way(problem.take(rows), columns) / unit
 
-    many = problem.n_pairs > _FEW_PAIRS and kernel.signed is not None
+    many = problem.n_pairs > FEW_PAIRS and kernel.signed is not None
     row_blocks = blocks(n_queries, max(1, _BLOCK_PAIRS // n_keys))
     map_on_threads(differentiate, row_blocks, parallel=many)
     n_dims = values.ndim if hasattr(values, "ndim") else np.ndim(values)

@@ -236,7 +236,7 @@ def test_threads_change_nothing(kernel, monkeypatch):
     queries, keys, values = make_data(n_queries=200)
     expected = attend_gradient(queries, keys, values, kernel)
     monkeypatch.setattr(_derivatives, "_BLOCK_PAIRS", 1600)
-    monkeypatch.setattr(_derivatives, "_FEW_PAIRS", 0)
+    monkeypatch.setattr(_derivatives, "FEW_PAIRS", 0)
     with threadpool_limits(3):
         found = attend_gradient(queries, keys, values, kernel)
     np.testing.assert_array_equal(found, expected)

@@ -10,7 +10,7 @@ from ..._blocks import IN_CACHE, blocks
 from ..._thread_pools import map_on_threads
 from .._solve import Basis, extent_of
 from .._sums import Sums
-from ._near_keys import ranges
+from ._pairs import ranges
 
 # Pairs whose kernel is in memory at a time, keys whose terms are, and queries of a group.
 _TILE, _KEYS, _GROUP = IN_CACHE, 2**15, 512

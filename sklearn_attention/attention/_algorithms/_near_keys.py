@@ -10,6 +10,7 @@ from scipy.spatial import KDTree
 
 from ..._blocks import blocks
 from ._nearest import FEATURES
+from ._pairs import ranges
 
 # Queries of a group and keys of a leaf, at least; twice as many at most.
 _GROUP, _LEAF = 32, 24
@@ -216,12 +217,6 @@ class _Tree:
             if not len(node) or self.is_leaf[node[0]]:
                 return group, node
             group, node = np.repeat(group, 2), (2 * node[:, None] + [1, 2]).ravel()
-
-
-def ranges(low, high):
-    """All numbers of some ranges, one behind the other."""
-    sizes = high - low
-    return np.arange(sizes.sum()) + np.repeat(low - (np.cumsum(sizes) - sizes), sizes)
 
 
 def _log_range(problem, rest):

@@ -29,10 +29,14 @@ class Ranges(NamedTuple):
         counts = np.diff(np.append(0, np.cumsum(lengths))[self.first])
         for rows in blocks_of_pairs(counts):
             some = slice(self.first[rows[0]], self.first[rows[-1] + 1])
-            length = lengths[some]
-            skip = self.low[some] - (np.cumsum(length) - length)
-            keys = np.arange(length.sum()) + np.repeat(skip, length)
+            keys = ranges(self.low[some], self.high[some])
             yield rows, counts[rows], keys if self.order is None else self.order[keys]
+
+
+def ranges(low, high):
+    """All numbers of some ranges, one behind the other."""
+    sizes = high - low
+    return np.arange(sizes.sum()) + np.repeat(low - (np.cumsum(sizes) - sizes), sizes)
 
 
 def pair_sums(keys, queries, scale, ranges, own=None, *, shifted=True):

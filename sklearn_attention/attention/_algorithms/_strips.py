@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from ._pairs import Ranges
+from ._pairs import Ranges, ranges
 
 
 class Strips:
@@ -37,7 +37,7 @@ class Strips:
         n_strips = last - strip
         query = np.repeat(np.arange(len(x)), n_strips)
         first = np.append(0, np.cumsum(n_strips))
-        strip = np.arange(first[-1]) + np.repeat(strip - first[:-1], n_strips)
+        strip = ranges(strip, last)
         x, y, radius = x[query], y[query], radius[query]
         apart = np.maximum(self._left[strip] - x, x - self._right[strip]).clip(0)
         half = np.sqrt((radius**2 - apart**2).clip(0))
