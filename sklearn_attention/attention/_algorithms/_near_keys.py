@@ -9,7 +9,7 @@ import numpy as np
 from scipy.spatial import KDTree
 
 from ..._blocks import blocks
-from ._nearest import FEATURES
+from ._nearest import FEATURES, nearest_but_own
 from ._pairs import ranges
 
 # Queries of a group and keys of a leaf, at least; twice as many at most.
@@ -172,15 +172,11 @@ class NearKeys:
     @functools.cached_property
     def _apart(self):
         """Squared differences (d, n) of queries from a key nearby that is not left out."""
-        own, points = self.problem.own_key, self._keys.T
-        n_near = 1 if own is None else min(2, len(points))
-        tree = KDTree(points, balanced_tree=False)
-        near = tree.query(self._queries.T, n_near)[1].reshape(-1, n_near)
-        if own is None:
-            return _squared(self._queries - self._keys[:, near[:, 0]])
-        nearest = np.where(near[:, 0] == own, near[:, -1], near[:, 0])
+        own, tree = self.problem.own_key, KDTree(self._keys.T, balanced_tree=False)
+        _, nearest = nearest_but_own(tree, self._queries.T, own)
         apart = _squared(self._queries - self._keys[:, nearest])
-        apart[:, nearest == own] = np.inf
+        if own is not None:
+            apart[:, nearest == own] = np.inf
         return apart
 
     def _log_kernel(self, apart, scale):

@@ -3,6 +3,7 @@
 import math
 
 import numpy as np
+from scipy.spatial import KDTree
 from scipy.spatial.distance import cdist
 
 from ..._blocks import IN_MEMORY, blocks
@@ -78,18 +79,16 @@ def nearest_along(x, columns, queries, own=None):
 
 def nearest_by_tree(points, columns, queries, own=None):
     """Distances (m,) to the nearest keys, and sums (c, m) over these, by a tree."""
-    from sklearn.neighbors import KDTree  # takes a while to load
-
-    tree = KDTree(points)
+    tree = KDTree(points, balanced_tree=False)
     distance, _ = nearest_but_own(tree, queries, own)
     radius = distance * _ROUNDING
-    counts = tree.query_radius(queries, radius, count_only=True)
+    counts = tree.query_ball_point(queries, radius, return_length=True)
     parts, first, ends = [], 0, np.cumsum(counts)
     while first < len(counts):
         before = ends[first] - counts[first]
         last = max(first + 1, np.searchsorted(ends, before + _BLOCK_PAIRS, side="right"))
         rows = slice(first, last)
-        candidates = tree.query_radius(queries[rows], radius[rows])
+        candidates = tree.query_ball_point(queries[rows], radius[rows])
         own_keys = None if own is None else own[rows]
         parts.append(_over_nearest(points, columns, queries[rows], own_keys, candidates))
         first = last
@@ -100,7 +99,7 @@ def _over_nearest(points, columns, queries, own, candidates):
     """Distance, and sums of the columns, over the nearest of some keys of each query."""
     sizes = np.array([len(keys) for keys in candidates])
     starts, row = np.cumsum(sizes) - sizes, np.repeat(np.arange(len(sizes)), sizes)
-    keys = np.concatenate(candidates)
+    keys = np.concatenate(list(candidates)).astype(np.intp)
     squared = ((queries[row] - points[keys]) ** 2).sum(axis=1)
     if own is not None:
         squared[keys == own[row]] = np.inf
@@ -114,8 +113,10 @@ def nearest_but_own(tree, queries, own):
 
     Its own where there is no other. Own keys are -1, or None for all, where there are none.
     """
-    n_neighbors = 1 if own is None else min(2, len(tree.data))
-    distances, found = tree.query(queries, n_neighbors)
+    n_neighbors = 1 if own is None else min(2, tree.n)
+    distances, found = (
+        x.reshape(len(queries), n_neighbors) for x in tree.query(queries, n_neighbors)
+    )
     place = 0 if own is None else np.where(found[:, 0] == own, n_neighbors - 1, 0)
     rows = np.arange(len(queries))
     return distances[rows, place], found[rows, place]

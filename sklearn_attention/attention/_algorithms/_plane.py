@@ -10,7 +10,7 @@ from scipy.spatial import KDTree
 from ..._blocks import IN_CACHE
 from ._boxes import Boxes, Grid
 from ._keys import Keys
-from ._nearest import nearest_sums
+from ._nearest import nearest_but_own, nearest_sums
 from ._pairs import Ranges, blocks_of_pairs, pair_sums
 from ._strips import Strips
 
@@ -111,10 +111,8 @@ class Plane(Keys):
 
     def _distance(self, queries, own):
         """From each query to the nearest key that is not its own; inf where there is none."""
-        if own is None:
-            return self._tree.query(queries)[0]
-        distance, found = self._tree.query(queries, 2)
-        return np.where(found[:, 0] == own, distance[:, 1], distance[:, 0])
+        distance, found = nearest_but_own(self._tree, queries, own)
+        return distance if own is None else np.where(found == own, np.inf, distance)
 
     def _within(self, queries, radius):
         """Some queries at a time, and ranges of the keys within a radius of each."""
