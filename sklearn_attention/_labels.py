@@ -55,6 +55,8 @@ class ClassLabels:
         score : float
         """
         check_is_fitted(self)
+        if y is None:
+            raise ValueError("y=None is not valid: pass the class of each row.")
         if not isinstance(self.classes_, list):
             # Once: every use of predictions in partitions would compute them again.
             y, found, weights = in_memory(y, self.predict(X), sample_weight)

@@ -187,3 +187,5 @@ def test_labels_of_partitions_and_of_other_shapes_are_named():
         model.fit(X, arrays.from_array(flags, chunks=4))
     with pytest.raises(ValueError, match=r"^y has shape \(8, 2\): pass one label"):
         model.fit(X, X[:, 0] > 3).score(X, np.ones((8, 2)))
+    with pytest.raises(ValueError, match=r"^y=None is not valid: pass the class"):
+        model.score(X, None)

@@ -103,7 +103,8 @@ class Basis:
 
     def moments(self, sums):
         """Sums or averages of columns as those of ``terms terms^T`` and ``terms values^T``."""
-        cross = sums[:, self.n_powers :].reshape(len(sums), self.size, -1)
+        n_values = (sums.shape[1] - self.n_powers) // self.size
+        cross = sums[:, self.n_powers :].reshape(len(sums), self.size, n_values)
         return sums[:, self.place], cross
 
     def averages(self, sums, unit=None, ratio=None):

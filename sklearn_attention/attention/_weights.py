@@ -101,6 +101,8 @@ def shares(problem):
     rows, keys = np.arange(len(problem.queries)), np.arange(len(problem.keys))
     width = np.ones(len(rows)) if problem.query_scale is None else problem.query_scale
     whole = slice(0, len(keys))
+    if not len(rows):
+        return np.zeros((0, len(keys))), np.zeros(0, dtype=bool)
     table = comparison(problem, rows, keys, width)(whole)
     left_out = own_pairs(problem, rows, keys)(whole)
     weights, _, least = shifted_weights(problem, table, left_out)

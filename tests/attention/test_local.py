@@ -497,3 +497,11 @@ def test_a_window_that_is_empty_without_its_only_key(degree, empty):
         [[0.1]], keys, values, "epanechnikov", degree=degree, empty=empty
     ).left_out[0, :, 0]
     np.testing.assert_allclose(found, [2.0 if empty == "nearest" else np.nan, 1.0, 1.0])
+
+
+@pytest.mark.parametrize("degree", [0, 1])
+def test_no_queries_have_no_effects(degree):
+    _, keys, values = make_data()
+    found = local_rows(keys[:0], keys, values, degree=degree)
+    assert found.smoother.shape == found.left_out_distance.shape == (0, len(keys))
+    assert found.values.shape == (0, values.shape[1])
