@@ -73,8 +73,8 @@ MUTATIONS = [
     ),
     Mutation(
         "attention/_algorithms/_nearest.py",
-        "squared[left_out] = np.inf",
-        "squared[left_out] *= 2",
+        "squared[(apart <= gap) & (own >= 0)[:, None]] = np.inf",
+        "squared[(apart <= gap) & (own >= 0)[:, None]] *= 2",
         "a query's own key answers for it",
     ),
     Mutation(
@@ -133,8 +133,8 @@ MUTATIONS = [
     ),
     Mutation(
         "attention/_leave_one_out_gradient.py",
-        "np.exp(log_total - log_own - np.log(self.weights))",
-        "np.exp(log_total - log_own)",
+        "own = log_own + np.log(self.weights), 1.0",
+        "own = log_own, 1.0",
         "a row's own weight is left out of its leverage",
     ),
     Mutation(

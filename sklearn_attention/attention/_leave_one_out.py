@@ -454,7 +454,7 @@ def with_own_key(moments, share, own_values):
     fitted = without.value + leverage[:, None] * (own_values - without.value)
     rows = np.flatnonzero(~is_update)
     if len(rows):
-        gram, cross = joined(gram[rows], cross[rows], share[rows], own_values[rows])
+        gram, cross = with_themselves(gram[rows], cross[rows], share[rows], own_values[rows])
         solution = solve(gram, cross)
         fitted[rows] = solution.value
         reach = (solution.pull * solution.mean).sum(axis=1)
@@ -462,7 +462,7 @@ def with_own_key(moments, share, own_values):
     return Predictions(without.value, fitted, leverage)
 
 
-def joined(gram, cross, share, own_values):
+def with_themselves(gram, cross, share, own_values):
     """Moments with the rows themselves, which have a share of the weights."""
     # Where no other row has weight, only the row itself is left.
     rest = (1 - share)[:, None, None]

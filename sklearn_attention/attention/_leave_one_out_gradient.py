@@ -8,7 +8,7 @@ from .._thread_pools import map_on_threads
 from ..kernels import Constant
 from ._algorithms._dense import split
 from ._algorithms._nearest import nearest_by_pairs
-from ._leave_one_out import Scores, joined
+from ._leave_one_out import Scores, own_share, with_themselves
 from ._pair_sums import PairSums
 from ._solve import Basis, extent_of, local_unit, pull_solve, solve
 
@@ -90,8 +90,7 @@ class LeaveOneOutGradient:
 
     def _columns(self, row):
         """Columns to be averaged, about the middle of a row's block."""
-        terms = self.basis.terms(self.places - self.middles[row])
-        return self.basis.columns(terms, self.values)
+        return self.basis.columns(self.places - self.middles[row], self.values)
 
     def _answer_for_empty(self, averages, log_total, bandwidth):
         """Averages of the rows without any weight, in place."""
@@ -102,13 +101,12 @@ class LeaveOneOutGradient:
         scaled = self.numbers / bandwidth
         for block in self.blocks if empty.any() else ():
             rows = block[empty[block]]
-            own = rows[:, None] == np.arange(len(scaled))
-            weights = nearest_by_pairs(scaled[rows], scaled, own)[1] * self.weights
+            weights = nearest_by_pairs(scaled[rows], scaled, rows)[1] * self.weights
             with np.errstate(invalid="ignore"):  # NaN where there is no other row
                 weights /= weights.sum(axis=1, keepdims=True)
             # The nearest rows' average, as if they were all at this one.
-            terms = self.basis.terms(self.places[rows] - self.middles[rows])
-            averages[rows] = self.basis.columns(terms, weights @ self.values)
+            offset = self.places[rows] - self.middles[rows]
+            averages[rows] = self.basis.columns(offset, weights @ self.values)
 
     def _scores(self, averages, log_total, log_own, bandwidth):
         """The scores, and `pull`, their derivatives.
@@ -122,9 +120,9 @@ class LeaveOneOutGradient:
             unit = local_unit(width, self.extent)
             shift = basis.shift(self.places - self.middles, unit)
             gram, cross = shift @ gram @ shift.swapaxes(1, 2), shift @ cross
-        with np.errstate(invalid="ignore", over="ignore"):
-            share = 1 / (1 + np.exp(log_total - log_own - np.log(self.weights)))
-        with_own = joined(gram, cross, share, values)
+        own = log_own + np.log(self.weights), 1.0
+        share = own_share(own, log_total, 1.0)
+        with_own = with_themselves(gram, cross, share, values)
         left_out, fitted = solve(gram, cross), solve(*with_own)
         reach = (fitted.pull * fitted.mean).sum(axis=1)
         errors = [found.value - values for found in (left_out, fitted)]

@@ -146,15 +146,12 @@ def local_rows(
 
 def _rows(problem, basis, columns, extent, empty, without_each):
     """The fields of `LocalRows` for queries close together, the last two where asked for."""
-    values, keys, queries = (
-        problem.values,
-        problem.keys[:, columns],
-        problem.queries[:, columns],
-    )
+    values, keys = problem.values, problem.keys[:, columns]
+    queries = problem.queries[:, columns]
     weights = normalized(problem, empty)
     middle = queries.sum(axis=0) / max(len(queries), 1)
-    terms = basis.terms(keys - middle)
-    products = basis.columns(terms, values)
+    products = basis.columns(keys - middle, values)
+    terms = products[:, : basis.size]
     width, scale = problem.kernel.spread, problem.query_scale
     unit = local_unit(width if scale is None else width * scale[:, None], extent)
     about = basis.shift(queries - middle, unit)

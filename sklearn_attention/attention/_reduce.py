@@ -5,7 +5,7 @@ import functools
 import numpy as np
 
 from .._blocks import IN_MEMORY, blocks
-from ._algorithms._dense import Pairs, in_logarithms
+from ._algorithms._dense import GroupedPairs, in_logarithms
 from ._algorithms._line import Line, serves
 from ._algorithms._near_keys import NearKeys
 from ._algorithms._nearest import by_distance, nearest_sums
@@ -76,15 +76,17 @@ class Reduction:
         if self._linear is not None:
             return "linear"
         rows = np.arange(len(self.problem.queries))
-        return "dense" if self._near_groups(rows, self._scale(1.0)) is None else "near"
+        width = np.broadcast_to(self._scale(1.0), len(rows))
+        return "near" if self._near is not None and self._near.pay(rows, width) else "dense"
 
-    def sums(self, rows=slice(None), scale=1.0, **options):
+    def sums(self, rows=slice(None), scale=1.0, *, most=1.0):
         """Sums about some queries, of powers in bandwidths times a scale.
 
-        A number, or one for each of these queries; options are those of :meth:`Keys.sums`.
+        A number, or one for each of these queries. Those in linear time are accurate unless
+        more than a share `most` of them are not.
         """
         if self._linear is not None:
-            return self._linear.sums_of(rows, self._scale(scale, rows), **options)
+            return self._linear.sums_of(rows, self._scale(scale, rows), most=most)
         some = np.arange(len(self.problem.queries))[rows]
         width = np.ones(len(self.problem.queries))
         width[some] = self._scale(scale, rows)
@@ -179,46 +181,41 @@ class Reduction:
 
     @functools.cached_property
     def _pairs(self):
-        return Pairs(self.problem, self._degree)
+        return GroupedPairs(self.problem, self._degree)
 
     @functools.cached_property
     def _near_pairs(self):
-        return Pairs(self._near.problem, self._degree)
+        return GroupedPairs(self._near.problem, self._degree)
 
     @functools.cached_property
     def _near(self):
         return None if self._algorithm == "dense" else NearKeys.of(self.problem, self._degree)
-
-    def _near_groups(self, rows, width):
-        """Groups of queries and their keys; None where all pairs take no longer."""
-        if self._near is None:
-            return None
-        return self._near.groups(rows, np.broadcast_to(width, len(self.problem.queries)))
 
     def _by_pairs(self, rows, width):
         """Sums of some queries, at multiples (n_queries,) of the bandwidth."""
         kernel = self.problem.kernel
         # Others are accurate anyway, or make larger numbers than there are.
         accurate = not (in_logarithms(kernel) and kernel.stationary)
-        groups = self._near_groups(rows, width)
-        if groups is not None:
-            found = self._near_pairs.over(groups, rows, width, accurate=accurate)
-        elif self._is_fused(rows, width):
+        found = self._over_near(rows, width, accurate=accurate)
+        if found is None and self._is_fused(rows, width):
             from ._algorithms._fused import fused_sums  # torch takes a second to load
 
             found = fused_sums(self.problem.take(rows).at(float(width[rows][0])))
-        else:
+        if found is None:
             found = self._pairs.over_all(rows, width, accurate=accurate)
         unsure = np.flatnonzero(~found.sure)
         if len(unsure) and in_logarithms(kernel):
             some = rows[unsure]
-            groups = self._near_groups(some, width)
-            if groups is None:
-                again = self._pairs.over_all(some, width)
-            else:
-                again = self._near_pairs.over(groups, some, width)
-            found.put(unsure, again)
+            again = self._over_near(some, width, accurate=True)
+            found.put(unsure, self._pairs.over_all(some, width) if again is None else again)
         return found
+
+    def _over_near(self, rows, width, *, accurate):
+        """Sums over the keys near each query; None where all pairs take no longer."""
+        groups = None if self._near is None else self._near.groups(rows, width)
+        if groups is None:
+            return None
+        return self._near_pairs.over(groups, rows, width, accurate=accurate)
 
     def _is_fused(self, rows, width):
         """True where the average is scaled dot-product attention, over so many pairs."""

@@ -90,16 +90,11 @@ class Smoother:
         if self.degree:
             problem = replace(problem, values=problem.values - center)
         reduction = self.reduction(problem)
-        options = {} if final or not self.is_linear(keys.shape[1]) else {"most": _FEW}
-        found = reduction.sums(**options)
+        found = reduction.sums(most=1.0 if final else _FEW)
         if final:
             found = reduction.with_answers(found, all_keys=False)
         found = with_weights(found, problem.log_weight_scale)
         return found, spread(keys, weights) if self.degree else None
-
-    def is_linear(self, n_features):
-        along = form_along(self.kernel, n_features, self.degree) is not None
-        return along and self.algorithm == "auto"
 
     def queries_at_once(self, keys, values, *, in_parts=None):
         """Number of queries whose sums may be in memory."""

@@ -74,25 +74,22 @@ class Basis:
             )
         # Of each monomial its exponents, and terms whose product it is; of each pair of terms
         # the monomial.
-        self.powers, self._rows, self._columns, self.place = _products(
-            self.degree, n_coordinates
-        )
+        self.powers, self._lower, self.place = _products(self.degree, n_coordinates)
         self.n_powers = len(self.powers)
 
-    def terms(self, u):
-        """The basis at some points, (n, size)."""
-        parts = [np.ones((len(u), 1))]
-        if self.degree >= 1:
-            parts.append(u)
-        if self.degree == 2:
-            parts.append(u[:, self._left] * u[:, self._right])
-        return np.concatenate(parts, axis=1)
+    def columns(self, u, values):
+        """Columns to sum at points (n, d): products of terms, and terms times the values.
 
-    def columns(self, terms, values):
-        """Columns to sum: products of terms with each other, and with the values."""
-        products = terms[:, self._rows] * terms[:, self._columns]
-        with_values = (terms[:, :, None] * values[:, None, :]).reshape(len(terms), -1)
-        return np.concatenate([products, with_values], axis=1)
+        The terms are the first of their products, of which each is a lower one times a
+        coordinate.
+        """
+        n, p = values.shape
+        found = np.ones((self.n_powers + self.size * p, n))
+        for power, (lower, axis) in enumerate(self._lower, 1):
+            np.multiply(found[lower], u[:, axis], out=found[power])
+        with_values = found[self.n_powers :].reshape(self.size, p, n)
+        np.multiply(found[: self.size, None], values.T, out=with_values)
+        return found.T
 
     def of_products(self, forms):
         """Forms (n, size, size) of the terms as those of their products, (n, n_powers)."""
@@ -115,8 +112,7 @@ class Basis:
         with np.errstate(invalid="ignore", divide="ignore"):
             averages = sums / sums[0, 0]
         if ratio is not None and self.degree:
-            terms = self.terms(ratio)
-            averages *= (terms[:, self._rows] * terms[:, self._columns]).T[:, None]
+            averages *= self.columns(ratio, ratio[:, :0]).T[:, None]
         gram = averages[:, 0][self.place].transpose(2, 0, 1)
         cross = averages[: self.size, 1:].transpose(2, 0, 1)
         return Moments(gram, cross, unit)
@@ -150,28 +146,23 @@ class Basis:
 
 @functools.lru_cache(maxsize=64)
 def _products(degree, n_coordinates):
-    """Exponents of the products of terms, the terms of each, and the product of each pair."""
+    """Exponents of products of terms, what each is made of, and the product of each pair.
+
+    Of all but the first, the position of a lower one and the axis that it is multiplied by.
+    """
     axes = range(n_coordinates)
     terms = [
         combination
         for total in range(degree + 1)
         for combination in itertools.combinations_with_replacement(axes, total)
     ]
-    place, rows, columns = {}, [], []
-    for i, j in itertools.combinations_with_replacement(range(len(terms)), 2):
-        product = tuple(sorted(terms[i] + terms[j]))
-        if product not in place:
-            place[product] = len(place)
-            rows.append(i)
-            columns.append(j)
+    place = {}
+    for one, other in itertools.combinations_with_replacement(terms, 2):
+        place.setdefault(tuple(sorted(one + other)), len(place))
+    lower = [(place[product[1:]], product[0]) for product in place if product]
     of_pairs = np.array([[place[tuple(sorted(a + b))] for b in terms] for a in terms])
     powers = np.array([[product.count(axis) for axis in axes] for product in place])
-    return (
-        powers.reshape(len(place), n_coordinates),
-        np.array(rows),
-        np.array(columns),
-        of_pairs,
-    )
+    return powers.reshape(len(place), n_coordinates), lower, of_pairs
 
 
 def extent_of(keys, weights):

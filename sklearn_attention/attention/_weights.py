@@ -85,12 +85,8 @@ def normalized(problem, empty):
         weights[lost] = np.nan
         if empty == "nearest":
             some = problem.take(lost)
-            left_out = np.zeros((len(lost), len(problem.keys)), dtype=bool)
-            own = own_pairs(some, np.arange(len(lost)), np.arange(len(problem.keys)))
-            pairs = own(slice(0, len(problem.keys)))
-            if pairs is not None:
-                left_out[pairs] = True
-            near = nearest_by_pairs(some.queries, some.keys, left_out)[1] * some.weights
+            _, near = nearest_by_pairs(some.queries, some.keys, some.own_key, some.gap)
+            near *= some.weights
             with np.errstate(invalid="ignore"):
                 weights[lost] = near / near.sum(axis=1, keepdims=True)
     return weights

@@ -10,7 +10,7 @@ from threadpoolctl import threadpool_limits
 from sklearn_attention import attend, attention_weights
 from sklearn_attention.attention import LeaveOneOut, _reduce, attend_local, local_rows
 from sklearn_attention.attention._algorithms import _dense, _fused
-from sklearn_attention.attention._algorithms._dense import Pairs, split
+from sklearn_attention.attention._algorithms._dense import GroupedPairs, split
 from sklearn_attention.attention._read import read
 from sklearn_attention.kernels import Gaussian
 
@@ -32,7 +32,7 @@ def finished(sums):
 
 
 def over_all(problem, degree=0, **options):
-    return Pairs(problem, degree).over_all(np.arange(N), np.ones(N), **options)
+    return GroupedPairs(problem, degree).over_all(np.arange(N), np.ones(N), **options)
 
 
 @pytest.mark.parametrize("kernel", ["gaussian", "scaled_dot_product"])
@@ -88,13 +88,13 @@ def test_where_the_private_operator_is_gone(monkeypatch):
     ],
 )
 def test_the_fastest_accurate_way_is_taken(monkeypatch, kernel, bandwidth, repays, expected):
-    taken, over, fused = [], Pairs.over_all, _fused.fused_sums
+    taken, over, fused = [], GroupedPairs.over_all, _fused.fused_sums
 
     def spy(self, *args, accurate=True):
         taken.append(accurate)
         return over(self, *args, accurate=accurate)
 
-    monkeypatch.setattr(Pairs, "over_all", spy)
+    monkeypatch.setattr(GroupedPairs, "over_all", spy)
     monkeypatch.setattr(_fused, "fused_sums", lambda p: taken.append("fused") or fused(p))
     monkeypatch.setattr(_reduce, "_REPAYS", repays)
     problem = make_problem(kernel, bandwidth, leave_one_out=True)

@@ -28,7 +28,7 @@ _NOTHING = np.exp(_LOWEST)
 _CANCELLED = np.finfo(np.float64).eps ** 0.5
 
 
-class Pairs:
+class GroupedPairs:
     """Sums over pairs of queries and keys, at multiples (n,) of the bandwidth."""
 
     def __init__(self, problem, degree=0):
@@ -108,11 +108,10 @@ class Pairs:
     def _over(self, rows, keys, width, middle, about, accurate):
         """Sums of neighbouring queries over some keys, about the middle of the queries."""
         problem, basis = self._problem, self.basis
-        columns = self._columns[keys].T
+        columns = self._columns[keys]
         if basis.degree:
             u = (problem.keys[keys][:, self._numeric] - middle) / width.max()
-            columns = _terms(u.T, columns[1:], basis)
-        columns = columns.T
+            columns = basis.columns(u, columns[:, 1:])
         compare = comparison(problem, rows, keys, width, about)
         left_out = own_pairs(problem, rows, keys)
         found = None
@@ -123,12 +122,8 @@ class Pairs:
             part = Sums(shift, (weights @ columns[some]).T, least)
             found = part if found is None else found.plus(part)
         sums = np.zeros((basis.n_powers, self._columns.shape[1], len(rows)))
-        if basis.degree:
-            sums[:, 0] = found.sums[: basis.n_powers]
-            of_values = found.sums[basis.n_powers :]
-            sums[: basis.size, 1:] = of_values.reshape(basis.size, -1, len(rows))
-        else:
-            sums[0] = found.sums
+        sums[:, 0], of_values = found.sums[: basis.n_powers], found.sums[basis.n_powers :]
+        sums[: basis.size, 1:] = of_values.reshape(basis.size, -1, len(rows))
         return found._replace(sums=sums)
 
 
@@ -144,8 +139,8 @@ def comparison(problem, rows, keys, width, about=None):
     """
     kernel, logs = problem.kernel, in_logarithms(problem.kernel)
     x, y, weights = problem.queries[rows], problem.keys[keys], problem.weights[keys]
+    weighted = bool((weights != 1).any())
     join, weights = (np.add, np.log(weights)) if logs else (np.multiply, weights)
-    weighted = bool((problem.weights != 1).any())
     alike = width.min() == width.max()
     if alike and width[0] != 1:
         x, y = (kernel.rescale(points, float(width[0])) for points in (x, y))
@@ -249,20 +244,6 @@ def split(points, rows, *, most=math.inf, apart=math.inf):
         elif len(rows):
             done.append(rows)
     return done
-
-
-def _terms(u, values, basis):
-    """Powers of coordinates (d, m), then terms of these times the values (p, m), one a row."""
-    found, place = np.ones((basis.n_powers + basis.size * len(values), u.shape[1])), {}
-    for i, power in enumerate(map(tuple, basis.powers.tolist())):
-        place[power] = i
-        if i:  # from a lower one
-            axis = next(axis for axis, e in enumerate(power) if e)
-            lower = (*power[:axis], power[axis] - 1, *power[axis + 1 :])
-            np.multiply(found[place[lower]], u[axis], out=found[i])
-    with_values = found[basis.n_powers :].reshape(basis.size, *values.shape)
-    np.multiply(found[: basis.size, None], values, out=with_values)
-    return found
 
 
 def _move(sums, offset, ratio, basis):

@@ -74,37 +74,32 @@ class Keys(ABC):
     def nearest(self, queries, own=None):
         """Distances of the nearest keys, and sums (1 + p, m) of the columns over these."""
 
-    def sums(self, queries, scale, own=None, *, exact=False, most=1.0):
+    def sums(self, queries, scale, own=None, *, most=1.0):
         """Sums for queries (m, n_axes) at multiples of the bandwidth, a number or (m,)."""
         # The attribute `points` as queries saves work. Own keys (m,), which lie where the
-        # queries do, are left out; -1 for none. `exact` compares pairs from the start. Sums
-        # below the error bound are computed again from pairs, unless they are more than a share
-        # `most` of the queries.
-        found = None if exact else self._in_linear_time(queries, scale)
+        # queries do, are left out; -1 for none. Sums below the error bound are computed again
+        # from pairs, unless they are more than a share `most` of the queries.
+        found = self._in_linear_time(queries, scale)
         scales = np.broadcast_to(scale, len(queries))
         if found is None:
             return Sums(*self._by_pairs(queries, scales, own), np.zeros(len(queries)))
         sums, error = found
         if own is not None:
             sums[0] -= np.where(own >= 0, self.peak, 0.0) * self.columns[:, own]
-        shift, least = np.zeros(len(queries)), _TRUSTED * error
-        unsure = np.flatnonzero(~(sums[0, 0] > least))
+        found = Sums(np.zeros(len(queries)), sums, _TRUSTED * error)
+        unsure = np.flatnonzero(~(sums[0, 0] > found.least))
         if 0 < len(unsure) <= most * len(queries):
             own = None if own is None else own[unsure]
             again = self._by_pairs(queries[unsure], scales[unsure], own)
-            shift[unsure], sums[:, :, unsure] = again
-            least[unsure] = 0.0
-        return Sums(shift, sums, least)
+            found.put(unsure, Sums(*again, 0.0))
+        return found
 
-    def sums_of(self, rows=slice(None), scale=None, **options):
+    def sums_of(self, rows, scale, *, most):
         """Sums for some queries of the problem, in their order, as :meth:`sums`.
 
-        Powers are in units of the scale, a number or one per query; None is the problem's own.
+        Powers are in units of the scale, a number or one per query.
         """
         queries, own = self._some(rows)
-        if scale is None:
-            scale = self.problem.query_scale
-            scale = 1.0 if scale is None else scale[rows]
         if own is not None and np.array_equal(own, self._rank):
             order, queries = self.order, self.points  # the keys themselves
         elif self.points.shape[1] == 1:
@@ -114,7 +109,7 @@ class Keys(ABC):
             order = np.arange(len(queries))
         own = None if own is None else own[order]
         scale = scale[order] if np.ndim(scale) else scale
-        return in_order(self.sums(queries, scale, own, **options), order)
+        return in_order(self.sums(queries, scale, own, most=most), order)
 
     def nearest_of(self, rows):
         """Distances of some queries of the problem to the nearest keys, and sums over these."""

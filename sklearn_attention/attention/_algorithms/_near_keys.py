@@ -45,7 +45,9 @@ class NearKeys:
         self._columns = columns = sorted({j for _, of in factors for j in of})
         self._factors = [(kernel, [columns.index(j) for j in of]) for kernel, of in factors]
         # Coordinates (d, n), since what is added for each row is slow along short rows.
-        self._queries = np.ascontiguousarray(problem.queries[:, columns].T)
+        self._queries, self._unordered = (
+            np.ascontiguousarray(x[:, columns].T) for x in (problem.queries, problem.keys)
+        )
 
     @classmethod
     def of(cls, problem, degree=0):
@@ -75,7 +77,7 @@ class NearKeys:
 
         At multiples (n,) of the bandwidth. None where all pairs take no longer.
         """
-        if not self._pay(rows, width):
+        if not self.pay(rows, width):
             return None
         low, high, groups = self._groups
         if len(rows) < self._queries.shape[1]:
@@ -93,18 +95,16 @@ class NearKeys:
 
         def counts(some, bottom, top):
             """True where keys within boxes may count for some groups."""
-            one = not np.ndim(some)
-            bounds = (end[:, some, None] if one else end[:, some] for end in (high, low))
-            gap = np.maximum(bottom - next(bounds), next(bounds) - top).clip(0.0)
+            gap = np.maximum(bottom - high[:, some], low[:, some] - top).clip(0.0)
             return self._log_kernel(_squared(gap) * _CLOSER, most[some]) > least[some]
 
         return list(self._with_keys(groups, counts))
 
-    def _pay(self, rows, width):
+    def pay(self, rows, width):
         """True where trees save time, by the keys that count for a few groups of queries."""
         problem, n_groups = self._given, len(rows) / (1.5 * _GROUP)
         x, width = self._queries[:, rows], width[rows]
-        shares, keys = [], problem.keys[:, self._columns].T
+        shares, keys = [], self._unordered
         some = keys[:, :: max(1, keys.shape[1] // _SAMPLED)]
         for place in np.linspace(0, len(rows) - 1, _COUNTED).astype(int):
             apart = sum(_squared(x - x[:, place, None]))
@@ -131,7 +131,7 @@ class NearKeys:
         def keys_of(place, leaves):
             keys = ranges(tree.first[leaves], tree.last[leaves])
             points = self._keys[:, keys]
-            return keys[counts(place, points, points)]
+            return keys[counts([place], points, points)]
 
         for part in blocks(len(groups), _GROUPS_AT_ONCE):
             places = np.arange(part.start, part.stop)
@@ -142,7 +142,7 @@ class NearKeys:
 
     @functools.cached_property
     def _tree(self):
-        return _Tree(self._given.keys[:, self._columns], _LEAF)
+        return _Tree(self._unordered.T, _LEAF)
 
     @functools.cached_property
     def problem(self):
@@ -159,7 +159,7 @@ class NearKeys:
 
     @functools.cached_property
     def _keys(self):
-        return np.ascontiguousarray(self.problem.keys[:, self._columns].T)
+        return self._unordered[:, self._tree.order]
 
     @functools.cached_property
     def _groups(self):
@@ -202,7 +202,7 @@ class _Tree:
         _, self.order, nodes, ends = map(np.asarray, arrays)
         self.low, self.high = np.ascontiguousarray(ends.transpose(0, 2, 1))
         self.first, self.last = nodes["idx_start"], nodes["idx_end"]
-        self.is_leaf, self.sizes = nodes["is_leaf"] == 1, self.last - self.first
+        self.is_leaf = nodes["is_leaf"] == 1
 
     def within(self, groups, counts):
         """Leaves that may count for some groups: pairs of positions, by group."""

@@ -28,11 +28,8 @@ def nearest_sums(keys, columns, queries, own=None, gap=0):
         return nearest_by_tree(keys, columns, queries, own)
     distance, sums = np.empty(len(queries)), np.empty((len(columns), len(queries)))
     for rows in blocks(len(queries), max(1, _BLOCK_PAIRS // len(keys))):
-        left_out = None
-        if own is not None:
-            apart = np.abs(np.arange(len(keys)) - own[rows][:, None])
-            left_out = (apart <= gap) & (own[rows] >= 0)[:, None]
-        distance[rows], near = nearest_by_pairs(queries[rows], keys, left_out)
+        some = None if own is None else own[rows]
+        distance[rows], near = nearest_by_pairs(queries[rows], keys, some, gap)
         sums[:, rows] = columns @ near.T
     return distance, sums
 
@@ -122,18 +119,19 @@ def nearest_but_own(tree, queries, own):
     return distances[rows, place], found[rows, place]
 
 
-def nearest_by_pairs(queries, keys, left_out=None):
+def nearest_by_pairs(queries, keys, own=None, gap=0):
     """Distance (n,) to the nearest keys, and 1 for these in a table (n, m) that is 0 else.
 
-    Pairs that are left out are True in a table.
+    Own keys are as for :func:`nearest_sums`.
     """
     # Divided by the largest coordinate no square overflows, whatever the bandwidth; by a
     # power of two, so that no digit changes either.
     largest = max(np.abs(x).max(initial=0.0) for x in (queries, keys))
     scale = math.ldexp(0.5, math.frexp(largest)[1]) if largest > 0 else 1.0
     squared = cdist(queries / scale, keys / scale, "sqeuclidean")
-    if left_out is not None:
-        squared[left_out] = np.inf
+    if own is not None:
+        apart = np.abs(np.arange(len(keys)) - own[:, None])
+        squared[(apart <= gap) & (own >= 0)[:, None]] = np.inf
     smallest = squared.min(axis=1)
     near = (squared <= AS_NEAR * smallest[:, None]) & np.isfinite(squared)
     return np.sqrt(smallest) * scale, near.astype(np.float64)
