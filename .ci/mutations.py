@@ -103,7 +103,7 @@ MUTATIONS = [
     ),
     Mutation(
         "attention/_algorithms/_dense.py",
-        "points = places[queries] / np.minimum(narrowest, self._widest)",
+        "points = places[queries] / np.minimum(narrowest, self._extent)",
         "points = places[queries] / narrowest",
         "sums lose digits where keys spread less than their queries",
     ),

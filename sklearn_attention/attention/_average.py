@@ -1,10 +1,9 @@
 """The weighted average of stored values."""
 
-import numpy as np
-
 from .._partitions import is_partitioned
 from ._over_partitions import over_partitions
-from ._smoother import Smoother, reduce, with_weights
+from ._read import as_given
+from ._smoother import Smoother, checked, reduce
 
 
 def attend(
@@ -105,8 +104,7 @@ def attend(
     tables = queries, keys, values, sample_weight, query_scale, leave_one_out
     run = over_partitions if is_partitioned(*tables[:4]) else reduce
     averages, log_normalizers = run(smoother, *tables)
-    n_dims = values.ndim if hasattr(values, "ndim") else np.ndim(values)
-    return averages[:, 0] if n_dims == 1 and averages.ndim == 2 else averages, log_normalizers
+    return averages, log_normalizers
 
 
 def attention_sums(
@@ -150,7 +148,6 @@ def attention_sums(
     array([[10.]])
     """
     smoother = Smoother(kernel, bandwidth, 0, empty, algorithm)
-    problem = smoother.problem(queries, keys, values, sample_weight)
-    reduction = smoother.reduction(problem)
-    found = reduction.with_answers(reduction.sums(), all_keys=False)
-    return with_weights(found, problem.log_weight_scale)
+    names, given = ("queries", "keys", "values"), (queries, keys, values)
+    tables = map(as_given, (*names, "sample_weight"), (*given, sample_weight))
+    return checked(smoother.part(None, *tables, final=True)).sums

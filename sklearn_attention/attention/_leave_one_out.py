@@ -1,6 +1,5 @@
 """Every row predicted from all others, at many bandwidths."""
 
-import functools
 import numbers
 from dataclasses import replace
 from typing import Any, NamedTuple
@@ -239,25 +238,24 @@ class _Rows:
 
         Shares in the sums that are left out from, and in all.
         """
-        found = self._fold(self._sums, scales)
+        found = self._each(self._sums, scales)
         if self._apart is None:
             return ((*own, own[-1]) for own in found)
-        pairs = zip(self._fold(self._apart, scales), found, strict=True)
+        pairs = zip(self._each(self._apart, scales), found, strict=True)
         return ((far[0], *near[1:3], far[3], near[3]) for far, near in pairs)
 
-    def _fold(self, sums, scales):
+    def _each(self, sums, scales):
         """Predictions and shares at each scale."""
-        problem = sums.problem
-        sums.refuse_scales(scales)
+        problem, own = sums.problem, None
         if is_same_everywhere(problem.kernel, problem.keys.shape[1]):
-            finish = functools.partial(self._finish, own_terms(problem))
-            yield from sums.fold(finish, scales)
-            return
-        for scale in scales:
-            finish = functools.partial(self._finish, own_terms(problem.at(scale)))
-            yield from sums.fold(finish, scale[None])
+            own = own_terms(problem)
+        for group, parts in sums.each(scales):
+            terms = own_terms(problem.at(group[0])) if own is None else own
+            found = [self._finish(terms, *part) for part in parts]
+            fields = map(np.concatenate, zip(*found, strict=True))
+            yield from zip(*(np.split(field, len(group)) for field in fields), strict=True)
 
-    def _finish(self, own, sums, moments, rows):
+    def _finish(self, own, rows, sums, moments):
         own = [field[rows] for field in own]
         share = own_share(own, sums.shift, sums.sums[0, 0])
         # Polynomials in windows far narrower than the data may overflow, to no prediction.
@@ -289,9 +287,10 @@ class _Windows:
     def widened(self, rows, scales, found):
         """Predictions of rows at some scales, where windows as they are have some fields."""
         n_rows, known, others = len(rows.values), {}, []
-        everything, worths = np.arange(n_rows), self._worths(rows, scales)
+        everything = np.arange(n_rows)
         for k in np.argsort(-scales):
-            known[k] = self._measured(rows, everything, worths[k], found[k])
+            own = everything, np.full(n_rows, scales[k])
+            known[k] = self._measured(rows, *own, found[k])
             wider = self._known.get(_key(2 * scales[k]))
             if wider is not None:
                 blend(*known[k], *wider)
@@ -307,7 +306,7 @@ class _Windows:
                 if not times:
                     return whole
                 own = row[some], scale[some] * 2.0**times
-                return self._measured(rows, own[0], self._worth(rows, *own), rows.each(*own))
+                return self._measured(rows, *own, rows.each(*own))
 
             fields = widen(evaluate, self._extent / scale.min())
             parts = (np.split(x, len(others)) for x in fields)
@@ -316,10 +315,11 @@ class _Windows:
         for _, values, leverage in map(known.get, range(len(scales))):
             yield values[:, 0], values[:, 1], leverage[:, 1]
 
-    def _measured(self, rows, some, worth, fields):
+    def _measured(self, rows, some, scales, fields):
         """Whether windows of rows are wide enough (n, 2), and predictions and leverages."""
         key, own = rows.problem.own_key[some], rows.weights[some]
         left_out, fitted, leverage, apart, share = fields
+        worth = self._worth(key, scales)
         with np.errstate(divide="ignore"):
             whole, others = own / share, own * (1 - apart) / apart
         without = self._places.enough_without(key, others, worth, worth - 1)
@@ -335,19 +335,11 @@ class _Windows:
         for first in list(self._known)[:-most]:
             del self._known[first]
 
-    def _worths(self, rows, scales):
-        """What places are worth at rows, at each scale; 0 where none repeats."""
-        if not self._places.repeat:
-            return np.zeros(len(scales))
-        places = self._places.of_rows[rows.problem.own_key]
-        found = self._of_places.at(scales)
-        return [1 / leverage[places] for _, _, leverage, *_ in found]
-
-    def _worth(self, rows, some, scales):
-        """The same at some rows, each at a scale of its own."""
+    def _worth(self, keys, scales):
+        """What places are worth at keys, each at a scale of its own; 0 where none repeats."""
         if not self._places.repeat:
             return 0.0
-        places = self._places.of_rows[rows.problem.own_key[some]]
+        places = self._places.of_rows[keys]
         # Rows at one place and scale are alike.
         _, first, back = np.unique(places + 1j * scales, return_index=True, return_inverse=True)
         _, _, leverage, *_ = self._of_places.each(places[first], scales[first])

@@ -2,8 +2,6 @@
 
 from typing import Any, NamedTuple
 
-import numpy as np
-
 from .._partitions import is_partitioned
 from .._validation import is_one_of
 from ._over_partitions import over_partitions
@@ -119,8 +117,4 @@ def attend_local(
     smoother = Smoother(kernel, bandwidth, int(degree), empty, algorithm)
     tables = queries, keys, values, sample_weight, query_scale, leave_one_out
     run = over_partitions if is_partitioned(*tables[:4]) else reduce
-    fit = LocalFit(*run(smoother, *tables))
-    n_dims = values.ndim if hasattr(values, "ndim") else np.ndim(values)
-    if n_dims == 1 and fit.values.ndim == 2:
-        fit = fit._replace(values=fit.values[:, 0], slopes=fit.slopes[:, 0])
-    return fit
+    return LocalFit(*run(smoother, *tables))

@@ -202,13 +202,9 @@ def _without(problem, degree, key, empty):
     """Fit and distance at a query without a key that outweighs the others together."""
     problem = replace(problem, own_key=np.array([key]))
     reduction = Reduction(problem, degree, empty=empty, algorithm="dense")
-
-    def fit(sums, moments, rows):
-        found = solve(*moments[:2])
-        return found.value, found.squared_distance
-
-    ((value, distance),) = reduction.fold(fit)
-    return value[0], distance[0]
+    ((_, ((_, _, moments),)),) = reduction.each(np.ones(1))
+    found = solve(*moments[:2])
+    return found.value[0], found.squared_distance[0]
 
 
 def _with_others(field, kept, n_keys, fill):

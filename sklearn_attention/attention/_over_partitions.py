@@ -6,7 +6,7 @@ import numpy as np
 
 from .._blocks import ROWS_AT_ONCE, blocks
 from .._partitions import aligned, as_array, is_partitioned, merged, partitions, reduced
-from ._smoother import joined, refuse_no_weight
+from ._smoother import Part, checked, in_part, shaped
 
 
 def over_partitions(smoother, queries, keys, values, weights, query_scale, leave_one_out):
@@ -36,79 +36,55 @@ def over_partitions(smoother, queries, keys, values, weights, query_scale, leave
             f"leave_one_out=True needs the keys themselves as queries, but there are "
             f"{len(queries)} queries and {len(keys)} keys: pass the keys as queries, or False."
         )
-    dtype = np.result_type(*(x.dtype for x in (queries, keys, values)))
-    fields = _fields(smoother, keys, values, dtype if dtype.kind == "f" else np.float64)
+    fields, n_features = smoother.fields([queries, keys, values]), keys.shape[1]
     rows = partitions(*tables)
     center = smoother.center(dask.compute(*own[1:]) for own in rows)
     starts = _starts(keys.chunks[0] if is_partitioned(keys) else [len(keys)])
     rows = [(start, *own) for start, own in zip(starts, rows, strict=True)]
-    n_features = keys.shape[1]
-    most = min(ROWS_AT_ONCE, smoother.queries_at_once(keys, values, in_parts=True))
+    most = min(ROWS_AT_ONCE, smoother.queries_at_once(keys, values))
 
     def total(queries, final, first=None):
         part = functools.partial(_part, smoother, final, center, first)
-        return reduced(part, joined, rows, queries)
+        return reduced(part, Part.plus, rows, queries)
 
     if lazy:
-        finish = functools.partial(_finished_later, smoother, center, n_features, fields)
+        finish = dask.delayed(functools.partial(_finished, smoother, n_features, fields))
+        return _lazily(
+            queries, fields, most,
+            lambda first, some: finish(total(some, True, first if leave_out else None)),
+        )  # fmt: skip
 
-        def answer(first, some):
-            found = total(some, True, first if leave_out else None)
-            return dask.delayed(finish)(found, some)
+    def at(some):
+        def computed(rows, *, final):
+            # As a task, queries travel once.
+            return total(dask.delayed(some[rows]), final).compute()
 
-        return _lazily(queries, fields, answer, most)
+        return smoother.over_parts(computed, len(some), n_features)
 
-    def computed(some, rows, *, final):
-        # As a task, queries travel once.
-        return total(dask.delayed(some[rows]), final).compute()
-
-    found = [
-        smoother.finished(functools.partial(computed, some), center, len(some), n_features)
-        for some in np.split(queries, range(most, len(queries), most))
-    ]
-    return [
-        _shaped(np.concatenate(field), len(queries), *field_type)
-        for field, field_type in zip(zip(*found, strict=True), fields, strict=True)
-    ]
+    found = map(at, np.split(queries, range(most, len(queries), most)))
+    return shaped(map(np.concatenate, zip(*found, strict=True)), fields)
 
 
 def _part(smoother, final, center, first, queries, start, *rows):
     """Sums over a partition of the keys, some at a time, of queries from place `first` on."""
-    keys, *_ = rows
 
-    def some(chunk):
-        own = None if first is None else first - start - chunk.start
+    def part(chunk):
+        own = False
+        if first is not None:
+            own = in_part(np.arange(len(queries)) + first - start - chunk.start, chunk)
         tables = (None if x is None else x[chunk] for x in rows)
-        return smoother.part(center, queries, own, None, *tables, final=final)
+        return smoother.part(center, queries, *tables, None, own, final=final)
 
-    return merged(joined, map(some, blocks(len(keys), max(ROWS_AT_ONCE, len(queries)))))
-
-
-def _fields(smoother, keys, values, dtype):
-    """Shapes, but for queries, and types of the fields."""
-    shape, single = values.shape[1:], np.promote_types(dtype, np.float32)
-    if not smoother.degree:
-        return [(shape, dtype), ((), single)]
-    return [
-        (shape, dtype), ((*shape, keys.shape[1]), dtype), ((), single), ((), dtype), ((), dtype)
-    ]  # fmt: skip
+    return merged(Part.plus, map(part, blocks(len(rows[0]), max(ROWS_AT_ONCE, len(queries)))))
 
 
-def _shaped(field, n_queries, shape, dtype):
-    return np.asarray(field, dtype).reshape(n_queries, *shape)
+def _finished(smoother, n_features, fields, found):
+    """Fields, as those of arrays, from the sums over all keys."""
+    found = checked(found).answered(smoother.empty)
+    return tuple(shaped(smoother.finish(found, n_features), fields))
 
 
-def _finished_later(smoother, center, n_features, fields, found, queries):
-    refuse_no_weight(found)
-    sums, keys = found
-    found = smoother.finish(sums.answered(smoother.empty), center, keys, n_features)
-    return tuple(
-        _shaped(field, len(queries), *field_type)
-        for field, field_type in zip(found, fields, strict=True)
-    )
-
-
-def _lazily(queries, fields, answer, most):
+def _lazily(queries, fields, most, answer):
     """Dask arrays of the fields, for queries that are one."""
     import dask.array as da
 

@@ -46,9 +46,10 @@ class Problem:
         )
         return replace(self, queries=self.queries[rows], own_key=own_key, query_scale=scale)
 
-    def centred(self):
-        """The same problem without the values' weighted mean, and that mean."""
-        center = self.weights @ self.values / self.weights.sum()
+    def centred(self, center=None):
+        """The same problem with values less a center, and that; None for their mean."""
+        if center is None:
+            center = self.weights @ self.values / self.weights.sum()
         return replace(self, values=self.values - center), center
 
     def at(self, scale):
@@ -56,14 +57,9 @@ class Problem:
         queries, keys = (self.kernel.rescale(x, scale) for x in (self.queries, self.keys))
         return replace(self, queries=queries, keys=keys, query_scale=None)
 
-    def result(self, x, at_least=None):
-        """An array in the precision of what was passed.
-
-        In "single" or "double" precision at least, where less makes no sense.
-        """
-        least = {None: self.dtype, "single": np.float32, "double": np.float64}[at_least]
-        with np.errstate(over="ignore"):  # infinite in single precision
-            return np.ascontiguousarray(x, dtype=np.promote_types(self.dtype, least))
+    def result(self, x):
+        """An array in the precision of what was passed."""
+        return in_precision(x, self.dtype)
 
 
 def read(
@@ -76,7 +72,7 @@ def read(
     if values is not None:
         given["values"] = values
     arrays = [to_array(name, x) for name, x in given.items()]
-    dtype = _answer_dtype(arrays)
+    dtype = answer_dtype(arrays)
     queries, keys = (
         check_table(x, name) for x, name in zip(arrays, ("queries", "keys"), strict=False)
     )
@@ -157,9 +153,16 @@ def _of_tensor(name, x):
     return (x.float() if str(x.dtype) == "torch.bfloat16" else x).numpy()
 
 
-def _answer_dtype(arrays):
+def answer_dtype(arrays):
+    """Type of results: that of arrays of floats."""
     dtype = np.result_type(*arrays)
     return dtype if dtype.kind == "f" else np.dtype(np.float64)
+
+
+def in_precision(x, dtype):
+    """An array in a precision in which some of its numbers may be infinite."""
+    with np.errstate(over="ignore"):
+        return np.ascontiguousarray(x, dtype=dtype)
 
 
 def check_table(x, name):

@@ -2,7 +2,7 @@
 
 import math
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -11,9 +11,9 @@ from .._partitions import merged
 from .._spread import deviation_of, join_spreads, spread
 from .._validation import check_bandwidth, check_choice
 from ..kernels._base import as_kernel
-from ._read import as_given, as_passed, check_own_keys, read
-from ._reduce import ALGORITHMS, Reduction, form_along
-from ._solve import Basis, local_fit, local_unit
+from ._read import answer_dtype, as_given, as_passed, check_own_keys, in_precision, read
+from ._reduce import ALGORITHMS, Reduction
+from ._solve import Basis, local_fit
 from ._sums import EMPTY_POLICIES
 
 # Keys that are prepared at a time, unless there are more queries; and queries.
@@ -41,77 +41,47 @@ class Smoother:
         check_choice("empty", self.empty, EMPTY_POLICIES)
         object.__setattr__(self, "kernel", as_kernel(self.kernel))
 
-    def problem(self, queries, keys, values, weights, own=False, query_scale=None):
-        """The problem for some queries and keys."""
+    def reduction(self, center, queries, keys, values, weights=None, scale=None, own=False):
+        """What sums over some keys, of values less a center; and that, their mean for None."""
         problem, _ = read(
-            queries, keys, values, self.kernel, bandwidth=self.bandwidth,
-            query_scale=query_scale, sample_weight=weights, leave_one_out=own,
+            queries, keys, values, self.kernel, bandwidth=self.bandwidth, query_scale=scale,
+            sample_weight=weights, leave_one_out=own,
         )  # fmt: skip
-        if not self.degree:
-            return problem
-        return replace(problem, queries=problem.queries.clip(-_FURTHEST, _FURTHEST))
-
-    def reduction(self, problem):
-        return Reduction(problem, self.degree, empty=self.empty, algorithm=self.algorithm)
-
-    def whole(self, *given):
-        """Fields, and the problem: of all keys at once."""
-        problem, center = self.problem(*given), 0.0
         if self.degree:
-            problem, center = problem.centred()
-        some = problem
-        if not len(problem.queries):  # what there would be for any
-            some = replace(problem, queries=problem.keys[:1], own_key=None, query_scale=None)
-        (fields,) = self.reduction(some).fold(self._finish)
-        fields = self._in_units(fields, center, problem.keys.shape[1])
-        fields[1 if not self.degree else 2] += problem.log_weight_scale
-        return [field[: len(problem.queries)] for field in fields], problem
+            queries = problem.queries.clip(-_FURTHEST, _FURTHEST)
+            problem, center = replace(problem, queries=queries).centred(center)
+        options = {"empty": self.empty, "algorithm": self.algorithm}
+        return Reduction(problem, self.degree, **options), center
 
-    def _finish(self, sums, moments, rows):
-        """Averages and logarithms of the sums of weights, or polynomials."""
-        if not self.degree:
-            return moments.cross[:, 0], sums.log_total
-        values, linear, ridge, distance = local_fit(moments)
-        return values, linear, sums.log_total, ridge, distance
+    def part(self, center, queries, keys, values, weights, *options, final, whole=False):
+        """Sums over some of the keys; None where nothing has weight.
 
-    def part(self, center, queries, own, query_scale, keys, values, weights, *, final):
-        """Sums over some of the keys, and their spread; None where nothing has weight.
-
-        The final ones are accurate for each query and have fallbacks. Own keys are positions,
-        or the position of the first of consecutive ones.
+        The final ones are accurate for each query and have fallbacks.
         """
-        if not len(keys) or (weights is not None and not weights.any()):
+        if weights is not None and not weights.any():
             return None
-        if own is not None:
-            own = own + np.arange(len(queries)) if np.ndim(own) == 0 else own
-            own = np.where((own >= 0) & (own < len(keys)), own, -1)
-        own = False if own is None else own
-        problem = self.problem(queries, keys, values, weights, own, query_scale)
-        if self.degree:
-            problem = replace(problem, values=problem.values - center)
-        reduction = self.reduction(problem)
-        found = reduction.sums(most=1.0 if final else _FEW)
+        sums, center = self.reduction(center, queries, keys, values, weights, *options)
+        rows = np.arange(len(queries))
+        found = sums.sums(rows, most=1.0 if final else _FEW)
         if final:
-            found = reduction.with_answers(found, all_keys=False)
-        found = with_weights(found, problem.log_weight_scale)
-        return found, spread(keys, weights) if self.degree else None
+            found = sums.with_fallbacks(found, rows, all_keys=whole)
+        found = _with_weights(found, sums.problem.log_weight_scale)
+        if whole or not self.degree:
+            return Part(found, center, sums.extent, None)
+        return Part(found, center, None, spread(keys, weights))
 
-    def queries_at_once(self, keys, values, *, in_parts=None):
+    def queries_at_once(self, keys, values):
         """Number of queries whose sums may be in memory."""
-        if in_parts is None:
-            in_parts = isinstance(keys, np.ndarray) and keys.ndim and len(keys) > MOST_KEYS
-        if not in_parts or keys.ndim != 2:
+        if keys.ndim != 2:
             return MOST_QUERIES
         columns = self.kernel.numeric_columns(keys.shape[1]) if self.degree else []
-        n_values = 1 if values.ndim == 1 else values.shape[1]
+        n_values = values.shape[1] if values.ndim == 2 else 1
         n_sums = Basis(self.degree, len(columns)).n_powers * (1 + n_values)
         return min(MOST_QUERIES, max(1, 2 * IN_MEMORY // n_sums))
 
     def center(self, rows):
         """Mean of the values in the first of some parts that has weight, (p,)."""
-        if not self.degree:
-            return None
-        for values, weights in rows:
+        for values, weights in rows if self.degree else ():
             found = None
             if np.size(values):
                 found = spread(np.reshape(values, (len(values), -1)), weights)
@@ -119,109 +89,130 @@ class Smoother:
                 return found.mean
         return 0.0
 
-    def finished(self, total, center, n_queries, n_features, query_scale=None):
-        """Fields from sums over parts of the keys.
-
-        ``total(rows, final=)`` are the sums of some queries over all parts of the keys.
-        """
-        found = total(np.arange(n_queries), final=False)
-        refuse_no_weight(found)
-        found, keys = found
-        rows = np.flatnonzero(~found.usable)
+    def over_parts(self, total, n_queries, n_features, scale=None):
+        """Fields from ``total(rows, final=)``, sums of some queries over all parts of keys."""
+        found = checked(total(np.arange(n_queries), final=False))
+        rows = np.flatnonzero(~found.sums.usable)
         if len(rows):
-            again, _ = total(rows, final=True)
-            found.put(rows, again.answered(self.empty))
-        return self.finish(found, center, keys, n_features, query_scale)
+            found.sums.put(rows, total(rows, final=True).sums.answered(self.empty))
+        return self.finish(found, n_features, scale)
 
-    def finish(self, sums, center, keys, n_features, query_scale=None):
-        """Fields from sums over all keys, with fallbacks in their places."""
-        columns = self.kernel.numeric_columns(n_features) if self.degree else []
-        basis, unit, ratio = Basis(self.degree, len(columns)), None, None
-        if self.degree:
-            extent = self.kernel.rescale(deviation_of(keys)[None], self.bandwidth)[0, columns]
-            extent = np.where(extent > 0, extent, np.inf)
-            form = form_along(self.kernel, n_features, self.degree)
-            width = self.kernel.spread if form is None else form.kernel.spread
-            scale = np.ones(len(sums.shift)) if query_scale is None else query_scale
-            unit = local_unit(width * scale[:, None], extent)
-            ratio = scale[:, None] / unit
-        fields = self._finish(sums, basis.averages(sums.sums, unit, ratio), slice(None))
-        return self._in_units(fields, center, n_features)
+    def finish(self, part, n_features, scale=None):
+        """Averages and logarithms of the sums of weights, or fields of a `LocalFit`.
 
-    def _in_units(self, fields, center, n_features):
-        """Fields with values and slopes from those about a center, in bandwidths."""
+        From sums over all keys, with fallbacks in their places.
+        """
+        sums, columns = part.sums, self.kernel.numeric_columns(n_features)
         if not self.degree:
-            return list(fields)
-        values, linear, *others = fields
-        values, slopes = values + center, np.zeros((*values.shape, n_features))
-        columns = self.kernel.numeric_columns(n_features)
+            with np.errstate(invalid="ignore", divide="ignore"):
+                return [(sums.sums[0, 1:] / sums.sums[0, 0]).T, sums.log_total]
+        extent = part.extent
+        if extent is None:
+            extent = self.kernel.rescale(deviation_of(part.spread)[None], self.bandwidth)
+            extent = np.where(extent > 0, extent, np.inf)[0, columns]
+        scale, basis = np.ones(1) if scale is None else scale, Basis(self.degree, len(columns))
+        moments = basis.averages(sums.sums, scale, self.kernel.spread, extent)
+        values, linear, ridge, distance = local_fit(moments)
+        values, slopes = values + part.center, np.zeros((*values.shape, n_features))
         unit = np.broadcast_to(check_bandwidth(self.bandwidth, n_features), n_features)[columns]
         # Along features in very large units a slope may be beyond all numbers: infinite.
         with np.errstate(over="ignore"):
             slopes[:, :, columns] = linear / unit
-        return [values, slopes, *others]
+        return [values, slopes, sums.log_total, ridge, distance]
+
+    def fields(self, tables):
+        """Shapes, but for queries, and types of the fields, from queries, keys and values."""
+        dtype, shape = answer_dtype(tables), tables[2].shape[1:]
+        # Half precision would not hold the logarithms of small sums.
+        logs = (), np.promote_types(dtype, np.float32)
+        if not self.degree:
+            return [(shape, dtype), logs]
+        slopes = (*shape, tables[1].shape[1]), dtype
+        return [(shape, dtype), slopes, logs, ((), dtype), ((), dtype)]
 
 
-def reduce(smoother, queries, keys, values, weights=None, query_scale=None, own=False):
+class Part(NamedTuple):
+    """What is known of some of the keys."""
+
+    sums: Any  # Sums about the queries
+    center: Any  # (p,) which has been subtracted from the values
+    extent: Any  # (d,) of the keys in bandwidths; None where their spread tells it
+    spread: Any
+
+    def plus(self, other):
+        """The same of the keys of both."""
+        keys = None if self.spread is None else join_spreads(self.spread, other.spread)
+        return self._replace(sums=self.sums.plus(other.sums), spread=keys)
+
+    def answered(self, empty):
+        """The same with fallbacks in their places."""
+        return self._replace(sums=self.sums.answered(empty))
+
+
+def checked(part):
+    """A part of the keys; ValueError for None."""
+    if part is None:
+        raise ValueError("sample_weight is 0 for every key: leave at least one above 0.")
+    return part
+
+
+def reduce(smoother, queries, keys, values, weights=None, scale=None, own=False):
     """Fields of an average or a local polynomial, in the library and precision of the input."""
-    # Of an average: averages and logarithms of the sums of weights. Of a polynomial: values,
-    # slopes, these logarithms, ridges and squared distances.
     names = "queries", "keys", "values", "sample_weight", "query_scale"
     passed = queries, keys, values
-    given = map(as_given, names, (*passed, weights, query_scale))
-    queries, keys, values, weights, query_scale = given
-    at_once = smoother.queries_at_once(keys, values)
+    given = list(map(as_given, names, (*passed, weights, scale)))
+    queries, keys, *_, scale = given
+    at_once, fields = smoother.queries_at_once(*given[1:3]), []
     if queries.ndim == 0 or len(queries) <= at_once:
-        fields, result = _some(smoother, queries, keys, values, weights, own, query_scale)
+        fields = _some(smoother, *given, own)
     else:
-        found, own = [], check_own_keys(own, queries, len(keys))
+        own = check_own_keys(own, queries, len(keys))
         for rows in _even_blocks(len(queries), at_once):
-            scale = None if query_scale is None else query_scale[rows]
-            left = False if own is None else own[rows]
-            found.append(_some(smoother, queries[rows], keys, values, weights, left, scale))
-        fields, (*_, result) = zip(*found, strict=True)
-        fields = list(map(np.concatenate, zip(*fields, strict=True)))
-    least = _at_least(smoother)
-    found = [result(field, at) for field, at in zip(fields, least, strict=True)]
-    return as_passed(found, *passed)
+            some, left_out = (None if x is None else x[rows] for x in (scale, own))
+            left_out = False if own is None else left_out
+            fields.append(_some(smoother, queries[rows], *given[1:4], some, left_out))
+        fields = map(np.concatenate, zip(*fields, strict=True))
+    return as_passed(shaped(fields, smoother.fields(given[:3])), *passed)
 
 
-def _some(smoother, queries, keys, values, weights, own, query_scale):
-    """Fields, and how to hand results back."""
-    tables = [keys, values, *([] if weights is None else [weights])]
-    have_rows = all(x.ndim for x in (queries, *tables))
-    size = max(MOST_KEYS, len(queries)) if have_rows else 0
-    if not have_rows or len({len(x) for x in tables}) > 1 or len(keys) <= size:
-        fields, problem = smoother.whole(queries, keys, values, weights, own, query_scale)
-        return fields, problem.result
+def _some(smoother, queries, keys, values, weights, scale, own):
+    """Fields at some queries, from chunks of the keys where these are many."""
+    tables = keys, values, weights
+    lengths = {len(x) if x.ndim else 0 for x in tables if x is not None}
+    size = max(MOST_KEYS, *queries.shape[:1])
+    if len(lengths) > 1 or max(lengths) <= size:
+        found = checked(
+            smoother.part(None, queries, *tables, scale, own, final=True, whole=True)
+        )
+        return smoother.finish(found.answered(smoother.empty), keys.shape[1], scale)
     chunks = list(_even_blocks(len(keys), size))
     own = check_own_keys(own, queries, len(keys))
-    center = smoother.center(
-        (values[chunk], None if weights is None else weights[chunk]) for chunk in chunks
-    )
+    center = smoother.center([None if x is None else x[c] for x in tables[1:]] for c in chunks)
 
     def total(rows, *, final):
-        scale = None if query_scale is None else query_scale[rows]
-        left_out = None if own is None else own[rows]
-        parts = (
-            smoother.part(
-                center, queries[rows], None if own is None else left_out - chunk.start,
-                scale, *(None if x is None else x[chunk] for x in (keys, values, weights)),
-                final=final,
-            )
-            for chunk in chunks
-        )  # fmt: skip
-        return merged(joined, parts)
+        some = None if scale is None else scale[rows]
 
-    n_features = keys.shape[1]
-    fields = smoother.finished(total, center, len(queries), n_features, query_scale)
-    return fields, smoother.problem(queries[:0], keys[:1], values[:1], None).result
+        def part(chunk):
+            left_out = False if own is None else in_part(own[rows] - chunk.start, chunk)
+            rows_of = (None if x is None else x[chunk] for x in tables)
+            return smoother.part(center, queries[rows], *rows_of, some, left_out, final=final)
+
+        return merged(Part.plus, map(part, chunks))
+
+    return smoother.over_parts(total, len(queries), keys.shape[1], scale)
 
 
-def _at_least(smoother):
-    """Precision of the fields where that of the input is too low for them."""
-    # Half precision would not hold the logarithms of small sums.
-    return (None, None, "single", None, None) if smoother.degree else (None, "single")
+def shaped(found, fields):
+    """Arrays of the shapes and types of fields."""
+    return [
+        in_precision(x, dtype).reshape(len(x), *shape)
+        for x, (shape, dtype) in zip(found, fields, strict=True)
+    ]
+
+
+def in_part(own, chunk):
+    """Positions of own keys in a chunk of the keys, -1 for those of others."""
+    return np.where((own >= 0) & (own < chunk.stop - chunk.start), own, -1)
 
 
 def _even_blocks(n, size):
@@ -229,12 +220,7 @@ def _even_blocks(n, size):
     return blocks(n, -(-n // -(-n // size)))
 
 
-def joined(a, b):
-    """Sums over, and spreads of, the keys of both."""
-    return a[0].plus(b[0]), None if a[1] is None else join_spreads(a[1], b[1])
-
-
-def with_weights(found, log_scale):
+def _with_weights(found, log_scale):
     """Sums, and fallbacks, for weights that are so many times larger."""
     answer = found.answer
     if answer is not None:  # whose shift is a distance
@@ -242,13 +228,7 @@ def with_weights(found, log_scale):
     return found._replace(shift=found.shift + log_scale, answer=answer)
 
 
-def refuse_no_weight(found):
-    if found is None:
-        raise ValueError("sample_weight is 0 for every key: leave at least one above 0.")
-
-
 def fastest_algorithm(queries, keys, kernel, *, bandwidth=1.0, query_scale=None, degree=0):
     """Name of the algorithm that "auto" stands for: "linear", "near" or "dense"."""
     smoother = Smoother(kernel, bandwidth, degree)
-    given = queries, keys, keys[:, :0], None, False, query_scale
-    return smoother.reduction(smoother.problem(*given)).name
+    return smoother.reduction(0.0, queries, keys, keys[:, :0], None, query_scale)[0].name

@@ -104,14 +104,16 @@ class Basis:
         cross = sums[:, self.n_powers :].reshape(len(sums), self.size, n_values)
         return sums[:, self.place], cross
 
-    def averages(self, sums, unit=None, ratio=None):
-        """Moments (n_powers, 1 + p, n) from sums about each query.
+    def averages(self, sums, scale, spread, extent):
+        """Moments from sums (n_powers, 1 + p, n) about each query, of powers in a scale (n,).
 
-        In the unit (n, d); `ratio` (n, d) is that of the powers' unit to it, None for 1.
+        Their unit is the kernel's width at that scale, or the extent (d,) of the keys.
         """
         with np.errstate(invalid="ignore", divide="ignore"):
             averages = sums / sums[0, 0]
-        if ratio is not None and self.degree:
+        unit = local_unit(spread * scale[:, None], extent)
+        if self.degree:
+            ratio = scale[:, None] / unit
             averages *= self.columns(ratio, ratio[:, :0]).T[:, None]
         gram = averages[:, 0][self.place].transpose(2, 0, 1)
         cross = averages[: self.size, 1:].transpose(2, 0, 1)

@@ -12,6 +12,7 @@ from sklearn_attention.attention import LeaveOneOut, _reduce, attend_local, loca
 from sklearn_attention.attention._algorithms import _dense, _fused
 from sklearn_attention.attention._algorithms._dense import GroupedPairs, split
 from sklearn_attention.attention._read import read
+from sklearn_attention.attention._solve import Basis, extent_of
 from sklearn_attention.kernels import Gaussian
 
 N = 300
@@ -31,8 +32,12 @@ def finished(sums):
     return sums.sums[0, 1:] / sums.sums[0, 0], sums.log_total
 
 
-def over_all(problem, degree=0, **options):
-    return GroupedPairs(problem, degree).over_all(np.arange(N), np.ones(N), **options)
+def over_all(problem, degree=0, *, quick=None):
+    columns = problem.kernel.numeric_columns(problem.keys.shape[1])
+    basis = Basis(degree, len(columns) if degree else 0)
+    pairs = GroupedPairs(problem, basis, extent_of(problem.keys[:, columns], problem.weights))
+    pairs.is_quick = pairs.is_quick if quick is None else quick
+    return pairs.over_all(np.arange(N), np.ones(N))
 
 
 @pytest.mark.parametrize("kernel", ["gaussian", "scaled_dot_product"])
@@ -40,24 +45,13 @@ def over_all(problem, degree=0, **options):
 @pytest.mark.parametrize("bandwidth", [0.5, 5.0])
 def test_fused_and_products_equal_differences(kernel, leave_one_out, bandwidth):
     problem = make_problem(kernel, bandwidth, leave_one_out=leave_one_out)
-    expected = finished(over_all(problem))
+    expected = finished(over_all(problem, quick=False))
     fused = _fused.fused_sums(problem)
     sure = fused.least == 0
     assert sure.all() != leave_one_out or bandwidth == 5.0
-    for found, where in ((fused, sure), (over_all(problem, accurate=False), sure | True)):
+    for found, where in ((fused, sure), (over_all(problem), sure | True)):
         for ours, slow in zip(finished(found), expected, strict=True):
             np.testing.assert_allclose(ours[..., where], slow[..., where], rtol=1e-9, atol=1e-9)
-
-
-@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
-def test_private_operator_equals_public_functions(dtype):
-    rng = torch.Generator().manual_seed(0)
-    q, k, v = (torch.randn(200, 16, dtype=dtype, generator=rng) for _ in range(3))
-    bias = torch.randn(200, dtype=dtype, generator=rng)
-    private = _fused.cpu_flash_attention(q, k, v, bias)
-    public = _fused.public_attention(q, k, v, bias)
-    for ours, theirs in zip(private, public, strict=True):
-        torch.testing.assert_close(ours, theirs)
 
 
 def test_where_the_private_operator_is_gone(monkeypatch):
@@ -79,27 +73,27 @@ def test_where_the_private_operator_is_gone(monkeypatch):
     ("kernel", "bandwidth", "repays", "expected"),
     [
         ("gaussian", 1.0, 0, ["fused"]),
-        ("gaussian", 1e-3, 0, ["fused", True]),  # of which products would be rounded
-        ("gaussian", 1.0, np.inf, [False]),
-        ("gaussian", 1e-2, np.inf, [False, True]),  # where some weigh nothing
+        ("gaussian", 1e-3, 0, ["fused", "quick", "shifted"]),  # products would be rounded
+        ("gaussian", 1.0, np.inf, ["quick"]),
+        ("gaussian", 1e-2, np.inf, ["quick", "shifted"]),  # where some weigh nothing
         ("scaled_dot_product", 1.0, 0, ["fused"]),
-        ("scaled_dot_product", 1.0, np.inf, [True]),
-        ("epanechnikov", 1.0, 0, [True]),
+        ("scaled_dot_product", 1.0, np.inf, ["shifted"]),
+        ("epanechnikov", 1.0, 0, ["shifted"]),
     ],
 )
 def test_the_fastest_accurate_way_is_taken(monkeypatch, kernel, bandwidth, repays, expected):
-    taken, over, fused = [], GroupedPairs.over_all, _fused.fused_sums
+    taken, weigh, fused = [], _dense.shifted_weights, _fused.fused_sums
 
-    def spy(self, *args, accurate=True):
-        taken.append(accurate)
-        return over(self, *args, accurate=accurate)
+    def spy(*args, quick=False):
+        taken.append("quick" if quick else "shifted")
+        return weigh(*args, quick=quick)
 
-    monkeypatch.setattr(GroupedPairs, "over_all", spy)
+    monkeypatch.setattr(_dense, "shifted_weights", spy)
     monkeypatch.setattr(_fused, "fused_sums", lambda p: taken.append("fused") or fused(p))
     monkeypatch.setattr(_reduce, "_REPAYS", repays)
     problem = make_problem(kernel, bandwidth, leave_one_out=True)
-    sums = _reduce.Reduction(problem).sums()
-    assert taken == expected
+    sums = _reduce.Reduction(problem).sums(np.arange(N))
+    assert list(dict.fromkeys(taken)) == expected
     assert sums.sure.all()
 
 
@@ -109,13 +103,13 @@ def test_pieces_leave_no_trace(kernel, degree, monkeypatch):
     if kernel == "silverman" and degree:
         pytest.skip("signed weights have no least squares")
     problem = make_problem(kernel, 0.9, leave_one_out=True)
-    for accurate in (False, True):
-        whole = over_all(problem, degree, accurate=accurate)
+    for quick in (None, False):
+        whole = over_all(problem, degree, quick=quick)
         with monkeypatch.context() as patch:
             patch.setattr(_dense, "_TILE", 70)
             patch.setattr(_dense, "_KEYS", 90)
             patch.setattr(_dense, "_GROUP", 13)
-            cut = over_all(problem, degree, accurate=accurate)
+            cut = over_all(problem, degree, quick=quick)
         np.testing.assert_allclose(cut.log_total, whole.log_total, rtol=1e-12, atol=1e-12)
         ratio = np.exp(cut.shift - whole.shift)
         np.testing.assert_allclose(cut.sums * ratio, whole.sums, rtol=1e-9, atol=1e-9)

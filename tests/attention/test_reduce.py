@@ -93,9 +93,8 @@ def test_queries_without_weights_go_to_the_end_of_the_chain(d, degree, empty):
     queries = np.vstack([keys[:3], np.full((2, d), 50.0)])
     problem, _ = read(queries, keys, values, "epanechnikov", bandwidth=1.5)
     reduction = Reduction(problem, degree, empty=empty)
-    ((total, average),) = reduction.fold(
-        lambda sums, moments, rows: (sums.log_total, moments.cross[:, 0])
-    )
+    ((_, ((_, sums, moments),)),) = reduction.each(np.ones(1))
+    total, average = sums.log_total, moments.cross[:, 0]
     assert np.isfinite(np.asarray(total)).tolist() == 3 * [True] + 2 * [False]
     nearest = values[np.linalg.norm(keys - 50, axis=1).argmin()]
     expected = {"nearest": nearest, "nan": [np.nan]}[empty]

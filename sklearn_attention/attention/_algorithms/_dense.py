@@ -8,7 +8,6 @@ import numpy as np
 
 from ..._blocks import IN_CACHE, blocks
 from ..._thread_pools import map_on_threads
-from .._solve import Basis, extent_of
 from .._sums import Sums
 from ._pairs import ranges
 
@@ -31,50 +30,39 @@ _CANCELLED = np.finfo(np.float64).eps ** 0.5
 class GroupedPairs:
     """Sums over pairs of queries and keys, at multiples (n,) of the bandwidth."""
 
-    def __init__(self, problem, degree=0):
-        self._problem, n_keys = problem, len(problem.keys)
+    def __init__(self, problem, basis, extent):
+        self._problem, self._basis, n_keys = problem, basis, len(problem.keys)
         self._numeric = problem.kernel.numeric_columns(problem.keys.shape[1])
-        n_points = n_keys if degree else None
-        self.basis = Basis(degree, len(self._numeric) if degree else 0, n_points)
         self._columns = np.column_stack([np.ones(n_keys), problem.values])
         self._places = problem.queries[:, self._numeric]
-        self._widest = np.full(len(self._numeric), np.inf)
-        if self.basis.degree:
-            self._widest = extent_of(problem.keys[:, self._numeric], problem.weights)
+        self._extent = extent if basis.degree else np.inf
+        # Weights are made without shifts first, and again for queries of little weight. Other
+        # kernels are accurate anyway, or make larger numbers than there are.
+        self.is_quick = in_logarithms(problem.kernel) and problem.kernel.stationary
 
-    def over_all(self, rows, width, *, accurate=True):
-        """Sums of the queries at `rows` over all keys.
-
-        Those that are not `accurate` for queries of little weight are faster.
-        """
+    def over_all(self, rows, width):
+        """Sums of the queries at `rows` over all keys."""
         keys = np.arange(len(self._problem.keys))
         size = max(_GROUP, _TILE // len(keys))
         groups = [rows[some] for some in blocks(len(rows), size)]
-        # Neighbours are brought together only where others would be too far apart for that.
-        exact = accurate and not self.basis.degree
-        if len(rows) > size and not exact and self._are_apart(rows, width):
-            groups = split(self._places, rows, most=size)
-        return self.over(
-            [(some, lambda: keys) for some in groups], rows, width, accurate=accurate
-        )
+        # Neighbours are brought together only where others would be too far apart for sums
+        # about a middle.
+        if len(rows) > size and (self.is_quick or self._basis.degree):
+            unit = np.minimum(width[rows].min(), self._extent)
+            with np.errstate(over="ignore"):
+                apart = np.ptp(self._places[rows], axis=0) > APART[self._basis.degree] * unit
+            if apart.any():
+                groups = split(self._places, rows, most=size)
+        return self.over([(some, lambda: keys) for some in groups], rows, width)
 
-    def _are_apart(self, rows, width):
-        """True where queries lie further apart than those of a group may."""
-        places = self._places[rows]
-        unit = np.minimum(width[rows].min(), self._widest)
-        with np.errstate(over="ignore"):
-            return (np.ptp(places, axis=0) > APART[self.basis.degree] * unit).any()
-
-    def over(self, groups, rows, width, *, accurate=True):
+    def over(self, groups, rows, width):
         """Sums of the queries at `rows`, from groups of them and functions for their keys."""
-        basis, places, n = self.basis, self._places, len(rows)
+        basis, places, n = self._basis, self._places, len(rows)
         position = np.empty(len(places), np.intp)
         position[rows] = np.arange(n)
         sums = np.zeros((basis.n_powers, self._columns.shape[1], n))
         found = Sums(np.full(n, -np.inf), sums, np.zeros(n))
         offset, unit = np.zeros((n, places.shape[1])), np.ones(n)
-        # Of the same difference, places about another middle have the same products.
-        products = not accurate and self._problem.kernel.stationary
 
         def add(group):
             queries, keys = group[0], group[1]()
@@ -84,19 +72,19 @@ class GroupedPairs:
             groups = [queries]
             if basis.degree:
                 with np.errstate(over="ignore"):
-                    points = places[queries] / np.minimum(narrowest, self._widest)
+                    points = places[queries] / np.minimum(narrowest, self._extent)
                 groups = split(points, np.arange(len(points)), apart=APART[basis.degree])
                 groups = [queries[part] for part in groups]
             for some in groups:
                 to, middle = position[some], (places[some] / len(some)).sum(axis=0)
                 unit[to], offset[to] = width[some].max(), places[some] - middle
                 near = np.abs(offset[to]).max(initial=0.0) <= APART[0] * narrowest
-                about = middle if near and products else None
-                parts = (
-                    self._over(some, keys[part], width[some], middle, about, accurate)
-                    for part in blocks(len(keys), _KEYS)
-                )
-                found.put(to, functools.reduce(Sums.plus, parts))
+                given = keys, width, middle, width[some].max()
+                new = self._about(some, *given, middle if near and self.is_quick else None)
+                found.put(to, new)
+                unsure = np.flatnonzero(~new.sure)
+                if self.is_quick and len(unsure):
+                    found.put(to[unsure], self._about(some[unsure], *given, shifted=True))
 
         many = n * len(self._problem.keys) > FEW_PAIRS
         # A user's own function may not be safe in threads.
@@ -105,22 +93,26 @@ class GroupedPairs:
             _move(found.sums, offset / unit[:, None], unit / width[rows], basis)
         return found
 
-    def _over(self, rows, keys, width, middle, about, accurate):
-        """Sums of neighbouring queries over some keys, about the middle of the queries."""
-        problem, basis = self._problem, self.basis
-        columns = self._columns[keys]
-        if basis.degree:
-            u = (problem.keys[keys][:, self._numeric] - middle) / width.max()
-            columns = basis.columns(u, columns[:, 1:])
-        compare = comparison(problem, rows, keys, width, about)
-        left_out = own_pairs(problem, rows, keys)
-        found = None
-        for some in blocks(len(keys), max(64, _TILE // len(rows))):
-            weights, shift, least = shifted_weights(
-                problem, compare(some), left_out(some), accurate=accurate
-            )
-            part = Sums(shift, (weights @ columns[some]).T, least)
-            found = part if found is None else found.plus(part)
+    def _about(self, rows, keys, width, middle, unit, about=None, *, shifted=False):
+        """Sums of neighbouring queries about the middle of their group, in a unit."""
+        problem, basis, width = self._problem, self._basis, width[rows]
+        tile, quick = max(64, _TILE // len(rows)), self.is_quick and not shifted
+
+        def tiles():
+            for part in blocks(len(keys), _KEYS):
+                some = keys[part]
+                columns = self._columns[some]
+                if basis.degree:
+                    u = (problem.keys[some][:, self._numeric] - middle) / unit
+                    columns = basis.columns(u, columns[:, 1:])
+                compare = comparison(problem, rows, some, width, about)
+                left_out = own_pairs(problem, rows, some)
+                for few in blocks(len(some), tile):
+                    table = compare(few), left_out(few)
+                    weights, shift, least = shifted_weights(problem, *table, quick=quick)
+                    yield Sums(shift, (weights @ columns[few]).T, least)
+
+        found = functools.reduce(Sums.plus, tiles())
         sums = np.zeros((basis.n_powers, self._columns.shape[1], len(rows)))
         sums[:, 0], of_values = found.sums[: basis.n_powers], found.sums[basis.n_powers :]
         sums[: basis.size, 1:] = of_values.reshape(basis.size, -1, len(rows))
@@ -190,10 +182,10 @@ def own_pairs(problem, rows, keys):
     return left_out
 
 
-def shifted_weights(problem, table, left_out, *, accurate=True):
+def shifted_weights(problem, table, left_out, *, quick=False):
     """Weights (n, m) divided by ``exp(shift)``, these shifts (n,), and bounds on the errors.
 
-    From a table of :func:`comparison`, in place. Those that are not `accurate` have no shifts.
+    From a table of :func:`comparison`, in place. The quick ones have no shifts.
     """
     if not in_logarithms(problem.kernel):
         if left_out is not None:
@@ -210,13 +202,13 @@ def shifted_weights(problem, table, left_out, *, accurate=True):
     shift, least = np.zeros(len(table)), np.full(len(table), _LEAST * len(problem.keys))
     if left_out is not None:
         table[left_out] = -np.inf
-    if accurate:
+    if not quick:
         shift, least = table.max(axis=1), np.zeros(len(table))
         table -= np.where(shift > -np.inf, shift, 0.0)[:, None]
     np.exp(np.maximum(table, _LOWEST, out=table), out=table)
     # Next to nothing, times a far key's powers or a huge value, may be more than all the rest.
     table -= _NOTHING
-    if accurate and (shift == -np.inf).any():
+    if not quick and (shift == -np.inf).any():
         table[shift == -np.inf] = 0.0
     return table, shift, least
 

@@ -5,9 +5,9 @@ Memory is O(n + m): the scores never exist as a matrix.
 
 import numpy as np
 import torch
-from torch.nn.functional import pad, scaled_dot_product_attention
+from torch.nn.functional import pad
 
-from ..._blocks import IN_MEMORY, blocks
+from ..._blocks import blocks
 from .._sums import Sums
 
 # Largest rounding error of a log-weight.
@@ -15,8 +15,6 @@ _TOLERANCE = 5e-13
 # The fused kernel needs queries, keys and values of one width. More values than this are
 # cheaper in several passes.
 _MAX_WIDTH = 64
-# Scores of one block of queries where the fused kernel's normaliser is out of reach.
-_BLOCK_PAIRS = IN_MEMORY // 2
 # Above this share the query's own key leaves too little behind to be taken out again.
 _MAX_OWN_SHARE = 0.9
 
@@ -24,13 +22,17 @@ _MAX_OWN_SHARE = 0.9
 def fused_sums(problem):
     """Sums for averages, over all keys, by a kernel with a dot-product form.
 
-    Of queries for which they are not accurate, the bound on the error is infinite.
+    Of queries for which they are not accurate, the bound on the error is infinite. None where
+    this version of torch has another operator.
     """
     form, values = problem.kernel.as_dot_product(problem.queries, problem.keys), problem.values
     bias = form.key_bias + np.log(problem.weights)
     given = (form.queries, form.keys, values, bias)
-    with torch.no_grad():
-        found = softmax_average(*map(torch.from_numpy, map(np.ascontiguousarray, given)))
+    try:
+        with torch.no_grad():
+            found = softmax_average(*map(torch.from_numpy, map(np.ascontiguousarray, given)))
+    except (AttributeError, RuntimeError, TypeError):  # the operator is not public
+        return None
     averages, log_sums = (field.numpy() for field in found)
     least = np.where(_log_weight_error(problem) <= _TOLERANCE, 0.0, np.inf)
     if problem.own_key is not None:
@@ -74,31 +76,11 @@ def softmax_average(queries, keys, values, bias):
 
 def cpu_flash_attention(queries, keys, values, bias):
     """Attention and its log-normaliser by torch's own kernel for CPUs."""
-    # The operator is not public. Where it is missing, public_attention computes the same,
-    # slower.
-    try:
-        operator = torch.ops.aten._scaled_dot_product_flash_attention_for_cpu
-        average, log_sums = operator(
-            queries[None, None],  # (1, 1, n, width)
-            keys[None, None],
-            values[None, None],
-            attn_mask=bias.expand(1, 1, len(queries), len(keys)),
-            scale=1.0,
-        )
-    except (AttributeError, RuntimeError, TypeError, ValueError):
-        return public_attention(queries, keys, values, bias)
+    average, log_sums = torch.ops.aten._scaled_dot_product_flash_attention_for_cpu(
+        queries[None, None],  # (1, 1, n, width)
+        keys[None, None],
+        values[None, None],
+        attn_mask=bias.expand(1, 1, len(queries), len(keys)),
+        scale=1.0,
+    )
     return average[0, 0], log_sums[0, 0].to(queries.dtype)
-
-
-def public_attention(queries, keys, values, bias):
-    """Attention and its log-normaliser by public functions."""
-    averages, log_sums = [], []
-    for rows in blocks(len(queries), max(1, _BLOCK_PAIRS // len(keys))):
-        q = queries[rows]
-        mask = bias.expand(1, 1, len(q), len(keys))
-        average = scaled_dot_product_attention(
-            q[None, None], keys[None, None], values[None, None], attn_mask=mask, scale=1.0
-        )
-        averages.append(average[0, 0])
-        log_sums.append(torch.logsumexp(torch.addmm(bias, q, keys.T), dim=1))
-    return torch.cat(averages), torch.cat(log_sums)
