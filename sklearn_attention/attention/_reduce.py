@@ -72,15 +72,15 @@ class Reduction:
     def sums(self, rows, scale=1.0, *, most=1.0):
         """Sums about the queries at `rows`, of powers in bandwidths times a scale.
 
-        A number, or one for each of these queries. After an algorithm of linear time those
-        that are not accurate are left so if they are more than a share `most`.
+        A number, or one for each of these queries. Those of an algorithm of linear time that
+        are not accurate are left so if they are more than a share `most`.
         """
         scale, width = self._scale(scale, rows), np.ones(len(self.problem.queries))
-        if isinstance(self._linear, Line):
+        if self._linear is not None:
             return self._linear.sums_of(rows, scale, most=most)
         width[rows] = scale
         found, todo = None, np.arange(len(rows))
-        for way in (self._in_plane, self._over_near, self._fused, self._over_all):
+        for way in (self._over_near, self._fused, self._over_all):
             new = way(rows[todo], width)
             if new is None:
                 continue
@@ -88,7 +88,7 @@ class Reduction:
                 found = new
             found.put(todo, new)
             todo = todo[~new.sure]
-            if not 0 < len(todo) <= most * len(rows):
+            if not len(todo):
                 break
         return found
 
@@ -158,17 +158,10 @@ class Reduction:
         own = self.problem.query_scale
         return scale if own is None else scale * own[rows]
 
-    def _in_plane(self, rows, width):
-        if self._linear is None:
-            return None
-        width = width[rows]
-        alike = len(rows) and width.min() == width.max()
-        return self._linear.sums_of(rows, width[0] if alike else width)
-
     def _over_near(self, rows, width):
         """Sums over the keys near each query; None where all pairs take no longer."""
         groups = None if self._near is None else self._near.groups(rows, width)
-        return None if groups is None else self._pairs.over(groups, rows, width)
+        return None if groups is None else self._near_pairs.over(groups, rows, width)
 
     def _fused(self, rows, width):
         """Averages as scaled dot-product attention; None for other kernels and few pairs."""
@@ -188,6 +181,10 @@ class Reduction:
     @functools.cached_property
     def _pairs(self):
         return GroupedPairs(self.problem, self.basis, self.extent)
+
+    @functools.cached_property
+    def _near_pairs(self):
+        return GroupedPairs(self._near.problem, self.basis, self.extent)
 
     @functools.cached_property
     def _near(self):

@@ -11,7 +11,7 @@ from .._sums import Sums
 # A sum is accurate down to this many times the bound on its error.
 _TRUSTED = 1e9
 # Weights of a kernel below this share of its peak are left out.
-FAR = 1e-20
+_FAR = 1e-20
 # Queries further from all keys than this many bandwidths are moved to here, where their
 # squares are still numbers.
 _FURTHEST = 1e150
@@ -19,6 +19,9 @@ _FURTHEST = 1e150
 
 class Keys(ABC):
     """Base class of keys along one or two axes, and sums over them in linear time."""
+
+    # A subclass has an algorithm of linear time and finds the keys near a query. Sums that are
+    # too small for its error bound are computed again here from pairs.
 
     # Points (n, n_axes) have weights (n,) and values (n, p); `degree` is half the highest power
     # of the distances. `columns` (1 + p, n) has the weights, and these times the values;
@@ -34,6 +37,10 @@ class Keys(ABC):
         self.n_sums = len(self.powers) + basis.size * (len(self.columns) - 1)
         self.peak = float(kernel.profile(np.zeros(1))[0])
         self.reach = reach(kernel, 2 * degree)
+        # Logarithm of how many times the heaviest key outweighs the lightest, beyond what the
+        # weights left out are below rounding.
+        span = math.log(weights.max()) - math.log(weights[weights > 0].min())
+        self.span = max(0.0, span - math.log(np.finfo(np.float64).eps / _FAR))
 
     @classmethod
     def of(cls, problem, form, degree=0):
@@ -54,22 +61,34 @@ class Keys(ABC):
         """Sums, and bounds on the error of the first; None where pairs are as fast."""
 
     @abstractmethod
+    def _by_pairs(self, queries, scale, own):
+        """Shifts and sums over the keys that count relative to the nearest, pair by pair."""
+
+    @abstractmethod
     def nearest(self, queries, own=None):
         """Distances of the nearest keys, and sums (1 + p, m) of the columns over these."""
 
-    def sums(self, queries, scale, own=None):
+    def sums(self, queries, scale, own=None, *, most=1.0):
         """Sums for queries (m, n_axes) at multiples of the bandwidth, a number or (m,)."""
-        # None where pairs are as fast. The attribute `points` as queries saves work. Own keys
-        # (m,), which lie where the queries do, are left out; -1 for none.
+        # The attribute `points` as queries saves work. Own keys (m,), which lie where the
+        # queries do, are left out; -1 for none. Sums below the error bound are computed again
+        # from pairs, unless they are more than a share `most` of the queries.
         found = self._in_linear_time(queries, scale)
+        scales = np.broadcast_to(scale, len(queries))
         if found is None:
-            return None
+            return Sums(*self._by_pairs(queries, scales, own), np.zeros(len(queries)))
         sums, error = found
         if own is not None:
             sums[0] -= np.where(own >= 0, self.peak, 0.0) * self.columns[:, own]
-        return Sums(np.zeros(len(queries)), sums, _TRUSTED * error)
+        found = Sums(np.zeros(len(queries)), sums, _TRUSTED * error)
+        unsure = np.flatnonzero(~(sums[0, 0] > found.least))
+        if 0 < len(unsure) <= most * len(queries):
+            own = None if own is None else own[unsure]
+            again = self._by_pairs(queries[unsure], scales[unsure], own)
+            found.put(unsure, Sums(*again, 0.0))
+        return found
 
-    def sums_of(self, rows, scale, **options):
+    def sums_of(self, rows, scale, *, most):
         """Sums for some queries of the problem, in their order, as :meth:`sums`.
 
         Powers are in units of the scale, a number or one per query.
@@ -77,13 +96,14 @@ class Keys(ABC):
         queries, own = self._some(rows)
         if own is not None and np.array_equal(own, self._rank):
             order, queries = self.order, self.points  # the keys themselves
-        else:
+        elif self.points.shape[1] == 1:
             order = np.argsort(queries[:, 0])
             queries = queries[order]
+        else:
+            order = np.arange(len(queries))
         own = None if own is None else own[order]
         scale = scale[order] if np.ndim(scale) else scale
-        found = self.sums(queries, scale, own, **options)
-        return None if found is None else in_order(found, order)
+        return in_order(self.sums(queries, scale, own, most=most), order)
 
     def nearest_of(self, rows):
         """Distances of some queries of the problem to the nearest keys, and sums over these."""
@@ -123,5 +143,5 @@ def reach(kernel, power=0, span=0.0):
     distances = np.arange(0.125, 256, 0.125)
     peak = kernel.profile(np.zeros(1))[0]
     seen = kernel.profile(distances**2) * np.maximum(distances, 1) ** power
-    seen = seen > FAR * math.exp(-span) * peak
+    seen = seen > _FAR * math.exp(-span) * peak
     return math.inf if seen[-1] else float(distances[np.flatnonzero(seen)[-1]]) + 0.125

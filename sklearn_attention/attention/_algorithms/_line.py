@@ -6,9 +6,8 @@ import math
 import numpy as np
 
 from ..._blocks import IN_CACHE
-from .._sums import Sums
 from ._boxes import Boxes, Grid
-from ._keys import FAR, Keys, in_order, reach
+from ._keys import Keys, in_order, reach
 from ._nearest import beside, nearest_along
 from ._pairs import Ranges, pair_sums
 from ._recurrences import RecurrenceSums
@@ -46,26 +45,7 @@ class Line(Keys):
         self.x = x[self.order]
         points = self.x[:, None]
         super().__init__(points, weights[self.order], values[self.order], kernel, degree)
-        # Logarithm of how many times the heaviest key outweighs the lightest, beyond what the
-        # weights left out are below rounding.
-        span = math.log(weights.max()) - math.log(weights[weights > 0].min())
-        self._span = max(0.0, span - math.log(np.finfo(np.float64).eps / FAR))
-        self._reach_of_all = reach(kernel, 2 * degree, self._span)
-
-    def sums(self, queries, scale, own=None, *, most=1.0):
-        """Sums for ascending queries; where they are too small for the bound by pairs.
-
-        Unless these are more than a share `most` of the queries.
-        """
-        scales = np.broadcast_to(scale, len(queries))
-        found = super().sums(queries, scale, own)
-        if found is None:
-            return self._by_pairs(queries, scales, own)
-        unsure = np.flatnonzero(~found.usable)
-        if 0 < len(unsure) <= most * len(queries):
-            own = None if own is None else own[unsure]
-            found.put(unsure, self._by_pairs(queries[unsure], scales[unsure], own))
-        return found
+        self._reach_of_all = reach(kernel, 2 * degree, self.span)
 
     @functools.cached_property
     def _algorithm(self):
@@ -99,7 +79,7 @@ class Line(Keys):
             distance[far] = self._furthest(nearest[far]) * scale[far]
         exact = bounded and kernel.profile(np.ones(1))[0] > 0
         near = Ranges.one(*window(self.x, places, distance, exact=exact))
-        return Sums(*pair_sums(self, queries, scale, near, own), np.zeros(len(queries)))
+        return pair_sums(self, queries, scale, near, own)
 
     def _furthest(self, nearest):
         """Distance up to which keys have weight relative to one at a given distance."""
@@ -109,7 +89,7 @@ class Line(Keys):
         with np.errstate(over="ignore", divide="ignore", invalid="ignore"):
             log = self.kernel.log_profile
             slope = (log(nearest**2) - log((nearest + step) ** 2)) / step
-            further = step + (_INVISIBLE + self._span) / slope
+            further = step + (_INVISIBLE + self.span) / slope
         return nearest + np.fmin(further, self._reach_of_all)
 
     def nearest(self, queries, own=None):

@@ -3,6 +3,7 @@
 import functools
 import itertools
 import math
+from dataclasses import replace
 
 import numpy as np
 from scipy.spatial import KDTree
@@ -40,11 +41,11 @@ class NearKeys:
     # of a kernel without an end has to be below that at a key nearby; None for other kernels.
 
     def __init__(self, problem, factors, fall):
-        self._problem, self._fall = problem, fall
+        self._given, self._fall = problem, fall
         self._columns = columns = sorted({j for _, of in factors for j in of})
         self._factors = [(kernel, [columns.index(j) for j in of]) for kernel, of in factors]
         # Coordinates (d, n), since what is added for each row is slow along short rows.
-        self._queries, self._keys = (
+        self._queries, self._unordered = (
             np.ascontiguousarray(x[:, columns].T) for x in (problem.queries, problem.keys)
         )
 
@@ -72,7 +73,7 @@ class NearKeys:
         return cls(problem, factors, fall)
 
     def groups(self, rows, width):
-        """Groups of the queries at `rows`, and functions for the positions of their keys.
+        """Groups of the queries at `rows`, and functions for their keys in `problem`, in order.
 
         At multiples (n,) of the bandwidth. None where all pairs take no longer.
         """
@@ -101,9 +102,9 @@ class NearKeys:
 
     def pay(self, rows, width):
         """True where trees save time, by the keys that count for a few groups of queries."""
-        problem, n_groups = self._problem, len(rows) / (1.5 * _GROUP)
+        problem, n_groups = self._given, len(rows) / (1.5 * _GROUP)
         x, width = self._queries[:, rows], width[rows]
-        shares, keys = [], self._keys
+        shares, keys = [], self._unordered
         some = keys[:, :: max(1, keys.shape[1] // _SAMPLED)]
         for place in np.linspace(0, len(rows) - 1, _COUNTED).astype(int):
             apart = sum(_squared(x - x[:, place, None]))
@@ -128,10 +129,9 @@ class NearKeys:
         tree = self._tree
 
         def keys_of(place, leaves):
-            keys = tree.order[ranges(tree.first[leaves], tree.last[leaves])]
+            keys = ranges(tree.first[leaves], tree.last[leaves])
             points = self._keys[:, keys]
-            keys = keys[counts([place], points, points)]
-            return keys if self._problem.own_key is None else np.sort(keys)
+            return keys[counts([place], points, points)]
 
         for part in blocks(len(groups), _GROUPS_AT_ONCE):
             places = np.arange(part.start, part.stop)
@@ -142,7 +142,24 @@ class NearKeys:
 
     @functools.cached_property
     def _tree(self):
-        return _Tree(self._keys.T, _LEAF)
+        return _Tree(self._unordered.T, _LEAF)
+
+    @functools.cached_property
+    def problem(self):
+        """The problem with its keys in an order in which neighbours lie together."""
+        given, order, own = self._given, self._tree.order, self._given.own_key
+        if own is not None:
+            rank = np.empty_like(order)
+            rank[order] = np.arange(len(order))
+            own = np.where(own >= 0, rank[own], -1)
+        return replace(
+            given, keys=given.keys[order], values=given.values[order],
+            weights=given.weights[order], own_key=own,
+        )  # fmt: skip
+
+    @functools.cached_property
+    def _keys(self):
+        return self._unordered[:, self._tree.order]
 
     @functools.cached_property
     def _groups(self):
@@ -155,7 +172,7 @@ class NearKeys:
     @functools.cached_property
     def _apart(self):
         """Squared differences (d, n) of queries from a key nearby that is not left out."""
-        own, tree = self._problem.own_key, KDTree(self._keys.T, balanced_tree=False)
+        own, tree = self.problem.own_key, KDTree(self._keys.T, balanced_tree=False)
         _, nearest = nearest_but_own(tree, self._queries.T, own)
         apart = _squared(self._queries - self._keys[:, nearest])
         if own is not None:

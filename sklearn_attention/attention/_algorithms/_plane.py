@@ -1,20 +1,25 @@
 """Kernel sums in the plane, by whichever algorithm is the fastest."""
 
 import functools
+import itertools
 import math
 
 import numpy as np
+from scipy.spatial import KDTree
 
 from ..._blocks import IN_CACHE
 from ._boxes import Boxes, Grid
 from ._keys import Keys
-from ._nearest import nearest_sums
-from ._pairs import pair_sums
+from ._nearest import nearest_but_own, nearest_sums
+from ._pairs import Ranges, blocks_of_pairs, pair_sums
 from ._strips import Strips
 
 # Squares of boxes, in standard deviations; of their polynomials 32 leave what is below
 # rounding. Squares further apart than the reach do not see each other.
 _WIDTH, _DIGITS, _TERMS, _REACH, _ROUNDING = 5.0, 8, 32, 9.6, 2e-14
+# Weights smaller than the largest by this factor, as a logarithm, are left out of sums that
+# are made pair by pair.
+_INVISIBLE = 40.0
 # Rounding of a sum over pairs.
 _ROUNDING_OF_PAIRS = 1e-14
 # Queries whose ranges of keys are found at a time.
@@ -80,8 +85,45 @@ class Plane(Keys):
         far = float(self.kernel.profile(np.array(self.reach**2))) * self.columns[0].sum()
         return sums, _ROUNDING_OF_PAIRS * sums[0, 0] + far
 
+    def _by_pairs(self, queries, scale, own):
+        n_queries, n = len(queries), len(self.points)
+        if n_queries * n < _FEW_PAIRS:
+            every = Ranges.one(np.zeros(n_queries, int), np.full(n_queries, n))
+            return pair_sums(self, queries, scale, every, own)
+        shift = np.full(n_queries, -np.inf)
+        sums = np.zeros((len(self.powers), len(self.columns), n_queries))
+        radius = math.sqrt(2 * (_INVISIBLE + self.span)) * self._deviation * scale
+        nearest = self._distance(queries, own)
+        radius = np.hypot(nearest, radius)
+        for rows, near in self._within(queries, radius):
+            found = pair_sums(
+                self, queries[rows], scale[rows], near, None if own is None else own[rows]
+            )
+            shift[rows], sums[:, :, rows] = found
+        return shift, sums
+
     def nearest(self, queries, own=None):
         return nearest_sums(self.points, self.columns, queries, own)
+
+    @functools.cached_property
+    def _tree(self):
+        return KDTree(self.points, balanced_tree=False)
+
+    def _distance(self, queries, own):
+        """From each query to the nearest key that is not its own; inf where there is none."""
+        distance, found = nearest_but_own(self._tree, queries, own)
+        return distance if own is None else np.where(found == own, np.inf, distance)
+
+    def _within(self, queries, radius):
+        """Some queries at a time, and ranges of the keys within a radius of each."""
+        # A little more, since searches may round otherwise; and nothing for infinity.
+        radius = np.where(np.isfinite(radius), radius * (1 + 1e-14), 0.0)
+        counts = self._tree.query_ball_point(queries, radius, return_length=True)
+        for rows in blocks_of_pairs(counts):
+            found = self._tree.query_ball_point(queries[rows], radius[rows])
+            keys = np.fromiter(itertools.chain.from_iterable(found), np.intp)
+            high = np.cumsum(counts[rows])
+            yield rows, Ranges.one(high - counts[rows], high, keys)
 
 
 def serves_plane(kernel):
