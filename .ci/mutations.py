@@ -193,8 +193,8 @@ MUTATIONS = [
     ),
     Mutation(
         "smoothing/_density.py",
-        "log_terms = -len(numeric) * np.log(factors)",
-        "log_terms = -np.log(factors)",
+        "yield scale(factors ** -len(numeric))",
+        "yield scale(1 / factors)",
         "volume of a wider kernel in one feature only",
     ),
     Mutation(
