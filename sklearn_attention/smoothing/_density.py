@@ -9,7 +9,7 @@ from sklearn.callback import with_callbacks
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
-from .._base import keeps_state_on_failure
+from .._base import FitReport, keeps_state_on_failure
 from .._blocks import own_copy
 from .._columns import MixedRows
 from .._partitions import in_memory, is_partitioned
@@ -346,12 +346,11 @@ class ProductKernelDensity(DensityMixin, MixedRows):
             X=self.keys_, columns=self.columns_, sample_weight=self.key_weights_,
             bounds=self.bounds_, random_state=self.random_state,
         )  # fmt: skip
-        data = {"X": X, "y": None, "metadata": {"sample_weight": self.key_weights_}}
-        context = self._init_callback_context(max_subtasks=None if rule.searches else 0)
-        context.call_on_fit_task_begin(estimator=self, **data)
+        report = FitReport(self, X, None, self.key_weights_, "bandwidth")
+        report.begin(None if rule.searches else 0)
 
         def observe(value, bandwidth):
-            return self._report_trial(context, data, {"bandwidth_": bandwidth})
+            return report.done(bandwidth_=bandwidth)
 
         choice = rule.choose(rows, self.kernel_, observe).warned()
         self.bandwidth_ = choice.bandwidth
@@ -359,7 +358,7 @@ class ProductKernelDensity(DensityMixin, MixedRows):
             setattr(self, _ATTRIBUTES[self.bandwidth], float(choice.value))
         if choice.background is not None:
             self.background_ = choice.background
-        context.call_on_fit_task_end(estimator=self, **data, reconstruction_attributes={})
+        report.end()
 
     def _factors(self, sensitivity):
         pilot = self._log_density(self.keys_)

@@ -386,11 +386,7 @@ class FittedSmoother:
 
     def need_positive_weights(self, what):
         """Raise ValueError if the kernel takes negative values."""
-        if self.kernel.signed:
-            raise ValueError(
-                f"kernel={self.kernel!r} takes negative values, and {what} needs weights that "
-                "are none: choose a positive kernel, such as 'gaussian'."
-            )
+        refuse_negative(self.kernel, self.kernel.signed, what)
 
     def _options(self, X, more=0):
         return {
@@ -426,6 +422,15 @@ class FittedSmoother:
 
 def _local_fit(smoother, values, X):
     return tuple(smoother.local_fit(X, values))
+
+
+def refuse_negative(kernel, negative, what):
+    """Raise ValueError if a kernel is known to be negative somewhere."""
+    if negative:
+        raise ValueError(
+            f"kernel={kernel!r} takes negative values, but {what} needs weights that are none: "
+            "choose a kernel that is positive everywhere, such as 'gaussian'."
+        )
 
 
 def weighed(weights, robustness):
