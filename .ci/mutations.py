@@ -241,9 +241,9 @@ MUTATIONS = [
     ),
     Mutation(
         "smoothing/_inference.py",
-        "reach = (2 + _SLACK) * furthest + _SLACK * end",
-        "reach = (0.5 + _SLACK) * furthest + _SLACK * end",
-        "errors that may be the end of an interval are not looked at",
+        "place = math.ceil(coverage * (len(errors) + 1) * (1 - _SLACK)) - 1",
+        "place = math.ceil(coverage * len(errors) * (1 - _SLACK)) - 1",
+        "intervals end one error too near",
     ),
     Mutation(
         "smoothing/_fitted_smoother.py",
