@@ -193,8 +193,8 @@ MUTATIONS = [
     ),
     Mutation(
         "smoothing/_density.py",
-        "log_terms = -len(numeric) * np.log(factors)",
-        "log_terms = -np.log(factors)",
+        "yield scale(factors ** -len(numeric))",
+        "yield scale(1 / factors)",
         "volume of a wider kernel in one feature only",
     ),
     Mutation(
@@ -241,9 +241,9 @@ MUTATIONS = [
     ),
     Mutation(
         "smoothing/_inference.py",
-        "reach = (2 + _SLACK) * furthest + _SLACK * end",
-        "reach = (0.5 + _SLACK) * furthest + _SLACK * end",
-        "errors that may be the end of an interval are not looked at",
+        "place = math.ceil(coverage * (len(errors) + 1) * (1 - _SLACK)) - 1",
+        "place = math.ceil(coverage * len(errors) * (1 - _SLACK)) - 1",
+        "intervals end one error too near",
     ),
     Mutation(
         "smoothing/_fitted_smoother.py",

@@ -106,13 +106,6 @@ class AttentionEstimator(OwnInit, CallbackSupportMixin, BaseEstimator):
             "sklearn_attention.{estimator_name}.html"
         )
 
-    def _report_trial(self, context, data, tried):
-        """Report a bandwidth on trial to the callbacks, as a task; returns whether to stop."""
-        hooks = {"estimator": self, "reconstruction_attributes": tried} | data
-        task = context.subcontext(task_name="bandwidth")
-        task.call_on_fit_task_begin(**hooks)
-        return task.call_on_fit_task_end(**hooks)
-
 
 def _flatten(value, kinds):
     if type(value) in kinds:
@@ -143,11 +136,12 @@ class FitReport:
         self._context = self._estimator._init_callback_context(max_subtasks=n_tasks)
         self._context.call_on_fit_task_begin(**self._hooks)
 
-    def done(self):
-        """One more task is done."""
+    def done(self, **fitted):
+        """One more task is done, with these attributes; returns whether to stop."""
+        hooks = self._hooks | {"reconstruction_attributes": fitted}
         task = self._context.subcontext(task_name=self._task_name)
-        task.call_on_fit_task_begin(**self._hooks)
-        task.call_on_fit_task_end(**self._hooks)
+        task.call_on_fit_task_begin(**hooks)
+        return task.call_on_fit_task_end(**hooks)
 
     def end(self):
         """The estimator is fitted."""

@@ -9,7 +9,7 @@ from ._partitions import is_partitioned
 # Numbers, of 8 bytes, that stay in a processor's cache, and that a computation may hold in
 # memory at a time. All sizes of blocks are parts of these, by how many tables are held.
 IN_CACHE, IN_MEMORY = 2**17, 2**25
-# Rows that are in memory together, however many there are.
+# Rows, or pairs of rows, that are in memory together, however many there are.
 ROWS_AT_ONCE = IN_MEMORY // 32
 
 
@@ -18,6 +18,11 @@ def blocks(n, size=None):
     size = ROWS_AT_ONCE if size is None else size
     for start in range(0, n, size):
         yield slice(start, min(start + size, n))
+
+
+def blocks_of_queries(n_queries, n_keys):
+    """Slices of queries, so many at a time that there are few pairs of them with keys."""
+    return blocks(n_queries, max(1, ROWS_AT_ONCE // n_keys))
 
 
 def own_copy(array):

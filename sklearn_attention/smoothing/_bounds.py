@@ -9,7 +9,7 @@ from .._partitions import in_memory
 
 def check_bounds(bounds, columns, keys, names):
     """Bounds of each column, (n_features, 2), or None where no column has any."""
-    n_features, found = len(columns.kinds), np.tile([-np.inf, np.inf], (len(columns.kinds), 1))
+    n_features = len(columns.kinds)
     pairs = [None] * n_features if bounds is None else bounds
     if _is_pair(bounds):
         pairs = [bounds if is_numeric else None for is_numeric in columns.is_numeric]
@@ -20,11 +20,11 @@ def check_bounds(bounds, columns, keys, names):
             "numeric columns, whose first number is the smaller, or a list with a pair or None "
             f"for each of the {n_features} columns."
         )
-    for j, own in enumerate(pairs):
-        for end, given in enumerate(own or ()):
-            found[j, end] = found[j, end] if given is None else given
-        if np.isinf(found[j]).all():
-            continue
+    # None becomes NaN.
+    found = np.array([own or (None, None) for own in pairs], dtype=np.float64)
+    found = np.where(np.isnan(found), [-np.inf, np.inf], found)
+    bounded = np.isfinite(found).any(axis=1)
+    for j in np.flatnonzero(bounded).tolist():
         if not columns.is_numeric[j]:
             raise ValueError(
                 f"bounds={bounds!r} are for numbers and column {names[j]!r} is a category: "
@@ -39,7 +39,7 @@ def check_bounds(bounds, columns, keys, names):
                 f"{names[j]!r}, which are from {least:g} to {largest:g}: remove these rows, or "
                 "pass wider bounds."
             )
-    return None if np.isinf(found).all() else found
+    return found if bounded.any() else None
 
 
 def _is_pair(given):

@@ -17,6 +17,7 @@ from .._labels import (
 )
 from .._partitions import in_memory
 from ._estimator import KernelSmoother
+from ._fitted_smoother import refuse_negative
 
 # For messages: what is asked, what has the classes, and the remedy.
 _FIRST = "y", "the first call of partial_fit", "name all of them there"
@@ -162,11 +163,8 @@ class NadarayaWatsonClassifier(ClassLabels, ClassifierMixin, KernelSmoother):
         averages = self._smoother.predict(self._read_rows(X))
         rounding = np.sqrt(np.finfo(averages.dtype).eps)
         # The test computes averages that are in partitions.
-        if self.kernel_.signed is not False and (averages < -rounding).any():
-            raise ValueError(
-                f"kernel={self.kernel!r} gave negative weights, which make no probabilities: "
-                "choose a kernel that is positive everywhere, such as 'gaussian'."
-            )
+        negative = self.kernel_.signed is not False and (averages < -rounding).any()
+        refuse_negative(self.kernel, negative, "a probability")
         averages = np.clip(averages, 0, None)
         blocks = split_classes(averages, self.classes_)
         probabilities = [block / block.sum(axis=1, keepdims=True) for block in blocks]
@@ -194,10 +192,8 @@ class NadarayaWatsonClassifier(ClassLabels, ClassifierMixin, KernelSmoother):
         found = self.predict_proba(X)
         blocks = found if isinstance(self.classes_, list) else [found]
         # Other policies leave no query without a prediction.
-        missing = (
-            np.isnan(blocks[0]).any(axis=1) if self._smoother.empty == "nan" else np.zeros(0)
-        )
-        lost = np.flatnonzero(*in_memory(missing))
+        has_all = self._smoother.empty != "nan"
+        lost = () if has_all else np.flatnonzero(*in_memory(np.isnan(blocks[0]).any(axis=1)))
         if len(lost):
             raise ValueError(
                 f"empty='nan': {len(lost)} queries have no class (first: row {lost[0]}): use "
@@ -207,11 +203,7 @@ class NadarayaWatsonClassifier(ClassLabels, ClassifierMixin, KernelSmoother):
 
     def _check_kernel(self):
         kernel = super()._check_kernel()
-        if kernel.signed:
-            raise ValueError(
-                f"kernel={self.kernel!r} takes negative values, which make no probabilities: "
-                "choose a kernel that is positive everywhere, such as 'gaussian'."
-            )
+        refuse_negative(self.kernel, kernel.signed, "a probability")
         return kernel
 
 

@@ -8,7 +8,7 @@ from sklearn.base import RegressorMixin, clone
 from sklearn.callback import with_callbacks
 from sklearn.utils import check_random_state
 
-from .._base import keeps_state_on_failure
+from .._base import FitReport, keeps_state_on_failure
 from .._blocks import IN_CACHE, blocks, own_copy
 from .._columns import Columns, MixedRows
 from .._validation import (
@@ -30,8 +30,9 @@ from ..kernels import ProductKernel
 from ..kernels._base import as_kernel
 from ..kernels._product_kernel import compared_columns, mixed_kernel
 from ._density import check_density_kernel
+from ._fitted_smoother import FittedSmoother, refuse_negative
 from ._kernel_distribution import KernelMixture
-from ._local_line import line_bandwidth, line_residuals, local_line
+from ._local_line import line_bandwidth, line_residuals
 
 _RULES = "likelihood", "scott", "silverman"
 # Pairs of a query, or of a query's quantile, and a key at a time.
@@ -228,7 +229,7 @@ class ConditionalKernelDensity(RegressorMixin, MixedRows):
         check_choice("empty", self.empty, EMPTY_POLICIES)
         self.target_kernel_ = check_density_kernel("target_kernel", self.target_kernel)
         kernel = as_kernel(clone(self.kernel, safe=False))
-        self._refuse_negative(kernel.signed, "takes negative values")
+        refuse_negative(self.kernel, kernel.signed, "a density")
         y = check_numeric_target(y)
         self.keys_, y = map(own_copy, self._learn_rows(X, np.float64, y=y, y_numeric=True))
         self.values_ = y.astype(np.float64, copy=False)
@@ -236,7 +237,7 @@ class ConditionalKernelDensity(RegressorMixin, MixedRows):
         self._keep("empty")
         self._choose_bandwidths(X, y, kernel)
         # A kernel that cannot weigh the first row is refused here rather than in predict.
-        self._weights(self.keys_[:1], empty="nan")
+        self._weights(self.keys_[:1])
         return self
 
     def predict(self, X):
@@ -252,9 +253,8 @@ class ConditionalKernelDensity(RegressorMixin, MixedRows):
         y : ndarray of shape (n_queries,)
             Means.
         """
-        X, options = self._read_rows(X, np.float64), self._options()
-        means = attend(X, self.keys_, self._spread_values, self.kernel_, **options)[0]
-        return means + self._centers(X)
+        X = self._read_rows(X, np.float64)
+        return self._averages.predict(X) + self._centers(X)
 
     def score_samples(self, X, y):
         """Log-density of each target given its row.
@@ -390,32 +390,37 @@ class ConditionalKernelDensity(RegressorMixin, MixedRows):
 
     def _choose_bandwidths(self, X, y, kernel):
         self._compared = compared_columns(self.columns_, self.keys_, self.key_weights_, kernel)
-        bandwidth, target_bandwidth = self._rules_or_numbers(kernel)
-        searches = bandwidth is None or target_bandwidth is None
-        data = {"X": X, "y": y, "metadata": {"sample_weight": self.key_weights_}}
-        context = self._init_callback_context(max_subtasks=None if searches else 0)
-        context.call_on_fit_task_begin(estimator=self, **data)
+        searches = any(
+            isinstance(given, str) and given == "likelihood"
+            for given in (self.bandwidth, self.target_bandwidth)
+        )
+        report = FitReport(self, X, y, self.key_weights_, "bandwidth")
+        report.begin(None if searches else 0)
         rows = Rows(
             X=self.keys_, values=self.values_[:, None], columns=self._compared,
             sample_weight=self.key_weights_, empty=self.empty,
             random_state=self.random_state,
         )  # fmt: skip
+        bandwidth = self._by_rule("bandwidth", kernel)
+        if not isinstance(self.bandwidth, str):
+            bandwidth = self._compared.check_bandwidth(self.bandwidth, bandwidth)
         if self.degree and self._compared.numeric:
             self.line_bandwidth_ = bandwidth
             if bandwidth is None:
                 self.line_bandwidth_ = line_bandwidth(rows, kernel, self.target_kernel_)
             self.line_kernel_ = mixed_kernel(kernel, self._compared, self.line_bandwidth_)
-            self.residuals_ = line_residuals(local_line(self))
-            # A rule for the target is one for the residuals.
-            _, target_bandwidth = self._rules_or_numbers(kernel)
+            self.residuals_ = line_residuals(self._line)
+        # A rule for the target is one for the residuals.
+        if isinstance(self.target_bandwidth, str):
+            target_bandwidth = self._by_rule("target_bandwidth", self.target_kernel_)
+        else:
+            target_bandwidth = check_positive("target_bandwidth", self.target_bandwidth)
 
         def observe(value, found):
-            tried = {
-                "bandwidth_": found[:-1],
-                "target_bandwidth_": float(found[-1]),
-                "kernel_": mixed_kernel(kernel, self._compared, found[:-1]),
-            }
-            return self._report_trial(context, data, tried)
+            kernel_ = mixed_kernel(kernel, self._compared, found[:-1])
+            return report.done(
+                bandwidth_=found[:-1], target_bandwidth_=float(found[-1]), kernel_=kernel_
+            )
 
         if searches:
             rows = replace(rows, values=self._spread_values[:, None])
@@ -424,74 +429,66 @@ class ConditionalKernelDensity(RegressorMixin, MixedRows):
             bandwidth, target_bandwidth = found[:-1], float(found[-1])
         self.bandwidth_, self.target_bandwidth_ = bandwidth, target_bandwidth
         self.kernel_ = mixed_kernel(kernel, self._compared, bandwidth)
-        context.call_on_fit_task_end(estimator=self, **data, reconstruction_attributes={})
+        report.end()
+
+    def _by_rule(self, name, kernel):
+        """Bandwidths of features, or that of the target, by rule; None if to be searched."""
+        rule = getattr(self, name)
+        # Of numbers the lambdas.
+        rule = check_choice(name, rule, _RULES) if isinstance(rule, str) else "scott"
+        if rule == "likelihood":
+            return None
+        joint = np.column_stack([self.keys_, self._spread_values])
+        columns = self._compared + Columns.numbers(1)
+        found = rule_bandwidth(joint, kernel, rule, self.key_weights_, columns=columns)
+        return found[:-1] if name == "bandwidth" else float(found[-1])
 
     def _centers(self, X):
         """Heights of the local line, which the density of each query is around, or 0, (n,)."""
-        has_line = hasattr(self, "line_bandwidth_")
-        return local_line(self).predict(X) if has_line else np.zeros(len(X))
+        return self._line.predict(X) if hasattr(self, "line_bandwidth_") else np.zeros(len(X))
 
     @property
     def _spread_values(self):
         """Values that the target's kernel spreads: residuals of the local line, or targets."""
         return getattr(self, "residuals_", self.values_)
 
-    def _rules_or_numbers(self, kernel):
-        """Bandwidths of features and target, None where they are to be searched."""
-        joint = np.column_stack([self.keys_, self._spread_values])
-        columns = self._compared + Columns.numbers(1)
+    @property
+    def _averages(self):
+        """Averages of the values that the target's kernel spreads."""
+        return FittedSmoother(
+            self.keys_, self._spread_values, self.key_weights_, self.kernel_, self._compared,
+            self.bandwidth_, n_neighbors=None, degree=0, algorithm="auto", **self._kept,
+        )  # fmt: skip
 
-        def by_rule(name, kernel):
-            rule = getattr(self, name)
-            rule = check_choice(name, rule, _RULES) if isinstance(rule, str) else "scott"
-            return None if rule == "likelihood" else rule_bandwidth(
-                joint, kernel, rule, self.key_weights_, columns=columns
-            )  # fmt: skip
-
-        bandwidth = by_rule("bandwidth", kernel)
-        bandwidth = None if bandwidth is None else bandwidth[:-1]
-        if not isinstance(self.bandwidth, str):
-            bandwidth = self._compared.check_bandwidth(self.bandwidth, bandwidth)
-        if not isinstance(self.target_bandwidth, str):
-            return bandwidth, check_positive("target_bandwidth", self.target_bandwidth)
-        target = by_rule("target_bandwidth", self.target_kernel_)
-        return bandwidth, None if target is None else float(target[-1])
+    @property
+    def _line(self):
+        """The local line, with windows that are wide enough."""
+        return FittedSmoother(
+            self.keys_, self.values_, self.key_weights_, self.line_kernel_, self._compared,
+            self.line_bandwidth_, n_neighbors=None, degree=1, empty="nearest", algorithm="auto",
+        )  # fmt: skip
 
     def _log_sums(self, X, y):
         """Logarithms of the sums of the kernel, and of its products with the target's."""
-        options = self._options() | {"empty": "nan"}
-        keys = self.keys_
-        _, of_rows = attend(X, keys, keys[:, :0], self.kernel_, **options)
-        n_features = X.shape[1]
+        n_features, divisors = X.shape[1], self._averages.divisors
+        options = {"sample_weight": self.key_weights_, "empty": "nan"}
+        of_rows = attend(
+            X, self.keys_, self.keys_[:, :0], self.kernel_, bandwidth=divisors, **options
+        )[1]
         kernel = ProductKernel([
             ("features", self.kernel_, list(range(n_features))),
             ("target", self.target_kernel_, [n_features]),
         ])  # fmt: skip
-        options["bandwidth"] = np.append(options["bandwidth"], self.target_bandwidth_)
-        queries, keys = np.column_stack([X, y]), np.column_stack([keys, self._spread_values])
-        _, joint = attend(queries, keys, keys[:, :0], kernel, **options)
+        divisors = np.append(divisors, self.target_bandwidth_)
+        keys = np.column_stack([self.keys_, self._spread_values])
+        queries = np.column_stack([X, y])
+        joint = attend(queries, keys, keys[:, :0], kernel, bandwidth=divisors, **options)[1]
         return of_rows, joint
 
-    def _options(self):
-        return {
-            "bandwidth": self._compared.divisors(self.bandwidth_),
-            "sample_weight": self.key_weights_,
-            **self._kept,
-        }
-
-    def _weights(self, X, **options):
-        from ..attention._weights import attention_weights  # torch takes a second to load
-
-        weights = attention_weights(X, self.keys_, self.kernel_, **(self._options() | options))
-        self._refuse_negative((weights < 0).any(), "gave negative weights")
+    def _weights(self, X):
+        weights = self._averages.weights(X)
+        refuse_negative(self.kernel, (weights < 0).any(), "a density")
         return weights
-
-    def _refuse_negative(self, negative, what):
-        if negative:
-            raise ValueError(
-                f"kernel={self.kernel!r} {what}, which make no density: choose a kernel that "
-                "is positive everywhere, such as 'gaussian'."
-            )
 
     def _mixture(self):
         return KernelMixture(self._spread_values, self.target_kernel_, self.target_bandwidth_)

@@ -1,5 +1,7 @@
 """Kernel, bandwidth and degree chosen together by leave-one-out."""
 
+from itertools import product
+
 import numpy as np
 from scipy.stats import rankdata
 from sklearn.base import clone
@@ -21,21 +23,22 @@ class _CrossValidated(SmootherRegressor):
     algorithm, random_state = "auto", 0
     _keeps_partitions = False
 
+    def __init__(
+        self,
+        kernels=("gaussian", "epanechnikov", "tricube"),
+        bandwidths=None,
+        *,
+        criterion="loo",
+        empty="nearest",
+    ):
+        self.kernels = kernels
+        self.bandwidths = bandwidths
+        self.criterion = criterion
+        self.empty = empty
+
     @property
     def _rule(self):
         return self.criterion
-
-    def _candidates(self, keys, weights):
-        """Kernel, bandwidths and parameters of the candidates, which differ only in these."""
-        for given in _listed("kernels", self.kernels):
-            kernel = as_kernel(clone(given, safe=False))
-            if self.bandwidths is None:
-                bandwidths = default_bandwidths(keys, kernel, weights)
-            else:
-                listed = _listed("bandwidths", self.bandwidths)
-                bandwidths = [check_bandwidth(one, keys.shape[1]) for one in listed]
-            for more in self._degrees():
-                yield kernel, [{"kernel": given, "bandwidth": h} | more for h in bandwidths]
 
     def _choose(self):
         """Try every candidate on the training rows, and keep the best."""
@@ -46,35 +49,40 @@ class _CrossValidated(SmootherRegressor):
                 "candidates for: use NadarayaWatsonRegressor or LocalPolynomialRegressor, "
                 "which choose them along with the bandwidth, or pass X as numbers."
             )
-        smoother = self.smoother_
-        kept = smoother.counts > 0
-        keys, values = (x[kept].astype(np.float64) for x in (smoother.keys, smoother.table))
-        weights = None if self.key_weights_ is None else self.key_weights_[kept]
+        some = self.smoother_.take(self.smoother_.counts > 0)
+        keys, values, weights = some.keys.astype(np.float64), some.table, some.key_weights
         units = Units.of(values, weights, of_each=True)
-        targets = units.reduce(values)
+        targets = units.reduce(values.astype(np.float64))
         if len(keys) < 2:
             raise ValueError(
                 f"criterion={self.criterion!r} predicts each row from the others and needs "
                 f"two rows of positive weight, got n_samples={len(keys)}: pass more rows."
             )
-        params, criteria, searches = [], [], list(self._candidates(keys, weights))
-        kernels = [kernel for kernel, _ in searches]
+        given = _listed("kernels", self.kernels)
+        kernels = [as_kernel(clone(kernel, safe=False)) for kernel in given]
         columns = compared_columns(self.columns_, keys, weights, *kernels)
-        smoother = smoother.replace(columns=columns)
-        data = self._task_data
-        context = self._init_callback_context(max_subtasks=len(searches))
-        context.call_on_fit_task_begin(estimator=self, **data)
-        for kernel, candidates in searches:
+        degrees, report = self._degrees(), self._report()
+        report.begin(len(kernels) * len(degrees))
+        params, smoothers, criteria = [], [], []
+        for (name, kernel), more in product(zip(given, kernels, strict=True), degrees):
+            bandwidths = self._bandwidths(keys, kernel, weights)
+            compared, degree = mixed_kernel(kernel, columns, None), more.get("degree", 0)
             found = criterion_of_candidates(
-                keys, targets, mixed_kernel(kernel, columns, None),
-                [one["bandwidth"] for one in candidates], self.criterion,
-                degree=candidates[0].get("degree", 0), sample_weight=weights,
-                empty=self.empty, widen=smoother.widening, algorithm=self.algorithm,
+                keys, targets, compared, bandwidths, self.criterion, degree=degree,
+                sample_weight=weights, empty=self.empty, widen=some.widening,
+                algorithm=self.algorithm,
             )  # fmt: skip
-            params += candidates
             criteria.extend(found)
-            tried = _candidate(smoother, candidates[int(found.argmin())])
-            if self._report_trial(context, data, {"smoother_": tried}):
+            params += [{"kernel": name, "bandwidth": h} | more for h in bandwidths]
+            tried = [
+                self.smoother_.replace(
+                    kernel=compared, columns=columns, degree=degree,
+                    bandwidth=np.full(keys.shape[1], bandwidth),
+                )
+                for bandwidth in bandwidths
+            ]  # fmt: skip
+            smoothers += tried
+            if report.done(smoother_=tried[found.argmin()]):
                 break
         best = int(np.argmin(criteria))
         if not np.isfinite(criteria[best]):
@@ -84,16 +92,29 @@ class _CrossValidated(SmootherRegressor):
             )
         # Restored, they may be too large for numbers.
         scores = -units.restore(np.array(criteria), self.criterion)
-        columns = {f"param_{key}": _objects([one[key] for one in params]) for key in params[0]}
-        self.cv_results_ = columns | {
+        self.cv_results_ = {
+            f"param_{name}": np.fromiter((one[name] for one in params), dtype=object)
+            for name in params[0]
+        } | {
             "params": params,
             "mean_test_score": scores,
             "rank_test_score": rankdata(criteria, method="min").astype(np.int32),
         }
         self.best_index_, self.best_score_ = best, float(scores[best])
         self.best_params_, self.criterion_value_ = params[best], -self.best_score_
-        self.smoother_ = _candidate(smoother, params[best])
-        context.call_on_fit_task_end(estimator=self, **data, reconstruction_attributes={})
+        self.smoother_ = smoothers[best]
+        report.end()
+
+    def _bandwidths(self, keys, kernel, weights):
+        """Bandwidths to try with a kernel."""
+        if self.bandwidths is None:
+            return default_bandwidths(keys, kernel, weights)
+        listed = _listed("bandwidths", self.bandwidths)
+        return [check_bandwidth(one, keys.shape[1]) for one in listed]
+
+    def _degrees(self):
+        """Parameters to try with each kernel and bandwidth."""
+        return [{}]
 
 
 class NadarayaWatsonCV(_CrossValidated):
@@ -147,22 +168,6 @@ class NadarayaWatsonCV(_CrossValidated):
     >>> model.best_params_
     {'kernel': 'gaussian', 'bandwidth': 0.05}
     """
-
-    def __init__(
-        self,
-        kernels=("gaussian", "epanechnikov", "tricube"),
-        bandwidths=None,
-        *,
-        criterion="loo",
-        empty="nearest",
-    ):
-        self.kernels = kernels
-        self.bandwidths = bandwidths
-        self.criterion = criterion
-        self.empty = empty
-
-    def _degrees(self):
-        return [{}]
 
 
 class LocalPolynomialCV(_CrossValidated):
@@ -221,11 +226,8 @@ class LocalPolynomialCV(_CrossValidated):
         criterion="loo",
         empty="nearest",
     ):
-        self.kernels = kernels
-        self.bandwidths = bandwidths
+        super().__init__(kernels, bandwidths, criterion=criterion, empty=empty)
         self.degrees = degrees
-        self.criterion = criterion
-        self.empty = empty
 
     def _degrees(self):
         degrees = _listed("degrees", self.degrees)
@@ -236,23 +238,7 @@ class LocalPolynomialCV(_CrossValidated):
         return [{"degree": degree} for degree in degrees]
 
 
-def _candidate(smoother, params):
-    """A smoother of the same rows that predicts like a candidate."""
-    kernel = as_kernel(clone(params["kernel"], safe=False))
-    return smoother.replace(
-        kernel=mixed_kernel(kernel, smoother.columns, None),
-        bandwidth=np.full(smoother.keys.shape[1], params["bandwidth"]),
-        degree=params.get("degree", 0),
-    )
-
-
 def _listed(name, values):
     if isinstance(values, (str, bytes)) or not hasattr(values, "__iter__") or not len(values):
         raise ValueError(f"{name}={values!r} is no list of candidates: pass at least one.")
     return list(values)
-
-
-def _objects(values):
-    array = np.empty(len(values), dtype=object)
-    array[:] = values
-    return array

@@ -1,6 +1,7 @@
 """Kernel density estimation for numbers and categories."""
 
 import functools
+import math
 
 import numpy as np
 from sklearn.base import DensityMixin, clone
@@ -8,8 +9,8 @@ from sklearn.callback import with_callbacks
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
-from .._base import keeps_state_on_failure
-from .._blocks import IN_CACHE, blocks, own_copy
+from .._base import FitReport, keeps_state_on_failure
+from .._blocks import own_copy
 from .._columns import MixedRows
 from .._partitions import in_memory, is_partitioned
 from .._validation import check_in_interval, check_key_weights, check_size
@@ -19,14 +20,12 @@ from ..bandwidth._convolution import kernel_reach
 from ..bandwidth._rules import DENSITY_RULES
 from ..bandwidth._search import Rows, bandwidth_rule
 from ..kernels import ProductKernel, SmoothingKernel
-from ..kernels._base import as_kernel
+from ..kernels._base import Kernel, as_kernel
 from ..kernels._categorical import level_table
 from ..kernels._product_kernel import mixed_kernel
 from ._bounds import check_bounds
 from ._kernel_distribution import KernelDistribution
 
-# Pairs at a time where every row has a bandwidth of its own.
-_BLOCK_PAIRS = IN_CACHE // 4
 # Where the criterion of each search is kept.
 _ATTRIBUTES = {"likelihood": "likelihood_score_", "least_squares": "least_squares_error_"}
 
@@ -240,10 +239,8 @@ class ProductKernelDensity(DensityMixin, MixedRows):
             -inf where the density is 0.
         """
         X = self._read_rows(X, np.float64)
-        if self.bounds_ is None:
-            return self._log_density(X)
-        low, high = self.bounds_.T
-        inside = ((low <= X) & (X <= high)).all(axis=1)
+        low, high = self._ends.T
+        inside = self._knows(X) & ((low <= X) & (X <= high)).all(axis=1)
         return np.where(inside, self._log_density(X.clip(low, high)), -np.inf)
 
     def cdf(self, X):
@@ -275,25 +272,14 @@ class ProductKernelDensity(DensityMixin, MixedRows):
         array([0.  , 0.53, 1.  ])
         """
         X = self._read_rows(X, np.float64)
-        known = (X[:, self.columns_.categorical] >= 0).all(axis=1)
-        # The local factors are one more column of the keys.
-        fixed, queries, keys = self.local_factors_.max() == 1, X, self.keys_
-        if not fixed:
-            keys = np.column_stack([keys, self.local_factors_])
-            queries = np.concatenate([X, X[:, :1]], axis=1)
-        _, log_sums = attend(
-            queries,
-            keys,
-            keys[:, :0],
-            self._masses,
-            sample_weight=self.key_weights_,
-            empty="nan",
-        )
+        queries, keys = self._with_factors(X)
+        options = {"sample_weight": self.key_weights_, "empty": "nan"}
+        _, log_sums = attend(queries, keys, keys[:, :0], self._masses, **options)
         probability = np.exp(log_sums - np.log(self._mass))
         if hasattr(self, "background_"):
             share = self._share
             probability = (1 - share) * probability + share * self._background.cdf(X)
-        return np.where(known, probability.clip(0, 1), 0.0)
+        return np.where(self._knows(X), probability.clip(0, 1), 0.0)
 
     def score(self, X, y=None):
         """Total log-likelihood of rows.
@@ -340,12 +326,9 @@ class ProductKernelDensity(DensityMixin, MixedRows):
         noise = KernelDistribution(self.kernel_).draw(random_state, (n_samples, len(numeric)))
         widths = self.local_factors_[rows, None] * self.bandwidth_[numeric]
         sample[:, numeric] += noise * widths
-        if self.bounds_ is not None:
-            for j in numeric:
-                sample[:, j] = fold(sample[:, j], *self.bounds_[j])
-        for j in self.columns_.categorical:
-            kind, n_levels = self.columns_.kinds[j], self.columns_.n_levels[j]
-            table, _ = level_table(kind, n_levels, self.bandwidth_[j])
+        for j in numeric:
+            sample[:, j] = fold(sample[:, j], *self._ends[j])
+        for j, table in self._tables.items():
             cumulated = np.cumsum(table, axis=0)[:, sample[:, j].astype(np.intp)]
             places = random_state.uniform(size=n_samples) * cumulated[-1]
             sample[:, j] = (cumulated <= places).sum(axis=0)
@@ -363,12 +346,11 @@ class ProductKernelDensity(DensityMixin, MixedRows):
             X=self.keys_, columns=self.columns_, sample_weight=self.key_weights_,
             bounds=self.bounds_, random_state=self.random_state,
         )  # fmt: skip
-        data = {"X": X, "y": None, "metadata": {"sample_weight": self.key_weights_}}
-        context = self._init_callback_context(max_subtasks=None if rule.searches else 0)
-        context.call_on_fit_task_begin(estimator=self, **data)
+        report = FitReport(self, X, None, self.key_weights_, "bandwidth")
+        report.begin(None if rule.searches else 0)
 
         def observe(value, bandwidth):
-            return self._report_trial(context, data, {"bandwidth_": bandwidth})
+            return report.done(bandwidth_=bandwidth)
 
         choice = rule.choose(rows, self.kernel_, observe).warned()
         self.bandwidth_ = choice.bandwidth
@@ -376,7 +358,7 @@ class ProductKernelDensity(DensityMixin, MixedRows):
             setattr(self, _ATTRIBUTES[self.bandwidth], float(choice.value))
         if choice.background is not None:
             self.background_ = choice.background
-        context.call_on_fit_task_end(estimator=self, **data, reconstruction_attributes={})
+        report.end()
 
     def _factors(self, sensitivity):
         pilot = self._log_density(self.keys_)
@@ -402,10 +384,7 @@ class ProductKernelDensity(DensityMixin, MixedRows):
     def _masses(self, X, keys):
         """Mass of the kernel of each key that is at most each query, (n_queries, n_keys)."""
         columns, distribution, masses = self.columns_, KernelDistribution(self.kernel_), 1.0
-        n_features = len(columns.kinds)
-        factors = keys[:, n_features:].prod(axis=1)
-        bounds = np.tile([-np.inf, np.inf], (n_features, 1))
-        bounds = bounds if self.bounds_ is None else self.bounds_
+        factors, bounds = keys[:, len(columns.kinds) :].prod(axis=1), self._ends
         for j in columns.numeric:
             widths, (low, high) = self.bandwidth_[j] * factors, bounds[j]
             ends, mass = np.append(X[:, j].clip(low, high), low)[:, None], 0.0
@@ -415,104 +394,99 @@ class ProductKernelDensity(DensityMixin, MixedRows):
                     below = distribution.cdf((image - keys[:, j]) / widths)
                 mass = mass + np.abs(below[:-1] - below[-1])
             masses = masses * mass
-        for j in columns.categorical:
-            kind, n_levels = columns.kinds[j], columns.n_levels[j]
-            table, _ = level_table(kind, n_levels, self.bandwidth_[j])
-            table = table.cumsum(axis=0) if kind == "ordered" else table
+        for j, table in self._tables.items():
+            table = table.cumsum(axis=0) if columns.kinds[j] == "ordered" else table
             levels, own = (x[:, j].astype(np.intp) for x in (X, keys))
             masses = masses * table[levels][:, own]
         return masses
 
-    def _log_density(self, X):
-        """Logarithms of the density of rows within bounds."""
-        log_density = self._log_density_of_kernels(X)
-        if not hasattr(self, "background_"):
-            return log_density
-        log_background = self._background.log_density(X)
-        for j in self.columns_.categorical:
-            # No probability is left for levels that did not occur.
-            log_background = np.where(X[:, j] < 0, -np.inf, log_background)
-        share = self._share
-        return np.logaddexp(log_density + np.log1p(-share), log_background + np.log(share))
+    def _knows(self, X):
+        """True for rows whose levels have occurred, (n,)."""
+        return (X[:, self.columns_.categorical] >= 0).all(axis=1)
 
-    def _log_density_of_kernels(self, X):
+    @property
+    def _ends(self):
+        """Bounds of each column, (n_features, 2)."""
+        everything = np.tile([-np.inf, np.inf], (len(self.columns_.kinds), 1))
+        return everything if self.bounds_ is None else self.bounds_
+
+    def _log_density(self, X):
+        """Logarithms of the density of rows within bounds, whose levels are known."""
         widths = self.bandwidth_ * self.local_factors_.max()
         log_volume = np.log(self.bandwidth_[self.columns_.is_numeric]).sum()
-        if self.bounds_ is None:
-            log_sums = self._log_sums(X)
-        else:
+        images = [X]
+        if self.bounds_ is not None:
             images = reflections(X, self.bounds_, kernel_reach(self.kernel_) * widths)
-            log_sums = functools.reduce(np.logaddexp, map(self._log_sums, images))
-        return log_sums - np.log(self._mass) - log_volume
+        log_sums = functools.reduce(np.logaddexp, map(self._log_sums, images))
+        log_density = log_sums - np.log(self._mass) - log_volume
+        if not hasattr(self, "background_"):
+            return log_density
+        share, log_background = self._share, self._background.log_density(X)
+        return np.logaddexp(log_density + np.log1p(-share), log_background + np.log(share))
 
     def _log_sums(self, X):
+        """Logarithms of the sums of the kernels."""
+        columns, weights = self.columns_, self.key_weights_
+        kernel, divisors = _AdaptiveKernel(self), 1.0
         if self.local_factors_.min() == self.local_factors_.max() == 1:
-            return self._fixed_log_sums(X)
-        log_sums = np.full(len(X), -np.inf)
-        for rows in blocks(len(self.keys_)):
-            log_sums = np.logaddexp(log_sums, self._adaptive_log_sums(X, rows))
-        return log_sums
+            kernel = mixed_kernel(ProductKernel(self.kernel_), columns, self.bandwidth_)
+            divisors = columns.divisors(self.bandwidth_)
+            for j, table in self._tables.items():
+                if columns.kinds[j] == "ordered":  # over all levels each row has mass 1
+                    own = table.diagonal()[self.keys_[:, j].astype(np.intp)]
+                    weights = own if weights is None else weights * own
+        X, keys = self._with_factors(X)
+        options = {"bandwidth": divisors, "sample_weight": weights, "empty": "nan"}
+        return attend(X, keys, keys[:, :0], kernel, **options)[1]
 
-    def _fixed_log_sums(self, X):
-        """Logarithms of the sums of the kernels of one bandwidth."""
-        columns, weights, known = self.columns_, self.key_weights_, True
-        for j in columns.categorical:
-            known &= X[:, j] >= 0
-            if columns.kinds[j] == "ordered":  # over all levels each row has mass 1
-                table, _ = level_table(
-                    "ordered", columns.n_levels[j], self.bandwidth_[j], normalized=False
-                )
-                mass = table.sum(axis=0)[self.keys_[:, j].astype(np.intp)]
-                weights = (1.0 if weights is None else weights) / mass
-        kernel = mixed_kernel(ProductKernel(self.kernel_), columns, self.bandwidth_)
-        _, log_sums = attend(
-            X, self.keys_, self.keys_[:, :0], kernel, sample_weight=weights, empty="nan",
-            bandwidth=columns.divisors(self.bandwidth_),
-        )  # fmt: skip
-        return np.where(known, log_sums, -np.inf)
+    def _with_factors(self, X):
+        """Queries and keys, with the local factors as one more column if they differ."""
+        factors = self.local_factors_
+        if factors.min() == factors.max() == 1:
+            return X, self.keys_
+        return np.column_stack([X, X[:, 0]]), np.column_stack([self.keys_, factors])
 
-    def _adaptive_log_sums(self, X, rows):
-        """Logarithms of the sums over some of the training rows, with their local factors."""
-        keys, weights, factors = self.keys_[rows], self.key_weights_, self.local_factors_[rows]
-        if weights is not None:
-            weights = weights[rows]
-            kept = weights > 0
-            keys, weights, factors = keys[kept], weights[kept], factors[kept]
-        if not len(keys):
-            return np.full(len(X), -np.inf)
-        numeric, categorical = self.columns_.numeric, self.columns_.categorical
-        log_terms = -len(numeric) * np.log(factors)
-        log_terms += 0.0 if weights is None else np.log(weights)
-        numbers = [(x[:, numeric] / self.bandwidth_[numeric]).T for x in (X, keys)]
-        levels = [x[:, categorical].astype(np.intp).T for x in (X, keys)]
-        tables = []
-        for j in categorical:
-            kind, n_levels = self.columns_.kinds[j], self.columns_.n_levels[j]
-            table, _ = level_table(kind, n_levels, self.bandwidth_[j])
-            # The last row is that of unknown levels, whose codes are -1.
-            tables.append(np.pad(table, ((0, 1), (0, 0))))
-        # Kernels of bounded support, which are often 0, have no use for logarithms.
-        in_logs, log_sums = np.isinf(self.kernel_.support), np.zeros(len(X))
-        profile = self.kernel_.log_profile if in_logs else self.kernel_.profile
-        join = np.add if in_logs else np.multiply
+    @property
+    def _tables(self):
+        """Kernels of categories at every level and key, by their columns."""
+        columns = self.columns_
+        return {
+            j: level_table(columns.kinds[j], columns.n_levels[j], self.bandwidth_[j])[0]
+            for j in columns.categorical
+        }
+
+
+class _AdaptiveKernel(Kernel):
+    """The kernel of a density, on whose bandwidth the last column of keys is a factor."""
+
+    signed = False
+
+    def __init__(self, density):
+        self.density = density
+
+    @property
+    def support(self):
+        return self.density.kernel_.support
+
+    def _values(self, queries, keys):
+        return math.prod(self._factors(queries, keys, self.density.kernel_.profile, np.asarray))
+
+    def _log_values(self, queries, keys):
+        return sum(self._factors(queries, keys, self.density.kernel_.log_profile, np.log))
+
+    def _factors(self, queries, keys, profile, scale):
+        """Factors of the product, or their logarithms."""
+        density, factors, numeric = self.density, keys[:, -1], self.density.columns_.numeric
         with np.errstate(over="ignore", divide="ignore"):
-            first = log_terms if in_logs else np.exp(log_terms)
-            tables = [np.log(table) for table in tables] if in_logs else tables
-            for some in blocks(len(X), max(1, _BLOCK_PAIRS // len(keys))):
-                found = np.tile(first, (len(log_sums[some]), 1))
-                for queries, x in zip(*numbers, strict=True):
-                    squared = np.subtract.outer(queries[some], x)
-                    squared /= factors
-                    join(found, profile(np.square(squared, out=squared)), out=found)
-                for table, queries, x in zip(tables, *levels, strict=True):
-                    join(found, table[queries[some]].take(x, axis=1), out=found)
-                if in_logs:
-                    shift = found.max(axis=1)
-                    shift[np.isinf(shift)] = 0
-                    np.exp(np.subtract(found, shift[:, None], out=found), out=found)
-                    log_sums[some] = shift
-                log_sums[some] += np.log(found.sum(axis=1))
-        return log_sums
+            yield scale(factors ** -len(numeric))
+            for j in numeric:
+                queries_j, keys_j = (x[:, j] / density.bandwidth_[j] for x in (queries, keys))
+                steps = np.subtract.outer(queries_j, keys_j)
+                steps /= factors
+                yield profile(np.square(steps, out=steps))
+            for j, table in density._tables.items():
+                levels, own = (x[:, j].astype(np.intp) for x in (queries, keys))
+                yield scale(table)[levels][:, own]
 
 
 def check_density_kernel(name, kernel):

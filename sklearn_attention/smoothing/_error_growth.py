@@ -11,14 +11,13 @@ side only. The rates :math:`\beta` are those at which errors grow in regions tha
 import numpy as np
 from scipy.spatial import KDTree
 
-from .._blocks import IN_MEMORY, blocks
+from .._blocks import blocks_of_queries
 from .._spread import own_order
 from ._inference import weighted_quantiles
 from ._local_errors import above_rounding
 from ._noise import variance_around, variance_around_rows
 from ._remoteness import one_sided
 
-_BLOCK_PAIRS = IN_MEMORY // 32
 # Regions are taken from so many rows, and so many rows of each are predicted.
 _MOST_ROWS, _ROWS_OF_A_REGION = 2000, 40
 # Shares of the rows in regions, where the middles of round ones are along a direction, and how
@@ -64,19 +63,14 @@ class ErrorGrowth:
 
 def variances_left_out(smoother):
     """Variances of errors of rows of positive weight that are left out."""
-    rows = np.flatnonzero(smoother.counts)
-    of_targets = variance_around_rows(smoother, smoother.noise.variances)[rows]
-    return of_targets + _fit_variances(smoother, smoother.noise, rows)
-
-
-def _fit_variances(smoother, noise, rows):
-    """Variances of predictions of rows without themselves; of most of very many the median."""
+    noise, keys, rows = smoother.noise, smoother.keys, np.flatnonzero(smoother.counts)
+    # Of most of very many rows the variance of the fit is the median.
     some = np.linspace(0, len(rows) - 1, min(len(rows), max(100, _MOST_PAIRS // len(rows))))
     some = np.unique(some.astype(int))
     more, found = 0 if smoother.n_neighbors is None else 1, []
-    for part in blocks(len(some), max(1, _BLOCK_PAIRS // len(smoother.keys))):
+    for part in blocks_of_queries(len(some), len(keys)):
         places = rows[some[part]]
-        effects = smoother.local_rows(smoother.keys[places], more).smoother
+        effects = smoother.local_rows(keys[places], more).smoother
         own = effects[np.arange(len(places)), places]
         effects[np.arange(len(places)), places] = 0.0
         some_left = (1 - own > _SMALLEST_REST)[:, None]
@@ -84,9 +78,9 @@ def _fit_variances(smoother, noise, rows):
         # Else a single other row predicts.
         found.append(np.where(some_left, noise.of_sums(effects) / rest**2, 1.0))
     found = np.concatenate(found)
-    whole = np.tile(np.median(found, axis=0), (len(rows), 1))
-    whole[some] = found
-    return whole
+    of_fits = np.tile(np.median(found, axis=0), (len(rows), 1))
+    of_fits[some] = found
+    return variance_around_rows(smoother, noise.variances)[rows] + of_fits
 
 
 def _rates(smoother, rows, usual):
@@ -103,20 +97,16 @@ def _rates(smoother, rows, usual):
         _in_region(smoother, region, usual)
         for region in regions(smoother.places(smoother.keys), smoother.table)
     ]
-    nothing = np.zeros((2, smoother.table.shape[1]))
-    if not found:
-        return nothing
+    if not any((beyond > 0).any() for beyond, *_ in found):
+        return np.zeros((2, smoother.table.shape[1]))
     beyond, sided, squares = (np.concatenate(field) for field in zip(*found, strict=True))
     far = beyond > 0
-    if not far.any():
-        return nothing
     beyond, sided, squares = beyond[far], sided[far], squares[far]
     # Beside rows that are as far away as numbers go, growth may be beyond all numbers.
     with np.errstate(over="ignore"):
         growth = (squares - 1) / beyond[:, None] ** 2
-    levels = [_SHARE]
     rates = [
-        [weighted_quantiles(own, weights[None], levels)[0, 0] for own in growth.T]
+        [weighted_quantiles(own, weights[None], [_SHARE])[0, 0] for own in growth.T]
         for weights in (1 - sided, sided)
     ]
     # Nothing was tried further away than this.

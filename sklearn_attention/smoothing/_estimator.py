@@ -7,6 +7,7 @@ import numpy as np
 from sklearn.base import MultiOutputMixin, clone
 from sklearn.utils.validation import check_is_fitted
 
+from .._base import FitReport
 from .._blocks import appended, own_copy
 from .._columns import MixedRows
 from .._explanation import Explanation, heaviest
@@ -176,10 +177,9 @@ class KernelSmoother(MultiOutputMixin, MixedRows):
             robust = robustness(rows, rule, kernel)
             weights = weighed(weights, robust)
             rows = replace(rows, sample_weight=weights)
-        data = self._task_data
+        report = self._report()
         # The number of bandwidths that a search tries is not known beforehand.
-        context = self._init_callback_context(max_subtasks=None if rule.searches else 0)
-        context.call_on_fit_task_begin(estimator=self, **data)
+        report.begin(None if rule.searches else 0)
 
         def at(bandwidth, n_neighbors=None):
             """The smoother at a bandwidth."""
@@ -190,12 +190,12 @@ class KernelSmoother(MultiOutputMixin, MixedRows):
             )  # fmt: skip
 
         def observe(value, *found):
-            return self._report_trial(context, data, {"smoother_": at(*found)})
+            return report.done(smoother_=at(*found))
 
         choice = rule.choose(rows, kernel, observe).warned()
         vars(self).update(choice.attributes)
         self.smoother_ = at(choice.bandwidth, choice.n_neighbors)
-        context.call_on_fit_task_end(estimator=self, **data, reconstruction_attributes={})
+        report.end()
 
     def _check_kernel(self):
         # A copy: changing the parameter later must not change a fitted estimator.
@@ -218,14 +218,11 @@ class KernelSmoother(MultiOutputMixin, MixedRows):
         """What the bandwidth is chosen by."""
         return self.bandwidth if isinstance(self.bandwidth, str) else "given"
 
-    @property
-    def _task_data(self):
-        """Rows, targets and weights for callbacks."""
-        return {
-            "X": self.keys_,
-            "y": lambda: targets_at(self, slice(None)),
-            "metadata": {"sample_weight": self.key_weights_},
-        }
+    def _report(self):
+        def targets():
+            return targets_at(self, slice(None))
+
+        return FitReport(self, self.keys_, targets, self.key_weights_, "bandwidth")
 
 
 def _fitted(name, field):

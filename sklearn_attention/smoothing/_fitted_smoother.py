@@ -148,50 +148,24 @@ class FittedSmoother:
             degree=self.degree,
         )  # fmt: skip
 
-    @cached_property
-    def training(self):
-        """Predictions of the rows, with and without themselves."""
-        return predict_rows(self, self)
-
-    @cached_property
-    def errors(self):
-        """Errors of rows predicted without themselves and the rows of the gap."""
-        return left_out_errors(self)
-
-    @cached_property
-    def noise(self):
-        """Noise of the rows."""
-        return noise_of(self)
+    # Predictions of the rows, with and without themselves.
+    training = cached_property(lambda self: predict_rows(self, self))
+    # Errors of rows predicted without themselves and the rows of the gap, and their noise.
+    errors, noise = cached_property(left_out_errors), cached_property(noise_of)
+    # Growth of errors off the rows.
+    growth = cached_property(ErrorGrowth)
+    # Variances of the errors of rows of positive weight.
+    variances_left_out = cached_property(variances_left_out)
+    # Sizes of errors in units of their growth, and how large they are around.
+    errors_and_spreads = cached_property(errors_and_spreads)
+    # Averages over enough rows for the size of their errors, and for their distribution.
+    for_spreads = cached_property(lambda self: widened(self, ROWS_OF_SPREADS))
+    for_quantiles = cached_property(lambda self: widened(self, ROWS_OF_QUANTILES))
 
     @cached_property
     def remoteness_of_rows(self):
         """Distances from rows of positive weight."""
         return Remoteness(self.places(self.keys[self.counts > 0]))
-
-    @cached_property
-    def growth(self):
-        """Growth of errors off the rows."""
-        return ErrorGrowth(self)
-
-    @cached_property
-    def variances_left_out(self):
-        """Variances of the errors of rows of positive weight."""
-        return variances_left_out(self)
-
-    @cached_property
-    def errors_and_spreads(self):
-        """Sizes of errors in units of their growth, and how large they are around."""
-        return errors_and_spreads(self)
-
-    @cached_property
-    def for_spreads(self):
-        """Averages over enough rows for the size of their errors."""
-        return widened(self, ROWS_OF_SPREADS)
-
-    @cached_property
-    def for_quantiles(self):
-        """Averages over enough rows for the distribution of their errors."""
-        return widened(self, ROWS_OF_QUANTILES)
 
     @cached_property
     def sizes_of_errors(self):
@@ -386,11 +360,7 @@ class FittedSmoother:
 
     def need_positive_weights(self, what):
         """Raise ValueError if the kernel takes negative values."""
-        if self.kernel.signed:
-            raise ValueError(
-                f"kernel={self.kernel!r} takes negative values, and {what} needs weights that "
-                "are none: choose a positive kernel, such as 'gaussian'."
-            )
+        refuse_negative(self.kernel, self.kernel.signed, what)
 
     def _options(self, X, more=0):
         return {
@@ -406,13 +376,9 @@ class FittedSmoother:
         X = X[: len(log_own)].astype(np.float64) / self.divisors
         for rows in blocks(len(X), _BLOCK_ROWS):
             # Levels that did not occur are as far from all that did.
-            known = X[rows].clip(self._lowest)
+            known = X[rows].clip(np.where(self.columns.is_numeric, -np.inf, 0.0))
             log_own[rows] = np.diagonal(self.kernel.log(X[rows], known))
         return np.exp(log_weights.astype(np.float64) - log_own)
-
-    @property
-    def _lowest(self):
-        return np.where(self.columns.is_numeric, -np.inf, 0.0)
 
     @property
     def _radial_form(self):
@@ -426,6 +392,15 @@ class FittedSmoother:
 
 def _local_fit(smoother, values, X):
     return tuple(smoother.local_fit(X, values))
+
+
+def refuse_negative(kernel, negative, what):
+    """Raise ValueError if a kernel is known to be negative somewhere."""
+    if negative:
+        raise ValueError(
+            f"kernel={kernel!r} takes negative values, but {what} needs weights that are none: "
+            "choose a kernel that is positive everywhere, such as 'gaussian'."
+        )
 
 
 def weighed(weights, robustness):

@@ -2,6 +2,7 @@
 
 import numpy as np
 from scipy.interpolate import CubicSpline
+from scipy.optimize.elementwise import find_root
 from scipy.special import ndtr, ndtri
 
 from ..bandwidth._convolution import kernel_reach
@@ -9,8 +10,6 @@ from ..kernels import Gaussian
 
 # Steps of the table, with an error below 1e-10 for every kernel of the package.
 _STEPS = 2**13
-# Enough for plain bisection, where the distribution function has corners.
-_MAX_STEPS = 200
 
 
 class KernelDistribution:
@@ -56,17 +55,13 @@ class KernelMixture:
     """
 
     def __init__(self, values, kernel, bandwidth):
-        self.values, self.kernel, self.bandwidth = values, kernel, bandwidth
+        self.values, self.bandwidth = values, bandwidth
         self.distribution = KernelDistribution(kernel)
 
     def cdf(self, weights, y):
         """Distribution functions of (n, n_keys) weights at (n, n_places) places."""
-        return np.einsum("ni,nki->nk", weights, self.distribution.cdf(self._distances(y)))
-
-    def density(self, weights, y):
-        """Densities of (n, n_keys) weights at (n, n_places) places."""
-        density = self.kernel.profile(self._distances(y) ** 2) / self.bandwidth
-        return np.einsum("ni,nki->nk", weights, density)
+        below = self.distribution.cdf((y[:, :, None] - self.values) / self.bandwidth)
+        return np.einsum("ni,nki->nk", weights, below)
 
     def noise(self, random_state, shape):
         """Draws from the kernel, to be added to values."""
@@ -82,35 +77,16 @@ class KernelMixture:
         return found
 
     def quantiles(self, weights, probability):
-        """Values at which the distribution functions reach (n_places,) probabilities.
-
-        Newton's method, and bisection wherever it leaves the bracket or is slow.
-        """
+        """Values at which the distribution functions reach (n_places,) probabilities."""
         reach = self.distribution.reach * self.bandwidth
-        low = np.full((len(weights), len(probability)), self.values.min() - reach)
-        high = np.full(low.shape, self.values.max() + reach)
-        tolerance = 1e-13 * np.maximum(reach, np.maximum(np.abs(low), np.abs(high)))
-        y = self._discrete_quantiles(weights, probability)
-        step = high - low
-        for _ in range(_MAX_STEPS):
-            excess = self.cdf(weights, y) - probability
-            low, high = np.where(excess < 0, y, low), np.where(excess < 0, high, y)
-            with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
-                newton = y - excess / self.density(weights, y)
-            good = (newton > low) & (newton < high) & (np.abs(newton - y) < 0.5 * np.abs(step))
-            following = np.where(good, newton, (low + high) / 2)
-            step, y = following - y, following
-            if (np.abs(step) <= tolerance).all():
-                break
-        y[np.isnan(weights).any(axis=1)] = np.nan
-        return y
+        ends = self.values.min() - reach, self.values.max() + reach
+        rows = np.arange(len(weights))[:, None]
 
-    def _distances(self, y):
-        return (y[:, :, None] - self.values) / self.bandwidth  # (n, n_places, n_keys)
+        def excess(y, row, probability):
+            below = self.distribution.cdf((y[..., None] - self.values) / self.bandwidth)
+            return np.einsum("...i,...i", weights[row], below) - probability
 
-    def _discrete_quantiles(self, weights, probability):
-        """Quantiles of the values before they are spread: a place to start."""
-        order = np.argsort(self.values, kind="stable")
-        cumulated = np.cumsum(weights[:, order], axis=1)
-        places = (cumulated[:, None, :-1] < probability[:, None]).sum(axis=2)
-        return self.values[order][places]
+        found = find_root(excess, ends, args=(rows, probability))
+        # By rounding, the most extreme probabilities may be those of no place at all.
+        y = np.where(found.success, found.x, np.where(probability < 0.5, *ends))
+        return np.where(np.isnan(weights[:, :1]), np.nan, y)

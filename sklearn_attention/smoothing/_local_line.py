@@ -8,21 +8,12 @@ from ..bandwidth import rule_bandwidth
 from ..bandwidth._density_search import ConditionalSearch
 from ..bandwidth._search import MAX_SEARCH_ROWS, Rows, Sample, draw
 from ..kernels._product_kernel import mixed_kernel
-from ._fitted_smoother import FittedSmoother
 
 # Multiples of a rule of thumb, and of bandwidths that were searched, at which lines are tried.
 _OF_RULE, _OF_SEARCHED = np.geomspace(0.1, 20, 10), np.geomspace(0.75, 36, 6)
 # How much each feature matters to the targets shows in a sample of half the rows, within these
 # numbers. One that does not gets a bandwidth of so many times its spread.
 _FEWEST, _MOST, _WIDEST = 60, 300, 10.0
-
-
-def local_line(model):
-    """The local line of a fitted conditional density, with windows that are wide enough."""
-    return FittedSmoother(
-        model.keys_, model.values_, model.key_weights_, model.line_kernel_, model._compared,
-        model.line_bandwidth_, n_neighbors=None, degree=1, empty="nearest", algorithm="auto",
-    )  # fmt: skip
 
 
 def line_residuals(line):

@@ -4,9 +4,8 @@ import numpy as np
 from scipy.spatial import KDTree
 from scipy.spatial.distance import cdist
 
-from .._blocks import IN_MEMORY, blocks
+from .._blocks import blocks_of_queries
 
-_BLOCK_PAIRS = IN_MEMORY // 32
 # Distances from the nearest row are usual up to so many times their median, for one feature: of
 # rows spread evenly 19 in 20 are no larger.
 _USUAL = 4.0
@@ -45,7 +44,7 @@ class Remoteness:
             return np.zeros(len(places)), np.zeros(len(places))
         sides = [
             one_sided(places[part], self._some)
-            for part in blocks(len(places), _BLOCK_PAIRS // len(self._some))
+            for part in blocks_of_queries(len(places), len(self._some))
         ]
         return self.beyond(places, neighbor), np.concatenate(sides)
 

@@ -4,6 +4,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from .._blocks import blocks
 from .._validation import check_size
 from ..kernels._product_kernel import mixed_kernel
 from ._training_rows import known_errors, predict_rows
@@ -68,8 +69,8 @@ def feature_significance(smoother, n_resamples, random_state):
 def _statistic(smoother, values, j):
     """Dependence on feature j, in a unit of its size, of the smoother of each column."""
     numeric, found = smoother.columns.kinds[j] == "numeric", []
-    for start in range(0, values.shape[1], _VALUES_AT_ONCE):
-        part = values[:, start : start + _VALUES_AT_ONCE]
+    for some in blocks(values.shape[1], _VALUES_AT_ONCE):
+        part = values[:, some]
         if numeric:
             slopes = smoother.gradient(smoother.keys, part)[:, :, j]
             change = [np.ldexp(slopes, _exponent_of(smoother, j))]

@@ -2,13 +2,10 @@
 
 import numpy as np
 
-from .._blocks import IN_MEMORY, blocks
+from .._blocks import blocks_of_queries
 from .._partitions import is_partitioned
 from ..attention._average import attend
 from ..attention._leave_one_out import Predictions
-
-# Pairs of query and training row at a time, where all of them are needed.
-_BLOCK_PAIRS = IN_MEMORY // 32
 
 
 def predict_rows(smoother, measured):
@@ -23,7 +20,7 @@ def predict_rows(smoother, measured):
         # Left out, a row is no neighbour of itself, and the bandwidth is another.
         further = measured.scale(measured.keys[rows], more=1)
         left_out, own = leave_one_out.predictions(further).left_out, []
-        for part in blocks(len(rows), max(1, _BLOCK_PAIRS // len(keys))):
+        for part in blocks_of_queries(len(rows), len(keys)):
             places = rows[part]
             scale = measured.scale(measured.keys[places])
             local = smoother.local_rows(keys[places], query_scale=scale)

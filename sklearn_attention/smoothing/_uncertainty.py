@@ -1,12 +1,10 @@
 """Uncertainty of a regression smoother: intervals, bands, quantiles, tests of features."""
 
-import functools
-
 import numpy as np
 from scipy.stats import norm
 from sklearn.utils import check_random_state
 
-from .._blocks import IN_MEMORY, blocks
+from .._blocks import blocks_of_queries
 from .._validation import (
     check_in_open_interval,
     check_positive,
@@ -14,14 +12,11 @@ from .._validation import (
     check_size,
     check_thresholds,
 )
-from ._inference import JackknifeIntervals, weighted_quantiles
+from ._inference import jackknife_intervals, weighted_quantiles
 from ._local_errors import above_rounding
 from ._robust import noise_variance
 from ._significance import feature_significance
 from ._training_rows import known_errors
-
-# Pairs of query and training row at a time, where all of them are needed.
-_BLOCK_PAIRS = IN_MEMORY // 32
 
 
 class UncertaintyMixin:
@@ -104,11 +99,11 @@ class UncertaintyMixin:
             errors = errors / there
         # A row that has no prediction bounds no error.
         errors = np.where(np.isnan(errors), np.inf, errors)
-        intervals, found = JackknifeIntervals(errors[kept], coverage), []
+        errors, found = errors[kept], []
         for rows in _query_blocks(X, smoother):
-            values, effects, left_out = smoother.left_out(X[rows])
+            _, effects, left_out = smoother.left_out(X[rows])
             scale = here[rows] * growth.at(X[rows], effects)
-            found.append(intervals.around(values, left_out[:, kept], scale))
+            found.append(jackknife_intervals(left_out[:, kept], errors, scale, coverage))
         return _like_targets(np.concatenate(found), smoother.values)
 
     def predict_quantiles(self, X, quantiles=(0.1, 0.5, 0.9)):
@@ -146,7 +141,7 @@ class UncertaintyMixin:
         """
         quantiles = check_probabilities("quantiles", quantiles)
 
-        def found(errors, weights, shift, scale):
+        def found(rows, errors, weights, shift, scale):
             places = weighted_quantiles(errors, weights, quantiles)
             return shift[:, None] + scale[:, None] * places
 
@@ -173,17 +168,13 @@ class UncertaintyMixin:
         X, smoother = self._read_rows(X), self._smoother
         thresholds = check_thresholds("y", y, len(X))
 
-        def found(errors, weights, shift, scale, rows):
+        def found(rows, errors, weights, shift, scale):
             places = shift[:, None] + scale[:, None] * errors
             own = thresholds[rows].T[:, :, None]
             below = [np.sum(weights * (places <= t), axis=1) for t in own]
             return np.stack(below, axis=1) + 0 * shift[:, None]
 
-        # Block by block, so that it is known whose thresholds they are.
-        return np.concatenate([
-            _distribution(smoother, X[rows], functools.partial(found, rows=rows))
-            for rows in _query_blocks(X, smoother)
-        ])  # fmt: skip
+        return _distribution(smoother, X, found)
 
     def confidence_band(
         self, X, coverage=0.9, *, simultaneous=False, n_resamples=1000, random_state=0
@@ -314,7 +305,7 @@ def standard_deviations(smoother, X):
 
 
 def _distribution(smoother, X, statistic):
-    """A statistic of the conditional distribution at each query."""
+    """A statistic of the conditional distribution at each query, for some at a time."""
     smoother.need_positive_weights("a conditional distribution")
     errors = known_errors(smoother, "a conditional distribution")
     growth = smoother.growth
@@ -329,7 +320,7 @@ def _distribution(smoother, X, statistic):
         scales = growth.at(X[rows], local.smoother)
         shifts = local.values - scales * (centers @ errors)
         of_outputs = [
-            statistic(own, weights, shift, scale)
+            statistic(rows, own, weights, shift, scale)
             for own, shift, scale in zip(errors.T, shifts.T, scales.T, strict=True)
         ]
         found.append(np.stack(of_outputs, axis=2))
@@ -337,7 +328,7 @@ def _distribution(smoother, X, statistic):
 
 
 def _query_blocks(X, smoother):
-    return blocks(len(X), max(1, _BLOCK_PAIRS // smoother.values.size))
+    return blocks_of_queries(len(X), smoother.values.size)
 
 
 def _like_targets(found, values):

@@ -516,7 +516,7 @@ class TestBadInput:
         def signed(X, Y):
             return 1.0 - abs(X[:, :1] - Y[:, 0])
 
-        with pytest.raises(ValueError, match="gave negative weights"):
+        with pytest.raises(ValueError, match="takes negative values"):
             fixed(signed).fit(*data)
 
     def test_functions_have_no_gradient(self, data):

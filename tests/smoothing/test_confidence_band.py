@@ -116,7 +116,7 @@ class TestBands:
 
     def test_what_they_are_not_for(self, data):
         signed = NadarayaWatsonRegressor("silverman", bandwidth=0.8).fit(*data)
-        with pytest.raises(ValueError, match=r"takes negative values, and confidence_band"):
+        with pytest.raises(ValueError, match=r"takes negative values, but confidence_band"):
             signed.confidence_band(data[0])
         alone = NadarayaWatsonRegressor("boxcar", bandwidth=0.01, empty="nan").fit(*data)
         with pytest.raises(ValueError, match=r"confidence_band needs every leave-one-out"):

@@ -23,7 +23,6 @@ from sklearn_attention.attention._algorithms import _near_keys
 from sklearn_attention.bandwidth import DensityLeastSquares, DensityLikelihood, rule_bandwidth
 from sklearn_attention.kernels import Gaussian, Tricube
 from sklearn_attention.kernels._categorical import level_table
-from sklearn_attention.smoothing import _density
 from sklearn_attention.smoothing._kernel_distribution import KernelDistribution
 
 SIZES = ["small", "medium", "large"]
@@ -140,12 +139,6 @@ class TestEstimate:
             )
             found = model.score_samples(frame.iloc[[i]])
             np.testing.assert_allclose(np.exp(found), terms.mean(), rtol=1e-12)
-
-    def test_blocks_are_one(self, X, monkeypatch):
-        model = ProductKernelDensity(bandwidth=1.0, sensitivity=0.5).fit(X)
-        whole = model.score_samples(X)
-        monkeypatch.setattr(_density, "_BLOCK_PAIRS", 100)
-        np.testing.assert_array_equal(model.score_samples(X), whole)
 
     @pytest.mark.parametrize("kernel", DENSITIES)
     @pytest.mark.parametrize("scale", [0.01, 1.0])

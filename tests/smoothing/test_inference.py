@@ -4,11 +4,11 @@ import numpy as np
 import pytest
 from smoothing_cases import jackknife_plus
 
-from sklearn_attention.smoothing._inference import JackknifeIntervals, weighted_quantiles
+from sklearn_attention.smoothing._inference import jackknife_intervals, weighted_quantiles
 
 
 @pytest.mark.parametrize("moved", [0.0, 1e-9, 0.1, 10.0])
-def test_rows_not_looked_at_do_not_matter(moved):
+def test_intervals_by_sorting(moved):
     rng = np.random.default_rng(0)
     for n in (3, 20, 400):
         sizes = np.abs(rng.normal(size=(n, 2))).round(2)  # with ties
@@ -16,21 +16,11 @@ def test_rows_not_looked_at_do_not_matter(moved):
         values, scale = rng.normal(size=(5, 2)), rng.uniform(0.1, 3, size=(5, 2))
         left_out = values[:, None] + moved * rng.normal(size=(5, n, 2))
         for coverage in (0.02, 0.5, 0.77, 0.9):
-            intervals = JackknifeIntervals(sizes, coverage)
-            found = intervals.around(values, left_out, scale)
+            found = jackknife_intervals(left_out, sizes, scale, coverage)
             for q, output in np.ndindex(5, 2):
                 errors = scale[q, output] * sizes[:, output]
                 expected = jackknife_plus(left_out[q, :, output], errors, coverage)
                 np.testing.assert_allclose(found[q, :, output], expected, rtol=1e-12)
-
-
-def test_few_rows_are_looked_at_where_none_moves_the_prediction_far():
-    rng = np.random.default_rng(0)
-    intervals = JackknifeIntervals(np.abs(rng.normal(size=(10_000, 1))), 0.9)
-    rows, errors, place = intervals._near_the_end(0, 1e-4)
-    assert 1 <= len(rows) < 20
-    assert np.ptp(errors) < 5e-4
-    assert 0 <= place < len(rows)
 
 
 def test_weighted_quantiles_by_walking_through_the_values():

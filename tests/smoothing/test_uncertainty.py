@@ -20,9 +20,8 @@ from smoothing_cases import (
     window_of,
 )
 
-from sklearn_attention import LocalPolynomialRegressor, NadarayaWatsonRegressor
+from sklearn_attention import LocalPolynomialRegressor, NadarayaWatsonRegressor, _blocks
 from sklearn_attention.datasets import make_smoothing_curve
-from sklearn_attention.smoothing import _training_rows, _uncertainty
 
 
 class TestIntervals:
@@ -409,7 +408,7 @@ class TestDistribution:
 
     def test_each_query_may_have_its_own_thresholds(self, model, data, monkeypatch):
         X, y = data
-        monkeypatch.setattr(_uncertainty, "_BLOCK_PAIRS", 300)
+        monkeypatch.setattr(_blocks, "ROWS_AT_ONCE", 300)
         own = np.column_stack([y, y - 0.5])
         common = model.predict_cdf(X, own.T.ravel())
         found = model.predict_cdf(X, own)
@@ -449,8 +448,7 @@ def test_blocks_of_queries_change_nothing(name, monkeypatch):
             lambda m: m.predict_cdf(X, [0.0, 1.0]),
         ]
     whole = [ask(model) for ask in asks]
-    for module in (_training_rows, _uncertainty):
-        monkeypatch.setattr(module, "_BLOCK_PAIRS", 100)
+    monkeypatch.setattr(_blocks, "ROWS_AT_ONCE", 100)
     fresh = clone(model).fit(X, y, weight)
     for ask, expected in zip(asks, whole, strict=True):
         np.testing.assert_allclose(ask(fresh), expected, rtol=1e-9, atol=1e-9)
