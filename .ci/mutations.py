@@ -133,8 +133,8 @@ MUTATIONS = [
     ),
     Mutation(
         "attention/_leave_one_out_gradient.py",
-        "own = log_own + np.log(self.weights), 1.0",
-        "own = log_own, 1.0",
+        "own = self.sums.log_own + np.log(self.weights), 1.0",
+        "own = self.sums.log_own, 1.0",
         "a row's own weight is left out of its leverage",
     ),
     Mutation(
@@ -145,14 +145,14 @@ MUTATIONS = [
     ),
     Mutation(
         "attention/_pair_sums.py",
-        "there @ table[:, len(rows) :]",
-        "here[:, : len(rows)] @ table[:, len(rows) :] * 0.999",
+        "self.of_later = table[:, len(rows) :].T @",
+        "self.of_later = 0.999 * table[:, len(rows) :].T @",
         "a pair weighs less one way than the other",
     ),
     Mutation(
         "attention/_pair_sums.py",
-        "lost = sums.in_logs & (total < _LEAST) | moments & product.far",
-        "lost = sums.in_logs & (total < 0) | moments & product.far",
+        "lost = (sums[:, 0] < _LEAST) & self.in_logs",
+        "lost = (sums[:, 0] < 0) & self.in_logs",
         "sums that underflow are not made again as logarithms",
     ),
     Mutation(

@@ -64,7 +64,7 @@ class LeaveOneOutGradient:
 
     def __call__(self, log_bandwidth, log_worth=()):
         r"""Scores at log-bandwidths and :math:`\log r`, and ``pull``, their derivatives."""
-        # `pull(slopes)`, to be called once, turns derivatives along the scores into those along
+        # `pull(slopes)` turns derivatives along the scores into those along
         # log_bandwidth and log_worth, one after the other. Scores are floats; NaN where a row
         # has no prediction.
         bandwidth = np.exp(np.asarray(log_bandwidth, dtype=np.float64))
@@ -76,13 +76,13 @@ class LeaveOneOutGradient:
         given = {"columns": self._columns(0)}
         if self.basis.degree:
             given = {"columns": lambda rows: self._columns(rows[0]), "row_blocks": self.blocks}
-        averages, *logs, pull_sums = self.sums(bandwidth, tables, **given)
-        self._answer_for_empty(averages, logs[0], bandwidth)
-        scores, pull_scores = self._scores(averages, *logs, bandwidth)
+        averages, log_total, pull_sums = self.sums(bandwidth, tables, **given)
+        self._answer_for_empty(averages, log_total, bandwidth)
+        scores, pull_scores = self._scores(averages, log_total, bandwidth)
 
         def pull(slopes):
-            numbers, *of_sums = pull_scores(*slopes)
-            gradient = pull_sums(of_sums[1], of_sums[0], of_sums[2])
+            numbers, of_averages, of_log_total = pull_scores(*slopes)
+            gradient = pull_sums(of_log_total, of_averages)
             gradient[: len(numbers)] += numbers
             return gradient
 
@@ -108,11 +108,8 @@ class LeaveOneOutGradient:
             offset = self.places[rows] - self.middles[rows]
             averages[rows] = self.basis.columns(offset, weights @ self.values)
 
-    def _scores(self, averages, log_total, log_own, bandwidth):
-        """The scores, and `pull`, their derivatives.
-
-        Along log-bandwidths, and along averages and logarithms.
-        """
+    def _scores(self, averages, log_total, bandwidth):
+        """The scores, and `pull`, to log-bandwidths, averages and logarithms of the totals."""
         basis, values = self.basis, self.values
         gram, cross = basis.moments(averages)
         if basis.degree:
@@ -120,7 +117,7 @@ class LeaveOneOutGradient:
             unit = local_unit(width, self.extent)
             shift = basis.shift(self.places - self.middles, unit)
             gram, cross = shift @ gram @ shift.swapaxes(1, 2), shift @ cross
-        own = log_own + np.log(self.weights), 1.0
+        own = self.sums.log_own + np.log(self.weights), 1.0
         share = own_share(own, log_total, 1.0)
         with_own = with_themselves(gram, cross, share, values)
         left_out, fitted = solve(gram, cross), solve(*with_own)
@@ -154,8 +151,7 @@ class LeaveOneOutGradient:
             of_averages = np.concatenate(
                 [basis.of_products(of_gram), of_cross.reshape(len(of_cross), -1)], axis=1
             )
-            of_log = of_share * share * (1 - share)
-            return of_bandwidth, of_averages, -of_log, of_log
+            return of_bandwidth, of_averages, -of_share * share * (1 - share)
 
         return Scores(*map(float, (*scores, leverage.sum()))), pull
 

@@ -7,16 +7,11 @@ import numpy as np
 from .._blocks import IN_CACHE, blocks
 from .._thread_pools import one_blas_thread
 from ..kernels import Gaussian
-from ..kernels._numerics import squared_distances, with_slopes
+from ..kernels._numerics import log, squared_distances
 
 # Pairs at a time: the temporaries stay in the processor's cache, and are small enough for
-# memory to be reused rather than returned to the system. One kernel of all numbers has few,
-# and what torch differentiates is better in large blocks.
-_BLOCK_PAIRS, _PAIRS_OF_ONE_KERNEL, _PAIRS_WITH_TORCH = (
-    IN_CACHE // 8,
-    IN_CACHE // 4,
-    2 * IN_CACHE,
-)
+# memory to be reused rather than returned to the system.
+_BLOCK_PAIRS = IN_CACHE // 4
 # Exponentials of less are slow, and so is what is made of them where it is hardly a normal
 # number. Sums below the second could miss something that matters.
 _LOWEST_LOG, _LEAST = -600.0, 1e-200
@@ -33,7 +28,7 @@ class PairSums:
 
     :math:`S_c(i) = \sum_k w_k\, v_{kc} \prod_f K_f\bigl((x_i - x_k) / h\bigr) \prod_j
     T_j(l_{ij}, l_{kj})`, with columns v and tables T of the codes l (n, n_categories) passed to
-    each call.
+    each call. All :math:`K_f` are positive kernels of the distance.
     """
 
     # `share` maps a function over blocks. With several `images` the rows are so many tables in
@@ -41,29 +36,24 @@ class PairSums:
     # out.
 
     def __init__(self, numbers, codes, kernel, weights, *, leave_out=True, share=map, images=1):
-        # From the middle, so that no digits are lost to where the rows are.
-        self.numbers = numbers - (np.median(numbers, axis=0) if kernel.stationary else 0.0)
-        self.codes, self.leave_out, self.share, self._images = codes, leave_out, share, images
         d = numbers.shape[1]
+        self.factors, rest = kernel.radial_factors(d) if d else ([], None)
+        if rest is not None or any(factor.signed for factor, _ in self.factors):
+            raise ValueError(
+                f"kernel={kernel!r} is no product of positive kernels of the distance, which "
+                "searches for several bandwidths and lambdas need: choose one, such as "
+                "'gaussian', or pass numbers or 'scott' as bandwidth."
+            )
+        # From the middle, so that no digits are lost to where the rows are.
+        self.numbers = numbers - np.median(numbers, axis=0)
+        self.codes, self.leave_out, self.share, self._images = codes, leave_out, share, images
         self.weights, self.log_scale = weights / weights.max(), math.log(weights.max())
-        self.factors, self.rest = kernel.radial_factors(d) if d else ([], None)
-        self.signed = kernel.signed is not False
-        # Kernels of bounded support, which are often 0, are multiplied, and so are signed
-        # ones; where there are others too, all are added as logarithms.
+        # Kernels of bounded support, which are often 0, are multiplied; where there are others
+        # too, all are added as logarithms.
         bounded = [math.isfinite(factor.support) for factor, _ in self.factors]
-        self.in_logs = not (self.signed or (self.rest is None and bounded and all(bounded)))
-        self.is_gaussian = len(self.factors) == 1 and all(
-            isinstance(factor, Gaussian) and len(members) == d
-            for factor, members in self.factors
-        )
-        self._is_symmetric = self.factors and self.rest is None and not self.signed
+        self.in_logs = not (bounded and all(bounded))
         at_itself = np.zeros(1)
-        self.log_own = sum(
-            math.log(abs(factor.profile(at_itself)[0]))
-            if self.signed
-            else float(factor.log_profile(at_itself)[0])
-            for factor, _ in self.factors
-        )
+        self.log_own = sum(float(f.log_profile(at_itself)[0]) for f, _ in self.factors)
         self._orders = {
             j: np.argsort(numbers[:, j], kind="stable")
             for factor, members in self.factors
@@ -73,336 +63,220 @@ class PairSums:
 
     @one_blas_thread()
     def __call__(self, bandwidth, tables=(), columns=None, row_blocks=None, slopes=True):
-        """Averages (n, c), log_total (n,) and log_own (n,), and derivatives `pull`."""
+        """Averages (n, c) and log_total (n,), and derivatives `pull`."""
         # `tables` has the values (n_levels, n_levels) of each category and their slopes in a
         # parameter. The first of `columns` (n, c) is 1 throughout; None is only that one. With
-        # `row_blocks`, `columns` is a function of the position of a block. Averages are 0 where
-        # no row has weight; log_own is the kernel at the row itself. Without `slopes` there are
-        # no derivatives. `pull(of_log_total, of_averages, of_log_own)`, to be called once,
-        # turns derivatives along the sums into those along log-bandwidths and parameters of
-        # tables.
-        product, parts = _Product(self, bandwidth, tables), []
-        n_keys = len(self.numbers)
+        # `row_blocks`, `columns` is a function of a block. Averages are 0 where no row has
+        # weight. `pull(of_log_total, of_averages)`, which needs `slopes`, turns derivatives
+        # along the sums into those along log-bandwidths and parameters of tables.
+        product, n_keys = _Product(self, bandwidth, tables), len(self.numbers)
         n = n_keys // self._images
         columns = np.ones((n_keys, 1)) if columns is None else columns
-        if self._images > 1:
-            row_blocks = map(
-                np.arange(n).__getitem__, blocks(n, max(1, _BLOCK_PAIRS // n_keys))
+        mutual, lost = [], np.ones(n, dtype=bool)
+        if row_blocks is None and self._images == 1 and product.is_symmetric:
+            weighted = self.weights[:, None] * columns
+            mutual = list(
+                self.share(
+                    lambda block: _Mutual(product, weighted, *block, slopes),
+                    self.near(bandwidth),
+                )
             )
-        if row_blocks is None and not tables and self._is_symmetric and product.is_small:
-            parts.append(_BothWays(product, columns, slopes))
-            size = max(1, _BLOCK_PAIRS // n)
-            row_blocks = [parts[0].lost[some] for some in blocks(len(parts[0].lost), size)]
+            sums = np.zeros(weighted.shape)
+            for block in mutual:
+                sums[block.rows] += block.of_rows
+                sums[block.later] += block.of_later
+            lost = (sums[:, 0] < _LEAST) & self.in_logs
         if row_blocks is None:
-            todo = self.near(bandwidth, 1)
-        else:
-            images = n * np.arange(self._images)
-            todo = (
-                (rows, np.arange(n_keys), np.add.outer(images, rows)) for rows in row_blocks
-            )
+            rows = np.flatnonzero(lost)
+            row_blocks = [
+                rows[some] for some in blocks(len(rows), max(1, _BLOCK_PAIRS // n_keys))
+            ]
 
-        def sum_rows(block):
-            rows, keys, places = block
+        def sum_rows(rows):
             own = columns(rows) if callable(columns) else columns
-            return _RowSums(product, own[keys], rows, keys, places, slopes)
+            return _Rows(product, own, rows, n, slopes)
 
-        parts += self.share(sum_rows, todo)
-        averages = np.empty((n, parts[0].averages.shape[1]))
-        log_total, log_own = np.empty(n), np.empty(n)
-        for part in parts:
-            averages[part.rows], log_total[part.rows] = part.averages, part.log_total
-            log_own[part.rows] = part.log_own
+        one_way = list(self.share(sum_rows, row_blocks))
+        shift = np.zeros(n)
+        if not mutual:
+            sums = np.empty((n, one_way[0].sums.shape[1]))
+        for block in one_way:
+            sums[block.rows], shift[block.rows] = block.sums, block.shift
+        total = sums[:, 0].copy()
+        averages = sums / np.where(total > 0, total, 1.0)[:, None]
+        inverse = np.divide(1.0, total, out=np.zeros(n), where=total > _LEAST)
 
         @one_blas_thread()
-        def pull(of_log_total, of_averages=None, of_log_own=None):
-            def of(part):
-                given = (of_log_total, of_averages, of_log_own)
-                return part.pull(*(x if x is None else x[part.rows] for x in given))
+        def pull(of_log_total, of_averages=None):
+            terms = np.zeros_like(averages) if of_averages is None else of_averages.copy()
+            terms[:, 0] += of_log_total - np.vecdot(terms, averages)
+            terms *= inverse[:, None]
+            kept = np.where(lost[:, None], 0.0, terms)
+            found = self.share(lambda block: block.pull(terms), one_way)
+            return sum(found) + sum(self.share(lambda block: block.pull(kept), mutual))
 
-            return sum(self.share(of, parts))
+        return averages, log(total) + shift + self.log_scale, pull
 
-        return averages, log_total + self.log_scale, log_own, pull
+    def near(self, bandwidth):
+        """Blocks of rows, and these with the keys after them that are within their reach.
 
-    def near(self, bandwidth, times):
-        """Blocks of rows, the keys within reach of each, and where the rows are among these.
-
-        With ``times`` 2 each pair of rows is in one block, and rows lead the keys.
+        Of rows in some order. So each pair of rows is in one block.
         """
         n = len(self.numbers)
-        order, low, high = np.arange(n), np.zeros(n, np.intp), np.full(n, n)
+        order, high = np.arange(n), np.full(n, n)
         for factor, members in self.factors:
             for j in members if math.isfinite(factor.support) else []:
                 x = self.numbers[self._orders[j], j]
-                reach = _EDGE * factor.support * bandwidth[j]
-                first, end = np.searchsorted(x, x - reach), np.searchsorted(x, x + reach)
-                if (end - first).sum() < (high - low).sum():
-                    order, low, high = self._orders[j], first, end
+                end = np.searchsorted(x, x + _EDGE * factor.support * bandwidth[j])
+                if end.sum() < high.sum():
+                    order, high = self._orders[j], end
         # So many rows, and the keys around them, make as many pairs as a block may have.
-        around = (high - low).mean() / times
-        n_pairs = _BLOCK_PAIRS if len(self.factors) > 1 else _PAIRS_OF_ONE_KERNEL
-        n_pairs = n_pairs if self.rest is None else _PAIRS_WITH_TORCH
-        size = max(1, int((math.sqrt(around**2 + 4 * n_pairs) - around) / 2))
+        around = (high - np.arange(n)).mean()
+        size = max(1, int((math.sqrt(around**2 + 4 * _BLOCK_PAIRS) - around) / 2))
         for rows in blocks(n, size):
-            start = rows.start if times == 2 else low[rows.start]
-            keys = order[start : max(rows.stop, high[rows.stop - 1])]
-            yield order[rows], keys, np.arange(rows.start, rows.stop) - start
+            yield order[rows], order[rows.start : max(rows.stop, high[rows.stop - 1])]
 
 
 class _Product:
-    """The product of all kernels at one bandwidth, as a table between some rows and others."""
+    """The product of all kernels at one bandwidth, as a table between some rows and keys."""
 
     def __init__(self, sums, bandwidth, tables):
-        self.sums, self.bandwidth = sums, np.asarray(bandwidth, dtype=np.float64)
+        self.sums = sums
         with np.errstate(over="ignore"):
-            self.x = sums.numbers / self.bandwidth
-            self.norms = np.square(self.x).sum(axis=1)
-        self._x = [np.ascontiguousarray(self.x[:, members]) for _, members in sums.factors]
-        self.is_small = self.norms.max() < _HUGE
-        self.far = 2 * np.finfo(np.float64).eps * self.norms > _TOLERANCE
-        values = [_log(value) if sums.in_logs else value for value, _ in tables]
-        self._levels = list(zip(sums.codes.T, values, strict=True))
-        self._slopes = [
-            np.divide(slope, value, out=np.zeros_like(value), where=value > 0)
-            for value, slope in tables
+            x = sums.numbers / bandwidth
+            largest = np.square(x).sum(axis=1).max()
+        self.is_symmetric = largest < _HUGE and all((t == t.T).all() for t, _ in tables)
+        # Whether squared distances by products of matrices have their digits.
+        self._by_products = 2 * np.finfo(np.float64).eps * largest <= _TOLERANCE
+        self._x = [np.ascontiguousarray(x[:, members]) for _, members in sums.factors]
+        self._sides = {}
+        for f, (factor, _) in enumerate(sums.factors):
+            if self._by_products and isinstance(factor, Gaussian):
+                x, ones = self._x[f], np.ones(len(sums.numbers))
+                half = np.vecdot(x, x) / 2
+                right = np.column_stack([x, ones, factor.log_profile(2 * half)])
+                self._sides[f] = np.column_stack([x, -half, ones]), right
+        self._levels = [
+            (
+                codes,
+                log(value) if sums.in_logs else value,
+                np.divide(slope, value, out=np.zeros_like(value), where=value > 0),
+            )
+            for codes, (value, slope) in zip(sums.codes.T, tables, strict=True)
         ]
 
-    def squares(self, rows, keys):
-        """Squared distances for each factor, (n_rows, n_keys)."""
-        return [self._squared(rows, keys, f) for f in range(len(self._x))]
-
-    def __call__(self, squares, rows, keys):
-        """The product or its logarithm but for `rest`, (n_rows, n_keys)."""
-        in_logs, found = self.sums.in_logs, None
-        join = np.add if in_logs else np.multiply
-        for (factor, _), squared in zip(self.sums.factors, squares, strict=True):
-            values = factor.log_profile(squared) if in_logs else factor.profile(squared)
+    def __call__(self, rows, keys):
+        """The product or its logarithm, (n_rows, n_keys)."""
+        found, join = None, np.add if self.sums.in_logs else np.multiply
+        for values in self._values(rows, keys):
             found = values if found is None else join(found, values, out=found)
-        for codes, table in self._levels:
-            values = table[codes[rows]].take(codes[keys], axis=1)
-            found = values if found is None else join(found, values, out=found)
-        nothing = np.zeros if in_logs else np.ones
-        return nothing((len(rows), len(keys))) if found is None else found
+        if found is None:
+            found = np.full((len(rows), len(keys)), 0.0 if self.sums.in_logs else 1.0)
+        return found
 
-    def log_slopes(self, squares, rows, keys):
-        """Derivatives of the logarithm along log-bandwidths: columns, tables; in place."""
-        for f, ((factor, members), squared) in enumerate(
-            zip(self.sums.factors, squares, strict=True)
-        ):
-            slope = factor.log_slope(squared)
-            slope *= -2
-            for k, j in enumerate(members):
-                square = squared if len(members) == 1 else self._squared(rows, keys, f, k)
-                square *= slope
-                yield j, square
+    def _values(self, rows, keys):
+        for f, (factor, _) in enumerate(self.sums.factors):
+            if f in self._sides:
+                left, right = self._sides[f]
+                yield left.take(rows, axis=0) @ right.take(keys, axis=0).T
+            elif self.sums.in_logs:
+                yield factor.log_profile(self._squared(rows, keys, f))
+            else:
+                yield factor.profile(self._squared(rows, keys, f))
+        for codes, table, _ in self._levels:
+            yield table[codes[rows]].take(codes[keys], axis=1)
 
     def pull(self, outer, rows, keys):
         """Derivatives along log-bandwidths and tables, from those along the logarithm."""
-        d = self.x.shape[1]
+        d = self.sums.numbers.shape[1]
         gradient = np.zeros(d + len(self._levels))
-        accurate = not self.far.any()
         for f, (factor, members) in enumerate(self.sums.factors):
-            if isinstance(factor, Gaussian) and accurate:
-                terms = -0.5 * outer
-            else:
-                squared = self._squared(rows, keys, f)
+            terms, unit = outer, 1.0  # a Gaussian's slope is -1/2 everywhere
+            if f not in self._sides:
+                squared, unit = self._squared(rows, keys, f), -2.0
                 terms = factor.log_slope(squared)
                 terms *= outer
-            if accurate and (len(members) > 1 or isinstance(factor, Gaussian)):
+            if f in self._sides or (self._by_products and len(members) > 1):
                 x, y = (self._x[f].take(some, axis=0) for some in (rows, keys))
-                # The squares of differences are in the rows' and columns' sums.
-                sums = terms.sum(axis=1) @ x**2 + terms.sum(axis=0) @ y**2
-                gradient[members] -= 2 * (sums - 2 * (x * (terms @ y)).sum(axis=0))
+                # The squares of differences, from their products.
+                found = terms @ np.column_stack([y, y**2, np.ones(len(y))])
+                products, squares = found[:, : len(members)], found[:, len(members) : -1]
+                gradient[members] += unit * (
+                    (squares + x**2 * found[:, -1:] - 2 * x * products).sum(axis=0)
+                )
                 continue
             for k, j in enumerate(members):
                 square = squared if len(members) == 1 else self._squared(rows, keys, f, k)
                 gradient[j] -= 2 * np.vdot(terms, square)
-        for j, ((codes, _), slopes) in enumerate(zip(self._levels, self._slopes, strict=True)):
+        for j, (codes, _, slopes) in enumerate(self._levels):
             gradient[d + j] = np.vdot(outer, slopes[codes[rows]].take(codes[keys], axis=1))
         return gradient
 
-    def rest(self, rows, keys):
-        """The kernel that is none of distances, and `pull` along log-bandwidths, by torch."""
-        kernel, x = self.sums.rest, self.sums.numbers / self.bandwidth
-        compare = kernel.log if self.sums.in_logs else kernel
-        table, pull = with_slopes(compare, x[rows], x[keys], list(range(x.shape[1])))
-
-        def along(of_table):
-            of_rows, of_keys = pull(of_table)
-            return -(of_rows * x[rows]).sum(axis=0) - (of_keys * x[keys]).sum(axis=0)
-
-        return table, along
-
     def _squared(self, rows, keys, f, k=None):
         """Squared distances of a factor, or along one of its columns."""
-        queries, keys = (self._x[f].take(some, axis=0) for some in (rows, keys))
+        x, y = (self._x[f].take(some, axis=0) for some in (rows, keys))
         with np.errstate(over="ignore"):
-            if k is None and queries.shape[1] > 1:
-                return squared_distances(queries, keys)
-            difference = np.subtract.outer(queries[:, k or 0], keys[:, k or 0])
+            if k is None and x.shape[1] > 1:
+                return squared_distances(x, y)
+            difference = np.subtract.outer(x[:, k or 0], y[:, k or 0])
             return np.square(difference, out=difference)
 
 
-class _BothWays:
-    """Sums for all rows of a symmetric product, which compute each pair once.
+class _Mutual:
+    """Sums of some rows over keys, of which they are the first, and of the others over rows."""
 
-    For rows that are `lost` they are not accurate.
-    """
+    def __init__(self, product, weighted, rows, keys, slopes):
+        self.rows, self.later, self._keys = rows, keys[len(rows) :], keys
+        self._product, self._weighted = product, weighted
+        table = product(rows, keys)
+        table = _exp(table) if product.sums.in_logs else table
+        if product.sums.leave_out:
+            np.fill_diagonal(table, 0.0)
+        self.of_rows = table @ weighted.take(keys, axis=0)
+        self.of_later = table[:, len(rows) :].T @ weighted.take(rows, axis=0)
+        self._table = table if slopes else None
 
-    def __init__(self, product, columns, slopes):
-        sums, (n, d) = product.sums, product.x.shape
-        columns = sums.weights * columns.T
-        moments = sums.is_gaussian
-        tables = self._gaussian(product) if moments else self._tables(product, slopes)
-        if moments and slopes:  # moments about the middle have the derivatives
-            powers = np.vstack([np.ones(n), product.x.T, product.x.T**2])
-            columns = (columns[:, None] * powers).reshape(-1, n)
-        found = np.zeros((1 + d if slopes and not moments else 1, len(columns), n))
-
-        def visit(block):
-            rows, keys, _ = block
-            own, later = np.arange(len(rows)), keys[len(rows) :]
-            here, there, parts = columns[:, keys], columns[:, rows], []
-            for j, table in tables(rows, keys):
-                if sums.leave_out:
-                    table[own, own] = 0
-                parts.append((j, here @ table.T, there @ table[:, len(rows) :]))
-            return rows, later, parts
-
-        for rows, later, parts in sums.share(visit, sums.near(product.bandwidth, 2)):
-            for j, of_rows, of_later in parts:
-                found[j][:, rows] += of_rows
-                found[j][:, later] += of_later
-        if moments:
-            found = found.reshape(-1, 1 + 2 * d if slopes else 1, n).swapaxes(0, 1)
-            mean, square = found[1 : 1 + d], found[1 + d :]
-            if slopes:
-                x = product.x.T[:, None]
-                found = np.concatenate([found[:1], x**2 * found[:1] - 2 * x * mean + square])
-        total = found[0, 0]
-        lost = sums.in_logs & (total < _LEAST) | moments & product.far
-        self.lost, self.rows = np.flatnonzero(lost), np.flatnonzero(~lost)
-        found = found[:, :, self.rows]
-        found /= np.where(total[self.rows] > 0, total[self.rows], 1.0)
-        self._along, self.averages = found[1:], found[0].T
-        self.log_total = _log(total[self.rows])
-        self.log_own = sums.log_own
-        if moments:
-            self.log_total += sums.log_own
-
-    @staticmethod
-    def _gaussian(product):
-        """The Gaussian but for its peak, by products of matrices."""
-        ones, half = np.ones(len(product.x)), product.norms / 2
-        left = np.column_stack([product.x, -half, ones])
-        right = np.vstack([product.x.T, ones, -half])
-
-        rounded = product.far.any()
-
-        def tables(rows, keys):
-            logs = left[rows] @ right[:, keys]
-            # Rounding may put a row that is far out at any distance from itself.
-            yield 0, _exp(np.minimum(logs, 0.0, out=logs) if rounded else logs)
-
-        return tables
-
-    @staticmethod
-    def _tables(product, slopes):
-        """The product, and it times the derivatives of its logarithm."""
-
-        def tables(rows, keys):
-            squares = product.squares(rows, keys)
-            table = product(squares, rows, keys)
-            table = _exp(table) if product.sums.in_logs else table
-            yield 0, table
-            if slopes:
-                for j, slope in product.log_slopes(squares, rows, keys):
-                    slope *= table
-                    yield 1 + j, slope
-
-        return tables
-
-    def pull(self, of_log_total, of_averages, of_log_own):
-        """Derivatives along log-bandwidths; nothing where there is nothing to sum."""
-        terms = np.zeros_like(self.averages.T)
-        if of_averages is not None:
-            terms += of_averages.T
-            of_log_total = of_log_total - np.vecdot(of_averages, self.averages)
-        terms[0] += of_log_total
-        return np.einsum("cn,jcn->j", terms, self._along)
+    def pull(self, terms):
+        """Derivatives along log-bandwidths and tables, from those along all sums (n, c)."""
+        rows, keys = self.rows, self._keys
+        there = terms.take(keys, axis=0)
+        there[: len(rows)] = 0.0  # pairs among the rows are in the sums of both already
+        left = np.column_stack([terms.take(rows, axis=0), self._weighted.take(rows, axis=0)])
+        outer = left @ np.column_stack([self._weighted.take(keys, axis=0), there]).T
+        outer *= self._table
+        return self._product.pull(outer, self.rows, self._keys)
 
 
-class _RowSums:
-    """Sums for some rows, each in its own scale."""
+class _Rows:
+    """Sums of some rows over all keys, divided by ``exp(shift)``."""
 
-    def __init__(self, product, columns, rows, keys, own, slopes):
-        self.rows, self._keys, self._product, self._columns = rows, keys, product, columns
-        sums, self._own = product.sums, (np.arange(len(rows)), own)
-        table = product(product.squares(rows, keys), rows, keys)
-        self.log_own, self._rest = sums.log_own, None
-        if sums.rest is not None:
-            rest, _ = self._rest = product.rest(rows, keys)
-            table = table + rest if sums.in_logs else table * rest
-            self._own_rest = rest[self._own]
-            own_logs = self._own_rest if sums.in_logs else _log(np.abs(self._own_rest))
-            self.log_own = self.log_own + own_logs
-        weights, shift = self._weights(sums, table)
-        averages = weights @ columns
-        total = averages[:, 0].copy()
-        averages /= np.where(total == 0, 1.0, total)[:, None]
-        self.averages, self.log_total = averages, _log(np.abs(total)) + shift
-        if slopes:
-            weights /= np.where(total == 0, 1.0, total)[:, None]
-            weights[total == 0] = 0
-            self._shares = weights
-
-    def _weights(self, sums, table):
-        """Weights divided by ``exp(shift)``, and that shift."""
-        left_out = self._own if sums.leave_out else (slice(0), slice(0))
-        if not sums.in_logs:
-            table *= sums.weights[self._keys]
-            table[left_out] = 0
-            if not sums.signed:
-                return table, 0.0
-            largest = np.abs(table).max(axis=1)
-            table /= np.where(largest > 0, largest, 1.0)[:, None]
-            return table, _log(largest)
-        table += np.log(sums.weights[self._keys])
-        table[left_out] = -np.inf
-        shift = table.max(axis=1)
-        nothing = shift == -np.inf
-        table -= np.where(nothing, 0.0, shift)[:, None]
-        table = _exp(table)
-        table[nothing] = 0
-        return table, shift
-
-    def pull(self, of_log_total, of_averages, of_log_own):
-        """Derivatives along log-bandwidths and tables."""
-        if of_averages is None:
-            outer = of_log_total[:, None] * self._shares
+    def __init__(self, product, columns, rows, n, slopes):
+        sums, self._keys = product.sums, np.arange(len(columns))
+        self.rows, self._product, self._columns = rows, product, columns
+        own = np.arange(len(rows)), np.add.outer(np.arange(0, len(columns), n), rows)
+        left_out = own if sums.leave_out else (slice(0), slice(0))
+        table, self.shift = product(rows, self._keys), 0.0
+        if sums.in_logs:
+            table += np.log(sums.weights)
+            table[left_out] = -np.inf
+            self.shift = table.max(axis=1)
+            nothing = self.shift == -np.inf
+            table -= np.where(nothing, 0.0, self.shift)[:, None]
+            table = _exp(table)
+            table[nothing] = 0.0
         else:
-            of_log_total = of_log_total - np.vecdot(of_averages, self.averages)
-            outer = of_averages @ self._columns.T
-            outer += of_log_total[:, None]
-            outer *= self._shares
-        gradient = self._product.pull(outer, self.rows, self._keys)
-        if self._rest is not None:
-            gradient[: len(self._product.bandwidth)] += self._pull_rest(outer, of_log_own)
-        return gradient
+            table *= sums.weights
+            table[left_out] = 0.0
+        self.sums = table @ columns
+        self._table = table if slopes else None
 
-    def _pull_rest(self, outer, of_log_own):
-        table, pull = self._rest
-        if of_log_own is not None:
-            outer[self._own] = of_log_own
-        if not self._product.sums.in_logs:
-            outer = np.divide(outer, table, out=np.zeros_like(outer), where=table != 0)
-        return pull(outer)
+    def pull(self, terms):
+        """Derivatives along log-bandwidths and tables, from those along all sums (n, c)."""
+        outer = terms[self.rows] @ self._columns.T
+        outer *= self._table
+        return self._product.pull(outer, self.rows, self._keys)
 
 
 def _exp(logs):
     """Exponentials, in place."""
     return np.exp(np.maximum(logs, _LOWEST_LOG, out=logs), out=logs)
-
-
-def _log(values):
-    with np.errstate(divide="ignore"):
-        return np.log(values)

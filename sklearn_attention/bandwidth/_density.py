@@ -46,9 +46,7 @@ class _LogSums:
         numeric, categorical = self._columns.numeric, self._columns.categorical
         kinds, n_levels = self._columns.kinds, self._columns.n_levels
         tables = [self._table(kinds[j], n_levels[j], bandwidth[j]) for j in categorical]
-        _, log_sums, _, pull_pairs = self._pairs(
-            bandwidth[numeric], tables, slopes=eval_gradient
-        )
+        _, log_sums, pull_pairs = self._pairs(bandwidth[numeric], tables, slopes=eval_gradient)
 
         def pull(slopes):
             gradient = np.zeros(len(bandwidth))

@@ -6,6 +6,7 @@ import numpy as np
 from scipy.optimize import minimize
 
 from ..attention._leave_one_out import LeaveOneOut
+from ..attention._leave_one_out_gradient import LeaveOneOutGradient
 from ..kernels import Gaussian
 from ..kernels._compact import CompactKernel
 from ..kernels._product_kernel import mixed_kernel
@@ -150,8 +151,6 @@ class _Descents:
     """Descents from several starts, with a criterion and its gradient at every point."""
 
     def __init__(self, criterion, rows, kernel, space, trials):
-        from ..attention._leave_one_out_gradient import LeaveOneOutGradient  # loads torch
-
         self.criterion, self.rows, self.kernel = criterion, rows, kernel
         self.space, self.trials, self.sample = space, trials, space.sample
         self.smoother = LeaveOneOutGradient(

@@ -61,6 +61,9 @@ class Laplacian(Kernel, name="laplacian"):
         # Along a single feature there is but one distance.
         return Exponential().radial_form(1) if n_features == 1 else None
 
+    def radial_factors(self, n_features):
+        return [(Exponential(), [j]) for j in range(n_features)], None
+
     def _log_values(self, queries, keys):
         return -sum(abs(q[:, None] - k) for q, k in zip(queries.T, keys.T, strict=True))
 

@@ -112,14 +112,16 @@ class ProductKernel(ComposedKernel):
                 yield part, [columns[position] for position in positions]
 
     def _radial_groups(self, n_features):
-        """Groups whose kernel is one of the distance, with that kernel; product of others."""
+        """Kernels of the distance in groups that are a product of such; product of others."""
         radial, others = [], []
         for kernel, columns in self._flat_groups(n_features):
-            form = kernel.radial_form(len(columns))
-            if form is None or form.rest is not None:
+            factors, rest = kernel.radial_factors(len(columns))
+            if rest is not None:
                 others.append((kernel, columns))
             else:
-                radial.append((form.kernel, [columns[position] for position in form.columns]))
+                radial += [
+                    (factor, [columns[i] for i in members]) for factor, members in factors
+                ]
         named = [(f"part{i}", *group) for i, group in enumerate(others)]
         return radial, ProductKernel(named) if named else None
 

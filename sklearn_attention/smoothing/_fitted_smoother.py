@@ -15,6 +15,7 @@ from ..attention._leave_one_out import LeaveOneOut
 from ..attention._local import attend_local
 from ..attention._smoother import fastest_algorithm
 from ..attention._solve import Basis
+from ..attention._weights import attention_weights
 from ..attention._wide_windows import FURTHEST, Places, widen
 from ..bandwidth._neighbors import neighbor_distances
 from ._error_growth import ErrorGrowth, errors_and_spreads, variances_left_out
@@ -289,8 +290,6 @@ class FittedSmoother:
 
     def weights(self, X):
         """Weights of the rows in averages, (n, n_keys)."""
-        from ..attention._weights import attention_weights  # torch takes a second to load
-
         return attention_weights(X, self.keys, self.kernel, **self._options(X))
 
     def effects(self, X):

@@ -15,6 +15,7 @@ from sklearn_attention.kernels import (
     Laplacian,
     Logistic,
     ProductKernel,
+    ScaledDotProduct,
     Silverman,
     Triangular,
 )
@@ -28,7 +29,6 @@ KERNELS = {
     "triangular": Triangular(),
     "logistics": ProductKernel("logistic"),
     "laplacian": Laplacian(),
-    "silverman": Silverman(),
     "two": ProductKernel([("a", Logistic(), [0]), ("b", Epanechnikov(), [1])]),
     "one column": ProductKernel([("a", Gaussian(), [1])]),
 }
@@ -53,7 +53,7 @@ def test_images_are_left_out_with_their_rows():
     for name in ("gaussian", "epanechnikovs", "logistics"):
         kernel = KERNELS[name]
         sums = PairSums(X, codes, kernel, weights, images=3)
-        _, found, _, pull = sums(BANDWIDTH)
+        _, found, pull = sums(BANDWIDTH)
         table = kernel(rows / BANDWIDTH, X / BANDWIDTH) * weights
         table[np.arange(36) % 12 == np.arange(12)[:, None]] = 0
         with np.errstate(divide="ignore"):
@@ -85,23 +85,17 @@ def slow_sums(X, codes, kernel, weights, columns, leave_out, scale):
     averages, log_total = np.zeros(columns.shape), np.full(len(X), -np.inf)
     for i in range(len(X)):
         others = [k for k in range(len(X)) if k != i or not leave_out]
-        signs, logs = [], []
+        logs = []
         for k in others:
-            pair = X[[i]] / scale, X[[k]] / scale
-            value = kernel(*pair)[0, 0]
-            log = math.log(abs(value)) if value else -math.inf
-            if not kernel.signed:
-                log = kernel.log(*pair)[0, 0]
-            log += sum(
+            log = kernel.log(X[[i]] / scale, X[[k]] / scale)[0, 0] + sum(
                 table[a, b] for table, a, b in zip(tables, codes[i], codes[k], strict=True)
             )
-            signs.append(-1.0 if value < 0 else 1.0)
             logs.append(log + math.log(weights[k]))
         largest = max(logs)
         if largest == -math.inf:
             continue
-        terms = np.multiply(signs, np.exp(np.array(logs) - largest))
-        log_total[i] = largest + math.log(abs(terms.sum()))
+        terms = np.exp(np.array(logs) - largest)
+        log_total[i] = largest + math.log(terms.sum())
         averages[i] = terms @ columns[others] / terms.sum()
     return averages, log_total
 
@@ -118,13 +112,13 @@ def test_are_loops_over_pairs(name, place, mixed, leave_out):
     kernel = KERNELS[name]
     sums = PairSums(X, codes, kernel, weights, leave_out=leave_out)
     tables = make_tables(LAM) if mixed else []
-    averages, log_total, log_own, _ = sums(BANDWIDTH, tables, columns)
+    averages, log_total, _ = sums(BANDWIDTH, tables, columns)
     given = X, codes, kernel, weights, columns, leave_out, BANDWIDTH
     slow_averages, slow_log_total = slow_sums(*given)
     np.testing.assert_allclose(log_total, slow_log_total, rtol=1e-10, atol=1e-9)
     np.testing.assert_allclose(averages, slow_averages, rtol=1e-8, atol=1e-9)
     own = math.log(kernel(X[:1] * 0, X[:1] * 0)[0, 0])
-    np.testing.assert_allclose(log_own, own, rtol=1e-12, atol=1e-12)
+    np.testing.assert_allclose(sums.log_own, own, rtol=1e-12, atol=1e-12)
     without, *_ = sums(BANDWIDTH, tables, columns, slopes=False)
     np.testing.assert_array_equal(without, averages)
 
@@ -142,7 +136,7 @@ def test_slopes_are_differences(name, place, mixed):
 
     def value(point, slopes=False):
         tables = make_tables(point[2:]) if mixed else []
-        averages, logs, _, pull = sums(np.exp(point[:2]), tables, columns, slopes=slopes)
+        averages, logs, pull = sums(np.exp(point[:2]), tables, columns, slopes=slopes)
         found = logs[np.isfinite(logs)] @ of_logs[np.isfinite(logs)]
         return pull if slopes else found + (averages * of_averages).sum()
 
@@ -162,8 +156,7 @@ def test_blocks_and_threads_change_nothing(name, monkeypatch):
     X, codes, weights = make_rows("near", 60), np.empty((60, 0), int), np.linspace(1, 2, 60)
     sums = PairSums(X, codes, KERNELS[name], weights)
     *whole, pull = sums(BANDWIDTH)
-    for size in ("_BLOCK_PAIRS", "_PAIRS_OF_ONE_KERNEL", "_PAIRS_WITH_TORCH"):
-        monkeypatch.setattr(_pair_sums, size, 100)
+    monkeypatch.setattr(_pair_sums, "_BLOCK_PAIRS", 100)
     with ThreadPoolExecutor(2) as pool:
         sums = PairSums(X, codes, KERNELS[name], weights, share=pool.map)
         *parts, pull_parts = sums(BANDWIDTH)
@@ -177,8 +170,8 @@ def test_each_pair_is_looked_at_once():
     X, codes, weights = make_rows("near", 300), np.empty((300, 0), int), np.ones(300)
     sums = PairSums(X, codes, ProductKernel("epanechnikov"), weights)
     counts = np.zeros((300, 300), int)
-    for rows, keys, places in sums.near(np.array([0.3, 2.0]), 2):
-        np.testing.assert_array_equal(keys[places], rows)
+    for rows, keys in sums.near(np.array([0.3, 2.0])):
+        np.testing.assert_array_equal(keys[: len(rows)], rows)
         counts[np.ix_(rows, keys)] += 1
         counts[np.ix_(keys[len(rows) :], rows)] += 1
     assert counts.max() == 1
@@ -201,3 +194,11 @@ def test_columns_of_blocks():
     for rows in blocks:
         shift = np.append(0.0, X[rows[0]])
         np.testing.assert_allclose(averages[rows], expected[rows] - shift, atol=1e-12)
+
+
+@pytest.mark.parametrize(
+    "kernel", [Silverman(), ProductKernel("silverman"), ScaledDotProduct()], ids=repr
+)
+def test_what_has_no_slopes_is_refused(kernel):
+    with pytest.raises(ValueError, match="no product of positive kernels of the distance"):
+        PairSums(make_rows("near"), np.empty((25, 0), int), kernel, np.ones(25))

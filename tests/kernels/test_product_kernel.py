@@ -417,8 +417,8 @@ def test_a_product_of_gaussians_is_a_gaussian_of_the_distance(kernel):
         ),
         (
             ProductKernel([("a", "boxcar", [2]), ("b", "laplacian", [0, 1])]),
-            [("Boxcar", [2])],
-            True,
+            [("Boxcar", [2]), ("Exponential", [0]), ("Exponential", [1])],
+            False,
         ),
         (
             ProductKernel([("a", ProductKernel("boxcar"), [0, 2]), ("b", LiRacine(), [1])]),
