@@ -265,7 +265,7 @@ MUTATIONS = [
     ),
     Mutation(
         "smoothing/_noise.py",
-        "return (effects**2 @ variances)[:, None]",
+        "return (effects**2 @ self.variances[rows])[:, None]",
         "return (effects**2).sum(axis=1)[:, None]",
         "standard error without the rows' weights",
     ),

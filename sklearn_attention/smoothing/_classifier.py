@@ -8,6 +8,7 @@ from .._base import keeps_state_on_failure
 from .._labels import (
     ClassLabels,
     check_labels,
+    classes_of_outputs,
     indicators,
     known_classes,
     read_labels,
@@ -139,7 +140,7 @@ class NadarayaWatsonClassifier(ClassLabels, ClassifierMixin, KernelSmoother):
         self._extend_columns(X)
         X, y = self._read_rows(X, y=read_labels(y), multi_output=True)
         y = check_labels(y)
-        if classes is not None and not _same_classes(known_classes(y, classes), self.classes_):
+        if classes is not None and _listed(known_classes(y, classes)) != _listed(self.classes_):
             raise ValueError(
                 f"classes={classes!r} differ from those of the first call, {self.classes_!r}: "
                 "name all classes there, and leave them out from then on."
@@ -189,8 +190,7 @@ class NadarayaWatsonClassifier(ClassLabels, ClassifierMixin, KernelSmoother):
         ValueError
             If `empty` is "nan" and a query has no probabilities to choose by.
         """
-        found = self.predict_proba(X)
-        blocks = found if isinstance(self.classes_, list) else [found]
+        blocks = classes_of_outputs(self.predict_proba(X))
         # Other policies leave no query without a prediction.
         has_all = self._smoother.empty != "nan"
         lost = () if has_all else np.flatnonzero(*in_memory(np.isnan(blocks[0]).any(axis=1)))
@@ -207,7 +207,5 @@ class NadarayaWatsonClassifier(ClassLabels, ClassifierMixin, KernelSmoother):
         return kernel
 
 
-def _same_classes(ours, theirs):
-    if isinstance(ours, list):
-        return len(ours) == len(theirs) and all(map(np.array_equal, ours, theirs))
-    return np.array_equal(ours, theirs)
+def _listed(classes):
+    return [names.tolist() for names in classes_of_outputs(classes)]

@@ -273,7 +273,6 @@ class ConditionalKernelDensity(RegressorMixin, MixedRows):
         """
         y = check_numeric_target(y)
         X, y = self._read_rows(X, np.float64, y=y, y_numeric=True)
-        y = y.astype(np.float64, copy=False)
         y = y - self._centers(X)
         log_density, others = np.empty(len(X)), np.arange(len(X))
         if self.kernel_.signed is False:

@@ -36,13 +36,9 @@ class _CrossValidated(SmootherRegressor):
         self.criterion = criterion
         self.empty = empty
 
-    @property
-    def _rule(self):
-        return self.criterion
-
     def _choose(self):
         """Try every candidate on the training rows, and keep the best."""
-        check_choice("criterion", self.criterion, SMOOTHER_CRITERIA)
+        self._keep(rule=check_choice("criterion", self.criterion, SMOOTHER_CRITERIA))
         if self.columns_.categorical:
             raise ValueError(
                 f"X has categorical columns, whose lambdas {type(self).__name__} has no "

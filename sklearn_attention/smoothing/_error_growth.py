@@ -14,8 +14,8 @@ from scipy.spatial import KDTree
 from .._blocks import blocks_of_queries
 from .._spread import own_order
 from ._inference import weighted_quantiles
-from ._local_errors import above_rounding
-from ._noise import variance_around, variance_around_rows
+from ._local_errors import above_rounding, left_out_average
+from ._noise import variance_around
 from ._remoteness import one_sided
 
 # Regions are taken from so many rows, and so many rows of each are predicted.
@@ -39,9 +39,7 @@ class ErrorGrowth:
         kept = np.flatnonzero(smoother.counts)
         self._remoteness = smoother.remoteness_of_rows
         self._rates = _rates(smoother, kept, self._remoteness.usual)
-        growth = np.sqrt(
-            smoother.variances_left_out * self._of_model(*self._remoteness.of_rows())
-        )
+        growth = np.sqrt(smoother.variances_left_out * self._of_model(*self._remoteness.of()))
         self.at_rows = np.ones((len(smoother.keys), growth.shape[1]))
         self.at_rows[kept] = growth
 
@@ -80,7 +78,8 @@ def variances_left_out(smoother):
     found = np.concatenate(found)
     of_fits = np.tile(np.median(found, axis=0), (len(rows), 1))
     of_fits[some] = found
-    return variance_around_rows(smoother, noise.variances)[rows] + of_fits
+    # Of targets it is as rows around them have it.
+    return left_out_average(smoother, noise.variances[:, None])[rows] + of_fits
 
 
 def _rates(smoother, rows, usual):

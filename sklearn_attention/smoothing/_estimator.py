@@ -1,5 +1,6 @@
 """Base class of the regressors and the classifier: training rows, and a bandwidth."""
 
+import functools
 import numbers
 from dataclasses import replace
 
@@ -12,7 +13,7 @@ from .._blocks import appended, own_copy
 from .._columns import MixedRows
 from .._explanation import Explanation, heaviest
 from .._labels import targets_at
-from .._partitions import in_memory, is_partitioned
+from .._partitions import in_memory
 from .._validation import check_choice, check_flag, check_key_weights, without_vanishing
 from ..attention._reduce import ALGORITHMS
 from ..attention._sums import EMPTY_POLICIES
@@ -21,7 +22,7 @@ from ..bandwidth._search import Rows, bandwidth_rule
 from ..kernels import ProductKernel
 from ..kernels._base import as_kernel
 from ..kernels._product_kernel import compared_columns, mixed_kernel
-from ._fitted_smoother import FittedSmoother, weighed
+from ._fitted_smoother import FittedSmoother, refuse_negative, weighed
 from ._robust import robustness
 
 # Rows of which the first is predicted when there was no search for a bandwidth.
@@ -148,7 +149,6 @@ class KernelSmoother(MultiOutputMixin, MixedRows):
             self.algorithm, gap=self.gap, given_weights=weights,
             random_state=self.random_state,
         )  # fmt: skip
-        self._keep(rule=self._rule)
         self._choose()
         if not hasattr(self, "bandwidth_search_"):
             check_first_row(self.smoother_)
@@ -160,6 +160,7 @@ class KernelSmoother(MultiOutputMixin, MixedRows):
         keys, weights = smoother.keys, smoother.key_weights
         columns = compared_columns(self.columns_, keys, weights, kernel)
         rule = bandwidth_rule("bandwidth", self.bandwidth, SMOOTHER_RULES)
+        self._keep(rule=self.bandwidth if isinstance(self.bandwidth, str) else "given")
         rows = Rows(
             X=keys, values=smoother.table, columns=columns, sample_weight=weights,
             degree=smoother.degree, empty=self.empty,
@@ -169,11 +170,7 @@ class KernelSmoother(MultiOutputMixin, MixedRows):
         )  # fmt: skip
         robust = None
         if check_flag("robust", self.robust):
-            if is_partitioned(keys):
-                raise ValueError(
-                    "robust=True needs the error of every row, which partitions of Dask do not "
-                    "have: pass robust=False, or fit rows in memory."
-                )
+            smoother.need_rows_in_memory("the errors of robust=True")
             robust = robustness(rows, rule, kernel)
             weights = weighed(weights, robust)
             rows = replace(rows, sample_weight=weights)
@@ -200,11 +197,7 @@ class KernelSmoother(MultiOutputMixin, MixedRows):
     def _check_kernel(self):
         # A copy: changing the parameter later must not change a fitted estimator.
         kernel = as_kernel(clone(self.kernel, safe=False))
-        if self.degree and kernel.signed:
-            raise ValueError(
-                f"kernel={self.kernel!r} takes negative values, with which least squares has "
-                "no minimum: choose a positive kernel such as 'gaussian', or degree=0."
-            )
+        refuse_negative(self.kernel, self.degree and kernel.signed, "any but degree=0")
         names = isinstance(kernel, ProductKernel) and isinstance(kernel.kernels, (list, tuple))
         if names and self.columns_.categorical:
             raise ValueError(
@@ -213,16 +206,9 @@ class KernelSmoother(MultiOutputMixin, MixedRows):
             )
         return kernel
 
-    @property
-    def _rule(self):
-        """What the bandwidth is chosen by."""
-        return self.bandwidth if isinstance(self.bandwidth, str) else "given"
-
     def _report(self):
-        def targets():
-            return targets_at(self, slice(None))
-
-        return FitReport(self, self.keys_, targets, self.key_weights_, "bandwidth")
+        y = functools.partial(targets_at, self, slice(None))
+        return FitReport(self, self.keys_, y, self.key_weights_, "bandwidth")
 
 
 def _fitted(name, field):
@@ -243,13 +229,10 @@ for _name, _field in _FIELDS.items():
 
 def check_first_row(smoother):
     """Raise in fit the error that a prediction of the first row would raise."""
-    tables = smoother.keys, smoother.values, smoother.key_weights
-    keys, values, weights = in_memory(
-        *(None if x is None else x[:_CHECKED_ROWS] for x in tables)
-    )
-    if weights is not None and not weights.any():
-        keys, values, weights = tables
-    some = smoother.replace(keys=keys, values=values, key_weights=weights, empty="nan")
+    some = smoother.take(slice(_CHECKED_ROWS))
+    keys, values, weights = in_memory(some.keys, some.values, some.key_weights)
+    weights = None if weights is None or not weights.any() else weights
+    some = some.replace(keys=keys, values=values, key_weights=weights, empty="nan")
     some.predict(keys[:1])
 
 

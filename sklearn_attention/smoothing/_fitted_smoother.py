@@ -67,10 +67,8 @@ class FittedSmoother:
     def take(self, rows):
         """The smoother of some of the rows."""
         names = "keys", "values", "key_weights", "given_weights", "robustness"
-        fields = {name: getattr(self, name) for name in names}
-        return self.replace(
-            **{name: None if x is None else x[rows] for name, x in fields.items()}
-        )
+        fields = ((name, getattr(self, name)) for name in names)
+        return self.replace(**{name: None if x is None else x[rows] for name, x in fields})
 
     @property
     def unweighted(self):
@@ -397,7 +395,7 @@ def refuse_negative(kernel, negative, what):
     """Raise ValueError if a kernel is known to be negative somewhere."""
     if negative:
         raise ValueError(
-            f"kernel={kernel!r} takes negative values, but {what} needs weights that are none: "
+            f"kernel={kernel!r} takes negative values, but {what} needs weights of 0 or more: "
             "choose a kernel that is positive everywhere, such as 'gaussian'."
         )
 

@@ -7,7 +7,7 @@ import numpy as np
 from scipy.linalg import matmul_toeplitz
 from scipy.signal import lfilter
 
-from ._local_errors import above_rounding, left_out_average
+from ._local_errors import above_rounding
 
 # Rows after which the effect of a shock on an autoregression is 0.
 _MEMORY = 1000
@@ -20,13 +20,12 @@ class Noise:
     variances: Any  # (n,), one over relative weights; 1 for rows without weight
     autoregressions: tuple = (None,)  # coefficients for each output; None for independent rows
 
-    def of_sums(self, effects, rows=None):
+    def of_sums(self, effects, rows=slice(None)):
         """Variance of sums with effects (m, n) of all or some rows, (m, outputs)."""
         if self.autoregressions[0] is None:
-            variances = self.variances if rows is None else self.variances[rows]
-            return (effects**2 @ variances)[:, None]
+            return (effects**2 @ self.variances[rows])[:, None]
         whole = np.zeros((len(effects), len(self.variances)))
-        whole[:, slice(None) if rows is None else rows] = effects
+        whole[:, rows] = effects
         whole *= np.sqrt(self.variances)
         found = []
         for coefficients in self.autoregressions:
@@ -66,13 +65,6 @@ def variance_around(smoother, X, variances):
     if smoother.weights_as_given is None:
         return np.ones((len(X), 1))
     return smoother.replace(empty="nearest").average(X, variances[:, None])
-
-
-def variance_around_rows(smoother, variances):
-    """The same at the rows, without their own, (n, 1)."""
-    if smoother.weights_as_given is None:
-        return np.ones((len(variances), 1))
-    return left_out_average(smoother, variances[:, None])
 
 
 def autoregression(series, most):

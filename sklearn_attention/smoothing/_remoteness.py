@@ -31,15 +31,12 @@ class Remoteness:
         distances = self._tree.query(places, k=[neighbor])[0][:, 0]
         return np.maximum(distances - self.usual, 0.0)
 
-    def of(self, places):
-        """Distances beyond the usual (n,), and from 0 to 1 how much rows are on one side."""
-        return self._found(places, 1)
+    def of(self, places=None):
+        """Distances beyond the usual (n,), and from 0 to 1 how much rows are on one side.
 
-    def of_rows(self):
-        """The same of the rows, each from the others."""
-        return self._found(self._places, 2)
-
-    def _found(self, places, neighbor):
+        Of places, or of the rows, each from the others.
+        """
+        places, neighbor = (self._places, 2) if places is None else (places, 1)
         if self._tree is None:
             return np.zeros(len(places)), np.zeros(len(places))
         sides = [

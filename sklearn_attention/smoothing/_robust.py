@@ -106,7 +106,7 @@ class _RobustFit:
     def __init__(self, rows, kernel, bandwidth, weights=None):
         plain = _smoother(rows, kernel, bandwidth)
         self.scales = _Scales(plain)
-        self.smoother = plain if weights is None else _weighed(plain, weights)
+        self.smoother = _weighed(plain, weights)
         for _ in range(_PASSES):
             self.weights = self.scales.weights(self.smoother.errors)
             self.smoother = _weighed(plain, self.weights)

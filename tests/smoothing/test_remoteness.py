@@ -16,7 +16,7 @@ def test_distances_are_beyond_four_times_the_median():
     np.testing.assert_allclose(
         remoteness.beyond(np.array([[-9.0], [2.0], [12.0]])), [5, 0, 1.5]
     )
-    np.testing.assert_array_equal(remoteness.of_rows()[0], 0)
+    np.testing.assert_array_equal(remoteness.of()[0], 0)
 
 
 def test_sides():
@@ -32,7 +32,7 @@ def test_sides():
 @pytest.mark.parametrize("places", [np.zeros((9, 1)), np.zeros((1, 2)), np.zeros((5, 0))])
 def test_rows_in_one_place_are_as_far_as_anything(places):
     remoteness = Remoteness(places)
-    for distances, sides in (remoteness.of_rows(), remoteness.of(places[:3])):
+    for distances, sides in (remoteness.of(), remoteness.of(places[:3])):
         np.testing.assert_array_equal(distances, 0)
         assert (sides >= 0).all()
 
