@@ -72,8 +72,10 @@ class PairSums:
         product, n_keys = _Product(self, bandwidth, tables), len(self.numbers)
         n = n_keys // self._images
         columns = np.ones((n_keys, 1)) if columns is None else columns
-        mutual, lost = [], np.ones(n, dtype=bool)
-        if row_blocks is None and self._images == 1 and product.is_symmetric:
+        mutual, todo, lost = [], None, np.ones(n, dtype=bool)
+        if row_blocks is None and self._images == 1 and not product.is_symmetric:
+            todo = self.near(bandwidth, both=True)
+        elif row_blocks is None and self._images == 1:
             weighted = self.weights[:, None] * columns
             mutual = list(
                 self.share(
@@ -88,15 +90,18 @@ class PairSums:
             lost = (sums[:, 0] < _LEAST) & self.in_logs
         if row_blocks is None:
             rows = np.flatnonzero(lost)
-            row_blocks = [
+            row_blocks = (
                 rows[some] for some in blocks(len(rows), max(1, _BLOCK_PAIRS // n_keys))
-            ]
+            )
+        if todo is None:
+            todo = ((rows, np.arange(n_keys)) for rows in row_blocks)
 
-        def sum_rows(rows):
+        def sum_rows(block):
+            rows, keys = block
             own = columns(rows) if callable(columns) else columns
-            return _Rows(product, own, rows, n, slopes)
+            return _Rows(product, own[keys], rows, keys, n, slopes)
 
-        one_way = list(self.share(sum_rows, row_blocks))
+        one_way = list(self.share(sum_rows, todo))
         shift = np.zeros(n)
         if not mutual:
             sums = np.empty((n, one_way[0].sums.shape[1]))
@@ -117,24 +122,28 @@ class PairSums:
 
         return averages, log(total) + shift + self.log_scale, pull
 
-    def near(self, bandwidth):
+    def near(self, bandwidth, *, both=False):
         """Blocks of rows, and these with the keys after them that are within their reach.
 
-        Of rows in some order. So each pair of rows is in one block.
+        Of rows in some order. So each pair of rows is in one block, or in two for `both` sides.
         """
         n = len(self.numbers)
-        order, high = np.arange(n), np.full(n, n)
+        order, low, high = np.arange(n), np.zeros(n, dtype=np.intp), np.full(n, n)
         for factor, members in self.factors:
             for j in members if math.isfinite(factor.support) else []:
-                x = self.numbers[self._orders[j], j]
-                end = np.searchsorted(x, x + _EDGE * factor.support * bandwidth[j])
-                if end.sum() < high.sum():
-                    order, high = self._orders[j], end
+                x, reach = (
+                    self.numbers[self._orders[j], j],
+                    _EDGE * factor.support * bandwidth[j],
+                )
+                first, end = np.searchsorted(x, x - reach), np.searchsorted(x, x + reach)
+                if (end - first).sum() < (high - low).sum():
+                    order, low, high = self._orders[j], first, end
         # So many rows, and the keys around them, make as many pairs as a block may have.
-        around = (high - np.arange(n)).mean()
+        low = low if both else np.arange(n)
+        around = (high - low).mean()
         size = max(1, int((math.sqrt(around**2 + 4 * _BLOCK_PAIRS) - around) / 2))
         for rows in blocks(n, size):
-            yield order[rows], order[rows.start : max(rows.stop, high[rows.stop - 1])]
+            yield order[rows], order[low[rows.start] : max(rows.stop, high[rows.stop - 1])]
 
 
 class _Product:
@@ -248,16 +257,18 @@ class _Mutual:
 
 
 class _Rows:
-    """Sums of some rows over all keys, divided by ``exp(shift)``."""
+    """Sums of some rows over keys, divided by ``exp(shift)``."""
 
-    def __init__(self, product, columns, rows, n, slopes):
-        sums, self._keys = product.sums, np.arange(len(columns))
+    def __init__(self, product, columns, rows, keys, n, slopes):
+        sums, self._keys = product.sums, keys
         self.rows, self._product, self._columns = rows, product, columns
-        own = np.arange(len(rows)), np.add.outer(np.arange(0, len(columns), n), rows)
-        left_out = own if sums.leave_out else (slice(0), slice(0))
+        place = np.empty(len(sums.numbers), dtype=np.intp)
+        place[keys] = np.arange(len(keys))
+        own = place[np.add.outer(np.arange(0, len(place), n), rows)]
+        left_out = (np.arange(len(rows)), own) if sums.leave_out else (slice(0), slice(0))
         table, self.shift = product(rows, self._keys), 0.0
         if sums.in_logs:
-            table += np.log(sums.weights)
+            table += np.log(sums.weights[keys])
             table[left_out] = -np.inf
             self.shift = table.max(axis=1)
             nothing = self.shift == -np.inf
@@ -265,7 +276,7 @@ class _Rows:
             table = _exp(table)
             table[nothing] = 0.0
         else:
-            table *= sums.weights
+            table *= sums.weights[keys]
             table[left_out] = 0.0
         self.sums = table @ columns
         self._table = table if slopes else None
