@@ -137,8 +137,11 @@ class FitReport:
         self._context.call_on_fit_task_begin(**self._hooks)
 
     def done(self, **fitted):
-        """One more task is done, with these attributes; returns whether to stop."""
-        hooks = self._hooks | {"reconstruction_attributes": fitted}
+        """One more task is done; returns whether to stop.
+
+        With attributes that make the estimator a fitted one; of others there is none yet.
+        """
+        hooks = self._hooks | ({"reconstruction_attributes": fitted} if fitted else {})
         task = self._context.subcontext(task_name=self._task_name)
         task.call_on_fit_task_begin(**hooks)
         return task.call_on_fit_task_end(**hooks)

@@ -103,8 +103,7 @@ def attend(
     smoother = Smoother(kernel, bandwidth, 0, empty, algorithm)
     tables = queries, keys, values, sample_weight, query_scale, leave_one_out
     run = over_partitions if is_partitioned(*tables[:4]) else reduce
-    averages, log_normalizers = run(smoother, *tables)
-    return averages, log_normalizers
+    return tuple(run(smoother, *tables))
 
 
 def attention_sums(

@@ -74,10 +74,12 @@ class Smoother:
         """Number of queries whose sums may be in memory."""
         if keys.ndim != 2:
             return MOST_QUERIES
-        columns = self.kernel.numeric_columns(keys.shape[1]) if self.degree else []
+        n_columns = len(self.kernel.numeric_columns(keys.shape[1])) if self.degree else 0
+        # As many monomials as there are up to twice the degree: of many features more than
+        # can be listed, which is refused later.
+        n_powers = math.comb(n_columns + 2 * self.degree, n_columns)
         n_values = values.shape[1] if values.ndim == 2 else 1
-        n_sums = Basis(self.degree, len(columns)).n_powers * (1 + n_values)
-        return min(MOST_QUERIES, max(1, 2 * IN_MEMORY // n_sums))
+        return min(MOST_QUERIES, max(1, 2 * IN_MEMORY // (n_powers * (1 + n_values))))
 
     def center(self, rows):
         """Mean of the values in the first of some parts that has weight, (p,)."""

@@ -192,11 +192,12 @@ def refuse_far(keys):
         )
 
 
-def refuse_signed(kernel):
-    """Raise ValueError if a kernel takes negative values."""
+def refuse_signed(kernel, given=None):
+    """Raise ValueError if a kernel, as it was given, takes negative values."""
     if kernel.signed:
+        given = kernel if given is None else given
         raise ValueError(
-            f"kernel={kernel!r} takes negative values, with which least squares has no "
+            f"kernel={given!r} takes negative values, with which least squares has no "
             "minimum: choose a positive kernel such as 'gaussian', or degree=0."
         )
 

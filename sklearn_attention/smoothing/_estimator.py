@@ -16,13 +16,14 @@ from .._labels import targets_at
 from .._partitions import in_memory
 from .._validation import check_choice, check_flag, check_key_weights, without_vanishing
 from ..attention._reduce import ALGORITHMS
+from ..attention._solve import refuse_signed
 from ..attention._sums import EMPTY_POLICIES
 from ..bandwidth._rules import SMOOTHER_RULES
 from ..bandwidth._search import Rows, bandwidth_rule
 from ..kernels import ProductKernel
 from ..kernels._base import as_kernel
 from ..kernels._product_kernel import compared_columns, mixed_kernel
-from ._fitted_smoother import FittedSmoother, refuse_negative, weighed
+from ._fitted_smoother import FittedSmoother, weighed
 from ._robust import robustness
 
 # Rows of which the first is predicted when there was no search for a bandwidth.
@@ -197,7 +198,8 @@ class KernelSmoother(MultiOutputMixin, MixedRows):
     def _check_kernel(self):
         # A copy: changing the parameter later must not change a fitted estimator.
         kernel = as_kernel(clone(self.kernel, safe=False))
-        refuse_negative(self.kernel, self.degree and kernel.signed, "any but degree=0")
+        if self.degree:
+            refuse_signed(kernel, self.kernel)
         names = isinstance(kernel, ProductKernel) and isinstance(kernel.kernels, (list, tuple))
         if names and self.columns_.categorical:
             raise ValueError(

@@ -123,7 +123,7 @@ def test_functions_that_turn_out_negative_are_refused(iris):
     X, y = iris
     X = X - X.mean(axis=0) + 0.5
     model = NadarayaWatsonClassifier(linear_kernel, bandwidth=1.0).fit(X, y)
-    with pytest.raises(ValueError, match="takes negative values"):
+    with pytest.raises(ValueError, match="takes negative values, but a probability needs"):
         model.predict_proba(X)
 
 

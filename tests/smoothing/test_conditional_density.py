@@ -512,7 +512,7 @@ class TestBadInput:
         def signed(X, Y):
             return 1.0 - abs(X[:, :1] - Y[:, 0])
 
-        with pytest.raises(ValueError, match="takes negative values"):
+        with pytest.raises(ValueError, match="takes negative values, but a density needs"):
             fixed(signed).fit(*data)
 
     def test_functions_take_numbers(self, data):
