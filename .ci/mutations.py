@@ -264,7 +264,7 @@ MUTATIONS = [
         "statistic without the rows' weights",
     ),
     Mutation(
-        "smoothing/_noise.py",
+        "smoothing/_error_growth.py",
         "return (effects**2 @ self.variances[rows])[:, None]",
         "return (effects**2).sum(axis=1)[:, None]",
         "standard error without the rows' weights",

@@ -8,9 +8,9 @@ from . import nn as nn
 from . import text as text
 from . import training as training
 from ._columns import Columns as Columns
-from ._explanation import Explanation as Explanation
 from .attention._average import attend as attend
-from .attention._weights import attention_weights as attention_weights
+from .attention._tables import Explanation as Explanation
+from .attention._tables import attention_weights as attention_weights
 from .bandwidth._neighbors import AdaptiveBandwidth as AdaptiveBandwidth
 from .forecasting._kernel_forecaster import KernelForecaster as KernelForecaster
 from .forecasting._transformer_forecaster import TransformerForecaster as TransformerForecaster

@@ -35,7 +35,7 @@ FLOORS = {
 INTERNAL = {
     "attention": """
         _algorithms._line _average _leave_one_out _leave_one_out_gradient _local _pair_sums
-        _reduce _smoother _solve _sums _weights _wide_windows
+        _reduce _smoother _solve _sums _tables _wide_windows
     """,
     "bandwidth": """
         _background _candidates _convolution _criteria _density_search _neighbors _rules
@@ -70,9 +70,9 @@ TORCH = {
 # shrinks.
 WITHOUT_TESTS = {
     "attention": """
-        _algorithms._boxes _algorithms._cells _algorithms._chebyshev _algorithms._fused
+        _algorithms._boxes _algorithms._chebyshev _algorithms._fused
         _algorithms._keys _algorithms._pairs _algorithms._recurrences
-        _algorithms._strips _algorithms._windows _derivatives _local_rows _read _weights
+        _algorithms._windows _derivatives _read
     """,
     "bandwidth": "_convolution _density",
     "kernel_approximation": "_fourier_features _positive_features _random_features",

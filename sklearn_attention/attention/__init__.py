@@ -9,5 +9,5 @@ the weights. :func:`attention_sums` returns sums over some of the keys, which ad
 
 import lazy_loader
 
-# Most of it computes with torch, which takes a second to load: not before a name is used.
+# A module is loaded when one of its names is used.
 __getattr__, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)

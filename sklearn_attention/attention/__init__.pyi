@@ -5,6 +5,6 @@ from ._leave_one_out import Predictions as Predictions
 from ._leave_one_out import Scores as Scores
 from ._local import LocalFit as LocalFit
 from ._local import attend_local as attend_local
-from ._local_rows import LocalRows as LocalRows
-from ._local_rows import local_rows as local_rows
 from ._sums import Sums as Sums
+from ._tables import LocalRows as LocalRows
+from ._tables import local_rows as local_rows

@@ -8,7 +8,7 @@ from .._validation import check_bandwidth
 from ..kernels._numerics import with_slopes
 from ._algorithms._dense import FEW_PAIRS, in_logarithms
 from ._read import as_passed, read
-from ._weights import shares
+from ._tables import shares
 
 # Pairs per block of queries; about a dozen tables of this size are alive at a time.
 _BLOCK_PAIRS = IN_CACHE

@@ -7,8 +7,8 @@ from sklearn.base import MultiOutputMixin, TransformerMixin, is_classifier
 from sklearn.utils.validation import _check_feature_names_in, check_is_fitted
 
 from .._columns import Columns, MixedRows
-from .._explanation import Explanation, heaviest
 from .._labels import targets_at
+from ..attention._tables import Explanation, heaviest
 from ._averages import AverageMember
 from ._distribution import ErrorDistribution
 from ._encodings import ENCODINGS, Encoding, TrainingRows

@@ -8,15 +8,19 @@ nearest row is than is usual among rows, and :math:`a`, from 0 to 1, whether row
 side only. The rates :math:`\beta` are those at which errors grow in regions that are left out.
 """
 
+import dataclasses
+from typing import Any
+
 import numpy as np
+from scipy.linalg import matmul_toeplitz
+from scipy.signal import lfilter
 from scipy.spatial import KDTree
+from scipy.spatial.distance import cdist
 
 from .._blocks import blocks_of_queries
 from .._spread import own_order
 from ._inference import weighted_quantiles
 from ._local_errors import above_rounding, left_out_average
-from ._noise import variance_around
-from ._remoteness import one_sided
 
 # Regions are taken from so many rows, and so many rows of each are predicted.
 _MOST_ROWS, _ROWS_OF_A_REGION = 2000, 40
@@ -29,6 +33,13 @@ _SHARE = 0.9
 _MOST_PAIRS = 2 * 10**7
 # A row with nearly all the weight of its own prediction cannot be predicted without itself.
 _SMALLEST_REST = 1e-7
+# Rows after which the effect of a shock on an autoregression is 0.
+_MEMORY = 1000
+# Distances from the nearest row are usual up to so many times their median, for one feature: of
+# rows spread evenly 19 in 20 are no larger.
+_USUAL = 4.0
+# So many rows stand for all where the question is on which side they are.
+_MOST_DIRECTIONS = 500
 
 
 class ErrorGrowth:
@@ -155,3 +166,135 @@ def regions(places, values):
         round_ones = [np.linalg.norm(places - middle, axis=1) for middle in middles]
         for distance in (along, -along, *round_ones):
             yield np.argsort(distance, kind="stable")[:size]
+
+
+class Remoteness:
+    """Distances of places from rows beyond what is usual, and how one-sided the rows are."""
+
+    def __init__(self, places):
+        self._places, self._tree, self.usual = places, None, 0.0
+        self._some = places[:: -(-len(places) // _MOST_DIRECTIONS)]
+        if places.shape[1] and len(places) > 1:
+            self._tree = KDTree(places)
+            distances = self._tree.query(places, k=[2])[0]
+            self.usual = np.median(distances) * _USUAL ** (1 / places.shape[1])
+
+    def beyond(self, places, neighbor=1):
+        """Distances to the nearest row, or the next, beyond the usual, (n,)."""
+        if self._tree is None:
+            return np.zeros(len(places))
+        distances = self._tree.query(places, k=[neighbor])[0][:, 0]
+        return np.maximum(distances - self.usual, 0.0)
+
+    def of(self, places=None):
+        """Distances beyond the usual (n,), and from 0 to 1 how much rows are on one side.
+
+        Of places, or of the rows, each from the others.
+        """
+        places, neighbor = (self._places, 2) if places is None else (places, 1)
+        if self._tree is None:
+            return np.zeros(len(places)), np.zeros(len(places))
+        sides = [
+            one_sided(places[part], self._some)
+            for part in blocks_of_queries(len(places), len(self._some))
+        ]
+        return self.beyond(places, neighbor), np.concatenate(sides)
+
+
+def one_sided(places, rows):
+    r"""Length of the mean direction to rows, with weights :math:`d^{-p - 1}` of p features."""
+    distances = cdist(places, rows)
+    distances = np.where(distances > 0, distances, np.inf)
+    nearest = distances.min(axis=1, keepdims=True)
+    nearest = np.where(np.isfinite(nearest), nearest, 1.0)
+    weights = (nearest / distances) ** (places.shape[1] + 1)
+    weights /= np.maximum(weights.sum(axis=1, keepdims=True), np.finfo(np.float64).tiny)
+    weights /= distances
+    mean = weights @ rows - weights.sum(axis=1, keepdims=True) * places
+    return np.minimum(np.linalg.norm(mean, axis=1), 1.0)
+
+
+@dataclasses.dataclass(frozen=True)
+class Noise:
+    """Noise of rows, in units of the noise of a row of mean weight."""
+
+    variances: Any  # (n,), one over relative weights; 1 for rows without weight
+    autoregressions: tuple = (None,)  # coefficients for each output; None for independent rows
+
+    def of_sums(self, effects, rows=slice(None)):
+        """Variance of sums with effects (m, n) of all or some rows, (m, outputs)."""
+        if self.autoregressions[0] is None:
+            return (effects**2 @ self.variances[rows])[:, None]
+        whole = np.zeros((len(effects), len(self.variances)))
+        whole[:, rows] = effects
+        whole *= np.sqrt(self.variances)
+        found = []
+        for coefficients in self.autoregressions:
+            correlations = autocorrelation(coefficients, whole.shape[1])
+            found.append(np.sum(whole * matmul_toeplitz(correlations, whole.T).T, axis=1))
+        return np.maximum(np.stack(found, axis=1), 0.0)
+
+    def draws(self, n_draws, random_state):
+        """Normal noise of all rows, drawn so many times, (outputs, n, n_draws)."""
+        n, found = len(self.variances), []
+        for coefficients in self.autoregressions:
+            if coefficients is None:
+                drawn = random_state.standard_normal((n, n_draws))
+            else:
+                shocks = random_state.standard_normal((_MEMORY + n, n_draws))
+                drawn = lfilter([1.0], np.append(1.0, -coefficients), shocks, axis=0)[_MEMORY:]
+                drawn /= np.linalg.norm(_response(coefficients))
+            found.append(drawn * np.sqrt(self.variances)[:, None])
+        return np.stack(found)
+
+
+def noise_of(smoother):
+    """Noise of the rows; autocorrelated if the smoother has a gap, from errors across it."""
+    counts = smoother.given_counts
+    present = counts > 0
+    variances = np.where(present, counts[present].mean() / np.where(present, counts, 1), 1)
+    if not smoother.gap:
+        return Noise(variances)
+    errors = np.where(present, smoother.errors.T / np.sqrt(variances), 0).T
+    spreads = smoother.for_spreads.average(smoother.keys, errors**2)
+    series = errors / above_rounding(np.sqrt(spreads), errors)
+    return Noise(variances, tuple(autoregression(own, smoother.gap) for own in series.T))
+
+
+def variance_around(smoother, X, variances):
+    """Variance of the noise of new targets, as rows around them have, (n, 1)."""
+    if smoother.weights_as_given is None:
+        return np.ones((len(X), 1))
+    return smoother.replace(empty="nearest").average(X, variances[:, None])
+
+
+def autoregression(series, most):
+    """Coefficients of the autoregression of least AICc, with up to so many lags."""
+    n = len(series)
+    covariances = np.array([series[: n - k] @ series[k:] for k in range(most + 1)]) / n
+    coefficients, variance = np.zeros(0), covariances[0]
+    best, lowest = coefficients, np.inf
+    if not variance:
+        return best
+    for order in range(min(most, n - 3) + 1):
+        if order:  # one step of Levinson's recursion
+            last = covariances[order] - coefficients @ covariances[order - 1 : 0 : -1]
+            last /= variance
+            coefficients = np.append(coefficients - last * coefficients[::-1], last)
+            variance *= 1 - last**2
+        criterion = n * np.log(variance) + 2 * (order + 1) * n / (n - order - 2)
+        if criterion < lowest:
+            best, lowest = coefficients, criterion
+    return best
+
+
+def autocorrelation(coefficients, n):
+    """Autocorrelations at lags 0 to n - 1 of an autoregression."""
+    response = _response(coefficients)
+    found = np.correlate(response, response, "full")[_MEMORY - 1 :][:n]
+    return np.pad(found / found[0], (0, n - len(found)))
+
+
+def _response(coefficients):
+    """Effects of a shock on the rows after it, (_MEMORY,)."""
+    return lfilter([1.0], np.append(1.0, -coefficients), np.eye(1, _MEMORY)[0])

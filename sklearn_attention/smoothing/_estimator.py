@@ -11,13 +11,13 @@ from sklearn.utils.validation import check_is_fitted
 from .._base import FitReport
 from .._blocks import appended, own_copy
 from .._columns import MixedRows
-from .._explanation import Explanation, heaviest
 from .._labels import targets_at
 from .._partitions import in_memory
 from .._validation import check_choice, check_flag, check_key_weights, without_vanishing
 from ..attention._reduce import ALGORITHMS
 from ..attention._solve import refuse_signed
 from ..attention._sums import EMPTY_POLICIES
+from ..attention._tables import Explanation, heaviest
 from ..bandwidth._rules import SMOOTHER_RULES
 from ..bandwidth._search import Rows, bandwidth_rule
 from ..kernels import ProductKernel

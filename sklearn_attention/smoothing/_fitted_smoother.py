@@ -15,13 +15,17 @@ from ..attention._leave_one_out import LeaveOneOut
 from ..attention._local import attend_local
 from ..attention._smoother import fastest_algorithm
 from ..attention._solve import Basis
-from ..attention._weights import attention_weights
+from ..attention._tables import attention_weights
 from ..attention._wide_windows import FURTHEST, Places, widen
 from ..bandwidth._neighbors import neighbor_distances
-from ._error_growth import ErrorGrowth, errors_and_spreads, variances_left_out
+from ._error_growth import (
+    ErrorGrowth,
+    Remoteness,
+    errors_and_spreads,
+    noise_of,
+    variances_left_out,
+)
 from ._local_errors import ROWS_OF_QUANTILES, ROWS_OF_SPREADS, of_sizes, widened
-from ._noise import noise_of
-from ._remoteness import Remoteness
 from ._training_rows import left_out_errors, predict_rows
 
 # Queries whose kernel with themselves is evaluated at a time.

@@ -3,6 +3,7 @@
 import numpy as np
 import pandas as pd
 import pytest
+from scipy.linalg import toeplitz
 from sklearn.base import clone
 from smoothing_cases import CASES, refit_without, take
 
@@ -11,10 +12,18 @@ from sklearn_attention import (
     LocalPolynomialRegressor,
     NadarayaWatsonRegressor,
 )
-from sklearn_attention.smoothing import _error_growth, _remoteness
-from sklearn_attention.smoothing._error_growth import regions
+from sklearn_attention.kernels import AitchisonAitken, ProductKernel
+from sklearn_attention.smoothing import _error_growth
+from sklearn_attention.smoothing._error_growth import (
+    Noise,
+    Remoteness,
+    autocorrelation,
+    autoregression,
+    one_sided,
+    regions,
+    variance_around,
+)
 from sklearn_attention.smoothing._local_errors import widened
-from sklearn_attention.smoothing._remoteness import one_sided
 
 
 def growth_of(model):
@@ -175,7 +184,174 @@ def test_samples_of_rows_tell_nearly_the_same(data, bandwidth, monkeypatch):
     whole = at(model, 3 * X[:9])
     monkeypatch.setattr(_error_growth, "_MOST_ROWS", 80)
     monkeypatch.setattr(_error_growth, "_MOST_PAIRS", 160 * 100)
-    monkeypatch.setattr(_remoteness, "_MOST_DIRECTIONS", 40)
+    monkeypatch.setattr(_error_growth, "_MOST_DIRECTIONS", 40)
     sampled = at(clone(model).fit(X, y), 3 * X[:9])
     np.testing.assert_allclose(np.log(sampled), np.log(whole), atol=1.1)
     assert not np.array_equal(sampled, whole)
+
+
+def test_distances_are_beyond_four_times_the_median():
+    rows = np.array([0.0, 1.0, 3.0, 6.0, 6.5])[:, None]
+    remoteness = Remoteness(rows)
+    assert remoteness.usual == 4.0  # of 1, 1, 2, .5 and .5
+    np.testing.assert_allclose(
+        remoteness.beyond(np.array([[-9.0], [2.0], [12.0]])), [5, 0, 1.5]
+    )
+    np.testing.assert_array_equal(remoteness.of()[0], 0)
+
+
+def test_sides():
+    rows = np.array([[0.0], [1.0]])
+    found = one_sided(np.array([[0.5], [0.25], [3.0], [-1.0], [0.0]]), rows)
+    # Two rows of weights one over squared distances.
+    np.testing.assert_allclose(found, [0, 0.8, 1, 1, 1], atol=1e-12)
+    circle = np.stack([np.cos(np.arange(8) * np.pi / 4), np.sin(np.arange(8) * np.pi / 4)], 1)
+    assert one_sided(np.zeros((1, 2)), circle)[0] < 1e-12
+    assert one_sided(np.array([[30.0, 0]]), circle)[0] > 0.99
+
+
+@pytest.mark.parametrize("places", [np.zeros((9, 1)), np.zeros((1, 2)), np.zeros((5, 0))])
+def test_rows_in_one_place_are_as_far_as_anything(places):
+    remoteness = Remoteness(places)
+    for distances, sides in (remoteness.of(), remoteness.of(places[:3])):
+        np.testing.assert_array_equal(distances, 0)
+        assert (sides >= 0).all()
+
+
+def test_rows_of_weight_0_are_no_rows():
+    x = np.arange(10.0)[:, None]
+    model = LocalPolynomialRegressor(bandwidth=2.0).fit(x, x[:, 0], 1.0 * (x[:, 0] < 8))
+    remoteness = model.smoother_.remoteness_of_rows
+    np.testing.assert_allclose(remoteness.beyond(np.array([[9.0]]) / 2), [0.0])
+    np.testing.assert_allclose(remoteness.beyond(np.array([[17.0]]) / 2), [5 - 2])
+
+
+@pytest.mark.parametrize("kernel", ["gaussian", "epanechnikov"])
+def test_windows_have_many_rows_everywhere(kernel):
+    x = np.random.default_rng(0).uniform(size=(200, 1))
+    model = NadarayaWatsonRegressor(kernel, bandwidth=0.05).fit(x, x[:, 0])
+    wide = widened(model.smoother_, 20)
+    weights = wide.weights(np.array([[0.5], [1.0], [1.3], [2.0], [10.0], [1e4]]))
+    assert (1 / (weights**2).sum(axis=1)).min() > 8
+    # Among rows windows are as they are for all.
+    alike = wide.replace(remoteness=None).weights(x[:5])
+    np.testing.assert_allclose(wide.weights(x[:5]), alike, rtol=1e-12)
+
+
+@pytest.mark.parametrize(
+    ("kernel", "n_columns"), [("gaussian", 2), ("periodic", 0), (ProductKernel("tricube"), 2)]
+)
+def test_distances_are_along_what_the_kernel_falls_along(data, kernel, n_columns):
+    X, y = data
+    model = NadarayaWatsonRegressor(kernel, bandwidth=[0.8, 2.0]).fit(X, y)
+    found = model.smoother_.places(X)
+    np.testing.assert_allclose(found, (X / [0.8, 2.0])[:, :n_columns])
+    assert np.isfinite(model.predict_interval(3 * X[:5])).all()
+
+
+def test_codes_of_categories_have_no_distance(data):
+    X, y = data
+    product = ProductKernel(
+        [("x", "gaussian", [0]), ("level", AitchisonAitken(n_levels=3, lam=0.3), [1])]
+    )
+    codes = np.column_stack([X[:, 0], np.arange(40) % 3])
+    model = NadarayaWatsonRegressor(product, bandwidth=[0.5, 1.0]).fit(codes, y)
+    assert model.smoother_.places(codes).shape == (40, 1)
+
+
+def autoregressive(coefficients, n, seed=0):
+    shocks, found = np.random.default_rng(seed).normal(size=n + 200), np.zeros(n + 200)
+    for t in range(len(coefficients), n + 200):
+        found[t] = shocks[t] + sum(c * found[t - k] for k, c in enumerate(coefficients, 1))
+    return found[200:]
+
+
+@pytest.mark.parametrize("phi", [0.6, -0.4, 0.95])
+def test_autocorrelation_of_one_lag_is_its_power(phi):
+    expected = phi ** np.arange(1200.0)
+    np.testing.assert_allclose(autocorrelation(np.array([phi]), 1200), expected, atol=1e-9)
+    np.testing.assert_allclose(autocorrelation(np.array([phi]), 3), expected[:3], atol=1e-9)
+
+
+def test_autocorrelations_of_two_lags_follow_yule_and_walker():
+    a, b = 0.5, -0.3
+    found = autocorrelation(np.array([a, b]), 30)
+    assert found[0] == 1
+    np.testing.assert_allclose(found[1], a / (1 - b))
+    np.testing.assert_allclose(found[2:], a * found[1:-1] + b * found[:-2], atol=1e-12)
+
+
+@pytest.mark.parametrize("coefficients", [[], [0.6], [0.5, -0.3]])
+def test_autoregressions_are_found_with_their_number_of_lags(coefficients):
+    found = autoregression(autoregressive(coefficients, 2000), 6)
+    assert len(coefficients) <= len(found) <= len(coefficients) + 1
+    np.testing.assert_allclose(found[: len(coefficients)], coefficients, atol=0.06)
+
+
+def test_coefficients_solve_yule_and_walker():
+    series = autoregressive([0.5, -0.3, 0.2, 0.3], 400)
+    found = autoregression(series, 4)
+    n, k = len(series), len(found)
+    covariances = np.array([series[: n - lag] @ series[lag:] / n for lag in range(k + 1)])
+    expected = np.linalg.solve(toeplitz(covariances[:-1]), covariances[1:])
+    np.testing.assert_allclose(found, expected, rtol=1e-9)
+    assert k == 4
+
+
+def test_of_nothing_nothing_is_learned():
+    assert len(autoregression(np.zeros(20), 5)) == 0
+    assert len(autoregression(np.ones(4), 3)) <= 1
+
+
+def test_variances_of_sums_are_quadratic_forms():
+    rng = np.random.default_rng(0)
+    effects, variances = rng.normal(size=(4, 30)), rng.uniform(0.5, 2, 30)
+    coefficients = np.array([0.5, -0.3]), np.zeros(0)
+    covariance = [
+        np.sqrt(np.outer(variances, variances)) * toeplitz(autocorrelation(own, 30))
+        for own in coefficients
+    ]
+    expected = np.stack([np.diag(effects @ c @ effects.T) for c in covariance], axis=1)
+    found = Noise(variances, coefficients).of_sums(effects)
+    np.testing.assert_allclose(found, expected, rtol=1e-9)
+    np.testing.assert_allclose(Noise(variances).of_sums(effects), expected[:, 1:], rtol=1e-9)
+    some = rng.uniform(size=30) > 0.4
+    for noise in (Noise(variances, coefficients), Noise(variances)):
+        np.testing.assert_allclose(
+            noise.of_sums(effects[:, some], some), noise.of_sums(effects * some), rtol=1e-9
+        )
+
+
+def test_draws_have_the_covariance():
+    variances = np.array([1.0, 4.0, 1.0, 1.0])
+    noise = Noise(variances, (np.array([0.6]), np.zeros(0)))
+    drawn = noise.draws(4000, np.random.RandomState(0))
+    assert drawn.shape == (2, 4, 4000)
+    root = np.sqrt(np.outer(variances, variances))
+    for own, rho in zip(drawn, (0.6, 0.0), strict=True):
+        expected = root * toeplitz(rho ** np.arange(4.0))
+        np.testing.assert_allclose(np.cov(own), expected, atol=0.3)
+
+
+def test_variance_around_is_one_over_the_mean_weight(data):
+    X, y = data
+    weight = np.random.default_rng(0).uniform(0.3, 3, 40)
+    model = LocalPolynomialRegressor(bandwidth=0.4).fit(X, y, weight)
+    smoother, equal = model.smoother_, NadarayaWatsonRegressor(bandwidth=0.4)
+    found = variance_around(smoother, X[:5], smoother.noise.variances)[:, 0]
+    expected = weight.mean() / equal.fit(X, weight).predict(X[:5])
+    np.testing.assert_allclose(found, expected, rtol=1e-9)
+    without = LocalPolynomialRegressor(bandwidth=0.4).fit(X, y).smoother_
+    np.testing.assert_array_equal(variance_around(without, X[:5], np.ones(40)), np.ones((5, 1)))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("phi", "low", "high"), [(0.6, 0.3, 0.85), (0.0, -0.3, 0.3)])
+def test_a_gap_tells_that_noise_of_neighbours_may_be_alike(phi, low, high):
+    x = np.linspace(0, 1, 200)
+    y = np.sin(5 * x) + 0.5 * autoregressive([phi], 200)
+    model = LocalPolynomialRegressor(gap=5).fit(x[:, None], y)
+    (coefficients,) = model.smoother_.noise.autoregressions
+    assert low < autocorrelation(coefficients, 2)[1] < high
+    alone = LocalPolynomialRegressor(bandwidth=0.1).fit(x[:, None], y)
+    assert alone.smoother_.noise.autoregressions == (None,)

@@ -6,8 +6,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ..._blocks import IN_CACHE, IN_MEMORY, blocks
-from ._cells import FURTHEST, cell_width, in_cells
-from ._chebyshev import Rows, between_cells
+from ._chebyshev import FURTHEST, Rows, between_cells, cell_width, in_cells
 
 # Numbers of the terms around some cells, which stay in the processor's cache; and numbers
 # held at a time for many cells, about.

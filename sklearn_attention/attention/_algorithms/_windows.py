@@ -5,7 +5,7 @@ import math
 import numpy as np
 
 from ..._blocks import IN_CACHE, IN_MEMORY, blocks
-from ._cells import first_of_each
+from ._chebyshev import first_of_each
 
 # Running sums restart at a cell after so many rows, so that what is far away leaves no
 # rounding here.
