@@ -56,7 +56,7 @@ from sklearn_attention.bandwidth import (
     corrected_akaike,
     generalized_cross_validation,
 )
-from sklearn_attention.bandwidth._candidates import default_bandwidths
+from sklearn_attention.bandwidth._search import canonical_ratio, search_range
 from sklearn_attention.kernels import Gaussian
 from sklearn_attention.kernels._base import as_kernel
 
@@ -299,8 +299,7 @@ class Candidates(NamedTuple):
 def candidates(sample, kernel, degree, sample_weight=None):
     X, y, queries, truth = sample
     spread = feature_spread(X, sample_weight)
-    range_ = default_bandwidths(X, kernel, sample_weight)
-    scales = np.geomspace(range_[0][0], range_[-1][0], N_SCALES) / spread[0]
+    scales = np.geomspace(*search_range(X / spread, canonical_ratio(kernel)), N_SCALES)
     rows = LeaveOneOut(
         X, y[:, None], kernel, bandwidth=spread, degree=degree, sample_weight=sample_weight
     )

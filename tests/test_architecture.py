@@ -38,7 +38,7 @@ INTERNAL = {
         _reduce _smoother _solve _sums _tables _wide_windows
     """,
     "bandwidth": """
-        _background _candidates _convolution _criteria _density_search _neighbors _rules
+        _background _convolution _criteria _density_search _neighbors _rules
         _search
     """,
     "kernels": """

@@ -6,14 +6,17 @@ import numpy as np
 from scipy.stats import rankdata
 from sklearn.base import clone
 
+from .._spread import feature_spread
 from .._validation import check_bandwidth, check_choice
-from ..bandwidth._candidates import criterion_of_candidates, default_bandwidths
 from ..bandwidth._criteria import SMOOTHER_CRITERIA
-from ..bandwidth._search import Units
+from ..bandwidth._search import Units, canonical_ratio, search_range
 from ..kernels._base import as_kernel
 from ..kernels._product_kernel import compared_columns, mixed_kernel
 from ._estimator import valid_degree
 from ._regression import SmootherRegressor
+
+# Bandwidths that are tried where none are given.
+_N_BANDWIDTHS = 30
 
 
 class _CrossValidated(SmootherRegressor):
@@ -45,40 +48,30 @@ class _CrossValidated(SmootherRegressor):
                 "candidates for: use NadarayaWatsonRegressor or LocalPolynomialRegressor, "
                 "which choose them along with the bandwidth, or pass X as numbers."
             )
-        some = self.smoother_.take(self.smoother_.counts > 0)
-        keys, values, weights = some.keys.astype(np.float64), some.table, some.key_weights
-        units = Units.of(values, weights, of_each=True)
-        targets = units.reduce(values.astype(np.float64))
-        if len(keys) < 2:
+        rows = self.smoother_.take(self.smoother_.counts > 0)
+        rows = rows.replace(keys=rows.keys.astype(np.float64))
+        if len(rows.keys) < 2:
             raise ValueError(
                 f"criterion={self.criterion!r} predicts each row from the others and needs "
-                f"two rows of positive weight, got n_samples={len(keys)}: pass more rows."
+                f"two rows of positive weight, got n_samples={len(rows.keys)}: pass more rows."
             )
-        given = _listed("kernels", self.kernels)
-        kernels = [as_kernel(clone(kernel, safe=False)) for kernel in given]
-        columns = compared_columns(self.columns_, keys, weights, *kernels)
-        degrees, report = self._degrees(), self._report()
-        report.begin(len(kernels) * len(degrees))
-        params, smoothers, criteria = [], [], []
-        for (name, kernel), more in product(zip(given, kernels, strict=True), degrees):
-            bandwidths = self._bandwidths(keys, kernel, weights)
-            compared, degree = mixed_kernel(kernel, columns, None), more.get("degree", 0)
-            found = criterion_of_candidates(
-                keys, targets, compared, bandwidths, self.criterion, degree=degree,
-                sample_weight=weights, empty=self.empty, widen=some.widening,
-                algorithm=self.algorithm,
-            )  # fmt: skip
-            criteria.extend(found)
+        units = Units.of(rows.table, rows.key_weights, of_each=True)
+        targets = units.reduce(rows.table.astype(np.float64))
+        names = _listed("kernels", self.kernels)
+        kernels = [as_kernel(clone(kernel, safe=False)) for kernel in names]
+        columns = compared_columns(self.columns_, rows.keys, rows.key_weights, *kernels)
+        tasks = list(product(zip(names, kernels, strict=True), self._degrees()))
+        params, fields, criteria, report = [], [], [], self._report()
+        report.begin(len(tasks))
+        for (name, kernel), more in tasks:
+            bandwidths = self._bandwidths(rows, kernel)
+            own = {"kernel": mixed_kernel(kernel, columns, None), "columns": columns} | more
+            values = _criterion_at(self.criterion, bandwidths, rows.replace(**own), targets)
             params += [{"kernel": name, "bandwidth": h} | more for h in bandwidths]
-            tried = [
-                self.smoother_.replace(
-                    kernel=compared, columns=columns, degree=degree,
-                    bandwidth=np.full(keys.shape[1], bandwidth),
-                )
-                for bandwidth in bandwidths
-            ]  # fmt: skip
-            smoothers += tried
-            if report.done(smoother_=tried[found.argmin()]):
+            fields += [own | {"bandwidth": np.full(rows.keys.shape[1], h)} for h in bandwidths]
+            criteria.extend(values)
+            best = fields[values.argmin() - len(values)]
+            if report.done(smoother_=self.smoother_.replace(**best)):
                 break
         best = int(np.argmin(criteria))
         if not np.isfinite(criteria[best]):
@@ -98,18 +91,20 @@ class _CrossValidated(SmootherRegressor):
         }
         self.best_index_, self.best_score_ = best, float(scores[best])
         self.best_params_, self.criterion_value_ = params[best], -self.best_score_
-        self.smoother_ = smoothers[best]
+        self.smoother_ = self.smoother_.replace(**fields[best])
         report.end()
 
-    def _bandwidths(self, keys, kernel, weights):
+    def _bandwidths(self, rows, kernel):
         """Bandwidths to try with a kernel."""
-        if self.bandwidths is None:
-            return default_bandwidths(keys, kernel, weights)
-        listed = _listed("bandwidths", self.bandwidths)
-        return [check_bandwidth(one, keys.shape[1]) for one in listed]
+        if self.bandwidths is not None:
+            listed = _listed("bandwidths", self.bandwidths)
+            return [check_bandwidth(one, rows.keys.shape[1]) for one in listed]
+        spread = feature_spread(rows.keys, rows.key_weights)
+        ends = search_range(rows.keys / spread, canonical_ratio(kernel))
+        return list(np.geomspace(*ends, _N_BANDWIDTHS)[:, None] * spread)
 
     def _degrees(self):
-        """Parameters to try with each kernel and bandwidth."""
+        """Fields of the smoother to try with each kernel and bandwidth."""
         return [{}]
 
 
@@ -238,3 +233,17 @@ def _listed(name, values):
     if isinstance(values, (str, bytes)) or not hasattr(values, "__iter__") or not len(values):
         raise ValueError(f"{name}={values!r} is no list of candidates: pass at least one.")
     return list(values)
+
+
+def _criterion_at(criterion, bandwidths, smoother, targets):
+    """A criterion of a smoother at bandwidths, infinite where a row has no prediction."""
+    table = np.stack([np.full(smoother.keys.shape[1], h) for h in bandwidths])
+    factors = table[:, :1] / table[0, :1]
+    # Multiples of one bandwidth share the distances.
+    multiples = np.allclose(table, factors * table[0], rtol=1e-12, atol=0.0)
+    groups = [(table[0], factors[:, 0])] if multiples else [(h, [1.0]) for h in table]
+    n_samples, values = np.count_nonzero(smoother.counts), []
+    for unit, scales in groups:
+        scores = smoother.replace(bandwidth=unit).leave_one_out(targets).scores(scales)
+        values.extend(SMOOTHER_CRITERIA[criterion](scores, n_samples))
+    return np.where(np.isnan(values), np.inf, values)

@@ -4,6 +4,7 @@ import math
 
 import numpy as np
 import pytest
+from leave_one_out import criteria
 from slow_cases import one_in
 
 from sklearn_attention.attention import LeaveOneOut, Scores
@@ -12,7 +13,6 @@ from sklearn_attention.bandwidth import (
     generalized_cross_validation,
     select_bandwidth,
 )
-from sklearn_attention.bandwidth._candidates import criterion_of_candidates
 from sklearn_attention.bandwidth._criteria import SMOOTHER_CRITERIA, criterion_slopes
 from sklearn_attention.kernels import Epanechnikov, Gaussian
 
@@ -67,10 +67,10 @@ def test_value_of_the_search(criterion, degree, weighted, kernel):
     h, value, *_ = select_bandwidth(X, values, kernel, criterion, **options)
     expected = slow_criterion(criterion, X, values, kernel, h, degree, weight)
     assert value == pytest.approx(expected, rel=1e-6)
-    (again,) = criterion_of_candidates(X, values, kernel, [h], criterion, **options)
+    (again,) = criteria(X, values, kernel, [h], criterion, **options)
     assert again == pytest.approx(expected, rel=1e-6)
     candidates = list(np.geomspace(0.02, 5, 80))
-    grid = criterion_of_candidates(X, values, kernel, candidates, criterion, **options)
+    grid = criteria(X, values, kernel, candidates, criterion, **options)
     # Compact kernels make curves with kinks.
     allowance = 1e-4 if kernel == Gaussian() else 5e-3
     assert value <= grid.min() + allowance * abs(grid.min())

@@ -5,15 +5,12 @@ import warnings
 
 import numpy as np
 import pytest
-from leave_one_out import leave_one_out_error
+from leave_one_out import criteria, leave_one_out_error
 
 from sklearn_attention import Columns, LocalPolynomialRegressor, NadarayaWatsonRegressor
 from sklearn_attention._spread import feature_spread
 from sklearn_attention.attention import LeaveOneOut
 from sklearn_attention.bandwidth import rule_bandwidth, select_bandwidth
-from sklearn_attention.bandwidth._candidates import (
-    criterion_of_candidates,
-)
 from sklearn_attention.bandwidth._criteria import SMOOTHER_CRITERIA
 from sklearn_attention.bandwidth._one_scale import CriterionSearch
 from sklearn_attention.bandwidth._search import MAX_SEARCH_ROWS, Rows
@@ -101,7 +98,7 @@ class TestLeaveOneOut:
         values = np.sin(12 * X) + 0.3 * rng.normal(size=(60, 1))
         _, error, *_ = select_bandwidth(X, values, kernel)
         grid = np.geomspace(0.005, 3, 300)
-        brute = criterion_of_candidates(X, values, kernel, list(grid)).min()
+        brute = criteria(X, values, kernel, list(grid)).min()
         # Compact kernels make curves with kinks; a percent of a percent is no miss.
         assert error <= brute * (1 + 1e-4)
 
@@ -111,7 +108,7 @@ class TestLeaveOneOut:
         values = np.sin(12 * X) + 0.3 * rng.normal(size=(60, 1))
         _, error, *_ = select_bandwidth(X, values, Boxcar())
         grid = np.geomspace(0.005, 3, 500)
-        brute = criterion_of_candidates(X, values, Boxcar(), list(grid)).min()
+        brute = criteria(X, values, Boxcar(), list(grid)).min()
         assert error <= brute * 1.02
 
     def test_one_scale_on_each_spread(self):

@@ -5,7 +5,7 @@ import warnings
 
 import numpy as np
 import pytest
-from leave_one_out import leave_one_out_error
+from leave_one_out import criteria, leave_one_out_error
 from slow_cases import one_in
 
 from sklearn_attention import Columns
@@ -14,9 +14,6 @@ from sklearn_attention.bandwidth import (
     corrected_akaike,
     generalized_cross_validation,
     select_bandwidth,
-)
-from sklearn_attention.bandwidth._candidates import (
-    criterion_of_candidates,
 )
 from sklearn_attention.bandwidth._per_feature import search_bandwidths
 from sklearn_attention.bandwidth._search import Rows
@@ -98,9 +95,7 @@ def test_not_above_a_grid(kernel, degree, n):
         leave_one_out_error(X, values, kernel, h, degree=degree), rel=1e-6
     )
     grid = itertools.product(np.geomspace(0.05, 3, 7), np.geomspace(2, 200, 7))
-    brute = criterion_of_candidates(
-        X, values, kernel, list(map(np.array, grid)), degree=degree
-    ).min()
+    brute = criteria(X, values, kernel, list(map(np.array, grid)), degree=degree).min()
     # Compact kernels make surfaces with kinks, on which descents end early.
     assert value <= brute * (1.05 if kernel == Epanechnikov() else 1 + 1e-6)
 

@@ -146,6 +146,19 @@ class TestSearch:
         assert model.best_index_ == 0
         np.testing.assert_array_equal(model.cv_results_["rank_test_score"], [1, 1, 1, 1])
 
+    @pytest.mark.parametrize("units", [[1e-14, 1.0], [1e-8, 1e-8], [1e9, 1e-3]])
+    def test_units_of_the_features_change_nothing(self, data, units):
+        X, y = data
+        # Of features alike but for 13 digits, whose multiples share what they compute.
+        listed = [np.array([0.3, 0.3 + 1e-13]) * factor for factor in (1, 2)]
+        plain, scaled = (
+            NadarayaWatsonCV(["gaussian"], [h * unit for h in listed]).fit(X * unit, y)
+            for unit in (1.0, np.array(units))
+        )
+        np.testing.assert_allclose(
+            scaled.cv_results_["mean_test_score"], plain.cv_results_["mean_test_score"], 1e-8
+        )
+
     def test_candidates_that_leave_rows_alone_lose(self, data):
         X, y = data
         model = NadarayaWatsonCV(["boxcar"], [0.01, 0.9], empty="nan").fit(X, y)
