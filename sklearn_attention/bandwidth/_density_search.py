@@ -12,7 +12,7 @@ from .._columns import CONSTANT, Columns
 from .._spread import own_order
 from ._background import NORMAL_BULK, bulk, reflections
 from ._density import ConditionalLikelihood, DensityLeastSquares, DensityLikelihood
-from ._minimize import minimize_scale, relative
+from ._minimize import descend, minimize_scale
 from ._search import (
     MAX_SEARCH_ROWS,
     BandwidthChoice,
@@ -24,15 +24,10 @@ from ._search import (
 )
 
 CRITERIA = ("likelihood", "least_squares")
-# What is tried before the descents: so many common scales of all features, and so many
-# points around a rule of thumb, up to this logarithm away from it. From how many of the best
-# of either a descent starts.
-_SCALES = 16
-_POINTS, _AROUND = 16, 1.5
-_BEST = 2
+# What is tried before the descents, from the best of each: so many common scales of all
+# features, and as many points around a rule of thumb, up to this logarithm away from it.
+_N_TRIED, _AROUND = 16, 1.5
 _MAX_STEPS = 40
-# Descents that come this near to where another ended, in logarithms, end there too.
-_SAME = 0.05
 # A kernel of bounded support makes a criterion with kinks and steps, which a descent by
 # gradients takes for the bottom: there Powell's method goes on, for so many rounds.
 _ROUNDS = 4
@@ -80,13 +75,13 @@ class DensitySearch(BandwidthRule):
 class ConditionalSearch(BandwidthRule):
     """The bandwidths of features and target, together, whose conditional density is best."""
 
-    # A bandwidth that is not None is fixed. With `n_best` 0 there is one descent, from a
-    # mixture of the rule and no influence.
+    # A bandwidth that is not None is fixed. Of few starts there is one, a mixture of the rule
+    # and no influence.
 
     target_kernel: Any
     bandwidth: Any = None
     target_bandwidth: Any = None
-    n_best: int = 1
+    few_starts: bool = False
     searches = True
 
     def choose(self, rows, kernel, observe=None):
@@ -105,7 +100,7 @@ class ConditionalSearch(BandwidthRule):
             rows, X=np.column_stack([rows.X, rows.values]), values=None,
             columns=rows.columns + Columns.numbers(1),
         )  # fmt: skip
-        options = {"volume": slice(-1, None), "n_best": self.n_best}
+        options = {"volume": slice(-1, None), "few_starts": self.few_starts}
         return _Search("likelihood", joint, make, kernels, observe, given, **options).run()
 
 
@@ -113,8 +108,8 @@ class _Search:
     """Descends over the logarithms of bandwidths and the shares of lambdas."""
 
     # `make(rows, weights, bounds)` returns the criterion as a function of the bandwidth;
-    # `given` has fixed bandwidths, else NaN; `volume` is True for columns in which the density
-    # has a volume; `n_best` is `_BEST` or another number of starts.
+    # `given` has fixed bandwidths, else NaN; `volume` has the columns in which the density has
+    # a volume.
 
     def __init__(
         self,
@@ -126,9 +121,9 @@ class _Search:
         given=None,
         *,
         volume=slice(None),
-        n_best=_BEST,
+        few_starts=False,
     ):
-        self.n_best = n_best
+        self.few_starts = few_starts
         self.name, self.columns, self.is_numeric = name, rows.columns, rows.columns.is_numeric
         self.fixed = np.full(len(kernels), np.nan) if given is None else given
         self.fixed = np.where(np.array(self.columns.kinds) == CONSTANT, 1.0, self.fixed)
@@ -208,27 +203,17 @@ class _Search:
         )  # fmt: skip
 
     def _descend_from_all(self):
-        bounds = list(zip(self._point(self.low), self._point(self.high), strict=True))
-        bottoms = []
+        bounds = np.column_stack([self._point(self.low), self._point(self.high)])
 
         def objective(point):
             bandwidth = self._bandwidth(point)
             value, gradient = self._evaluate(bandwidth, eval_gradient=True)
             return value, gradient * np.where(self.is_numeric, bandwidth, self.unit)
 
-        def stop_where_others_ended(intermediate_result):
-            if any(np.abs(intermediate_result.x - x).max() < _SAME for x in bottoms):
-                raise StopIteration
-
         for start in self._starts():
             # Logarithms of densities have size 1, their squares that of a volume.
             size = 1.0 if self.name == "likelihood" else self.trials.value
-            found = minimize(
-                relative(objective, size), self._point(start), jac=True, method="L-BFGS-B",
-                bounds=bounds, callback=stop_where_others_ended,
-                options={"maxiter": _MAX_STEPS, "ftol": 1e-9, "gtol": 1e-6},
-            )  # fmt: skip
-            bottoms.append(found.x)
+            descend(objective, self._point(start), bounds, size=size, n_steps=_MAX_STEPS)
         if self.is_rough and self.trials.best is not None:
             minimize(
                 lambda point: self._evaluate(self._bandwidth(point))[0],
@@ -239,8 +224,8 @@ class _Search:
     def _starts(self):
         """Bandwidths to descend from."""
         # The rule; a mixture, half way between the rule and no influence, since for a feature
-        # that does not matter to a target other starts are far from there; the best valleys of
-        # a common scale; the best of points spread around the rule.
+        # that does not matter to a target other starts are far from there; the best common
+        # scale; the best of points spread around the rule.
         rate = 1 / (self.is_numeric.sum() + 4)
         lam = self.high * len(self.sample) ** (-2 * rate)
 
@@ -248,28 +233,23 @@ class _Search:
             return np.clip(np.where(self.is_numeric, scale, lam), self.low, self.high)
 
         rule = bounded(self.ratio * len(self.sample) ** -rate)
-        starts = [rule, bounded(np.sqrt(rule * self.high))]
-        if not self.n_best:
-            return starts[1:]
+        mixture = bounded(np.sqrt(rule * self.high))
+        if self.few_starts:
+            return [mixture]
+        tried = []
         if self.is_numeric.any():
             ends = self.low[self.is_numeric].min(), self.high[self.is_numeric].max()
-            scales = [bounded(scale) for scale in np.geomspace(*ends, _SCALES)]
-            values = np.array([self._evaluate(scale)[0] for scale in scales])
-            padded = np.pad(values, 1, constant_values=np.inf)
-            valleys = (values <= padded[:-2]) & (values <= padded[2:]) & np.isfinite(values)
-            best = [k for k in np.argsort(values, kind="stable") if valleys[k]]
-            starts += [scales[k] for k in best[: self.n_best]]
+            tried.append([bounded(scale) for scale in np.geomspace(*ends, _N_TRIED)])
         free = np.isnan(self.fixed)
         if free.sum() > 1:
             # Of columns in an order of their own.
             order = np.flatnonzero(free)[own_order(self.sample.X[:, free], self.sample.X)]
-            shares = np.full((_POINTS, len(rule)), 0.5)
-            shares[:, order] = Halton(len(order), scramble=False).random(_POINTS + 1)[1:]
+            shares = np.full((_N_TRIED, len(rule)), 0.5)
+            shares[:, order] = Halton(len(order), scramble=False).random(_N_TRIED + 1)[1:]
             around = rule * np.exp(_AROUND * (2 * shares - 1))
-            points = [bounded(*pair) for pair in zip(around, shares * self.high, strict=True)]
-            points.sort(key=lambda point: self._evaluate(point)[0])
-            starts += points[: self.n_best]
-        return starts
+            tried.append(list(map(bounded, around, shares * self.high)))
+        best = [min(points, key=lambda point: self._evaluate(point)[0]) for points in tried]
+        return [rule, mixture, *best]
 
     def _point(self, bandwidth):
         logs = np.log(np.where(self.is_numeric, bandwidth, 1.0))

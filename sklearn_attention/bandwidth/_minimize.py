@@ -1,6 +1,7 @@
-"""Minimising a bumpy curve over a positive scale."""
+"""Minimising a bumpy curve over a positive scale, and descents in several bandwidths."""
 
 import numpy as np
+from scipy.optimize import minimize
 
 # Points of the first grid are so far apart, as logarithms; so many of its lowest valleys get a
 # grid that is so many times finer, less so where the first is coarse since the curve is then
@@ -60,10 +61,15 @@ def minimize_scale(criterion, low, high, *, step=STEP, approximate=None, error=0
     return float(np.exp(point)), tried[point]
 
 
-def relative(objective, size):
-    """A function and its gradient over a size: minimisers stop at steps far below 1."""
+def descend(objective, start, bounds, *, size, n_steps):
+    """Minimise a function that returns its value and gradient, from a point on."""
+    # Minimisers stop at steps far below 1, so values are in units of their size.
     size = abs(size) if 0 < abs(size) < np.inf else 1.0
-    return lambda point: tuple(part / size for part in objective(point))
+    minimize(
+        lambda point: tuple(part / size for part in objective(point)), start, jac=True,
+        method="L-BFGS-B", bounds=bounds,
+        options={"maxiter": n_steps, "ftol": 1e-9, "gtol": 1e-12},
+    )  # fmt: skip
 
 
 def _finite(values):

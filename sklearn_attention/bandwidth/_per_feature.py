@@ -3,7 +3,6 @@
 import math
 
 import numpy as np
-from scipy.optimize import minimize
 
 from ..attention._leave_one_out import LeaveOneOut
 from ..attention._leave_one_out_gradient import LeaveOneOutGradient
@@ -11,7 +10,7 @@ from ..kernels import Gaussian
 from ..kernels._compact import CompactKernel
 from ..kernels._product_kernel import mixed_kernel
 from ._criteria import SMOOTHER_CRITERIA, criterion_slopes
-from ._minimize import relative
+from ._minimize import descend
 from ._search import (
     MAX_SEARCH_ROWS,
     BandwidthChoice,
@@ -220,10 +219,7 @@ class _Descents:
         bounds = np.column_stack([self.space.lowest, self.space.highest])
         # Logarithms have size 1, squares that of the best known.
         size = 1.0 if self.criterion == "aicc" else self.trials.value
-        minimize(
-            relative(self._with_gradient, size), start, jac=True, method="L-BFGS-B",
-            bounds=bounds, options={"maxiter": n_steps, "ftol": 1e-9, "gtol": 1e-12},
-        )  # fmt: skip
+        descend(self._with_gradient, start, bounds, size=size, n_steps=n_steps)
 
     def _leave_out_features(self):
         """Widen for good what may be wide at no loss."""

@@ -535,7 +535,9 @@ def _line_bandwidth(rows, kernel, target_kernel):
             X=some[0], values=some[1], columns=columns, sample_weight=some[2],
             random_state=rows.random_state,
         )  # fmt: skip
-        found = ConditionalSearch(target_kernel, n_best=0).choose(few, kernel).bandwidth[:-1]
+        found = (
+            ConditionalSearch(target_kernel, few_starts=True).choose(few, kernel).bandwidth[:-1]
+        )
         widest = np.where(columns.is_numeric, _WIDEST * sample.spread, 1.0)
         bandwidth, scales = np.minimum(found, widest), _OF_SEARCHED
     errors = LeaveOneOut(
