@@ -55,8 +55,8 @@ class Mutation(NamedTuple):
 MUTATIONS = [
     Mutation(
         "attention/_algorithms/_near_keys.py",
-        "_INVISIBLE, _LESS = 1e-12, 1e-4",
-        "_INVISIBLE, _LESS = 1e-9, 1e-4",
+        "_INVISIBLE, _LESS_PER_DEGREE = 1e-12, 1e-4",
+        "_INVISIBLE, _LESS_PER_DEGREE = 1e-9, 1e-4",
         "a thousand times as much is left out of a sum",
     ),
     Mutation(

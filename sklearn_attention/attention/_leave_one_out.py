@@ -142,7 +142,7 @@ class LeaveOneOut:
         # Without what the values have in common, sums of them cancel less.
         problem, self._center = problem.centred()
         options = {"empty": empty, "algorithm": algorithm}
-        self._rows, self._windows = _Rows(problem, degree, gap, options), None
+        self._rows, self._windows = _PredictedRows(problem, degree, gap, options), None
         kernel = problem.kernel
         local = degree and kernel.numeric_columns(X.shape[1])
         if widen and local and kernel.decreasing and not kernel.signed:
@@ -211,7 +211,7 @@ class LeaveOneOut:
             yield from self._windows.widened(self._rows, scales[some], found)
 
 
-class _Rows:
+class _PredictedRows:
     """Some rows of a problem, predicted at one bandwidth after the other."""
 
     def __init__(self, problem, degree, gap, options):
@@ -227,7 +227,7 @@ class _Rows:
         _, starts = np.unique(self._sums.together(scales[order]), return_index=True)
         parts, found = np.split(order, starts[1:]), []
         for part in parts:
-            some = _Rows(self.problem.take(rows[part]), *self._given)
+            some = _PredictedRows(self.problem.take(rows[part]), *self._given)
             own = scales[part][None] if self._sums.is_radial else scales[part[:1]]
             found += some.at(own)
         place = np.argsort(np.concatenate(parts))
@@ -282,7 +282,7 @@ class _Windows:
                 values=problem.values[first][:, :0], weights=problem.weights[first] * 0 + 1,
                 own_key=np.arange(len(first)),
             )  # fmt: skip
-            self._of_places = _Rows(places, degree, 0, options)
+            self._of_places = _PredictedRows(places, degree, 0, options)
 
     def widened(self, rows, scales, found):
         """Predictions of rows at some scales, where windows as they are have some fields."""

@@ -99,7 +99,7 @@ class PairSums:
         def sum_rows(block):
             rows, keys = block
             own = columns(rows) if callable(columns) else columns
-            return _Rows(product, own[keys], rows, keys, n, slopes)
+            return _BlockOfPairs(product, own[keys], rows, keys, n, slopes)
 
         one_way = list(self.share(sum_rows, todo))
         shift = np.zeros(n)
@@ -256,7 +256,7 @@ class _Mutual:
         return self._product.pull(outer, self.rows, self._keys)
 
 
-class _Rows:
+class _BlockOfPairs:
     """Sums of some rows over keys, divided by ``exp(shift)``."""
 
     def __init__(self, product, columns, rows, keys, n, slopes):

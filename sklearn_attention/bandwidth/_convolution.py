@@ -20,7 +20,7 @@ _STEPS = 2**13
 _NEGLIGIBLE = 1e-18
 _LONGEST_REACH = 1e3
 # Coefficients of polynomials are left out below this share of the largest.
-_LOST = 1e-17
+_SMALLEST_COEFFICIENT = 1e-17
 
 
 def self_convolution(kernel, n_parts=1):
@@ -59,7 +59,7 @@ class PolynomialKernel(RadialKernel):
     decreasing = True
 
     def __init__(self, polynomial):
-        lost = _LOST * np.abs(polynomial.coef).max()
+        lost = _SMALLEST_COEFFICIENT * np.abs(polynomial.coef).max()
         self.polynomial = tuple(polynomial.trim(lost).coef.tolist())
 
     def profile(self, squared):

@@ -14,7 +14,7 @@ from ._background import Background, background_share, bulk, reflections
 from ._convolution import self_convolution
 
 # Besides its own mirror image, which is left out, images of less weight than this are ignored.
-_LOST = 1e-12
+_SMALLEST_SHARE = 1e-12
 
 
 class _LogSums:
@@ -98,7 +98,7 @@ class _LogSums:
             with np.errstate(divide="ignore", over="ignore", invalid="ignore"):
                 own = line.kernel.log_profile(distance**2) + np.log(line.columns[0])
                 others = -np.expm1(own - log_sums)
-                log_sums += np.log(np.where(others > _LOST, others, 0.0))
+                log_sums += np.log(np.where(others > _SMALLEST_SHARE, others, 0.0))
         return np.where(np.isnan(log_sums), -np.inf, log_sums)
 
 

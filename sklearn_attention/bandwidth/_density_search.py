@@ -14,6 +14,7 @@ from ._background import NORMAL_BULK, bulk, reflections
 from ._density import ConditionalLikelihood, DensityLeastSquares, DensityLikelihood
 from ._minimize import descend, minimize_scale
 from ._search import (
+    LOWEST_WORTH,
     MAX_SEARCH_ROWS,
     BandwidthChoice,
     BandwidthRule,
@@ -39,9 +40,6 @@ MAX_LINE_ROWS = 100_000
 # Where others do not describe more than this share of the rows, bandwidths mean nothing. It is
 # 0 to .15 in ten columns, also with tails of t(2), and nearly 1 beyond what rows can tell.
 _MOST = 0.5
-# The smallest lambda, as a share of the largest: at 0 itself another level would rule a
-# row out altogether.
-_LOWEST_LAM = 1e-6
 # Rows further from most others than this many deviations are moved to here.
 _FURTHEST = 1e150
 # Between two bounds Gaussian bandwidths end at this share of the range: up to there, mirror
@@ -161,17 +159,17 @@ class _Search:
             else:
                 self._descend_from_all()
         found = self.trials.best
-        carried = self.sample.carry(found, self.columns)
+        carried = self.sample.rescale_to_all_rows(found)
         bandwidth = np.where(np.isnan(self.fixed), carried, found) * self.spread
         score = self.criterion.rescale(self.criterion.sign * self.trials.value, self.log_volume)
         background = self.background if self.name == "likelihood" else None
         return BandwidthChoice(
-            bandwidth, score, doubts=self._doubts(found), background=background
+            bandwidth, score, warnings=self._warnings(found), background=background
         )
 
     def _bounds(self):
         high = self.columns.highest_lam
-        low = _LOWEST_LAM * high
+        low = LOWEST_WORTH * high
         for j in self.columns.numeric:
             column, ratio = self.sample.X[:, [j]], self.ratio[j]
             low[j], high[j] = search_range(
@@ -260,7 +258,7 @@ class _Search:
         values = np.where(self.is_numeric, scales, point * self.unit)
         return np.clip(values, self.low, self.high)
 
-    def _doubts(self, bandwidth):
+    def _warnings(self, bandwidth):
         X, n = self.sample.X, len(self.sample)
         if not self.trials.ended and (alone := self.criterion.alone(bandwidth)) > _MOST:
             return [

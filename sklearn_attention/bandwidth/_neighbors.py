@@ -26,7 +26,7 @@ _N_CANDIDATES = 60
 # this share of the data's extent: it separates those rows from all others.
 _SAME_PLACE = 1e-6
 # Slightly more than the distance, so that rounding does not exclude the neighbour itself.
-_AND_A_HAIR = 1 + 1e-10
+_ROUNDED_UP = 1 + 1e-10
 
 
 class _ByNeighbors(BandwidthRule):
@@ -157,4 +157,4 @@ def neighbor_distances(queries, keys, n_neighbors):
     """
     distances, _ = KDTree(keys).query(queries, k=range(1, n_neighbors + 1))
     extent = np.linalg.norm(np.ptp(keys, axis=0)) or 1.0
-    return np.maximum(distances * _AND_A_HAIR, _SAME_PLACE * extent)
+    return np.maximum(distances * _ROUNDED_UP, _SAME_PLACE * extent)

@@ -164,7 +164,7 @@ def select_bandwidth(
     :math:`1 - \exp(-\hat\sigma_j^2 / h_j^2)`, by which a Gaussian kernel falls over the
     typical difference of two rows; for categories, by which it falls to the next level.
 
-    `doubts` are set where the search of one scale ended at the narrowest bandwidth, or where
+    `warnings` are set where the search of one scale ended at the narrowest bandwidth, or where
     averages are the mean; or, along a single feature, where the minimum of "penalized-loo" is
     flat, since plain leave-one-out would take more than twice the degrees of freedom.
 
@@ -226,17 +226,17 @@ def _search_scale(criterion, rows, kernel, observe):
     results |= zip(("criterion", "loo_error", "degrees_of_freedom"), columns, strict=True)
     best = scales.searchsorted(trials.best)
     narrow = trials.best < 1.05 * low and fewest < len(sample) / 2
-    doubts = [_NARROWEST.format(criterion)] if narrow else []
+    warnings = [_NARROWEST.format(criterion)] if narrow else []
     freedoms, errors = results["degrees_of_freedom"], results["loo_error"]
     if rows.degree == 0 and freedoms[best] < _NO_DEPENDENCE and trials.value > 0:
-        doubts.append(_MEAN.format(criterion))
+        warnings.append(_MEAN.format(criterion))
     if criterion == "penalized-loo" and len(rows.columns.numeric) == 1:
         plain = freedoms[np.flatnonzero(errors == np.nanmin(errors))[-1]]
         if plain > _FLAT * max(freedoms[best], 2.0):
-            doubts.append(_FLAT_MINIMUM.format(plain, freedoms[best], rows.gap))
+            warnings.append(_FLAT_MINIMUM.format(plain, freedoms[best], rows.gap))
     bandwidth = results["bandwidth"][best]
-    bandwidth = sample.carry(bandwidth, rows.columns, decreasing=kernel.decreasing)
-    return BandwidthChoice(bandwidth, float(results["criterion"][best]), results, doubts)
+    bandwidth = sample.rescale_to_all_rows(bandwidth, decreasing=kernel.decreasing)
+    return BandwidthChoice(bandwidth, float(results["criterion"][best]), results, warnings)
 
 
 class _Curve:

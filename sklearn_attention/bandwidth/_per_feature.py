@@ -12,6 +12,7 @@ from ..kernels._product_kernel import mixed_kernel
 from ._criteria import SMOOTHER_CRITERIA, criterion_slopes
 from ._minimize import descend
 from ._search import (
+    LOWEST_WORTH,
     MAX_SEARCH_ROWS,
     BandwidthChoice,
     Trials,
@@ -22,16 +23,16 @@ from ._search import (
 
 # Common scales tried before the descents, which start from the best of them, from a wider one,
 # and from it without each feature in turn.
-_N_SCALES = 8
-_WIDER, _OUT_OF_SIGHT = 3.0, 30.0
-# Steps of every descent, and of the one from the best point.
-_FIRST_STEPS, _MAX_STEPS = 8, 200
+_N_SCALES, _WIDER, _OUT_OF_SIGHT = 8, 3.0, 30.0
+# Steps of every descent but the one from the best point.
+_FIRST_STEPS = 8
 # What stands for infinity in a descent, which cannot step back from there.
-_CLIFF = 1e100
+_IN_PLACE_OF_INFINITY = 1e100
 # A feature this many times wider than its extent makes no difference.
 _IRRELEVANT = 1e3
-# A category's worth is the weight of a row of another level relative to one of the same.
-_LOWEST_WORTH, _FIRST_WORTH = 1e-6, 0.3
+# A category's worth is the weight of a row of another level relative to one of the same: where
+# descents start.
+_FIRST_WORTH = 0.3
 # Multiples of the best bandwidths that are tried where windows are widened: gradients do not
 # know of it.
 _FACTORS = 2.0 ** (np.arange(-18, 13) / 6)
@@ -49,7 +50,7 @@ def search_bandwidths(criterion, rows, kernel, observe):
             _in_wide_windows(criterion, rows, kernel, space, trials)
     point = trials.best
     bandwidth = space.bandwidth(point)
-    bandwidth = sample.carry(bandwidth, rows.columns, decreasing=kernel.decreasing)
+    bandwidth = sample.rescale_to_all_rows(bandwidth, decreasing=kernel.decreasing)
     value = sample.in_units(trials.value, criterion)
     return BandwidthChoice(bandwidth, value, relevance=space.relevance(point))
 
@@ -92,7 +93,7 @@ class _Space:
             ends = [search_range(column[:, None], ratio) for column in Z.T]
         lowest, highest = np.reshape(ends, (-1, 2)).T
         widest = highest * (_IRRELEVANT if several else 1.0)
-        worths = np.full(len(self.categorical), _LOWEST_WORTH)
+        worths = np.full(len(self.categorical), LOWEST_WORTH)
         self.lowest = np.log(np.append(lowest, worths))
         self.highest = np.log(np.append(widest, np.ones_like(worths)))
 
@@ -162,7 +163,7 @@ class _Descents:
             self._descend(start, _FIRST_STEPS)
         if self.trials.best is None:
             return
-        self._descend(self.trials.best, _MAX_STEPS)
+        self._descend(self.trials.best)
         if self.space.per_feature:
             self._leave_out_features()
 
@@ -209,13 +210,13 @@ class _Descents:
     def _with_gradient(self, point):
         value, scores, pull = self._evaluate(point)
         if not math.isfinite(value):
-            return _CLIFF, np.zeros_like(point)
+            return _IN_PLACE_OF_INFINITY, np.zeros_like(point)
         in_units = self.sample.in_units(value, self.criterion)
         self.trials.report(in_units, self.space.bandwidth(point))
         slopes = criterion_slopes(self.criterion, scores, len(self.sample))
         return value, self.space.gather(pull(slopes))
 
-    def _descend(self, start, n_steps):
+    def _descend(self, start, n_steps=None):
         bounds = np.column_stack([self.space.lowest, self.space.highest])
         # Logarithms have size 1, squares that of the best known.
         size = 1.0 if self.criterion == "aicc" else self.trials.value

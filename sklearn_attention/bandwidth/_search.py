@@ -35,6 +35,9 @@ _LEAST = 1e-150
 # For a density it starts at this share of the width of most of the data at least, and ends as
 # if the extent were so many times that width at most: what lies further out are outliers.
 _NARROWEST, _LARGEST_EXTENT = 1e-6, 20.0
+# The smallest lambda, as a share of the largest, and the least weight of a row of another
+# level, which at 0 itself would be ruled out altogether.
+LOWEST_WORTH = 1e-6
 # Fewer different rows than this are not searched for copies.
 _FEWEST_DIFFERENT = 10
 
@@ -52,7 +55,7 @@ class BandwidthChoice(NamedTuple):
         For every bandwidth that was tried, in ascending order: ``bandwidth``
         (n_tried, n_features), ``criterion``, ``loo_error`` and ``degrees_of_freedom``; of
         searches of one factor on all features.
-    doubts : list of str
+    warnings : list of str
         Warnings for the user.
     relevance : ndarray of shape (n_features,) or None
         Relevance of each feature to the kernel, from 0 (it does not matter) to 1; of searches
@@ -66,7 +69,7 @@ class BandwidthChoice(NamedTuple):
     bandwidth: Any
     value: Any = None
     results: Any = None
-    doubts: Any = ()
+    warnings: Any = ()
     relevance: Any = None
     n_neighbors: Any = None
     background: Any = None
@@ -81,10 +84,10 @@ class BandwidthChoice(NamedTuple):
         }
         return {name: value for name, value in found.items() if value is not None}
 
-    def warned(self):
-        """The choice, of whose doubts there have been warnings then."""
-        for doubt in self.doubts:
-            warn_user(doubt)
+    def warn(self):
+        """Warn the user; returns the choice."""
+        for message in self.warnings:
+            warn_user(message)
         return self
 
 
@@ -226,7 +229,7 @@ class Sample:
     """Rows that a search evaluates: of positive weight, and drawn where they are very many."""
 
     def __init__(self, name, rows, most, fewest=2):
-        self.random_state = check_random_state(rows.random_state)
+        self.random_state, self._columns = check_random_state(rows.random_state), rows.columns
         self.X, self.values, self.sample_weight = rows.X, rows.values, rows.sample_weight
         # By how much all rows are more; whether rows next to each other stay together.
         self._times, self._in_order = 1.0, rows.gap > 0
@@ -260,13 +263,13 @@ class Sample:
         """Positions of so many rows, ascending; None for all."""
         return None if most >= len(self) else draw_rows(len(self), most, self.random_state)
 
-    def carry(self, bandwidth, columns, *, decreasing=True):
+    def rescale_to_all_rows(self, bandwidth, *, decreasing=True):
         """A bandwidth of these rows for all rows, by the rate at which the best ones shrink."""
         # With d numbers that is n^(-1/(d+4)), for lambdas its square. Where the kernel does not
         # decrease with the distance, a bandwidth is no size of a neighbourhood, and stays.
-        rate = self._times ** (-1 / (len(columns.numeric) + 4))
+        rate = self._times ** (-1 / (len(self._columns.numeric) + 4))
         numeric = rate if decreasing else 1.0
-        return bandwidth * np.where(columns.is_numeric, numeric, rate**2)
+        return bandwidth * np.where(self._columns.is_numeric, numeric, rate**2)
 
     def _draw(self, n_rows):
         n_all, tables = len(self), (self.X, self.values, self.sample_weight)

@@ -430,7 +430,7 @@ class ConditionalKernelDensity(RegressorMixin, MixedRows):
         if searches:
             rows = replace(rows, values=self._spread_values[:, None])
             search = ConditionalSearch(self.target_kernel_, bandwidth, target_bandwidth)
-            found, self.likelihood_score_, *_ = search.choose(rows, kernel, observe).warned()
+            found, self.likelihood_score_, *_ = search.choose(rows, kernel, observe).warn()
             bandwidth, target_bandwidth = found[:-1], float(found[-1])
         self.bandwidth_, self.target_bandwidth_ = bandwidth, target_bandwidth
         self.kernel_ = mixed_kernel(kernel, self._compared, bandwidth)
@@ -546,4 +546,4 @@ def _line_bandwidth(rows, kernel, target_kernel):
         widen=True,
     ).scores(scales).left_out  # fmt: skip
     best = scales[np.argmin(errors)]
-    return sample.carry(np.where(columns.is_numeric, best * bandwidth, bandwidth), columns)
+    return sample.rescale_to_all_rows(np.where(columns.is_numeric, best * bandwidth, bandwidth))

@@ -352,7 +352,7 @@ class ProductKernelDensity(DensityMixin, MixedRows):
         def observe(value, bandwidth):
             return report.done(bandwidth_=bandwidth)
 
-        choice = rule.choose(rows, self.kernel_, observe).warned()
+        choice = rule.choose(rows, self.kernel_, observe).warn()
         self.bandwidth_ = choice.bandwidth
         if rule.searches:
             setattr(self, _ATTRIBUTES[self.bandwidth], float(choice.value))

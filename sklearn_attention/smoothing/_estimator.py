@@ -190,7 +190,7 @@ class KernelSmoother(MultiOutputMixin, MixedRows):
         def observe(value, *found):
             return report.done(smoother_=at(*found))
 
-        choice = rule.choose(rows, kernel, observe).warned()
+        choice = rule.choose(rows, kernel, observe).warn()
         vars(self).update(choice.attributes)
         self.smoother_ = at(choice.bandwidth, choice.n_neighbors)
         report.end()

@@ -15,7 +15,7 @@ from ._local_errors import widened
 _REACH = 5.0
 # Up to where squares are bounded, so that their mean is one half at the standard deviation of
 # normal errors, however large up to half of all errors are: Rousseeuw and Yohai (1984).
-_BEND, _HALF = 1.5476, 0.5
+_BEND, _BREAKDOWN = 1.5476, 0.5
 _MOST_STEPS, _SETTLED = 20, 0.01
 # Scales are of this many rows times the root of all: ever more rows, ever closer to each other.
 _ROWS_OF_SCALES = 3.0
@@ -163,14 +163,14 @@ class _Scales:
 
         scales = self._settled(sizes, around, self.deviation(sizes))
         # Where most errors are 0, nothing is known of how large the others may be nearby.
-        exact = around((sizes == 0).astype(np.float64)) > _HALF
+        exact = around((sizes == 0).astype(np.float64)) > _BREAKDOWN
         return np.maximum(np.where(exact, self.overall(sizes), scales), self.least)
 
     def _settled(self, sizes, average, scales):
         """Scales at which the average of bounded squares is one half."""
         for _ in range(_MOST_STEPS):
             squares = np.square(np.minimum(sizes / (_BEND * scales), 1.0))
-            factor = np.sqrt(average(1 - (1 - squares) ** 3) / _HALF)
+            factor = np.sqrt(average(1 - (1 - squares) ** 3) / _BREAKDOWN)
             scales = np.maximum(scales * factor, self.least)
             if np.abs(factor - 1).max() < _SETTLED:
                 break

@@ -27,7 +27,7 @@ def density_bandwidth(X, kernel, criterion="likelihood", observe=None, **options
     """Bandwidths and the criterion there."""
     options = {"columns": Columns.numbers(X.shape[1])} | options
     rows = Rows(X=X, **options)
-    return DensitySearch(criterion).choose(rows, kernel, observe).warned()[:2]
+    return DensitySearch(criterion).choose(rows, kernel, observe).warn()[:2]
 
 
 def conditional_bandwidth(X, y, columns=None, **given):

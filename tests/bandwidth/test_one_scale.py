@@ -235,9 +235,9 @@ class TestLeaveOneOut:
         X = np.linspace(0, 1, 150)[:, None]
         noise = np.convolve(rng.normal(size=152), [0.63, 0.7, 0.63], "valid")
         values = (np.sin(3 * X[:, 0]) + noise)[:, None]
-        _, _, results, doubts, *_ = select_bandwidth(X, values, Gaussian(), "penalized-loo")
-        assert "leave-one-out error is flat" in doubts[0]
-        assert "set gap=0 to about n_samples ** (1 / 3)" in doubts[0]
+        _, _, results, warnings, *_ = select_bandwidth(X, values, Gaussian(), "penalized-loo")
+        assert "leave-one-out error is flat" in warnings[0]
+        assert "set gap=0 to about n_samples ** (1 / 3)" in warnings[0]
         freedom = results["degrees_of_freedom"]
         assert (np.diff(results["bandwidth"][:, 0]) > 0).all()
         assert freedom[0] > freedom[-1]
@@ -248,14 +248,14 @@ class TestLeaveOneOut:
         X = np.linspace(0, 1, 100)[:, None]
         values = np.sin(6 * X) + 0.1 * rng.normal(size=(100, 1))
         found = select_bandwidth(X, np.tile([[1.0], [-1.0]], (50, 1)), Gaussian())
-        assert "no dependence on X was found" in found.doubts[0]
-        assert select_bandwidth(X, values, Gaussian()).doubts == []
+        assert "no dependence on X was found" in found.warnings[0]
+        assert select_bandwidth(X, values, Gaussian()).warnings == []
         monkeypatch.setattr(
             "sklearn_attention.bandwidth._one_scale.search_range", lambda *_, **__: (1.0, 10.0)
         )
         found = select_bandwidth(X, values, Gaussian())
-        assert "ended at the narrowest bandwidth" in found.doubts[0]
-        assert "set gap to about n_samples ** (1 / 3) if rows are in order" in found.doubts[0]
+        assert "ended at the narrowest bandwidth" in found.warnings[0]
+        assert "set gap to about n_samples ** (1 / 3) if rows are in order" in found.warnings[0]
 
     @pytest.mark.slow
     def test_a_period_is_not_carried_over(self):

@@ -56,11 +56,11 @@ class TestSample:
     def test_numbers_are_carried_over_at_the_rate_and_lambdas_at_its_square(self):
         columns = Columns(("numeric", "unordered"), (None, range(3)))
         sample = Sample("loo", make_rows(columns=columns, random_state=0), 100)
-        np.testing.assert_array_equal(sample.carry(np.ones(2), columns), 1)
+        np.testing.assert_array_equal(sample.rescale_to_all_rows(np.ones(2)), 1)
         sample.limit(10)
         rate = 5 ** (-1 / 5)
-        np.testing.assert_allclose(sample.carry(np.ones(2), columns), [rate, rate**2])
-        found = sample.carry(np.ones(2), columns, decreasing=False)
+        np.testing.assert_allclose(sample.rescale_to_all_rows(np.ones(2)), [rate, rate**2])
+        found = sample.rescale_to_all_rows(np.ones(2), decreasing=False)
         np.testing.assert_allclose(found, [1, rate**2])
 
     def test_copies_are_joined_but_classes_are_not(self):
@@ -151,7 +151,7 @@ def test_canonical_ratio():
 
 def test_doubts_are_warnings_of_the_fit_but_not_of_the_function():
     X, y = np.linspace(0, 1, 100)[:, None], np.tile([1.0, -1.0], 50)
-    assert len(select_bandwidth(X, y[:, None], Gaussian()).doubts) == 1
+    assert len(select_bandwidth(X, y[:, None], Gaussian()).warnings) == 1
     with pytest.warns(UserWarning, match="no dependence on X was found"):
         NadarayaWatsonRegressor(bandwidth="loo").fit(X, y)
 

@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ..._blocks import IN_CACHE, IN_MEMORY, blocks
-from ._chebyshev import FURTHEST, Rows, between_cells, cell_width, in_cells
+from ._chebyshev import FURTHEST, PointsInCells, between_cells, cell_width, in_cells
 
 # Numbers of the terms around some cells, which stay in the processor's cache; and numbers
 # held at a time for many cells, about.
@@ -66,7 +66,8 @@ class Boxes:
     def _rows(self, points, width):
         number, place = in_cells(points.T, width)
         code = number[0] if len(number) == 1 else number[0] + 1j * number[1]
-        return Rows(code, place, self.grid.n_terms), np.abs(number).max(axis=0) >= FURTHEST
+        points = PointsInCells(code, place, self.grid.n_terms)
+        return points, np.abs(number).max(axis=0) >= FURTHEST
 
     def __call__(self, plan):
         """Sums (n_powers, c, m) over all keys, and bounds (m,) on the error of the first.
@@ -130,7 +131,7 @@ class Plan(NamedTuple):
 
     width: float  # of a cell, in units of the kernel
     offsets: Any  # (n_offsets,) of cells within reach, along each axis
-    rows: Any  # the queries, as Rows
+    rows: Any  # the queries, as PointsInCells
     outside: Any  # (m,) whether a query's cell is not known
     # Along each axis the cells (n_targets, n_offsets) whose terms are added to each; -1 for
     # an empty one.

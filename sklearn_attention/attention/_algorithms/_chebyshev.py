@@ -40,7 +40,7 @@ def first_of_each(codes):
     return np.flatnonzero(np.append(True, codes[1:] != codes[:-1]))
 
 
-class Rows:
+class PointsInCells:
     """Points ordered by their cells, in chunks of equal size that lie in one cell."""
 
     # Points have the codes (n,) of cells and positions (n_axes, n) in these, from -1 to 1, and

@@ -23,11 +23,11 @@ _PAIRS_OF_NEAREST = 20
 _COUNTED, _SAMPLED, _GROUPS_AT_ONCE = 8, 2000, 64
 # What is left out of a sum, as a share of it; and for each degree of a polynomial, whose
 # terms grow with the distance, by how much less.
-_INVISIBLE, _LESS = 1e-12, 1e-4
+_INVISIBLE, _LESS_PER_DEGREE = 1e-12, 1e-4
 # Combinations of levels of categories, at most.
 _MOST_COMBINATIONS = 500
 # Boxes are taken a little closer than they are, since pairs may round otherwise.
-_CLOSER = 1 - 1e-12
+_ROUNDED_DOWN = 1 - 1e-12
 
 
 class NearKeys:
@@ -61,7 +61,7 @@ class NearKeys:
         if not ends:
             if not kernel.decreasing or (rest is not None and rest.scaled):
                 return None
-            fall = degree * -math.log(_LESS) - math.log(_INVISIBLE)
+            fall = degree * -math.log(_LESS_PER_DEGREE) - math.log(_INVISIBLE)
             fall += 0.0 if rest is None else _log_range(problem, rest)
             fall += math.log(problem.weights.sum()) - math.log(problem.weights.min())
             if not math.isfinite(fall):
@@ -96,7 +96,7 @@ class NearKeys:
         def counts(some, bottom, top):
             """True where keys within boxes may count for some groups."""
             gap = np.maximum(bottom - high[:, some], low[:, some] - top).clip(0.0)
-            return self._log_kernel(_squared(gap) * _CLOSER, most[some]) > least[some]
+            return self._log_kernel(_squared(gap) * _ROUNDED_DOWN, most[some]) > least[some]
 
         return list(self._with_keys(groups, counts))
 
