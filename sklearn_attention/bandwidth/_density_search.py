@@ -28,10 +28,6 @@ CRITERIA = ("likelihood", "least_squares")
 # What is tried before the descents, from the best of each: so many common scales of all
 # features, and as many points around a rule of thumb, up to this logarithm away from it.
 _N_TRIED, _AROUND = 16, 1.5
-_MAX_STEPS = 40
-# A kernel of bounded support makes a criterion with kinks and steps, which a descent by
-# gradients takes for the bottom: there Powell's method goes on, for so many rounds.
-_ROUNDS = 4
 # Distance, as logarithms, of the first bandwidths tried in linear time, and that with more
 # than `MAX_SEARCH_ROWS`, whose curves are smoother.
 _STEP, _LONG_STEP = 0.15, 0.35
@@ -211,12 +207,14 @@ class _Search:
         for start in self._starts():
             # Logarithms of densities have size 1, their squares that of a volume.
             size = 1.0 if self.name == "likelihood" else self.trials.value
-            descend(objective, self._point(start), bounds, size=size, n_steps=_MAX_STEPS)
+            descend(objective, self._point(start), bounds, size=size)
+        # A kernel of bounded support makes a criterion with kinks and steps, which a descent by
+        # gradients takes for the bottom: there Powell's method goes on.
         if self.is_rough and self.trials.best is not None:
             minimize(
                 lambda point: self._evaluate(self._bandwidth(point))[0],
                 self._point(self.trials.best), method="Powell", bounds=bounds,
-                options={"xtol": 1e-2, "ftol": 1e-6, "maxiter": _ROUNDS},
+                options={"xtol": 1e-2, "ftol": 1e-6},
             )  # fmt: skip
 
     def _starts(self):
