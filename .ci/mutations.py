@@ -187,8 +187,8 @@ MUTATIONS = [
     ),
     Mutation(
         "smoothing/_bounds.py",
-        "((column < low) | (column > high)).sum()",
-        "(column < low).sum()",
+        "if least < low or largest > high:",
+        "if least < low:",
         "values above an upper bound are let in",
     ),
     Mutation(

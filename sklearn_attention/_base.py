@@ -13,7 +13,7 @@ from sklearn.base import BaseEstimator
 from sklearn.callback import CallbackSupportMixin
 
 from . import _thread_pools  # noqa: F401 (so that forks do not hang)
-from ._partitions import is_partitioned
+from ._partitions import need_all_rows
 
 # Packages whose frames are between the user and a warning.
 _OWN = f"{__package__}.", "sklearn.", "joblib.", "contextlib"
@@ -51,16 +51,11 @@ class AttentionEstimator(OwnInit, CallbackSupportMixin, BaseEstimator):
 
     def __reduce__(self):
         # skops begins here, and fails in tasks of Dask by messages of its own.
-        fields = {
-            name: vars(value).values() if type(value) in self._held else [value]
-            for name, value in vars(self).items()
-        }
-        held = [name for name, values in fields.items() if is_partitioned(*values)]
-        if held:
-            raise TypeError(
-                f"{type(self).__name__} was fitted on partitions of Dask, and how these are "
-                f"made ({', '.join(held)}) cannot be stored by skops: use pickle, or fit rows "
-                "in memory, such as X.compute(), and dump that."
+        for value in vars(self).values():
+            need_all_rows(
+                f"files of {type(self).__name__} by skops",
+                *(vars(value).values() if type(value) in self._held else [value]),
+                remedy="use pickle, or fit rows in memory, such as X.compute(), and dump that",
             )
         return super().__reduce__()
 

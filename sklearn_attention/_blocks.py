@@ -4,8 +4,6 @@ import tempfile
 
 import numpy as np
 
-from ._partitions import is_partitioned
-
 # Numbers, of 8 bytes, that stay in a processor's cache, and that a computation may hold in
 # memory at a time. All sizes of blocks are parts of these, by how many tables are held.
 IN_CACHE, IN_MEMORY = 2**17, 2**25
@@ -26,10 +24,9 @@ def blocks_of_queries(n_queries, n_keys):
 
 
 def own_copy(array):
-    """An array in C order that only its owner writes into; maps and partitions stay."""
-    if is_partitioned(array) or _is_map(array):
-        return array
-    return np.array(array, order="C")
+    """An array in C order that only its owner writes into; what lies elsewhere stays."""
+    in_ram = isinstance(array, np.ndarray) and not _is_map(array)
+    return np.array(array, order="C") if in_ram else array
 
 
 def appended(rows, more):
@@ -37,7 +34,7 @@ def appended(rows, more):
 
     Of a memory map one of a temporary file, which is gone when it is no longer used.
     """
-    if not _is_map(rows) or is_partitioned(more):
+    if not (_is_map(rows) and isinstance(more, np.ndarray)):
         return np.concatenate([rows, more])
     n_rows, dtype = len(rows), np.result_type(rows, more)
     with tempfile.TemporaryFile() as file:

@@ -9,7 +9,7 @@ from sklearn.metrics import accuracy_score, r2_score
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, column_or_1d
 
-from ._partitions import in_memory, is_partitioned, partitions, reduced
+from ._partitions import in_memory, is_partitioned, over
 from ._validation import check_numeric_target, read_weights, refuse_other_arrays, types_of
 
 
@@ -98,6 +98,16 @@ class NumericTargets(RegressorMixin):
         y, found, weights = in_memory(y, self.predict(X), sample_weight)
         weights = read_weights(weights, len(found))
         return r2_score(check_numeric_target(y), found, sample_weight=weights)
+
+
+def explained(values, predictions, weights):
+    """Share of the variance that predictions explain, the mean over outputs; NaN if one is."""
+    values, predictions, weights = in_memory(values, predictions, weights)
+    kept = slice(None) if weights is None else weights > 0
+    if np.isnan(predictions[kept]).any():
+        return float("nan")
+    weights = None if weights is None else weights[kept]
+    return float(r2_score(values[kept], predictions[kept], sample_weight=weights))
 
 
 def targets_at(estimator, rows):
@@ -224,13 +234,10 @@ def check_labels(y):
 
 def distinct(y):
     """Sorted labels that occur, in memory."""
-    if not is_partitioned(y):
-        return np.unique(y)
-    (labels,) = in_memory(reduced(_of_partition, np.union1d, partitions(y)))
-    return labels
+    return over(_distinct, np.union1d, y)
 
 
-def _of_partition(y):
+def _distinct(y):
     return np.unique(read_labels(y))
 
 

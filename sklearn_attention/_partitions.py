@@ -173,7 +173,23 @@ def in_memory(*collections):
     import dask
 
     tasks = [_whole(x) if is_partitioned(x) else x for x in collections]
-    return dask.compute(*tasks)
+    return dask.compute(*tasks, traverse=False)
+
+
+def over(function, merge, *tables):
+    """What a function finds in the rows of some tables: at once, or merged of partitions."""
+    if not is_partitioned(*tables):
+        return function(*tables)
+    (found,) = in_memory(reduced(function, merge, partitions(*tables)))
+    return found
+
+
+def need_all_rows(what, *tables, remedy="fit a sample of them, or what they compute to"):
+    """Raise ValueError if rows that must be in memory are in partitions."""
+    if is_partitioned(*tables):
+        raise ValueError(
+            f"{what} need all rows in memory, but these are in partitions of Dask: {remedy}."
+        )
 
 
 def _whole(x):
@@ -193,17 +209,12 @@ def _whole(x):
     return dask.delayed(np.concatenate)(blocks)
 
 
-def aligned(*tables, names=None):
-    """Tables in the same partitions; arrays where none is in any, None for None."""
-    names = ["a table"] * len(tables) if names is None else names
-    if not is_partitioned(*tables):
-        return [None if x is None else np.asarray(x) for x in tables]
-    first = next(k for k, x in enumerate(tables) if is_partitioned(x))
-    chunks = as_array(tables[first], names[first]).chunks[0]
-    return [
-        None if x is None else as_array(x, name, chunks)
-        for name, x in zip(names, tables, strict=True)
-    ]
+def aligned(names, *tables):
+    """Tables in the partitions of the first that is in any; None for None."""
+    named = list(zip(names, tables, strict=True))
+    first = [(x, name) for name, x in named if is_partitioned(x)] or [(tables[0], names[0])]
+    chunks = as_array(*first[0]).chunks[0]
+    return [None if x is None else as_array(x, name, chunks) for name, x in named]
 
 
 def partitions(*tables):
@@ -211,11 +222,7 @@ def partitions(*tables):
 
     For each partition the tuple of that part of every table.
     """
-    import dask
-
-    if not is_partitioned(*tables):
-        return [tuple(None if x is None else dask.delayed(x) for x in tables)]
-    tables = aligned(*tables)
+    tables = aligned(["a table"] * len(tables), *tables)
     n_partitions = next(x for x in tables if x is not None).numblocks[0]
     # Graphs as they are: fused in one way here and in another there, tasks of one name would
     # differ, which schedulers do not like.
@@ -269,13 +276,16 @@ def each(function, rows, *common):
 
 
 def mapped(function, X, fields, *common):
-    """Arrays of what a function makes of the rows of each partition.
+    """Arrays of what a function makes of rows: at once, or of each partition, computed later.
 
     ``function(*common, rows)`` returns one for each field, of a shape but for rows and a type.
     """
+    if not is_partitioned(X):
+        return function(*common, X)
+    import dask
     import dask.array as da
 
-    found = each(function, partitions(X), *common)
+    found = each(function, partitions(X), *map(dask.delayed, common))
     return [
         da.concatenate([
             da.from_delayed(part[k], (size, *shape), dtype)

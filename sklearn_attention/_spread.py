@@ -5,7 +5,7 @@ from typing import NamedTuple
 import numpy as np
 
 from ._blocks import blocks
-from ._partitions import in_memory, is_partitioned, partitions, reduced
+from ._partitions import merged, over
 
 
 class Spread(NamedTuple):
@@ -19,10 +19,7 @@ class Spread(NamedTuple):
 
 def whole_spread(X, weights=None):
     """Spread of all rows, block by block, or partition by partition; None as for `spread`."""
-    if not is_partitioned(X):
-        return spread(X, weights)
-    (found,) = in_memory(reduced(spread, join_spreads, partitions(X, weights)))
-    return found
+    return over(spread, join_spreads, X, weights)
 
 
 def feature_spread(X, weights=None):
@@ -32,12 +29,10 @@ def feature_spread(X, weights=None):
 
 def spread(X, weights=None):
     """Spread of rows in memory, or in a map; None if nothing has weight."""
-    found = None
-    for rows in blocks(len(X)):
-        more = _of_block(X[rows], None if weights is None else weights[rows])
-        if more is not None:
-            found = more if found is None else join_spreads(found, more)
-    return found
+    return merged(
+        join_spreads,
+        (_of_block(X[s], None if weights is None else weights[s]) for s in blocks(len(X))),
+    )
 
 
 def join_spreads(a, b):
@@ -50,6 +45,27 @@ def join_spreads(a, b):
     between = 2 * np.sqrt(share_a * share_b) * np.abs(b.mean / 2 - a.mean / 2)
     largest = np.maximum(a.largest, b.largest)
     return Spread(mass, mean, np.hypot(within, between), largest)
+
+
+def mean_squares(X, weights=None):
+    """Mean square of each column, over any number of rows."""
+    found = whole_spread(X, weights)
+    return found.deviation**2 + found.mean**2
+
+
+def ends(x):
+    """Smallest and largest of some numbers, one for each row, and their sum."""
+    return over(_ends, _joined_ends, x)
+
+
+def _ends(x):
+    with np.errstate(over="ignore", invalid="ignore"):
+        return (x.min(), x.max(), x.sum()) if len(x) else None
+
+
+def _joined_ends(a, b):
+    with np.errstate(over="ignore", invalid="ignore"):
+        return np.minimum(a[0], b[0]), np.maximum(a[1], b[1]), a[2] + b[2]
 
 
 def deviation_of(spread):

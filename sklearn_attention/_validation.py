@@ -15,12 +15,10 @@ from ._memory import check_memory
 from ._partitions import (
     as_array,
     check_numeric_types,
-    in_memory,
     is_partitioned,
-    partitions,
-    reduced,
     refuse_not_finite,
 )
+from ._spread import ends
 
 _TIMES = datetime.date, datetime.time, datetime.timedelta, np.datetime64, np.timedelta64
 # Values that are gone: the choice to use in their place, and why.
@@ -256,9 +254,7 @@ def _weights_of_partitions(sample_weight, X):
     weights = as_array(sample_weight, "sample_weight", X.chunks[0]).astype(np.float64)
     if weights.ndim != 1:
         raise ValueError(f"sample_weight has shape {weights.shape}: pass one for each row.")
-    # One pass for all that is checked.
-    (found,) = in_memory(reduced(_range, _joined_ranges, partitions(weights)))
-    smallest, largest, total = found
+    smallest, largest, total = ends(weights)
     refuse_not_finite("sample_weight", max(largest, -smallest))
     if smallest < 0:
         raise ValueError(f"sample_weight has a negative value, {smallest:g}: pass none.")
@@ -275,19 +271,6 @@ def _check_total(total):
             f"sample_weight sums to {total:g}, too large or too small to compute with: divide "
             "it by its largest value."
         )
-
-
-def _range(weights):
-    """Smallest and largest of some weights, and their sum."""
-    if not len(weights):
-        return None
-    with np.errstate(over="ignore", invalid="ignore"):
-        return weights.min(), weights.max(), weights.sum()
-
-
-def _joined_ranges(a, b):
-    with np.errstate(over="ignore", invalid="ignore"):
-        return np.minimum(a[0], b[0]), np.maximum(a[1], b[1]), a[2] + b[2]
 
 
 def has_validation_set(X_val, y_val):

@@ -6,8 +6,10 @@ import pytest
 from sklearn_attention import _blocks
 from sklearn_attention._spread import (
     deviation_of,
+    ends,
     feature_spread,
     join_spreads,
+    mean_squares,
     spread,
     whole_spread,
 )
@@ -62,6 +64,19 @@ def test_partitions_are_joined(rows):
         np.testing.assert_allclose(ours, expected, rtol=1e-12, atol=1e-12)
     both = join_spreads(spread(rows[:30]), spread(rows[30:]))
     np.testing.assert_allclose(deviation_of(both), deviation_of(found), rtol=1e-12)
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+def test_squares_and_ends_over_any_number_of_rows(rows, weighted):
+    da = pytest.importorskip("dask.array")
+    weights = np.arange(len(rows)) % 3.0 if weighted else None
+    parts = da.from_array(rows, chunks=(30, 3)), None if weights is None else da.array(weights)
+    expected = np.average(rows**2, axis=0, weights=weights)
+    for tables in ((rows, weights), parts):
+        np.testing.assert_allclose(mean_squares(*tables), expected, rtol=1e-12)
+    column = rows[:, 0]
+    for own in (column, da.from_array(column, chunks=((0, 30, len(rows) - 30),))):
+        assert ends(own) == pytest.approx((column.min(), column.max(), column.sum()))
 
 
 @pytest.mark.parametrize("weighted", [False, True])

@@ -1,9 +1,8 @@
 """The weighted average of stored values."""
 
-from .._partitions import is_partitioned
-from ._over_partitions import over_partitions
+from ._over_partitions import smooth
 from ._read import as_given
-from ._smoother import Smoother, checked, reduce
+from ._smoother import Smoother, checked
 
 
 def attend(
@@ -102,8 +101,7 @@ def attend(
     """
     smoother = Smoother(kernel, bandwidth, 0, empty, algorithm)
     tables = queries, keys, values, sample_weight, query_scale, leave_one_out
-    run = over_partitions if is_partitioned(*tables[:4]) else reduce
-    return tuple(run(smoother, *tables))
+    return tuple(smooth(smoother, *tables))
 
 
 def attention_sums(

@@ -2,10 +2,9 @@
 
 from typing import Any, NamedTuple
 
-from .._partitions import is_partitioned
 from .._validation import is_one_of
-from ._over_partitions import over_partitions
-from ._smoother import Smoother, reduce
+from ._over_partitions import smooth
+from ._smoother import Smoother
 
 
 class LocalFit(NamedTuple):
@@ -116,5 +115,4 @@ def attend_local(
         raise ValueError(f"degree={degree!r} is not valid: pass 1 or 2 (attend is degree 0).")
     smoother = Smoother(kernel, bandwidth, int(degree), empty, algorithm)
     tables = queries, keys, values, sample_weight, query_scale, leave_one_out
-    run = over_partitions if is_partitioned(*tables[:4]) else reduce
-    return LocalFit(*run(smoother, *tables))
+    return LocalFit(*smooth(smoother, *tables))

@@ -6,10 +6,18 @@ import numpy as np
 
 from .._blocks import ROWS_AT_ONCE, blocks
 from .._partitions import aligned, as_array, is_partitioned, merged, partitions, reduced
-from ._smoother import Part, checked, in_part, shaped
+from ._smoother import Part, checked, in_part, reduce, shaped
 
 
-def over_partitions(smoother, queries, keys, values, weights, query_scale, leave_one_out):
+def smooth(smoother, queries, keys, values, weights, query_scale, leave_one_out):
+    """Fields of an average or a local polynomial, wherever the rows of tables are."""
+    tables = keys, values, weights
+    if is_partitioned(queries, *tables):
+        return _over_partitions(smoother, queries, tables, query_scale, leave_one_out)
+    return reduce(smoother, queries, *tables, query_scale, leave_one_out)
+
+
+def _over_partitions(smoother, queries, tables, query_scale, leave_one_out):
     """Fields where some of the tables are Dask collections."""
     # Each partition of the keys is summed in a task, and a tree merges the sums: no task holds
     # more than a partition. Queries in memory go through the stages as those of arrays do.
@@ -21,14 +29,13 @@ def over_partitions(smoother, queries, keys, values, weights, query_scale, leave
         raise ValueError(
             "query_scale does not go with Dask collections: pass one bandwidth for all queries."
         )
-    tables = aligned(keys, values, weights, names=("keys", "values", "sample_weight"))
-    keys, values, weights = tables
-    leave_out = leave_one_out is True and is_partitioned(keys)
+    leave_out = leave_one_out is True
     if not leave_out and leave_one_out is not False:
         raise ValueError(
             f"leave_one_out={leave_one_out!r} does not go with Dask collections: pass False, "
             "or True where the queries are the keys."
         )
+    keys, values, _ = tables = aligned("keys values sample_weight".split(), *tables)
     lazy = is_partitioned(queries) or leave_out
     queries = as_array(queries, "queries") if lazy else np.asarray(queries)
     if leave_out and len(queries) != len(keys):
@@ -39,8 +46,7 @@ def over_partitions(smoother, queries, keys, values, weights, query_scale, leave
     fields, n_features = smoother.fields([queries, keys, values]), keys.shape[1]
     rows = partitions(*tables)
     center = smoother.center(dask.compute(*own[1:]) for own in rows)
-    starts = _starts(keys.chunks[0] if is_partitioned(keys) else [len(keys)])
-    rows = [(start, *own) for start, own in zip(starts, rows, strict=True)]
+    rows = [(start, *own) for start, own in zip(_starts(keys.chunks[0]), rows, strict=True)]
     most = min(ROWS_AT_ONCE, smoother.queries_at_once(keys, values))
 
     def total(queries, final, first=None):

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from array_api_compat import is_torch_array
 
-from .._partitions import is_partitioned
+from .._partitions import need_all_rows
 from .._validation import as_numbers, check_bandwidth, weight_unit
 from ..kernels import Kernel
 from ..kernels._base import as_kernel
@@ -116,11 +116,7 @@ def to_array(name, x):
         raise ValueError(f"{name} is None: pass an array of numbers.")
     if is_torch_array(x):
         x = _of_tensor(name, x)
-    if is_partitioned(x):
-        raise TypeError(
-            f"{name} is a Dask collection, which only averages, local polynomials and "
-            f"densities take: pass {name}.compute() if it fits into memory."
-        )
+    need_all_rows(name, x, remedy=f"pass {name}.compute() if that fits")
     x = np.asarray(as_numbers(name, x, "encode it first"))
     if x.dtype.kind == "c":
         raise ValueError(f"{name} is not numeric: pass real and imaginary parts.")

@@ -3,7 +3,7 @@
 import numpy as np
 import pandas as pd
 
-from .._partitions import is_partitioned
+from .._partitions import need_all_rows
 from .._validation import check_size
 from ._errors import named
 from ._grid import feature_names
@@ -13,6 +13,8 @@ from ._style import BLUE, GREY, INK, WEIGHTS, canvas
 # Shares of the distribution that contours enclose.
 _SHARES = (0.95, 0.8, 0.5)
 _QUANTILES = (0.1, 0.5, 0.9)
+# Training rows by which the densities on contours are found, at most.
+_MOST_ROWS = 20_000
 
 
 class DensityDisplay:
@@ -46,8 +48,8 @@ class DensityDisplay:
     Notes
     -----
     In the region of highest density that contains a share s of the distribution, the density
-    is at least the quantile 1 - s of the densities at the training rows [1]_, or at the rows
-    of X if the training rows are in Dask.
+    is at least the quantile 1 - s of the densities at the training rows [1]_, of many at
+    about 20 000 of them.
 
     References
     ----------
@@ -176,11 +178,8 @@ def _points(estimator, rows):
     """Rows to mark, (n, n_features): the training rows if none are passed."""
     if rows is not None:
         return estimator._read_rows(rows, np.float64)
-    if is_partitioned(estimator.keys_):
-        raise ValueError(
-            f"X=None, but {type(estimator).__name__} has its rows in Dask: pass those to be "
-            "marked, such as a sample."
-        )
+    remedy = "pass those to be marked, such as a sample"
+    need_all_rows("marks, with X=None,", estimator.keys_, remedy=remedy)
     return estimator.keys_.astype(np.float64)
 
 
@@ -208,9 +207,9 @@ def _joint(estimator, points, n_places):
     names = feature_names(estimator)
     if len(grid) == 1:
         return grid, density, points, [*names, "density"]
-    keys, weights = points, None
-    if not is_partitioned(estimator.keys_):
-        keys, weights = estimator.keys_.astype(np.float64), estimator.key_weights_
+    some = slice(None, None, -(-len(estimator.keys_) // _MOST_ROWS))
+    keys, weights = np.asarray(estimator.keys_[some], dtype=np.float64), estimator.key_weights_
+    weights = None if weights is None else np.asarray(weights[some])
     own = np.exp(estimator.score_samples(_like(estimator, keys)))
     levels = np.quantile(own, 1 - np.array(_SHARES), weights=weights, method="inverted_cdf")
     return grid, density.reshape(n_places, n_places), points, names, levels

@@ -3,7 +3,6 @@
 import numpy as np
 from sklearn.base import is_regressor
 
-from .._partitions import is_partitioned
 from .._validation import check_choice, check_size
 from ..smoothing._uncertainty import UncertaintyMixin
 from ._errors import named
@@ -139,13 +138,13 @@ class SmoothDisplay:
                 f"estimator is {type(model).__name__} with {curve.shape[1]} outputs: pass one "
                 "of one output."
             )
-        in_memory = not is_partitioned(getattr(model, "keys_", None))
+        whole = getattr(getattr(model, "smoother_", None), "whole", True)
         if band == "auto":
             signed = getattr(getattr(model, "kernel_", None), "signed", False)
-            possible = in_memory and not signed and hasattr(model, "confidence_band")
+            possible = whole and not signed and hasattr(model, "confidence_band")
             band = "pointwise" if possible else None
         if interval == "auto":
-            interval = in_memory and hasattr(model, "predict_interval")
+            interval = whole and hasattr(model, "predict_interval")
         found = {"coverage": coverage}
         if band is not None:
             _require(model, "confidence_band", "band", band, None)

@@ -3,7 +3,6 @@
 import itertools
 import math
 
-from .._partitions import is_partitioned
 from .._spread import deviation_of, whole_spread
 from .._validation import check_columns
 from ._base import ComposedKernel, Kernel, as_kernel
@@ -172,7 +171,7 @@ def compared_columns(columns, X, sample_weight, *kernels):
 
     Unless nothing is left, or a kernel is made for columns in their places.
     """
-    spread = None if is_partitioned(X) else whole_spread(X, sample_weight)
+    spread = whole_spread(X, sample_weight)
     if spread is None:
         return columns
     varies = deviation_of(spread) > 0

@@ -4,7 +4,7 @@ import numbers
 
 import numpy as np
 
-from .._partitions import in_memory
+from .._spread import ends
 
 
 def check_bounds(bounds, columns, keys, names):
@@ -31,9 +31,9 @@ def check_bounds(bounds, columns, keys, names):
                 "pass None for it."
             )
         column, (low, high) = keys[:, j], found[j]
-        n_outside = ((column < low) | (column > high)).sum()
-        n_outside, least, largest = in_memory(n_outside, column.min(), column.max())
-        if n_outside:
+        least, largest, _ = ends(column)
+        if least < low or largest > high:
+            *_, n_outside = ends((column < low) | (column > high))
             raise ValueError(
                 f"bounds={bounds!r} leave out {n_outside} of the values of column "
                 f"{names[j]!r}, which are from {least:g} to {largest:g}: remove these rows, or "

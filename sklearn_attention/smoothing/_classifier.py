@@ -16,7 +16,7 @@ from .._labels import (
     split_classes,
     winners,
 )
-from .._partitions import in_memory
+from .._partitions import over
 from ._estimator import KernelSmoother
 from ._fitted_smoother import refuse_negative
 
@@ -190,10 +190,10 @@ class NadarayaWatsonClassifier(ClassLabels, ClassifierMixin, KernelSmoother):
         ValueError
             If `empty` is "nan" and a query has no probabilities to choose by.
         """
-        blocks = classes_of_outputs(self.predict_proba(X))
+        blocks, lost = classes_of_outputs(self.predict_proba(X)), ()
         # Other policies leave no query without a prediction.
-        has_all = self._smoother.empty != "nan"
-        lost = () if has_all else np.flatnonzero(*in_memory(np.isnan(blocks[0]).any(axis=1)))
+        if self._smoother.empty == "nan":
+            lost = over(_without_class, np.append, blocks[0], np.arange(len(blocks[0])))
         if len(lost):
             raise ValueError(
                 f"empty='nan': {len(lost)} queries have no class (first: row {lost[0]}): use "
@@ -205,6 +205,10 @@ class NadarayaWatsonClassifier(ClassLabels, ClassifierMixin, KernelSmoother):
         kernel = super()._check_kernel()
         refuse_negative(self.kernel, kernel.signed, "a probability")
         return kernel
+
+
+def _without_class(probabilities, rows):
+    return rows[np.isnan(probabilities).any(axis=1)]
 
 
 def _listed(classes):

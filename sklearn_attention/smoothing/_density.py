@@ -12,7 +12,7 @@ from sklearn.utils.validation import check_is_fitted
 from .._base import FitReport, keeps_state_on_failure
 from .._blocks import own_copy
 from .._columns import MixedRows
-from .._partitions import in_memory, is_partitioned
+from .._partitions import need_all_rows
 from .._validation import check_in_interval, check_key_weights, check_size
 from ..attention._average import attend
 from ..bandwidth._background import Background, background_share, fold, reflections
@@ -215,11 +215,11 @@ class ProductKernelDensity(DensityMixin, MixedRows):
         self._from_pandas = hasattr(X, "iloc")
         # Takes no room as long as all are the same.
         self.local_factors_ = np.broadcast_to(1.0, len(self.keys_))
-        if sensitivity > 0 and is_partitioned(self.keys_):
-            raise ValueError(
-                f"sensitivity={sensitivity:g} needs the density at all rows, which are in "
-                "partitions of Dask: pass 0, or X.compute() if it fits into memory."
-            )
+        if sensitivity > 0:
+            need_all_rows(
+                f"local factors of sensitivity={sensitivity:g}", self.keys_,
+                remedy="pass 0, or X.compute() if it fits",
+            )  # fmt: skip
         self._choose_bandwidth(X)
         if sensitivity > 0:
             self.local_factors_ = self._factors(sensitivity)
@@ -318,10 +318,10 @@ class ProductKernelDensity(DensityMixin, MixedRows):
         check_is_fitted(self)
         n_samples = check_size("n_samples", n_samples, 3 * self.n_features_in_ + 1)
         random_state = check_random_state(random_state)
-        (weights,) = in_memory(self.key_weights_)
-        shares = None if weights is None else weights / weights.sum()
+        weights = self.key_weights_
+        shares = None if weights is None else np.asarray(weights) / self._mass
         rows = random_state.choice(len(self.keys_), n_samples, p=shares)
-        (sample,) = in_memory(self.keys_[rows])
+        sample = np.asarray(self.keys_[rows])
         numeric = self.columns_.numeric
         noise = KernelDistribution(self.kernel_).draw(random_state, (n_samples, len(numeric)))
         widths = self.local_factors_[rows, None] * self.bandwidth_[numeric]
@@ -373,13 +373,12 @@ class ProductKernelDensity(DensityMixin, MixedRows):
 
     @property
     def _share(self):
-        (weights,) = in_memory(self.key_weights_)
-        return background_share(len(self.keys_), weights)
+        return background_share(len(self.keys_), self.key_weights_)
 
     @property
     def _mass(self):
         weights = self.key_weights_
-        return len(self.keys_) if weights is None else in_memory(weights.sum())[0]
+        return len(self.keys_) if weights is None else float(weights.sum())
 
     def _masses(self, X, keys):
         """Mass of the kernel of each key that is at most each query, (n_queries, n_keys)."""

@@ -12,7 +12,7 @@ from .._base import FitReport
 from .._blocks import appended, own_copy
 from .._columns import MixedRows
 from .._labels import targets_at
-from .._partitions import in_memory
+from .._partitions import need_all_rows
 from .._validation import check_choice, check_flag, check_key_weights, without_vanishing
 from ..attention._reduce import ALGORITHMS
 from ..attention._solve import refuse_signed
@@ -87,7 +87,7 @@ class KernelSmoother(MultiOutputMixin, MixedRows):
             Named tuple of ``indices``, ``weights`` and ``values``, the heaviest first.
         """
         smoother = self._smoother
-        smoother.need_rows_in_memory("explanations")
+        need_all_rows("explanations", smoother.keys)
         indices, weights = heaviest(smoother.effects, self._read_rows(X), len(self.keys_), k)
         return Explanation(indices, weights, targets_at(self, indices))
 
@@ -108,7 +108,7 @@ class KernelSmoother(MultiOutputMixin, MixedRows):
             entries.
         """
         smoother = self._smoother
-        smoother.need_rows_in_memory("effective weights")
+        need_all_rows("effective weights", smoother.keys)
         return smoother.effects(self._read_rows(X))
 
     @property
@@ -171,7 +171,7 @@ class KernelSmoother(MultiOutputMixin, MixedRows):
         )  # fmt: skip
         robust = None
         if check_flag("robust", self.robust):
-            smoother.need_rows_in_memory("the errors of robust=True")
+            need_all_rows("errors of robust=True", keys)
             robust = robustness(rows, rule, kernel)
             weights = weighed(weights, robust)
             rows = replace(rows, sample_weight=weights)
@@ -231,11 +231,10 @@ for _name, _field in _FIELDS.items():
 
 def check_first_row(smoother):
     """Raise in fit the error that a prediction of the first row would raise."""
-    some = smoother.take(slice(_CHECKED_ROWS))
-    keys, values, weights = in_memory(some.keys, some.values, some.key_weights)
-    weights = None if weights is None or not weights.any() else weights
-    some = some.replace(keys=keys, values=values, key_weights=weights, empty="nan")
-    some.predict(keys[:1])
+    some = smoother.first(_CHECKED_ROWS).replace(empty="nan")
+    if some.key_weights is not None and not some.key_weights.any():
+        some = some.replace(key_weights=None)
+    some.predict(some.keys[:1])
 
 
 def valid_degree(degree):

@@ -1,6 +1,7 @@
 """Rows, their values, and a kernel with its bandwidth: all that an estimator predicts with."""
 
 import dataclasses
+import operator
 from functools import cached_property
 from typing import Any
 
@@ -9,7 +10,7 @@ from scipy.spatial.distance import cdist
 
 from .. import attention
 from .._blocks import blocks
-from .._partitions import in_memory, is_partitioned, mapped
+from .._partitions import in_memory, is_partitioned, mapped, need_all_rows, over
 from ..attention._average import attend
 from ..attention._leave_one_out import LeaveOneOut
 from ..attention._local import attend_local
@@ -26,7 +27,7 @@ from ._error_growth import (
     variances_left_out,
 )
 from ._local_errors import ROWS_OF_QUANTILES, ROWS_OF_SPREADS, of_sizes, widened
-from ._training_rows import left_out_errors, predict_rows
+from ._training_rows import left_out_errors, predict_by_sums, predict_rows
 
 # Queries whose kernel with themselves is evaluated at a time.
 _BLOCK_ROWS = 64
@@ -74,6 +75,17 @@ class FittedSmoother:
         fields = ((name, getattr(self, name)) for name in names)
         return self.replace(**{name: None if x is None else x[rows] for name, x in fields})
 
+    def first(self, n):
+        """The smoother of so many of the first rows, in memory."""
+        some = self.take(slice(n))
+        keys, values, weights = in_memory(some.keys, some.values, some.key_weights)
+        return some.replace(keys=keys, values=values, key_weights=weights)
+
+    @property
+    def whole(self):
+        """True if all rows are in memory or in maps."""
+        return not is_partitioned(self.keys)
+
     @property
     def unweighted(self):
         """The smoother to which all rows of positive weight count alike."""
@@ -85,6 +97,13 @@ class FittedSmoother:
     def counts(self):
         """Weights of the rows, 1 where none were given."""
         return counts_of(self.keys, self.key_weights)
+
+    @property
+    def n_rows(self):
+        """Number of rows of positive weight."""
+        if self.key_weights is None:
+            return len(self.keys)
+        return int(over(np.count_nonzero, operator.add, self.key_weights))
 
     @property
     def given_counts(self):
@@ -112,7 +131,7 @@ class FittedSmoother:
         fixed = self.n_neighbors is None and self.kernel.decreasing and not self.kernel.signed
         may = self.widening and self.empty == "nearest"
         local = self.degree > 0 and len(self.columns.numeric) > 0
-        return may and local and fixed and not is_partitioned(self.keys)
+        return may and local and fixed and self.whole
 
     def doubled(self, times):
         """The smoother of windows that are doubled so often, and not widened any more."""
@@ -145,14 +164,17 @@ class FittedSmoother:
         """Name of the algorithm that predicts as many queries as there are rows."""
         if self.algorithm == "dense":
             return "dense"
-        (keys,) = in_memory(self.keys[:_MOST_ROWS])
+        keys = self.first(_MOST_ROWS).keys
         return fastest_algorithm(
             keys, keys, self.kernel, bandwidth=self.divisors, query_scale=self.scale(keys),
             degree=self.degree,
         )  # fmt: skip
 
-    # Predictions of the rows, with and without themselves.
-    training = cached_property(lambda self: predict_rows(self, self))
+    @cached_property
+    def training(self):
+        """Predictions of the rows, with and without themselves."""
+        return predict_rows(self, self) if self.whole else predict_by_sums(self)
+
     # Errors of rows predicted without themselves and the rows of the gap, and their noise.
     errors, noise = cached_property(left_out_errors), cached_property(noise_of)
     # Growth of errors off the rows.
@@ -202,8 +224,12 @@ class FittedSmoother:
         if not self.widens:
             found = self._polynomials(X, values)
             return found.values, found.slopes, found.ridge
-        if is_partitioned(X):
-            return self._in_partitions(X, values)
+        shape, dtype = values.shape[1:], np.result_type(X.dtype, values.dtype)
+        fields = [(shape, dtype), ((*shape, X.shape[1]), dtype), ((), dtype)]
+        return mapped(_in_wide_windows, X, fields, self, values)
+
+    def in_wide_windows(self, X, values):
+        """The same in windows that are widened, of rows and queries in memory."""
         places, single = self.windows
         *box, reach = self.box
         X = X.clip(*box).astype(X.dtype, copy=False)
@@ -227,14 +253,6 @@ class FittedSmoother:
         """The same, and weights of the rows in windows, in those of a row at the query."""
         found = self._polynomials(X, values)
         return found, self._in_rows(X, found.log_normalizers)
-
-    def _in_partitions(self, X, values):
-        """Local polynomials at queries in partitions of Dask."""
-        import dask
-
-        shape, dtype = values.shape[1:], np.result_type(X.dtype, values.dtype)
-        fields = [(shape, dtype), ((*shape, X.shape[1]), dtype), ((), dtype)]
-        return mapped(_local_fit, X, fields, dask.delayed(self), dask.delayed(values))
 
     def leave_one_out(self, values=None, **options):
         """Rows predicted without themselves: their values, or others."""
@@ -321,7 +339,7 @@ class FittedSmoother:
                 "place, and the derivative of such an average is not implemented: pass a fixed "
                 "bandwidth, or a local polynomial and its slope."
             )
-        self.need_rows_in_memory("derivatives of averages")
+        need_all_rows("derivatives of averages", self.keys)
         return attention.attend_gradient(
             X, self.keys, values, self.kernel, bandwidth=self.divisors,
             sample_weight=self.key_weights,
@@ -333,12 +351,10 @@ class FittedSmoother:
             if self.remoteness is None or self._radial_form is None:
                 return None
             return 1 + self.remoteness.beyond(self.places(X)) / self.factor
-        if is_partitioned(X):
-            raise ValueError(
-                f"n_neighbors={self.n_neighbors!r}: the bandwidth differs from place to place, "
-                "which does not go with partitions of Dask: let X.map_blocks or "
-                "X.map_partitions predict."
-            )
+        need_all_rows(
+            f"bandwidths that differ from place to place (n_neighbors={self.n_neighbors!r})", X,
+            remedy="let X.map_blocks or X.map_partitions predict",
+        )  # fmt: skip
         queries, keys = self._in_spreads(X), self._in_spreads(self.keys[self.counts > 0])
         n_neighbors = min(self.n_neighbors + more, len(keys))
         return neighbor_distances(queries, keys, n_neighbors)[:, -1]
@@ -350,14 +366,6 @@ class FittedSmoother:
         columns = self.columns.numeric if form is None else form.columns
         columns = columns if kernel.decreasing else []
         return np.asarray(X[:, columns], dtype=np.float64) / self.bandwidth[columns]
-
-    def need_rows_in_memory(self, what):
-        """Raise ValueError if the rows are in partitions."""
-        if is_partitioned(self.keys):
-            raise ValueError(
-                f"the training rows are in partitions of Dask, but {what} need them in memory: "
-                "fit a sample of them, or what they compute to if that fits."
-            )
 
     def need_positive_weights(self, what):
         """Raise ValueError if the kernel takes negative values."""
@@ -391,8 +399,8 @@ class FittedSmoother:
         return X[:, columns] / self.bandwidth[columns]
 
 
-def _local_fit(smoother, values, X):
-    return tuple(smoother.local_fit(X, values))
+def _in_wide_windows(smoother, values, X):
+    return tuple(smoother.in_wide_windows(X, values))
 
 
 def refuse_negative(kernel, negative, what):

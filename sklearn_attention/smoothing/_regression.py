@@ -1,17 +1,20 @@
 """Base class of the regressors: predictions, and statistics of the fit."""
 
+import operator
+
 import numpy as np
 from sklearn.callback import with_callbacks
 
 from .._base import keeps_state_on_failure
-from .._labels import NumericTargets
-from .._partitions import in_memory
+from .._labels import NumericTargets, explained
+from .._partitions import over
+from .._spread import ends, mean_squares
 from .._validation import check_numeric_target
 from ..attention._leave_one_out import Scores
 from ..bandwidth import corrected_akaike
 from ..bandwidth._search import Units
 from ._estimator import KernelSmoother
-from ._summary import explained, summarize
+from ._summary import summarize
 from ._uncertainty import UncertaintyMixin, standard_deviations
 
 
@@ -165,15 +168,13 @@ class SmootherRegressor(NumericTargets, UncertaintyMixin, KernelSmoother):
         feature  kind     bandwidth
         x0       numeric  0.3
         """
-        weights = self._smoother.counts
         p_values = self.feature_significance().p_values if significance else None
-        return summarize(self, weights, p_values)
+        return summarize(self, p_values)
 
     @property
     def effective_dof_(self):
         r"""Effective degrees of freedom, :math:`\operatorname{tr} S` over the training rows."""
-        (total,) = in_memory(self._smoother.training.leverage.sum())
-        return float(total)
+        return float(over(np.sum, operator.add, self._smoother.training.leverage))
 
     @property
     def fitted_values_(self):
@@ -196,8 +197,8 @@ class SmootherRegressor(NumericTargets, UncertaintyMixin, KernelSmoother):
     @property
     def loo_score_(self):
         """R2 of the leave-one-out predictions, the mean over outputs; NaN if one is missing."""
-        weights = self._smoother.counts
-        return explained(self.values_, self.values_ - self.loo_residuals_, weights)
+        left_out = self.values_ - self.loo_residuals_
+        return explained(self.values_, left_out, self._smoother.key_weights)
 
     @property
     def aicc_(self):
@@ -213,20 +214,17 @@ class SmootherRegressor(NumericTargets, UncertaintyMixin, KernelSmoother):
            criterion. Journal of the Royal Statistical Society B 60, 271-293.
         """
         smoother = self._smoother
-        units = Units.of(smoother.table, smoother.counts, of_each=True)
+        units = Units.of(smoother.table, smoother.key_weights, of_each=True)
         residuals = (smoother.training.fitted - smoother.table) / units.scale
-        squared = np.average(np.mean(residuals**2, axis=1), weights=smoother.counts)
-        squared, n_samples = in_memory(squared, np.count_nonzero(smoother.counts))
+        squared = np.mean(mean_squares(residuals, smoother.key_weights))
         scores = Scores(np.nan, squared, self.effective_dof_)
-        return float(units.restore(corrected_akaike(scores, n_samples), "aicc"))
+        return float(units.restore(corrected_akaike(scores, smoother.n_rows), "aicc"))
 
 
 def _as_values(y, dtype):
     """Targets in the precision of the features, which must be able to hold them."""
-    if y.dtype != dtype:
-        (largest,) = in_memory(np.abs(y).max())
-        if largest > np.finfo(dtype).max:
-            raise ValueError(
-                f"y has values too large for {dtype}, the precision of X: pass X as float64."
-            )
+    if y.dtype != dtype and max(map(abs, ends(y.ravel())[:2])) > np.finfo(dtype).max:
+        raise ValueError(
+            f"y has values too large for {dtype}, the precision of X: pass X as float64."
+        )
     return y.astype(dtype, copy=False)

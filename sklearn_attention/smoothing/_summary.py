@@ -4,9 +4,9 @@ import dataclasses
 from typing import Any
 
 import numpy as np
-from sklearn.metrics import r2_score
 
-from .._partitions import in_memory
+from .._labels import explained
+from .._spread import mean_squares
 
 
 @dataclasses.dataclass(frozen=True, repr=False)
@@ -94,19 +94,19 @@ class SmootherSummary:
     __repr__ = __str__
 
 
-def summarize(model, weights, p_values=None):
-    """Summary of a fitted regressor, whose rows have these weights."""
-    squares = np.tensordot(weights, model.residuals_.astype(np.float64) ** 2, axes=1)
-    n_samples = np.count_nonzero(weights)
-    squares, total, n_samples = in_memory(squares, weights.sum(), n_samples)
+def summarize(model, p_values=None):
+    """Summary of a fitted regressor."""
+    smoother = model._smoother
+    n_samples, weights = smoother.n_rows, smoother.key_weights
     # The unit of weights does not matter.
-    squares, left = squares * (n_samples / total), n_samples - model.effective_dof_
+    squares = n_samples * mean_squares(model.residuals_, weights)
+    left = n_samples - model.effective_dof_
     unnamed = [f"x{j}" for j in range(model.n_features_in_)]
     return SmootherSummary(
         model=type(model).__name__,
         kernel=model.kernel_,
         degree=model.degree_,
-        n_samples=int(n_samples),
+        n_samples=n_samples,
         rule=model._kept["rule"],
         criterion_value=getattr(model, "criterion_value_", None),
         n_neighbors=getattr(model, "n_neighbors_", None),
@@ -115,19 +115,10 @@ def summarize(model, weights, p_values=None):
         r2=explained(model.values_, model.fitted_values_, weights),
         loo_r2=model.loo_score_,
         features=list(getattr(model, "feature_names_in_", unnamed)),
-        kinds=model._smoother.columns.kinds,
+        kinds=smoother.columns.kinds,
         bandwidth=model.bandwidth_,
         p_values=p_values,
     )
-
-
-def explained(values, predictions, weights):
-    """Share of the variance that predictions explain, the mean over outputs; NaN if one is."""
-    values, predictions, weights = in_memory(values, predictions, weights)
-    kept = weights > 0
-    if np.isnan(predictions[kept]).any():
-        return float("nan")
-    return float(r2_score(values[kept], predictions[kept], sample_weight=weights[kept]))
 
 
 def _aligned(rows):

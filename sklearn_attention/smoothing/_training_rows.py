@@ -3,15 +3,13 @@
 import numpy as np
 
 from .._blocks import blocks_of_queries
-from .._partitions import is_partitioned
+from .._partitions import need_all_rows
 from ..attention._average import attend
 from ..attention._leave_one_out import Predictions
 
 
 def predict_rows(smoother, measured):
     """Predictions of all rows; how far windows reach is measured in those of a smoother."""
-    if is_partitioned(smoother.keys):
-        return _in_partitions(smoother)
     keys, leave_one_out = smoother.keys, smoother.leave_one_out()
     rows = leave_one_out.rows
     if measured.n_neighbors is None:
@@ -37,13 +35,13 @@ def predict_rows(smoother, measured):
     return Predictions(*fields)
 
 
-def _in_partitions(smoother):
-    """Predictions of the rows, by sums of partitions."""
+def predict_by_sums(smoother):
+    """The same of averages, by sums over all rows and over all others, wherever these are."""
     if smoother.degree:
-        raise ValueError(
-            f"degree={smoother.degree!r}: predictions of local polynomials for their own rows "
-            "are not known in partitions of Dask: pass degree=0, or fit rows in memory."
-        )
+        need_all_rows(
+            f"predictions of own rows by degree={smoother.degree}", smoother.keys,
+            remedy="pass degree=0, or fit rows in memory",
+        )  # fmt: skip
     options = {"bandwidth": smoother.divisors, "sample_weight": smoother.key_weights}
     options |= {"empty": smoother.empty, "algorithm": smoother.algorithm}
     tables = smoother.keys, smoother.keys, smoother.table, smoother.kernel
@@ -57,7 +55,7 @@ def _in_partitions(smoother):
 
 def left_out_errors(smoother):
     """Errors of rows predicted without themselves and the rows of the gap, (n, n_outputs)."""
-    smoother.need_rows_in_memory("intervals, bands, quantiles and tests")
+    need_all_rows("intervals, bands, quantiles and tests", smoother.keys)
     left_out = smoother.training.left_out
     if smoother.gap:
         apart, left_out = smoother.leave_one_out(gap=smoother.gap), left_out.copy()

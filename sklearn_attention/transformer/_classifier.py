@@ -17,7 +17,6 @@ from .._labels import (
     refuse_unknown,
     split_classes,
 )
-from .._partitions import in_memory
 from ._estimator import TransformerEstimator
 from ._loss import Loss
 from ._rows import Examples
@@ -154,10 +153,10 @@ class TransformerClassifier(ClassLabels, ClassifierMixin, TransformerEstimator):
             If data or parameters are not valid. The estimator then is as it was before.
         """
         settings = self._check_parameters()
-        y, y_val = in_memory(y, y_val)
-        validation = X_val, read_labels(y_val, "y_val"), sample_weight_val
-        training = X, read_labels(y), sample_weight
-        parts = self._read_parts(settings, training, validation, multi_output=True)
+        parts = self._read_parts(
+            settings, read_labels, (X, y, sample_weight), (X_val, y_val, sample_weight_val),
+            multi_output=True,
+        )  # fmt: skip
         labels = [check_labels(y) for _, y, _ in parts]
         if settings.start is None:
             self.classes_ = known_classes(labels[0])

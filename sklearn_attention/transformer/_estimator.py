@@ -7,6 +7,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from .._base import AttentionEstimator
 from .._columns import Columns
+from .._partitions import in_memory
 from .._validation import check_choice, check_positive, is_one_of
 from ..text._learn import TOKENIZERS
 from ..training._architecture import check_series_parts
@@ -107,10 +108,12 @@ class TransformerEstimator(
 
         return attention_maps(self.module_, self._tokens_of(rows))
 
-    def _read_parts(self, settings, training, validation, **checks):
+    def _read_parts(self, settings, read_y, *parts, **checks):
         """Rows with weight, all targets and all weights: to learn from, to validate with."""
         # Each part is of X, y and weights as users pass them; one or two are returned. Only
         # here is the form of rows guessed: all others are read by the reader of that form.
+        named = zip(("y", "y_val"), (in_memory(*part) for part in parts), strict=True)
+        training, validation = ((X, read_y(y, name), own) for name, (X, y, own) in named)
         if settings.start is not None:
             found = read_examples(self, *training, **checks)
         else:
@@ -128,7 +131,7 @@ class TransformerEstimator(
     def _read(self, X):
         """Rows of the form and with the columns of those in `fit`, and their precision."""
         check_is_fitted(self)
-        return reader_of(self).read(X, self)
+        return reader_of(self).read(*in_memory(X), self)
 
     def _encode(self, rows):
         """Outputs of the network for rows, and their vectors."""

@@ -294,10 +294,10 @@ n_steps, n_channels), list of arrays, or list of texts
         """
         settings = self._check_parameters()
         self.quantiles_ = self._check_loss()
-        y, y_val = check_numeric_target(y), check_numeric_target(y_val, "y_val")
-        checks = {"multi_output": True, "y_numeric": True}
-        validation = X_val, y_val, sample_weight_val
-        parts = self._read_parts(settings, (X, y, sample_weight), validation, **checks)
+        parts = self._read_parts(
+            settings, check_numeric_target, (X, y, sample_weight),
+            (X_val, y_val, sample_weight_val), multi_output=True, y_numeric=True,
+        )  # fmt: skip
         _, y, weights = parts[0]
         if settings.start is None:
             columns = y[weights > 0].reshape(-1, *y.shape[1:] or (1,)).T

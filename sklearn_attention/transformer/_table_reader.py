@@ -7,7 +7,6 @@ import numpy as np
 from sklearn.utils.validation import check_consistent_length
 
 from .._columns import Columns, read_table
-from .._partitions import in_memory
 from ._forms import form_of
 from ._rows import TableRows
 from ._scale import level_and_spread
@@ -34,7 +33,6 @@ class TableReader:
 
         Levels are those of all rows. scikit-learn's checks are of X as of the estimator.
         """
-        (X,) = in_memory(X)
         # Every level has a vector of its own, in whatever order it stands.
         columns = Columns.learn(X, ordered=False, refuse_texts=True)
         cells = read_table(estimator, columns, X, reset=True, **_CHECKS)
@@ -45,7 +43,6 @@ class TableReader:
 
     def read(self, X, estimator):
         """TableRows of a table with the columns that were learned, and their precision."""
-        (X,) = in_memory(X)
         try:
             cells = read_table(estimator, self.columns, X, reset=False, **_CHECKS)
         except (TypeError, ValueError) as error:
