@@ -3,27 +3,22 @@
 import dataclasses
 import functools
 import itertools
-import numbers
-import re
-from collections import Counter
 
 import narwhals.stable.v2 as nw
 import numpy as np
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from ._base import AttentionEstimator, warn_user
-from ._partitions import (
-    as_array,
-    each_part,
-    head,
-    in_memory,
-    is_frame,
-    is_partitioned,
-    partitions,
-    read_partitions,
-    reduced,
-    uniform,
+from ._base import AttentionEstimator
+from ._levels import (
+    codes_of,
+    count_levels,
+    counts_of_partitions,
+    doubt_levels,
+    levels_of,
+    new_levels,
+    present,
 )
+from ._partitions import each_part, head, in_memory, is_partitioned, read_partitions
 from ._validation import (
     OF_TIMES,
     as_numbers,
@@ -37,15 +32,8 @@ from ._validation import (
 NUMERIC, UNORDERED, ORDERED = "numeric", "unordered", "ordered"
 # Numbers that do not vary, in which no two rows differ.
 CONSTANT = "constant"
-_UNSEEN = -1.0
 # Precisions that rows may have; others become the first.
 _DTYPES = (np.float64, np.float32)
-# Texts of a column up to which they are a category without doubt.
-_MANY_LEVELS = 30
-# A number in a file: its whole part, and its fraction if there is one.
-_NUMBER = re.compile(r"(-?(?:0|[1-9]\d*))(?:\.0+|(\.\d+))?")
-# New levels, all of a type that no known one has, up to which they are taken for new ones.
-_FEW_CELLS = 5
 
 
 @dataclasses.dataclass(frozen=True)
@@ -138,15 +126,16 @@ class Columns:
             if (kind == NUMERIC and j in named) or (kind == ORDERED and not ordered):
                 kinds[j] = UNORDERED
         categories = [None] * len(kinds)
-        for j, counts in _counts(X, table, kinds).items():
-            texts = j in named or table.schema[names[j]] != nw.String
+        for name, counts in _counts(X, table, kinds).items():
+            j = names.index(name)
+            of_texts = is_partitioned(X) and j not in named and table.schema[name] == nw.String
             # Objects of Dask may be other than texts in some partition.
-            if is_partitioned(X) and not (texts or types_of(counts.keys() - {None}) <= {str}):
+            if of_texts and not types_of(present(counts)) <= {str}:
                 kinds[j] = NUMERIC
                 continue
-            categories[j] = _levels(names[j], counts, kinds[j])
+            categories[j] = levels_of(name, counts, kinds[j] == ORDERED)
             if j not in named and kinds[j] == UNORDERED:
-                _doubt_levels(names[j], counts.total(), categories[j], refuse_texts)
+                doubt_levels(name, counts.total(), categories[j], refuse_texts)
         return cls(tuple(kinds), tuple(categories))
 
     def __add__(self, other):
@@ -180,9 +169,8 @@ class Columns:
 
     def without(self, constant):
         """The columns, of which some numbers (n_columns,) are known not to vary."""
-        pairs = zip(self.kinds, constant, strict=True)
-        kinds = tuple(CONSTANT if some else kind for kind, some in pairs)
-        return dataclasses.replace(self, kinds=kinds)
+        kinds = np.where(constant, CONSTANT, self.kinds).tolist()
+        return dataclasses.replace(self, kinds=tuple(kinds))
 
     def divisors(self, bandwidth):
         """Divisor of each column: its bandwidth, but 1 for categories and their lambdas."""
@@ -242,11 +230,10 @@ class Columns:
         table, kinds = _table(X), self.kinds
         names = table.columns
         if len(names) != len(kinds) and self.categorical:
-            shape = getattr(X, "shape", None)
             raise ValueError(
-                f"X of type {type(X).__name__} and shape {shape} has not the {len(kinds)} "
-                "columns, some of them categorical, that were fitted: pass a table with the "
-                "same columns."
+                f"X of type {type(X).__name__} and shape {getattr(X, 'shape', None)} has not "
+                f"the {len(kinds)} columns, some of them categorical, that were fitted: pass a "
+                "table with the same columns."
             )
         if is_partitioned(X):
             known = head(X)
@@ -263,8 +250,8 @@ class Columns:
                 )
         codes = {}
         for j in self.categorical:
-            column = table.get_column(names[j])
-            codes[names[j]] = _codes(column, self.categories[j], kinds[j])
+            column, ordered = table.get_column(names[j]), kinds[j] == ORDERED
+            codes[names[j]] = codes_of(column, self.categories[j], ordered)
         return _in_numbers(X, table, codes)
 
     def decode(self, X, *, as_frame=False):
@@ -282,7 +269,7 @@ class Columns:
         X : ndarray or pandas.DataFrame of shape (n_samples, n_columns)
             An array of objects if a level is not a number.
         """
-        known = {j: _without_none(self.categories[j]) for j in self.categorical}
+        known = {j: present(self.categories[j]) for j in self.categorical}
         decoded = X.astype(object)
         for j in known:
             levels = np.array(self.categories[j], dtype=object)
@@ -294,8 +281,7 @@ class Columns:
             for j, levels in known.items():
                 dtypes[j] = pd.CategoricalDtype(levels, self.kinds[j] == ORDERED)
             return pd.DataFrame(decoded, dtype=object).astype(dtypes)
-        types = types_of(itertools.chain(*known.values()))
-        of_numbers = types <= {numbers.Number, bool | np.bool_}
+        of_numbers = {str, object}.isdisjoint(types_of(itertools.chain(*known.values())))
         return decoded.astype(np.float64) if of_numbers else decoded
 
     def extend(self, X):
@@ -316,11 +302,9 @@ class Columns:
             return self
         categories = list(self.categories)
         kinds = [UNORDERED if kind == UNORDERED else NUMERIC for kind in self.kinds]
-        for j, counts in _counts(X, table, kinds).items():
-            column = table.get_column(table.columns[j])
-            more = _levels(column.name, counts, UNORDERED)
-            fresh = _matched(column, categories[j], more) == _UNSEEN
-            categories[j] += tuple(itertools.compress(more, fresh))
+        for name, counts in _counts(X, table, kinds).items():
+            j = table.columns.index(name)
+            categories[j] += new_levels(table.get_column(name), categories[j], counts)
         return dataclasses.replace(self, categories=tuple(categories))
 
     @property
@@ -357,13 +341,10 @@ class MixedRows(AttentionEstimator):
     def _checked_rows(self, X, *, reset, **checks):
         if not self._keeps_partitions:
             X, checks["y"] = in_memory(X, checks.get("y", "no_validation"))
-        columns = Columns.learn(X, self.categorical_features) if reset else self.columns_
-        finite = "allow-nan" if self._reads_missing else True
-        checks = {"ensure_all_finite": finite} | checks
-        checked = read_table(self, columns, X, reset=reset, **checks)
         if reset:
-            self.columns_ = columns
-        return checked
+            self.columns_ = Columns.learn(X, self.categorical_features)
+        checks["ensure_all_finite"] = "allow-nan" if self._reads_missing else True
+        return read_table(self, self.columns_, X, reset=reset, **checks)
 
     def _extend_columns(self, X):
         """Add the levels that further training rows bring."""
@@ -469,8 +450,7 @@ def _frame_of_array(X):
         array = np.array(X, dtype=object)  # in which numbers beside texts stay numbers
     array = array if array.ndim == 2 else np.empty((0, 0))
     # Levels that are whole numbers or flags are floats as well.
-    array = array.astype(np.float64) if array.dtype.kind in "biu" else array
-    dtype = object if array.dtype == object else None
+    dtype = {"O": object, "b": float, "i": float, "u": float}.get(array.dtype.kind)
     return nw.from_native(pd.DataFrame(array, dtype=dtype, copy=False))
 
 
@@ -531,166 +511,16 @@ def _kinds(X, table):
     ]
 
 
-def _factorized(column):
-    """Place of each cell among those that differ, -1 where missing, and these as a list."""
-    import pandas as pd
-
-    cells = column.to_native()
-    if not isinstance(cells, pd.Series):
-        cells = pd.Series(column.to_list(), dtype=object)
-    # Of an array of objects pandas guesses no type.
-    places, cells = pd.factorize(cells.to_numpy() if cells.dtype == object else cells)
-    return places, cells.tolist()
-
-
 def _counts(X, table, kinds):
-    """How many rows have each level of each category, None for missing cells, by position."""
-    places = [j for j, kind in enumerate(kinds) if kind in (UNORDERED, ORDERED)]
-    kinds, names = [kinds[j] for j in places], [table.columns[j] for j in places]
-    if not places or not is_partitioned(X):
-        counts = map(_count, map(table.get_column, names), kinds)
-    else:
-        if is_frame(X):
-            parts = [(part,) for part in uniform("X", X)[names].to_delayed()]
-        else:
-            parts = partitions(as_array(X, "X")[:, places])
-        counts = reduced(functools.partial(_counts_of_part, kinds), _joined, parts)
-        (counts,) = in_memory(counts)
-    return dict(zip(places, counts, strict=True))
+    """How many rows have each level of each category, and None for missing cells."""
+    pairs = zip(table.columns, kinds, strict=True)
+    ordered = {name: kind == ORDERED for name, kind in pairs if kind in (UNORDERED, ORDERED)}
+    count = functools.partial(_counts_of, ordered)
+    if not (ordered and is_partitioned(X)):
+        return count(table)
+    return counts_of_partitions(X, [*ordered], count)
 
 
-def _counts_of_part(kinds, part):
-    table = _table(part)
-    return list(map(_count, map(table.get_column, table.columns), kinds))
-
-
-def _joined(ours, theirs):
-    return [a + b for a, b in zip(ours, theirs, strict=True)]
-
-
-def _count(column, kind):
-    """How many rows have each level; the levels of an ordered category count as one."""
-    if kind == ORDERED:
-        levels = tuple(column.cat.get_categories()) if column.dtype == nw.Enum else ()
-        return Counter({levels: len(column), None: column.null_count()})
-    places, cells = _factorized(column)
-    counts = np.bincount(places + 1, minlength=len(cells) + 1)
-    return +Counter(dict(zip([None, *cells], counts.tolist(), strict=True)))
-
-
-def _levels(name, counts, kind):
-    """Levels in the order of their codes."""
-    known = counts.keys() - {None}
-    if kind == ORDERED:
-        _refuse_missing(name, counts[None])
-        if len(known) > 1:
-            orders = sorted(str(order or "no order") for order in known)
-            raise ValueError(
-                f"X has an ordered category in column {name!r} whose order differs from "
-                f"partition to partition ({' or '.join(orders)}): give it one dtype, "
-                f"as by X[{name!r}].astype(pandas.CategoricalDtype(levels, ordered=True))."
-            )
-        return next(iter(known), ())
-    try:
-        levels = sorted(known)
-    except TypeError:
-        levels = sorted(known, key=lambda level: (str(type(level)), str(level)))
-    return (*levels, *(counts.keys() - known))
-
-
-def _doubt_levels(name, n_rows, levels, refuse_texts):
-    if len(levels) <= max(_MANY_LEVELS, n_rows / 2):
-        return
-    found = f"X has {len(levels)} different texts in the {n_rows} rows of column {name!r}"
-    if refuse_texts and any(isinstance(level, str) and " " in level for level in levels):
-        raise ValueError(
-            f"{found}, which are no levels of a category: pass that column alone to read it as "
-            "text, or leave it out."
-        )
-    warn_user(
-        f"{found}, which is read as a category: drop it, or make numbers of dates "
-        "(pandas.to_datetime) and amounts (pandas.to_numeric)."
-    )
-
-
-def _refuse_missing(name, n_missing):
-    if n_missing:
-        raise ValueError(
-            f"X has {n_missing} missing cells in column {name!r}, an ordered category, "
-            "where they have no place in the order: fill them, or make the category unordered "
-            "so that missing becomes a level."
-        )
-
-
-def _codes(column, levels, kind):
-    """Code of the level of each cell, -1 if it is unknown."""
-    places, cells = _factorized(column)
-    # Missing cells are at place -1.
-    codes = _matched(column, levels, [*cells, None])
-    if kind == ORDERED:
-        _refuse_missing(column.name, int((places < 0).sum()))
-        unknown = sorted(map(str, itertools.compress(cells, codes == _UNSEEN)))
-        if unknown:
-            raise ValueError(
-                f"X has unknown levels {unknown} in the ordered category {column.name!r}, "
-                f"whose levels are {list(levels)}: fit with a dtype that lists every level."
-            )
-    return codes[places]
-
-
-def _matched(column, levels, cells):
-    """Code of each cell's level, or of the only one that a file has alike; -1 if unknown."""
-    position = {level: code for code, level in enumerate(levels)}
-    if set(cells) - {None} - position.keys():
-        known, found = _without_none(levels), _without_none(cells)
-        texts = Counter(map(_text, known))
-        alike = {_text(level): position[level] for level in known if texts[_text(level)] == 1}
-        position = {cell: alike.get(_text(cell), _UNSEEN) for cell in found} | position
-        unknown = [cell for cell in found if position[cell] == _UNSEEN]
-        _refuse_other_type(column, known, found, unknown)
-    return np.array([position.get(cell, _UNSEEN) for cell in cells], dtype=np.float64)
-
-
-def _without_none(cells):
-    return [cell for cell in cells if cell is not None]
-
-
-def _text(cell):
-    """What a file has for a cell, a whole number as an integer."""
-    number = _NUMBER.fullmatch(str(cell))
-    return number[1] if number and not number[2] else str(cell)
-
-
-def _is_number(cell):
-    return isinstance(cell, numbers.Number) or _NUMBER.fullmatch(str(cell)) is not None
-
-
-def _refuse_other_type(column, levels, cells, unknown):
-    """Raise ValueError if cells are of another type than the levels, which they lost by it."""
-    if not levels or types_of(levels) & types_of(cells):
-        return
-    # Codes such as "02134" that a file has made numbers of.
-    padded = [x for x in levels if isinstance(x, str) and x.isdigit() and not _is_number(x)]
-    bare = {level.lstrip("0") for level in padded}
-    lost = [cell for cell in unknown if _text(cell) in bare]
-    are_alike = {*map(_is_number, levels)} & {*map(_is_number, cells)}
-    few = len(cells) <= _FEW_CELLS and are_alike
-    if not lost and (few or unknown != cells):
-        return
-    cells, name = lost or cells, column.name
-    dtype = getattr(column.to_native(), "dtype", column.dtype)
-    of_column = f"{'X' if isinstance(name, str) else 'pandas.DataFrame(X)'}[{name!r}]"
-    if padded and all(_text(cell).isdigit() for cell in cells):
-        width = max(map(len, padded))
-        cast = f"{of_column}.astype('Int64').astype('string').str.zfill({width})"
-    else:
-        casts = {
-            str: f"{of_column}.astype(str)",
-            numbers.Number: f"pandas.to_numeric({of_column}, errors='coerce')",
-        }
-        cast = casts.get(*types_of(levels[:1]), "what those of fit were made by")
-    raise ValueError(
-        f"X has {cells[0]!r}, of {dtype}, in column {name!r}, whose levels were of "
-        f"{type(levels[0]).__name__} when fitted, such as {levels[0]!r}, and is none of "
-        f"them. Pass levels, not numbers of these, and make them of that type by {cast}."
-    )
+def _counts_of(ordered, rows):
+    table = _table(rows)
+    return {name: count_levels(table.get_column(name), of) for name, of in ordered.items()}
