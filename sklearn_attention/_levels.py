@@ -1,0 +1,182 @@
+"""Levels of a categorical column: counted, put in order, and found again in other cells."""
+
+import itertools
+import numbers
+import re
+from collections import Counter
+
+import narwhals.stable.v2 as nw
+import numpy as np
+
+from ._base import warn_user
+from ._partitions import as_array, in_memory, is_frame, partitions, reduced, uniform
+from ._validation import types_of
+
+_UNSEEN = -1.0
+# Texts of a column up to which they are a category without doubt.
+_MANY_LEVELS = 30
+# A number in a file: its whole part, and its fraction if there is one.
+_NUMBER = re.compile(r"(-?(?:0|[1-9]\d*))(?:\.0+|(\.\d+))?")
+# New levels, all of a type that no known one has, up to which they are taken for new ones.
+_FEW_CELLS = 5
+
+
+def _factorized(column):
+    """Place of each cell among those that differ, -1 where missing, and these as a list."""
+    import pandas as pd
+
+    cells = column.to_native()
+    if not isinstance(cells, pd.Series):
+        cells = pd.Series(column.to_list(), dtype=object)
+    # Of an array of objects pandas guesses no type.
+    places, cells = pd.factorize(cells.to_numpy() if cells.dtype == object else cells)
+    return places, cells.tolist()
+
+
+def count_levels(column, ordered):
+    """How many rows have each level; the levels of an ordered category count as one."""
+    if ordered:
+        levels = tuple(column.cat.get_categories()) if column.dtype == nw.Enum else ()
+        return Counter({levels: len(column), None: column.null_count()})
+    places, cells = _factorized(column)
+    counts = np.bincount(places + 1, minlength=len(cells) + 1)
+    return +Counter(dict(zip([None, *cells], counts.tolist(), strict=True)))
+
+
+def counts_of_partitions(X, names, count):
+    """What `count` finds in the named columns of each partition of a Dask collection."""
+    if is_frame(X):
+        parts = [(part,) for part in uniform("X", X)[names].to_delayed()]
+    else:
+        parts = partitions(as_array(X, "X"))
+    (counts,) = in_memory(reduced(count, _joined, parts))
+    return counts
+
+
+def _joined(ours, theirs):
+    return {name: counts + theirs[name] for name, counts in ours.items()}
+
+
+def levels_of(name, counts, ordered):
+    """Levels in the order of their codes."""
+    known = counts.keys() - {None}
+    if ordered:
+        _refuse_missing(name, counts[None])
+        if len(known) > 1:
+            orders = sorted(str(order or "no order") for order in known)
+            raise ValueError(
+                f"X has an ordered category in column {name!r} whose order differs from "
+                f"partition to partition ({' or '.join(orders)}): give it one dtype, "
+                f"as by X[{name!r}].astype(pandas.CategoricalDtype(levels, ordered=True))."
+            )
+        return next(iter(known), ())
+    try:
+        levels = sorted(known)
+    except TypeError:
+        levels = sorted(known, key=lambda level: (str(type(level)), str(level)))
+    return (*levels, *(counts.keys() - known))
+
+
+def doubt_levels(name, n_rows, levels, refuse_texts):
+    """Warn, or raise ValueError, if most rows have a text of their own."""
+    if len(levels) <= max(_MANY_LEVELS, n_rows / 2):
+        return
+    found = f"X has {len(levels)} different texts in the {n_rows} rows of column {name!r}"
+    if refuse_texts and any(isinstance(level, str) and " " in level for level in levels):
+        raise ValueError(
+            f"{found}, which are no levels of a category: pass that column alone to read it as "
+            "text, or leave it out."
+        )
+    warn_user(
+        f"{found}, which is read as a category: drop it, or make numbers of dates "
+        "(pandas.to_datetime) and amounts (pandas.to_numeric)."
+    )
+
+
+def _refuse_missing(name, n_missing):
+    if n_missing:
+        raise ValueError(
+            f"X has {n_missing} missing cells in column {name!r}, an ordered category, "
+            "where they have no place in the order: fill them, or make the category unordered "
+            "so that missing becomes a level."
+        )
+
+
+def codes_of(column, levels, ordered):
+    """Code of the level of each cell, -1 if it is unknown."""
+    places, cells = _factorized(column)
+    # Missing cells are at place -1.
+    codes = _matched(column, levels, [*cells, None])
+    if ordered:
+        _refuse_missing(column.name, int((places < 0).sum()))
+        unknown = sorted(map(str, itertools.compress(cells, codes == _UNSEEN)))
+        if unknown:
+            raise ValueError(
+                f"X has unknown levels {unknown} in the ordered category {column.name!r}, "
+                f"whose levels are {list(levels)}: fit with a dtype that lists every level."
+            )
+    return codes[places]
+
+
+def new_levels(column, levels, counts):
+    """The levels that a column has beyond those that are known."""
+    more = levels_of(column.name, counts, ordered=False)
+    return tuple(itertools.compress(more, _matched(column, levels, more) == _UNSEEN))
+
+
+def _matched(column, levels, cells):
+    """Code of each cell's level, or of the only one that a file has alike; -1 if unknown."""
+    position = {level: code for code, level in enumerate(levels)}
+    if set(cells) - {None} - position.keys():
+        known, found = present(levels), present(cells)
+        texts = Counter(map(_text, known))
+        alike = {_text(level): position[level] for level in known if texts[_text(level)] == 1}
+        position = {cell: alike.get(_text(cell), _UNSEEN) for cell in found} | position
+        unknown = [cell for cell in found if position[cell] == _UNSEEN]
+        _refuse_other_type(column, known, found, unknown)
+    return np.array([position.get(cell, _UNSEEN) for cell in cells], dtype=np.float64)
+
+
+def present(cells):
+    """Those of some cells that are not missing."""
+    return [cell for cell in cells if cell is not None]
+
+
+def _text(cell):
+    """What a file has for a cell, a whole number as an integer."""
+    number = _NUMBER.fullmatch(str(cell))
+    return number[1] if number and not number[2] else str(cell)
+
+
+def _is_number(cell):
+    return isinstance(cell, numbers.Number) or _NUMBER.fullmatch(str(cell)) is not None
+
+
+def _refuse_other_type(column, levels, cells, unknown):
+    """Raise ValueError if cells are of another type than the levels, which they lost by it."""
+    if not levels or types_of(levels) & types_of(cells):
+        return
+    # Codes such as "02134" that a file has made numbers of.
+    padded = [x for x in levels if isinstance(x, str) and x.isdigit() and not _is_number(x)]
+    bare = {level.lstrip("0") for level in padded}
+    lost = [cell for cell in unknown if _text(cell) in bare]
+    are_alike = {*map(_is_number, levels)} & {*map(_is_number, cells)}
+    few = len(cells) <= _FEW_CELLS and are_alike
+    if not lost and (few or unknown != cells):
+        return
+    cells, name = lost or cells, column.name
+    dtype = getattr(column.to_native(), "dtype", column.dtype)
+    cast = f"{'X' if isinstance(name, str) else 'pandas.DataFrame(X)'}[{name!r}]"
+    if padded and all(_text(cell).isdigit() for cell in cells):
+        cast += f".astype('Int64').astype('string').str.zfill({max(map(len, padded))})"
+    elif isinstance(levels[0], str):
+        cast += ".astype(str)"
+    elif types_of(levels[:1]) == {numbers.Number}:
+        cast = f"pandas.to_numeric({cast}, errors='coerce')"
+    else:
+        cast = "what those of fit were made by"
+    raise ValueError(
+        f"X has {cells[0]!r}, of {dtype}, in column {name!r}, whose levels were of "
+        f"{type(levels[0]).__name__} when fitted, such as {levels[0]!r}, and is none of "
+        f"them. Pass levels, not numbers of these, and make them of that type by {cast}."
+    )
