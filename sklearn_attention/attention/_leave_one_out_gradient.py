@@ -77,7 +77,7 @@ class LeaveOneOutGradient:
         if self.basis.degree:
             given = {"columns": lambda rows: self._columns(rows[0]), "row_blocks": self.blocks}
         averages, log_total, pull_sums = self.sums(bandwidth, tables, **given)
-        self._answer_for_empty(averages, log_total, bandwidth)
+        self._fall_back(averages, log_total, bandwidth)
         scores, pull_scores = self._scores(averages, log_total, bandwidth)
 
         def pull(slopes):
@@ -92,7 +92,7 @@ class LeaveOneOutGradient:
         """Columns to be averaged, about the middle of a row's block."""
         return self.basis.columns(self.places - self.middles[row], self.values)
 
-    def _answer_for_empty(self, averages, log_total, bandwidth):
+    def _fall_back(self, averages, log_total, bandwidth):
         """Averages of the rows without any weight, in place."""
         empty = log_total == -np.inf
         if self.empty == "nan":

@@ -86,11 +86,11 @@ def _part(smoother, final, center, first, queries, start, *rows):
 
 def _finished(smoother, n_features, fields, found):
     """Fields, as those of arrays, from the sums over all keys."""
-    found = checked(found).answered(smoother.empty)
+    found = checked(found).fall_back(smoother.empty)
     return tuple(shaped(smoother.finish(found, n_features), fields))
 
 
-def _lazily(queries, fields, most, answer):
+def _lazily(queries, fields, most, finish):
     """Dask arrays of the fields, for queries that are one."""
     import dask.array as da
 
@@ -102,7 +102,9 @@ def _lazily(queries, fields, most, answer):
         sizes[-1] += size
     sizes = [rows.stop - rows.start for size in sizes for rows in blocks(size, most)] or [0]
     groups = partitions(queries.rechunk({0: tuple(sizes)}))
-    found = [answer(first, some) for first, (some,) in zip(_starts(sizes), groups, strict=True)]
+    found = [
+        finish(first, some) for first, (some,) in zip(_starts(sizes), groups, strict=True)
+    ]
     arrays = []
     for k, (shape, dtype) in enumerate(fields):
         of_groups = [

@@ -72,7 +72,7 @@ def read(
     if values is not None:
         given["values"] = values
     arrays = [to_array(name, x) for name, x in given.items()]
-    dtype = answer_dtype(arrays)
+    dtype = result_dtype(arrays)
     queries, keys = (
         check_table(x, name) for x, name in zip(arrays, ("queries", "keys"), strict=False)
     )
@@ -149,7 +149,7 @@ def _of_tensor(name, x):
     return (x.float() if str(x.dtype) == "torch.bfloat16" else x).numpy()
 
 
-def answer_dtype(arrays):
+def result_dtype(arrays):
     """Type of results: that of arrays of floats."""
     dtype = np.result_type(*arrays)
     return dtype if dtype.kind == "f" else np.dtype(np.float64)

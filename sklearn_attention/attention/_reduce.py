@@ -124,7 +124,7 @@ class Reduction:
 
     def moments(self, sums, scale, rows):
         """Sums of some queries with fallbacks in their places, and moments from these."""
-        sums = self.with_fallbacks(sums, rows).answered(self._empty)
+        sums = self.with_fallbacks(sums, rows).fall_back(self._empty)
         scale = np.broadcast_to(self._scale(scale, rows), len(sums.shift))
         kernel = self.problem.kernel
         return sums, self.basis.averages(sums.sums, scale, kernel.spread, self.extent)
@@ -141,11 +141,11 @@ class Reduction:
         if all_keys and not len(lost):
             return sums
         distance, of_columns = self._over_nearest(rows[lost])
-        shift, answer = np.full(sums.shift.shape, -np.inf), np.zeros_like(sums.sums)
+        shift, fallback = np.full(sums.shift.shape, -np.inf), np.zeros_like(sums.sums)
         shift[lost] = by_distance(distance)
         # Without powers of distances, so that a polynomial is the average.
-        answer[0][:, lost] = of_columns
-        return sums._replace(answer=Sums(shift, answer, np.zeros_like(shift)))
+        fallback[0][:, lost] = of_columns
+        return sums._replace(fallback=Sums(shift, fallback, np.zeros_like(shift)))
 
     def together(self, scales):
         """A number for each of some scales, of queries, equal where one pass takes all."""

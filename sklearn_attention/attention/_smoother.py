@@ -11,7 +11,7 @@ from .._partitions import merged
 from .._spread import deviation_of, join_spreads, spread
 from .._validation import check_bandwidth, check_choice
 from ..kernels._base import as_kernel
-from ._read import answer_dtype, as_given, as_passed, check_own_keys, in_precision, read
+from ._read import as_given, as_passed, check_own_keys, in_precision, read, result_dtype
 from ._reduce import ALGORITHMS, Reduction
 from ._solve import Basis, local_fit
 from ._sums import EMPTY_POLICIES
@@ -96,7 +96,7 @@ class Smoother:
         found = checked(total(np.arange(n_queries), final=False))
         rows = np.flatnonzero(~found.sums.usable)
         if len(rows):
-            found.sums.put(rows, total(rows, final=True).sums.answered(self.empty))
+            found.sums.put(rows, total(rows, final=True).sums.fall_back(self.empty))
         return self.finish(found, n_features, scale)
 
     def finish(self, part, n_features, scale=None):
@@ -124,7 +124,7 @@ class Smoother:
 
     def fields(self, tables):
         """Shapes, but for queries, and types of the fields, from queries, keys and values."""
-        dtype, shape = answer_dtype(tables), tables[2].shape[1:]
+        dtype, shape = result_dtype(tables), tables[2].shape[1:]
         # Half precision would not hold the logarithms of small sums.
         logs = (), np.promote_types(dtype, np.float32)
         if not self.degree:
@@ -146,9 +146,9 @@ class Part(NamedTuple):
         keys = None if self.spread is None else join_spreads(self.spread, other.spread)
         return self._replace(sums=self.sums.plus(other.sums), spread=keys)
 
-    def answered(self, empty):
+    def fall_back(self, empty):
         """The same with fallbacks in their places."""
-        return self._replace(sums=self.sums.answered(empty))
+        return self._replace(sums=self.sums.fall_back(empty))
 
 
 def checked(part):
@@ -186,7 +186,7 @@ def _some(smoother, queries, keys, values, weights, scale, own):
         found = checked(
             smoother.part(None, queries, *tables, scale, own, final=True, whole=True)
         )
-        return smoother.finish(found.answered(smoother.empty), keys.shape[1], scale)
+        return smoother.finish(found.fall_back(smoother.empty), keys.shape[1], scale)
     chunks = list(_even_blocks(len(keys), size))
     own = check_own_keys(own, queries, len(keys))
     center = smoother.center([None if x is None else x[c] for x in tables[1:]] for c in chunks)
@@ -224,10 +224,10 @@ def _even_blocks(n, size):
 
 def _with_weights(found, log_scale):
     """Sums, and fallbacks, for weights that are so many times larger."""
-    answer = found.answer
-    if answer is not None:  # whose shift is a distance
-        answer = answer._replace(sums=answer.sums * math.exp(log_scale))
-    return found._replace(shift=found.shift + log_scale, answer=answer)
+    fallback = found.fallback
+    if fallback is not None:  # whose shift is a distance
+        fallback = fallback._replace(sums=fallback.sums * math.exp(log_scale))
+    return found._replace(shift=found.shift + log_scale, fallback=fallback)
 
 
 def fastest_algorithm(queries, keys, kernel, *, bandwidth=1.0, query_scale=None, degree=0):

@@ -29,7 +29,7 @@ class Sums(NamedTuple):
     least : array of shape (n_queries,)
         Bound of the rounding error: a sum of weights whose absolute value is not above it is
         not used as a divisor. 0 where sums are exact.
-    answer : Sums or None
+    fallback : Sums or None
         Sums over the fallback keys of queries without weights: the nearest, whose shift
         falls with the distance, or all.
 
@@ -49,14 +49,14 @@ class Sums(NamedTuple):
     shift: Any
     sums: Any
     least: Any
-    answer: Any = None
+    fallback: Any = None
 
     def __add__(self, other):
         """Sums over the keys of both, and the same with 0, at which `sum` begins."""
         if isinstance(other, int) and other == 0:
             return self
         shapes = tuple(self.sums.shape), tuple(other.sums.shape)
-        if shapes[0] != shapes[1] or (self.answer is None) != (other.answer is None):
+        if shapes[0] != shapes[1] or (self.fallback is None) != (other.fallback is None):
             raise ValueError(
                 f"these sums do not belong together (shapes {shapes[0]} and {shapes[1]}): make "
                 "them for the same queries, as many values and the same empty policy."
@@ -66,15 +66,15 @@ class Sums(NamedTuple):
     __radd__ = __add__
 
     def plus(self, other):
-        """Sums over the keys of both, where either may have no `answer`."""
+        """Sums over the keys of both, where either may have no `fallback`."""
         shift = np.maximum(self.shift, other.shift)
         base = np.where(shift > -np.inf, shift, 0.0)
         one, two = (np.exp(part.shift - base) for part in (self, other))
-        answer = self.answer if other.answer is None else other.answer
-        if self.answer is not None and other.answer is not None:
-            answer = self.answer.plus(other.answer)
+        fallback = self.fallback if other.fallback is None else other.fallback
+        if self.fallback is not None and other.fallback is not None:
+            fallback = self.fallback.plus(other.fallback)
         least = self.least * one + other.least * two
-        return Sums(shift, self.sums * one + other.sums * two, least, answer)
+        return Sums(shift, self.sums * one + other.sums * two, least, fallback)
 
     def put(self, rows, other):
         """Put the sums of some queries in the place of those before."""
@@ -118,25 +118,25 @@ class Sums(NamedTuple):
             If a query has no weights, and `empty` is another policy than that of these sums.
         """
         check_choice("empty", empty, EMPTY_POLICIES)
-        sums = self.answered(empty).sums[0]
+        sums = self.fall_back(empty).sums[0]
         with np.errstate(invalid="ignore", divide="ignore"):
             return (sums[1:] / sums[0]).T, self.log_total
 
-    def answered(self, empty="nearest"):
-        """The same sums, with those that are not usable replaced by those of `answer`.
+    def fall_back(self, empty="nearest"):
+        """The same sums, with those that are not usable replaced by those of `fallback`.
 
         Their shift is then -inf.
         """
         usable = self.usable
         if usable.all():
             return self
-        answer = np.nan
+        fallback = np.nan
         if empty == "nearest":
-            if self.answer is None:
+            if self.fallback is None:
                 raise ValueError(
                     "empty='nearest' needs sums that were made with it: pass the same value to "
                     "attention_sums and to average."
                 )
-            answer = np.where(self.answer.usable, self.answer.sums, np.nan)
+            fallback = np.where(self.fallback.usable, self.fallback.sums, np.nan)
         shift = np.where(usable, self.shift, -np.inf)
-        return self._replace(shift=shift, sums=np.where(usable, self.sums, answer))
+        return self._replace(shift=shift, sums=np.where(usable, self.sums, fallback))
