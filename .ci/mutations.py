@@ -186,7 +186,7 @@ MUTATIONS = [
         "a row left out still counts among all",
     ),
     Mutation(
-        "smoothing/_bounds.py",
+        "smoothing/_density.py",
         "if least < low or largest > high:",
         "if least < low:",
         "values above an upper bound are let in",

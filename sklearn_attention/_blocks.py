@@ -1,6 +1,10 @@
-"""Rows in blocks, so that memory stays bounded, and copies of rows that are kept."""
+"""Rows in blocks, copies of rows that are kept, and arrays that do not fit into memory."""
 
+import contextlib
+import math
+import os
 import tempfile
+from pathlib import Path
 
 import numpy as np
 
@@ -9,6 +13,8 @@ import numpy as np
 IN_CACHE, IN_MEMORY = 2**17, 2**25
 # Rows, or pairs of rows, that are in memory together, however many there are.
 ROWS_AT_ONCE = IN_MEMORY // 32
+# File of Linux with the memory that a container may have.
+_CONTAINER = Path("/sys/fs/cgroup/memory.max")
 
 
 def blocks(n, size=None):
@@ -54,3 +60,24 @@ def _is_map(array):
             return True
         owner = owner.base
     return False
+
+
+def check_memory(what, shape, remedy, itemsize=8):
+    """Raise MemoryError if an array is larger than all memory, before it is allocated."""
+    needed, limit = math.prod(map(int, shape)) * itemsize, _limit()
+    if needed > limit:
+        sizes = " x ".join(map(str, shape))
+        raise MemoryError(
+            f"{what} takes {sizes} numbers, {needed / 1e6:.0f} MB, but there are "
+            f"{limit / 1e6:.0f} MB of memory: {remedy}."
+        )
+
+
+def _limit():
+    """Bytes that this machine has, or its container may have; inf if unknown."""
+    limits = [math.inf]
+    with contextlib.suppress(AttributeError, OSError, ValueError):
+        limits.append(os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE"))
+    with contextlib.suppress(OSError, ValueError):
+        limits.append(int(_CONTAINER.read_text("ascii")))
+    return min(limits)

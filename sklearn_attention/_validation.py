@@ -10,8 +10,7 @@ import numpy as np
 from scipy.sparse import issparse
 from sklearn.utils.validation import _check_sample_weight
 
-from ._blocks import own_copy
-from ._memory import check_memory
+from ._blocks import check_memory, own_copy
 from ._partitions import (
     as_array,
     check_numeric_types,

@@ -34,7 +34,7 @@ FLOORS = {
 # may import from others. A module that no other folder imports from does not belong here.
 INTERNAL = {
     "attention": """
-        _algorithms._line _average _leave_one_out _leave_one_out_gradient _local _pair_sums
+        _algorithms._line _average _leave_one_out _leave_one_out_gradient _pair_sums
         _reduce _smoother _solve _sums _tables _wide_windows
     """,
     "bandwidth": """
@@ -42,7 +42,7 @@ INTERNAL = {
         _search
     """,
     "kernels": """
-        _base _categorical _compact _feature_kernels _frequencies _importance_sampling
+        _base _categorical _compact _feature_kernels _frequencies
         _numerics _product_kernel
     """,
     "nn": "_heads _initialize _instance_norm _random",

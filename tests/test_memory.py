@@ -18,7 +18,7 @@ from sklearn_attention import (
     TransformerLanguageModel,
     TransformerRegressor,
     TransformerSeq2Seq,
-    _memory,
+    _blocks,
     attend,
     kernels,
     nn,
@@ -38,7 +38,7 @@ def data(n_features=2):
 
 @pytest.fixture
 def little_memory(monkeypatch):
-    monkeypatch.setattr(_memory, "_limit", lambda: 1e6)
+    monkeypatch.setattr(_blocks, "_limit", lambda: 1e6)
 
 
 def test_a_matrix_of_queries_and_keys(little_memory):
@@ -166,12 +166,12 @@ def test_sizes_are_refused_by_name(little_memory, name):
 
 
 def test_the_limit_is_known_here():
-    assert 0 < _memory._limit() < math.inf
+    assert 0 < _blocks._limit() < math.inf
 
 
 def test_a_container_may_have_less(monkeypatch, tmp_path):
     (tmp_path / "memory.max").write_text("1000000")
-    monkeypatch.setattr(_memory, "_CONTAINER", tmp_path / "memory.max")
-    assert _memory._limit() == 1e6
+    monkeypatch.setattr(_blocks, "_CONTAINER", tmp_path / "memory.max")
+    assert _blocks._limit() == 1e6
     (tmp_path / "memory.max").write_text("max")
-    assert _memory._limit() > 1e6
+    assert _blocks._limit() > 1e6

@@ -102,9 +102,7 @@ def _lazily(queries, fields, most, finish):
         sizes[-1] += size
     sizes = [rows.stop - rows.start for size in sizes for rows in blocks(size, most)] or [0]
     groups = partitions(queries.rechunk({0: tuple(sizes)}))
-    found = [
-        finish(first, some) for first, (some,) in zip(_starts(sizes), groups, strict=True)
-    ]
+    found = [finish(first, some) for first, (some,) in zip(_starts(sizes), groups, strict=True)]
     arrays = []
     for k, (shape, dtype) in enumerate(fields):
         of_groups = [

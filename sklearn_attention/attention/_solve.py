@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from .._memory import check_memory
+from .._blocks import check_memory
 from .._validation import is_one_of
 
 # Below this variance, in units of the kernel's own or the data's, rows are too close

@@ -5,8 +5,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from .._blocks import IN_MEMORY, blocks
-from .._memory import check_memory
+from .._blocks import IN_MEMORY, blocks, check_memory
 from .._thread_pools import map_on_threads
 from .._validation import check_choice, check_positive
 from ._algorithms._dense import (

@@ -6,7 +6,7 @@ from functools import cached_property
 import numpy as np
 from numpy.lib.stride_tricks import sliding_window_view
 
-from .._memory import check_memory
+from .._blocks import check_memory
 from ._metrics import naive_scales
 from ._table import Table, positions
 

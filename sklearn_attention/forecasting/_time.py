@@ -11,7 +11,7 @@ import numpy as np
 import pandas as pd
 from pandas.tseries.frequencies import to_offset
 
-from .._memory import check_memory
+from .._blocks import check_memory
 
 _MIDNIGHT = " 00:00:00"
 # What else leaves rows out.

@@ -7,7 +7,7 @@ import numpy as np
 from .._validation import check_choice
 from ..kernels import Gaussian
 from ..kernels._feature_kernels import opposite_pairs
-from ..kernels._importance_sampling import spread_directions
+from ..kernels._frequencies import spread_directions
 from ._random_features import RandomFeatures
 
 _KERNELS = ("gaussian", "scaled_dot_product")

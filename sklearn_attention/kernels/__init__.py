@@ -29,10 +29,9 @@ from ._covariance import (
 )
 from ._dot_product import CosineSimilarity, Linear, Polynomial, ScaledDotProduct
 from ._feature_kernels import PositiveFeatures, TrigonometricFeatures
-from ._gaussian import Gaussian
 from ._product_kernel import ProductKernel
 from ._radial import RadialKernel, SmoothingKernel
-from ._unbounded import Logistic, Sigmoid, Silverman
+from ._unbounded import Gaussian, Logistic, Sigmoid, Silverman
 
 __all__ = [
     "AitchisonAitken",

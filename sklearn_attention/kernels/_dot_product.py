@@ -6,8 +6,8 @@ from array_api_compat import array_namespace
 
 from .._validation import check_in_interval, check_positive
 from ._base import Kernel
-from ._gaussian import DotProductForm
 from ._numerics import log, square_root
+from ._unbounded import DotProductForm
 
 
 class ScaledDotProduct(Kernel, name="scaled_dot_product"):

@@ -12,10 +12,9 @@ from sklearn.base import clone
 
 from .._validation import check_choice, check_flag, check_size
 from ._base import Kernel, as_floats
-from ._frequencies import random_frequencies
-from ._gaussian import Gaussian
-from ._importance_sampling import spread_directions
+from ._frequencies import random_frequencies, spread_directions
 from ._numerics import log
+from ._unbounded import Gaussian
 
 _LARGEST_SEED = 2**32 - 1
 

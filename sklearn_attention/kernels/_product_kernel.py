@@ -7,8 +7,8 @@ from .._spread import deviation_of, whole_spread
 from .._validation import check_columns
 from ._base import ComposedKernel, Kernel, as_kernel
 from ._categorical import AitchisonAitken, LiRacine
-from ._gaussian import Gaussian, GaussianProduct
 from ._radial import RadialForm
+from ._unbounded import Gaussian, GaussianProduct
 
 
 class ProductKernel(ComposedKernel):

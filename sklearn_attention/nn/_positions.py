@@ -5,7 +5,7 @@ import functools
 import torch
 from torch import nn
 
-from .._memory import check_memory
+from .._blocks import check_memory
 from .._validation import check_choice, check_positive, check_size
 from ._compare import at_least_single
 from ._initialize import initialize

@@ -11,9 +11,8 @@ from scipy.spatial.distance import cdist
 from .. import attention
 from .._blocks import blocks
 from .._partitions import in_memory, is_partitioned, mapped, need_all_rows, over
-from ..attention._average import attend
+from ..attention._average import attend, attend_local
 from ..attention._leave_one_out import LeaveOneOut
-from ..attention._local import attend_local
 from ..attention._smoother import fastest_algorithm
 from ..attention._solve import Basis
 from ..attention._tables import attention_weights

@@ -4,7 +4,7 @@ import numbers
 
 import numpy as np
 
-from .._memory import check_memory
+from .._blocks import check_memory
 from ._special import PADDING
 
 

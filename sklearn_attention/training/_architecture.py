@@ -2,7 +2,7 @@
 
 from sklearn.base import BaseEstimator
 
-from .._memory import check_memory
+from .._blocks import check_memory
 from .._validation import check_choice, check_in_interval, check_positive, check_size, is_one_of
 from ..kernels._base import as_kernel
 

@@ -4,7 +4,7 @@ import dataclasses
 import math
 from collections.abc import Sequence
 
-from .._memory import check_memory
+from .._blocks import check_memory
 from .._validation import check_choice, check_flag, check_in_interval, check_positive
 
 OPTIMIZERS = ("adam", "adamw", "lbfgs", "muon")

@@ -4,7 +4,7 @@ import numpy as np
 import torch
 from torch.nn.functional import cross_entropy, huber_loss, mse_loss, pad
 
-from .._memory import check_memory
+from .._blocks import check_memory
 from ..nn._heads import pinball
 from ..training._network import threads_of_pass
 from ..training._order import blocks_by_length

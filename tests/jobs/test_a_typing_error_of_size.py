@@ -10,13 +10,13 @@ from sklearn_attention import (
     RandomFourierFeatures,
     Training,
     TransformerRegressor,
-    _memory,
+    _blocks,
 )
 
 
 @pytest.fixture(autouse=True)
 def laptop(monkeypatch):
-    monkeypatch.setattr(_memory, "_limit", lambda: 1e7)
+    monkeypatch.setattr(_blocks, "_limit", lambda: 1e7)
 
 
 def load(n_steps=300, freq="15min", start="2024-01-01"):

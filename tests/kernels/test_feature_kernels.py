@@ -14,7 +14,7 @@ from sklearn_attention.kernels import (
     ScaledDotProduct,
     TrigonometricFeatures,
 )
-from sklearn_attention.kernels._importance_sampling import spread_directions
+from sklearn_attention.kernels._frequencies import spread_directions
 
 EXACT = {"gaussian": Gaussian(), "scaled_dot_product": ScaledDotProduct()}
 

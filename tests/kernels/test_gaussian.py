@@ -8,7 +8,7 @@ from kernel_contracts import SmoothingContract, WithoutUnderflow
 from scipy import stats
 
 from sklearn_attention.kernels import Gaussian
-from sklearn_attention.kernels._gaussian import GaussianProduct
+from sklearn_attention.kernels._unbounded import GaussianProduct
 
 pi, sqrt = math.pi, math.sqrt
 

@@ -11,7 +11,7 @@ from scipy.stats import multivariate_normal
 from sklearn.base import clone
 
 from sklearn_attention.kernels import PositiveFeatures, ScaledDotProduct
-from sklearn_attention.kernels._importance_sampling import spread_directions
+from sklearn_attention.kernels._frequencies import spread_directions
 
 
 def log_second_moment(precision, s):

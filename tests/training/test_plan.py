@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 import torch
 
-from sklearn_attention import _memory
+from sklearn_attention import _blocks
 from sklearn_attention.training import Plan
 from sklearn_attention.training._plan import batch_sizes, pace
 
@@ -120,7 +120,7 @@ def test_epochs_that_are_alike_are_not_listed(monkeypatch):
     found = batch_sizes(Plan(batch_size=4, max_epochs=10**15, max_steps=10**15), 10)
     assert (len(found), found.n_steps, found.largest) == (-(-(10**15) // 3), 10**15, 4)
     assert (found[10**9], found[-1]) == ([4, 3, 3], [4])
-    monkeypatch.setattr(_memory, "_limit", lambda: 1e6)
+    monkeypatch.setattr(_blocks, "_limit", lambda: 1e6)
     with pytest.raises(MemoryError, match=r"batches that grow .*: pass a smaller max_epochs"):
         batch_sizes(Plan(batch_size=(4, 5), max_epochs=10**5), 10)
 
