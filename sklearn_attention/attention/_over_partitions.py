@@ -1,6 +1,7 @@
 """Averages and local polynomials where keys or queries are Dask collections."""
 
 import functools
+import uuid
 
 import numpy as np
 
@@ -92,6 +93,8 @@ def _finished(smoother, n_features, fields, found):
 
 def _lazily(queries, fields, most, answer):
     """Dask arrays of the fields, for queries that are one."""
+    import dask
+
     # Every partition of the keys is read once for so many queries.
     chunks, sizes = queries.chunks[0], [0]
     for size in chunks:
@@ -100,7 +103,11 @@ def _lazily(queries, fields, most, answer):
         sizes[-1] += size
     sizes = [rows.stop - rows.start for size in sizes for rows in blocks(size, most)] or [0]
     groups = partitions(queries.rechunk({0: tuple(sizes)}))
-    found = [answer(first, some) for first, (some,) in zip(_starts(sizes), groups, strict=True)]
+    # Tasks of one name, however they are fused: of these, clusters begin few at a time.
+    name, found = f"queries-{uuid.uuid4().hex}", []
+    for first, (some,) in zip(_starts(sizes), groups, strict=True):
+        read = dask.delayed(np.asarray)(some, dask_key_name=(name, first))
+        found.append(answer(first, read))
     return [field.rechunk({0: chunks}) for field in joined(found, sizes, fields)]
 
 
