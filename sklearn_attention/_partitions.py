@@ -191,7 +191,7 @@ def over(function, merge, *tables):
     return found
 
 
-def need_all_rows(what, *tables, remedy="fit a sample of them, or what they compute to"):
+def need_all_rows(what, *tables, remedy="fit a sample, or what they compute to if that fits"):
     """Raise ValueError if rows that must be in memory are in partitions."""
     if is_partitioned(*tables):
         raise ValueError(
@@ -261,10 +261,8 @@ def each(function, rows, *common):
     nodes = {key: node for layer in layers.values() for key, node in layer.items()}
     nodes, below = cull(nodes | convert_legacy_graph(nodes) | calls, [*calls])
     above, placed = reverse_dict(below), [x for x in layers.values() if x.annotations]
-    # Not data, which would be sent with every task, nor nodes that users have placed, or that
-    # depend on what lies on a cluster, without a node for it.
-    movable = {key for key, x in nodes.items() if istask(x) and x.dependencies <= nodes.keys()}
-    movable = movable.difference(*placed)
+    # Not data, which would be sent with every task, nor nodes that users have placed.
+    movable = {key for key, node in nodes.items() if istask(node)}.difference(*placed)
     for key, call in calls.items():
         part, found = {}, [call]
         while found:
