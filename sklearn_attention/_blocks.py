@@ -29,6 +29,15 @@ def blocks_of_queries(n_queries, n_keys):
     return blocks(n_queries, max(1, ROWS_AT_ONCE // n_keys))
 
 
+def merged(merge, parts):
+    """Parts merged into one, without those that are None; None where all are."""
+    found = None
+    for part in parts:  # one at a time, which may be made as they are merged
+        if part is not None:
+            found = part if found is None else merge(found, part)
+    return found
+
+
 def own_copy(array):
     """An array in C order that only its owner writes into; what lies elsewhere stays."""
     in_ram = isinstance(array, np.ndarray) and not _is_map(array)

@@ -1,10 +1,13 @@
 """Dask collections: rows in partitions, which may lie on other machines."""
 
 import functools
+import itertools
 import uuid
 
 import numpy as np
 from sklearn.utils.validation import validate_data
+
+from ._blocks import merged
 
 # Results of partitions that are merged in one task.
 _FAN_IN = 4
@@ -96,7 +99,7 @@ def read_partitions(estimator, X, y, dtypes, *, reset, need_y=False):
     elif need_y:
         raise ValueError(f"{type(estimator).__name__} requires y to be passed, but it is None.")
     if reset or y is not None:
-        _check_finite({"X": X, "y": y}, getattr(shape, "columns", range(X.shape[1])))
+        _check_finite(X, y, getattr(shape, "columns", range(X.shape[1])))
     return X, y
 
 
@@ -133,11 +136,11 @@ def check_numeric_types(name, table, remedy):
     # Of collections the empty one that tells names and types.
     table = getattr(table, "_meta", table)
     if hasattr(type(table), "columns"):
-        dtypes = list(zip(table.columns, table.dtypes, strict=True))
+        dtypes = table.dtypes.items()
     else:
         dtypes = [(None, table.dtype)] if hasattr(type(table), "dtype") else []
     for column, dtype in dtypes:
-        if getattr(dtype, "kind", "f") not in "biuf":
+        if dtype.kind not in "biuf":
             named = "" if column is None else f"{column!r} "
             raise ValueError(
                 f"{name} has a column that is not numeric, {named}of {dtype}, in partitions of "
@@ -145,18 +148,13 @@ def check_numeric_types(name, table, remedy):
             )
 
 
-def _check_finite(tables, columns):
+def _check_finite(X, y, columns):
     """Raise ValueError if tables in partitions, X of some columns, have other numbers."""
-    floats = {name: x for name, x in tables.items() if x is not None and x.dtype.kind == "f"}
-    if not floats:
-        return
-    (found,) = in_memory(reduced(_largest, _larger, partitions(*floats.values())))
-    for name, largest in zip(floats, found, strict=True):
-        if name == "X":
-            for column, size in zip(columns, largest, strict=True):
-                refuse_not_finite(f"X, in column {column!r},", size)
-        else:
-            refuse_not_finite(name, largest.max())
+    floats = [x for x in (X, y) if x is not None and x.dtype.kind == "f"]
+    names = [f"X, in column {column!r}," for column in columns if X.dtype.kind == "f"]
+    largest = over(_largest, np.maximum, *floats) if floats else []
+    for name, size in itertools.zip_longest(names, largest, fillvalue="y"):
+        refuse_not_finite(name, size)
 
 
 def refuse_not_finite(name, largest):
@@ -172,8 +170,17 @@ def in_memory(*collections):
         return collections
     import dask
 
-    tasks = [_whole(x) if is_partitioned(x) else x for x in collections]
-    return dask.compute(*tasks, traverse=False)
+    def whole(x):
+        if hasattr(type(x), "to_dask_array"):
+            # Of expressions, which Dask would rather not compute together with tasks.
+            return x.repartition(npartitions=1).to_delayed()[0]
+        if not hasattr(type(x), "chunks"):
+            return x
+        # Copies, as a part of a partition would keep all of it.
+        copies = [dask.delayed(np.array)(own) for (own,) in partitions(x)]
+        return dask.delayed(np.concatenate)(copies)
+
+    return dask.compute(*map(whole, collections), traverse=False)
 
 
 def over(function, merge, *tables):
@@ -184,7 +191,7 @@ def over(function, merge, *tables):
     return found
 
 
-def need_all_rows(what, *tables, remedy="fit a sample of them, or what they compute to"):
+def need_all_rows(what, *tables, remedy="fit a sample, or what they compute to if that fits"):
     """Raise ValueError if rows that must be in memory are in partitions."""
     if is_partitioned(*tables):
         raise ValueError(
@@ -192,29 +199,11 @@ def need_all_rows(what, *tables, remedy="fit a sample of them, or what they comp
         )
 
 
-def _whole(x):
-    """An array or a data frame of Dask as one task."""
-    import dask
-    import dask.array as da
-
-    if hasattr(type(x), "to_dask_array"):
-        # Of expressions, which Dask would rather not compute together with tasks.
-        return x.repartition(npartitions=1).to_delayed()[0]
-    if not isinstance(x, da.Array):
-        return x
-    if x.ndim == 0:
-        return x.to_delayed(optimize_graph=False).item()
-    # Copies, as a part of a partition would keep all of it.
-    blocks = [dask.delayed(np.array)(own) for (own,) in partitions(x)]
-    return dask.delayed(np.concatenate)(blocks)
-
-
 def aligned(names, *tables):
     """Tables in the partitions of the first that is in any; None for None."""
-    named = list(zip(names, tables, strict=True))
-    first = [(x, name) for name, x in named if is_partitioned(x)] or [(tables[0], names[0])]
-    chunks = as_array(*first[0]).chunks[0]
-    return [None if x is None else as_array(x, name, chunks) for name, x in named]
+    named = list(zip(tables, names, strict=True))
+    chunks = as_array(*max(named, key=lambda own: is_partitioned(own[0]))).chunks[0]
+    return [None if x is None else as_array(x, name, chunks) for x, name in named]
 
 
 def partitions(*tables):
@@ -254,25 +243,41 @@ def each(function, rows, *common):
     """
     # Reading and converting a partition become part of its task: if they were tasks, schedulers
     # would run many of them before the function, and partitions gather in memory.
+    from dask import highlevelgraph as graphs
     from dask._task_spec import Task, TaskRef, convert_legacy_graph
+    from dask.core import istask, reverse_dict
     from dask.delayed import Delayed
-    from dask.utils import ensure_dict, funcname
+    from dask.optimization import cull
+    from dask.utils import funcname
 
-    given = [[x for x in own if is_partitioned(x)] for own in (common, *rows)]
-    graphs = {id(graph): graph for own in given for graph in (x.dask for x in own)}.values()
-    nodes = {}
-    for graph in graphs:
-        nodes |= ensure_dict(graph)
-    # What lies on a cluster stays as it is.
-    nodes |= convert_legacy_graph(nodes)
-    parts = _parts(graphs, nodes, [[x.key for x in own] for own in given])
+    given = [x.dask for own in (common, *rows) for x in own if is_partitioned(x)]
+    different = {id(graph): graph for graph in given}.values()
+    layers = graphs.HighLevelGraph.merge(*different).layers
     # A name of its own: see `partitions`.
-    name, tasks = f"{funcname(function)}-{uuid.uuid4().hex}", {}
-    for k, (own, part) in enumerate(zip(rows, parts, strict=True)):
+    name, calls, fused = f"{funcname(function)}-{uuid.uuid4().hex}", {}, {}
+    for k, own in enumerate(rows):
         arguments = (TaskRef(x.key) if is_partitioned(x) else x for x in (*common, *own))
-        tasks[name, k] = Task.fuse(Task((name, k), function, *arguments), *part, key=(name, k))
-    graph = _with_needed(name, tasks, graphs, nodes)
-    return [Delayed(key, graph, layer=name) for key in tasks]
+        calls[name, k] = Task((name, k), function, *arguments)
+    nodes = {key: node for layer in layers.values() for key, node in layer.items()}
+    nodes, below = cull(nodes | convert_legacy_graph(nodes) | calls, [*calls])
+    above, placed = reverse_dict(below), [x for x in layers.values() if x.annotations]
+    # Not data, which would be sent with every task, nor nodes that users have placed.
+    movable = {key for key, node in nodes.items() if istask(node)}.difference(*placed)
+    for key, call in calls.items():
+        part, found = {}, [call]
+        while found:
+            node = found.pop()
+            part[node.key] = nodes.pop(node.key)
+            ours = (x for x in node.dependencies & movable if above[x] <= part.keys())
+            found += map(nodes.get, ours)
+        fused[key] = Task.fuse(*part.values(), key=key)
+    own = {name: graphs.MaterializedLayer(fused)}
+    for of, layer in layers.items():
+        left = {key: nodes[key] for key in layer if key in nodes}
+        if left:  # under another name, since it is not all of the layer
+            own[f"{of}-{name}"] = graphs.MaterializedLayer(left, layer.annotations)
+    graph = graphs.HighLevelGraph(own, graphs.compute_layer_dependencies(own))
+    return [Delayed(key, graph, layer=name) for key in fused]
 
 
 def mapped(function, X, fields, *common):
@@ -283,84 +288,22 @@ def mapped(function, X, fields, *common):
     if not is_partitioned(X):
         return function(*common, X)
     import dask
-    import dask.array as da
 
     found = each(function, partitions(X), *map(dask.delayed, common))
+    return joined(found, X.chunks[0], fields)
+
+
+def joined(blocks, sizes, fields):
+    """Arrays of Dask from tasks that make a block of each, of so many rows."""
+    import dask.array as da
+
     return [
         da.concatenate([
-            da.from_delayed(part[k], (size, *shape), dtype)
-            for size, part in zip(X.chunks[0], found, strict=True)
+            da.from_delayed(own[k], (size, *shape), dtype)
+            for size, own in zip(sizes, blocks, strict=True)
         ])
         for k, (shape, dtype) in enumerate(fields)
     ]  # fmt: skip
-
-
-def _parts(graphs, nodes, needed):
-    """For each partition the nodes that only its results depend on.
-
-    Needed are the common keys, and those of each partition.
-    """
-    # Without data, which would be sent with every task, and without annotated nodes, which
-    # users have placed.
-    from dask.core import istask
-
-    common, *rows = needed
-    for graph in graphs:
-        common += (key for x in graph.layers.values() if x.annotations for key in x)
-    # Tasks may depend on what lies on a cluster without a node for it.
-    common += (
-        key
-        for key, node in nodes.items()
-        if not (istask(node) and node.dependencies <= nodes.keys())
-    )
-    owners = {}
-    for owner, keys in enumerate([common, *rows]):
-        while keys:
-            key = keys.pop()
-            if owners.get(key) not in (0, owner):
-                owners[key] = 0 if key in owners else owner
-                keys.extend(_dependencies(nodes, key))
-    found = [[] for _ in needed]
-    for key in owners.keys() & nodes.keys():
-        found[owners[key]].append(nodes[key])
-    return found[1:]
-
-
-def _dependencies(nodes, key):
-    return getattr(nodes.get(key), "dependencies", ())
-
-
-def _with_needed(name, tasks, graphs, nodes):
-    """A graph of some tasks, and of the others only those that they need."""
-    # Dask leaves out the rest, but not where a layer has as many tasks as there are keys to
-    # compute, and runs it then.
-    from dask.highlevelgraph import HighLevelGraph, MaterializedLayer
-
-    needed, keys = set(), [key for task in tasks.values() for key in task.dependencies]
-    while keys:
-        key = keys.pop()
-        if key not in needed:
-            needed.add(key)
-            keys.extend(_dependencies(nodes, key))
-    layers, below = {name: MaterializedLayer(tasks)}, {}
-    for graph in graphs:
-        for own, layer in graph.layers.items():
-            kept = {key: layer[key] for key in needed.intersection(layer)}
-            if kept:
-                # Under another name, since it is not all of the layer.
-                layers[f"{own}-{name}"] = MaterializedLayer(kept, layer.annotations)
-                below[f"{own}-{name}"] = {f"{x}-{name}" for x in graph.dependencies[own]}
-    below = {own: names & layers.keys() for own, names in below.items()}
-    return HighLevelGraph(layers, below | {name: set(below)})
-
-
-def merged(merge, parts):
-    """Parts merged into one, without those that are None; None where all are."""
-    found = None
-    for part in parts:  # one at a time, which may be made as they are merged
-        if part is not None:
-            found = part if found is None else merge(found, part)
-    return found
 
 
 def _array_of(name, rows):
@@ -388,9 +331,7 @@ def _of_known_length(x):
 
 
 def _largest(*tables):
-    """The largest absolute value of each column; without a copy of these."""
-    return [np.maximum(x.max(axis=0, initial=0.0), -x.min(axis=0, initial=0.0)) for x in tables]
-
-
-def _larger(ours, theirs):
-    return list(map(np.maximum, ours, theirs))
+    """The largest absolute value of each column of all tables; without a copy of these."""
+    return np.hstack([
+        np.maximum(x.max(axis=0, initial=0.0), -x.min(axis=0, initial=0.0)) for x in tables
+    ])  # fmt: skip

@@ -4,8 +4,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ._blocks import blocks
-from ._partitions import merged, over
+from ._blocks import blocks, merged
+from ._partitions import over
 
 
 class Spread(NamedTuple):

@@ -6,7 +6,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from sklearn_attention._partitions import each, partitions, reduced
+from sklearn_attention._partitions import each, mapped, need_all_rows, over, partitions, reduced
 
 dask = pytest.importorskip("dask")
 arrays = pytest.importorskip("dask.array")
@@ -85,6 +85,28 @@ def test_results_are_merged_but_for_none():
     for function, expected in ((added, X.sum()), (some, None), (lambda x: x[0, 0] % 4, 12)):
         (found,) = dask.compute(reduced(function, operator.add, partitions(rows)))
         assert found == expected
+
+
+def squares(power, x):
+    return x**power, x[:, 0]
+
+
+def test_a_statistic_of_rows_wherever_they_are():
+    calls, rows = [], arrays.from_array(X, chunks=(5, -1))
+    assert over(noted(calls), np.append, X) is X
+    assert len(calls) == 1
+    assert over(added, operator.add, X, None) == over(added, operator.add, rows, None)
+    fields = [((2,), float), ((), float)]
+    for x in (X, rows):
+        for found, expected in zip(mapped(squares, x, fields, 2), squares(2, X), strict=True):
+            np.testing.assert_array_equal(found, expected)
+            assert isinstance(found, type(x))
+
+
+def test_what_needs_all_rows_is_refused():
+    need_all_rows("medians", X, None)
+    with pytest.raises(ValueError, match=r"medians need all rows in memory.*Dask: pass some\."):
+        need_all_rows("medians", None, arrays.from_array(X), remedy="pass some")
 
 
 @pytest.mark.slow

@@ -1,11 +1,12 @@
 """Averages and local polynomials where keys or queries are Dask collections."""
 
 import functools
+import uuid
 
 import numpy as np
 
-from .._blocks import ROWS_AT_ONCE, blocks
-from .._partitions import aligned, as_array, is_partitioned, merged, partitions, reduced
+from .._blocks import ROWS_AT_ONCE, blocks, merged
+from .._partitions import aligned, as_array, is_partitioned, joined, partitions, reduced
 from ._smoother import Part, checked, in_part, reduce, shaped
 
 
@@ -92,7 +93,7 @@ def _finished(smoother, n_features, fields, found):
 
 def _lazily(queries, fields, most, finish):
     """Dask arrays of the fields, for queries that are one."""
-    import dask.array as da
+    import dask
 
     # Every partition of the keys is read once for so many queries.
     chunks, sizes = queries.chunks[0], [0]
@@ -102,15 +103,12 @@ def _lazily(queries, fields, most, finish):
         sizes[-1] += size
     sizes = [rows.stop - rows.start for size in sizes for rows in blocks(size, most)] or [0]
     groups = partitions(queries.rechunk({0: tuple(sizes)}))
-    found = [finish(first, some) for first, (some,) in zip(_starts(sizes), groups, strict=True)]
-    arrays = []
-    for k, (shape, dtype) in enumerate(fields):
-        of_groups = [
-            da.from_delayed(group[k], (size, *shape), dtype)
-            for size, group in zip(sizes, found, strict=True)
-        ]
-        arrays.append(da.concatenate(of_groups).rechunk({0: chunks}))
-    return arrays
+    # Tasks of one name, however they are fused: of these, clusters begin few at a time.
+    name, found = f"queries-{uuid.uuid4().hex}", []
+    for first, (some,) in zip(_starts(sizes), groups, strict=True):
+        read = dask.delayed(np.asarray)(some, dask_key_name=(name, first))
+        found.append(finish(first, read))
+    return [field.rechunk({0: chunks}) for field in joined(found, sizes, fields)]
 
 
 def _starts(sizes):

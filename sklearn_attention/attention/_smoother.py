@@ -6,8 +6,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from .._blocks import IN_MEMORY, blocks
-from .._partitions import merged
+from .._blocks import IN_MEMORY, blocks, merged
 from .._spread import deviation_of, join_spreads, spread
 from .._validation import check_bandwidth, check_choice
 from ..kernels._base import as_kernel
