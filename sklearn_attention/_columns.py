@@ -340,6 +340,7 @@ class MixedRows(AttentionEstimator):
 
     def _checked_rows(self, X, *, reset, **checks):
         if not self._keeps_partitions:
+            # Without targets by the default of scikit-learn's check.
             X, checks["y"] = in_memory(X, checks.get("y", "no_validation"))
         if reset:
             self.columns_ = Columns.learn(X, self.categorical_features)
@@ -522,5 +523,6 @@ def _counts(X, table, kinds):
 
 
 def _counts_of(ordered, rows):
+    """Counts of levels of the named columns, of which each is ordered or not, in some rows."""
     table = _table(rows)
     return {name: count_levels(table.get_column(name), of) for name, of in ordered.items()}

@@ -29,7 +29,14 @@ def _factorized(column):
     if not isinstance(cells, pd.Series):
         cells = pd.Series(column.to_list(), dtype=object)
     # Of an array of objects pandas guesses no type.
-    places, cells = pd.factorize(cells.to_numpy() if cells.dtype == object else cells)
+    cells = cells.to_numpy() if cells.dtype == object else cells
+    try:
+        places, cells = pd.factorize(cells)
+    except TypeError as error:
+        raise TypeError(
+            f"X has cells in column {column.name!r} that are no levels of a category "
+            f"({error}): make texts or numbers of them."
+        ) from error
     return places, cells.tolist()
 
 
