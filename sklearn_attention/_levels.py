@@ -21,6 +21,13 @@ _NUMBER = re.compile(r"(-?(?:0|[1-9]\d*))(?:\.0+|(\.\d+))?")
 _FEW_CELLS = 5
 
 
+def has_levels(column):
+    """True for a category by its type, and for objects that are all texts."""
+    if column.dtype == nw.Object:
+        return types_of(column.drop_nulls().to_list()) <= {str}
+    return column.dtype in (nw.Enum, nw.Categorical, nw.String)
+
+
 def _factorized(column):
     """Place of each cell among those that differ, -1 where missing, and these as a list."""
     import pandas as pd
