@@ -14,6 +14,7 @@ from ._levels import (
     count_levels,
     counts_of_partitions,
     doubt_levels,
+    has_levels,
     levels_of,
     new_levels,
     present,
@@ -30,6 +31,7 @@ from ._validation import (
 )
 
 NUMERIC, UNORDERED, ORDERED = "numeric", "unordered", "ordered"
+_CATEGORICAL = UNORDERED, ORDERED
 # Numbers that do not vary, in which no two rows differ.
 CONSTANT = "constant"
 # Precisions that rows may have; others become the first.
@@ -155,7 +157,7 @@ class Columns:
     @property
     def categorical(self):
         """Positions of the categories."""
-        return np.flatnonzero(self._is_categorical).tolist()
+        return np.flatnonzero(np.isin(self.kinds, _CATEGORICAL)).tolist()
 
     @property
     def n_levels(self):
@@ -199,7 +201,7 @@ class Columns:
                 checked[j] = check_in_interval(name, given[j], 0, highest)
                 given[j] = 1.0
         widths = check_bandwidth(given.tolist(), len(self.kinds))
-        return np.where(self._is_categorical, checked, widths)
+        return np.where(np.isin(self.kinds, _CATEGORICAL), checked, widths)
 
     def encode(self, X):
         """The table as numbers, with the code of its level for every categorical cell.
@@ -307,10 +309,6 @@ class Columns:
             categories[j] += new_levels(table.get_column(name), categories[j], counts)
         return dataclasses.replace(self, categories=tuple(categories))
 
-    @property
-    def _is_categorical(self):
-        return np.isin(self.kinds, (UNORDERED, ORDERED))
-
 
 class MixedRows(AttentionEstimator):
     """Base class of estimators that read rows of numbers and categories."""
@@ -340,6 +338,7 @@ class MixedRows(AttentionEstimator):
 
     def _checked_rows(self, X, *, reset, **checks):
         if not self._keeps_partitions:
+            # Without targets by the default of scikit-learn's check.
             X, checks["y"] = in_memory(X, checks.get("y", "no_validation"))
         if reset:
             self.columns_ = Columns.learn(X, self.categorical_features)
@@ -490,9 +489,9 @@ def _in_numbers(X, table, codes):
             codes = codes | {name: as_numbers("X", cells, remedy, where)}
     if not codes:
         return X
-    backend = table.implementation
     encoded = table.with_columns(
-        nw.new_series(name, cells, nw.Float64, backend=backend) for name, cells in codes.items()
+        nw.new_series(name, cells, nw.Float64, backend=table.implementation)
+        for name, cells in codes.items()
     ).to_native()
     if hasattr(X, "columns"):
         return encoded
@@ -502,19 +501,20 @@ def _in_numbers(X, table, codes):
 
 def _kinds(X, table):
     """Kinds of the columns of a table by their types, which those of an array have not."""
-    categorical = (nw.Enum, nw.Categorical, nw.String) if hasattr(X, "columns") else ()
+    if not hasattr(X, "columns"):
+        return [NUMERIC] * len(table.columns)
     # An Enum of polars lists its levels, in whatever order.
     of_enum = UNORDERED if table.implementation.is_polars() else ORDERED
     return [
-        (of_enum if dtype == nw.Enum else UNORDERED) if dtype in categorical else NUMERIC
-        for dtype in table.schema.values()
+        (of_enum if column.dtype == nw.Enum else UNORDERED) if has_levels(column) else NUMERIC
+        for column in table.iter_columns()
     ]
 
 
 def _counts(X, table, kinds):
     """How many rows have each level of each category, and None for missing cells."""
     pairs = zip(table.columns, kinds, strict=True)
-    ordered = {name: kind == ORDERED for name, kind in pairs if kind in (UNORDERED, ORDERED)}
+    ordered = {name: kind == ORDERED for name, kind in pairs if kind in _CATEGORICAL}
     count = functools.partial(_counts_of, ordered)
     if not (ordered and is_partitioned(X)):
         return count(table)
@@ -522,5 +522,6 @@ def _counts(X, table, kinds):
 
 
 def _counts_of(ordered, rows):
+    """Counts of levels of the named columns, of which each is ordered or not, in some rows."""
     table = _table(rows)
     return {name: count_levels(table.get_column(name), of) for name, of in ordered.items()}

@@ -21,6 +21,13 @@ _NUMBER = re.compile(r"(-?(?:0|[1-9]\d*))(?:\.0+|(\.\d+))?")
 _FEW_CELLS = 5
 
 
+def has_levels(column):
+    """True for a category by its type, and for objects that are all texts."""
+    if column.dtype == nw.Object:
+        return types_of(column.drop_nulls().to_list()) <= {str}
+    return column.dtype in (nw.Enum, nw.Categorical, nw.String)
+
+
 def _factorized(column):
     """Place of each cell among those that differ, -1 where missing, and these as a list."""
     import pandas as pd
@@ -29,7 +36,14 @@ def _factorized(column):
     if not isinstance(cells, pd.Series):
         cells = pd.Series(column.to_list(), dtype=object)
     # Of an array of objects pandas guesses no type.
-    places, cells = pd.factorize(cells.to_numpy() if cells.dtype == object else cells)
+    cells = cells.to_numpy() if cells.dtype == object else cells
+    try:
+        places, cells = pd.factorize(cells)
+    except TypeError as error:
+        raise TypeError(
+            f"X has cells in column {column.name!r} that are no levels of a category "
+            f"({error}): make texts or numbers of them."
+        ) from error
     return places, cells.tolist()
 
 

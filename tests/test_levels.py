@@ -39,6 +39,21 @@ def test_levels_of_several_types():
     assert len(set(found)) == 3
 
 
+def test_cells_that_cannot_be_levels_are_named():
+    frame = pd.DataFrame({"x": [1.0, 2.0], "c": [{"a": 1}, {"a": 2}]})
+    with pytest.raises(TypeError, match=r"cells in column 'c'.*'dict'.*: make texts"):
+        Columns.learn(frame, ["c"])
+    frame["c"] = frame["c"].astype(str)
+    assert Columns.learn(frame, ["c"]).n_levels == [0, 2]
+
+
+def test_objects_of_polars_are_a_category_if_all_are_texts():
+    polars = pytest.importorskip("polars")
+    for cells, kind in ((["b", None, "a"], "unordered"), (["b", 1, "a"], "numeric")):
+        frame = polars.DataFrame({"c": polars.Series(cells, dtype=polars.Object)})
+        assert Columns.learn(frame).kinds == (kind,)
+
+
 def test_only_levels_that_occur_unless_they_are_ordered():
     unordered = pd.DataFrame({"c": pd.Categorical(["b", "b"], ["a", "b", "c"])})
     assert list(Columns.learn(unordered).categories[0]) == ["b"]
