@@ -110,7 +110,7 @@ SLOW_VARIANTS = [
     NadarayaWatsonRegressor(per_feature=True),
     NadarayaWatsonRegressor(robust=True),
     LocalPolynomialRegressor(bandwidth="aicc"),
-    *(LocalPolynomialRegressor(bandwidth=h, degree=2) for h in (0.5, "loo", "aicc")),
+    *(LocalPolynomialRegressor(bandwidth=h, degree=2) for h in (0.5, "loo")),
     *(
         kind(readout, max_steps=40, n_folds=1)
         for kind in (KernelAttentionRegressor, KernelAttentionClassifier)

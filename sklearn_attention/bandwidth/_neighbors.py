@@ -4,7 +4,7 @@ import numpy as np
 from scipy.spatial import KDTree
 from sklearn.base import BaseEstimator
 
-from .._partitions import is_partitioned
+from .._partitions import need_all_rows
 from .._spread import feature_spread
 from .._validation import check_positive
 from ..attention._leave_one_out import LeaveOneOut
@@ -58,12 +58,11 @@ class _ByNeighbors(BandwidthRule):
                 "in units of each feature's spread is the bandwidth of all: pass "
                 f"per_feature=False, or one of {', '.join(SMOOTHER_CRITERIA)} as bandwidth."
             )
-        if is_partitioned(rows.X):
-            raise ValueError(
-                f"bandwidth={self!r} measures distances to neighbours, which partitions of "
-                "Dask do not have: pass a number, or one of scott, silverman and "
-                f"{', '.join(SMOOTHER_CRITERIA)}."
-            )
+        others = ", ".join(SMOOTHER_CRITERIA)
+        need_all_rows(
+            f"distances to neighbours (bandwidth={self!r})", rows.X,
+            remedy=f"pass a number, or one of scott, silverman and {others} as bandwidth",
+        )  # fmt: skip
         if not numeric or kernel.radial_form(len(numeric)) is None:
             raise ValueError(
                 f"bandwidth={self!r} measures distances, which kernel={kernel!r} does not on "

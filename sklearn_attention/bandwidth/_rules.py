@@ -6,7 +6,6 @@ import numpy as np
 from sklearn.utils import check_array
 
 from .._columns import Columns, numeric_table
-from .._partitions import is_partitioned
 from .._spread import deviation_of, feature_deviation, whole_spread
 from .._validation import check_choice, check_key_weights
 from ._criteria import SMOOTHER_CRITERIA
@@ -77,12 +76,15 @@ def rule_bandwidth(X, kernel, rule="scott", sample_weight=None, *, columns=None)
     array([0.847, 0.287])
     """
     check_choice("rule", rule, _FACTORS)
-    X = X if is_partitioned(X) else numeric_table(X)
-    if not (is_partitioned(X) or (isinstance(X, np.ndarray) and X.ndim == 2 and len(X))):
+    X = numeric_table(X)
+    if not (isinstance(X, np.ndarray) and X.ndim == 2 and len(X)):
         X = check_array(X, dtype=(np.float64, np.float32))
-    if not is_partitioned(X, sample_weight):
-        sample_weight = check_key_weights(sample_weight, X)
     columns = columns or Columns.numbers(X.shape[1])
+    return _bandwidth_of(rule, X, kernel, check_key_weights(sample_weight, X), columns)
+
+
+def _bandwidth_of(rule, X, kernel, sample_weight, columns):
+    """The bandwidth of rows that are checked, wherever they are."""
     numeric = columns.numeric
     if not numeric:
         return rate_lambdas(len(X), columns, sample_weight)
@@ -106,10 +108,9 @@ class RuleOfThumb(BandwidthRule):
 
     def choose(self, rows, kernel, observe=None):
         rows.refuse_gap()
-        found = rule_bandwidth(
-            rows.X, kernel, self.name, rows.sample_weight, columns=rows.columns
+        return BandwidthChoice(
+            _bandwidth_of(self.name, rows.X, kernel, rows.sample_weight, rows.columns)
         )
-        return BandwidthChoice(found)
 
 
 _OF_THUMB = {name: RuleOfThumb(name) for name in _FACTORS}
