@@ -71,7 +71,7 @@ TORCH = {
 WITHOUT_TESTS = {
     "attention": """
         _algorithms._boxes _algorithms._chebyshev _algorithms._fused
-        _algorithms._keys _algorithms._pairs _algorithms._recurrences
+        _algorithms._keys _algorithms._recurrences
         _algorithms._windows _derivatives _read
     """,
     "bandwidth": "_convolution _density",

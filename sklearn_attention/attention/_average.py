@@ -3,9 +3,8 @@
 from typing import Any, NamedTuple
 
 from .._validation import is_one_of
-from ._over_partitions import smooth
 from ._read import as_given
-from ._smoother import Smoother, checked
+from ._smoother import Smoother, checked, smooth
 
 
 def attend(

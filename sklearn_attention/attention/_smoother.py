@@ -1,12 +1,15 @@
-"""Sums over all keys or a part of them, and averages or polynomials from the sums."""
+"""Sums over keys in memory, maps or partitions, and averages or polynomials from these."""
 
+import functools
 import math
+import uuid
 from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from .._blocks import IN_MEMORY, blocks, merged
+from .._blocks import IN_MEMORY, ROWS_AT_ONCE, blocks, merged
+from .._partitions import aligned, as_array, is_partitioned, joined, partitions, reduced
 from .._spread import deviation_of, join_spreads, spread
 from .._validation import check_bandwidth, check_choice
 from ..kernels._base import as_kernel
@@ -19,7 +22,7 @@ from ._sums import EMPTY_POLICIES
 MOST_KEYS, MOST_QUERIES = IN_MEMORY // 32, IN_MEMORY // 8
 # Of the queries in a part whose sums are not accurate there, so large a share is summed
 # pair by pair at once; where there are more, the sums over all parts may suffice.
-_FEW = 0.1
+_SHARE_SUMMED_AGAIN = 0.1
 # Queries further away than this many bandwidths are moved to here: the squares of their
 # squares would overflow.
 _FURTHEST = 1e60
@@ -61,7 +64,7 @@ class Smoother:
             return None
         sums, center = self.reduction(center, queries, keys, values, weights, *options)
         rows = np.arange(len(queries))
-        found = sums.sums(rows, most=1.0 if final else _FEW)
+        found = sums.sums(rows, most=1.0 if final else _SHARE_SUMMED_AGAIN)
         if final:
             found = sums.with_fallbacks(found, rows, all_keys=whole)
         found = _with_weights(found, sums.problem.log_weight_scale)
@@ -157,8 +160,10 @@ def checked(part):
     return part
 
 
-def reduce(smoother, queries, keys, values, weights=None, scale=None, own=False):
+def smooth(smoother, queries, keys, values, weights, scale, own):
     """Fields of an average or a local polynomial, in the library and precision of the input."""
+    if is_partitioned(queries, keys, values, weights):
+        return _over_partitions(smoother, queries, (keys, values, weights), scale, own)
     names = "queries", "keys", "values", "sample_weight", "query_scale"
     passed = queries, keys, values
     given = list(map(as_given, names, (*passed, weights, scale)))
@@ -233,3 +238,100 @@ def fastest_algorithm(queries, keys, kernel, *, bandwidth=1.0, query_scale=None,
     """Name of the algorithm that "auto" stands for: "linear", "near" or "dense"."""
     smoother = Smoother(kernel, bandwidth, degree)
     return smoother.reduction(0.0, queries, keys, keys[:, :0], None, query_scale)[0].name
+
+
+def _over_partitions(smoother, queries, tables, query_scale, leave_one_out):
+    """Fields where some of the tables are Dask collections."""
+    # Each partition of the keys is summed in a task, and a tree merges the sums: no task holds
+    # more than a partition. Queries in memory go through the stages as those of arrays do.
+    # Queries of a Dask collection are not known when tasks are made, so every partition of them
+    # goes through all stages by itself.
+    import dask
+
+    if query_scale is not None:
+        raise ValueError(
+            "query_scale does not go with Dask collections: pass one bandwidth for all queries."
+        )
+    leave_out = leave_one_out is True
+    if not leave_out and leave_one_out is not False:
+        raise ValueError(
+            f"leave_one_out={leave_one_out!r} does not go with Dask collections: pass False, "
+            "or True where the queries are the keys."
+        )
+    keys, values, _ = tables = aligned("keys values sample_weight".split(), *tables)
+    lazy = is_partitioned(queries) or leave_out
+    queries = as_array(queries, "queries") if lazy else np.asarray(queries)
+    if leave_out and len(queries) != len(keys):
+        raise ValueError(
+            f"leave_one_out=True needs the keys themselves as queries, but there are "
+            f"{len(queries)} queries and {len(keys)} keys: pass the keys as queries, or False."
+        )
+    fields, n_features = smoother.fields([queries, keys, values]), keys.shape[1]
+    rows = partitions(*tables)
+    center = smoother.center(dask.compute(*own[1:]) for own in rows)
+    rows = [(start, *own) for start, own in zip(_starts(keys.chunks[0]), rows, strict=True)]
+    most = min(ROWS_AT_ONCE, smoother.queries_at_once(keys, values))
+
+    def total(queries, final, first=None):
+        part = functools.partial(_part, smoother, final, center, first)
+        return reduced(part, Part.plus, rows, queries)
+
+    if lazy:
+        finish = dask.delayed(functools.partial(_finished, smoother, n_features, fields))
+        return _lazily(
+            queries, fields, most,
+            lambda first, some: finish(total(some, True, first if leave_out else None)),
+        )  # fmt: skip
+
+    def at(some):
+        def computed(rows, *, final):
+            # As a task, queries travel once.
+            return total(dask.delayed(some[rows]), final).compute()
+
+        return smoother.over_parts(computed, len(some), n_features)
+
+    found = map(at, np.split(queries, range(most, len(queries), most)))
+    return shaped(map(np.concatenate, zip(*found, strict=True)), fields)
+
+
+def _part(smoother, final, center, first, queries, start, *rows):
+    """Sums over a partition of the keys, some at a time, of queries from place `first` on."""
+
+    def part(chunk):
+        own = False
+        if first is not None:
+            own = in_part(np.arange(len(queries)) + first - start - chunk.start, chunk)
+        tables = (None if x is None else x[chunk] for x in rows)
+        return smoother.part(center, queries, *tables, None, own, final=final)
+
+    return merged(Part.plus, map(part, blocks(len(rows[0]), max(ROWS_AT_ONCE, len(queries)))))
+
+
+def _finished(smoother, n_features, fields, found):
+    """Fields, as those of arrays, from the sums over all keys."""
+    found = checked(found).fall_back(smoother.empty)
+    return tuple(shaped(smoother.finish(found, n_features), fields))
+
+
+def _lazily(queries, fields, most, finish):
+    """Dask arrays of the fields, for queries that are one."""
+    import dask
+
+    # Every partition of the keys is read once for so many queries.
+    chunks, sizes = queries.chunks[0], [0]
+    for size in chunks:
+        if sizes[-1] + size > most and sizes[-1]:
+            sizes.append(0)
+        sizes[-1] += size
+    sizes = [rows.stop - rows.start for size in sizes for rows in blocks(size, most)] or [0]
+    groups = partitions(queries.rechunk({0: tuple(sizes)}))
+    # Tasks of one name, however they are fused: of these, clusters begin few at a time.
+    name, found = f"queries-{uuid.uuid4().hex}", []
+    for first, (some,) in zip(_starts(sizes), groups, strict=True):
+        read = dask.delayed(np.asarray)(some, dask_key_name=(name, first))
+        found.append(finish(first, read))
+    return [field.rechunk({0: chunks}) for field in joined(found, sizes, fields)]
+
+
+def _starts(sizes):
+    return np.cumsum([0, *sizes[:-1]]).tolist()

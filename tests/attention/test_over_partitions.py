@@ -123,12 +123,12 @@ def test_leave_one_out(kernel, order, n_features):
 
 
 def test_many_queries_and_keys_in_a_partition(monkeypatch):
-    from sklearn_attention.attention import _over_partitions, _smoother
+    from sklearn_attention.attention import _smoother
 
     queries, keys, values, weights = make_data("sorted", n=120)
     expected = attend(queries, keys, values, bandwidth=0.1, sample_weight=weights)
     left_out = attend(keys, keys, values, bandwidth=0.1, leave_one_out=True)
-    monkeypatch.setattr(_over_partitions, "ROWS_AT_ONCE", 15)
+    monkeypatch.setattr(_smoother, "ROWS_AT_ONCE", 15)
     monkeypatch.setattr(_smoother, "MOST_KEYS", 15)
     keys, values, weights = in_partitions(keys, values, weights, size=40)
     assert_all_alike(
@@ -236,9 +236,9 @@ def test_what_does_not_go():
 @pytest.mark.parametrize(("scheduler", "n_workers"), SCHEDULERS)
 @pytest.mark.parametrize("lazy", [False, True])
 def test_a_worker_holds_one_partition(scheduler, n_workers, lazy, monkeypatch):
-    from sklearn_attention.attention import _over_partitions
+    from sklearn_attention.attention import _smoother
 
-    monkeypatch.setattr(_over_partitions, "ROWS_AT_ONCE", 10)
+    monkeypatch.setattr(_smoother, "ROWS_AT_ONCE", 10)
     queries, rows = np.zeros((30, 1)), Counted()
     some = in_partitions(queries, size=10)[0] if lazy else queries
     with dask.config.set(scheduler):

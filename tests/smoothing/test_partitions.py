@@ -202,10 +202,10 @@ def in_turn(rows, asked, most_rows, most_asked):
 @pytest.fixture
 def in_small_groups(monkeypatch):
     """A partition of queries is a group, and the first row is looked at with few others."""
-    from sklearn_attention.attention import _over_partitions
+    from sklearn_attention.attention import _smoother
     from sklearn_attention.smoothing import _estimator
 
-    monkeypatch.setattr(_over_partitions, "ROWS_AT_ONCE", 100)
+    monkeypatch.setattr(_smoother, "ROWS_AT_ONCE", 100)
     monkeypatch.setattr(_estimator, "_CHECKED_ROWS", 50)
 
 

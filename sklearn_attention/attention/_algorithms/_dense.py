@@ -9,7 +9,7 @@ import numpy as np
 from ..._blocks import IN_CACHE, blocks
 from ..._thread_pools import map_on_threads
 from .._sums import Sums
-from ._pairs import ranges
+from ._keys import ranges
 
 # Pairs whose kernel is in memory at a time, keys whose terms are, and queries of a group.
 _TILE, _KEYS, _GROUP = IN_CACHE, 2**15, 512

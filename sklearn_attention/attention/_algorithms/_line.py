@@ -7,9 +7,8 @@ import numpy as np
 
 from ..._blocks import IN_CACHE
 from ._boxes import Boxes, Grid
-from ._keys import Keys, in_order, reach
+from ._keys import Keys, Ranges, in_order, pair_sums, reach
 from ._nearest import beside, nearest_along
-from ._pairs import Ranges, pair_sums
 from ._recurrences import RecurrenceSums
 from ._windows import WindowSums, window
 

@@ -9,8 +9,8 @@ import numpy as np
 from scipy.spatial import KDTree
 
 from ..._blocks import blocks
+from ._keys import ranges
 from ._nearest import FEATURES, nearest_but_own
-from ._pairs import ranges
 
 # Queries of a group and keys of a leaf, at least; twice as many at most.
 _GROUP, _LEAF = 32, 24

@@ -9,9 +9,8 @@ from scipy.spatial import KDTree
 
 from ..._blocks import IN_CACHE
 from ._boxes import Boxes, Grid
-from ._keys import Keys
+from ._keys import Keys, Ranges, blocks_of_pairs, pair_sums, ranges
 from ._nearest import nearest_but_own, nearest_sums
-from ._pairs import Ranges, blocks_of_pairs, pair_sums, ranges
 
 # Squares of boxes, in standard deviations; of their polynomials 32 leave what is below
 # rounding. Squares further apart than the reach do not see each other.
