@@ -4,17 +4,15 @@ import numpy as np
 from scipy.optimize import minimize
 
 # Points of the first grid are so far apart, as logarithms; so many of its lowest valleys get a
-# grid that is so many times finer, less so where the first is coarse since the curve is then
-# smooth; and so many of all are followed to the bottom.
+# grid that is so many times finer, and as many of all are followed to the bottom.
 STEP = 0.15
-_FINER_VALLEYS, _FINER, _FINER_THAN_COARSE, _COARSE = 4, 8, 4, 0.2
-_BOTTOMS = 2
+_VALLEYS, _FINER = 2, 4
 # A bottom is approached in rounds of four points and the lowest place of the cubic through
 # them, which is known to the third power of their distance.
-_ROUNDS, _SHRINK, _PRECISION = 4, 10.0, 3e-4
-# Valleys that are higher than the lowest by these shares of the median's height get no finer
-# grid, and are not followed. (The largest value may be larger by any power of ten.)
-_NO_FINER, _NO_RIVAL = 0.5, 0.2
+_SHRINK, _PRECISION = 10.0, 3e-4
+# Valleys that are higher than the lowest by this share of the median's height are left out.
+# (The largest value may be larger by any power of ten.)
+_NO_RIVAL = 0.2
 
 
 def minimize_scale(criterion, low, high, *, step=STEP, approximate=None, error=0.0):
@@ -49,11 +47,10 @@ def minimize_scale(criterion, low, high, *, step=STEP, approximate=None, error=0
             known.update(zip(points.tolist(), values.tolist(), strict=True))
 
     lay_out(grid)
-    for start, _, end in _valleys(known, _FINER_VALLEYS, _NO_FINER):
-        finer = _FINER if step < _COARSE else _FINER_THAN_COARSE
-        n_finer = round((end - start) / step) * finer - 1
+    for start, _, end in _valleys(known):
+        n_finer = round((end - start) / step) * _FINER - 1
         lay_out(np.linspace(start, end, n_finer + 2)[1:-1])
-    for start, bottom, end in _valleys(known, _BOTTOMS, _NO_RIVAL):
+    for start, bottom, end in _valleys(known):
         _descend(exact, bottom, max(bottom - start, end - bottom, error), ends)
     if not tried:
         return float(low), np.inf
@@ -79,7 +76,7 @@ def _finite(values):
 
 def _descend(evaluate, center, reach, ends):
     """Approach the bottom of a valley."""
-    for _ in range(_ROUNDS):
+    while reach >= _PRECISION:
         points = np.clip(center + reach * np.array([-1, -1 / 3, 1 / 3, 1]), *ends)
         points = np.unique(points)
         values = evaluate(points)
@@ -88,8 +85,6 @@ def _descend(evaluate, center, reach, ends):
         best = values.argmin()
         center = lowest if value <= values[best] else points[best]
         reach /= _SHRINK
-        if reach < _PRECISION:
-            break
 
 
 def _lowest_of_cubic(points, values):
@@ -114,21 +109,18 @@ def _lowest_of_cubic(points, values):
     return middle + half * lowest if cubic(lowest) <= values.min() else best
 
 
-def _valleys(values_at, n_valleys, above):
-    """Start, bottom and end, on the log scale, of the lowest valleys between points.
-
-    Those are left out that are above the lowest by more than a share of the median's height.
-    """
+def _valleys(values_at):
+    """Start, bottom and end, on the log scale, of the lowest valleys between points."""
     points = np.array(sorted(values_at))
     values = np.array([values_at[point] for point in points])
     known = np.isfinite(values)
     if not known.any():
         return []
     lowest = values.min()
-    limit = lowest + above * (np.median(values[known]) - lowest)
+    limit = lowest + _NO_RIVAL * (np.median(values[known]) - lowest)
     padded = np.concatenate([[np.inf], values, [np.inf]])
     bottoms = known & (values <= padded[:-2]) & (values <= padded[2:]) & (values <= limit)
     places = np.flatnonzero(bottoms)
-    places = places[np.argsort(values[places], kind="stable")][:n_valleys]
+    places = places[np.argsort(values[places], kind="stable")][:_VALLEYS]
     starts, ends = np.maximum(places - 1, 0), np.minimum(places + 1, len(points) - 1)
     return list(zip(points[starts], points[places], points[ends], strict=True))

@@ -42,7 +42,6 @@ _STEPS = {
     (True, False): {500: 0.08, 20_000: 0.15, np.inf: 0.35},
     (True, True): {500: 0.04, 2000: 0.05, 20_000: 0.15, np.inf: 0.35},
 }
-_STEP_IN_PLANE = 0.25
 # Bandwidths that are evaluated together: more take as long, and callbacks get reports later.
 # Where windows are widened, rows of all of them are widened in one pass.
 _SCALES, _SEVERAL_SCALES = 4, 16
@@ -289,12 +288,10 @@ class _Curve:
     def layout(self):
         """Options of :func:`minimize_scale`: steps, or a sample that lays out the curve."""
         sample, n_features = self.sample, len(self.rows.columns.numeric)
-        if self.linear and n_features > 1:
-            return {"step": _STEP_IN_PLANE}
-        if self.linear:
+        if self.linear and n_features == 1:
             steps = _STEPS[isinstance(self.kernel, CompactKernel), self.rows.degree > 0]
             return {"step": next(step for n, step in steps.items() if len(sample) <= n)}
-        if len(sample) <= MAX_SEARCH_ROWS or self.rows.gap:
+        if self.linear or len(sample) <= MAX_SEARCH_ROWS or self.rows.gap:
             return {}
         some = sample.positions(MAX_SEARCH_ROWS)
         weights = None if sample.sample_weight is None else sample.sample_weight[some]
