@@ -12,14 +12,21 @@ from ._base import AttentionEstimator
 from ._levels import (
     codes_of,
     count_levels,
-    counts_of_partitions,
     doubt_levels,
     has_levels,
+    joined,
     levels_of,
     new_levels,
     present,
 )
-from ._partitions import each_part, head, in_memory, is_partitioned, read_partitions
+from ._partitions import (
+    each_part,
+    head,
+    in_memory,
+    is_partitioned,
+    over_columns,
+    read_partitions,
+)
 from ._validation import (
     OF_TIMES,
     as_numbers,
@@ -518,7 +525,7 @@ def _counts(X, table, kinds):
     count = functools.partial(_counts_of, ordered)
     if not (ordered and is_partitioned(X)):
         return count(table)
-    return counts_of_partitions(X, [*ordered], count)
+    return over_columns(count, joined, X, [*ordered])
 
 
 def _counts_of(ordered, rows):

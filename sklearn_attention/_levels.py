@@ -9,7 +9,6 @@ import narwhals.stable.v2 as nw
 import numpy as np
 
 from ._base import warn_user
-from ._partitions import as_array, in_memory, is_frame, partitions, reduced, uniform
 from ._validation import types_of
 
 _UNSEEN = -1.0
@@ -57,17 +56,8 @@ def count_levels(column, ordered):
     return +Counter(dict(zip([None, *cells], counts.tolist(), strict=True)))
 
 
-def counts_of_partitions(X, names, count):
-    """What `count` finds in the named columns of each partition of a Dask collection."""
-    if is_frame(X):
-        parts = [(part,) for part in uniform("X", X)[names].to_delayed()]
-    else:
-        parts = partitions(as_array(X, "X"))
-    (counts,) = in_memory(reduced(count, _joined, parts))
-    return counts
-
-
-def _joined(ours, theirs):
+def joined(ours, theirs):
+    """Counts of the columns of two tables."""
     return {name: counts + theirs[name] for name, counts in ours.items()}
 
 

@@ -191,6 +191,16 @@ def over(function, merge, *tables):
     return found
 
 
+def over_columns(function, merge, X, names):
+    """The same in the named columns of a frame, as it is, or in all of an array."""
+    if is_frame(X):
+        parts = [(part,) for part in uniform("X", X)[names].to_delayed()]
+    else:
+        parts = partitions(as_array(X, "X"))
+    (found,) = in_memory(reduced(function, merge, parts))
+    return found
+
+
 def need_all_rows(what, *tables, remedy="fit a sample, or what they compute to if that fits"):
     """Raise ValueError if rows that must be in memory are in partitions."""
     if is_partitioned(*tables):
