@@ -8,8 +8,9 @@ from scipy.optimize import minimize
 STEP = 0.15
 _VALLEYS, _FINER = 2, 4
 # A bottom is approached in rounds of four points and the lowest place of the cubic through
-# them, which is known to the third power of their distance.
-_SHRINK, _PRECISION = 10.0, 3e-4
+# them, which is known to the third power of their distance. Points closer than this precision
+# differ by little but rounding.
+_SHRINK, _PRECISION = 10.0, 5e-4
 # Valleys that are higher than the lowest by this share of the median's height are left out.
 # (The largest value may be larger by any power of ten.)
 _NO_RIVAL = 0.2
