@@ -58,10 +58,10 @@ class _ByNeighbors(BandwidthRule):
                 "in units of each feature's spread is the bandwidth of all: pass "
                 f"per_feature=False, or one of {', '.join(SMOOTHER_CRITERIA)} as bandwidth."
             )
-        others = ", ".join(SMOOTHER_CRITERIA)
+        others = ", ".join(("scott", "silverman", *SMOOTHER_CRITERIA))
         need_all_rows(
             f"distances to neighbours (bandwidth={self!r})", rows.X,
-            remedy=f"pass a number, or one of scott, silverman and {others} as bandwidth",
+            remedy=f"pass a number, or one of {others} as bandwidth",
         )  # fmt: skip
         if not numeric or kernel.radial_form(len(numeric)) is None:
             raise ValueError(
