@@ -89,8 +89,8 @@ def attend(
     together; sums of positive kernels that would vanish are made again in log space. From a
     hundred million pairs on, averages by Gaussian and scaled dot-product kernels are
     :func:`torch.nn.functional.scaled_dot_product_attention` where that is accurate (see
-    :class:`~sklearn_attention.kernels.Gaussian`). Where no other key is left than the one that
-    is left out, the result is NaN.
+    :class:`~sklearn_attention.kernels.Gaussian`), of float32 in single precision. Where no
+    other key is left than the one that is left out, the result is NaN.
 
     Examples
     --------

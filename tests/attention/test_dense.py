@@ -1,6 +1,7 @@
 """Sums pair by pair: however they are cut and shared, and whatever computes them, the same."""
 
 import functools
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -52,6 +53,22 @@ def test_fused_and_products_equal_differences(kernel, leave_one_out, bandwidth):
     for found, where in ((fused, sure), (over_all(problem), sure | True)):
         for ours, slow in zip(finished(found), expected, strict=True):
             np.testing.assert_allclose(ours[..., where], slow[..., where], rtol=1e-9, atol=1e-9)
+
+
+@pytest.mark.parametrize("leave_one_out", [False, True])
+def test_single_precision_where_it_is_accurate(leave_one_out):
+    problem = make_problem("gaussian", 1.0, leave_one_out=leave_one_out)
+    expected = finished(over_all(problem, quick=False))
+    fused = _fused.fused_sums(replace(problem, dtype=np.float32))
+    sure = fused.least == 0
+    assert sure.mean() > 0.5
+    # Single precision was used, and has the digits that its results show.
+    assert 1e-9 < np.abs(finished(fused)[0] - expected[0])[..., sure].max() < 1e-4
+    for ours, slow in zip(finished(fused), expected, strict=True):
+        np.testing.assert_allclose(ours[..., sure], slow[..., sure], rtol=1e-4, atol=1e-4)
+    # Of places too far from the middle for its digits nothing is.
+    far = make_problem("gaussian", 1e-3)
+    assert np.isinf(_fused.fused_sums(replace(far, dtype=np.float32)).least).all()
 
 
 def test_where_the_private_operator_is_gone(monkeypatch):

@@ -10,11 +10,12 @@ from torch.nn.functional import pad
 from ..._blocks import blocks
 from .._sums import Sums
 
-# Largest rounding error of a log-weight.
-_TOLERANCE = 5e-13
-# The fused kernel needs queries, keys and values of one width. More values than this are
-# cheaper in several passes.
-_MAX_WIDTH = 64
+# Bound on the rounding error of a log-weight, by the precision of the result. Of normal rows of
+# 64 features, where it is half of that, averages in single precision have five digits.
+_TOLERANCE = {np.float64: 5e-13, np.float32: 5e-5}
+# The fused kernel needs queries, keys and values of one width, of single precision a multiple
+# of this. More values than this are cheaper in several passes.
+_MULTIPLE, _MAX_WIDTH = 16, 64
 # Above this share the query's own key leaves too little behind to be taken out again.
 _MAX_OWN_SHARE = 0.9
 
@@ -22,19 +23,21 @@ _MAX_OWN_SHARE = 0.9
 def fused_sums(problem):
     """Sums for averages, over all keys, by a kernel with a dot-product form.
 
-    Of queries for which they are not accurate, the bound on the error is infinite. None where
-    this version of torch has another operator.
+    In the precision of the result. Of queries for which they are not accurate, the bound on the
+    error is infinite. None where this version of torch has another operator.
     """
     form, values = problem.kernel.as_dot_product(problem.queries, problem.keys), problem.values
     bias = form.key_bias + np.log(problem.weights)
-    given = (form.queries, form.keys, values, bias)
+    dtype = np.float32 if problem.dtype == np.float32 else np.float64
+    given = (np.ascontiguousarray(x, dtype) for x in (form.queries, form.keys, values, bias))
     try:
         with torch.no_grad():
-            found = softmax_average(*map(torch.from_numpy, map(np.ascontiguousarray, given)))
+            found = softmax_average(*map(torch.from_numpy, given))
     except (AttributeError, RuntimeError, TypeError):  # the operator is not public
         return None
-    averages, log_sums = (field.numpy() for field in found)
-    least = np.where(_log_weight_error(problem) <= _TOLERANCE, 0.0, np.inf)
+    averages, log_sums = (field.numpy().astype(np.float64) for field in found)
+    accurate = _log_weight_error(problem, dtype) <= _TOLERANCE[dtype]
+    least = np.where(accurate, 0.0, np.inf)
     if problem.own_key is not None:
         own = problem.own_key.clip(0)
         own_score = np.vecdot(form.queries, form.keys[own]) + bias[own]
@@ -47,13 +50,13 @@ def fused_sums(problem):
     return Sums(log_sums + form.query_bias, np.array(columns.T[None]), least)
 
 
-def _log_weight_error(problem):
+def _log_weight_error(problem, dtype):
     """Bound on the rounding of each query's scores."""
     key_norm = np.linalg.norm(problem.keys, axis=1).max()
     query_norm = np.linalg.norm(problem.queries, axis=1)
     # The query's own square cancels in the average, but not in the normaliser.
     size = np.maximum(key_norm * (query_norm + key_norm / 2), query_norm**2 / 2)
-    return np.finfo(np.float64).eps * size
+    return np.finfo(dtype).eps * size
 
 
 def softmax_average(queries, keys, values, bias):
@@ -64,6 +67,8 @@ def softmax_average(queries, keys, values, bias):
     averages = []
     for columns in blocks(max(values.shape[1], 1), _MAX_WIDTH):
         width = max(queries.shape[1], values[:, columns].shape[1])
+        if queries.dtype == torch.float32:
+            width = -(-width // _MULTIPLE) * _MULTIPLE
         # The kernel reads rows as if they were contiguous, whatever the strides are.
         q, k, v = (
             pad(x, (0, width - x.shape[1])).contiguous()
