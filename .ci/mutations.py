@@ -205,8 +205,8 @@ MUTATIONS = [
     ),
     Mutation(
         "bandwidth/_neighbors.py",
-        "Z[smoother.rows], Z, candidates[-1] + 1)[:, 1:]",
-        "Z[smoother.rows], Z, candidates[-1] + 1)[:, :-1]",
+        "Z[left_out.rows], Z, candidates[-1] + 1)[:, 1:]",
+        "Z[left_out.rows], Z, candidates[-1] + 1)[:, :-1]",
         "a row left out is its own neighbour",
     ),
     Mutation(

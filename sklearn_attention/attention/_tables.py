@@ -134,8 +134,8 @@ class LocalRows(NamedTuple):
         The fits.
     weights : ndarray of shape (n_queries, n_keys)
         The kernel's weights; rows sum to 1.
-    smoother : ndarray of shape (n_queries, n_keys)
-        The effective weights: the fits are ``smoother @ values``.
+    effects : ndarray of shape (n_queries, n_keys)
+        The effective weights: the fits are ``effects @ values``.
     residuals : ndarray of shape (n_queries, n_keys, n_values)
         Difference of each key's value from the polynomial of each query.
     squared_distance : ndarray of shape (n_queries,)
@@ -148,7 +148,7 @@ class LocalRows(NamedTuple):
 
     values: Any
     weights: Any
-    smoother: Any
+    effects: Any
     residuals: Any
     squared_distance: Any
     left_out: Any
@@ -203,7 +203,7 @@ def local_rows(
     >>> from sklearn_attention.attention import local_rows
     >>> keys = np.array([[0.0], [1.0], [2.0]])
     >>> rows = local_rows([[3.0]], keys, keys ** 2, degree=1, bandwidth=5.0)
-    >>> rows.smoother.sum().round(6), (rows.smoother @ keys).round(6)
+    >>> rows.effects.sum().round(6), (rows.effects @ keys).round(6)
     (np.float64(1.0), array([[3.]]))
     """
     degree = check_degree(degree)

@@ -130,20 +130,20 @@ class NeighborSearch(_ByNeighbors):
 
     def _neighbors(self, rows, kernel, observe):
         sample = ValueSample("knn-loo", rows, MAX_KEYS, fewest=3)
-        smoother = LeaveOneOut(
+        left_out = LeaveOneOut(
             sample.X, sample.values, kernel, bandwidth=sample.spread,
             sample_weight=sample.sample_weight, rows=sample.positions(MAX_SEARCH_ROWS),
-            **rows.smoother,
+            **rows.options,
         )  # fmt: skip
         most = max(len(sample) // 2, 2)
         candidates = np.unique(np.geomspace(1, most, _N_CANDIDATES).astype(int)).tolist()
         columns = rows.columns.numeric
         Z = sample.X[:, columns] / sample.spread[columns]
         # The row itself comes first, at no distance.
-        distances = neighbor_distances(Z[smoother.rows], Z, candidates[-1] + 1)[:, 1:]
+        distances = neighbor_distances(Z[left_out.rows], Z, candidates[-1] + 1)[:, 1:]
         with Trials("knn-loo", rows, observe) as trials:
             for k in candidates:
-                error = float(smoother.scores(distances[None, :, k - 1]).left_out[0])
+                error = float(left_out.scores(distances[None, :, k - 1]).left_out[0])
                 trials.add(error, k)
                 trials.report(sample.in_units(error, "loo"), k)
         return trials.best, sample.in_units(trials.value, "loo")

@@ -209,7 +209,7 @@ def _search_scale(criterion, rows, kernel, observe):
     """One scale on every feature's spread."""
     curve = _Curve(criterion, rows, kernel, observe)
     sample = curve.sample
-    fewest = curve.smoother.fewest
+    fewest = curve.left_out.fewest
     Z = (sample.X / sample.spread)[:, rows.columns.numeric]
     low, high = search_range(Z, canonical_ratio(kernel), fewest=fewest)
     layout = {"step": STEP} | curve.layout()
@@ -258,11 +258,11 @@ class _Curve:
             )
         # Where time is linear in the rows, all of them are predicted.
         some = None if self.linear else sample.positions(max(_MAX_PAIRS // len(sample), 2))
-        self.smoother = self._smoother(sample.X, sample.values, sample.sample_weight, rows=some)
+        self.left_out = self._left_out(sample.X, sample.values, sample.sample_weight, rows=some)
         self.trials, self.tried = Trials(criterion, rows, observe), {}
 
     def __call__(self, scales):
-        values, several = np.empty(len(scales)), self.smoother.fewest > 1
+        values, several = np.empty(len(scales)), self.left_out.fewest > 1
         order = np.arange(len(scales))
         if several:  # from wide to narrow: what windows are widened to is known then
             order = order[::-1]
@@ -271,9 +271,9 @@ class _Curve:
         return values
 
     def _evaluate(self, scales):
-        sample, scores = self.sample, self.smoother.scores(scales)
+        sample, scores = self.sample, self.left_out.scores(scales)
         # Of the rows that are predicted, to the trace of all.
-        share = len(self.smoother.rows) / len(sample)
+        share = len(self.left_out.rows) / len(sample)
         scores = scores._replace(trace=scores.trace / share)
         values = self._values(scores, len(sample))
         for k, scale in enumerate(scales.tolist()):
@@ -295,20 +295,20 @@ class _Curve:
             return {}
         some = sample.positions(MAX_SEARCH_ROWS)
         weights = None if sample.sample_weight is None else sample.sample_weight[some]
-        smoother = self._smoother(sample.X[some], sample.values[some], weights)
+        some_left_out = self._left_out(sample.X[some], sample.values[some], weights)
         wider = (len(sample) / len(some)) ** (1 / (n_features + 4))
         wider = wider if self.kernel.decreasing else 1.0
 
         def approximate(scales):
-            return self._values(smoother.scores(scales * wider), len(some))
+            return self._values(some_left_out.scores(scales * wider), len(some))
 
         return {"approximate": approximate, "error": _NEAR}
 
-    def _smoother(self, X, values, sample_weight, rows=None):
+    def _left_out(self, X, values, sample_weight, rows=None):
         kernel = mixed_kernel(self.kernel, self.rows.columns, None)
         return LeaveOneOut(
             X, values, kernel, bandwidth=self.sample.spread, sample_weight=sample_weight,
-            rows=rows, gap=self.rows.gap, **self.rows.smoother,
+            rows=rows, gap=self.rows.gap, **self.rows.options,
         )  # fmt: skip
 
     def _values(self, scores, n_samples):

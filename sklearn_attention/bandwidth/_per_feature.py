@@ -58,14 +58,14 @@ def search_bandwidths(criterion, rows, kernel, observe):
 def _in_wide_windows(criterion, rows, kernel, space, trials):
     """Multiply the best bandwidths by what is best where windows are widened, if they are."""
     sample, bandwidth = space.sample, space.bandwidth(trials.best)
-    smoother = LeaveOneOut(
+    left_out = LeaveOneOut(
         sample.X, sample.values, mixed_kernel(kernel, rows.columns, bandwidth),
         bandwidth=rows.columns.divisors(bandwidth), sample_weight=sample.sample_weight,
-        **rows.smoother,
+        **rows.options,
     )  # fmt: skip
-    if smoother.fewest == 1:
+    if left_out.fewest == 1:
         return
-    values = SMOOTHER_CRITERIA[criterion](smoother.scores(_FACTORS), len(sample))
+    values = SMOOTHER_CRITERIA[criterion](left_out.scores(_FACTORS), len(sample))
     best = len(_FACTORS) - 1 - np.argmin(values[::-1])  # the widest of equally good ones
     trials.best, trials.value = trials.best.copy(), float(values[best])
     trials.best[: space.n_scales] += math.log(_FACTORS[best])
@@ -153,7 +153,7 @@ class _Descents:
     def __init__(self, criterion, rows, kernel, space, trials):
         self.criterion, self.rows, self.kernel = criterion, rows, kernel
         self.space, self.trials, self.sample = space, trials, space.sample
-        self.smoother = LeaveOneOutGradient(
+        self.scores_at = LeaveOneOutGradient(
             self.sample.X, self.sample.values, kernel, rows.columns.kinds, degree=rows.degree,
             sample_weight=self.sample.sample_weight, empty=rows.empty,
         )  # fmt: skip
@@ -201,7 +201,7 @@ class _Descents:
 
     def _evaluate(self, point):
         """The criterion at a point, and the terms of its gradient."""
-        scores, pull = self.smoother(*self.space.split(point))
+        scores, pull = self.scores_at(*self.space.split(point))
         value = float(SMOOTHER_CRITERIA[self.criterion](scores, len(self.sample)))
         value = math.inf if math.isnan(value) else value
         self.trials.add(value, point.copy())

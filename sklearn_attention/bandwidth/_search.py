@@ -120,7 +120,7 @@ class Rows:
         return bool(self.per_feature or self.columns.categorical)
 
     @property
-    def smoother(self):
+    def options(self):
         """Options of :class:`~sklearn_attention.attention.LeaveOneOut`."""
         names = "degree", "empty", "algorithm"
         options = {name: getattr(self, name) for name in names}

@@ -79,7 +79,7 @@ def variances_left_out(smoother):
     more, found = 0 if smoother.n_neighbors is None else 1, []
     for part in blocks_of_queries(len(some), len(keys)):
         places = rows[some[part]]
-        effects = smoother.local_rows(keys[places], more).smoother
+        effects = smoother.local_rows(keys[places], more).effects
         own = effects[np.arange(len(places)), places]
         effects[np.arange(len(places)), places] = 0.0
         some_left = (1 - own > _SMALLEST_REST)[:, None]
@@ -133,7 +133,7 @@ def _in_region(smoother, region, usual):
     part, X = smoother.take(left), smoother.keys[rows]
     local = part.local_rows(X)
     variances = variance_around(part, X, noise.variances[left])
-    variances = variances + noise.of_sums(local.smoother, left)
+    variances = variances + noise.of_sums(local.effects, left)
     sizes = errors / spreads
     size = np.quantile(sizes, _SHARE, axis=0)
     # Where most errors are 0 their mean is usual; where all are, none is known to grow.

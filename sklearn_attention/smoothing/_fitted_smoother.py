@@ -314,19 +314,19 @@ class FittedSmoother:
     def effects(self, X):
         """Weights of the rows in predictions, (n, n_keys)."""
         if self.degree:
-            return self.local_rows(X).smoother.astype(self.keys.dtype)
+            return self.local_rows(X).effects.astype(self.keys.dtype)
         return self.weights(X)
 
     def left_out(self, X):
         """Predictions, effects (n, n_keys) and predictions without each row (.., n_outputs)."""
         local = self.local_rows(X, without_each=True)
         if self.n_neighbors is None:
-            return local.values, local.smoother, local.left_out
+            return local.values, local.effects, local.left_out
         # Without one of its neighbours, a query reaches to the next.
         further = self.local_rows(X, more=1, without_each=True).left_out
         distances = cdist(self._in_spreads(X), self._in_spreads(self.keys))
         near = (distances <= self.scale(X)[:, None])[:, :, None]
-        return local.values, local.smoother, np.where(near, further, local.left_out)
+        return local.values, local.effects, np.where(near, further, local.left_out)
 
     def gradient(self, X, values):
         """Derivatives in queries, of the smoother of values of the rows."""

@@ -22,7 +22,7 @@ def predict_rows(smoother, measured):
             places = rows[part]
             scale = measured.scale(measured.keys[places])
             local = smoother.local_rows(keys[places], query_scale=scale)
-            own.append((local.values, local.smoother[np.arange(len(places)), places]))
+            own.append((local.values, local.effects[np.arange(len(places)), places]))
         fitted, leverage = (np.concatenate(field) for field in zip(*own, strict=True))
         found = Predictions(left_out, fitted, leverage)
     if len(rows) == len(keys):

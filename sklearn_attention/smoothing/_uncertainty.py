@@ -252,8 +252,8 @@ class UncertaintyMixin:
         centers = []
         for rows in _query_blocks(X, smoother):
             local = less_biased.local_rows(X[rows])
-            target, fit, model = growth.parts(X[rows], local.smoother)
-            moves = np.abs(local.smoother @ draws) / np.sqrt(fit.T)[:, :, None]
+            target, fit, model = growth.parts(X[rows], local.effects)
+            moves = np.abs(local.effects @ draws) / np.sqrt(fit.T)[:, :, None]
             largest = np.fmax(largest, np.fmax.reduce(moves, axis=1))
             centers.append(local.values)
             deviations.append(np.sqrt(fit + (target + fit) * (model - 1)))
@@ -296,7 +296,7 @@ def standard_deviations(smoother, X):
     growth = smoother.growth
     errors = errors / growth.at_rows
     scales = [
-        growth.at(X[rows], smoother.local_rows(X[rows]).smoother)
+        growth.at(X[rows], smoother.local_rows(X[rows]).effects)
         for rows in _query_blocks(X, smoother)
     ]
     # Local polynomials of squares could be negative: an average is not.
@@ -317,7 +317,7 @@ def _distribution(smoother, X, statistic):
         weights = given.weights(X[rows])
         centers = weights if smoother.robustness is None else wide.weights(X[rows])
         local = smoother.local_rows(X[rows])
-        scales = growth.at(X[rows], local.smoother)
+        scales = growth.at(X[rows], local.effects)
         shifts = local.values - scales * (centers @ errors)
         of_outputs = [
             statistic(rows, own, weights, shift, scale)

@@ -135,7 +135,7 @@ def test_mixed_rows(numeric, degree, n_numeric):
             )
             np.testing.assert_allclose(found[k][i], expected, rtol=1e-7, atol=1e-7)
     rows = local_rows(X, X, values, kernel, bandwidth=0.9, degree=degree)
-    np.testing.assert_allclose(found.leverage, np.diag(rows.smoother), rtol=1e-7)
+    np.testing.assert_allclose(found.leverage, np.diag(rows.effects), rtol=1e-7)
 
 
 @pytest.mark.parametrize("kernel", [*POSITIVE, Silverman()], ids=repr)
@@ -380,7 +380,7 @@ def test_trace_of_the_smoother_matrix(kernel, degree):
         rows = local_rows(
             X, X, values, kernel, degree=degree, bandwidth=h, sample_weight=weight
         )
-        assert scores.trace[k] == pytest.approx(np.trace(rows.smoother), rel=1e-8)
+        assert scores.trace[k] == pytest.approx(np.trace(rows.effects), rel=1e-8)
 
 
 @pytest.mark.parametrize("d", [1, 2])

@@ -372,15 +372,15 @@ class TestRows:
 
     def test_smoother(self, kernel, degree, weighted):
         queries, keys, values, weight, found = self.rows(kernel, degree, weighted)
-        np.testing.assert_allclose(found.smoother.sum(axis=1), 1, rtol=1e-9)
+        np.testing.assert_allclose(found.effects.sum(axis=1), 1, rtol=1e-9)
         np.testing.assert_allclose(found.weights.sum(axis=1), 1, rtol=1e-9)
-        np.testing.assert_allclose(found.smoother @ values, found.values, rtol=1e-8, atol=1e-9)
+        np.testing.assert_allclose(found.effects @ values, found.values, rtol=1e-8, atol=1e-9)
         table = as_kernel(kernel)(queries / 0.9, keys / 0.9) * weight
         for i, w in enumerate(table):
             expected = slow_fit(queries[i], keys, values, w, degree, 0.9)
             np.testing.assert_allclose(found.values[i], expected, rtol=1e-8, atol=1e-8)
             np.testing.assert_allclose(found.weights[i], w / w.sum(), atol=1e-14)
-        assert (found.smoother[:, weight == 0] == 0).all()
+        assert (found.effects[:, weight == 0] == 0).all()
 
     def test_left_out_equals_leaving_out(self, kernel, degree, weighted):
         queries, keys, values, weight, found = self.rows(kernel, degree, weighted)
@@ -503,5 +503,5 @@ def test_a_window_that_is_empty_without_its_only_key(degree, empty):
 def test_no_queries_have_no_effects(degree):
     _, keys, values = make_data()
     found = local_rows(keys[:0], keys, values, degree=degree)
-    assert found.smoother.shape == found.left_out_distance.shape == (0, len(keys))
+    assert found.effects.shape == found.left_out_distance.shape == (0, len(keys))
     assert found.values.shape == (0, values.shape[1])

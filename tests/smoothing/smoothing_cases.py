@@ -94,7 +94,7 @@ def growth_at(model, queries):
     """Growth of the model's errors, and how much it is at queries."""
     smoother = model.smoother_
     growth = smoother.growth
-    return growth, growth.at(queries, smoother.local_rows(queries).smoother)
+    return growth, growth.at(queries, smoother.local_rows(queries).effects)
 
 
 def rows_at(model, queries, degree, factor, weighted=True):

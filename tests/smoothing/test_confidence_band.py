@@ -35,10 +35,10 @@ class TestBands:
         local = rows_at(model, queries, band_degree, share)
         effect = np.zeros(7)
         for i in np.flatnonzero(counts):
-            effect += local.smoother[:, i] ** 2 * unit / counts[i]
+            effect += local.effects[:, i] ** 2 * unit / counts[i]
         # Off the rows the error of the model comes to that.
         smoother = model.smoother_.less_biased
-        noise, _, grown = smoother.growth.parts(queries, local.smoother)
+        noise, _, grown = smoother.growth.parts(queries, local.effects)
         effect = effect[:, None] + (noise + effect[:, None]) * (grown - 1)
         width = norm.ppf(0.975) * np.sqrt(variance * effect)
         expected = np.stack([local.values - width, local.values + width], axis=1)

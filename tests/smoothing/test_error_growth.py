@@ -39,7 +39,7 @@ def wave(n=80, seed=0, **options):
 
 def at(model, queries):
     smoother = model.smoother_
-    return smoother.growth.at(queries, smoother.local_rows(queries).smoother)
+    return smoother.growth.at(queries, smoother.local_rows(queries).effects)
 
 
 @pytest.mark.parametrize("kind", ["plain-1", "weights-0", "weights-1", "absent-2", "frame-1"])

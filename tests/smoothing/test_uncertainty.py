@@ -42,7 +42,7 @@ class TestIntervals:
         values, errors = np.empty((len(y), 6)), np.empty(len(y))
         smoother = model.smoother_
         growth, rows = smoother.growth, model._read_rows(queries)
-        scale = growth.at(rows, smoother.local_rows(rows).smoother)[:, 0]
+        scale = growth.at(rows, smoother.local_rows(rows).effects)[:, 0]
         for i in range(len(y)):
             found = refit_without(model, X, y, i).predict(join([queries, take(X, [i])]))
             values[i] = found[:6]
