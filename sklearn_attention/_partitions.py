@@ -187,8 +187,7 @@ def over(function, merge, *tables):
     """What a function finds in the rows of some tables: at once, or merged of partitions."""
     if not is_partitioned(*tables):
         return function(*tables)
-    (found,) = in_memory(reduced(function, merge, partitions(*tables)))
-    return found
+    return reduced(function, merge, partitions(*tables)).compute()
 
 
 def over_columns(function, merge, X, names):
@@ -197,8 +196,7 @@ def over_columns(function, merge, X, names):
         parts = [(part,) for part in uniform("X", X)[names].to_delayed()]
     else:
         parts = partitions(as_array(X, "X"))
-    (found,) = in_memory(reduced(function, merge, parts))
-    return found
+    return reduced(function, merge, parts).compute()
 
 
 def need_all_rows(what, *tables, remedy="fit a sample, or what they compute to if that fits"):

@@ -59,14 +59,14 @@ def minimize_scale(criterion, low, high, *, step=STEP, approximate=None, error=0
     return float(np.exp(point)), tried[point]
 
 
-def descend(objective, start, bounds, *, size, n_steps=None):
+def descend(objective, start, bounds, *, size, n_steps=1000):
     """Minimise a function that returns its value and gradient, from a point on."""
     # Minimisers stop at steps far below 1, so values are in units of their size.
     size = abs(size) if 0 < abs(size) < np.inf else 1.0
     minimize(
         lambda point: tuple(part / size for part in objective(point)), start, jac=True,
         method="L-BFGS-B", bounds=bounds,
-        options={"maxiter": n_steps or 1000, "ftol": 1e-9, "gtol": 1e-12},
+        options={"maxiter": n_steps, "ftol": 1e-9, "gtol": 1e-12},
     )  # fmt: skip
 
 

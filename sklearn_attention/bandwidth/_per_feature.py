@@ -160,7 +160,7 @@ class _Descents:
 
     def run(self):
         for start in self._starts():
-            self._descend(start, _FIRST_STEPS)
+            self._descend(start, n_steps=_FIRST_STEPS)
         if self.trials.best is None:
             return
         self._descend(self.trials.best)
@@ -216,11 +216,11 @@ class _Descents:
         slopes = criterion_slopes(self.criterion, scores, len(self.sample))
         return value, self.space.gather(pull(slopes))
 
-    def _descend(self, start, n_steps=None):
+    def _descend(self, start, **options):
         bounds = np.column_stack([self.space.lowest, self.space.highest])
         # Logarithms have size 1, squares that of the best known.
         size = 1.0 if self.criterion == "aicc" else self.trials.value
-        descend(self._with_gradient, start, bounds, size=size, n_steps=n_steps)
+        descend(self._with_gradient, start, bounds, size=size, **options)
 
     def _leave_out_features(self):
         """Widen for good what may be wide at no loss."""

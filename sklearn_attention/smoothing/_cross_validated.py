@@ -242,8 +242,8 @@ def _criterion_at(criterion, bandwidths, smoother, targets):
     # Multiples of one bandwidth share the distances.
     multiples = np.allclose(table, factors * table[0], rtol=1e-12, atol=0.0)
     groups = [(table[0], factors[:, 0])] if multiples else [(h, [1.0]) for h in table]
-    n_samples, values = np.count_nonzero(smoother.counts), []
+    values = []
     for unit, scales in groups:
         scores = smoother.replace(bandwidth=unit).leave_one_out(targets).scores(scales)
-        values.extend(SMOOTHER_CRITERIA[criterion](scores, n_samples))
+        values.extend(SMOOTHER_CRITERIA[criterion](scores, smoother.n_rows))
     return np.where(np.isnan(values), np.inf, values)
