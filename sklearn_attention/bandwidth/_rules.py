@@ -6,13 +6,13 @@ import numpy as np
 from sklearn.utils import check_array
 
 from .._columns import Columns, numeric_table
-from .._spread import deviation_of, feature_deviation, whole_spread
+from .._spread import deviation_of, feature_deviation
 from .._validation import check_choice, check_key_weights
 from ._criteria import SMOOTHER_CRITERIA
 from ._density_search import CRITERIA, DensitySearch
 from ._neighbors import NeighborSearch
 from ._one_scale import CriterionSearch
-from ._search import BandwidthChoice, BandwidthRule, canonical_ratio, rate_lambdas
+from ._search import BandwidthChoice, BandwidthRule, Rows, canonical_ratio, rate_lambdas
 
 
 def _scott(n, d):
@@ -80,24 +80,21 @@ def rule_bandwidth(X, kernel, rule="scott", sample_weight=None, *, columns=None)
     if not (isinstance(X, np.ndarray) and X.ndim == 2 and len(X)):
         X = check_array(X, dtype=(np.float64, np.float32))
     columns = columns or Columns.numbers(X.shape[1])
-    return _bandwidth_of(rule, X, kernel, check_key_weights(sample_weight, X), columns)
+    rows = Rows(X=X, columns=columns, sample_weight=check_key_weights(sample_weight, X))
+    return _bandwidth_of(rule, rows, kernel)
 
 
-def _bandwidth_of(rule, X, kernel, sample_weight, columns):
+def _bandwidth_of(rule, rows, kernel):
     """The bandwidth of rows that are checked, wherever they are."""
-    numeric = columns.numeric
-    if not numeric:
-        return rate_lambdas(len(X), columns, sample_weight)
-    spread = whole_spread(
-        X if len(numeric) == len(columns.kinds) else X[:, numeric], sample_weight
-    )
-    constant = np.zeros(len(columns.kinds), dtype=bool)
-    constant[numeric] = deviation_of(spread) == 0
-    bandwidth = rate_lambdas(len(X), columns.without(constant), sample_weight)
-    n_features = len(numeric) - np.count_nonzero(constant)
-    factor = canonical_ratio(kernel) * _FACTORS[rule](spread.mass, n_features)
-    bandwidth[numeric] = factor * feature_deviation(spread)
-    return bandwidth
+    n_samples, columns, weights = len(rows.X), rows.columns, rows.sample_weight
+    if not columns.numeric:
+        return rate_lambdas(n_samples, columns, weights)
+    constant = columns.is_numeric & (deviation_of(rows.spread) == 0)
+    varying = columns.without(constant)
+    factor = canonical_ratio(kernel) * _FACTORS[rule](rows.spread.mass, len(varying.numeric))
+    widths = factor * feature_deviation(rows.spread)
+    lambdas = rate_lambdas(n_samples, varying, weights)
+    return np.where(columns.is_numeric, widths, lambdas)
 
 
 @dataclass(frozen=True)
@@ -108,9 +105,7 @@ class RuleOfThumb(BandwidthRule):
 
     def choose(self, rows, kernel, observe=None):
         rows.refuse_gap()
-        return BandwidthChoice(
-            _bandwidth_of(self.name, rows.X, kernel, rows.sample_weight, rows.columns)
-        )
+        return BandwidthChoice(_bandwidth_of(self.name, rows, kernel))
 
 
 _OF_THUMB = {name: RuleOfThumb(name) for name in _FACTORS}

@@ -1,7 +1,8 @@
 """Parts of all searches of a bandwidth: rows to evaluate, range of scales, and trials."""
 
 from abc import ABC, abstractmethod
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -12,10 +13,11 @@ from sklearn.utils.random import sample_without_replacement
 from .._base import warn_user
 from .._columns import Columns
 from .._partitions import each, in_memory, is_partitioned, partitions
-from .._spread import deviation_of, feature_spread, whole_spread
+from .._spread import deviation_of, feature_deviation, feature_spread, whole_spread
 from .._validation import check_choice, check_flag, check_positive, is_one_of
 from ..attention._wide_windows import DISTINCT
 from ..kernels import Gaussian
+from ..kernels._product_kernel import compared_columns
 from ._criteria import SMOOTHER_CRITERIA
 
 # Where every bandwidth takes a pass over all pairs, more rows than this are sampled, or have
@@ -113,6 +115,17 @@ class Rows:
         check_flag("per_feature", self.per_feature)
         if not is_one_of(self.gap, 0):
             check_positive("gap", self.gap, integer=True)
+
+    @cached_property
+    def spread(self):
+        """Spread of the columns, for which rows elsewhere are read once; None of no rows."""
+        return whole_spread(self.X, self.sample_weight)
+
+    def compared_by(self, *kernels):
+        """The rows with those columns that kernels compare."""
+        found = replace(self, columns=compared_columns(self.columns, self.spread, *kernels))
+        vars(found)["spread"] = self.spread  # of the same rows
+        return found
 
     @property
     def many_scales(self):
@@ -236,7 +249,7 @@ class Sample:
         spread = None
         if are_sampled(self.X):
             if len(self) > most:
-                spread = feature_spread(self.X, self.sample_weight)
+                spread = feature_deviation(rows.spread)
                 self._draw(most)
             else:  # as rows in memory, to the last digit and random number
                 tables = self.X, self.values, self.sample_weight

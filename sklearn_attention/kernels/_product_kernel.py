@@ -3,7 +3,7 @@
 import itertools
 import math
 
-from .._spread import deviation_of, whole_spread
+from .._spread import deviation_of
 from .._validation import check_columns
 from ._base import ComposedKernel, Kernel, as_kernel
 from ._categorical import AitchisonAitken, LiRacine
@@ -166,12 +166,11 @@ class ProductKernel(ComposedKernel):
         return sum(part._log_values(queries[:, of], keys[:, of]) for part, of in groups)
 
 
-def compared_columns(columns, X, sample_weight, *kernels):
+def compared_columns(columns, spread, *kernels):
     """The columns, without numbers that do not vary: they would count as features.
 
     Unless nothing is left, or a kernel is made for columns in their places.
     """
-    spread = whole_spread(X, sample_weight)
     if spread is None:
         return columns
     varies = deviation_of(spread) > 0
@@ -179,7 +178,7 @@ def compared_columns(columns, X, sample_weight, *kernels):
     listed = any(isinstance(part, ProductKernel) and part._is_list for part in kernels)
     if listed or not (left.any() or columns.categorical):
         return columns
-    alike = [p.stationary or p.radial_factors(X.shape[1])[1] is None for p in kernels]
+    alike = [p.stationary or p.radial_factors(len(varies))[1] is None for p in kernels]
     if not all(alike):
         return columns
     return columns.without(columns.is_numeric & ~varies)

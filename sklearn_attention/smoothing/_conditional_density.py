@@ -30,7 +30,7 @@ from ..bandwidth._density_search import ConditionalSearch
 from ..bandwidth._search import MAX_SEARCH_ROWS, Rows, Sample, draw
 from ..kernels import ProductKernel
 from ..kernels._base import as_kernel
-from ..kernels._product_kernel import compared_columns, mixed_kernel
+from ..kernels._product_kernel import mixed_kernel
 from ._density import check_density_kernel
 from ._fitted_smoother import FittedSmoother, refuse_negative
 from ._kernel_distribution import KernelMixture
@@ -394,7 +394,6 @@ class ConditionalKernelDensity(RegressorMixin, MixedRows):
         return tags
 
     def _choose_bandwidths(self, X, y, kernel):
-        self._compared = compared_columns(self.columns_, self.keys_, self.key_weights_, kernel)
         searches = any(
             isinstance(given, str) and given == "likelihood"
             for given in (self.bandwidth, self.target_bandwidth)
@@ -402,10 +401,11 @@ class ConditionalKernelDensity(RegressorMixin, MixedRows):
         report = FitReport(self, X, y, self.key_weights_, "bandwidth")
         report.begin(None if searches else 0)
         rows = Rows(
-            X=self.keys_, values=self.values_[:, None], columns=self._compared,
+            X=self.keys_, values=self.values_[:, None], columns=self.columns_,
             sample_weight=self.key_weights_, empty=self.empty,
             random_state=self.random_state,
-        )  # fmt: skip
+        ).compared_by(kernel)  # fmt: skip
+        self._compared = rows.columns
         bandwidth = self._by_rule("bandwidth", kernel)
         if not isinstance(self.bandwidth, str):
             bandwidth = self._compared.check_bandwidth(self.bandwidth, bandwidth)

@@ -9,9 +9,9 @@ from sklearn.base import clone
 from .._spread import feature_spread
 from .._validation import check_bandwidth, check_choice
 from ..bandwidth._criteria import SMOOTHER_CRITERIA
-from ..bandwidth._search import Units, canonical_ratio, search_range
+from ..bandwidth._search import Rows, Units, canonical_ratio, search_range
 from ..kernels._base import as_kernel
-from ..kernels._product_kernel import compared_columns, mixed_kernel
+from ..kernels._product_kernel import mixed_kernel
 from ._estimator import valid_degree
 from ._regression import SmootherRegressor
 
@@ -59,7 +59,8 @@ class _CrossValidated(SmootherRegressor):
         targets = units.reduce(rows.table.astype(np.float64))
         names = _listed("kernels", self.kernels)
         kernels = [as_kernel(clone(kernel, safe=False)) for kernel in names]
-        columns = compared_columns(self.columns_, rows.keys, rows.key_weights, *kernels)
+        compared = Rows(X=rows.keys, columns=self.columns_, sample_weight=rows.key_weights)
+        columns = compared.compared_by(*kernels).columns
         tasks = list(product(zip(names, kernels, strict=True), self._degrees()))
         params, fields, criteria, report = [], [], [], self._report()
         report.begin(len(tasks))

@@ -22,7 +22,7 @@ from ..bandwidth._rules import SMOOTHER_RULES
 from ..bandwidth._search import Rows, bandwidth_rule
 from ..kernels import ProductKernel
 from ..kernels._base import as_kernel
-from ..kernels._product_kernel import compared_columns, mixed_kernel
+from ..kernels._product_kernel import mixed_kernel
 from ._fitted_smoother import FittedSmoother, weighed
 from ._robust import robustness
 
@@ -159,17 +159,16 @@ class KernelSmoother(MultiOutputMixin, MixedRows):
         """Set the kernel and its bandwidth for the training rows."""
         kernel, smoother = self._check_kernel(), self.smoother_
         keys, weights = smoother.keys, smoother.key_weights
-        columns = compared_columns(self.columns_, keys, weights, kernel)
         rule = bandwidth_rule("bandwidth", self.bandwidth, SMOOTHER_RULES)
         self._keep(rule=self.bandwidth if isinstance(self.bandwidth, str) else "given")
         rows = Rows(
-            X=keys, values=smoother.table, columns=columns, sample_weight=weights,
+            X=keys, values=smoother.table, columns=self.columns_, sample_weight=weights,
             degree=smoother.degree, empty=self.empty,
             algorithm=self.algorithm, per_feature=self.per_feature,
             gap=self.gap, standardize=self._standardizes_outputs,
             random_state=self.random_state,
-        )  # fmt: skip
-        robust = None
+        ).compared_by(kernel)  # fmt: skip
+        columns, robust = rows.columns, None
         if check_flag("robust", self.robust):
             need_all_rows("errors of robust=True", keys)
             robust = robustness(rows, rule, kernel)

@@ -228,6 +228,15 @@ def test_a_worker_of_a_cluster_holds_one_partition(in_small_groups):
         in_turn(Counted(), Counted(16), 2, 8)
 
 
+@pytest.mark.filterwarnings("ignore:.*no dependence on X")
+@pytest.mark.parametrize(("bandwidth", "times"), [(0.3, 2), ("scott", 2), ("loo", 3)])
+def test_how_often_a_fit_reads_each_partition(bandwidth, times, in_small_groups):
+    rows = Counted()
+    NadarayaWatsonRegressor(bandwidth=bandwidth).fit(rows.keys, rows.values)
+    # For what is not finite, for spreads, for a search; the first also for a trial.
+    assert rows.made <= 8 * times + 1
+
+
 def test_several_outputs_and_features():
     X, y, _, queries = make_data(2)
     y = np.column_stack([y, X])
