@@ -228,6 +228,18 @@ MUTATIONS = [
         "degrees of freedom of the rows that are predicted alone",
     ),
     Mutation(
+        "bandwidth/_per_feature.py",
+        "return gain > _GAIN_OF_EACH * (len(self.space.numeric) - 1)",
+        "return gain > 0",
+        "bandwidths for each feature wherever chance makes them better",
+    ),
+    Mutation(
+        "bandwidth/_per_feature.py",
+        "of_sample = of_one_scale / search.rescale_to_all_rows(np.ones_like(of_one_scale))",
+        "of_sample = of_one_scale",
+        "one scale judged on a sample at the bandwidth for all rows",
+    ),
+    Mutation(
         "smoothing/_kernel_distribution.py",
         "return self.distribution.draw(random_state, shape) * self.bandwidth",
         "return self.distribution.draw(random_state, shape)",

@@ -158,10 +158,13 @@ def _plain(name):
     return name.lower().replace("-", "_").replace(" ", "_")
 
 
-def check_flag(name, value):
-    """True or False, of Python or NumPy, as a bool."""
+def check_flag(name, value, *others):
+    """True or False, of Python or NumPy, as a bool; or one of some names."""
+    if any(is_one_of(value, other) for other in others):
+        return value
     if not isinstance(value, bool | np.bool_):
-        raise ValueError(f"{name}={value!r} is not valid: pass True or False.")
+        names = "".join(f", or {other!r}" for other in others)
+        raise ValueError(f"{name}={value!r} is not valid: pass True or False{names}.")
     return bool(value)
 
 

@@ -482,7 +482,7 @@ _RULES = ["silverman", "scott", 1.0, 0.2, [1.0, 0.5]]
 _SMOOTHER = _some("kernel", "empty", "algorithm") | {
     "bandwidth": [*_RULES, "penalized-loo", "loo", "gcv", package.AdaptiveBandwidth(3)],
     "categorical_features": ["from_dtype", [0], [True, False], ["letter"], [9], "x"],
-    "gap": [0, 1, 2, 0.5], "per_feature": [True, False],
+    "gap": [0, 1, 2, 0.5], "per_feature": [True, False, "auto"],
 }  # fmt: skip
 _NETWORK = {
     "architecture": [package.Architecture(norm="post"), package.Architecture(positions="x")],

@@ -56,14 +56,14 @@ rent = mean_rent(flats) + 60 * rng.normal(size=n)
 # Bandwidths, relevance and significance
 # --------------------------------------
 #
-# ``per_feature=True`` chooses all bandwidths together by leave-one-out. That of a category
+# The search chooses all bandwidths together by leave-one-out. That of a category
 # is its :math:`\lambda`: with 0 only rows of equal levels are averaged, and at its upper bound
 # the kernel does not distinguish levels. In between, levels with few flats also use the others.
 #
 # ``relevance_`` brings bandwidths and lambdas to one scale, from 0, no effect, to 1.
 # ``feature_significance`` tests by a bootstrap whether a column has an effect.
 
-model = LocalPolynomialRegressor(per_feature=True).fit(flats, rent)
+model = LocalPolynomialRegressor().fit(flats, rent)
 significance = model.feature_significance(n_resamples=199)
 summary = pd.DataFrame(
     {
@@ -85,8 +85,8 @@ one_hot = make_column_transformer(
     (OneHotEncoder(), make_column_selector(dtype_exclude="number")), remainder="passthrough"
 )
 rivals = {
-    "local lines": LocalPolynomialRegressor(per_feature=True),
-    "local averages": NadarayaWatsonRegressor(per_feature=True),
+    "local lines": LocalPolynomialRegressor(),
+    "local averages": NadarayaWatsonRegressor(),
     "one-hot, least squares": make_pipeline(one_hot, LinearRegression()),
 }
 for name, rival in rivals.items():

@@ -23,6 +23,13 @@ _HUGE = 1e40
 _EDGE = 1 + 1e-9
 
 
+def positive_factors(kernel, n_features):
+    """Positive kernels of the distance, by columns, whose product a kernel is; None if none."""
+    factors, rest = kernel.radial_factors(n_features)
+    positive = rest is None and not any(factor.signed for factor, _ in factors)
+    return factors if positive else None
+
+
 class PairSums:
     r"""Weighted sums over all rows, or all others, about each row.
 
@@ -37,8 +44,8 @@ class PairSums:
 
     def __init__(self, numbers, codes, kernel, weights, *, leave_out=True, share=map, images=1):
         d = numbers.shape[1]
-        self.factors, rest = kernel.radial_factors(d) if d else ([], None)
-        if rest is not None or any(factor.signed for factor, _ in self.factors):
+        self.factors = positive_factors(kernel, d) if d else []
+        if self.factors is None:
             raise ValueError(
                 f"kernel={kernel!r} is no product of positive kernels of the distance, which "
                 "searches for several bandwidths and lambdas need: choose one, such as "

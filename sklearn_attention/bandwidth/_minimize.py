@@ -66,7 +66,7 @@ def descend(objective, start, bounds, *, size, n_steps=1000):
     minimize(
         lambda point: tuple(part / size for part in objective(point)), start, jac=True,
         method="L-BFGS-B", bounds=bounds,
-        options={"maxiter": n_steps, "ftol": 1e-9, "gtol": 1e-12},
+        options={"maxiter": n_steps, "ftol": 1e-7, "gtol": 1e-12},
     )  # fmt: skip
 
 

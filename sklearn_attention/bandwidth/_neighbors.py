@@ -52,7 +52,7 @@ class _ByNeighbors(BandwidthRule):
                 f"bandwidth={self!r} is for averages of targets, which densities are not: pass "
                 "a number or the name of a rule."
             )
-        if rows.per_feature:
+        if rows.needs_several:
             raise ValueError(
                 f"per_feature=True has no meaning with bandwidth={self!r}, where one distance "
                 "in units of each feature's spread is the bandwidth of all: pass "

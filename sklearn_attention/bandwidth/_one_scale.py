@@ -13,7 +13,7 @@ from ..kernels._compact import CompactKernel
 from ..kernels._product_kernel import mixed_kernel
 from ._criteria import SMOOTHER_CRITERIA
 from ._minimize import STEP, minimize_scale
-from ._per_feature import search_bandwidths
+from ._per_feature import search_bandwidths, search_several
 from ._search import (
     MAX_KEYS,
     MAX_SEARCH_ROWS,
@@ -199,10 +199,21 @@ class CriterionSearch(BandwidthRule):
     searches = True
 
     def choose(self, rows, kernel, observe=None):
+        ended = False
+
+        def watch(*trial):
+            nonlocal ended
+            ended = observe is not None and bool(observe(*trial))
+            return ended
+
+        search = search_bandwidths if rows.many_scales else _search_scale
         if rows.many_scales:
             rows.refuse_gap()
-            return search_bandwidths(self.criterion, rows, kernel, observe)
-        return _search_scale(self.criterion, rows, kernel, observe)
+        found = search(self.criterion, rows, kernel, watch)
+        if ended or not rows.may_have_several(kernel):
+            return found
+        several = search_several(self.criterion, rows, kernel, watch, found.bandwidth)
+        return several or found
 
 
 def _search_scale(criterion, rows, kernel, observe):

@@ -1,6 +1,7 @@
 """One bandwidth for every feature, and the lambda of every category, by gradients."""
 
 import math
+from dataclasses import replace
 
 import numpy as np
 
@@ -24,8 +25,9 @@ from ._search import (
 # Common scales tried before the descents, which start from the best of them, from a wider one,
 # and from it without each feature in turn.
 _N_SCALES, _WIDER, _OUT_OF_SIGHT = 8, 3.0, 30.0
-# Steps of every descent but the one from the best point.
-_FIRST_STEPS = 8
+# Steps of every descent but the one from the best point. That of more than so many rows starts
+# from what is best for some of them.
+_FIRST_STEPS, _FIRST_ROWS, _N_WITHOUT = 8, 300, 3
 # What stands for infinity in a descent, which cannot step back from there.
 _IN_PLACE_OF_INFINITY = 1e100
 # A feature this many times wider than its extent makes no difference.
@@ -35,41 +37,31 @@ _IRRELEVANT = 1e3
 _FIRST_WORTH = 0.3
 # Multiples of the best bandwidths that are tried where windows are widened: gradients do not
 # know of it.
-_FACTORS = 2.0 ** (np.arange(-18, 13) / 6)
+_FACTORS = 2.0 ** (np.arange(-12, 9) / 4)
 # Leaving a feature out may cost this share of the criterion's size.
 _NO_LOSS = 1e-6
+# Bandwidths for each feature are taken in place of one scale where they lower the logarithm of
+# the criterion, times the rows, by so much for each that is more.
+_GAIN_OF_EACH = 4.0
 
 
 def search_bandwidths(criterion, rows, kernel, observe):
     """Bandwidths of numbers, all of one scale or not, and lambdas of categories."""
     sample = ValueSample(criterion, rows, MAX_SEARCH_ROWS)
-    space = _Space(sample, rows, canonical_ratio(kernel))
-    with Trials(criterion, rows, observe) as trials:
-        _Descents(criterion, rows, kernel, space, trials).run()
-        if trials.best is not None:
-            _in_wide_windows(criterion, rows, kernel, space, trials)
-    point = trials.best
-    bandwidth = space.bandwidth(point)
-    bandwidth = sample.rescale_to_all_rows(bandwidth, decreasing=kernel.decreasing)
-    value = sample.in_units(trials.value, criterion)
-    return BandwidthChoice(bandwidth, value, relevance=space.relevance(point))
+    return _Search(criterion, rows, kernel, sample, Trials(criterion, rows, observe)).run()
 
 
-def _in_wide_windows(criterion, rows, kernel, space, trials):
-    """Multiply the best bandwidths by what is best where windows are widened, if they are."""
-    sample, bandwidth = space.sample, space.bandwidth(trials.best)
-    left_out = LeaveOneOut(
-        sample.X, sample.values, mixed_kernel(kernel, rows.columns, bandwidth),
-        bandwidth=rows.columns.divisors(bandwidth), sample_weight=sample.sample_weight,
-        **rows.options,
-    )  # fmt: skip
-    if left_out.fewest == 1:
-        return
-    values = SMOOTHER_CRITERIA[criterion](left_out.scores(_FACTORS), len(sample))
-    best = len(_FACTORS) - 1 - np.argmin(values[::-1])  # the widest of equally good ones
-    trials.best, trials.value = trials.best.copy(), float(values[best])
-    trials.best[: space.n_scales] += math.log(_FACTORS[best])
-    trials.report(sample.in_units(trials.value, criterion), space.bandwidth(trials.best))
+def search_several(criterion, rows, kernel, observe, of_one_scale):
+    """A bandwidth for each number, or None if the best of one scale are about as good."""
+    rows = replace(rows, per_feature=True)
+    sample = ValueSample(criterion, rows, MAX_SEARCH_ROWS)
+    search = _Search(criterion, rows, kernel, sample, Trials(criterion, rows, observe))
+    of_sample = of_one_scale / search.rescale_to_all_rows(np.ones_like(of_one_scale))
+    search.common = search.space.point(of_sample)
+    found = search.run()
+    before = search.scores(of_sample)
+    after = search.scores(search.space.bandwidth(search.trials.best))
+    return found if search.is_gain(before, after) else None
 
 
 class _Space:
@@ -77,7 +69,7 @@ class _Space:
 
     def __init__(self, sample, rows, ratio):
         self.sample, self.ratio = sample, ratio
-        self.columns, self.per_feature = rows.columns, rows.per_feature
+        self.columns, self.per_feature = rows.columns, rows.needs_several
         self.numeric, self.categorical = self.columns.numeric, self.columns.categorical
         self.spread = sample.spread[self.numeric]
         self.constant = np.ptp(sample.X[:, self.numeric], axis=0) == 0
@@ -85,7 +77,7 @@ class _Space:
         n_numeric = len(self.numeric)
         self.low, self.high = search_range(Z, ratio) if n_numeric else (1.0, 1.0)
         # 1 where a number, a row, has a scale, a column.
-        several = rows.per_feature
+        several = self.per_feature
         self.has = np.eye(n_numeric) if several else np.ones((n_numeric, 1))[:, :n_numeric]
         self.n_scales = self.has.shape[1]
         ends = [(self.low, self.high)] * self.n_scales
@@ -96,11 +88,23 @@ class _Space:
         worths = np.full(len(self.categorical), LOWEST_WORTH)
         self.lowest = np.log(np.append(lowest, worths))
         self.highest = np.log(np.append(widest, np.ones_like(worths)))
+        self.visible = np.log(np.append(highest, np.ones_like(worths)))
 
     def common(self, scale):
         """The point at which all bandwidths are a scale times the spread."""
         worths = np.full(len(self.categorical), math.log(_FIRST_WORTH))
         return self.clip(np.append(np.full(self.n_scales, math.log(scale)), worths))
+
+    def point(self, bandwidth):
+        """The point of bandwidths and lambdas of all columns, with a scale for each number."""
+        worths = bandwidth[self.categorical].copy()
+        for k, j in enumerate(self.categorical):
+            if self.columns.kinds[j] == "unordered":
+                others = max(self.columns.n_levels[j], 2) - 1
+                worths[k] /= max(others * (1 - worths[k]), LOWEST_WORTH)
+        scales = bandwidth[self.numeric] / self.spread
+        with np.errstate(divide="ignore"):
+            return self.clip(np.log(np.append(scales, worths)))
 
     def widen(self, point, factor):
         point = point.copy()
@@ -147,53 +151,111 @@ class _Space:
         return relevance
 
 
-class _Descents:
+class _Search:
     """Descents from several starts, with a criterion and its gradient at every point."""
 
-    def __init__(self, criterion, rows, kernel, space, trials):
+    common = None  # the best point of one scale, if it is known
+
+    def __init__(self, criterion, rows, kernel, sample, trials):
         self.criterion, self.rows, self.kernel = criterion, rows, kernel
-        self.space, self.trials, self.sample = space, trials, space.sample
+        self.sample, self.trials = sample, trials
+        self.space = _Space(sample, rows, canonical_ratio(kernel))
         self.scores_at = LeaveOneOutGradient(
-            self.sample.X, self.sample.values, kernel, rows.columns.kinds, degree=rows.degree,
-            sample_weight=self.sample.sample_weight, empty=rows.empty,
+            sample.X, sample.values, kernel, rows.columns.kinds, degree=rows.degree,
+            sample_weight=sample.sample_weight, empty=rows.empty,
         )  # fmt: skip
 
     def run(self):
+        """What is best where the best of the first descents goes on."""
+        with self.trials as trials:
+            self.begin()
+            if trials.best is not None:
+                self._descend(trials.best)
+                if self.space.per_feature:
+                    self._leave_out_features()
+                self._in_wide_windows()
+        value = self.sample.in_units(trials.value, self.criterion)
+        bandwidth = self.rescale_to_all_rows(self.space.bandwidth(trials.best))
+        return BandwidthChoice(bandwidth, value, relevance=self.space.relevance(trials.best))
+
+    def begin(self):
+        """The first descents."""
         for start in self._starts():
             self._descend(start, n_steps=_FIRST_STEPS)
-        if self.trials.best is None:
-            return
-        self._descend(self.trials.best)
-        if self.space.per_feature:
-            self._leave_out_features()
+
+    def is_gain(self, before, after):
+        """True if scores are better than bandwidths for each number make them by chance."""
+        # Near interpolation only errors of rows that are left out tell what it is worth.
+        values = [(self._criterion(own)[0], own.left_out[0]) for own in (before, after)]
+        with np.errstate(divide="ignore", invalid="ignore"):
+            logs = np.log(values)
+            if self.criterion == "aicc":
+                logs[:, 0] = np.array(values)[:, 0]
+            gain = len(self.sample) * (logs[0] - logs[1]).min()
+        return gain > _GAIN_OF_EACH * (len(self.space.numeric) - 1)
+
+    def scores(self, bandwidth):
+        """Scores at bandwidths, in windows that are widened."""
+        return self._left_out(bandwidth).scores(np.ones(1))
+
+    def _left_out(self, bandwidth):
+        sample, columns = self.sample, self.rows.columns
+        return LeaveOneOut(
+            sample.X, sample.values, mixed_kernel(self.kernel, columns, bandwidth),
+            bandwidth=columns.divisors(bandwidth), sample_weight=sample.sample_weight,
+            **self.rows.options,
+        )  # fmt: skip
+
+    def _criterion(self, scores):
+        return SMOOTHER_CRITERIA[self.criterion](scores, len(self.sample))
+
+    def rescale_to_all_rows(self, bandwidth):
+        """Bandwidths for all rows from those of the sample."""
+        decreasing = self.kernel.decreasing
+        return self.sample.rescale_to_all_rows(bandwidth, decreasing=decreasing)
 
     def _starts(self):
-        """Points to start from, the most promising first."""
+        """Points to start from."""
         space = self.space
+        if len(self.sample) > _FIRST_ROWS:
+            some = self.sample.part(_FIRST_ROWS)
+            return [*self._starts_by(some, self.kernel), self._best_common_scale()]
         if isinstance(self.kernel, CompactKernel) and space.numeric:
-            return self._starts_by_gaussian()
-        scales = np.geomspace(space.low, space.high, _N_SCALES)
-        values = [self._value_at(space.common(scale)) for scale in scales]
-        best = space.common(scales[np.argsort(values)[0]])
-        wider = space.widen(best, _WIDER)
-        return [best, wider, *space.without_each(best)]
+            # Derivatives of compact kernels are blind to rows beyond their edge, and those of a
+            # step are 0 throughout, so a search with a Gaussian comes first.
+            start = self._starts_by(self.sample, Gaussian())
+            return [p for x in start for p in (x, space.widen(x, 2.0), *self._without_each(x))]
+        best = self._best_common_scale()
+        return [best, space.widen(best, _WIDER), *self._without_each(best)]
 
-    def _starts_by_gaussian(self):
-        """Of compact kernels, whose derivatives are blind to rows beyond their edge.
-
-        Those of a step are 0 throughout, so a search with a Gaussian comes first.
-        """
-        space, rows = self.space, self.rows
-        trials = Trials(self.criterion, rows)
-        gaussian = _Space(self.sample, rows, 1.0)
-        _Descents(self.criterion, rows, Gaussian(), gaussian, trials).run()
+    def _starts_by(self, sample, kernel):
+        """The point that is best for a sample or a kernel, for these; none if it has none."""
+        space, trials = self.space, Trials(self.criterion, self.rows)
+        other = _Search(self.criterion, self.rows, kernel, sample, trials)
+        other.begin()
         if trials.best is None:
             return []
-        start, before = space.widen(trials.best, canonical_ratio(self.kernel)), None
+        rate = (len(self.sample) / len(sample)) ** (-1 / (len(space.numeric) + 4))
+        rate = rate if kernel.decreasing else 1.0
+        # What does not matter to a few rows may matter to all, and is looked at again.
+        wider = space.widen(trials.best, space.ratio / other.space.ratio * rate)
+        start, before = np.minimum(wider, space.visible), None
         # Up to where every row has neighbours, if `empty` demands that.
         while not np.isfinite(self._value_at(start)) and not np.array_equal(start, before):
             start, before = space.widen(start, 2.0), start
-        return [start, space.widen(start, 2.0), *space.without_each(start)]
+        return [start]
+
+    def _best_common_scale(self):
+        if self.common is not None:
+            return self.common
+        scales = np.geomspace(self.space.low, self.space.high, _N_SCALES)
+        return min(map(self.space.common, scales), key=self._value_at)
+
+    def _without_each(self, point):
+        """The point with one of those features out of sight without which it is best."""
+        points = self.space.without_each(point)
+        few = len(points) <= _N_WITHOUT
+        return points if few else sorted(points, key=self._value_at)[:_N_WITHOUT]
 
     def _value_at(self, point):
         """The criterion at a point."""
@@ -202,7 +264,7 @@ class _Descents:
     def _evaluate(self, point):
         """The criterion at a point, and the terms of its gradient."""
         scores, pull = self.scores_at(*self.space.split(point))
-        value = float(SMOOTHER_CRITERIA[self.criterion](scores, len(self.sample)))
+        value = float(self._criterion(scores))
         value = math.inf if math.isnan(value) else value
         self.trials.add(value, point.copy())
         return value, scores, pull
@@ -226,7 +288,22 @@ class _Descents:
         """Widen for good what may be wide at no loss."""
         for j in range(len(self.space.highest)):
             trial, value = self.trials.best.copy(), self.trials.value
+            if trial[j] == self.space.highest[j]:
+                continue
             trial[j] = self.space.highest[j]
             size = 1.0 if self.criterion == "aicc" else abs(value)
             if self._value_at(trial) <= value + _NO_LOSS * size:
                 self.trials.best = trial
+
+    def _in_wide_windows(self):
+        """Multiply bandwidths by what is best where windows are widened, if they are."""
+        space, trials = self.space, self.trials
+        left_out = self._left_out(space.bandwidth(trials.best))
+        if left_out.fewest == 1:
+            return
+        values = self._criterion(left_out.scores(_FACTORS))
+        best = len(_FACTORS) - 1 - np.argmin(values[::-1])  # the widest of equally good ones
+        trials.best, trials.value = trials.best.copy(), float(values[best])
+        trials.best[: space.n_scales] += math.log(_FACTORS[best])
+        value = self.sample.in_units(trials.value, self.criterion)
+        trials.report(value, space.bandwidth(trials.best))

@@ -1,6 +1,7 @@
 """Parts of all searches of a bandwidth: rows to evaluate, range of scales, and trials."""
 
 from abc import ABC, abstractmethod
+from copy import copy
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, NamedTuple
@@ -15,6 +16,7 @@ from .._columns import Columns
 from .._partitions import each, in_memory, is_partitioned, partitions
 from .._spread import deviation_of, feature_deviation, feature_spread, whole_spread
 from .._validation import check_choice, check_flag, check_positive, is_one_of
+from ..attention._pair_sums import positive_factors
 from ..attention._wide_windows import DISTINCT
 from ..kernels import Gaussian
 from ..kernels._product_kernel import compared_columns
@@ -105,14 +107,14 @@ class Rows:
     empty: str = "nearest"
     widen: bool = True
     algorithm: str = "auto"
-    per_feature: bool = False
+    per_feature: bool | str = False  # or "auto"
     gap: int = 0
     bounds: Any = None  # (n_features, 2); of densities
     standardize: bool = False
     random_state: Any = None
 
     def __post_init__(self):
-        check_flag("per_feature", self.per_feature)
+        check_flag("per_feature", self.per_feature, "auto")
         if not is_one_of(self.gap, 0):
             check_positive("gap", self.gap, integer=True)
 
@@ -130,7 +132,18 @@ class Rows:
     @property
     def many_scales(self):
         """True if a search has a bandwidth for each feature, or lambdas beside one factor."""
-        return bool(self.per_feature or self.columns.categorical)
+        return bool(self.columns.categorical) or self.needs_several
+
+    @property
+    def needs_several(self):
+        """True if each feature is to have its own bandwidth in any case."""
+        return not isinstance(self.per_feature, str) and bool(self.per_feature)
+
+    def may_have_several(self, kernel):
+        """True if each feature is to have its own bandwidth where that is better."""
+        numeric = self.columns.numeric
+        undecided = isinstance(self.per_feature, str) and len(numeric) > 1 and not self.gap
+        return undecided and positive_factors(kernel, len(numeric)) is not None
 
     @property
     def options(self):
@@ -271,6 +284,12 @@ class Sample:
         """Draw so many rows if there are more."""
         if len(self) > most:
             self._draw(most)
+
+    def part(self, most):
+        """A sample of the sample."""
+        found = copy(self)
+        found.limit(most)
+        return found
 
     def positions(self, most):
         """Positions of so many rows, ascending; None for all."""

@@ -64,9 +64,9 @@ class ExplanationDisplay:
     >>> model = NadarayaWatsonRegressor().fit(X[:-1], y[:-1])
     >>> display = ExplanationDisplay.from_estimator(model, X[-1:], k=3)
     >>> display.contributions_.round(1)
-    array([-28. , -10.6,  -2.1, -25.1])
+    array([-26.1,  -6.4,  -4.9, -36.8])
     >>> display.others_.round(1)
-    array([  2.3, -27.4])
+    array([  1. , -37.8])
     """
 
     def __init__(

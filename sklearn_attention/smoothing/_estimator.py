@@ -55,7 +55,7 @@ class KernelSmoother(MultiOutputMixin, MixedRows):
         kernel="gaussian",
         *,
         bandwidth="penalized-loo",
-        per_feature=False,
+        per_feature="auto",
         categorical_features="from_dtype",
         algorithm="auto",
         empty="nearest",

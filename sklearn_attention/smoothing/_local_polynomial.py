@@ -124,7 +124,7 @@ class LocalPolynomialRegressor(SmootherRegressor):
         bandwidth="penalized-loo",
         degree=1,
         robust=False,
-        per_feature=False,
+        per_feature="auto",
         categorical_features="from_dtype",
         algorithm="auto",
         empty="nearest",

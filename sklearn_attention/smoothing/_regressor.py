@@ -37,12 +37,16 @@ class NadarayaWatsonRegressor(SmootherRegressor):
     robust : bool, default=False
         Whether outliers among the targets count less, or not at all: rows are weighted by
         their errors, and the bandwidth is chosen with these weights. See Notes.
-    per_feature : bool, default=False
+    per_feature : bool or "auto", default="auto"
         Whether the searches by a criterion choose a separate bandwidth for each feature, by
         gradients. Irrelevant features then get bandwidths so large that they have no effect;
-        see `relevance_`. It does not affect numbers and rules without a search, which have a
+        see `relevance_`. "auto" does so where that is clearly better than one scale on all
+        features: where criterion and leave-one-out error fall by a factor of
+        :math:`e^{4 (d - 1) / n}` at least, with :math:`d` numbers and :math:`n` rows. One scale
+        it is with ``gap``, and with kernels that are no product of positive kernels of the
+        distance. It does not affect numbers and rules without a search, which have a
         bandwidth for each feature already. Bandwidths by the distance to a neighbour are one
-        for all features, and are refused.
+        for all features, and refuse True.
     categorical_features : "from_dtype" or list of (str, int or bool), default="from_dtype"
         Columns of numbers that are unordered categories: their names or positions, or one
         bool for each column. In data frames, columns of a categorical dtype and of strings
@@ -182,7 +186,7 @@ class NadarayaWatsonRegressor(SmootherRegressor):
         *,
         bandwidth="penalized-loo",
         robust=False,
-        per_feature=False,
+        per_feature="auto",
         categorical_features="from_dtype",
         algorithm="auto",
         empty="nearest",

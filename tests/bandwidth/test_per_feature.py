@@ -11,6 +11,7 @@ from slow_cases import one_in
 from sklearn_attention import Columns
 from sklearn_attention.attention import LeaveOneOut, Scores
 from sklearn_attention.bandwidth import (
+    _per_feature,
     corrected_akaike,
     generalized_cross_validation,
     select_bandwidth,
@@ -296,3 +297,17 @@ def test_values_without_a_column(per_feature):
     X = np.random.default_rng(0).normal(size=(30, 2))
     with pytest.raises(ValueError, match=r"values has shape \(30, 0\).*at least one"):
         select_bandwidth(X, X[:, :0], Gaussian(), per_feature=per_feature)
+
+
+def test_a_sample_judges_one_scale_as_wide_as_it_needs(monkeypatch):
+    judged, plain = [], _per_feature._Search.scores
+    monkeypatch.setattr(_per_feature, "MAX_SEARCH_ROWS", 50)
+    monkeypatch.setattr(
+        _per_feature._Search, "scores", lambda self, h: judged.append(h) or plain(self, h)
+    )
+    X = np.random.default_rng(0).uniform(size=(200, 2))
+    choice = select_bandwidth(
+        X, X[:, :1] + X[:, 1:], Gaussian(), per_feature="auto", random_state=0
+    )
+    assert choice.relevance is None
+    np.testing.assert_allclose(judged[0], choice.bandwidth * 4 ** (1 / 6))

@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from sklearn.base import clone
+from sklearn.base import clone, is_classifier
 from sklearn.datasets import load_iris
 from sklearn.model_selection import GridSearchCV
 from slow_cases import one_in
@@ -14,7 +14,7 @@ from sklearn_attention import (
     NadarayaWatsonRegressor,
 )
 from sklearn_attention.bandwidth import _one_scale, rule_bandwidth
-from sklearn_attention.kernels import ProductKernel
+from sklearn_attention.kernels import Epanechnikov, Gaussian, ProductKernel
 from sklearn_attention.kernels._base import as_kernel
 
 RULES = ["scott", "silverman", "loo", "gcv", "aicc", "knn-loo"]
@@ -108,8 +108,9 @@ class TestRules:
     @pytest.mark.parametrize("rule", CRITERIA)
     def test_a_common_factor_of_weights_does_not_lead_to_interpolation(self, few, rule):
         X, y = few
-        plain = NadarayaWatsonRegressor(bandwidth=rule).fit(X, y)
-        doubled = NadarayaWatsonRegressor(bandwidth=rule).fit(X, y, np.full(40, 2.0))
+        model = NadarayaWatsonRegressor(bandwidth=rule, per_feature=False)
+        plain = model.fit(X, y)
+        doubled = clone(model).fit(X, y, np.full(40, 2.0))
         # With n the sum of the weights, interpolation leaves degrees of freedom.
         assert plain.effective_dof_ < 33
         assert doubled.effective_dof_ < 33
@@ -178,7 +179,7 @@ class TestPerFeature:
         assert ((0 <= model.relevance_) & (model.relevance_ <= 1)).all()
         assert model.relevance_[0] > 0.5
         assert model.relevance_[2] < 0.3
-        common = LocalPolynomialRegressor(kernel, **options).fit(X, y)
+        common = LocalPolynomialRegressor(kernel, per_feature=False, **options).fit(X, y)
         assert model.criterion_value_ <= common.criterion_value_ * (1 + 1e-6)
         assert model.criterion_value_ == pytest.approx(
             np.mean(model.loo_residuals_**2), rel=1e-7
@@ -205,8 +206,50 @@ class TestPerFeature:
         assert model.relevance_[2] < model.relevance_[:2].min()
         assert (
             model.criterion_value_
-            <= NadarayaWatsonClassifier().fit(X, y).criterion_value_ * 1.000001
+            <= NadarayaWatsonClassifier(per_feature=False).fit(X, y).criterion_value_ * 1.000001
         )
+
+    @pytest.mark.filterwarnings("ignore:bandwidth=")
+    @pytest.mark.parametrize(
+        "estimator",
+        [
+            REGRESSORS[0],
+            *(pytest.param(other, marks=pytest.mark.slow) for other in REGRESSORS[1:3]),
+            pytest.param(NadarayaWatsonClassifier(), marks=pytest.mark.slow),
+        ],
+    )
+    def test_several_where_they_are_clearly_better(self, estimator):
+        # Two of the features matter, or each as much as the others, or none.
+        rng = np.random.default_rng(0)
+        X, noise = rng.uniform(-1, 1, size=(120, 4)), 0.3 * rng.normal(size=120)
+        of_two = np.sin(4 * X[:, 0]) + X[:, 1] ** 2
+        for of_rows, several in ((of_two, True), (X.sum(axis=1), False), (0 * of_two, False)):
+            y = of_rows + noise
+            y = y > np.median(y) if is_classifier(estimator) else y
+            models = [
+                clone(estimator).set_params(per_feature=given, random_state=0).fit(X, y)
+                for given in ("auto", True, False)
+            ]
+            assert hasattr(models[0], "relevance_") == several
+            value, *expected = (model.criterion_value_ for model in models)
+            # Searches for each start from elsewhere.
+            assert value == pytest.approx(expected[0 if several else 1], rel=0.02)
+
+    def test_one_scale_where_there_is_no_choice(self, plane):
+        X, y = plane
+        for kernel, columns, options in (
+            ("gaussian", [0], {}),
+            ("gaussian", [0, 1, 2], {"gap": 1}),
+            ("gaussian", [0, 1, 2], {"bandwidth": "knn-loo"}),
+            (Gaussian() + 0.5 * Epanechnikov(), [0, 1, 2], {}),
+        ):
+            models = [
+                NadarayaWatsonRegressor(kernel, per_feature=given, **options).fit(
+                    X[:, columns], y
+                )
+                for given in ("auto", False)
+            ]
+            np.testing.assert_array_equal(models[0].bandwidth_, models[1].bandwidth_)
 
     def test_seeded(self, few):
         X, y = few[0][:, :2], few[1]

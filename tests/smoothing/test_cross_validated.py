@@ -123,6 +123,7 @@ class TestSearch:
             model.best_params_["kernel"],
             bandwidth="loo",
             degree=model.best_params_.get("degree", 0),
+            per_feature=False,
         ).fit(X, y)
         assert -model.best_score_ <= 1.05 * searched.criterion_value_
         assert -model.best_score_ >= searched.criterion_value_ * (1 - 1e-6)
