@@ -12,10 +12,9 @@ from .._validation import as_numbers, check_bandwidth, weight_unit
 from ..kernels import Kernel
 from ..kernels._base import as_kernel
 
-# How many bandwidths from the middle keys may be for squares that do not overflow.
-_FURTHEST_KEY = 1e152
-# What the rows of tables are called.
-_ROWS = {"queries": "queries", "keys": "keys", "X": "samples"}
+# Numbers up to this, such as keys in bandwidths from their middle, have squares that can be
+# summed.
+LARGEST = 1e151
 
 
 @dataclass(frozen=True)
@@ -168,8 +167,9 @@ def check_table(x, name):
             f"{name} has shape {tuple(x.shape)}, without any feature: pass at least one column."
         )
     if x.ndim != 2:
+        rows = "samples" if name == "X" else name
         raise ValueError(
-            f"{name} must have shape (n_{_ROWS[name]}, n_features), got {tuple(x.shape)}: use "
+            f"{name} must have shape (n_{rows}, n_features), got {tuple(x.shape)}: use "
             "reshape(-1, 1) for a single feature."
         )
     return _check_finite(x, name)
@@ -276,7 +276,7 @@ def _in_bandwidths(queries, keys, kernel, bandwidth):
     with np.errstate(over="ignore"):
         scaled = [kernel.rescale(x, bandwidth) for x in (queries, keys)]
     queries, keys = scaled
-    if not (np.isfinite(queries).all() and (np.abs(keys) <= _FURTHEST_KEY).all()):
+    if not (np.isfinite(queries).all() and (np.abs(keys) <= LARGEST).all()):
         raise ValueError(
             f"features divided by bandwidth={bandwidth!r} overflow: pass a larger bandwidth, "
             "or scale the features down."

@@ -20,10 +20,8 @@ _MOST = 1e300
 # Deviations of a window's rows, root mean square over terms, from their mean to where their
 # polynomial is read, at most. At the end of the rows a query is about 1.5 away from it.
 _FURTHEST_READ = 3.0
-# Data within so many bandwidths are all at one place: squares of squares would vanish.
-_CONSTANT = 1e-60
-# Keys further away have products of terms that overflow.
-_FURTHEST_KEY = 1e70
+# Products of terms of more bandwidths overflow, and those of one over so many vanish.
+FURTHEST = 1e60
 
 
 class Moments(NamedTuple):
@@ -172,7 +170,7 @@ def extent_of(keys, weights):
     share = weights / weights.sum()
     deviation = keys - share @ keys
     extent = np.sqrt(share @ deviation**2)
-    return np.where(extent > _CONSTANT, extent, np.inf)
+    return np.where(extent > 1 / FURTHEST, extent, np.inf)
 
 
 def local_unit(spread, extent):
@@ -185,7 +183,7 @@ def local_unit(spread, extent):
 
 def refuse_far(keys):
     """Raise ValueError where products of terms would overflow."""
-    if 0 not in keys.shape and float(abs(keys).max()) > _FURTHEST_KEY:
+    if 0 not in keys.shape and float(abs(keys).max()) > FURTHEST:
         raise ValueError(
             f"features divided by bandwidth reach {float(abs(keys).max()):g}, whose products "
             "overflow: pass a larger bandwidth, scale the features down, or pass degree=0."

@@ -14,8 +14,6 @@ _ROWS_PER_COEFFICIENT, _MOST = 1.5, 0.5
 DISTINCT = 0.9
 # Beyond so many ranges of the rows predictions do not change any more.
 FURTHEST = 30.0
-# Rows whose places are found at a time.
-_BLOCK_ROWS = 2**14
 # Windows are doubled so often, at most: from there all rows weigh alike.
 _MOST_DOUBLINGS = 64
 
@@ -78,7 +76,7 @@ def _numbers(table, rows):
         np.empty(len(rows)),
     )
     with np.errstate(over="ignore"):
-        for part in blocks(len(rows), _BLOCK_ROWS):
+        for part in blocks(len(rows)):
             found[part] = (table[rows[part]] * directions).sum(axis=1)
     return found
 

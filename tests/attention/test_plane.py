@@ -128,9 +128,9 @@ def test_squares_of_many_and_of_few_rows(places, degree, monkeypatch):
         error = np.abs(whole[power, :n_columns, some] - PEAK * expected[power, :, :n_columns])
         assert (error / size[0, :, :1]).max() < 1e-10
     # A little at a time.
-    for name in ("_MOST_NUMBERS", "_BLOCK_NUMBERS"):
+    for name in ("IN_MEMORY", "IN_CACHE"):
         monkeypatch.setattr(_boxes, name, 1)
-    monkeypatch.setattr(_chebyshev, "_BLOCK_ROWS", 1)
+    monkeypatch.setattr(_chebyshev, "IN_CACHE", 1)
     parts = plane.sums(points, scale).sums
     np.testing.assert_allclose(parts, whole, rtol=1e-12, atol=1e-9)
 

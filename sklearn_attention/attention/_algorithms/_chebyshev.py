@@ -7,8 +7,6 @@ import numpy as np
 
 from ..._blocks import IN_CACHE
 
-# Points at a time: what is made of them stays in the processor's cache.
-_BLOCK_ROWS = IN_CACHE // 32
 # Cells further out are equal in double precision.
 FURTHEST = 2**40
 
@@ -71,7 +69,7 @@ class PointsInCells:
 
     def _blocks(self, first, last):
         """Some chunks, and their polynomials along each axis, a block at a time."""
-        step = max(1, _BLOCK_ROWS // self._size)
+        step = max(1, IN_CACHE // (self._n_terms * self._size))
         if len(self._cell) <= step:
             yield slice(first, last), [found[first:last] for found in self._all]
             return

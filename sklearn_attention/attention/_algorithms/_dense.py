@@ -11,8 +11,8 @@ from ..._thread_pools import map_on_threads
 from .._sums import Sums
 from ._keys import ranges
 
-# Pairs whose kernel is in memory at a time, keys whose terms are, and queries of a group.
-_TILE, _KEYS, _GROUP = IN_CACHE, 2**15, 512
+# Queries of a group.
+_GROUP = 512
 # Bandwidths that neighbouring queries may lie apart, by the degree, or deviations of the keys
 # where windows are wider than these: the square of half as many times the rounding, or the
 # fourth power, is what sums about the middle of a group lose.
@@ -23,8 +23,6 @@ FEW_PAIRS = 2**18
 # them. A sum of weights below the second may miss some of them that matter.
 _LOWEST, _LEAST = -700.0, 1e-290
 _NOTHING = np.exp(_LOWEST)
-# Below this share of their sizes, sums of signed weights have lost half of their digits.
-_CANCELLED = np.finfo(np.float64).eps ** 0.5
 
 
 class GroupedPairs:
@@ -43,7 +41,7 @@ class GroupedPairs:
     def over_all(self, rows, width):
         """Sums of the queries at `rows` over all keys."""
         keys = np.arange(len(self._problem.keys))
-        size = max(_GROUP, _TILE // len(keys))
+        size = max(_GROUP, IN_CACHE // len(keys))
         groups = [rows[some] for some in blocks(len(rows), size)]
         # Neighbours are brought together only where others would be too far apart for sums
         # about a middle.
@@ -96,10 +94,10 @@ class GroupedPairs:
     def _about(self, rows, keys, width, middle, unit, about=None, *, shifted=False):
         """Sums of neighbouring queries about the middle of their group, in a unit."""
         problem, basis, width = self._problem, self._basis, width[rows]
-        tile, quick = max(64, _TILE // len(rows)), self.is_quick and not shifted
+        tile, quick = max(64, IN_CACHE // len(rows)), self.is_quick and not shifted
 
         def tiles():
-            for part in blocks(len(keys), _KEYS):
+            for part in blocks(len(keys), IN_CACHE):
                 some = keys[part]
                 columns = self._columns[some]
                 if basis.degree:
@@ -194,7 +192,8 @@ def shifted_weights(problem, table, left_out, *, quick=False):
             return table, np.zeros(len(table)), np.zeros(len(table))
         size = np.abs(table)
         largest = size.max(axis=1)
-        least = _CANCELLED * size.sum(axis=1)
+        # Sums below this have lost half of their digits.
+        least = np.finfo(np.float64).eps ** 0.5 * size.sum(axis=1)
         divisor = np.where(largest > 0, largest, 1.0)
         table /= divisor[:, None]
         with np.errstate(divide="ignore"):

@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ..._blocks import IN_CACHE
+from .._read import LARGEST
 from .._solve import Basis
 from .._sums import Sums
 
@@ -14,9 +15,6 @@ from .._sums import Sums
 _TRUSTED = 1e9
 # Weights of a kernel below this share of its peak are left out.
 _FAR = 1e-20
-# Queries further from all keys than this many bandwidths are moved to here, where their
-# squares are still numbers.
-_FURTHEST = 1e150
 
 
 class Keys(ABC):
@@ -52,7 +50,8 @@ class Keys(ABC):
             points[:, 0] if len(form.columns) == 1 else points, problem.weights, problem.values,
             form.kernel, degree,
         )  # fmt: skip
-        furthest = np.abs(points).max() + _FURTHEST
+        # Queries further from all keys are moved to where their squares are still numbers.
+        furthest = np.abs(points).max() + LARGEST
         keys.problem, keys._rank = problem, np.empty_like(keys.order)
         keys._rank[keys.order] = np.arange(len(points))
         keys._queries = problem.queries[:, form.columns].clip(-furthest, furthest)

@@ -12,9 +12,6 @@ from ._chebyshev import first_of_each
 _FEWEST_ROWS = 2048
 # Width of a cell, in bandwidths: whatever rounding does, no less than half of a window.
 _WIDTH = 1.01
-# Numbers held at a time, about; and queries, so that what is made of them stays in the
-# processor's cache.
-_MOST_NUMBERS, _BLOCK_QUERIES = IN_MEMORY, IN_CACHE // 32
 _ROUNDING = 1e-12
 
 
@@ -56,11 +53,12 @@ class WindowSums:
         t = (x - middle[cell]) / scale
         pieces = self._pieces(starts, cell, queries, low, high)
         sums = np.zeros((2 * self.degree + 1, len(columns), len(queries)))
-        at_once = max(1, _MOST_NUMBERS // (self._size * max(len(x), len(queries))))
+        of_query = self._size * (2 + 2 * self.degree + len(columns))  # numbers at a time
+        at_once = max(1, IN_MEMORY // (self._size * max(len(x), len(queries))))
         for some in blocks(len(columns), at_once):
             running, anew = self._running(starts, t, columns[some])
             for rows, start, stop, expansion in pieces:
-                for part in blocks(len(rows), _BLOCK_QUERIES):
+                for part in blocks(len(rows), max(1, IN_CACHE // of_query)):
                     owner, places = cell[start[part]], rows[part]
                     s = (middle[owner] - queries[places]) / scale
                     inside = running[stop[part] - 1]
