@@ -7,6 +7,7 @@ import numpy as np
 
 from ..._blocks import IN_CACHE, IN_MEMORY, blocks
 from ._chebyshev import FURTHEST, PointsInCells, between_cells, cell_width, in_cells
+from ._keys import ROUNDING
 
 # Rows of matrices that are multiplied at once: so few that no threads are started for them.
 _ROWS = 8
@@ -47,7 +48,7 @@ class Boxes:
         # no cell is unknown, though rounding may take a third of the width.
         largest = float(np.maximum(abs(low), abs(high)).max())
         widest = max(extent, 2 * largest / FURTHEST)
-        width = cell_width(min(grid.width * scale, widest or np.inf), grid.digits)
+        width = cell_width(min(grid.width * scale, widest or np.inf))
         if self._keys[0] != width:
             keys, outside = self._rows(self.points, width)
             self._keys = width, keys, outside
@@ -108,7 +109,7 @@ class Boxes:
         size = self._keys[1].totals(self.columns[0])
         for leg in plan.legs:
             size = np.append((size[leg] * largest).sum(axis=1), 0.0)
-        error = plan.rows.spread(self.grid.rounding * size + self._far)
+        error = plan.rows.spread(ROUNDING * size + self._far)
         error[plan.outside] = np.inf
         return error
 
@@ -117,10 +118,8 @@ class Grid(NamedTuple):
     """Cells, in units of the kernel."""
 
     width: float  # of a cell, at most
-    digits: int  # binary ones of the width
     n_terms: int  # Chebyshev polynomials along each axis, which leave what is below rounding
     reach: float  # distance beyond which the kernel is next to 0
-    rounding: float  # bound on the relative error
 
 
 class Plan(NamedTuple):

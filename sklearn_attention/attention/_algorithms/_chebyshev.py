@@ -7,17 +7,16 @@ import numpy as np
 
 from ..._blocks import IN_CACHE
 
+# Binary digits of the width of cells.
+_DIGITS = 8
 # Cells further out are equal in double precision.
 FURTHEST = 2**40
 
 
-def cell_width(width, digits):
-    """A width no larger, of few binary digits: then borders of cells are exact.
-
-    A width of few digits serves for a range of bandwidths.
-    """
+def cell_width(width):
+    """A width no larger, of few binary digits: then borders of cells are exact."""
     fraction, exponent = math.frexp(width)
-    return math.ldexp(math.floor(2**digits * fraction), exponent - digits)
+    return math.ldexp(math.floor(2**_DIGITS * fraction), exponent - _DIGITS)
 
 
 def in_cells(x, width):

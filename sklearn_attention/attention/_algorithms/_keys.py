@@ -13,8 +13,12 @@ from .._sums import Sums
 
 # A sum is accurate down to this many times the bound on its error.
 _TRUSTED = 1e9
-# Weights of a kernel below this share of its peak are left out.
+# Bound on the rounding of a sum, relative to what it is of.
+ROUNDING = 1e-13
+# Weights below this share of a kernel's peak, or of the nearest key's, are left out.
 _FAR = 1e-20
+# Queries that stand for all where pairs are counted.
+_COUNTED = 64
 
 
 class Keys(ABC):
@@ -41,6 +45,8 @@ class Keys(ABC):
         # weights left out are below rounding.
         span = math.log(weights.max()) - math.log(weights[weights > 0].min())
         self.span = max(0.0, span - math.log(np.finfo(np.float64).eps / _FAR))
+        # Logarithm of how many times the nearest key outweighs what is left out.
+        self.invisible = self.span - math.log(_FAR)
 
     @classmethod
     def of(cls, problem, form, degree=0):
@@ -113,6 +119,11 @@ class Keys(ABC):
     def groups(self, scales):
         """The scales, in their order, by bandwidths whose sums are made together."""
         return np.split(scales, len(scales))
+
+    @staticmethod
+    def _counted(queries):
+        """A few queries, for the number of pairs of all."""
+        return queries[:: max(1, len(queries) // _COUNTED)]
 
     def _some(self, rows):
         """Some queries, and positions of their own keys among those in order."""
