@@ -68,7 +68,7 @@ class PointsInCells:
 
     def _blocks(self, first, last):
         """Some chunks, and their polynomials along each axis, a block at a time."""
-        step = max(1, IN_CACHE // (self._n_terms * self._size))
+        step = max(1, IN_CACHE // (2 * self._n_terms * self._size))
         if len(self._cell) <= step:
             yield slice(first, last), [found[first:last] for found in self._all]
             return

@@ -20,9 +20,9 @@ APART = (32.0, 32.0, 4.0)
 # Pairs below which threads cost more than they save.
 FEW_PAIRS = 2**18
 # Logarithms below the first are as good as none, and processors take ten times as long for
-# them. A sum of weights below the second may miss some of them that matter.
-_LOWEST, _LEAST = -700.0, 1e-290
-_NOTHING = np.exp(_LOWEST)
+# them and for products with what they are of. A sum of weights below the second may miss some
+# of them that matter.
+LOWEST, LEAST = -600.0, 1e-200
 
 
 class GroupedPairs:
@@ -198,15 +198,15 @@ def shifted_weights(problem, table, left_out, *, quick=False):
         table /= divisor[:, None]
         with np.errstate(divide="ignore"):
             return table, np.log(largest), least / divisor
-    shift, least = np.zeros(len(table)), np.full(len(table), _LEAST * len(problem.keys))
+    shift, least = np.zeros(len(table)), np.full(len(table), LEAST * len(problem.keys))
     if left_out is not None:
         table[left_out] = -np.inf
     if not quick:
         shift, least = table.max(axis=1), np.zeros(len(table))
         table -= np.where(shift > -np.inf, shift, 0.0)[:, None]
-    np.exp(np.maximum(table, _LOWEST, out=table), out=table)
+    np.exp(np.maximum(table, LOWEST, out=table), out=table)
     # Next to nothing, times a far key's powers or a huge value, may be more than all the rest.
-    table -= _NOTHING
+    table -= np.exp(LOWEST)
     if not quick and (shift == -np.inf).any():
         table[shift == -np.inf] = 0.0
     return table, shift, least

@@ -160,7 +160,7 @@ def reach(kernel, power=0, span=0.0):
 
 
 # Pairs at a time: the temporaries stay in the processor's cache.
-_BLOCK_PAIRS = IN_CACHE // 8
+BLOCK_PAIRS = IN_CACHE // 4
 
 
 class Ranges(NamedTuple):
@@ -240,6 +240,6 @@ def blocks_of_pairs(counts):
     first = 0
     while first < len(rows):
         done = ends[first - 1] if first else 0
-        last = max(first + 1, int(np.searchsorted(ends, done + _BLOCK_PAIRS, "right")))
+        last = max(first + 1, int(np.searchsorted(ends, done + BLOCK_PAIRS, "right")))
         yield rows[first:last]
         first = last

@@ -10,7 +10,7 @@ from scipy.spatial import KDTree
 
 from ..._blocks import blocks
 from ._keys import ranges
-from ._nearest import FEATURES, nearest_but_own
+from ._nearest import FEATURES, ROUNDED_UP, nearest_but_own
 
 # Queries of a group and keys of a leaf, at least; twice as many at most.
 _GROUP, _LEAF = 32, 24
@@ -26,8 +26,6 @@ _COUNTED, _SAMPLED, _GROUPS_AT_ONCE = 8, 2000, 64
 _INVISIBLE, _LESS_PER_DEGREE = 1e-12, 1e-4
 # Combinations of levels of categories, at most.
 _MOST_COMBINATIONS = 500
-# Boxes are taken a little closer than they are, since pairs may round otherwise.
-_ROUNDED_DOWN = 1 - 1e-12
 
 
 class NearKeys:
@@ -96,7 +94,7 @@ class NearKeys:
         def counts(some, bottom, top):
             """True where keys within boxes may count for some groups."""
             gap = np.maximum(bottom - high[:, some], low[:, some] - top).clip(0.0)
-            return self._log_kernel(_squared(gap) * _ROUNDED_DOWN, most[some]) > least[some]
+            return self._log_kernel(_squared(gap) / ROUNDED_UP, most[some]) > least[some]
 
         return list(self._with_keys(groups, counts))
 

@@ -10,8 +10,8 @@ from ..._blocks import IN_CACHE, ROWS_AT_ONCE, blocks
 
 # Keys whose squared distances are the smallest but for rounding are equally near.
 AS_NEAR = 1 + 1e-14
-# Keys this little further than the nearest may be as near, since trees round otherwise.
-_ROUNDING = 1 + 1e-9
+# What is this little further may be within reach, since trees and boxes round otherwise.
+ROUNDED_UP = 1 + 1e-9
 # Features in which trees leave enough out, and pairs below which all pairs are fastest.
 FEATURES, FEW_PAIRS = range(1, 9), 2**22
 
@@ -76,7 +76,7 @@ def nearest_by_tree(points, columns, queries, own=None):
     """Distances (m,) to the nearest keys, and sums (c, m) over these, by a tree."""
     tree = KDTree(points, balanced_tree=False)
     distance, _ = nearest_but_own(tree, queries, own)
-    radius = distance * _ROUNDING
+    radius = distance * ROUNDED_UP
     counts = tree.query_ball_point(queries, radius, return_length=True)
     parts, first, ends = [], 0, np.cumsum(counts)
     while first < len(counts):

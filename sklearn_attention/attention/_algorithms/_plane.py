@@ -10,7 +10,7 @@ from scipy.spatial import KDTree
 from ..._blocks import IN_CACHE, blocks
 from ._boxes import Boxes, Grid
 from ._keys import ROUNDING, Keys, Ranges, blocks_of_pairs, pair_sums, ranges, reach
-from ._nearest import nearest_but_own, nearest_sums
+from ._nearest import ROUNDED_UP, nearest_but_own, nearest_sums
 
 # Squares of boxes, in standard deviations, and polynomials that leave rounding errors alone.
 _WIDTH, _TERMS = 5.0, 32
@@ -98,7 +98,7 @@ class Plane(Keys):
     def _within(self, queries, radius):
         """Some queries at a time, and ranges of the keys within a radius of each."""
         # A little more, since searches may round otherwise; and nothing for infinity.
-        radius = np.where(np.isfinite(radius), radius * (1 + 1e-14), 0.0)
+        radius = np.where(np.isfinite(radius), radius * ROUNDED_UP, 0.0)
         counts = self._tree.query_ball_point(queries, radius, return_length=True)
         for rows in blocks_of_pairs(counts):
             found = self._tree.query_ball_point(queries[rows], radius[rows])
