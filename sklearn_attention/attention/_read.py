@@ -31,8 +31,8 @@ class Problem:
     log_weight_scale: float  # logarithm of what they are relative to
     own_key: Any  # (n,) key to leave out, -1 for none; None: all stay
     query_scale: Any  # (n,) what else divides a query's distances; None for nothing
-    dtype: Any = np.float64  # of results
-    gap: int = 0  # how many keys before and after the own one are left out with it
+    dtype: Any  # of results
+    gap: int  # how many keys before and after the own one are left out with it
 
     @property
     def n_pairs(self):
@@ -97,7 +97,7 @@ def read(
             own_key = np.where(own_key >= 0, position[own_key], -1)
         keys, values, weights = keys[kept], values[kept], weights[kept]
     problem = Problem(
-        kernel, queries, keys, values, weights, log_scale, own_key, scale, dtype=dtype
+        kernel, queries, keys, values, weights, log_scale, own_key, scale, dtype, gap=0
     )
     return problem, kept
 

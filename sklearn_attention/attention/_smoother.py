@@ -28,8 +28,8 @@ class Smoother:
     """Quantities to be summed, and how they become an average or a local polynomial."""
 
     kernel: Any
-    bandwidth: Any = 1.0
-    degree: int = 0
+    bandwidth: Any
+    degree: int
     empty: str = "nearest"
     algorithm: str = "auto"
 

@@ -11,6 +11,7 @@ from .._validation import check_choice, check_positive
 from ._algorithms._dense import (
     APART,
     FEW_PAIRS,
+    LEAST,
     comparison,
     own_pairs,
     shifted_weights,
@@ -22,7 +23,6 @@ from ._reduce import Reduction
 from ._solve import Basis, check_degree, extent_of, local_unit, refuse_signed, share_read, solve
 from ._sums import EMPTY_POLICIES
 
-_INVISIBLE = 1e-300
 # A key with all but this share of a fit's weight cannot be taken out by division.
 _HEAVIEST = 1e-7
 # What to do about a matrix that does not fit into memory.
@@ -114,9 +114,9 @@ def shares(problem):
     table = comparison(problem, rows, keys, width)(whole)
     left_out = own_pairs(problem, rows, keys)(whole)
     weights, _, least = shifted_weights(problem, table, left_out)
-    # Weights that are kept above the denormal numbers are 0 for all purposes.
+    # Weights so far below the largest are 0 for all purposes.
     size = np.abs(weights)
-    weights[size <= _INVISIBLE * size.max(axis=1, keepdims=True)] = 0.0
+    weights[size <= LEAST * size.max(axis=1, keepdims=True)] = 0.0
     total = weights.sum(axis=1)
     lost = ~(np.abs(total) > least)
     weights[lost] = 0.0
