@@ -39,7 +39,7 @@ def way(request, monkeypatch):
     if request.param == "fused":
         monkeypatch.setattr(_reduce, "_REPAYS", 0)
     if request.param == "small tiles":
-        for name, size in {"IN_CACHE": 64, "_GROUP": 4, "FEW_PAIRS": 0}.items():
+        for name, size in {"IN_CACHE": 64, "FEW_PAIRS": 0}.items():
             monkeypatch.setattr(_dense, name, size)
     return request.param
 

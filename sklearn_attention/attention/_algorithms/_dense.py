@@ -11,8 +11,6 @@ from ..._thread_pools import map_on_threads
 from .._sums import Sums
 from ._keys import ranges
 
-# Queries of a group.
-_GROUP = 512
 # Bandwidths that neighbouring queries may lie apart, by the degree, or deviations of the keys
 # where windows are wider than these: the square of half as many times the rounding, or the
 # fourth power, is what sums about the middle of a group lose.
@@ -41,7 +39,7 @@ class GroupedPairs:
     def over_all(self, rows, width):
         """Sums of the queries at `rows` over all keys."""
         keys = np.arange(len(self._problem.keys))
-        size = max(_GROUP, IN_CACHE // len(keys))
+        size = max(math.isqrt(IN_CACHE), IN_CACHE // len(keys))
         groups = [rows[some] for some in blocks(len(rows), size)]
         # Neighbours are brought together only where others would be too far apart for sums
         # about a middle.
