@@ -18,8 +18,8 @@ APART = (32.0, 32.0, 4.0)
 # Pairs below which threads cost more than they save.
 FEW_PAIRS = 2**18
 # Logarithms below the first are as good as none, and processors take ten times as long for
-# them and for products with what they are of. A sum of weights below the second may miss some
-# of them that matter.
+# them, or for what is made of hardly normal numbers. A sum of weights below the second may
+# miss some of them that matter.
 LOWEST, LEAST = -600.0, 1e-200
 
 
