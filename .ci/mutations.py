@@ -85,7 +85,7 @@ MUTATIONS = [
     ),
     Mutation(
         "attention/_algorithms/_dense.py",
-        "np.full(len(table), _LEAST * len(problem.keys))",
+        "np.full(len(table), LEAST * len(problem.keys))",
         "np.zeros(len(table))",
         "sums that underflow are not made again with shifts",
     ),
@@ -97,7 +97,7 @@ MUTATIONS = [
     ),
     Mutation(
         "attention/_algorithms/_dense.py",
-        "table -= _NOTHING",
+        "table -= np.exp(LOWEST)",
         "table -= 0.0",
         "keys without weight count where they are far away",
     ),
@@ -151,7 +151,7 @@ MUTATIONS = [
     ),
     Mutation(
         "attention/_pair_sums.py",
-        "lost = (sums[:, 0] < _LEAST) & self.in_logs",
+        "lost = (sums[:, 0] < LEAST) & self.in_logs",
         "lost = (sums[:, 0] < 0) & self.in_logs",
         "sums that underflow are not made again as logarithms",
     ),

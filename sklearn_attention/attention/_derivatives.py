@@ -10,9 +10,6 @@ from ._algorithms._dense import FEW_PAIRS, in_logarithms
 from ._read import as_passed, read
 from ._tables import shares
 
-# Pairs per block of queries; about a dozen tables of this size are alive at a time.
-_BLOCK_PAIRS = IN_CACHE
-
 
 def attend_gradient(
     queries,
@@ -92,7 +89,7 @@ def attend_gradient(
         gradients[rows, :, columns] = way(problem.take(rows), columns) / unit
 
     many = problem.n_pairs > FEW_PAIRS and kernel.signed is not None
-    row_blocks = blocks(n_queries, max(1, _BLOCK_PAIRS // n_keys))
+    row_blocks = blocks(n_queries, max(1, IN_CACHE // n_keys))
     map_on_threads(differentiate, row_blocks, parallel=many)
     n_dims = values.ndim if hasattr(values, "ndim") else np.ndim(values)
     found = problem.result(gradients[:, 0] if n_dims == 1 else gradients)

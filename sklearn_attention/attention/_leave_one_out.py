@@ -8,15 +8,13 @@ import numpy as np
 
 from .._blocks import IN_CACHE, IN_MEMORY, blocks
 from .._validation import check_choice, check_flag
-from ._read import check_table, check_weights, read, to_array
+from ._read import LARGEST, check_table, check_weights, read, to_array
 from ._reduce import ALGORITHMS, Reduction
 from ._solve import Basis, check_degree, is_determined, solve
 from ._sums import EMPTY_POLICIES
 from ._wide_windows import FURTHEST, Places, blend, widen
 
-# Values of this size have squares that can be summed.
-_LARGEST = 1e150
-# Rows whose kernel with themselves is evaluated at a time.
+# Rows whose kernel is evaluated at a time, where only its diagonal is needed.
 _BLOCK_ROWS = 64
 
 
@@ -171,7 +169,7 @@ class LeaveOneOut:
                 "one."
             )
         largest = np.abs(truth).max(initial=0.0)
-        if largest > _LARGEST:
+        if largest > LARGEST:
             raise ValueError(
                 f"values as large as {largest:g}, such as targets y, have squares that are "
                 "infinite: divide them by the largest."
@@ -401,13 +399,17 @@ def own_terms(problem):
     if is_same_everywhere(kernel, x.shape[1]):
         x = x[:1]
     evaluate = kernel.log if kernel.signed is False else kernel
-    own = [np.diagonal(evaluate(x[rows], x[rows])) for rows in blocks(len(x), _BLOCK_ROWS)]
-    own = np.concatenate(own) if own else x[:, 0]
-    log_weights = np.log(problem.weights[problem.own_key])
+    own, log_weights = at_rows(evaluate, x, x), np.log(problem.weights[problem.own_key])
     if kernel.signed is False:
         return own + log_weights, np.ones_like(log_weights)
     with np.errstate(divide="ignore"):
         return np.log(np.abs(own)) + log_weights, np.sign(own) + 0 * log_weights
+
+
+def at_rows(kernel, x, y):
+    """A kernel, or its logarithm, between each row of a table and that of another."""
+    parts = [np.diagonal(kernel(x[rows], y[rows])) for rows in blocks(len(x), _BLOCK_ROWS)]
+    return np.concatenate(parts) if parts else x[:, 0]
 
 
 def own_share(own, shift, total):

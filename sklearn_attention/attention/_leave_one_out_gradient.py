@@ -4,6 +4,7 @@ import functools
 
 import numpy as np
 
+from .._blocks import IN_CACHE
 from .._thread_pools import map_on_threads
 from ..kernels import Constant
 from ._algorithms._dense import split
@@ -12,8 +13,6 @@ from ._leave_one_out import Scores, own_share, with_themselves
 from ._pair_sums import PairSums
 from ._solve import Basis, extent_of, local_unit, pull_solve, solve
 
-# Moments are taken about the middle of so many neighbouring rows.
-_LOCAL_BLOCK_ROWS = 64
 # Pairs below which threads cost more than they save, in passes that follow each other.
 _FEW_PAIRS = 2**21
 
@@ -56,7 +55,8 @@ class LeaveOneOutGradient:
         self.places = self.numbers / self.unit
         self.extent = extent_of(self.places, self.weights)
         self.basis = Basis(degree, len(numeric), len(X))
-        size = _LOCAL_BLOCK_ROWS if self.basis.degree else len(X)
+        # Moments are taken about the middle of neighbouring rows.
+        size = max(1, IN_CACHE // len(X)) if self.basis.degree else len(X)
         self.blocks = split(self.places, np.arange(len(X)), most=size)
         self.middles = np.empty_like(self.places)
         for rows in self.blocks:

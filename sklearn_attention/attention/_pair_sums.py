@@ -4,23 +4,18 @@ import math
 
 import numpy as np
 
-from .._blocks import IN_CACHE, blocks
+from .._blocks import blocks
 from .._thread_pools import one_blas_thread
 from ..kernels import Gaussian
 from ..kernels._numerics import log, squared_distances
+from ._algorithms._dense import LEAST, LOWEST
+from ._algorithms._keys import BLOCK_PAIRS
+from ._algorithms._nearest import ROUNDED_UP
 
-# Pairs at a time: the temporaries stay in the processor's cache, and are small enough for
-# memory to be reused rather than returned to the system.
-_BLOCK_PAIRS = IN_CACHE // 4
-# Exponentials of less are slow, and so is what is made of them where it is hardly a normal
-# number. Sums below the second could miss something that matters.
-_LOWEST_LOG, _LEAST = -600.0, 1e-200
 # Squared distances by products of matrices are rounded by this at most.
 _TOLERANCE = 1e-10
 # Squares of this size, times the exponentials above, are nothing.
 _HUGE = 1e40
-# Beyond its support, by this share, a kernel is 0 whatever rounding does.
-_EDGE = 1 + 1e-9
 
 
 def positive_factors(kernel, n_features):
@@ -94,11 +89,11 @@ class PairSums:
             for block in mutual:
                 sums[block.rows] += block.of_rows
                 sums[block.later] += block.of_later
-            lost = (sums[:, 0] < _LEAST) & self.in_logs
+            lost = (sums[:, 0] < LEAST) & self.in_logs
         if row_blocks is None:
             rows = np.flatnonzero(lost)
             row_blocks = (
-                rows[some] for some in blocks(len(rows), max(1, _BLOCK_PAIRS // n_keys))
+                rows[some] for some in blocks(len(rows), max(1, BLOCK_PAIRS // n_keys))
             )
         if todo is None:
             todo = ((rows, np.arange(n_keys)) for rows in row_blocks)
@@ -116,7 +111,7 @@ class PairSums:
             sums[block.rows], shift[block.rows] = block.sums, block.shift
         total = sums[:, 0].copy()
         averages = sums / np.where(total > 0, total, 1.0)[:, None]
-        inverse = np.divide(1.0, total, out=np.zeros(n), where=total > _LEAST)
+        inverse = np.divide(1.0, total, out=np.zeros(n), where=total > LEAST)
 
         @one_blas_thread()
         def pull(of_log_total, of_averages=None):
@@ -140,7 +135,7 @@ class PairSums:
             for j in members if math.isfinite(factor.support) else []:
                 x, reach = (
                     self.numbers[self._orders[j], j],
-                    _EDGE * factor.support * bandwidth[j],
+                    ROUNDED_UP * factor.support * bandwidth[j],
                 )
                 first, end = np.searchsorted(x, x - reach), np.searchsorted(x, x + reach)
                 if (end - first).sum() < (high - low).sum():
@@ -148,7 +143,7 @@ class PairSums:
         # So many rows, and the keys around them, make as many pairs as a block may have.
         low = low if both else np.arange(n)
         around = (high - low).mean()
-        size = max(1, int((math.sqrt(around**2 + 4 * _BLOCK_PAIRS) - around) / 2))
+        size = max(1, int((math.sqrt(around**2 + 4 * BLOCK_PAIRS) - around) / 2))
         for rows in blocks(n, size):
             yield order[rows], order[low[rows.start] : max(rows.stop, high[rows.stop - 1])]
 
@@ -297,4 +292,4 @@ class _BlockOfPairs:
 
 def _exp(logs):
     """Exponentials, in place."""
-    return np.exp(np.maximum(logs, _LOWEST_LOG, out=logs), out=logs)
+    return np.exp(np.maximum(logs, LOWEST, out=logs), out=logs)

@@ -12,10 +12,9 @@ from .._validation import as_numbers, check_bandwidth, weight_unit
 from ..kernels import Kernel
 from ..kernels._base import as_kernel
 
-# How many bandwidths from the middle keys may be for squares that do not overflow.
-_FURTHEST_KEY = 1e152
-# What the rows of tables are called.
-_ROWS = {"queries": "queries", "keys": "keys", "X": "samples"}
+# Numbers up to this, such as keys in bandwidths from their middle, have squares that can be
+# summed.
+LARGEST = 1e151
 
 
 @dataclass(frozen=True)
@@ -32,8 +31,8 @@ class Problem:
     log_weight_scale: float  # logarithm of what they are relative to
     own_key: Any  # (n,) key to leave out, -1 for none; None: all stay
     query_scale: Any  # (n,) what else divides a query's distances; None for nothing
-    dtype: Any = np.float64  # of results
-    gap: int = 0  # how many keys before and after the own one are left out with it
+    dtype: Any  # of results
+    gap: int  # how many keys before and after the own one are left out with it
 
     @property
     def n_pairs(self):
@@ -98,7 +97,7 @@ def read(
             own_key = np.where(own_key >= 0, position[own_key], -1)
         keys, values, weights = keys[kept], values[kept], weights[kept]
     problem = Problem(
-        kernel, queries, keys, values, weights, log_scale, own_key, scale, dtype=dtype
+        kernel, queries, keys, values, weights, log_scale, own_key, scale, dtype, gap=0
     )
     return problem, kept
 
@@ -168,8 +167,9 @@ def check_table(x, name):
             f"{name} has shape {tuple(x.shape)}, without any feature: pass at least one column."
         )
     if x.ndim != 2:
+        rows = "samples" if name == "X" else name
         raise ValueError(
-            f"{name} must have shape (n_{_ROWS[name]}, n_features), got {tuple(x.shape)}: use "
+            f"{name} must have shape (n_{rows}, n_features), got {tuple(x.shape)}: use "
             "reshape(-1, 1) for a single feature."
         )
     return _check_finite(x, name)
@@ -276,7 +276,7 @@ def _in_bandwidths(queries, keys, kernel, bandwidth):
     with np.errstate(over="ignore"):
         scaled = [kernel.rescale(x, bandwidth) for x in (queries, keys)]
     queries, keys = scaled
-    if not (np.isfinite(queries).all() and (np.abs(keys) <= _FURTHEST_KEY).all()):
+    if not (np.isfinite(queries).all() and (np.abs(keys) <= LARGEST).all()):
         raise ValueError(
             f"features divided by bandwidth={bandwidth!r} overflow: pass a larger bandwidth, "
             "or scale the features down."

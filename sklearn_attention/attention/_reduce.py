@@ -15,8 +15,6 @@ from ._sums import Sums
 
 # "dense" compares every query with every key.
 ALGORITHMS = ("auto", "dense")
-# Numbers that the sums of some queries may hold at a time.
-_MOST_NUMBERS = 2 * IN_MEMORY
 # Pairs from which torch repays the second that it takes to load.
 _REPAYS = 2**27
 
@@ -109,7 +107,7 @@ class Reduction:
             groups = self._linear.groups(scales)
         n_sums = self.basis.n_powers * (1 + self.problem.values.shape[1])
         rows = np.arange(n_queries)
-        parts = [rows[part] for part in blocks(n_queries, max(1, _MOST_NUMBERS // n_sums))]
+        parts = [rows[part] for part in blocks(n_queries, max(1, IN_MEMORY // n_sums))]
         for group in groups:
             if len(group) > 1:
                 sums, scale = self._linear.side_by_side(group), np.repeat(group, n_queries)

@@ -15,17 +15,12 @@ from .._validation import check_bandwidth, check_choice
 from ..kernels._base import as_kernel
 from ._read import as_given, as_passed, check_own_keys, in_precision, read, result_dtype
 from ._reduce import ALGORITHMS, Reduction
-from ._solve import Basis, local_fit
+from ._solve import FURTHEST, Basis, local_fit
 from ._sums import EMPTY_POLICIES
 
-# Keys that are prepared at a time, unless there are more queries; and queries.
-MOST_KEYS, MOST_QUERIES = IN_MEMORY // 32, IN_MEMORY // 8
 # Of the queries in a part whose sums are not accurate there, so large a share is summed
 # pair by pair at once; where there are more, the sums over all parts may suffice.
 _SHARE_SUMMED_AGAIN = 0.1
-# Queries further away than this many bandwidths are moved to here: the squares of their
-# squares would overflow.
-_FURTHEST = 1e60
 
 
 @dataclass(frozen=True)
@@ -33,8 +28,8 @@ class Smoother:
     """Quantities to be summed, and how they become an average or a local polynomial."""
 
     kernel: Any
-    bandwidth: Any = 1.0
-    degree: int = 0
+    bandwidth: Any
+    degree: int
     empty: str = "nearest"
     algorithm: str = "auto"
 
@@ -50,7 +45,7 @@ class Smoother:
             sample_weight=weights, leave_one_out=own,
         )  # fmt: skip
         if self.degree:
-            queries = problem.queries.clip(-_FURTHEST, _FURTHEST)
+            queries = problem.queries.clip(-FURTHEST, FURTHEST)
             problem, center = replace(problem, queries=queries).centred(center)
         options = {"empty": self.empty, "algorithm": self.algorithm}
         return Reduction(problem, self.degree, **options), center
@@ -75,13 +70,13 @@ class Smoother:
     def queries_at_once(self, keys, values):
         """Number of queries whose sums may be in memory."""
         if keys.ndim != 2:
-            return MOST_QUERIES
+            return ROWS_AT_ONCE
         n_columns = len(self.kernel.numeric_columns(keys.shape[1])) if self.degree else 0
         # As many monomials as there are up to twice the degree: of many features more than
         # can be listed, which is refused later.
         n_powers = math.comb(n_columns + 2 * self.degree, n_columns)
         n_values = values.shape[1] if values.ndim == 2 else 1
-        return min(MOST_QUERIES, max(1, 2 * IN_MEMORY // (n_powers * (1 + n_values))))
+        return min(ROWS_AT_ONCE, max(1, 2 * IN_MEMORY // (n_powers * (1 + n_values))))
 
     def center(self, rows):
         """Mean of the values in the first of some parts that has weight, (p,)."""
@@ -185,7 +180,7 @@ def _some(smoother, queries, keys, values, weights, scale, own):
     """Fields at some queries, from chunks of the keys where these are many."""
     tables = keys, values, weights
     lengths = {len(x) if x.ndim else 0 for x in tables if x is not None}
-    size = max(MOST_KEYS, *queries.shape[:1])
+    size = max(ROWS_AT_ONCE, *queries.shape[:1])
     if len(lengths) > 1 or max(lengths) <= size:
         found = checked(
             smoother.part(None, queries, *tables, scale, own, final=True, whole=True)

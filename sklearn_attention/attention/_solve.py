@@ -8,6 +8,7 @@ import numpy as np
 
 from .._blocks import check_memory
 from .._validation import is_one_of
+from ._read import LARGEST
 
 # Below this variance, in units of the kernel's own or the data's, rows are too close
 # together in some direction to determine a slope: a hundredth of the window's width.
@@ -15,15 +16,11 @@ THIN = 1e-4
 # A direction is thin, too, whose variance is this many squares of the distance, times the
 # distance: a million times the rounding.
 _ROUNDING = 1e6 * np.finfo(np.float64).eps
-# Beyond this variance all slopes are 0, and sums of it are still numbers.
-_MOST = 1e300
 # Deviations of a window's rows, root mean square over terms, from their mean to where their
 # polynomial is read, at most. At the end of the rows a query is about 1.5 away from it.
 _FURTHEST_READ = 3.0
-# Data within so many bandwidths are all at one place: squares of squares would vanish.
-_CONSTANT = 1e-60
-# Keys further away have products of terms that overflow.
-_FURTHEST_KEY = 1e70
+# Products of terms of more bandwidths overflow, and those of one over so many vanish.
+FURTHEST = 1e60
 
 
 class Moments(NamedTuple):
@@ -172,7 +169,7 @@ def extent_of(keys, weights):
     share = weights / weights.sum()
     deviation = keys - share @ keys
     extent = np.sqrt(share @ deviation**2)
-    return np.where(extent > _CONSTANT, extent, np.inf)
+    return np.where(extent > 1 / FURTHEST, extent, np.inf)
 
 
 def local_unit(spread, extent):
@@ -185,7 +182,7 @@ def local_unit(spread, extent):
 
 def refuse_far(keys):
     """Raise ValueError where products of terms would overflow."""
-    if 0 not in keys.shape and float(abs(keys).max()) > _FURTHEST_KEY:
+    if 0 not in keys.shape and float(abs(keys).max()) > FURTHEST:
         raise ValueError(
             f"features divided by bandwidth reach {float(abs(keys).max()):g}, whose products "
             "overflow: pass a larger bandwidth, scale the features down, or pass degree=0."
@@ -317,11 +314,12 @@ def _least_variance(gram):
     """Variance below which a direction is thin, for each query."""
     # The covariance of rows that are all far from the query is rounded like the squares of
     # their distances, and extrapolated over these.
+    # Beyond the square of the largest number all slopes are 0, and sums are still numbers.
     mean = gram[:, 0, 1:]
     largest = np.linalg.diagonal(gram).max(axis=1, initial=0.0)
     distance = np.abs(mean).max(axis=1, initial=0.0)
     with np.errstate(over="ignore"):
-        return (_ROUNDING * largest * distance).clip(THIN, _MOST)
+        return (_ROUNDING * largest * distance).clip(THIN, LARGEST**2)
 
 
 def thin_ridge(covariance, least):

@@ -5,12 +5,13 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from .._blocks import IN_MEMORY, blocks, check_memory
+from .._blocks import ROWS_AT_ONCE, blocks_of_queries, check_memory
 from .._thread_pools import map_on_threads
 from .._validation import check_choice, check_positive
 from ._algorithms._dense import (
     APART,
     FEW_PAIRS,
+    LEAST,
     comparison,
     own_pairs,
     shifted_weights,
@@ -22,9 +23,6 @@ from ._reduce import Reduction
 from ._solve import Basis, check_degree, extent_of, local_unit, refuse_signed, share_read, solve
 from ._sums import EMPTY_POLICIES
 
-# Pairs of a block of queries, of which several tables are alive at a time.
-_BLOCK_PAIRS = IN_MEMORY // 32
-_INVISIBLE = 1e-300
 # A key with all but this share of a fit's weight cannot be taken out by division.
 _HEAVIEST = 1e-7
 # What to do about a matrix that does not fit into memory.
@@ -80,7 +78,7 @@ def attention_weights(
     def fill(rows):
         weights[rows] = normalized(problem.take(rows), empty)
 
-    row_blocks = blocks(n_queries, max(1, _BLOCK_PAIRS // n_keys))
+    row_blocks = blocks_of_queries(n_queries, n_keys)
     # A user's own function may not be safe in threads.
     map_on_threads(fill, row_blocks, parallel=problem.kernel.signed is not None)
     if kept is not None:
@@ -116,9 +114,9 @@ def shares(problem):
     table = comparison(problem, rows, keys, width)(whole)
     left_out = own_pairs(problem, rows, keys)(whole)
     weights, _, least = shifted_weights(problem, table, left_out)
-    # Weights that are kept above the denormal numbers are 0 for all purposes.
+    # Weights so far below the largest are 0 for all purposes.
     size = np.abs(weights)
-    weights[size <= _INVISIBLE * size.max(axis=1, keepdims=True)] = 0.0
+    weights[size <= LEAST * size.max(axis=1, keepdims=True)] = 0.0
     total = weights.sum(axis=1)
     lost = ~(np.abs(total) > least)
     weights[lost] = 0.0
@@ -220,7 +218,7 @@ def local_rows(
     n_queries, columns = len(problem.queries), problem.kernel.numeric_columns(len(keys[0]))
     basis = Basis(degree, len(columns), len(problem.keys))
     extent = extent_of(problem.keys[:, columns], problem.weights)
-    most = max(1, _BLOCK_PAIRS // len(problem.keys))
+    most = max(1, ROWS_AT_ONCE // len(problem.keys))
     places, apart = problem.queries[:, columns], APART[degree] if degree else np.inf
     # Sums about a middle lose digits where it is many units away, of the narrowest window.
     narrowest = 1.0 if problem.query_scale is None else problem.query_scale.min(initial=1.0)
@@ -349,7 +347,7 @@ def heaviest(weights_of, X, n_keys, k):
     """
     k = min(check_positive("k", k, integer=True), n_keys)
     indices, weights = [], []
-    for rows in blocks(len(X), max(1, _BLOCK_PAIRS // n_keys)):
+    for rows in blocks_of_queries(len(X), n_keys):
         block = weights_of(X[rows])
         size = np.abs(block).reshape(*block.shape[:2], -1).max(axis=-1)
         # Of equal ones the first.

@@ -5,19 +5,16 @@ import math
 import numpy as np
 
 from .._blocks import blocks
+from ._read import LARGEST
 
 # Weight that a window is to have, in rows for each coefficient of its polynomial, and at most
-# this share of all rows: that of three rows for a line in one feature, of which two would do.
-_ROWS_PER_COEFFICIENT, _MOST = 1.5, 0.5
+# half of all rows: that of three rows for a line in one feature, of which two would do.
+_ROWS_PER_COEFFICIENT = 1.5
 # Rows that are equal are copies if so large a share of the different ones have values of
 # their own.
 DISTINCT = 0.9
 # Beyond so many ranges of the rows predictions do not change any more.
 FURTHEST = 30.0
-# Rows whose places are found at a time.
-_BLOCK_ROWS = 2**14
-# Windows are doubled so often, at most: from there all rows weigh alike.
-_MOST_DOUBLINGS = 64
 
 
 class Places:
@@ -65,7 +62,7 @@ class Places:
         with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
             share = weight / total
             rows, places = (
-                share / np.minimum(self._needed / np.maximum(n, 1), _MOST)
+                share / np.minimum(self._needed / np.maximum(n, 1), 1 / 2)
                 for n in (n_rows, n_places)
             )
         return np.minimum(rows, np.maximum(places, worth))
@@ -78,7 +75,7 @@ def _numbers(table, rows):
         np.empty(len(rows)),
     )
     with np.errstate(over="ignore"):
-        for part in blocks(len(rows), _BLOCK_ROWS):
+        for part in blocks(len(rows)):
             found[part] = (table[rows[part]] * directions).sum(axis=1)
     return found
 
@@ -101,7 +98,7 @@ def widen(evaluate, reach):
     # distance of `reach` bandwidths.
     enough, *found = evaluate(0, slice(None))
     rows = np.arange(len(enough))
-    most = 2 + int(np.ceil(np.log2(np.clip(reach, 1.0, 2.0**_MOST_DOUBLINGS))))
+    most = 2 + int(np.ceil(np.log2(np.clip(reach, 1.0, LARGEST))))
     for times in range(1, most + 1):
         short = (enough < 1).reshape(len(rows), -1).any(axis=1)
         rows, enough = rows[short], enough[short]

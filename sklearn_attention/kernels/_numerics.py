@@ -8,10 +8,7 @@ from scipy.spatial.distance import cdist
 
 # Up to here torch's direct differences beat a matrix product followed by repairs.
 _DIRECT_FEATURES = 16
-# A pair is close where its squared distance is this small relative to its squared norms: the
-# matrix product has then lost three digits of sixteen, or one and a half of seven.
-_CLOSE = 1e-3
-_CLOSE_SINGLE = 0.05
+# Share of pairs beyond which all are computed as close ones are.
 _MANY_CLOSE = 0.02
 
 
@@ -25,12 +22,15 @@ def squared_distances(X, Y):
             return cdist(X, Y, "sqeuclidean").astype(np.result_type(X, Y), copy=False)
     if X.shape[1] <= _DIRECT_FEATURES:
         return _by_differences(X, Y)
+    import torch
+
     center = Y.mean(dim=0)
     U, V = X - center, Y - center
     norms = U.square().sum(1)[:, None] + V.square().sum(1)
     squared = (norms - 2 * (U @ V.T)).clamp_min(0)
-    limit = _CLOSE if X.dtype.itemsize == 8 else _CLOSE_SINGLE
-    close = ~(squared >= limit * norms)  # and where infinity - infinity gave NaN
+    # The matrix product has lost a fifth of the digits of close pairs; and infinity - infinity
+    # gave NaN.
+    close = ~(squared >= torch.finfo(X.dtype).eps ** 0.2 * norms)
     rows, columns = close.nonzero(as_tuple=True)
     if len(rows) > _MANY_CLOSE * squared.numel():
         return _by_differences(X, Y)

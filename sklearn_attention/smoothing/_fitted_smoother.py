@@ -9,10 +9,10 @@ import numpy as np
 from scipy.spatial.distance import cdist
 
 from .. import attention
-from .._blocks import blocks
+from .._blocks import ROWS_AT_ONCE
 from .._partitions import in_memory, is_partitioned, mapped, need_all_rows, over
 from ..attention._average import attend, attend_local
-from ..attention._leave_one_out import LeaveOneOut
+from ..attention._leave_one_out import LeaveOneOut, at_rows
 from ..attention._smoother import fastest_algorithm
 from ..attention._solve import Basis
 from ..attention._tables import attention_weights
@@ -28,10 +28,6 @@ from ._error_growth import (
 from ._local_errors import ROWS_OF_QUANTILES, ROWS_OF_SPREADS, of_sizes, widened
 from ._training_rows import left_out_errors, predict_by_sums, predict_rows
 
-# Queries whose kernel with themselves is evaluated at a time.
-_BLOCK_ROWS = 64
-# Rows by which the fastest algorithm is found.
-_MOST_ROWS = 2**20
 # Degree and share of the bandwidth of the curve a band is around, for predictions of degree 0,
 # 1 and 2: measured, so that the bias is small relative to the standard error and the band no
 # wider than that takes. Parabolas of many features have too many coefficients.
@@ -163,7 +159,7 @@ class FittedSmoother:
         """Name of the algorithm that predicts as many queries as there are rows."""
         if self.algorithm == "dense":
             return "dense"
-        keys = self.first(_MOST_ROWS).keys
+        keys = self.first(ROWS_AT_ONCE).keys
         return fastest_algorithm(
             keys, keys, self.kernel, bandwidth=self.divisors, query_scale=self.scale(keys),
             degree=self.degree,
@@ -380,12 +376,11 @@ class FittedSmoother:
 
     def _in_rows(self, X, log_weights):
         """Sums of weights in those of a row at the query itself."""
-        log_own = np.empty(len(X) if self.columns.categorical else min(len(X), 1))
-        X = X[: len(log_own)].astype(np.float64) / self.divisors
-        for rows in blocks(len(X), _BLOCK_ROWS):
-            # Levels that did not occur are as far from all that did.
-            known = X[rows].clip(np.where(self.columns.is_numeric, -np.inf, 0.0))
-            log_own[rows] = np.diagonal(self.kernel.log(X[rows], known))
+        X = X if self.columns.categorical else X[:1]
+        X = X.astype(np.float64) / self.divisors
+        # Levels that did not occur are as far from all that did.
+        known = X.clip(np.where(self.columns.is_numeric, -np.inf, 0.0))
+        log_own = at_rows(self.kernel.log, X, known)
         return np.exp(log_weights.astype(np.float64) - log_own)
 
     @property

@@ -4,14 +4,10 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from .._blocks import blocks
+from .._blocks import blocks_of_queries
 from .._validation import check_size
 from ..kernels._product_kernel import mixed_kernel
 from ._training_rows import known_errors, predict_rows
-
-# A feature whose bandwidth is this many times its extent has no effect.
-_WIDE = 1e6
-_VALUES_AT_ONCE = 64
 
 
 class Significance(NamedTuple):
@@ -69,7 +65,7 @@ def feature_significance(smoother, n_resamples, random_state):
 def _statistic(smoother, values, j):
     """Dependence on feature j, in a unit of its size, of the smoother of each column."""
     numeric, found = smoother.columns.kinds[j] == "numeric", []
-    for some in blocks(values.shape[1], _VALUES_AT_ONCE):
+    for some in blocks_of_queries(values.shape[1], len(values)):
         part = values[:, some]
         if numeric:
             slopes = smoother.gradient(smoother.keys, part)[:, :, j]
@@ -102,10 +98,8 @@ def _without(smoother, j):
     """The smoother that does not depend on feature j."""
     columns, keys, bandwidth = smoother.columns, smoother.keys.copy(), smoother.bandwidth.copy()
     if columns.kinds[j] == "numeric":
-        bandwidth[j] = _WIDE * max(np.ptp(keys[:, j]), bandwidth[j])
-        # However wide the window, a polynomial has slopes along what is not constant.
         keys[:, j] = 0
-        return smoother.replace(keys=keys, bandwidth=bandwidth)
+        return smoother.replace(keys=keys)
     bandwidth[j] = columns.highest_lam[j]
     of_numbers = [part for name, part, _ in smoother.kernel.kernels if name == "numbers"]
     kernel = mixed_kernel(*of_numbers or [None], columns, bandwidth)

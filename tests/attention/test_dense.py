@@ -123,9 +123,7 @@ def test_pieces_leave_no_trace(kernel, degree, monkeypatch):
     for quick in (None, False):
         whole = over_all(problem, degree, quick=quick)
         with monkeypatch.context() as patch:
-            patch.setattr(_dense, "_TILE", 70)
-            patch.setattr(_dense, "_KEYS", 90)
-            patch.setattr(_dense, "_GROUP", 13)
+            patch.setattr(_dense, "IN_CACHE", 70)
             cut = over_all(problem, degree, quick=quick)
         np.testing.assert_allclose(cut.log_total, whole.log_total, rtol=1e-12, atol=1e-12)
         ratio = np.exp(cut.shift - whole.shift)

@@ -34,13 +34,12 @@ def way(request, monkeypatch):
     """However few the pairs are, every way of summing them is taken."""
     if request.param == "trees":
         monkeypatch.setattr(_near_keys, "FEW_PAIRS", 0)
-        monkeypatch.setattr(_near_keys, "_LARGEST_SHARE", np.inf)
-        monkeypatch.setattr(_near_keys, "_GROUP", 2)
+        monkeypatch.setattr(_near_keys.NearKeys, "pay", lambda *_: True)
         monkeypatch.setattr(_near_keys, "_LEAF", 2)
     if request.param == "fused":
         monkeypatch.setattr(_reduce, "_REPAYS", 0)
     if request.param == "small tiles":
-        for name, size in {"_TILE": 64, "_KEYS": 70, "_GROUP": 4, "FEW_PAIRS": 0}.items():
+        for name, size in {"IN_CACHE": 64, "FEW_PAIRS": 0}.items():
             monkeypatch.setattr(_dense, name, size)
     return request.param
 

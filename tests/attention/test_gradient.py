@@ -224,7 +224,7 @@ def test_blocks_bound_the_memory(kernel, monkeypatch):
         return shares(problem)
 
     monkeypatch.setattr(_derivatives, "shares", spy)
-    monkeypatch.setattr(_derivatives, "_BLOCK_PAIRS", 300)
+    monkeypatch.setattr(_derivatives, "IN_CACHE", 300)
     found = attend_gradient(queries, keys, values, kernel)
     np.testing.assert_allclose(found, expected, rtol=1e-12, atol=1e-14)
     assert max(sizes) <= 300
@@ -235,7 +235,7 @@ def test_blocks_bound_the_memory(kernel, monkeypatch):
 def test_threads_change_nothing(kernel, monkeypatch):
     queries, keys, values = make_data(n_queries=200)
     expected = attend_gradient(queries, keys, values, kernel)
-    monkeypatch.setattr(_derivatives, "_BLOCK_PAIRS", 1600)
+    monkeypatch.setattr(_derivatives, "IN_CACHE", 1600)
     monkeypatch.setattr(_derivatives, "FEW_PAIRS", 0)
     with threadpool_limits(3):
         found = attend_gradient(queries, keys, values, kernel)

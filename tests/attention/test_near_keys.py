@@ -16,7 +16,7 @@ from sklearn_attention.attention._read import read
 from sklearn_attention.kernels import AitchisonAitken, LiRacine, ProductKernel
 from sklearn_attention.kernels._base import as_kernel
 
-N = 240
+N, PAY = 240, NearKeys.pay
 PLACES = {
     "normal": lambda rng, d: rng.normal(size=(N, d)),
     "heavy tails": lambda rng, d: rng.standard_t(1.5, size=(N, d)),
@@ -50,7 +50,8 @@ PRODUCTS = {
 def always(monkeypatch):
     """Trees for few pairs too, however much they leave to do; counts how often they serve."""
     monkeypatch.setattr(_near_keys, "FEW_PAIRS", 0)
-    monkeypatch.setattr(_near_keys, "_LARGEST_SHARE", np.inf)
+    monkeypatch.setattr(_near_keys, "_LEAF", 24)
+    monkeypatch.setattr(NearKeys, "pay", lambda *_: True)
     served, groups = [], NearKeys.groups
 
     def count(self, rows, width):
@@ -128,7 +129,7 @@ def test_scales_of_the_bandwidth(kernel, degree, always, monkeypatch):
         found = smoother.scores(scales)
         assert always.count(N) == len(scales)
         with monkeypatch.context() as patch:
-            patch.setattr(_near_keys, "_LARGEST_SHARE", 0.0)
+            patch.setattr(NearKeys, "pay", lambda *_: False)
             asked = smoother.scores(scales)
         np.testing.assert_allclose(found, asked, rtol=1e-9)
 
@@ -137,8 +138,8 @@ def test_scales_that_need_all_pairs_keep_their_places(monkeypatch):
     _, keys, values, _ = data("clusters", 3)
     smoother = LeaveOneOut(keys, values, as_kernel("epanechnikov"), bandwidth=1.0)
     scales = [50.0, 0.2, 60.0, 70.0, 0.3]
-    monkeypatch.setattr(_near_keys, "_PAIRS_OF_A_GROUP", 0)
-    monkeypatch.setattr(_near_keys, "_LARGEST_SHARE", 0.8)
+    monkeypatch.setattr(NearKeys, "pay", PAY)
+    monkeypatch.setattr(_near_keys, "_KEYS_OF_A_GROUP", 0)
     rows, near = np.arange(N), smoother._rows._sums._near
     few = [near.groups(rows, np.full(N, scale)) is not None for scale in scales]
     assert few == [False, True, False, False, True]
@@ -179,7 +180,7 @@ def test_categories(numbers, n_features, lam, always, monkeypatch):
     asked = attend(queries, keys, values, kernel, bandwidth=bandwidth, algorithm="dense")
     for one, other in zip(found, asked, strict=True):
         np.testing.assert_allclose(one, other, rtol=1e-10, atol=1e-10)
-    monkeypatch.setattr(_near_keys, "_MOST_COMBINATIONS", 3)
+    monkeypatch.setattr(_near_keys, "IN_CACHE", 9)
     always.clear()
     attend(queries, keys, values, kernel, bandwidth=bandwidth, empty="nan")
     assert bool(always) == kernel.compact

@@ -46,7 +46,8 @@ def test_equals_a_loop(place, leave_out, way, monkeypatch):
     expected = slow_nearest(keys, columns, queries, own)
     own = own if leave_out else None
     monkeypatch.setattr(_nearest, "FEW_PAIRS", 0 if way == "tree" else np.inf)
-    monkeypatch.setattr(_nearest, "_BLOCK_PAIRS", 1000)
+    monkeypatch.setattr(_nearest, "ROWS_AT_ONCE", 1000)
+    monkeypatch.setattr(_nearest, "IN_CACHE", 1000)
     if way == "line":
         found = nearest_along(keys[:, 0], columns, queries[:, 0], own)
     else:

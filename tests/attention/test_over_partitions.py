@@ -129,7 +129,6 @@ def test_many_queries_and_keys_in_a_partition(monkeypatch):
     expected = attend(queries, keys, values, bandwidth=0.1, sample_weight=weights)
     left_out = attend(keys, keys, values, bandwidth=0.1, leave_one_out=True)
     monkeypatch.setattr(_smoother, "ROWS_AT_ONCE", 15)
-    monkeypatch.setattr(_smoother, "MOST_KEYS", 15)
     keys, values, weights = in_partitions(keys, values, weights, size=40)
     assert_all_alike(
         attend(queries, keys, values, bandwidth=0.1, sample_weight=weights), expected

@@ -156,7 +156,7 @@ def test_blocks_and_threads_change_nothing(name, monkeypatch):
     X, codes, weights = make_rows("near", 60), np.empty((60, 0), int), np.linspace(1, 2, 60)
     sums = PairSums(X, codes, KERNELS[name], weights)
     *whole, pull = sums(BANDWIDTH)
-    monkeypatch.setattr(_pair_sums, "_BLOCK_PAIRS", 100)
+    monkeypatch.setattr(_pair_sums, "BLOCK_PAIRS", 100)
     with ThreadPoolExecutor(2) as pool:
         sums = PairSums(X, codes, KERNELS[name], weights, share=pool.map)
         *parts, pull_parts = sums(BANDWIDTH)

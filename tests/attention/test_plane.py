@@ -35,8 +35,7 @@ ALGORITHMS = ["all pairs", "near pairs", "pairs by a tree", "boxes"]
 def choose(algorithm, patch):
     if algorithm != "all pairs":
         patch.setattr(_plane, "_FEW_PAIRS", 0)
-    patch.setattr(_plane, "_PAIR", 1e12 if algorithm == "boxes" else 0.0)
-    patch.setattr(_plane, "_RANGE", 0.0)
+    patch.setattr(_plane, "_CARRIED", 0.0 if algorithm == "boxes" else np.inf)
     if algorithm == "pairs by a tree":
         patch.setattr(_keys, "_TRUSTED", np.inf)
 
@@ -119,7 +118,8 @@ def test_squares_of_many_and_of_few_rows(places, degree, monkeypatch):
     if places != "normal":
         points = 0.01 * points + rng.integers(0, 2, size=(n, 1))
     plane = Plane(points, np.ones(n), rng.normal(size=(n, 3)), GAUSSIAN, degree)
-    monkeypatch.setattr(_plane, "_PAIR", 1e12)
+    monkeypatch.setattr(_plane, "_FEW_PAIRS", 0)
+    monkeypatch.setattr(_plane, "_CARRIED", 0.0)
     some = rng.permutation(n)[:50]
     whole = plane.sums(points, scale).sums
     _, expected, size = all_pairs(plane, points[some], scale, None)
@@ -128,9 +128,9 @@ def test_squares_of_many_and_of_few_rows(places, degree, monkeypatch):
         error = np.abs(whole[power, :n_columns, some] - PEAK * expected[power, :, :n_columns])
         assert (error / size[0, :, :1]).max() < 1e-10
     # A little at a time.
-    for name in ("_MOST_NUMBERS", "_BLOCK_NUMBERS"):
+    for name in ("IN_MEMORY", "IN_CACHE"):
         monkeypatch.setattr(_boxes, name, 1)
-    monkeypatch.setattr(_chebyshev, "_BLOCK_ROWS", 1)
+    monkeypatch.setattr(_chebyshev, "IN_CACHE", 1)
     parts = plane.sums(points, scale).sums
     np.testing.assert_allclose(parts, whole, rtol=1e-12, atol=1e-9)
 

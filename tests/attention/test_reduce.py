@@ -62,7 +62,7 @@ def test_equals_least_squares(
     weights = rng.uniform(0.5, 2, N) * (rng.random(N) > 0.1) if weighted else None
     queries = keys if leave_out else np.vstack([0.3 * rng.normal(size=(8, d)), keys[:4] + 0.01])
     if where is in_maps:
-        monkeypatch.setattr(_smoother, "MOST_KEYS", 25)
+        monkeypatch.setattr(_smoother, "ROWS_AT_ONCE", 25)
     options = {"bandwidth": h, "leave_one_out": leave_out}
     given = where((keys, values, weights), tmp_path)
     asked = given[0] if leave_out else queries
@@ -109,6 +109,6 @@ def test_many_sums_are_made_some_queries_at_a_time(degree, monkeypatch):
     keys, values = rng.normal(size=(N, 1)), rng.normal(size=(N, 3))
     smoother = LeaveOneOut(keys, values, as_kernel("gaussian"), degree=degree)
     expected = smoother.predictions(0.3)
-    monkeypatch.setattr(_reduce, "_MOST_NUMBERS", 100)
+    monkeypatch.setattr(_reduce, "IN_MEMORY", 100)
     for ours, theirs in zip(smoother.predictions(0.3), expected, strict=True):
         np.testing.assert_allclose(ours, theirs, rtol=1e-12)

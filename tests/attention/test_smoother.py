@@ -14,10 +14,9 @@ KERNELS = ["gaussian", "epanechnikov", "laplacian", "boxcar", "logistic"]
 
 
 def in_chunks(function, *args, **options):
-    """By chunks of 64 keys, and blocks of 50 queries."""
+    """By chunks of 50 keys, and blocks of as many queries."""
     with pytest.MonkeyPatch.context() as patch:
-        for name, size in (("MOST_KEYS", 64), ("MOST_QUERIES", 50)):
-            patch.setattr(_smoother, name, size)
+        patch.setattr(_smoother, "ROWS_AT_ONCE", 50)
         return function(*args, **options)
 
 
@@ -165,7 +164,7 @@ def test_memory_grows_with_chunks_alone(monkeypatch):
     keys, values = rng.normal(size=(200_000, 1)), rng.normal(size=200_000)
     queries = np.linspace(-2, 2, 100)[:, None]
     expected = [f(queries, keys, values, bandwidth=0.1)[0] for f in (attend, attend_local)]
-    monkeypatch.setattr(_smoother, "MOST_KEYS", 10_000)
+    monkeypatch.setattr(_smoother, "ROWS_AT_ONCE", 10_000)
     tracemalloc.start()
     found = [f(queries, keys, values, bandwidth=0.1)[0] for f in (attend, attend_local)]
     _, peak = tracemalloc.get_traced_memory()
@@ -184,7 +183,7 @@ def test_local_lines_in_space_do_not_read_a_map_whole(kernel, tmp_path, monkeypa
     keys_on_disk = np.load(tmp_path / "keys.npy", mmap_mode="r")
     values, queries = keys[:, 0] ** 2, rng.normal(size=(5, 3))
     expected = attend_local(queries, keys, values, kernel, bandwidth=1.5)
-    monkeypatch.setattr(_smoother, "MOST_KEYS", 1000)
+    monkeypatch.setattr(_smoother, "ROWS_AT_ONCE", 1000)
     tracemalloc.start()
     found = attend_local(queries, keys_on_disk, values, kernel, bandwidth=1.5)
     _, peak = tracemalloc.get_traced_memory()

@@ -157,7 +157,7 @@ class TestEstimate:
     @pytest.mark.parametrize(("kernel", "place"), one_in(3, DENSITIES, PLACES))
     def test_several_features_by_near_rows(self, kernel, place, monkeypatch):
         monkeypatch.setattr(_near_keys, "FEW_PAIRS", 0)
-        monkeypatch.setattr(_near_keys, "_LARGEST_SHARE", np.inf)
+        monkeypatch.setattr(_near_keys.NearKeys, "pay", lambda *_: True)
         rng = np.random.default_rng(0)
         for d in (2, 3, 8):
             X, queries = PLACES[place](rng, (200, d)), PLACES[place](rng, (20, d))
@@ -181,7 +181,7 @@ class TestEstimate:
     @pytest.mark.parametrize("kernel", ["gaussian", "epanechnikov", "logistic"])
     def test_categories_by_near_rows(self, frame, kernel, monkeypatch):
         monkeypatch.setattr(_near_keys, "FEW_PAIRS", 0)
-        monkeypatch.setattr(_near_keys, "_LARGEST_SHARE", np.inf)
+        monkeypatch.setattr(_near_keys.NearKeys, "pay", lambda *_: True)
         frame["width"] = np.random.default_rng(1).normal(size=len(frame))
         weights = np.random.default_rng(2).uniform(size=len(frame))
         model = ProductKernelDensity(kernel, bandwidth=[0.2, 0.8, 0.3, 0.6])

@@ -61,7 +61,7 @@ def answers(model):
 
 def in_small_blocks(monkeypatch):
     for module, name in (
-        (_blocks, "ROWS_AT_ONCE"), (_smoother, "MOST_KEYS"), (_estimator, "_CHECKED_ROWS"),
+        (_blocks, "ROWS_AT_ONCE"), (_smoother, "ROWS_AT_ONCE"), (_estimator, "_CHECKED_ROWS"),
     ):  # fmt: skip
         monkeypatch.setattr(module, name, 2000)
 

@@ -13,8 +13,8 @@ from sklearn_attention import (
     LocalPolynomialRegressor,
     NadarayaWatsonRegressor,
     Significance,
+    _blocks,
 )
-from sklearn_attention.smoothing import _significance
 
 SIZES = ["small", "medium", "large", "huge"]
 
@@ -188,7 +188,7 @@ def test_parts_of_the_draws_change_nothing(frame, monkeypatch):
     X, y = frame[["length", "color"]], frame["noise"].to_numpy()
     model = LocalPolynomialRegressor(bandwidth=[0.8, 0.3]).fit(X, y)
     whole = model.feature_significance(50)
-    monkeypatch.setattr(_significance, "_VALUES_AT_ONCE", 7)
+    monkeypatch.setattr(_blocks, "ROWS_AT_ONCE", 7 * len(X))
     parts = model.feature_significance(50)
     np.testing.assert_allclose(parts.statistics, whole.statistics, rtol=1e-9)
     np.testing.assert_array_equal(parts.p_values, whole.p_values)

@@ -7,12 +7,8 @@ import numpy as np
 
 from ..._blocks import IN_CACHE, IN_MEMORY, blocks
 from ._chebyshev import FURTHEST, PointsInCells, between_cells, cell_width, in_cells
+from ._keys import ROUNDING
 
-# Numbers of the terms around some cells, which stay in the processor's cache; and numbers
-# held at a time for many cells, about.
-_BLOCK_NUMBERS, _MOST_NUMBERS = IN_CACHE, IN_MEMORY // 2
-# Width of the narrowest useful cells, relative to their distance from 0.
-_LEAST_WIDTH = 2.0**-36
 # Rows of matrices that are multiplied at once: so few that no threads are started for them.
 _ROWS = 8
 
@@ -48,9 +44,11 @@ class Boxes:
             low = np.minimum(low, queries.min(axis=0))
             high = np.maximum(high, queries.max(axis=0))
         extent = float((high - low).max())
-        # No wider than all there is: powers of small distances need polynomials of these.
-        widest = max(extent, _LEAST_WIDTH * float(np.maximum(abs(low), abs(high)).max()))
-        width = cell_width(min(grid.width * scale, widest or np.inf), grid.digits)
+        # No wider than all there is: powers of small distances need polynomials of these. And
+        # no cell is unknown, though rounding may take a third of the width.
+        largest = float(np.maximum(abs(low), abs(high)).max())
+        widest = max(extent, 2 * largest / FURTHEST)
+        width = cell_width(min(grid.width * scale, widest or np.inf))
         if self._keys[0] != width:
             keys, outside = self._rows(self.points, width)
             self._keys = width, keys, outside
@@ -82,14 +80,14 @@ class Boxes:
         ]
         of_cell = self.grid.n_terms ** self.points.shape[1]
         n_low = sum(sum(power) <= self.degree for power in self.powers)
-        at_once = max(1, _MOST_NUMBERS // (of_cell * len(keys.codes)))
+        at_once = max(1, IN_MEMORY // (of_cell * len(keys.codes)))
         sums = np.zeros((len(self.powers), len(self.columns), len(plan.outside)))
         for some in blocks(len(self.columns), at_once):
             if (some.start, some.stop) not in self._moments:
                 self._moments = {(some.start, some.stop): keys.moments(self.columns[some])}
             moments = self._moments[some.start, some.stop]
             n_columns = moments.shape[1]
-            step = max(1, _MOST_NUMBERS // (of_cell * n_columns * n_low * len(plan.offsets)))
+            step = max(1, IN_MEMORY // (of_cell * n_columns * n_low * len(plan.offsets)))
             low = rows.empty(n_low, n_columns)
             high = rows.empty(len(self.powers) - n_low if some.start == 0 else 0, 1)
             for part in blocks(len(rows.codes), step):
@@ -111,7 +109,7 @@ class Boxes:
         size = self._keys[1].totals(self.columns[0])
         for leg in plan.legs:
             size = np.append((size[leg] * largest).sum(axis=1), 0.0)
-        error = plan.rows.spread(self.grid.rounding * size + self._far)
+        error = plan.rows.spread(ROUNDING * size + self._far)
         error[plan.outside] = np.inf
         return error
 
@@ -120,10 +118,8 @@ class Grid(NamedTuple):
     """Cells, in units of the kernel."""
 
     width: float  # of a cell, at most
-    digits: int  # binary ones of the width
     n_terms: int  # Chebyshev polynomials along each axis, which leave what is below rounding
     reach: float  # distance beyond which the kernel is next to 0
-    rounding: float  # bound on the relative error
 
 
 class Plan(NamedTuple):
@@ -173,7 +169,7 @@ def _carried(terms, source, between):
     source = np.pad(source, ((0, n_targets - len(source)), (0, 0)), constant_values=-1)
     found = np.empty((n_targets, *shape))
     size = source.shape[1] * math.prod(shape)
-    for part in blocks(n_targets, _ROWS * max(1, _BLOCK_NUMBERS // (_ROWS * size))):
+    for part in blocks(n_targets, _ROWS * max(1, IN_CACHE // (_ROWS * size))):
         near = np.moveaxis(terms[source[part]], 1, -2).reshape(-1, _ROWS, len(between))
         found[part] = (near @ between).reshape(-1, *shape)
     return found

@@ -7,19 +7,16 @@ import numpy as np
 
 from ..._blocks import IN_CACHE
 
-# Points at a time: what is made of them stays in the processor's cache.
-_BLOCK_ROWS = IN_CACHE // 32
+# Binary digits of the width of cells.
+_DIGITS = 8
 # Cells further out are equal in double precision.
 FURTHEST = 2**40
 
 
-def cell_width(width, digits):
-    """A width no larger, of few binary digits: then borders of cells are exact.
-
-    A width of few digits serves for a range of bandwidths.
-    """
+def cell_width(width):
+    """A width no larger, of few binary digits: then borders of cells are exact."""
     fraction, exponent = math.frexp(width)
-    return math.ldexp(math.floor(2**digits * fraction), exponent - digits)
+    return math.ldexp(math.floor(2**_DIGITS * fraction), exponent - _DIGITS)
 
 
 def in_cells(x, width):
@@ -71,7 +68,7 @@ class PointsInCells:
 
     def _blocks(self, first, last):
         """Some chunks, and their polynomials along each axis, a block at a time."""
-        step = max(1, _BLOCK_ROWS // self._size)
+        step = max(1, IN_CACHE // (2 * self._n_terms * self._size))
         if len(self._cell) <= step:
             yield slice(first, last), [found[first:last] for found in self._all]
             return

@@ -11,8 +11,6 @@ from ..._thread_pools import map_on_threads
 from .._sums import Sums
 from ._keys import ranges
 
-# Pairs whose kernel is in memory at a time, keys whose terms are, and queries of a group.
-_TILE, _KEYS, _GROUP = IN_CACHE, 2**15, 512
 # Bandwidths that neighbouring queries may lie apart, by the degree, or deviations of the keys
 # where windows are wider than these: the square of half as many times the rounding, or the
 # fourth power, is what sums about the middle of a group lose.
@@ -20,11 +18,9 @@ APART = (32.0, 32.0, 4.0)
 # Pairs below which threads cost more than they save.
 FEW_PAIRS = 2**18
 # Logarithms below the first are as good as none, and processors take ten times as long for
-# them. A sum of weights below the second may miss some of them that matter.
-_LOWEST, _LEAST = -700.0, 1e-290
-_NOTHING = np.exp(_LOWEST)
-# Below this share of their sizes, sums of signed weights have lost half of their digits.
-_CANCELLED = np.finfo(np.float64).eps ** 0.5
+# them, or for what is made of hardly normal numbers. A sum of weights below the second may
+# miss some of them that matter.
+LOWEST, LEAST = -600.0, 1e-200
 
 
 class GroupedPairs:
@@ -43,7 +39,7 @@ class GroupedPairs:
     def over_all(self, rows, width):
         """Sums of the queries at `rows` over all keys."""
         keys = np.arange(len(self._problem.keys))
-        size = max(_GROUP, _TILE // len(keys))
+        size = max(math.isqrt(IN_CACHE), IN_CACHE // len(keys))
         groups = [rows[some] for some in blocks(len(rows), size)]
         # Neighbours are brought together only where others would be too far apart for sums
         # about a middle.
@@ -96,10 +92,10 @@ class GroupedPairs:
     def _about(self, rows, keys, width, middle, unit, about=None, *, shifted=False):
         """Sums of neighbouring queries about the middle of their group, in a unit."""
         problem, basis, width = self._problem, self._basis, width[rows]
-        tile, quick = max(64, _TILE // len(rows)), self.is_quick and not shifted
+        tile, quick = max(64, IN_CACHE // len(rows)), self.is_quick and not shifted
 
         def tiles():
-            for part in blocks(len(keys), _KEYS):
+            for part in blocks(len(keys), IN_CACHE):
                 some = keys[part]
                 columns = self._columns[some]
                 if basis.degree:
@@ -194,20 +190,21 @@ def shifted_weights(problem, table, left_out, *, quick=False):
             return table, np.zeros(len(table)), np.zeros(len(table))
         size = np.abs(table)
         largest = size.max(axis=1)
-        least = _CANCELLED * size.sum(axis=1)
+        # Sums below this have lost half of their digits.
+        least = np.finfo(np.float64).eps ** 0.5 * size.sum(axis=1)
         divisor = np.where(largest > 0, largest, 1.0)
         table /= divisor[:, None]
         with np.errstate(divide="ignore"):
             return table, np.log(largest), least / divisor
-    shift, least = np.zeros(len(table)), np.full(len(table), _LEAST * len(problem.keys))
+    shift, least = np.zeros(len(table)), np.full(len(table), LEAST * len(problem.keys))
     if left_out is not None:
         table[left_out] = -np.inf
     if not quick:
         shift, least = table.max(axis=1), np.zeros(len(table))
         table -= np.where(shift > -np.inf, shift, 0.0)[:, None]
-    np.exp(np.maximum(table, _LOWEST, out=table), out=table)
+    np.exp(np.maximum(table, LOWEST, out=table), out=table)
     # Next to nothing, times a far key's powers or a huge value, may be more than all the rest.
-    table -= _NOTHING
+    table -= np.exp(LOWEST)
     if not quick and (shift == -np.inf).any():
         table[shift == -np.inf] = 0.0
     return table, shift, least

@@ -7,16 +7,18 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ..._blocks import IN_CACHE
+from .._read import LARGEST
 from .._solve import Basis
 from .._sums import Sums
 
 # A sum is accurate down to this many times the bound on its error.
 _TRUSTED = 1e9
-# Weights of a kernel below this share of its peak are left out.
+# Bound on the rounding of a sum, relative to what it is of.
+ROUNDING = 1e-13
+# Weights below this share of a kernel's peak, or of the nearest key's, are left out.
 _FAR = 1e-20
-# Queries further from all keys than this many bandwidths are moved to here, where their
-# squares are still numbers.
-_FURTHEST = 1e150
+# Queries that stand for all where pairs are counted.
+_COUNTED = 64
 
 
 class Keys(ABC):
@@ -43,6 +45,8 @@ class Keys(ABC):
         # weights left out are below rounding.
         span = math.log(weights.max()) - math.log(weights[weights > 0].min())
         self.span = max(0.0, span - math.log(np.finfo(np.float64).eps / _FAR))
+        # Logarithm of how many times the nearest key outweighs what is left out.
+        self.invisible = self.span - math.log(_FAR)
 
     @classmethod
     def of(cls, problem, form, degree=0):
@@ -52,7 +56,8 @@ class Keys(ABC):
             points[:, 0] if len(form.columns) == 1 else points, problem.weights, problem.values,
             form.kernel, degree,
         )  # fmt: skip
-        furthest = np.abs(points).max() + _FURTHEST
+        # Queries further from all keys are moved to where their squares are still numbers.
+        furthest = np.abs(points).max() + LARGEST
         keys.problem, keys._rank = problem, np.empty_like(keys.order)
         keys._rank[keys.order] = np.arange(len(points))
         keys._queries = problem.queries[:, form.columns].clip(-furthest, furthest)
@@ -115,6 +120,11 @@ class Keys(ABC):
         """The scales, in their order, by bandwidths whose sums are made together."""
         return np.split(scales, len(scales))
 
+    @staticmethod
+    def _counted(queries):
+        """A few queries, for the number of pairs of all."""
+        return queries[:: max(1, len(queries) // _COUNTED)]
+
     def _some(self, rows):
         """Some queries, and positions of their own keys among those in order."""
         own = self.problem.own_key
@@ -150,7 +160,7 @@ def reach(kernel, power=0, span=0.0):
 
 
 # Pairs at a time: the temporaries stay in the processor's cache.
-_BLOCK_PAIRS = IN_CACHE // 8
+BLOCK_PAIRS = IN_CACHE // 4
 
 
 class Ranges(NamedTuple):
@@ -230,6 +240,6 @@ def blocks_of_pairs(counts):
     first = 0
     while first < len(rows):
         done = ends[first - 1] if first else 0
-        last = max(first + 1, int(np.searchsorted(ends, done + _BLOCK_PAIRS, "right")))
+        last = max(first + 1, int(np.searchsorted(ends, done + BLOCK_PAIRS, "right")))
         yield rows[first:last]
         first = last

@@ -12,25 +12,11 @@ from ._nearest import beside, nearest_along
 from ._recurrences import RecurrenceSums
 from ._windows import WindowSums, window
 
-# Cells of boxes, in bandwidths. Towards singularities of the kernel they are narrower, so that
-# coefficients of Chebyshev polynomials fall as fast as those of the Gaussian.
-_WIDTH, _WIDTH_IN_STRIPS, _DIGITS = 2.0, 0.6, 2
-# With 20 of them only rounding errors are left.
-_TERMS, _ROUNDING = 20, 1e-13
-# Weights below this share of the nearest key's, as a logarithm, are left out of sums that are
-# made pair by pair.
-_INVISIBLE = 40.0
-# Nanoseconds of a query and of a pair where sums are made pair by pair, and what each sum adds
-# to the latter; of a call of the algorithms of linear time, and of what boxes move between
-# cells, for each sum.
-_QUERY, _PAIR, _SUM, _CALL, _CARRIED = 150.0, 6.0, 0.7, 1e5, 35.0
-# Queries that stand for all where pairs are counted.
-_COUNTED = 64
-# Numbers of the copies of rows whose sums at several bandwidths are made together; and how
-# many bandwidths from the first the last may lie, where positions have lost a few digits.
-_NUMBERS_AT_ONCE, _FURTHEST_COPY = IN_CACHE // 2, 2.0**28
-# Bandwidths of different sizes have different fastest algorithms.
-_ALIKE = 10.0
+# Cells of boxes, in bandwidths, and Chebyshev polynomials that leave rounding errors alone.
+_WIDTH, _TERMS = 2.0, 20
+# Nanoseconds of a pair where sums are made pair by pair; of a call of the algorithms of linear
+# time, and of what boxes move between cells, for each sum.
+_PAIR, _CALL, _CARRIED = 12.0, 2e5, 35.0
 
 
 class Line(Keys):
@@ -62,10 +48,8 @@ class Line(Keys):
     def _pairs_are_few(self, queries, scale):
         if not len(queries):
             return True
-        some = queries[:: max(1, len(queries) // _COUNTED), 0]
-        low, high = window(self.x, some, self.reach * scale)
-        pairs = _QUERY + (_PAIR + _SUM * self.n_sums) * (high - low).mean()
-        linear = self._algorithm.cost(high - low)
+        low, high = window(self.x, self._counted(queries)[:, 0], self.reach * scale)
+        pairs, linear = _PAIR * (high - low).mean(), self._algorithm.cost(high - low)
         return pairs * len(queries) < linear * (len(self.x) + len(queries)) / 2 + _CALL
 
     def _by_pairs(self, queries, scale, own):
@@ -88,7 +72,7 @@ class Line(Keys):
         with np.errstate(over="ignore", divide="ignore", invalid="ignore"):
             log = self.kernel.log_profile
             slope = (log(nearest**2) - log((nearest + step) ** 2)) / step
-            further = step + (_INVISIBLE + self.span) / slope
+            further = step + self.invisible / slope
         return nearest + np.fmin(further, self._reach_of_all)
 
     def nearest(self, queries, own=None):
@@ -107,8 +91,8 @@ class Line(Keys):
             first = starts[-1]
             end += lengths[position]
             n_numbers = (position - first + 1) * self.columns.size
-            full = end > _FURTHEST_COPY or n_numbers > _NUMBERS_AT_ONCE
-            if full or not 1 / _ALIKE < scales[position] / scales[first] < _ALIKE:
+            # Further out positions have lost half of their digits.
+            if end > np.finfo(np.float64).eps ** -0.5 or n_numbers > IN_CACHE:
                 starts.append(position)
                 end = lengths[position]
         return np.split(scales, starts[1:])
@@ -140,10 +124,9 @@ class _BoxSums:
 
     def __init__(self, line):
         kernel = line.kernel
-        width = min(_WIDTH, _WIDTH_IN_STRIPS * kernel.analytic_strip)
-        self._boxes = Boxes(
-            line, kernel.profile, Grid(width, _DIGITS, _TERMS, line.reach, _ROUNDING)
-        )
+        # Towards singularities of the kernel coefficients of polynomials would fall slowly.
+        width = min(_WIDTH, kernel.analytic_strip / 2)
+        self._boxes = Boxes(line, kernel.profile, Grid(width, _TERMS, line.reach))
         self._n_sums, self._n_cells = line.n_sums, 2 * line.reach / width
 
     def __call__(self, queries, scale):

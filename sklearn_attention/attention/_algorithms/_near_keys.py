@@ -8,26 +8,20 @@ from dataclasses import replace
 import numpy as np
 from scipy.spatial import KDTree
 
-from ..._blocks import blocks
+from ..._blocks import IN_CACHE, blocks
 from ._keys import ranges
-from ._nearest import FEATURES, nearest_but_own
+from ._nearest import FEATURES, ROUNDED_UP, nearest_but_own
 
 # Queries of a group and keys of a leaf, at least; twice as many at most.
-_GROUP, _LEAF = 32, 24
-# Pairs below which trees are not grown. A group takes as long as so many pairs besides its own,
-# and of the time of all pairs the trees are to take less than this share.
-FEW_PAIRS, _PAIRS_OF_A_GROUP, _LARGEST_SHARE = 2**20, 20_000, 0.8
-# The nearest key of a query takes as long as so many pairs, times the cube of features.
-_PAIRS_OF_NEAREST = 20
-# Groups that stand for all where pairs are counted, and keys; and groups searched at a time.
-_COUNTED, _SAMPLED, _GROUPS_AT_ONCE = 8, 2000, 64
+_LEAF = 64
+# Pairs below which trees are not grown; and keys that a group takes as long as, besides those
+# that count.
+FEW_PAIRS, _KEYS_OF_A_GROUP = 2**20, 200
+# Groups that stand for all where pairs are counted.
+_COUNTED = 8
 # What is left out of a sum, as a share of it; and for each degree of a polynomial, whose
 # terms grow with the distance, by how much less.
 _INVISIBLE, _LESS_PER_DEGREE = 1e-12, 1e-4
-# Combinations of levels of categories, at most.
-_MOST_COMBINATIONS = 500
-# Boxes are taken a little closer than they are, since pairs may round otherwise.
-_ROUNDED_DOWN = 1 - 1e-12
 
 
 class NearKeys:
@@ -96,19 +90,18 @@ class NearKeys:
         def counts(some, bottom, top):
             """True where keys within boxes may count for some groups."""
             gap = np.maximum(bottom - high[:, some], low[:, some] - top).clip(0.0)
-            return self._log_kernel(_squared(gap) * _ROUNDED_DOWN, most[some]) > least[some]
+            return self._log_kernel(_squared(gap) / ROUNDED_UP, most[some]) > least[some]
 
         return list(self._with_keys(groups, counts))
 
     def pay(self, rows, width):
         """True where trees save time, by the keys that count for a few groups of queries."""
-        problem, n_groups = self._given, len(rows) / (1.5 * _GROUP)
-        x, width = self._queries[:, rows], width[rows]
+        problem, x, width = self._given, self._queries[:, rows], width[rows]
         shares, keys = [], self._unordered
-        some = keys[:, :: max(1, keys.shape[1] // _SAMPLED)]
+        some = keys[:, :: max(1, keys.shape[1] // len(rows))]
         for place in np.linspace(0, len(rows) - 1, _COUNTED).astype(int):
             apart = sum(_squared(x - x[:, place, None]))
-            group = np.argpartition(apart, min(_GROUP, len(rows) - 1))[: 1 + _GROUP]
+            group = np.argpartition(apart, min(_LEAF, len(rows) - 1))[: 1 + _LEAF]
             near, least = x[:, group], -np.inf
             if self._fall is not None:
                 to_keys = sum(_squared(keys - x[:, place, None]))
@@ -119,10 +112,7 @@ class NearKeys:
             low, high = near.min(axis=1)[:, None], near.max(axis=1)[:, None]
             gap = np.maximum(np.maximum(some - high, low - some), 0.0)
             shares.append((self._log_kernel(_squared(gap), width[group].max()) > least).mean())
-        cost = np.mean(shares) + n_groups * _PAIRS_OF_A_GROUP / (len(rows) * keys.shape[1])
-        if self._fall is not None and "_apart" not in vars(self):
-            cost += _PAIRS_OF_NEAREST * len(self._columns) ** 3 / keys.shape[1]
-        return cost < _LARGEST_SHARE
+        return np.mean(shares) + _KEYS_OF_A_GROUP / keys.shape[1] < 1
 
     def _with_keys(self, groups, counts):
         """Each group and a function for its keys, some of which are searched at a time."""
@@ -133,7 +123,7 @@ class NearKeys:
             points = self._keys[:, keys]
             return keys[counts([place], points, points)]
 
-        for part in blocks(len(groups), _GROUPS_AT_ONCE):
+        for part in blocks(len(groups), max(1, IN_CACHE // np.sum(tree.is_leaf))):
             places = np.arange(part.start, part.stop)
             group, leaf = tree.within(places, counts)
             leaves = np.split(leaf, np.searchsorted(group, places[1:]))
@@ -164,7 +154,7 @@ class NearKeys:
     @functools.cached_property
     def _groups(self):
         """Ends of the boxes of neighbouring queries, and the positions of these."""
-        tree = _Tree(self._queries.T, _GROUP)
+        tree = _Tree(self._queries.T, _LEAF)
         ends = tree.last[tree.is_leaf]
         groups = np.split(tree.order, ends[:-1])
         return tree.low[:, tree.is_leaf], tree.high[:, tree.is_leaf], groups
@@ -222,7 +212,7 @@ def _log_range(problem, rest):
     both = [np.append(problem.queries[:, j], problem.keys[:, j]) for j in columns]
     levels = list(map(np.unique, both))
     n_combinations = math.prod(map(len, levels))
-    if n_combinations > _MOST_COMBINATIONS:
+    if n_combinations**2 > IN_CACHE:
         return math.inf
     combinations = np.zeros((n_combinations, n_features))
     combinations[:, columns] = list(itertools.product(*levels))

@@ -6,16 +6,14 @@ import numpy as np
 from scipy.spatial import KDTree
 from scipy.spatial.distance import cdist
 
-from ..._blocks import IN_MEMORY, blocks
+from ..._blocks import IN_CACHE, ROWS_AT_ONCE, blocks
 
 # Keys whose squared distances are the smallest but for rounding are equally near.
 AS_NEAR = 1 + 1e-14
-# Keys this little further than the nearest may be as near, since trees round otherwise.
-_ROUNDING = 1 + 1e-9
+# What is this little further may be within reach, since trees and boxes round otherwise.
+ROUNDED_UP = 1 + 1e-9
 # Features in which trees leave enough out, and pairs below which all pairs are fastest.
 FEATURES, FEW_PAIRS = range(1, 9), 2**22
-# Pairs of a query and a key that are compared at a time.
-_BLOCK_PAIRS = IN_MEMORY // 64
 
 
 def nearest_sums(keys, columns, queries, own=None, gap=0):
@@ -27,7 +25,7 @@ def nearest_sums(keys, columns, queries, own=None, gap=0):
     if len(queries) * len(keys) >= FEW_PAIRS and keys.shape[1] in FEATURES and not gap:
         return nearest_by_tree(keys, columns, queries, own)
     distance, sums = np.empty(len(queries)), np.empty((len(columns), len(queries)))
-    for rows in blocks(len(queries), max(1, _BLOCK_PAIRS // len(keys))):
+    for rows in blocks(len(queries), max(1, IN_CACHE // len(keys))):
         some = None if own is None else own[rows]
         distance[rows], near = nearest_by_pairs(queries[rows], keys, some, gap)
         sums[:, rows] = columns @ near.T
@@ -78,12 +76,12 @@ def nearest_by_tree(points, columns, queries, own=None):
     """Distances (m,) to the nearest keys, and sums (c, m) over these, by a tree."""
     tree = KDTree(points, balanced_tree=False)
     distance, _ = nearest_but_own(tree, queries, own)
-    radius = distance * _ROUNDING
+    radius = distance * ROUNDED_UP
     counts = tree.query_ball_point(queries, radius, return_length=True)
     parts, first, ends = [], 0, np.cumsum(counts)
     while first < len(counts):
         before = ends[first] - counts[first]
-        last = max(first + 1, np.searchsorted(ends, before + _BLOCK_PAIRS, side="right"))
+        last = max(first + 1, np.searchsorted(ends, before + ROWS_AT_ONCE, side="right"))
         rows = slice(first, last)
         candidates = tree.query_ball_point(queries[rows], radius[rows])
         own_keys = None if own is None else own[rows]

@@ -7,30 +7,17 @@ import math
 import numpy as np
 from scipy.spatial import KDTree
 
-from ..._blocks import IN_CACHE
+from ..._blocks import IN_CACHE, blocks
 from ._boxes import Boxes, Grid
-from ._keys import Keys, Ranges, blocks_of_pairs, pair_sums, ranges
-from ._nearest import nearest_but_own, nearest_sums
+from ._keys import ROUNDING, Keys, Ranges, blocks_of_pairs, pair_sums, ranges, reach
+from ._nearest import ROUNDED_UP, nearest_but_own, nearest_sums
 
-# Squares of boxes, in standard deviations; of their polynomials 32 leave what is below
-# rounding. Squares further apart than the reach do not see each other.
-_WIDTH, _DIGITS, _TERMS, _REACH, _ROUNDING = 5.0, 8, 32, 9.6, 2e-14
-# Weights smaller than the largest by this factor, as a logarithm, are left out of sums that
-# are made pair by pair.
-_INVISIBLE = 40.0
-# Rounding of a sum over pairs.
-_ROUNDING_OF_PAIRS = 1e-14
-# Queries whose ranges of keys are found at a time.
-_BLOCK_QUERIES = IN_CACHE // 2
+# Squares of boxes, in standard deviations, and polynomials that leave rounding errors alone.
+_WIDTH, _TERMS = 5.0, 32
 # Pairs below which all pairs are fastest.
 _FEW_PAIRS = 2**16
-# Nanoseconds of a pair, and of a range of pairs.
-_PAIR, _RANGE = 28.0, 250.0
-# Of boxes: of a row and of a square's terms moved to another, both for each sum and once
-# more; and of a call.
-_ROW, _CARRIED, _CALL = (500.0, 70.0), 2500.0, 1e6
-# Queries that stand for all where pairs are counted.
-_COUNTED = 256
+# Pairs that take as long as a square's terms that are moved to another, for each sum.
+_CARRIED = 128
 
 
 class Plane(Keys):
@@ -47,7 +34,7 @@ class Plane(Keys):
         return Boxes(
             self,
             lambda squared: peak * np.exp((-0.5 / deviation**2) * squared),
-            Grid(_WIDTH * deviation, _DIGITS, _TERMS, _REACH * deviation, _ROUNDING),
+            Grid(_WIDTH * deviation, _TERMS, reach(self.kernel)),
         )
 
     def _in_linear_time(self, queries, scale):
@@ -55,33 +42,29 @@ class Plane(Keys):
             return None
         strips = _Strips(self.points, self.reach * float(np.max(scale, initial=0.0)) / 2)
         if not np.ndim(scale):
-            pairs = self._cost_of_pairs(strips, queries, scale)
-            row = _ROW[0] + _ROW[1] * self.n_sums
-            least = _CALL + row * (len(self.points) + len(queries)) / 2
-            if pairs > least:
+            pairs = self._n_pairs(strips, queries, scale) - _FEW_PAIRS
+            if pairs > 0:
                 plan = self._boxes.plan(queries, scale)
                 n_carried = sum((leg >= 0).sum() for leg in plan.legs)
-                if pairs > least + _CARRIED * (self.n_sums + 1) * n_carried:
+                if pairs > _CARRIED * self.n_sums * n_carried:
                     return self._boxes(plan)
         return self._near(strips, queries, np.broadcast_to(scale, len(queries)))
 
-    def _cost_of_pairs(self, strips, queries, scale):
-        """Nanoseconds, about."""
-        some = queries[:: max(1, len(queries) // _COUNTED)]
+    def _n_pairs(self, strips, queries, scale):
+        """Number of pairs within reach of each other, about."""
+        some = self._counted(queries)
         found = strips.ranges(some, np.full(len(some), self.reach * scale))
-        cost = _PAIR * float((found.high - found.low).sum()) + _RANGE * len(found.low)
-        return cost * len(queries) / max(len(some), 1)
+        return float((found.high - found.low).sum()) * len(queries) / max(len(some), 1)
 
     def _near(self, strips, queries, scale):
         """Sums over the keys within reach, and bounds on the error of the first."""
         sums = np.zeros((len(self.powers), len(self.columns), len(queries)))
-        for start in range(0, len(queries), _BLOCK_QUERIES):
-            some = slice(start, start + _BLOCK_QUERIES)
+        for some in blocks(len(queries), IN_CACHE):
             near = strips.ranges(queries[some], self.reach * scale[some])
             found = pair_sums(self, queries[some], scale[some], near, shifted=False)
             sums[:, :, some] = found[1]
         far = float(self.kernel.profile(np.array(self.reach**2))) * self.columns[0].sum()
-        return sums, _ROUNDING_OF_PAIRS * sums[0, 0] + far
+        return sums, ROUNDING * sums[0, 0] + far
 
     def _by_pairs(self, queries, scale, own):
         n_queries, n = len(queries), len(self.points)
@@ -90,7 +73,7 @@ class Plane(Keys):
             return pair_sums(self, queries, scale, every, own)
         shift = np.full(n_queries, -np.inf)
         sums = np.zeros((len(self.powers), len(self.columns), n_queries))
-        radius = math.sqrt(2 * (_INVISIBLE + self.span)) * self._deviation * scale
+        radius = math.sqrt(2 * self.invisible) * self._deviation * scale
         nearest = self._distance(queries, own)
         radius = np.hypot(nearest, radius)
         for rows, near in self._within(queries, radius):
@@ -115,7 +98,7 @@ class Plane(Keys):
     def _within(self, queries, radius):
         """Some queries at a time, and ranges of the keys within a radius of each."""
         # A little more, since searches may round otherwise; and nothing for infinity.
-        radius = np.where(np.isfinite(radius), radius * (1 + 1e-14), 0.0)
+        radius = np.where(np.isfinite(radius), radius * ROUNDED_UP, 0.0)
         counts = self._tree.query_ball_point(queries, radius, return_length=True)
         for rows in blocks_of_pairs(counts):
             found = self._tree.query_ball_point(queries[rows], radius[rows])

@@ -5,9 +5,7 @@ import math
 import numpy as np
 from scipy.linalg.lapack import dtbtrs
 
-_ROUNDING = 1e-14
-# Where numbers grow so small that they lose digits, times the factor of an accurate sum.
-_SMALLEST = 1e-300
+from ._keys import ROUNDING
 
 
 class RecurrenceSums:
@@ -34,7 +32,8 @@ class RecurrenceSums:
             add = np.add if e % 2 == 0 else np.subtract
             for k, coefficient in enumerate(self.coefficients):
                 found += coefficient * add(after[k + e], before[k + e])
-        return sums, _ROUNDING * sums[0, 0] + _SMALLEST
+        # Below the last number, sums lose digits.
+        return sums, ROUNDING * sums[0, 0] + np.finfo(np.float64).tiny
 
     def cost(self, near):
         """Nanoseconds of each key and query."""

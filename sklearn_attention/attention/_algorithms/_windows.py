@@ -10,18 +10,13 @@ from ._chebyshev import first_of_each
 # Running sums restart at a cell after so many rows, so that what is far away leaves no
 # rounding here.
 _FEWEST_ROWS = 2048
-# Width of a cell, in bandwidths: whatever rounding does, no less than half of a window.
-_WIDTH = 1.01
-# Numbers held at a time, about; and queries, so that what is made of them stays in the
-# processor's cache.
-_MOST_NUMBERS, _BLOCK_QUERIES = IN_MEMORY, IN_CACHE // 32
 _ROUNDING = 1e-12
 
 
 class WindowSums:
     r"""Sums of a kernel :math:`\sum_k c_k |u|^k` on :math:`|u| \le 1` in linear time."""
 
-    # Within a cell, about one bandwidth wide, running sums of powers about its middle give
+    # Within a cell, about as wide as a window, running sums of powers about its middle give
     # those of any range of keys. A polynomial about the query is one about that middle with
     # other coefficients.
 
@@ -49,18 +44,19 @@ class WindowSums:
         """Sums (n_powers, c, m) for sorted queries (m, 1), and bounds (m,) on their error."""
         x, columns, queries = self.x, self.columns, queries[:, 0]
         low, high = window(x, queries, scale, exact=self._jumps)
-        first = first_of_each(np.floor(x / (_WIDTH * scale)))
+        first = first_of_each(np.floor(x / (2 * scale)))
         starts = np.append(first, len(x))
         cell = np.repeat(np.arange(len(first)), np.diff(starts))
         middle = (x[first] + x[starts[1:] - 1]) / 2
         t = (x - middle[cell]) / scale
         pieces = self._pieces(starts, cell, queries, low, high)
         sums = np.zeros((2 * self.degree + 1, len(columns), len(queries)))
-        at_once = max(1, _MOST_NUMBERS // (self._size * max(len(x), len(queries))))
+        of_query = self._size * (2 + 2 * self.degree + len(columns))  # numbers at a time
+        at_once = max(1, IN_MEMORY // (self._size * max(len(x), len(queries))))
         for some in blocks(len(columns), at_once):
             running, anew = self._running(starts, t, columns[some])
             for rows, start, stop, expansion in pieces:
-                for part in blocks(len(rows), _BLOCK_QUERIES):
+                for part in blocks(len(rows), max(1, IN_CACHE // of_query)):
                     owner, places = cell[start[part]], rows[part]
                     s = (middle[owner] - queries[places]) / scale
                     inside = running[stop[part] - 1]
@@ -92,7 +88,7 @@ class WindowSums:
         some = np.flatnonzero(high > low)
         low, high = low[some], high[some]
         first = cell[low]
-        # No window overlaps more than three cells, which are each no narrower than half of it.
+        # No window overlaps more than three cells, which are as wide but for rounding.
         cuts = [starts[np.minimum(first + k, len(starts) - 1)] for k in (1, 2, 3)]
         middle = low if self._is_even else np.searchsorted(self.x, queries[some], "left")
         pieces = []
