@@ -96,7 +96,7 @@ class TestLikelihood:
     def test_many_blocks_are_one(self, rows, monkeypatch):
         likelihood = bw.DensityLikelihood(rows[:, [0, 2]], Gaussian())
         whole = likelihood(BANDWIDTH[[0, 2]], eval_gradient=True)
-        monkeypatch.setattr(_pair_sums, "_BLOCK_PAIRS", 50)
+        monkeypatch.setattr(_pair_sums, "BLOCK_PAIRS", 50)
         parts = likelihood(BANDWIDTH[[0, 2]], eval_gradient=True)
         assert parts[0] == pytest.approx(whole[0], rel=1e-13)
         np.testing.assert_allclose(parts[1], whole[1], rtol=1e-12)
