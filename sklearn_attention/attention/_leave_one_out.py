@@ -8,7 +8,8 @@ import numpy as np
 
 from .._blocks import IN_CACHE, IN_MEMORY, blocks
 from .._validation import check_choice, check_flag
-from ._read import LARGEST, check_table, check_weights, read, to_array
+from ..kernels._numerics import LARGEST
+from ._read import check_table, check_weights, read, to_array
 from ._reduce import ALGORITHMS, Reduction
 from ._solve import Basis, check_degree, is_determined, solve
 from ._sums import EMPTY_POLICIES

@@ -7,10 +7,9 @@ import numpy as np
 from .._blocks import blocks
 from .._thread_pools import one_blas_thread
 from ..kernels import Gaussian
-from ..kernels._numerics import log, squared_distances
+from ..kernels._numerics import ROUNDED_UP, log, squared_distances
 from ._algorithms._dense import LEAST, LOWEST
 from ._algorithms._keys import BLOCK_PAIRS
-from ._algorithms._nearest import ROUNDED_UP
 
 # Squared distances by products of matrices are rounded by this at most.
 _TOLERANCE = 1e-10

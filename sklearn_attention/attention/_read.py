@@ -11,10 +11,7 @@ from .._partitions import need_all_rows
 from .._validation import as_numbers, check_bandwidth, weight_unit
 from ..kernels import Kernel
 from ..kernels._base import as_kernel
-
-# Numbers up to this, such as keys in bandwidths from their middle, have squares that can be
-# summed.
-LARGEST = 1e151
+from ..kernels._numerics import LARGEST
 
 
 @dataclass(frozen=True)

@@ -8,7 +8,7 @@ import numpy as np
 
 from .._blocks import check_memory
 from .._validation import is_one_of
-from ._read import LARGEST
+from ..kernels._numerics import LARGEST
 
 # Below this variance, in units of the kernel's own or the data's, rows are too close
 # together in some direction to determine a slope: a hundredth of the window's width.

@@ -5,7 +5,7 @@ import math
 import numpy as np
 
 from .._blocks import blocks
-from ._read import LARGEST
+from ..kernels._numerics import LARGEST
 
 # Weight that a window is to have, in rows for each coefficient of its polynomial, and at most
 # half of all rows: that of three rows for a line in one feature, of which two would do.

@@ -13,9 +13,9 @@ from ..kernels import Gaussian, RadialKernel
 
 # The integrals of the table are of smooth functions: so many nodes leave nothing but rounding.
 _NODES = 100
-# Steps of the table. The error of a cubic spline falls with their fourth power: here
+# Steps of tables of kernels. The error of a cubic spline falls with their fourth power: here
 # below 1e-10 of the peak.
-_STEPS = 2**13
+STEPS = 2**13
 # A kernel without bounds ends where it is this small.
 _NEGLIGIBLE = 1e-18
 _LONGEST_REACH = 1e3
@@ -106,7 +106,7 @@ class TabulatedConvolution(RadialKernel):
         # The copy keeps the stored result from changing with this kernel's parameters.
         table, step = _table(clone(self.kernel))
         distance = np.sqrt(squared)
-        inside = distance < _STEPS * step
+        inside = distance < STEPS * step
         distance = np.where(inside, distance, 0.0)
         index = (distance / step).astype(np.intp)
         t = distance - index * step
@@ -122,7 +122,7 @@ def _table(kernel):
     # By the second of two forms: whatever kinks a kernel has at 0 and at its edges, the
     # integrand of 2 int_{t/2}^inf K(v) K(t - v) dv is smooth on either side of v = t.
     reach = kernel_reach(kernel)
-    grid = np.linspace(0, 2 * reach, _STEPS + 1)
+    grid = np.linspace(0, 2 * reach, STEPS + 1)
     edge = np.clip(grid, None, reach)
     near, far = _integral(kernel, grid, grid / 2, edge), _integral(kernel, grid, edge, reach)
     spline = CubicSpline(grid, 2 * (near + far))

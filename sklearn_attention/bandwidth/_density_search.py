@@ -10,9 +10,10 @@ from scipy.stats.qmc import Halton
 
 from .._columns import CONSTANT, Columns
 from .._spread import own_order
+from ..kernels._numerics import LARGEST
 from ._background import NORMAL_BULK, bulk, reflections
 from ._density import ConditionalLikelihood, DensityLeastSquares, DensityLikelihood
-from ._minimize import descend, minimize_scale
+from ._minimize import STEP, descend, minimize_scale
 from ._search import (
     LOWEST_WORTH,
     MAX_SEARCH_ROWS,
@@ -28,16 +29,14 @@ CRITERIA = ("likelihood", "least_squares")
 # What is tried before the descents, from the best of each: so many common scales of all
 # features, and as many points around a rule of thumb, up to this logarithm away from it.
 _N_TRIED, _AROUND = 16, 1.5
-# Distance, as logarithms, of the first bandwidths tried in linear time, and that with more
-# than `MAX_SEARCH_ROWS`, whose curves are smoother.
-_STEP, _LONG_STEP = 0.15, 0.35
+# Distance, as logarithms, of the first bandwidths tried in linear time with more than
+# `MAX_SEARCH_ROWS`, whose curves are smoother.
+_LONG_STEP = 0.35
 # More rows than this are sampled even where the criterion takes linear time.
 MAX_LINE_ROWS = 100_000
 # Where others do not describe more than this share of the rows, bandwidths mean nothing. It is
 # 0 to .15 in ten columns, also with tails of t(2), and nearly 1 beyond what rows can tell.
 _MOST = 0.5
-# Rows further from most others than this many deviations are moved to here.
-_FURTHEST = 1e150
 # Between two bounds Gaussian bandwidths end at this share of the range: up to there, mirror
 # images of mirror images, which criteria do without, have no mass.
 _WIDEST = 0.2
@@ -129,8 +128,9 @@ class _Search:
         self.background = np.array([center, scale])
         # In units of the spread of most rows, and from their middle, nothing is rounded off.
         self.spread = np.where(self.is_numeric, 2 * scale / NORMAL_BULK, 1.0)
+        # Where rows are further from most others, their squares are numbers still.
         with np.errstate(over="ignore"):
-            sample.X = ((sample.X - center) / self.spread).clip(-_FURTHEST, _FURTHEST)
+            sample.X = ((sample.X - center) / self.spread).clip(-LARGEST, LARGEST)
         self.has_volume = np.zeros(len(kernels), dtype=bool)
         self.has_volume[volume] = True
         self.log_volume = np.log(self.spread[volume]).sum()
@@ -190,7 +190,7 @@ class _Search:
         return sign * value, sign * gradient
 
     def _along_line(self):
-        step = _STEP if len(self.sample) <= MAX_SEARCH_ROWS else _LONG_STEP
+        step = STEP if len(self.sample) <= MAX_SEARCH_ROWS else _LONG_STEP
         minimize_scale(
             lambda scales: [self._evaluate(scale)[0] for scale in scales[:, None]],
             self.low[0], self.high[0], step=step,

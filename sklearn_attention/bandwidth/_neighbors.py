@@ -8,6 +8,7 @@ from .._partitions import need_all_rows
 from .._spread import feature_spread
 from .._validation import check_positive
 from ..attention._leave_one_out import LeaveOneOut
+from ..kernels._numerics import ROUNDED_UP
 from ..kernels._product_kernel import mixed_kernel
 from ._criteria import SMOOTHER_CRITERIA
 from ._search import (
@@ -25,8 +26,6 @@ _N_CANDIDATES = 60
 # Where so many rows are at one place that the k-th neighbour is at distance 0, the bandwidth is
 # this share of the data's extent: it separates those rows from all others.
 _SAME_PLACE = 1e-6
-# Slightly more than the distance, so that rounding does not exclude the neighbour itself.
-_ROUNDED_UP = 1 + 1e-10
 
 
 class _ByNeighbors(BandwidthRule):
@@ -156,4 +155,4 @@ def neighbor_distances(queries, keys, n_neighbors):
     """
     distances, _ = KDTree(keys).query(queries, k=range(1, n_neighbors + 1))
     extent = np.linalg.norm(np.ptp(keys, axis=0)) or 1.0
-    return np.maximum(distances * _ROUNDED_UP, _SAME_PLACE * extent)
+    return np.maximum(distances * ROUNDED_UP, _SAME_PLACE * extent)

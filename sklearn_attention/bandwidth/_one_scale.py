@@ -103,8 +103,10 @@ def select_bandwidth(
     columns : sklearn_attention.Columns, default=None
         Kind of each column; None for numbers throughout. The lambdas of categories are
         chosen along with the bandwidth.
-    per_feature : bool, default=False
-        Whether every number has its own bandwidth, or all share one scale on their spread.
+    per_feature : bool or "auto", default=False
+        Whether every number has its own bandwidth, or all share one scale on their spread;
+        "auto" where that is clearly better, as for
+        :class:`~sklearn_attention.NadarayaWatsonRegressor`.
     degree : {0, 1, 2}, default=0
         Degree of the local polynomials.
     sample_weight : ndarray of shape (n_samples,), default=None
@@ -152,8 +154,10 @@ def select_bandwidth(
     only.
 
     Several scales, and lambdas, are found by L-BFGS-B from several starts, with the
-    criterion's exact gradient in the logarithms. A feature whose bandwidth may be as large as
-    a thousand times its extent at no loss gets that: the criterion does not depend on it.
+    criterion's exact gradient in the logarithms. Of more than 300 rows so many are searched
+    first, for a point to start from besides the best common scale. A feature whose bandwidth
+    may be as large as a thousand times its extent at no loss gets that: the criterion does not
+    depend on it.
     Where windows are widened, of which gradients know nothing, all bandwidths are
     multiplied by the factor that is best with such windows. With more than 2000 rows a
     sample of these is used, and the bandwidths are scaled at the rate :math:`n^{-1/(d+4)}`,

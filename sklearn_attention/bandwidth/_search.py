@@ -19,6 +19,7 @@ from .._validation import check_choice, check_flag, check_positive, is_one_of
 from ..attention._pair_sums import positive_factors
 from ..attention._wide_windows import DISTINCT
 from ..kernels import Gaussian
+from ..kernels._numerics import LARGEST
 from ..kernels._product_kernel import compared_columns
 from ._criteria import SMOOTHER_CRITERIA
 
@@ -34,8 +35,6 @@ MANY_ROWS = 10_000_000
 # windows have the weight of several rows at least, it starts where nearly all are widened to
 # these. It ends where all rows weigh alike, at this many times the extent of the data.
 _LOWEST, _LOWEST_OF_SEVERAL, _HIGHEST = (0.2, 0.25), (0.65, 0.05), 3.0
-# Nor does it start below this share of the extent, whose square would vanish.
-_LEAST = 1e-150
 # For a density it starts at this share of the width of most of the data at least, and ends as
 # if the extent were so many times that width at most: what lies further out are outliers.
 _NARROWEST, _LARGEST_EXTENT = 1e-6, 20.0
@@ -105,7 +104,6 @@ class Rows:
     sample_weight: Any = None
     degree: int = 0
     empty: str = "nearest"
-    widen: bool = True
     algorithm: str = "auto"
     per_feature: bool | str = False  # or "auto"
     gap: int = 0
@@ -151,7 +149,7 @@ class Rows:
         names = "degree", "empty", "algorithm"
         options = {name: getattr(self, name) for name in names}
         # Windows of rows in partitions are not widened.
-        return options | {"widen": self.widen and not is_partitioned(self.X)}
+        return options | {"widen": not is_partitioned(self.X)}
 
     def refuse_gap(self):
         """Refuse rows to be left out with each other, which one kind of search can do."""
@@ -368,7 +366,7 @@ class ValueSample(Sample):
             self._join_copies()
         self.limit(most)
         self.units = Units.of(self.values, self.sample_weight, of_each=rows.standardize)
-        self.as_given, self.values = self.values, self.units.reduce(self.values)
+        self.values = self.units.reduce(self.values)
 
     def in_units(self, value, criterion):
         """A criterion of the values in the search as one of the values as given."""
@@ -455,7 +453,7 @@ def search_range(Z, ratio, *, of_density=False, has_volume=True, fewest=1):
     low = max(
         share * ratio * np.quantile(gaps, quantile),
         floor,
-        _LEAST * ratio * extent,
+        ratio * extent / LARGEST,  # whose square does not vanish
     )
     return low, _HIGHEST * ratio * extent
 

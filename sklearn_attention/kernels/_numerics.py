@@ -6,6 +6,11 @@ import numpy as np
 from array_api_compat import array_namespace, is_numpy_array
 from scipy.spatial.distance import cdist
 
+# Numbers up to this, such as keys in bandwidths from their middle, have squares that can be
+# summed.
+LARGEST = 1e151
+# What is this little further may be within reach, since trees and boxes round otherwise.
+ROUNDED_UP = 1 + 1e-9
 # Up to here torch's direct differences beat a matrix product followed by repairs.
 _DIRECT_FEATURES = 16
 # Share of pairs beyond which all are computed as close ones are.

@@ -5,11 +5,8 @@ from scipy.interpolate import CubicSpline
 from scipy.optimize.elementwise import find_root
 from scipy.special import ndtr, ndtri
 
-from ..bandwidth._convolution import kernel_reach
+from ..bandwidth._convolution import STEPS, kernel_reach
 from ..kernels import Gaussian
-
-# Steps of the table, with an error below 1e-10 for every kernel of the package.
-_STEPS = 2**13
 
 
 class KernelDistribution:
@@ -22,7 +19,7 @@ class KernelDistribution:
         self.reach = kernel_reach(kernel)
         self._closed = type(kernel) is Gaussian
         if not self._closed:
-            self._grid = np.linspace(0, self.reach, _STEPS + 1)
+            self._grid = np.linspace(0, self.reach, STEPS + 1)
             density = CubicSpline(self._grid, kernel.profile(self._grid**2))
             self._mass = density.antiderivative()
             self._half = np.maximum.accumulate(self._mass(self._grid))

@@ -139,13 +139,13 @@ class NadarayaWatsonRegressor(SmootherRegressor):
     where :math:`s_i` is the standard deviation of the errors around the row, in windows of
     :math:`3 \sqrt n` rows at least, estimated so that up to half of the errors may be
     outliers [4]_: the noise may differ from place to place. With several outputs the error that
-    is largest in units of its own deviation counts. The first errors are those of the best of
-    robust fits to at most 1000 rows at eleven bandwidths; the bandwidth is then chosen
-    up to four times, until the weights converge. For normal targets an average keeps 96 % of
-    its efficiency. Predictions, effective weights, leave-one-out errors and statistics of the
-    fit are those of rows so weighted; `key_weights_` are as before. New targets may be outliers
-    too: intervals and quantiles contain them at their rate. A peak of few rows is taken for
-    outliers.
+    is largest in units of its own deviation counts. The bandwidth is chosen four times: for all
+    rows alike, and with weights by the errors at the one before. For normal targets an average
+    keeps 96 % of its efficiency. Predictions, effective weights, leave-one-out errors and
+    statistics of the fit are those of rows so weighted; `key_weights_` are as before. New
+    targets may be outliers too: intervals and quantiles contain them at their rate. A peak of
+    few rows is taken for outliers, and outliers that are many and next to each other for a
+    peak.
 
     References
     ----------

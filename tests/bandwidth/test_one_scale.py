@@ -198,7 +198,7 @@ class TestLeaveOneOut:
         values = np.sin(4 * np.arctan(X)) + 0.3 * rng.normal(size=(500, 1))
         columns = Columns.numbers(1)
         # In windows as they are.
-        rows = Rows(X=X, values=values, columns=columns, degree=degree, widen=False)
+        rows = Rows(X=X, values=values, columns=columns, degree=degree, empty="nan")
         bandwidth, error, *_ = CriterionSearch("loo").choose(rows, kernel)
         grid = bandwidth[0] * np.geomspace(1e-3, 1e3, 25)
         errors = [leave_one_out_error(X, values, kernel, h, degree=degree) for h in grid]

@@ -88,7 +88,7 @@ def test_the_layout_of_arrays_makes_no_difference(n, n_trials):
 def test_not_above_a_grid(kernel, degree, n):
     X, values = numbers(n, seed=1)  # where a descent from one start gets stuck
     rows = Rows(
-        X=X, values=values, columns=Columns.numbers(2), degree=degree, widen=False,
+        X=X, values=values, columns=Columns.numbers(2), degree=degree, empty="nan",
         per_feature=True, random_state=0,
     )  # fmt: skip
     h, value, *_ = search_bandwidths("loo", rows, kernel, None)

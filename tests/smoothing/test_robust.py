@@ -9,12 +9,15 @@ from sklearn.base import clone
 
 from sklearn_attention import (
     AdaptiveBandwidth,
+    Columns,
     LocalPolynomialCV,
     LocalPolynomialRegressor,
     NadarayaWatsonClassifier,
     NadarayaWatsonCV,
     NadarayaWatsonRegressor,
 )
+from sklearn_attention.bandwidth._search import Rows
+from sklearn_attention.kernels import Gaussian
 from sklearn_attention.smoothing._robust import _Scales, noise_variance
 
 REGRESSORS = NadarayaWatsonRegressor, LocalPolynomialRegressor
@@ -45,8 +48,8 @@ def bounded(sizes):
 
 def slow_scales(sizes, kernel):
     """Scales at which bounded squares of relative errors are one half around each row."""
-    scales = np.full(len(sizes), sizes.mean())
-    for _ in range(20):
+    scales = np.full(len(sizes), np.median(sizes))
+    for _ in range(8):
         relative = bounded(sizes / scales)
         around = [np.average(relative, weights=weights) for weights in kernel]
         scales = scales * np.sqrt(2 * np.array(around))
@@ -61,7 +64,7 @@ def slow_weights(X, y, bandwidth, weights, degree):
         own[i] = 0
         fit = np.polynomial.polynomial.polyfit(X[:, 0] - X[i, 0], y, degree, w=np.sqrt(own))
         errors[i] = y[i] - fit[0]
-    wide = bandwidth
+    wide = len(y) ** -0.2 * X.std()
     while True:
         kernel = norm.pdf(distances / wide)
         if np.sum(norm.pdf(0) / kernel.sum(axis=1)) <= len(y) / (3 * np.sqrt(len(y))):
@@ -84,10 +87,15 @@ class TestWeights:
         weight = np.random.default_rng(0).integers(0, 3, 80).astype(float)
         smoother = NadarayaWatsonRegressor(bandwidth=0.5).fit(X, y, weight).smoother_
         sizes = np.abs(smoother.errors)
-        found = _Scales(smoother)._local(sizes, np.ones(80, dtype=bool))
-        kernel = weight * norm.pdf((X - X.T) / 0.5)
-        halves = kernel @ bounded(sizes / found) / kernel.sum(axis=1, keepdims=True)
-        np.testing.assert_allclose(halves, 0.5, atol=0.02)
+        rows = Rows(X=X, values=y[:, None], columns=Columns.numbers(1), sample_weight=weight)
+        scales = _Scales(rows, Gaussian())
+        found = scales.local(sizes, np.ones(80, dtype=bool))
+        windows = scales.around(np.eye(80))
+        assert (windows[:, weight == 0] == 0).all()
+        shares = np.diagonal(windows)[weight > 0]
+        assert shares.mean() < 1 / (3 * np.sqrt(len(shares))) < 2 * shares.mean()
+        halves = windows @ bounded(sizes / found)
+        np.testing.assert_allclose(halves, 0.5, atol=0.05)
 
     @pytest.mark.slow
     def test_make_the_fit_that_they_are_passed_to(self):

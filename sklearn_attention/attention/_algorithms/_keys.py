@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ..._blocks import IN_CACHE
-from .._read import LARGEST
+from ...kernels._numerics import LARGEST
 from .._solve import Basis
 from .._sums import Sums
 

@@ -9,8 +9,9 @@ import numpy as np
 from scipy.spatial import KDTree
 
 from ..._blocks import IN_CACHE, blocks
+from ...kernels._numerics import ROUNDED_UP
 from ._keys import ranges
-from ._nearest import FEATURES, ROUNDED_UP, nearest_but_own
+from ._nearest import FEATURES, nearest_but_own
 
 # Queries of a group and keys of a leaf, at least; twice as many at most.
 _LEAF = 64

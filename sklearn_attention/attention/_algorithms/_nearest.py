@@ -7,11 +7,10 @@ from scipy.spatial import KDTree
 from scipy.spatial.distance import cdist
 
 from ..._blocks import IN_CACHE, ROWS_AT_ONCE, blocks
+from ...kernels._numerics import ROUNDED_UP
 
 # Keys whose squared distances are the smallest but for rounding are equally near.
 AS_NEAR = 1 + 1e-14
-# What is this little further may be within reach, since trees and boxes round otherwise.
-ROUNDED_UP = 1 + 1e-9
 # Features in which trees leave enough out, and pairs below which all pairs are fastest.
 FEATURES, FEW_PAIRS = range(1, 9), 2**22
 

@@ -8,9 +8,10 @@ import numpy as np
 from scipy.spatial import KDTree
 
 from ..._blocks import IN_CACHE, blocks
+from ...kernels._numerics import ROUNDED_UP
 from ._boxes import Boxes, Grid
 from ._keys import ROUNDING, Keys, Ranges, blocks_of_pairs, pair_sums, ranges, reach
-from ._nearest import ROUNDED_UP, nearest_but_own, nearest_sums
+from ._nearest import nearest_but_own, nearest_sums
 
 # Squares of boxes, in standard deviations, and polynomials that leave rounding errors alone.
 _WIDTH, _TERMS = 5.0, 32
