@@ -58,6 +58,8 @@ def search_several(criterion, rows, kernel, observe, of_one_scale):
     search = _Search(criterion, rows, kernel, sample, Trials(criterion, rows, observe))
     of_sample = of_one_scale / search.rescale_to_all_rows(np.ones_like(of_one_scale))
     search.common = search.space.point(of_sample)
+    # If there is no other, as where errors are 0 and have no logarithm.
+    search.trials.add(_IN_PLACE_OF_INFINITY, search.common)
     found = search.run()
     before = search.scores(of_sample)
     after = search.scores(search.space.bandwidth(search.trials.best))

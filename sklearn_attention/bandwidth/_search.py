@@ -283,12 +283,6 @@ class Sample:
         if len(self) > most:
             self._draw(most)
 
-    def part(self, most):
-        """A sample of the sample."""
-        found = copy(self)
-        found.limit(most)
-        return found
-
     def positions(self, most):
         """Positions of so many rows, ascending; None for all."""
         return None if most >= len(self) else draw_rows(len(self), most, self.random_state)
@@ -371,6 +365,13 @@ class ValueSample(Sample):
     def in_units(self, value, criterion):
         """A criterion of the values in the search as one of the values as given."""
         return float(self.units.restore(value, criterion))
+
+    def part(self, n_rows):
+        """So many of the rows, spread over their values: the same in whatever order they are."""
+        found, standardized = copy(self), (self.X / self.spread).sum(axis=1)
+        order = np.lexsort([standardized, *self.values.T])
+        found._take(order[np.linspace(0, len(order) - 1, n_rows).astype(int)])
+        return found
 
     def _join_copies(self):
         """Make rows that repeat others one, with their weight, unless values are classes.

@@ -311,3 +311,22 @@ def test_a_sample_judges_one_scale_as_wide_as_it_needs(monkeypatch):
     )
     assert choice.relevance is None
     np.testing.assert_allclose(judged[0], choice.bandwidth * 4 ** (1 / 6))
+
+
+def test_many_rows_are_searched_alike_in_any_order():
+    rng = np.random.default_rng(0)
+    X = rng.uniform(size=(330, 3))
+    values = np.column_stack([np.sin(6 * X[:, 0]), rng.integers(0, 2, 330)])
+    order = rng.permutation(330)
+    found, other = (
+        select_bandwidth(X[rows], values[rows], Gaussian(), per_feature="auto").bandwidth
+        for rows in (slice(None), order)
+    )
+    np.testing.assert_allclose(other, found, rtol=1e-5)
+
+
+@pytest.mark.parametrize("criterion", ["loo", "penalized-loo", "gcv", "aicc"])
+def test_one_scale_where_errors_have_no_logarithm(criterion):
+    X = np.random.default_rng(0).normal(size=(30, 2))
+    choice = select_bandwidth(X, np.ones((30, 1)), Gaussian(), criterion, per_feature="auto")
+    assert choice.relevance is None
