@@ -367,7 +367,7 @@ class ValueSample(Sample):
         return float(self.units.restore(value, criterion))
 
     def part(self, n_rows):
-        """So many of the rows, spread over their values: the same in whatever order they are."""
+        """So many of the rows, spread over their values: the same in any order."""
         found, standardized = copy(self), (self.X / self.spread).sum(axis=1)
         order = np.lexsort([standardized, *self.values.T])
         found._take(order[np.linspace(0, len(order) - 1, n_rows).astype(int)])
