@@ -174,7 +174,7 @@ class _Search:
             if trials.best is not None:
                 self._descend(trials.best)
                 if self.space.per_feature:
-                    self._leave_out_features()
+                    self._leave_out(np.argsort(-trials.best, kind="stable"))
                 self._in_wide_windows()
         value = self.sample.in_units(trials.value, self.criterion)
         bandwidth = self.rescale_to_all_rows(self.space.bandwidth(trials.best))
@@ -286,16 +286,18 @@ class _Search:
         size = 1.0 if self.criterion == "aicc" else self.trials.value
         descend(self._with_gradient, start, bounds, size=size, **options)
 
-    def _leave_out_features(self):
-        """Widen for good what may be wide at no loss."""
-        for j in range(len(self.space.highest)):
-            trial, value = self.trials.best.copy(), self.trials.value
-            if trial[j] == self.space.highest[j]:
-                continue
-            trial[j] = self.space.highest[j]
-            size = 1.0 if self.criterion == "aicc" else abs(value)
-            if self._value_at(trial) <= value + _NO_LOSS * size:
-                self.trials.best = trial
+    def _leave_out(self, features):
+        """Widen for good those that may be wide at no loss: all, or some of each half."""
+        trial, value = self.trials.best.copy(), self.trials.value
+        trial[features] = self.space.highest[features]
+        if np.array_equal(trial, self.trials.best):
+            return
+        size = 1.0 if self.criterion == "aicc" else abs(value)
+        if self._value_at(trial) <= value + _NO_LOSS * size:
+            self.trials.best = trial
+        elif len(features) > 1:
+            for half in np.array_split(features, 2):
+                self._leave_out(half)
 
     def _in_wide_windows(self):
         """Multiply bandwidths by what is best where windows are widened, if they are."""

@@ -17,6 +17,7 @@ from .._partitions import each, in_memory, is_partitioned, partitions
 from .._spread import deviation_of, feature_deviation, feature_spread, whole_spread
 from .._validation import check_choice, check_flag, check_positive, is_one_of
 from ..attention._pair_sums import positive_factors
+from ..attention._solve import Basis
 from ..attention._wide_windows import DISTINCT
 from ..kernels import Gaussian
 from ..kernels._numerics import LARGEST
@@ -38,6 +39,8 @@ _LOWEST, _LOWEST_OF_SEVERAL, _HIGHEST = (0.2, 0.25), (0.65, 0.05), 3.0
 # For a density it starts at this share of the width of most of the data at least, and ends as
 # if the extent were so many times that width at most: what lies further out are outliers.
 _NARROWEST, _LARGEST_EXTENT = 1e-6, 20.0
+# Of more features, whose bandwidths take minutes to find, one for each is searched on demand.
+_MOST_FEATURES = 50
 # The smallest lambda, as a share of the largest, and the least weight of a row of another
 # level, which at 0 itself would be ruled out altogether.
 LOWEST_WORTH = 1e-6
@@ -139,9 +142,13 @@ class Rows:
 
     def may_have_several(self, kernel):
         """True if each feature is to have its own bandwidth where that is better."""
-        numeric = self.columns.numeric
-        undecided = isinstance(self.per_feature, str) and len(numeric) > 1 and not self.gap
-        return undecided and positive_factors(kernel, len(numeric)) is not None
+        n_features = len(self.columns.numeric)
+        few = 1 < n_features <= _MOST_FEATURES
+        if not (isinstance(self.per_feature, str) and few) or self.gap:
+            return False
+        n_coefficients = Basis(self.degree, n_features).size
+        determined = n_coefficients < min(len(self.X), MAX_SEARCH_ROWS)
+        return determined and positive_factors(kernel, n_features) is not None
 
     @property
     def options(self):

@@ -330,3 +330,13 @@ def test_one_scale_where_errors_have_no_logarithm(criterion):
     X = np.random.default_rng(0).normal(size=(30, 2))
     choice = select_bandwidth(X, np.ones((30, 1)), Gaussian(), criterion, per_feature="auto")
     assert choice.relevance is None
+
+
+@pytest.mark.parametrize(("shape", "degree"), [((8, 8), 1), ((60, 51), 0)])
+def test_one_scale_of_too_many_features(shape, degree):
+    X = np.random.default_rng(0).normal(size=shape)
+    choice = select_bandwidth(
+        X, np.sign(X[:, :1]), Gaussian(), degree=degree, per_feature="auto"
+    )
+    assert choice.relevance is None
+    assert choice.results is not None
