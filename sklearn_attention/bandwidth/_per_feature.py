@@ -35,8 +35,8 @@ _IRRELEVANT = 1e3
 # A category's worth is the weight of a row of another level relative to one of the same: where
 # descents start.
 _FIRST_WORTH = 0.3
-# Multiples of the best bandwidths that are tried where windows are widened: gradients do not
-# know of it.
+# Multiples of the best bandwidths that are tried where windows are widened, of which gradients
+# do not know, and of those for a Gaussian where a kernel is compact.
 _FACTORS = 2.0 ** (np.arange(-12, 9) / 4)
 # Leaving a feature out may cost this share of the criterion's size.
 _NO_LOSS = 1e-6
@@ -166,19 +166,29 @@ class _Search:
             sample.X, sample.values, kernel, rows.columns.kinds, degree=rows.degree,
             sample_weight=sample.sample_weight, empty=rows.empty,
         )  # fmt: skip
+        self._is_compact = isinstance(kernel, CompactKernel) and bool(self.space.numeric)
 
     def run(self):
         """What is best where the best of the first descents goes on."""
         with self.trials as trials:
-            self.begin()
+            self.search()
             if trials.best is not None:
-                self._descend(trials.best)
-                if self.space.per_feature:
-                    self._leave_out(np.argsort(-trials.best, kind="stable"))
-                self._in_wide_windows()
+                self._scale()
         value = self.sample.in_units(trials.value, self.criterion)
         bandwidth = self.rescale_to_all_rows(self.space.bandwidth(trials.best))
         return BandwidthChoice(bandwidth, value, relevance=self.space.relevance(trials.best))
+
+    def search(self):
+        """Trials of points, by descents."""
+        if self._is_compact:
+            # Criteria have kinks, or steps, on which descents end wherever rounding leads them.
+            self._as_for_a_gaussian()
+            return
+        self.begin()
+        if self.trials.best is not None:
+            self._descend(self.trials.best)
+            if self.space.per_feature:
+                self._leave_out(np.argsort(-self.trials.best, kind="stable"))
 
     def begin(self):
         """The first descents."""
@@ -220,32 +230,31 @@ class _Search:
         """Points to start from."""
         space = self.space
         if len(self.sample) > _FIRST_ROWS:
-            some = self.sample.part(_FIRST_ROWS)
-            return [*self._starts_by(some, self.kernel), self._best_common_scale()]
-        if isinstance(self.kernel, CompactKernel) and space.numeric:
-            # Derivatives of compact kernels are blind to rows beyond their edge, and those of a
-            # step are 0 throughout, so a search with a Gaussian comes first.
-            start = self._starts_by(self.sample, Gaussian())
-            return [p for x in start for p in (x, space.widen(x, 2.0), *self._without_each(x))]
+            return [*self._best_for_some(), self._best_common_scale()]
         best = self._best_common_scale()
         return [best, space.widen(best, _WIDER), *self._without_each(best)]
 
-    def _starts_by(self, sample, kernel):
-        """The point that is best for a sample or a kernel, for these; none if it has none."""
-        space, trials = self.space, Trials(self.criterion, self.rows)
-        other = _Search(self.criterion, self.rows, kernel, sample, trials)
-        other.begin()
+    def _as_for_a_gaussian(self):
+        """Try what is best for a Gaussian kernel, as wide as this one needs it."""
+        trials = Trials(self.criterion, self.rows)
+        other = _Search(self.criterion, self.rows, Gaussian(), self.sample, trials)
+        other.search()
+        if trials.best is not None:
+            point, before = self.space.widen(trials.best, self.space.ratio), None
+            # Up to where every row has neighbours, if `empty` demands that.
+            while not np.isfinite(self._value_at(point)) and not np.array_equal(point, before):
+                point, before = self.space.widen(point, 2.0), point
+
+    def _best_for_some(self):
+        """The point that is best for some of the rows, as narrow as all need it."""
+        some, trials = self.sample.part(_FIRST_ROWS), Trials(self.criterion, self.rows)
+        _Search(self.criterion, self.rows, self.kernel, some, trials).begin()
         if trials.best is None:
             return []
-        rate = (len(self.sample) / len(sample)) ** (-1 / (len(space.numeric) + 4))
-        rate = rate if kernel.decreasing else 1.0
+        rate = (len(self.sample) / len(some)) ** (-1 / (len(self.space.numeric) + 4))
+        point = self.space.widen(trials.best, rate if self.kernel.decreasing else 1.0)
         # What does not matter to a few rows may matter to all, and is looked at again.
-        wider = space.widen(trials.best, space.ratio / other.space.ratio * rate)
-        start, before = np.minimum(wider, space.visible), None
-        # Up to where every row has neighbours, if `empty` demands that.
-        while not np.isfinite(self._value_at(start)) and not np.array_equal(start, before):
-            start, before = space.widen(start, 2.0), start
-        return [start]
+        return [np.minimum(point, self.space.visible)]
 
     def _best_common_scale(self):
         if self.common is not None:
@@ -299,13 +308,14 @@ class _Search:
             for half in np.array_split(features, 2):
                 self._leave_out(half)
 
-    def _in_wide_windows(self):
-        """Multiply bandwidths by what is best where windows are widened, if they are."""
+    def _scale(self):
+        """Multiply bandwidths by what is best where gradients did not tell."""
         space, trials = self.space, self.trials
         left_out = self._left_out(space.bandwidth(trials.best))
-        if left_out.fewest == 1:
+        if left_out.fewest == 1 and not self._is_compact:
             return
         values = self._criterion(left_out.scores(_FACTORS))
+        values = np.where(np.isnan(values), np.inf, values)
         best = len(_FACTORS) - 1 - np.argmin(values[::-1])  # the widest of equally good ones
         trials.best, trials.value = trials.best.copy(), float(values[best])
         trials.best[: space.n_scales] += math.log(_FACTORS[best])

@@ -44,9 +44,9 @@ class NadarayaWatsonRegressor(SmootherRegressor):
         features: where criterion and leave-one-out error fall by a factor of
         :math:`e^{4 (d - 1) / n}` at least, with :math:`d` numbers and :math:`n` rows. One scale
         it is with ``gap``, with more than 50 features or as many coefficients as rows, and with
-        kernels that are no product of positive kernels of the distance. It does not affect numbers and rules without a search, which have a
-        bandwidth for each feature already. Bandwidths by the distance to a neighbour are one
-        for all features, and refuse True.
+        kernels that are no product of positive kernels of the distance. It does not affect
+        numbers and rules without a search, which have a bandwidth for each feature already.
+        Bandwidths by the distance to a neighbour are one for all features, and refuse True.
     categorical_features : "from_dtype" or list of (str, int or bool), default="from_dtype"
         Columns of numbers that are unordered categories: their names or positions, or one
         bool for each column. In data frames, columns of a categorical dtype and of strings

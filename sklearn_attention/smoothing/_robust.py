@@ -70,6 +70,11 @@ class _Scales:
     # Their windows are those of a rule of thumb, which knows neither errors nor outliers.
 
     def __init__(self, rows, kernel):
+        if (
+            rows.sample_weight is not None
+        ):  # of mean 1, since rules of thumb take their sum for n
+            mean = rows.sample_weight[rows.sample_weight > 0].mean()
+            rows = replace(rows, sample_weight=rows.sample_weight / mean)
         smoother = _smoother(
             rows, kernel, SMOOTHER_RULES["scott"].choose(rows, kernel).bandwidth
         )
