@@ -157,11 +157,11 @@ def select_bandwidth(
     criterion's exact gradient in the logarithms. Of more than 300 rows so many are searched
     first, for a point to start from besides the best common scale. A feature whose bandwidth
     may be as large as a thousand times its extent at no loss gets that: the criterion does not
-    depend on it.
-    Where windows are widened, of which gradients know nothing, all bandwidths are
-    multiplied by the factor that is best with such windows. With more than 2000 rows a
-    sample of these is used, and the bandwidths are scaled at the rate :math:`n^{-1/(d+4)}`,
-    lambdas at its square.
+    depend on it. Where windows are widened, of which gradients know nothing, all bandwidths are
+    multiplied by the factor that is best with such windows; and for kernels of bounded support,
+    whose criteria have kinks, those of a Gaussian are. With more than 2000 rows a sample of
+    these is used, and bandwidths are scaled at the rate :math:`n^{-1/(d+4)}`, lambdas at its
+    square.
 
     The relevance of a feature lies between 0 (it does not matter) and 1:
     :math:`1 - \exp(-\hat\sigma_j^2 / h_j^2)`, by which a Gaussian kernel falls over the

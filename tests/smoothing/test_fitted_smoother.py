@@ -47,7 +47,7 @@ def test_a_factor_widens_windows_of_any_kind(data, adaptive):
     assert (scale is not None) == adaptive
     distances = np.linalg.norm((X[:6, None] - X) / smoother.bandwidth, axis=2)
     if adaptive:
-        np.testing.assert_allclose(scale, np.sort(distances, axis=1)[:, 11], rtol=1e-9)
+        np.testing.assert_allclose(scale, np.sort(distances, axis=1)[:, 11], rtol=1e-8)
         distances = distances / scale[:, None]
     weights = np.exp(-((distances / 3) ** 2) / 2)
     weights /= weights.sum(axis=1, keepdims=True)
