@@ -217,8 +217,8 @@ MUTATIONS = [
     ),
     Mutation(
         "bandwidth/_search.py",
-        "return bandwidth * np.where(self._columns.is_numeric, numeric, rate**2)",
-        "return bandwidth * np.where(self._columns.is_numeric, numeric, rate)",
+        "lambdas = narrower(self._times, n_features) ** 2",
+        "lambdas = narrower(self._times, n_features)",
         "lambdas shrink at the rate of bandwidths",
     ),
     Mutation(

@@ -23,6 +23,7 @@ from ._search import (
     Trials,
     ValueSample,
     canonical_ratio,
+    narrower,
     search_range,
 )
 
@@ -210,10 +211,11 @@ class CriterionSearch(BandwidthRule):
             ended = observe is not None and bool(observe(*trial))
             return ended
 
-        search = search_bandwidths if rows.many_scales else _search_scale
         if rows.many_scales:
             rows.refuse_gap()
-        found = search(self.criterion, rows, kernel, watch)
+            found = search_bandwidths(self.criterion, rows, kernel, watch)
+        else:
+            found = _search_scale(self.criterion, rows, kernel, watch)
         if ended or not rows.may_have_several(kernel):
             return found
         several = search_several(self.criterion, rows, kernel, watch, found.bandwidth)
@@ -311,11 +313,11 @@ class _Curve:
         some = sample.positions(MAX_SEARCH_ROWS)
         weights = None if sample.sample_weight is None else sample.sample_weight[some]
         some_left_out = self._left_out(sample.X[some], sample.values[some], weights)
-        wider = (len(sample) / len(some)) ** (1 / (n_features + 4))
-        wider = wider if self.kernel.decreasing else 1.0
+        times, decreasing = len(sample) / len(some), self.kernel.decreasing
+        factor = narrower(times, n_features, decreasing=decreasing)
 
         def approximate(scales):
-            return self._values(some_left_out.scores(scales * wider), len(some))
+            return self._values(some_left_out.scores(scales / factor), len(some))
 
         return {"approximate": approximate, "error": _NEAR}
 

@@ -19,6 +19,7 @@ from ._search import (
     Trials,
     ValueSample,
     canonical_ratio,
+    narrower,
     search_range,
 )
 
@@ -251,8 +252,9 @@ class _Search:
         _Search(self.criterion, self.rows, self.kernel, some, trials).begin()
         if trials.best is None:
             return []
-        rate = (len(self.sample) / len(some)) ** (-1 / (len(self.space.numeric) + 4))
-        point = self.space.widen(trials.best, rate if self.kernel.decreasing else 1.0)
+        times, decreasing = len(self.sample) / len(some), self.kernel.decreasing
+        factor = narrower(times, len(self.space.numeric), decreasing=decreasing)
+        point = self.space.widen(trials.best, factor)
         # What does not matter to a few rows may matter to all, and is looked at again.
         return [np.minimum(point, self.space.visible)]
 

@@ -256,6 +256,13 @@ class Trials:
         return True
 
 
+def narrower(times, n_features, *, decreasing=True):
+    """Factor on the best bandwidths where rows are so many times as many, n^(-1/(d+4))."""
+    # Where the kernel does not decrease with the distance, a bandwidth is no size of a
+    # neighbourhood, and stays.
+    return times ** (-1 / (n_features + 4)) if decreasing else 1.0
+
+
 class Sample:
     """Rows that a search evaluates: of positive weight, and drawn where they are very many."""
 
@@ -296,11 +303,11 @@ class Sample:
 
     def rescale_to_all_rows(self, bandwidth, *, decreasing=True):
         """A bandwidth of these rows for all rows, by the rate at which the best ones shrink."""
-        # With d numbers that is n^(-1/(d+4)), for lambdas its square. Where the kernel does not
-        # decrease with the distance, a bandwidth is no size of a neighbourhood, and stays.
-        rate = self._times ** (-1 / (len(self._columns.numeric) + 4))
-        numeric = rate if decreasing else 1.0
-        return bandwidth * np.where(self._columns.is_numeric, numeric, rate**2)
+        n_features = len(self._columns.numeric)
+        # Of lambdas it is the square.
+        numeric = narrower(self._times, n_features, decreasing=decreasing)
+        lambdas = narrower(self._times, n_features) ** 2
+        return bandwidth * np.where(self._columns.is_numeric, numeric, lambdas)
 
     def _draw(self, n_rows):
         n_all, tables = len(self), (self.X, self.values, self.sample_weight)

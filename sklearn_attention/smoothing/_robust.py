@@ -16,6 +16,7 @@ _REACH = 5.0
 # Up to where squares are bounded, so that their mean is one half at the standard deviation of
 # normal errors, however large up to half of all errors are: Rousseeuw and Yohai (1984).
 _BEND, _BREAKDOWN = 1.5476, 0.5
+# From the median, so many steps approach that, and stop short where most rows are outliers.
 _STEPS = 8
 # Scales are of this many rows times the root of all: ever more rows, ever closer to each other.
 _ROWS_OF_SCALES = 3.0
@@ -70,14 +71,12 @@ class _Scales:
     # Their windows are those of a rule of thumb, which knows neither errors nor outliers.
 
     def __init__(self, rows, kernel):
-        if (
-            rows.sample_weight is not None
-        ):  # of mean 1, since rules of thumb take their sum for n
+        if rows.sample_weight is not None:
+            # Of mean 1, since a rule of thumb takes their sum for the number of rows.
             mean = rows.sample_weight[rows.sample_weight > 0].mean()
             rows = replace(rows, sample_weight=rows.sample_weight / mean)
-        smoother = _smoother(
-            rows, kernel, SMOOTHER_RULES["scott"].choose(rows, kernel).bandwidth
-        )
+        bandwidth = SMOOTHER_RULES["scott"].choose(rows, kernel).bandwidth
+        smoother = _smoother(rows, kernel, bandwidth)
         smoother.need_positive_weights("robust=True")
         self.counts = smoother.counts
         n_rows = np.count_nonzero(self.counts)
