@@ -2,9 +2,9 @@
 
 from typing import Any, NamedTuple
 
-from .._validation import is_one_of
 from ._read import as_given
 from ._smoother import Smoother, checked, smooth
+from ._solve import is_degree
 
 
 def attend(
@@ -207,7 +207,7 @@ def attend_local(
     ----------
     queries, keys, values, kernel, bandwidth, query_scale, sample_weight, empty
         As for :func:`attend`, like ``algorithm``. The kernel must not take negative values.
-    degree : {1, 2}, default=1
+    degree : {1, 2, 3}, default=1
         Degree of the polynomials; 2 includes the products of different features.
     leave_one_out : bool or array of shape (n_queries,), default=False
         As for :func:`attend`.
@@ -256,8 +256,10 @@ def attend_local(
     >>> fit.values.round(6), fit.slopes.round(6)
     (array([1., 7.]), array([[2.], [2.]]))
     """
-    if not is_one_of(degree, 1, 2):
-        raise ValueError(f"degree={degree!r} is not valid: pass 1 or 2 (attend is degree 0).")
+    if not (is_degree(degree) and degree):
+        raise ValueError(
+            f"degree={degree!r} is not valid: pass 1, 2 or 3 (attend is degree 0)."
+        )
     smoother = Smoother(kernel, bandwidth, int(degree), empty, algorithm)
     tables = queries, keys, values, sample_weight, query_scale, leave_one_out
     return LocalFit(*smooth(smoother, *tables))

@@ -71,7 +71,7 @@ class LeaveOneOut:
         Compares rows.
     bandwidth : float or array-like of shape (n_features,), default=1.0
         Multiplied by the scales passed later; in the features' own units.
-    degree : {0, 1, 2}, default=0
+    degree : {0, 1, 2, 3}, default=0
         Degree of the local polynomials.
     sample_weight : array-like of shape (n_samples,), default=None
         Weights of keys and of errors. Rows of weight 0 are not predicted.

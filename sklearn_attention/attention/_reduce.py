@@ -22,7 +22,7 @@ _REPAYS = 2**27
 def form_along(kernel, n_features, degree=0):
     """The kernel of the one or two features that matter, if sums of it take linear time."""
     form = None if kernel.signed is not False else kernel.radial_form(n_features)
-    if form is None or form.rest is not None or len(form.columns) * degree > 2:
+    if form is None or form.rest is not None or len(form.columns) * degree > 3:
         return None
     fast = {1: serves, 2: serves_plane}.get(len(form.columns))
     return form if fast is not None and fast(form.kernel) else None

@@ -2,12 +2,13 @@
 
 import functools
 import itertools
+import math
+import numbers
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from .._blocks import check_memory
-from .._validation import is_one_of
 from ..kernels._numerics import LARGEST
 
 # Below this variance, in units of the kernel's own or the data's, rows are too close
@@ -16,6 +17,8 @@ THIN = 1e-4
 # A direction is thin, too, whose variance is this many squares of the distance, times the
 # distance: a million times the rounding.
 _ROUNDING = 1e6 * np.finfo(np.float64).eps
+# Up to this size pivots tell sooner than eigenvalues whether a matrix is positive definite.
+_ELIMINATED = 30
 # Deviations of a window's rows, root mean square over terms, from their mean to where their
 # polynomial is read, at most. At the end of the rows a query is about 1.5 away from it.
 _FURTHEST_READ = 3.0
@@ -44,15 +47,21 @@ class LocalSolution(NamedTuple):
     ridge: Any  # (n,)
 
 
+def is_degree(degree):
+    """True for a degree of local polynomials."""
+    whole = isinstance(degree, numbers.Integral) and not isinstance(degree, bool)
+    return whole and 0 <= degree <= 3
+
+
 def check_degree(degree):
     """Degree of local polynomials as an int."""
-    if not is_one_of(degree, 0, 1, 2):
-        raise ValueError(f"degree={degree!r} is not valid: pass 0, 1 or 2.")
+    if not is_degree(degree):
+        raise ValueError(f"degree={degree!r} is not valid: pass 0, 1, 2 or 3.")
     return int(degree)
 
 
 class Basis:
-    """Polynomials of total degree at most 2 in local coordinates, the constant first."""
+    """Polynomials of total degree at most 3 in local coordinates, the constant first."""
 
     # Their products are the monomials up to twice the degree, each summed once. With
     # `n_points`, columns at so many keys are checked to fit into memory.
@@ -60,9 +69,7 @@ class Basis:
     def __init__(self, degree, n_coordinates, n_points=None):
         self.degree = degree if n_coordinates else 0
         self.n_coordinates = n_coordinates
-        left, right = np.triu_indices(n_coordinates)
-        self._left, self._right = left, right
-        self.size = 1 + (self.degree >= 1) * n_coordinates + (self.degree == 2) * len(left)
+        self.size = math.comb(n_coordinates + self.degree, self.degree)
         if n_points is not None:  # the factors of each product, and their product
             check_memory(
                 f"degree={degree} for {n_coordinates} features, with {self.size} coefficients,",
@@ -128,18 +135,12 @@ class Basis:
             return matrices
         unit = np.broadcast_to(unit, (n, d))
         offset = offset / unit
-        coordinate = np.arange(1, d + 1)
-        matrices[:, coordinate, 0] = -offset
-        matrices[:, coordinate, coordinate] = 1 / unit
-        if self.degree == 1:
-            return matrices
-        # (u_l / s_l - o_l) (u_r / s_r - o_r), term by term.
-        left, right = self._left, self._right
-        pair = np.arange(1 + d, self.size)
-        matrices[:, pair, 0] = offset[:, left] * offset[:, right]
-        matrices[:, pair, 1 + left] -= offset[:, right] / unit[:, left]
-        matrices[:, pair, 1 + right] -= offset[:, left] / unit[:, right]
-        matrices[:, pair, pair] = 1 / (unit[:, left] * unit[:, right])
+        # Each term is a lower one times (u / s - o) along an axis.
+        n_lower = math.comb(d + self.degree - 1, d)
+        for term, (lower, axis) in enumerate(self._lower[: self.size - 1], 1):
+            terms, raised = matrices[:, lower, :n_lower], self.place[:n_lower, 1 + axis]
+            matrices[:, term, :n_lower] = -offset[:, axis, None] * terms
+            matrices[:, term, raised] += terms / unit[:, axis, None]
         return matrices
 
 
@@ -344,8 +345,21 @@ def thin_ridge(covariance, least):
 
 def _is_wide(covariance, least):
     """True where the smallest eigenvalue is at least so large."""
-    some, known = _known(covariance, 0.0)
-    return known & (_smallest_eigenvalue(some) > least)
+    size = covariance.shape[1]
+    if size > _ELIMINATED:
+        some, known = _known(covariance, 0.0)
+        return known & (_smallest_eigenvalue(some) > least)
+    # Less that much, all pivots are positive.
+    wide, rest = np.isfinite(covariance).all(axis=(1, 2)), covariance.copy()
+    diagonal = np.arange(size)
+    with np.errstate(over="ignore", invalid="ignore"):
+        rest[:, diagonal, diagonal] -= least[:, None]
+        while rest.shape[1]:
+            pivot, column = rest[:, 0, 0], rest[:, 1:, 0]
+            wide &= pivot > 0
+            share = column / np.where(pivot > 0, pivot, 1.0)[:, None]
+            rest = rest[:, 1:, 1:] - column[:, :, None] * share[:, None, :]
+    return wide
 
 
 def _known(matrices, fill):

@@ -176,7 +176,7 @@ def local_rows(
         As for :func:`attend`.
     values : array of shape (n_keys, n_values)
         Values to be averaged.
-    degree : {0, 1, 2}, default=0
+    degree : {0, 1, 2, 3}, default=0
         Degree of the polynomials; 0 is the weighted average.
     without_each : bool, default=True
         Whether to compute what keys left out change, which takes most of the time where windows

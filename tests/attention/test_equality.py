@@ -143,7 +143,7 @@ def check_sums_in_parts(queries, keys, values, options, expected, lost):
         np.testing.assert_allclose(field[~lost], whole[~lost], rtol=1e-9, atol=1e-9)
 
 
-@pytest.mark.parametrize("degree", [1, 2])
+@pytest.mark.parametrize("degree", [1, 2, 3])
 def test_local_polynomials_equal_least_squares(way, degree):
     # Least squares of rows loses fewer digits than of their moments: those of a variance of
     # THIN are its square root, 1e-2, of eps times the square of a far query's distance.

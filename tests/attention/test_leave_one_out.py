@@ -562,7 +562,7 @@ def test_forms_of_tables(form):
         ({"rows": np.ones(40, bool)}, r"(?s)rows=array\(.* is not valid"),
         ({"rows": [[0], [1, 2]]}, "rows=.* is not valid"),
         ({"rows": np.arange(0)}, "rows has no row of positive weight"),
-        ({"degree": 3}, "degree=3 is not valid: pass 0, 1 or 2"),
+        ({"degree": 4}, "degree=4 is not valid: pass 0, 1, 2 or 3"),
         ({"empty": "none"}, "empty='none' is unknown"),
         ({"widen": "yes"}, "widen='yes' is not valid: pass True or False"),
         ({"algorithm": "fast"}, "algorithm='fast' is unknown"),

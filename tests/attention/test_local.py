@@ -353,9 +353,9 @@ def test_keys_without_features():
         attend_local([[0.0]], np.zeros((2, 0)), [0.0, 1.0])
 
 
-@pytest.mark.parametrize("degree", [0, 3, 1.5, "1", None])
+@pytest.mark.parametrize("degree", [0, 4, 1.5, True, "1", None])
 def test_degrees_that_are_not_valid(degree):
-    with pytest.raises(ValueError, match=r"degree=.* is not valid: pass 1 or 2"):
+    with pytest.raises(ValueError, match=r"degree=.* is not valid: pass 1, 2 or 3"):
         attend_local([[0.0]], [[0.0]], [0.0], degree=degree)
 
 

@@ -12,9 +12,9 @@ from .._sums import Sums
 from ._keys import ranges
 
 # Bandwidths that neighbouring queries may lie apart, by the degree, or deviations of the keys
-# where windows are wider than these: the square of half as many times the rounding, or the
-# fourth power, is what sums about the middle of a group lose.
-APART = (32.0, 32.0, 4.0)
+# where windows are wider than these: that power of half as many, twice the degree, times the
+# rounding is what sums about the middle of a group lose.
+APART = (32.0, 32.0, 4.0, 3.0)
 # Pairs below which threads cost more than they save.
 FEW_PAIRS = 2**18
 # Logarithms below the first are as good as none, and processors take ten times as long for
