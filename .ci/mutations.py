@@ -264,6 +264,18 @@ MUTATIONS = [
         "windows are widened where those without weight are to show",
     ),
     Mutation(
+        "smoothing/_fitted_smoother.py",
+        "x[beyond] += a - b",
+        "x[beyond] += a - x[beyond]",
+        "beyond the rows the line's own value",
+    ),
+    Mutation(
+        "smoothing/_degrees.py",
+        "scores = scores._replace(trace=scores.trace * len(kept) / len(some))",
+        "scores = scores._replace(trace=scores.trace)",
+        "degrees of freedom of some of the rows for those of all",
+    ),
+    Mutation(
         "smoothing/_training_rows.py",
         "further = measured.scale(measured.keys[rows], more=1)",
         "further = measured.scale(measured.keys[rows])",

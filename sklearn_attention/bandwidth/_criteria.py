@@ -2,6 +2,9 @@
 
 import numpy as np
 
+# Squared errors this small relative to those of the values are rounding.
+_ROUNDING = 1e-26
+
 
 def leave_one_out_criterion(scores, n_samples):
     """Mean squared error of predicting each row from all others."""
@@ -75,6 +78,16 @@ def corrected_akaike(scores, n_samples):
     return _where(
         (rest > 0) & (np.asarray(scores.fitted) > 0),
         lambda: np.log(scores.fitted) + (1 + scores.trace / n_samples) / rest,
+    )
+
+
+def without_rounding(scores, size):
+    """Scores in which nothing is left of exact predictions of values of some size."""
+    exact = scores.left_out < _ROUNDING * size**2
+    # Criteria take the logarithm of what is left of fitted values.
+    return scores._replace(
+        left_out=np.where(exact, 0.0, scores.left_out),
+        fitted=np.where(exact, np.finfo(np.float64).tiny, scores.fitted),
     )
 
 

@@ -11,11 +11,12 @@ from ..attention._leave_one_out import LeaveOneOut
 from ..attention._reduce import form_along
 from ..kernels._compact import CompactKernel
 from ..kernels._product_kernel import mixed_kernel
-from ._criteria import SMOOTHER_CRITERIA
+from ._criteria import SMOOTHER_CRITERIA, without_rounding
 from ._minimize import STEP, minimize_scale
 from ._per_feature import search_bandwidths, search_several
 from ._search import (
     MAX_KEYS,
+    MAX_PAIRS,
     MAX_SEARCH_ROWS,
     BandwidthChoice,
     BandwidthRule,
@@ -30,8 +31,6 @@ from ._search import (
 # Where a bandwidth takes time that is linear in the rows, more than these of one feature, and
 # of two, are sampled once and for all.
 MAX_KEYS_IN_LINEAR_TIME = {1: 1_000_000, 2: 50_000}
-# Pairs of one evaluation of a bandwidth: with many keys, fewer rows are predicted.
-_MAX_PAIRS = 5 * 10**7
 # How far, in logarithms, the minimum may be from that of a sample.
 _NEAR = 0.4
 # Distance of the first bandwidths tried, as logarithms, up to so many rows: the curves of few
@@ -46,8 +45,6 @@ _STEPS = {
 # Bandwidths that are evaluated together: more take as long, and callbacks get reports later.
 # Where windows are widened, rows of all of them are widened in one pass.
 _SCALES, _SEVERAL_SCALES = 4, 16
-# Errors this small relative to the values are rounding.
-_ROUNDING = 1e-26
 # The curve is flat where its minimum without the penalty takes so many times the degrees of
 # freedom; an average of no more than these is the mean.
 _FLAT, _NO_DEPENDENCE = 2.0, 1.05
@@ -108,7 +105,7 @@ def select_bandwidth(
         Whether every number has its own bandwidth, or all share one scale on their spread;
         "auto" where that is clearly better, as for
         :class:`~sklearn_attention.NadarayaWatsonRegressor`.
-    degree : {0, 1, 2}, default=0
+    degree : {0, 1, 2, 3}, default=0
         Degree of the local polynomials.
     sample_weight : ndarray of shape (n_samples,), default=None
         Weights of keys and of errors. For "gcv" and "aicc" the number of rows is that of rows
@@ -201,7 +198,7 @@ class CriterionSearch(BandwidthRule):
     """The bandwidth, or the bandwidths, at which a criterion of the smoother is smallest."""
 
     criterion: str
-    searches = True
+    searches = serves_each_degree = True
 
     def choose(self, rows, kernel, observe=None):
         ended = False
@@ -274,7 +271,7 @@ class _Curve:
                 f"{len(sample)} of positive weight: pass a smaller gap."
             )
         # Where time is linear in the rows, all of them are predicted.
-        some = None if self.linear else sample.positions(max(_MAX_PAIRS // len(sample), 2))
+        some = None if self.linear else sample.positions(max(MAX_PAIRS // len(sample), 2))
         self.left_out = self._left_out(sample.X, sample.values, sample.sample_weight, rows=some)
         self.trials, self.tried = Trials(criterion, rows, observe), {}
 
@@ -329,10 +326,5 @@ class _Curve:
         )  # fmt: skip
 
     def _values(self, scores, n_samples):
-        """The criterion, where what is left of exact predictions is nothing at all."""
-        exact = scores.left_out < _ROUNDING * self.sample.units.size**2
-        left_out = np.where(exact, 0.0, scores.left_out)
-        # Criteria take its logarithm.
-        fitted = np.where(exact, np.finfo(np.float64).tiny, scores.fitted)
-        scores = scores._replace(left_out=left_out, fitted=fitted)
+        scores = without_rounding(scores, self.sample.units.size)
         return SMOOTHER_CRITERIA[self.criterion](scores, n_samples)

@@ -29,6 +29,8 @@ from ._criteria import SMOOTHER_CRITERIA
 MAX_SEARCH_ROWS = 2000
 # More rows than this are sampled once and for all.
 MAX_KEYS = 20_000
+# Pairs of one evaluation of a bandwidth: with many keys, fewer rows are predicted.
+MAX_PAIRS = 5 * 10**7
 # Of more rows than this only the spread is computed before they are sampled.
 MANY_ROWS = 10_000_000
 # The search starts at this share of the distance to the nearest other place, below which every
@@ -126,8 +128,13 @@ class Rows:
 
     def compared_by(self, *kernels):
         """The rows with those columns that kernels compare."""
-        found = replace(self, columns=compared_columns(self.columns, self.spread, *kernels))
-        vars(found)["spread"] = self.spread  # of the same rows
+        columns = compared_columns(self.columns, self.spread, *kernels)
+        return self.but(columns=columns)
+
+    def but(self, **changes):
+        """The same rows, averaged otherwise."""
+        found = replace(self, **changes)
+        vars(found)["spread"] = self.spread
         return found
 
     @property
@@ -171,6 +178,8 @@ class BandwidthRule(ABC):
     """A rule that the parameter `bandwidth` of an estimator stands for."""
 
     searches = False  # whether it tries bandwidths
+    # Whether its bandwidths serve polynomials of any degree, chosen for each.
+    serves_each_degree = False
 
     @abstractmethod
     def choose(self, rows, kernel, observe=None):
@@ -195,6 +204,7 @@ class GivenBandwidth(BandwidthRule):
     """Numbers; categories have the lambdas of the rules of thumb unless they are given too."""
 
     bandwidth: Any
+    serves_each_degree = True
 
     def choose(self, rows, kernel, observe=None):
         rows.refuse_gap()

@@ -41,7 +41,7 @@ class CoverageDisplay:
     >>> model = LocalPolynomialRegressor().fit(X[::2], y[::2])
     >>> display = CoverageDisplay.from_estimator(model, X[1::2], y[1::2], coverage=[0.5, 0.9])
     >>> display.actual.round(2)
-    array([0.52, 0.9 ])
+    array([0.51, 0.9 ])
     """
 
     def __init__(self, coverage, actual, *, n_samples=None):

@@ -8,11 +8,11 @@ from sklearn.base import clone
 
 from .._spread import feature_spread
 from .._validation import check_bandwidth, check_choice
+from ..attention._solve import is_degree
 from ..bandwidth._criteria import SMOOTHER_CRITERIA
 from ..bandwidth._search import Rows, Units, canonical_ratio, search_range
 from ..kernels._base import as_kernel
 from ..kernels._product_kernel import mixed_kernel
-from ._estimator import valid_degree
 from ._regression import SmootherRegressor
 
 # Bandwidths that are tried where none are given.
@@ -223,9 +223,9 @@ class LocalPolynomialCV(_CrossValidated):
 
     def _degrees(self):
         degrees = _listed("degrees", self.degrees)
-        if not all(valid_degree(degree) for degree in degrees):
+        if not all(map(is_degree, degrees)):
             raise ValueError(
-                f"degrees={self.degrees!r} are not valid: pass some of 0, 1 and 2."
+                f"degrees={self.degrees!r} are not valid: pass some of 0, 1, 2 and 3."
             )
         return [{"degree": degree} for degree in degrees]
 

@@ -1,11 +1,11 @@
 """Base class of the regressors and the classifier: training rows, and a bandwidth."""
 
 import functools
-import numbers
 from dataclasses import replace
 
 import numpy as np
 from sklearn.base import MultiOutputMixin, clone
+from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
 from .._base import FitReport
@@ -13,9 +13,15 @@ from .._blocks import appended, own_copy
 from .._columns import MixedRows
 from .._labels import targets_at
 from .._partitions import need_all_rows
-from .._validation import check_choice, check_flag, check_key_weights, without_vanishing
+from .._validation import (
+    check_choice,
+    check_flag,
+    check_key_weights,
+    is_one_of,
+    without_vanishing,
+)
 from ..attention._reduce import ALGORITHMS
-from ..attention._solve import refuse_signed
+from ..attention._solve import is_degree, refuse_signed
 from ..attention._sums import EMPTY_POLICIES
 from ..attention._tables import Explanation, heaviest
 from ..bandwidth._rules import SMOOTHER_RULES
@@ -23,6 +29,7 @@ from ..bandwidth._search import Rows, bandwidth_rule
 from ..kernels import ProductKernel
 from ..kernels._base import as_kernel
 from ..kernels._product_kernel import mixed_kernel
+from ._degrees import averaged, degrees_to_average
 from ._fitted_smoother import FittedSmoother, weighed
 from ._robust import robustness
 
@@ -138,15 +145,16 @@ class KernelSmoother(MultiOutputMixin, MixedRows):
             X, values = appended(self.keys_, X), appended(self.values_, values)
         else:
             X, values = own_copy(X), own_copy(values)
-        if not valid_degree(self.degree):
-            raise ValueError(f"degree={self.degree!r} is not valid: pass 0, 1 or 2.")
+        if not (is_one_of(self.degree, "auto") or is_degree(self.degree)):
+            raise ValueError(f"degree={self.degree!r} is not valid: pass 'auto', 0, 1, 2 or 3.")
         check_choice("empty", self.empty, EMPTY_POLICIES)
         check_choice("algorithm", self.algorithm, ALGORITHMS)
         for name in vars(self).keys() & _CHOSEN:
             delattr(self, name)
+        degree = 1 if self.degree == "auto" else int(self.degree)
         # As it is before a kernel and its bandwidth are chosen.
         self.smoother_ = FittedSmoother(
-            X, values, weights, None, self.columns_, None, None, int(self.degree), self.empty,
+            X, values, weights, None, self.columns_, None, None, degree, self.empty,
             self.algorithm, gap=self.gap, given_weights=weights,
             random_state=self.random_state,
         )  # fmt: skip
@@ -178,26 +186,45 @@ class KernelSmoother(MultiOutputMixin, MixedRows):
         # The number of bandwidths that a search tries is not known beforehand.
         report.begin(None if rule.searches else 0)
 
-        def at(bandwidth, n_neighbors=None):
+        ended = False
+
+        def at(degree, bandwidth, n_neighbors=None):
             """The smoother at a bandwidth."""
             return smoother.replace(
                 kernel=mixed_kernel(kernel, columns, bandwidth), columns=columns,
                 bandwidth=bandwidth, n_neighbors=n_neighbors, key_weights=weights,
-                robustness=robust,
+                robustness=robust, degree=degree,
             )  # fmt: skip
 
-        def observe(value, *found):
-            return report.done(smoother_=at(*found))
+        def observe(degree, value, *found):
+            nonlocal ended
+            ended = bool(report.done(smoother_=at(degree, *found)))
+            return ended
 
-        choice = rule.choose(rows, kernel, observe).warn()
-        vars(self).update(choice.attributes)
-        self.smoother_ = at(choice.bandwidth, choice.n_neighbors)
+        degrees, found, several = [smoother.degree], [], self.degree == "auto"
+        if several:
+            degrees = degrees_to_average(rows, smoother.n_rows, rule, kernel)
+            # Of the same sample.
+            seed = check_random_state(self.random_state).randint(2**31)
+            rows = rows.but(random_state=seed)
+        for degree in degrees:
+            watch = functools.partial(observe, degree)
+            choice = rule.choose(rows.but(degree=degree), kernel, watch)
+            if several and rows.may_have_several(kernel) and not columns.categorical:
+                # As it is better for lines, so that the other searches need not try both.
+                rows = rows.but(per_feature=choice.results is None)
+            found.append((choice, at(degree, choice.bandwidth, choice.n_neighbors)))
+            if ended:
+                break
+        choices, smoothers = zip(*found, strict=True)
+        best, self.smoother_ = averaged(smoothers, rows)
+        vars(self).update(choices[best].warn().attributes)
         report.end()
 
     def _check_kernel(self):
         # A copy: changing the parameter later must not change a fitted estimator.
         kernel = as_kernel(clone(self.kernel, safe=False))
-        if self.degree:
+        if self.degree not in ("auto", 0):
             refuse_signed(kernel, self.kernel)
         names = isinstance(kernel, ProductKernel) and isinstance(kernel.kernels, (list, tuple))
         if names and self.columns_.categorical:
@@ -234,9 +261,3 @@ def check_first_row(smoother):
     if some.key_weights is not None and not some.key_weights.any():
         some = some.replace(key_weights=None)
     some.predict(some.keys[:1])
-
-
-def valid_degree(degree):
-    """True for a degree of local polynomials."""
-    whole = isinstance(degree, numbers.Integral) and not isinstance(degree, bool)
-    return whole and 0 <= degree <= 2

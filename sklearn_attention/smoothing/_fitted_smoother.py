@@ -3,7 +3,7 @@
 import dataclasses
 import operator
 from functools import cached_property
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from scipy.spatial.distance import cdist
@@ -18,6 +18,7 @@ from ..attention._solve import Basis
 from ..attention._tables import attention_weights
 from ..attention._wide_windows import FURTHEST, Places, widen
 from ..bandwidth._neighbors import neighbor_distances
+from ..kernels._product_kernel import mixed_kernel
 from ._error_growth import (
     ErrorGrowth,
     Remoteness,
@@ -26,13 +27,21 @@ from ._error_growth import (
     variances_left_out,
 )
 from ._local_errors import ROWS_OF_QUANTILES, ROWS_OF_SPREADS, of_sizes, widened
-from ._training_rows import left_out_errors, predict_by_sums, predict_rows
+from ._training_rows import left_out_errors, predict_by_sums, predict_rows, weighted_sum
 
-# Degree and share of the bandwidth of the curve a band is around, for predictions of degree 0,
-# 1 and 2: measured, so that the bias is small relative to the standard error and the band no
+# Degree and share of the bandwidth of the curve a band is around, for predictions of degree 0
+# to 3: measured, so that the bias is small relative to the standard error and the band no
 # wider than that takes. Parabolas of many features have too many coefficients.
-_BANDS = ((1, 0.8), (2, 1.0), (2, 0.6))
+_BANDS = ((1, 0.8), (2, 1.0), (2, 0.6), (3, 0.6))
 _BAND_OF_MANY, _MANY_FEATURES = (1, 0.5), 10
+
+
+class Member(NamedTuple):
+    """A local polynomial of those that a prediction is the average of."""
+
+    degree: int
+    bandwidth: Any  # (n_features,)
+    weight: float  # weights sum to 1
 
 
 @dataclasses.dataclass(frozen=True)
@@ -59,10 +68,39 @@ class FittedSmoother:
     given_weights: Any = None  # without `robustness`, by which the key weights are less
     robustness: Any = None
     random_state: Any = 0
+    # Of polynomials that are averaged; degree, kernel and bandwidth are those of the heaviest.
+    members: tuple = ()
 
     def replace(self, **changes):
         """The smoother that differs in some fields."""
         return dataclasses.replace(self, **changes)
+
+    def at(self, bandwidth, **changes):
+        """The smoother at another bandwidth."""
+        kernel = self.kernel
+        if self.columns.categorical:
+            of_numbers = [part for name, part, _ in kernel.kernels if name == "numbers"]
+            kernel = mixed_kernel(*of_numbers or [None], self.columns, bandwidth)
+        return self.replace(bandwidth=bandwidth, kernel=kernel, **changes)
+
+    def averaging(self, members):
+        """The average of some members."""
+        heaviest = max(members, key=lambda member: member.weight)
+        members = tuple(members) if len(members) > 1 else ()
+        return self.at(heaviest.bandwidth, degree=heaviest.degree, members=members)
+
+    @property
+    def averaged_members(self):
+        """The members; itself as the only one where there are none."""
+        return list(self.members) or [Member(self.degree, self.bandwidth, 1.0)]
+
+    @cached_property
+    def polynomials(self):
+        """Weights of the members, and the smoother of each."""
+        return [
+            (weight, self.at(bandwidth, degree=degree, members=()))
+            for degree, bandwidth, weight in self.members
+        ]
 
     def take(self, rows):
         """The smoother of some of the rows."""
@@ -143,14 +181,18 @@ class FittedSmoother:
         return places, single
 
     @cached_property
+    def ends(self):
+        """Smallest and largest number of each column, infinite for categories."""
+        low, high = over(_ends, _joined_ends, self.keys, self.key_weights)
+        numeric = self.columns.is_numeric
+        return np.where(numeric, low, -np.inf), np.where(numeric, high, np.inf)
+
+    @cached_property
     def box(self):
         """Bounds to which queries are clipped, and its largest side in bandwidths."""
-        numeric, keys = self.columns.is_numeric, self.keys
-        if self.key_weights is not None:
-            keys = keys[self.key_weights > 0]
-        low, high = keys.min(axis=0).astype(np.float64), keys.max(axis=0).astype(np.float64)
-        with np.errstate(over="ignore"):
-            margin = np.where(numeric, FURTHEST * (high - low), np.inf)
+        (low, high), numeric = self.ends, self.columns.is_numeric
+        with np.errstate(over="ignore", invalid="ignore"):
+            margin = np.where(numeric, FURTHEST * (high - low), 0.0)
             reach = ((high - low + 2 * margin) / self.divisors)[numeric].max()
         return low - margin, high + margin, float(reach)
 
@@ -169,6 +211,36 @@ class FittedSmoother:
     def training(self):
         """Predictions of the rows, with and without themselves."""
         return predict_rows(self, self) if self.whole else predict_by_sums(self)
+
+    def averaged(self, X, evaluate):
+        """Averages of what members have at queries, a list of arrays (n, ...).
+
+        Beyond the rows they are those at their edge, and from there what a line adds.
+        `evaluate(member, queries, moves)` knows which coordinates move with the queries.
+        """
+        edge = X.clip(*self.ends).astype(X.dtype)
+        moves, everywhere = edge == X, X == X
+        found = weighted_sum(
+            (weight, evaluate(member, edge, moves))
+            for weight, member in self.polynomials
+            if weight
+        )
+        line = min(
+            (member for _, member in self.polynomials if member.degree),
+            key=lambda member: member.degree,
+        )
+        if is_partitioned(X):
+            there, here = evaluate(line, X, everywhere), evaluate(line, edge, moves)
+            return [x + a - b for x, a, b in zip(found, there, here, strict=True)]
+        beyond = np.flatnonzero(~moves.all(axis=1))
+        if len(beyond):
+            there, here = (
+                evaluate(line, Q[beyond], own[beyond])
+                for Q, own in ((X, everywhere), (edge, moves))
+            )
+            for x, a, b in zip(found, there, here, strict=True):
+                x[beyond] += a - b
+        return found
 
     # Errors of rows predicted without themselves and the rows of the gap, and their noise.
     errors, noise = cached_property(left_out_errors), cached_property(noise_of)
@@ -195,18 +267,33 @@ class FittedSmoother:
     @cached_property
     def less_biased(self):
         """The smoother that the band is around."""
-        many = self.degree == 1 and len(self.columns.numeric) > _MANY_FEATURES
-        degree, share = _BAND_OF_MANY if many else _BANDS[self.degree]
-        # The line around averages is of windows as they are, like these.
-        widening = self.widening and self.degree > 0
-        found = self.replace(degree=degree, factor=share, widening=widening)
+        if self.members:
+            numeric = self.columns.is_numeric
+            members = [
+                Member(degree, np.where(numeric, share, 1.0) * bandwidth, weight)
+                for own, bandwidth, weight in self.members
+                for degree, share in [self._band(own)]
+            ]
+            found = self.averaging(members)
+        else:
+            degree, share = self._band(self.degree)
+            # The line around averages is of windows as they are, like these.
+            widening = self.widening and self.degree > 0
+            found = self.replace(degree=degree, factor=share, widening=widening)
         # Of the same rows; about the curve that predicts best.
         vars(found)["noise"] = self.noise
         return found
 
+    def _band(self, degree):
+        """Degree and share of the bandwidth of the curve that a band is around."""
+        many = degree == 1 and len(self.columns.numeric) > _MANY_FEATURES
+        return _BAND_OF_MANY if many else _BANDS[degree]
+
     def predict(self, X, values=None):
         """Predictions, of the values or of others in their place."""
         values = self.values if values is None else values
+        if self.members:
+            return self.averaged(X, lambda member, Q, _: [member.predict(Q, values)])[0]
         return self.local_fit(X, values)[0] if self.degree else self.average(X, values)
 
     def average(self, X, values):
@@ -264,6 +351,16 @@ class FittedSmoother:
 
         Predictions without each row only if `without_each`.
         """
+        if self.members:
+            kept = ["values", "effects", "left_out"][: 2 + without_each]
+
+            def evaluate(member, Q, _):
+                local = member.local_rows(Q, without_each=without_each)
+                return [getattr(local, name) for name in kept]
+
+            found = dict(zip(kept, self.averaged(X, evaluate), strict=True))
+            none = dict.fromkeys(attention.LocalRows._fields)
+            return attention.LocalRows(**none | found)
         if not self.widens:
             own = self._options(X, more)
             own |= {"degree": self.degree, "without_each": without_each}
@@ -309,7 +406,7 @@ class FittedSmoother:
 
     def effects(self, X):
         """Weights of the rows in predictions, (n, n_keys)."""
-        if self.degree:
+        if self.degree or self.members:
             return self.local_rows(X).effects.astype(self.keys.dtype)
         return self.weights(X)
 
@@ -326,6 +423,13 @@ class FittedSmoother:
 
     def gradient(self, X, values):
         """Derivatives in queries, of the smoother of values of the rows."""
+        if self.members:
+
+            def slopes(member, Q, moves):
+                found = member.gradient(Q, values)
+                return [found * (moves if found.ndim == 2 else moves[:, None])]
+
+            return self.averaged(X, slopes)[0]
         if self.degree:
             return self.local_fit(X, values)[1]
         if self.n_neighbors is not None:
@@ -395,6 +499,16 @@ class FittedSmoother:
 
 def _in_wide_windows(smoother, values, X):
     return tuple(smoother.in_wide_windows(X, values))
+
+
+def _ends(keys, weights):
+    """Smallest and largest of rows of positive weight; None if there are none."""
+    keys = keys if weights is None else keys[weights > 0]
+    return (keys.min(axis=0), keys.max(axis=0)) if len(keys) else None
+
+
+def _joined_ends(a, b):
+    return np.minimum(a[0], b[0]), np.maximum(a[1], b[1])
 
 
 def refuse_negative(kernel, negative, what):

@@ -6,7 +6,7 @@ from ._regression import SmootherRegressor
 
 
 class LocalPolynomialRegressor(SmootherRegressor):
-    r"""Regression by lines or parabolas fitted to the neighbourhood of each query.
+    r"""Regression by polynomials fitted to the neighbourhood of each query.
 
     .. math:: \hat m(x) = \hat\beta_0,\quad \hat\beta = \arg\min_\beta \sum_i w_i
               K\left(\tfrac{x - x_i}{h}\right)
@@ -19,14 +19,17 @@ class LocalPolynomialRegressor(SmootherRegressor):
     ----------
     kernel : str, Kernel or callable, default="gaussian"
         Similarity of rows, as for :class:`NadarayaWatsonRegressor`; kernels that take negative
-        values only if `degree` is 0.
+        values only average, degree 0.
     bandwidth : str, float, array-like or AdaptiveBandwidth, default="penalized-loo"
         Number, or rule for choosing it, as for :class:`NadarayaWatsonRegressor`:
         "penalized-loo", "loo", "gcv", "aicc", "scott", "silverman", "knn-loo", or an
         :class:`~sklearn_attention.AdaptiveBandwidth`.
-    degree : {0, 1, 2}, default=1
-        Degree of the polynomials; 0 is :class:`NadarayaWatsonRegressor`, 2 includes the
-        products of different features. Categories have no slopes.
+    degree : {"auto", 0, 1, 2, 3}, default="auto"
+        Degree of the polynomials; 0 is :class:`NadarayaWatsonRegressor`, 2 and 3 include the
+        products of different features. Categories have no slopes. "auto" averages degrees 0
+        to 3 in one feature, 0 to 2 in up to four, 0 and 1 in more, each at the bandwidth that
+        the criterion chooses for it, or at the given numbers: see Notes. With the other rules
+        it stands for 1.
     robust : bool, default=False
         Whether outliers among the targets count less, or not at all, as for
         :class:`NadarayaWatsonRegressor`.
@@ -42,8 +45,12 @@ class LocalPolynomialRegressor(SmootherRegressor):
 
     Attributes
     ----------
+    members_ : list of Member
+        Named tuples of ``degree``, ``bandwidth`` and ``weight``: the polynomials that are
+        averaged, for :class:`pandas.DataFrame`. A weight may be 0: beyond the rows degree 1
+        is needed. Where `degree` is a number there is one.
     degree_ : int
-        Degree of the polynomials.
+        Degree of the polynomials, of the heaviest of several, as all of the following line.
     bandwidth_, n_neighbors_, criterion_value_, bandwidth_search_, relevance_
         As for :class:`NadarayaWatsonRegressor`, like all that follow.
     robustness_weights_
@@ -66,6 +73,18 @@ class LocalPolynomialRegressor(SmootherRegressor):
     feature that is constant in training has spread 1 for the rules.
 
     Categories are compared as by :class:`NadarayaWatsonRegressor`.
+
+    Lines follow an edge, parabolas a peak, averages a jump, and none of them all curves. With
+    ``degree="auto"`` the prediction is the average of those of each degree [3]_,
+
+    .. math:: \hat m(x) = \sum_d w_d\, \hat m_d(x),\quad
+              w_d \propto e^{-n\,\text{AIC}_c(d)},
+
+    with the corrected Akaike criterion (see `aicc_`) at each degree's bandwidth and :math:`n`
+    rows of positive weight. Weights are held while effects, leave-one-out errors, degrees of
+    freedom and slopes are computed, which are averages too. Beyond the smallest and largest
+    value of a feature parabolas and cubics diverge: there the prediction is the average at the
+    edge, and from there on moves as the line does.
 
     A window whose rows do not determine the polynomial (fewer rows than coefficients, a
     feature constant within) gets a ridge that shrinks its slopes but not the average;
@@ -105,16 +124,23 @@ class LocalPolynomialRegressor(SmootherRegressor):
     .. [2] Cleveland, W. S. and Devlin, S. J. (1988). Locally weighted regression: an approach
        to regression analysis by local fitting. Journal of the American Statistical
        Association 83, 596-610.
+    .. [3] Burnham, K. P. and Anderson, D. R. (2002). Model Selection and Multimodel Inference.
+       Springer, section 4.2.
 
     Examples
     --------
     >>> import numpy as np
     >>> from sklearn_attention import LocalPolynomialRegressor
-    >>> X = np.linspace(0, 6, 50)[:, None]
-    >>> y = np.sin(X[:, 0])
-    >>> model = LocalPolynomialRegressor("epanechnikov", bandwidth=0.5).fit(X, y)
-    >>> model.predict([[0.0], [1.5]]).round(3), model.predict_gradient([[0.0]]).round(2)
-    (array([0.001, 0.973]), array([[0.98]]))
+    >>> X = np.linspace(0, 6, 60)[:, None]
+    >>> y = np.sin(X[:, 0]) + 0.1 * np.random.default_rng(0).normal(size=60)
+    >>> model = LocalPolynomialRegressor().fit(X, y)
+    >>> model.predict([[1.5]]).round(2)
+    array([0.94])
+    >>> [(degree, round(weight, 2)) for degree, _, weight in model.members_]
+    [(1, 0.0), (2, 0.87), (3, 0.13)]
+    >>> line = LocalPolynomialRegressor("epanechnikov", bandwidth=0.5, degree=1).fit(X, y)
+    >>> line.predict_gradient([[3.0]]).round(2)
+    array([[-0.87]])
     """
 
     def __init__(
@@ -122,7 +148,7 @@ class LocalPolynomialRegressor(SmootherRegressor):
         kernel="gaussian",
         *,
         bandwidth="penalized-loo",
-        degree=1,
+        degree="auto",
         robust=False,
         per_feature="auto",
         categorical_features="from_dtype",
@@ -144,8 +170,13 @@ class LocalPolynomialRegressor(SmootherRegressor):
         self.degree = degree
         self.robust = robust
 
+    @property
+    def members_(self):
+        """Polynomials that are averaged: degree, bandwidth and weight of each."""
+        return self._smoother.averaged_members
+
     def local_ridge(self, X):
-        """Ridge that is added where a window does not determine its polynomial.
+        """Ridge that is added where a window does not determine the heaviest polynomial.
 
         Parameters
         ----------

@@ -157,13 +157,13 @@ class SmootherRegressor(NumericTargets, UncertaintyMixin, KernelSmoother):
         >>> LocalPolynomialRegressor(bandwidth=0.3).fit(X, y).summary()
         LocalPolynomialRegressor
         kernel                        Gaussian()
-        degree                        1
+        degree                        2 (0.71), 3 (0.17), 1 (0.11)
         rows                          60
         bandwidth                     given
-        effective degrees of freedom  9.5
-        residual standard error       0.08518
-        R2                            0.987
-        R2 by leave-one-out           0.983
+        effective degrees of freedom  13.3
+        residual standard error       0.07812
+        R2                            0.990
+        R2 by leave-one-out           0.984
         <BLANKLINE>
         feature  kind     bandwidth
         x0       numeric  0.3

@@ -6,7 +6,6 @@ import numpy as np
 
 from .._blocks import blocks_of_queries
 from .._validation import check_size
-from ..kernels._product_kernel import mixed_kernel
 from ._training_rows import known_errors, predict_rows
 
 
@@ -96,11 +95,14 @@ def _between_levels(smoother, values, j):
 
 def _without(smoother, j):
     """The smoother that does not depend on feature j."""
-    columns, keys, bandwidth = smoother.columns, smoother.keys.copy(), smoother.bandwidth.copy()
+    columns = smoother.columns
     if columns.kinds[j] == "numeric":
+        keys = smoother.keys.copy()
         keys[:, j] = 0
         return smoother.replace(keys=keys)
-    bandwidth[j] = columns.highest_lam[j]
-    of_numbers = [part for name, part, _ in smoother.kernel.kernels if name == "numbers"]
-    kernel = mixed_kernel(*of_numbers or [None], columns, bandwidth)
-    return smoother.replace(kernel=kernel, bandwidth=bandwidth)
+
+    def widest(bandwidth):
+        return np.where(np.arange(len(bandwidth)) == j, columns.highest_lam, bandwidth)
+
+    members = [own._replace(bandwidth=widest(own.bandwidth)) for own in smoother.members]
+    return smoother.at(widest(smoother.bandwidth), members=tuple(members))

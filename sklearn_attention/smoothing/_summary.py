@@ -19,8 +19,8 @@ class SmootherSummary:
         Name of the estimator.
     kernel : Kernel
         The kernel, resolved.
-    degree : int
-        Degree of the polynomials.
+    degrees : dict
+        Weight of each degree of the polynomials that are averaged.
     n_samples : int
         Training rows of positive weight.
     rule : str
@@ -50,7 +50,7 @@ class SmootherSummary:
 
     model: str
     kernel: Any
-    degree: int
+    degrees: dict
     n_samples: int
     rule: str
     criterion_value: Any
@@ -70,7 +70,7 @@ class SmootherSummary:
             chosen += f", criterion {self.criterion_value:.4g}"
         about = [
             ("kernel", str(self.kernel)),
-            ("degree", f"{self.degree}"),
+            ("degree", self._degrees()),
             ("rows", f"{self.n_samples}"),
             ("bandwidth", chosen),
             ("neighbors", f"{self.n_neighbors}"),
@@ -93,6 +93,12 @@ class SmootherSummary:
 
     __repr__ = __str__
 
+    def _degrees(self):
+        if len(self.degrees) == 1:
+            return f"{next(iter(self.degrees))}"
+        order = sorted(self.degrees, key=self.degrees.get, reverse=True)
+        return ", ".join(f"{degree} ({self.degrees[degree]:.2f})" for degree in order)
+
 
 def summarize(model, p_values=None):
     """Summary of a fitted regressor."""
@@ -105,7 +111,7 @@ def summarize(model, p_values=None):
     return SmootherSummary(
         model=type(model).__name__,
         kernel=model.kernel_,
-        degree=model.degree_,
+        degrees={own.degree: own.weight for own in smoother.averaged_members if own.weight},
         n_samples=n_samples,
         rule=model._kept["rule"],
         criterion_value=getattr(model, "criterion_value_", None),

@@ -10,6 +10,11 @@ from ..attention._leave_one_out import Predictions
 
 def predict_rows(smoother, measured):
     """Predictions of all rows; how far windows reach is measured in those of a smoother."""
+    if smoother.members:
+        pairs = zip(smoother.polynomials, measured.polynomials, strict=True)
+        return Predictions(
+            *weighted_sum((w, predict_rows(own, m)) for (w, own), (_, m) in pairs)
+        )
     keys, leave_one_out = smoother.keys, smoother.leave_one_out()
     rows = leave_one_out.rows
     if measured.n_neighbors is None:
@@ -35,11 +40,20 @@ def predict_rows(smoother, measured):
     return Predictions(*fields)
 
 
+def weighted_sum(parts):
+    """Sum of fields, each of which has a weight."""
+    found = None
+    for weight, fields in parts:
+        own = [weight * field for field in fields]
+        found = own if found is None else [x + y for x, y in zip(found, own, strict=True)]
+    return found
+
+
 def predict_by_sums(smoother):
     """The same of averages, by sums over all rows and over all others, wherever these are."""
-    if smoother.degree:
+    if smoother.degree or smoother.members:
         need_all_rows(
-            f"predictions of own rows by degree={smoother.degree}", smoother.keys,
+            "predictions of own rows by local polynomials", smoother.keys,
             remedy="pass degree=0, or fit rows in memory",
         )  # fmt: skip
     options = {"bandwidth": smoother.divisors, "sample_weight": smoother.key_weights}
@@ -58,8 +72,10 @@ def left_out_errors(smoother):
     need_all_rows("intervals, bands, quantiles and tests", smoother.keys)
     left_out = smoother.training.left_out
     if smoother.gap:
-        apart, left_out = smoother.leave_one_out(gap=smoother.gap), left_out.copy()
-        left_out[apart.rows] = apart.predictions().left_out
+        polynomials = smoother.polynomials or [(1.0, smoother)]
+        parts = [(w, own.leave_one_out(gap=smoother.gap)) for w, own in polynomials]
+        rows, left_out = parts[0][1].rows, left_out.copy()
+        (left_out[rows],) = weighted_sum((w, [x.predictions().left_out]) for w, x in parts)
     return smoother.table - left_out
 
 

@@ -85,15 +85,17 @@ def test_the_search_judges_what_is_predicted(per_feature):
     rng = np.random.default_rng(0)
     X = np.column_stack([np.round(rng.exponential(size=60), 1), rng.normal(size=60)])
     y = np.sin(3 * X[:, 0]) + X[:, 1] + 0.2 * rng.normal(size=60)
-    model = LocalPolynomialRegressor(bandwidth="loo", per_feature=per_feature).fit(X, y)
+    model = LocalPolynomialRegressor(bandwidth="loo", per_feature=per_feature, degree=1).fit(
+        X, y
+    )
     error = np.mean(model.loo_residuals_**2)
     assert model.criterion_value_ == pytest.approx(error, rel=1e-6)
 
 
 def test_as_they_are_where_rows_are_many():
     X, y = rows_with_a_gap(400)
-    model = LocalPolynomialRegressor(bandwidth=0.03).fit(X, y)
-    plain = LocalPolynomialRegressor(bandwidth=0.03, empty="nan").fit(X, y)
+    model = LocalPolynomialRegressor(bandwidth=0.03, degree=1).fit(X, y)
+    plain = LocalPolynomialRegressor(bandwidth=0.03, empty="nan", degree=1).fit(X, y)
     among = np.linspace(0.05, 0.3, 50)[:, None]
     np.testing.assert_array_equal(model.predict(among), plain.predict(among))
 
@@ -127,12 +129,12 @@ def test_without_each_row_equals_refitting_with_weights_and_copies(weighted):
     X, y = rows_with_a_gap(30)
     X, y = np.append(X, X[:5], axis=0), np.append(y, y[:5] + 1)
     weight = np.random.default_rng(2).uniform(0.2, 3, 35) if weighted else None
-    model = LocalPolynomialRegressor(bandwidth=0.03).fit(X, y, weight)
+    model = LocalPolynomialRegressor(bandwidth=0.03, degree=1).fit(X, y, weight)
     queries = np.linspace(-0.3, 1.3, 30)[:, None]
     *_, left_out = model.smoother_.left_out(queries)
     for i in (0, 3, 17, 33):
         rest = np.arange(35) != i
-        without = LocalPolynomialRegressor(bandwidth=0.03)
+        without = LocalPolynomialRegressor(bandwidth=0.03, degree=1)
         without.fit(X[rest], y[rest], None if weight is None else weight[rest])
         np.testing.assert_allclose(left_out[:, i, 0], without.predict(queries), atol=1e-7)
         expected = without.predict(X[[i]])[0]
@@ -143,7 +145,7 @@ def test_repeated_rows_are_weights_and_units_of_weights_do_not_matter():
     X, y = rows_with_a_gap(30)
     counts = np.random.default_rng(3).integers(0, 4, 30)
     queries = np.linspace(-1, 2, 50)[:, None]
-    model = LocalPolynomialRegressor(bandwidth=0.03)
+    model = LocalPolynomialRegressor(bandwidth=0.03, degree=1)
     repeated = model.fit(np.repeat(X, counts, axis=0), np.repeat(y, counts)).predict(queries)
     for unit in (1.0, 1e-6, 1e6):
         weighted = model.fit(X, y, counts * unit).predict(queries)
@@ -166,7 +168,7 @@ def test_far_away():
         rng = np.random.default_rng(seed)
         x = rng.uniform(0, 1, 100)
         y = 1.2 * np.sin(6 * x) + 0.3 * rng.normal(size=100)
-        model = LocalPolynomialRegressor().fit(x[:, None], y)
+        model = LocalPolynomialRegressor(degree=1).fit(x[:, None], y)
         far = model.predict([[2.0], [5.0], [100.0], [1e6], [1e9]])
         assert np.abs(far - y.mean()).max() < 3 * y.std()
         assert far[-1] == far[-2]
@@ -177,7 +179,7 @@ def test_far_away():
 def test_bound():
     rng = np.random.default_rng(0)
     X, y = rng.standard_t(2, size=(50, 2)), rng.standard_t(2, size=50)
-    model = LocalPolynomialRegressor(bandwidth=0.2).fit(X, y)
+    model = LocalPolynomialRegressor(bandwidth=0.2, degree=1).fit(X, y)
     far = rng.normal(size=(200, 2)) * 10.0 ** rng.uniform(0, 8, (200, 1))
     assert np.abs(model.predict(far)).max() <= np.abs(y).max() + 3 * np.sqrt(2) * np.ptp(y) / 2
 
@@ -192,7 +194,7 @@ def test_worst_error_in_a_gap():
         X, y = rows_with_a_gap(60, seed)
         row = []
         for empty in ("nearest", "nan"):
-            model = LocalPolynomialRegressor(empty=empty).fit(X, y)
+            model = LocalPolynomialRegressor(empty=empty, degree=1).fit(X, y)
             row.append(np.abs(model.predict(t[:, None]) - 1.2 * np.sin(2 * np.pi * t)).max())
         worst.append(row)
     widened, plain = np.quantile(worst, 0.9, axis=0)
@@ -205,7 +207,7 @@ def test_levels_and_numbers():
     X = np.column_stack([rng.uniform(size=80), np.arange(80) < 4])
     y = X[:, 0] + 3 * X[:, 1] + 0.1 * rng.normal(size=80)
     model = LocalPolynomialRegressor(
-        bandwidth=[0.05, 1e-4], categorical_features=[False, True]
+        bandwidth=[0.05, 1e-4], categorical_features=[False, True], degree=1
     ).fit(X, y)
     rare = np.column_stack([np.linspace(0, 1, 20), np.ones(20)])
     assert np.abs(model.predict(rare) - rare[:, 0] - 3).max() < 0.5
@@ -214,7 +216,7 @@ def test_levels_and_numbers():
 def test_kernels_that_do_not_fall_are_not_widened():
     X, y = rows_with_a_gap(30)
     models = [
-        LocalPolynomialRegressor("periodic", bandwidth=0.1, empty=empty).fit(X, y)
+        LocalPolynomialRegressor("periodic", bandwidth=0.1, empty=empty, degree=1).fit(X, y)
         for empty in ("nearest", "nan")
     ]
     queries = np.linspace(-1, 2, 20)[:, None]

@@ -153,7 +153,7 @@ class TestLeaveOneOut:
         X = np.random.default_rng(0).uniform(size=(300, 3))
         whole = select_bandwidth(X, np.sin(6 * X[:, :1]), Gaussian(), "gcv").results
         # A third of the rows is predicted.
-        monkeypatch.setattr("sklearn_attention.bandwidth._one_scale._MAX_PAIRS", 300 * 100)
+        monkeypatch.setattr("sklearn_attention.bandwidth._one_scale.MAX_PAIRS", 300 * 100)
         some = select_bandwidth(
             X, np.sin(6 * X[:, :1]), Gaussian(), "gcv", random_state=0
         ).results

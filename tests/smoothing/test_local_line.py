@@ -26,7 +26,7 @@ class TestLine:
         weights = np.random.default_rng(1).integers(0, 3, len(X)).astype(float)
         model = ConditionalKernelDensity(kernel, bandwidth=0.8, target_bandwidth=0.3)
         model.fit(X, y, sample_weight=weights)
-        line = LocalPolynomialRegressor(kernel, bandwidth=0.8).fit(X, y, weights)
+        line = LocalPolynomialRegressor(kernel, bandwidth=0.8, degree=1).fit(X, y, weights)
         np.testing.assert_allclose(model.residuals_, line.loo_residuals_, atol=1e-9)
         queries = np.vstack([X[:6] + 0.1, [[4.0, 4.0], [30.0, -30.0]]])
         center = line.predict(queries)
@@ -44,7 +44,7 @@ class TestLine:
         X, y = data
         frame = pd.DataFrame({"x": X[:, 0], "color": np.where(X[:, 1] > 0, "red", "blue")})
         model = ConditionalKernelDensity(bandwidth=[0.8, 0.2], target_bandwidth=0.3)
-        line = LocalPolynomialRegressor(bandwidth=[0.8, 0.2])
+        line = LocalPolynomialRegressor(bandwidth=[0.8, 0.2], degree=1)
         residuals = line.fit(frame, y).loo_residuals_
         np.testing.assert_allclose(model.fit(frame, y).residuals_, residuals, atol=1e-9)
 
@@ -83,7 +83,7 @@ class TestBandwidth:
         X = rng.uniform(size=(100, 1))
         y = np.sin(9 * X[:, 0]) + 0.2 * rng.normal(size=100)
         found = ConditionalKernelDensity(target_bandwidth=0.1).fit(X, y)
-        best = LocalPolynomialRegressor(bandwidth="loo").fit(X, y)
+        best = LocalPolynomialRegressor(bandwidth="loo", degree=1).fit(X, y)
         errors = np.mean(found.residuals_**2), np.mean(best.loo_residuals_**2)
         assert errors[0] < 1.1 * errors[1]
 

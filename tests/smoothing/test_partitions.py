@@ -33,7 +33,8 @@ MODELS = [
     NadarayaWatsonRegressor(),
     NadarayaWatsonRegressor("epanechnikov", bandwidth="scott"),
     NadarayaWatsonRegressor(bandwidth="gcv"),
-    LocalPolynomialRegressor(bandwidth="loo", empty="nan"),
+    LocalPolynomialRegressor(bandwidth="loo", degree=1, empty="nan"),
+    LocalPolynomialRegressor(bandwidth=0.4, empty="nan"),
     LocalPolynomialRegressor("epanechnikov", degree=2, bandwidth=0.6, empty="nan"),
     NadarayaWatsonClassifier(),
     NadarayaWatsonClassifier(Epanechnikov(), bandwidth="silverman"),
@@ -474,7 +475,7 @@ def test_what_needs_all_rows():
         (lambda: model.predict_gradient(queries), "derivatives of averages"),
         (
             lambda: LocalPolynomialRegressor(bandwidth=0.3).fit(rows, values).loo_score_,
-            "predictions of own rows by degree=1",
+            "predictions of own rows by local polynomials",
         ),
     ):
         with pytest.raises(ValueError, match=f"{what}.* need all rows in memory"):

@@ -60,7 +60,7 @@ class TestTraining:
         X, y = make_smoothing_curve("heavisine", 100, random_state=0)
         theirs = nonparametric.KernelReg(y, X[:, 0], "c", reg_type="ll", bw=[0.03])
         fitted = theirs.fit()[0]
-        ours = LocalPolynomialRegressor(bandwidth=0.03).fit(X, y)
+        ours = LocalPolynomialRegressor(bandwidth=0.03, degree=1).fit(X, y)
         np.testing.assert_allclose(ours.predict(X), fitted, rtol=1e-6)
 
         def formula(trace):

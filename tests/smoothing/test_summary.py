@@ -73,7 +73,7 @@ class TestSummary:
     def test_numbers(self, data):
         X, y = data
         weight = np.where(np.arange(50) < 4, 0.0, 2.0)
-        model = LocalPolynomialRegressor(bandwidth="gcv").fit(X, y, weight)
+        model = LocalPolynomialRegressor(bandwidth="gcv", degree=1).fit(X, y, weight)
         found = model.summary()
         squares = np.sum((weight > 0) * (y - model.predict(X)) ** 2)
         expected = np.sqrt(squares / (46 - model.effective_dof_))
@@ -81,7 +81,7 @@ class TestSummary:
         assert found.r2 == pytest.approx(model.score(X, y, weight), rel=1e-9)
         assert found.loo_r2 == model.loo_score_
         assert found.effective_dof == model.effective_dof_
-        assert (found.model, found.degree) == ("LocalPolynomialRegressor", 1)
+        assert (found.model, found.degrees) == ("LocalPolynomialRegressor", {1: 1.0})
         assert (found.n_samples, found.rule, found.n_neighbors) == (46, "gcv", None)
         assert found.criterion_value == model.criterion_value_
         assert found.p_values is None
@@ -95,13 +95,15 @@ class TestSummary:
         x = rng.uniform(size=80)
         y = x + 0.1 * rng.normal(size=80)
         theirs = kernel_regression.KernelReg(y, x, "c", reg_type="ll", bw=[50.0])
-        ours = LocalPolynomialRegressor(bandwidth=50.0).fit(x[:, None], y).summary()
+        ours = LocalPolynomialRegressor(bandwidth=50.0, degree=1).fit(x[:, None], y).summary()
         assert ours.r2 == pytest.approx(theirs.r_squared(), rel=1e-4)
         assert ours.effective_dof == pytest.approx(2, abs=1e-3)
 
     def test_table(self, data):
         X, y = data
-        lines = str(LocalPolynomialRegressor(bandwidth=0.5).fit(X, y).summary()).splitlines()
+        lines = str(
+            LocalPolynomialRegressor(bandwidth=0.5, degree=1).fit(X, y).summary()
+        ).splitlines()
         assert lines[0] == "LocalPolynomialRegressor"
         told = dict(line.split("  ", 1) for line in lines[1:9])
         assert {name: text.strip() for name, text in told.items()}["bandwidth"] == "given"

@@ -93,12 +93,12 @@ class TestDependentNoise:
             noise[t] = phi * noise[t - 1] + shocks[t]
         x = np.linspace(0, 1, n)
         y = 1.4 * np.sin(2 * np.pi * x + 1) + 0.5 * noise[50:]
-        return LocalPolynomialRegressor(gap=gap).fit(x[:, None], y)
+        return LocalPolynomialRegressor(degree=1, gap=gap).fit(x[:, None], y)
 
     def test_errors_are_those_of_rows_predicted_across_the_gap(self):
         model = self.fitted(0, 0.6, 5, n=60)
         errors = model.smoother_.errors[:, 0]
-        fixed = LocalPolynomialRegressor(bandwidth=float(model.bandwidth_[0]))
+        fixed = LocalPolynomialRegressor(degree=1, bandwidth=float(model.bandwidth_[0]))
         for i in (0, 20, 57):
             far = np.abs(np.arange(60) - i) > 5
             fixed.fit(model.keys_[far], model.values_[far])
@@ -108,7 +108,7 @@ class TestDependentNoise:
     @pytest.mark.slow
     def test_bands_are_wider_where_noise_is_alike(self):
         model = self.fitted(1, 0.6, 5)
-        independent = LocalPolynomialRegressor(bandwidth=float(model.bandwidth_[0]))
+        independent = LocalPolynomialRegressor(degree=1, bandwidth=float(model.bandwidth_[0]))
         independent.fit(model.keys_, model.values_)
         X = model.keys_[10:-10:7]
         wide, narrow = (

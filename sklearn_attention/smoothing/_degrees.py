@@ -1,0 +1,75 @@
+"""Which degrees of local polynomials are averaged, and with which weights."""
+
+import numpy as np
+
+from ..attention._solve import Basis
+from ..bandwidth._criteria import corrected_akaike, without_rounding
+from ..bandwidth._search import MAX_PAIRS, MAX_SEARCH_ROWS, Units, draw, narrower
+from ._fitted_smoother import Member
+
+# The highest degree in one feature, and in up to so many; of lines in more. Cubics of two
+# features and parabolas of many have more coefficients than windows have rows.
+_HIGHEST, _HIGHEST_OF_SEVERAL, _SEVERAL = 3, 2, 4
+# A degree of less weight is left out.
+_LEAST_WEIGHT = 1e-3
+
+
+def degrees_to_average(rows, n_rows, rule, kernel):
+    """The degrees that "auto" stands for, of so many rows of positive weight; 1 first."""
+    n_features = len(rows.columns.numeric)
+    if not n_features or kernel.signed is not False:
+        return [0]
+    highest = _HIGHEST if n_features == 1 else _HIGHEST_OF_SEVERAL
+    highest = 1 if n_features > _SEVERAL else highest
+    # Of more coefficients there is no criterion.
+    few = [k for k in range(highest + 1) if Basis(k, n_features).size + 2 < n_rows]
+    return [1, *(k for k in few if k != 1)] if rule.serves_each_degree and 1 in few else [1]
+
+
+def averaged(smoothers, rows):
+    """Which of some smoothers of the same rows weighs most, and the average of all."""
+    if len(smoothers) == 1:
+        return 0, smoothers[0]
+    criteria, n = _corrected_akaike(smoothers, rows)
+    if np.isfinite(criteria).any():
+        weights = np.exp(-n * (criteria - criteria.min()))
+        weights /= weights.sum()
+    else:
+        weights = np.array([float(smoother.degree == 1) for smoother in smoothers])
+    weights = np.where(weights > _LEAST_WEIGHT, weights, 0.0)
+    weights /= weights.sum()
+    best = int(weights.argmax())
+    members = [
+        Member(smoother.degree, smoother.bandwidth, float(weight))
+        for smoother, weight in zip(smoothers, weights, strict=True)
+        if weight or smoother.degree == 1  # which is all there is beyond the rows
+    ]
+    return best, smoothers[best].averaging(sorted(members, key=lambda own: own.degree))
+
+
+def _corrected_akaike(smoothers, rows):
+    """The criterion of smoothers, and of how many rows."""
+    first, factor = smoothers[0], 1.0
+    tables = first.keys, first.table, first.key_weights
+    if not first.whole:  # a sample, at bandwidths as wide as it needs
+        random_state = np.random.RandomState(rows.random_state)
+        n_all, tables = len(first.keys), draw(MAX_SEARCH_ROWS, random_state, *tables)
+        factor = 1 / narrower(n_all / len(tables[0]), len(rows.columns.numeric))
+    keys, table, weights = tables
+    units = Units.of(table, weights, of_each=rows.standardize)
+    table, criteria = units.reduce(table), []
+    kept = np.arange(len(keys)) if weights is None else np.flatnonzero(weights)
+    smoothers = [
+        smoother.replace(keys=keys, values=table, key_weights=weights, factor=factor)
+        for smoother in smoothers
+    ]
+    some = kept
+    if any(smoother.fastest != "linear" for smoother in smoothers):
+        most = max(MAX_SEARCH_ROWS, MAX_PAIRS // len(keys))
+        some = kept[np.linspace(0, len(kept) - 1, min(len(kept), most)).astype(int)]
+    for smoother in smoothers:
+        scores = smoother.leave_one_out(rows=some).scores([1.0])
+        scores = without_rounding(scores, units.size)
+        scores = scores._replace(trace=scores.trace * len(kept) / len(some))
+        criteria.append(corrected_akaike(scores, len(kept))[0])
+    return np.array(criteria), len(some)

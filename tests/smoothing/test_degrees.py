@@ -1,0 +1,205 @@
+"""Averages of local polynomials of several degrees."""
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from sklearn_attention import AdaptiveBandwidth, LocalPolynomialRegressor
+
+
+def make_data(n=80, d=1, seed=0):
+    rng = np.random.default_rng(seed)
+    X = rng.uniform(-1, 1, (n, d))
+    return X, np.sin(4 * X[:, 0]) + X[:, -1] ** 2 + 0.2 * rng.normal(size=n)
+
+
+def refit(model, X, y, weight=None):
+    """Each member as an estimator of its own, and its weight."""
+    options = {"kernel": model.kernel, "gap": 0, "empty": model.empty}
+    return [
+        (w, LocalPolynomialRegressor(bandwidth=h, degree=degree, **options).fit(X, y, weight))
+        for degree, h, w in model.members_
+    ]
+
+
+def mean_of(members, get):
+    return sum(weight * get(member) for weight, member in members)
+
+
+CASES = {
+    "one feature": ({}, 1, None),
+    "given": ({"bandwidth": 0.3}, 1, None),
+    "weights": ({"bandwidth": "aicc"}, 1, "weights"),
+    "two features": ({"bandwidth": [0.4, 0.6]}, 2, None),
+    "compact kernel": ({"kernel": "tricube", "bandwidth": 0.5}, 1, "weights"),
+    "many features": ({"bandwidth": 0.9}, 5, None),
+}
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_all_is_the_average_of_members(case):
+    options, d, weight = CASES[case]
+    X, y = make_data(d=d)
+    if weight is not None:
+        weight = np.random.default_rng(1).integers(0, 3, len(X)).astype(float)
+    model = LocalPolynomialRegressor(**options).fit(X, y, weight)
+    members = refit(model, X, y, weight)
+    assert len(members) > 1
+    assert sum(w for w, _ in members) == pytest.approx(1, abs=1e-12)
+    inside = X[:20] * 0.9
+    close = {"rtol": 1e-9, "atol": 1e-9}
+    for get in (
+        lambda own: own.predict(inside),
+        lambda own: own.predict_gradient(inside),
+        lambda own: own.smoother_matrix(inside),
+        lambda own: own.fitted_values_,
+        lambda own: own.loo_residuals_,
+        lambda own: own.effective_dof_,
+    ):
+        np.testing.assert_allclose(get(model), mean_of(members, get), **close)
+    np.testing.assert_allclose(
+        model.smoother_matrix(inside) @ y, model.predict(inside), **close
+    )
+    heaviest = max(model.members_, key=lambda member: member.weight)
+    assert model.degree_ == heaviest.degree
+    np.testing.assert_array_equal(model.bandwidth_, heaviest.bandwidth)
+
+
+@pytest.mark.parametrize("case", ["one feature", "given", "two features"])
+def test_weights_are_by_the_corrected_akaike_criterion(case):
+    options, d, _ = CASES[case]
+    X, y = make_data(40, d)
+    model = LocalPolynomialRegressor(**options).fit(X, y)
+    members = refit(model, X, y)
+    criteria = np.array([own.aicc_ for _, own in members])
+    expected = np.exp(-len(X) * (criteria - criteria.min()))
+    # Those below a thousandth are left out, but for that of the line.
+    expected[expected < 1e-3 * expected.sum()] = 0.0
+    found = [weight for weight, _ in members]
+    np.testing.assert_allclose(found, expected / expected.sum(), rtol=1e-6, atol=1e-12)
+
+
+def test_degrees_of_freedom_are_those_of_all_rows(monkeypatch):
+    # A fifth of them is predicted for the criterion.
+    monkeypatch.setattr("sklearn_attention.smoothing._degrees.MAX_SEARCH_ROWS", 50)
+    monkeypatch.setattr("sklearn_attention.smoothing._degrees.MAX_PAIRS", 0)
+    rng = np.random.default_rng(0)
+    X = rng.uniform(size=(250, 3))
+    model = LocalPolynomialRegressor(bandwidth=0.35).fit(X, rng.normal(size=250))
+    criteria = [own.aicc_ for _, own in refit(model, X, model.values_)]
+    weights = np.array([weight for *_, weight in model.members_])
+    # Parabolas have 22 degrees of freedom: with those of a fifth they would win.
+    assert weights.argmax() == np.argmin(criteria) == 0
+
+
+def test_each_degree_has_the_bandwidth_that_is_chosen_for_it():
+    X, y = make_data()
+    model = LocalPolynomialRegressor().fit(X, y)
+    for degree, bandwidth, _ in model.members_:
+        own = LocalPolynomialRegressor(degree=degree).fit(X, y)
+        np.testing.assert_allclose(bandwidth, own.bandwidth_, rtol=1e-12)
+    heaviest = LocalPolynomialRegressor(degree=model.degree_).fit(X, y)
+    assert model.criterion_value_ == heaviest.criterion_value_
+    assert pd.DataFrame(model.members_).columns.tolist() == ["degree", "bandwidth", "weight"]
+
+
+@pytest.mark.parametrize("d", [1, 2])
+def test_beyond_the_rows_the_line_goes_on_from_the_edge(d):
+    X, y = make_data(d=d)
+    model = LocalPolynomialRegressor(bandwidth=0.4).fit(X, y)
+    line = LocalPolynomialRegressor(bandwidth=0.4, degree=1).fit(X, y)
+    queries = np.vstack([2.0 * X[:30], X.max(axis=0) + 1.0])
+    edge = queries.clip(X.min(axis=0), X.max(axis=0))
+    beyond = (queries != edge).any(axis=1)
+    assert 5 < beyond.sum() < len(queries)
+    expected = model.predict(edge) + line.predict(queries) - line.predict(edge)
+    np.testing.assert_allclose(model.predict(queries), expected, rtol=1e-9, atol=1e-9)
+    effects = model.smoother_matrix(queries)
+    np.testing.assert_allclose(effects @ y, expected, rtol=1e-9, atol=1e-9)
+    # Slopes along coordinates that are at the edge are the line's.
+    slopes, moves = model.predict_gradient(queries), queries == edge
+    expected = line.predict_gradient(queries)
+    expected += moves * (model.predict_gradient(edge) - line.predict_gradient(edge))
+    np.testing.assert_allclose(slopes, expected, rtol=1e-9, atol=1e-9)
+
+
+def test_intervals_are_of_the_average():
+    # The prediction without a row is the average of the members' without it.
+    X, y = make_data(60)
+    model = LocalPolynomialRegressor(bandwidth=0.3).fit(X, y)
+    members = refit(model, X, y)
+    queries = np.linspace(-0.8, 0.8, 7)[:, None]
+    found = model.smoother_.left_out(queries)
+    parts = [(w, own.smoother_.left_out(queries)) for w, own in members]
+    for k in range(3):
+        expected = sum(w * part[k] for w, part in parts)
+        np.testing.assert_allclose(found[k], expected, rtol=1e-9, atol=1e-9)
+    low, high = model.predict_interval(queries).T
+    assert (low < model.predict(queries)).all()
+    assert (model.predict(queries) < high).all()
+
+
+@pytest.mark.parametrize("rule", ["scott", "silverman", "knn-loo", AdaptiveBandwidth(12)])
+def test_other_rules_have_lines(rule):
+    X, y = make_data()
+    found, line = (
+        LocalPolynomialRegressor(bandwidth=rule, degree=degree).fit(X, y)
+        for degree in ("auto", 1)
+    )
+    np.testing.assert_array_equal(found.predict(X), line.predict(X))
+    assert [(degree, weight) for degree, _, weight in found.members_] == [(1, 1.0)]
+
+
+@pytest.mark.filterwarnings("ignore:bandwidth='penalized-loo'")
+@pytest.mark.parametrize("n", range(2, 12))
+@pytest.mark.parametrize("kind", ["random", "constant", "exact", "two places"])
+def test_few_rows(n, kind):
+    rng = np.random.default_rng(n)
+    x = rng.integers(0, 2, n) + 0.0 if kind == "two places" else rng.uniform(size=n)
+    y = {"constant": np.ones(n), "exact": 1 + 2 * x}.get(kind, rng.normal(size=n))
+    model = LocalPolynomialRegressor().fit(x[:, None], y)
+    found = model.predict(x[:, None])
+    assert np.isfinite(found).all()
+    assert np.isfinite(model.predict([[-1.0], [2.0]])).all()
+    if kind in ("constant", "exact"):
+        np.testing.assert_allclose(found, y, rtol=1e-6)
+    if n <= 4:
+        line = LocalPolynomialRegressor(degree=1).fit(x[:, None], y)
+        np.testing.assert_array_equal(found, line.predict(x[:, None]))
+
+
+def test_errors_across_a_gap_are_averages():
+    rng = np.random.default_rng(0)
+    x = np.linspace(0, 1, 60)
+    y = np.sin(5 * x) + 0.2 * rng.normal(size=60)
+    model = LocalPolynomialRegressor(gap=3).fit(x[:, None], y)
+    parts = []
+    for degree, bandwidth, weight in model.members_:
+        own = LocalPolynomialRegressor(bandwidth=bandwidth, degree=degree).fit(x[:, None], y)
+        parts.append(weight * own.smoother_.replace(gap=3).errors)
+    np.testing.assert_allclose(model.smoother_.errors, sum(parts), rtol=1e-9, atol=1e-12)
+
+
+def test_categories_have_a_lambda_for_each_degree():
+    rng = np.random.default_rng(0)
+    frame = pd.DataFrame({"x": rng.uniform(size=90), "c": rng.choice(list("abc"), 90)})
+    y = np.sin(5 * frame["x"]) + (frame["c"] == "a") + 0.1 * rng.normal(size=90)
+    model = LocalPolynomialRegressor().fit(frame, y)
+    members = refit(model, frame, y)
+    assert len(members) > 1
+    expected = mean_of(members, lambda own: own.predict(frame))
+    np.testing.assert_allclose(model.predict(frame), expected, rtol=1e-9)
+    assert (model.feature_significance(19).p_values == 0.05).all()
+    only = LocalPolynomialRegressor().fit(frame[["c"]], y)
+    assert [member.degree for member in only.members_] == [0]
+
+
+def test_several_outputs():
+    X, y = make_data()
+    both = LocalPolynomialRegressor(bandwidth=0.4).fit(X, np.column_stack([y, 3 - 2 * y]))
+    alone = LocalPolynomialRegressor(bandwidth=0.4).fit(X, y)
+    queries = np.linspace(-1.5, 1.5, 11)[:, None]
+    expected = alone.predict(queries)
+    np.testing.assert_allclose(both.predict(queries)[:, 1], 3 - 2 * expected, atol=1e-9)
+    slopes = alone.predict_gradient(queries)
+    np.testing.assert_allclose(both.predict_gradient(queries)[:, 1], -2 * slopes, atol=1e-8)
