@@ -40,8 +40,40 @@ def jump(x):
     return sine(x) + 1.5 * (x > 0.5)
 
 
+def wiggles(x):
+    return np.sin(10 * math.pi * x)
+
+
+def kink(x):
+    return 4 * np.abs(x - 0.4)
+
+
+def chirp(x):
+    return np.sin(2 * math.pi * (1 + 4 * x) * x)
+
+
+def two_peaks(x):
+    return np.exp(-((12 * (x - 0.3)) ** 2)) + 2 * np.exp(-((40 * (x - 0.7)) ** 2))
+
+
+def season(month):
+    return np.cos(2 * math.pi * (month - 7) / 12)
+
+
+def saturation(x):
+    return 2 - 2 * np.exp(-8 * x)
+
+
 def uniform(n, rng):
     return rng.uniform(size=n)
+
+
+def of_months(n, rng):
+    return rng.integers(1, 13, n).astype(float)
+
+
+def beta(n, rng):
+    return rng.beta(2, 5, n)
 
 
 def even(n, rng):
@@ -71,6 +103,10 @@ def clustered(n, rng):
 
 def normal_noise(x, rng):
     return NOISE * rng.standard_normal(len(x))
+
+
+def small_noise(x, rng):
+    return 0.05 * rng.standard_normal(len(x))
 
 
 def growing_noise(x, rng):
@@ -113,6 +149,14 @@ SCENARIOS = {
     "rounded places": (sine, rounded, normal_noise),
     "clustered places": (sine, clustered, normal_noise),
     "outside": (lambda x: np.tanh(3 * x - 1.5), uniform, normal_noise),
+    "wiggles": (wiggles, uniform, normal_noise),
+    "kink": (kink, uniform, normal_noise),
+    "chirp": (chirp, uniform, normal_noise),
+    "two peaks": (two_peaks, uniform, normal_noise),
+    "months": (season, of_months, normal_noise),
+    "small noise": (sine, uniform, small_noise),
+    "nothing": (np.zeros_like, uniform, normal_noise),
+    "beta places": (saturation, beta, normal_noise),
 }  # fmt: skip
 
 

@@ -1,7 +1,8 @@
 """Peers of `smoothing_accuracy.py`: R's smoothers in one call, statsmodels', and their errors.
 
-Needs `Rscript` with mgcv and locfit (`apt-get install r-base-core r-cran-mgcv r-cran-locfit`)
-and statsmodels. A peer that fails on a data set has NaN there, as has `loess` beyond the rows.
+Needs `Rscript` with mgcv and locfit (`apt-get install r-base-core r-cran-mgcv r-cran-locfit`),
+statsmodels, and a larger stack than usual (`ulimit -s 65536`). A peer that fails on a data set
+has NaN there, as has `loess` beyond the rows.
 """
 
 import subprocess
@@ -11,7 +12,15 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
-R_PEERS = ("mgcv", "loess", "loess robust", "locfit", "locfit gcv", "smooth.spline")
+R_PEERS = (
+    "mgcv",
+    "mgcv k = 10",
+    "loess",
+    "loess robust",
+    "locfit",
+    "locfit gcv",
+    "smooth.spline",
+)
 PEERS = (*R_PEERS, "lowess", "KernelReg")
 # Its search takes seconds for more rows.
 MOST_ROWS_OF_KERNEL_REG = 100
@@ -24,8 +33,14 @@ queries <- read.csv(file.path(folder, "queries.csv"))
 rows <- split(rows, rows$set)
 queries <- split(queries, queries$set)
 nearest <- seq(0.15, 1, 0.05)
+# As many basis functions as the curves need, and fewer than there are places.
+functions <- function(d) {
+  most <- c(15, 40, 60, 80)[findInterval(nrow(d), c(0, 100, 500, 2000))]
+  min(most, length(unique(d$x)) - 1)
+}
 
 smoothers <- list(
+  function(d, q) predict(gam(y ~ s(x, k = functions(d)), method = "REML", data = d), q),
   function(d, q) predict(gam(y ~ s(x), method = "REML", data = d), q),
   function(d, q) predict(loess(y ~ x, data = d), q),
   function(d, q) predict(loess(y ~ x, data = d, family = "symmetric"), q),
