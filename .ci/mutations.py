@@ -294,6 +294,12 @@ MUTATIONS = [
         "standard error without the rows' weights",
     ),
     Mutation(
+        "smoothing/_error_growth.py",
+        "return found + slope * reach.moment[:, None] ** 2",
+        "return found",
+        "averages beyond the rows are wrong by no slope",
+    ),
+    Mutation(
         "smoothing/_uncertainty.py",
         "shifts = local.values - scales * (centers @ errors)",
         "shifts = local.values",

@@ -1,34 +1,37 @@
 r"""Growth of errors at queries over the noise, where rows are few and where none is near.
 
-.. math:: \sqrt{u^2 + v}\, \sqrt{1 + t^2 \bigl[(1 - a)\, \beta_0 + a\, \beta_1\bigr]}
+.. math:: \sqrt{u^2 + v}\, \sqrt{1 + b^2},\quad
+          b^2 = e(r / r_0)^2 \Bigl(\sum_i |l_i|\Bigr)^2
+                + s^2\, \Bigl\|\sum_i l_i (x_i - x)\Bigr\|^2
 
 The first factor is the noise of a target, with :math:`u = 1` but for weights, and of the fit,
-:math:`v`. The second is the error of the model off the rows: :math:`t` is how much further the
-nearest row is than is usual among rows, and :math:`a`, from 0 to 1, whether rows are on one
-side only. The rates :math:`\beta` are those at which errors grow in regions that are left out.
+:math:`v`. The second is the error of the model in units of the noise. The rows that a
+prediction rests on, with effects :math:`l_i`, are at a distance of
+:math:`r^2 = \sum |l_i| \|x_i - x\|^2 / \sum |l_i|`, about :math:`r_0` at most rows. Where it is
+larger, errors are those of windows that are wider by as much: :math:`e^2` is the growth of
+squared leave-one-out errors in these. Averages of rows on one side are wrong by a slope,
+:math:`s`, besides.
 """
 
 import dataclasses
-from typing import Any
+from functools import cached_property
+from typing import Any, NamedTuple
 
 import numpy as np
 from scipy.linalg import matmul_toeplitz
 from scipy.signal import lfilter
 from scipy.spatial import KDTree
-from scipy.spatial.distance import cdist
 
 from .._blocks import blocks_of_queries
 from .._spread import own_order
-from ._inference import weighted_quantiles
-from ._local_errors import above_rounding, left_out_average
+from ..kernels._numerics import LARGEST
+from ._local_errors import WIDENINGS, above_rounding, left_out_average
 
-# Regions are taken from so many rows, and so many rows of each are predicted.
-_MOST_ROWS, _ROWS_OF_A_REGION = 2000, 40
-# Shares of the rows in regions, where the middles of round ones are along a direction, and how
-# many rows have to be left.
-_SHARES, _MIDDLES, _FEWEST_LEFT = (0.1, 0.15, 0.2, 0.3, 0.4, 0.5), (0.15, 0.4, 0.6, 0.85), 8
-# Share of the errors in regions that are at most as large as by the rates.
-_SHARE = 0.9
+# Errors in wider windows are of so many rows.
+_MOST_ROWS = 1000
+# Half of the growth is the mean over rows, half that of the part where it is largest: rows are
+# halved so often, along the longest axis.
+_HALVED = 2
 # Pairs by which variances of rows' predictions are known.
 _MOST_PAIRS = 2 * 10**7
 # A row with nearly all the weight of its own prediction cannot be predicted without itself.
@@ -38,21 +41,22 @@ _MEMORY = 1000
 # Distances from the nearest row are usual up to so many times their median, for one feature: of
 # rows spread evenly 19 in 20 are no larger.
 _USUAL = 4.0
-# So many rows stand for all where the question is on which side they are.
-_MOST_DIRECTIONS = 500
 
 
 class ErrorGrowth:
     """Growth of a smoother's errors; `at_rows` (n, outputs) has that of rows left out."""
 
     def __init__(self, smoother):
-        self._smoother, self._noise = smoother, smoother.noise
-        kept = np.flatnonzero(smoother.counts)
-        self._remoteness = smoother.remoteness_of_rows
-        self._rates = _rates(smoother, kept, self._remoteness.usual)
-        growth = np.sqrt(smoother.variances_left_out * self._of_model(*self._remoteness.of()))
+        self._smoother, self._bias = smoother, _Bias(smoother)
+        variances, reach = smoother.variances_left_out
+        growth = np.sqrt(variances * (1 + self._bias.squares(reach)))
         self.at_rows = np.ones((len(smoother.keys), growth.shape[1]))
-        self.at_rows[kept] = growth
+        self.at_rows[smoother.counts > 0] = growth
+
+    @cached_property
+    def _of_line(self):
+        """Of how far the line goes on beyond the rows."""
+        return _Bias(self._smoother.line)
 
     def at(self, X, effects):
         """Growth at queries at which rows have these effects, (n, outputs)."""
@@ -61,157 +65,158 @@ class ErrorGrowth:
 
     def parts(self, X, effects):
         """Variances of a target's noise and of the fit; by what the model multiplies both."""
-        noise = variance_around(self._smoother, X, self._noise.variances)
-        model = self._of_model(*self._remoteness.of(self._smoother.places(X)))
-        return noise, self._noise.of_sums(effects), model
+        smoother = self._smoother
+        noise = variance_around(smoother, X, smoother.noise.variances)
+        bias = self._biases(X, effects)
+        return noise, smoother.noise.of_sums(effects), 1 + bias**2
 
-    def _of_model(self, beyond, one_sided):
-        rates = np.stack([1 - one_sided, one_sided], axis=1) @ self._rates
-        return 1 + beyond[:, None] ** 2 * rates
+    def _biases(self, X, effects):
+        """Sizes of the model's errors in units of the noise, (n, outputs)."""
+        smoother = self._smoother
+        edge, beyond = smoother.at_edge(X) if smoother.members else (X, [])
+        if not len(beyond):
+            return self._bias.sizes(X, effects)
+        # That of the average at the edge, and of how far the line goes on from there.
+        line, ends = smoother.line, (X[beyond], edge[beyond])
+        there, here = (line.local_rows(part).effects for part in ends)
+        effects = effects.copy()
+        effects[beyond] -= there - here
+        found = self._bias.sizes(edge, effects)
+        found[beyond] += self._of_line.sizes(X[beyond], there - here)
+        return found
+
+
+class Reach(NamedTuple):
+    """How far the rows are that predictions rest on, each (n,)."""
+
+    distance: Any
+    total: Any  # of the absolute effects
+    moment: Any  # distance of the rows' mean, weighted by effects
+
+
+class _Bias:
+    """Squared errors of a smoother's model in units of the noise."""
+
+    def __init__(self, smoother):
+        self._smoother, self._places = smoother, smoother.places(smoother.keys)
+        _, reach = smoother.variances_left_out
+        self._usual = np.median(reach.distance)
+        places = self._places[smoother.counts > 0]
+        self._variance = ((places - places.mean(axis=0)) ** 2).sum(axis=1).mean()
+        self._factors, self._growth = self._in_wider_windows(places)
+
+    def sizes(self, X, effects):
+        """Sizes of errors (n, outputs) at queries at which rows have these effects."""
+        reach = reach_of(self._smoother.places(X), self._places, effects)
+        return np.sqrt(self.squares(reach))
+
+    def squares(self, reach):
+        """Squared errors (n, outputs) of predictions that reach so far."""
+        if not (self._usual > 0 and self._variance > 0):
+            return np.zeros((len(reach.distance), self._growth.shape[1]))
+        wider = np.log2(np.maximum(reach.distance / self._usual, 1.0))
+        grown = [np.interp(wider, self._factors, own) for own in self._growth.T]
+        # As if errors grew by sqrt(2) over half of the rows' extent, at least.
+        least = (reach.distance - self._usual).clip(0) ** 2 / (3 * self._variance)
+        found = np.maximum(grown, least).T * reach.total[:, None] ** 2
+        # What is explained at all is a slope over the rows' extent.
+        slope = self._growth[-1] / self._variance
+        return found + slope * reach.moment[:, None] ** 2
+
+    def _in_wider_windows(self, places):
+        """Logarithms of factors on the bandwidth, and by what squared errors grow, relative."""
+        smoother, kept = self._smoother, np.flatnonzero(self._smoother.counts)
+        some = np.linspace(0, len(kept) - 1, min(len(kept), _MOST_ROWS)).astype(int)
+        rows, places = kept[some], places[some]
+        table, weights = smoother.table[rows], np.ones(len(rows))
+        if smoother.robustness is not None and smoother.robustness[rows].any():
+            weights = smoother.robustness[rows]
+        unit = smoother.noise.variances[rows][:, None]
+        own = np.nan_to_num(smoother.errors[rows] ** 2 / unit)
+        base, parts = np.average(own, axis=0, weights=weights), _parts_of(places, table)
+        parts = [part for part in parts if weights[part].any()]
+        factors, found = [0.0], [0 * base]
+        furthest = 2 * np.linalg.norm(np.ptp(places, axis=0))
+        for factor in WIDENINGS[1:][WIDENINGS[1:] * self._usual < furthest]:
+            errors = smoother.left_out_of(rows, factor) - table
+            rise = np.nan_to_num(errors**2 / unit - own)
+            means = [np.average(rise[p], axis=0, weights=weights[p]) for p in parts]
+            mean = np.average(rise, axis=0, weights=weights)
+            growth = (mean + np.max(means, axis=0)) / 2
+            growth = np.divide(growth, base, where=base > 0, out=0 * base)
+            factors.append(np.log2(factor))
+            found.append(np.maximum(growth, found[-1]))
+        return np.array(factors), np.array(found)
+
+
+def reach_of(queries, places, effects):
+    """How far the rows at some places are from queries at which they have effects."""
+    sizes, center = np.abs(effects), places.mean(axis=0)
+    total = sizes.sum(axis=1)
+    # From their middle, so that squares neither cancel nor overflow.
+    places, queries = places - center, (queries - center).clip(-LARGEST, LARGEST)
+    squared = sizes @ (places**2).sum(axis=1) + total * (queries**2).sum(axis=1)
+    squared -= 2 * ((sizes @ places) * queries).sum(axis=1)
+    moment = effects @ places - effects.sum(axis=1)[:, None] * queries
+    distance = np.sqrt(squared.clip(0) / np.where(total > 0, total, 1.0))
+    return Reach(distance, total, np.linalg.norm(moment, axis=1))
+
+
+def _parts_of(places, values):
+    """Rows in parts next to each other, the same in any order of rows and columns."""
+    places = places[:, own_order(places, values)] if places.shape[1] else places
+    parts = [np.arange(len(places))]
+    for _ in range(_HALVED if places.shape[1] else 0):
+        halves = []
+        for part in parts:
+            along = places[part, np.ptp(places[part], axis=0).argmax()]
+            order = np.lexsort([*values[part].T, *places[part].T, along])
+            halves += np.array_split(part[order], 2)
+        parts = [half for half in halves if len(half)]
+    return parts
 
 
 def variances_left_out(smoother):
-    """Variances of errors of rows of positive weight that are left out."""
+    """Variances of errors of rows of positive weight that are left out, and their reach."""
     noise, keys, rows = smoother.noise, smoother.keys, np.flatnonzero(smoother.counts)
-    # Of most of very many rows the variance of the fit is the median.
+    # Of most of very many rows the variance of the fit, and the reach, are the median.
     some = np.linspace(0, len(rows) - 1, min(len(rows), max(100, _MOST_PAIRS // len(rows))))
     some = np.unique(some.astype(int))
-    more, found = 0 if smoother.n_neighbors is None else 1, []
+    more, found, places = 0 if smoother.n_neighbors is None else 1, [], smoother.places(keys)
     for part in blocks_of_queries(len(some), len(keys)):
-        places = rows[some[part]]
-        effects = smoother.local_rows(keys[places], more).effects
-        own = effects[np.arange(len(places)), places]
-        effects[np.arange(len(places)), places] = 0.0
-        some_left = (1 - own > _SMALLEST_REST)[:, None]
-        rest = np.where(some_left, 1 - own[:, None], 1.0)
+        own_rows = rows[some[part]]
+        effects = smoother.local_rows(keys[own_rows], more).effects
+        own = effects[np.arange(len(own_rows)), own_rows]
+        effects[np.arange(len(own_rows)), own_rows] = 0.0
+        some_left = 1 - own > _SMALLEST_REST
+        effects /= np.where(some_left, 1 - own, 1.0)[:, None]
         # Else a single other row predicts.
-        found.append(np.where(some_left, noise.of_sums(effects) / rest**2, 1.0))
+        variances = np.where(some_left[:, None], noise.of_sums(effects), 1.0)
+        reach = reach_of(places[own_rows], places, effects)
+        found.append(np.column_stack([*reach, variances]))
     found = np.concatenate(found)
-    of_fits = np.tile(np.median(found, axis=0), (len(rows), 1))
-    of_fits[some] = found
+    everywhere = np.tile(np.median(found, axis=0), (len(rows), 1))
+    everywhere[some] = found
     # Of targets it is as rows around them have it.
-    return left_out_average(smoother, noise.variances[:, None])[rows] + of_fits
-
-
-def _rates(smoother, rows, usual):
-    """Rates of growth where rows are on all sides and on one side, (2, outputs)."""
-    if len(rows) > _MOST_ROWS:
-        # Errors that ordered rows have in common with their neighbours stay.
-        some = np.linspace(0, len(rows) - 1, _MOST_ROWS).astype(int)
-        rows = rows[-_MOST_ROWS:] if smoother.gap else rows[some]
-    if len(rows) < len(smoother.keys):
-        smoother = smoother.take(rows)
-    if smoother.empty == "nan":  # every row of a region is predicted, in windows as they are
-        smoother = smoother.replace(empty="nearest", widening=False)
-    found = [
-        _in_region(smoother, region, usual)
-        for region in regions(smoother.places(smoother.keys), smoother.table)
-    ]
-    if not any((beyond > 0).any() for beyond, *_ in found):
-        return np.zeros((2, smoother.table.shape[1]))
-    beyond, sided, squares = (np.concatenate(field) for field in zip(*found, strict=True))
-    far = beyond > 0
-    beyond, sided, squares = beyond[far], sided[far], squares[far]
-    # Beside rows that are as far away as numbers go, growth may be beyond all numbers.
-    with np.errstate(over="ignore"):
-        growth = (squares - 1) / beyond[:, None] ** 2
-    rates = [
-        [weighted_quantiles(own, weights[None], [_SHARE])[0, 0] for own in growth.T]
-        for weights in (1 - sided, sided)
-    ]
-    # Nothing was tried further away than this.
-    return np.maximum(rates, [[0.0], [1 / beyond.max() ** 2]])
-
-
-def _in_region(smoother, region, usual):
-    """Remoteness of rows of a region left out, and squared errors relative to usual ones."""
-    noise, places = smoother.noise, smoother.places(smoother.keys)
-    errors, spreads = smoother.errors_and_spreads
-    some = np.linspace(0, len(region) - 1, min(len(region), _ROWS_OF_A_REGION)).astype(int)
-    rows, left = region[some], np.ones(len(places), dtype=bool)
-    left[region] = False
-    part, X = smoother.take(left), smoother.keys[rows]
-    local = part.local_rows(X)
-    variances = variance_around(part, X, noise.variances[left])
-    variances = variances + noise.of_sums(local.effects, left)
-    sizes = errors / spreads
-    size = np.quantile(sizes, _SHARE, axis=0)
-    # Where most errors are 0 their mean is usual; where all are, none is known to grow.
-    size = np.where(size > 0, size, sizes.mean(axis=0))
-    largest = np.where(size > 0, size, np.inf) * spreads[rows]
-    squares = (smoother.table[rows] - local.values) ** 2 / variances / largest**2
-    distances = KDTree(places[left]).query(places[rows])[0]
-    return np.maximum(distances - usual, 0.0), one_sided(places[rows], places[left]), squares
-
-
-def errors_and_spreads(smoother):
-    """Sizes of the rows' errors in units of their growth, and how large they are around."""
-    errors = np.abs(smoother.errors) / np.sqrt(smoother.variances_left_out)
-    around = smoother.for_spreads.average(smoother.keys, errors**2)
-    return errors, above_rounding(np.sqrt(around), errors)
-
-
-def regions(places, values):
-    """Rows of regions at the ends of some directions, and of round ones, by their distance."""
-    n, n_features = places.shape
-    places = places[:, own_order(places, values)] if n_features else places
-    directions = np.random.default_rng(0).normal(size=(len(_SHARES), n_features))
-    for share, direction in zip(_SHARES, directions, strict=True):
-        size = round(share * n)
-        if not n_features or not size or n - size < _FEWEST_LEFT:
-            continue
-        along = places @ direction
-        order = np.argsort(along, kind="stable")
-        middles = places[order[[int(middle * n) for middle in _MIDDLES]]]
-        round_ones = [np.linalg.norm(places - middle, axis=1) for middle in middles]
-        for distance in (along, -along, *round_ones):
-            yield np.argsort(distance, kind="stable")[:size]
+    of_targets = left_out_average(smoother, noise.variances[:, None])[rows]
+    return of_targets + everywhere[:, 3:], Reach(*everywhere[:, :3].T)
 
 
 class Remoteness:
-    """Distances of places from rows beyond what is usual, and how one-sided the rows are."""
+    """Distances of places from rows beyond what is usual."""
 
     def __init__(self, places):
-        self._places, self._tree, self.usual = places, None, 0.0
-        self._some = places[:: -(-len(places) // _MOST_DIRECTIONS)]
+        self._tree, self.usual = None, 0.0
         if places.shape[1] and len(places) > 1:
             self._tree = KDTree(places)
             distances = self._tree.query(places, k=[2])[0]
             self.usual = np.median(distances) * _USUAL ** (1 / places.shape[1])
 
-    def beyond(self, places, neighbor=1):
-        """Distances to the nearest row, or the next, beyond the usual, (n,)."""
+    def beyond(self, places):
+        """Distances to the nearest row beyond the usual, (n,)."""
         if self._tree is None:
             return np.zeros(len(places))
-        distances = self._tree.query(places, k=[neighbor])[0][:, 0]
-        return np.maximum(distances - self.usual, 0.0)
-
-    def of(self, places=None):
-        """Distances beyond the usual (n,), and from 0 to 1 how much rows are on one side.
-
-        Of places, or of the rows, each from the others.
-        """
-        places, neighbor = (self._places, 2) if places is None else (places, 1)
-        if self._tree is None:
-            return np.zeros(len(places)), np.zeros(len(places))
-        sides = [
-            one_sided(places[part], self._some)
-            for part in blocks_of_queries(len(places), len(self._some))
-        ]
-        return self.beyond(places, neighbor), np.concatenate(sides)
-
-
-def one_sided(places, rows):
-    r"""Length of the mean direction to rows, with weights :math:`d^{-p - 1}` of p features."""
-    distances = cdist(places, rows)
-    distances = np.where(distances > 0, distances, np.inf)
-    nearest = distances.min(axis=1, keepdims=True)
-    nearest = np.where(np.isfinite(nearest), nearest, 1.0)
-    weights = (nearest / distances) ** (places.shape[1] + 1)
-    weights /= np.maximum(weights.sum(axis=1, keepdims=True), np.finfo(np.float64).tiny)
-    weights /= distances
-    mean = weights @ rows - weights.sum(axis=1, keepdims=True) * places
-    return np.minimum(np.linalg.norm(mean, axis=1), 1.0)
+        return np.maximum(self._tree.query(places)[0] - self.usual, 0.0)
 
 
 @dataclasses.dataclass(frozen=True)

@@ -22,7 +22,6 @@ from ..kernels._product_kernel import mixed_kernel
 from ._error_growth import (
     ErrorGrowth,
     Remoteness,
-    errors_and_spreads,
     noise_of,
     variances_left_out,
 )
@@ -212,30 +211,40 @@ class FittedSmoother:
         """Predictions of the rows, with and without themselves."""
         return predict_rows(self, self) if self.whole else predict_by_sums(self)
 
+    @property
+    def line(self):
+        """The member that goes on beyond the rows."""
+        local = [member for _, member in self.polynomials if member.degree]
+        return min(local, key=lambda member: member.degree)
+
+    def at_edge(self, X):
+        """The places among the rows next to queries, and which of these are elsewhere.
+
+        None for the latter if queries are in partitions.
+        """
+        edge = X.clip(*self.ends).astype(X.dtype)
+        beyond = None if is_partitioned(X) else np.flatnonzero((edge != X).any(axis=1))
+        return edge, beyond
+
     def averaged(self, X, evaluate):
         """Averages of what members have at queries, a list of arrays (n, ...).
 
         Beyond the rows they are those at their edge, and from there what a line adds.
         `evaluate(member, queries, moves)` knows which coordinates move with the queries.
         """
-        edge = X.clip(*self.ends).astype(X.dtype)
-        moves, everywhere = edge == X, X == X
+        (edge, beyond), everywhere = self.at_edge(X), X == X
+        moves = edge == X
         found = weighted_sum(
             (weight, evaluate(member, edge, moves))
             for weight, member in self.polynomials
             if weight
         )
-        line = min(
-            (member for _, member in self.polynomials if member.degree),
-            key=lambda member: member.degree,
-        )
-        if is_partitioned(X):
-            there, here = evaluate(line, X, everywhere), evaluate(line, edge, moves)
+        if beyond is None:
+            there, here = evaluate(self.line, X, everywhere), evaluate(self.line, edge, moves)
             return [x + a - b for x, a, b in zip(found, there, here, strict=True)]
-        beyond = np.flatnonzero(~moves.all(axis=1))
         if len(beyond):
             there, here = (
-                evaluate(line, Q[beyond], own[beyond])
+                evaluate(self.line, Q[beyond], own[beyond])
                 for Q, own in ((X, everywhere), (edge, moves))
             )
             for x, a, b in zip(found, there, here, strict=True):
@@ -246,10 +255,8 @@ class FittedSmoother:
     errors, noise = cached_property(left_out_errors), cached_property(noise_of)
     # Growth of errors off the rows.
     growth = cached_property(ErrorGrowth)
-    # Variances of the errors of rows of positive weight.
+    # Variances of the errors of rows of positive weight, and how far these reach.
     variances_left_out = cached_property(variances_left_out)
-    # Sizes of errors in units of their growth, and how large they are around.
-    errors_and_spreads = cached_property(errors_and_spreads)
     # Averages over enough rows for the size of their errors, and for their distribution.
     for_spreads = cached_property(lambda self: widened(self, ROWS_OF_SPREADS))
     for_quantiles = cached_property(lambda self: widened(self, ROWS_OF_QUANTILES))
@@ -345,6 +352,16 @@ class FittedSmoother:
         }  # fmt: skip
         values = self.table if values is None else values
         return LeaveOneOut(self.keys.astype(np.float64), values, self.kernel, **own | options)
+
+    def left_out_of(self, rows, factor=1.0):
+        """Rows predicted without themselves and the gap, in windows wider by a factor."""
+        if self.members:
+            return weighted_sum(
+                (w, [own.left_out_of(rows, factor)]) for w, own in self.polynomials
+            )[0]
+        if self.n_neighbors is not None:
+            factor = factor * self.scale(self.keys[rows], more=1)
+        return self.leave_one_out(rows=rows, gap=self.gap).predictions(factor).left_out
 
     def local_rows(self, X, more=0, *, without_each=False, **options):
         """Effect of each row on each prediction, in windows of so many more neighbours.

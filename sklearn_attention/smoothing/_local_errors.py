@@ -8,7 +8,7 @@ from ..bandwidth import select_bandwidth
 # mark on its neighbours' errors, hardly matters: the bandwidth is widened until the rows' own
 # shares are one in so many.
 ROWS_OF_SPREADS, ROWS_OF_QUANTILES = 20, 40
-_WIDENINGS = 2.0 ** np.arange(0, 10, 0.5)
+WIDENINGS = 2.0 ** np.arange(0, 10, 0.5)
 # The factor is found on a sample of so many rows.
 _SAMPLED_ROWS = 2000
 _AVERAGES = {"degree": 0, "empty": "nearest"}
@@ -60,7 +60,7 @@ def _widening(smoother, values, n_rows):
     rows = rows[few]
     leave_one_out = smoother.leave_one_out(values, rows=rows, **_AVERAGES)
     scale = smoother.scale(smoother.keys[rows])
-    for wider in _WIDENINGS:
+    for wider in WIDENINGS:
         scales = [wider] if scale is None else [wider * scale]
         if leave_one_out.scores(scales).trace[0] <= len(rows) / n_rows:
             break

@@ -72,10 +72,8 @@ def left_out_errors(smoother):
     need_all_rows("intervals, bands, quantiles and tests", smoother.keys)
     left_out = smoother.training.left_out
     if smoother.gap:
-        polynomials = smoother.polynomials or [(1.0, smoother)]
-        parts = [(w, own.leave_one_out(gap=smoother.gap)) for w, own in polynomials]
-        rows, left_out = parts[0][1].rows, left_out.copy()
-        (left_out[rows],) = weighted_sum((w, [x.predictions().left_out]) for w, x in parts)
+        rows, left_out = np.flatnonzero(smoother.counts), left_out.copy()
+        left_out[rows] = smoother.left_out_of(rows)
     return smoother.table - left_out
 
 

@@ -48,18 +48,19 @@ class UncertaintyMixin:
         its row, and multiplied by that at the query:
 
         .. math:: s(x) = \sqrt{u(x)^2 + \textstyle\sum_i l_i(x)^2 / w_i}\;
-                  \sqrt{1 + t(x)^2 \bigl[(1 - a(x))\, \beta_0 + a(x)\, \beta_1\bigr]}
+                  \sqrt{1 + \Bigl(\textstyle\sum_i |l_i(x)|\Bigr)^2\, e(r(x) / r_0)^2}
 
         The first factor is the noise of a target and of the fit, with effective weights
         :math:`l_i` of the rows and weights :math:`w_i` of mean 1. The second is the error of
-        the model off the rows: :math:`t` is the distance of the query from the nearest row, in
-        bandwidths of the features along which the kernel falls, less what is usual among rows;
-        :math:`a` is 0 with rows on all sides and 1 with rows on one. Regions of a tenth to half
-        of the rows, at either end of the data and within, are left out and predicted from the
-        others, and :math:`\beta` are the rates at which nine tenths of the errors there are as
-        small as usual. Among the rows the factor is 1. Far away the width is in proportion to
-        the distance, and at least as if errors grew by :math:`\sqrt 2` within the largest
-        distance tried. The rows do not determine the curve where there are none: errors unlike
+        the model off the rows. A prediction there rests on rows at a distance :math:`r`, the
+        root mean square weighted by :math:`|l_i|`, in bandwidths of the features along which
+        the kernel falls; :math:`r_0` is its median at the rows. So far do those reach at a
+        bandwidth that is larger by :math:`r / r_0`, at which leave-one-out errors are larger:
+        :math:`e^2` is the growth of their squares, half in the mean and half in the quarter of
+        the rows where they grow most. Far away the width is in proportion to the distance at
+        least, as if errors grew by :math:`\sqrt 2` over half of the rows' extent; averages,
+        which rest on rows on one side there, are wrong by a slope that explains all that the
+        rows explain. The rows do not determine the curve where there are none: errors unlike
         all within the data, as of an exponential or a hidden peak, are larger.
 
         Weights are precisions: only their ratios matter, and the variance of the noise is

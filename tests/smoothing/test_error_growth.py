@@ -19,8 +19,7 @@ from sklearn_attention.smoothing._error_growth import (
     Remoteness,
     autocorrelation,
     autoregression,
-    one_sided,
-    regions,
+    reach_of,
     variance_around,
 )
 from sklearn_attention.smoothing._local_errors import widened
@@ -46,7 +45,7 @@ def at(model, queries):
 def test_variances_are_those_of_fits_without_each_row(kind, monkeypatch):
     ((_, model, X, y, weight),) = (case for case in CASES if case[0] == kind)
     # Of the distance, which other tests are about, nothing.
-    monkeypatch.setattr(_error_growth, "_rates", lambda smoother, rows, usual: np.zeros((2, 1)))
+    monkeypatch.setattr(_error_growth._Bias, "squares", lambda bias, reach: np.zeros((1, 1)))
     model = clone(model).set_params(empty="nan").fit(X, y, weight)
     counts = np.ones(len(y)) if weight is None else weight
     kept = np.flatnonzero(counts)
@@ -66,86 +65,130 @@ def test_variances_are_those_of_fits_without_each_row(kind, monkeypatch):
         np.testing.assert_allclose(found, np.sqrt(noise + fit), rtol=1e-6)
 
 
-def test_among_rows_there_is_the_variance_of_the_fit_alone():
-    model = wave()
-    queries = model.keys_[10:60:7]
-    expected = np.sqrt(1 + (model.smoother_matrix(queries) ** 2).sum(axis=1))
-    np.testing.assert_allclose(at(model, queries)[:, 0], expected, rtol=1e-9)
+def test_reach_is_the_distance_of_rows_by_their_effects():
+    rng = np.random.default_rng(0)
+    queries, places, effects = (rng.normal(size=size) for size in ((4, 2), (9, 2), (4, 9)))
+    found = reach_of(queries, places, effects)
+    for q in range(4):
+        apart, sizes = places - queries[q], np.abs(effects[q])
+        squared = sum(w * (d @ d) for w, d in zip(sizes, apart, strict=True)) / sizes.sum()
+        assert found.distance[q] == pytest.approx(np.sqrt(squared))
+        assert found.total[q] == pytest.approx(sizes.sum())
+        moment = sum(w * d for w, d in zip(effects[q], apart, strict=True))
+        assert found.moment[q] == pytest.approx(np.sqrt(moment @ moment))
 
 
-@pytest.mark.slow
-def test_rates_are_those_at_which_errors_in_regions_are_as_large():
-    model = wave()
-    smoother, found = model.smoother_, growth_of(model)
-    left_out, sizes, squares, weights = np.abs(model.loo_residuals_), [], [], []
-    scaled = left_out / found.at_rows[:, 0]
-    wide = NadarayaWatsonRegressor(bandwidth=0.08).fit(model.keys_, scaled**2)
-    wide = wide.smoother_
-    wide = wide.replace(factor=widened(smoother, 20).factor)
-    variances = np.array(
-        [
-            np.sum(refit_without(model, model.keys_, model.values_, i)
-                   .smoother_matrix(model.keys_[[i]]) ** 2)
-            for i in range(80)
-        ]
-    )  # fmt: skip
-    scaled = left_out / np.sqrt(1 + variances)
-    spreads = np.sqrt(wide.average(model.keys_, scaled**2))
-    usual = np.quantile(scaled / spreads, 0.9)
-    places = model.keys_ / 0.08
-    limit = 4 * np.median(np.sort(np.abs(places - places.T), axis=1)[:, 1])
-    for region in regions(places, model.values_[:, None]):
-        left = np.setdiff1d(np.arange(80), region)
-        other = clone(model).fit(model.keys_[left], model.values_[left])
-        for i in region:
-            beyond = np.abs(places[i] - places[left]).min() - limit
-            if beyond > 0:
-                effects = other.smoother_matrix(model.keys_[[i]])
-                error = model.values_[i] - other.predict(model.keys_[[i]])[0]
-                size = abs(error) / np.sqrt(1 + np.sum(effects**2)) / spreads[i] / usual
-                sizes.append(beyond), squares.append((size**2 - 1) / beyond**2)
-                weights.append(one_sided(places[[i]], places[left])[0])
-    squares, weights = np.array(squares), np.array(weights)
-    for rate, own in zip(found._rates[:, 0], (1 - weights, weights), strict=True):
-        held = np.sum(own * (squares <= rate * (1 + 1e-6))) / own.sum()
-        below = np.sum(own * (squares < rate * (1 - 1e-6))) / own.sum()
-        assert below < 0.9 <= held + 1e-9
-    assert found._rates[1] >= 1 / max(sizes) ** 2
+def slow_bias(model, query):
+    """Squared error of the model in units of the noise, from models in wider windows."""
+    X, y = model.keys_, model.values_
+    h, n = model.bandwidth_[0], len(y)
+    places, center = X[:, 0] / h, query / h
+
+    def reach(effects, at):
+        sizes = np.abs(effects)
+        return np.sqrt(sizes @ (places - at) ** 2 / sizes.sum()), sizes.sum()
+
+    usual = []
+    for i in range(n):
+        effects = model.smoother_matrix(X[[i]])[0]
+        effects[i] = 0
+        usual.append(reach(effects, places[i])[0])
+    usual = np.median(usual)
+    factors, growth = [1.0], [0.0]
+    base = np.mean(model.loo_residuals_**2)
+    quarters = np.array_split(np.argsort(places), 2)
+    quarters = [part for half in quarters for part in np.array_split(half, 2)]
+    while factors[-1] * np.sqrt(2) * usual < 2 * np.ptp(places):
+        factors.append(factors[-1] * np.sqrt(2))
+        wider = clone(model).set_params(bandwidth=h * factors[-1]).fit(X, y)
+        rise = (wider.loo_residuals_**2 - model.loo_residuals_**2) / base
+        most = max(rise[part].mean() for part in quarters)
+        growth.append(max(growth[-1], (rise.mean() + most) / 2))
+    effects = model.smoother_matrix([[query]])[0]
+    distance, total = reach(effects, center)
+    grown = np.interp(np.log2(max(distance / usual, 1)), np.log2(factors), growth)
+    variance = np.var(places)
+    least = max(distance - usual, 0) ** 2 / (3 * variance)
+    moment = effects @ places - center
+    return total**2 * max(grown, least) + growth[-1] / variance * moment**2
 
 
 @pytest.mark.parametrize("degree", [0, 1, 2])
-def test_far_away_growth_is_in_proportion_to_the_distance(degree):
+def test_errors_of_the_model_are_those_of_windows_that_reach_as_far(degree):
     model = wave(degree=degree)
-    found = growth_of(model)
-    noise, fit, model_errors = found.parts(np.array([[1e3], [2e3]]), np.zeros((2, 80)))
-    assert np.sqrt(model_errors[1] / model_errors[0]) == pytest.approx(2, rel=1e-2)
-    assert (noise == 1).all()
-    assert (fit == 0).all()
+    queries = np.array([[-0.6], [-0.1], [0.3], [1.02], [1.4]])
+    *_, found = parts_at(model, queries)
+    expected = [1 + slow_bias(model, query) for query in queries[:, 0]]
+    np.testing.assert_allclose(found[:, 0], expected, rtol=1e-6)
+    assert found[2] < 1.2 < found[[0, 4]].min()
 
 
-def test_growth_is_continuous_and_larger_in_gaps_and_outside():
+def parts_at(model, queries):
+    smoother = model.smoother_
+    return smoother.growth.parts(queries, smoother.local_rows(queries).effects)
+
+
+def test_errors_of_an_average_grow_with_those_of_its_line_beyond_the_rows():
+    model = wave(degree="auto")
+    smoother, X = model.smoother_, model.keys_
+    assert len(smoother.members) > 1
+    line = wave(degree=1).smoother_
+    queries = np.array([[-0.4], [1.3]])
+    edge = queries.clip(X.min(), X.max())
+    *_, at_edge = parts_at(model, edge)
+    moved = line.local_rows(queries).effects - line.local_rows(edge).effects
+    expected = np.sqrt(at_edge - 1) + _error_growth._Bias(line).sizes(queries, moved)
+    np.testing.assert_allclose(parts_at(model, queries)[2], 1 + expected**2, rtol=1e-9)
+
+
+@pytest.mark.parametrize("degree", [0, 1, "auto"])
+def test_growth_is_continuous_and_larger_in_gaps_and_outside(degree):
     rng = np.random.default_rng(0)
     x = np.concatenate([rng.uniform(0, 0.4, 60), rng.uniform(0.7, 1, 40)])
-    model = LocalPolynomialRegressor(bandwidth=0.06)
+    model = LocalPolynomialRegressor(bandwidth=0.06, degree=degree)
     model.fit(x[:, None], np.sin(9 * x) + 0.2 * rng.normal(size=100))
     grid = np.linspace(-0.5, 1.5, 4001)[:, None]
-    growth = np.sqrt(growth_of(model).parts(grid, np.zeros((len(grid), 100)))[2][:, 0])
+    growth = at(model, grid)[:, 0]
     assert np.abs(np.diff(growth)).max() < 0.02 * growth.max()
-    here = np.interp([0.2, 0.55, 0.85, -0.3, 1.3], grid[:, 0], growth)
-    assert here[0] == here[2] == 1
-    assert here[[1, 3, 4]].min() > 1.5
+    here = np.interp([0.2, 0.85, 0.55, -0.3, 1.3], grid[:, 0], growth)
+    assert here[:2].max() < 1.3 < 1.5 < here[2:].min()
 
 
 def test_of_curves_that_are_easily_followed_errors_grow_less():
     x = np.linspace(0, 1, 60)
     noise = 0.1 * np.random.default_rng(0).normal(size=60)
-    rates = [
-        growth_of(
-            LocalPolynomialRegressor(bandwidth=0.2).fit(x[:, None], curve + noise)
-        )._rates[1, 0]
+    models = [
+        LocalPolynomialRegressor(bandwidth=0.1, degree=1).fit(x[:, None], curve + noise)
         for curve in (x, np.sin(9 * x))
     ]
-    assert rates[1] > 5 * rates[0]
+    straight, wavy = (parts_at(model, np.array([[1.3]]))[2][0, 0] for model in models)
+    assert wavy - 1 > 5 * (straight - 1)
+
+
+def test_neither_the_order_of_rows_nor_that_of_columns_matters():
+    rng = np.random.default_rng(0)
+    X = np.stack(np.meshgrid(np.arange(7.0), np.arange(7.0)), axis=-1).reshape(-1, 2)
+    y = np.sin(X[:, 0]) + 0.2 * rng.normal(size=49)
+    queries, order = 8 * rng.uniform(size=(5, 2)), rng.permutation(49)
+    expected = at(LocalPolynomialRegressor(bandwidth=1.0, degree=1).fit(X, y), queries)
+    moved = LocalPolynomialRegressor(bandwidth=1.0, degree=1).fit(X[order], y[order])
+    np.testing.assert_allclose(at(moved, queries), expected, rtol=1e-9)
+    turned = LocalPolynomialRegressor(bandwidth=1.0, degree=1).fit(X[:, ::-1], y)
+    np.testing.assert_allclose(at(turned, queries[:, ::-1]), expected, rtol=1e-9)
+
+
+def test_origin_and_distance_cost_no_digits():
+    model = wave()
+    moved = clone(model).fit(model.keys_ + 2.0**30, model.values_)
+    queries = np.array([[-0.5], [0.4], [1.5]])
+    np.testing.assert_allclose(at(moved, queries + 2.0**30), at(model, queries), rtol=1e-5)
+    assert np.isfinite(at(model, np.array([[-1e120], [1e120]]))).all()
+
+
+def test_errors_that_are_all_0_do_not_grow():
+    x = np.linspace(0, 1, 30)[:, None]
+    model = LocalPolynomialRegressor(bandwidth=0.2, degree=1).fit(x, np.ones(30))
+    assert np.isfinite(at(model, np.array([[-1.0], [0.5], [9.0]]))).all()
 
 
 def test_categories_alone_have_no_distance():
@@ -158,23 +201,6 @@ def test_categories_alone_have_no_distance():
     np.testing.assert_allclose(growth, np.sqrt(1 + (effects**2).sum(axis=1)))
 
 
-def test_regions_are_shares_of_the_rows_that_do_not_depend_on_their_order():
-    places, values = np.split(np.random.default_rng(0).normal(size=(50, 3)), [2], axis=1)
-    found = list(regions(places, values))
-    assert {len(rows) for rows in found} == {5, 8, 10, 15, 20, 25}
-    order = np.random.default_rng(1).permutation(50)
-    for rows, moved in zip(found, regions(places[order], values[order]), strict=True):
-        np.testing.assert_array_equal(order[moved], rows)
-    for rows, same in zip(found, regions(places[:, ::-1], values), strict=True):
-        np.testing.assert_array_equal(rows, same)
-    # Of a grid values tell the columns from each other.
-    grid = np.stack(np.meshgrid(np.arange(7.0), np.arange(7.0)), axis=-1).reshape(-1, 2)
-    turned = regions(grid[:, ::-1], grid[:, :1])
-    for region, same in zip(regions(grid, grid[:, :1]), turned, strict=True):
-        np.testing.assert_array_equal(region, same)
-    assert list(regions(places[:8], values[:8])) == []
-
-
 @pytest.mark.parametrize("bandwidth", [0.5, AdaptiveBandwidth(8)])
 def test_samples_of_rows_tell_nearly_the_same(data, bandwidth, monkeypatch):
     X, y = data
@@ -184,7 +210,6 @@ def test_samples_of_rows_tell_nearly_the_same(data, bandwidth, monkeypatch):
     whole = at(model, 3 * X[:9])
     monkeypatch.setattr(_error_growth, "_MOST_ROWS", 80)
     monkeypatch.setattr(_error_growth, "_MOST_PAIRS", 160 * 100)
-    monkeypatch.setattr(_error_growth, "_MOST_DIRECTIONS", 40)
     sampled = at(clone(model).fit(X, y), 3 * X[:9])
     np.testing.assert_allclose(np.log(sampled), np.log(whole), atol=1.1)
     assert not np.array_equal(sampled, whole)
@@ -197,25 +222,11 @@ def test_distances_are_beyond_four_times_the_median():
     np.testing.assert_allclose(
         remoteness.beyond(np.array([[-9.0], [2.0], [12.0]])), [5, 0, 1.5]
     )
-    np.testing.assert_array_equal(remoteness.of()[0], 0)
-
-
-def test_sides():
-    rows = np.array([[0.0], [1.0]])
-    found = one_sided(np.array([[0.5], [0.25], [3.0], [-1.0], [0.0]]), rows)
-    # Two rows of weights one over squared distances.
-    np.testing.assert_allclose(found, [0, 0.8, 1, 1, 1], atol=1e-12)
-    circle = np.stack([np.cos(np.arange(8) * np.pi / 4), np.sin(np.arange(8) * np.pi / 4)], 1)
-    assert one_sided(np.zeros((1, 2)), circle)[0] < 1e-12
-    assert one_sided(np.array([[30.0, 0]]), circle)[0] > 0.99
 
 
 @pytest.mark.parametrize("places", [np.zeros((9, 1)), np.zeros((1, 2)), np.zeros((5, 0))])
 def test_rows_in_one_place_are_as_far_as_anything(places):
-    remoteness = Remoteness(places)
-    for distances, sides in (remoteness.of(), remoteness.of(places[:3])):
-        np.testing.assert_array_equal(distances, 0)
-        assert (sides >= 0).all()
+    np.testing.assert_array_equal(Remoteness(places).beyond(places[:3]), 0)
 
 
 def test_rows_of_weight_0_are_no_rows():
