@@ -105,9 +105,9 @@ def sample(curve, noise, n, n_features, seed):
 
 
 MODELS = {
-    "usual lines": LocalPolynomialRegressor(),
+    "usual lines": LocalPolynomialRegressor(degree=1),
     "averages": NadarayaWatsonRegressor(robust=True),
-    "lines": LocalPolynomialRegressor(robust=True),
+    "lines": LocalPolynomialRegressor(degree=1, robust=True),
 }
 
 

@@ -1,12 +1,14 @@
 """A bandwidth for each feature against one scale on all, where few of the features matter.
 
 Root mean squared errors at new rows, relative to those of ``per_feature=False``, as geometric
-means over samples; of classes the differences of probabilities. Run from the project's root::
+means over samples; of classes the differences of probabilities. Polynomials, whose degrees
+are averaged, are relative to lines with one scale. Run from the project's root::
 
     OMP_NUM_THREADS=1 python benchmarks/several_features.py > several_features.md
 """
 
 import argparse
+import functools
 import time
 import warnings
 
@@ -25,12 +27,17 @@ FUNCTIONS = {
     "two matter": lambda X: np.sin(6 * X[:, 0]) + 4 * (X[:, 1] - 0.5) ** 2,
     "one matters": lambda X: np.sin(6 * X[:, 0]),
     "two interact": lambda X: np.sin(8 * (X[:, 0] - 0.5) * X[:, 1]),
+    "waves": lambda X: np.sin(5 * X).sum(axis=1) / np.sqrt(X.shape[1]),
 }
 SIZES = (20, 2), (40, 2), (40, 5), (100, 3), (100, 5), (300, 5), (300, 10), (1000, 10)
+OF_POLYNOMIALS = (40, 2), (100, 2), (300, 2), (1000, 2), (40, 3), (100, 3), (300, 3), (1000, 3)
+OF_POLYNOMIALS += (100, 4), (300, 4), *SIZES[2:3], *SIZES[4:]
 NOISE, N_TEST = 0.3, 500
+LINES = functools.partial(LocalPolynomialRegressor, degree=1)
 MODELS = {
     "averages": NadarayaWatsonRegressor,
-    "lines": LocalPolynomialRegressor,
+    "lines": LINES,
+    "polynomials": LocalPolynomialRegressor,
     "classes": NadarayaWatsonClassifier,
 }
 SETTINGS = False, True, "auto"
@@ -66,6 +73,8 @@ def ratios(name, function, n, d, n_seeds, first_seed):
     for seed in range(first_seed, first_seed + n_seeds):
         data = make(function, n, d, seed, name == "classes")
         settings = [MODELS[name](per_feature=given, random_state=0) for given in SETTINGS]
+        if name == "polynomials":
+            settings[0] = LINES(per_feature=False)
         found.append([error(model, *data) for model in settings])
     found = np.array(found)
     relative = found[:, 1:] / found[:, :1]
@@ -84,13 +93,14 @@ def main():
     print(
         "Errors at new rows relative to those of one scale on all features, geometric means "
         f'over {options.seeds} samples: with `per_feature=True`, with the default "auto", and '
-        "the worst sample with that. The last column has the seconds of a fit, relative too.\n"
+        "the worst sample with that. Polynomials, whose degrees are averaged, are relative to "
+        "lines with one scale. The last column has the seconds of a fit, relative too.\n"
     )
     for name in options.models:
         print(f"## {name.capitalize()}\n")
         print("| rows, features |", " | ".join(FUNCTIONS), "| seconds |")
         print("| --- " * (len(FUNCTIONS) + 2) + "|", flush=True)
-        for n, d in SIZES:
+        for n, d in OF_POLYNOMIALS if name == "polynomials" else SIZES:
             cells, seconds = [], []
             for function in FUNCTIONS.values():
                 errors, worst, times = ratios(

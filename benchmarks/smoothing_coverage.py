@@ -3,7 +3,7 @@
     python benchmarks/smoothing_coverage.py [places] [weights] [dependence] [curves]
                                             [--seeds N] [--save FILE]
 
-* places: intervals and bands of local lines by scenario and region. Expected: 85 to 97 % of new
+* places: intervals and bands of polynomials by scenario and region. Expected: 85 to 97 % of new
   targets in 90 % intervals, except where rows have no information, as for a peak within a gap.
 * weights: noise that grows along the range, with weights one over its variance, in two units.
   Expected: 90 % at either end with weights, whatever the unit.
@@ -86,8 +86,8 @@ def places_table(n_seeds):
     return [
         f"## Where coverage is 90 %, {n_seeds} seeds",
         "",
-        "Local lines at their defaults; means over uniform, clustered and normal places and "
-        "places with a gap, and over normal and t3 noise of deviation 0.3 (t3: variance 0.09). "
+        "Local polynomials at their defaults; means over uniform, clustered and normal places "
+        "and places with a gap, and over normal and t3 noise of deviation 0.3 (t3: variance 0.09). "
         "Share of new targets in intervals and of the truth in bands, in %, with medians of "
         "the widths; share of data sets with the truth in the simultaneous band at 30 places.",
         "",

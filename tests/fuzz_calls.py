@@ -361,7 +361,7 @@ _OPTIONS = {
     "algorithm": ["auto", "dense"],
     "leave_one_out": [True, False, np.arange(N), np.full(N, -1), [50], np.zeros(N)],
     "query_scale": [None, np.ones(N), np.full(N, 1e-300), np.ones(3), -np.ones(N)],
-    "degree": [0, 1, 2, 3, 1.0, True],
+    "degree": [0, 1, 2, 3, 4, 1.0, True],
 }
 
 
@@ -371,7 +371,7 @@ def _some(*names):
 
 _FUNCTIONS = {
     attend: _some("bandwidth", "kernel", "empty", "algorithm", "leave_one_out", "query_scale"),
-    attend_local: _some(*_OPTIONS) | {"degree": [1, 2, 0]},
+    attend_local: _some(*_OPTIONS) | {"degree": [1, 2, 3, 0]},
     attend_gradient: _some("bandwidth", "kernel"),
     attention_sums: _some("bandwidth", "kernel", "empty", "algorithm"),
     attention_weights: _some("bandwidth", "kernel", "empty", "leave_one_out", "query_scale"),
@@ -517,7 +517,7 @@ KINDS = [
     Kind(
         "LocalPolynomialRegressor",
         {"bandwidth": 0.8},
-        _SMOOTHER | {"degree": [0, 1, 2, 3]},
+        _SMOOTHER | {"degree": ["auto", 0, 1, 2, 3, 4]},
         _OF_REGRESSORS,
     ),
     Kind(
