@@ -87,7 +87,8 @@ def places_table(n_seeds):
         f"## Where coverage is 90 %, {n_seeds} seeds",
         "",
         "Local polynomials at their defaults; means over uniform, clustered and normal places "
-        "and places with a gap, and over normal and t3 noise of deviation 0.3 (t3: variance 0.09). "
+        "and places with a gap, and over normal and t3 noise of deviation 0.3 (t3: variance "
+        "0.09). "
         "Share of new targets in intervals and of the truth in bands, in %, with medians of "
         "the widths; share of data sets with the truth in the simultaneous band at 30 places.",
         "",

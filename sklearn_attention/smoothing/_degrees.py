@@ -17,7 +17,7 @@ _LEAST_WEIGHT = 1e-3
 def degrees_to_average(rows, n_rows, rule, kernel):
     """The degrees that "auto" stands for, of so many rows of positive weight; 1 first."""
     n_features = len(rows.columns.numeric)
-    if not n_features or kernel.signed is not False:
+    if not n_features or kernel.signed:
         return [0]
     highest = _HIGHEST if n_features == 1 else _HIGHEST_OF_SEVERAL
     highest = 1 if n_features > _SEVERAL else highest

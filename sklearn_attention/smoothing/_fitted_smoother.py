@@ -182,7 +182,7 @@ class FittedSmoother:
     @cached_property
     def ends(self):
         """Smallest and largest number of each column, infinite for categories."""
-        low, high = over(_ends, _joined_ends, self.keys, self.key_weights)
+        low, high = map(np.float64, over(_ends, _joined_ends, self.keys, self.key_weights))
         numeric = self.columns.is_numeric
         return np.where(numeric, low, -np.inf), np.where(numeric, high, np.inf)
 

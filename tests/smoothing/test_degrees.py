@@ -194,6 +194,16 @@ def test_categories_have_a_lambda_for_each_degree():
     assert [member.degree for member in only.members_] == [0]
 
 
+def test_a_kernel_that_is_a_function_has_polynomials_too():
+    X, y = make_data()
+
+    def kernel(A, B):
+        return np.exp(-np.abs(A - B.T))
+
+    model = LocalPolynomialRegressor(kernel, bandwidth=0.2).fit(X, y)
+    assert len(model.members_) > 1
+
+
 def test_several_outputs():
     X, y = make_data()
     both = LocalPolynomialRegressor(bandwidth=0.4).fit(X, np.column_stack([y, 3 - 2 * y]))
