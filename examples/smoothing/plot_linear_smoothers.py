@@ -42,10 +42,10 @@ y = truth + 0.3 * rng.normal(size=n)
 h = 0.07
 models = {
     "averages": NadarayaWatsonRegressor(bandwidth=h),
-    "lines": LocalPolynomialRegressor(bandwidth=h),
+    "lines": LocalPolynomialRegressor(bandwidth=h, degree=1),
     "parabolas": LocalPolynomialRegressor(bandwidth=h, degree=2),
     "nearest neighbours": NadarayaWatsonRegressor("boxcar", bandwidth=AdaptiveBandwidth(9)),
-    "least squares": LocalPolynomialRegressor("boxcar", bandwidth=2.0),
+    "least squares": LocalPolynomialRegressor("boxcar", bandwidth=2.0, degree=1),
 }
 matrices = {name: model.fit(X, y).smoother_matrix(X) for name, model in models.items()}
 

@@ -79,13 +79,13 @@ print(summary)
 # %%
 # The bandwidth of the year is so large that all years have the same weight, and the lambda of
 # the door is at its upper bound: the search has removed both columns. The comparison has a
-# linear model beside local averages and lines.
+# linear model beside local averages and polynomials.
 
 one_hot = make_column_transformer(
     (OneHotEncoder(), make_column_selector(dtype_exclude="number")), remainder="passthrough"
 )
 rivals = {
-    "local lines": LocalPolynomialRegressor(),
+    "local polynomials": LocalPolynomialRegressor(),
     "local averages": NadarayaWatsonRegressor(),
     "one-hot, least squares": make_pipeline(one_hot, LinearRegression()),
 }
