@@ -7,10 +7,11 @@ import numpy as np
 
 def slow_terms(U, degree):
     """Monomials of total degree 1 to ``degree`` of each row, products of features included."""
-    terms = [U[:, j] for j in range(U.shape[1])] if degree else []
-    if degree == 2:
-        pairs = itertools.combinations_with_replacement(range(U.shape[1]), 2)
-        terms += [U[:, i] * U[:, j] for i, j in pairs]
+    terms = [
+        np.prod(U[:, list(factors)], axis=1)
+        for total in range(1, degree + 1)
+        for factors in itertools.combinations_with_replacement(range(U.shape[1]), total)
+    ]
     return np.column_stack([np.ones(len(U)), *terms])
 
 

@@ -58,10 +58,11 @@ GROUPS = {
         NadarayaWatsonRegressor("epanechnikov", bandwidth="loo"),
         NadarayaWatsonRegressor(per_feature=True),
         NadarayaWatsonClassifier(),
-        LocalPolynomialRegressor("tricube", bandwidth="gcv"),
+        LocalPolynomialRegressor("tricube", bandwidth="gcv", degree=1),
+        LocalPolynomialRegressor(per_feature=False),
         LocalPolynomialRegressor(degree=2),
         LocalPolynomialRegressor(per_feature=True),
-        LocalPolynomialRegressor(robust=True),
+        LocalPolynomialRegressor(degree=1, robust=True),
         LocalPolynomialRegressor(bandwidth=NEIGHBORS),
         NadarayaWatsonCV(["gaussian", "tricube"]),
         LocalPolynomialCV(["gaussian"], criterion="gcv"),
@@ -491,10 +492,10 @@ LONG = [
     model
     for model in MODELS
     if getattr(model, "per_feature", False)
-    or getattr(model, "degree", 0) == 2
+    or getattr(model, "degree", 0) in (2, "auto")
     or getattr(model, "robust", False)
     or repr(model) == "ConditionalKernelDensity()"
-    or repr(model).startswith("LocalPolynomialRegressor(bandwidth='gcv'")
+    or repr(model).startswith("LocalPolynomialRegressor(bandwidth='gcv', degree=1")
     or isinstance(model, LocalPolynomialCV)
 ]
 FEW = "targets shifted", "columns", "outputs", "constant", "one by one"

@@ -176,9 +176,11 @@ class LeaveOneOut:
                 "infinite: divide them by the largest."
             )
         found = []
-        for left_out, fitted, leverage in self._predict(scales):
-            errors = [weights @ ((x - truth) ** 2).mean(axis=1) for x in (left_out, fitted)]
-            found.append((*errors, leverage.sum()))
+        # Sums of polynomials in windows far narrower than the data may overflow.
+        with np.errstate(over="ignore", invalid="ignore"):
+            for left_out, fitted, leverage in self._predict(scales):
+                errors = [weights @ ((x - truth) ** 2).mean(axis=1) for x in (left_out, fitted)]
+                found.append((*errors, leverage.sum()))
         left_out, fitted, trace = np.array(found, dtype=np.float64).reshape(-1, 3).T
         total = float(weights.sum())
         return Scores(left_out / total, fitted / total, trace)

@@ -22,8 +22,8 @@ _ELIMINATED = 30
 # Deviations of a window's rows, root mean square over terms, from their mean to where their
 # polynomial is read, at most. At the end of the rows a query is about 1.5 away from it.
 _FURTHEST_READ = 3.0
-# Products of terms of more bandwidths overflow, and those of one over so many vanish.
-FURTHEST = 1e60
+# Products of six terms of more bandwidths overflow, and those of one over so many vanish.
+FURTHEST = 1e50
 
 
 class Moments(NamedTuple):

@@ -67,7 +67,7 @@ class FittedSmoother:
     given_weights: Any = None  # without `robustness`, by which the key weights are less
     robustness: Any = None
     random_state: Any = 0
-    # Of polynomials that are averaged; degree, kernel and bandwidth are those of the heaviest.
+    # Fields of members that are averaged; degree, kernel and bandwidth are the heaviest's.
     members: tuple = ()
 
     def replace(self, **changes):
@@ -85,13 +85,14 @@ class FittedSmoother:
     def averaging(self, members):
         """The average of some members."""
         heaviest = max(members, key=lambda member: member.weight)
-        members = tuple(members) if len(members) > 1 else ()
+        members = tuple(map(tuple, members)) if len(members) > 1 else ()
         return self.at(heaviest.bandwidth, degree=heaviest.degree, members=members)
 
     @property
     def averaged_members(self):
         """The members; itself as the only one where there are none."""
-        return list(self.members) or [Member(self.degree, self.bandwidth, 1.0)]
+        members = self.members or [(self.degree, self.bandwidth, 1.0)]
+        return [Member(*own) for own in members]
 
     @cached_property
     def polynomials(self):

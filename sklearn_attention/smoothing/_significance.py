@@ -104,5 +104,5 @@ def _without(smoother, j):
     def widest(bandwidth):
         return np.where(np.arange(len(bandwidth)) == j, columns.highest_lam, bandwidth)
 
-    members = [own._replace(bandwidth=widest(own.bandwidth)) for own in smoother.members]
-    return smoother.at(widest(smoother.bandwidth), members=tuple(members))
+    members = tuple((degree, widest(own), weight) for degree, own, weight in smoother.members)
+    return smoother.at(widest(smoother.bandwidth), members=members)

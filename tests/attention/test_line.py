@@ -46,13 +46,13 @@ def all_pairs(line, queries, scale, own):
 def test_equals_sums_over_all_pairs(name, place, leave_out, monkeypatch):
     rng = np.random.default_rng(0)
     x, weights, values = PLACES[place](rng), rng.uniform(0.5, 2, N), rng.normal(size=(N, 2))
-    lines = [Line(x, weights, values, as_kernel(name), degree) for degree in (0, 2)]
+    lines = [Line(x, weights, values, as_kernel(name), degree) for degree in (0, 3)]
     queries, own = lines[0].points, np.arange(N)
     if not leave_out:
         queries = np.sort(rng.choice(x, 80) + 0.3 * rng.normal(size=80))[:, None]
         own = None
     for scale in (1e-3, 0.1, 3.0, 1e3):
-        # The powers of degree 0 are among those of degree 2.
+        # The powers of degree 0 are among those of degree 3.
         shift, expected = all_pairs(lines[1], queries[:, 0], scale, own)
         for line in lines:
             assert_alike(line.sums(queries, scale, own), shift, expected, line.degree)
@@ -77,7 +77,9 @@ def assert_alike(found, shift, expected, degree):
         size = np.maximum(np.sqrt(below * above), 1)
         n_columns = 3 if e <= degree else 1
         error = averages[e, :n_columns].T - truth[e, :, :n_columns]
-        assert np.abs(error / size[:, None]).max(initial=0) < 1e-8
+        # Sums are trusted where the bound on their rounding is 1e-9 of them; high powers of
+        # polynomials by cells are rounded a little more.
+        assert np.abs(error / size[:, None]).max(initial=0) < (1e-8 if e < 4 else 1e-7)
 
 
 def test_nearest_keys_share():

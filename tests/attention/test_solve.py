@@ -5,7 +5,7 @@ import pytest
 
 from sklearn_attention.attention._solve import Basis, pull_solve, solve
 
-CASES = [(0, 3), (1, 1), (1, 4), (2, 1), (2, 2), (2, 3)]
+CASES = [(0, 3), (1, 1), (1, 4), (2, 1), (2, 2), (2, 3), (3, 1), (3, 2)]
 
 
 @pytest.mark.parametrize(("degree", "d"), CASES)
