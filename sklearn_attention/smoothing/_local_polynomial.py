@@ -32,7 +32,7 @@ class LocalPolynomialRegressor(SmootherRegressor):
         it stands for 1.
     robust : bool, default=False
         Whether outliers among the targets count less, or not at all, as for
-        :class:`NadarayaWatsonRegressor`.
+        :class:`NadarayaWatsonRegressor`; with ``degree="auto"`` by the errors of lines.
     per_feature, categorical_features, algorithm, gap, random_state
         As for :class:`NadarayaWatsonRegressor`.
     empty : {"nearest", "nan"}, default="nearest"
