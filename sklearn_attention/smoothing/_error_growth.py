@@ -76,13 +76,15 @@ class ErrorGrowth:
         edge, beyond = smoother.at_edge(X) if smoother.members else (X, [])
         if not len(beyond):
             return self._bias.sizes(X, effects)
-        # That of the average at the edge, and of how far the line goes on from there.
+        # That of the average at the edge, and by what that of the line grows from there.
         line, ends = smoother.line, (X[beyond], edge[beyond])
         there, here = (line.local_rows(part).effects for part in ends)
         effects = effects.copy()
         effects[beyond] -= there - here
         found = self._bias.sizes(edge, effects)
-        found[beyond] += self._of_line.sizes(X[beyond], there - here)
+        of_line = self._of_line
+        grown = of_line.sizes(X[beyond], there) - of_line.sizes(edge[beyond], here)
+        found[beyond] += grown.clip(0)
         return found
 
 
