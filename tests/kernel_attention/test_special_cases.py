@@ -108,7 +108,7 @@ class TestLocalLines:
         X = X / [1, 2, 50] if bandwidth == 3.0 else X
         weight = heavy() if weighted else None
         ours = special(readout="local_linear", kernel=kernel, bandwidth=bandwidth)
-        theirs = LocalPolynomialRegressor(kernel, bandwidth=bandwidth, empty="nan")
+        theirs = LocalPolynomialRegressor(kernel, bandwidth=bandwidth, degree=1, empty="nan")
         for model in (ours, theirs):
             model.fit(X, y, weight)
         np.testing.assert_allclose(ours.predict(X), theirs.predict(X), rtol=1e-10, atol=1e-10)
