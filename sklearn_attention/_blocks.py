@@ -29,6 +29,11 @@ def blocks_of_queries(n_queries, n_keys):
     return blocks(n_queries, max(1, ROWS_AT_ONCE // n_keys))
 
 
+def evenly_spread(rows, most):
+    """So many of some rows at most, evenly spread over them."""
+    return rows[np.linspace(0, len(rows) - 1, min(len(rows), most)).astype(int)]
+
+
 def merged(merge, parts):
     """Parts merged into one, without those that are None; None where all are."""
     found = None

@@ -53,14 +53,15 @@ def mean_squares(X, weights=None):
     return found.deviation**2 + found.mean**2
 
 
-def ends(x):
-    """Smallest and largest of some numbers, one for each row, and their sum."""
-    return over(_ends, _joined_ends, x)
+def ends(x, weights=None):
+    """Smallest and largest number of each column, over rows of positive weight, and the sum."""
+    return over(_ends, _joined_ends, x, weights)
 
 
-def _ends(x):
+def _ends(x, weights):
+    x = x if weights is None else x[weights > 0]
     with np.errstate(over="ignore", invalid="ignore"):
-        return (x.min(), x.max(), x.sum()) if len(x) else None
+        return (x.min(axis=0), x.max(axis=0), x.sum(axis=0)) if len(x) else None
 
 
 def _joined_ends(a, b):

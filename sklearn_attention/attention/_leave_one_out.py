@@ -17,6 +17,8 @@ from ._wide_windows import FURTHEST, Places, blend, widen
 
 # Rows whose kernel is evaluated at a time, where only its diagonal is needed.
 _BLOCK_ROWS = 64
+# Polynomials in windows far narrower than the data may overflow, to no prediction.
+_may_overflow = np.errstate(over="ignore", invalid="ignore")
 
 
 class Scores(NamedTuple):
@@ -149,6 +151,7 @@ class LeaveOneOut:
         # Rows of which windows have the weight, unless those of one place have it.
         self.fewest = 1 if self._windows is None else self._windows.fewest
 
+    @_may_overflow
     def scores(self, scales):
         """Errors and degrees of freedom at some bandwidths.
 
@@ -176,15 +179,14 @@ class LeaveOneOut:
                 "infinite: divide them by the largest."
             )
         found = []
-        # Sums of polynomials in windows far narrower than the data may overflow.
-        with np.errstate(over="ignore", invalid="ignore"):
-            for left_out, fitted, leverage in self._predict(scales):
-                errors = [weights @ ((x - truth) ** 2).mean(axis=1) for x in (left_out, fitted)]
-                found.append((*errors, leverage.sum()))
+        for left_out, fitted, leverage in self._predict(scales):
+            errors = [weights @ ((x - truth) ** 2).mean(axis=1) for x in (left_out, fitted)]
+            found.append((*errors, leverage.sum()))
         left_out, fitted, trace = np.array(found, dtype=np.float64).reshape(-1, 3).T
         total = float(weights.sum())
         return Scores(left_out / total, fitted / total, trace)
 
+    @_may_overflow
     def predictions(self, scale=1.0):
         """Each row predicted from all others and from all rows, at one bandwidth.
 
@@ -259,9 +261,7 @@ class _PredictedRows:
     def _finish(self, own, rows, sums, moments):
         own = [field[rows] for field in own]
         share = own_share(own, sums.shift, sums.sums[0, 0])
-        # Polynomials in windows far narrower than the data may overflow, to no prediction.
-        with np.errstate(over="ignore", invalid="ignore"):
-            return *with_own_key(moments, share, self.values[rows]), share
+        return *with_own_key(moments, share, self.values[rows]), share
 
 
 class _Windows:

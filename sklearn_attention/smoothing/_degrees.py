@@ -2,6 +2,7 @@
 
 import numpy as np
 
+from .._blocks import evenly_spread
 from ..attention._solve import Basis
 from ..bandwidth._criteria import corrected_akaike, without_rounding
 from ..bandwidth._search import MAX_PAIRS, MAX_SEARCH_ROWS, Units, draw, narrower
@@ -66,7 +67,7 @@ def _corrected_akaike(smoothers, rows):
     some = kept
     if any(smoother.fastest != "linear" for smoother in smoothers):
         most = max(MAX_SEARCH_ROWS, MAX_PAIRS // len(keys))
-        some = kept[np.linspace(0, len(kept) - 1, min(len(kept), most)).astype(int)]
+        some = evenly_spread(kept, most)
     for smoother in smoothers:
         scores = smoother.leave_one_out(rows=some).scores([1.0])
         scores = without_rounding(scores, units.size)

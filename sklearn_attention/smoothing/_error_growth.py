@@ -22,7 +22,7 @@ from scipy.linalg import matmul_toeplitz
 from scipy.signal import lfilter
 from scipy.spatial import KDTree
 
-from .._blocks import blocks_of_queries
+from .._blocks import blocks_of_queries, evenly_spread
 from .._spread import own_order
 from ..kernels._numerics import LARGEST
 from ._local_errors import WIDENINGS, above_rounding, left_out_average
@@ -128,7 +128,7 @@ class _Bias:
     def _in_wider_windows(self, places):
         """Logarithms of factors on the bandwidth, and by what squared errors grow, relative."""
         smoother, kept = self._smoother, np.flatnonzero(self._smoother.counts)
-        some = np.linspace(0, len(kept) - 1, min(len(kept), _MOST_ROWS)).astype(int)
+        some = evenly_spread(np.arange(len(kept)), _MOST_ROWS)
         rows, places = kept[some], places[some]
         table, weights = smoother.table[rows], np.ones(len(rows))
         if smoother.robustness is not None and smoother.robustness[rows].any():
@@ -182,8 +182,7 @@ def variances_left_out(smoother):
     """Variances of errors of rows of positive weight that are left out, and their reach."""
     noise, keys, rows = smoother.noise, smoother.keys, np.flatnonzero(smoother.counts)
     # Of most of very many rows the variance of the fit, and the reach, are the median.
-    some = np.linspace(0, len(rows) - 1, min(len(rows), max(100, _MOST_PAIRS // len(rows))))
-    some = np.unique(some.astype(int))
+    some = evenly_spread(np.arange(len(rows)), max(100, _MOST_PAIRS // len(rows)))
     more, found, places = 0 if smoother.n_neighbors is None else 1, [], smoother.places(keys)
     for part in blocks_of_queries(len(some), len(keys)):
         own_rows = rows[some[part]]

@@ -11,6 +11,7 @@ from scipy.spatial.distance import cdist
 from .. import attention
 from .._blocks import ROWS_AT_ONCE
 from .._partitions import in_memory, is_partitioned, mapped, need_all_rows, over
+from .._spread import ends
 from ..attention._average import attend, attend_local
 from ..attention._leave_one_out import LeaveOneOut, at_rows
 from ..attention._smoother import fastest_algorithm
@@ -183,7 +184,7 @@ class FittedSmoother:
     @cached_property
     def ends(self):
         """Smallest and largest number of each column, infinite for categories."""
-        low, high = map(np.float64, over(_ends, _joined_ends, self.keys, self.key_weights))
+        low, high = map(np.float64, ends(self.keys, self.key_weights)[:2])
         numeric = self.columns.is_numeric
         return np.where(numeric, low, -np.inf), np.where(numeric, high, np.inf)
 
@@ -517,16 +518,6 @@ class FittedSmoother:
 
 def _in_wide_windows(smoother, values, X):
     return tuple(smoother.in_wide_windows(X, values))
-
-
-def _ends(keys, weights):
-    """Smallest and largest of rows of positive weight; None if there are none."""
-    keys = keys if weights is None else keys[weights > 0]
-    return (keys.min(axis=0), keys.max(axis=0)) if len(keys) else None
-
-
-def _joined_ends(a, b):
-    return np.minimum(a[0], b[0]), np.maximum(a[1], b[1])
 
 
 def refuse_negative(kernel, negative, what):

@@ -2,6 +2,7 @@
 
 import numpy as np
 
+from .._blocks import evenly_spread
 from ..bandwidth import select_bandwidth
 
 # Spreads and distributions are of so many errors that a row's own error, which has left its
@@ -55,9 +56,7 @@ def left_out_average(smoother, values):
 
 def _widening(smoother, values, n_rows):
     """Factor on the bandwidth at which a row's own share is one in so many."""
-    rows = np.flatnonzero(smoother.counts)
-    few = np.linspace(0, len(rows) - 1, min(len(rows), _SAMPLED_ROWS)).astype(int)
-    rows = rows[few]
+    rows = evenly_spread(np.flatnonzero(smoother.counts), _SAMPLED_ROWS)
     leave_one_out = smoother.leave_one_out(values, rows=rows, **_AVERAGES)
     scale = smoother.scale(smoother.keys[rows])
     for wider in WIDENINGS:

@@ -155,6 +155,13 @@ def test_growth_is_continuous_and_larger_in_gaps_and_outside(degree):
     assert here[:2].max() < 1.3 < 1.5 < here[2:].min()
 
 
+@pytest.mark.parametrize("degree", [0, 1, 2, "auto"])
+def test_far_away_growth_is_in_proportion_to_the_distance(degree):
+    noise, _, model_errors = parts_at(wave(degree=degree), np.array([[1e3], [2e3]]))
+    assert np.sqrt(model_errors[1] / model_errors[0]) == pytest.approx(2, rel=1e-2)
+    assert (noise == 1).all()
+
+
 def test_of_curves_that_are_easily_followed_errors_grow_less():
     x = np.linspace(0, 1, 60)
     noise = 0.1 * np.random.default_rng(0).normal(size=60)
