@@ -264,7 +264,7 @@ MUTATIONS = [
         "windows are widened where those without weight are to show",
     ),
     Mutation(
-        "smoothing/_fitted_smoother.py",
+        "smoothing/_degrees.py",
         "x[beyond] += a - b",
         "x[beyond] += a - x[beyond]",
         "beyond the rows the line's own value",
@@ -288,20 +288,20 @@ MUTATIONS = [
         "statistic without the rows' weights",
     ),
     Mutation(
-        "smoothing/_error_growth.py",
+        "smoothing/_noise.py",
         "return (effects**2 @ self.variances[rows])[:, None]",
         "return (effects**2).sum(axis=1)[:, None]",
         "standard error without the rows' weights",
     ),
     Mutation(
-        "smoothing/_error_growth.py",
+        "smoothing/_errors.py",
         "return found + slope * reach.moment[:, None] ** 2",
         "return found",
         "averages beyond the rows are wrong by no slope",
     ),
     Mutation(
         "smoothing/_uncertainty.py",
-        "shifts = local.values - scales * (centers @ errors)",
+        "shifts = local.values - scales * (centers @ relative)",
         "shifts = local.values",
         "mean of the distribution is not the prediction",
     ),

@@ -29,7 +29,7 @@ from ..bandwidth._search import Rows, bandwidth_rule
 from ..kernels import ProductKernel
 from ..kernels._base import as_kernel
 from ..kernels._product_kernel import mixed_kernel
-from ._degrees import averaged, degrees_to_average
+from ._degrees import AverageOfDegrees, averaged, degrees_to_average
 from ._fitted_smoother import FittedSmoother, weighed
 from ._robust import robustness
 
@@ -49,7 +49,7 @@ class KernelSmoother(MultiOutputMixin, MixedRows):
     """Base class of the estimators that average the targets of their training rows."""
 
     _keeps_partitions = True
-    _held = (*MixedRows._held, FittedSmoother)
+    _held = (*MixedRows._held, FittedSmoother, AverageOfDegrees)
     # A parameter of those with local polynomials.
     degree = 0
     # Parameters of regressors with one kernel.

@@ -20,14 +20,8 @@ from ..attention._tables import attention_weights
 from ..attention._wide_windows import FURTHEST, Places, widen
 from ..bandwidth._neighbors import neighbor_distances
 from ..kernels._product_kernel import mixed_kernel
-from ._error_growth import (
-    ErrorGrowth,
-    Remoteness,
-    noise_of,
-    variances_left_out,
-)
-from ._local_errors import ROWS_OF_QUANTILES, ROWS_OF_SPREADS, of_sizes, widened
-from ._training_rows import left_out_errors, predict_by_sums, predict_rows, weighted_sum
+from ._errors import Errors
+from ._training_rows import predict_by_sums, predict_rows
 
 # Degree and share of the bandwidth of the curve a band is around, for predictions of degree 0
 # to 3: measured, so that the bias is small relative to the standard error and the band no
@@ -37,7 +31,7 @@ _BAND_OF_MANY, _MANY_FEATURES = (1, 0.5), 10
 
 
 class Member(NamedTuple):
-    """A local polynomial of those that a prediction is the average of."""
+    """A local polynomial; predictions may be averages of several."""
 
     degree: int
     bandwidth: Any  # (n_features,)
@@ -68,8 +62,6 @@ class FittedSmoother:
     given_weights: Any = None  # without `robustness`, by which the key weights are less
     robustness: Any = None
     random_state: Any = 0
-    # Fields of members that are averaged; degree, kernel and bandwidth are the heaviest's.
-    members: tuple = ()
 
     def replace(self, **changes):
         """The smoother that differs in some fields."""
@@ -83,25 +75,23 @@ class FittedSmoother:
             kernel = mixed_kernel(*of_numbers or [None], self.columns, bandwidth)
         return self.replace(bandwidth=bandwidth, kernel=kernel, **changes)
 
-    def averaging(self, members):
-        """The average of some members."""
-        heaviest = max(members, key=lambda member: member.weight)
-        members = tuple(map(tuple, members)) if len(members) > 1 else ()
-        return self.at(heaviest.bandwidth, degree=heaviest.degree, members=members)
+    @property
+    def members(self):
+        """The polynomials that predictions are averages of."""
+        return [Member(self.degree, self.bandwidth, 1.0)]
 
     @property
-    def averaged_members(self):
-        """The members; itself as the only one where there are none."""
-        members = self.members or [(self.degree, self.bandwidth, 1.0)]
-        return [Member(*own) for own in members]
+    def local(self):
+        """True if predictions are no averages of values, but of polynomials in them."""
+        return self.degree > 0
 
-    @cached_property
-    def polynomials(self):
-        """Weights of the members, and the smoother of each."""
-        return [
-            (weight, self.at(bandwidth, degree=degree, members=()))
-            for degree, bandwidth, weight in self.members
-        ]
+    def rescaled(self, change):
+        """The smoother whose bandwidths are changed by a function."""
+        return self.at(change(self.bandwidth))
+
+    def at_edge(self, X):
+        """Places at which predictions are averages, and which queries are elsewhere: none."""
+        return X, ()
 
     def take(self, rows):
         """The smoother of some of the rows."""
@@ -208,90 +198,24 @@ class FittedSmoother:
             degree=self.degree,
         )  # fmt: skip
 
+    # Predictions of the rows, in windows that another smoother measures.
+    of_rows = predict_rows
+
     @cached_property
     def training(self):
         """Predictions of the rows, with and without themselves."""
-        return predict_rows(self, self) if self.whole else predict_by_sums(self)
+        return self.of_rows(self) if self.whole else predict_by_sums(self)
 
-    @property
-    def line(self):
-        """The member that goes on beyond the rows."""
-        local = [member for _, member in self.polynomials if member.degree]
-        return min(local, key=lambda member: member.degree)
-
-    def at_edge(self, X):
-        """The places among the rows next to queries, and which of these are elsewhere.
-
-        None for the latter if queries are in partitions.
-        """
-        edge = X.clip(*self.ends).astype(X.dtype)
-        beyond = None if is_partitioned(X) else np.flatnonzero((edge != X).any(axis=1))
-        return edge, beyond
-
-    def averaged(self, X, evaluate):
-        """Averages of what members have at queries, a list of arrays (n, ...).
-
-        Beyond the rows they are those at their edge, and from there what a line adds.
-        `evaluate(member, queries, moves)` knows which coordinates move with the queries.
-        """
-        (edge, beyond), everywhere = self.at_edge(X), X == X
-        moves = edge == X
-        found = weighted_sum(
-            (weight, evaluate(member, edge, moves))
-            for weight, member in self.polynomials
-            if weight
-        )
-        if beyond is None:
-            there, here = evaluate(self.line, X, everywhere), evaluate(self.line, edge, moves)
-            return [x + a - b for x, a, b in zip(found, there, here, strict=True)]
-        if len(beyond):
-            there, here = (
-                evaluate(self.line, Q[beyond], own[beyond])
-                for Q, own in ((X, everywhere), (edge, moves))
-            )
-            for x, a, b in zip(found, there, here, strict=True):
-                x[beyond] += a - b
-        return found
-
-    # Errors of rows predicted without themselves and the rows of the gap, and their noise.
-    errors, noise = cached_property(left_out_errors), cached_property(noise_of)
-    # Growth of errors off the rows.
-    growth = cached_property(ErrorGrowth)
-    # Variances of the errors of rows of positive weight, and how far these reach.
-    variances_left_out = cached_property(variances_left_out)
-    # Averages over enough rows for the size of their errors, and for their distribution.
-    for_spreads = cached_property(lambda self: widened(self, ROWS_OF_SPREADS))
-    for_quantiles = cached_property(lambda self: widened(self, ROWS_OF_QUANTILES))
-
-    @cached_property
-    def remoteness_of_rows(self):
-        """Distances from rows of positive weight."""
-        return Remoteness(self.places(self.keys[self.counts > 0]))
-
-    @cached_property
-    def sizes_of_errors(self):
-        """The smoother of sizes of errors, and these around each row without its own."""
-        return of_sizes(self, np.abs(self.errors) / self.growth.at_rows)
+    # Errors of the rows predicted without themselves, and of predictions elsewhere.
+    errors = cached_property(Errors)
 
     @cached_property
     def less_biased(self):
         """The smoother that the band is around."""
-        if self.members:
-            numeric = self.columns.is_numeric
-            members = [
-                Member(degree, np.where(numeric, share, 1.0) * bandwidth, weight)
-                for own, bandwidth, weight in self.members
-                for degree, share in [self._band(own)]
-            ]
-            found = self.averaging(members)
-        else:
-            degree, share = self._band(self.degree)
-            # The line around averages is of windows as they are, like these.
-            widening = self.widening and self.degree > 0
-            found = self.replace(degree=degree, factor=share, widening=widening)
-        # Of the same rows; about the curve that predicts best.
-        vars(found)["noise"] = self.noise
-        return found
+        degree, share = self._band(self.degree)
+        # The line around averages is of windows as they are, like these.
+        widening = self.widening and self.degree > 0
+        return self.replace(degree=degree, factor=share, widening=widening)
 
     def _band(self, degree):
         """Degree and share of the bandwidth of the curve that a band is around."""
@@ -301,8 +225,6 @@ class FittedSmoother:
     def predict(self, X, values=None):
         """Predictions, of the values or of others in their place."""
         values = self.values if values is None else values
-        if self.members:
-            return self.averaged(X, lambda member, Q, _: [member.predict(Q, values)])[0]
         return self.local_fit(X, values)[0] if self.degree else self.average(X, values)
 
     def average(self, X, values):
@@ -357,10 +279,6 @@ class FittedSmoother:
 
     def left_out_of(self, rows, factor=1.0):
         """Rows predicted without themselves and the gap, in windows wider by a factor."""
-        if self.members:
-            return weighted_sum(
-                (w, [own.left_out_of(rows, factor)]) for w, own in self.polynomials
-            )[0]
         if self.n_neighbors is not None:
             factor = factor * self.scale(self.keys[rows], more=1)
         return self.leave_one_out(rows=rows, gap=self.gap).predictions(factor).left_out
@@ -370,16 +288,6 @@ class FittedSmoother:
 
         Predictions without each row only if `without_each`.
         """
-        if self.members:
-            kept = ["values", "effects", "left_out"][: 2 + without_each]
-
-            def evaluate(member, Q, _):
-                local = member.local_rows(Q, without_each=without_each)
-                return [getattr(local, name) for name in kept]
-
-            found = dict(zip(kept, self.averaged(X, evaluate), strict=True))
-            none = dict.fromkeys(attention.LocalRows._fields)
-            return attention.LocalRows(**none | found)
         if not self.widens:
             own = self._options(X, more)
             own |= {"degree": self.degree, "without_each": without_each}
@@ -425,7 +333,7 @@ class FittedSmoother:
 
     def effects(self, X):
         """Weights of the rows in predictions, (n, n_keys)."""
-        if self.degree or self.members:
+        if self.local:
             return self.local_rows(X).effects.astype(self.keys.dtype)
         return self.weights(X)
 
@@ -442,13 +350,6 @@ class FittedSmoother:
 
     def gradient(self, X, values):
         """Derivatives in queries, of the smoother of values of the rows."""
-        if self.members:
-
-            def slopes(member, Q, moves):
-                found = member.gradient(Q, values)
-                return [found * (moves if found.ndim == 2 else moves[:, None])]
-
-            return self.averaged(X, slopes)[0]
         if self.degree:
             return self.local_fit(X, values)[1]
         if self.n_neighbors is not None:

@@ -173,7 +173,7 @@ class LocalPolynomialRegressor(SmootherRegressor):
     @property
     def members_(self):
         """Polynomials that are averaged: degree, bandwidth and weight of each."""
-        return self._smoother.averaged_members
+        return self._smoother.members
 
     def local_ridge(self, X):
         """Ridge that is added where a window does not determine the heaviest polynomial.

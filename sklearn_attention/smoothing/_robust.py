@@ -7,8 +7,8 @@ import numpy as np
 
 from ..bandwidth._rules import SMOOTHER_RULES
 from ..kernels._product_kernel import mixed_kernel
+from ._errors import widened
 from ._fitted_smoother import FittedSmoother, counts_of, weighed
-from ._local_errors import widened
 
 # A row has no weight from so many local standard deviations on: averages of normal targets then
 # keep 96 % of their efficiency.
@@ -26,8 +26,6 @@ _MOST_PAIRED = 2000
 _PASSES = 3
 # Errors this small relative to the targets are rounding.
 _ROUNDING = 1e-12
-# Least mean slope of the loss in `noise_variance`; .85 in normal noise.
-_LEAST_SLOPE = 0.25
 
 
 def robustness(rows, rule, kernel):
@@ -46,23 +44,8 @@ def robustness(rows, rule, kernel):
         some = replace(rows, sample_weight=weighed(rows.sample_weight, weights))
         choice = rule.choose(some, kernel)
         smoother = _smoother(some, kernel, choice.bandwidth, choice.n_neighbors)
-        weights = scales.weights(smoother.errors)
+        weights = scales.weights(smoother.errors.left_out)
     return weights
-
-
-def noise_variance(smoother, X, errors):
-    """Variance (n, n_outputs) of the noise that enters the variances of predictions."""
-    # With errors r_i and robustness b_i = b(r_i), the local average of psi(r_i)^2 = (b_i r_i)^2
-    # over the square of that of psi'(r_i) = b_i (5 - 4 / sqrt(b_i)) (Huber 1973, Annals of
-    # Statistics 1, 799-821). To the smoother all rows count alike.
-    if smoother.robustness is None:
-        return smoother.average(X, errors**2)
-    weights = smoother.robustness[:, None]
-    slopes = 5 * weights - 4 * np.sqrt(weights)
-    tables = np.hstack([(weights * errors) ** 2, weights**2, slopes, weights])
-    *squares, kept, slope, total = smoother.average(X, tables).T
-    slope = np.maximum(slope / total, _LEAST_SLOPE)
-    return (squares / (kept * slope**2)).T
 
 
 class _Scales:
@@ -80,8 +63,7 @@ class _Scales:
         smoother.need_positive_weights("robust=True")
         self.counts = smoother.counts
         n_rows = np.count_nonzero(self.counts)
-        # Scales are of rows, none of which is far from all.
-        wide = widened(smoother, _ROWS_OF_SCALES * np.sqrt(n_rows)).replace(remoteness=None)
+        wide = widened(smoother, _ROWS_OF_SCALES * np.sqrt(n_rows))
         self.least = _ROUNDING * np.abs(smoother.table).max(axis=0) + np.finfo(float).tiny
         self.around = partial(wide.average, smoother.keys)
         if len(self.counts) <= _MOST_PAIRED:

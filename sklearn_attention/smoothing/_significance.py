@@ -6,7 +6,6 @@ import numpy as np
 
 from .._blocks import blocks_of_queries
 from .._validation import check_size
-from ._training_rows import known_errors, predict_rows
 
 
 class Significance(NamedTuple):
@@ -42,7 +41,8 @@ class Significance(NamedTuple):
 
 def feature_significance(smoother, n_resamples, random_state):
     """Test every feature of the smoother of a regressor."""
-    errors = known_errors(smoother, "feature_significance")
+    smoother.errors.need_all("feature_significance")
+    errors = smoother.errors.left_out
     check_size("n_resamples", n_resamples, 3, len(errors))
     # In units that are powers of two, so that squares neither overflow nor vanish.
     exponent = np.frexp(np.abs(smoother.table).max())[1]
@@ -50,7 +50,7 @@ def feature_significance(smoother, n_resamples, random_state):
     statistics, p_values = [], []
     for j in range(len(smoother.columns.kinds)):
         observed = _statistic(smoother, table, j).sum()
-        null = np.ldexp(predict_rows(_without(smoother, j), smoother).fitted, -exponent)
+        null = np.ldexp(_without(smoother, j).of_rows(smoother).fitted, -exponent)
         drawn = np.zeros(n_resamples)
         signs = random_state.choice([-1.0, 1.0], size=(len(errors), n_resamples))
         for fitted, error in zip(null.T, errors.T, strict=True):
@@ -104,5 +104,4 @@ def _without(smoother, j):
     def widest(bandwidth):
         return np.where(np.arange(len(bandwidth)) == j, columns.highest_lam, bandwidth)
 
-    members = tuple((degree, widest(own), weight) for degree, own, weight in smoother.members)
-    return smoother.at(widest(smoother.bandwidth), members=members)
+    return smoother.rescaled(widest)

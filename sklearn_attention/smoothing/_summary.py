@@ -111,7 +111,7 @@ def summarize(model, p_values=None):
     return SmootherSummary(
         model=type(model).__name__,
         kernel=model.kernel_,
-        degrees={own.degree: own.weight for own in smoother.averaged_members if own.weight},
+        degrees={own.degree: own.weight for own in smoother.members if own.weight},
         n_samples=n_samples,
         rule=model._kept["rule"],
         criterion_value=getattr(model, "criterion_value_", None),

@@ -10,11 +10,6 @@ from ..attention._leave_one_out import Predictions
 
 def predict_rows(smoother, measured):
     """Predictions of all rows; how far windows reach is measured in those of a smoother."""
-    if smoother.members:
-        pairs = zip(smoother.polynomials, measured.polynomials, strict=True)
-        return Predictions(
-            *weighted_sum((w, predict_rows(own, m)) for (w, own), (_, m) in pairs)
-        )
     keys, leave_one_out = smoother.keys, smoother.leave_one_out()
     rows = leave_one_out.rows
     if measured.n_neighbors is None:
@@ -40,18 +35,9 @@ def predict_rows(smoother, measured):
     return Predictions(*fields)
 
 
-def weighted_sum(parts):
-    """Sum of fields, each of which has a weight."""
-    found = None
-    for weight, fields in parts:
-        own = [weight * field for field in fields]
-        found = own if found is None else [x + y for x, y in zip(found, own, strict=True)]
-    return found
-
-
 def predict_by_sums(smoother):
     """The same of averages, by sums over all rows and over all others, wherever these are."""
-    if smoother.degree or smoother.members:
+    if smoother.local:
         need_all_rows(
             "predictions of own rows by local polynomials", smoother.keys,
             remedy="pass degree=0, or fit rows in memory",
@@ -65,26 +51,3 @@ def predict_by_sums(smoother):
     reached = log_all > -np.inf
     log_rest = np.where(reached, log_others, 0.0) - np.where(reached, log_all, 0.0)
     return Predictions(left_out, fitted, -np.expm1(log_rest))
-
-
-def left_out_errors(smoother):
-    """Errors of rows predicted without themselves and the rows of the gap, (n, n_outputs)."""
-    need_all_rows("intervals, bands, quantiles and tests", smoother.keys)
-    left_out = smoother.training.left_out
-    if smoother.gap:
-        rows, left_out = np.flatnonzero(smoother.counts), left_out.copy()
-        left_out[rows] = smoother.left_out_of(rows)
-    return smoother.table - left_out
-
-
-def known_errors(smoother, what):
-    """Leave-one-out errors; ValueError where one is missing, since all are needed for this."""
-    errors = smoother.errors
-    n_unknown = int(np.isnan(errors).any(axis=1).sum())
-    if n_unknown:
-        raise ValueError(
-            f"{what} needs every leave-one-out error, but {n_unknown} of "
-            f"{len(errors)} training rows have no prediction without themselves: fit "
-            f"more rows, a larger bandwidth or empty='nearest' (got {smoother.empty!r})."
-        )
-    return errors

@@ -12,11 +12,9 @@ from .._validation import (
     check_size,
     check_thresholds,
 )
+from ._errors import above_rounding, noise_variance
 from ._inference import jackknife_intervals, weighted_quantiles
-from ._local_errors import above_rounding
-from ._robust import noise_variance
 from ._significance import feature_significance
-from ._training_rows import known_errors
 
 
 class UncertaintyMixin:
@@ -89,22 +87,19 @@ class UncertaintyMixin:
         """
         coverage = check_in_open_interval("coverage", coverage, 0, 1)
         X, smoother = self._read_rows(X), self._smoother
-        errors, kept = np.abs(smoother.errors), smoother.given_counts > 0
-        growth = smoother.growth
-        errors /= growth.at_rows
-        here = np.ones((len(X), errors.shape[1]))
+        errors = smoother.errors
+        sizes, here, found = np.abs(errors.relative), np.ones((len(X), 1)), []
         if heteroscedastic:
-            known_errors(smoother, "heteroscedastic=True")
-            around, there = smoother.sizes_of_errors
+            around, there = errors.sizes
             here = above_rounding(around.average(X, around.values), around.values)
-            errors = errors / there
+            sizes = sizes / there
         # A row that has no prediction bounds no error.
-        errors = np.where(np.isnan(errors), np.inf, errors)
-        errors, found = errors[kept], []
+        kept = smoother.given_counts > 0
+        sizes = np.where(np.isnan(sizes), np.inf, sizes)[kept]
         for rows in _query_blocks(X, smoother):
             _, effects, left_out = smoother.left_out(X[rows])
-            scale = here[rows] * growth.at(X[rows], effects)
-            found.append(jackknife_intervals(left_out[:, kept], errors, scale, coverage))
+            scale = here[rows] * errors.growth(X[rows], effects)
+            found.append(jackknife_intervals(left_out[:, kept], sizes, scale, coverage))
         return _like_targets(np.concatenate(found), smoother.values)
 
     def predict_quantiles(self, X, quantiles=(0.1, 0.5, 0.9)):
@@ -243,17 +238,17 @@ class UncertaintyMixin:
         check_positive("n_resamples", n_resamples, integer=True)
         X, smoother = self._read_rows(X), self._smoother
         smoother.need_positive_weights("confidence_band")
-        errors = known_errors(smoother, "confidence_band")
-        noise, less_biased = smoother.noise, smoother.less_biased
-        growth, deviations, largest = less_biased.growth, [], 0.0
+        smoother.errors.need_all("confidence_band")
+        errors, of_band = smoother.errors.left_out, smoother.errors.of_band
+        noise, deviations, largest = of_band.noise, [], 0.0
         draws = np.zeros((1, len(errors), 0))
         if simultaneous:
             check_size("n_resamples", n_resamples, 3, errors.size)
             draws = noise.draws(n_resamples, check_random_state(random_state))
         centers = []
         for rows in _query_blocks(X, smoother):
-            local = less_biased.local_rows(X[rows])
-            target, fit, model = growth.parts(X[rows], local.effects)
+            local = of_band.smoother.local_rows(X[rows])
+            target, fit, model = of_band.parts(X[rows], local.effects)
             moves = np.abs(local.effects @ draws) / np.sqrt(fit.T)[:, :, None]
             largest = np.fmax(largest, np.fmax.reduce(moves, axis=1))
             centers.append(local.values)
@@ -261,9 +256,8 @@ class UncertaintyMixin:
         factor = norm.ppf((1 + coverage) / 2)
         if simultaneous:
             factor = np.quantile(largest, coverage, axis=1, method="higher")
-        variance = noise_variance(
-            smoother.for_spreads, X, errors / np.sqrt(noise.variances)[:, None]
-        )
+        wide, errors = smoother.errors.for_spreads, errors / np.sqrt(noise.variances)[:, None]
+        variance = noise_variance(wide, X, errors)
         width = factor * np.sqrt(variance) * np.concatenate(deviations)
         center = np.concatenate(centers)
         band = np.stack([center - width, center + width], axis=1)
@@ -293,36 +287,34 @@ class UncertaintyMixin:
 
 def standard_deviations(smoother, X):
     """Standard deviations of the conditional distribution at each query, (n, n_outputs)."""
-    errors = known_errors(smoother, "return_std=True")
-    growth = smoother.growth
-    errors = errors / growth.at_rows
+    errors = smoother.errors
+    errors.need_all("return_std=True")
     scales = [
-        growth.at(X[rows], smoother.local_rows(X[rows]).effects)
+        errors.growth(X[rows], smoother.local_rows(X[rows]).effects)
         for rows in _query_blocks(X, smoother)
     ]
     # Local polynomials of squares could be negative: an average is not.
-    variance = noise_variance(smoother.unweighted, X, errors)
+    variance = noise_variance(smoother.unweighted, X, errors.relative)
     return np.sqrt(variance) * np.concatenate(scales)
 
 
 def _distribution(smoother, X, statistic):
     """A statistic of the conditional distribution at each query, for some at a time."""
     smoother.need_positive_weights("a conditional distribution")
-    errors = known_errors(smoother, "a conditional distribution")
-    growth = smoother.growth
-    errors = errors / growth.at_rows
-    wide, found = smoother.for_quantiles, []
+    errors, found = smoother.errors, []
+    errors.need_all("a conditional distribution")
+    wide, relative = errors.for_quantiles, errors.relative
     # Outliers are targets, but do not affect the distribution of the others.
     given = wide.replace(key_weights=(smoother.given_counts > 0).astype(np.float64))
     for rows in _query_blocks(X, smoother):
         weights = given.weights(X[rows])
         centers = weights if smoother.robustness is None else wide.weights(X[rows])
         local = smoother.local_rows(X[rows])
-        scales = growth.at(X[rows], local.effects)
-        shifts = local.values - scales * (centers @ errors)
+        scales = errors.growth(X[rows], local.effects)
+        shifts = local.values - scales * (centers @ relative)
         of_outputs = [
             statistic(rows, own, weights, shift, scale)
-            for own, shift, scale in zip(errors.T, shifts.T, scales.T, strict=True)
+            for own, shift, scale in zip(relative.T, shifts.T, scales.T, strict=True)
         ]
         found.append(np.stack(of_outputs, axis=2))
     return _like_targets(np.concatenate(found), smoother.values)

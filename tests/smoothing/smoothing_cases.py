@@ -91,10 +91,16 @@ def jackknife_plus(values, errors, coverage):
 
 
 def growth_at(model, queries):
-    """Growth of the model's errors, and how much it is at queries."""
+    """Expected sizes of the model's errors at queries, over the noise."""
     smoother = model.smoother_
-    growth = smoother.growth
-    return growth, growth.at(queries, smoother.local_rows(queries).effects)
+    return smoother.errors.growth(queries, smoother.local_rows(queries).effects)
+
+
+def growth_of_rows(model):
+    """The same of its rows left out, 1 where there is no error."""
+    errors = model.smoother_.errors
+    some = errors.left_out != 0
+    return np.divide(errors.left_out, errors.relative, where=some, out=np.ones(some.shape))
 
 
 def rows_at(model, queries, degree, factor, weighted=True):

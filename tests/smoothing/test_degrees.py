@@ -176,8 +176,10 @@ def test_errors_across_a_gap_are_averages():
     parts = []
     for degree, bandwidth, weight in model.members_:
         own = LocalPolynomialRegressor(bandwidth=bandwidth, degree=degree).fit(x[:, None], y)
-        parts.append(weight * own.smoother_.replace(gap=3).errors)
-    np.testing.assert_allclose(model.smoother_.errors, sum(parts), rtol=1e-9, atol=1e-12)
+        parts.append(weight * own.smoother_.replace(gap=3).errors.left_out)
+    np.testing.assert_allclose(
+        model.smoother_.errors.left_out, sum(parts), rtol=1e-9, atol=1e-12
+    )
 
 
 def test_categories_have_a_lambda_for_each_degree():

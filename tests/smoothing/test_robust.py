@@ -18,7 +18,8 @@ from sklearn_attention import (
 )
 from sklearn_attention.bandwidth._search import Rows
 from sklearn_attention.kernels import Gaussian
-from sklearn_attention.smoothing._robust import _Scales, noise_variance
+from sklearn_attention.smoothing._errors import noise_variance
+from sklearn_attention.smoothing._robust import _Scales
 
 REGRESSORS = NadarayaWatsonRegressor, LocalPolynomialRegressor
 each_regressor = pytest.mark.parametrize("kind", REGRESSORS)
@@ -86,7 +87,7 @@ class TestWeights:
         X, y, _ = curve(80, outliers=[5, 40])
         weight = np.random.default_rng(0).integers(0, 3, 80).astype(float)
         smoother = NadarayaWatsonRegressor(bandwidth=0.5).fit(X, y, weight).smoother_
-        sizes = np.abs(smoother.errors)
+        sizes = np.abs(smoother.errors.left_out)
         rows = Rows(X=X, values=y[:, None], columns=Columns.numbers(1), sample_weight=weight)
         scales = _Scales(rows, Gaussian())
         found = scales.local(sizes, np.ones(80, dtype=bool))

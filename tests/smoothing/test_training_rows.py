@@ -10,10 +10,7 @@ from sklearn_attention import (
     LocalPolynomialRegressor,
     NadarayaWatsonRegressor,
 )
-from sklearn_attention.smoothing._training_rows import (
-    known_errors,
-    predict_rows,
-)
+from sklearn_attention.smoothing._training_rows import predict_rows
 
 
 @pytest.mark.parametrize("case", CASES[::3], ids=[case[0] for case in CASES[::3]])
@@ -27,7 +24,7 @@ def test_rows_are_predicted_with_and_without_themselves(case):
     np.testing.assert_allclose(found.leverage, np.diag(matrix) * kept, rtol=0, atol=1e-9)
     own = without[np.arange(len(y)), np.arange(len(y))]
     np.testing.assert_allclose(found.left_out[kept], own[kept], rtol=0, atol=1e-8)
-    errors = smoother.errors[kept]
+    errors = smoother.errors.left_out[kept]
     np.testing.assert_allclose(errors, (smoother.table - own)[kept], rtol=0, atol=1e-8)
 
 
@@ -54,7 +51,7 @@ def test_another_smoother_may_measure_the_windows(data):
 def test_an_error_that_is_not_known_is_refused():
     x = np.array([0.0, 0.1, 0.2, 9.0])[:, None]
     model = NadarayaWatsonRegressor("epanechnikov", bandwidth=0.5, empty="nan").fit(x, x[:, 0])
-    errors = model.smoother_.errors[:, 0]
+    errors = model.smoother_.errors.left_out[:, 0]
     np.testing.assert_array_equal(np.isnan(errors), [False, False, False, True])
     with pytest.raises(ValueError, match=r"this needs every.*1 of 4 training rows.*'nan'"):
-        known_errors(model.smoother_, "this")
+        model.smoother_.errors.need_all("this")

@@ -13,6 +13,7 @@ from smoothing_cases import (
     DEGREES,
     frame_of,
     growth_at,
+    growth_of_rows,
     jackknife_plus,
     refit_without,
     rows_at,
@@ -41,12 +42,12 @@ class TestIntervals:
         join = pd.concat if isinstance(X, pd.DataFrame) else np.concatenate
         values, errors = np.empty((len(y), 6)), np.empty(len(y))
         smoother = model.smoother_
-        growth, rows = smoother.growth, model._read_rows(queries)
-        scale = growth.at(rows, smoother.local_rows(rows).effects)[:, 0]
+        of_rows, rows = growth_of_rows(model), model._read_rows(queries)
+        scale = smoother.errors.growth(rows, smoother.local_rows(rows).effects)[:, 0]
         for i in range(len(y)):
             found = refit_without(model, X, y, i).predict(join([queries, take(X, [i])]))
             values[i] = found[:6]
-            errors[i] = abs(y[i] - found[6]) / growth.at_rows[i, 0]
+            errors[i] = abs(y[i] - found[6]) / of_rows[i, 0]
         for coverage in (0.5, 0.8, 0.9):
             expected = [
                 jackknife_plus(values[:, q], scale[q] * errors, coverage) for q in range(6)
@@ -227,8 +228,8 @@ class TestStandardDeviation:
         model = clone(model).fit(X, y, weight)
         # The weights of the kernel, whatever polynomial is fitted with them: rows count alike.
         averages = clone(model).set_params(degree=0).fit(X, y)
-        growth, scale = growth_at(model, model.keys_)
-        errors = model.loo_residuals_.reshape(len(y), -1) / growth.at_rows
+        of_rows, scale = growth_of_rows(model), growth_at(model, model.keys_)
+        errors = model.loo_residuals_.reshape(len(y), -1) / of_rows
         expected = scale * np.sqrt(averages.smoother_matrix(X) @ errors**2)
         expected = expected.reshape(y.shape)
         found, std = model.predict(X, return_std=True)
@@ -257,8 +258,8 @@ class TestStandardDeviation:
 def places_and_weights(model, query):
     """The conditional distribution at one query, from the kernel's weights alone."""
     weights = rows_at(model, query, 0, window_of(model, 40), weighted=False).weights[0]
-    growth, scale = growth_at(model, query)
-    errors = model.loo_residuals_ / growth.at_rows[:, 0]
+    scale = growth_at(model, query)
+    errors = model.loo_residuals_ / growth_of_rows(model)[:, 0]
     return model.predict(query)[0] + scale[0, 0] * (errors - weights @ errors), weights
 
 
@@ -367,8 +368,8 @@ class TestDistribution:
             own = (frame["color"] == color).to_numpy()
             # A median is an error of the query's own color, moved by the same for all errors.
             low, high = model.predict_quantiles(frame[own], [0.01, 0.99]).T
-            growth, scale = growth_at(model, model.keys_[own])
-            errors = (model.loo_residuals_ / growth.at_rows[:, 0])[own]
+            scale = growth_at(model, model.keys_[own])
+            errors = (model.loo_residuals_ / growth_of_rows(model)[:, 0])[own]
             np.testing.assert_allclose(high - low, scale[:, 0] * np.ptp(errors))
             rest = (median[own] - low)[:, None] - scale * (errors - errors.min())
             np.testing.assert_allclose(np.abs(rest).min(axis=1), 0, atol=1e-9)

@@ -97,7 +97,7 @@ class TestDependentNoise:
 
     def test_errors_are_those_of_rows_predicted_across_the_gap(self):
         model = self.fitted(0, 0.6, 5, n=60)
-        errors = model.smoother_.errors[:, 0]
+        errors = model.smoother_.errors.left_out[:, 0]
         fixed = LocalPolynomialRegressor(degree=1, bandwidth=float(model.bandwidth_[0]))
         for i in (0, 20, 57):
             far = np.abs(np.arange(60) - i) > 5

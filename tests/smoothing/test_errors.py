@@ -1,9 +1,8 @@
-"""Growth of errors where rows are few or far, against fits without rows and regions."""
+"""Errors of predictions where rows are few or far, and windows of many errors."""
 
 import numpy as np
 import pandas as pd
 import pytest
-from scipy.linalg import toeplitz
 from sklearn.base import clone
 from smoothing_cases import CASES, refit_without, take
 
@@ -13,20 +12,8 @@ from sklearn_attention import (
     NadarayaWatsonRegressor,
 )
 from sklearn_attention.kernels import AitchisonAitken, ProductKernel
-from sklearn_attention.smoothing import _error_growth
-from sklearn_attention.smoothing._error_growth import (
-    Noise,
-    Remoteness,
-    autocorrelation,
-    autoregression,
-    reach_of,
-    variance_around,
-)
-from sklearn_attention.smoothing._local_errors import widened
-
-
-def growth_of(model):
-    return model.smoother_.growth
+from sklearn_attention.smoothing import _errors
+from sklearn_attention.smoothing._errors import Remoteness, reach_of, widened
 
 
 def wave(n=80, seed=0, **options):
@@ -38,14 +25,14 @@ def wave(n=80, seed=0, **options):
 
 def at(model, queries):
     smoother = model.smoother_
-    return smoother.growth.at(queries, smoother.local_rows(queries).effects)
+    return smoother.errors.growth(queries, smoother.local_rows(queries).effects)
 
 
 @pytest.mark.parametrize("kind", ["plain-1", "weights-0", "weights-1", "absent-2", "frame-1"])
 def test_variances_are_those_of_fits_without_each_row(kind, monkeypatch):
     ((_, model, X, y, weight),) = (case for case in CASES if case[0] == kind)
     # Of the distance, which other tests are about, nothing.
-    monkeypatch.setattr(_error_growth._Bias, "squares", lambda bias, reach: np.zeros((1, 1)))
+    monkeypatch.setattr(_errors._Bias, "squares", lambda bias, reach: np.zeros((1, 1)))
     model = clone(model).set_params(empty="nan").fit(X, y, weight)
     counts = np.ones(len(y)) if weight is None else weight
     kept = np.flatnonzero(counts)
@@ -61,7 +48,8 @@ def test_variances_are_those_of_fits_without_each_row(kind, monkeypatch):
             averages = clone(model).set_params(degree=0).fit(X, y, weight)
             near = refit_without(averages, X, y, i, weight).smoother_matrix(take(X, [i]))[0]
             noise = near[some] @ (unit / counts[rest][some])
-        found = growth_of(model).at_rows[i, 0]
+        errors = model.smoother_.errors
+        found = errors.left_out[i, 0] / errors.relative[i, 0]
         np.testing.assert_allclose(found, np.sqrt(noise + fit), rtol=1e-6)
 
 
@@ -124,7 +112,7 @@ def test_errors_of_the_model_are_those_of_windows_that_reach_as_far(degree):
 
 def parts_at(model, queries):
     smoother = model.smoother_
-    return smoother.growth.parts(queries, smoother.local_rows(queries).effects)
+    return smoother.errors.parts(queries, smoother.local_rows(queries).effects)
 
 
 def test_errors_of_an_average_grow_with_those_of_its_line_beyond_the_rows():
@@ -135,7 +123,7 @@ def test_errors_of_an_average_grow_with_those_of_its_line_beyond_the_rows():
     queries = np.array([[-0.4], [1.3]])
     edge = queries.clip(X.min(), X.max())
     *_, at_edge = parts_at(model, edge)
-    bias = _error_growth._Bias(line)
+    bias = line.errors.bias
     there, here = (bias.sizes(x, line.local_rows(x).effects) for x in (queries, edge))
     assert (there > here).all()
     expected = np.sqrt(at_edge - 1) + there - here
@@ -205,7 +193,7 @@ def test_categories_alone_have_no_distance():
     model = NadarayaWatsonRegressor(bandwidth=[0.2]).fit(frame, rng.normal(size=40))
     smoother = model.smoother_
     effects = smoother.effects(model.keys_[:5])
-    growth = smoother.growth.at(model.keys_[:5], effects)[:, 0]
+    growth = smoother.errors.growth(model.keys_[:5], effects)[:, 0]
     np.testing.assert_allclose(growth, np.sqrt(1 + (effects**2).sum(axis=1)))
 
 
@@ -216,8 +204,8 @@ def test_samples_of_rows_tell_nearly_the_same(data, bandwidth, monkeypatch):
     X += 0.1 * np.random.default_rng(0).normal(size=X.shape)
     model = LocalPolynomialRegressor(bandwidth=bandwidth).fit(X, y)
     whole = at(model, 3 * X[:9])
-    monkeypatch.setattr(_error_growth, "_MOST_ROWS", 80)
-    monkeypatch.setattr(_error_growth, "_MOST_PAIRS", 160 * 100)
+    monkeypatch.setattr(_errors, "_MOST_ROWS", 80)
+    monkeypatch.setattr(_errors, "_MOST_PAIRS", 160 * 100)
     sampled = at(clone(model).fit(X, y), 3 * X[:9])
     np.testing.assert_allclose(np.log(sampled), np.log(whole), atol=1.1)
     assert not np.array_equal(sampled, whole)
@@ -240,7 +228,7 @@ def test_rows_in_one_place_are_as_far_as_anything(places):
 def test_rows_of_weight_0_are_no_rows():
     x = np.arange(10.0)[:, None]
     model = LocalPolynomialRegressor(bandwidth=2.0).fit(x, x[:, 0], 1.0 * (x[:, 0] < 8))
-    remoteness = model.smoother_.remoteness_of_rows
+    remoteness = Remoteness.of(model.smoother_)
     np.testing.assert_allclose(remoteness.beyond(np.array([[9.0]]) / 2), [0.0])
     np.testing.assert_allclose(remoteness.beyond(np.array([[17.0]]) / 2), [5 - 2])
 
@@ -249,7 +237,7 @@ def test_rows_of_weight_0_are_no_rows():
 def test_windows_have_many_rows_everywhere(kernel):
     x = np.random.default_rng(0).uniform(size=(200, 1))
     model = NadarayaWatsonRegressor(kernel, bandwidth=0.05).fit(x, x[:, 0])
-    wide = widened(model.smoother_, 20)
+    wide = model.smoother_.errors.for_spreads
     weights = wide.weights(np.array([[0.5], [1.0], [1.3], [2.0], [10.0], [1e4]]))
     assert (1 / (weights**2).sum(axis=1)).min() > 8
     # Among rows windows are as they are for all.
@@ -278,99 +266,54 @@ def test_codes_of_categories_have_no_distance(data):
     assert model.smoother_.places(codes).shape == (40, 1)
 
 
-def autoregressive(coefficients, n, seed=0):
-    shocks, found = np.random.default_rng(seed).normal(size=n + 200), np.zeros(n + 200)
-    for t in range(len(coefficients), n + 200):
-        found[t] = shocks[t] + sum(c * found[t - k] for k, c in enumerate(coefficients, 1))
-    return found[200:]
-
-
-@pytest.mark.parametrize("phi", [0.6, -0.4, 0.95])
-def test_autocorrelation_of_one_lag_is_its_power(phi):
-    expected = phi ** np.arange(1200.0)
-    np.testing.assert_allclose(autocorrelation(np.array([phi]), 1200), expected, atol=1e-9)
-    np.testing.assert_allclose(autocorrelation(np.array([phi]), 3), expected[:3], atol=1e-9)
-
-
-def test_autocorrelations_of_two_lags_follow_yule_and_walker():
-    a, b = 0.5, -0.3
-    found = autocorrelation(np.array([a, b]), 30)
-    assert found[0] == 1
-    np.testing.assert_allclose(found[1], a / (1 - b))
-    np.testing.assert_allclose(found[2:], a * found[1:-1] + b * found[:-2], atol=1e-12)
-
-
-@pytest.mark.parametrize("coefficients", [[], [0.6], [0.5, -0.3]])
-def test_autoregressions_are_found_with_their_number_of_lags(coefficients):
-    found = autoregression(autoregressive(coefficients, 2000), 6)
-    assert len(coefficients) <= len(found) <= len(coefficients) + 1
-    np.testing.assert_allclose(found[: len(coefficients)], coefficients, atol=0.06)
-
-
-def test_coefficients_solve_yule_and_walker():
-    series = autoregressive([0.5, -0.3, 0.2, 0.3], 400)
-    found = autoregression(series, 4)
-    n, k = len(series), len(found)
-    covariances = np.array([series[: n - lag] @ series[lag:] / n for lag in range(k + 1)])
-    expected = np.linalg.solve(toeplitz(covariances[:-1]), covariances[1:])
-    np.testing.assert_allclose(found, expected, rtol=1e-9)
-    assert k == 4
-
-
-def test_of_nothing_nothing_is_learned():
-    assert len(autoregression(np.zeros(20), 5)) == 0
-    assert len(autoregression(np.ones(4), 3)) <= 1
-
-
-def test_variances_of_sums_are_quadratic_forms():
-    rng = np.random.default_rng(0)
-    effects, variances = rng.normal(size=(4, 30)), rng.uniform(0.5, 2, 30)
-    coefficients = np.array([0.5, -0.3]), np.zeros(0)
-    covariance = [
-        np.sqrt(np.outer(variances, variances)) * toeplitz(autocorrelation(own, 30))
-        for own in coefficients
-    ]
-    expected = np.stack([np.diag(effects @ c @ effects.T) for c in covariance], axis=1)
-    found = Noise(variances, coefficients).of_sums(effects)
-    np.testing.assert_allclose(found, expected, rtol=1e-9)
-    np.testing.assert_allclose(Noise(variances).of_sums(effects), expected[:, 1:], rtol=1e-9)
-    some = rng.uniform(size=30) > 0.4
-    for noise in (Noise(variances, coefficients), Noise(variances)):
-        np.testing.assert_allclose(
-            noise.of_sums(effects[:, some], some), noise.of_sums(effects * some), rtol=1e-9
-        )
-
-
-def test_draws_have_the_covariance():
-    variances = np.array([1.0, 4.0, 1.0, 1.0])
-    noise = Noise(variances, (np.array([0.6]), np.zeros(0)))
-    drawn = noise.draws(4000, np.random.RandomState(0))
-    assert drawn.shape == (2, 4, 4000)
-    root = np.sqrt(np.outer(variances, variances))
-    for own, rho in zip(drawn, (0.6, 0.0), strict=True):
-        expected = root * toeplitz(rho ** np.arange(4.0))
-        np.testing.assert_allclose(np.cov(own), expected, atol=0.3)
-
-
 def test_variance_around_is_one_over_the_mean_weight(data):
     X, y = data
     weight = np.random.default_rng(0).uniform(0.3, 3, 40)
     model = LocalPolynomialRegressor(bandwidth=0.4).fit(X, y, weight)
     smoother, equal = model.smoother_, NadarayaWatsonRegressor(bandwidth=0.4)
-    found = variance_around(smoother, X[:5], smoother.noise.variances)[:, 0]
+    found = smoother.errors.variance_around(X[:5])[:, 0]
     expected = weight.mean() / equal.fit(X, weight).predict(X[:5])
     np.testing.assert_allclose(found, expected, rtol=1e-9)
     without = LocalPolynomialRegressor(bandwidth=0.4).fit(X, y).smoother_
-    np.testing.assert_array_equal(variance_around(without, X[:5], np.ones(40)), np.ones((5, 1)))
+    np.testing.assert_array_equal(without.errors.variance_around(X[:5]), np.ones((5, 1)))
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize(("phi", "low", "high"), [(0.6, 0.3, 0.85), (0.0, -0.3, 0.3)])
-def test_a_gap_tells_that_noise_of_neighbours_may_be_alike(phi, low, high):
-    x = np.linspace(0, 1, 200)
-    y = np.sin(5 * x) + 0.5 * autoregressive([phi], 200)
-    model = LocalPolynomialRegressor(gap=5).fit(x[:, None], y)
-    (coefficients,) = model.smoother_.noise.autoregressions
-    assert low < autocorrelation(coefficients, 2)[1] < high
-    alone = LocalPolynomialRegressor(bandwidth=0.1).fit(x[:, None], y)
-    assert alone.smoother_.noise.autoregressions == (None,)
+@pytest.mark.parametrize("bandwidth", [0.1, 5.0, AdaptiveBandwidth(4)])
+def test_windows_are_widened_until_they_have_many_rows(data, bandwidth):
+    X, y = data
+    smoother = LocalPolynomialRegressor(bandwidth=bandwidth).fit(X, y).smoother_
+    wide = widened(smoother, 10)
+    for factor in 2.0 ** np.arange(0, 10, 0.5):
+        if np.trace(smoother.replace(factor=factor).weights(X)) <= len(X) / 10:
+            break
+    assert wide.factor == factor
+    assert wide.empty == "nearest"
+
+
+def test_sizes_are_large_where_errors_are():
+    rng = np.random.default_rng(0)
+    x = np.linspace(0, 1, 120)
+    y = np.where(x < 0.5, 0.05, 1.0) * rng.normal(size=120)
+    model = NadarayaWatsonRegressor(bandwidth=0.1).fit(x[:, None], y)
+    errors = np.abs(model.smoother_.errors.relative[:, 0])
+    around, there = model.smoother_.errors.sizes
+    here = around.predict(np.array([[0.1], [0.9]]))
+    assert here[1] > 5 * here[0] > 0
+    np.testing.assert_allclose(there.mean(), errors.mean(), rtol=0.2)
+    # A row's own error has no say in its own size.
+    weights = around.weights(x[:, None])
+    np.fill_diagonal(weights, 0)
+    expected = weights @ errors / weights.sum(axis=1)
+    np.testing.assert_allclose(there[:, 0], expected, rtol=1e-7)
+
+
+def test_rows_count_alike_whatever_their_weights(data):
+    X, y = data
+    weight = np.random.default_rng(0).uniform(0.1, 10, 40) * (np.arange(40) > 5)
+    model = NadarayaWatsonRegressor(bandwidth=0.2).fit(X, y, weight)
+    kept = NadarayaWatsonRegressor(bandwidth=0.2).fit(X[6:], y[6:])
+    weighted, alike = (each.smoother_ for each in (model, kept))
+    assert widened(weighted, 10).factor == widened(alike, 10).factor
+    found = widened(weighted, 10).weights(X[:3])
+    np.testing.assert_allclose(found[:, 6:], widened(alike, 10).weights(X[:3]), rtol=1e-9)
+    np.testing.assert_array_equal(found[:, :6], 0)

@@ -1,0 +1,366 @@
+r"""Errors of predictions: of rows left out, and how large they are at queries.
+
+They grow over the noise where rows are few and where none is near:
+
+.. math:: \sqrt{u^2 + v}\, \sqrt{1 + b^2},\quad
+          b^2 = e(r / r_0)^2 \Bigl(\sum_i |l_i|\Bigr)^2
+                + s^2\, \Bigl\|\sum_i l_i (x_i - x)\Bigr\|^2
+
+The first factor is the noise of a target, with :math:`u = 1` but for weights, and of the fit,
+:math:`v`. The second is the error of the model in units of the noise. The rows that a
+prediction rests on, with effects :math:`l_i`, are at a distance of
+:math:`r^2 = \sum |l_i| \|x_i - x\|^2 / \sum |l_i|`, about :math:`r_0` at most rows. Where it is
+larger, errors are those of windows that are wider by as much: :math:`e^2` is the growth of
+squared leave-one-out errors in these. Averages of rows on one side are wrong by a slope,
+:math:`s`, besides.
+"""
+
+from functools import cached_property
+from typing import Any, NamedTuple
+
+import numpy as np
+from scipy.spatial import KDTree
+
+from .._blocks import blocks_of_queries, evenly_spread
+from .._partitions import need_all_rows
+from .._spread import own_order
+from ..bandwidth import select_bandwidth
+from ..kernels._numerics import LARGEST
+from ._noise import Noise, autoregression
+
+# Spreads and distributions are of so many errors that a row's own error, which has left its
+# mark on its neighbours' errors, hardly matters: the bandwidth is widened until the rows' own
+# shares are one in so many.
+_ROWS_OF_SPREADS, _ROWS_OF_QUANTILES = 20, 40
+_WIDENINGS = 2.0 ** np.arange(0, 10, 0.5)
+# The factor is found on a sample of so many rows.
+_SAMPLED_ROWS = 2000
+# A spread below this share of the mean spread is rounding.
+_SMALLEST_SPREAD = 1e-3
+# Errors in wider windows are of so many rows.
+_MOST_ROWS = 1000
+# Half of the growth is the mean over rows, half that of the part where it is largest: rows are
+# halved so often, along the longest axis.
+_HALVED = 2
+# Pairs by which variances of rows' predictions are known.
+_MOST_PAIRS = 2 * 10**7
+# A row with nearly all the weight of its own prediction cannot be predicted without itself.
+_SMALLEST_REST = 1e-7
+# Distances from the nearest row are usual up to so many times their median, for one feature: of
+# rows spread evenly 19 in 20 are no larger.
+_USUAL = 4.0
+# Least mean slope of the loss in `noise_variance`; .85 in normal noise.
+_LEAST_SLOPE = 0.25
+_AVERAGES = {"degree": 0, "empty": "nearest"}
+
+
+class Errors:
+    """Errors of a smoother's predictions; what is known of its rows is computed when asked."""
+
+    def __init__(self, smoother):
+        self.smoother = smoother
+
+    @cached_property
+    def left_out(self):
+        """Errors of rows predicted without themselves and the gap, (n, outputs)."""
+        smoother = self.smoother
+        need_all_rows("intervals, bands, quantiles and tests", smoother.keys)
+        left_out = smoother.training.left_out
+        if smoother.gap:
+            rows, left_out = np.flatnonzero(smoother.counts), left_out.copy()
+            left_out[rows] = smoother.left_out_of(rows)
+        return smoother.table - left_out
+
+    def need_all(self, what):
+        """Raise ValueError if a row has no prediction without itself, and thus no error."""
+        n_unknown = int(np.isnan(self.left_out).any(axis=1).sum())
+        if n_unknown:
+            raise ValueError(
+                f"{what} needs every leave-one-out error, but {n_unknown} of "
+                f"{len(self.left_out)} training rows have no prediction without themselves: "
+                "fit more rows, a larger bandwidth or empty='nearest' (got "
+                f"{self.smoother.empty!r})."
+            )
+
+    @cached_property
+    def noise(self):
+        """Noise of the rows; autocorrelated if the smoother has a gap."""
+        counts = self.smoother.given_counts
+        present = counts > 0
+        variances = np.where(present, counts[present].mean() / np.where(present, counts, 1), 1)
+        if not self.smoother.gap:
+            return Noise(variances)
+        errors = np.where(present, self.left_out.T / np.sqrt(variances), 0).T
+        spreads = self.for_spreads.average(self.smoother.keys, errors**2)
+        series = (errors / above_rounding(np.sqrt(spreads), errors)).T
+        return Noise(variances, tuple(autoregression(own, self.smoother.gap) for own in series))
+
+    @cached_property
+    def relative(self):
+        """The same in units of their expected size, (n, outputs)."""
+        found = self.left_out.copy()
+        variances, reach = self.variances_left_out
+        growth = np.sqrt(variances * (1 + self.bias.squares(reach)))
+        found[self.smoother.counts > 0] /= growth
+        return found
+
+    def growth(self, X, effects):
+        """Expected size at queries at which rows have these effects, (n, outputs)."""
+        noise, fit, model = self.parts(X, effects)
+        return np.sqrt((noise + fit) * model)
+
+    def parts(self, X, effects):
+        """Variances of a target's noise and of the fit; by what the model multiplies both."""
+        return (
+            self.variance_around(X), self.noise.of_sums(effects),
+            1 + self._biases(X, effects) ** 2,
+        )  # fmt: skip
+
+    def variance_around(self, X):
+        """Variance of the noise of new targets, as rows around them have, (n, 1)."""
+        if self.smoother.weights_as_given is None:
+            return np.ones((len(X), 1))
+        nearest = self.smoother.replace(empty="nearest")
+        return nearest.average(X, self.noise.variances[:, None])
+
+    def _biases(self, X, effects):
+        """Sizes of the model's errors in units of the noise, (n, outputs)."""
+        edge, beyond = self.smoother.at_edge(X)
+        if not len(beyond):
+            return self.bias.sizes(X, effects)
+        # That of an average at the edge, and by what that of its line grows from there.
+        line, ends = self.smoother.line, (X[beyond], edge[beyond])
+        there, here = (line.local_rows(part).effects for part in ends)
+        effects = effects.copy()
+        effects[beyond] -= there - here
+        found, of_line = self.bias.sizes(edge, effects), line.errors.bias
+        grown = of_line.sizes(X[beyond], there) - of_line.sizes(edge[beyond], here)
+        found[beyond] += grown.clip(0)
+        return found
+
+    @cached_property
+    def bias(self):
+        """How the model's errors grow."""
+        return _Bias(self)
+
+    @cached_property
+    def variances_left_out(self):
+        """Variances of errors of rows of positive weight that are left out, and their reach."""
+        smoother, noise = self.smoother, self.noise
+        keys, rows = smoother.keys, np.flatnonzero(smoother.counts)
+        # Of most of very many rows the variance of the fit, and the reach, are the median.
+        some = evenly_spread(np.arange(len(rows)), max(100, _MOST_PAIRS // len(rows)))
+        more, found = 0 if smoother.n_neighbors is None else 1, []
+        places = smoother.places(keys)
+        for part in blocks_of_queries(len(some), len(keys)):
+            own_rows = rows[some[part]]
+            effects = smoother.local_rows(keys[own_rows], more).effects
+            own = effects[np.arange(len(own_rows)), own_rows]
+            effects[np.arange(len(own_rows)), own_rows] = 0.0
+            some_left = 1 - own > _SMALLEST_REST
+            effects /= np.where(some_left, 1 - own, 1.0)[:, None]
+            # Else a single other row predicts.
+            variances = np.where(some_left[:, None], noise.of_sums(effects), 1.0)
+            reach = reach_of(places[own_rows], places, effects)
+            found.append(np.column_stack([*reach, variances]))
+        found = np.concatenate(found)
+        everywhere = np.tile(np.median(found, axis=0), (len(rows), 1))
+        everywhere[some] = found
+        # Of targets it is as rows around them have it.
+        of_targets = _left_out_average(smoother, noise.variances[:, None])[rows]
+        return of_targets + everywhere[:, 3:], Reach(*everywhere[:, :3].T)
+
+    @cached_property
+    def for_spreads(self):
+        """Averages over enough rows for the size of their errors."""
+        return self._everywhere(_ROWS_OF_SPREADS)
+
+    @cached_property
+    def for_quantiles(self):
+        """Averages over enough rows for the distribution of their errors."""
+        return self._everywhere(_ROWS_OF_QUANTILES)
+
+    def _everywhere(self, n_rows):
+        wide = widened(self.smoother, n_rows)
+        return wide.replace(remoteness=self._remoteness)
+
+    @cached_property
+    def _remoteness(self):
+        return Remoteness.of(self.smoother)
+
+    @cached_property
+    def sizes(self):
+        """Relative errors' sizes: their smoother, and these around each row without its own."""
+        self.need_all("heteroscedastic=True")
+        sizes, smoother = np.abs(self.relative), self.smoother.unweighted
+        bandwidth, *_ = select_bandwidth(
+            smoother.keys, sizes, smoother.kernel, sample_weight=smoother.key_weights,
+            random_state=smoother.random_state, empty="nearest", algorithm=smoother.algorithm,
+        )  # fmt: skip
+        around = smoother.replace(values=sizes, bandwidth=bandwidth, n_neighbors=None)
+        around = widened(around, _ROWS_OF_SPREADS)
+        there = above_rounding(_left_out_average(around, sizes), sizes)
+        return around.replace(remoteness=Remoteness.of(around)), there
+
+    @cached_property
+    def of_band(self):
+        """Errors of the fit of less bias that the band is around, in the same noise."""
+        found = Errors(self.smoother.less_biased)
+        found.noise = self.noise  # about the curve that predicts best
+        return found
+
+
+def widened(smoother, n_rows):
+    """The smoother with averages over so many rows at least, which count alike."""
+    smoother = smoother.unweighted
+    rows = evenly_spread(np.flatnonzero(smoother.counts), _SAMPLED_ROWS)
+    leave_one_out = smoother.leave_one_out(rows=rows, **_AVERAGES)
+    scale = smoother.scale(smoother.keys[rows])
+    for wider in _WIDENINGS:
+        scales = [wider] if scale is None else [wider * scale]
+        # Of the rows, the mean share in their own average.
+        if leave_one_out.scores(scales).trace[0] <= len(rows) / n_rows:
+            break
+    return smoother.replace(factor=wider, empty="nearest")
+
+
+def above_rounding(spreads, errors):
+    """Spreads that may be divided by, of errors (n, outputs) that may all be 0."""
+    sizes = np.abs(errors).mean(axis=0)
+    return np.maximum(spreads, _SMALLEST_SPREAD * sizes + np.finfo(np.float64).tiny)
+
+
+def noise_variance(smoother, X, errors):
+    """Variance (n, n_outputs) of the noise that enters the variances of predictions."""
+    # With errors r_i and robustness b_i = b(r_i), the local average of psi(r_i)^2 = (b_i r_i)^2
+    # over the square of that of psi'(r_i) = b_i (5 - 4 / sqrt(b_i)) (Huber 1973, Annals of
+    # Statistics 1, 799-821). To the smoother all rows count alike.
+    if smoother.robustness is None:
+        return smoother.average(X, errors**2)
+    weights = smoother.robustness[:, None]
+    slopes = 5 * weights - 4 * np.sqrt(weights)
+    tables = np.hstack([(weights * errors) ** 2, weights**2, slopes, weights])
+    *squares, kept, slope, total = smoother.average(X, tables).T
+    slope = np.maximum(slope / total, _LEAST_SLOPE)
+    return (squares / (kept * slope**2)).T
+
+
+def _left_out_average(smoother, values):
+    """Averages of values around each row without its own; the mean where it has no weight."""
+    leave_one_out = smoother.leave_one_out(values, **_AVERAGES)
+    found = np.broadcast_to(values.mean(axis=0), values.shape).copy()
+    found[leave_one_out.rows] = leave_one_out.predictions().left_out
+    return found
+
+
+class Reach(NamedTuple):
+    """How far the rows are that predictions rest on, each (n,)."""
+
+    distance: Any
+    total: Any  # of the absolute effects
+    moment: Any  # distance of the rows' mean, weighted by effects
+
+
+class _Bias:
+    """Squared errors of a smoother's model in units of the noise."""
+
+    def __init__(self, errors):
+        self._errors, self._smoother = errors, errors.smoother
+        self._places = self._smoother.places(self._smoother.keys)
+        _, reach = errors.variances_left_out
+        self._usual = np.median(reach.distance)
+        places = self._places[self._smoother.counts > 0]
+        self._variance = ((places - places.mean(axis=0)) ** 2).sum(axis=1).mean()
+        self._factors, self._growth = self._in_wider_windows(places)
+
+    def sizes(self, X, effects):
+        """Sizes of errors (n, outputs) at queries at which rows have these effects."""
+        reach = reach_of(self._smoother.places(X), self._places, effects)
+        return np.sqrt(self.squares(reach))
+
+    def squares(self, reach):
+        """Squared errors (n, outputs) of predictions that reach so far."""
+        if not (self._usual > 0 and self._variance > 0):
+            return np.zeros((len(reach.distance), self._growth.shape[1]))
+        wider = np.log2(np.maximum(reach.distance / self._usual, 1.0))
+        grown = [np.interp(wider, self._factors, own) for own in self._growth.T]
+        # As if errors grew by sqrt(2) over half of the rows' extent, at least.
+        least = (reach.distance - self._usual).clip(0) ** 2 / (3 * self._variance)
+        found = np.maximum(grown, least).T * reach.total[:, None] ** 2
+        # What is explained at all is a slope over the rows' extent.
+        slope = self._growth[-1] / self._variance
+        return found + slope * reach.moment[:, None] ** 2
+
+    def _in_wider_windows(self, places):
+        """Logarithms of factors on the bandwidth, and by what squared errors grow, relative."""
+        smoother, kept = self._smoother, np.flatnonzero(self._smoother.counts)
+        some = evenly_spread(np.arange(len(kept)), _MOST_ROWS)
+        rows, places = kept[some], places[some]
+        table, weights = smoother.table[rows], np.ones(len(rows))
+        if smoother.robustness is not None and smoother.robustness[rows].any():
+            weights = smoother.robustness[rows]
+        unit = self._errors.noise.variances[rows][:, None]
+        own = np.nan_to_num(self._errors.left_out[rows] ** 2 / unit)
+        base, parts = np.average(own, axis=0, weights=weights), _parts_of(places, table)
+        parts = [part for part in parts if weights[part].any()]
+        factors, found = [0.0], [0 * base]
+        furthest = 2 * np.linalg.norm(np.ptp(places, axis=0))
+        for factor in _WIDENINGS[1:][_WIDENINGS[1:] * self._usual < furthest]:
+            errors = smoother.left_out_of(rows, factor) - table
+            rise = np.nan_to_num(errors**2 / unit - own)
+            means = [np.average(rise[p], axis=0, weights=weights[p]) for p in parts]
+            mean = np.average(rise, axis=0, weights=weights)
+            growth = (mean + np.max(means, axis=0)) / 2
+            growth = np.divide(growth, base, where=base > 0, out=0 * base)
+            factors.append(np.log2(factor))
+            found.append(np.maximum(growth, found[-1]))
+        return np.array(factors), np.array(found)
+
+
+def reach_of(queries, places, effects):
+    """How far the rows at some places are from queries at which they have effects."""
+    sizes, center = np.abs(effects), places.mean(axis=0)
+    total = sizes.sum(axis=1)
+    # From their middle, so that squares neither cancel nor overflow.
+    places, queries = places - center, (queries - center).clip(-LARGEST, LARGEST)
+    squared = sizes @ (places**2).sum(axis=1) + total * (queries**2).sum(axis=1)
+    squared -= 2 * ((sizes @ places) * queries).sum(axis=1)
+    moment = effects @ places - effects.sum(axis=1)[:, None] * queries
+    distance = np.sqrt(squared.clip(0) / np.where(total > 0, total, 1.0))
+    return Reach(distance, total, np.linalg.norm(moment, axis=1))
+
+
+def _parts_of(places, values):
+    """Rows in parts next to each other, the same in any order of rows and columns."""
+    places = places[:, own_order(places, values)] if places.shape[1] else places
+    parts = [np.arange(len(places))]
+    for _ in range(_HALVED if places.shape[1] else 0):
+        halves = []
+        for part in parts:
+            along = places[part, np.ptp(places[part], axis=0).argmax()]
+            order = np.lexsort([*values[part].T, *places[part].T, along])
+            halves += np.array_split(part[order], 2)
+        parts = [half for half in halves if len(half)]
+    return parts
+
+
+class Remoteness:
+    """Distances of places from rows beyond what is usual."""
+
+    def __init__(self, places):
+        self._tree, self.usual = None, 0.0
+        if places.shape[1] and len(places) > 1:
+            self._tree = KDTree(places)
+            distances = self._tree.query(places, k=[2])[0]
+            self.usual = np.median(distances) * _USUAL ** (1 / places.shape[1])
+
+    @classmethod
+    def of(cls, smoother):
+        """Distances from its rows of positive weight."""
+        return cls(smoother.places(smoother.keys[smoother.counts > 0]))
+
+    def beyond(self, places):
+        """Distances to the nearest row beyond the usual, (n,)."""
+        if self._tree is None:
+            return np.zeros(len(places))
+        return np.maximum(self._tree.query(places)[0] - self.usual, 0.0)

@@ -1,0 +1,77 @@
+"""Noise of rows: its variance, and its correlation between neighbours."""
+
+import dataclasses
+from typing import Any
+
+import numpy as np
+from scipy.linalg import matmul_toeplitz
+from scipy.signal import lfilter
+
+# Rows after which the effect of a shock on an autoregression is 0.
+_MEMORY = 1000
+
+
+@dataclasses.dataclass(frozen=True)
+class Noise:
+    """Noise of rows, in units of the noise of a row of mean weight."""
+
+    variances: Any  # (n,), one over relative weights; 1 for rows without weight
+    autoregressions: tuple = (None,)  # coefficients for each output; None for independent rows
+
+    def of_sums(self, effects, rows=slice(None)):
+        """Variance of sums with effects (m, n) of all or some rows, (m, outputs)."""
+        if self.autoregressions[0] is None:
+            return (effects**2 @ self.variances[rows])[:, None]
+        whole = np.zeros((len(effects), len(self.variances)))
+        whole[:, rows] = effects
+        whole *= np.sqrt(self.variances)
+        found = []
+        for coefficients in self.autoregressions:
+            correlations = autocorrelation(coefficients, whole.shape[1])
+            found.append(np.sum(whole * matmul_toeplitz(correlations, whole.T).T, axis=1))
+        return np.maximum(np.stack(found, axis=1), 0.0)
+
+    def draws(self, n_draws, random_state):
+        """Normal noise of all rows, drawn so many times, (outputs, n, n_draws)."""
+        n, found = len(self.variances), []
+        for coefficients in self.autoregressions:
+            if coefficients is None:
+                drawn = random_state.standard_normal((n, n_draws))
+            else:
+                shocks = random_state.standard_normal((_MEMORY + n, n_draws))
+                drawn = lfilter([1.0], np.append(1.0, -coefficients), shocks, axis=0)[_MEMORY:]
+                drawn /= np.linalg.norm(_response(coefficients))
+            found.append(drawn * np.sqrt(self.variances)[:, None])
+        return np.stack(found)
+
+
+def autoregression(series, most):
+    """Coefficients of the autoregression of least AICc, with up to so many lags."""
+    n = len(series)
+    covariances = np.array([series[: n - k] @ series[k:] for k in range(most + 1)]) / n
+    coefficients, variance = np.zeros(0), covariances[0]
+    best, lowest = coefficients, np.inf
+    if not variance:
+        return best
+    for order in range(min(most, n - 3) + 1):
+        if order:  # one step of Levinson's recursion
+            last = covariances[order] - coefficients @ covariances[order - 1 : 0 : -1]
+            last /= variance
+            coefficients = np.append(coefficients - last * coefficients[::-1], last)
+            variance *= 1 - last**2
+        criterion = n * np.log(variance) + 2 * (order + 1) * n / (n - order - 2)
+        if criterion < lowest:
+            best, lowest = coefficients, criterion
+    return best
+
+
+def autocorrelation(coefficients, n):
+    """Autocorrelations at lags 0 to n - 1 of an autoregression."""
+    response = _response(coefficients)
+    found = np.correlate(response, response, "full")[_MEMORY - 1 :][:n]
+    return np.pad(found / found[0], (0, n - len(found)))
+
+
+def _response(coefficients):
+    """Effects of a shock on the rows after it, (_MEMORY,)."""
+    return lfilter([1.0], np.append(1.0, -coefficients), np.eye(1, _MEMORY)[0])
