@@ -193,9 +193,9 @@ MUTATIONS = [
     ),
     Mutation(
         "smoothing/_density.py",
-        "yield scale(factors ** -len(numeric))",
-        "yield scale(1 / factors)",
-        "volume of a wider kernel in one feature only",
+        "return np.where(self.columns.is_numeric, factor, 1.0) * self.bandwidth",
+        "return factor * self.bandwidth",
+        "local factors on lambdas",
     ),
     Mutation(
         "smoothing/_density.py",
@@ -247,8 +247,8 @@ MUTATIONS = [
     ),
     Mutation(
         "smoothing/_density.py",
-        "return np.exp(-sensitivity * (pilot - np.average(pilot, weights=weights)))",
-        "return np.exp(-sensitivity * (pilot - np.average(pilot[found])))",
+        "logs = sensitivity * (np.average(log_density, weights=weights) - log_density)",
+        "logs = sensitivity * (np.average(log_density) - log_density)",
         "mean of the pilot without weights",
     ),
     Mutation(

@@ -533,7 +533,7 @@ KINDS = [
             "kernel": _KERNELS,
             "bandwidth": _RULES,
             "bounds": [None, [(0, None)] * 2, (0, 0)],
-            "sensitivity": [0.0, 0.5, 2.0],
+            "sensitivity": ["auto", 0.0, 0.5, 2.0],
         },
         ("score_samples", "cdf", "score"),
     ),

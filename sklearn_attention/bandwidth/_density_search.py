@@ -34,6 +34,9 @@ _N_TRIED, _AROUND = 16, 1.5
 _LONG_STEP = 0.35
 # More rows than this are sampled even where the criterion takes linear time.
 MAX_LINE_ROWS = 100_000
+# A number is a point mass if so many rows share it, and so many times as many as share the next
+# smaller and larger ones. A search does without these rows if as many others are left.
+_FEWEST_COPIES, _TIMES_NEIGHBORS, _FEWEST_APART = 10, 5, 10
 # Where others do not describe more than this share of the rows, bandwidths mean nothing. It is
 # 0 to .15 in ten columns, also with tails of t(2), and nearly 1 beyond what rows can tell.
 _MOST = 0.5
@@ -97,6 +100,23 @@ class ConditionalSearch(BandwidthRule):
         return _Search("likelihood", joint, make, kernels, observe, given, **options).run()
 
 
+def point_masses(X, columns, has_volume=None):
+    """Rows (n,) whose number in some column many share; column, number and share of each."""
+    # Leave-one-out describes each copy by the others, so that a few make bandwidths vanish.
+    # Rounded values and counts have about as many copies as their neighbours.
+    apart, found = np.zeros(len(X), dtype=bool), []
+    for j in columns.numeric:
+        if has_volume is not None and not has_volume[j]:
+            continue
+        values, place, counts = np.unique(X[:, j], return_inverse=True, return_counts=True)
+        around = np.pad(counts, 1, constant_values=1)
+        least = _TIMES_NEIGHBORS * np.maximum(around[:-2], around[2:])
+        many = (counts >= np.maximum(least, _FEWEST_COPIES)) & (len(values) > 1)
+        apart |= many[place]
+        found += [(j, values[own], counts[own] / len(X)) for own in np.flatnonzero(many)]
+    return apart, found
+
+
 class _Search:
     """Descends over the logarithms of bandwidths and the shares of lambdas."""
 
@@ -128,9 +148,6 @@ class _Search:
         self.background = np.array([center, scale])
         # In units of the spread of most rows, and from their middle, nothing is rounded off.
         self.spread = np.where(self.is_numeric, 2 * scale / NORMAL_BULK, 1.0)
-        # Where rows are further from most others, their squares are numbers still.
-        with np.errstate(over="ignore"):
-            sample.X = ((sample.X - center) / self.spread).clip(-LARGEST, LARGEST)
         self.has_volume = np.zeros(len(kernels), dtype=bool)
         self.has_volume[volume] = True
         self.log_volume = np.log(self.spread[volume]).sum()
@@ -138,11 +155,16 @@ class _Search:
         if rows.bounds is not None:
             self.bounds = (rows.bounds - center[:, None]) / self.spread[:, None]
             n_images = len(list(reflections(sample.X[:1], self.bounds)))
-        weights = sample.sample_weight
-        of_two = make(sample.X[:2], None if weights is None else weights[:2], self.bounds)
+        two, weights = self._in_spreads(sample.X[:2]), sample.sample_weight
+        of_two = make(two, None if weights is None else weights[:2], self.bounds)
         # So many rows that pairs with all images take no longer than without.
         most = int(MAX_SEARCH_ROWS / math.sqrt(n_images))
         sample.limit(MAX_LINE_ROWS if of_two.in_linear_time else most)
+        apart, self.masses = point_masses(sample.X, self.columns, self.has_volume)
+        self.without = bool(self.masses) and (~apart).sum() >= _FEWEST_APART
+        if self.without:
+            sample.take(~apart)
+        sample.X = self._in_spreads(sample.X)
         self.criterion = make(sample.X, sample.sample_weight, self.bounds)
         self.low, self.high = self._bounds()
         # Where lambdas are shares of the largest; a single level's is 0.
@@ -162,6 +184,11 @@ class _Search:
         return BandwidthChoice(
             bandwidth, score, warnings=self._warnings(found), background=background
         )
+
+    def _in_spreads(self, X):
+        # Where rows are further from most others, their squares are numbers still.
+        with np.errstate(over="ignore"):
+            return ((X - self.background[0]) / self.spread).clip(-LARGEST, LARGEST)
 
     def _bounds(self):
         high = self.columns.highest_lam
@@ -264,6 +291,8 @@ class _Search:
                 f"better than all other rows do, which are no basis of a choice in "
                 f"{len(self.fixed)} columns. Pass fewer columns, more rows, or 'scott'."
             ]
+        if self.masses:
+            return [self._of_masses()]
         at_floor = self.is_numeric & self.has_volume & np.isnan(self.fixed)
         at_floor &= bandwidth < 1.05 * self.low
         at_floor &= [len(np.unique(column)) < n for column in X.T]
@@ -275,3 +304,14 @@ class _Search:
             "copy describes its original exactly, so the floor may be too small: pass a "
             "number, or a frame with such columns as ordered categories."
         ]
+
+    def _of_masses(self):
+        column, value, share = max(self.masses, key=lambda mass: mass[2])
+        where = f"column {column}" if self.has_volume.all() else "the target"
+        others = f" or one of {len(self.masses) - 1} other shared values"
+        chosen = "was chosen without" if self.without else "has too few rows besides"
+        return (
+            f"bandwidth={self.name!r} {chosen} those that have the value {value:g} of {where}, "
+            f"which {share:.0%} of the rows share{others * (len(self.masses) > 1)}. A density "
+            "spreads such a point mass: keep its share apart, and fit the other rows alone."
+        )

@@ -290,7 +290,7 @@ class Sample:
                 tables = self.X, self.values, self.sample_weight
                 self.X, self.values, self.sample_weight = in_memory(*tables)
         if self.sample_weight is not None:
-            self._take(self.sample_weight > 0)
+            self.take(self.sample_weight > 0)
         if len(self) < fewest:
             number = {2: "two", 3: "three"}[fewest]
             raise ValueError(
@@ -331,7 +331,8 @@ class Sample:
             tables = draw(n_rows, self.random_state, *tables)
         self.X, self.values, self.sample_weight = tables
 
-    def _take(self, rows):
+    def take(self, rows):
+        """Leave out all other rows."""
         tables = self.X, self.values, self.sample_weight
         self.X, self.values, self.sample_weight = (
             None if x is None else x[rows] for x in tables
@@ -394,7 +395,7 @@ class ValueSample(Sample):
         """So many of the rows, spread over their values: the same in any order."""
         found, standardized = copy(self), (self.X / self.spread).sum(axis=1)
         order = np.lexsort([standardized, *self.values.T])
-        found._take(order[np.linspace(0, len(order) - 1, n_rows).astype(int)])
+        found.take(order[np.linspace(0, len(order) - 1, n_rows).astype(int)])
         return found
 
     def _join_copies(self):

@@ -2,6 +2,7 @@
 
 import itertools
 import math
+from dataclasses import replace
 
 import numpy as np
 import pandas as pd
@@ -18,11 +19,13 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 from slow_cases import one_in
 
-from sklearn_attention import ProductKernelDensity
+from sklearn_attention import Columns, ConditionalKernelDensity, ProductKernelDensity
 from sklearn_attention.attention._algorithms import _near_keys
 from sklearn_attention.bandwidth import DensityLeastSquares, DensityLikelihood, rule_bandwidth
+from sklearn_attention.bandwidth._density_search import point_masses
 from sklearn_attention.kernels import Gaussian, Tricube
 from sklearn_attention.kernels._categorical import level_table
+from sklearn_attention.smoothing import _density
 from sklearn_attention.smoothing._kernel_distribution import KernelDistribution
 
 SIZES = ["small", "medium", "large"]
@@ -98,7 +101,10 @@ class TestEstimate:
         adaptive = ProductKernelDensity(bandwidth=1.0, sensitivity=0.5).fit(X)
         pilot = np.exp(fixed.score_samples(X))
         mean = math.exp(np.mean(np.log(pilot)))
-        np.testing.assert_allclose(adaptive.local_factors_, (pilot / mean) ** -0.5)
+        exact = (pilot / mean) ** -0.5
+        steps = np.round(8 * np.log2(exact))
+        np.testing.assert_allclose(adaptive.local_factors_, 2 ** (steps / 8))
+        assert np.abs(np.log2(adaptive.local_factors_ / exact)).max() <= 1 / 16 + 1e-12
         np.testing.assert_array_equal(fixed.local_factors_, 1)
 
     @pytest.mark.parametrize("kernel", DENSITIES)
@@ -309,7 +315,7 @@ class TestBandwidth:
     def test_likelihood_is_that_of_refitting(self, X):
         model = ProductKernelDensity("logistic").fit(X)
         alike, left_out = ProductKernelDensity("logistic", bandwidth=model.bandwidth_), []
-        background = model._background.log_density(X)
+        background = model._estimate.wide.log_density(X)
         for i in range(len(X)):
             kernels = alike.fit(np.delete(X, i, axis=0)).score(X[[i]])
             mixed = np.log(len(X)) + kernels, background[i]
@@ -321,7 +327,7 @@ class TestBandwidth:
         kernels = ProductKernelDensity(bandwidth=model.bandwidth_).fit(X)
         queries = np.array([[0.0, 0.0], [1e3, 0.0]])
         expected = 40 * np.exp(kernels.score_samples(queries))
-        expected += np.exp(model._background.log_density(queries))
+        expected += np.exp(model._estimate.wide.log_density(queries))
         np.testing.assert_allclose(np.exp(model.score_samples(queries)), expected / 41)
         assert not hasattr(model.set_params(bandwidth="least_squares").fit(X), "background_")
 
@@ -376,6 +382,129 @@ class TestBandwidth:
         np.testing.assert_allclose(given.score_samples(X), expected - math.log(9))
         with pytest.warns(UserWarning, match="no basis of a choice in 850 columns. Pass fewer"):
             ProductKernelDensity().fit(X)
+
+
+SHAPES = {
+    "normal": lambda rng: rng.normal(size=200),
+    "heavy tails": lambda rng: rng.standard_t(2, size=200),
+    "a peak": lambda rng: np.append(rng.normal(size=140), 0.05 * rng.normal(size=60)),
+    "uniform": lambda rng: rng.uniform(size=200),
+}
+
+
+class TestSensitivity:
+    @pytest.mark.parametrize("bounds", [None, (-30, 30), (0, None)])
+    @pytest.mark.parametrize("weighted", [False, True])
+    def test_rows_left_out_are_described_by_the_others(self, frame, bounds, weighted):
+        rng = np.random.default_rng(0)
+        frame["length"] = frame["length"].abs()
+        weights = rng.integers(0, 3, size=40) / 2 if weighted else None
+        model = ProductKernelDensity(bounds=bounds, sensitivity=0.5)
+        estimate = model.fit(frame, sample_weight=weights)._estimate
+        assert len(np.unique(estimate.row_factors)) > 2
+        found = estimate.left_out()
+        weights = np.ones(40) if weights is None else weights
+        for i in np.flatnonzero(weights)[:7]:
+            others = replace(estimate.take(np.arange(40) != i), background=None)
+            kernels = np.exp(others.log_density(estimate.keys[[i]]))[0]
+            if bounds:  # without its own images, which others have
+                kernels = sum(
+                    np.exp(replace(others, bounds=None).log_density(image))[0]
+                    for image in estimate._images(estimate.keys[[i]])
+                )
+            background = np.exp(estimate.wide.log_density(estimate.keys[[i]]))[0]
+            expected = (1 - estimate.share) * kernels + estimate.share * background
+            assert found[i] == pytest.approx(np.log(expected), rel=1e-9, abs=1e-9)
+
+    @pytest.mark.parametrize("shape", SHAPES)
+    def test_auto_is_that_of_best_likelihood(self, shape):
+        X = SHAPES[shape](np.random.default_rng(0))[:, None]
+        model, scores = ProductKernelDensity().fit(X), {}
+        for sensitivity in (0, 0.25, 0.5):
+            own = ProductKernelDensity(sensitivity=sensitivity).fit(X)
+            assert own.bandwidth_ == model.bandwidth_
+            scores[sensitivity] = own._estimate.left_out().sum() - 2 * (sensitivity > 0)
+            if sensitivity == 0:
+                assert own.likelihood_score_ * 200 == pytest.approx(scores[0], rel=1e-9)
+        best = max(scores, key=scores.get)
+        assert (best > 0) == (shape in ("heavy tails", "a peak"))
+        expected = ProductKernelDensity(sensitivity=best).fit(X)
+        np.testing.assert_array_equal(model.local_factors_, expected.local_factors_)
+
+    @pytest.mark.parametrize("bandwidth", [0.5, "scott", "least_squares"])
+    def test_auto_is_0_with_other_bandwidths(self, bandwidth):
+        X = SHAPES["heavy tails"](np.random.default_rng(0))[:, None]
+        model = ProductKernelDensity(bandwidth=bandwidth).fit(X)
+        np.testing.assert_array_equal(model.local_factors_, 1)
+
+    def test_auto_is_0_elsewhere(self, monkeypatch, tmp_path):
+        x = SHAPES["heavy tails"](np.random.default_rng(0))[:, None]
+        expected = ProductKernelDensity().fit(x)
+        assert len(np.unique(expected.local_factors_)) > 5
+        np.save(tmp_path / "x.npy", x)
+        mapped = ProductKernelDensity().fit(np.load(tmp_path / "x.npy", mmap_mode="r"))
+        np.testing.assert_array_equal(mapped.score_samples(x), expected.score_samples(x))
+        arrays = pytest.importorskip("dask.array")
+        divided = ProductKernelDensity().fit(arrays.from_array(x, (50, 1)))
+        np.testing.assert_array_equal(divided.local_factors_, 1)
+        monkeypatch.setattr(_density, "MAX_LINE_ROWS", 199)
+        np.testing.assert_array_equal(ProductKernelDensity().fit(x).local_factors_, 1)
+
+    def test_many_rows_have_factors_by_some(self, monkeypatch):
+        X = SHAPES["heavy tails"](np.random.default_rng(0))[:, None]
+        whole = ProductKernelDensity().fit(X)
+        monkeypatch.setattr(_density, "_MOST_OF_PILOT", 100)
+        monkeypatch.setattr(_density, "MAX_SEARCH_ROWS", 100)
+        some = ProductKernelDensity().fit(X)
+        ratio = some.local_factors_ / whole.local_factors_
+        assert 0 < np.quantile(np.abs(np.log2(ratio)), 0.9) <= 0.5
+        assert some.score(X) == pytest.approx(whole.score(X), rel=0.02)
+
+
+class TestPointMasses:
+    @pytest.mark.parametrize("bandwidth", ["likelihood", "least_squares"])
+    @pytest.mark.parametrize(("share", "offset"), [(0.3, 0.0), (0.06, 273.15)])
+    def test_bandwidths_are_of_the_other_rows(self, bandwidth, share, offset):
+        rng = np.random.default_rng(0)
+        rain = rng.gamma(2, 8, size=(300, 1)) + offset
+        rain[: int(300 * share)] = offset
+        message = (
+            rf"without those that have the value {offset:g} of column 0, which {share:.0%}"
+        )
+        with pytest.warns(UserWarning, match=message):
+            model = ProductKernelDensity(bandwidth=bandwidth).fit(rain)
+        # As the warning advises.
+        wet = ProductKernelDensity(bandwidth=bandwidth).fit(rain[int(300 * share) :])
+        np.testing.assert_allclose(model.bandwidth_, wet.bandwidth_, rtol=0.1)
+        assert np.isfinite(model.score_samples(rain)).all()
+
+    def test_in_one_of_several_columns(self):
+        X = np.random.default_rng(0).normal(size=(200, 2))
+        X[:30, 1] = X[170:, 1] = 5.0
+        with pytest.warns(UserWarning, match="the value 5 of column 1, which 30%"):
+            model = ProductKernelDensity().fit(X)
+        others = ProductKernelDensity().fit(X[30:170])
+        np.testing.assert_allclose(model.bandwidth_, others.bandwidth_, rtol=0.1)
+
+    def test_of_a_target(self):
+        rng = np.random.default_rng(0)
+        x, y = rng.uniform(size=(200, 1)), rng.gamma(2, size=200)
+        y[::4] = 0
+        with pytest.warns(UserWarning, match="the value 0 of the target, which 25% of"):
+            model = ConditionalKernelDensity(degree=0).fit(x, y)
+        assert model.target_bandwidth_ > 0.1
+        x[::3] = 0.5  # features may repeat
+        ConditionalKernelDensity(degree=0).fit(x[y > 0], y[y > 0])
+
+    def test_of_nearly_all_rows(self):
+        x = np.append(np.zeros(95), np.arange(1.0, 6.0))[:, None]
+        with pytest.warns(UserWarning, match="too few rows besides those that .* 95% of the"):
+            ProductKernelDensity().fit(x)
+
+    def test_rounded_numbers_and_counts_are_none(self):
+        rng = np.random.default_rng(0)
+        for x in (rng.normal(20, 5, size=400).round(), np.round(rng.lognormal(3, 1, 900))):
+            assert not point_masses(x[:, None], Columns.numbers(1))[0].any()
 
 
 class TestCategories:
