@@ -1,6 +1,6 @@
 """Accuracy of density estimates at their defaults, with outliers and at bounds.
 
-    python benchmarks/densities.py [shapes] [line] [plane] [given] [bounds] [zeros] [--seeds N]
+    python benchmarks/densities.py [PART ...] [--seeds N]
 
 * shapes: 200 and 1000 rows of fourteen shapes, most of them mixtures of Marron and Wand (1992).
   The integral of the absolute error of our default and of a fixed bandwidth, and beside them
@@ -14,6 +14,9 @@
 * plane: the same for 300 rows of two columns, without the peers that take minutes.
 * given: the same for `ConditionalKernelDensity` and 200 rows of a feature and a target, the
   error being a mean over features.
+* targets: the mean log-density of 1500 new targets, and the processor's seconds of a fit, for
+  200 rows of a feature and eight targets. Expected: the default is near the better of its
+  degrees, and no less than statsmodels' but beside the jump.
 * bounds: the integral of the absolute error from 0 to half a deviation, and the integrated
   squared error, with the bound 0 and without. Expected: half the error near 0.
 
@@ -27,6 +30,7 @@ left out where they are missing. Fifteen minutes on one core.
 import argparse
 import shutil
 import subprocess
+import time
 import warnings
 
 import numpy as np
@@ -37,9 +41,12 @@ from sklearn.neighbors import KernelDensity
 from sklearn_attention import ConditionalKernelDensity, ProductKernelDensity
 
 try:
-    from statsmodels.nonparametric.kernel_density import KDEMultivariate
+    from statsmodels.nonparametric.kernel_density import (
+        KDEMultivariate,
+        KDEMultivariateConditional,
+    )
 except ImportError:
-    KDEMultivariate = None
+    KDEMultivariate = KDEMultivariateConditional = None
 try:
     from KDEpy import TreeKDE
 except ImportError:
@@ -247,6 +254,61 @@ def given_feature(fit, case, rng):
     return np.mean([distance(*pair, 0.1) for pair in zip(density, true, strict=True)]), score
 
 
+# Of a feature, a normal variable and a generator.
+TARGETS = {
+    "sine": lambda x, z, rng: np.sin(6 * x) + 0.2 * z,
+    "t, 2 degrees": lambda x, z, rng: np.sin(6 * x) + 0.5 * rng.standard_t(2, len(x)),
+    "growing": lambda x, z, rng: 2 * x + (0.05 + 0.5 * x) * z,
+    "two branches": lambda x, z, rng: (
+        np.where(rng.random(len(x)) < 0.5, 1, -1) * (0.3 + 0.7 * x) + 0.2 * z
+    ),
+    "skewed": lambda x, z, rng: 2 * x + 0.3 * (np.exp(0.8 * z) - 1),
+    "gamma": lambda x, z, rng: 0.3 * (1 + x) * rng.gamma(1 + 2 * x),
+    "jump": lambda x, z, rng: 2.0 * (x > 0.5) + 0.2 * z,
+    "line": lambda x, z, rng: x + 0.3 * z,
+}
+
+
+def drawn_targets(name, n, rng):
+    x = rng.uniform(size=n)
+    return x[:, None], TARGETS[name](x, rng.normal(size=n), rng)
+
+
+def on_target(fit, case, rng):
+    rows, fresh = (drawn_targets(case[0], n, rng) for n in (200, 1500))
+    start = time.process_time()
+    model = fit(*rows)
+    seconds = time.process_time() - start
+    return model(*fresh), seconds
+
+
+def conditional(**options):
+    def fit(X, y):
+        return ConditionalKernelDensity(**options).fit(X, y).score
+
+    return fit
+
+
+def conditional_of_statsmodels(X, y):
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        model = KDEMultivariateConditional(y, X, "c", "c", bw="cv_ml")
+
+    def score(X, y):
+        with np.errstate(invalid="ignore"):  # some searches end at no density
+            return mean_log(model.pdf(y, X))
+
+    return score
+
+
+OF_TARGETS = {
+    "default": conditional(), "degree 0": conditional(degree=0),
+    "degree 1": conditional(degree=1),
+}  # fmt: skip
+if KDEMultivariate is not None:
+    OF_TARGETS["statsmodels, cv_ml"] = conditional_of_statsmodels
+
+
 def at_bound(fit, case, rng):
     shape, _ = case
     density, deviation = fit(clean(shape, 200, rng)[:, None]), CLEAN[shape].std()
@@ -273,6 +335,7 @@ PARTS = {
     "given": (given_feature, {"likelihood": lambda X, y: ConditionalKernelDensity().fit(X, y)},
               [("normal", None), ("bimodal", None), ("t, 2 degrees", None),
                *(("normal", o) for o in ("target", "feature", "both"))], ("error", "score")),
+    "targets": (on_target, OF_TARGETS, [(name, "") for name in TARGETS], ("score", "seconds")),
     "bounds": (at_bound, {"likelihood": ours(), "likelihood, bounds": ours(bounds=(0, None)),
                           "least_squares, bounds": ours(bandwidth="least_squares",
                                                         bounds=(0, None)),

@@ -543,6 +543,7 @@ KINDS = [
         {
             "kernel": _KERNELS,
             "bandwidth": _RULES,
+            "bounds": [None, (-1e9, None), (0, 0)],
             "degree": [0, 1, 2],
             "target_kernel": _KERNELS,
         },

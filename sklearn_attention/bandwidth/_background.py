@@ -17,6 +17,7 @@ class Background(NamedTuple):
 
     # Numbers have a center m and a scale s: the density is (2 + (x - m)^2 / s^2)^(-3/2) / s.
     # Levels of a category are equally likely. Within `bounds` (n_features, 2) the mass is 1.
+    # A column may have a center for each row.
 
     center: Any
     scale: Any
@@ -57,8 +58,7 @@ class Background(NamedTuple):
         for j in self.columns.numeric:
             low, high = self._ends(j)
             v = random_state.uniform(low, high, size=n)
-            z = v * np.sqrt(2 / np.maximum((1 - v) * (1 + v), np.finfo(np.float64).tiny))
-            X[:, j] = self.center[j] + self.scale[j] * z
+            X[:, j] = self.center[j] + self.scale[j] * t_quantile((v + 1) / 2)
             if self.bounds is not None:
                 X[:, j] = X[:, j].clip(*self.bounds[j])
         return X
@@ -69,8 +69,14 @@ class Background(NamedTuple):
     def _ends(self, j):
         """Bounds of a column on (-1, 1), over which the transformed density is uniform."""
         ends = np.array([-np.inf, np.inf]) if self.bounds is None else self.bounds[j]
-        z = (ends - self.center[j]) / self.scale[j]
+        z = (ends.reshape(2, 1) - self.center[j]) / self.scale[j]  # of one center, or many
         return np.tanh(np.arcsinh(z / np.sqrt(2)))
+
+
+def t_quantile(probability):
+    """Quantiles of Student's t with 2 degrees of freedom."""
+    v = 2 * np.asarray(probability) - 1
+    return v * np.sqrt(2 / np.maximum((1 - v) * (1 + v), np.finfo(np.float64).tiny))
 
 
 def bulk(X, columns, sample_weight=None):

@@ -1,6 +1,7 @@
 """The density of a target given the features."""
 
 from dataclasses import replace
+from functools import reduce
 
 import numpy as np
 from scipy.special import logsumexp
@@ -26,15 +27,21 @@ from ..attention._average import attend
 from ..attention._leave_one_out import LeaveOneOut
 from ..attention._sums import EMPTY_POLICIES
 from ..bandwidth import rule_bandwidth
-from ..bandwidth._density_search import ConditionalSearch
+from ..bandwidth._background import background_share
+from ..bandwidth._density_search import ConditionalSearch, point_masses
 from ..bandwidth._search import MAX_SEARCH_ROWS, Rows, Sample, draw
 from ..kernels import ProductKernel
 from ..kernels._base import as_kernel
 from ..kernels._product_kernel import mixed_kernel
-from ._density import check_density_kernel
+from ._density import check_bounds, check_density_kernel
 from ._fitted_smoother import FittedSmoother, refuse_negative
 from ._kernel_distribution import KernelMixture
 
+# What belongs to a fit of one degree.
+_OF_DEGREE = (
+    "likelihood_score_", "line_bandwidth_", "line_kernel_", "residuals_", "background_",
+    "bandwidth_", "target_bandwidth_", "kernel_",
+)  # fmt: skip
 _RULES = "likelihood", "scott", "silverman"
 # Pairs of a query, or of a query's quantile, and a key at a time.
 _BLOCK_PAIRS = 2 * IN_CACHE
@@ -84,9 +91,14 @@ class ConditionalKernelDensity(RegressorMixin, MixedRows):
     target_bandwidth : {"likelihood", "scott", "silverman"} or float, default="likelihood"
         Bandwidth :math:`g` of the target's kernel, in the target's units; or a rule, as for
         `bandwidth`.
-    degree : {0, 1}, default=1
+    degree : {"auto", 0, 1}, default="auto"
         1 for a density around a local line, unless all columns are categories; 0 for a density
-        around the targets: better near a jump, but wider where the mean has a slope.
+        around the targets: better near a jump, but wider where the mean has a slope. "auto" is
+        the one whose leave-one-out likelihood is larger; 1 if no bandwidth is searched, 0 if
+        the target has point masses, as of :class:`ProductKernelDensity`.
+    bounds : None or pair, default=None
+        Lowest and highest target, None or infinite where there is none, such as ``(0, None)``.
+        Outside the density is 0, inside kernels are reflected at the bounds.
     categorical_features : "from_dtype" or list of (str, int or bool), default="from_dtype"
         As for :class:`ProductKernelDensity`.
     empty : {"nearest", "nan"}, default="nearest"
@@ -105,6 +117,12 @@ class ConditionalKernelDensity(RegressorMixin, MixedRows):
         :class:`sklearn_attention.bandwidth.ConditionalLikelihood` of targets or residuals at
         these bandwidths; only with "likelihood". In large data that of the sample, before the
         bandwidths are rescaled.
+    background_ : ndarray of shape (2,)
+        Center, from the line, and scale of the background; only with "likelihood".
+    bounds_ : ndarray of shape (2,) or None
+        The bounds of the target, infinite where there is none; None without any.
+    degree_ : int
+        The degree.
     line_bandwidth_, line_kernel_ : ndarray of shape (n_features,), Kernel
         The bandwidths and lambdas of the local line, and its kernel; of degree 1.
     residuals_ : ndarray of shape (n_samples,)
@@ -138,7 +156,16 @@ class ConditionalKernelDensity(RegressorMixin, MixedRows):
     .. math:: \int y\, \hat f(y \mid x)\,dy = \hat m(x) + \sum_i w_i(x)\, e_i,
 
     the local line, corrected by the average of residuals around the query; of degree 0,
-    exactly Nadaraya-Watson regression.
+    exactly Nadaraya-Watson regression. :meth:`predict` returns it, without background and
+    reflections, within the bounds.
+
+    With "likelihood" the density is that which the criterion judges,
+
+    .. math:: \frac{n}{n + 1} \hat f(y \mid x) + \frac{1}{n + 1} g(y - \hat m(x)),
+
+    with Student's t of 2 degrees of freedom as background :math:`g`, about the median of the
+    residuals and as wide as their bulk, as of :class:`ProductKernelDensity`: targets unlike
+    all others have a small density rather than nearly 0. The criterion does without bounds.
 
     The bandwidths of the line are `bandwidth` where that is given or a rule. With "likelihood"
     they are a multiple of a rule of thumb, or with several features of the bandwidths of
@@ -189,7 +216,8 @@ class ConditionalKernelDensity(RegressorMixin, MixedRows):
         bandwidth="likelihood",
         target_kernel="gaussian",
         target_bandwidth="likelihood",
-        degree=1,
+        degree="auto",
+        bounds=None,
         categorical_features="from_dtype",
         empty="nearest",
         random_state=0,
@@ -199,6 +227,7 @@ class ConditionalKernelDensity(RegressorMixin, MixedRows):
         self.target_kernel = target_kernel
         self.target_bandwidth = target_bandwidth
         self.degree = degree
+        self.bounds = bounds
         self.categorical_features = categorical_features
         self.empty = empty
         self.random_state = random_state
@@ -228,10 +257,8 @@ class ConditionalKernelDensity(RegressorMixin, MixedRows):
         ValueError
             If data or parameters are not valid. The estimator then is as it was before.
         """
-        for name in ("likelihood_score_", "line_bandwidth_", "line_kernel_", "residuals_"):
-            vars(self).pop(name, None)
-        if not is_one_of(self.degree, 0, 1) or isinstance(self.degree, bool):
-            raise ValueError(f"degree={self.degree!r} is not valid: pass 0 or 1.")
+        if not is_one_of(self.degree, "auto", 0, 1) or isinstance(self.degree, bool):
+            raise ValueError(f"degree={self.degree!r} is not valid: pass 'auto', 0 or 1.")
         check_choice("empty", self.empty, EMPTY_POLICIES)
         self.target_kernel_ = check_density_kernel("target_kernel", self.target_kernel)
         kernel = as_kernel(clone(self.kernel, safe=False))
@@ -239,6 +266,8 @@ class ConditionalKernelDensity(RegressorMixin, MixedRows):
         y = check_numeric_target(y)
         self.keys_, y = map(own_copy, self._learn_rows(X, np.float64, y=y, y_numeric=True))
         self.values_ = y.astype(np.float64, copy=False)
+        bounds = check_bounds(self.bounds, Columns.numbers(1), self.values_[:, None], ["y"])
+        self.bounds_ = None if bounds is None else bounds[0]
         self.key_weights_ = check_key_weights(sample_weight, self.keys_)
         self._keep("empty")
         self._choose_bandwidths(X, y, kernel)
@@ -247,7 +276,7 @@ class ConditionalKernelDensity(RegressorMixin, MixedRows):
         return self
 
     def predict(self, X):
-        """Mean of the target for each query, that of its density.
+        """Mean of the target for each query: that of the kernels, within the bounds.
 
         Parameters
         ----------
@@ -260,7 +289,8 @@ class ConditionalKernelDensity(RegressorMixin, MixedRows):
             Means.
         """
         X = self._read_rows(X, np.float64)
-        return self._averages.predict(X) + self._centers(X)
+        means = self._averages.predict(X) + self._centers(X)
+        return means if self.bounds_ is None else means.clip(*self.bounds_)
 
     def score_samples(self, X, y):
         """Log-density of each target given its row.
@@ -279,7 +309,19 @@ class ConditionalKernelDensity(RegressorMixin, MixedRows):
         """
         y = check_numeric_target(y)
         X, y = self._read_rows(X, np.float64, y=y, y_numeric=True)
-        y = y - self._centers(X)
+        centers, mixture = self._centers(X), self._mixture()
+        images = (self._log_kernels(X, image - centers) for image in mixture.images(y))
+        log_density = reduce(np.logaddexp, images)
+        if mixture.share:
+            wide = mixture.wide(centers).log_density(y[:, None]) + np.log(mixture.share)
+            log_density = np.logaddexp(log_density + np.log1p(-mixture.share), wide)
+        if self.bounds_ is None:
+            return log_density
+        low, high = self.bounds_
+        return np.where((low <= y) & (y <= high), log_density, -np.inf)
+
+    def _log_kernels(self, X, y):
+        """Logarithms of the density of the kernels at differences from the line, (n,)."""
         log_density, others = np.empty(len(X)), np.arange(len(X))
         if self.kernel_.signed is False:
             of_rows, joint = self._log_sums(X, y)
@@ -331,11 +373,12 @@ class ConditionalKernelDensity(RegressorMixin, MixedRows):
             Of every query at all of its thresholds.
         """
         X = self._read_rows(X, np.float64)
-        thresholds = check_thresholds("y", y, len(X)) - self._centers(X)[:, None]
+        thresholds, centers = check_thresholds("y", y, len(X)), self._centers(X)
         mixture = self._mixture()
         probability = np.empty(thresholds.shape)
         for rows, weights in self._blocks(X, thresholds.shape[1]):
-            probability[rows] = mixture.cdf(weights, thresholds[rows])
+            found = mixture.cdf(weights[:, None], thresholds[rows], centers[rows, None])
+            probability[rows] = found
         return probability
 
     def predict_quantiles(self, X, quantiles=(0.1, 0.5, 0.9)):
@@ -355,11 +398,11 @@ class ConditionalKernelDensity(RegressorMixin, MixedRows):
         """
         X = self._read_rows(X, np.float64)
         probability = check_probabilities("quantiles", quantiles)
-        mixture = self._mixture()
+        mixture, centers = self._mixture(), self._centers(X)
         y = np.empty((len(X), len(probability)))
         for rows, weights in self._blocks(X, len(probability)):
-            y[rows] = mixture.quantiles(weights, probability)
-        return y + self._centers(X)[:, None]
+            y[rows] = mixture.quantiles(weights, probability, centers[rows])
+        return y
 
     def sample(self, X, n_samples=1, random_state=None):
         """Draw targets from the estimated density of each query.
@@ -380,11 +423,11 @@ class ConditionalKernelDensity(RegressorMixin, MixedRows):
         X = self._read_rows(X, np.float64)
         n_samples = check_size("n_samples", n_samples, 3, len(X))
         random_state = check_random_state(random_state)
-        mixture = self._mixture()
-        y = self._centers(X)[:, None] + mixture.noise(random_state, (len(X), n_samples))
-        places = random_state.uniform(size=(len(X), n_samples))
+        mixture, centers = self._mixture(), self._centers(X)
+        y, places = np.empty((2, len(X), n_samples))
+        places[:] = random_state.uniform(size=places.shape)
         for rows, weights in self._blocks(X):
-            y[rows] += mixture.values_at(weights, places[rows])
+            y[rows] = mixture.draw(weights, places[rows], centers[rows], random_state)
         return y
 
     def __sklearn_tags__(self):
@@ -406,10 +449,38 @@ class ConditionalKernelDensity(RegressorMixin, MixedRows):
             random_state=self.random_state,
         ).compared_by(kernel)  # fmt: skip
         self._compared = rows.columns
+        # Of categories alone there is no line; without a search there is nothing to choose by.
+        degrees, found = [1 if self.degree == "auto" else self.degree], {}
+        if not self._compared.numeric:
+            degrees = [0]
+        elif self.degree == "auto" and searches:
+            # Around a line targets that are the same are so no more, and spread as it does.
+            of_target = self.values_[:, None], Columns.numbers(1)
+            degrees = [0] if point_masses(*of_target)[1] else [0, 1]
+        for degree in degrees:
+            self._forget()
+            ended = self._fit_degree(degree, rows, kernel, report)
+            found[degree] = {
+                name: vars(self)[name] for name in _OF_DEGREE if name in vars(self)
+            }
+            if ended:
+                break
+        self.degree_ = max(found, key=lambda own: found[own].get("likelihood_score_", 0.0))
+        self._forget()
+        vars(self).update(found[self.degree_])
+        report.end()
+
+    def _forget(self):
+        for name in _OF_DEGREE:
+            vars(self).pop(name, None)
+
+    def _fit_degree(self, degree, rows, kernel, report):
+        """Set the line of a degree, if there is one, and bandwidths; True if told to stop."""
+        ended = False
         bandwidth = self._by_rule("bandwidth", kernel)
         if not isinstance(self.bandwidth, str):
             bandwidth = self._compared.check_bandwidth(self.bandwidth, bandwidth)
-        if self.degree and self._compared.numeric:
+        if degree:
             self.line_bandwidth_ = bandwidth
             if bandwidth is None:
                 self.line_bandwidth_ = _line_bandwidth(rows, kernel, self.target_kernel_)
@@ -422,19 +493,21 @@ class ConditionalKernelDensity(RegressorMixin, MixedRows):
             target_bandwidth = check_positive("target_bandwidth", self.target_bandwidth)
 
         def observe(value, found):
+            nonlocal ended
             kernel_ = mixed_kernel(kernel, self._compared, found[:-1])
-            return report.done(
-                bandwidth_=found[:-1], target_bandwidth_=float(found[-1]), kernel_=kernel_
-            )
+            own = {"bandwidth_": found[:-1], "target_bandwidth_": float(found[-1])}
+            ended = bool(report.done(kernel_=kernel_, **own))
+            return ended
 
-        if searches:
+        if bandwidth is None or target_bandwidth is None:
             rows = replace(rows, values=self._spread_values[:, None])
             search = ConditionalSearch(self.target_kernel_, bandwidth, target_bandwidth)
-            found, self.likelihood_score_, *_ = search.choose(rows, kernel, observe).warn()
-            bandwidth, target_bandwidth = found[:-1], float(found[-1])
+            choice = search.choose(rows, kernel, observe).warn()
+            self.likelihood_score_, self.background_ = choice.value, choice.background[:, -1]
+            bandwidth, target_bandwidth = choice.bandwidth[:-1], float(choice.bandwidth[-1])
         self.bandwidth_, self.target_bandwidth_ = bandwidth, target_bandwidth
         self.kernel_ = mixed_kernel(kernel, self._compared, bandwidth)
-        report.end()
+        return ended
 
     def _by_rule(self, name, kernel):
         """Bandwidths of features, or that of the target, by rule; None if to be searched."""
@@ -496,7 +569,12 @@ class ConditionalKernelDensity(RegressorMixin, MixedRows):
         return weights
 
     def _mixture(self):
-        return KernelMixture(self._spread_values, self.target_kernel_, self.target_bandwidth_)
+        options = {"bounds": self.bounds_}
+        if hasattr(self, "background_"):
+            share = background_share(len(self.keys_), self.key_weights_)
+            options["background"] = share, *self.background_
+        given = self._spread_values, self.target_kernel_, self.target_bandwidth_
+        return KernelMixture(*given, **options)
 
     def _blocks(self, X, n_places=1):
         """The weights of some queries at a time."""

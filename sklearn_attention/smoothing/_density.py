@@ -235,7 +235,7 @@ class ProductKernelDensity(DensityMixin, MixedRows):
         self.keys_ = own_copy(self._learn_rows(X, np.float64))
         self.key_weights_ = check_key_weights(sample_weight, self.keys_)
         names = getattr(self, "feature_names_in_", range(self.n_features_in_))
-        self.bounds_ = _check_bounds(self.bounds, self.columns_, self.keys_, list(names))
+        self.bounds_ = check_bounds(self.bounds, self.columns_, self.keys_, list(names))
         # Samples come back as what was passed.
         self._from_pandas = hasattr(X, "iloc")
         if sensitivity not in (0, "auto"):
@@ -609,7 +609,7 @@ def check_density_kernel(name, kernel):
     return resolved
 
 
-def _check_bounds(bounds, columns, keys, names):
+def check_bounds(bounds, columns, keys, names):
     """Bounds of each column, (n_features, 2), or None where no column has any."""
     n_features = len(columns.kinds)
     pairs = [None] * n_features if bounds is None else bounds

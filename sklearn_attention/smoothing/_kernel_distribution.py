@@ -5,6 +5,8 @@ from scipy.interpolate import CubicSpline
 from scipy.optimize.elementwise import find_root
 from scipy.special import ndtr, ndtri
 
+from .._columns import Columns
+from ..bandwidth._background import Background, fold, reflections, t_quantile
 from ..bandwidth._convolution import STEPS, kernel_reach
 from ..kernels import Gaussian
 
@@ -46,25 +48,73 @@ class KernelDistribution:
 
 
 class KernelMixture:
-    r"""Mixtures of a positive smoothing kernel, one mixture for each row of weights.
+    r"""Mixtures of a positive smoothing kernel around centers, with weights for each center.
 
-    :math:`F(y) = \sum_i w_i\, F_K((y - y_i) / g)`, of values y_i and the bandwidth g.
+    :math:`F(y) = \sum_i w_i\, F_K((y - c - e_i) / g)`, of values e_i and the bandwidth g.
+    Kernels are reflected at bounds (low, high). A background has a share of the mass, a center
+    relative to c, and a scale.
     """
 
-    def __init__(self, values, kernel, bandwidth):
-        self.values, self.bandwidth = values, bandwidth
+    def __init__(self, values, kernel, bandwidth, bounds=None, background=(0.0, 0.0, 1.0)):
+        self.values, self.bandwidth, self.bounds = values, bandwidth, bounds
         self.distribution = KernelDistribution(kernel)
+        self.share, self._center, self._scale = background
 
-    def cdf(self, weights, y):
-        """Distribution functions of (n, n_keys) weights at (n, n_places) places."""
-        below = self.distribution.cdf((y[:, :, None] - self.values) / self.bandwidth)
-        return np.einsum("ni,nki->nk", weights, below)
+    def wide(self, centers):
+        """The background around centers (n,)."""
+        center, scale = [np.ravel(centers) + self._center], [self._scale]
+        bounds = None if self.bounds is None else self.bounds[None]
+        return Background(center, scale, Columns.numbers(1), bounds)
+
+    def images(self, y):
+        """Places, and their mirror images in the bounds."""
+        if self.bounds is None:
+            return [y]
+        reach = self.distribution.reach * self.bandwidth
+        images = reflections(np.reshape(y, (-1, 1)), self.bounds[None], reach)
+        return [image.reshape(np.shape(y)) for image in images]
+
+    def cdf(self, weights, y, centers):
+        """Distribution functions at y (...), of weights (..., n_keys) around centers (...)."""
+
+        def below(places):
+            steps = (places - centers)[..., None] - self.values
+            return np.einsum(
+                "...i,...i", weights, self.distribution.cdf(steps / self.bandwidth)
+            )
+
+        if self.bounds is None:
+            found = below(y)
+        else:
+            y = y.clip(*self.bounds)
+            ends = zip(self.images(y), self.images(np.float64(self.bounds[0])), strict=True)
+            found = sum(np.abs(below(image) - below(low)) for image, low in ends)
+        if not self.share:
+            return found
+        shape = np.shape(y)
+        wide = self.wide(np.broadcast_to(centers, shape)).cdf(np.reshape(y, (-1, 1)))
+        return (1 - self.share) * found + self.share * wide.reshape(shape)
+
+    def draw(self, weights, places, centers, random_state):
+        """A draw for each of (n, n_places) shares of the cumulated weights."""
+        y = (
+            centers[:, None]
+            + self._values_at(weights, places)
+            + self.noise(random_state, places.shape)
+        )
+        if self.bounds is not None:
+            y = fold(y, *self.bounds)
+        if self.share:
+            rows, columns = np.nonzero(random_state.uniform(size=y.shape) < self.share)
+            drawn = self.wide(centers[rows]).draw(random_state, len(rows))[:, 0]
+            y[rows, columns] = np.where(np.isnan(y[rows, columns]), np.nan, drawn)
+        return y
 
     def noise(self, random_state, shape):
         """Draws from the kernel, to be added to values."""
         return self.distribution.draw(random_state, shape) * self.bandwidth
 
-    def values_at(self, weights, places):
+    def _values_at(self, weights, places):
         """Values at (n, n_places) shares of the cumulated weights; NaN where these are."""
         found = np.full(places.shape, np.nan)
         for i, shares in enumerate(np.cumsum(weights, axis=1)):
@@ -73,17 +123,25 @@ class KernelMixture:
                 found[i] = self.values[drawn]
         return found
 
-    def quantiles(self, weights, probability):
-        """Values at which the distribution functions reach (n_places,) probabilities."""
+    def quantiles(self, weights, probability, centers):
+        """Places at which the distribution functions reach (n_places,) probabilities."""
         reach = self.distribution.reach * self.bandwidth
-        ends = self.values.min() - reach, self.values.max() + reach
+        centers = centers[:, None]
+        low, high = centers + self.values.min() - reach, centers + self.values.max() + reach
+        if self.share:
+            # Beyond all kernels there is only the background.
+            far = self._scale * t_quantile(probability)
+            low = np.minimum(low, centers + self._center + np.minimum(far, 0))
+            high = np.maximum(high, centers + self._center + np.maximum(far, 0))
+        if self.bounds is not None:
+            low, high = (np.clip(x, *self.bounds) for x in (low, high))
         rows = np.arange(len(weights))[:, None]
 
         def excess(y, row, probability):
-            below = self.distribution.cdf((y[..., None] - self.values) / self.bandwidth)
-            return np.einsum("...i,...i", weights[row], below) - probability
+            return self.cdf(weights[row], y, centers[row, 0]) - probability
 
-        found = find_root(excess, ends, args=(rows, probability))
+        found = find_root(excess, (low, high), args=(rows, probability))
         # By rounding, the most extreme probabilities may be those of no place at all.
-        y = np.where(found.success, found.x, np.where(probability < 0.5, *ends))
+        ends = np.where(probability < 0.5, low, high)
+        y = np.where(found.success, found.x, ends)
         return np.where(np.isnan(weights[:, :1]), np.nan, y)

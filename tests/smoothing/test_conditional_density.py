@@ -5,9 +5,9 @@ import pandas as pd
 import pytest
 from every_kernel import DENSITIES
 from recorder import Recorder
-from scipy.integrate import cumulative_simpson
+from scipy.integrate import cumulative_simpson, cumulative_trapezoid
 from scipy.special import logsumexp
-from scipy.stats import kstest
+from scipy.stats import kstest, t
 from sklearn.base import clone, is_regressor
 from sklearn.exceptions import NotFittedError
 from sklearn.model_selection import GridSearchCV, cross_val_score
@@ -156,7 +156,7 @@ class TestDensity:
     def test_statsmodels(self, data):
         nonparametric = pytest.importorskip("statsmodels.nonparametric.api")
         X, y = data
-        model = ConditionalKernelDensity(degree=0).fit(X, y)
+        model = fixed().fit(X, y)
         bandwidths = [model.target_bandwidth_, *model.bandwidth_]
         theirs = nonparametric.KDEMultivariateConditional(
             y, X, dep_type="c", indep_type="cc", bw=bandwidths
@@ -354,7 +354,9 @@ class TestLine:
     def test_given_bandwidths_are_those_of_the_line(self, data):
         model = ConditionalKernelDensity(bandwidth=[0.4, 3.0], target_bandwidth=0.2).fit(*data)
         np.testing.assert_array_equal(model.line_bandwidth_, [0.4, 3.0])
+        assert model.degree_ == 1
         model.set_params(degree=0).fit(*data)
+        assert model.degree_ == 0
         assert not hasattr(model, "line_bandwidth_")
         assert not hasattr(model, "residuals_")
 
@@ -385,6 +387,98 @@ class TestLine:
         assert not hasattr(model, "line_bandwidth_")
         alike = clone(model).set_params(degree=0).fit(X, y)
         np.testing.assert_array_equal(model.predict(X), alike.predict(X))
+
+
+class TestDegree:
+    @pytest.mark.parametrize(("curve", "degree"), [("sine", 1), ("jump", 0)])
+    def test_is_that_of_the_larger_likelihood(self, curve, degree):
+        rng = np.random.default_rng(0)
+        X = rng.uniform(size=(80, 1))
+        y = np.sin(6 * X[:, 0]) if curve == "sine" else 3.0 * (X[:, 0] > 0.5)
+        y = y + 0.1 * rng.normal(size=80)
+        model = ConditionalKernelDensity().fit(X, y)
+        given = [ConditionalKernelDensity(degree=own).fit(X, y) for own in (0, 1)]
+        scores = [own.likelihood_score_ for own in given]
+        assert np.argmax(scores) == degree == model.degree_
+        assert model.likelihood_score_ == scores[degree]
+        found, expected = (own.score_samples(X, y) for own in (model, given[degree]))
+        np.testing.assert_array_equal(found, expected)
+        assert hasattr(model, "residuals_") == (degree == 1)
+
+    def test_around_point_masses_there_is_no_line(self):
+        rng = np.random.default_rng(0)
+        X, y = rng.uniform(size=(80, 1)), rng.gamma(2, size=80)
+        y[X[:, 0] > 0.7] = 0
+        with pytest.warns(UserWarning, match="the value 0 of the target"):
+            assert ConditionalKernelDensity().fit(X, y).degree_ == 0
+
+
+class TestBackground:
+    @pytest.mark.parametrize("degree", [0, 1])
+    @pytest.mark.parametrize("bounds", [None, (-9, 9)])
+    def test_has_the_mass_of_one_row(self, data, degree, bounds):
+        X, y = data
+        model = ConditionalKernelDensity(degree=degree, bounds=bounds).fit(X, y)
+        alike = ConditionalKernelDensity(
+            bandwidth=model.bandwidth_, target_bandwidth=model.target_bandwidth_, degree=0
+        )
+        center, spread = 0.0, y
+        if degree:
+            center, spread = model._line.predict(X[:9]), model.residuals_
+        kernels = np.exp(alike.fit(X, spread).score_samples(X[:9], y[:9] - center))
+        middle, scale = bulk(spread[:, None], Columns.numbers(1))
+        np.testing.assert_allclose(model.background_, [middle[0], scale[0]], rtol=1e-12)
+        z = (y[:9] - center - middle) / scale
+        wide = t(2).pdf(z) / scale
+        if bounds:  # to which it is truncated
+            high, low = ((bound - center - middle) / scale for bound in (9, -9))
+            wide = wide / (t(2).cdf(high) - t(2).cdf(low))
+        expected = (50 * kernels + wide) / 51
+        np.testing.assert_allclose(np.exp(model.score_samples(X[:9], y[:9])), expected)
+
+    def test_heavy_tails_are_likelier(self):
+        rng = np.random.default_rng(0)
+        X = rng.uniform(size=(150, 1))
+        fresh = rng.uniform(size=(500, 1))
+        model = ConditionalKernelDensity().fit(X, rng.standard_t(2, size=150))
+        assert model.score(fresh, rng.standard_t(2, size=500)) > -2.3  # truth: -1.96
+
+
+class TestBounds:
+    @pytest.mark.parametrize("bounds", [(0, None), (None, 6), (0, 6)])
+    @pytest.mark.parametrize("options", [{}, {"bandwidth": 0.3, "target_bandwidth": 2.5}])
+    @pytest.mark.parametrize("degree", [0, 1])
+    def test_all_answers_are_of_one_density(self, bounds, options, degree):
+        rng = np.random.default_rng(0)
+        X = rng.uniform(size=(60, 1))
+        y = (2 * X[:, 0] + rng.exponential(size=60)).clip(0.01, 5.99)
+        model = ConditionalKernelDensity(bounds=bounds, degree=degree, **options).fit(X, y)
+        low, high = (0 if bounds[0] == 0 else -3e3), (6 if bounds[1] == 6 else 3e3)
+        # Close to each other near the rows, and to the bounds.
+        grid = np.unique(np.concatenate([
+            np.linspace(max(low, -12), min(high, 18), 6001),
+            np.geomspace(18, max(high, 18), 2001), -np.geomspace(12, max(-low, 12), 2001),
+        ]).clip(low, high))  # fmt: skip
+        for x in [[0.1], [0.9]]:
+            density = np.exp(model.score_samples(np.tile(x, (len(grid), 1)), grid))
+            below = cumulative_trapezoid(density, grid, initial=0)
+            assert below[-1] == pytest.approx(1, abs=2e-4)
+            cdf = model.predict_cdf([x], grid[::500])[0]
+            np.testing.assert_allclose(cdf, below[::500], atol=2e-4)
+            probability = [1e-4, 0.05, 0.5, 0.95, 0.9999]
+            quantiles = model.predict_quantiles([x], probability)
+            assert ((low <= quantiles) & (quantiles <= high)).all()
+            cdf = model.predict_cdf([x], quantiles)[0]
+            np.testing.assert_allclose(cdf, probability, atol=1e-9)
+            sample = model.sample([x], 3000, random_state=0)[0]
+            assert low <= sample.min() < sample.max() <= high
+            assert kstest(sample, lambda v, x=x: model.predict_cdf([x], v)[0]).pvalue > 0.001
+        for edge in bounds:
+            if edge is not None:
+                outside = edge + (0.1 if edge else -0.1)
+                assert model.score_samples([[0.5]], [outside]) == -np.inf
+                means = model.predict([[-9.0], [9.0]])
+                assert ((means >= low) & (means <= high)).all()
 
 
 class TestSample:
@@ -533,7 +627,9 @@ class TestBadInput:
             ({"target_bandwidth": "wrong"}, "target_bandwidth='wrong' is unknown"),
             ({"target_bandwidth": 0}, "target_bandwidth=0 is not valid"),
             ({"empty": "zero"}, "empty='zero' is unknown"),
-            ({"degree": 2}, "degree=2 is not valid: pass 0 or 1"),
+            ({"degree": 2}, "degree=2 is not valid: pass 'auto', 0 or 1"),
+            ({"bounds": (1, 0)}, r"bounds=\(1, 0\) is not valid: pass None, a pair such as"),
+            ({"bounds": (0, None)}, r"bounds=\(0, None\) leave out .* of column 'y'"),
             ({"degree": True}, "degree=True is not valid"),
         ],
     )

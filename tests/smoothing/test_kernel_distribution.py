@@ -52,20 +52,23 @@ class TestKernelMixture:
         for row, place in np.ndindex(2, 2):
             u = (y[row, place] - mixture.values) / 0.5
             cdf = weights[row] @ norm.cdf(u)
-            assert mixture.cdf(weights, y)[row, place] == pytest.approx(cdf, rel=1e-12)
+            found = mixture.cdf(weights[:, None], y + 7, np.full((2, 1), 7.0))
+            assert found[row, place] == pytest.approx(cdf, rel=1e-12)
 
     @pytest.mark.parametrize("kernel", ["gaussian", "boxcar", "tricube"])
     def test_quantiles_invert_it(self, weights, kernel):
         mixture = KernelMixture(np.array([0.0, 2.0, 5.0]), as_kernel(kernel), 1.5)
         probability = np.array([0.01, 0.4, 0.99])
-        found = mixture.quantiles(weights, probability)
+        found = mixture.quantiles(weights, probability, np.zeros(2))
         assert (np.diff(found, axis=1) > 0).all()
         np.testing.assert_allclose(
-            mixture.cdf(weights, found), np.tile(probability, (2, 1)), atol=1e-12
+            mixture.cdf(weights[:, None], found, np.zeros((2, 1))),
+            np.tile(probability, (2, 1)),
+            atol=1e-12,
         )
 
     def test_without_weights_there_is_no_quantile(self, weights):
         mixture = KernelMixture(np.array([0.0, 2.0, 5.0]), as_kernel("gaussian"), 0.5)
         weights[1] = np.nan
-        found = mixture.quantiles(weights, np.array([0.5]))
+        found = mixture.quantiles(weights, np.array([0.5]), np.zeros(2))
         np.testing.assert_array_equal(np.isnan(found[:, 0]), [False, True])
