@@ -2,7 +2,9 @@
 
 Root mean squared errors at new rows, relative to those of ``per_feature=False``, as geometric
 means over samples; of classes the differences of probabilities. Polynomials, whose degrees
-are averaged, are relative to lines with one scale. Run from the project's root::
+are averaged, are relative to lines with one scale. With ``--classifiers`` the log-loss and the
+share of errors of classifiers on six sets, three splits into five folds, beside scikit-learn's.
+Run from the project's root::
 
     OMP_NUM_THREADS=1 python benchmarks/several_features.py > several_features.md
 """
@@ -13,6 +15,14 @@ import time
 import warnings
 
 import numpy as np
+from sklearn import datasets
+from sklearn.ensemble import RandomForestClassifier
+from sklearn.linear_model import LogisticRegressionCV
+from sklearn.metrics import log_loss
+from sklearn.model_selection import StratifiedKFold, cross_val_predict
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+from sklearn.svm import SVC
 
 from sklearn_attention import (
     LocalPolynomialRegressor,
@@ -82,13 +92,57 @@ def ratios(name, function, n, d, n_seeds, first_seed):
     return errors, relative[:, 1, 0].max(), found[:, 2, 1].sum() / found[:, 0, 1].sum()
 
 
+def disk():
+    X = np.random.default_rng(0).normal(size=(400, 6))
+    return X, (X[:, 0] ** 2 + X[:, 1] > 0.5).astype(int)
+
+
+SETS = {
+    "iris": functools.partial(datasets.load_iris, return_X_y=True),
+    "wine": functools.partial(datasets.load_wine, return_X_y=True),
+    "breast cancer": functools.partial(datasets.load_breast_cancer, return_X_y=True),
+    "moons": functools.partial(datasets.make_moons, 300, noise=0.3, random_state=0),
+    "two of six features": disk,
+    "ten features": functools.partial(
+        datasets.make_classification, 500, 10, n_informative=5, n_classes=3, random_state=1
+    ),
+}
+CLASSIFIERS = {
+    '"auto"': NadarayaWatsonClassifier(),
+    "one scale": NadarayaWatsonClassifier(per_feature=False),
+    "each feature": NadarayaWatsonClassifier(per_feature=True),
+    "SVC": SVC(probability=True, random_state=0),
+    "logistic": LogisticRegressionCV(max_iter=2000),
+    "forest": RandomForestClassifier(300, random_state=0),
+}
+
+
+def of_classifiers():
+    print("| set |", " | ".join(CLASSIFIERS), "|\n|" + " --- |" * (len(CLASSIFIERS) + 1))
+    for name, load in SETS.items():
+        X, y = load()
+        cells = []
+        for classifier in CLASSIFIERS.values():
+            model, found = make_pipeline(StandardScaler(), classifier), []
+            for seed in (11, 12, 13):
+                folds = StratifiedKFold(5, shuffle=True, random_state=seed)
+                p = cross_val_predict(model, X, y, cv=folds, method="predict_proba")
+                found.append((log_loss(y, p), np.mean(p.argmax(axis=1) != y)))
+            cells.append("{:.3f} / {:.3f}".format(*np.mean(found, axis=0)))
+        print(f"| {name} |", " | ".join(cells), "|", flush=True)
+
+
 def main():
     parser = argparse.ArgumentParser()
     parser.add_argument("--seeds", type=int, default=8)
     parser.add_argument("--first-seed", type=int, default=100)
     parser.add_argument("--models", nargs="*", default=list(MODELS))
+    parser.add_argument("--classifiers", action="store_true")
     options = parser.parse_args()
     warnings.simplefilter("ignore")
+    if options.classifiers:
+        of_classifiers()
+        return
     print("# A bandwidth for each feature\n")
     print(
         "Errors at new rows relative to those of one scale on all features, geometric means "

@@ -10,6 +10,7 @@ from ..attention._leave_one_out_gradient import LeaveOneOutGradient
 from ..kernels import Gaussian
 from ..kernels._compact import CompactKernel
 from ..kernels._product_kernel import mixed_kernel
+from ._background import background_share
 from ._criteria import SMOOTHER_CRITERIA, criterion_slopes
 from ._minimize import descend
 from ._search import (
@@ -44,6 +45,8 @@ _NO_LOSS = 1e-6
 # Bandwidths for each feature are taken in place of one scale where they lower the logarithm of
 # the criterion, times the rows, by so much for each that is more.
 _GAIN_OF_EACH = 4.0
+# And of classes raise the log-likelihood of rows left out by so much.
+_GAIN_OF_CLASSES = 2.0
 
 
 def search_bandwidths(criterion, rows, kernel, observe):
@@ -62,9 +65,8 @@ def search_several(criterion, rows, kernel, observe, of_one_scale):
     # If there is no other, as where errors are 0 and have no logarithm.
     search.trials.add(_IN_PLACE_OF_INFINITY, search.common)
     found = search.run()
-    before = search.scores(of_sample)
-    after = search.scores(search.space.bandwidth(search.trials.best))
-    return found if search.is_gain(before, after) else None
+    is_gain = search.is_gain(of_sample, search.space.bandwidth(search.trials.best))
+    return found if is_gain else None
 
 
 class _Space:
@@ -197,19 +199,35 @@ class _Search:
             self._descend(start, n_steps=_FIRST_STEPS)
 
     def is_gain(self, before, after):
-        """True if scores are better than bandwidths for each number make them by chance."""
-        # Near interpolation only errors of rows that are left out tell what it is worth.
-        values = [(self._criterion(own)[0], own.left_out[0]) for own in (before, after)]
+        """True if bandwidths are better than those for each number are by chance."""
+        # Near interpolation only errors of rows that are left out tell what it is worth, and
+        # squared errors of classes not whether a few rows are nearly impossible.
+        more, found = len(self.space.numeric) - 1, [*map(self._left_out, (before, after))]
+        if self.rows.values.dtype == bool:
+            gain = np.subtract(*map(self._log_likelihood, found[::-1]))
+            if not gain > _GAIN_OF_CLASSES * more:
+                return False
+        scores = [own.scores(np.ones(1)) for own in found]
+        values = [(self._criterion(own)[0], own.left_out[0]) for own in scores]
         with np.errstate(divide="ignore", invalid="ignore"):
             logs = np.log(values)
             if self.criterion == "aicc":
                 logs[:, 0] = np.array(values)[:, 0]
             gain = len(self.sample) * (logs[0] - logs[1]).min()
-        return gain > _GAIN_OF_EACH * (len(self.space.numeric) - 1)
+        return gain > _GAIN_OF_EACH * more
 
-    def scores(self, bandwidth):
-        """Scores at bandwidths, in windows that are widened."""
-        return self._left_out(bandwidth).scores(np.ones(1))
+    def _log_likelihood(self, leave_one_out):
+        """Log-likelihood of all classes by other rows, of which one is as all are."""
+        sample, (center, scale) = self.sample, self.sample.units[:2]
+        weights, share = (
+            sample.sample_weight,
+            background_share(len(sample), sample.sample_weight),
+        )
+        classes = (sample.values * scale + center).round()
+        found = leave_one_out.predictions().left_out * scale + center
+        found = (1 - share) * found + share * np.average(classes, axis=0, weights=weights)
+        own = np.where(classes, np.log(np.where(classes, found, 1.0)), 0.0).sum(axis=1)
+        return len(sample) * np.average(own / classes.sum(axis=1), weights=weights)
 
     def _left_out(self, bandwidth):
         sample, columns = self.sample, self.rows.columns

@@ -8,7 +8,7 @@ import pytest
 from leave_one_out import criteria, leave_one_out_error
 from slow_cases import one_in
 
-from sklearn_attention import Columns
+from sklearn_attention import Columns, NadarayaWatsonClassifier
 from sklearn_attention.attention import LeaveOneOut, Scores
 from sklearn_attention.bandwidth import (
     _per_feature,
@@ -300,17 +300,49 @@ def test_values_without_a_column(per_feature):
 
 
 def test_a_sample_judges_one_scale_as_wide_as_it_needs(monkeypatch):
-    judged, plain = [], _per_feature._Search.scores
+    judged, plain = [], _per_feature._Search._left_out
     monkeypatch.setattr(_per_feature, "MAX_SEARCH_ROWS", 50)
     monkeypatch.setattr(
-        _per_feature._Search, "scores", lambda self, h: judged.append(h) or plain(self, h)
+        _per_feature._Search, "_left_out", lambda self, h: judged.append(h) or plain(self, h)
     )
     X = np.random.default_rng(0).uniform(size=(200, 2))
     choice = select_bandwidth(
         X, X[:, :1] + X[:, 1:], Gaussian(), per_feature="auto", random_state=0
     )
     assert choice.relevance is None
-    np.testing.assert_allclose(judged[0], choice.bandwidth * 4 ** (1 / 6))
+    np.testing.assert_allclose(judged[-2], choice.bandwidth * 4 ** (1 / 6))
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+def test_classes_need_likelihood_too(weighted, monkeypatch):
+    rng = np.random.default_rng(0)
+    X = rng.uniform(-1, 1, size=(60, 3))
+    y = (X[:, 0] > 0).astype(int) + (X[:, 0] > 0.6)
+    weights = rng.uniform(0.5, 2, size=60) if weighted else None
+    search, judged, found = _per_feature._Search, [], []
+    plain, likelihood = search._left_out, search._log_likelihood
+    monkeypatch.setattr(search, "_left_out", lambda s, h: judged.append(h) or plain(s, h))
+
+    def recorded(search, leave_one_out):
+        found.append(likelihood(search, leave_one_out))
+        return found[-1]
+
+    monkeypatch.setattr(search, "_log_likelihood", recorded)
+    model = NadarayaWatsonClassifier().fit(X, y, weights)
+    assert hasattr(model, "relevance_")
+    w = np.ones(60) if weights is None else weights
+    n = w.sum() ** 2 / (w @ w)
+    for h, value in zip(judged[-2:], found[::-1], strict=True):
+        own = []
+        for i in range(60):
+            rest = np.arange(60) != i
+            alike = NadarayaWatsonClassifier(bandwidth=h).fit(X[rest], y[rest], w[rest])
+            prior = np.average(y == y[i], weights=w)
+            own.append(np.log((n * alike.predict_proba(X[[i]])[0, y[i]] + prior) / (n + 1)))
+        assert value == pytest.approx(60 * np.average(own, weights=w), rel=1e-9)
+    assert found[0] - found[1] > 2 * 2
+    monkeypatch.setattr(_per_feature, "_GAIN_OF_CLASSES", (found[0] - found[1]) / 2 + 1e-6)
+    assert not hasattr(NadarayaWatsonClassifier().fit(X, y, weights), "relevance_")
 
 
 def test_many_rows_are_searched_alike_in_any_order():
