@@ -71,13 +71,11 @@ class DensitySearch(BandwidthRule):
 class ConditionalSearch(BandwidthRule):
     """The bandwidths of features and target, together, whose conditional density is best."""
 
-    # A bandwidth that is not None is fixed. Of few starts there is one, a mixture of the rule
-    # and no influence.
+    # A bandwidth that is not None is fixed.
 
     target_kernel: Any
     bandwidth: Any = None
     target_bandwidth: Any = None
-    few_starts: bool = False
     searches = True
 
     def choose(self, rows, kernel, observe=None):
@@ -96,7 +94,7 @@ class ConditionalSearch(BandwidthRule):
             rows, X=np.column_stack([rows.X, rows.values]), values=None,
             columns=rows.columns + Columns.numbers(1),
         )  # fmt: skip
-        options = {"volume": slice(-1, None), "few_starts": self.few_starts}
+        options = {"volume": slice(-1, None)}
         return _Search("likelihood", joint, make, kernels, observe, given, **options).run()
 
 
@@ -134,9 +132,7 @@ class _Search:
         given=None,
         *,
         volume=slice(None),
-        few_starts=False,
     ):
-        self.few_starts = few_starts
         self.name, self.columns, self.is_numeric = name, rows.columns, rows.columns.is_numeric
         self.fixed = np.full(len(kernels), np.nan) if given is None else given
         self.fixed = np.where(np.array(self.columns.kinds) == CONSTANT, 1.0, self.fixed)
@@ -257,8 +253,6 @@ class _Search:
 
         rule = bounded(self.ratio * len(self.sample) ** -rate)
         mixture = bounded(np.sqrt(rule * self.high))
-        if self.few_starts:
-            return [mixture]
         tried = []
         if self.is_numeric.any():
             ends = self.low[self.is_numeric].min(), self.high[self.is_numeric].max()

@@ -12,7 +12,6 @@ from sklearn.utils import check_random_state
 from .._base import FitReport, keeps_state_on_failure
 from .._blocks import IN_CACHE, blocks, own_copy
 from .._columns import Columns, MixedRows
-from .._spread import standardized
 from .._validation import (
     check_choice,
     check_key_weights,
@@ -24,12 +23,12 @@ from .._validation import (
     is_one_of,
 )
 from ..attention._average import attend
-from ..attention._leave_one_out import LeaveOneOut
 from ..attention._sums import EMPTY_POLICIES
 from ..bandwidth import rule_bandwidth
 from ..bandwidth._background import background_share
 from ..bandwidth._density_search import ConditionalSearch, point_masses
-from ..bandwidth._search import MAX_SEARCH_ROWS, Rows, Sample, draw
+from ..bandwidth._rules import SMOOTHER_RULES
+from ..bandwidth._search import Rows
 from ..kernels import ProductKernel
 from ..kernels._base import as_kernel
 from ..kernels._product_kernel import mixed_kernel
@@ -47,11 +46,8 @@ _RULES = "likelihood", "scott", "silverman"
 _BLOCK_PAIRS = 2 * IN_CACHE
 # Differences of larger logarithms have too few digits.
 _LARGEST_LOG = 1e5
-# Multiples of a rule of thumb, and of bandwidths that were searched, at which lines are tried.
-_OF_RULE, _OF_SEARCHED = np.geomspace(0.1, 20, 10), np.geomspace(0.75, 36, 6)
-# How much each feature matters to the targets shows in a sample of half the rows, within these
-# numbers. One that does not gets a bandwidth of so many times its spread.
-_FEWEST, _MOST, _WIDEST = 60, 300, 10.0
+# As of `LocalPolynomialRegressor`.
+_RULE_OF_LINE = SMOOTHER_RULES["penalized-loo"]
 
 
 class ConditionalKernelDensity(RegressorMixin, MixedRows):
@@ -167,11 +163,9 @@ class ConditionalKernelDensity(RegressorMixin, MixedRows):
     residuals and as wide as their bulk, as of :class:`ProductKernelDensity`: targets unlike
     all others have a small density rather than nearly 0. The criterion does without bounds.
 
-    The bandwidths of the line are `bandwidth` where that is given or a rule. With "likelihood"
-    they are a multiple of a rule of thumb, or with several features of the bandwidths of
-    the best density of degree 0 on up to 300 rows: that with the least leave-one-out error.
-    The line is that of :class:`LocalPolynomialRegressor`: its windows are widened where rows
-    are sparse, and off the rows it is bounded by the targets within them.
+    The line is that of :class:`LocalPolynomialRegressor` of degree 1, with "likelihood" by its
+    default bandwidths, else with `bandwidth`: its windows are widened where rows are sparse,
+    and off the rows it is bounded by the targets within them.
 
     Unordered categories have the Aitchison-Aitken kernel, ordered ones the Li-Racine kernel.
     An unordered level that did not occur in training weighs all levels alike.
@@ -483,7 +477,8 @@ class ConditionalKernelDensity(RegressorMixin, MixedRows):
         if degree:
             self.line_bandwidth_ = bandwidth
             if bandwidth is None:
-                self.line_bandwidth_ = _line_bandwidth(rows, kernel, self.target_kernel_)
+                of_line = rows.but(degree=1, empty="nearest", per_feature="auto")
+                self.line_bandwidth_ = _RULE_OF_LINE.choose(of_line, kernel).bandwidth
             self.line_kernel_ = mixed_kernel(kernel, self._compared, self.line_bandwidth_)
             self.residuals_ = _line_residuals(self._line)
         # A rule for the target is one for the residuals.
@@ -588,40 +583,3 @@ def _line_residuals(line):
     if np.count_nonzero(line.counts) < 2:
         return np.zeros(len(line.keys))
     return line.errors.left_out[:, 0]
-
-
-def _line_bandwidth(rows, kernel, target_kernel):
-    """Bandwidths of each feature at which lines predict rows that are left out best.
-
-    Those of several features keep the ratios of the best conditional density of some rows.
-    """
-    sample, columns = Sample("likelihood", rows, MAX_SEARCH_ROWS), rows.columns
-    sample.limit(MAX_SEARCH_ROWS)
-    X, weights = sample.X, sample.sample_weight
-    # Weights in any unit: rows of mean weight count as one.
-    relative = None if weights is None else weights / weights.mean()
-    bandwidth = rule_bandwidth(X, kernel, sample_weight=relative, columns=columns)
-    scales = _OF_RULE
-    if len(columns.numeric) + len(columns.categorical) > 1:
-        n_rows = min(max(len(X) // 2, _FEWEST), _MOST, len(X))
-        # Drawn by what they are, not by where they stand.
-        sizes = np.square(standardized(X[:, columns.numeric])).sum(axis=1)
-        order = np.lexsort((sizes, sample.values[:, 0]))
-        tables = (None if x is None else x[order] for x in (X, sample.values, weights))
-        some = draw(n_rows, sample.random_state, *tables)
-        few = Rows(
-            X=some[0], values=some[1], columns=columns, sample_weight=some[2],
-            random_state=rows.random_state,
-        )  # fmt: skip
-        found = (
-            ConditionalSearch(target_kernel, few_starts=True).choose(few, kernel).bandwidth[:-1]
-        )
-        widest = np.where(columns.is_numeric, _WIDEST * sample.spread, 1.0)
-        bandwidth, scales = np.minimum(found, widest), _OF_SEARCHED
-    errors = LeaveOneOut(
-        X, sample.values, mixed_kernel(kernel, columns, bandwidth),
-        bandwidth=columns.divisors(bandwidth), degree=1, sample_weight=weights,
-        widen=True,
-    ).scores(scales).left_out  # fmt: skip
-    best = scales[np.argmin(errors)]
-    return sample.rescale_to_all_rows(np.where(columns.is_numeric, best * bandwidth, bandwidth))
