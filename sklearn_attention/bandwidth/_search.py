@@ -30,7 +30,7 @@ MAX_SEARCH_ROWS = 2000
 # More rows than this are sampled once and for all.
 MAX_KEYS = 20_000
 # Pairs of one evaluation of a bandwidth: with many keys, fewer rows are predicted.
-MAX_PAIRS = 5 * 10**7
+MAX_PAIRS = 3 * 10**7
 # Of more rows than this only the spread is computed before they are sampled.
 MANY_ROWS = 10_000_000
 # The search starts at this share of the distance to the nearest other place, below which every
