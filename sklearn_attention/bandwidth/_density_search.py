@@ -71,11 +71,12 @@ class DensitySearch(BandwidthRule):
 class ConditionalSearch(BandwidthRule):
     """The bandwidths of features and target, together, whose conditional density is best."""
 
-    # A bandwidth that is not None is fixed.
+    # A bandwidth that is not None is fixed. Residuals have no point masses but rounding.
 
     target_kernel: Any
     bandwidth: Any = None
     target_bandwidth: Any = None
+    has_masses: bool = True
     searches = True
 
     def choose(self, rows, kernel, observe=None):
@@ -94,7 +95,7 @@ class ConditionalSearch(BandwidthRule):
             rows, X=np.column_stack([rows.X, rows.values]), values=None,
             columns=rows.columns + Columns.numbers(1),
         )  # fmt: skip
-        options = {"volume": slice(-1, None)}
+        options = {"volume": slice(-1, None), "has_masses": self.has_masses}
         return _Search("likelihood", joint, make, kernels, observe, given, **options).run()
 
 
@@ -132,6 +133,7 @@ class _Search:
         given=None,
         *,
         volume=slice(None),
+        has_masses=True,
     ):
         self.name, self.columns, self.is_numeric = name, rows.columns, rows.columns.is_numeric
         self.fixed = np.full(len(kernels), np.nan) if given is None else given
@@ -156,7 +158,9 @@ class _Search:
         # So many rows that pairs with all images take no longer than without.
         most = int(MAX_SEARCH_ROWS / math.sqrt(n_images))
         sample.limit(MAX_LINE_ROWS if of_two.in_linear_time else most)
-        apart, self.masses = point_masses(sample.X, self.columns, self.has_volume)
+        apart, self.masses = np.zeros(len(sample), dtype=bool), []
+        if has_masses:
+            apart, self.masses = point_masses(sample.X, self.columns, self.has_volume)
         self.without = bool(self.masses) and (~apart).sum() >= _FEWEST_APART
         if self.without:
             sample.take(~apart)

@@ -451,9 +451,10 @@ class ConditionalKernelDensity(RegressorMixin, MixedRows):
             # Around a line targets that are the same are so no more, and spread as it does.
             of_target = self.values_[:, None], Columns.numbers(1)
             degrees = [0] if point_masses(*of_target)[1] else [0, 1]
+        choices = {}
         for degree in degrees:
             self._forget()
-            ended = self._fit_degree(degree, rows, kernel, report)
+            choices[degree], ended = self._fit_degree(degree, rows, kernel, report)
             found[degree] = {
                 name: vars(self)[name] for name in _OF_DEGREE if name in vars(self)
             }
@@ -462,6 +463,8 @@ class ConditionalKernelDensity(RegressorMixin, MixedRows):
         self.degree_ = max(found, key=lambda own: found[own].get("likelihood_score_", 0.0))
         self._forget()
         vars(self).update(found[self.degree_])
+        if choices[self.degree_] is not None:
+            choices[self.degree_].warn()
         report.end()
 
     def _forget(self):
@@ -469,8 +472,11 @@ class ConditionalKernelDensity(RegressorMixin, MixedRows):
             vars(self).pop(name, None)
 
     def _fit_degree(self, degree, rows, kernel, report):
-        """Set the line of a degree, if there is one, and bandwidths; True if told to stop."""
-        ended = False
+        """Set the line of a degree, if there is one, and bandwidths.
+
+        Returns what was chosen by a search, and True if told to stop.
+        """
+        choice, ended = None, False
         bandwidth = self._by_rule("bandwidth", kernel)
         if not isinstance(self.bandwidth, str):
             bandwidth = self._compared.check_bandwidth(self.bandwidth, bandwidth)
@@ -496,13 +502,14 @@ class ConditionalKernelDensity(RegressorMixin, MixedRows):
 
         if bandwidth is None or target_bandwidth is None:
             rows = replace(rows, values=self._spread_values[:, None])
-            search = ConditionalSearch(self.target_kernel_, bandwidth, target_bandwidth)
-            choice = search.choose(rows, kernel, observe).warn()
+            given = self.target_kernel_, bandwidth, target_bandwidth
+            search = ConditionalSearch(*given, has_masses=not degree)
+            choice = search.choose(rows, kernel, observe)
             self.likelihood_score_, self.background_ = choice.value, choice.background[:, -1]
             bandwidth, target_bandwidth = choice.bandwidth[:-1], float(choice.bandwidth[-1])
         self.bandwidth_, self.target_bandwidth_ = bandwidth, target_bandwidth
         self.kernel_ = mixed_kernel(kernel, self._compared, bandwidth)
-        return ended
+        return choice, ended
 
     def _by_rule(self, name, kernel):
         """Bandwidths of features, or that of the target, by rule; None if to be searched."""

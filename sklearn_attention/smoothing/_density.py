@@ -21,9 +21,16 @@ from ..attention._average import attend
 from ..attention._leave_one_out import at_rows
 from ..bandwidth._background import Background, background_share, fold, reflections
 from ..bandwidth._convolution import kernel_reach
-from ..bandwidth._density_search import MAX_LINE_ROWS, point_masses
+from ..bandwidth._density_search import point_masses
 from ..bandwidth._rules import DENSITY_RULES
-from ..bandwidth._search import MAX_SEARCH_ROWS, Rows, bandwidth_rule, draw_rows, narrower
+from ..bandwidth._search import (
+    MAX_KEYS,
+    MAX_SEARCH_ROWS,
+    Rows,
+    bandwidth_rule,
+    draw_rows,
+    narrower,
+)
 from ..kernels import ProductKernel, SmoothingKernel
 from ..kernels._base import as_kernel
 from ..kernels._categorical import level_table
@@ -34,8 +41,8 @@ from ._kernel_distribution import KernelDistribution
 # gains so many nats: without that, uniform rows lose 9 % of accuracy and peaks gain as much.
 _SENSITIVITIES, _LEAST_GAIN = (0.25, 0.5), 2.0
 # Local factors are powers of two in so many steps each, so that rows of one factor are summed
-# as fast as of one bandwidth.
-_STEPS = 8
+# as fast as of one bandwidth; from so many powers of two on, of the sparsest rows, in one.
+_STEPS, _COARSE = 8, 2
 # Local factors are by the estimate from so many rows at most.
 _MOST_OF_PILOT = 10_000
 # Where the criterion of each search is kept.
@@ -74,7 +81,7 @@ class ProductKernelDensity(DensityMixin, MixedRows):
         Exponent :math:`\alpha` of the local factors, from 0, a fixed bandwidth, to 1.
         Abramson's choice is 0.5. With ``bandwidth="likelihood"``, "auto" is that of 0, 0.25
         and 0.5 with the largest leave-one-out likelihood, of up to 2000 rows, 0 unless it
-        gains 2 nats; with other bandwidths, of more than 100 000 rows, and of partitions of
+        gains 2 nats; with other bandwidths, of more than 20 000 rows, and of partitions of
         Dask it is 0.
     categorical_features : "from_dtype" or list of (str, int or bool), default="from_dtype"
         Columns of numbers that are unordered categories: their names or positions, or one
@@ -94,8 +101,8 @@ class ProductKernelDensity(DensityMixin, MixedRows):
         The bandwidth of each numeric column, in its own units, and the lambda of each
         categorical one.
     local_factors_ : ndarray of shape (n_samples,)
-        Factor on the bandwidth at each training row, a power of :math:`2^{1/8}`; 1 if the
-        sensitivity is 0.
+        Factor on the bandwidth at each training row, a power of :math:`2^{1/8}`, of 2 from
+        4 and 1/4 on; 1 if the sensitivity is 0.
     likelihood_score_ : float
         Mean leave-one-out log-density at that bandwidth, without local factors; only with
         "likelihood". In large data that of the sample, before the bandwidth is rescaled.
@@ -151,9 +158,10 @@ class ProductKernelDensity(DensityMixin, MixedRows):
               \log g = \frac{1}{\sum_i w_i} \sum_i w_i \log \tilde f(x_i),
 
     with the sensitivity :math:`\alpha` and the estimate :math:`\tilde f` of a fixed
-    bandwidth, from up to 10 000 rows, rounded to the next power of :math:`2^{1/8}`. Every
-    row's kernel still has mass 1. Lambdas are not multiplied. Peaks of different width and
-    heavy tails have half the error of a fixed bandwidth, normal rows about the same.
+    bandwidth, from up to 10 000 rows, rounded to the next power of :math:`2^{1/8}`, of 2 from
+    4 and 1/4 on. Every row's kernel still has mass 1. Lambdas are not multiplied. Peaks of
+    different width and heavy tails have half the error of a fixed bandwidth, normal rows about
+    the same.
 
     A number that ten rows share, and five times as many as share the next smaller and larger
     ones, is a point mass: 0 of rainfall or spending. Leave-one-out would describe each copy by
@@ -231,6 +239,11 @@ class ProductKernelDensity(DensityMixin, MixedRows):
         self.kernel_ = check_density_kernel("kernel", self.kernel)
         sensitivity = self.sensitivity
         if not is_one_of(sensitivity, "auto"):
+            if isinstance(sensitivity, str):
+                raise ValueError(
+                    f"sensitivity={sensitivity!r} is not valid: pass 'auto' or a number in "
+                    "[0, 1]."
+                )
             sensitivity = check_in_interval("sensitivity", sensitivity, 0, 1)
         self.keys_ = own_copy(self._learn_rows(X, np.float64))
         self.key_weights_ = check_key_weights(sample_weight, self.keys_)
@@ -390,7 +403,7 @@ class ProductKernelDensity(DensityMixin, MixedRows):
         estimate = self._estimate
         if is_one_of(sensitivity, "auto"):
             may = estimate.background is not None and not is_partitioned(self.keys_)
-            few = may and len(self.keys_) <= MAX_LINE_ROWS
+            few = may and len(self.keys_) <= MAX_KEYS
             sensitivity = self._best_sensitivity() if few else 0
         if sensitivity > 0:
             pilot = estimate.part(_MOST_OF_PILOT, self.random_state)
@@ -510,7 +523,9 @@ class _Estimate:
         weights = np.isfinite(log_density) * (1.0 if self.weights is None else self.weights)
         log_density[weights == 0] = 0
         logs = sensitivity * (np.average(log_density, weights=weights) - log_density)
-        return np.exp2(np.round(logs / np.log(2) * _STEPS) / _STEPS)
+        logs /= np.log(2)
+        steps = np.where(np.abs(logs) < _COARSE, _STEPS, 1)
+        return np.exp2(np.round(logs * steps) / steps)
 
     def log_density(self, X):
         """Logarithms of the density of rows within bounds, whose levels are known."""

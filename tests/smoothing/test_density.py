@@ -105,6 +105,11 @@ class TestEstimate:
         steps = np.round(8 * np.log2(exact))
         np.testing.assert_allclose(adaptive.local_factors_, 2 ** (steps / 8))
         assert np.abs(np.log2(adaptive.local_factors_ / exact)).max() <= 1 / 16 + 1e-12
+        far = ProductKernelDensity(bandwidth=1.0, sensitivity=1.0).fit(
+            np.vstack([X, [[90, 0]]])
+        )
+        sparsest = np.log2(far.local_factors_[-1])
+        assert sparsest == sparsest.round() >= 2
         np.testing.assert_array_equal(fixed.local_factors_, 1)
 
     @pytest.mark.parametrize("kernel", DENSITIES)
@@ -447,7 +452,7 @@ class TestSensitivity:
         arrays = pytest.importorskip("dask.array")
         divided = ProductKernelDensity().fit(arrays.from_array(x, (50, 1)))
         np.testing.assert_array_equal(divided.local_factors_, 1)
-        monkeypatch.setattr(_density, "MAX_LINE_ROWS", 199)
+        monkeypatch.setattr(_density, "MAX_KEYS", 199)
         np.testing.assert_array_equal(ProductKernelDensity().fit(x).local_factors_, 1)
 
     def test_many_rows_have_factors_by_some(self, monkeypatch):
