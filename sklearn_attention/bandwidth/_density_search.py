@@ -116,6 +116,12 @@ def point_masses(X, columns, has_volume=None):
     return apart, found
 
 
+def apart_from_masses(X, columns):
+    """Rows (n,) that share no number with many; all if these are too few."""
+    kept = ~point_masses(X, columns)[0]
+    return kept if kept.sum() >= _FEWEST_APART else np.ones_like(kept)
+
+
 class _Search:
     """Descends over the logarithms of bandwidths and the shares of lambdas."""
 

@@ -200,6 +200,9 @@ def _pairs(estimator, rows, y):
 def _joint(estimator, points, n_places):
     """Grid, density, points, names and levels of the density of features."""
     widths = 3 * estimator.bandwidth_
+    if hasattr(estimator, "log_offsets_"):  # whose bandwidths are of logarithms
+        extent = 0.1 * np.ptp(points, axis=0)
+        widths = np.where(np.isnan(estimator.log_offsets_), widths, extent)
     ends = zip(points.min(axis=0) - widths, points.max(axis=0) + widths, strict=True)
     grid = [np.linspace(*own, n_places) for own in ends]
     places = np.column_stack([own.ravel() for own in np.meshgrid(*grid)])

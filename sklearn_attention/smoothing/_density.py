@@ -13,15 +13,21 @@ from sklearn.utils.validation import check_is_fitted
 
 from .._base import FitReport, keeps_state_on_failure
 from .._blocks import own_copy
-from .._columns import MixedRows
+from .._columns import Columns, MixedRows
 from .._partitions import is_partitioned, need_all_rows
 from .._spread import ends
 from .._validation import check_in_interval, check_key_weights, check_size, is_one_of
 from ..attention._average import attend
 from ..attention._leave_one_out import at_rows
-from ..bandwidth._background import Background, background_share, fold, reflections
+from ..bandwidth._background import (
+    Background,
+    background_share,
+    bulk,
+    fold,
+    reflections,
+)
 from ..bandwidth._convolution import kernel_reach
-from ..bandwidth._density_search import point_masses
+from ..bandwidth._density_search import apart_from_masses
 from ..bandwidth._rules import DENSITY_RULES
 from ..bandwidth._search import (
     MAX_KEYS,
@@ -91,7 +97,9 @@ class ProductKernelDensity(DensityMixin, MixedRows):
         Lowest and highest value of numbers, None or infinite where there is none, such as
         ``(0, None)`` for non-negative ones: of all numeric columns, or for each column.
         Outside the density is 0; inside, kernels are reflected at the bounds, so that it
-        integrates to 1 and is not biased towards 0 at them.
+        integrates to 1 and is not biased towards 0 at them. With ``bandwidth="likelihood"``
+        columns with one bound are compared by logarithms of their distance from it where that
+        describes them better (see Notes).
     random_state : int, RandomState instance or None, default=0
         Draws the sample that a search uses in large data.
 
@@ -112,6 +120,10 @@ class ProductKernelDensity(DensityMixin, MixedRows):
         Center and scale of the background in each column; only with "likelihood".
     bounds_ : ndarray of shape (n_features, 2) or None
         The bounds of each column, infinite where there is none; None without any.
+    log_offsets_ : ndarray of shape (n_features,)
+        What is added to distances from the bound before their logarithm is taken, NaN for
+        columns as they are; only with bounds and "likelihood". The bandwidth of such a column
+        is of logarithms.
     kernel_ : SmoothingKernel
         The kernel, resolved.
     keys_ : ndarray of shape (n_samples, n_features)
@@ -150,7 +162,11 @@ class ProductKernelDensity(DensityMixin, MixedRows):
 
     Within bounds :math:`a \le x \le b` the estimate is :math:`\hat f(x) + \hat f(2a - x) +
     \hat f(2b - x)`, and so on for images of images, whose slope at the bounds is 0; the
-    criteria choose the bandwidth for this estimate.
+    criteria choose the bandwidth for this estimate. A column with one bound may have a peak
+    next to it and a long tail, for which no bandwidth is good. With "likelihood" it is
+    compared as :math:`\log(x - a + o)`, reflected at :math:`\log o`, if its rows have a larger
+    leave-one-out likelihood by themselves then, with half the median of :math:`x - a` as
+    :math:`o`; with an upper bound alike. The density is that of :math:`x` in any case.
 
     The local factors [1]_ [2]_ are
 
@@ -186,7 +202,7 @@ class ProductKernelDensity(DensityMixin, MixedRows):
     >>> model.bandwidth_.round(1)
     array([ 0.5, 50.7])
     >>> model.score_samples([[0.0, 0.0], [3.0, 300.0]]).round(1)
-    array([ -6.7, -15.1])
+    array([ -6.6, -12.8])
     """
 
     _keeps_partitions = True
@@ -234,7 +250,7 @@ class ProductKernelDensity(DensityMixin, MixedRows):
         ValueError
             If data or parameters are not valid. The estimator then is as it was before.
         """
-        for name in ("background_", *_ATTRIBUTES.values()):
+        for name in ("background_", "log_offsets_", *_ATTRIBUTES.values()):
             vars(self).pop(name, None)
         self.kernel_ = check_density_kernel("kernel", self.kernel)
         sensitivity = self.sensitivity
@@ -274,10 +290,12 @@ class ProductKernelDensity(DensityMixin, MixedRows):
         log_density : ndarray of shape (n_queries,)
             -inf where the density is 0.
         """
-        X = self._read_rows(X, np.float64)
+        X, scale = self._read_rows(X, np.float64), self._scale
         low, high = self._ends.T
         inside = self._knows(X) & ((low <= X) & (X <= high)).all(axis=1)
-        return np.where(inside, self._estimate.log_density(X.clip(low, high)), -np.inf)
+        X = X.clip(low, high)
+        log_density = self._estimate.log_density(scale.apply(X)) + scale.log_slopes(X)
+        return np.where(inside, log_density, -np.inf)
 
     def cdf(self, X):
         r"""Probability of a row that is at most each of some rows, in every column.
@@ -305,17 +323,19 @@ class ProductKernelDensity(DensityMixin, MixedRows):
         >>> waits = np.random.default_rng(0).exponential(size=(400, 1))
         >>> model = ProductKernelDensity(bounds=(0, None)).fit(waits)
         >>> model.cdf([[0.0], [1.0], [9.0]]).round(2)
-        array([0.  , 0.53, 1.  ])
+        array([0.  , 0.58, 1.  ])
         """
         X = self._read_rows(X, np.float64)
-        queries, keys = self._estimate.with_factors(X)
+        estimate, knows = self._estimate, self._knows(X)
+        X = X.clip(*self._ends.T)
+        queries, keys = estimate.with_factors(self._scale.apply(X))
         options = {"sample_weight": self.key_weights_, "empty": "nan"}
         _, log_sums = attend(queries, keys, keys[:, :0], self._masses, **options)
-        probability = np.exp(log_sums - np.log(self._estimate.mass))
+        probability = np.exp(log_sums - np.log(estimate.mass))
         if hasattr(self, "background_"):
-            share, background = self._estimate.share, self._estimate.wide
-            probability = (1 - share) * probability + share * background.cdf(X)
-        return np.where(self._knows(X), probability.clip(0, 1), 0.0)
+            share = estimate.share
+            probability = (1 - share) * probability + share * estimate.wide.cdf(X)
+        return np.where(knows, probability.clip(0, 1), 0.0)
 
     def score(self, X, y=None):
         """Total log-likelihood of rows.
@@ -358,17 +378,19 @@ class ProductKernelDensity(DensityMixin, MixedRows):
         estimate = self._estimate
         shares = None if weights is None else np.asarray(weights) / estimate.mass
         rows = random_state.choice(len(self.keys_), n_samples, p=shares)
-        sample = np.asarray(self.keys_[rows])
+        sample = self._scale.apply(np.asarray(self.keys_[rows]))
         numeric = self.columns_.numeric
         noise = KernelDistribution(self.kernel_).draw(random_state, (n_samples, len(numeric)))
         widths = self.local_factors_[rows, None] * self.bandwidth_[numeric]
         sample[:, numeric] += noise * widths
-        for j in numeric:
-            sample[:, j] = fold(sample[:, j], *self._ends[j])
+        if estimate.bounds is not None:
+            for j in numeric:
+                sample[:, j] = fold(sample[:, j], *estimate.bounds[j])
         for j, table in estimate.tables.items():
             cumulated = np.cumsum(table, axis=0)[:, sample[:, j].astype(np.intp)]
             places = random_state.uniform(size=n_samples) * cumulated[-1]
             sample[:, j] = (cumulated <= places).sum(axis=0)
+        sample = self._scale.invert(sample)
         if hasattr(self, "background_"):
             others = np.flatnonzero(random_state.uniform(size=n_samples) < estimate.share)
             sample[others] = estimate.wide.draw(random_state, len(others))
@@ -389,14 +411,49 @@ class ProductKernelDensity(DensityMixin, MixedRows):
         def observe(value, bandwidth):
             return report.done(bandwidth_=bandwidth)
 
+        if is_one_of(self.bandwidth, "likelihood") and self.bounds_ is not None:
+            self.log_offsets_ = self._offsets(rows, rule)
+            rows = replace(rows, X=self._scale.apply(self.keys_), bounds=self._scale.ends)
         choice = rule.choose(rows, self.kernel_, observe).warn()
         self.bandwidth_ = choice.bandwidth
         if rule.searches:
             setattr(self, _ATTRIBUTES[self.bandwidth], float(choice.value))
         if choice.background is not None:
             self.background_ = choice.background
+        if self._scale.columns:  # in units of the rows, as is the density
+            self.background_ = np.array(bulk(self.keys_, self.columns_, self.key_weights_))
+            self.likelihood_score_ = self._part().score()
         self._choose_factors(sensitivity)
         report.end()
+
+    def _offsets(self, rows, rule):
+        """Offsets of the columns that are described better by logarithms, else NaN."""
+        offsets = np.full(len(self.columns_.kinds), np.nan)
+        if is_partitioned(self.keys_):
+            return offsets
+        alone = Columns.numbers(1)
+        for j in np.flatnonzero(np.isfinite(self.bounds_).sum(axis=1) == 1):
+            ends, kept = self.bounds_[[j]], apart_from_masses(self.keys_[:, [j]], alone)
+            column = self.keys_[kept][:, [j]]
+            weights = None if self.key_weights_ is None else self.key_weights_[kept]
+            distance = np.abs(column[:, 0] - ends[np.isfinite(ends)])
+            options = {"method": "inverted_cdf", "weights": weights}
+            offset = np.quantile(distance, 0.5, **options) / 2
+            if not offset > 0:
+                continue
+            values = []
+            for scale in (_Scale(ends, None), _Scale(ends, np.array([offset]))):
+                own = {"X": scale.apply(column), "sample_weight": weights}
+                own = replace(rows, columns=alone, bounds=scale.ends, **own)
+                slopes = np.average(scale.log_slopes(column), weights=weights)
+                values.append(rule.choose(own, self.kernel_).value + slopes)
+            if values[1] > values[0]:
+                offsets[j] = offset
+        return offsets
+
+    @property
+    def _scale(self):
+        return _Scale(self.bounds_, getattr(self, "log_offsets_", None))
 
     def _choose_factors(self, sensitivity):
         """Set the local factors, of the sensitivity of best likelihood if that is "auto"."""
@@ -409,30 +466,34 @@ class ProductKernelDensity(DensityMixin, MixedRows):
             pilot = estimate.part(_MOST_OF_PILOT, self.random_state)
             self.local_factors_ = estimate.factors(sensitivity, pilot)
 
-    def _best_sensitivity(self):
+    def _part(self):
+        """The estimate from the rows that likelihoods are of."""
         sample = self._estimate.part(MAX_SEARCH_ROWS, self.random_state)
-        sample = sample.take(~point_masses(sample.keys, self.columns_)[0])
-        best, most = 0.0, np.average(sample.left_out(), weights=sample.weights)
-        most += _LEAST_GAIN * sample.share
+        return sample.take(apart_from_masses(sample.keys, self.columns_))
+
+    def _best_sensitivity(self):
+        sample, best = self._part(), 0.0
+        most = sample.score() + _LEAST_GAIN * sample.share
         for sensitivity in _SENSITIVITIES:
             factors = sample.factors(sensitivity, sample)
-            left_out = replace(sample, row_factors=factors).left_out()
-            score = np.average(left_out, weights=sample.weights)
+            score = replace(sample, row_factors=factors).score()
             if score > most:
                 best, most = sensitivity, score
         return best
 
     @property
     def _estimate(self):
+        scale = self._scale
         return _Estimate(
-            self.keys_, self.key_weights_, self.kernel_, self.columns_, self.bandwidth_,
-            self.bounds_, getattr(self, "background_", None), self.local_factors_,
+            scale.apply(self.keys_), self.key_weights_, self.kernel_, self.columns_,
+            self.bandwidth_, scale, getattr(self, "background_", None), self.local_factors_,
         )  # fmt: skip
 
     def _masses(self, X, keys):
         """Mass of the kernel of each key that is at most each query, (n_queries, n_keys)."""
         columns, distribution, masses = self.columns_, KernelDistribution(self.kernel_), 1.0
-        factors, bounds = keys[:, len(columns.kinds) :].prod(axis=1), self._ends
+        factors, bounds = keys[:, len(columns.kinds) :].prod(axis=1), self._scale.ends
+        bounds = self._ends if bounds is None else bounds
         for j in columns.numeric:
             widths, (low, high) = self.bandwidth_[j] * factors, bounds[j]
             ends, mass = np.append(X[:, j].clip(low, high), low)[:, None], 0.0
@@ -460,6 +521,63 @@ class ProductKernelDensity(DensityMixin, MixedRows):
 
 
 @dataclass(frozen=True)
+class _Scale:
+    """The scale on which rows are compared: some columns by logarithms of their distance."""
+
+    # z = log(x - a + o) with a lower bound a, and -log(b - x + o) with an upper one b.
+
+    bounds: Any  # (n_features, 2) or None
+    offsets: Any  # (n_features,), NaN for columns as they are; or None
+
+    @property
+    def columns(self):
+        """Columns of logarithms: position, sign, bound and offset of each."""
+        if self.offsets is None:
+            return []
+        found = []
+        for j in np.flatnonzero(~np.isnan(self.offsets)).tolist():
+            low, high = self.bounds[j]
+            lower = bool(np.isfinite(low))
+            found.append((j, 1 if lower else -1, low if lower else high, self.offsets[j]))
+        return found
+
+    @property
+    def ends(self):
+        """The bounds on the scale."""
+        if not self.columns:
+            return self.bounds
+        ends = self.bounds.copy()
+        for j, sign, _, offset in self.columns:
+            ends[j, 0 if sign > 0 else 1] = sign * np.log(offset)
+        return ends
+
+    def apply(self, X):
+        """Rows on the scale."""
+        if not self.columns:
+            return X
+        columns = list(X.T)
+        for j, sign, bound, offset in self.columns:
+            columns[j] = sign * np.log(sign * (X[:, j] - bound) + offset)
+        return np.stack(columns, axis=1)  # of Dask too
+
+    def invert(self, Z):
+        """The rows at places on the scale."""
+        columns = list(Z.T)
+        for j, sign, bound, offset in self.columns:
+            with np.errstate(over="ignore"):
+                distance = np.exp(sign * Z[:, j]) - offset
+            columns[j] = bound + sign * distance.clip(0, np.finfo(np.float64).max)
+        return np.stack(columns, axis=1) if self.columns else Z
+
+    def log_slopes(self, X):
+        """Logarithms of the volume on the scale of a unit of volume, (n,)."""
+        found = 0.0 * X[:, 0]
+        for j, sign, bound, offset in self.columns:
+            found = found - np.log(sign * (X[:, j] - bound) + offset)
+        return found
+
+
+@dataclass(frozen=True)
 class _Estimate:
     """A density from kernels about rows."""
 
@@ -468,7 +586,7 @@ class _Estimate:
     kernel: Any
     columns: Any
     bandwidth: Any  # (n_features,)
-    bounds: Any  # (n_features, 2) or None
+    scale: Any  # on which the rows are
     background: Any  # center and scale of each column, or None
     row_factors: Any  # (n_keys,), on the bandwidths of numbers
 
@@ -479,8 +597,13 @@ class _Estimate:
 
     @property
     def wide(self):
-        """The background."""
-        return Background(*self.background, self.columns, self.bounds)
+        """The background, of rows in their units."""
+        return Background(*self.background, self.columns, self.scale.bounds)
+
+    @property
+    def bounds(self):
+        """Bounds of the rows, (n_features, 2), or None."""
+        return self.scale.ends
 
     @property
     def share(self):
@@ -542,10 +665,17 @@ class _Estimate:
             others = np.log(-np.expm1(np.minimum(log_own - log_sums, 0.0)))
             return self._mixed(self.keys, log_sums + others - np.log(mass))
 
+    def score(self):
+        """Mean of that in units of the rows."""
+        left_out = self.left_out() + self.scale.log_slopes(self.scale.invert(self.keys))
+        return float(np.average(left_out, weights=self.weights))
+
     def _mixed(self, X, log_density):
         if self.background is None:
             return log_density
-        log_background = self.wide.log_density(X) + np.log(self.share)
+        own = self.scale.invert(X)
+        log_background = self.wide.log_density(own) - self.scale.log_slopes(own)
+        log_background = log_background + np.log(self.share)
         return np.logaddexp(log_density + np.log1p(-self.share), log_background)
 
     def _images(self, X):

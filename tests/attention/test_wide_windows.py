@@ -234,7 +234,7 @@ def test_leave_one_out_widens_if_asked(kernel, degree):
     for empty in ("nearest", "nan"):
         own = model.smoother_.replace(empty=empty, widening=False)
         plain = LeaveOneOut(X, y, kernel, empty=empty, **options).predictions()
-        np.testing.assert_array_equal(y - plain.left_out[:, 0], own.errors[:, 0])
+        np.testing.assert_array_equal(y - plain.left_out[:, 0], own.errors.left_out[:, 0])
         assert np.abs(np.nan_to_num(plain.left_out - found.left_out)).max() > 1e-3
     assert np.isnan(plain.left_out).any() == (kernel == "epanechnikov")
     # Windows are as they are where those without weight are to show.

@@ -3,6 +3,7 @@
 import numpy as np
 import pandas as pd
 import pytest
+from scipy.stats import kstest, lognorm
 
 from sklearn_attention import ProductKernelDensity
 
@@ -115,6 +116,88 @@ class TestAccuracy:
         model = ProductKernelDensity(bounds=(0, 1)).fit(X)
         assert model.bandwidth_ > 0.15
         assert np.abs(np.exp(model.score_samples(GRID)) - 1).max() < 0.3
+
+
+class TestLogarithms:
+    """Beside one bound a column may be compared by logarithms of its distance."""
+
+    @pytest.mark.parametrize(("bounds", "sign"), [((3, None), 1), ((None, 3), -1)])
+    @pytest.mark.parametrize("weighted", [False, True])
+    def test_all_answers_are_of_one_density(self, bounds, sign, weighted):
+        rng = np.random.default_rng(0)
+        distance = rng.lognormal(size=(150, 1))
+        weights = rng.uniform(0.2, 2, size=150) if weighted else None
+        model = ProductKernelDensity(bounds=bounds)
+        model.fit(3 + sign * distance, sample_weight=weights)
+        median = np.quantile(distance[:, 0], 0.5, method="inverted_cdf", weights=weights)
+        np.testing.assert_allclose(model.log_offsets_, [median / 2])
+        # That of logarithms by itself, and the background.
+        z = sign * np.log(distance + median / 2)
+        ends = (np.log(median / 2), None) if sign > 0 else (None, -np.log(median / 2))
+        options = {"bandwidth": model.bandwidth_, "bounds": [ends]}
+        logs = ProductKernelDensity(**options).fit(z, sample_weight=weights)
+        logs.local_factors_ = model.local_factors_
+        places = np.array([[0.0], [0.01], [0.7], [5.0], [40.0]])
+        kernels = logs.score_samples(sign * np.log(places + median / 2))
+        kernels = np.exp(kernels) / (places[:, 0] + median / 2)
+        estimate = model._estimate
+        wide = np.exp(estimate.wide.log_density(3 + sign * places))
+        expected = (1 - estimate.share) * kernels + estimate.share * wide
+        found = np.exp(model.score_samples(3 + sign * places))
+        np.testing.assert_allclose(found, expected, rtol=1e-9)
+        assert model.score_samples([[3 - sign * 0.1]]) == -np.inf
+        # Its mass, distribution function and draws.
+        grid = 3 + sign * np.append(0, np.geomspace(1e-4, 1e7, 40_001))
+        density = np.exp(model.score_samples(grid[:, None]))
+        below = np.abs(
+            np.insert(np.cumsum(np.diff(grid) * (density[1:] + density[:-1]) / 2), 0, 0)
+        )
+        assert below[-1] == pytest.approx(1, abs=1e-3)
+        cdf = model.cdf(grid[::4000, None])
+        np.testing.assert_allclose(cdf if sign > 0 else 1 - cdf, below[::4000], atol=1e-3)
+        sample = model.sample(4000, random_state=0)
+        assert (sign * (sample - 3) >= 0).all()
+        assert kstest(sample[:, 0], lambda x: model.cdf(x[:, None])).pvalue > 0.001
+        fixed = ProductKernelDensity(bounds=bounds, sensitivity=0)
+        fixed.fit(model.keys_, sample_weight=weights)
+        assert fixed.likelihood_score_ == pytest.approx(fixed._estimate.score(), rel=1e-9)
+        assert model._estimate.score() >= fixed.likelihood_score_
+
+    def test_only_where_they_are_better(self):
+        rng = np.random.default_rng(0)
+        X = np.column_stack([
+            rng.lognormal(size=200), np.abs(rng.normal(size=200)), rng.lognormal(size=200),
+            rng.uniform(size=200),
+        ])  # fmt: skip
+        bounds = [(0, None), (0, None), None, (0, 1)]
+        model = ProductKernelDensity(bounds=bounds).fit(X)
+        assert np.isfinite(model.log_offsets_).tolist() == [True, False, False, False]
+        given = ProductKernelDensity(bounds=bounds, bandwidth=0.5).fit(X)
+        assert not hasattr(given, "log_offsets_")
+        model.set_params(bounds=None).fit(X)
+        assert not hasattr(model, "log_offsets_")
+
+    def test_zeros_have_no_say(self):
+        rng = np.random.default_rng(0)
+        rain = np.append(np.zeros(80), rng.lognormal(size=120))[:, None]
+        with pytest.warns(UserWarning, match="which 40% of the rows share"):
+            model = ProductKernelDensity(bounds=(0, None)).fit(rain)
+        wet = ProductKernelDensity(bounds=(0, None)).fit(rain[80:])
+        np.testing.assert_allclose(model.log_offsets_, wet.log_offsets_)
+        np.testing.assert_allclose(model.bandwidth_, wet.bandwidth_, rtol=0.05)
+
+    def test_accuracy_beside_the_bound(self):
+        rng = np.random.default_rng(0)
+        x = rng.lognormal(size=(300, 1))
+        near = np.linspace(0.01, 0.5, 50)[:, None]
+        errors = [
+            np.abs(np.exp(model.fit(x).score_samples(near)) - lognorm(1).pdf(near[:, 0])).mean()
+            for model in (
+                ProductKernelDensity(bounds=(0, None)),
+                ProductKernelDensity(bounds=(0, None), bandwidth=0.4),
+            )
+        ]
+        assert errors[0] < 0.6 * errors[1]
 
 
 class TestBadInput:

@@ -414,7 +414,9 @@ class TestSensitivity:
             kernels = np.exp(others.log_density(estimate.keys[[i]]))[0]
             if bounds:  # without its own images, which others have
                 kernels = sum(
-                    np.exp(replace(others, bounds=None).log_density(image))[0]
+                    np.exp(
+                        replace(others, scale=_density._Scale(None, None)).log_density(image)
+                    )[0]
                     for image in estimate._images(estimate.keys[[i]])
                 )
             background = np.exp(estimate.wide.log_density(estimate.keys[[i]]))[0]
