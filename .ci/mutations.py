@@ -192,7 +192,7 @@ MUTATIONS = [
         "values above an upper bound are let in",
     ),
     Mutation(
-        "smoothing/_density.py",
+        "smoothing/_mixtures.py",
         "return np.where(self.columns.is_numeric, factor, 1.0) * self.bandwidth",
         "return factor * self.bandwidth",
         "local factors on lambdas",
@@ -246,13 +246,13 @@ MUTATIONS = [
         "one scale judged on a sample at the bandwidth for all rows",
     ),
     Mutation(
-        "smoothing/_kernel_distribution.py",
+        "smoothing/_mixtures.py",
         "return self.distribution.draw(random_state, shape) * self.bandwidth",
         "return self.distribution.draw(random_state, shape)",
         "noise of samples without the bandwidth",
     ),
     Mutation(
-        "smoothing/_density.py",
+        "smoothing/_mixtures.py",
         "logs = sensitivity * (np.average(log_density, weights=weights) - log_density)",
         "logs = sensitivity * (np.average(log_density) - log_density)",
         "mean of the pilot without weights",

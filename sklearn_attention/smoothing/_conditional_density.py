@@ -34,7 +34,7 @@ from ..kernels._base import as_kernel
 from ..kernels._product_kernel import mixed_kernel
 from ._density import check_bounds, check_density_kernel
 from ._fitted_smoother import FittedSmoother, refuse_negative
-from ._kernel_distribution import KernelMixture
+from ._mixtures import KernelMixture
 
 # What belongs to a fit of one degree.
 _OF_DEGREE = (

@@ -1,9 +1,7 @@
 """Kernel density estimation for numbers and categories."""
 
-import functools
 import numbers
-from dataclasses import dataclass, replace
-from typing import Any
+from dataclasses import replace
 
 import numpy as np
 from sklearn.base import DensityMixin, clone
@@ -18,15 +16,11 @@ from .._partitions import is_partitioned, need_all_rows
 from .._spread import ends
 from .._validation import check_in_interval, check_key_weights, check_size, is_one_of
 from ..attention._average import attend
-from ..attention._leave_one_out import at_rows
 from ..bandwidth._background import (
-    Background,
-    background_share,
     bulk,
     fold,
     reflections,
 )
-from ..bandwidth._convolution import kernel_reach
 from ..bandwidth._density_search import apart_from_masses
 from ..bandwidth._rules import DENSITY_RULES
 from ..bandwidth._search import (
@@ -34,21 +28,14 @@ from ..bandwidth._search import (
     MAX_SEARCH_ROWS,
     Rows,
     bandwidth_rule,
-    draw_rows,
-    narrower,
 )
-from ..kernels import ProductKernel, SmoothingKernel
+from ..kernels import SmoothingKernel
 from ..kernels._base import as_kernel
-from ..kernels._categorical import level_table
-from ..kernels._product_kernel import mixed_kernel
-from ._kernel_distribution import KernelDistribution
+from ._mixtures import DensityEstimate, KernelDistribution, Scale
 
 # What sensitivity="auto" chooses from, besides 0, if the leave-one-out likelihood of all rows
 # gains so many nats: without that, uniform rows lose 9 % of accuracy and peaks gain as much.
 _SENSITIVITIES, _LEAST_GAIN = (0.25, 0.5), 2.0
-# Local factors are powers of two in so many steps each, so that rows of one factor are summed
-# as fast as of one bandwidth; from so many powers of two on, of the sparsest rows, in one.
-_STEPS, _COARSE = 8, 2
 # Local factors are by the estimate from so many rows at most.
 _MOST_OF_PILOT = 10_000
 # Where the criterion of each search is kept.
@@ -442,7 +429,7 @@ class ProductKernelDensity(DensityMixin, MixedRows):
             if not offset > 0:
                 continue
             values = []
-            for scale in (_Scale(ends, None), _Scale(ends, np.array([offset]))):
+            for scale in (Scale(ends, None), Scale(ends, np.array([offset]))):
                 own = {"X": scale.apply(column), "sample_weight": weights}
                 own = replace(rows, columns=alone, bounds=scale.ends, **own)
                 slopes = np.average(scale.log_slopes(column), weights=weights)
@@ -453,7 +440,7 @@ class ProductKernelDensity(DensityMixin, MixedRows):
 
     @property
     def _scale(self):
-        return _Scale(self.bounds_, getattr(self, "log_offsets_", None))
+        return Scale(self.bounds_, getattr(self, "log_offsets_", None))
 
     def _choose_factors(self, sensitivity):
         """Set the local factors, of the sensitivity of best likelihood if that is "auto"."""
@@ -484,7 +471,7 @@ class ProductKernelDensity(DensityMixin, MixedRows):
     @property
     def _estimate(self):
         scale = self._scale
-        return _Estimate(
+        return DensityEstimate(
             scale.apply(self.keys_), self.key_weights_, self.kernel_, self.columns_,
             self.bandwidth_, scale, getattr(self, "background_", None), self.local_factors_,
         )  # fmt: skip
@@ -518,227 +505,6 @@ class ProductKernelDensity(DensityMixin, MixedRows):
         """Bounds of each column, (n_features, 2)."""
         everything = np.tile([-np.inf, np.inf], (len(self.columns_.kinds), 1))
         return everything if self.bounds_ is None else self.bounds_
-
-
-@dataclass(frozen=True)
-class _Scale:
-    """The scale on which rows are compared: some columns by logarithms of their distance."""
-
-    # z = log(x - a + o) with a lower bound a, and -log(b - x + o) with an upper one b.
-
-    bounds: Any  # (n_features, 2) or None
-    offsets: Any  # (n_features,), NaN for columns as they are; or None
-
-    @property
-    def columns(self):
-        """Columns of logarithms: position, sign, bound and offset of each."""
-        if self.offsets is None:
-            return []
-        found = []
-        for j in np.flatnonzero(~np.isnan(self.offsets)).tolist():
-            low, high = self.bounds[j]
-            lower = bool(np.isfinite(low))
-            found.append((j, 1 if lower else -1, low if lower else high, self.offsets[j]))
-        return found
-
-    @property
-    def ends(self):
-        """The bounds on the scale."""
-        if not self.columns:
-            return self.bounds
-        ends = self.bounds.copy()
-        for j, sign, _, offset in self.columns:
-            ends[j, 0 if sign > 0 else 1] = sign * np.log(offset)
-        return ends
-
-    def apply(self, X):
-        """Rows on the scale."""
-        if not self.columns:
-            return X
-        columns = list(X.T)
-        for j, sign, bound, offset in self.columns:
-            columns[j] = sign * np.log(sign * (X[:, j] - bound) + offset)
-        return np.stack(columns, axis=1)  # of Dask too
-
-    def invert(self, Z):
-        """The rows at places on the scale."""
-        columns = list(Z.T)
-        for j, sign, bound, offset in self.columns:
-            with np.errstate(over="ignore"):
-                distance = np.exp(sign * Z[:, j]) - offset
-            columns[j] = bound + sign * distance.clip(0, np.finfo(np.float64).max)
-        return np.stack(columns, axis=1) if self.columns else Z
-
-    def log_slopes(self, X):
-        """Logarithms of the volume on the scale of a unit of volume, (n,)."""
-        found = 0.0 * X[:, 0]
-        for j, sign, bound, offset in self.columns:
-            found = found - np.log(sign * (X[:, j] - bound) + offset)
-        return found
-
-
-@dataclass(frozen=True)
-class _Estimate:
-    """A density from kernels about rows."""
-
-    keys: Any
-    weights: Any  # None for 1
-    kernel: Any
-    columns: Any
-    bandwidth: Any  # (n_features,)
-    scale: Any  # on which the rows are
-    background: Any  # center and scale of each column, or None
-    row_factors: Any  # (n_keys,), on the bandwidths of numbers
-
-    @property
-    def mass(self):
-        """Sum of the weights."""
-        return len(self.keys) if self.weights is None else float(self.weights.sum())
-
-    @property
-    def wide(self):
-        """The background, of rows in their units."""
-        return Background(*self.background, self.columns, self.scale.bounds)
-
-    @property
-    def bounds(self):
-        """Bounds of the rows, (n_features, 2), or None."""
-        return self.scale.ends
-
-    @property
-    def share(self):
-        """Mass of the background."""
-        return background_share(len(self.keys), self.weights)
-
-    @property
-    def tables(self):
-        """Kernels of categories at every level and key, by their columns."""
-        columns = self.columns
-        return {
-            j: level_table(columns.kinds[j], columns.n_levels[j], self.bandwidth[j])[0]
-            for j in columns.categorical
-        }
-
-    @property
-    def is_adaptive(self):
-        """True if factors differ from 1."""
-        return not self.row_factors.min() == self.row_factors.max() == 1
-
-    def take(self, rows):
-        """The estimate from some of the rows, at the same bandwidths."""
-        weights = None if self.weights is None else self.weights[rows]
-        own = {"keys": self.keys[rows], "row_factors": self.row_factors[rows]}
-        return replace(self, weights=weights, **own)
-
-    def part(self, most, random_state):
-        """The estimate from so many rows at most, at bandwidths as wide as these need."""
-        n_rows = len(self.keys)
-        if n_rows <= most:
-            return self
-        rows = draw_rows(n_rows, most, check_random_state(random_state))
-        wider = 1 / narrower(n_rows / most, len(self.columns.numeric))
-        return replace(self.take(rows), bandwidth=self._widths(wider))
-
-    def factors(self, sensitivity, pilot):
-        """Local factors of the rows by another estimate."""
-        log_density = pilot.log_density(self.keys)
-        # A row of weight 0 may lie where no other reaches; its factor does not matter.
-        weights = np.isfinite(log_density) * (1.0 if self.weights is None else self.weights)
-        log_density[weights == 0] = 0
-        logs = sensitivity * (np.average(log_density, weights=weights) - log_density)
-        logs /= np.log(2)
-        steps = np.where(np.abs(logs) < _COARSE, _STEPS, 1)
-        return np.exp2(np.round(logs * steps) / steps)
-
-    def log_density(self, X):
-        """Logarithms of the density of rows within bounds, whose levels are known."""
-        log_sums = [self._log_sums(image) for image in self._images(X)]
-        return self._mixed(X, functools.reduce(np.logaddexp, log_sums) - np.log(self.mass))
-
-    def left_out(self):
-        """Logarithms of the density of each of the rows by all others."""
-        images = list(self._images(self.keys))
-        log_sums = functools.reduce(np.logaddexp, map(self._log_sums, images))
-        log_own = functools.reduce(np.logaddexp, map(self._log_own, images))
-        mass = self.mass - (1.0 if self.weights is None else self.weights)
-        with np.errstate(divide="ignore"):
-            others = np.log(-np.expm1(np.minimum(log_own - log_sums, 0.0)))
-            return self._mixed(self.keys, log_sums + others - np.log(mass))
-
-    def score(self):
-        """Mean of that in units of the rows."""
-        left_out = self.left_out() + self.scale.log_slopes(self.scale.invert(self.keys))
-        return float(np.average(left_out, weights=self.weights))
-
-    def _mixed(self, X, log_density):
-        if self.background is None:
-            return log_density
-        own = self.scale.invert(X)
-        log_background = self.wide.log_density(own) - self.scale.log_slopes(own)
-        log_background = log_background + np.log(self.share)
-        return np.logaddexp(log_density + np.log1p(-self.share), log_background)
-
-    def _images(self, X):
-        """Rows, and their mirror images in bounds as far as a kernel reaches."""
-        widths = self._widths(self.row_factors.max())
-        reach = kernel_reach(self.kernel) * widths
-        return [X] if self.bounds is None else reflections(X, self.bounds, reach)
-
-    def _widths(self, factor):
-        """Bandwidths of numbers times a factor, and lambdas."""
-        return np.where(self.columns.is_numeric, factor, 1.0) * self.bandwidth
-
-    def _log_sums(self, X):
-        """Logarithms of the sums of the kernels."""
-        found = []
-        for rows, factor in self._alike():
-            kernel, divisors, weights, log_volume = self._kernels(rows, factor)
-            keys = self.keys[rows]
-            options = {"bandwidth": divisors, "sample_weight": weights, "empty": "nan"}
-            _, log_sums = attend(X, keys, keys[:, :0], kernel, **options)
-            found.append(log_sums - log_volume)
-        return functools.reduce(np.logaddexp, found)
-
-    def _log_own(self, X):
-        """Logarithm of the kernel of each row at that row of a table."""
-        found = np.full(len(self.keys), -np.inf)
-        for rows, factor in self._alike():
-            kernel, divisors, weights, log_volume = self._kernels(rows, factor)
-            found[rows] = at_rows(kernel.log, X[rows] / divisors, self.keys[rows] / divisors)
-            with np.errstate(divide="ignore"):
-                found[rows] += (0.0 if weights is None else np.log(weights)) - log_volume
-        return found
-
-    def _alike(self):
-        """Rows that have the same factor, and that."""
-        if not self.is_adaptive:
-            return [(slice(None), 1.0)]
-        factors = self.row_factors
-        if self.weights is not None:
-            factors = np.where(self.weights > 0, factors, 0.0)
-        return [(factors == own, own) for own in np.unique(factors) if own]
-
-    def _kernels(self, rows, factor):
-        """The kernel of rows of one factor, its divisors, weights and the log of its volume."""
-        columns, widths = self.columns, self._widths(factor)
-        weights = None if self.weights is None else self.weights[rows]
-        kernel = mixed_kernel(ProductKernel(self.kernel), columns, widths)
-        for j, table in self.tables.items():
-            if columns.kinds[j] == "ordered":  # over all levels each row has mass 1
-                own = table.diagonal()[self.keys[rows, j].astype(np.intp)]
-                weights = own if weights is None else weights * own
-        return (
-            kernel,
-            columns.divisors(widths),
-            weights,
-            np.log(widths[columns.is_numeric]).sum(),
-        )
-
-    def with_factors(self, X):
-        """Queries and rows, with the factors as one more column if they differ."""
-        if not self.is_adaptive:
-            return X, self.keys
-        return np.column_stack([X, X[:, 0]]), np.column_stack([self.keys, self.row_factors])
 
 
 def check_density_kernel(name, kernel):

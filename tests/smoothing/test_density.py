@@ -26,7 +26,7 @@ from sklearn_attention.bandwidth._density_search import point_masses
 from sklearn_attention.kernels import Gaussian, Tricube
 from sklearn_attention.kernels._categorical import level_table
 from sklearn_attention.smoothing import _density
-from sklearn_attention.smoothing._kernel_distribution import KernelDistribution
+from sklearn_attention.smoothing._mixtures import KernelDistribution, Scale
 
 SIZES = ["small", "medium", "large"]
 
@@ -414,9 +414,7 @@ class TestSensitivity:
             kernels = np.exp(others.log_density(estimate.keys[[i]]))[0]
             if bounds:  # without its own images, which others have
                 kernels = sum(
-                    np.exp(
-                        replace(others, scale=_density._Scale(None, None)).log_density(image)
-                    )[0]
+                    np.exp(replace(others, scale=Scale(None, None)).log_density(image))[0]
                     for image in estimate._images(estimate.keys[[i]])
                 )
             background = np.exp(estimate.wide.log_density(estimate.keys[[i]]))[0]

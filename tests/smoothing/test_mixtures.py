@@ -6,7 +6,7 @@ from every_kernel import DENSITIES
 from scipy.stats import kstest, norm
 
 from sklearn_attention.kernels._base import as_kernel
-from sklearn_attention.smoothing._kernel_distribution import KernelDistribution, KernelMixture
+from sklearn_attention.smoothing._mixtures import KernelDistribution, KernelMixture
 
 
 class TestKernelDistribution:
