@@ -204,6 +204,24 @@ MUTATIONS = [
         "mass beyond a bound counts below it",
     ),
     Mutation(
+        "smoothing/_mixtures.py",
+        "found = found - np.log(sign * (X[:, j] - bound) + offset)",
+        "found = found - np.log(sign * (X[:, j] - bound))",
+        "slopes of logarithms without the offset",
+    ),
+    Mutation(
+        "smoothing/_conditional_density.py",
+        "self.degree_ = max(found, key=",
+        "self.degree_ = min(found, key=",
+        "the degree of the smaller likelihood",
+    ),
+    Mutation(
+        "bandwidth/_density_search.py",
+        "least = _TIMES_NEIGHBORS * np.maximum(around[:-2], around[2:])",
+        "least = _TIMES_NEIGHBORS * around[2:]",
+        "the last of many rounded numbers is a point mass",
+    ),
+    Mutation(
         "bandwidth/_neighbors.py",
         "Z[left_out.rows], Z, candidates[-1] + 1)[:, 1:]",
         "Z[left_out.rows], Z, candidates[-1] + 1)[:, :-1]",
