@@ -19,10 +19,9 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 from slow_cases import one_in
 
-from sklearn_attention import Columns, ConditionalKernelDensity, ProductKernelDensity
+from sklearn_attention import ConditionalKernelDensity, ProductKernelDensity
 from sklearn_attention.attention._algorithms import _near_keys
 from sklearn_attention.bandwidth import DensityLeastSquares, DensityLikelihood, rule_bandwidth
-from sklearn_attention.bandwidth._density_search import point_masses
 from sklearn_attention.kernels import Gaussian, Tricube
 from sklearn_attention.kernels._categorical import level_table
 from sklearn_attention.smoothing import _density
@@ -505,11 +504,6 @@ class TestPointMasses:
         x = np.append(np.zeros(95), np.arange(1.0, 6.0))[:, None]
         with pytest.warns(UserWarning, match="too few rows besides those that .* 95% of the"):
             ProductKernelDensity().fit(x)
-
-    def test_rounded_numbers_and_counts_are_none(self):
-        rng = np.random.default_rng(0)
-        for x in (rng.normal(20, 5, size=400).round(), np.round(rng.lognormal(3, 1, 900))):
-            assert not point_masses(x[:, None], Columns.numbers(1))[0].any()
 
 
 class TestCategories:
