@@ -4,6 +4,7 @@ import numpy as np
 import pandas as pd
 import pytest
 from scipy.stats import kstest, lognorm
+from slow_cases import slow_but
 
 from sklearn_attention import ProductKernelDensity
 
@@ -121,8 +122,17 @@ class TestAccuracy:
 class TestLogarithms:
     """Beside one bound a column may be compared by logarithms of its distance."""
 
-    @pytest.mark.parametrize(("bounds", "sign"), [((3, None), 1), ((None, 3), -1)])
-    @pytest.mark.parametrize("weighted", [False, True])
+    @pytest.mark.parametrize(
+        ("bounds", "sign", "weighted"),
+        slow_but(
+            [((3, None), 1, True), ((None, 3), -1, False)],
+            [
+                (bounds, sign, weighted)
+                for bounds, sign in [((3, None), 1), ((None, 3), -1)]
+                for weighted in (True, False)
+            ],
+        ),
+    )
     def test_all_answers_are_of_one_density(self, bounds, sign, weighted):
         rng = np.random.default_rng(0)
         distance = rng.lognormal(size=(150, 1))
@@ -147,15 +157,15 @@ class TestLogarithms:
         np.testing.assert_allclose(found, expected, rtol=1e-9)
         assert model.score_samples([[3 - sign * 0.1]]) == -np.inf
         # Its mass, distribution function and draws.
-        grid = 3 + sign * np.append(0, np.geomspace(1e-4, 1e7, 40_001))
+        grid = 3 + sign * np.append(0, np.geomspace(1e-4, 1e7, 10_001))
         density = np.exp(model.score_samples(grid[:, None]))
         below = np.abs(
             np.insert(np.cumsum(np.diff(grid) * (density[1:] + density[:-1]) / 2), 0, 0)
         )
         assert below[-1] == pytest.approx(1, abs=1e-3)
-        cdf = model.cdf(grid[::4000, None])
-        np.testing.assert_allclose(cdf if sign > 0 else 1 - cdf, below[::4000], atol=1e-3)
-        sample = model.sample(4000, random_state=0)
+        cdf = model.cdf(grid[::1000, None])
+        np.testing.assert_allclose(cdf if sign > 0 else 1 - cdf, below[::1000], atol=1e-3)
+        sample = model.sample(1000, random_state=0)
         assert (sign * (sample - 3) >= 0).all()
         assert kstest(sample[:, 0], lambda x: model.cdf(x[:, None])).pvalue > 0.001
         fixed = ProductKernelDensity(bounds=bounds, sensitivity=0)
@@ -166,8 +176,8 @@ class TestLogarithms:
     def test_only_where_they_are_better(self):
         rng = np.random.default_rng(0)
         X = np.column_stack([
-            rng.lognormal(size=200), np.abs(rng.normal(size=200)), rng.lognormal(size=200),
-            rng.uniform(size=200),
+            rng.lognormal(size=90), np.abs(rng.normal(size=90)), rng.lognormal(size=90),
+            rng.uniform(size=90),
         ])  # fmt: skip
         bounds = [(0, None), (0, None), None, (0, 1)]
         model = ProductKernelDensity(bounds=bounds).fit(X)
