@@ -5,18 +5,10 @@ import math
 from collections.abc import Sequence
 
 from .._blocks import check_memory
-from .._validation import (
-    check_choice,
-    check_flag,
-    check_in_interval,
-    check_in_open_interval,
-    check_positive,
-)
+from .._validation import check_choice, check_flag, check_in_interval, check_positive
 
 OPTIMIZERS = ("adam", "adamw", "lbfgs", "muon")
 SCHEDULES = ("constant", "cosine", "one_cycle")
-# Products of rates and decays up to this size are numbers in single precision.
-_LARGEST = 1e15
 # Where the one-cycle policy starts and ends, and between which values the momentum moves.
 _START, _END = 1 / 25, 1 / 25e4
 _MOST_MOMENTUM, _LEAST_MOMENTUM = 0.95, 0.85
@@ -111,11 +103,11 @@ class Plan:
                 "max_epochs=None and max_steps=None would never end: pass one of them."
             )
         checked = {
-            "learning_rate": check_in_open_interval(
-                "learning_rate", self.learning_rate, 0, _LARGEST
-            ),
+            "learning_rate": check_positive("learning_rate", self.learning_rate),
             "warm_up": check_in_interval("warm_up", self.warm_up, 0, 1, closed_right=False),
-            "weight_decay": check_in_interval("weight_decay", self.weight_decay, 0, _LARGEST),
+            "weight_decay": check_in_interval(
+                "weight_decay", self.weight_decay, 0, math.inf, closed_right=False
+            ),
             "batch_size": _check_batch_size(self.batch_size),
         }
         if self.clip_norm is not None:

@@ -18,8 +18,6 @@ from sklearn_attention.training._plan import batch_sizes, pace
         ("schedule", "linear"),
         ("learning_rate", 0.0),
         ("learning_rate", math.nan),
-        ("learning_rate", 1e300),
-        ("weight_decay", 1e300),
         ("warm_up", 1.0),
         ("warm_up", -0.1),
         ("weight_decay", -1e-3),
