@@ -198,9 +198,9 @@ MUTATIONS = [
         "local factors on lambdas",
     ),
     Mutation(
-        "smoothing/_density.py",
-        "mass = mass + np.abs(below[:-1] - below[-1])",
-        "mass = mass + below[:-1]",
+        "smoothing/_mixtures.py",
+        "return sum(np.abs(below(image) - below(low)) for image, low in pairs)",
+        "return sum(below(image) for image, low in pairs)",
         "mass beyond a bound counts below it",
     ),
     Mutation(

@@ -100,7 +100,10 @@ class ConditionalSearch(BandwidthRule):
 
 
 def point_masses(X, columns, has_volume=None):
-    """Rows (n,) whose number in some column many share; column, number and share of each."""
+    """Rows (n,) that share no number with many; column, number and share of each such number.
+
+    All rows if the others would be too few.
+    """
     # Leave-one-out describes each copy by the others, so that a few make bandwidths vanish.
     # Rounded values and counts have about as many copies as their neighbours.
     apart, found = np.zeros(len(X), dtype=bool), []
@@ -113,13 +116,8 @@ def point_masses(X, columns, has_volume=None):
         many = (counts >= np.maximum(least, _FEWEST_COPIES)) & (len(values) > 1)
         apart |= many[place]
         found += [(j, values[own], counts[own] / len(X)) for own in np.flatnonzero(many)]
-    return apart, found
-
-
-def apart_from_masses(X, columns):
-    """Rows (n,) that share no number with many; all if these are too few."""
-    kept = ~point_masses(X, columns)[0]
-    return kept if kept.sum() >= _FEWEST_APART else np.ones_like(kept)
+    kept = ~apart if (~apart).sum() >= _FEWEST_APART else np.ones_like(apart)
+    return kept, found
 
 
 class _Search:
@@ -164,12 +162,11 @@ class _Search:
         # So many rows that pairs with all images take no longer than without.
         most = int(MAX_SEARCH_ROWS / math.sqrt(n_images))
         sample.limit(MAX_LINE_ROWS if of_two.in_linear_time else most)
-        apart, self.masses = np.zeros(len(sample), dtype=bool), []
+        self.masses, self.without = [], False
         if has_masses:
-            apart, self.masses = point_masses(sample.X, self.columns, self.has_volume)
-        self.without = bool(self.masses) and (~apart).sum() >= _FEWEST_APART
-        if self.without:
-            sample.take(~apart)
+            kept, self.masses = point_masses(sample.X, self.columns, self.has_volume)
+            self.without = not kept.all()
+            sample.take(kept)
         sample.X = self._in_spreads(sample.X)
         self.criterion = make(sample.X, sample.sample_weight, self.bounds)
         self.low, self.high = self._bounds()

@@ -219,10 +219,8 @@ class _Search:
     def _log_likelihood(self, leave_one_out):
         """Log-likelihood of all classes by other rows, of which one is as all are."""
         sample, (center, scale) = self.sample, self.sample.units[:2]
-        weights, share = (
-            sample.sample_weight,
-            background_share(len(sample), sample.sample_weight),
-        )
+        weights = sample.sample_weight
+        share = background_share(len(sample), weights)
         classes = (sample.values * scale + center).round()
         found = leave_one_out.predictions().left_out * scale + center
         found = (1 - share) * found + share * np.average(classes, axis=0, weights=weights)

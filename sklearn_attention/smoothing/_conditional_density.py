@@ -451,20 +451,19 @@ class ConditionalKernelDensity(RegressorMixin, MixedRows):
             # Around a line targets that are the same are so no more, and spread as it does.
             of_target = self.values_[:, None], Columns.numbers(1)
             degrees = [0] if point_masses(*of_target)[1] else [0, 1]
-        choices = {}
         for degree in degrees:
             self._forget()
-            choices[degree], ended = self._fit_degree(degree, rows, kernel, report)
-            found[degree] = {
-                name: vars(self)[name] for name in _OF_DEGREE if name in vars(self)
-            }
+            choice, ended = self._fit_degree(degree, rows, kernel, report)
+            own = {name: vars(self)[name] for name in _OF_DEGREE if name in vars(self)}
+            found[degree] = own, choice
             if ended:
                 break
-        self.degree_ = max(found, key=lambda own: found[own].get("likelihood_score_", 0.0))
+        self.degree_ = max(found, key=lambda own: found[own][0].get("likelihood_score_", 0.0))
         self._forget()
-        vars(self).update(found[self.degree_])
-        if choices[self.degree_] is not None:
-            choices[self.degree_].warn()
+        attributes, choice = found[self.degree_]
+        vars(self).update(attributes)
+        if choice is not None:
+            choice.warn()
         report.end()
 
     def _forget(self):

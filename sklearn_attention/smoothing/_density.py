@@ -15,13 +15,11 @@ from .._columns import Columns, MixedRows
 from .._partitions import is_partitioned, need_all_rows
 from .._spread import ends
 from .._validation import check_in_interval, check_key_weights, check_size, is_one_of
-from ..attention._average import attend
 from ..bandwidth._background import (
     bulk,
     fold,
-    reflections,
 )
-from ..bandwidth._density_search import apart_from_masses
+from ..bandwidth._density_search import point_masses
 from ..bandwidth._rules import DENSITY_RULES
 from ..bandwidth._search import (
     MAX_KEYS,
@@ -313,16 +311,8 @@ class ProductKernelDensity(DensityMixin, MixedRows):
         array([0.  , 0.58, 1.  ])
         """
         X = self._read_rows(X, np.float64)
-        estimate, knows = self._estimate, self._knows(X)
-        X = X.clip(*self._ends.T)
-        queries, keys = estimate.with_factors(self._scale.apply(X))
-        options = {"sample_weight": self.key_weights_, "empty": "nan"}
-        _, log_sums = attend(queries, keys, keys[:, :0], self._masses, **options)
-        probability = np.exp(log_sums - np.log(estimate.mass))
-        if hasattr(self, "background_"):
-            share = estimate.share
-            probability = (1 - share) * probability + share * estimate.wide.cdf(X)
-        return np.where(knows, probability.clip(0, 1), 0.0)
+        probability = self._estimate.cdf(X.clip(*self._ends.T))
+        return np.where(self._knows(X), probability.clip(0, 1), 0.0)
 
     def score(self, X, y=None):
         """Total log-likelihood of rows.
@@ -420,7 +410,7 @@ class ProductKernelDensity(DensityMixin, MixedRows):
             return offsets
         alone = Columns.numbers(1)
         for j in np.flatnonzero(np.isfinite(self.bounds_).sum(axis=1) == 1):
-            ends, kept = self.bounds_[[j]], apart_from_masses(self.keys_[:, [j]], alone)
+            ends, (kept, _) = self.bounds_[[j]], point_masses(self.keys_[:, [j]], alone)
             column = self.keys_[kept][:, [j]]
             weights = None if self.key_weights_ is None else self.key_weights_[kept]
             distance = np.abs(column[:, 0] - ends[np.isfinite(ends)])
@@ -451,18 +441,20 @@ class ProductKernelDensity(DensityMixin, MixedRows):
             sensitivity = self._best_sensitivity() if few else 0
         if sensitivity > 0:
             pilot = estimate.part(_MOST_OF_PILOT, self.random_state)
-            self.local_factors_ = estimate.factors(sensitivity, pilot)
+            log_density = pilot.log_density(estimate.keys)
+            self.local_factors_ = estimate.factors(sensitivity, log_density)
 
     def _part(self):
         """The estimate from the rows that likelihoods are of."""
         sample = self._estimate.part(MAX_SEARCH_ROWS, self.random_state)
-        return sample.take(apart_from_masses(sample.keys, self.columns_))
+        return sample.take(point_masses(sample.keys, self.columns_)[0])
 
     def _best_sensitivity(self):
         sample, best = self._part(), 0.0
         most = sample.score() + _LEAST_GAIN * sample.share
+        log_density = sample.log_density(sample.keys)
         for sensitivity in _SENSITIVITIES:
-            factors = sample.factors(sensitivity, sample)
+            factors = sample.factors(sensitivity, log_density)
             score = replace(sample, row_factors=factors).score()
             if score > most:
                 best, most = sensitivity, score
@@ -475,26 +467,6 @@ class ProductKernelDensity(DensityMixin, MixedRows):
             scale.apply(self.keys_), self.key_weights_, self.kernel_, self.columns_,
             self.bandwidth_, scale, getattr(self, "background_", None), self.local_factors_,
         )  # fmt: skip
-
-    def _masses(self, X, keys):
-        """Mass of the kernel of each key that is at most each query, (n_queries, n_keys)."""
-        columns, distribution, masses = self.columns_, KernelDistribution(self.kernel_), 1.0
-        factors, bounds = keys[:, len(columns.kinds) :].prod(axis=1), self._scale.ends
-        bounds = self._ends if bounds is None else bounds
-        for j in columns.numeric:
-            widths, (low, high) = self.bandwidth_[j] * factors, bounds[j]
-            ends, mass = np.append(X[:, j].clip(low, high), low)[:, None], 0.0
-            # Between the lower bound and a query, and between their images.
-            for image in reflections(ends, bounds[[j]], distribution.reach * widths.max()):
-                with np.errstate(over="ignore"):
-                    below = distribution.cdf((image - keys[:, j]) / widths)
-                mass = mass + np.abs(below[:-1] - below[-1])
-            masses = masses * mass
-        for j, table in self._estimate.tables.items():
-            table = table.cumsum(axis=0) if columns.kinds[j] == "ordered" else table
-            levels, own = (x[:, j].astype(np.intp) for x in (X, keys))
-            masses = masses * table[levels][:, own]
-        return masses
 
     def _knows(self, X):
         """True for rows whose levels have occurred, (n,)."""

@@ -88,11 +88,11 @@ class KernelMixture:
 
     def images(self, y):
         """Places, and their mirror images in the bounds."""
-        if self.bounds is None:
-            return [y]
-        reach = self.distribution.reach * self.bandwidth
-        images = reflections(np.reshape(y, (-1, 1)), self.bounds[None], reach)
-        return [image.reshape(np.shape(y)) for image in images]
+        return _images(y, self.bounds, self._reach)
+
+    @property
+    def _reach(self):
+        return self.distribution.reach * self.bandwidth
 
     def cdf(self, weights, y, centers):
         """Distribution functions at y (...), of weights (..., n_keys) around centers (...)."""
@@ -103,14 +103,10 @@ class KernelMixture:
                 "...i,...i", weights, self.distribution.cdf(steps / self.bandwidth)
             )
 
-        if self.bounds is None:
-            found = below(y)
-        else:
-            y = y.clip(*self.bounds)
-            ends = zip(self.images(y), self.images(np.float64(self.bounds[0])), strict=True)
-            found = sum(np.abs(below(image) - below(low)) for image, low in ends)
+        found = _mass_up_to(y, below, self.bounds, self._reach)
         if not self.share:
             return found
+        y = y if self.bounds is None else y.clip(*self.bounds)
         shape = np.shape(y)
         wide = self.wide(np.broadcast_to(centers, shape)).cdf(np.reshape(y, (-1, 1)))
         return (1 - self.share) * found + self.share * wide.reshape(shape)
@@ -145,9 +141,9 @@ class KernelMixture:
 
     def quantiles(self, weights, probability, centers):
         """Places at which the distribution functions reach (n_places,) probabilities."""
-        reach = self.distribution.reach * self.bandwidth
         centers = centers[:, None]
-        low, high = centers + self.values.min() - reach, centers + self.values.max() + reach
+        low = centers + self.values.min() - self._reach
+        high = centers + self.values.max() + self._reach
         if self.share:
             # Beyond all kernels there is only the background.
             far = self._scale * t_quantile(probability)
@@ -165,6 +161,24 @@ class KernelMixture:
         ends = np.where(probability < 0.5, low, high)
         y = np.where(found.success, found.x, ends)
         return np.where(np.isnan(weights[:, :1]), np.nan, y)
+
+
+def _images(y, bounds, reach):
+    """Places, and their mirror images in bounds (low, high), as far as a kernel reaches."""
+    if bounds is None:
+        return [y]
+    images = reflections(np.reshape(y, (-1, 1)), bounds[None], reach)
+    return [image.reshape(np.shape(y)) for image in images]
+
+
+def _mass_up_to(y, below, bounds, reach):
+    """Mass of kernels up to places, of which `below` is the distribution function."""
+    if bounds is None:
+        return below(y)
+    # From the lower bound to a place, and between their images.
+    ends = y.clip(*bounds), np.float64(bounds[0])
+    pairs = zip(*(_images(end, bounds, reach) for end in ends), strict=True)
+    return sum(np.abs(below(image) - below(low)) for image, low in pairs)
 
 
 @dataclass(frozen=True)
@@ -286,12 +300,11 @@ class DensityEstimate:
         wider = 1 / narrower(n_rows / most, len(self.columns.numeric))
         return replace(self.take(rows), bandwidth=self._widths(wider))
 
-    def factors(self, sensitivity, pilot):
-        """Local factors of the rows by another estimate."""
-        log_density = pilot.log_density(self.keys)
+    def factors(self, sensitivity, log_density):
+        """Local factors of the rows, which have such a density."""
         # A row of weight 0 may lie where no other reaches; its factor does not matter.
         weights = np.isfinite(log_density) * (1.0 if self.weights is None else self.weights)
-        log_density[weights == 0] = 0
+        log_density = np.where(weights == 0, 0.0, log_density)
         logs = sensitivity * (np.average(log_density, weights=weights) - log_density)
         logs /= np.log(2)
         steps = np.where(np.abs(logs) < _COARSE, _STEPS_OF_FACTORS, 1)
@@ -301,6 +314,37 @@ class DensityEstimate:
         """Logarithms of the density of rows within bounds, whose levels are known."""
         log_sums = [self._log_sums(image) for image in self._images(X)]
         return self._mixed(X, functools.reduce(np.logaddexp, log_sums) - np.log(self.mass))
+
+    def cdf(self, X):
+        """Probabilities of at most rows within bounds, whose levels are known, (n,)."""
+        queries, keys = self._with_factors(self.scale.apply(X))
+        masses = functools.partial(self._masses, KernelDistribution(self.kernel), self.tables)
+        options = {"sample_weight": self.weights, "empty": "nan"}
+        _, log_sums = attend(queries, keys, keys[:, :0], masses, **options)
+        probability = np.exp(log_sums - np.log(self.mass))
+        if self.background is None:
+            return probability
+        return (1 - self.share) * probability + self.share * self.wide.cdf(X)
+
+    def _masses(self, distribution, tables, X, keys):
+        """Mass of the kernel of each key that is at most each query, (n_queries, n_keys)."""
+        columns, masses = self.columns, 1.0
+        factors = keys[:, len(columns.kinds) :].prod(axis=1)
+        for j in columns.numeric:
+            widths, own = self.bandwidth[j] * factors, keys[:, j]
+
+            def below(places, widths=widths, own=own):
+                with np.errstate(over="ignore"):
+                    return distribution.cdf((places[..., None] - own) / widths)
+
+            bounds = None if self.bounds is None else self.bounds[j]
+            reach = distribution.reach * widths.max()
+            masses = masses * _mass_up_to(X[:, j], below, bounds, reach)
+        for j, table in tables.items():
+            table = table.cumsum(axis=0) if columns.kinds[j] == "ordered" else table
+            levels, own = (x[:, j].astype(np.intp) for x in (X, keys))
+            masses = masses * table[levels][:, own]
+        return masses
 
     def left_out(self):
         """Logarithms of the density of each of the rows by all others."""
@@ -374,14 +418,10 @@ class DensityEstimate:
             if columns.kinds[j] == "ordered":  # over all levels each row has mass 1
                 own = table.diagonal()[self.keys[rows, j].astype(np.intp)]
                 weights = own if weights is None else weights * own
-        return (
-            kernel,
-            columns.divisors(widths),
-            weights,
-            np.log(widths[columns.is_numeric]).sum(),
-        )
+        log_volume = np.log(widths[columns.is_numeric]).sum()
+        return kernel, columns.divisors(widths), weights, log_volume
 
-    def with_factors(self, X):
+    def _with_factors(self, X):
         """Queries and rows, with the factors as one more column if they differ."""
         if not self.is_adaptive:
             return X, self.keys
