@@ -11,6 +11,7 @@ from typing import NamedTuple
 import numpy as np
 import pandas as pd
 from _forecasting_tasks import Fold, Task, read
+from pandas.tseries.holiday import USFederalHolidayCalendar
 
 
 class Kind(NamedTuple):
@@ -113,6 +114,14 @@ def chicago(data):
     return frame["ridership"].astype(float).asfreq("D"), X
 
 
+def births(data):
+    """Births a day in the United States for ten years; federal holidays."""
+    series = read(data, "births_cdc", index_col="date", parse_dates=True)["births"].asfreq("D")
+    days = series.index
+    holidays = USFederalHolidayCalendar().holidays(days[0], days[-1])
+    return series.astype(float), pd.DataFrame({"holiday": days.isin(holidays) * 1.0}, days)
+
+
 def cells(kinds):
     return lambda data: {
         (name, horizon): lambda kind=kind, horizon=horizon: task(data, kind, horizon)
@@ -131,5 +140,6 @@ weather = cells(
         "vic_elec anew": Kind(*LOAD, "2014-02-03", 93 * 48, anew=365 * 48),
         "bikes": Kind(bikes, (24, 168), 168, (24, 168), "2011-09-01", 3 * 24),
         "chicago": Kind(chicago, (14,), 7, (7,), "2015-01-01", 15),
+        "births": Kind(births, (28,), 7, (7,), "2001-11-15", 97, anew=8 * 365 - 60),
     }
 )

@@ -26,7 +26,8 @@ none. `report` prints Markdown tables of the file alone.
   half-hourly electric load (temperature, holidays), hourly rentals of bikes (weather, working
   days), daily riders of a station (weather, home games). Models are fitted once to a year,
   eight months and fourteen years; origins are every eighth, third and fifteenth day after them.
-  Load is also forecast from four origins, with a fit to the year before each.
+  Load is also forecast from four origins, with a fit to the year before each, and daily
+  births (holidays) from eight origins, with a fit to the eight years before each.
   Expected: trees on features, calendar and lags of whole seasons lead.
 * panels: seven panels on which no setting was chosen, of 20 to 125 yearly, quarterly, monthly
   and daily series, two of them counts; the last steps of each.

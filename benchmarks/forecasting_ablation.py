@@ -1,30 +1,31 @@
 """Effect of each kind of candidates, and of each way to combine them.
 
-    python benchmarks/forecasting_ablation.py [--sets A,B] [--again] [--results FILE]
+    python benchmarks/forecasting_ablation.py [--sets "A;B"] [--variants "C,D"]
+                                              [--folds N] [--again] [--results FILE]
                                               [--data FOLDER]
     python benchmarks/forecasting_ablation.py report [--results FILE]
 
 Sets and units of errors are those of `forecasting.py`; all are measured that the file of
-results does not have yet, and a JSON line is appended for each. `report` prints a Markdown
-table of the file: the mean absolute scaled error of `TransformerForecaster` at its defaults,
-and of variants as ratios to it, where more than 1 is worse.
+results does not have yet, and a JSON line is appended for each set and variant. `report` prints
+a Markdown table of the file: the mean absolute scaled error of `TransformerForecaster` at its
+defaults, and of variants as ratios to it, where more than 1 is worse.
 
-Variants omit one kind of candidates, named by its class, with new weights of the others by
-their held-out forecasts; give all candidates equal weights; take only the best candidate of
-each series; or omit the learned attention of panels. Candidates, effects of features and
-attention are fitted once for all variants; without `Classical` there is no attention. Weights
-are the mean share of each kind in the forecasts. Of many origins twelve, evenly spread, are
-taken.
+Each variant is a fit of its own, without one kind of candidates, without effects of features
+taken out, without the learned attention of panels, with windows of one length for ridges and
+analogs, with equal weights, or with the best candidate of each series alone. What a set has
+not is not left out there. Of many origins at most N are taken, twelve unless said otherwise,
+evenly spread.
 
 Expected: errors increase without any kind on some sets; equal weights and the single best
 candidate are worse nearly everywhere; attention is better on panels of short series.
 
-Little more than a fit of each set: ten minutes on one core. Progress goes to stderr.
+A fit for each variant of each set: two hours on one core. Progress goes to stderr.
 """
 
 import argparse
 import os
 import warnings
+from contextlib import ExitStack
 from dataclasses import replace
 from pathlib import Path
 from unittest.mock import patch
@@ -38,110 +39,114 @@ from _forecasting_models import Ours
 from _results import append, results
 from forecasting import before
 
-from sklearn_attention.forecasting import _combination
+from sklearn_attention.forecasting import _combination, _transformer_forecaster
 
 HERE = Path(__file__).resolve().parent
 LEFT_OUT = ("ett", "square")
-MOST_FOLDS = 12
-ALL, NO_ATTENTION, EQUAL, BEST = "all", "no attention", "equal weights", "best alone"
+ALL, EQUAL, BEST = "all", "equal weights", "best alone"
+KINDS = {
+    "classical": "Classical",
+    "ridge": "WindowRidge",
+    "analogs": "OwnAnalogs",
+    "features": "FeatureRidge",
+    "trees": "Trees",
+    "transformer": "TransformerCandidate",
+}
 
 
 def cells(data):
     """The sets by name, and functions that load their tasks."""
     tables = {name: table(data) for name, table in TABLES.items() if name not in LEFT_OUT}
     return {
-        (table, name, horizon): load
+        (f"M3 {name}" if table == "m3" else f"{name}, {horizon}"): load
         for table, found in tables.items()
         for (name, horizon), load in found.items()
     }
 
 
-class Variants:
-    """A fitted model, and what it is with other weights."""
-
-    def __init__(self, task, past, known):
-        calls = []
-
-        def recorded(forecasts, training, *others, **options):
-            found = choose(forecasts, training, *others, **options)
-            calls.append((found, (forecasts, training, *others), options))
-            return found
-
-        choose = _combination.choose_weights
-        self.ours = Ours(task, "TransformerForecaster")
-        with patch.object(_combination, "choose_weights", recorded):
-            self.ours.fit(past, before(known, past))
-        self.model = self.ours.model
-        self.whole = self.model.combined_, self.model.attention_
-        # A model with and one without logarithms may have been fitted before one was chosen.
-        own = [call for call in calls if call[0][0] is self.whole[0].weights] or calls[-1:]
-        _, (self.every, *self.others), self.options = own[-1]
-        self.choose = choose
-        self.changed = {ALL: self.whole, **dict(self._changes())}
-
-    @property
-    def shares(self):
-        """Mean weight of each kind."""
-        weights = self.whole[0].weights
-        means = weights.mean(axis=(0, *range(2, weights.ndim)))
-        return {kind: float(means[self.kinds == kind].sum()) for kind in np.unique(self.kinds)}
-
-    def _changes(self):
-        combined, attention = self.whole
-        self.kinds = np.array(
-            [type(one).__name__ for one in combined.candidates for _ in one.names]
-        )
-        weights = combined.weights
-        if attention is not None and attention.share:
-            yield NO_ATTENTION, (combined, None)
-        equal = np.full_like(weights, 1 / len(self.kinds))
-        yield EQUAL, (replace(combined, weights=equal), None)
-        best = np.zeros_like(weights)
-        np.put_along_axis(best, weights.argmax(axis=1)[:, None], 1.0, axis=1)
-        yield BEST, (replace(combined, weights=best), None)
-        for kind in np.unique(self.kinds):
-            others = np.flatnonzero(self.kinds != kind)
-            if len(others) and weights[:, self.kinds == kind].any():
-                own = attention if kind != "Classical" else None
-                yield f"no {kind}", (self._weighed(others), own)
-
-    def _weighed(self, columns):
-        """Combined forecasts of some candidates."""
-        combined, _ = self.whole
-        found, usual, _ = self.choose(self.every[:, columns], *self.others, **self.options)
-        weights, of_others = np.zeros_like(combined.weights), np.zeros_like(combined.usual)
-        weights[:, columns], of_others[columns] = found, usual
-        return replace(combined, weights=weights, usual=of_others)
-
-    def forecasts(self, horizon, known):
-        """Of each variant."""
-        for name, (combined, attention) in self.changed.items():
-            self.model.combined_, self.model.attention_ = combined, attention
-            yield name, self.ours.predict(horizon, known)
-        self.model.combined_, self.model.attention_ = self.whole
+def without(kind):
+    """Names of candidates but one, in the place of all."""
+    kept = tuple(one for one in _combination.CANDIDATES if one != kind)
+    return [(_transformer_forecaster, "CANDIDATES", kept)]
 
 
-def measure(task):
-    """Mean scaled errors of the variants over folds and series, and weights of kinds."""
-    errors, shares, variants = {}, [], None
-    scales = task.scales(task.season)
-    folds = task.folds[:: -(-len(task.folds) // MOST_FOLDS)]
-    for past, future, known in folds:
-        if task.refit or variants is None:
-            variants = Variants(task, past, known)
-            shares.append(variants.shares)
-        else:
-            variants.ours.update(past, before(known, past))
-        own = variants.forecasts(task.horizon, known)
-        every = {name: error(found, future, scales) for name, found in own}
-        # In folds where a kind has no weight nothing changes without it.
-        for name in {*errors, *every}:
-            errors.setdefault(name, list(errors.get(ALL, [])))
-        for name, found in errors.items():
-            found.append(every.get(name, every[ALL]))
-    kinds = sorted({kind for one in shares for kind in one})
-    weights = {kind: np.mean([one.get(kind, 0.0) for one in shares]) for kind in kinds}
-    return {name: float(np.nanmean(found)) for name, found in errors.items()}, weights
+def without_class(name):
+    """Candidates of one class are not made."""
+    make = _combination.new_candidates
+
+    def some(*arguments):
+        return [one for one in make(*arguments) if type(one).__name__ != name]
+
+    return [(_combination, "new_candidates", some)]
+
+
+# What is replaced in the package while a variant is fitted, and the class whose candidates, or
+# the attribute, a model has to have for it to differ.
+VARIANTS = {
+    **{f"no {kind}": (without(kind), KINDS[kind]) for kind in KINDS if kind != "features"},
+    "no feature ridge": (without_class("FeatureRidge"), "FeatureRidge"),
+    "no effects": ([(_combination, "learn_effects", lambda *_: (None, []))], "effects"),
+    "no attention": (
+        [(_transformer_forecaster, "_LEAST_CLASSICAL", np.inf)],
+        "attention",
+    ),
+    "one lookback": ([(_combination, "_N_LOOKBACKS", 1)], "WindowRidge"),
+}
+
+
+def parts_of(model):
+    """Classes of the candidates with weight, and what else a model has."""
+    combined = model.combined_
+    used = combined.weights.any(axis=0)
+    classes = [type(one).__name__ for one in combined.candidates for _ in one.names]
+    return {
+        *(name for name, own in zip(classes, used, strict=True) if own),
+        *(["effects"] if combined.effects is not None else []),
+        *(["attention"] if model.attention_share_ else []),
+    }
+
+
+def reweighed(model, weights):
+    """A model with other weights, without attention."""
+    model.combined_, model.attention_ = replace(model.combined_, weights=weights), None
+
+
+def measure(task, n_folds, variants):
+    """Mean scaled errors of the variants over folds and series."""
+    folds = task.folds[:: -(-len(task.folds) // n_folds)]
+    found = {ALL: errors_of(task, folds, [])}
+    _, parts = found[ALL]
+    for name in variants:
+        if name in VARIANTS and VARIANTS[name][1] in parts:
+            errors_there = errors_of(task, folds, VARIANTS[name][0])[0]
+            found[name] = errors_there, None
+        elif name in (EQUAL, BEST):
+            found[name] = errors_of(task, folds, [], name)
+    return {name: float(np.nanmean(own)) for name, (own, _) in found.items()}
+
+
+def errors_of(task, folds, replaced, weights=None):
+    """Scaled errors of folds, and the parts of all models."""
+    errors, parts, ours, scales = [], set(), None, task.scales(task.season)
+    with ExitStack() as stack:
+        for module, name, value in replaced:
+            stack.enter_context(patch.object(module, name, value))
+        for past, future, known in folds:
+            if task.refit or ours is None:
+                ours = Ours(task, "TransformerForecaster").fit(past, before(known, past))
+                parts |= parts_of(ours.model)
+                if weights == EQUAL:
+                    own = ours.model.combined_.weights
+                    reweighed(ours.model, np.full_like(own, 1 / own.shape[1]))
+                elif weights == BEST:
+                    own = ours.model.combined_.weights
+                    best = np.zeros_like(own)
+                    np.put_along_axis(best, own.argmax(axis=1)[:, None], 1.0, axis=1)
+                    reweighed(ours.model, best)
+            else:
+                ours.update(past, before(known, past))
+            errors.append(error(ours.predict(task.horizon, known), future, scales))
+    return errors, parts
 
 
 def error(forecasts, future, scales):
@@ -150,24 +155,22 @@ def error(forecasts, future, scales):
 
 
 def run(options):
-    known = results(options.results, ["set"])
-    for (table, name, horizon), load in cells(options.data).items():
-        label = f"{name}, {horizon}" if table != "m3" else f"M3 {name}"
-        chosen = options.sets is None or name in options.sets
-        if not chosen or (label in set(known["set"]) and not options.again):
+    known = set(results(options.results, ["set"])["set"])
+    names = [*VARIANTS, EQUAL, BEST] if options.variants is None else options.variants
+    for label, load in cells(options.data).items():
+        chosen = options.sets is None or label in options.sets
+        if not chosen or (label in known and not options.again):
             continue
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
-            errors, weights = measure(load())
-        append({"set": label, "errors": errors, "weights": weights}, options.results)
+            errors = measure(load(), options.folds, names)
+        append({"set": label, "errors": errors}, options.results)
 
 
 def report(options):
     frame = results(options.results, ["set"])
-    found = [name for own in frame["errors"] for name in own]
-    kinds = sorted({name for own in frame["weights"] for name in own})
-    names = [NO_ATTENTION, EQUAL, BEST, *(f"no {kind}" for kind in kinds)]
-    names = [name for name in names if name in found]
+    found = {name for own in frame["errors"] for name in own}
+    names = [name for name in (*VARIANTS, EQUAL, BEST) if name in found]
     rows, ratios = [], {name: [] for name in names}
     for _, own in frame.iterrows():
         row = [own["set"], f"{own['errors'][ALL]:.3f}"]
@@ -180,24 +183,16 @@ def report(options):
     rows.append(["geometric mean", "", *(f"{mean:.3f}" for mean in means)])
     print("# Candidates of forecasts, one kind left out\n")
     print("Measurements: see `forecasting_ablation.py`. MASE at defaults; ratios to it.\n")
-    table(["set", "MASE", *names], rows)
-    print("\nMean weights of kinds, in %.\n")
-    rows = [
-        [own["set"], *(f"{100 * own['weights'].get(kind, 0):.0f}" for kind in kinds)]
-        for _, own in frame.iterrows()
-    ]
-    table(["set", *kinds], rows)
-
-
-def table(header, rows):
-    for row in [header, ["---"] * len(header), *rows]:
+    for row in [["set", "MASE", *names], ["---"] * (len(names) + 2), *rows]:
         print("| " + " | ".join(row) + " |")
 
 
 if __name__ == "__main__":
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("what", nargs="?", choices=["run", "report"], default="run")
-    parser.add_argument("--sets", type=lambda text: text.split(","))
+    parser.add_argument("--sets", type=lambda text: text.split(";"))
+    parser.add_argument("--variants", type=lambda text: text.split(","))
+    parser.add_argument("--folds", type=int, default=12)
     parser.add_argument("--again", action="store_true", help="also what is measured already")
     parser.add_argument("--results", type=Path, default=HERE / "forecasting_ablation.jsonl")
     beside = HERE.parents[1] / "shared" / "data"

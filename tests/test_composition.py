@@ -64,7 +64,7 @@ CANDIDATES = {
     "language model": ("d_model", [4, 8]),
     "translator": ("d_model", [4, 8]),
     "forecaster's transformer": ("d_model", [4, 8]),
-    "forecaster": ("candidates", [["seasonal"], ["ridge"]]),
+    "forecaster": ("candidates", [["classical"], ["ridge"]]),
     "analogs": ("bandwidth", [0.1, 1.0]),
 }
 

@@ -46,7 +46,7 @@ past, future = demand[:-168], demand[-168:]
 # have equal weight. ``refit=True``, the default, fits the best forecaster to all of the past,
 # and the search then forecasts with it.
 
-kinds = ["classical", "seasonal", "ridge", "analogs"]
+kinds = ["classical", "ridge", "analogs"]
 grid = {"candidates": [*([kind] for kind in kinds), "auto"], "season_length": [24, "auto"]}
 search = GridSearchCV(
     TransformerForecaster(horizon=24, log=False), grid, cv=TimeSeriesSplit(3, test_size=168)

@@ -3,9 +3,8 @@
 from ._calibration import Calibration
 from ._forecaster import Forecaster
 from ._forecasts import Forecasts
-from ._metrics import crps, mase, msis, naive_scale
+from ._metrics import crps, mase, msis, naive_scale, seasonal_naive
 from ._origins import Origins
-from ._profiles import seasonal_naive
 from ._table import Table
 from ._time import TimeIndex
 

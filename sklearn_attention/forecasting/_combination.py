@@ -11,7 +11,6 @@ from ._feature_ridge import FeatureRidge
 from ._forecasts import combine
 from ._origins import PANEL, Origins, Training, evenly_spread, split_at_ends
 from ._own_analogs import OwnAnalogs
-from ._profiles import SeasonalProfiles
 from ._ridges import WindowRidge
 from ._transformer_candidate import TransformerCandidate
 from ._trees import Trees
@@ -43,7 +42,7 @@ _HELD_OUT, _MOST_CALIBRATED = 0.2, 250
 # learn from they do better than after them. A transformer that was briefly trained, little:
 # the whole training saves several times as much.
 _LEAST_SAVED, _LEAST_SAVED_BRIEFLY = 0.02, 1e-3
-CANDIDATES = ("classical", "seasonal", "ridge", "analogs", "features", "trees", "transformer")
+CANDIDATES = ("classical", "ridge", "analogs", "features", "trees", "transformer")
 # They learn effects of features themselves, and come after the others.
 _WHOLE = (Trees, TransformerCandidate)
 
@@ -217,8 +216,6 @@ def new_candidates(kinds, table, horizon, seasons, lookback, logs=False):
         # Of many series the usual season is enough, and costs enough.
         adjusted = seasons if n_series < PANEL else seasons[:1]
         candidates += [Classical(season, logs, season != seasons[0]) for season in adjusted]
-    if "seasonal" in kinds:
-        candidates += [SeasonalProfiles(season) for season in seasons if season > 1]
     if "ridge" in kinds:
         lengths = sorted({*own, *pooled}) if n_series > 1 else own
         candidates += [WindowRidge(length, n_series > 1) for length in lengths]

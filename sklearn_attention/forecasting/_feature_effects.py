@@ -7,14 +7,12 @@ import numpy as np
 from ._classical import Classical
 from ._feature_ridge import FeatureBasis, solve_ridges
 from ._origins import Origins, chunks
-from ._profiles import SeasonalProfiles
 from ._table import Table
 
 # Penalties that are tried, relative to the mean square of a column.
 _ALPHAS = (1e-5, 1e-4, 1e-3, 1e-2, 0.1, 1.0)
 # Share of squared differences in blocks not learned from that features have to explain.
 _LEAST_EXPLAINED = 0.05
-_LEARN_NOTHING = (Classical, SeasonalProfiles)
 # Steps for each coefficient from which effects fit too little noise to be learned apart.
 _MANY = 25
 # Values of series cut at origins, at once.
@@ -146,9 +144,8 @@ def fit_without_effects(candidates, training, effects, apart):
         part, ahead = _without(part, effects_of_block), effects_of_block.ahead(validation)
         found[rows] = fit_each(candidates, part)[1] + ahead[:, None]
     training = _without(training, effects)
-    fitted = [
-        one if isinstance(one, _LEARN_NOTHING) else one.fit(training)[0] for one in candidates
-    ]
+    # Classical methods have nothing to learn.
+    fitted = [one if isinstance(one, Classical) else one.fit(training)[0] for one in candidates]
     return fitted, found
 
 

@@ -1,4 +1,4 @@
-"""Errors of forecasts in units of the naive forecast, and of distributions."""
+"""The naive forecast, errors of forecasts in its units, and of distributions."""
 
 import numpy as np
 from sklearn.utils import check_consistent_length
@@ -155,6 +155,40 @@ def crps(y_true, y_quantiles, quantiles, scale=1.0):
     error = y_true[:, None] - found
     loss = np.maximum(levels * error, (levels - 1) * error).mean(axis=1)
     return float((2 * loss / _scale(scale, len(y_true))).mean())
+
+
+def seasonal_naive(past, horizon, season_length):
+    """Repeat the last season.
+
+    Parameters
+    ----------
+    past : ndarray of shape (n_windows, lookback)
+        Windows.
+    horizon : int
+        Number of steps to forecast.
+    season_length : int
+        Steps in a season, at most `lookback`; 1 repeats the last value.
+
+    Returns
+    -------
+    forecasts : ndarray of shape (n_windows, horizon)
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from sklearn_attention.forecasting import seasonal_naive
+    >>> seasonal_naive(np.array([[5, 1, 2, 3]]), horizon=4, season_length=3)
+    array([[1, 2, 3, 1]])
+    """
+    season_length = check_positive("season_length", season_length, integer=True)
+    lookback = past.shape[1]
+    if season_length > lookback:
+        raise ValueError(
+            f"season_length={season_length!r} is longer than the windows of {lookback} steps: "
+            "pass a smaller one, or longer windows."
+        )
+    steps = np.arange(check_positive("horizon", horizon, integer=True)) % season_length
+    return past[:, lookback - season_length + steps]
 
 
 def _numbers(name, values):

@@ -32,7 +32,6 @@ from ._forecaster import Forecaster
 from ._forecasts import Forecasts, disagreement
 from ._origins import Origins
 from ._own_analogs import OwnAnalogs
-from ._profiles import SeasonalProfiles
 from ._ridges import WindowRidge
 from ._season import seasons_of
 from ._transform import choose_transform
@@ -51,10 +50,7 @@ _MANY, _LONG, _SHARE_BEHIND = 5000, 20_000, 0.25
 # Candidates that learn effects of features themselves.
 _WHOLE = "trees", "transformer"
 # Why candidates have no forecasts, but for series that are too short.
-_LACKING = {
-    "features": "there are no features: pass X",
-    "seasonal": "no season is known that series have twice: pass season_length",
-}
+_LACKING = {"features": "there are no features: pass X"}
 
 
 class TransformerForecaster(NetworkParameters, Forecaster):
@@ -63,8 +59,8 @@ class TransformerForecaster(NetworkParameters, Forecaster):
     .. math:: \hat y = \sum_c w_c\, f_c(x)
 
     Candidates :math:`f_c` are the forecasts of cheap methods: exponential smoothing and theta,
-    seasonal profiles, linear maps of windows and of features, analogs, and where there are
-    features boosted trees and a transformer. Weights :math:`w_c` are a softmax of their errors
+    linear maps of windows and of features, analogs, and where there are features boosted trees
+    and a transformer. Weights :math:`w_c` are a softmax of their errors
     at past origins that they have not learned from; `candidate_weights_` has them. In panels of
     30 series or more a network learns to weight the classical ones by the state of a series.
     With ``candidates=None`` only the transformer forecasts.
@@ -86,17 +82,14 @@ class TransformerForecaster(NetworkParameters, Forecaster):
         values on the line between their neighbours, or values as one season before and after,
         up to a trend.
     candidates : "auto", sequence of str and regressors, or None, default="auto"
-        Candidates: "classical", "seasonal", "ridge", "analogs", "features", "trees",
-        "transformer", and any regressors of scikit-learn, which predict the steps after a
-        window from it. "auto" is the first four, and where there are features all that have a
-        name, the transformer only if series are long and a brief training shows that it helps.
+        Candidates: "classical", "ridge", "analogs", "features", "trees", "transformer", and any
+        regressors of scikit-learn, which predict the steps after a window from it. "auto" is
+        the first three, and where there are features all that have a name, the transformer only
+        if series are long and a brief training shows that it helps.
         With "features", effects of known features are subtracted before candidates learn, if
         they explain differences over a season; trees and the transformer learn them
-        themselves. None is only the transformer. Of named ones those that lack features, a
-        season or steps to learn from are left out, with a warning.
-    calendar : "auto" or False, default="auto"
-        Whether trees use the time of day, the day of the week and of the year, and the month;
-        "auto" does so where series have dates.
+        themselves. None is only the transformer. Of named ones those that lack features or
+        steps to learn from are left out, with a warning.
     log : bool or "auto", default="auto"
         Whether candidates work on logarithms. "auto" tries both where no value is negative.
     bounds : "auto", (float, float) or None, default="auto"
@@ -234,7 +227,6 @@ class TransformerForecaster(NetworkParameters, Forecaster):
         past_features=None,
         missing="raise",
         candidates="auto",
-        calendar="auto",
         log="auto",
         bounds="auto",
         d_model=64,
@@ -259,7 +251,6 @@ class TransformerForecaster(NetworkParameters, Forecaster):
             bounds=bounds,
         )
         self.candidates = candidates
-        self.calendar = calendar
         self.log = log
         self.d_model = d_model
         self.n_heads = n_heads
@@ -393,9 +384,7 @@ class TransformerForecaster(NetworkParameters, Forecaster):
             self.combined_, validation = fit_transformer(transformer, table, self.horizon_)
             self.calibration_ = Calibration.fit(self._forecasts(validation))
             return
-        trees = (
-            [Trees(tuple(self.seasons_), self.calendar == "auto")] if "trees" in whole else []
-        )
+        trees = [Trees(tuple(self.seasons_))] if "trees" in whole else []
         many = trees and len(table.value) >= _MANY
         fit = partial(
             fit_combined, horizon=self.horizon_, seasons=self.seasons_,
@@ -465,8 +454,6 @@ class TransformerForecaster(NetworkParameters, Forecaster):
 
     def _check_parameters(self):
         _check_candidates(self.candidates)
-        if not is_one_of(self.calendar, "auto", False):
-            raise ValueError(f"calendar={self.calendar!r} is not valid: pass 'auto' or False.")
         _check_log(self.log)
         settings = NETWORK.settings(self)
         settings.shape()
@@ -474,7 +461,7 @@ class TransformerForecaster(NetworkParameters, Forecaster):
 
     _held = (
         *Forecaster._held,
-        FittedNetwork, CombinedForecast, Classical, SeasonalProfiles, WindowRidge, OwnAnalogs,
+        FittedNetwork, CombinedForecast, Classical, WindowRidge, OwnAnalogs,
         FeatureRidge, Trees, WindowRegressor, FeatureBasis, FeatureEffects, CandidateAttention,
         TransformerCandidate, Scaling,
     )  # fmt: skip

@@ -39,7 +39,7 @@ class Trees:
     # where levels drift relative to the mean of the last season.
 
     seasons: tuple
-    calendar: bool = True
+    dated: bool = False  # whether there is a calendar
     drifts: bool = False
     averaged: np.ndarray | None = None  # columns of features
     level: np.ndarray | None = None  # of each training series
@@ -51,10 +51,10 @@ class Trees:
     def fit(self, training):
         """Learn, and forecast validation origins by trees learned apart from them."""
         table, horizon = training.origins.table, training.origins.horizon
-        dated = self.calendar and len(calendar_of(table.time, 2)[0]) > 0
         several = [len(np.unique(table.features[:, i])) > _FEW_VALUES for i in table.known]
         blank = replace(
-            self, calendar=dated, averaged=table.known[np.array(several, dtype=bool)],
+            self, dated=calendar_of(table.time, 2).size > 0,
+            averaged=table.known[np.array(several, dtype=bool)],
             level=_means(table.values), unit=_deviations(table.values),
             drifts=self._drifts(table),
         )  # fmt: skip
@@ -75,9 +75,8 @@ class Trees:
         """Forecasts at some origins; (n_origins, 1, horizon)."""
         horizon = origins.horizon
         found = np.full((len(origins), 1, horizon), np.nan)
-        if self.fitted is None or (
-            self.calendar and not calendar_of(origins.table.time, 2).size
-        ):
+        undated = self.dated and not calendar_of(origins.table.time, 2).size
+        if self.fitted is None or undated:
             return found
         for rows in chunks(np.arange(len(origins)), _CHUNK, horizon):
             ahead = np.tile(np.arange(horizon), len(rows))
@@ -136,7 +135,7 @@ class Trees:
             lag = step - m * (ahead // m + 1)
             own += [at(lag), at(lag - m), last - at(known - 1 - m) + level]
         columns = [(np.column_stack(own) - level[:, None]) / unit[:, None], ahead[:, None]]
-        if self.calendar:
+        if self.dated:
             place = table.starts[series] + step
             columns.append(calendar_of(table.time, place.max(initial=0) + 1)[place])
         if table.n_features:

@@ -381,7 +381,7 @@ class TestFitCombined:
 
     def test_held_out_mixtures_are_by_shares_chosen_apart(self):
         table = Table.of(make_walks([90, 80]))
-        fitted = fit_combined(table, AHEAD, [6.0], None, False, ["seasonal"])
+        fitted = fit_combined(table, AHEAD, [6.0], None, False, ["classical"])
         _, training, _, before = fitted
         rng, unit = np.random.default_rng(0), training.scale[:, None]
         noise = unit[training.validation.series] * rng.normal(size=before.shape)
@@ -415,10 +415,10 @@ class TestFitCombined:
     def test_trees_see_what_others_do_not(self, monkeypatch):
         monkeypatch.setattr(_trees, "_FEWEST_TREES", 10)
         rng = np.random.default_rng(0)
-        flags = (rng.random((204, 1)) < 0.3).astype(float)
-        values = 100 + 20 * flags[:200, 0] + rng.normal(size=200)
-        table = Table.of([values], features=[flags], known=[0])
-        fitted = fit_combined(table, 4, [7.0], None, False, ["seasonal", "features"])
+        flags = (rng.random((204, 2)) < 0.5).astype(float)
+        values = 100 + 20 * flags[:200].prod(axis=1) + rng.normal(size=200)
+        table = Table.of([values], features=[flags], known=[0, 1])
+        fitted = fit_combined(table, 4, [7.0], None, False, ["classical", "features"])
         found = extend(fitted, Trees((7.0,)), [])[0]
         assert found.effects is not None
         assert found.names[-1] == "trees"

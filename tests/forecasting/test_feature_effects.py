@@ -8,6 +8,7 @@ from forecasting_training import check_knows_nothing_later, overlapping_rows, un
 
 from sklearn_attention.forecasting import Origins, Table
 from sklearn_attention.forecasting import _feature_effects as module
+from sklearn_attention.forecasting._classical import Classical
 from sklearn_attention.forecasting._combination import CombinedForecast
 from sklearn_attention.forecasting._feature_effects import (
     cut_at_origins,
@@ -16,7 +17,6 @@ from sklearn_attention.forecasting._feature_effects import (
 )
 from sklearn_attention.forecasting._feature_ridge import FeatureRidge
 from sklearn_attention.forecasting._origins import Training
-from sklearn_attention.forecasting._profiles import SeasonalProfiles
 from sklearn_attention.forecasting._ridges import WindowRidge
 
 HORIZON, SEASON, ALPHA = 5, 7, 0.01
@@ -117,11 +117,11 @@ def slow_rest(effects, training):
 
 def test_held_out_forecasts_are_those_of_series_without_effects():
     training, block = make(), 2
-    candidates = WindowRidge(SEASON), SeasonalProfiles(SEASON)
+    candidates = WindowRidge(SEASON), Classical(1.0, False)  # without patterns
     held_out = combined(training, *candidates)[1][training.block == block]
     rest, table = slow_rest(learn_effects(training, SEASON)[1][block], training)
     origins = training.validation.take(training.block == block)
-    expected = SeasonalProfiles(SEASON).forecast(
+    expected = Classical(1.0, False).forecast(
         Origins.at_ends(rest, HORIZON).at(origins.series, origins.known)
     )
     for row, (i, known) in enumerate(zip(origins.series, origins.known, strict=True)):
@@ -156,7 +156,7 @@ def test_errors_are_less_than_those_of_a_regression_on_levels():
     training = make((400,))
     missed = []
     for held_out in (
-        combined(training, SeasonalProfiles(SEASON))[1],
+        combined(training, Classical(SEASON, False))[1],
         FeatureRidge(SEASON).fit(training)[1],
     ):
         errors = np.abs(held_out - training.validation.targets()[:, None])
@@ -166,7 +166,7 @@ def test_errors_are_less_than_those_of_a_regression_on_levels():
 
 def test_unknown_series_have_units_of_their_own():
     training = make()
-    found = combined(training, SeasonalProfiles(SEASON))[0]
+    found = combined(training, Classical(SEASON, False))[0]
     seen = training.origins.table
     fresh = unknown_twins(seen)
     expected = 1000 * found.each(Origins.at_ends(seen, HORIZON)) - 5
@@ -175,7 +175,7 @@ def test_unknown_series_have_units_of_their_own():
 
 def test_the_last_known_features_go_on():
     training = make((160, 160))
-    found = combined(training, SeasonalProfiles(SEASON))[0]
+    found = combined(training, Classical(SEASON, False))[0]
     seen = training.origins.table
     further = seen.extended(np.full((2, 2 * HORIZON), 100.0))
     longer = [np.concatenate([own, own[-1:].repeat(20, axis=0)]) for own in parts_of(seen)]
@@ -187,7 +187,7 @@ def test_the_last_known_features_go_on():
 @pytest.mark.parametrize("twins", [False, True])
 def test_nothing_later_matters(twins, monkeypatch):
     training = make((60, 50), known=(0,))
-    found = combined(training, SeasonalProfiles(SEASON), WindowRidge(SEASON))[0]
+    found = combined(training, Classical(SEASON, False), WindowRidge(SEASON))[0]
     table = training.origins.table
     table = unknown_twins(table) if twins else table
     check_knows_nothing_later(found.each, table, HORIZON, 1e-9)

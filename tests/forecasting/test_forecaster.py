@@ -26,7 +26,7 @@ TINY = {
     "training": Training(max_steps=2),
     "log": False,
 }
-CHEAP = ["seasonal", "ridge"]
+CHEAP = ["ridge"]
 # Estimators without their sizes, and what may be searched over.
 PUBLIC = {
     KernelForecaster: ({"bandwidth": 1.0}, GRID),

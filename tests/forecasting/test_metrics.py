@@ -5,7 +5,7 @@ import pytest
 from scipy.stats import norm
 from sklearn.metrics import mean_pinball_loss
 
-from sklearn_attention.forecasting import crps, mase, msis, naive_scale
+from sklearn_attention.forecasting import crps, mase, msis, naive_scale, seasonal_naive
 from sklearn_attention.forecasting._metrics import dividing, naive_scales, spread_of
 
 
@@ -83,3 +83,12 @@ def test_spread_is_none_where_there_is_only_rounding():
 
 def test_spreads_that_divide():
     np.testing.assert_array_equal(dividing(np.array([0.0, 0.5])), [1.0, 0.5])
+
+
+def test_seasonal_naive_repeats_the_last_season():
+    past = np.arange(12.0).reshape(2, 6)
+    for season in range(1, 7):
+        expected = [[row[6 - season + step % season] for step in range(9)] for row in past]
+        np.testing.assert_array_equal(seasonal_naive(past, 9, season), expected)
+    with pytest.raises(ValueError, match="season_length=7 is longer"):
+        seasonal_naive(past, 2, 7)

@@ -64,23 +64,22 @@ CASES = {
     "analogs with features": (analogs(past_features=["past"], lookback=8), 3, True),
     "classical": (weighing("classical"), 1, False),
     "classical in a panel": (weighing("classical"), 3, False),
-    "seasonal": (weighing("seasonal"), 3, False),
     "ridge": (weighing("ridge"), 1, False),
     "ridge in a panel": (weighing("ridge"), 3, False),
     "own analogs": (weighing("analogs"), 3, False),
     "regressor": (weighing(LinearRegression()), 3, False),
     "features": (weighing("features", past_features=["past"]), 3, True),
-    "effects of features": (weighing("seasonal", "ridge", "features"), 1, True),
+    "effects of features": (weighing("ridge", "features"), 1, True),
     "effects of features in a panel": (
-        weighing("seasonal", "features", past_features=["past"]), 3, True,
+        weighing("classical", "features", past_features=["past"]), 3, True,
     ),
     "trees": (weighing("trees"), 3, False),
     "trees with features": (weighing("trees", past_features=["past"]), 3, True),
     "trees beside effects of features": (
-        weighing("seasonal", "features", "trees", calendar=False), 1, True,
+        weighing("classical", "features", "trees"), 1, True,
     ),
     "features beside the past": (
-        weighing("seasonal", "ridge", past_features=["past"]), 3, True,
+        weighing("ridge", past_features=["past"]), 3, True,
     ),
     "transformer": (
         TransformerForecaster(HORIZON, candidates=None, lookback=12, **TINY), 1, False,
@@ -90,9 +89,9 @@ CASES = {
             HORIZON, candidates=None, lookback=12, past_features=["past"], **TINY
         ), 3, True,
     ),
-    "logarithms": (weighing("seasonal", "ridge", "analogs", log=True), 3, False),
+    "logarithms": (weighing("ridge", "analogs", log=True), 3, False),
     "logarithms of smoothing": (weighing("classical", log=True), 1, False),
-    "bounds": (weighing("seasonal", "ridge", bounds=(50, 70)), 3, False),
+    "bounds": (weighing("ridge", bounds=(50, 70)), 3, False),
     "all": (weighing(log="auto"), 1, False),
     "all with features": (
         weighing(past_features=["past"], log="auto", max_epochs=1, **TINY), 1, True,
@@ -252,7 +251,7 @@ def test_folds_of_a_backtest_are_those_of_their_past(name, change):
 
 
 def test_one_series_is_no_matter_to_another():
-    for name in ("seasonal", "ridge in a panel", "analogs with features"):
+    for name in ("classical in a panel", "ridge in a panel", "analogs with features"):
         model = known_until(name, N_LATER)
         other = copy.deepcopy(fitted(name))
         later = later_of(name)
@@ -297,7 +296,7 @@ def test_a_small_value_later_does_not_lower_the_floor_of_logarithms():
     series.iloc[N_FIT + 2] = 0.0
     small = series.copy()
     small.iloc[N_FIT + 9] = 1e-3
-    model = weighing("seasonal", "ridge", log=True).fit(series[:N_FIT])
+    model = weighing("ridge", log=True).fit(series[:N_FIT])
     found, expected = (
         copy.deepcopy(model).update(own[N_FIT:]).predict(INDEX[N_FIT : N_FIT + 10])
         for own in (small, series)

@@ -124,7 +124,7 @@ def wave_with_outlier(before_end, n=144, season=12, freq="MS", seed=0):
     "model",
     [
         KernelForecaster(HORIZON),
-        TransformerForecaster(HORIZON, candidates=["seasonal", "ridge"]),
+        TransformerForecaster(HORIZON, candidates=["ridge"]),
         pytest.param(TransformerForecaster(HORIZON), marks=pytest.mark.slow),
     ],
     ids=["kernel", "candidates", "all"],

@@ -20,7 +20,7 @@ def choose(values, log="auto", bounds=None, fit=None):
     plain = Transform.within(bounds, values)
 
     def fitted(table, logs):
-        return fit_combined(table, HORIZON, [12.0], 12, logs, ["ridge", "seasonal"])
+        return fit_combined(table, HORIZON, [12.0], 12, logs, ["ridge", "classical"])
 
     return choose_transform(table, HORIZON, log, plain, fit or fitted)
 

@@ -159,7 +159,7 @@ class TestFeatures:
 
     def test_all_candidates_forecast_with_their_effects(self):
         X, y = self.make()
-        model = fit(y[:140], X[:140], log=False, candidates=["seasonal", "features"])
+        model = fit(y[:140], X[:140], log=False, candidates=["classical", "features"])
         found, other = (
             model.explain(X[140:].assign(promotion=on)).set_index("candidate")
             for on in (1.0, 0.0)
@@ -168,7 +168,7 @@ class TestFeatures:
         steps = [1, 2, 3]
         gained = found.loc[profiles, steps] - other.loc[profiles, steps]
         np.testing.assert_allclose(gained, 5, atol=0.3)
-        model = fit(y[:140], X[:140], log=False, candidates=["seasonal"])
+        model = fit(y[:140], X[:140], log=False, candidates=["classical"])
         assert model.combined_.effects is None
 
 
@@ -437,17 +437,18 @@ class TestCandidates:
         assert list(weights.index) == ["a", "b"]
         np.testing.assert_allclose(weights.sum(axis=1), 1)
         assert (weights >= 0).all(axis=None)
-        assert {"theta", "classical mean", "last season of 7 steps"} <= set(weights)
+        assert {"theta", "classical mean"} <= set(weights)
         assert {"own ridge of 12 steps", "pooled ridge of 12 steps"} <= set(weights)
         assert "analogs of 12 steps" in weights
         assert "transformer" not in weights
 
-    @pytest.mark.parametrize("candidates", [["classical"], ["seasonal", "ridge"], ["analogs"]])
+    @pytest.mark.parametrize("candidates", [["classical"], ["ridge"], ["analogs"]])
     def test_only_those_that_are_wanted(self, candidates):
         names = {
-            "classical": "theta", "seasonal": "last season of 7 steps",
-            "ridge": "ridge of 12 steps", "analogs": "analogs of 12 steps",
-        }  # fmt: skip
+            "classical": "theta",
+            "ridge": "ridge of 12 steps",
+            "analogs": "analogs of 12 steps",
+        }
         found = fit(candidates=candidates, log=False).candidate_weights_
         for kind, name in names.items():
             assert (name in found) == (kind in candidates)
@@ -508,7 +509,7 @@ class TestCandidates:
         monkeypatch.setattr(Calibration, "fit", record)
         series = make_series()
         lengths = 4, 5, 9, 30, 160
-        fit({n: series[:n] for n in lengths}, candidates=["seasonal", "ridge"], log=False)
+        fit({n: series[:n] for n in lengths}, candidates=["ridge"], log=False)
         (forecasts,) = found
         assert set(forecasts.origins.series) == {1, 2, 3, 4}
         assert np.isfinite(forecasts.mean).all()
@@ -519,7 +520,6 @@ class TestCandidates:
             ("ridge", 8, "'ridge', since series of up to 8 steps are too short"),
             ("analogs", 20, "'analogs of 8 steps', since series of up to 20 steps"),
             ("trees", 20, "'trees', since series of up to 20 steps"),
-            ("seasonal", 20, "'seasonal', since no season is known.*pass season_length"),
             ("features", 60, "'features', since there are no features: pass X"),
             (Ridge(), 3, "'Ridge', since series of up to 3 steps"),
             ("transformer", 3, "the longest series has 3 samples"),
@@ -527,7 +527,7 @@ class TestCandidates:
     )
     def test_named_candidates_are_not_replaced(self, kind, n, why):
         values = np.random.default_rng(0).normal(size=n).cumsum()
-        model = TransformerForecaster(1, candidates=["classical", "seasonal"], season_length=2)
+        model = TransformerForecaster(1, candidates=["classical"], season_length=2)
         known = model.fit(values[:6]).predict()
         with pytest.raises(ValueError, match=why):
             model.set_params(candidates=[kind], season_length="auto").fit(values)
@@ -588,7 +588,7 @@ class TestCandidates:
 
 LEARNING = {
     "log": False, "training": Training(max_steps=60), "learning_rate": 0.02, "lookback": 1,
-    "candidates": ["classical", "seasonal", "ridge", "analogs", "features", "transformer"],
+    "candidates": ["classical", "ridge", "analogs", "features", "transformer"],
 }  # fmt: skip
 
 
@@ -690,27 +690,27 @@ class TestLog:
     def test_as_told(self):
         series = self.make(60)
         for log in (False, True):
-            assert fit(series, log=log, candidates=["seasonal"]).log_ == log
-        assert not fit(series - series.mean(), candidates=["seasonal"]).log_
+            assert fit(series, log=log, candidates=["classical"]).log_ == log
+        assert not fit(series - series.mean(), candidates=["classical"]).log_
         for other in (series - series.mean(), 0 * series):
             with pytest.raises(ValueError, match="log=True is for series that are not negat"):
                 fit(other, log=True)
 
     def test_units_do_not_matter(self):
         series = self.make(60)
-        plain = fit(series, log=True, candidates=["seasonal", "ridge"])
-        moved = fit(1000 * series, log=True, candidates=["seasonal", "ridge"])
+        plain = fit(series, log=True, candidates=["ridge"])
+        moved = fit(1000 * series, log=True, candidates=["ridge"])
         np.testing.assert_allclose(moved.predict(), 1000 * plain.predict(), rtol=1e-6)
 
     def test_intervals_are_positive_and_of_ratios(self):
-        model = fit(self.make(60), log=True, candidates=["seasonal", "ridge"])
+        model = fit(self.make(60), log=True, candidates=["ridge"])
         found = model.predict_interval(8)
         assert (found > 0).all(axis=None)
         center = model.predict(8)
         np.testing.assert_allclose(found["upper"] / center, center / found["lower"])
 
     def test_fresh_observations_that_are_not_positive(self):
-        model = fit(self.make(60), log=True, candidates=["seasonal", "ridge"])
+        model = fit(self.make(60), log=True, candidates=["ridge"])
         history = self.make(60)[:30].copy()
         history.iloc[7] = -1.0
         assert np.isfinite(model.predict(history=history)).all()
@@ -721,7 +721,7 @@ class TestLog:
 class TestBounds:
     def test_clip_forecasts_intervals_and_quantiles(self):
         series = make_series()
-        options = {"candidates": ["seasonal", "ridge"], "log": False}
+        options = {"candidates": ["ridge"], "log": False}
         free, low = fit(series, **options), series.iloc[-1]
         bounded = fit(series, bounds=(low, low + 0.3), **options)
         for method in ("predict", "predict_interval", "predict_quantiles"):
@@ -733,7 +733,7 @@ class TestBounds:
 
     def test_one_end_may_be_open(self):
         series = make_series()
-        options = {"candidates": ["seasonal", "ridge"], "log": False}
+        options = {"candidates": ["ridge"], "log": False}
         free = fit(series, **options).predict_interval(5)
         for bounds in ((10.5, None), (None, 12.9)):
             found = fit(series, bounds=bounds, **options).predict_interval(5)

@@ -252,26 +252,11 @@ class TestForecaster:
         assert model.candidate_weights_["trees"].item() > 0.5
         assert np.abs(model.predict(X[280:287]) - y[280:287]).mean() < 1
 
-    def test_the_calendar_may_be_left_out(self):
-        X, y = self.make()
-        found = []
-        for calendar in ("auto", False):
-            model = self.fit(X[:280], y[:280], candidates=["trees"], calendar=calendar)
-            assert list(model.candidate_weights_) == ["trees"]
-            assert model.combined_.candidates[0].calendar == (calendar == "auto")
-            found.append(np.abs(model.predict(X[280:287]) - y[280:287]).mean())
-        assert found[0] < 0.5 * found[1]
-
-    @pytest.mark.parametrize("calendar", [True, None, "weekday"])
-    def test_other_calendars_are_refused(self, calendar):
-        with pytest.raises(ValueError, match=f"calendar={calendar!r}"):
-            self.fit(*self.make(30, 0), calendar=calendar)
-
     def test_without_features_there_are_none_but_those_wanted(self):
         _, y = self.make(120, 0)
         model = TransformerForecaster(7, log=False).fit(y)
         assert "trees" not in model.candidate_weights_
-        model = TransformerForecaster(7, log=False, candidates=["seasonal", "trees"]).fit(y)
+        model = TransformerForecaster(7, log=False, candidates=["classical", "trees"]).fit(y)
         assert "trees" in model.candidate_weights_
         # Fresh rows of an array have no dates.
         assert np.isfinite(model.predict(history=y.to_numpy()[None, -30:])).all()

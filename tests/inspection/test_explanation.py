@@ -114,7 +114,7 @@ def test_boosted_trees_are_no_rows():
 
 
 def test_logarithms_are_no_candidates(series):
-    model = TransformerForecaster(12, candidates=["seasonal", "ridge"], log=True)
+    model = TransformerForecaster(12, candidates=["ridge"], log=True)
     model.fit(np.exp(series[:-12]))
     display = ExplanationDisplay.from_estimator(model, step=2, k=1)
     assert_allclose(display.baseline + parts(display).sum(), model.predict(2).iloc[-1])
@@ -161,7 +161,7 @@ def test_candidates_have_no_labels(candidates):
 @pytest.mark.parametrize("form", ["frame", "long", "dict"])
 def test_one_of_several_series_is_explained(form, series):
     frame = pd.DataFrame({"a": series, "b": 10 - series})[:-12]
-    model = TransformerForecaster(6, candidates=["seasonal", "ridge"])
+    model = TransformerForecaster(6, candidates=["ridge"])
     expected = model.fit(frame).predict()["b"].iloc[2]
     forms = {"frame": frame, "dict": dict(frame)}
     forms["long"] = (
