@@ -415,8 +415,8 @@ MUTATIONS = [
     ),
     Mutation(
         "forecasting/_ridges.py",
-        "self.products[:, len(self.products) :] + self.penalty * start",
-        "self.products[:, len(self.products) :]",
+        "np.linalg.solve(gram + penalty * np.eye(n), cross + penalty * start)",
+        "np.linalg.solve(gram + penalty * np.eye(n), cross)",
         "shrunk to the last value, not to the ridge of all series",
     ),
     Mutation(

@@ -48,7 +48,6 @@ KINDS = {
     "classical": "Classical",
     "ridge": "WindowRidge",
     "analogs": "OwnAnalogs",
-    "features": "FeatureRidge",
     "trees": "Trees",
     "transformer": "TransformerCandidate",
 }
@@ -70,21 +69,10 @@ def without(kind):
     return [(_transformer_forecaster, "CANDIDATES", kept)]
 
 
-def without_class(name):
-    """Candidates of one class are not made."""
-    make = _combination.new_candidates
-
-    def some(*arguments):
-        return [one for one in make(*arguments) if type(one).__name__ != name]
-
-    return [(_combination, "new_candidates", some)]
-
-
 # What is replaced in the package while a variant is fitted, and the class whose candidates, or
 # the attribute, a model has to have for it to differ.
 VARIANTS = {
-    **{f"no {kind}": (without(kind), KINDS[kind]) for kind in KINDS if kind != "features"},
-    "no feature ridge": (without_class("FeatureRidge"), "FeatureRidge"),
+    **{f"no {kind}": (without(kind), KINDS[kind]) for kind in KINDS},
     "no effects": ([(_combination, "learn_effects", lambda *_: (None, []))], "effects"),
     "no attention": (
         [(_transformer_forecaster, "_LEAST_CLASSICAL", np.inf)],

@@ -7,7 +7,6 @@ import numpy as np
 
 from ._classical import Classical
 from ._feature_effects import FeatureEffects, fit_each, fit_without_effects, learn_effects
-from ._feature_ridge import FeatureRidge
 from ._forecasts import combine
 from ._origins import PANEL, Origins, Training, evenly_spread, split_at_ends
 from ._own_analogs import OwnAnalogs
@@ -221,8 +220,6 @@ def new_candidates(kinds, table, horizon, seasons, lookback, logs=False):
         candidates += [WindowRidge(length, n_series > 1) for length in lengths]
     if "analogs" in kinds:
         candidates += [OwnAnalogs(length, seasons[0]) for length in every]
-    if "features" in kinds and table.n_features:
-        candidates.append(FeatureRidge(seasons[0]))
     longest = table.lengths.max()
     if regressors and longest >= least_length(horizon):
         length = choose_lookback(longest, lookback or "auto", horizon, round(seasons[0]))

@@ -5,18 +5,50 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from ._classical import Classical
-from ._feature_ridge import FeatureBasis, solve_ridges
+from ._metrics import dividing, spread_of
 from ._origins import Origins, chunks
+from ._ridges import PENALTIES, BlockRidge
 from ._table import Table
 
-# Penalties that are tried, relative to the mean square of a column.
-_ALPHAS = (1e-5, 1e-4, 1e-3, 1e-2, 0.1, 1.0)
+# Quantiles that features bend at, and values a feature has at least to bend.
+_KNOTS, _FEWEST_VALUES = (0.2, 0.4, 0.6, 0.8), 6
 # Share of squared differences in blocks not learned from that features have to explain.
 _LEAST_EXPLAINED = 0.05
 # Steps for each coefficient from which effects fit too little noise to be learned apart.
 _MANY = 25
 # Values of series cut at origins, at once.
 _MOST_VALUES = 2_000_000
+
+
+@dataclass(frozen=True, eq=False)
+class FeatureBasis:
+    r"""Standardised features, and hinges :math:`\max(x - q, 0)` at four of their quantiles."""
+
+    center: np.ndarray  # (n_features,)
+    scale: np.ndarray
+    bends: np.ndarray  # (n_bends,), which feature bends
+    knots: np.ndarray  # where it does, standardised
+
+    @classmethod
+    def of(cls, features):
+        """The basis of a table of features, (n_rows, n_features)."""
+        center, scale = features.mean(axis=0), dividing(spread_of(features, axis=0))
+        pairs = [
+            (i, knot)
+            for i, column in enumerate(((features - center) / scale).T)
+            if len(np.unique(column)) >= _FEWEST_VALUES
+            for knot in np.unique(np.quantile(column, _KNOTS))
+        ]
+        bends = np.array([i for i, _ in pairs], dtype=np.int64)
+        return cls(center, scale, bends, np.array([knot for _, knot in pairs]))
+
+    def __call__(self, features, columns):
+        """Some columns, which are all that `features` has, and hinges; (..., n_basis)."""
+        whole = np.zeros((*features.shape[:-1], len(self.center)))
+        whole[..., columns] = (features - self.center[columns]) / self.scale[columns]
+        kept = np.isin(self.bends, columns)
+        bent = np.maximum(whole[..., self.bends[kept]] - self.knots[kept], 0)
+        return np.concatenate([whole[..., columns], bent], axis=-1)
 
 
 @dataclass(frozen=True, eq=False)
@@ -104,18 +136,16 @@ def learn_effects(training, season_length):
         inside = training.within(i, steps)
         blocks.append(inside[lag:] | inside[:-lag])
     x, y, blocks = (np.concatenate(parts) for parts in (x, y, blocks))
-    # Nothing is left out first, then each block.
-    parts = [(x[out], y[out]) for out in (slice(0), *blocks.T)]
-    gram = np.array([x.T @ x - columns.T @ columns for columns, _ in parts])
-    cross = np.array([x.T @ y - columns.T @ aim for columns, aim in parts])
-    tried = []
-    for alpha in _ALPHAS:
-        coefs = solve_ridges(gram, cross, alpha)
-        pairs = zip(parts, coefs, strict=True)
-        error = sum(np.sum((aim - columns @ coef) ** 2) for (columns, aim), coef in pairs)
-        tried.append((error, coefs))
-    error, coefs = min(tried, key=lambda one: one[0])
-    if error >= (1 - _LEAST_EXPLAINED) * sum(np.sum(aim**2) for _, aim in parts):
+    both = np.column_stack([x, y])
+    parts = [both[out] for out in blocks.T]
+    ridge = BlockRidge.of(x.T @ both, [part[:, :-1].T @ part for part in parts])
+
+    def error(coefs):
+        pairs = zip(parts, coefs[1:], strict=True)
+        return sum(np.sum((part[:, -1] - part[:, :-1] @ coef) ** 2) for part, coef in pairs)
+
+    coefs = min((ridge.coef(a)[:, :, 0] for a in PENALTIES), key=error)
+    if error(coefs) >= (1 - _LEAST_EXPLAINED) * error(np.zeros_like(coefs)):
         return None, []
     effects, *apart = (FeatureEffects(basis, coef, training.scale) for coef in coefs)
     return effects, [] if len(x) >= _MANY * x.shape[1] else apart

@@ -26,8 +26,7 @@ from ._combination import (
     fit_transformer,
     new_candidates,
 )
-from ._feature_effects import FeatureEffects
-from ._feature_ridge import FeatureBasis, FeatureRidge
+from ._feature_effects import FeatureBasis, FeatureEffects
 from ._forecaster import Forecaster
 from ._forecasts import Forecasts, disagreement
 from ._origins import Origins
@@ -50,7 +49,7 @@ _MANY, _LONG, _SHARE_BEHIND = 5000, 20_000, 0.25
 # Candidates that learn effects of features themselves.
 _WHOLE = "trees", "transformer"
 # Why candidates have no forecasts, but for series that are too short.
-_LACKING = {"features": "there are no features: pass X"}
+_LACKING = {"features": "no features are known beforehand: pass X"}
 
 
 class TransformerForecaster(NetworkParameters, Forecaster):
@@ -59,8 +58,8 @@ class TransformerForecaster(NetworkParameters, Forecaster):
     .. math:: \hat y = \sum_c w_c\, f_c(x)
 
     Candidates :math:`f_c` are the forecasts of cheap methods: exponential smoothing and theta,
-    linear maps of windows and of features, analogs, and where there are features boosted trees
-    and a transformer. Weights :math:`w_c` are a softmax of their errors
+    linear maps of windows, analogs, and where there are features boosted trees and a
+    transformer. Weights :math:`w_c` are a softmax of their errors
     at past origins that they have not learned from; `candidate_weights_` has them. In panels of
     30 series or more a network learns to weight the classical ones by the state of a series.
     With ``candidates=None`` only the transformer forecasts.
@@ -82,14 +81,14 @@ class TransformerForecaster(NetworkParameters, Forecaster):
         values on the line between their neighbours, or values as one season before and after,
         up to a trend.
     candidates : "auto", sequence of str and regressors, or None, default="auto"
-        Candidates: "classical", "ridge", "analogs", "features", "trees", "transformer", and any
-        regressors of scikit-learn, which predict the steps after a window from it. "auto" is
+        Candidates: "classical", "ridge", "analogs", "trees", "transformer", and any regressors
+        of scikit-learn, which predict the steps after a window from it. With "features"
+        effects of known features are subtracted before candidates learn, if they explain
+        differences over a season; trees and the transformer learn them themselves. "auto" is
         the first three, and where there are features all that have a name, the transformer only
-        if series are long and a brief training shows that it helps.
-        With "features", effects of known features are subtracted before candidates learn, if
-        they explain differences over a season; trees and the transformer learn them
-        themselves. None is only the transformer. Of named ones those that lack features or
-        steps to learn from are left out, with a warning.
+        if series are long and a brief training shows that it helps. None is only the
+        transformer. Of named ones those that lack features or steps to learn from are left out,
+        with a warning.
     log : bool or "auto", default="auto"
         Whether candidates work on logarithms. "auto" tries both where no value is negative.
     bounds : "auto", (float, float) or None, default="auto"
@@ -373,8 +372,14 @@ class TransformerForecaster(NetworkParameters, Forecaster):
         lookback = None if self.lookback == "auto" else int(self.lookback)
         sizes = table, self.horizon_, self.seasons_, lookback
         named = [] if isinstance(self.candidates, str) else kinds
-        unable = [kind for kind in named if not new_candidates([kind], *sizes)]
+        unable = [
+            kind
+            for kind in named
+            if not (len(table.known) if kind == "features" else new_candidates([kind], *sizes))
+        ]
         kinds = [kind for kind in kinds if kind not in unable]
+        if kinds == ["features"]:  # what is left learns their effects itself
+            kinds = []
         alone = self.candidates is None or (not kinds and whole == ["transformer"])
         self._kept["alone"] = alone
         transformer = self._new_transformer(table.lengths.max(), task, whole, alone)
@@ -462,7 +467,7 @@ class TransformerForecaster(NetworkParameters, Forecaster):
     _held = (
         *Forecaster._held,
         FittedNetwork, CombinedForecast, Classical, WindowRidge, OwnAnalogs,
-        FeatureRidge, Trees, WindowRegressor, FeatureBasis, FeatureEffects, CandidateAttention,
+        Trees, WindowRegressor, FeatureBasis, FeatureEffects, CandidateAttention,
         TransformerCandidate, Scaling,
     )  # fmt: skip
 
@@ -485,6 +490,11 @@ def _check_candidates(candidates):
         raise ValueError(
             f"candidates={candidates!r} is not valid: pass 'auto', None, or a list of "
             f"{list(CANDIDATES)} and regressors."
+        )
+    if list(candidates) == ["features"]:
+        raise ValueError(
+            "candidates=['features'] has nothing that forecasts, but takes effects of features "
+            "out of what others do: add some, such as 'classical' or 'trees'."
         )
     for kind in candidates:
         if isinstance(kind, type) or not hasattr(kind, "fit"):

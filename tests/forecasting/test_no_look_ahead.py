@@ -68,7 +68,6 @@ CASES = {
     "ridge in a panel": (weighing("ridge"), 3, False),
     "own analogs": (weighing("analogs"), 3, False),
     "regressor": (weighing(LinearRegression()), 3, False),
-    "features": (weighing("features", past_features=["past"]), 3, True),
     "effects of features": (weighing("ridge", "features"), 1, True),
     "effects of features in a panel": (
         weighing("classical", "features", past_features=["past"]), 3, True,

@@ -12,7 +12,7 @@ from forecasting_training import (
 
 from sklearn_attention.forecasting import Origins, Table
 from sklearn_attention.forecasting import _ridges as module
-from sklearn_attention.forecasting._ridges import ALPHAS, OWN_ALPHAS, WindowRidge
+from sklearn_attention.forecasting._ridges import OWN_PENALTIES, PENALTIES, WindowRidge
 
 LOOKBACK, HORIZON = 8, 4
 POOLED, OWN = 0, 1
@@ -34,12 +34,12 @@ def windows(series, scale, left_out=(), lookback=LOOKBACK, horizon=HORIZON):
     return np.array(x), np.array(y)
 
 
-def slow_ridge(x, y, alpha, start, every=None):
+def slow_ridge(x, y, alpha, start, every):
     """Ridge regression towards a map, as least squares with further rows.
 
-    The penalty is relative to the windows, or to all of which these are left.
+    The penalty is relative to all windows, of which these may be only some.
     """
-    penalty = alpha * np.mean(np.sum((x if every is None else every) ** 2, axis=0))
+    penalty = alpha * np.mean(np.sum(every**2, axis=0))
     x = np.concatenate([x, np.sqrt(penalty) * np.eye(x.shape[1])])
     y = np.concatenate([y, np.sqrt(penalty) * np.broadcast_to(start, (len(x[0]), len(y[0])))])
     return np.linalg.lstsq(x, y, rcond=None)[0]
@@ -48,7 +48,8 @@ def slow_ridge(x, y, alpha, start, every=None):
 def slow_maps(series, alpha, own_alpha, left_out=(), wanted=None, **size):
     """The map of all series, and that of each."""
     scale = deviations(series)
-    pooled = slow_ridge(*windows(series, scale, left_out, **size), alpha, 0.0)
+    every, _ = windows(series, scale, **size)
+    pooled = slow_ridge(*windows(series, scale, left_out, **size), alpha, 0.0, every)
     own = {}
     for i in range(len(series)) if wanted is None else wanted:
         out = {(0, t) for j, t in left_out if j == i}
@@ -60,8 +61,8 @@ def slow_maps(series, alpha, own_alpha, left_out=(), wanted=None, **size):
 
 def fit(alpha, own_alpha, monkeypatch, lengths=(90, 70), lookback=LOOKBACK, horizon=HORIZON):
     """A ridge whose penalties are given."""
-    monkeypatch.setattr(module, "ALPHAS", (alpha,))
-    monkeypatch.setattr(module, "OWN_ALPHAS", (own_alpha,))
+    monkeypatch.setattr(module, "PENALTIES", (alpha,))
+    monkeypatch.setattr(module, "OWN_PENALTIES", (own_alpha,))
     series = make_walks(lengths)
     training = make_training_of(series, horizon, lookback)
     return series, training, *WindowRidge(lookback, own=True).fit(training)
@@ -122,10 +123,10 @@ def test_what_is_chosen_has_the_least_error(monkeypatch):
 
     training = make_training_of(make_walks((90, 70)), HORIZON, LOOKBACK)
     ridge, _ = WindowRidge(LOOKBACK, own=True).fit(training)
-    tried = {alpha: errors(POOLED, alpha, 1.0) for alpha in ALPHAS}
-    assert ridge.alpha == min(tried, key=tried.get)
-    tried = {alpha: errors(OWN, ridge.alpha, alpha) for alpha in OWN_ALPHAS}
-    assert ridge.own_alpha == min(tried, key=tried.get)
+    tried = {alpha: errors(POOLED, alpha, 1.0) for alpha in PENALTIES}
+    assert ridge.penalty == min(tried, key=tried.get)
+    tried = {alpha: errors(OWN, ridge.penalty, alpha) for alpha in OWN_PENALTIES}
+    assert ridge.own_penalty == min(tried, key=tried.get)
 
 
 def test_a_series_too_short_has_no_map_of_its_own_but_a_pooled_one():

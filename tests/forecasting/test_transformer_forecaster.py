@@ -164,9 +164,7 @@ class TestFeatures:
             model.explain(X[140:].assign(promotion=on)).set_index("candidate")
             for on in (1.0, 0.0)
         )
-        profiles = found.index[found.index != "feature ridge"]
-        steps = [1, 2, 3]
-        gained = found.loc[profiles, steps] - other.loc[profiles, steps]
+        gained = found[[1, 2, 3]] - other[[1, 2, 3]]
         np.testing.assert_allclose(gained, 5, atol=0.3)
         model = fit(y[:140], X[:140], log=False, candidates=["classical"])
         assert model.combined_.effects is None
@@ -520,7 +518,7 @@ class TestCandidates:
             ("ridge", 8, "'ridge', since series of up to 8 steps are too short"),
             ("analogs", 20, "'analogs of 8 steps', since series of up to 20 steps"),
             ("trees", 20, "'trees', since series of up to 20 steps"),
-            ("features", 60, "'features', since there are no features: pass X"),
+            ("features", 60, "candidates=.*has nothing that forecasts, .*: add some"),
             (Ridge(), 3, "'Ridge', since series of up to 3 steps"),
             ("transformer", 3, "the longest series has 3 samples"),
         ],
@@ -534,6 +532,8 @@ class TestCandidates:
         np.testing.assert_array_equal(model.predict(), known)  # nothing fitted is lost
         if kind == "transformer":
             why = "'transformer', since series of up to 3 steps"
+        if kind == "features":
+            why = "'features', since no features are known beforehand: pass X"
         with pytest.warns(UserWarning, match=why):
             model.set_params(candidates=["classical", kind]).fit(values)
         assert np.isfinite(model.predict()).all()
@@ -650,7 +650,7 @@ class TestTransformerAsCandidate:
         X, y = self.make()
         model = fit(y, X[:400], log=False, candidates=["ridge", "features"])
         assert model.network_ is None
-        assert {"feature ridge", "ridge of 12 steps"} == set(model.candidate_weights_)
+        assert {"ridge of 12 steps"} == set(model.candidate_weights_)
 
     def test_a_fit_without_features_forgets_it(self):
         X, y = self.make()
