@@ -1,23 +1,12 @@
 """Forecasting series: candidates and attention over them, analogs, and the forms of series."""
 
-from ._calibration import Calibration
+# What those who write a forecaster of their own use is imported, but not listed.
+from ._calibration import Calibration as Calibration
 from ._forecaster import Forecaster
-from ._forecasts import Forecasts
+from ._forecasts import Forecasts as Forecasts
 from ._metrics import crps, mase, msis, naive_scale, seasonal_naive
-from ._origins import Origins
-from ._table import Table
-from ._time import TimeIndex
+from ._origins import Origins as Origins
+from ._table import Table as Table
+from ._time import TimeIndex as TimeIndex
 
-__all__ = [
-    "Calibration",
-    "Forecaster",
-    "Forecasts",
-    "Origins",
-    "Table",
-    "TimeIndex",
-    "crps",
-    "mase",
-    "msis",
-    "naive_scale",
-    "seasonal_naive",
-]
+__all__ = ["Forecaster", "crps", "mase", "msis", "naive_scale", "seasonal_naive"]

@@ -34,7 +34,7 @@ _SINCE, _LEARNED, _GROWTH = 20, 2.0, 1.25
 
 @dataclass(frozen=True, eq=False)
 class Calibration:
-    r"""Held-out errors in units of their expected sizes.
+    """Held-out errors in units of their expected sizes.
 
     Attributes
     ----------
@@ -51,25 +51,14 @@ class Calibration:
         Both of an unknown series, in units of its naive error so far.
     until : ndarray of int of shape (n_series,)
         Steps of each series that were learned from.
-
-    Notes
-    -----
-    With :math:`\sigma` the mean error of a series and :math:`s` the disagreement of candidates,
-    errors are taken to grow like :math:`\sqrt{1 + s / \sigma}`. The unit of an error is from
-    other blocks of its series, since later errors are not part of it either: from few blocks
-    it is uncertain, and errors in such units have longer tails, which allow for that. Where
-    little was held out, units are in part those of a random walk, and errors those of a t
-    distribution with as many degrees of freedom as series have differences.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from sklearn_attention.forecasting import Calibration, Forecasts, Origins, Table
-    >>> origins = Origins.within(Table.of([np.arange(80.0)]), horizon=1)
-    >>> naive = Forecasts(origins, origins.past(1))
-    >>> Calibration.fit(naive).intervals(naive, [0.5])[-1]
-    array([[77., 79.]])
     """
+
+    # With e the mean error of a series and s the disagreement of candidates, errors are taken
+    # to grow like sqrt(1 + s / e). The unit of an error is from other blocks of its series,
+    # since later errors are not part of it either: from few blocks it is uncertain, and errors
+    # in such units have longer tails, which allow for that. Where little was held out, units
+    # are in part those of a random walk, and errors those of a t distribution with as many
+    # degrees of freedom as series have differences.
 
     levels: np.ndarray
     errors: np.ndarray
@@ -81,20 +70,7 @@ class Calibration:
 
     @classmethod
     def fit(cls, forecasts, levels=(0.5,), block=0):
-        """Calibrate by forecasts of origins that were not learned from.
-
-        Parameters
-        ----------
-        forecasts : Forecasts
-            With quantiles of the `levels`, if there is a distribution.
-        levels : sequence of float, default=(0.5,)
-        block : int or ndarray of int of shape (n_origins,), default=0
-            Block of time that each origin is in.
-
-        Returns
-        -------
-        calibration : Calibration
-        """
+        """Calibrate by forecasts of origins that were not learned from."""
         origins, levels = forecasts.origins, np.array(levels)
         table, series, n = origins.table, origins.series, len(origins)
         scale, errors = own_scales(table.values), _missed(forecasts)
@@ -133,23 +109,7 @@ class Calibration:
         return cls(levels, errors, error, unit, (usual_error, usual), table.lengths)
 
     def intervals(self, forecasts, coverages, drift=1.0, n_blocks=1):
-        """Ends of intervals.
-
-        Parameters
-        ----------
-        forecasts : Forecasts
-            With quantiles of `levels`, if there is a distribution.
-        coverages : sequence of float
-        drift : float or ndarray of shape (n_origins,), default=1.0
-            Factor of the errors, from :meth:`drift`.
-        n_blocks : int, default=1
-            Number of their block of forecasts made from forecasts, from 1.
-
-        Returns
-        -------
-        ends : ndarray of shape (n_origins, horizon, 2 * n_coverages)
-            Of each coverage the lower end, then the upper.
-        """
+        """Ends of intervals; (n_origins, horizon, 2 * n_coverages)."""
         ends = [(1 + side * coverage) / 2 for coverage in coverages for side in (-1, 1)]
         found = self._found(forecasts, ends, interval_end, drift, n_blocks)
         pairs = found.reshape(*found.shape[:2], len(coverages), 2)
@@ -159,22 +119,7 @@ class Calibration:
         return np.stack([lower, upper], axis=3).reshape(found.shape)
 
     def quantiles(self, forecasts, levels, drift=1.0, n_blocks=1):
-        """Quantiles of some levels.
-
-        Parameters
-        ----------
-        forecasts : Forecasts
-            With quantiles of `levels` of the calibration, if there is a distribution.
-        levels : sequence of float
-        drift : float or ndarray of shape (n_origins,), default=1.0
-            Factor of the errors, from :meth:`drift`.
-        n_blocks : int, default=1
-            Number of their block of forecasts made from forecasts, from 1.
-
-        Returns
-        -------
-        quantiles : ndarray of shape (n_origins, horizon, n_levels)
-        """
+        """Quantiles of some levels; (n_origins, horizon, n_levels)."""
         return self._found(forecasts, levels, quantile_shift, drift, n_blocks)
 
     def _found(self, forecasts, wanted, shift, drift, n_blocks):
@@ -210,19 +155,7 @@ class Calibration:
         return unit[:, None] * _growth(forecasts, error)
 
     def origins_since(self, origins):
-        """Origins since the fit whose errors are known at some origins.
-
-        Parameters
-        ----------
-        origins : Origins
-
-        Returns
-        -------
-        since : Origins
-            Each of them once.
-        rows : ndarray of int of shape (n_origins, n_since)
-            Those before each origin, -1 for none.
-        """
+        """Origins since the fit whose errors are known at some, and which those are of each."""
         never = np.iinfo(np.int32).max  # of series that sizes have not been learned of
         first = np.full(len(origins.table), never)
         first[: len(self.until)] = np.where(np.isfinite(self.error), self.until, never)
@@ -245,20 +178,8 @@ class Calibration:
         return origins.at(series, known, np.minimum(learned, known)), rows
 
     def drift(self, since, rows):
-        """Factors by which errors since the fit exceed those held out, in part.
-
-        Parameters
-        ----------
-        since : Forecasts
-            At least one, at the origins of :meth:`origins_since`, with quantiles of `levels` if
-            there is a distribution.
-        rows : ndarray of int of shape (n_origins, n_since)
-            Those before each origin, -1 for none.
-
-        Returns
-        -------
-        drift : ndarray of shape (n_origins,)
-        """
+        """Factors (n_origins,) by which errors since the fit exceed those held out, in part."""
+        # `rows` (n_origins, n_since) are those of `since` before each origin, -1 for none.
         errors = _missed(since) / self._units(since)[:, :, None]
         held_out = np.nanmean(np.abs(self.errors)) or 1.0
         size = np.nanmean(np.abs(errors), axis=(1, 2)) / held_out

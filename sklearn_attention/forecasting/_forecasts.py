@@ -25,14 +25,6 @@ class Forecasts:
         Forecasts of the candidates, NaN where one has none.
     weights : ndarray of shape (n_origins, n_candidates), default=None
         Their weights.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from sklearn_attention.forecasting import Forecasts, Origins, Table
-    >>> origins = Origins.at_ends(Table.of([np.arange(5.0)]), horizon=2)
-    >>> Forecasts(origins, mean=np.repeat(origins.past(1), 2, axis=1)).mean
-    array([[4., 4.]])
     """
 
     origins: Origins
@@ -44,21 +36,7 @@ class Forecasts:
 
     @classmethod
     def at(cls, origins, candidates, full=False):
-        """Combined forecasts; the last known value where no candidate has one.
-
-        Parameters
-        ----------
-        origins : Origins
-        candidates : CombinedForecast
-            Fitted candidates with their weights.
-        full : bool, default=False
-            Whether to compute candidates without weight too, and the disagreement of all.
-            Otherwise they are NaN in `every`.
-
-        Returns
-        -------
-        forecasts : Forecasts
-        """
+        """Combined forecasts; the last known value where no candidate has one."""
         weights = candidates.weights_at(origins)
         every = candidates.each(origins, None if full else weights.any(axis=0))
         there = ~np.isnan(every).any(axis=2)
@@ -70,17 +48,7 @@ class Forecasts:
         return cls(origins, mean, spread, every=every, weights=weights)
 
     def take(self, rows):
-        """Those of some origins.
-
-        Parameters
-        ----------
-        rows : slice, or ndarray of int or bool
-            Positions of the origins.
-
-        Returns
-        -------
-        forecasts : Forecasts
-        """
+        """Those of some origins."""
         parts = (self.mean, self.disagreement, self.quantiles, self.every, self.weights)
         parts = (None if part is None else part[rows] for part in parts)
         return Forecasts(self.origins.take(rows), *parts)

@@ -41,20 +41,6 @@ class Origins:
     learned : ndarray of int of shape (n_origins,), default=None
         Number of steps of the series that seasonal patterns are learned from at each origin;
         None for those known.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from sklearn_attention.forecasting import Origins, Table
-    >>> origins = Origins.within(Table.of([np.arange(6.0)]), horizon=2, lookback=3)
-    >>> origins.known
-    array([3, 4])
-    >>> origins.past(3)
-    array([[0., 1., 2.],
-           [1., 2., 3.]])
-    >>> origins.targets()
-    array([[3., 4.],
-           [4., 5.]])
     """
 
     table: Table
@@ -69,37 +55,12 @@ class Origins:
 
     @classmethod
     def at_ends(cls, table, horizon):
-        """The end of each series of a table.
-
-        Parameters
-        ----------
-        table : Table
-        horizon : int
-
-        Returns
-        -------
-        origins : Origins
-        """
+        """The end of each series of a table."""
         return cls(table, np.arange(len(table)), table.lengths, horizon)
 
     @classmethod
     def within(cls, table, horizon, lookback=1, ahead=None):
-        """All origins with enough steps before and after them.
-
-        Parameters
-        ----------
-        table : Table
-        horizon : int
-        lookback : int, default=1
-            Fewest steps before an origin.
-        ahead : int, default=None
-            Fewest steps after an origin; None for the horizon.
-
-        Returns
-        -------
-        origins : Origins
-            Series by series, ascending.
-        """
+        """All origins with enough steps before and after them."""
         after = horizon if ahead is None else ahead
         counts = np.maximum(table.lengths - lookback - after + 1, 0)
         return cls(table, *positions(lookback, counts), horizon)
@@ -108,59 +69,19 @@ class Origins:
         return len(self.series)
 
     def take(self, rows):
-        """Some of the origins.
-
-        Parameters
-        ----------
-        rows : slice, or ndarray of int or bool
-            Positions of the origins.
-
-        Returns
-        -------
-        origins : Origins
-        """
+        """Some of the origins."""
         return self.at(self.series[rows], self.known[rows], self.learned[rows])
 
     def learning_until(self, ends):
-        """The same origins, where patterns are learned before some steps.
-
-        Parameters
-        ----------
-        ends : ndarray of int of shape (n_series,)
-            Steps of each series that are learned from at most.
-
-        Returns
-        -------
-        origins : Origins
-        """
+        """The same origins, where patterns are learned before some steps."""
         return replace(self, learned=np.minimum(self.known, ends[self.series]))
 
     def at(self, series, known, learned=None):
-        """Other origins in the same table, with the same horizon.
-
-        Parameters
-        ----------
-        series, known : ndarray of int of shape (n_origins,)
-        learned : ndarray of int of shape (n_origins,), default=None
-            None for those known.
-
-        Returns
-        -------
-        origins : Origins
-        """
+        """Other origins in the same table, with the same horizon."""
         return Origins(self.table, series, known, self.horizon, learned)
 
     def joined(self, others):
-        """These origins, and others of the same table after them.
-
-        Parameters
-        ----------
-        others : Origins
-
-        Returns
-        -------
-        origins : Origins
-        """
+        """These origins, and others of the same table after them."""
         parts = [(origins.series, origins.known, origins.learned) for origins in (self, others)]
         return self.at(*map(np.concatenate, zip(*parts, strict=True)))
 
@@ -170,19 +91,8 @@ class Origins:
         return self.table.identity[self.series]
 
     def units(self, learned, measure=naive_scales):
-        """Units as learned from training series, of others the naive error so far.
-
-        Parameters
-        ----------
-        learned : ndarray of shape (n_training_series,)
-            NaN of those that are measured so far as well.
-        measure : callable, default=naive_scales
-            Units of a list of series, in the place of their naive errors.
-
-        Returns
-        -------
-        units : ndarray of shape (n_origins,)
-        """
+        """Units (n_origins,) as learned from training series, of others by what is known."""
+        # `learned` (n_training_series,) is NaN of those that are measured so far as well.
         identity = self.identity
         units = learned[identity]
         other = np.flatnonzero((identity < 0) | np.isnan(units))
@@ -194,12 +104,7 @@ class Origins:
         return units
 
     def been_negative(self):
-        """True where a known value is negative.
-
-        Returns
-        -------
-        been_negative : ndarray of bool of shape (n_origins,)
-        """
+        """True where a known value is negative; (n_origins,)."""
         count = np.append(0, np.cumsum(self.table.value < 0))
         first = self.table.first[self.series]
         return count[first + np.maximum(self.known, 1)] > count[first]
@@ -210,16 +115,7 @@ class Origins:
         return self.known[:, None] + np.arange(self.horizon)
 
     def past(self, length):
-        """The last steps known; before its beginning the first step of a series is repeated.
-
-        Parameters
-        ----------
-        length : int
-
-        Returns
-        -------
-        past : ndarray of shape (n_origins, length)
-        """
+        """The last steps known, (n_origins, length), the first of a series for earlier ones."""
         check_memory("lookback at every step", (len(self), length), "pass a smaller lookback")
         start = self.table.first[self.series] + self.known - length
         if not 0 < length <= len(self.table.value) or (self.known < length).any():
@@ -227,29 +123,12 @@ class Origins:
         return sliding_window_view(self.table.value, length)[start]  # rows are copied at once
 
     def before(self, lags):
-        """Steps known that lie so far before each of the steps to forecast.
-
-        Parameters
-        ----------
-        lags : ndarray of int of shape (horizon,)
-            At least as far as the origin.
-
-        Returns
-        -------
-        values : ndarray of shape (n_origins, horizon)
-            NaN before the beginning of a series.
-        """
+        """Steps known so far before each to forecast, (n_origins, horizon), NaN for none."""
         steps = self.steps - lags
         return np.where(steps >= 0, self._values(steps), np.nan)
 
     def targets(self):
-        """Values of the steps to forecast.
-
-        Returns
-        -------
-        targets : ndarray of shape (n_origins, horizon)
-            NaN beyond the end of a series.
-        """
+        """Values of the steps to forecast; (n_origins, horizon)."""
         last = self.table.lengths[self.series][:, None] - 1
         values = self._values(np.minimum(self.steps, last))
         return np.where(self.steps <= last, values, np.nan)
@@ -259,27 +138,13 @@ class Origins:
         return self.table.value[self.table.first[self.series][:, None] + np.maximum(steps, 0)]
 
     def past_features(self, length):
-        """Features of the last steps known; None if there are none.
-
-        Parameters
-        ----------
-        length : int
-
-        Returns
-        -------
-        features : ndarray of shape (n_origins, length, n_features) or None
-        """
+        """Features of the last steps known, (n_origins, length, n_features), or None."""
         if self.table.n_features == 0:
             return None
         return self._features(self.known[:, None] - length + np.arange(length))
 
     def future_features(self):
-        """Features of the steps to forecast that are known beforehand; None if there are none.
-
-        Returns
-        -------
-        features : ndarray of shape (n_origins, horizon, n_known) or None
-        """
+        """Known features of the steps to forecast, (n_origins, horizon, n_known), or None."""
         if self.table.n_features == 0 or len(self.table.known) == 0:
             return None
         return self._features(self.steps)[:, :, self.table.known]

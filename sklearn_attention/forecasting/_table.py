@@ -68,15 +68,6 @@ class Table:
         Position of each among the training series; -1 for others.
     known : ndarray of int
         Columns of the features that are known beforehand.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from sklearn_attention.forecasting import Origins, Table
-    >>> table = Table.of([np.arange(5.0), np.arange(3.0)])
-    >>> Origins.at_ends(table, horizon=2).past(4)
-    array([[1., 2., 3., 4.],
-           [0., 0., 1., 2.]])
     """
 
     time: TimeIndex
@@ -91,24 +82,7 @@ class Table:
 
     @classmethod
     def of(cls, values, starts=None, identity=None, features=None, known=()):
-        """A table of training series, which begin at one step unless `starts` is passed.
-
-        Parameters
-        ----------
-        values : list of ndarray of shape (n_steps,)
-        starts : ndarray of int of shape (n_series,), default=None
-            Position of the first step of each series.
-        identity : ndarray of int of shape (n_series,), default=None
-            Position of each among the training series.
-        features : list of ndarray of shape (n_later, n_features), default=None
-            Features of each step, and of known ones after the end.
-        known : ndarray of int, default=()
-            Columns of the features that are known beforehand.
-
-        Returns
-        -------
-        table : Table
-        """
+        """A table of training series, which begin at one step unless `starts` is passed."""
         lengths = np.array(list(map(len, values)))
         starts = np.zeros_like(lengths) if starts is None else starts
         identity = np.arange(len(values)) if identity is None else identity
@@ -174,46 +148,17 @@ class Table:
         return [self.value[start:stop] for start, stop in spans]
 
     def feature_rows(self, series, steps):
-        """Rows of some steps; the first and last of a series stand for steps beyond them.
-
-        Parameters
-        ----------
-        series : ndarray of int
-        steps : ndarray of int
-            Counted from the start of each series; both are broadcast.
-
-        Returns
-        -------
-        rows : ndarray of int
-        """
+        """Rows of some steps; the first and last of a series stand for steps beyond them."""
         return self.first[series] + np.clip(steps, 0, self.counts[series] - 1)
 
     def with_values(self, values):
-        """The same with other values of the steps observed.
-
-        Parameters
-        ----------
-        values : list of ndarray of shape (n_steps,)
-
-        Returns
-        -------
-        table : Table
-        """
+        """The same with other values of the steps observed."""
         value = np.full(len(self.value), np.nan)
         value[positions(self.first, self.lengths)[1]] = np.concatenate(values)
         return self._as_long(self.lengths, value=value)
 
     def extended(self, forecasts):
-        """The series with forecasts after their ends.
-
-        Parameters
-        ----------
-        forecasts : ndarray of shape (n_series, n_steps)
-
-        Returns
-        -------
-        table : Table
-        """
+        """The series with forecasts after their ends."""
         n = forecasts.shape[1]
         longer = self.resized(np.maximum(self.counts, self.lengths + n))
         value = longer.value.copy()
@@ -221,50 +166,21 @@ class Table:
         return longer._as_long(self.lengths + n, value=value)
 
     def resized(self, counts):
-        """So many rows of each series, where the last features are repeated.
-
-        Parameters
-        ----------
-        counts : ndarray of int of shape (n_series,)
-            At least 1.
-
-        Returns
-        -------
-        table : Table
-        """
+        """So many rows of each series, where the last features are repeated."""
         series, place = positions(0, counts)
         value = np.where(place < self.counts[series], 0.0, np.nan)
         longer = self.of_rows(self.feature_rows(series, place))
         return replace(longer, step=self.starts[series] + place, value=longer.value + value)
 
     def of_rows(self, rows):
-        """Some of the rows, of the same series.
-
-        Parameters
-        ----------
-        rows : ndarray of int
-
-        Returns
-        -------
-        table : Table
-        """
+        """Some of the rows, of the same series."""
         return replace(
             self, series=self.series[rows], step=self.step[rows], value=self.value[rows],
             features=self.features[rows],
         )  # fmt: skip
 
     def between(self, first, last):
-        """Rows from the first to the last observation of each series in a stretch of steps.
-
-        Parameters
-        ----------
-        first, last : int
-            Positions of its first step, and of the one after its last.
-
-        Returns
-        -------
-        table : Table
-        """
+        """Rows from the first to the last observation of each series in a stretch of steps."""
         inside = (self.step >= first) & (self.step < last) & ~np.isnan(self.value)
         rows = np.flatnonzero(inside)
         begin, end = np.full(len(self), len(self.value)), np.zeros(len(self), dtype=np.int64)
@@ -273,18 +189,7 @@ class Table:
         return self.of_rows(positions(begin, np.maximum(end - begin, 0))[1])
 
     def take(self, which, begin=0):
-        """Some of the series as training series of their own.
-
-        Parameters
-        ----------
-        which : ndarray of int
-        begin : int, default=0
-            Position that steps are counted from.
-
-        Returns
-        -------
-        table : Table
-        """
+        """Some of the series as training series of their own."""
         counts = self.counts[which]
         some = self.of_rows(positions(self.first[which], counts)[1])
         return replace(
@@ -294,17 +199,7 @@ class Table:
         )  # fmt: skip
 
     def append(self, later):
-        """These rows, and those of another table that follow.
-
-        Parameters
-        ----------
-        later : Table
-            On the same index of time; its further series are no training series.
-
-        Returns
-        -------
-        table : Table
-        """
+        """These rows, and those of another table that follow."""
         pairs = [[getattr(table, name) for table in (self, later)] for name in _COLUMNS]
         series, step, value, features = map(np.concatenate, pairs)
         order = np.argsort(series, kind="stable")

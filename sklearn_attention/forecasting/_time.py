@@ -52,14 +52,6 @@ class TimeIndex:
         Name of the index.
     options : dict
         Parameters of the class, such as its holidays, as plain values; None for an alias.
-
-    Examples
-    --------
-    >>> import pandas as pd
-    >>> from sklearn_attention.forecasting import TimeIndex
-    >>> months = TimeIndex.read(pd.to_datetime(["2024-01-01", "2024-02-01", "2024-03-01"]))
-    >>> months.freq, [str(date.date()) for date in months.between(2, 5)]
-    ('MS', ['2024-03-01', '2024-04-01', '2024-05-01'])
     """
 
     kind: str
@@ -72,41 +64,12 @@ class TimeIndex:
 
     @classmethod
     def of_positions(cls, n):
-        """The index of n steps without one: 0, 1, 2, ...
-
-        Parameters
-        ----------
-        n : int
-
-        Returns
-        -------
-        time : TimeIndex
-        """
+        """The index of n steps without one: 0, 1, 2, ..."""
         return cls("position", np.arange(n, dtype=np.int64), 1)
 
     @classmethod
     def read(cls, index, *, like=None, what="y"):
-        """Read an index, which must be regular.
-
-        Parameters
-        ----------
-        index : DatetimeIndex, PeriodIndex, RangeIndex or Index of whole numbers
-            Increasing, without gaps.
-        like : TimeIndex, default=None
-            An index that it has to agree with; its frequency then need not be inferred.
-        what : str, default="y"
-            Name of the argument with the index, for messages.
-
-        Returns
-        -------
-        time : TimeIndex
-
-        Raises
-        ------
-        ValueError
-            If the index is of another kind, not regular, or does not agree with `like`. The
-            message names the dates.
-        """
+        """Read an index, which must be regular and agree with another one, if there is one."""
         time = read_with_gaps(index, like=like, what=what)
         refuse_gaps(time, index, what)
         return time
@@ -141,18 +104,7 @@ class TimeIndex:
         return self.offset.n if self.kind == "period" else self.freq
 
     def between(self, start, stop):
-        """The steps from one position to before another, which may lie beyond the end.
-
-        Parameters
-        ----------
-        start, stop : int
-            Positions, not negative.
-
-        Returns
-        -------
-        index : Index
-            As it was read: of the same kind, frequency, time zone and name.
-        """
+        """The steps from one position to before another, which may lie beyond the end."""
         if self.kind != "datetime":
             first = int(self.values[0]) if len(self) else 0
             numbers = range(first + self._step * start, first + self._step * stop, self._step)
@@ -167,25 +119,7 @@ class TimeIndex:
         return index.as_unit(self.unit).rename(self.name)
 
     def positions(self, index, what="X"):
-        """Positions of the entries of an index on this one.
-
-        Parameters
-        ----------
-        index : Index
-            In any order, each entry once; later entries than the last are allowed.
-        what : str, default="X"
-            Name of the argument with the index, for messages.
-
-        Returns
-        -------
-        positions : ndarray of int of shape (len(index),)
-
-        Raises
-        ------
-        ValueError
-            If entries lie before the first step, between steps, are repeated, or are of
-            another kind.
-        """
+        """Positions of the entries of an index on this one, in any order; later ones too."""
         index = as_index(index)
         _check_same_kind(kind_of(index, what), index, self, what)
         _refuse_repeated(index, what)
@@ -212,18 +146,7 @@ class TimeIndex:
         return found.astype(np.int64)
 
     def extended(self, n, what="the index"):
-        """The same index with n further steps.
-
-        Parameters
-        ----------
-        n : int
-        what : str, default="the index"
-            Name of the argument that reaches so far, for messages.
-
-        Returns
-        -------
-        time : TimeIndex
-        """
+        """The same index with n further steps."""
         if n == 0:
             return self
         check_steps(f"{what} at frequency {self._freq_code}", len(self) + n)
@@ -231,18 +154,7 @@ class TimeIndex:
         return replace(self, values=np.concatenate([self.values, later]))
 
     def reaching(self, number, what="the index"):
-        """The same index, with further steps up to a number such as `values` has.
-
-        Parameters
-        ----------
-        number : int
-        what : str, default="the index"
-            Name of the argument that has it, for messages.
-
-        Returns
-        -------
-        time : TimeIndex
-        """
+        """The same index, with further steps up to a number such as `values` has."""
         if number <= self.values[-1]:
             return self
         if self.kind == "datetime":
@@ -250,31 +162,12 @@ class TimeIndex:
         return self.extended(-(-int(number - self.values[-1]) // self._step), what)
 
     def find(self, numbers):
-        """Positions of numbers such as `values` has.
-
-        Parameters
-        ----------
-        numbers : ndarray of int of shape (n,)
-
-        Returns
-        -------
-        positions : ndarray of int of shape (n,)
-            -1 for those that are not among them.
-        """
+        """Positions of numbers such as `values` has; (n,)."""
         places = np.minimum(np.searchsorted(self.values, numbers), len(self) - 1)
         return np.where(self.values[places] == numbers, places, -1)
 
     def name_steps(self, positions):
-        """Names of the first few of some steps, for a message.
-
-        Parameters
-        ----------
-        positions : sequence of int
-
-        Returns
-        -------
-        names : str
-        """
+        """Names of the first few of some steps, for a message."""
         return _name(self.between(0, int(np.max(positions)) + 1)[np.asarray(positions)])
 
     def _n_later(self, moment, what):
