@@ -558,10 +558,10 @@ MUTATIONS = [
         "the mean is over padding too",
     ),
     Mutation(
-        "transformer/_scale.py",
-        "np.average(np.square(off / farthest), weights=weights)",
-        "np.average(np.square(off / farthest))",
-        "deviation without weights",
+        "transformer/_left_out_ridge.py",
+        "left_out = targets - residual / (1 - leverage)",
+        "left_out = targets - residual",
+        "errors of rows that were learned from",
     ),
     Mutation(
         "transformer/_network.py",

@@ -47,6 +47,23 @@ def join_spreads(a, b):
     return Spread(mass, mean, np.hypot(within, between), largest)
 
 
+def level_and_spread(X, weights=None):
+    """Mean of columns, and a deviation that may divide: 1 where there is only rounding.
+
+    0 and 1 where nothing has weight.
+    """
+    found = spread(X, weights)
+    if found is None:
+        return np.zeros(X.shape[1:]), np.ones(X.shape[1:])
+    clear = found.deviation > 1e-12 * found.largest
+    return found.mean, np.where(clear, found.deviation, 1.0)
+
+
+def dividing(spread):
+    """Spreads that may divide: 1 in the place of 0."""
+    return np.where(spread > 0, spread, 1.0)
+
+
 def mean_squares(X, weights=None):
     """Mean square of each column, over any number of rows."""
     found = whole_spread(X, weights)
@@ -78,8 +95,7 @@ def deviation_of(spread):
 
 def positive_deviation(spread):
     """Standard deviations, and 1 for a constant feature."""
-    deviation = deviation_of(spread)
-    return np.where(deviation > 0, deviation, 1.0)
+    return dividing(deviation_of(spread))
 
 
 def feature_deviation(spread):

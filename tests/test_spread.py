@@ -9,6 +9,7 @@ from sklearn_attention._spread import (
     ends,
     feature_spread,
     join_spreads,
+    level_and_spread,
     mean_squares,
     spread,
     whole_spread,
@@ -89,3 +90,24 @@ def test_a_constant_is_one_in_any_number_of_rows(weighted):
         X[0], weights[0] = 1e17, 0.0
     assert (deviation_of(whole_spread(X, weights)) == 0).all()
     np.testing.assert_array_equal(whole_spread(X, weights).mean, constants)
+
+
+@pytest.mark.parametrize("numbers", [np.ones(4), np.full(3, 0.1), np.zeros(0)])
+def test_no_spread_divides_by_one(numbers):
+    level, spread = level_and_spread(numbers)
+    assert level == pytest.approx(numbers.mean() if len(numbers) else 0)
+    assert spread == 1.0
+
+
+def test_weighted_and_huge():
+    numbers, weights = np.array([1e200, 3e200, 8e200]), np.array([1.0, 2.0, 1.0])
+    level, spread = level_and_spread(numbers, weights)
+    repeated = np.array([1.0, 3.0, 3.0, 8.0])
+    assert level == pytest.approx(1e200 * repeated.mean())
+    assert spread == pytest.approx(1e200 * repeated.std())
+
+
+def test_spread_is_none_where_there_is_only_rounding():
+    rounded = np.append(np.full(50, 0.1) * 3, 0.1 + 0.2)
+    columns = np.column_stack([rounded, np.arange(51.0)])
+    np.testing.assert_allclose(level_and_spread(columns)[1], [1.0, np.arange(51.0).std()])

@@ -6,10 +6,10 @@ from functools import partial
 import numpy as np
 from scipy.spatial.distance import cdist
 
+from .._spread import dividing
 from .._validation import check_bandwidth
 from ..attention._tables import heaviest
 from ..kernels import Kernel, RadialKernel
-from ._metrics import dividing
 from ._origins import chunks, evenly_spread
 from ._windows import SEASONAL, STANDARD, Windows, by_group
 

@@ -4,8 +4,8 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from .._spread import level_and_spread
 from ._classical import Classical
-from ._metrics import dividing, spread_of
 from ._origins import Origins, chunks
 from ._ridges import PENALTIES, BlockRidge
 from ._table import Table
@@ -32,7 +32,7 @@ class FeatureBasis:
     @classmethod
     def of(cls, features):
         """The basis of a table of features, (n_rows, n_features)."""
-        center, scale = features.mean(axis=0), dividing(spread_of(features, axis=0))
+        center, scale = level_and_spread(features)
         pairs = [
             (i, knot)
             for i, column in enumerate(((features - center) / scale).T)

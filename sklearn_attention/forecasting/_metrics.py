@@ -3,6 +3,7 @@
 import numpy as np
 from sklearn.utils import check_consistent_length
 
+from .._spread import dividing, level_and_spread
 from .._validation import check_in_open_interval, check_positive, check_probabilities
 
 
@@ -216,12 +217,11 @@ def naive_scales(values):
     return dividing(np.array(steps))
 
 
-def spread_of(values, axis=None):
-    """Standard deviation along some axes, 0 where they are only rounding."""
-    spread = values.std(axis=axis)
-    return np.where(spread > 1e-12 * np.abs(values).max(axis=axis), spread, 0.0)
+def means(values):
+    """Means of series; (n_series,)."""
+    return np.array([series.mean() for series in values])
 
 
-def dividing(spread):
-    """Spreads that may divide: 1 in the place of 0."""
-    return np.where(spread > 0, spread, 1.0)
+def deviations(values):
+    """Standard deviations of series, 1 in the place of 0; (n_series,)."""
+    return np.array([level_and_spread(series)[1] for series in values])

@@ -4,7 +4,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from ._metrics import dividing, spread_of
+from ._metrics import deviations
 from ._origins import chunks, evenly_spread
 from ._windows import Windows
 
@@ -116,7 +116,7 @@ class _Windows:
         self.training, self.lookback, self.horizon = training, lookback, validation.horizon
         self.counts = np.maximum(table.lengths - lookback - self.horizon + 1, 0)
         # Squared errors of different series are comparable in units of their variation.
-        unit = dividing(np.array([spread_of(own) for own in table.values]))
+        unit = deviations(table.values)
         self.values = [(v - v.mean()) / u for v, u in zip(table.values, unit, strict=True)]
         self.rows = np.flatnonzero(validation.known >= lookback)
         tests = validation.take(self.rows)

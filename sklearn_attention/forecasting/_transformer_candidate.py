@@ -5,8 +5,9 @@ from dataclasses import dataclass, replace
 import numpy as np
 from sklearn.base import clone
 
+from .._spread import level_and_spread
 from ..training._fit_network import FittedNetwork, fit_network
-from ._metrics import dividing, spread_of
+from ._metrics import deviations, means
 from ._origins import evenly_spread
 from ._ridges import WindowRidge
 
@@ -41,14 +42,13 @@ class Scaling:
         features = few.past_features(lookback)
         center = scale = np.empty(0)
         if features is not None:
-            center = features.mean(axis=(0, 1))
-            scale = dividing(spread_of(features, axis=(0, 1)))
-        return cls(lookback, _means(past), _deviations(past), center, scale)
+            center, scale = level_and_spread(features.reshape(-1, features.shape[2]))
+        return cls(lookback, means(past), deviations(past), center, scale)
 
     def units(self, origins):
         """Level and unit at each origin, (n_origins, 2); of unknown series those so far."""
-        level = origins.units(self.level, _means)
-        return np.column_stack([level, origins.units(self.unit, _deviations)])
+        level = origins.units(self.level, means)
+        return np.column_stack([level, origins.units(self.unit, deviations)])
 
 
 @dataclass(frozen=True, eq=False)
@@ -157,11 +157,3 @@ class TransformerCandidate:
             "relative": self.ridge is not None,
             **self.settings.shape(),
         }
-
-
-def _means(values):
-    return np.array([series.mean() for series in values])
-
-
-def _deviations(values):
-    return dividing(np.array([spread_of(series) for series in values]))

@@ -5,7 +5,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from .._boosted_trees import fit_trees, outputs
-from ._metrics import dividing, spread_of
+from ._metrics import deviations, means
 from ._origins import Origins, chunks, evenly_spread, held_out
 from ._table import positions
 
@@ -55,7 +55,7 @@ class Trees:
         blank = replace(
             self, dated=calendar_of(table.time, 2).size > 0,
             averaged=table.known[np.array(several, dtype=bool)],
-            level=_means(table.values), unit=_deviations(table.values),
+            level=means(table.values), unit=deviations(table.values),
             drifts=self._drifts(table),
         )  # fmt: skip
         series, step, ahead = _rows_of(table, horizon)
@@ -102,7 +102,7 @@ class Trees:
     def _drifts(self, table):
         """True if levels drift."""
         m, around, apart = self._steps[0], 0.0, 0.0
-        for values, unit in zip(table.values, _deviations(table.values), strict=True):
+        for values, unit in zip(table.values, deviations(table.values), strict=True):
             sums = np.cumsum(np.append(0.0, values - values.mean()))
             if len(values) > m:
                 missed = values[m:] - values.mean() - (sums[m:-1] - sums[: -m - 1]) / m
@@ -127,10 +127,10 @@ class Trees:
             values = table.value[table.first[series] + np.maximum(steps, 0)]
             return np.where(steps >= 0, values, np.nan)
 
-        means = [_mean_before(table, sums, series, known, m)[:, 0] for m in self._steps]
-        level, unit = origins.units(self.level, _means), origins.units(self.unit, _deviations)
-        level, last = means[0] if self.drifts else level, at(known - 1)
-        own = [*means, last]
+        lately = [_mean_before(table, sums, series, known, m)[:, 0] for m in self._steps]
+        level, unit = origins.units(self.level, means), origins.units(self.unit, deviations)
+        level, last = lately[0] if self.drifts else level, at(known - 1)
+        own = [*lately, last]
         for m in self._steps:
             lag = step - m * (ahead // m + 1)
             own += [at(lag), at(lag - m), last - at(known - 1 - m) + level]
@@ -192,11 +192,3 @@ def _mean_before(table, sums, series, end, m):
     begin, first = np.maximum(end - m, 0), table.first[series]
     earlier = np.where((begin > 0)[:, None], sums[first + np.maximum(begin - 1, 0)], 0.0)
     return (sums[first + end - 1] - earlier) / (end - begin)[:, None]
-
-
-def _means(values):
-    return np.array([series.mean() for series in values])
-
-
-def _deviations(values):
-    return dividing(np.array([spread_of(series) for series in values]))

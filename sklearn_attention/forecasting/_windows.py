@@ -6,8 +6,8 @@ from functools import cached_property
 import numpy as np
 
 from .._base import warn_user
+from .._spread import level_and_spread
 from .._validation import check_positive
-from ._metrics import dividing, spread_of
 from ._origins import Origins
 
 # How windows are made alike: those in units of their own spread, and those after which values
@@ -50,7 +50,7 @@ class Windows:
         if n_level:
             level = keys[:, -n_level:].mean(axis=1, keepdims=True)
         if normalize in STANDARD:
-            unit, as_they_are = dividing(spread_of(keys, axis=1))[:, None], False
+            unit, as_they_are = level_and_spread(keys.T)[1][:, None], False
         keys -= level
         if not as_they_are:
             keys /= unit

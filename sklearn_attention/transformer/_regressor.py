@@ -6,6 +6,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from .._base import keeps_state_on_failure
 from .._labels import NumericTargets
+from .._spread import level_and_spread
 from .._validation import (
     check_choice,
     check_in_open_interval,
@@ -15,7 +16,6 @@ from .._validation import (
 from ._estimator import TransformerEstimator
 from ._loss import Loss
 from ._rows import Examples
-from ._scale import level_and_spread
 
 LOSSES = ("absolute_error", "huber", "quantile", "squared_error")
 # Levels this close are the same, such as .1 and (1 - .8) / 2, or .5 and the middle of linspace.

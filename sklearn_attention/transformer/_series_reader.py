@@ -7,10 +7,10 @@ from sklearn.utils.validation import check_array, check_consistent_length, valid
 
 from .._base import warn_user
 from .._columns import numeric_table
+from .._spread import level_and_spread
 from .._validation import as_numbers
 from ._lengths import cut, learn_length
 from ._rows import SequenceRows
-from ._scale import level_and_spread
 
 _FARTHEST = 1e15
 _CHECKS = {"dtype": (np.float64, np.float32), "ensure_all_finite": "allow-nan"}

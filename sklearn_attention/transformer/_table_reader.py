@@ -7,9 +7,9 @@ import numpy as np
 from sklearn.utils.validation import check_consistent_length
 
 from .._columns import Columns, read_table
+from .._spread import level_and_spread
 from ._forms import form_of
 from ._rows import TableRows
-from ._scale import level_and_spread
 
 # Intervals between quantiles, at most, in which a number's token may bend.
 N_PIECES = 32

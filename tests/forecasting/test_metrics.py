@@ -6,7 +6,7 @@ from scipy.stats import norm
 from sklearn.metrics import mean_pinball_loss
 
 from sklearn_attention.forecasting import crps, mase, msis, naive_scale, seasonal_naive
-from sklearn_attention.forecasting._metrics import dividing, naive_scales, spread_of
+from sklearn_attention.forecasting._metrics import naive_scales
 
 
 def test_the_scale_is_the_error_of_the_last_season():
@@ -71,18 +71,6 @@ def test_scales_are_errors_of_the_naive_forecast():
 def test_constant_series_have_scales_that_may_divide():
     found = naive_scales([np.ones(5), np.ones(1), np.zeros(3)])
     np.testing.assert_array_equal(found, 1.0)
-
-
-def test_spread_is_none_where_there_is_only_rounding():
-    rounded = np.full(50, 0.1) * 3
-    assert spread_of(np.append(rounded, 0.1 + 0.2)) == 0
-    values = np.array([[1.0, 4.0, 2.0], [5.0, 5.0, 5.0]])
-    np.testing.assert_allclose(spread_of(values, axis=1), [np.std([1.0, 4.0, 2.0]), 0.0])
-    np.testing.assert_allclose(spread_of(values), values.std())
-
-
-def test_spreads_that_divide():
-    np.testing.assert_array_equal(dividing(np.array([0.0, 0.5])), [1.0, 0.5])
 
 
 def test_seasonal_naive_repeats_the_last_season():
