@@ -409,8 +409,8 @@ MUTATIONS = [
     ),
     Mutation(
         "forecasting/_own_analogs.py",
-        "weights = np.exp(-ratio / (2 * temperature**2))",
-        "weights = np.exp(-ratio / (2 * temperature))",
+        "normalized(-ratio / (2 * t**2), squared, apart)",
+        "normalized(-ratio / (2 * t), squared, apart)",
         "width of a Gaussian not squared",
     ),
     Mutation(

@@ -21,7 +21,7 @@ PAIRS, _TERMS = 2**16, 4_000_000
 # followed them would be measured in a unit close to 0.
 _LEAST_VARIATION = 0.1
 # Of more windows than these, evenly spread ones are predicted, and predicted from.
-_MOST_ROWS, _MOST_KEYS = 500, 4000
+_MOST_ROWS, MOST_KEYS = 500, 4000
 # Multiples of the keys' spread that are tried: first these, then some around the best.
 _SCALES = 2.0 ** np.arange(-7, 3.1, 0.5)
 _FINER = 2.0 ** np.array([-0.35, -0.2, -0.1, 0.1, 0.2, 0.35])
@@ -109,7 +109,7 @@ class Analogs:
         """The same with the share of the last season that what followed these has best."""
         if self.normalize not in SEASONAL:
             return self
-        origins = origins.take(evenly_spread(len(origins), _MOST_KEYS))
+        origins = origins.take(evenly_spread(len(origins), MOST_KEYS))
         mean, last = (replace(self, share=s).windows(origins) for s in (0.0, 1.0))
         season = (last.level - mean.level) / mean.unit
         share = np.sum(season * mean.values) / dividing(np.sum(season**2))
@@ -250,14 +250,14 @@ def left_out(origins, horizon, series=None):
     # or would if they were of one series, do not predict one another. With `series`
     # (n_windows,), a window is predicted from those of its own series where there are enough;
     # the windows to be predicted do not depend on it.
-    few = evenly_spread(len(origins), _MOST_KEYS)
+    few = evenly_spread(len(origins), MOST_KEYS)
     remaining, groups = few[evenly_spread(len(few), _MOST_ROWS)], []
     sources = [] if series is None else np.unique(series[remaining])
     for source, fewest in [(i, FEWEST_OWN) for i in sources] + [(None, 1)]:
         rows, memory = remaining, few
         if source is not None:
             rows, memory = rows[series[rows] == source], np.flatnonzero(series == source)
-            memory = memory[evenly_spread(len(memory), _MOST_KEYS)]
+            memory = memory[evenly_spread(len(memory), MOST_KEYS)]
         apart = np.abs(origins[rows, None] - origins[memory]) >= horizon
         kept = apart.sum(axis=1) >= fewest
         if kept.any():

@@ -131,7 +131,7 @@ def test_forecasts_do_not_depend_on_later_values_or_other_origins():
 
 def test_windows_are_remembered_up_to_a_number_of_them(monkeypatch):
     series, training, _, _ = fit((200,))
-    monkeypatch.setattr("sklearn_attention.forecasting._own_analogs._MOST_KEYS", 40)
+    monkeypatch.setattr("sklearn_attention.forecasting._own_analogs.MOST_KEYS", 40)
     fewer, _ = OwnAnalogs(LOOKBACK, SEASON).fit(training)
     ends = Origins.at_ends(training.origins.table, HORIZON)
     rows = np.unique(np.linspace(0, 200 - LOOKBACK - HORIZON, 40).astype(int)) + LOOKBACK
@@ -163,11 +163,3 @@ def test_series_where_too_few_windows_are_left_have_no_held_out_forecasts():
     assert np.isnan(held_out[short]).all()
     assert np.isfinite(held_out[~short]).all()
     assert np.isfinite(analogs.forecast(Origins.at_ends(training.origins.table, HORIZON))).all()
-
-
-def test_windows_are_compared_in_parts_that_do_not_change_forecasts(monkeypatch):
-    _, training, analogs, held_out = fit()
-    monkeypatch.setattr("sklearn_attention.forecasting._own_analogs._AT_ONCE", 7 * LOOKBACK)
-    again, in_parts = OwnAnalogs(LOOKBACK, SEASON).fit(training)
-    assert again.temperature == analogs.temperature
-    np.testing.assert_allclose(in_parts, held_out, rtol=1e-11)
