@@ -408,7 +408,7 @@ MUTATIONS = [
         "large series decide for all",
     ),
     Mutation(
-        "forecasting/_own_analogs.py",
+        "forecasting/_analogs.py",
         "normalized(-ratio / (2 * t**2), squared, apart)",
         "normalized(-ratio / (2 * t), squared, apart)",
         "width of a Gaussian not squared",
@@ -438,7 +438,7 @@ MUTATIONS = [
         "half years become whole ones",
     ),
     Mutation(
-        "forecasting/_smoothing.py",
+        "forecasting/_classical.py",
         "self.damping[:, None] ** np.arange(1, n_steps + 1)",
         "self.damping[:, None] ** np.arange(n_steps)",
         "the first step ahead is not damped",
@@ -450,7 +450,7 @@ MUTATIONS = [
         "only one of the arrays of all steps is counted",
     ),
     Mutation(
-        "forecasting/_smoothing.py",
+        "forecasting/_classical.py",
         "bends = np.diff(x[:, n_first] / np.maximum(n_first, 1), prepend=0.0)",
         "bends = x[:, n_first] / np.maximum(n_first, 1)",
         "the first trend added to those before it",

@@ -104,7 +104,7 @@ def few_rates(monkeypatch):
 
     How many it tries does not matter to what is done with its forecasts.
     """
-    smoothing = "sklearn_attention.forecasting._smoothing."
+    smoothing = "sklearn_attention.forecasting._classical."
     monkeypatch.setattr(smoothing + "LEVEL_RATES", (0.1, 0.3, 0.8))
     monkeypatch.setattr(smoothing + "TREND_RATES", ((0.2, 0.05), (0.7, 0.15)))
     monkeypatch.setattr(smoothing + "DAMPINGS", (0.9,))

@@ -5,11 +5,10 @@ from itertools import product
 
 import numpy as np
 
+from ._analogs import OwnAnalogs
 from ._classical import Classical
 from ._feature_effects import FeatureEffects, fit_each, fit_without_effects, learn_effects
-from ._forecasts import combine
-from ._origins import PANEL, Origins, Training, evenly_spread, split_at_ends
-from ._own_analogs import OwnAnalogs
+from ._origins import PANEL, Origins, Training, combine, evenly_spread, split_at_ends
 from ._ridges import WindowRidge
 from ._transformer_candidate import TransformerCandidate
 from ._trees import Trees

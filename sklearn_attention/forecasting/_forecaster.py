@@ -31,11 +31,10 @@ from ._inputs import (
 )
 from ._metrics import naive_scales
 from ._origins import Origins
-from ._outliers import damped
 from ._season import season_of
 from ._table import Form, Table
 from ._time import TimeIndex
-from ._transform import Transform, check_bounds
+from ._transform import Transform, check_bounds, damped
 from ._wrap import wrap
 
 

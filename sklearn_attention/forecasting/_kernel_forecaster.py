@@ -10,8 +10,7 @@ from ..kernels._base import as_kernel
 from ._analogs import Analogs, choose_analogs, refuse_negative
 from ._calibration import Calibration
 from ._forecaster import Forecaster
-from ._forecasts import Forecasts
-from ._origins import Origins, evenly_spread, split_at_ends
+from ._origins import Forecasts, Origins, evenly_spread, split_at_ends
 from ._windows import NORMALIZE, SEASONAL, choose_lookback
 from ._wrap import in_library
 

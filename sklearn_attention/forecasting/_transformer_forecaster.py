@@ -15,6 +15,7 @@ from ..training._architecture import check_series_parts
 from ..training._fit_network import FittedNetwork, NetworkParameters
 from ..training._report import reported_task
 from ..training._settings import NetworkDefaults
+from ._analogs import OwnAnalogs
 from ._calibration import Calibration
 from ._candidate_attention import CandidateAttention, fit_attention
 from ._classical import Classical
@@ -28,9 +29,7 @@ from ._combination import (
 )
 from ._feature_effects import FeatureBasis, FeatureEffects
 from ._forecaster import Forecaster
-from ._forecasts import Forecasts, disagreement
-from ._origins import Origins
-from ._own_analogs import OwnAnalogs
+from ._origins import Forecasts, Origins, disagreement
 from ._ridges import WindowRidge
 from ._season import seasons_of
 from ._transform import choose_transform

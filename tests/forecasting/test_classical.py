@@ -6,8 +6,7 @@ from forecasting_training import make_training_of, make_walks
 
 from sklearn_attention.forecasting import Origins, Table, _season
 from sklearn_attention.forecasting import _classical as module
-from sklearn_attention.forecasting._classical import Classical
-from sklearn_attention.forecasting._smoothing import smooth
+from sklearn_attention.forecasting._classical import Classical, smooth
 
 HORIZON = 7
 AHEAD = np.arange(1, HORIZON + 1)

@@ -17,7 +17,7 @@ from sklearn_attention.forecasting._combination import (
     relative_errors,
     softmax_weights,
 )
-from sklearn_attention.forecasting._forecasts import combine
+from sklearn_attention.forecasting._origins import combine
 from sklearn_attention.forecasting._transformer_candidate import (
     Scaling,
     TransformerCandidate,

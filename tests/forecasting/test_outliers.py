@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from sklearn_attention import KernelForecaster, TransformerForecaster
 from sklearn_attention.forecasting import Table
-from sklearn_attention.forecasting._outliers import _RARE, damped, without_outliers
+from sklearn_attention.forecasting._transform import _RARE, damped, without_outliers
 
 HORIZON = 6
 

@@ -7,7 +7,7 @@ import pytest
 from forecasting_training import make_training_of, make_walks, overlapping_rows
 
 from sklearn_attention.forecasting import Origins, Table
-from sklearn_attention.forecasting._own_analogs import OwnAnalogs
+from sklearn_attention.forecasting._analogs import OwnAnalogs
 
 LOOKBACK, HORIZON, SEASON = 8, 4, 6
 TEMPERATURES = 0.25, 0.5, 1.0
@@ -131,7 +131,7 @@ def test_forecasts_do_not_depend_on_later_values_or_other_origins():
 
 def test_windows_are_remembered_up_to_a_number_of_them(monkeypatch):
     series, training, _, _ = fit((200,))
-    monkeypatch.setattr("sklearn_attention.forecasting._own_analogs.MOST_KEYS", 40)
+    monkeypatch.setattr("sklearn_attention.forecasting._analogs.MOST_KEYS", 40)
     fewer, _ = OwnAnalogs(LOOKBACK, SEASON).fit(training)
     ends = Origins.at_ends(training.origins.table, HORIZON)
     rows = np.unique(np.linspace(0, 200 - LOOKBACK - HORIZON, 40).astype(int)) + LOOKBACK

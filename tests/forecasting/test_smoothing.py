@@ -5,8 +5,8 @@ from itertools import product
 import numpy as np
 import pytest
 
-from sklearn_attention.forecasting import _smoothing as module
-from sklearn_attention.forecasting._smoothing import (
+from sklearn_attention.forecasting import _classical as module
+from sklearn_attention.forecasting._classical import (
     DAMPINGS,
     LEVEL_RATES,
     TREND_RATES,
