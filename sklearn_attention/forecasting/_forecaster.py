@@ -29,10 +29,9 @@ from ._inputs import (
     with_known,
     without_gaps,
 )
-from ._metrics import naive_scales
 from ._origins import Origins
 from ._season import season_of
-from ._table import Form, Table
+from ._table import Form, Table, naive_scales
 from ._time import TimeIndex
 from ._transform import Transform, check_bounds, damped
 from ._wrap import wrap

@@ -3,7 +3,6 @@
 import numpy as np
 from sklearn.utils import check_consistent_length
 
-from .._spread import dividing, level_and_spread
 from .._validation import check_in_open_interval, check_positive, check_probabilities
 
 
@@ -206,22 +205,3 @@ def _scale(scale, n_steps):
             f"scale={scale!r} is not valid: pass a number greater than 0, or {n_steps} of them."
         )
     return scale
-
-
-def naive_scales(values):
-    """Mean absolute differences between neighbours of series, the errors of the naive forecast.
-
-    1 for constant series and single values, so that they may divide; (n_series,).
-    """
-    steps = [np.abs(np.diff(series)).mean() if len(series) > 1 else 0.0 for series in values]
-    return dividing(np.array(steps))
-
-
-def means(values):
-    """Means of series; (n_series,)."""
-    return np.array([series.mean() for series in values])
-
-
-def deviations(values):
-    """Standard deviations of series, 1 in the place of 0; (n_series,)."""
-    return np.array([level_and_spread(series)[1] for series in values])

@@ -7,8 +7,7 @@ import numpy as np
 from numpy.lib.stride_tricks import sliding_window_view
 
 from .._blocks import check_memory
-from ._metrics import naive_scales
-from ._table import Table, positions
+from ._table import Table, naive_scales, positions
 
 # So many series make a panel.
 PANEL = 30

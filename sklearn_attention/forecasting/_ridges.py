@@ -4,8 +4,8 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from ._metrics import deviations
 from ._origins import chunks, evenly_spread
+from ._table import deviations
 from ._windows import Windows
 
 # Penalties that are tried, relative to the mean square of a column: of maps, and of the

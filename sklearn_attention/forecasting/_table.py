@@ -5,6 +5,7 @@ from functools import cached_property
 
 import numpy as np
 
+from .._spread import dividing, level_and_spread
 from ._time import TimeIndex
 
 _COLUMNS = "series", "step", "value", "features"
@@ -226,3 +227,22 @@ def positions(first, counts):
     """
     series = np.repeat(np.arange(len(counts)), counts)
     return series, np.arange(len(series)) + (first + counts - np.cumsum(counts))[series]
+
+
+def naive_scales(values):
+    """Mean absolute differences between neighbours of series, the errors of the naive forecast.
+
+    1 for constant series and single values, so that they may divide; (n_series,).
+    """
+    steps = [np.abs(np.diff(series)).mean() if len(series) > 1 else 0.0 for series in values]
+    return dividing(np.array(steps))
+
+
+def means(values):
+    """Means of series; (n_series,)."""
+    return np.array([series.mean() for series in values])
+
+
+def deviations(values):
+    """Standard deviations of series, 1 in the place of 0; (n_series,)."""
+    return np.array([level_and_spread(series)[1] for series in values])

@@ -1,11 +1,11 @@
-"""The scale that forecasts are made on, outliers on the way there, bounds of what comes back."""
+"""The scale that forecasts are made on, without outliers, and bounds of what comes back."""
 
 from dataclasses import dataclass, field, replace
 
 import numpy as np
 
-from ._metrics import naive_scales
 from ._origins import PANEL, evenly_spread
+from ._table import naive_scales
 from ._windows import by_group
 
 # Series that logarithms are tried on.

@@ -7,9 +7,9 @@ from sklearn.base import clone
 
 from .._spread import level_and_spread
 from ..training._fit_network import FittedNetwork, fit_network
-from ._metrics import deviations, means
 from ._origins import evenly_spread
 from ._ridges import WindowRidge
+from ._table import deviations, means
 
 # Fewest windows on which a transformer is trained in addition to other candidates.
 _FEWEST_WINDOWS = 100

@@ -5,9 +5,8 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from .._boosted_trees import fit_trees, outputs
-from ._metrics import deviations, means
 from ._origins import Origins, chunks, evenly_spread, held_out
-from ._table import positions
+from ._table import deviations, means, positions
 
 # Trees for so many rows each, at least and at most; their rates of learning add up to a sum,
 # as long as each is at most some.

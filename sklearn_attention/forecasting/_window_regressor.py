@@ -7,8 +7,8 @@ from sklearn.base import clone
 from sklearn.multioutput import MultiOutputRegressor
 from sklearn.utils import get_tags
 
-from ._metrics import naive_scales
 from ._origins import evenly_spread, held_out
+from ._table import naive_scales
 
 # Windows that are learned from, evenly spread.
 _MOST_WINDOWS = 10_000

@@ -6,7 +6,7 @@ from scipy.stats import norm
 from sklearn.metrics import mean_pinball_loss
 
 from sklearn_attention.forecasting import crps, mase, msis, naive_scale, seasonal_naive
-from sklearn_attention.forecasting._metrics import naive_scales
+from sklearn_attention.forecasting._table import naive_scales
 
 
 def test_the_scale_is_the_error_of_the_last_season():

@@ -14,7 +14,7 @@ from sklearn.linear_model import BayesianRidge, LinearRegression
 
 from sklearn_attention import TransformerForecaster
 from sklearn_attention.forecasting import Origins, Table
-from sklearn_attention.forecasting._metrics import naive_scales
+from sklearn_attention.forecasting._table import naive_scales
 from sklearn_attention.forecasting._window_regressor import window_regressors
 
 LOOKBACK, HORIZON = 6, 3
