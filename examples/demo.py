@@ -32,10 +32,9 @@ from sklearn_attention.forecasting import mase, naive_scale, seasonal_naive
 from sklearn_attention.inspection import (
     STYLE,
     BacktestDisplay,
-    CoverageDisplay,
+    BandwidthDisplay,
     ExplanationDisplay,
     ForecastDisplay,
-    LengthScaleDisplay,
     SmoothDisplay,
 )
 
@@ -122,9 +121,14 @@ def learn_a_kernel(figures):
     model = KernelAttentionRegressor().fit(X_train, y_train)
     with plt.rc_context(STYLE):
         figure, axes = plt.subplots(1, 2, figsize=(11, 4.2), layout="constrained")
-        LengthScaleDisplay.from_estimator(model, ax=axes[0])
-        CoverageDisplay.from_estimator(model, X_test, y_test, ax=axes[1])
-        axes[1].set_title("Share of targets in intervals")
+        BandwidthDisplay.from_estimator(model, ax=axes[0])
+        levels = np.linspace(0.1, 0.9, 9)
+        ends = [model.predict_interval(X_test, coverage=level).T for level in levels]
+        shares = [np.mean((lower < y_test) & (y_test < upper)) for lower, upper in ends]
+        axes[1].axline((0, 0), slope=1, color="0.6", ls="--")
+        axes[1].plot(levels, shares, "o-")
+        axes[1].set(xlim=(0, 1), ylim=(0, 1), aspect="equal", xlabel="coverage asked for")
+        axes[1].set(title="Share of targets in intervals")
         ExplanationDisplay.from_estimator(
             model, X_test[:1], k=7, ax=figures["overview"].axes[0]
         )

@@ -2,8 +2,6 @@ from ._attention_map import AttentionMapDisplay as AttentionMapDisplay
 from ._attention_map import attention_rollout as attention_rollout
 from ._backtest import BacktestDisplay as BacktestDisplay
 from ._bandwidth import BandwidthDisplay as BandwidthDisplay
-from ._blend import BlendDisplay as BlendDisplay
-from ._coverage import CoverageDisplay as CoverageDisplay
 from ._density import DensityDisplay as DensityDisplay
 from ._explanation import ExplanationDisplay as ExplanationDisplay
 from ._forecast import ForecastDisplay as ForecastDisplay
@@ -11,7 +9,6 @@ from ._kernel import KernelDisplay as KernelDisplay
 from ._layer_norm import LayerNormDisplay as LayerNormDisplay
 from ._layer_norm_geometry import layer_norm_decomposition as layer_norm_decomposition
 from ._layer_norm_geometry import unselectable_keys as unselectable_keys
-from ._length_scales import LengthScaleDisplay as LengthScaleDisplay
 from ._smooth import SmoothDisplay as SmoothDisplay
 from ._style import STYLE as STYLE
 from ._training import TrainingDisplay as TrainingDisplay

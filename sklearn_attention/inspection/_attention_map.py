@@ -5,10 +5,10 @@ import numpy as np
 from .._validation import check_flag
 from ..text import Vocabulary
 from ..text._special import END, SPECIAL_TOKENS, START, UNKNOWN
-from ._errors import named
+from ._errors import named, unfit
 from ._grid import feature_names, row_names
 from ._pipelines import last_step
-from ._style import SIGNED, WEIGHTS, canvas, write_names, write_title
+from ._style import WEIGHTS, canvas, write_names, write_title
 
 
 def attention_rollout(weights):
@@ -151,17 +151,17 @@ and n_heads before them
         display : AttentionMapDisplay
         """
         model, rows = last_step(estimator, X)
-        if hasattr(model, "smoother_matrix"):
-            _need(X, "pass queries, such as the training rows")
+        smoother = hasattr(model, "smoother_matrix")
+        if not smoother and not hasattr(model, "attention_maps"):
+            raise unfit(model, "has no attention", "a smoother or a transformer")
+        if X is None and not hasattr(model, "observed_"):
+            raise ValueError(
+                "X=None: pass queries of a smoother, such as the training rows, or the row, "
+                "sequence or text whose attention is drawn."
+            )
+        if smoother:
             weights = model.smoother_matrix(rows)
             return cls.from_weights(weights, queries=row_names(X), ax=ax, **kwargs)
-        if not hasattr(model, "attention_maps"):
-            raise ValueError(
-                f"estimator is {type(model).__name__}, which has no attention: pass a "
-                "smoother or a transformer."
-            )
-        if not hasattr(model, "observed_"):
-            _need(X, "pass the row, sequence or text whose attention is drawn")
         if hasattr(model, "target_vocabulary_"):
             written = model.predict(rows) if y is None else y
             weights = model.attention_maps(rows, written if len(written[0]) else y)
@@ -201,13 +201,10 @@ and n_heads before them
         shown, named = self._shown(layer, head, rollout)
         n_rows, n_columns = len(shown), len(shown[0])
         alone = n_rows == n_columns == 1
-        size = (5.4, 4.4) if alone else (2.1 * n_columns + 0.9, 2.1 * n_rows + 0.4)
-        size = (max(size[0], 4.5), max(size[1], 3.6))
-        low = min(0.0, float(np.nanmin(shown)))
-        high = max(float(np.nanmax(shown)), -low)
-        colors = {"cmap": WEIGHTS, "vmin": 0.0, "vmax": high}
-        if low < 0:
-            colors = {"cmap": SIGNED, "vmin": -high, "vmax": high}
+        size = max(2.1 * n_columns + 0.9, 4.5), max(2.1 * n_rows + 0.4, 3.6)
+        size = (5.4, 4.4) if alone else size
+        signed, high = np.nanmin(shown) < 0, np.nanmax(np.abs(shown))
+        colors = {"cmap": "PuOr" if signed else WEIGHTS, "vmin": -high * signed, "vmax": high}
         with canvas(self, ax, size=size, grid=(n_rows, n_columns)) as ax:
             axes = np.array([[ax]]) if alone else ax
             for i, row in enumerate(shown):
@@ -217,8 +214,8 @@ and n_heads before them
                     own.spines[:].set_visible(False)
                     if named and not alone:
                         write_title(own, named[i][j])
-                    _label(own.xaxis, self.keys, weights.shape[1], "key" if last else None)
-                    _label(own.yaxis, self.queries, len(weights), None if j else "query")
+                    _label(own.xaxis, "key", self.keys, last)
+                    _label(own.yaxis, "query", self.queries, j == 0)
             if alone and named:
                 axes[0, 0].set_title(named[0][0])
             bar = axes[0, 0].figure.colorbar(image, ax=axes, label="weight")
@@ -241,18 +238,13 @@ and n_heads before them
         return weights[np.ix_(*numbers)], names
 
 
-def _need(X, remedy):
-    if X is None:
-        raise ValueError(f"X=None: {remedy}.")
-
-
-def _label(axis, names, size, title):
-    """Write names or numbers along an axis, nothing along inner ones."""
-    if title is None:
+def _label(axis, title, names, outer):
+    """Write names or numbers along an outer axis, nothing along an inner one."""
+    if outer:
+        axis.set_label_text(title)
+        write_names(axis, names)
+    else:
         axis.set_ticks([])
-        return
-    axis.set_label_text(title)
-    write_names(axis, size if names is None else names)
 
 
 def _tokens(state, sequence):

@@ -4,7 +4,7 @@ import numpy as np
 import pandas as pd
 
 from .._columns import to_pandas
-from ._errors import named
+from ._errors import named, unfit
 from ._series import place_of, plain_times
 from ._style import BLUE, GREY, INK, canvas, write_dates, write_legend
 
@@ -26,6 +26,8 @@ class BacktestDisplay:
     ----------
     errors_ : Series
         Mean absolute error of each fold.
+    coverage_ : Series
+        Share of the observations within the intervals of each coverage that was asked for.
     figure_ : Figure
     ax_ : Axes
 
@@ -41,12 +43,21 @@ class BacktestDisplay:
     >>> display = BacktestDisplay.from_estimator(model, series, cv=3)
     >>> display.errors_.round(2).tolist()
     [0.1, 0.09, 0.07]
+    >>> display.coverage_.round(2).to_dict()
+    {0.9: 0.95}
     """
 
     def __init__(self, table, *, name=None):
         self.table, self.name = table, name
         missed = (table["actual"] - table["forecast"]).abs()
         self.errors_ = missed.groupby(table["fold"]).mean()
+        known, shares = table.dropna(subset="actual"), {}
+        for name in table:
+            if str(name).startswith("lower_"):
+                level = float(name.removeprefix("lower_")) / 100
+                lower, upper = (known[end] for end in _ends(level))
+                shares[level] = known["actual"].between(lower, upper).mean()
+        self.coverage_ = pd.Series(shares, dtype=np.float64)
 
     @classmethod
     @named
@@ -74,11 +85,8 @@ class BacktestDisplay:
         display : BacktestDisplay
         """
         if not hasattr(estimator, "backtest") or isinstance(estimator, type):
-            kind = estimator if isinstance(estimator, type) else type(estimator)
-            raise ValueError(
-                f"estimator is {kind.__name__}, which has no backtest: pass a forecaster, "
-                "KernelForecaster(...) or TransformerForecaster(...)."
-            )
+            remedy = "a forecaster, KernelForecaster(...) or TransformerForecaster(...)"
+            raise unfit(estimator, "has no backtest", remedy)
         if X is None:
             raise ValueError("X=None: pass the series, or its features as X and it as y.")
         table = estimator.backtest(X, y, cv=cv, refit=refit, coverage=coverage)
@@ -123,7 +131,8 @@ class BacktestDisplay:
     def plot(self, ax=None):
         """Draw.
 
-        The mean absolute error of each fold stands above its beginning.
+        The mean absolute error of each fold stands above its beginning, and the legend has the
+        share of the observations within the intervals.
 
         Parameters
         ----------
@@ -134,18 +143,17 @@ class BacktestDisplay:
         -------
         self : BacktestDisplay
         """
-        ends = [name for name in self.table if str(name).startswith("lower_")]
         starts = []
         with canvas(self, ax, size=(7.6, 3.8)) as ax:
             for number, (fold, own) in enumerate(self.table.groupby("fold")):
                 own = own.sort_values("time")
                 time = plain_times(pd.Index(own["time"]))
-                for lower in ends:
-                    upper = lower.replace("lower_", "upper_")
-                    label = None if number else f"{lower.removeprefix('lower_')} % interval"
+                for level, share in self.coverage_.items():
+                    label = f"{100 * level:g} % interval: {100 * share:.0f} % within"
                     ax.fill_between(
-                        time, own[lower], own[upper], color=BLUE, alpha=0.2, lw=0, label=label
-                    )
+                        time, *(own[end] for end in _ends(level)), color=BLUE, alpha=0.2, lw=0,
+                        label=None if number else label,
+                    )  # fmt: skip
                 ax.axvline(time[0], color=GREY, lw=0.8, ls="--")
                 named = [None, None] if number else ["what happened", "forecast"]
                 ax.plot(time, own["actual"], color=INK, lw=1.2, label=named[0])
@@ -163,3 +171,8 @@ class BacktestDisplay:
             write_legend(ax, lines=1)
             write_dates(ax, time)
         return self
+
+
+def _ends(level):
+    """Columns of the ends of the intervals of a coverage."""
+    return f"lower_{100 * level:g}", f"upper_{100 * level:g}"

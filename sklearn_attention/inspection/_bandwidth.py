@@ -1,68 +1,79 @@
-"""The criterion of a bandwidth search."""
+"""Bandwidths, and what speaks for them."""
 
 import numpy as np
+import pandas as pd
 
-from .._validation import check_positive
-from ._errors import named
+from ._errors import named, unfit
+from ._grid import feature_names
 from ._pipelines import last_step
-from ._style import BLUE, COLORS, GREY, INK, canvas, write_legend, write_plainly
-
-# Degrees of freedom that are marked if the axis has room for them.
-_MARKS = np.outer(10.0 ** np.arange(7), [1, 2, 5]).ravel()
-# Least distance of two marks, as a share of the axis.
-_APART = 0.09
+from ._style import BLUE, COLORS, GREY, INK, canvas, write_bars, write_legend, write_plainly
 
 
 class BandwidthDisplay:
-    """Criterion of a bandwidth search over the bandwidths that were tried.
+    """Bandwidths of a fitted estimator, and what speaks for them.
 
-    Make one by :meth:`from_estimator`. Bandwidths whose criterion is almost as low as that of
-    the chosen one are shaded: if the range is wide, the data do not determine the bandwidth.
+    Make one by :meth:`from_estimator`. Where one factor for all features was searched, it is
+    the criterion over the bandwidths that were tried. Those whose criterion is at most 1 %
+    above its minimum are shaded: if the range is wide, the data do not determine the bandwidth.
+
+    Other estimators have a bandwidth for each feature, or a length-scale. A bar is the
+    relevance of a feature, and the number beside it its bandwidth; of many features the twenty
+    most relevant ones are drawn.
 
     Parameters
     ----------
-    searches : dict of str to dict of ndarray
-        For each curve, by its name, ``"bandwidth"`` and ``"criterion"``, and maybe
-        ``"degrees_of_freedom"``, of shape (n_bandwidths,). The last are marked of a single
-        curve.
-    bandwidth : float
-        The chosen one.
-    criterion : str
-        Name of the criterion.
+    bandwidth : Series of shape (n_features,)
+        Bandwidth of each feature in its own units, by its name; infinite for features without
+        effect.
+    measure : str
+        Name of the criterion, or what relevance is measured by.
+    search : DataFrame or None, default=None
+        A row for each bandwidth that was tried, of the first feature: ``"bandwidth"``,
+        ``"criterion"``, ``"name"`` of its curve, and maybe ``"degrees_of_freedom"``, which are
+        marked of a single curve.
+    relevance : Series of shape (n_features,) or None, default=None
+        Relevance of each feature, where there is no search.
 
     Attributes
     ----------
     figure_ : Figure
     ax_ : Axes
     flat_ : tuple of float
-        Smallest and largest shaded bandwidth.
+        Smallest and largest shaded bandwidth of a search.
 
     Examples
     --------
-    >>> from sklearn_attention import NadarayaWatsonRegressor
+    >>> from sklearn.datasets import make_friedman1
+    >>> from sklearn_attention import KernelAttentionRegressor, NadarayaWatsonRegressor
     >>> from sklearn_attention.datasets import make_smoothing_curve
     >>> from sklearn_attention.inspection import BandwidthDisplay
     >>> X, y = make_smoothing_curve("heavisine", 200, signal_to_noise=3, random_state=0)
     >>> display = BandwidthDisplay.from_estimator(NadarayaWatsonRegressor().fit(X, y))
     >>> [round(float(end), 3) for end in display.flat_]
     [0.014, 0.02]
+    >>> X, y = make_friedman1(200, random_state=0)
+    >>> model = KernelAttentionRegressor().fit(X, y)
+    >>> display = BandwidthDisplay.from_estimator(model)
+    >>> sorted(display.relevance.nlargest(3).index)
+    ['x0', 'x1', 'x2']
     """
 
-    def __init__(self, searches, *, bandwidth, criterion):
-        self.searches = searches
-        self.bandwidth = bandwidth
-        self.criterion = criterion
+    def __init__(self, bandwidth, measure, *, search=None, relevance=None):
+        self.bandwidth, self.measure = bandwidth, measure
+        self.search, self.relevance = search, relevance
 
     @classmethod
     @named
     def from_estimator(cls, estimator, X=None, y=None, *, ax=None, **kwargs):
-        """Draw the search of a fitted smoother.
+        """Draw the bandwidths of a fitted estimator.
 
         Parameters
         ----------
-        estimator : NadarayaWatsonRegressor, LocalPolynomialRegressor, \
-NadarayaWatsonClassifier, NadarayaWatsonCV or LocalPolynomialCV
-            It has searched one factor for all features.
+        estimator : estimator
+            A smoother, whose search is drawn if it was for one factor for all features.
+            Otherwise relevance is `relevance_` if there was a search, else the standard
+            deviations of features divided by bandwidths, as of a density. Of kernel attention
+            relevance is a share of the squared distance.
         X, y : None
             Ignored; all displays have them.
         ax : Axes, default=None
@@ -77,123 +88,129 @@ NadarayaWatsonClassifier, NadarayaWatsonCV or LocalPolynomialCV
         Raises
         ------
         ValueError
-            If the estimator has not searched one bandwidth.
+            If the estimator has no bandwidths.
         """
         estimator, _ = last_step(estimator)
+        if not hasattr(estimator, "bandwidth_") or not hasattr(estimator, "keys_"):
+            remedy = "kernel attention, a smoother or a density"
+            raise unfit(estimator, "has no bandwidths of features", remedy)
+        names = feature_names(estimator)
+        bandwidth = pd.Series(estimator.bandwidth_, names, dtype=np.float64)
+        search = relevance = None
         if hasattr(estimator, "cv_results_"):
-            searches, criterion = _candidates(estimator), estimator.criterion
+            search, measure = _candidates(estimator), estimator.criterion
         elif hasattr(estimator, "bandwidth_search_"):
-            tried = estimator.bandwidth_search_
-            bandwidths = np.asarray(tried["bandwidth"])[:, 0]
-            searches = {estimator.bandwidth: tried | {"bandwidth": bandwidths}}
-            criterion = estimator.bandwidth
-        else:
-            given = getattr(estimator, "bandwidth", None)
-            given = "" if given is None else f"(bandwidth={given!r})"
-            raise ValueError(
-                f"estimator is {type(estimator).__name__}{given}, which has not searched one "
-                "factor for all features: pass a smoother with bandwidth='penalized-loo', "
-                "'loo', 'gcv' or 'aicc', and per_feature=False."
+            measure, tried = estimator.bandwidth, estimator.bandwidth_search_
+            search = pd.DataFrame(
+                tried | {"bandwidth": np.asarray(tried["bandwidth"])[:, 0], "name": measure}
             )
-        display = cls(searches, bandwidth=float(estimator.bandwidth_[0]), criterion=criterion)
-        return display.plot(ax=ax, **kwargs)
+        elif hasattr(estimator, "feature_relevance_"):
+            relevance, measure = estimator.feature_relevance_, "share of the squared distance"
+        elif hasattr(estimator, "relevance_"):
+            relevance, measure = estimator.relevance_, "relevance"
+        else:
+            relevance = (
+                np.std(estimator.keys_.astype(np.float64), axis=0) / estimator.bandwidth_
+            )
+            measure = "standard deviations / bandwidth"
+        if relevance is not None:
+            relevance = pd.Series(np.asarray(relevance), names)
+        return cls(bandwidth, measure, search=search, relevance=relevance).plot(ax=ax, **kwargs)
 
     @named
-    def plot(self, ax=None, *, tolerance=0.01):
+    def plot(self, ax=None):
         """Draw.
 
         Parameters
         ----------
         ax : Axes, default=None
             Axes to draw on; None makes a figure.
-        tolerance : float, default=0.01
-            Largest relative excess of the criterion over its minimum in the shaded range.
 
         Returns
         -------
         self : BandwidthDisplay
         """
-        check_positive("tolerance", tolerance)
-        with canvas(self, ax) as ax:
-            alone = len(self.searches) == 1
-            lowest = min(np.nanmin(own["criterion"]) for own in self.searches.values())
-            for number, (name, own) in enumerate(self.searches.items()):
-                order = np.argsort(own["bandwidth"])
-                h, values = own["bandwidth"][order], np.asarray(own["criterion"])[order]
-                style = {"color": COLORS[number % len(COLORS)], "marker": ".", "ms": 4}
-                ax.plot(h, values, lw=1.8, label=None if alone else name, **style)
-            self.flat_ = self._shade(ax, lowest, tolerance)
-            ax.axvline(self.bandwidth, color=INK, lw=1, ls="--")
-            low, high = self._limits(lowest)
-            ax.annotate(
-                f"h = {self.bandwidth:.3g}", (self.bandwidth, high), rotation=90, ha="right",
-                va="top", xytext=(-3, -3), textcoords="offset points", color=INK,
-                fontsize="small",
-            )  # fmt: skip
-            ax.set(xscale="log", xlabel="bandwidth", ylabel=f"{self.criterion} criterion")
-            ax.set_ylim(low, high)
-            write_plainly(ax.xaxis)
-            if alone:
-                _mark_degrees_of_freedom(ax, *self.searches.values())
-            else:
-                write_legend(ax)
+        if self.search is None:
+            shown = np.argsort(-self.relevance.to_numpy(), kind="stable")[:20]
+            with canvas(self, ax, size=(6.4, 1.1 + 0.3 * len(shown))) as ax:
+                self._draw_bars(ax, self.relevance.iloc[shown], self.bandwidth.iloc[shown])
+        else:
+            with canvas(self, ax) as ax:
+                self._draw_search(ax, self.search, float(self.bandwidth.iloc[0]))
         return self
 
-    def _shade(self, ax, lowest, tolerance):
-        # Akaike's criterion is the logarithm of an error.
-        slack = tolerance if self.criterion == "aicc" else tolerance * abs(lowest)
-        best = min(self.searches.values(), key=lambda own: np.nanmin(own["criterion"]))
-        h = np.asarray(best["bandwidth"])[np.asarray(best["criterion"]) <= lowest + slack]
-        ax.axvspan(h.min(), h.max(), color=BLUE, alpha=0.12, lw=0)
-        return float(h.min()), float(h.max())
+    def _draw_bars(self, ax, relevance, bandwidth):
+        ax.barh(range(len(relevance)), relevance, color=BLUE, height=0.7)
+        for place, (end, h) in enumerate(zip(relevance, bandwidth, strict=True)):
+            text = f"  {h:.3g}" if np.isfinite(h) else "  ∞"
+            ax.text(end, place, text, va="center", color=INK, size="small")
+        write_bars(ax, relevance.index.tolist())
+        ax.margins(x=0.2)
+        ax.set_xlim(left=0)
+        ax.set(xlabel=self.measure, title="relevance, and length-scale")
 
-    def _limits(self, lowest):
-        """Limits of the axis around the minimum, without values far above it."""
-        h, found = (
-            np.concatenate([own[name] for own in self.searches.values()])
-            for name in ("bandwidth", "criterion")
+    def _draw_search(self, ax, search, chosen):
+        curves, lowest = (
+            dict(list(search.groupby("name", sort=False))),
+            search["criterion"].min(),
         )
+        for number, (name, own) in enumerate(curves.items()):
+            own = own.sort_values("bandwidth")
+            style = {"color": COLORS[number % len(COLORS)], "marker": ".", "ms": 4, "lw": 1.8}
+            ax.plot(own["bandwidth"], own["criterion"], label=name, **style)
+        # Akaike's criterion is the logarithm of an error.
+        slack = 0.01 if self.measure == "aicc" else 0.01 * abs(lowest)
+        best = min(curves.values(), key=lambda own: own["criterion"].min())
+        flat = best.loc[best["criterion"] <= lowest + slack, "bandwidth"]
+        self.flat_ = float(flat.min()), float(flat.max())
+        ax.axvspan(*self.flat_, color=BLUE, alpha=0.12, lw=0)
+        ax.axvline(chosen, color=INK, lw=1, ls="--")
         # Nearly empty windows may have any error; wide ones have that of a global fit.
-        wide = found[(h >= self.bandwidth) & np.isfinite(found)]
-        height = max(wide.max(initial=lowest) - lowest, 0.1 * abs(lowest), 1e-300)
-        return lowest - 0.08 * height, lowest + 1.2 * height
+        wide = search.loc[search["bandwidth"] >= chosen, "criterion"]
+        height = wide[np.isfinite(wide)].to_numpy().max(initial=lowest) - lowest
+        height = max(height, 0.1 * abs(lowest), 1e-300)
+        low, high = lowest - 0.08 * height, lowest + 1.2 * height
+        ax.annotate(
+            f"h = {chosen:.3g}", (chosen, high), rotation=90, ha="right", va="top",
+            xytext=(-3, -3), textcoords="offset points", color=INK, fontsize="small",
+        )  # fmt: skip
+        ax.set(xscale="log", xlabel="bandwidth", ylabel=f"{self.measure} criterion")
+        ax.set_ylim(low, high)
+        write_plainly(ax.xaxis)
+        if len(curves) > 1:
+            write_legend(ax)
+        elif "degrees_of_freedom" in search:
+            _mark_degrees_of_freedom(ax, search)
 
 
 def _candidates(estimator):
-    """Curves of a search over a list, one for each kernel and degree."""
+    """The search of an estimator over a list, a curve for each kernel and degree."""
     results = estimator.cv_results_
     names = [key for key in results if key.startswith("param_") and key != "param_bandwidth"]
-    curves = {}
-    for i, score in enumerate(results["mean_test_score"]):
-        parts = [results[key][i] for key in names]
-        name = ", ".join(f"degree {p}" if isinstance(p, int) else str(p) for p in parts)
-        h = float(np.max(results["param_bandwidth"][i]))
-        curves.setdefault(name, []).append((h, -score))
-    return {
-        name: dict(zip(("bandwidth", "criterion"), np.transpose(found), strict=True))
-        for name, found in curves.items()
-    }
+    parts = zip(*(results[key] for key in names), strict=True)
+    return pd.DataFrame({
+        "bandwidth": [float(np.max(h)) for h in results["param_bandwidth"]],
+        "criterion": -np.asarray(results["mean_test_score"]),
+        "name": [", ".join(f"degree {p}" if isinstance(p, int) else str(p) for p in own)
+                 for own in parts],
+    })  # fmt: skip
 
 
 def _mark_degrees_of_freedom(ax, search):
     """Degrees of freedom along the top, at the bandwidths that have them."""
-    if "degrees_of_freedom" not in search:
-        return
-    order = np.argsort(search["degrees_of_freedom"])
-    freedom = np.asarray(search["degrees_of_freedom"])[order]
-    h = np.asarray(search["bandwidth"])[order]
-    places = {
-        mark: np.interp(mark, freedom, np.log(h))
-        for mark in _MARKS[(_MARKS >= freedom[0]) & (_MARKS <= freedom[-1])]
-    }
+    search = search.sort_values("degrees_of_freedom")
+    freedom, places = search["degrees_of_freedom"].to_numpy(), np.log(search["bandwidth"])
+    marks = np.outer(10.0 ** np.arange(7), [1, 2, 5]).ravel()
     low, high = np.log(ax.get_xlim())
-    kept = []
-    for mark, place in places.items():
-        if not kept or abs(place - places[kept[-1]]) > _APART * (high - low):
-            kept.append(mark)
+    kept, last = {}, np.inf
+    for mark in marks[(marks >= freedom[0]) & (marks <= freedom[-1])]:
+        place = np.interp(mark, freedom, places)
+        # A mark that would touch the one before is left out.
+        if abs(place - last) > 0.09 * (high - low):
+            kept[mark] = last = place
     top = ax.twiny()
     top.set(xscale="log", xlim=ax.get_xlim(), xlabel="degrees of freedom")
-    top.set_xticks(np.exp([places[mark] for mark in kept]), [f"{mark:g}" for mark in kept])
+    top.set_xticks(np.exp(list(kept.values())), [f"{mark:g}" for mark in kept])
     top.minorticks_off()
     top.tick_params(colors=GREY, labelsize="small")
     top.xaxis.label.set(color=GREY, size="small")

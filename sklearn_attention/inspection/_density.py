@@ -5,16 +5,14 @@ import pandas as pd
 
 from .._partitions import need_all_rows
 from .._validation import check_size
-from ._errors import named
+from ._errors import named, unfit
 from ._grid import feature_names
-from ._pipelines import last_step
+from ._pipelines import last_step, need_both
 from ._style import BLUE, GREY, INK, WEIGHTS, canvas
 
 # Shares of the distribution that contours enclose.
 _SHARES = (0.95, 0.8, 0.5)
 _QUANTILES = (0.1, 0.5, 0.9)
-# Training rows by which the densities on contours are found, at most.
-_MOST_ROWS = 20_000
 
 
 class DensityDisplay:
@@ -105,10 +103,8 @@ class DensityDisplay:
         estimator, rows = last_step(estimator, X)
         conditional = hasattr(estimator, "target_bandwidth_")
         if not hasattr(estimator, "score_samples") or not hasattr(estimator, "columns_"):
-            raise ValueError(
-                f"estimator is {type(estimator).__name__}, which is no density: pass "
-                "ProductKernelDensity or ConditionalKernelDensity."
-            )
+            remedy = "ProductKernelDensity or ConditionalKernelDensity"
+            raise unfit(estimator, "is no density", remedy)
         n_features = estimator.n_features_in_
         if estimator.columns_.categorical or n_features > 2 - conditional:
             raise ValueError(
@@ -141,12 +137,11 @@ class DensityDisplay:
         with canvas(self, ax) as ax:
             if len(self.grid) == 1:
                 self._draw_curve(ax, faint)
-            elif self.quantiles is None:
-                self._draw_contours(ax)
-                ax.scatter(*self.points.T, s=10, color=GREY, alpha=faint, lw=0)
             else:
-                self._draw_shades(ax)
-                ax.scatter(*self.points.T, s=10, color=INK, alpha=faint, lw=0)
+                joint = self.quantiles is None
+                (self._draw_contours if joint else self._draw_shades)(ax)
+                color = GREY if joint else INK
+                ax.scatter(*self.points.T, s=10, color=color, alpha=faint, lw=0)
             ax.set(xlabel=self.names[0], ylabel=self.names[1])
         return self
 
@@ -185,9 +180,7 @@ def _points(estimator, rows):
 
 def _pairs(estimator, rows, y):
     """Rows of one feature and their targets, to mark, (n, 2), and the name of the targets."""
-    if (rows is None) != (y is None):
-        given, lacking = ("y", "X") if rows is None else ("X", "y")
-        raise ValueError(f"{lacking}=None, but {given} is given: pass both, or none.")
+    need_both(rows, y)
     x = _points(estimator, rows)[:, 0]
     values = np.asarray(estimator.values_ if y is None else y, dtype=np.float64)
     if values.shape != x.shape:
@@ -210,7 +203,8 @@ def _joint(estimator, points, n_places):
     names = feature_names(estimator)
     if len(grid) == 1:
         return grid, density, points, [*names, "density"]
-    some = slice(None, None, -(-len(estimator.keys_) // _MOST_ROWS))
+    # Of many training rows 20 000 are enough for the densities on contours.
+    some = slice(None, None, -(-len(estimator.keys_) // 20_000))
     keys, weights = np.asarray(estimator.keys_[some], dtype=np.float64), estimator.key_weights_
     weights = None if weights is None else np.asarray(weights[some])
     own = np.exp(estimator.score_samples(_like(estimator, keys)))

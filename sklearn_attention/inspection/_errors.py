@@ -19,3 +19,9 @@ def named(method):
             raise
 
     return call
+
+
+def unfit(estimator, fault, remedy):
+    """An error for an estimator that a display does not draw."""
+    kind = estimator if isinstance(estimator, type) else type(estimator)
+    return ValueError(f"estimator is {kind.__name__}, which {fault}: pass {remedy}.")

@@ -6,7 +6,7 @@ from sklearn.base import is_classifier
 from sklearn.utils.validation import _num_samples
 
 from .._validation import check_positive
-from ._errors import named
+from ._errors import named, unfit
 from ._grid import row_names
 from ._pipelines import last_step
 from ._series import forecast_of, place_of
@@ -132,20 +132,15 @@ class ExplanationDisplay:
                 raise ValueError("labels are of rows, which a forecaster has not: pass None.")
             return cls._of_forecaster(model, rows, k, step, series).plot(ax=ax, **kwargs)
         if not hasattr(model, "explain") or is_classifier(model) or hasattr(model, "horizon"):
-            raise ValueError(
-                f"estimator is {type(model).__name__}, which does not explain a number by the "
-                "rows it comes from: pass a smoother, KernelAttentionRegressor or "
-                "TransformerForecaster."
-            )
+            fault = "does not explain a number by the rows it comes from"
+            remedy = "a smoother, KernelAttentionRegressor or TransformerForecaster"
+            raise unfit(model, fault, remedy)
         if X is None:
             raise ValueError("X=None: pass the row that is explained, such as X_test[:1].")
         if _num_samples(rows) != 1:
             raise ValueError(f"X has {_num_samples(rows)} rows: pass one row, such as X[:1].")
         if model.values_.ndim != 1:
-            raise ValueError(
-                f"estimator is {type(model).__name__} with {model.values_.shape[1]} outputs: "
-                "pass one of one output."
-            )
+            raise unfit(model, f"has {model.values_.shape[1]} outputs", "one of one output")
         (indices,), (weights,), (values,) = model.explain(rows, k=len(model.keys_))
         mean = float(np.average(model.values_, weights=model.key_weights_))
         options = {}

@@ -7,7 +7,7 @@ import numpy as np
 import pandas as pd
 
 from .._validation import check_positive, check_probabilities
-from ._errors import named
+from ._errors import named, unfit
 from ._pipelines import check_fitted
 from ._series import forecast_of, place_of, plain_times
 from ._style import BLUE, GREY, INK, ORANGE, canvas, write_dates, write_legend
@@ -94,18 +94,13 @@ class ForecastDisplay:
         """
         check_fitted(estimator)
         if not hasattr(estimator, "observed_"):
-            raise ValueError(
-                f"estimator is {type(estimator).__name__}, which is no forecaster: pass "
-                "KernelForecaster or TransformerForecaster."
-            )
-        levels = []
-        if np.size(coverage):
-            levels = check_probabilities("coverage", coverage).tolist()
+            remedy = "KernelForecaster or TransformerForecaster"
+            raise unfit(estimator, "is no forecaster", remedy)
+        levels = check_probabilities("coverage", coverage).tolist() if np.size(coverage) else []
         panel, estimator = estimator.observed_, copy.copy(estimator)
         estimator.observed_ = replace(panel, form=replace(panel.form, library="pandas"))
         place = place_of(series, panel.names)
-        told = estimator.predict(X, coverage=levels) if levels else estimator.predict(X)
-        table = forecast_of(told, panel, place)
+        table = forecast_of(estimator.predict(X, coverage=levels or None), panel, place)
         past = _observed(panel, place)
         n_past = 4 * len(table) if n_past is None else n_past
         check_positive("n_past", n_past, integer=True)
@@ -114,13 +109,10 @@ class ForecastDisplay:
             level: table.iloc[:, 1 + 2 * i : 3 + 2 * i].set_axis(["lower", "upper"], axis=1)
             for i, level in enumerate(levels)
         }
-        analogs = None
-        if n_analogs:
-            analogs = _analogs(estimator, X, panel, place, n_analogs)
-            n_past = len(past)
+        analogs = _analogs(estimator, X, panel, place, n_analogs) if n_analogs else None
         display = cls(
-            past.iloc[-n_past:], table.iloc[:, 0], intervals=intervals, actual=actual,
-            analogs=analogs, name=panel.names[place],
+            past if n_analogs else past.iloc[-n_past:], table.iloc[:, 0], intervals=intervals,
+            actual=actual, analogs=analogs, name=panel.names[place],
         )  # fmt: skip
         return display.plot(ax=ax, **kwargs)
 

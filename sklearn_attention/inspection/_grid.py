@@ -4,6 +4,7 @@ import numbers
 
 import numpy as np
 import pandas as pd
+from pandas.api.types import is_numeric_dtype
 from sklearn.utils.validation import _check_feature_names_in
 
 from .._columns import to_pandas
@@ -44,36 +45,26 @@ def _place(frame, feature):
     )
 
 
-def name_of(X, feature):
-    """Name of a feature of a table; "x" for the only column of an array."""
+def column_of(X, feature):
+    """Name of a numeric feature of a table, and the feature as an array (n_samples,)."""
     frame = _frame(X)
     place = _place(frame, feature)
-    if not isinstance(frame.columns, pd.RangeIndex):
-        return str(frame.columns[place])
-    return "x" if frame.shape[1] == 1 else f"x{place}"
-
-
-def column_of(X, feature):
-    """A numeric feature of a table as an array (n_samples,)."""
-    column = _frame(X).iloc[:, _place(_frame(X), feature)]
-    if not pd.api.types.is_numeric_dtype(column):
+    name, column = str(frame.columns[place]), frame.iloc[:, place]
+    if isinstance(frame.columns, pd.RangeIndex):
+        name = "x" if frame.shape[1] == 1 else f"x{place}"
+    if not is_numeric_dtype(column):
         raise ValueError(f"feature={feature!r} is not numeric: pass one that is.")
-    return column.to_numpy(dtype=np.float64)
+    return name, column.to_numpy(dtype=np.float64)
 
 
 def rows_along(X, feature, grid):
     """Rows with a feature at the places of a grid, the others at their medians or modes."""
     frame = _frame(X)
-    usual = {}
-    for j in range(frame.shape[1]):
-        column = frame.iloc[:, j]
-        numeric = pd.api.types.is_numeric_dtype(column)
-        usual[j] = column.median() if numeric else column.mode()[0]
-    rows = pd.DataFrame({j: [value] * len(grid) for j, value in usual.items()})
-    place = _place(frame, feature)
-    rows[place] = grid
-    rows.columns = frame.columns
-    if not hasattr(X, "columns"):
-        return rows.to_numpy()
-    return rows.astype({name: kind for name, kind in frame.dtypes.items()
-                        if isinstance(kind, pd.CategoricalDtype)})  # fmt: skip
+    rows = {}
+    for j, (_, column) in enumerate(frame.items()):
+        rows[j] = column.median() if is_numeric_dtype(column) else column.mode()[0]
+        if isinstance(column.dtype, pd.CategoricalDtype):
+            rows[j] = pd.Categorical([rows[j]] * len(grid), dtype=column.dtype)
+    rows[_place(frame, feature)] = grid
+    rows = pd.DataFrame(rows, index=range(len(grid))).set_axis(frame.columns, axis=1)
+    return rows if hasattr(X, "columns") else rows.to_numpy()

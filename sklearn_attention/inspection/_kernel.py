@@ -5,12 +5,10 @@ import numpy as np
 from .._validation import check_positive
 from ..kernels import Kernel
 from ..kernels._base import as_kernel
-from ._errors import named
+from ._errors import named, unfit
 from ._grid import feature_names
 from ._pipelines import last_step
 from ._style import COLORS, canvas, write_legend
-
-_LINES = "-", "--", ":", "-."
 
 
 class KernelDisplay:
@@ -73,9 +71,8 @@ class KernelDisplay:
         values = {}
         for given in kernels:
             kernel = as_kernel(given)
-            name = given if isinstance(given, str) else str(given)
             found = kernel(np.array([[query]]), (query + places)[:, None])[0]
-            values[name] = np.asarray(found) / np.max(np.abs(found))
+            values[str(given)] = np.asarray(found) / np.max(np.abs(found))
         return cls(bandwidth * places, values).plot(ax=ax)
 
     @classmethod
@@ -101,25 +98,19 @@ class KernelDisplay:
         """
         estimator, _ = last_step(estimator)
         needed = "kernel_", "bandwidth_", "keys_", "columns_"
-        lacking = [name for name in needed if not hasattr(estimator, name)]
-        if lacking or hasattr(estimator, "members_"):
-            raise ValueError(
-                f"estimator is {type(estimator).__name__}, which has not one kernel with a "
-                "bandwidth: pass a smoother or a density."
-            )
-        numeric = estimator.columns_.numeric
-        names = feature_names(estimator)
+        several = hasattr(estimator, "members_")
+        if several or not all(hasattr(estimator, name) for name in needed):
+            remedy = "a smoother or a density"
+            raise unfit(estimator, "has not one kernel with a bandwidth", remedy)
+        h, names = estimator.bandwidth_, feature_names(estimator)
         spread = np.std(estimator.keys_, axis=0)
-        places = np.linspace(-3.0, 3.0, 401)
-        values = {}
-        query = np.mean(estimator.keys_, axis=0) / estimator.columns_.divisors(
-            estimator.bandwidth_
-        )
-        for j in numeric:
-            keys = np.repeat(query[None], len(places), axis=0)
-            keys[:, j] += places * spread[j] / estimator.bandwidth_[j]
-            found = np.asarray(estimator.kernel_(query[None], keys))[0]
-            values[f"{names[j]}, h = {estimator.bandwidth_[j]:.3g}"] = found / np.max(found)
+        query = np.mean(estimator.keys_, axis=0, keepdims=True) / estimator.columns_.divisors(h)
+        places, values = np.linspace(-3.0, 3.0, 401), {}
+        for j in estimator.columns_.numeric:
+            keys = np.repeat(query, len(places), axis=0)
+            keys[:, j] += places * spread[j] / h[j]
+            (found,) = np.asarray(estimator.kernel_(query, keys))
+            values[f"{names[j]}, h = {h[j]:.3g}"] = found / np.max(found)
         label = "key - query (standard deviations)"
         return cls(places, values, xlabel=label).plot(ax=ax, **kwargs)
 
@@ -140,8 +131,8 @@ class KernelDisplay:
             # Line styles distinguish more curves than there are colours.
             for number, (name, values) in enumerate(self.values.items()):
                 again, place = divmod(number, len(COLORS))
-                style = {"color": COLORS[place], "ls": _LINES[again % len(_LINES)]}
-                ax.plot(self.keys, values, lw=1.8, label=name, **style)
+                line = ("-", "--", ":", "-.")[again % 4]
+                ax.plot(self.keys, values, lw=1.8, label=name, color=COLORS[place], ls=line)
             ax.set(xlabel=self.xlabel, ylabel="kernel, relative")
             write_legend(ax)
         return self

@@ -118,8 +118,8 @@ class LayerNormDisplay:
         self : LayerNormDisplay
         """
         solid = self.keys.shape[1] == 4
-        options = {"projection": "3d"} if solid else {}
-        with canvas(self, ax, size=(8.4, 5.0), grid=(1, 2), **options) as ax:
+        projection = "3d" if solid else None
+        with canvas(self, ax, size=(8.4, 5.0), grid=(1, 2), projection=projection) as ax:
             left, right = ax.flat
             _draw(left, self.projected, self.unselectable[0], "projected")
             _draw(right, self.scaled, self.unselectable[1], "projected and scaled")

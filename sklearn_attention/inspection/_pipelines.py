@@ -28,17 +28,19 @@ def last_step(estimator, X=None):
     return estimator, X
 
 
+def need_both(X, y):
+    """Raise an error if only one of rows and targets is given."""
+    if (X is None) != (y is None):
+        given, lacking = ("y", "X") if X is None else ("X", "y")
+        raise ValueError(f"{lacking}=None, but {given} is given: pass both, or none.")
+
+
 def remembered_rows(estimator):
     """Training rows of a fitted estimator in the form that it takes, and targets or None."""
     check_fitted(estimator)
     if hasattr(estimator, "best_estimator_"):
         return remembered_rows(estimator.best_estimator_)
     name = type(estimator).__name__
-    if isinstance(estimator, Pipeline):
-        raise ValueError(
-            f"X=None, but a {name} remembers no rows as they were before its first step: pass "
-            "the rows that it was fitted on."
-        )
     keys, columns = getattr(estimator, "keys_", None), getattr(estimator, "columns_", None)
     if keys is None or columns is None:
         raise ValueError(

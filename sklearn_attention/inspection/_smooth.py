@@ -5,13 +5,10 @@ from sklearn.base import is_regressor
 
 from .._validation import check_choice, check_size
 from ..smoothing._uncertainty import UncertaintyMixin
-from ._errors import named
-from ._grid import column_of, name_of, rows_along
-from ._pipelines import last_step, remembered_rows
+from ._errors import named, unfit
+from ._grid import column_of, rows_along
+from ._pipelines import last_step, need_both, remembered_rows
 from ._style import BLUE, GREY, canvas, write_legend
-
-_BANDS = ("auto", "pointwise", "simultaneous")
-_INTERVALS = ("auto", "heteroscedastic")
 
 
 class SmoothDisplay:
@@ -106,23 +103,18 @@ class SmoothDisplay:
         display : SmoothDisplay
         """
         if band is not None:
-            check_choice("band", band, _BANDS)
+            check_choice("band", band, ("auto", "pointwise", "simultaneous"))
         if not isinstance(interval, bool):
-            check_choice("interval", interval, _INTERVALS)
+            check_choice("interval", interval, ("auto", "heteroscedastic"))
         check_size("grid_resolution", grid_resolution, 8)
         model, _ = last_step(estimator)
         if not is_regressor(model) or hasattr(model, "backtest"):
-            raise ValueError(
-                f"estimator is {type(model).__name__}, which is no regressor of rows: "
-                "pass one, such as a smoother."
-            )
-        if (X is None) != (y is None):
-            given, lacking = ("y", "X") if X is None else ("X", "y")
-            raise ValueError(f"{lacking}=None, but {given} is given: pass both, or none.")
+            raise unfit(model, "is no regressor of rows", "one, such as a smoother")
+        need_both(X, y)
         target_name = str(getattr(y, "name", None) or "y")
         if X is None:
             X, y = remembered_rows(estimator)
-        x, target = column_of(X, feature), np.asarray(y)
+        (name, x), target = column_of(X, feature), np.asarray(y)
         if target.ndim != 1:
             raise ValueError(
                 f"y has shape {target.shape}: pass targets, and a model, of one output, "
@@ -134,10 +126,7 @@ class SmoothDisplay:
         model, rows = last_step(estimator, rows_along(X, feature, grid))
         curve = np.asarray(model.predict(rows))
         if curve.ndim != 1:
-            raise ValueError(
-                f"estimator is {type(model).__name__} with {curve.shape[1]} outputs: pass one "
-                "of one output."
-            )
+            raise unfit(model, f"has {curve.shape[1]} outputs", "one of one output")
         whole = getattr(getattr(model, "smoother_", None), "whole", True)
         if band == "auto":
             signed = getattr(getattr(model, "kernel_", None), "signed", False)
@@ -145,25 +134,20 @@ class SmoothDisplay:
             band = "pointwise" if possible else None
         if interval == "auto":
             interval = whole and hasattr(model, "predict_interval")
-        found = {"coverage": coverage}
+        found, smoother = {"coverage": coverage}, isinstance(model, UncertaintyMixin)
         if band is not None:
-            _require(model, "confidence_band", "band", band, None)
+            _require(hasattr(model, "confidence_band"), model, "band", band, None)
             together = band == "simultaneous"
             found["band"] = model.confidence_band(rows, coverage, simultaneous=together)
-            found["bias_corrected"] = isinstance(model, UncertaintyMixin)
-        if interval:
-            _require(model, "predict_interval", "interval", interval, False)
-            follow = {}
-            if interval == "heteroscedastic":
-                if not isinstance(model, UncertaintyMixin):
-                    raise ValueError(
-                        f"interval={interval!r} is of smoothers, but estimator is "
-                        f"{type(model).__name__}: pass True."
-                    )
-                follow = {"heteroscedastic": True}
-            found["interval"] = model.predict_interval(rows, coverage, **follow)
-        names = name_of(X, feature), target_name
-        return cls(x, target, grid, curve, names=names, **found).plot(ax=ax, **kwargs)
+            found["bias_corrected"] = smoother
+        if interval == "heteroscedastic":
+            _require(smoother, model, "interval", interval, True)
+            found["interval"] = model.predict_interval(rows, coverage, heteroscedastic=True)
+        elif interval:
+            _require(hasattr(model, "predict_interval"), model, "interval", interval, False)
+            found["interval"] = model.predict_interval(rows, coverage)
+        display = cls(x, target, grid, curve, names=(name, target_name), **found)
+        return display.plot(ax=ax, **kwargs)
 
     @named
     def plot(self, ax=None):
@@ -200,10 +184,7 @@ class SmoothDisplay:
         return self
 
 
-def _require(model, method, name, value, remedy):
-    """Raise an error if a model lacks the method that an option needs."""
-    if not hasattr(model, method):
-        raise ValueError(
-            f"{name}={value!r} needs {method}, which {type(model).__name__} has not: pass "
-            f"{remedy}."
-        )
+def _require(possible, model, name, value, remedy):
+    """Raise an error if a model has not what an option draws."""
+    if not possible:
+        raise ValueError(f"{name}={value!r} is not of a {type(model).__name__}: pass {remedy}.")

@@ -10,12 +10,9 @@ from sklearn.utils._optional_dependencies import check_matplotlib_support
 
 INK, GREY = "#25313d", "#8a949e"
 # The colours of Okabe and Ito (2008), which readers with colour blindness can distinguish.
-BLUE, ORANGE, GREEN, PURPLE, SKY, RED = (
-    "#0072b2", "#e69f00", "#009e73", "#cc79a7", "#56b4e9", "#d55e00",
-)  # fmt: skip
-COLORS = (BLUE, ORANGE, GREEN, PURPLE, SKY, RED)
-# Of weights, and of weights that may be negative.
-WEIGHTS, SIGNED = "Blues", "PuOr"
+BLUE, ORANGE, RED = "#0072b2", "#e69f00", "#d55e00"
+COLORS = (BLUE, ORANGE, "#009e73", "#cc79a7", "#56b4e9", RED)
+WEIGHTS = "Blues"
 # By how much axes grow, in general, once the layout is made.
 _GROWS = 1.1
 
@@ -102,23 +99,22 @@ def write_dates(ax, times):
 
 
 def write_names(axis, names):
-    """Write names, or numbers below an int, along an axis at 0, 1, 2 ... so that none touch.
+    """Write names along an axis at 0, 1, 2 ... so that none touch; for None a few numbers.
 
     They are turned (along x), thinned out, and shortened where there is no room for them.
     """
-    from matplotlib.ticker import FuncFormatter
+    from matplotlib.ticker import FuncFormatter, MaxNLocator
 
-    numbers = isinstance(names, int)
-    if numbers:
-        names = [str(number) for number in range(names)]
-    else:
-        width, height = axis.get_figure(root=True).get_size_inches() * 72
-        side = height if axis.axis_name == "x" else width
-        longest = int(np.clip(side / 4 / (0.6 * _points("small")), 8, 20))
-        names = [_plain_name(str(name), longest) for name in names]
     axis.set_tick_params(length=0, labelsize="small")
+    if names is None:
+        axis.set_major_locator(MaxNLocator("auto", steps=[1, 2, 5, 10], integer=True))
+        return
+    width, height = axis.get_figure(root=True).get_size_inches() * 72
+    side = height if axis.axis_name == "x" else width
+    longest = int(np.clip(side / 4 / (0.6 * _points("small")), 8, 20))
+    names = [_plain_name(str(name), longest) for name in names]
     level = max(_widths(names, "small"), default=0.0) + 0.6 * _points("small")
-    axis.set_major_locator(_apart(len(names), level, 1.4 * _points("small"), numbers))
+    axis.set_major_locator(_apart(len(names), level, 1.4 * _points("small")))
     axis.set_major_formatter(FuncFormatter(functools.partial(_name_at, names)))
 
 
@@ -189,7 +185,7 @@ def _widths(texts, size):
     return [measure(text.replace("$", "S"), font, False)[0] for text in texts]
 
 
-def _apart(n, level, upright, numbers):
+def _apart(n, level, upright):
     """Locator of names that are so many points wide when level, and when upright."""
     from matplotlib.ticker import Locator
 
@@ -200,21 +196,15 @@ def _apart(n, level, upright, numbers):
             low, high = sorted(self.axis.get_view_interval())
             along_x = self.axis.axis_name == "x"
             cell = _size(self.axis.axes)[0 if along_x else 1] / max(high - low, 1e-9)
-            needed = level if along_x else upright
-            if along_x and not numbers:
-                turned = n > 1 and level > cell
-                needed = upright if turned else level
-                if turned != self.turned:  # setting it again would take time
-                    self.turned = turned
-                    self.axis.set_tick_params(labelrotation=90 if turned else 0)
-            step = max(1, math.ceil(needed / max(cell, 1e-9)))
-            if numbers:
-                tens = 10 ** math.floor(math.log10(step))
-                step = next(nice * tens for nice in (1, 2, 5, 10) if nice * tens >= step)
-            return np.arange(0, n, step)
+            turned = along_x and n > 1 and level > cell
+            if turned != self.turned:  # setting it again would take time
+                self.turned = turned
+                self.axis.set_tick_params(labelrotation=90 if turned else 0)
+            needed = level if along_x and not turned else upright
+            return np.arange(0, n, max(1, math.ceil(needed / max(cell, 1e-9))))
 
         def __reduce__(self):  # so that pictures can be pickled
-            return _apart, (n, level, upright, numbers), vars(self)
+            return _apart, (n, level, upright), vars(self)
 
     return Apart()
 

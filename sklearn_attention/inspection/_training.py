@@ -2,8 +2,7 @@
 
 import numpy as np
 
-from .._validation import check_flag
-from ._errors import named
+from ._errors import named, unfit
 from ._pipelines import last_step
 from ._style import BLUE, GREY, INK, ORANGE, canvas
 
@@ -64,40 +63,34 @@ class TrainingDisplay:
         estimator, _ = last_step(estimator)
         history = getattr(estimator, "training_history_", None)
         if not history or not len(history["loss"]):
-            raise ValueError(
-                f"estimator is {type(estimator).__name__}, which has trained no network: pass "
-                "one with training_history_, such as TransformerClassifier."
-            )
+            remedy = "one with training_history_, such as TransformerClassifier"
+            raise unfit(estimator, "has trained no network", remedy)
         return cls(history).plot(ax=ax, **kwargs)
 
     @named
-    def plot(self, ax=None, *, log=False):
+    def plot(self, ax=None):
         """Draw.
 
         Parameters
         ----------
         ax : Axes, default=None
             Axes to draw on; None makes a figure.
-        log : bool, default=False
-            Whether losses are on a logarithmic scale.
 
         Returns
         -------
         self : TrainingDisplay
         """
-        check_flag("log", log)
         loss, validation = self.history["loss"], self.history.get("validation_loss")
         epochs, best = np.arange(1, len(loss) + 1), self.history.get("best_epoch")
         with canvas(self, ax) as ax:
-            marker = "o" if len(loss) < 30 else ""
-            style = {"lw": 1.8, "marker": marker, "ms": 4}
+            style = {"lw": 1.8, "marker": "o" if len(loss) < 30 else "", "ms": 4}
             ax.plot(epochs, loss, color=GREY, label="training", **style)
             if validation is not None and len(validation):
                 ax.plot(epochs, validation, color=BLUE, label="validation", **style)
                 if best is not None:
                     ax.axvline(best + 1, color=INK, lw=1, ls="--")
                     ax.plot(best + 1, validation[best], "o", color=ORANGE, label="kept")
-            ax.set(xlabel="epoch", ylabel="loss", yscale="log" if log else "linear")
+            ax.set(xlabel="epoch", ylabel="loss")
             ax.xaxis.get_major_locator().set_params(integer=True)
             ax.legend()
         return self

@@ -177,6 +177,7 @@ def test_an_index_names_queries(averages, table):
 
 def test_keys_without_names_have_numbers(smoother, curve):
     display = AttentionMapDisplay.from_estimator(smoother, curve[0][:30])
-    written = [text.get_text() for text in display.ax_.get_xticklabels()]
+    ticks = zip(display.ax_.get_xticks(), display.ax_.get_xticklabels(), strict=True)
+    written = [text.get_text() for place, text in ticks if 0 <= place < 120]
     assert written[:2] in (["0", "10"], ["0", "20"], ["0", "50"])
     assert {text.get_rotation() for text in display.ax_.get_xticklabels()} == {0}

@@ -18,6 +18,21 @@ def test_a_backtest_is_drawn_fold_by_fold(series):
     assert len(display.ax_.collections) == 6
     missed = (table["actual"] - table["forecast"]).abs().to_numpy().reshape(3, 12)
     assert_allclose(display.errors_, missed.mean(axis=1))
+    within = table["actual"].between(table["lower_50"], table["upper_50"])
+    assert display.coverage_.index.tolist() == [0.5, 0.9]
+    assert display.coverage_[0.5] == within.mean()
+    labels = [text.get_text() for text in display.ax_.get_legend().get_texts()]
+    assert f"50 % interval: {100 * within.mean():.0f} % within" in labels
+
+
+def test_coverage_is_of_what_was_observed(series):
+    table = KernelForecaster(12, lookback=24).backtest(series, cv=2, coverage=0.925)
+    first = table["actual"].between(table["lower_92.5"], table["upper_92.5"])[:12].mean()
+    table.loc[12:, "actual"] = np.nan
+    display = BacktestDisplay.from_predictions(table)
+    assert display.coverage_.to_dict() == {0.925: first}
+    plain = BacktestDisplay.from_predictions(table[["fold", "time", "forecast", "actual"]])
+    assert plain.coverage_.empty
 
 
 def test_a_backtest_of_several_series_draws_one(series):

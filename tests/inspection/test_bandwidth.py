@@ -1,14 +1,14 @@
-"""A bandwidth search is drawn with its choice."""
+"""A bandwidth search is drawn with its choice, and other bandwidths feature by feature."""
 
 import numpy as np
-import pytest
+import pandas as pd
 from numpy.testing import assert_allclose
+from sklearn.base import clone
 
 from sklearn_attention import (
     LocalPolynomialCV,
     LocalPolynomialRegressor,
     NadarayaWatsonClassifier,
-    NadarayaWatsonRegressor,
 )
 from sklearn_attention.inspection import BandwidthDisplay
 
@@ -66,13 +66,35 @@ def test_a_search_over_a_list_has_a_curve_for_each_kernel_and_degree(curve):
     assert_allclose(lowest, -model.best_score_)
 
 
-def test_without_a_search_the_remedy_is_named(curve):
-    model = NadarayaWatsonRegressor(bandwidth=0.1).fit(*curve)
-    with pytest.raises(ValueError, match=r"bandwidth=0.1.*with bandwidth='penalized-loo'"):
-        BandwidthDisplay.from_estimator(model)
-
-
 def test_a_classifier_has_a_bandwidth_search(curve):
     X, y = curve
     model = NadarayaWatsonClassifier().fit(X, y > 0)
-    assert BandwidthDisplay.from_estimator(model).bandwidth == model.bandwidth_[0]
+    display = BandwidthDisplay.from_estimator(model)
+    assert display.bandwidth.tolist() == [*model.bandwidth_]
+    assert display.relevance is None
+
+
+def test_bandwidths_of_features_have_a_relevance_each(kernel_attention, averages, table):
+    display = BandwidthDisplay.from_estimator(kernel_attention)
+    relevance = kernel_attention.feature_relevance_
+    order = np.argsort(-relevance)
+    names = [text.get_text() for text in display.ax_.get_yticklabels()]
+    assert names == [["size", "age", "noise"][j] for j in order]
+    assert_allclose([bar.get_width() for bar in display.ax_.patches], relevance[order])
+    assert_allclose(display.bandwidth[names], kernel_attention.bandwidth_[order])
+    searched = BandwidthDisplay.from_estimator(averages)
+    assert_allclose(searched.relevance, averages.relevance_)
+    by_rule = clone(averages).set_params(bandwidth="scott").fit(*table)
+    display = BandwidthDisplay.from_estimator(by_rule)
+    assert_allclose(display.relevance * by_rule.bandwidth_, by_rule.keys_.std(axis=0))
+    assert display.search is None
+
+
+def test_of_many_features_the_most_relevant_are_drawn():
+    names = [f"x{i}" for i in range(30)]
+    relevance = pd.Series(np.linspace(0, 1, 30), names)
+    bandwidth = pd.Series(np.where(relevance > 0.5, 2.0, np.inf), names)
+    display = BandwidthDisplay(bandwidth, "relevance", relevance=relevance).plot()
+    assert [text.get_text() for text in display.ax_.get_yticklabels()] == names[:9:-1]
+    written = [text.get_text().strip() for text in display.ax_.texts]
+    assert written == ["2"] * 15 + ["∞"] * 5

@@ -9,8 +9,6 @@ from sklearn_attention import KernelForecaster, NadarayaWatsonRegressor
 from sklearn_attention.inspection import (
     AttentionMapDisplay,
     BacktestDisplay,
-    BlendDisplay,
-    CoverageDisplay,
     DensityDisplay,
     ExplanationDisplay,
     ForecastDisplay,
@@ -88,15 +86,7 @@ def test_other_errors_stay_as_they_are():
         ),
         (
             lambda get: AttentionMapDisplay.from_estimator(get("encoder")),
-            "X=None: pass the row, sequence or text",
-        ),
-        (
-            lambda get: CoverageDisplay.from_estimator(get("smoother")),
-            "X=None: pass rows that were not fitted",
-        ),
-        (
-            lambda get: CoverageDisplay.from_estimator(get("smoother"), [[0.5]]),
-            "y=None: pass the targets of X",
+            "X=None: pass queries of a smoother, .* or the row, sequence or text",
         ),
         (
             lambda get: BacktestDisplay.from_estimator(get("analogs")),
@@ -122,10 +112,6 @@ def test_other_errors_stay_as_they_are():
             lambda get: SmoothDisplay.from_estimator(get("smoother"), colour="red"),
             "got an unexpected keyword argument 'colour'",
         ),
-        (
-            lambda get: BlendDisplay.from_estimator(get("candidates"), most=0),
-            "most=0 is not valid: pass an integer greater than 0",
-        ),
         (lambda get: KernelDisplay.from_kernels("gaussian"), r"kernels='gaussian' is no list"),
         (
             lambda get: BacktestDisplay.from_predictions([1.0]),
@@ -135,7 +121,7 @@ def test_other_errors_stay_as_they_are():
 )
 @pytest.mark.filterwarnings("ignore:X does not have valid feature names")
 def test_errors_name_method_parameter_and_remedy(call, message, request):
-    called = r"^(Smooth|Forecast|Backtest|Kernel|Explanation|AttentionMap|Coverage|Density|"
-    called += r"LayerNorm|Blend)Display\.from_(estimator|kernels|vectors|predictions): "
+    called = r"^(Smooth|Forecast|Backtest|Kernel|Explanation|AttentionMap|Density|"
+    called += r"LayerNorm)Display\.from_(estimator|kernels|vectors|predictions): "
     with pytest.raises((TypeError, ValueError), match=called + message):
         call(request.getfixturevalue)

@@ -11,7 +11,6 @@ from sklearn.linear_model import LinearRegression
 from sklearn_attention.inspection._grid import (
     column_of,
     feature_names,
-    name_of,
     row_names,
     rows_along,
 )
@@ -28,30 +27,31 @@ def test_features_without_names_are_numbered():
 
 @pytest.mark.parametrize(("feature", "name"), [("age", "age"), (1, "age"), (0, "size")])
 def test_a_column_has_a_name_and_numbers(feature, name):
-    assert name_of(FRAME, feature) == name
-    found = column_of(FRAME, feature)
+    written, found = column_of(FRAME, feature)
+    assert written == name
     assert found.dtype == np.float64
     assert found.tolist() == FRAME[name].tolist()
 
 
 def test_a_frame_of_polars():
     frame = pl.DataFrame(FRAME.to_dict("list"))
-    assert name_of(frame, 1) == "age"
-    assert column_of(frame, "age").tolist() == FRAME["age"].tolist()
+    name, found = column_of(frame, 1)
+    assert name == "age"
+    assert found.tolist() == FRAME["age"].tolist()
     pd.testing.assert_frame_equal(rows_along(frame, 1, [0, 1]), rows_along(FRAME, 1, [0, 1]))
 
 
 def test_names_of_arrays():
-    assert name_of(ARRAY, 1) == "x1"
-    assert name_of(ARRAY[:, :1], 0) == "x"
-    assert name_of(pd.DataFrame(ARRAY), 1) == "x1"
+    assert column_of(ARRAY, 1)[0] == "x1"
+    assert column_of(ARRAY[:, :1], 0)[0] == "x"
+    assert column_of(pd.DataFrame(ARRAY), 1)[0] == "x1"
     with pytest.raises(ValueError, match=r"X has shape \(3,\): pass a table"):
-        name_of(ARRAY[:, 0], 0)
+        column_of(ARRAY[:, 0], 0)
 
 
 def test_a_name_goes_before_a_position():
     frame = pd.DataFrame([[1.0, 2.0]], columns=[1, 0])
-    assert column_of(frame, 0).tolist() == [2]
+    assert column_of(frame, 0)[1].tolist() == [2]
 
 
 def test_an_index_names_rows():

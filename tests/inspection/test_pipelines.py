@@ -49,7 +49,7 @@ def test_searches_and_pipelines_are_opened(curve):
     grid = {"localpolynomialregressor__degree": [0, 1]}
     search = GridSearchCV(model, grid, cv=2).fit(*curve)
     found = search.best_estimator_[-1]
-    assert BandwidthDisplay.from_estimator(search).bandwidth == found.bandwidth_[0]
+    assert BandwidthDisplay.from_estimator(search).bandwidth.tolist() == [*found.bandwidth_]
     display = SmoothDisplay.from_estimator(search, *curve)
     np.testing.assert_allclose(display.curve, search.predict(display.grid[:, None]))
 

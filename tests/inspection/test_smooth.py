@@ -119,7 +119,7 @@ def test_without_rows_it_is_said_what_to_pass(curve, smoother, tmp_path):
     with pytest.raises(ValueError, match=r"X=None, .* in a memory map: pass those to be drawn"):
         SmoothDisplay.from_estimator(model)
     pipeline = make_pipeline(StandardScaler(), NadarayaWatsonRegressor()).fit(X, y)
-    with pytest.raises(ValueError, match="X=None, but a Pipeline remembers no rows"):
+    with pytest.raises(ValueError, match="X=None, but Pipeline remembers no rows"):
         SmoothDisplay.from_estimator(pipeline)
     with pytest.raises(ValueError, match="X=None, but LinearRegression remembers no rows"):
         SmoothDisplay.from_estimator(LinearRegression().fit(X, y))
@@ -148,7 +148,9 @@ def test_one_output_is_drawn(curve):
     model = NadarayaWatsonRegressor(bandwidth=0.1).fit(X, np.column_stack([y, y]))
     with pytest.raises(ValueError, match=r"y has shape \(120, 2\)"):
         SmoothDisplay.from_estimator(model)
-    with pytest.raises(ValueError, match="NadarayaWatsonRegressor with 2 outputs"):
+    with pytest.raises(
+        ValueError, match="NadarayaWatsonRegressor, which has 2 outputs: pass one"
+    ):
         SmoothDisplay.from_estimator(model, X, y)
 
 
@@ -169,10 +171,14 @@ def test_kernels_of_both_signs_have_no_band(curve):
 
 def test_options_that_a_model_has_not(curve, kernel_attention):
     line = LinearRegression().fit(*curve)
-    with pytest.raises(ValueError, match="band='pointwise' needs confidence_band"):
+    with pytest.raises(
+        ValueError, match="band='pointwise' is not of a LinearRegression: pass None"
+    ):
         SmoothDisplay.from_estimator(line, *curve, band="pointwise")
-    with pytest.raises(ValueError, match="interval=True needs predict_interval"):
+    with pytest.raises(
+        ValueError, match="interval=True is not of a LinearRegression: pass False"
+    ):
         SmoothDisplay.from_estimator(line, *curve, interval=True)
     assert isinstance(kernel_attention, KernelAttentionRegressor)
-    with pytest.raises(ValueError, match="interval='heteroscedastic' is of smoothers"):
+    with pytest.raises(ValueError, match=r"interval='heteroscedastic' is not of .*: pass True"):
         SmoothDisplay.from_estimator(kernel_attention, interval="heteroscedastic")
