@@ -5,6 +5,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from ._classical import Classical
+from ._combination import best_share
 from ._origins import Origins
 from ._season import SeasonalAdjustment
 from ._table import positions
@@ -13,12 +14,6 @@ from ._table import positions
 _SEASONS, _FEWEST_STEPS, _MOST_STEPS = 2, 16, 64
 # Origins of each series, and of all, that are learned from, and what must be known there.
 _RECENT, _MOST_ORIGINS, _LEAST_KNOWN = 400, 100_000, 5
-# Networks that are averaged.
-_N_NETWORKS = 2
-# Shares of the network in the forecast that are tried, and a penalty, relative to the least
-# error, of the squared difference from one half.
-_SHARES, _PENALTY = np.linspace(0, 1, 21), 0.2
-_LARGEST = 60.0
 
 
 @dataclass(frozen=True, eq=False)
@@ -39,67 +34,57 @@ class Inputs:
 
 @dataclass(frozen=True, eq=False)
 class CandidateAttention:
-    """Networks that weight classical forecasts by the state of a series, and correct them."""
+    """A network that weights classical forecasts by the state of a series and corrects them."""
 
     # A small network gets the last steps, the candidates and a few statistics of a series,
     # seasonally adjusted, relative to the origin and in units of the mean absolute difference
     # between neighbours so far. For each step k ahead it returns logits z of the candidates f
     # and a correction r: y_k = sum_b softmax_b(z_bk) f_bk + r_k. It is trained on all series by
     # absolute errors, from candidates that use only what came before each origin. `share` is
-    # that of the mean of the `networks` in the forecast; the rest is the fixed combination.
+    # that of the network in the forecast; the rest is the fixed combination.
 
     classical: Classical
     share: float
-    networks: list
+    network: dict
 
     def forecast(self, origins, combined):
-        """Fixed combinations (n_origins, horizon) with the share of the networks."""
+        """Fixed combinations (n_origins, horizon) with the share of the network."""
         if self.share == 0:
             return combined
         return self.share * self._learned(origins) + (1 - self.share) * combined
 
     def _learned(self, origins):
-        """Forecasts of the networks; (n_origins, horizon)."""
+        """Forecasts of the network; (n_origins, horizon)."""
         from ._candidate_network import apply  # torch takes a second to load
 
-        inputs = inputs_at(origins, self.classical)
-        return np.mean([apply(weights, inputs) for weights in self.networks], axis=0)
+        return apply(self.network, inputs_at(origins, self.classical))
 
 
 def fit_attention(training, combined, classical, random_state):
-    """Train networks on a panel, with a share by errors at the ends of its series."""
-    # These errors are of one stretch of time that all series have in common. The share that is
-    # best there is partly luck, so it is shrunk towards one half. Held-out forecasts
-    # (n_validation, horizon) are, at origins within a horizon of the end, those with the share
-    # of a network that was trained on earlier steps, otherwise the fixed combination.
+    """Train a network on a panel, with a share by errors at the ends of its series."""
+    # Held-out forecasts (n_validation, horizon) are, at origins within a horizon of the end,
+    # those with the share of a network that was trained on earlier steps, otherwise the fixed
+    # combination.
     from ._candidate_network import train
 
     validation, table = training.validation, training.validation.table
-    lengths, horizon = table.lengths, validation.horizon
-    near = np.flatnonzero(lengths[validation.series] - validation.known <= horizon)
+    near = np.flatnonzero(
+        table.lengths[validation.series] - validation.known <= validation.horizon
+    )
     until = training.earliest(near)
-    seeds = random_state.randint(np.iinfo(np.int32).max, size=1 + _N_NETWORKS).tolist()
 
-    def learn(end, seeds):
-        origins = _training_origins(table, end, horizon, random_state)
+    def learn(end):
+        origins = _training_origins(table, end, validation.horizon, random_state)
         before = origins.steps < end[origins.series][:, None]
-        inputs = inputs_at(origins, classical)
-        data = inputs, before, origins.series, classical.logs
-        networks = [train(*data, seed) for seed in seeds]
-        return CandidateAttention(classical, 1.0, networks)
+        inputs, seed = inputs_at(origins, classical), random_state.randint(2**31 - 1)
+        network = train(inputs, before, origins.series, classical.logs, seed)
+        return CandidateAttention(classical, 1.0, network)
 
-    trial = learn(until, seeds[:1])
-    origins = validation.take(near).learning_until(until)
-    learned = trial._learned(origins)
-    fixed, targets = combined[near], origins.targets()
-    scale = training.scale[origins.series, None]
-    mixed = [share * learned + (1 - share) * fixed for share in _SHARES]
-    errors = np.array([np.nanmean(np.abs(found - targets) / scale) for found in mixed])
-    errors += _PENALTY * errors.min() * (_SHARES - 0.5) ** 2
-    share, held_out = float(_SHARES[errors.argmin()]), combined.copy()
-    held_out[near] = share * learned + (1 - share) * fixed
-    found = learn(lengths, seeds[1:]) if share else replace(trial, networks=[])
-    return replace(found, share=share), held_out
+    trial, found = learn(until), np.full_like(combined, np.nan)
+    found[near] = trial._learned(validation.take(near).learning_until(until))
+    share, _ = best_share(training, combined, found)
+    held_out = np.where(np.isnan(found), combined, share * found + (1 - share) * combined)
+    return replace(learn(table.lengths) if share else trial, share=share), held_out
 
 
 def inputs_at(origins, classical):
@@ -116,8 +101,7 @@ def inputs_at(origins, classical):
         unit = np.where(unit + least > 0, unit + 1e-3 * least, 1.0)
     now, later = past[:, -1:], season.at(row, origins.steps)
     candidates = classical.forecast(origins) - (now + later)[:, None]
-    candidates = np.clip(candidates / unit[:, None], -_LARGEST, _LARGEST)
-    past = (past - now) / unit
+    candidates, past = candidates / unit[:, None], (past - now) / unit
     statistics = np.hstack([
         np.log(unit) if classical.logs else np.zeros_like(unit),
         np.log(known),

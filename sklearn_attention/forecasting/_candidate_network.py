@@ -3,17 +3,12 @@
 import numpy as np
 import torch
 from torch import nn
-from torch.nn.functional import gelu
 
 from ..training._random import torch_seed
 
-_HIDDEN = 128, 64
-_DROPOUT = 0.1
-# Advantage of the last candidate as training begins, in the logits.
-_HEAD_START = 2.0
-_STEPS, _BATCH, _RATE, _DECAY, _CLIP = 600, 256, 2e-3, 0.1, 1.0
-# Units of logarithms above which a series does not count more.
-_LARGEST_UNIT = 5.0
+# On seven panels errors with a network of 150 steps are .990 of those with fixed weights; with
+# 300 steps they are the same, with two networks of 600 steps .987, in four times the seconds.
+_WIDTH, _STEPS, _BATCH, _RATE = 64, 150, 256, 2e-3
 
 
 class CandidateNetwork(nn.Module):
@@ -21,56 +16,47 @@ class CandidateNetwork(nn.Module):
 
     def __init__(self, n_inputs, n_candidates, horizon):
         super().__init__()
-        self.body = nn.ModuleList([nn.Linear(n_inputs, _HIDDEN[0]), nn.Linear(*_HIDDEN)])
-        self.logits = nn.Linear(_HIDDEN[1], n_candidates * horizon)
-        self.correction = nn.Linear(_HIDDEN[1], horizon)
-        start = torch.zeros(n_candidates, 1)
-        start[-1] = _HEAD_START
-        self.register_buffer("start", start)
-        # Training begins at fixed weights, without correction.
+        self.body = nn.Sequential(
+            nn.Linear(n_inputs, _WIDTH), nn.GELU(), nn.Linear(_WIDTH, _WIDTH), nn.GELU()
+        )
+        self.logits = nn.Linear(_WIDTH, n_candidates * horizon)
+        self.correction = nn.Linear(_WIDTH, horizon)
+        # Training begins at equal weights, without correction.
         for layer in (self.logits, self.correction):
             nn.init.zeros_(layer.weight)
             nn.init.zeros_(layer.bias)
 
-    def forward(self, columns, candidates, generator=None):
+    def forward(self, columns, candidates):
         """Forecasts relative to the origin, (B, horizon), in units of the series.
 
-        `columns` (B, n_inputs) are from :func:`_tensors`; `generator` draws dropout.
+        `columns` (B, n_inputs) are from :func:`_tensors`.
         """
-        first, second = self.body
-        hidden = gelu(first(columns))
-        if generator is not None:
-            kept = torch.empty_like(hidden).bernoulli_(1 - _DROPOUT, generator=generator)
-            hidden = hidden * kept.div_(1 - _DROPOUT)
-        hidden = gelu(second(hidden))
-        logits = self.logits(hidden).view(candidates.shape) + self.start
-        weights = torch.softmax(logits, dim=1)
+        hidden = self.body(columns)
+        weights = torch.softmax(self.logits(hidden).view(candidates.shape), dim=1)
         return (weights * candidates).sum(dim=1) + self.correction(hidden)
 
 
 def train(inputs, learned, series, logs, seed):
     """Weights of a network trained on origins of many series, dict of str to ndarray."""
     # `learned` (n_origins, horizon) are the targets. A series with many origins counts as the
-    # root of them; units of logarithms show the volatility of a series.
+    # root of them; where they are logarithms, errors count in the units of these.
     learned = learned & ~np.isnan(inputs.targets)
     rows = np.flatnonzero(learned.any(axis=1))
     chance = 1 / np.sqrt(np.bincount(series[rows])[series[rows]])
-    volatility = np.sqrt(np.minimum(inputs.unit, _LARGEST_UNIT)) if logs else 1.0
-    importance = _tensor(learned * volatility)
+    importance = _tensor(learned * (np.sqrt(inputs.unit) if logs else 1.0))
     targets = _tensor(np.nan_to_num(inputs.targets))
     columns, candidates = _tensors(inputs)
     draws = np.random.default_rng(seed)
     draws = draws.choice(rows, size=(_STEPS, _BATCH), p=chance / chance.sum())
-    network, generator = _build(inputs, seed), torch.Generator().manual_seed(seed)
-    optimizer = torch.optim.AdamW(network.parameters(), _RATE, weight_decay=_DECAY, fused=True)
+    network = _build(inputs, seed)
+    optimizer = torch.optim.Adam(network.parameters(), _RATE, fused=True)
     schedule = torch.optim.lr_scheduler.OneCycleLR(optimizer, _RATE, total_steps=_STEPS)
     for batch in torch.from_numpy(draws):
-        missed = network(columns[batch], candidates[batch], generator) - targets[batch]
+        missed = network(columns[batch], candidates[batch]) - targets[batch]
         counted = importance[batch]
         loss = (missed.abs() * counted).sum() / (counted > 0).sum()
         optimizer.zero_grad()
         loss.backward()
-        nn.utils.clip_grad_norm_(network.parameters(), _CLIP)
         optimizer.step()
         schedule.step()
     return {name: value.numpy() for name, value in network.state_dict().items()}
