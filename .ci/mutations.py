@@ -403,8 +403,8 @@ MUTATIONS = [
     ),
     Mutation(
         "forecasting/_combination.py",
-        "error = np.mean(missed / scale)",
-        "error = np.mean(missed)",
+        "np.where(known, np.log(mean) - np.log(np.minimum(best, 1e300)), 0.0)",
+        "np.where(known, np.log(mean), 0.0)",
         "large series decide for all",
     ),
     Mutation(
