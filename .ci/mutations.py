@@ -379,7 +379,7 @@ MUTATIONS = [
     ),
     Mutation(
         "forecasting/_season.py",
-        "learned = origins.learned",
+        "learned = origins.season_known",
         "learned = origins.table.lengths[origins.series]",
         "seasons of what is to be forecast",
     ),

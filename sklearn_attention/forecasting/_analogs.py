@@ -224,13 +224,13 @@ def choose_analogs(analogs, origins, lookbacks, bandwidth):
     counts = np.bincount(origins.series)
     if len(analogs.scale) > 1 and counts.max() >= FEWEST_OWN + horizon:
         tried[False] = left_out(first, horizon, origins.series)
-    found, usual = [], None
+    found, unit = [], None
     for lookback in lookbacks:
         analogs = replace(analogs, lookback=lookback)
         windows = analogs.windows(origins)
-        usual = windows.unit if usual is None else usual
+        unit = windows.unit if unit is None else unit
         # Errors in units of windows of different lengths are not alike.
-        ratio = (windows.unit / usual)[:, 0]
+        ratio = (windows.unit / unit)[:, 0]
         given, n_columns = None, windows.keys.shape[1]
         if not isinstance(bandwidth, str):
             given = np.broadcast_to(check_bandwidth(bandwidth, n_columns), n_columns).copy()

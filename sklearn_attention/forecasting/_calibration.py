@@ -17,7 +17,7 @@ _TINY = 1e-100
 # Squared horizons that the errors of all series count as among those of one (a fraction of one
 # counts next to nothing, several almost all), horizons of those of a random walk
 # among those of all series, and origins that its growth counts as.
-_BORROWED, _WALKS, _GROWTH_OF_WALKS = 1.0, 4.0, 10
+_HORIZONS_OF_ALL, _HORIZONS_OF_WALKS, _ORIGINS_OF_WALKS = 1.0, 4.0, 10
 # Errors below this share of the mean one are next to nothing.
 _NOTHING = 0.1
 # Of fewer origins errors are filled up with those of a t distribution.
@@ -47,7 +47,7 @@ class Calibration:
         Mean error of each series, as it is and divided by the growth with disagreement; NaN of
         those that did not change. The former is infinite, so that neither disagreement nor
         later errors count, where most errors are next to nothing: few jumps are the others.
-    usual : (float, float)
+    of_new_series : (float, float)
         Both of an unknown series, in units of its naive error so far.
     until : ndarray of int of shape (n_series,)
         Steps of each series that were learned from.
@@ -64,7 +64,7 @@ class Calibration:
     errors: np.ndarray
     error: np.ndarray
     unit: np.ndarray
-    usual: tuple
+    of_new_series: tuple
     until: np.ndarray
     _shifts: dict = field(default_factory=dict, init=False, repr=False)
 
@@ -85,12 +85,12 @@ class Calibration:
         def units(errors, rows=slice(None)):
             return error_units(errors[rows], series[rows], weight[rows], scale, growth, walk)
 
-        error, usual_error, _ = units(errors)
+        error, error_of_new, _ = units(errors)
         exact = mostly_exact(errors, series, len(table))
         # Candidates that disagree after a jump are no worse than errors after it.
         error = np.where(exact, np.inf, error)
         errors = errors / _growth(forecasts, error[series])[:, :, None]
-        unit, usual, clear = units(errors)
+        unit, of_new, clear = units(errors)
         apart, block = unit[series], np.broadcast_to(block, n)
         for one in np.unique(block):
             other = block != one
@@ -106,7 +106,7 @@ class Calibration:
             further = errors_of_a_distribution(_FEWEST - len(errors), apart, n_steps)
             errors = np.concatenate([errors, growth[:, None] * further])
         error, unit = np.where(changing, (error, unit), np.nan)
-        return cls(levels, errors, error, unit, (usual_error, usual), table.lengths)
+        return cls(levels, errors, error, unit, (error_of_new, of_new), table.lengths)
 
     def intervals(self, forecasts, coverages, drift=1.0, n_blocks=1):
         """Ends of intervals; (n_origins, horizon, 2 * n_coverages)."""
@@ -132,10 +132,10 @@ class Calibration:
         unit = (np.asarray(drift).reshape(-1, 1) * self._units(forecasts))[:, :, None]
         center = forecasts.mean[:, :, None]
         if forecasts.quantiles is None:
-            found = center + unit * outermost(shifts, at, wanted)
+            found = center + unit * nested_quantiles(shifts, at, wanted)
         else:
             apart = [errors_at(forecasts.quantiles, self.levels, level) for level in at]
-            found = outermost(np.stack(apart, axis=-1) + unit * shifts, at, wanted)
+            found = nested_quantiles(np.stack(apart, axis=-1) + unit * shifts, at, wanted)
         # Distances grow by the root of the number of blocks, as in a random walk.
         found = center + np.sqrt(n_blocks) * (found - center)
         # Levels between usual ones may still cross.
@@ -149,8 +149,8 @@ class Calibration:
         if not learned.all():
             scale = origins.units(np.where(np.isnan(self.unit), np.nan, 1.0), own_scales)
         error, unit = (
-            np.where(learned, own[origins.identity], scale * usual)
-            for own, usual in zip((self.error, self.unit), self.usual, strict=True)
+            np.where(learned, own[origins.identity], scale * new)
+            for own, new in zip((self.error, self.unit), self.of_new_series, strict=True)
         )
         return unit[:, None] * _growth(forecasts, error)
 
@@ -237,8 +237,8 @@ def growth_of_errors(errors, scale, walks):
     if there.any():
         size = np.where(there, np.minimum(size, np.nanquantile(size, 0.95)), 0)
         mean = size.sum() / (there * walks).sum()
-        total = size.sum(axis=0) + _GROWTH_OF_WALKS * mean * walks
-        found = total / (there.sum(axis=0) + _GROWTH_OF_WALKS)
+        total = size.sum(axis=0) + _ORIGINS_OF_WALKS * mean * walks
+        found = total / (there.sum(axis=0) + _ORIGINS_OF_WALKS)
         walks = found if mean > 0 else walks
     return walks / walks.mean()
 
@@ -274,10 +274,10 @@ def error_units(errors, series, weight, scale, growth, walk):
     clear = (count > 0) & (error > _ROUNDING * max(1, error.max(initial=0.0)))
     said = clear if clear.any() else count > 0
     # Sizes differ by factors: one series of large errors must not widen those of all others.
-    logs = (count[said] * np.log(error[said])).sum() + _WALKS * np.log(walk)
-    usual = float(np.exp(logs / (count[said].sum() + _WALKS)))
-    share = count**2 / (count**2 + _BORROWED)
-    return scale * usual * np.where(count > 0, error / usual, 1.0) ** share, usual, clear
+    logs = (count[said] * np.log(error[said])).sum() + _HORIZONS_OF_WALKS * np.log(walk)
+    typical = float(np.exp(logs / (count[said].sum() + _HORIZONS_OF_WALKS)))
+    share = count**2 / (count**2 + _HORIZONS_OF_ALL)
+    return scale * typical * np.where(count > 0, error / typical, 1.0) ** share, typical, clear
 
 
 def mostly_exact(errors, series, n):
@@ -301,16 +301,16 @@ def errors_of_a_distribution(n, levels, n_steps):
     return spread(n) / np.abs(spread(1000)).mean()
 
 
-def outermost(found, at, wanted):
+def nested_quantiles(found, at, wanted):
     """Of each level wanted the value farthest from the median of levels up to it; (..., n).
 
     `found` (..., n_levels) is of the levels `at`: usual ones count, no matter what is wanted.
     """
-    usual = np.isin(at, [*_NESTED, 0.5, *(1 - level for level in _NESTED)])
+    kept = np.isin(at, [*_NESTED, 0.5, *(1 - level for level in _NESTED)])
     columns = []
     for level in wanted:
         within = (at >= 0.5) & (at <= level) if level > 0.5 else (at <= 0.5) & (at >= level)
-        values = found[..., within & (usual | (at == level))]
+        values = found[..., within & (kept | (at == level))]
         columns.append(values.max(axis=-1) if level > 0.5 else values.min(axis=-1))
     return np.stack(columns, axis=-1)
 

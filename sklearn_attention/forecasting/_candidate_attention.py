@@ -81,7 +81,7 @@ def fit_attention(training, combined, classical, random_state):
         return CandidateAttention(classical, 1.0, network)
 
     trial, found = learn(until), np.full_like(combined, np.nan)
-    found[near] = trial._learned(validation.take(near).learning_until(until))
+    found[near] = trial._learned(validation.take(near).with_season_before(until))
     share, _ = best_share(training, combined, found)
     held_out = np.where(np.isnan(found), combined, share * found + (1 - share) * combined)
     return replace(learn(table.lengths) if share else trial, share=share), held_out
@@ -118,7 +118,7 @@ def _units(origins, season):
 
     Of the steps that are known, and of those that patterns are learned from.
     """
-    counts = np.maximum([origins.known, origins.learned], 1)
+    counts = np.maximum([origins.known, origins.season_known], 1)
     units, order = np.empty(counts.shape), np.argsort(season.row, kind="stable")
     ends = np.searchsorted(season.row[order], np.arange(1, len(season.series)))
     for rows in np.split(order, ends):

@@ -211,12 +211,12 @@ class Classical:
     def fit(self, training):
         """Itself, and forecasts of validation origins with patterns from before their block."""
         validation = training.validation
-        learned = validation.known.copy()
+        known = validation.known.copy()
         for block in range(training.n_blocks):
             rows = np.flatnonzero(training.block == block)
-            origins = validation.take(rows).learning_until(training.earliest(rows))
-            learned[rows] = origins.learned
-        return self, self.forecast(replace(validation, learned=learned))
+            origins = validation.take(rows).with_season_before(training.earliest(rows))
+            known[rows] = origins.season_known
+        return self, self.forecast(replace(validation, season_known=known))
 
     def forecast(self, origins):
         """Forecasts, (n_origins, n_names, horizon); the first step stands for itself."""

@@ -7,7 +7,7 @@ import numpy as np
 from ._analogs import OwnAnalogs
 from ._classical import Classical
 from ._feature_effects import FeatureEffects, fit_each, fit_without_effects, learn_effects
-from ._origins import PANEL, Origins, Training, combine, evenly_spread, split_at_ends
+from ._origins import PANEL, Origins, Validation, combine, evenly_spread, split_at_ends
 from ._ridges import WindowRidge
 from ._transformer_candidate import TransformerCandidate
 from ._trees import Trees
@@ -105,7 +105,7 @@ class CombinedForecast:
     candidates: list
     effects: FeatureEffects | None  # of features, which most candidates do without
     weights: np.ndarray  # (n_series, n_names) of the training series; rows sum to 1
-    usual: np.ndarray  # (n_names,) for other series
+    of_new_series: np.ndarray  # (n_names,)
 
     @classmethod
     def of(cls, transformer):
@@ -146,7 +146,7 @@ class CombinedForecast:
     def weights_at(self, origins):
         """Weights of the candidates at some origins; (n_origins, n_names)."""
         identity = origins.identity
-        return np.where((identity >= 0)[:, None], self.weights[identity], self.usual)
+        return np.where((identity >= 0)[:, None], self.weights[identity], self.of_new_series)
 
     def each(self, origins, wanted=None):
         """Forecasts of the candidates, (n_origins, n_names, horizon)."""
@@ -198,14 +198,14 @@ def _window_lengths(table, horizon, seasons, lookback):
 
 
 def fit_combined(table, horizon, seasons, lookback, logs, kinds, share=None):
-    """Combination of candidates by validation errors, Training, and held-out forecasts."""
+    """Combination of candidates by validation errors, Validation, and held-out forecasts."""
     # The latter are of all candidates, (n_validation, n_names, horizon), and combined, by
     # weights chosen on other blocks. Windows are measured in the first of the `seasons`; a
     # `lookback` of None is several by the season. `kinds` are names of candidates, regressors,
     # and trees. Of long series a `share` is validated; None for the usual one.
     _, own, _ = _window_lengths(table, horizon, seasons, lookback)
     options = {} if share is None else {"share": share}
-    training = Training.of(table, horizon, max(own, default=_SHORTEST), **options)
+    training = Validation.of(table, horizon, max(own, default=_SHORTEST), **options)
     # Of the few series that logarithms are tried on, all may be too short for those wanted.
     candidates = new_candidates(kinds, table, horizon, seasons, lookback, logs)
     candidates = candidates or [Classical(seasons[0], logs)]
@@ -216,11 +216,11 @@ def fit_combined(table, horizon, seasons, lookback, logs, kinds, share=None):
         candidates, every = fit_each(candidates, training)
     else:
         candidates, every = fit_without_effects(candidates, training, effects, apart)
-    weights, usual, held_out = choose_weights(every, training)
-    return CombinedForecast(candidates, effects, weights, usual), training, every, held_out
+    weights, of_new, held_out = choose_weights(every, training)
+    return CombinedForecast(candidates, effects, weights, of_new), training, every, held_out
 
 
-def extend(fitted, candidate, unable):
+def add_candidate(fitted, candidate, unable):
     """Results of :func:`fit_combined` with a further candidate that learns whole series."""
     # The name of one that has nothing to learn from is appended to `unable`.
     # Its share is the one with the least error of a mixture with the others, since there are
@@ -246,12 +246,12 @@ def extend(fitted, candidate, unable):
         own = best_share(training, held_out, found, apart if apart.any() else slice(None))[0]
         there = rows & ~np.isnan(found).any(axis=1)
         mixed[there] += own * (found - held_out)[there]
-    weights, usual = (
+    weights, of_new = (
         np.concatenate([(1 - share) * w, np.full((*w.shape[:-1], 1), share)], axis=-1)
-        for w in (combined.weights, combined.usual)
+        for w in (combined.weights, combined.of_new_series)
     )
     candidates, every = [*combined.candidates, candidate], np.append(every, forecasts, axis=1)
-    combined = CombinedForecast(candidates, combined.effects, weights, usual)
+    combined = CombinedForecast(candidates, combined.effects, weights, of_new)
     return combined, training, every, mixed
 
 

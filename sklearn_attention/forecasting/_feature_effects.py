@@ -15,7 +15,7 @@ _KNOTS, _FEWEST_VALUES = (0.2, 0.4, 0.6, 0.8), 6
 # Share of squared differences in blocks not learned from that features have to explain.
 _LEAST_EXPLAINED = 0.05
 # Steps for each coefficient from which effects fit too little noise to be learned apart.
-_MANY = 25
+_ROWS_OF_COEFFICIENT = 25
 # Values of series cut at origins, at once.
 _MOST_VALUES = 2_000_000
 
@@ -148,7 +148,7 @@ def learn_effects(training, season_length):
     if error(coefs) >= (1 - _LEAST_EXPLAINED) * error(np.zeros_like(coefs)):
         return None, []
     effects, *apart = (FeatureEffects(basis, coef, training.scale) for coef in coefs)
-    return effects, [] if len(x) >= _MANY * x.shape[1] else apart
+    return effects, [] if len(x) >= _ROWS_OF_COEFFICIENT * x.shape[1] else apart
 
 
 def fit_each(candidates, training):

@@ -37,7 +37,7 @@ class Origins:
         the first step counts as known.
     horizon : int
         Number of steps to forecast.
-    learned : ndarray of int of shape (n_origins,), default=None
+    season_known : ndarray of int of shape (n_origins,), default=None
         Number of steps of the series that seasonal patterns are learned from at each origin;
         None for those known.
     """
@@ -46,11 +46,11 @@ class Origins:
     series: np.ndarray
     known: np.ndarray
     horizon: int
-    learned: np.ndarray | None = None
+    season_known: np.ndarray | None = None
 
     def __post_init__(self):
-        if self.learned is None:
-            object.__setattr__(self, "learned", self.known)
+        if self.season_known is None:
+            object.__setattr__(self, "season_known", self.known)
 
     @classmethod
     def at_ends(cls, table, horizon):
@@ -69,19 +69,21 @@ class Origins:
 
     def take(self, rows):
         """Some of the origins."""
-        return self.at(self.series[rows], self.known[rows], self.learned[rows])
+        return self.at(self.series[rows], self.known[rows], self.season_known[rows])
 
-    def learning_until(self, ends):
+    def with_season_before(self, ends):
         """The same origins, where patterns are learned before some steps."""
-        return replace(self, learned=np.minimum(self.known, ends[self.series]))
+        return replace(self, season_known=np.minimum(self.known, ends[self.series]))
 
-    def at(self, series, known, learned=None):
+    def at(self, series, known, season_known=None):
         """Other origins in the same table, with the same horizon."""
-        return Origins(self.table, series, known, self.horizon, learned)
+        return Origins(self.table, series, known, self.horizon, season_known)
 
     def joined(self, others):
         """These origins, and others of the same table after them."""
-        parts = [(origins.series, origins.known, origins.learned) for origins in (self, others)]
+        parts = [
+            (origins.series, origins.known, origins.season_known) for origins in (self, others)
+        ]
         return self.at(*map(np.concatenate, zip(*parts, strict=True)))
 
     @property
@@ -177,7 +179,7 @@ def split_at_ends(origins, fraction):
 
 
 @dataclass(frozen=True, eq=False)
-class Training:
+class Validation:
     """Series to learn from, with validation origins in contiguous blocks of time."""
 
     # `origins` are all with a whole horizon after them and a step before, `block`
@@ -191,7 +193,7 @@ class Training:
 
     @classmethod
     def of(cls, table, horizon, lookback, share=_SHARE):
-        """Training on all series of a table, with validation origins in five blocks."""
+        """Validation on all series of a table, in five blocks of time."""
         # Blocks are counted from the end of each series. The last origins of a long series are
         # one horizon before its end, and its first so that they span `share` of it, in panels
         # six horizons. Of a short series it is half a horizon and three horizons; where the

@@ -187,9 +187,9 @@ class SeasonalAdjustment:
 
     @classmethod
     def of(cls, origins, season_length):
-        """Patterns learned from the first `origins.learned` steps."""
+        """Patterns learned from the first `origins.season_known` steps."""
         table, m = origins.table, max(1, round(season_length))
-        learned = origins.learned
+        learned = origins.season_known
         most = 1 + learned.max(initial=0)
         pairs, place = np.unique(origins.series * most + learned, return_inverse=True)
         series, learned = pairs // most, pairs % most

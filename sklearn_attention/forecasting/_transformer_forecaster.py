@@ -22,7 +22,7 @@ from ._classical import Classical
 from ._combination import (
     CANDIDATES,
     CombinedForecast,
-    extend,
+    add_candidate,
     fit_combined,
     fit_transformer,
     new_candidates,
@@ -42,9 +42,9 @@ from ._wrap import in_library
 NETWORK = NetworkDefaults(foreign=("validation_fraction", "patience"))
 # Weight of the classical candidates from which on attention over them is learned.
 _LEAST_CLASSICAL = 1 / 3
-# Steps of series from which, with trees, a smaller share of long series is validated, and of
+# Steps of all series from which, with trees, a smaller share of long ones is validated, and of
 # one from which a transformer is tried.
-_MANY, _LONG, _SHARE_BEHIND = 5000, 20_000, 0.25
+_STEPS_OF_SLOW_TREES, _STEPS_OF_TRANSFORMER, _SHARE_IF_SLOW = 5000, 20_000, 0.25
 # Candidates that learn effects of features themselves.
 _WHOLE = "trees", "transformer"
 # Why candidates have no forecasts, but for series that are too short.
@@ -388,10 +388,10 @@ class TransformerForecaster(NetworkParameters, Forecaster):
             self.calibration_ = Calibration.fit(self._forecasts(validation))
             return
         trees = [Trees(tuple(self.seasons_))] if "trees" in whole else []
-        many = trees and len(table.value) >= _MANY
+        slow = transformer or (trees and len(table.value) >= _STEPS_OF_SLOW_TREES)
         fit = partial(
             fit_combined, horizon=self.horizon_, seasons=self.seasons_,
-            lookback=lookback, share=_SHARE_BEHIND if transformer or many else None,
+            lookback=lookback, share=_SHARE_IF_SLOW if slow else None,
         )  # fmt: skip
         self.transform_, fitted = choose_transform(
             table, self.horizon_, self.log, self.transform_, partial(fit, kinds=kinds or trees)
@@ -405,7 +405,7 @@ class TransformerForecaster(NetworkParameters, Forecaster):
             and not isinstance(self.candidates, str)
         ):
             unable.append("transformer")
-        extended = partial(extend, unable=unable)
+        extended = partial(add_candidate, unable=unable)
         self.combined_, training, every, held_out = reduce(extended, further, fitted)
         if not isinstance(self.candidates, str):
             ends = Origins.at_ends(training.origins.table, self.horizon_)
@@ -433,7 +433,7 @@ class TransformerForecaster(NetworkParameters, Forecaster):
     def _new_transformer(self, length, task, whole, alone):
         """The transformer before it is trained; None where it is no candidate."""
         auto, least = isinstance(self.candidates, str), least_length(self.horizon_)
-        least = max(_LONG, least) if auto else least
+        least = max(_STEPS_OF_TRANSFORMER, least) if auto else least
         if not alone and ("transformer" not in whole or length < least):
             return None
         sizes = self.lookback, self.horizon_, self.season_length_

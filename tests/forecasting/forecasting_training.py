@@ -5,7 +5,7 @@ from dataclasses import replace
 import numpy as np
 
 from sklearn_attention.forecasting import Origins, Table
-from sklearn_attention.forecasting._origins import Training
+from sklearn_attention.forecasting._origins import Validation
 
 
 def make_walks(lengths, season=6, seed=0):
@@ -20,7 +20,7 @@ def make_walks(lengths, season=6, seed=0):
 
 def make_training_of(series, horizon=4, lookback=5):
     """Training with validation origins in five blocks."""
-    return Training.of(Table.of(series), horizon, lookback)
+    return Validation.of(Table.of(series), horizon, lookback)
 
 
 def changed_after(table, known):

@@ -19,7 +19,7 @@ from sklearn_attention.forecasting._calibration import (
     growth_of_errors,
     growth_of_walks,
     interval_margin,
-    outermost,
+    nested_quantiles,
     own_scales,
     quantile_shift,
 )
@@ -396,7 +396,7 @@ def test_the_outermost_value_up_to_a_level():
     found = np.array([-1.0, -3.0, 0.5, 0.0, 4.0, 9.0, 2.0])
     wanted = [0.95, 0.93, 0.8, 0.05, 0.2, 0.5]
     # That of .93 is not among those that count for others.
-    np.testing.assert_array_equal(outermost(found, at, wanted), [4, 9, 4, -3, 0, 0])
+    np.testing.assert_array_equal(nested_quantiles(found, at, wanted), [4, 9, 4, -3, 0, 0])
 
 
 def test_intervals_follow_errors_since_the_fit():
@@ -447,7 +447,7 @@ def test_drift_at_an_origin_is_of_errors_known_there():
     assert (rows[0] == -1).all()
     for row, known in zip(rows[1:], (6, 20), strict=True):
         assert since.known[row[row >= 0]].max() + 2 == known
-    assert (since.learned <= since.known).all()
+    assert (since.season_known <= since.known).all()
 
 
 def simulate(seed, drifting):

@@ -135,7 +135,7 @@ def test_held_out_patterns_are_those_before_the_block():
             origin = (
                 Origins.at_ends(own, 4)
                 .at(np.array([0]), known)
-                .learning_until(np.array([first]))
+                .with_season_before(np.array([first]))
             )
             expected = classical.forecast(origin)
             np.testing.assert_allclose(held_out[row], expected[0])
@@ -177,7 +177,7 @@ def test_origins_of_one_pattern_go_through_time_together(monkeypatch):
     Classical(6.0, False).forecast(origins)
     assert len(tables[0][0]) == 4
     tables.clear()
-    Classical(6.0, False).forecast(origins.learning_until(np.array([18, 20])))
+    Classical(6.0, False).forecast(origins.with_season_before(np.array([18, 20])))
     assert len(tables[0][0]) == 2
 
 

@@ -9,9 +9,9 @@ from forecasting_training import make_training_of, make_walks
 from sklearn_attention.forecasting import Origins, Table, _trees
 from sklearn_attention.forecasting._combination import (
     CombinedForecast,
+    add_candidate,
     best_share,
     choose_weights,
-    extend,
     fit_combined,
     relative_errors,
     softmax_weights,
@@ -297,19 +297,19 @@ class TestFitCombined:
         )
         assert len(training.block) == len(every) == len(held_out) == 0
         np.testing.assert_allclose(found.weights, 1 / len(found.names))
-        np.testing.assert_allclose(found.usual, found.weights[0])
+        np.testing.assert_allclose(found.of_new_series, found.weights[0])
 
     @pytest.mark.parametrize("network", ["perfect", "worthless", None])
     def test_a_transformer_is_kept_where_it_has_weight(self, network):
         table = Table.of(make_walks([60, 50]))
         stub = Stub(4, network=network)
         fitted = fit_combined(table, AHEAD, [1.0], None, False, ["ridge"])
-        found, _, every, held_out = extend(fitted, stub, [])
+        found, _, every, held_out = add_candidate(fitted, stub, [])
         kept = network == "perfect"
         assert (found.transformer is stub) == kept == (found.names[-1] == "transformer")
         assert found.weights.shape == (2, len(found.names))
         np.testing.assert_allclose(found.weights.sum(axis=1), 1)
-        np.testing.assert_allclose(found.usual.sum(), 1)
+        np.testing.assert_allclose(found.of_new_series.sum(), 1)
         assert every.shape[1] == len(found.names)
         assert np.isfinite(held_out).all()
 
@@ -323,16 +323,16 @@ class TestFitCombined:
 
         fitted = fit_combined(table, AHEAD, [1.0], None, False, ["ridge"])
         worthless = Spy(4, network="worthless", tried=True)
-        assert extend(fitted, worthless, []) is fitted
+        assert add_candidate(fitted, worthless, []) is fitted
         assert len(trained) == 1  # briefly
         assert worthless not in trained
-        assert extend(fitted, Spy(4, network="perfect", tried=True), [])[0].transformer
+        assert add_candidate(fitted, Spy(4, network="perfect", tried=True), [])[0].transformer
         assert len(trained) == 3
 
     def test_where_nothing_was_validated_it_has_no_share(self):
         table = Table.of([np.array([3.0, 4.0, 5.0])])
         fitted = fit_combined(table, AHEAD, [1.0], None, False, ["classical"])
-        assert extend(fitted, Stub(4, network="perfect"), []) is fitted
+        assert add_candidate(fitted, Stub(4, network="perfect"), []) is fitted
 
     def test_a_share_has_the_least_error(self):
         training = make((90, 60))[0]
@@ -366,9 +366,9 @@ class TestFitCombined:
             def fit(self, training):
                 return self, forecasts[:, None]
 
-        model, _, every, held_out = extend(fitted, Noisy(4), [])
+        model, _, every, held_out = add_candidate(fitted, Noisy(4), [])
         share = best_share(training, before, forecasts)[0]
-        np.testing.assert_allclose(model.usual[-1], share)
+        np.testing.assert_allclose(model.of_new_series[-1], share)
         np.testing.assert_allclose(model.weights[:, :-1], (1 - share) * fitted[0].weights)
         np.testing.assert_array_equal(every[:, -1], forecasts)
         validation = training.validation
@@ -394,7 +394,7 @@ class TestFitCombined:
         values = 100 + 20 * flags[:200].prod(axis=1) + rng.normal(size=200)
         table = Table.of([values], features=[flags], known=[0, 1])
         fitted = fit_combined(table, 4, [7.0], None, False, ["classical", "features"])
-        found = extend(fitted, Trees((7.0,)), [])[0]
+        found = add_candidate(fitted, Trees((7.0,)), [])[0]
         assert found.effects is not None
         assert found.names[-1] == "trees"
         origins = Origins.at_ends(table, 4)

@@ -15,7 +15,7 @@ from sklearn_attention.forecasting._feature_effects import (
     fit_without_effects,
     learn_effects,
 )
-from sklearn_attention.forecasting._origins import Training
+from sklearn_attention.forecasting._origins import Validation
 from sklearn_attention.forecasting._ridges import WindowRidge
 
 HORIZON, SEASON, ALPHA = 5, 7, 0.01
@@ -32,7 +32,7 @@ def make(lengths=(160, 160), effect=25.0, known=(0, 1), drift=1.5):
         values.append((1 + 9 * i) * own)
         features.append(table.astype(float))
     observations = Table.of(values, features=features, known=np.array(known))
-    return Training.of(observations, HORIZON, 2 * SEASON)
+    return Validation.of(observations, HORIZON, 2 * SEASON)
 
 
 def targets_of(training, series, block):
@@ -59,15 +59,15 @@ def slow_coef(basis, training, known, left_out):
 @pytest.fixture(autouse=True)
 def few_steps(monkeypatch):
     """However many steps there are, effects are learned apart from each block."""
-    monkeypatch.setattr(module, "_MANY", np.inf)
+    monkeypatch.setattr(module, "_ROWS_OF_COEFFICIENT", np.inf)
 
 
 def test_of_many_steps_they_are_learned_once(monkeypatch):
     training, ridge = make(), WindowRidge(SEASON)
-    monkeypatch.setattr(module, "_MANY", 30)
+    monkeypatch.setattr(module, "_ROWS_OF_COEFFICIENT", 30)
     found, held_out = combined(training, ridge)
     rest, table = slow_rest(found.effects, training)
-    expected = ridge.fit(Training.of(rest, HORIZON, 2 * SEASON))[1]
+    expected = ridge.fit(Validation.of(rest, HORIZON, 2 * SEASON))[1]
     validation = training.validation
     for row, (i, known) in enumerate(zip(validation.series, validation.known, strict=True)):
         expected[row] += table[i][known : known + HORIZON]
@@ -133,7 +133,7 @@ def test_forecasts_are_those_of_series_without_effects():
     found = combined(training, ridge)[0]
     rest, table = slow_rest(learn_effects(training, SEASON)[0], training)
     alone = WindowRidge(SEASON)
-    alone, _ = alone.fit(Training.of(rest, HORIZON, 2 * SEASON))
+    alone, _ = alone.fit(Validation.of(rest, HORIZON, 2 * SEASON))
     expected = (
         alone.forecast(Origins.at_ends(rest, HORIZON)) + np.array(table)[:, None, -HORIZON:]
     )

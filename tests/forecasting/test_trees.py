@@ -8,11 +8,10 @@ import pytest
 from forecasting_training import check_knows_nothing_later, make_walks, unknown_twins
 from sklearn.ensemble import HistGradientBoostingRegressor
 
-from sklearn_attention import Training as TrainingOptions
-from sklearn_attention import TransformerForecaster
+from sklearn_attention import Training, TransformerForecaster
 from sklearn_attention.forecasting import Origins, Table, TimeIndex, _transformer_forecaster
 from sklearn_attention.forecasting import _trees as module
-from sklearn_attention.forecasting._origins import Training
+from sklearn_attention.forecasting._origins import Validation
 from sklearn_attention.forecasting._transformer_candidate import TransformerCandidate
 from sklearn_attention.forecasting._transformer_forecaster import NETWORK
 from sklearn_attention.forecasting._trees import Trees, calendar_of
@@ -32,7 +31,7 @@ def make_training(lengths=(90, 70), seed=0):
         for own, table in zip(make_walks(lengths), features, strict=True)
     ]
     table = Table.of(values, features=[own.astype(float) for own in features], known=[0, 1])
-    return Training.of(table, HORIZON, 6)
+    return Validation.of(table, HORIZON, 6)
 
 
 @pytest.fixture
@@ -146,25 +145,25 @@ def test_nothing_later_matters(quick, twins):
 
 def test_levels_that_drift_go_on_beyond_what_was_learned(quick):
     steps = np.arange(200.0)
-    training = Training.of(Table.of([100 + steps + np.sin(steps)]), HORIZON, 6)
+    training = Validation.of(Table.of([100 + steps + np.sin(steps)]), HORIZON, 6)
     fitted, _ = Trees((6.0,)).fit(training)
     assert fitted.drifts
     found = fitted.forecast(Origins.at_ends(training.origins.table, HORIZON))[0, 0]
     np.testing.assert_allclose(found, 300 + np.arange(HORIZON), atol=2)
     wave = Table.of([np.sin(2 * np.pi * steps / 6) + 0.1 * (steps % 5)])
-    assert not Trees((6.0,)).fit(Training.of(wave, HORIZON, 6))[0].drifts
+    assert not Trees((6.0,)).fit(Validation.of(wave, HORIZON, 6))[0].drifts
 
 
 def test_lags_may_have_no_value_among_the_rows_that_are_learned_from(quick):
     """Before the last of two years no value is two years old."""
     months = Table.of([np.arange(24.0) % 12 + np.arange(24) % 5])
-    fitted, _ = Trees((12.0,)).fit(Training.of(months, 3, 6))
+    fitted, _ = Trees((12.0,)).fit(Validation.of(months, 3, 6))
     assert fitted.fitted is not None
     assert np.isfinite(fitted.forecast(Origins.at_ends(months, 3))).all()
 
 
 def test_short_series_have_none():
-    training = Training.of(Table.of([np.arange(9.0)]), 2, 3)
+    training = Validation.of(Table.of([np.arange(9.0)]), 2, 3)
     fitted, found = Trees((1.0,)).fit(training)
     assert fitted.fitted is None
     assert np.isnan(found).all()
@@ -202,7 +201,7 @@ class TestTrial:
 
     def test_is_shorter_than_the_training(self):
         for most, brief in ((None, 300), (500, 300), (300, None)):
-            training = TrainingOptions(max_steps=most, weight_decay=0.2)
+            training = Training(max_steps=most, weight_decay=0.2)
             settings = NETWORK.settings(TransformerForecaster(training=training))
             one = TransformerCandidate(6, settings=settings, tried=True)
             if brief is None:
@@ -225,7 +224,7 @@ class TestTrial:
         monkeypatch.setattr(TransformerCandidate, "fit", fit)
         TestForecaster.fit(X, y)
         assert not tried
-        monkeypatch.setattr(_transformer_forecaster, "_LONG", 120)
+        monkeypatch.setattr(_transformer_forecaster, "_STEPS_OF_TRANSFORMER", 120)
         model = TestForecaster.fit(X, y)
         assert tried == [(True, 300)]
         assert model.network_ is None
