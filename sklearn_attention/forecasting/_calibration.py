@@ -8,11 +8,8 @@ from sklearn.isotonic import isotonic_regression
 
 from ._origins import evenly_spread
 
-# Rounding must not require one more error than needed.
-_SLACK = 1e-9
-# Differences below this share of the largest value are rounding, as are mean errors below this
-# share of naive ones, and of the largest of any series.
-_EXACT, _ROUNDING = 1e-9, 1e-6
+# Relative differences below are rounding: of levels, errors, and means of them.
+_ROUNDING = 1e-9
 _TINY = 1e-100
 # Squared horizons that the errors of all series count as among those of one (a fraction of one
 # counts next to nothing, several almost all), horizons of those of a random walk
@@ -218,7 +215,7 @@ def own_scales(values):
         np.abs(np.diff(series)).mean() if len(series) > 1 else size
         for series, size in zip(values, sizes, strict=True)
     ]
-    return np.maximum(steps, np.maximum(_EXACT * np.array(sizes), _TINY))
+    return np.maximum(steps, np.maximum(_ROUNDING * np.array(sizes), _TINY))
 
 
 def growth_of_walks(horizon, n_steps):
@@ -269,7 +266,7 @@ def error_units(errors, series, weight, scale, growth, walk):
     weight = np.where(there.any(axis=1), weight, 0)
     count = np.bincount(series, weight, minlength=n)
     error = np.bincount(series, weight * total / scale[series], minlength=n)
-    error = np.maximum(error / np.maximum(count, _TINY), _EXACT)
+    error = np.maximum(error / np.maximum(count, _TINY), _ROUNDING)
     # Series that are forecast but for rounding, such as constant ones, do not count for others.
     clear = (count > 0) & (error > _ROUNDING * max(1, error.max(initial=0.0)))
     said = clear if clear.any() else count > 0
@@ -340,13 +337,13 @@ def interval_margin(errors, levels, coverage):
     above = errors_at(errors, levels, (1 + coverage) / 2)
     scores = np.maximum(-below, above)  # NaN where nothing was observed
     counts = np.sum(~np.isnan(scores), axis=0)
-    ranks = np.ceil((counts + 1) * coverage - _SLACK).astype(np.int64)
+    ranks = np.ceil((counts + 1) * coverage - _ROUNDING).astype(np.int64)
     own = np.sort(scores, axis=0)  # NaN last
     own = own[np.clip(ranks, 1, len(scores)) - 1, np.arange(scores.shape[1])]
     size = _sizes(scores, counts)
     pooled = np.sort((scores / np.where(size > 0, size, 1.0)).ravel())
     pooled = pooled[~np.isnan(pooled)]
-    rank = min(len(pooled), int(np.ceil((len(pooled) + 1) * coverage - _SLACK)))
+    rank = min(len(pooled), int(np.ceil((len(pooled) + 1) * coverage - _ROUNDING)))
     return _partly(own, size * pooled[max(rank, 1) - 1], counts * (1 - coverage))
 
 

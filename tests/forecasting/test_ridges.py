@@ -12,7 +12,7 @@ from forecasting_training import (
 
 from sklearn_attention.forecasting import Origins, Table
 from sklearn_attention.forecasting import _ridges as module
-from sklearn_attention.forecasting._ridges import OWN_PENALTIES, PENALTIES, WindowRidge
+from sklearn_attention.forecasting._ridges import PENALTIES, WindowRidge
 
 LOOKBACK, HORIZON = 8, 4
 POOLED, OWN = 0, 1
@@ -45,7 +45,7 @@ def slow_ridge(x, y, alpha, start, every):
     return np.linalg.lstsq(x, y, rcond=None)[0]
 
 
-def slow_maps(series, alpha, own_alpha, left_out=(), wanted=None, **size):
+def slow_maps(series, alpha, left_out=(), wanted=None, **size):
     """The map of all series, and that of each."""
     scale = deviations(series)
     every, _ = windows(series, scale, **size)
@@ -55,23 +55,22 @@ def slow_maps(series, alpha, own_alpha, left_out=(), wanted=None, **size):
         out = {(0, t) for j, t in left_out if j == i}
         every, _ = windows(series[i : i + 1], scale[[i]], **size)
         left = windows(series[i : i + 1], scale[[i]], out, **size)
-        own[i] = slow_ridge(*left, own_alpha, pooled, every)
+        own[i] = slow_ridge(*left, 1.0, pooled, every)
     return pooled, own
 
 
-def fit(alpha, own_alpha, monkeypatch, lengths=(90, 70), lookback=LOOKBACK, horizon=HORIZON):
+def fit(alpha, monkeypatch, lengths=(90, 70), lookback=LOOKBACK, horizon=HORIZON):
     """A ridge whose penalties are given."""
     monkeypatch.setattr(module, "PENALTIES", (alpha,))
-    monkeypatch.setattr(module, "OWN_PENALTIES", (own_alpha,))
     series = make_walks(lengths)
     training = make_training_of(series, horizon, lookback)
     return series, training, *WindowRidge(lookback, own=True).fit(training)
 
 
-@pytest.mark.parametrize("alphas", [(1e-4, 0.1), (0.1, 10.0)])
-def test_maps_are_those_of_least_squares(alphas, monkeypatch):
-    series, training, ridge, _ = fit(*alphas, monkeypatch)
-    pooled, own = slow_maps(series, *alphas)
+@pytest.mark.parametrize("alpha", [1e-4, 0.1])
+def test_maps_are_those_of_least_squares(alpha, monkeypatch):
+    series, training, ridge, _ = fit(alpha, monkeypatch)
+    pooled, own = slow_maps(series, alpha)
     np.testing.assert_allclose(ridge.coef, [pooled, *own.values()], atol=1e-7)
     found = ridge.forecast(Origins.at_ends(training.origins.table, HORIZON))
     for i, values in enumerate(series):
@@ -96,13 +95,13 @@ def test_held_out_forecasts_are_those_of_maps_refitted_without_the_block(
         {"lookback": lookback, "horizon": horizon},
         (0,) if len(lengths) > 2 else (0, 1),
     )
-    series, training, _, held_out = fit(0.01, 1.0, monkeypatch, lengths, **size)
+    series, training, _, held_out = fit(0.01, monkeypatch, lengths, **size)
     validation = training.validation
     for block in range(training.n_blocks):
         left_out = {
             (i, t) for i in range(len(series)) for t in overlapping_rows(training, i, block)
         }  # fmt: skip
-        pooled, own = slow_maps(series, 0.01, 1.0, left_out, wanted, **size)
+        pooled, own = slow_maps(series, 0.01, left_out, wanted, **size)
         for row in np.flatnonzero(
             (training.block == block) & np.isin(validation.series, wanted)
         ):
@@ -114,19 +113,16 @@ def test_held_out_forecasts_are_those_of_maps_refitted_without_the_block(
 
 
 def test_what_is_chosen_has_the_least_error(monkeypatch):
-    def errors(name, *choice):
+    def error(alpha):
         with monkeypatch.context() as patch:
-            _, training, _, held_out = fit(*choice, patch)
+            _, training, _, held_out = fit(alpha, patch)
         unit = deviations(training.origins.table.values)[training.validation.series]
-        missed = (held_out[:, name] - training.validation.targets()) / unit[:, None]
+        missed = (held_out[:, POOLED] - training.validation.targets()) / unit[:, None]
         return np.nansum(missed**2)
 
     training = make_training_of(make_walks((90, 70)), HORIZON, LOOKBACK)
     ridge, _ = WindowRidge(LOOKBACK, own=True).fit(training)
-    tried = {alpha: errors(POOLED, alpha, 1.0) for alpha in PENALTIES}
-    assert ridge.penalty == min(tried, key=tried.get)
-    tried = {alpha: errors(OWN, ridge.penalty, alpha) for alpha in OWN_PENALTIES}
-    assert ridge.own_penalty == min(tried, key=tried.get)
+    assert ridge.penalty == min(PENALTIES, key=error)
 
 
 def test_a_series_too_short_has_no_map_of_its_own_but_a_pooled_one():
