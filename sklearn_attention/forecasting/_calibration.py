@@ -8,6 +8,8 @@ from sklearn.isotonic import isotonic_regression
 
 from ._origins import evenly_spread
 
+# Held-out windows that are enough to calibrate on, evenly spread.
+MOST_CALIBRATED = 250
 # Relative differences below are rounding: of levels, errors, and means of them.
 _ROUNDING = 1e-9
 _TINY = 1e-100

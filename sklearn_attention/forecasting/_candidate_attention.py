@@ -10,10 +10,8 @@ from ._origins import Origins
 from ._season import SeasonalAdjustment
 from ._table import positions
 
-# Seasons and steps of the window that a network reads.
-_SEASONS, _FEWEST_STEPS, _MOST_STEPS = 2, 16, 64
-# Origins of each series, and of all, that are learned from, and what must be known there.
-_RECENT, _MOST_ORIGINS, _LEAST_KNOWN = 400, 100_000, 5
+# Steps of the window that a network reads, and origins that it is trained on.
+_WINDOW, _MOST_ORIGINS = 32, 100_000
 
 
 @dataclass(frozen=True, eq=False)
@@ -91,9 +89,8 @@ def inputs_at(origins, classical):
     """Inputs of a network, seasonally adjusted, at some origins."""
     season = SeasonalAdjustment.of(origins, classical.season_length)
     row, known = season.row[:, None], np.maximum(origins.known, 1)[:, None]
-    window = int(np.clip(_SEASONS * classical.season_length, _FEWEST_STEPS, _MOST_STEPS))
-    steps = np.maximum(origins.known[:, None] - window + np.arange(window), 0)
-    past = origins.past(window) - season.at(row, steps)
+    steps = np.maximum(origins.known[:, None] - _WINDOW + np.arange(_WINDOW), 0)
+    past = origins.past(_WINDOW) - season.at(row, steps)
     unit, least = _units(origins, season)
     if classical.logs:
         unit = unit + 1e-3
@@ -105,7 +102,7 @@ def inputs_at(origins, classical):
     statistics = np.hstack([
         np.log(unit) if classical.logs else np.zeros_like(unit),
         np.log(known),
-        np.minimum(known, window) / window,
+        np.minimum(known, _WINDOW) / _WINDOW,
         np.abs(past).mean(axis=1, keepdims=True) / 10,
         candidates.std(axis=(1, 2))[:, None],
     ])  # fmt: skip
@@ -130,9 +127,8 @@ def _units(origins, season):
 
 
 def _training_origins(table, until, horizon, random_state):
-    """Recent origins of all series that something is known after, with one pattern a series."""
-    first = np.maximum(until - _RECENT, _LEAST_KNOWN)
-    series, known = positions(first, np.maximum(until - first, 0))
+    """Origins of all series that something is known after, with one pattern a series."""
+    series, known = positions(1, np.maximum(until - 1, 0))
     if len(series) > _MOST_ORIGINS:
         rows = random_state.choice(len(series), _MOST_ORIGINS, replace=False)
         series, known = series[rows], known[rows]

@@ -5,6 +5,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from ._analogs import OwnAnalogs
+from ._calibration import MOST_CALIBRATED
 from ._classical import Classical
 from ._feature_effects import FeatureEffects, fit_each, fit_without_effects, learn_effects
 from ._origins import PANEL, Origins, Validation, combine, evenly_spread, split_at_ends
@@ -20,13 +21,13 @@ from ._windows import choose_lookback, least_length
 _TEMPERATURES, _SHARE_IF_SHORT, _SHARE_IF_LONG = (0.05, 0.2), 0.75, 0.5
 # Weights below are none, so that not every candidate has to be computed.
 _LEAST_WEIGHT = 0.01
-# Lookbacks of ridges and analogs in seasons, or in steps of series without; so many of those
-# that fit into half of a series (three quarters, where all series share a map), the longest.
+# Lookbacks of ridges and analogs in seasons, or in steps of series without; for ridges so many
+# of those that fit into so large a share of a series, the longest.
 _SEASONS, _STEPS, _N_LOOKBACKS = (1, 3, 7, 14, 21, 30), (8, 24, 56), 3
-_OWN_SHARE, _POOLED_SHARE = 0.5, 0.75
+_LARGEST_SHARE = 0.5
 _SHORTEST, _LONGEST = 4, 1100
-# Share of the windows that a transformer without others is calibrated on, and how many.
-_HELD_OUT, _MOST_CALIBRATED = 0.2, 250
+# Share of the windows that a transformer without others is calibrated on.
+_HELD_OUT = 0.2
 # Share of errors that a transformer has to save once it was briefly trained: the whole training
 # saves several times as much.
 _LEAST_SAVED = 1e-3
@@ -166,7 +167,7 @@ class CombinedForecast:
 
 def new_candidates(kinds, table, horizon, seasons, lookback, logs=False):
     """Candidates that are to be fitted, of kinds as for :func:`fit_combined`; may be none."""
-    every, own, pooled = _window_lengths(table, horizon, seasons, lookback)
+    lengths = _window_lengths(table, horizon, seasons[0]) if lookback is None else [lookback]
     n_series, candidates = len(table), []
     regressors = [one for one in kinds if not isinstance(one, (str, *_WHOLE))]
     whole = [one for one in kinds if isinstance(one, _WHOLE)]
@@ -176,10 +177,9 @@ def new_candidates(kinds, table, horizon, seasons, lookback, logs=False):
         adjusted = seasons if n_series < PANEL else seasons[:1]
         candidates += [Classical(season, logs, season != seasons[0]) for season in adjusted]
     if "ridge" in kinds:
-        lengths = sorted({*own, *pooled}) if n_series > 1 else own
-        candidates += [WindowRidge(length, n_series > 1) for length in lengths]
+        candidates += [WindowRidge(length, n_series > 1) for length in lengths[-_N_LOOKBACKS:]]
     if "analogs" in kinds:
-        candidates += [OwnAnalogs(length, seasons[0]) for length in every]
+        candidates += [OwnAnalogs(length, seasons[0]) for length in lengths]
     longest = table.lengths.max()
     if regressors and longest >= least_length(horizon):
         length = choose_lookback(longest, lookback or "auto", horizon, round(seasons[0]))
@@ -187,14 +187,11 @@ def new_candidates(kinds, table, horizon, seasons, lookback, logs=False):
     return candidates or whole
 
 
-def _window_lengths(table, horizon, seasons, lookback):
-    """Steps of windows: all, and the longest for maps of each series, and of all of them."""
-    if lookback is not None:
-        return [[lookback]] * 3
-    typical = np.quantile(table.lengths, 0.75) - horizon
-    every = _lookbacks(seasons[0], _OWN_SHARE * typical)
-    pooled = _lookbacks(seasons[0], _POOLED_SHARE * typical)
-    return every, every[-_N_LOOKBACKS:], pooled[-_N_LOOKBACKS:]
+def _window_lengths(table, horizon, season):
+    """Steps of windows, ascending."""
+    most = _LARGEST_SHARE * (np.quantile(table.lengths, 0.75) - horizon)
+    lengths = [round(count * season) for count in _SEASONS] if season > 1 else _STEPS
+    return [length for length in lengths if _SHORTEST <= length <= min(most, _LONGEST)]
 
 
 def fit_combined(table, horizon, seasons, lookback, logs, kinds, share=None):
@@ -203,9 +200,9 @@ def fit_combined(table, horizon, seasons, lookback, logs, kinds, share=None):
     # weights chosen on other blocks. Windows are measured in the first of the `seasons`; a
     # `lookback` of None is several by the season. `kinds` are names of candidates, regressors,
     # and trees. Of long series a `share` is validated; None for the usual one.
-    _, own, _ = _window_lengths(table, horizon, seasons, lookback)
+    lengths = _window_lengths(table, horizon, seasons[0]) if lookback is None else [lookback]
     options = {} if share is None else {"share": share}
-    training = Validation.of(table, horizon, max(own, default=_SHORTEST), **options)
+    training = Validation.of(table, horizon, max(lengths, default=_SHORTEST), **options)
     # Of the few series that logarithms are tried on, all may be too short for those wanted.
     candidates = new_candidates(kinds, table, horizon, seasons, lookback, logs)
     candidates = candidates or [Classical(seasons[0], logs)]
@@ -281,7 +278,7 @@ def fit_transformer(transformer, table, horizon):
     origins = Origins.within(table, horizon, transformer.lookback)
     origins, validation = split_at_ends(origins, _HELD_OUT)
     combined = CombinedForecast.of(transformer.learn(origins))
-    return combined, validation.take(evenly_spread(len(validation), _MOST_CALIBRATED))
+    return combined, validation.take(evenly_spread(len(validation), MOST_CALIBRATED))
 
 
 def _side_by_side(candidates, origins, wanted):
@@ -294,10 +291,3 @@ def _side_by_side(candidates, origins, wanted):
         if wanted[names].any():
             found[:, names] = candidate.forecast(origins)
     return found
-
-
-def _lookbacks(season, most):
-    """Lengths of windows, ascending."""
-    lengths = [round(count * season) for count in _SEASONS] if season > 1 else _STEPS
-    most = min(most, _LONGEST)
-    return [length for length in lengths if _SHORTEST <= length <= most]

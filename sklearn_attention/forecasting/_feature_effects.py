@@ -10,8 +10,8 @@ from ._origins import Origins, chunks
 from ._ridges import PENALTIES, BlockRidge
 from ._table import Table
 
-# Quantiles that features bend at, and values a feature has at least to bend.
-_KNOTS, _FEWEST_VALUES = (0.2, 0.4, 0.6, 0.8), 6
+# Quantiles that features bend at.
+_KNOTS = (0.2, 0.4, 0.6, 0.8)
 # Share of squared differences in blocks not learned from that features have to explain.
 _LEAST_EXPLAINED = 0.05
 # Steps for each coefficient from which effects fit too little noise to be learned apart.
@@ -36,8 +36,8 @@ class FeatureBasis:
         pairs = [
             (i, knot)
             for i, column in enumerate(((features - center) / scale).T)
-            if len(np.unique(column)) >= _FEWEST_VALUES
             for knot in np.unique(np.quantile(column, _KNOTS))
+            if column.min() < knot < column.max()
         ]
         bends = np.array([i for i, _ in pairs], dtype=np.int64)
         return cls(center, scale, bends, np.array([knot for _, knot in pairs]))

@@ -8,15 +8,13 @@ from sklearn.utils.validation import check_is_fitted
 from .._validation import check_choice, check_in_open_interval
 from ..kernels._base import as_kernel
 from ._analogs import Analogs, choose_analogs, refuse_negative
-from ._calibration import Calibration
+from ._calibration import MOST_CALIBRATED, Calibration
 from ._forecaster import Forecaster
 from ._origins import Forecasts, Origins, evenly_spread, split_at_ends
 from ._windows import NORMALIZE, SEASONAL, choose_lookback
 from ._wrap import in_library
 
 _LEVELS = (0.01, 0.025, 0.05, *np.arange(0.1, 0.91, 0.1).round(1).tolist(), 0.95, 0.975, 0.99)
-# Held-out windows that intervals are calibrated on, evenly spread.
-_MOST_CALIBRATED = 250
 # Seasons of the lookbacks that "auto" tries, only the first for several series.
 _SEASONS = (2, 7)
 # What is added to errors, in units of their series, before logarithms.
@@ -285,7 +283,7 @@ class KernelForecaster(Forecaster):
 
 def _few(origins):
     """Those of held-out origins that errors are taken of."""
-    return origins.take(evenly_spread(len(origins), _MOST_CALIBRATED))
+    return origins.take(evenly_spread(len(origins), MOST_CALIBRATED))
 
 
 def _log_error(forecasts, scale):

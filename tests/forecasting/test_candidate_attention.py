@@ -136,7 +136,8 @@ def test_patterns_and_the_least_unit_are_those_of_the_steps_learned_from(until):
     changes = np.abs(np.diff(adjusted))
     unit = changes[:23].mean() + 1e-3 * changes[: until - 1].mean()
     assert found.unit.item() == pytest.approx(unit, rel=1e-12)
-    expected = (adjusted[8:24] - adjusted[23]) / unit
+    # Of the 32 steps of the window eight lie before the series, whose first stands for them.
+    expected = (np.append(np.full(8, adjusted[0]), adjusted[:24]) - adjusted[23]) / unit
     np.testing.assert_allclose(found.past[0], expected, rtol=1e-9, atol=1e-12)
     expected = adjusted[23] + pattern[[0, 1, 2]]
     np.testing.assert_allclose(found.level[0], expected, rtol=1e-12)
