@@ -415,8 +415,8 @@ MUTATIONS = [
     ),
     Mutation(
         "forecasting/_ridges.py",
-        "np.linalg.solve(gram + penalty * np.eye(n), cross + penalty * start)",
-        "np.linalg.solve(gram + penalty * np.eye(n), cross)",
+        "cho_solve((factor, True), cross + penalty * starts[0])",
+        "cho_solve((factor, True), cross)",
         "shrunk to the last value, not to the ridge of all series",
     ),
     Mutation(

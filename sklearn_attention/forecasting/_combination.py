@@ -28,9 +28,10 @@ _LARGEST_SHARE = 0.5
 _SHORTEST, _LONGEST = 4, 1100
 # Share of the windows that a transformer without others is calibrated on.
 _HELD_OUT = 0.2
-# Share of errors that a transformer has to save once it was briefly trained: the whole training
-# saves several times as much.
-_LEAST_SAVED = 1e-3
+# Share of errors that trees or a transformer have to save: held out among steps that they
+# learn from they do better than after them. A transformer that was briefly trained, little:
+# the whole training saves several times as much.
+_LEAST_SAVED, _LEAST_SAVED_BRIEFLY = 0.02, 1e-3
 CANDIDATES = ("classical", "ridge", "analogs", "features", "trees", "transformer")
 # They learn effects of features themselves, and come after the others.
 _WHOLE = (Trees, TransformerCandidate)
@@ -226,14 +227,14 @@ def add_candidate(fitted, candidate, unable):
     brief = candidate.brief() if isinstance(candidate, TransformerCandidate) else None
     if brief is not None:
         found = brief.fit(training)[1][:, 0]
-        if best_share(training, held_out, found)[1] < _LEAST_SAVED:
+        if best_share(training, held_out, found)[1] < _LEAST_SAVED_BRIEFLY:
             return fitted
     candidate, forecasts = candidate.fit(training)
     found, mixed = forecasts[:, 0], held_out.copy()
     if np.isnan(found).all():
         unable.extend(candidate.names)
-    share, _ = best_share(training, held_out, found)
-    if share < _LEAST_WEIGHT:
+    share, saved = best_share(training, held_out, found)
+    if share < _LEAST_WEIGHT or saved < _LEAST_SAVED:
         return fitted
     for block in range(training.n_blocks):
         rows = training.block == block
@@ -253,23 +254,22 @@ def add_candidate(fitted, candidate, unable):
 
 
 def best_share(training, held_out, found, rows=slice(None)):
-    """Share of forecasts in a mixture of least absolute error, and the share of it they save.
+    """Share of forecasts in a mixture with the least error, and the share of error it saves.
 
     Both forecasts are (n_validation, horizon), NaN where there are none.
     """
-    unit = training.scale[training.validation.series[rows], None]
-    missed = (training.validation.targets() - held_out)[rows] / unit
-    moved = (found - held_out)[rows] / unit
-    there = ~np.isnan(missed + moved) & (moved != 0)
-    missed, moved = missed[there], moved[there]
-    if not len(moved):
-        return 0.0, 0.0
-    # The error sum |m - s v| is least at the median of m / v, weighted by |v|.
-    order = np.argsort(missed / moved)
-    weight = np.cumsum(np.abs(moved)[order])
-    middle = order[np.searchsorted(weight, weight[-1] / 2)]
-    share = float(np.clip(missed[middle] / moved[middle], 0.0, 1.0))
-    before, after = np.abs(missed).sum(), np.abs(missed - share * moved).sum()
+    missed, moved = (training.validation.targets() - held_out)[rows], (found - held_out)[rows]
+    there = ~np.isnan(missed + moved)
+    missed, moved = np.where(there, missed, 0.0), np.where(there, moved, 0.0)
+    # Squares relative to their roots: a few hard stretches do not choose for all others.
+    size = np.sqrt(np.sum((missed - moved / 2) ** 2, axis=1, keepdims=True))
+    unit = training.scale[training.validation.series[rows]]
+    size = unit[:, None] * np.maximum(size, 1e-300)
+    total = np.sum(missed * moved / size), np.sum(moved**2 / size)
+    share = float(np.clip(total[0] / max(total[1], 1e-300), 0.0, 1.0))
+    before, after = (
+        np.sum(np.sqrt(np.sum((missed - s * moved) ** 2, axis=1)) / unit) for s in (0.0, share)
+    )
     return share, (before - after) / max(before, 1e-300)
 
 

@@ -144,7 +144,11 @@ def learn_effects(training, season_length):
         pairs = zip(parts, coefs[1:], strict=True)
         return sum(np.sum((part[:, -1] - part[:, :-1] @ coef) ** 2) for part, coef in pairs)
 
-    coefs = min((ridge.coef(a)[:, :, 0] for a in PENALTIES), key=error)
+    tried = [
+        [ridge.coef(part, penalty)[:, 0] for part in range(1 + len(parts))]
+        for penalty in PENALTIES
+    ]
+    coefs = min(tried, key=error)
     if error(coefs) >= (1 - _LEAST_EXPLAINED) * error(np.zeros_like(coefs)):
         return None, []
     effects, *apart = (FeatureEffects(basis, coef, training.scale) for coef in coefs)

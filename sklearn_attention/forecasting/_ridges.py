@@ -1,8 +1,11 @@
 """Ridge regressions that leave blocks out; linear maps from windows to what follows."""
 
 from dataclasses import dataclass, replace
+from functools import partial
 
 import numpy as np
+from numpy.lib.stride_tricks import sliding_window_view
+from scipy.linalg import cho_factor, cho_solve, solve_triangular
 
 from ._origins import chunks
 from ._table import deviations
@@ -29,13 +32,29 @@ class BlockRidge:
         """Of products of all rows, and of those that each block leaves out."""
         return cls(np.array([whole, *(whole - out for out in left_out)]))
 
-    def coef(self, penalty, start=0.0):
-        """Coefficients (1 + n_blocks, n_columns, n_targets), shrunk towards others."""
+    def coef(self, part, penalty):
+        """Coefficients (n_columns, n_targets) of all rows, 0, or of those without a block."""
+        gram, cross = self._split(part)
+        return cho_solve(self._factor(gram, penalty), cross)
+
+    def predict(self, part, penalty, x):
+        """Predictions for rows (n, n_columns), by way of the map only where they are many."""
+        gram, cross = self._split(part)
+        if len(x) < cross.shape[1]:
+            return cho_solve(self._factor(gram, penalty), x.T).T @ cross
+        return x @ self.coef(part, penalty)
+
+    def penalty(self, relative):
+        """A penalty relative to the mean square of a column, above rounding."""
         n = self.products.shape[1]
-        gram, cross = np.split(self.products, [n], axis=2)
-        # Above the rounding of products of columns of variance 1.
-        penalty = max(penalty * np.trace(gram[0]) / n, 1e-9)
-        return np.linalg.solve(gram + penalty * np.eye(n), cross + penalty * start)
+        return max(relative * np.trace(self.products[0, :, :n]) / n, 1e-9)
+
+    def _split(self, part):
+        return np.split(self.products[part], [self.products.shape[1]], axis=1)
+
+    def _factor(self, gram, penalty):
+        shifted = gram + self.penalty(penalty) * np.eye(len(gram))
+        return cho_factor(shifted, lower=True, overwrite_a=True)
 
 
 @dataclass(frozen=True, eq=False)
@@ -71,16 +90,17 @@ class WindowRidge:
         held_out = np.full(shape, np.nan)
         if windows.counts.sum() < least:
             return self, held_out
-        every = sum(windows.ridge(i).products for i in np.flatnonzero(windows.counts))
-        tried = [(a, BlockRidge(every).coef(a)) for a in PENALTIES]
-        penalty, pooled = min(tried, key=lambda one: windows.error(one[1]))
-        held_out[windows.rows, 0] = windows.forecasts(pooled)
+        ridge = BlockRidge(sum(map(windows.products, np.flatnonzero(windows.counts))))
+        tried = [(*windows.forecasts(ridge, penalty), penalty) for penalty in PENALTIES]
+        _, held_out[windows.rows, 0], penalty = min(tried, key=lambda one: one[0])
         groups = np.flatnonzero(windows.counts >= least) if self.own else np.arange(0)
-        coef = [pooled[0]]
+        parts = len(ridge.products) if len(groups) else 1
+        starts = [ridge.coef(part, penalty) for part in range(parts)]
+        coef = [starts[0]]
         for i in groups:
-            maps = windows.ridge(i).coef(1.0, pooled)
-            coef.append(maps[0])
-            held_out[windows.rows_of(i), 1] = windows.forecasts(maps, i)
+            own, rows, found = windows.own(i, starts)
+            coef.append(own)
+            held_out[rows, 1] = found
         return replace(self, penalty=penalty, groups=groups, coef=np.array(coef)), held_out
 
     def forecast(self, origins):
@@ -115,35 +135,58 @@ class _Windows:
         self.tests = Windows.before(tests, lookback, "last", unit, features=False)
         self.block = training.block[self.rows]
 
-    def ridge(self, i):
+    def products(self, i):
         """Of the windows of a series, and of those that do not overlap with each block."""
-        values, known = self.values[i], self.lookback + np.arange(self.counts[i])
-        series, out = np.full(len(known), i), []
+        n_steps, out = self.lookback + self.horizon - 1, []
+        whole = _products(self.values[i], self.lookback, self.horizon)
         for block in range(self.training.n_blocks):
-            # They follow one another.
-            inside = np.flatnonzero(self.training.overlapping(series, known, block))
-            first, n = (inside[0], len(inside)) if len(inside) else (0, 0)
-            n_steps = n + self.lookback + self.horizon - 1
-            out.append(_products(values[first : first + n_steps], self.lookback, self.horizon))
-        return BlockRidge.of(_products(values, self.lookback, self.horizon), out)
+            inside = self._overlapping(i, block)
+            values = self.values[i][inside.start : inside.stop + n_steps]
+            out.append(_products(values, self.lookback, self.horizon))
+        return BlockRidge.of(whole, out).products
 
-    def rows_of(self, i):
-        """Validation origins of a series."""
-        return self.rows[self.tests.origins.series == i]
+    def forecasts(self, ridge, penalty):
+        """Squared error of tests in units of the series, and forecasts without their blocks."""
+        found = np.empty((len(self.rows), self.horizon))
+        for block in np.unique(self.block):
+            own = self.block == block
+            found[own] = ridge.predict(1 + block, penalty, self.tests.keys[own])
+        return np.nansum((found - self.tests.values) ** 2), self.tests.restore(found)
 
-    def forecasts(self, maps, i=None):
-        """Forecasts of tests, of a series or of all, by the maps without their blocks."""
-        rows = np.arange(len(self.tests)) if i is None else self.tests.origins.series == i
-        keys, block = self.tests.keys[rows], self.block[rows]
-        found = np.empty((len(keys), self.horizon))
-        for b in np.unique(block):
-            found[block == b] = keys[block == b] @ maps[1 + b]
-        return self.tests.level[rows] + self.tests.unit[rows] * found
+    def own(self, i, starts):
+        """The map of a series, validation origins of it, and forecasts without their blocks.
 
-    def error(self, maps):
-        """Sum of their squared errors, in units of the series."""
-        missed = self.forecasts(maps) - self.tests.origins.targets()
-        return np.nansum((missed / self.tests.unit) ** 2)
+        Maps are shrunk towards those of all series, with and without the block.
+        """
+        n, tests = self.lookback, np.flatnonzero(self.tests.origins.series == i)
+        gram, cross = np.split(_products(self.values[i], n, self.horizon), [n], axis=1)
+        penalty = max(np.trace(gram) / n, 1e-9)
+        factor, _ = cho_factor(gram + penalty * np.eye(n), lower=True)
+        windows = sliding_window_view(self.values[i], n + self.horizon)
+        found = np.empty((len(tests), self.horizon))
+        for block in np.unique(self.block[tests]):
+            own, out = self.block[tests] == block, windows[self._overlapping(i, block)]
+            x, y = np.split(out - out[:, n - 1 : n], [n], axis=1)
+            solved = _solve_without(factor, x, self.tests.keys[tests[own]].T)
+            found[own] = solved.T @ (cross + penalty * starts[1 + block]) - (x @ solved).T @ y
+        found = self.tests.level[tests] + self.tests.unit[tests] * found
+        coef = cho_solve((factor, True), cross + penalty * starts[0])
+        return coef, self.rows[tests], found
+
+    def _overlapping(self, i, block):
+        """The windows of a series whose targets overlap with those of a block; a slice."""
+        known = self.lookback + np.arange(self.counts[i])
+        inside = self.training.overlapping(np.full(len(known), i), known, block)
+        first = int(inside.argmax()) if inside.any() else 0
+        return slice(first, first + int(inside.sum()))
+
+
+def _solve_without(factor, out, b):
+    """Solve with a factored matrix less the products of some rows (Woodbury)."""
+    half = partial(solve_triangular, factor, lower=True)
+    x, y = np.split(half(np.concatenate([out.T, b], axis=1)), [len(out)], axis=1)
+    y += x @ np.linalg.solve(np.eye(len(out)) - x.T @ x, x.T @ y)
+    return half(y, trans=1)
 
 
 def _products(values, lookback, horizon):
@@ -151,11 +194,13 @@ def _products(values, lookback, horizon):
 
     (lookback, lookback + horizon).
     """
-    size = lookback + horizon
+    size, n_windows = lookback + horizon, len(values) - lookback - horizon + 1
+    if n_windows < lookback:
+        windows = values[np.arange(max(n_windows, 0))[:, None] + np.arange(size)]
+        windows = windows - windows[:, lookback - 1 : lookback]
+        return windows[:, :lookback].T @ windows
     products = np.zeros((lookback, size))
-    if len(values) < size:
-        return products
-    products[0] = np.correlate(values, values[: len(values) - size + 1], "valid")
+    products[0] = np.correlate(values, values[:n_windows], "valid")
     products[1:, 0] = products[0, 1:lookback]
     # Sums of neighbouring steps differ only by the first and by the last window.
     first, last = values[: size - 1], values[1 - size :]

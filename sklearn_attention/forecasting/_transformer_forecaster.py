@@ -173,8 +173,8 @@ class TransformerForecaster(NetworkParameters, Forecaster):
     forecast a block from steps that do not overlap with it; classical ones use only steps
     before each origin. Of a long series origins span 60 % of it, a quarter where the
     transformer, or trees of many steps, compete; of a panel its last six horizons, of short
-    series three. Trees, and then the transformer, have the share of least absolute error in a
-    mixture with the others.
+    series three. Trees, and then the transformer, have the share of least error in a mixture
+    with the others.
 
     The transformer cuts a window into patches [1]_, which with their features become the tokens
     of an encoder [2]_; known features of the horizon are further tokens. All tokens together
