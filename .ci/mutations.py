@@ -331,9 +331,9 @@ MUTATIONS = [
     ),
     Mutation(
         "kernel_attention/_averages.py",
-        "held * (2 * self._weights - self._squares[:, None])",
-        "held * (self._weights - self._squares[:, None])",
-        "derivative of a square without its factor",
+        "of_weights -= (of_weights * self.weights).sum(axis=1, keepdims=True)",
+        "of_weights -= of_weights.mean(axis=1, keepdims=True)",
+        "gradient of averages that forgets that weights sum to 1",
     ),
     Mutation(
         "kernel_attention/_boosting.py",

@@ -46,7 +46,7 @@ S, Q, P = "standard", "quantile", "piecewise_linear"
 PARAMETERS = {
     DEFAULT: {},
     "random_state=1": {"random_state": 1},
-    **{f"readout={name}": {"readout": name} for name in ("local_linear", "average")},
+    "readout=average": {"readout": "average"},
     **{
         f"encodings={'+'.join(names)}": {"encodings": names}
         for names in [(S,), (Q,), (P,), (S, Q), (S, P), (Q, P)]
@@ -57,7 +57,6 @@ PARAMETERS = {
         f"kernel={name}": {"kernel": name}
         for name in ("matern52", "matern32", "rational_quadratic", "exponential")
     },
-    "clip=None": {"clip": None},
     "n_folds=1 max_steps=15": {"n_folds": 1, "max_steps": 15},
 }
 

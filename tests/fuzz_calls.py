@@ -582,9 +582,8 @@ LEARNERS = [
         "KernelAttentionRegressor",
         {"n_folds": 1, "max_steps": 1, "boosting": None},
         {
-            "readout": ["solve", "average", "local_linear", "x"],
+            "readout": ["solve", "average", "x"],
             "encodings": [("standard",), ("x",), ()],
-            "clip": [None, 1.0],
             "ridge": [1.0, "learned"],
             "kernel": _KERNELS,
         },

@@ -101,7 +101,7 @@ def months(form):
 
 
 FRAME = mixed_frame()
-READOUTS = "average", "local_linear", "solve"
+READOUTS = "average", "solve"
 KERNEL_ATTENTION = {"n_folds": 1, "max_steps": 3}
 TINY = {"d_model": 8, "n_heads": 2, "n_layers": 1, "training": Training(max_steps=3)}
 FORECASTERS = {

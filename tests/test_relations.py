@@ -80,7 +80,7 @@ GROUPS = {
         *(
             kind(readout, n_folds=1, max_steps=2)
             for kind in (KernelAttentionRegressor, KernelAttentionClassifier)
-            for readout in ("solve", "average", "local_linear")
+            for readout in ("solve", "average")
         ),
     ],
     "encoders": [

@@ -112,9 +112,8 @@ SLOW_VARIANTS = [
     LocalPolynomialRegressor(bandwidth="aicc"),
     *(LocalPolynomialRegressor(bandwidth=h, degree=2) for h in (0.5, "loo")),
     *(
-        kind(readout, max_steps=40, n_folds=1)
+        kind("average", max_steps=40, n_folds=1)
         for kind in (KernelAttentionRegressor, KernelAttentionClassifier)
-        for readout in ("average", "local_linear")
     ),
 ]
 

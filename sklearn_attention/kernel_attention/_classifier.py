@@ -72,12 +72,11 @@ class KernelAttentionClassifier(ClassLabels, ClassifierMixin, KernelAttention):
 
     Parameters
     ----------
-    readout : {"solve", "local_linear", "average"}, default="solve"
+    readout : {"solve", "average"}, default="solve"
         Form of the predictions. ``"solve"``: kernel ridge regression of the indicators, learned
-        by the log-loss of their leave-one-out predictions. ``"average"``: the weighted votes of
-        the rows. ``"local_linear"``: local lines through them. All but "average" go through a
-        calibrated multinomial link; see Notes.
-    kernel, encodings, bandwidth, ridge, clip
+        by the log-loss of their leave-one-out predictions, which go through a calibrated
+        multinomial link; see Notes. ``"average"``: the weighted votes of the rows.
+    kernel, encodings, bandwidth, ridge
         As for :class:`KernelAttentionRegressor`.
     n_folds : int or "auto", default="auto"
         As for :class:`KernelAttentionRegressor`, but "auto" is 8 up to 1000 rows, 4 up to 5000,

@@ -27,15 +27,16 @@ class HeldOutRows:
 
     # The deviation of a new target is that of the Gaussian process with the kernel, s(x)^2 =
     # K(x, x) + sigma^2 - k(x)' (K + sigma^2 W^-1)^-1 k(x), and of a row its own left-out one.
-    # Only their ratios matter. The constant and the linear part of the kernel, alike everywhere
-    # or about the center, are left out. Deviations that do not vary, as those of averages,
-    # whose kernel has no noise, are 1.
+    # Only their ratios matter, and the constant of the kernel is left out. Its linear part
+    # makes them grow on and on beyond the rows, as predictions do, and is no likeness of rows.
+    # Deviations that do not vary, as those of averages, whose kernel has no noise, are 1.
 
     def __init__(self, kernel, rows, weights, varied=True):
+        self._kernel = dataclasses.replace(kernel, constant=0.0)
         values = kernel.values.copy()
         kernel.named(values)["linear"][:] = -np.inf
-        self._kernel = dataclasses.replace(kernel, values=values, constant=0.0)
-        self.rows, self._keys = rows, Keys.of(self._kernel, rows)
+        self._likeness = self._kernel.with_values(values)
+        self.rows, self._keys = rows, Keys.of(self._likeness, rows)
         self.deviations = np.ones(len(weights))
         self._factor = None
         if varied:
@@ -44,39 +45,40 @@ class HeldOutRows:
     def __call__(self, queries):
         """Log-kernel between queries and rows, (n_queries, n), and deviations of queries."""
         with one_blas_thread(), np.errstate(divide="ignore"):
-            matrix = self._kernel.matrix(queries, self._keys)
-            unit = np.ones(len(matrix))
+            likeness = np.log(self._likeness.matrix(queries, self._keys))
+            unit = np.ones(len(likeness))
             if self._factor is not None:
-                unit = self._deviations(matrix[:, self._known])
-            return np.log(matrix), unit
+                unit = self._deviations(queries)
+            return likeness, unit
 
     def _factorise(self, weights):
         n = len(weights)
-        self._known = np.linspace(0, n - 1, min(n, _MOST_KNOWN)).astype(int)
-        known = [z[self._known] for z in self.rows]
-        noise = self._kernel.noise / np.maximum(weights[self._known], _LEAST_WEIGHT)
-        matrix = Pairs(self._kernel, known).matrix
-        self._peak = matrix[0, 0]
+        known = np.linspace(0, n - 1, min(n, _MOST_KNOWN)).astype(int)
+        self._known = Keys.of(self._kernel, [z[known] for z in self.rows])
+        noise = self._kernel.noise / np.maximum(weights[known], _LEAST_WEIGHT)
+        matrix = Pairs(self._kernel, self._known.rows).matrix
+        diagonal = matrix.diagonal().copy()
         (factorise, invert) = get_lapack_funcs(("potrf", "trtri"), (matrix,))
-        for least in self._peak * 10.0 ** np.arange(-10, 3):
-            matrix.flat[:: len(matrix) + 1] = self._peak + noise + least
+        for least in diagonal.mean() * 10.0 ** np.arange(-10, 3):
+            matrix.flat[:: len(matrix) + 1] = diagonal + noise + least
             factor, info = factorise(matrix.T, lower=1, clean=1)
             if info == 0:
                 break
         else:
             return
         self._factor, self._least = factor, self._kernel.noise + least
-        others = np.setdiff1d(np.arange(n), self._known)
+        others = np.setdiff1d(np.arange(n), known)
         if len(others):
-            at = self._kernel.matrix([z[others] for z in self.rows], known)
-            self.deviations[others] = self._deviations(at)
+            self.deviations[others] = self._deviations([z[others] for z in self.rows])
         inverse = invert(self._factor, lower=1)[0]
-        self.deviations[self._known] = 1 / np.sqrt(np.square(inverse).sum(axis=0))
+        self.deviations[known] = 1 / np.sqrt(np.square(inverse).sum(axis=0))
 
-    def _deviations(self, matrix):
+    def _deviations(self, queries):
+        matrix = self._kernel.matrix(queries, self._known)
         of_known = np.square(solve_triangular(self._factor, matrix.T, lower=True)).sum(axis=0)
         # Never less than the noise, but for rounding.
-        return np.sqrt(np.maximum(self._peak - of_known, 0) + self._least)
+        spread = np.maximum(self._kernel.diagonal(queries) - of_known, 0)
+        return np.sqrt(spread + self._least)
 
 
 @dataclasses.dataclass(frozen=True)

@@ -10,6 +10,8 @@ from .._blocks import IN_CACHE, blocks
 from .._columns import UNORDERED
 
 ENCODINGS = ("standard", "quantile", "piecewise_linear")
+# Deviations beyond which squares of scaled coordinates would not be finite.
+_FURTHEST = 1e15
 # Normal scores beyond this are rows at the edge, whose distance from one another is a guess.
 _FURTHEST_SCORE = 2.5
 _MOST_KNOTS = 1000
@@ -46,15 +48,12 @@ class Encoding:
     feature: np.ndarray  # the feature that each column belongs to
     center: np.ndarray  # of each column of numbers, in units of the scale
     scale: np.ndarray
-    limit: float  # a number beyond counts as this far from the mean
-    usual: np.ndarray  # place of missing cells: the mean
 
     @classmethod
-    def learn(cls, name, X, kinds, clip, fewest_bins=12, most_levels=np.inf):
+    def learn(cls, name, X, kinds, fewest_bins=12, most_levels=np.inf):
         """The encoding of the columns of X: numbers, NaN where missing, and codes of levels."""
-        # Numbers count as at most `clip` standard deviations from the mean. The number of bins
-        # grows with that of rows, up to 48, and 1200 of all features. Categories of more than
-        # `most_levels` are left out.
+        # The number of bins grows with that of rows, up to 48, and 1200 of all features.
+        # Categories of more than `most_levels` are left out.
         learn = {"standard": _standard, "quantile": _quantile, "piecewise_linear": _bins}[name]
         numeric, knots, scores = [], [], []
         levels, missing = [], []
@@ -78,26 +77,22 @@ class Encoding:
         levels = np.array(levels, dtype=np.float64).reshape(-1, 2)
         width = [len(x) - 1 if name == "piecewise_linear" else 1 for x in knots]
         feature = np.concatenate([np.repeat(numeric, width), levels[:, 0], missing])
-        limit = np.inf if clip is None or name == "piecewise_linear" else float(clip)
-        center, scale, usual = [], [], []
-        for j, x, u in zip(numeric, knots, scores, strict=True):
-            for parts, found in zip(
-                (center, scale, usual), _moments(name, X[:, j], x, u, limit), strict=True
-            ):
-                parts.append(found)
+        moments = [
+            _moments(name, X[:, j], x, u)
+            for j, x, u in zip(numeric, knots, scores, strict=True)
+        ]
+        center, scale = np.concatenate([np.zeros((2, 0)), *moments], axis=1)
         return cls(
             name, np.array(numeric, dtype=np.int64), knots, scores, levels,
-            np.array(missing, dtype=np.int64), feature.astype(np.int64),
-            *(np.concatenate([np.zeros(0), *parts]) for parts in (center, scale)), limit,
-            np.concatenate([np.zeros(0), *usual]),
+            np.array(missing, dtype=np.int64), feature.astype(np.int64), center, scale,
         )  # fmt: skip
 
     @classmethod
-    def learn_all(cls, names, X, kinds, clip, fewest_bins):
+    def learn_all(cls, names, X, kinds, fewest_bins):
         """Encodings of the same rows; only the first one has categories of many levels."""
         most = [np.inf] + [_MANY_LEVELS] * (len(names) - 1)
         return [
-            cls.learn(name, X, kinds, clip, fewest_bins, most_levels)
+            cls.learn(name, X, kinds, fewest_bins, most_levels)
             for name, most_levels in zip(names, most, strict=True)
         ]
 
@@ -122,7 +117,7 @@ class Encoding:
     def derivative(self, X):
         """Derivative of each coordinate in its own feature, (n, n_columns).
 
-        0 for categories, missing cells and numbers beyond the limit; at edges, the lower bin's.
+        0 for categories and missing cells; at edges of bins, the lower one's.
         """
         found = np.zeros((len(X), len(self)))
         start = 0
@@ -138,9 +133,7 @@ class Encoding:
                 slopes = ((x > knots[:-1]) & (x <= knots[1:])) / np.diff(knots)
             found[:, start : start + slopes.shape[1]] = np.where(np.isnan(x), 0.0, slopes)
             start += slopes.shape[1]
-        numbers = np.empty((len(X), start))
-        self._place(X, numbers)
-        found[:, :start] *= (np.abs(numbers) < self.limit) / self.scale
+        found[:, :start] /= self.scale
         return found
 
     def column_names(self, names):
@@ -165,11 +158,12 @@ class Encoding:
             if self.name == "quantile":
                 for own, knots, scores in zip(x.T, self.knots, self.scores, strict=True):
                     own[:] = np.interp(own, knots, scores)
-            coordinates[:] = np.clip((x - self.center) / self.scale, -self.limit, self.limit)
+            x = (x - self.center) / self.scale
+            coordinates[:] = np.clip(x, -_FURTHEST, _FURTHEST)
         missing = np.isnan(X[:, self.numeric])
         if missing.any():
             own = np.searchsorted(self.numeric, self.feature[: len(self.center)])
-            np.copyto(coordinates, self.usual, where=missing[:, own], casting="same_kind")
+            np.copyto(coordinates, 0, where=missing[:, own])
 
     def _place_bins(self, X, coordinates):
         lower = np.concatenate([knots[:-1] for knots in self.knots])
@@ -257,8 +251,8 @@ def _value(name, x, knots, scores):
     return np.interp(x, knots, scores) if name == "quantile" else x
 
 
-def _moments(name, x, knots, scores, limit):
-    """Mean and deviation of a number's coordinates, and the mean of those within limits."""
+def _moments(name, x, knots, scores):
+    """Mean and deviation of a number's coordinates, (2, n_columns)."""
     x = x[~np.isnan(x)]
     if name != "piecewise_linear":
         z = _value(name, x, knots, scores)
@@ -266,14 +260,13 @@ def _moments(name, x, knots, scores, limit):
         exponent = np.frexp(np.abs(z).max())[1]
         z = np.ldexp(z, -exponent)
         mean, deviation = z.mean(), z.std()
-        usual = np.clip((z - mean) / deviation, -limit, limit).mean()
-        return [np.ldexp(mean, exponent)], [np.ldexp(deviation, exponent)], [usual]
+        return np.ldexp([[mean], [deviation]], exponent)
     # Of a bin: how far those within it reach, and one for all beyond.
     n_bins = len(knots) - 1
     bin_of, reach = _reach(x, knots)
     counts = np.bincount(bin_of, minlength=n_bins)
     mean = np.bincount(bin_of, reach, minlength=n_bins) + len(x) - np.cumsum(counts)
-    return mean / len(x), np.ones(n_bins), np.zeros(n_bins)
+    return np.stack([mean / len(x), np.ones(n_bins)])
 
 
 def _reach(x, knots):

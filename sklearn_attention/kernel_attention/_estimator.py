@@ -36,7 +36,6 @@ class KernelAttention(MultiOutputMixin, TransformerMixin, MixedRows):
         max_steps="auto",
         bandwidth="learned",
         ridge="learned",
-        clip=6.0,
         boosting=None,
         random_state=0,
     ):
@@ -47,7 +46,6 @@ class KernelAttention(MultiOutputMixin, TransformerMixin, MixedRows):
         self.max_steps = max_steps
         self.bandwidth = bandwidth
         self.ridge = ridge
-        self.clip = clip
         self.boosting = boosting
         self.random_state = random_state
 
@@ -125,12 +123,10 @@ class KernelAttention(MultiOutputMixin, TransformerMixin, MixedRows):
         Returns
         -------
         slopes : ndarray of shape (n_queries, n_features) or (n_queries, n_outputs, n_features)
-            In units of the target for one unit of the feature; 0 for categories, for missing
-            cells and for numbers beyond `clip`. For "solve" the gradient of the prediction,
-            which takes steps at the edges of bins; for "local_linear" the slopes of the local
-            lines, along the 16 features that go with the targets most; 0 for "average". The
-            outputs of a classifier are its classes, before the link. Where boosted trees
-            are stacked, they are the slopes of the kernel part.
+            In units of the target for one unit of the feature; 0 for categories and for missing
+            cells. For "solve" the gradient of the prediction, which takes steps at the edges
+            of bins; 0 for "average". The outputs of a classifier are its classes, before the
+            link. Where boosted trees are stacked, they are the slopes of the kernel part.
         """
         X = self._read_rows(X)
         slopes = self._fitted.slopes(X).astype(self.keys_.dtype, copy=False)

@@ -186,12 +186,10 @@ def fit_kernel_attention(rows, task, options, report):
     positions, weights = _remembered(rows)
     X, values = rows.X[positions], rows.values[positions]
     center, scale = _units(values.reshape(len(X), -1), weights, task, options)
-    encodings = Encoding.learn_all(
-        options.encodings, X, rows.columns.kinds, options.clip, task.fewest_bins
-    )
+    encodings = Encoding.learn_all(options.encodings, X, rows.columns.kinds, task.fewest_bins)
     training = TrainingRows(X, values, weights, encodings, center, scale)
     folds = _folds(len(X), task, options, np.random.default_rng(options.seed))
-    learners = {options.readout: LocalAverage(lines=options.readout == "local_linear")}
+    learners = {options.readout: LocalAverage()}
     if options.readout == "solve":
         learners = task.ridges(len(X), len(folds))
     loss = task.loss(options.readout, center, rows.outputs)

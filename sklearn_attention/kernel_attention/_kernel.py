@@ -136,6 +136,14 @@ class LearnedKernel:
         """Scaled rows of all encodings side by side; the rough part falls with distances."""
         return np.concatenate(self.scaled(rows), axis=1)
 
+    def diagonal(self, rows):
+        """The kernel between each row and itself, (n,)."""
+        named = self.named()
+        size = np.exp(2 * named["amplitude"]).sum() + self.constant
+        size = size + _rough(np.full(1, math.sqrt(_KINK)), named)
+        slope = np.exp(2 * named["linear"]) / max(1, rows[0].shape[1])
+        return size + slope * np.einsum("ij,ij->i", rows[0], rows[0])
+
     def matrix(self, queries, keys):
         """The kernel between rows and rows or Keys, (n_queries, n_keys)."""
         keys, named = Keys.of(self, keys), self.named()

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from ._averages import AverageMember, AveragePairs, LocalLines
+from ._averages import AverageMember, AveragePairs
 from ._kernel import LearnedKernel, Pairs
 from ._leave_one_out import leave_one_out
 from ._ridge import RidgeMember
@@ -30,8 +30,6 @@ _REFRESH = 5
 # Rows that averages are taken over: for a prediction, and to learn from.
 _MOST_AVERAGED, _KEYS, _QUERIES = 50_000, 2048, 256
 _AVERAGE_RATE, _AVERAGE_STEPS = 0.1, 80
-# Features along which local lines run, at most: their moments are as many squared.
-_MOST_SLOPES = 16
 # Where there are more keys than learned from, nearer ones do: logarithms of what scales are
 # multiplied by, on trial.
 _SHARPER = (0.0, 0.15, 0.3, 0.45, 0.6, 0.8)
@@ -98,9 +96,7 @@ class KernelRidge:
 
 @dataclass(frozen=True)
 class LocalAverage:
-    """Weighted averages, or local lines, learned by their leave-one-out errors."""
-
-    lines: bool = False
+    """Weighted averages, learned by their leave-one-out errors."""
 
     def fit(self, training, held_out, loss, rng, options):
         """An AverageMember and its leave-one-out predictions; see :class:`KernelRidge`."""
@@ -110,14 +106,13 @@ class LocalAverage:
             jitter=_JITTER, constant=0.0, rough=False, noise=1.0,
         )  # fmt: skip
         kernel, free = options.fix(kernel, training.encodings[0])
-        free[-1] &= self.lines
-        columns = self._columns(training, sample)
+        free[-1] = False
         if free.any():
 
             def gradient_at(kernel):
                 keys = rng.permutation(len(sample.rows))[:_KEYS]
                 own = rng.permutation(len(keys))[:_QUERIES]
-                return _average_gradient(kernel, sample, columns, keys, own, loss)
+                return _average_gradient(kernel, sample, keys, own, loss)
 
             n_steps = options.n_steps(_AVERAGE_STEPS)
             kernel = descend(kernel, gradient_at, n_steps, _AVERAGE_RATE, free)
@@ -125,22 +120,12 @@ class LocalAverage:
         if len(training) > _MOST_AVERAGED:
             chosen = rng.choice(len(training), _MOST_AVERAGED, replace=False)
             support = np.union1d(chosen, held_out)
-        member = AverageMember(kernel, support, columns)
+        member = AverageMember(kernel, support)
         if options.learns and len(support) > _KEYS:
             member = _sharpen(member, training, sample.rows, loss, rng)
         own = np.searchsorted(support, held_out)
         own = own if len(support) > 1 else np.full(len(held_out), -1)
         return member, member.predict(training, training.X[held_out], own)
-
-    def _columns(self, training, sample):
-        """Columns of numbers along which lines run: those that go with the targets most."""
-        n_numbers = len(training.encodings[0].center) if self.lines else 0
-        if n_numbers <= _MOST_SLOPES:
-            return np.arange(n_numbers)
-        x, y = sample.coordinates[0][:, :n_numbers], sample.targets
-        y = y - y.mean(axis=0)
-        size = np.abs(x.T @ y).max(axis=1) / np.sqrt(np.square(x).sum(axis=0) + 1e-30)
-        return np.sort(np.argsort(-size, kind="stable")[:_MOST_SLOPES])
 
 
 class _Sample:
@@ -159,19 +144,15 @@ class _Sample:
         self.variances = [z[:_SAMPLED].var(axis=0, dtype=np.float64) for z in self.coordinates]
 
 
-def _average_gradient(kernel, sample, columns, keys, own, loss):
+def _average_gradient(kernel, sample, keys, own, loss):
     at_keys = [z[keys] for z in sample.coordinates]
     at_queries = [z[own] for z in at_keys]
     targets, weights = sample.targets[keys], sample.weights[keys]
     left = own if len(keys) > 1 else None
     pairs = AveragePairs(kernel, at_queries, at_keys, weights, left)
-    lines = LocalLines(
-        pairs.weights, targets, at_queries[0][:, columns], at_keys[0][:, columns], kernel.noise
-    )
     counted = weights[own] / weights[own].sum()
-    slopes = -loss(targets[own] - lines.predictions, targets[own], counted)[1]
-    gradient = pairs.gradient(lines.pull(slopes))
-    gradient[-1] = 2 * kernel.noise * lines.ridge_slope(slopes)
+    of_errors = loss(targets[own] - pairs.weights @ targets, targets[own], counted)[1]
+    gradient = pairs.gradient(-of_errors, targets)
     deviation = kernel.named()["deviation"]
     kernel.named(gradient)["deviation"] += 2 * _COLUMN_PRECISION * deviation / len(sample.rows)
     return gradient
@@ -187,7 +168,7 @@ def _sharpen(member, training, learned_from, loss, rng):
     for sharper in _SHARPER:
         values = member.kernel.values.copy()
         member.kernel.named(values)["scale"][:] += sharper
-        trial = AverageMember(member.kernel.with_values(values), member.rows, member.columns)
+        trial = AverageMember(member.kernel.with_values(values), member.rows)
         errors = targets - trial.predict(training, training.X[queries], own)
         found.append((loss(errors, targets, weights / weights.sum())[0], sharper, trial))
     return min(found, key=lambda trial: trial[:2])[2]

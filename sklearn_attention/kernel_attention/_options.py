@@ -13,7 +13,7 @@ from ..kernels import RadialKernel
 from ..kernels._base import as_kernel
 from ._encodings import ENCODINGS
 
-READOUTS = ("average", "local_linear", "solve")
+READOUTS = ("average", "solve")
 
 
 @dataclasses.dataclass(frozen=True)
@@ -23,7 +23,6 @@ class Options:
     formula: RadialKernel
     readout: str = "solve"
     encodings: tuple = ENCODINGS
-    clip: float | None = 6.0
     n_folds: int | None = None
     max_steps: int | None = None
     bandwidth: np.ndarray | None = None  # (n_features,)
@@ -36,8 +35,6 @@ class Options:
         """Those of an estimator that has read its training rows."""
         given = estimator.get_params(deep=False)
         check_choice("readout", given["readout"], READOUTS)
-        if given["clip"] is not None:
-            check_positive("clip", given["clip"])
         bandwidth, n_features = given["bandwidth"], estimator.n_features_in_
         learned = isinstance(bandwidth, str)
         if learned:
@@ -50,7 +47,6 @@ class Options:
             formula=_formula(given),
             readout=given["readout"],
             encodings=encodings,
-            clip=given["clip"],
             n_folds=None
             if n_folds == "auto"
             else check_positive("n_folds", n_folds, integer=True),
@@ -143,11 +139,6 @@ def _encodings(parameters):
             f"encoding has, got encodings={given!r}: pass encodings='standard', or "
             "bandwidth='learned'."
         )
-    if parameters["readout"] == "local_linear" and "standard" not in names:
-        raise ValueError(
-            f"encodings={given!r} lacks 'standard', along which local lines run: add it, or "
-            "choose another readout."
-        )
     return tuple(sorted(names, key=ENCODINGS.index))
 
 
@@ -164,6 +155,6 @@ def _formula(parameters):
         raise ValueError(
             f"kernel={given!r} is not positive definite, so that readout={readout!r} has no "
             "solution: choose 'gaussian', 'matern52' or 'rational_quadratic', or "
-            "readout='average' or 'local_linear'."
+            "readout='average'."
         )
     return kernel

@@ -72,9 +72,9 @@ class KernelAttentionRegressor(NumericTargets, KernelAttention):
 
     Parameters
     ----------
-    readout : {"solve", "local_linear", "average"}, default="solve"
+    readout : {"solve", "average"}, default="solve"
         Form of the predictions; see Notes. ``"solve"``: kernel ridge regression.
-        ``"local_linear"``: local lines. ``"average"``: the weighted average of the targets.
+        ``"average"``: the weighted average of the targets.
     kernel : str or RadialKernel, default="gaussian"
         A positive kernel of the distance, see :mod:`sklearn_attention.kernels`; for "solve"
         one that is positive definite, such as "matern52".
@@ -96,10 +96,7 @@ class KernelAttentionRegressor(NumericTargets, KernelAttention):
         learned; only with ``encodings="standard"``.
     ridge : "learned" or float, default="learned"
         For "solve" the noise variance, in units of the targets' variance (in the targets' own
-        where the bandwidth is given); for "local_linear" the penalty of the slopes.
-    clip : float or None, default=6.0
-        Standard deviations from the mean beyond which a number, or its normal score, counts
-        as that far away.
+        where the bandwidth is given).
     boosting : None or "auto", default="auto"
         Whether boosted trees are stacked with kernel attention. "auto": where a few trees
         lower the squared error of the first fold by 4 % or more, scikit-learn's
@@ -166,19 +163,16 @@ class KernelAttentionRegressor(NumericTargets, KernelAttention):
        \hat y &= \sum_i K(x, x_i) \alpha_i, \quad \alpha = (K + \sigma^2 I)^{-1} y
            &&\text{(solve)}\\
        \hat y &= \sum_i w_i y_i, \quad w_i = K(x, x_i) / \textstyle\sum_j K(x, x_j)
-           &&\text{(average)}\\
-       \hat y &= \sum_i w_i \bigl(y_i + \beta(x)^\top (x - x_i)\bigr)
-           &&\text{(local linear)}
+           &&\text{(average)}
 
-    The slope :math:`\beta(x)` is that of weighted least squares with a small ridge, in
-    closed form; in [1]_ a network is learned for it. Solving learns from
-    :math:`[K^{-1} y]_i / [K^{-1}]_{ii}`, the exact leave-one-out errors [2]_, with their
+    Solving learns from
+    :math:`[K^{-1} y]_i / [K^{-1}]_{ii}`, the exact leave-one-out errors [1]_, with their
     gradient in closed form, on batches of about 500 rows; beyond 2500 rows these are patches
     of neighbours. The averages learn from theirs on 2048 keys a step. Members are
-    blended [3]_ by leave-one-out predictions of rows they have not learned from: the
+    blended [2]_ by leave-one-out predictions of rows they have not learned from: the
     leave-one-out error of rows that length-scales were learned from is biased downwards.
 
-    With ``boosting="auto"`` trees are stacked [3]_ on top: the prediction is
+    With ``boosting="auto"`` trees are stacked [2]_ on top: the prediction is
     :math:`a \hat y + b \hat t`, where :math:`\hat t` is the mean over the folds' boosters, and
     :math:`a, b \ge 0` are of least squares on the rows held out, with large errors weighted
     down.
@@ -199,11 +193,9 @@ class KernelAttentionRegressor(NumericTargets, KernelAttention):
 
     References
     ----------
-    .. [1] Gorishniy, Y. et al. (2024). TabR: tabular deep learning meets nearest neighbors.
-       ICLR.
-    .. [2] Rasmussen, C. E. and Williams, C. K. I. (2006). Gaussian processes for machine
+    .. [1] Rasmussen, C. E. and Williams, C. K. I. (2006). Gaussian processes for machine
        learning, section 5.4.2. MIT Press.
-    .. [3] Breiman, L. (1996). Stacked regressions. Machine Learning 24, 49-64.
+    .. [2] Breiman, L. (1996). Stacked regressions. Machine Learning 24, 49-64.
 
     Examples
     --------
@@ -229,14 +221,12 @@ class KernelAttentionRegressor(NumericTargets, KernelAttention):
         max_steps="auto",
         bandwidth="learned",
         ridge="learned",
-        clip=6.0,
         boosting="auto",
         random_state=0,
     ):
         super().__init__(
             readout, kernel=kernel, encodings=encodings, n_folds=n_folds, max_steps=max_steps,
-            bandwidth=bandwidth, ridge=ridge, clip=clip, boosting=boosting,
-            random_state=random_state,
+            bandwidth=bandwidth, ridge=ridge, boosting=boosting, random_state=random_state,
         )  # fmt: skip
 
     @keeps_state_on_failure
@@ -352,9 +342,10 @@ class KernelAttentionRegressor(NumericTargets, KernelAttention):
         row reduces its own error, it also reduces errors near it, and the rest is a bias. So
         the mean is the prediction plus the mean of such residuals, and few huge errors move
         no quantile far. The :math:`s(x)` is the deviation of a new target by the Gaussian
-        process of the kernel without its linear part, :math:`s_i` that of the row left out, of
-        which only the ratio matters: the distribution is wider where rows are few or far.
-        Averages and local lines, whose kernel has no noise, have :math:`s = 1`.
+        process of the kernel, :math:`s_i` that of the row left out, of which only the ratio
+        matters: the distribution is wider where rows are few, and the wider the further they
+        are. The weights are by the kernel without its linear part.
+        Averages, whose kernel has no noise, have :math:`s = 1`.
 
         The sharpness :math:`\tau` and the share :math:`\lambda` are those of the least
         continuous ranked probability score, every row scored by the errors of the others.

@@ -1,10 +1,10 @@
-"""Averages and local lines with a learned kernel, against loops and differences."""
+"""Averages with a learned kernel, against loops and differences."""
 
 import numpy as np
 import pytest
 
 from sklearn_attention.kernel_attention import _averages as module
-from sklearn_attention.kernel_attention._averages import AverageMember, AveragePairs, LocalLines
+from sklearn_attention.kernel_attention._averages import AverageMember, AveragePairs
 from sklearn_attention.kernel_attention._encodings import ENCODINGS, Encoding, TrainingRows
 from sklearn_attention.kernel_attention._kernel import LearnedKernel
 from sklearn_attention.kernel_attention._leave_one_out import (
@@ -17,8 +17,6 @@ from sklearn_attention.kernels._base import as_kernel
 FEATURES = [np.array([0, 1, 2]), np.array([0, 0, 1, 1, 2])]
 FREQUENCIES = np.array([0.3, 0.3, 0.4])
 FORMULAS = ["gaussian", "matern52", "rational_quadratic"]
-# Columns along which lines run: none, some.
-COLUMNS = [[], [0, 2]]
 
 
 class Data:
@@ -42,24 +40,8 @@ class Data:
     def queries(self):
         return [z[self.own] for z in self.rows]
 
-    def lines(self, kernel, columns):
-        pairs = AveragePairs(kernel, self.queries, self.rows, self.weights, self.own)
-        return pairs, LocalLines(
-            pairs.weights, self.targets, self.queries[0][:, columns], self.rows[0][:, columns],
-            kernel.noise,
-        )  # fmt: skip
-
-
-def slow_lines(weights, targets, queries, keys, ridge):
-    """Ridge regression on what is left of the weighted means, query by query."""
-    found = np.empty((len(queries), targets.shape[1]))
-    for i, w in enumerate(weights):
-        center, level = w @ keys, w @ targets
-        x, y = keys - center, targets - level
-        square = (x * w[:, None]).T @ x + ridge * (w**2).sum() * np.eye(keys.shape[1])
-        slopes = np.linalg.solve(square, (x * w[:, None]).T @ y)
-        found[i] = level + (queries[i] - center) @ slopes
-    return found
+    def pairs(self, kernel):
+        return AveragePairs(kernel, self.queries, self.rows, self.weights, self.own)
 
 
 class TestAveragePairs:
@@ -106,64 +88,7 @@ class TestAveragePairs:
         expected = np.zeros(40)
         expected[nearest] = weights[nearest] / weights[nearest].sum()
         np.testing.assert_allclose(pairs.weights[0], expected)
-        assert not pairs.gradient(np.ones((1, 40))).any()
-
-
-class TestLocalLines:
-    @pytest.mark.parametrize("ridge", [0.0, 0.5])
-    @pytest.mark.parametrize("columns", COLUMNS)
-    def test_equal_weighted_ridge_regression(self, columns, ridge):
-        data = Data()
-        pairs, _ = data.lines(data.kernel, columns)
-        args = data.queries[0][:, columns], data.rows[0][:, columns], ridge
-        found = LocalLines(pairs.weights, data.targets, *args)
-        expected = slow_lines(pairs.weights, data.targets, *args)
-        np.testing.assert_allclose(found.predictions, expected, rtol=1e-10, atol=1e-11)
-        np.testing.assert_allclose(
-            found.effective @ data.targets, expected, rtol=1e-10, atol=1e-11
-        )
-        np.testing.assert_allclose(found.effective.sum(axis=1), 1)
-
-    @pytest.mark.parametrize("columns", COLUMNS)
-    def test_pull_equals_differences(self, columns):
-        data = Data()
-        pairs, lines = data.lines(data.kernel, columns)
-        slopes = np.random.default_rng(1).normal(size=(10, 3))
-        found = lines.pull(slopes)
-        raw = pairs.matrix
-        for i, j in [(0, 1), (3, 3), (9, 30)]:
-            ends = []
-            for step in (1e-6, -1e-6):
-                moved = raw / raw.sum(axis=1, keepdims=True)
-                moved[i, j] += step
-                moved /= moved.sum(axis=1, keepdims=True)
-                other = LocalLines(
-                    moved, data.targets, data.queries[0][:, columns],
-                    data.rows[0][:, columns], data.kernel.noise,
-                )  # fmt: skip
-                ends.append((slopes * other.predictions).sum())
-            assert found[i, j] == pytest.approx((ends[0] - ends[1]) / 2e-6, rel=1e-5, abs=1e-8)
-
-    @pytest.mark.parametrize("columns", COLUMNS)
-    def test_ridge_slope_equals_differences(self, columns):
-        data = Data()
-        pairs, _ = data.lines(data.kernel, columns)
-        slopes = np.random.default_rng(1).normal(size=(10, 3))
-        args = data.targets, data.queries[0][:, columns], data.rows[0][:, columns]
-
-        def at(ridge):
-            return LocalLines(pairs.weights, *args, ridge)
-
-        ends = [(slopes * at(1.0 + step).predictions).sum() for step in (1e-6, -1e-6)]
-        expected = (ends[0] - ends[1]) / 2e-6
-        assert at(1.0).ridge_slope(slopes) == pytest.approx(expected, rel=1e-5, abs=1e-9)
-
-    def test_a_window_without_width_is_an_average(self):
-        keys = np.full((5, 2), 3.0)
-        targets = np.arange(5.0)[:, None]
-        found = LocalLines(np.full((1, 5), 0.2), targets, np.array([[3.0, 9.0]]), keys, 0.0)
-        np.testing.assert_allclose(found.predictions, 2.0)
-        np.testing.assert_allclose(found.slopes, 0, atol=1e-9)
+        assert not pairs.gradient(np.ones((1, 3)), data.targets).any()
 
 
 @pytest.mark.parametrize(
@@ -171,20 +96,17 @@ class TestLocalLines:
     [squared_loss, LossOfClasses(log_loss_of_shares, FREQUENCIES, [slice(0, 3)])],
     ids=["square", "log"],
 )
-@pytest.mark.parametrize("columns", COLUMNS)
 @pytest.mark.parametrize("formula", FORMULAS)
-def test_gradient_of_left_out_losses_equals_differences(formula, columns, loss):
+def test_gradient_of_left_out_losses_equals_differences(formula, loss):
     data = Data(formula)
     counted = data.weights[data.own] / data.weights[data.own].sum()
 
     def evaluate(values):
         kernel = data.kernel.with_values(values)
-        pairs, lines = data.lines(kernel, columns)
-        targets = data.targets[data.own]
-        value, slopes = loss(targets - lines.predictions, targets, counted)
-        gradient = pairs.gradient(lines.pull(-slopes))
-        gradient[-1] = 2 * kernel.noise * lines.ridge_slope(-slopes)
-        return value, gradient
+        pairs, targets = data.pairs(kernel), data.targets[data.own]
+        errors = targets - pairs.weights @ data.targets
+        value, slopes = loss(errors, targets, counted)
+        return value, pairs.gradient(-slopes, data.targets)
 
     values = data.kernel.values
     found = evaluate(values)[1]
@@ -198,21 +120,20 @@ def test_gradient_of_left_out_losses_equals_differences(formula, columns, loss):
 
 
 class TestMember:
-    def make(self, columns=(0, 1), formula="gaussian", n=30):
+    def make(self, formula="gaussian", n=30):
         rng = np.random.default_rng(0)
         X = rng.normal(size=(n, 3))
-        encodings = [Encoding.learn(name, X, ["numeric"] * 3, None) for name in ENCODINGS]
+        encodings = [Encoding.learn(name, X, ["numeric"] * 3) for name in ENCODINGS]
         training = TrainingRows(X, rng.normal(size=(n, 2)), rng.uniform(0.5, 2, n), encodings)
         variances = [z.var(axis=0) for z in training.coordinates(np.arange(n), np.float64)]
         kernel = LearnedKernel.start(
             training.features, variances, 3, as_kernel(formula), rng, jitter=0.3, rough=False,
             constant=0.0,
         )  # fmt: skip
-        return AverageMember(kernel, np.arange(n), np.array(columns, dtype=int)), training
+        return AverageMember(kernel, np.arange(n)), training
 
-    @pytest.mark.parametrize("columns", COLUMNS)
-    def test_weights_make_the_predictions(self, columns, monkeypatch):
-        member, training = self.make(columns)
+    def test_weights_make_the_predictions(self, monkeypatch):
+        member, training = self.make()
         queries = np.random.default_rng(1).normal(size=(17, 3))
         found = member.predict(training, queries)
         assert found.shape == (17, 2)
@@ -222,30 +143,16 @@ class TestMember:
         monkeypatch.setattr(module, "_QUERY_BLOCK", 5)
         np.testing.assert_allclose(member.predict(training, queries), found, rtol=1e-12)
 
-    @pytest.mark.parametrize("columns", COLUMNS)
-    def test_left_out_predictions_are_those_without_the_row(self, columns):
-        member, training = self.make(columns)
+    def test_left_out_predictions_are_those_without_the_row(self):
+        member, training = self.make()
         rows = np.array([4, 0, 21])
         found = member.predict(training, training.X[rows], rows)
         for row, left in zip(rows, found, strict=True):
             rest = np.delete(np.arange(30), row)
-            without = AverageMember(member.kernel, rest, member.columns)
+            without = AverageMember(member.kernel, rest)
             expected = without.predict(training, training.X[[row]])[0]
             np.testing.assert_allclose(left, expected, rtol=1e-11)
 
-    def test_slopes_of_lines_are_in_units_of_the_features(self):
-        member, training = self.make([0, 2])
-        queries = training.X[:6]
-        found = member.slopes(training, queries)
-        assert found.shape == (6, 2, 3)
-        assert (found[:, :, 1] == 0).all()
-        # Along a line, from the same weights.
-        lines = next(member._lines(training, queries))[1]
-        scale = training.encodings[0].scale[[0, 2]]
-        np.testing.assert_allclose(
-            found[:, :, [0, 2]], lines.slopes.transpose(0, 2, 1) / scale, rtol=1e-12
-        )
-
     def test_averages_have_no_slopes(self):
-        member, training = self.make([])
+        member, training = self.make()
         assert not member.slopes(training, training.X[:6]).any()

@@ -20,9 +20,7 @@ from sklearn_attention.kernel_attention._boosting import (
 )
 from sklearn_attention.kernel_attention._link import MultinomialLink
 
-READOUTS = pytest.mark.parametrize(
-    "readout", slow_but(["solve"], ["solve", "local_linear", "average"])
-)
+READOUTS = pytest.mark.parametrize("readout", slow_but(["solve"], ["solve", "average"]))
 ESTIMATORS = [KernelAttentionRegressor, KernelAttentionClassifier]
 # Hardly any learning: what trees add is what is tested.
 QUICK = {"max_steps": 3, "encodings": "standard"}

@@ -238,7 +238,7 @@ def make(n=N, noise=0.2, linear=True):
     return kernel, rows, rng.uniform(0.5, 2, n)
 
 
-def plain_matrix(kernel, *rows):
+def likeness_by_hand(kernel, *rows):
     """The kernel without its constant and its linear part."""
     values = kernel.values.copy()
     kernel.named(values)["linear"][:] = -np.inf
@@ -248,9 +248,10 @@ def plain_matrix(kernel, *rows):
 
 def deviations_by_hand(kernel, rows, weights, query):
     """Of a new target at one query, by the formula."""
-    known = plain_matrix(kernel, rows, rows) + np.diag(kernel.noise / weights)
-    at = plain_matrix(kernel, query, rows)[0]
-    own = plain_matrix(kernel, query, query)[0, 0]
+    matrix = dataclasses.replace(kernel, constant=0.0).matrix
+    known = matrix(rows, rows) + np.diag(kernel.noise / weights)
+    at = matrix(query, rows)[0]
+    own = matrix(query, query)[0, 0]
     return np.sqrt(own + kernel.noise - at @ np.linalg.solve(known, at))
 
 
@@ -258,10 +259,20 @@ def test_queries_have_the_kernel_and_the_deviation_of_a_new_target():
     kernel, rows, weights = make()
     queries = [np.array([[0.0, 0.0], [1.0, -2.0], [9.0, 9.0]])]
     likeness, found = HeldOutRows(kernel, rows, weights)(queries)
-    np.testing.assert_allclose(np.exp(likeness), plain_matrix(kernel, queries, rows), rtol=1e-9)
+    np.testing.assert_allclose(
+        np.exp(likeness), likeness_by_hand(kernel, queries, rows), rtol=1e-9
+    )
     expected = [deviations_by_hand(kernel, rows, weights, [queries[0][[i]]]) for i in range(3)]
     np.testing.assert_allclose(found, expected, rtol=1e-6)
     assert found[0] < found[1] < found[2]
+
+
+def test_deviations_grow_with_the_distance_as_predictions_do():
+    kernel, rows, weights = make()
+    away = np.array([3.0, 10, 30, 100, 1e6])[:, None]
+    found = HeldOutRows(kernel, rows, weights)([away * [1.0, 0.0]])[1]
+    assert (np.diff(found) > 0).all()
+    assert found[4] / found[3] == pytest.approx(1e4, rel=0.01)
 
 
 def test_rows_have_the_deviations_of_left_out_ones():

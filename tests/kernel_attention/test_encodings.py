@@ -21,9 +21,9 @@ def make_rows(n=50, seed=0):
 KINDS = ["numeric", "numeric", "unordered"]
 
 
-def learn(name, X, kinds=None, clip=None):
+def learn(name, X, kinds=None):
     kinds = ["numeric"] * X.shape[1] if kinds is None else kinds
-    return Encoding.learn(name, X, kinds, clip)
+    return Encoding.learn(name, X, kinds)
 
 
 class TestStandard:
@@ -33,29 +33,6 @@ class TestStandard:
         queries = np.array([[-3.0], [0.2], [9.0]])
         expected = (queries - X.mean()) / X.std()
         np.testing.assert_allclose(encoding.encode(queries), expected, rtol=1e-12)
-
-    def test_numbers_are_clipped(self):
-        X = np.append(np.random.default_rng(0).normal(size=50), 30.0)[:, None]
-        found = learn("standard", X, clip=2.0).encode(X)
-        expected = np.clip((X - X.mean()) / X.std(), -2, 2)
-        assert (found == 2).sum() == 1
-        np.testing.assert_allclose(found, expected, rtol=1e-12)
-        assert learn("standard", X).encode(X).max() > 5
-
-    def test_normal_scores_are_clipped_and_shares_are_not(self):
-        X = make_rows()[:, :1]
-        free = learn("quantile", X).encode(X)
-        np.testing.assert_allclose(
-            learn("quantile", X, clip=0.5).encode(X), np.clip(free, -0.5, 0.5), rtol=1e-12
-        )
-        free = learn("piecewise_linear", X).encode(X)
-        np.testing.assert_array_equal(learn("piecewise_linear", X, clip=1.0).encode(X), free)
-
-    def test_a_column_that_hardly_varies_stays_within_the_clip(self):
-        X = np.zeros((500, 1))
-        X[0] = 1.0
-        assert learn("quantile", X).encode(X).max() > 20
-        assert learn("quantile", X, clip=6.0).encode(X).max() == 6
 
 
 class TestQuantile:
@@ -128,7 +105,7 @@ class TestPiecewiseLinear:
         assert bins[0] < bins[1] < bins[2]
         assert (bins[0], bins[-1]) == (13, 49)
         X = np.random.default_rng(0).normal(size=(100, 1))
-        encoding = Encoding.learn("piecewise_linear", X, ["numeric"], None, fewest_bins=20)
+        encoding = Encoding.learn("piecewise_linear", X, ["numeric"], fewest_bins=20)
         assert len(encoding.knots[0]) == 21
 
     @pytest.mark.parametrize("unit", [1e-100, 1.0, 1e100])
@@ -266,10 +243,9 @@ class TestEveryEncoding:
         encoding = learn(name, X, KINDS)
         np.testing.assert_array_equal(encoding.encode(X[[5]])[0], encoding.encode(X)[5])
 
-    @pytest.mark.parametrize("clip", [None, 1.0])
-    def test_derivatives_equal_differences(self, name, clip):
+    def test_derivatives_equal_differences(self, name):
         X = make_rows(30)
-        encoding = learn(name, X, KINDS, clip)
+        encoding = learn(name, X, KINDS)
         queries = np.random.default_rng(1).normal([1, 0, 1], size=(400, 3))
         queries[::9, 1] = NAN
         found = encoding.derivative(queries)
@@ -285,11 +261,6 @@ class TestEveryEncoding:
         assert found[:, encoding.feature == 0].any()
         assert not found[:, encoding.feature == 2].any()
         assert not found[::9, encoding.feature == 1].any()
-
-    def test_numbers_beyond_the_data_do_not_move_what_is_limited(self, name):
-        X = make_rows()[:, :1]
-        found = learn(name, X, clip=2.0).derivative(np.array([[-1e6], [1e6]]))
-        np.testing.assert_array_equal(found, 0)
 
     def test_rows_in_blocks(self, name, monkeypatch):
         X = make_rows()
@@ -308,7 +279,7 @@ class TestEveryEncoding:
 @pytest.mark.parametrize(("n_features", "n_bins"), [(60, 20), (100, 12), (240, 6)])
 def test_many_features_have_fewer_bins(n_features, n_bins):
     X = np.random.default_rng(0).normal(size=(60, n_features))
-    found = Encoding.learn("piecewise_linear", X, ["numeric"] * n_features, None, 20)
+    found = Encoding.learn("piecewise_linear", X, ["numeric"] * n_features, 20)
     assert len(found) == n_features * n_bins
 
 
@@ -316,9 +287,9 @@ def test_many_features_have_fewer_bins(n_features, n_bins):
 def test_categories_of_many_levels_stand_in_the_first_encoding(n_levels, widths):
     X = np.random.default_rng(0).normal(size=(140, 2))
     X[:, 1] = np.arange(140) % n_levels
-    found = Encoding.learn_all(["standard", "quantile"], X, ["numeric", "unordered"], None, 12)
+    found = Encoding.learn_all(["standard", "quantile"], X, ["numeric", "unordered"], 12)
     assert [len(encoding) for encoding in found] == widths
-    assert len(Encoding.learn_all(["quantile"], X, ["numeric", "unordered"], None, 12)[0]) > 60
+    assert len(Encoding.learn_all(["quantile"], X, ["numeric", "unordered"], 12)[0]) > 60
 
 
 def test_derivatives_at_an_edge_are_those_below():

@@ -9,7 +9,7 @@ from sklearn_attention import KernelAttentionClassifier, KernelAttentionRegresso
 from sklearn_attention.kernel_attention import _regressor, _ridge
 from sklearn_attention.kernel_attention._encodings import ENCODINGS
 
-READOUTS = ["average", "local_linear", "solve"]
+READOUTS = ["average", "solve"]
 ESTIMATORS = [KernelAttentionRegressor, KernelAttentionClassifier]
 QUICK = {"max_steps": 5, "n_folds": 1}
 every_readout = pytest.mark.parametrize("readout", READOUTS)
@@ -272,7 +272,7 @@ class TestSpace:
         X, y = make_data()
         bandwidth = np.array([0.5, 1.0, 2.0])
         model = KernelAttentionRegressor(
-            "average", encodings="standard", bandwidth=bandwidth, ridge=0.0, clip=None
+            "average", encodings="standard", bandwidth=bandwidth, ridge=0.0
         ).fit(X, y)
         expected = (X - X.mean(axis=0)) / bandwidth
         np.testing.assert_allclose(model.transform(X), expected, rtol=1e-9, atol=1e-12)
@@ -289,15 +289,14 @@ class TestSpace:
 
 
 class TestSlopes:
-    @pytest.mark.parametrize("readout", ["local_linear", "solve"])
-    def test_of_a_linear_function_are_its_coefficients(self, readout):
+    def test_of_a_linear_function_are_its_coefficients(self):
         rng = np.random.default_rng(0)
         X = rng.normal(size=(120, 3)) * [1, 1000, 1]
         y = 2 * X[:, 0] - 0.003 * X[:, 1] + 5
-        model = KernelAttentionRegressor(readout, clip=None, encodings="standard", n_folds=1)
+        model = KernelAttentionRegressor(encodings="standard", n_folds=1)
         found = model.fit(X, y).local_slopes(X[:20])
         # The rough part follows steps, of which there are some among few rows.
-        share = 0.02 if readout == "local_linear" else 0.3
+        share = 0.3
         np.testing.assert_allclose(found[:, 0], 2.0, rtol=share)
         np.testing.assert_allclose(found[:, 1], -0.003, rtol=share)
         np.testing.assert_allclose(found[:, 2], 0.0, atol=2 * share)
@@ -333,28 +332,9 @@ class TestSlopes:
         model = fit(estimator, *make_data(), readout="average")
         assert not model.local_slopes(make_data()[0]).any()
 
-    def test_beyond_the_clip_are_0(self):
-        X, y = make_data()
-        model = KernelAttentionRegressor("local_linear", clip=2.0, **QUICK).fit(X, y)
-        queries = np.zeros((2, 3))
-        queries[1, 0] = 50.0
-        found = model.local_slopes(queries)
-        assert found[0].all()
-        assert found[1, 0] == 0
-        assert found[1, 1:].all()
-
-    def test_with_many_features_those_that_matter_have_slopes(self):
-        rng = np.random.default_rng(0)
-        X = rng.normal(size=(200, 20))
-        y = 3 * X[:, 7]
-        model = KernelAttentionRegressor("local_linear", **QUICK).fit(X, y)
-        found = model.local_slopes(X[:10])
-        assert ((found != 0).sum(axis=1) <= 16).all()
-        assert (np.abs(found[:, 7] - 3) < 0.5).all()
-
     def test_of_classes_are_those_of_their_indicators(self):
         X, y = make_data(100)
-        model = KernelAttentionClassifier("local_linear", **enough("local_linear"))
+        model = KernelAttentionClassifier(**enough("solve"))
         found = model.fit(X, y > 0).local_slopes(X[:10])
         assert found.shape == (10, 2, 3)
         np.testing.assert_allclose(found[:, 0], -found[:, 1], atol=1e-9)

@@ -21,15 +21,14 @@ from sklearn_attention.kernels._base import as_kernel
 
 LEARNED = Options(as_kernel("gaussian"), max_steps=8)
 every_member = pytest.mark.parametrize(
-    "member", [KernelRidge(), LocalAverage(), LocalAverage(lines=True)],
-    ids=["solve", "average", "lines"],
+    "member", [KernelRidge(), LocalAverage()], ids=["solve", "average"]
 )  # fmt: skip
 
 
 def make_training(n=120, seed=0, encodings=ENCODINGS):
     rng = np.random.default_rng(seed)
     X = rng.normal(size=(n, 3))
-    learned = [Encoding.learn(name, X, ["numeric"] * 3, None) for name in encodings]
+    learned = [Encoding.learn(name, X, ["numeric"] * 3) for name in encodings]
     y = np.sin(2 * X[:, :1]) + 0.1 * rng.normal(size=(n, 1))
     return TrainingRows(X, (y - y.mean()) / y.std(), rng.uniform(0.5, 2, n), learned)
 
@@ -103,12 +102,10 @@ def test_a_ridge_may_be_given_and_the_rest_learned(member):
     assert kernel.noise == pytest.approx(0.3)
 
 
-def test_averages_learn_no_ridge_and_lines_do():
+def test_averages_learn_no_ridge():
     training = make_training()
     averages = fit(LocalAverage(), training, np.arange(40))[0].kernel
     assert averages.noise == pytest.approx(1.0)
-    lines = fit(LocalAverage(lines=True), training, np.arange(40))[0].kernel
-    assert lines.noise != pytest.approx(1.0, rel=1e-3)
 
 
 @pytest.mark.parametrize("rough", [False, True])
@@ -160,12 +157,11 @@ class TestMoreKeysThanLearnedFrom:
         monkeypatch.setattr(module, "_KEYS", 50)
         monkeypatch.setattr(module, "_QUERIES", 30)
 
-    @pytest.mark.parametrize("lines", [False, True])
-    def test_scales_are_multiplied_by_one_number(self, lines, monkeypatch):
+    def test_scales_are_multiplied_by_one_number(self, monkeypatch):
         training, held_out = make_training(400), np.arange(100)
-        fitted = fit(LocalAverage(lines), training, held_out)[0]
+        fitted = fit(LocalAverage(), training, held_out)[0]
         monkeypatch.setattr(module, "_SHARPER", (0.0,))
-        plain = fit(LocalAverage(lines), training, held_out)[0]
+        plain = fit(LocalAverage(), training, held_out)[0]
         values = [np.nan_to_num(m.kernel.values, neginf=0) for m in (fitted, plain)]
         gap = values[0] - values[1]
         sharper = fitted.kernel.named(gap)["scale"]
@@ -185,17 +181,6 @@ class TestMoreKeysThanLearnedFrom:
         weights = fitted.weights(training, training.X[:5])
         assert weights.shape == (5, 400)
         assert not np.delete(weights, fitted.rows, axis=1).any()
-
-
-def test_lines_run_along_the_features_that_go_with_the_targets():
-    rng = np.random.default_rng(0)
-    X = rng.normal(size=(200, 20))
-    encodings = [Encoding.learn("standard", X, ["numeric"] * 20, None)]
-    training = TrainingRows(X, X[:, [7, 19]], np.ones(200), encodings)
-    columns = fit(LocalAverage(lines=True), training, np.arange(50))[0].columns
-    assert len(columns) == 16
-    assert {7, 19} <= set(columns)
-    assert (np.diff(columns) > 0).all()
 
 
 @dataclasses.dataclass(frozen=True)

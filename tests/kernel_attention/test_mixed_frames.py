@@ -7,7 +7,7 @@ import pytest
 from sklearn_attention import KernelAttentionClassifier, KernelAttentionRegressor
 
 SIZES = ["small", "medium", "large"]
-READOUTS = ["average", "local_linear", "solve"]
+READOUTS = ["average", "solve"]
 QUICK = {"max_steps": 5, "n_folds": 1}
 
 
@@ -105,9 +105,9 @@ class TestLevels:
 
     def test_ordered_categories_are_numbers_in_their_order(self, data):
         frame, y = data
-        model = KernelAttentionRegressor("local_linear", **QUICK).fit(frame, y)
+        model = KernelAttentionRegressor(**QUICK).fit(frame, y)
         codes = frame.assign(size=frame["size"].cat.codes.astype(float))
-        other = KernelAttentionRegressor("local_linear", **QUICK).fit(codes, y)
+        other = KernelAttentionRegressor(**QUICK).fit(codes, y)
         np.testing.assert_array_equal(other.predict(codes), model.predict(frame))
         with pytest.raises(ValueError, match=r"unknown levels \['huge'\].*'size'"):
             model.predict(frame.assign(size="huge"))

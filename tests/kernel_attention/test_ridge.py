@@ -17,7 +17,7 @@ def make_training(n=90, encodings=ENCODINGS, seed=0, X=None):
     """Rows of three features with weights and two outputs."""
     rng = np.random.default_rng(seed)
     X = rng.normal(size=(n, 3)) if X is None else X
-    learned = [Encoding.learn(name, X, ["numeric"] * X.shape[1], None) for name in encodings]
+    learned = [Encoding.learn(name, X, ["numeric"] * X.shape[1]) for name in encodings]
     targets = np.column_stack([np.sin(2 * X[:, 0]), X[:, -1]]) + 0.2 * rng.normal(size=(n, 2))
     return TrainingRows(X, targets, rng.uniform(0.3, 2, n), learned)
 

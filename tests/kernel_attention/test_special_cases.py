@@ -8,13 +8,12 @@ from sklearn.kernel_ridge import KernelRidge
 from sklearn_attention import (
     KernelAttentionClassifier,
     KernelAttentionRegressor,
-    LocalPolynomialRegressor,
     NadarayaWatsonClassifier,
     NadarayaWatsonRegressor,
 )
 
 BANDWIDTHS = [0.8, [0.5, 1.0, 40.0]]
-READOUTS = ["average", "local_linear", "solve"]
+READOUTS = ["average", "solve"]
 
 
 def make_data(n=80, seed=0):
@@ -35,7 +34,7 @@ def queries():
 
 
 def special(estimator=KernelAttentionRegressor, **parameters):
-    return estimator(**dict(encodings="standard", clip=None, ridge=0.0) | parameters)
+    return estimator(**dict(encodings="standard", ridge=0.0) | parameters)
 
 
 def heavy(n=80):
@@ -96,41 +95,6 @@ class TestAverage:
         far = np.array([[100.0, 100.0, 1000.0]])
         nearest = y[np.square(X - far).sum(axis=1).argmin()]
         assert model.predict(far)[0] == pytest.approx(nearest)
-
-
-class TestLocalLines:
-    @pytest.mark.parametrize("weighted", [False, True])
-    @pytest.mark.parametrize("bandwidth", [3.0, [1.0, 2.0, 80.0]])
-    @pytest.mark.parametrize("kernel", ["gaussian", "matern52"])
-    def test_equal_local_polynomials(self, data, kernel, bandwidth, weighted):
-        X, y = data
-        # Of one scale, so that one bandwidth has neighbours in all features.
-        X = X / [1, 2, 50] if bandwidth == 3.0 else X
-        weight = heavy() if weighted else None
-        ours = special(readout="local_linear", kernel=kernel, bandwidth=bandwidth)
-        theirs = LocalPolynomialRegressor(kernel, bandwidth=bandwidth, degree=1, empty="nan")
-        for model in (ours, theirs):
-            model.fit(X, y, weight)
-        np.testing.assert_allclose(ours.predict(X), theirs.predict(X), rtol=1e-10, atol=1e-10)
-        np.testing.assert_allclose(
-            ours.local_slopes(X), theirs.predict_gradient(X), rtol=1e-10, atol=1e-10
-        )
-
-    def test_a_ridge_leads_to_averages(self, data):
-        X, y = data
-        width = [1.0, 2.0, 80.0]
-        average = special(readout="average", bandwidth=width).fit(X, y).predict(X)
-        gaps = [
-            np.abs(
-                special(readout="local_linear", bandwidth=width, ridge=ridge)
-                .fit(X, y)
-                .predict(X)
-                - average
-            ).max()
-            for ridge in (0.0, 0.1, 10.0, 1e9)
-        ]
-        assert gaps == sorted(gaps, reverse=True)
-        assert gaps[-1] < 1e-6
 
 
 class TestSolving:
@@ -199,7 +163,7 @@ class TestAllReadouts:
         np.testing.assert_allclose(model.bandwidth_, expected, rtol=1e-12)
         np.testing.assert_allclose(model.length_scales_, expected[None], rtol=1e-12)
 
-    @pytest.mark.parametrize("readout", ["average", "local_linear", "solve"])
+    @pytest.mark.parametrize("readout", ["average", "solve"])
     def test_left_out_residuals_are_those_of_refitting(self, data, readout):
         X, y = data
         # A ridge of lines is in units of standardised rows, which change with the rows.
