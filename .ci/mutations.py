@@ -336,9 +336,9 @@ MUTATIONS = [
         "gradient of averages that forgets that weights sum to 1",
     ),
     Mutation(
-        "kernel_attention/_boosting.py",
-        "root = np.sqrt(weights * limit / np.maximum(errors, limit))",
-        "root = np.sqrt(limit / np.maximum(errors, limit))",
+        "_blend.py",
+        "counts = weights * limit / np.maximum(errors, limit)",
+        "counts = limit / np.maximum(errors, limit)",
         "shares are found without the rows' weights",
     ),
     Mutation(

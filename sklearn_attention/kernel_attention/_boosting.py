@@ -1,24 +1,100 @@
-"""Boosted trees of scikit-learn, stacked with kernel attention where they help."""
+"""Probabilities from scores of members, and boosted trees, stacked where they help."""
+
+from dataclasses import dataclass
 
 import numpy as np
-from scipy.optimize import nnls
+from scipy.optimize import minimize
+from scipy.special import expit, softmax
 
+from .._blend import nonnegative_weights
 from .._boosted_trees import LEAST_PROBABILITY, fit_trees, outputs
 from .._columns import UNORDERED
-from ._link import MultinomialLink
 
 # Fewer rows than this are not split into trees.
 FEWEST_ROWS = 50
 # The loss of held-out rows has to fall by this share of it, and by more than one further
 # weight without meaning lowers the loss of so many rows by chance.
-_LEAST_GAIN, _CHANCE = 0.003, 4.0
-# Trees of regression that show in a fiftieth of a fit's time whether more would help:
-# by such a share of the loss, and by more than so many weights without meaning.
+_LEAST_GAIN, _CHANCE = 0.003, 6.0
+# Trees of regression that show in a fiftieth of a fit's time whether more would help,
+# by such a share of the loss.
 _FEW_TREES = {"max_iter": 12, "max_leaf_nodes": 8, "learning_rate": 0.4}
-_LEAST_HINT, _CHANCE_HINT = 0.04, 10.0
+_LEAST_HINT = 0.04
 # Typical errors beyond which an error counts less, so that few rows do not decide.
 _LARGE_ERROR = 9.0
-_N_ROUNDS = 5
+# Of the link: strengths, biases, and the logarithm of how much frequencies are mixed in.
+_STRENGTH_PRECISION, _BIAS_PRECISION, _MIX_PRECISION = 0.01, 0.01, 0.25
+_USUAL_MIX = -7.0
+_LEAST_SHARE = 0.04
+
+
+@dataclass(frozen=True)
+class MultinomialLink:
+    r"""Probabilities from scores of the classes.
+
+    :math:`P(c \mid x) = (1 - \epsilon) \pi_c e^{z_c} / \sum_k \pi_k e^{z_k} + \epsilon \pi_c`
+    with :math:`z_c = b_c + \sum_m \theta_m f_{mc} + \vartheta_m \operatorname{arsinh}((f_{mc} +
+    \pi_c) / .04) + \theta_t g_c` and :math:`\theta_m, \vartheta_m, \theta_t \ge 0`. A score f
+    is about an indicator less the frequency :math:`\pi_c`; g, if there are boosted trees, are
+    their log-probabilities less those of the frequencies.
+    """
+
+    frequencies: np.ndarray  # (n_classes,)
+    # The theta, then the vartheta of all kinds, then that of the trees if any.
+    strengths: np.ndarray
+    bias: np.ndarray  # (n_classes,)
+    mix: float  # the epsilon
+
+    @classmethod
+    def fit(cls, scores, indicators, weights, frequencies, trees=None):
+        """The link of least log-loss of rows held out.
+
+        Scores are (n_kinds, n_held_out, n_classes), indicators and trees without kinds.
+        """
+        heads = _heads(scores, frequencies, trees)
+        units = np.maximum(heads.std(axis=(1, 2)), 1e-6)
+        heads = heads / units[:, None, None]
+        n_heads, _, n_classes = heads.shape
+        log_prior = np.log(frequencies)
+        of_own = indicators @ frequencies
+        precision = _BIAS_PRECISION * weights.sum()
+
+        def loss(free):
+            strengths, bias = free[:n_heads], free[n_heads:-1]
+            mix = expit(free[-1])
+            p = softmax(log_prior + bias + np.tensordot(strengths, heads, 1), axis=1)
+            own = (p * indicators).sum(axis=1)
+            mixed = (1 - mix) * own + mix * of_own
+            pull = ((1 - mix) * own / mixed * weights)[:, None] * (p - indicators)
+            off = free[-1] - _USUAL_MIX
+            value = -weights @ np.log(mixed) + 0.5 * (
+                _STRENGTH_PRECISION * strengths @ strengths
+                + precision * bias @ bias
+                + _MIX_PRECISION * off**2
+            )
+            slope = [
+                np.tensordot(heads, pull, 2) + _STRENGTH_PRECISION * strengths,
+                pull.sum(axis=0) + precision * bias,
+                [weights @ ((own - of_own) / mixed) * mix * (1 - mix) + _MIX_PRECISION * off],
+            ]
+            return value, np.concatenate(slope)
+
+        start = np.concatenate(
+            [np.full(n_heads, 1 / n_heads), np.zeros(n_classes), [_USUAL_MIX]]
+        )
+        bounds = [(0, None)] * n_heads + [(None, None)] * (n_classes + 1)
+        x = minimize(loss, start, jac=True, method="L-BFGS-B", bounds=bounds).x
+        return cls(frequencies, x[:n_heads] / units, x[n_heads:-1], float(expit(x[-1])))
+
+    def __call__(self, scores, trees=None):
+        """Probabilities (n, n_classes) from scores (n_kinds, n, n_classes), and trees'."""
+        heads = _heads(scores, self.frequencies, trees)
+        logits = np.log(self.frequencies) + self.bias + np.tensordot(self.strengths, heads, 1)
+        return (1 - self.mix) * softmax(logits, axis=1) + self.mix * self.frequencies
+
+
+def _heads(scores, frequencies, trees=None):
+    heads = [scores, np.arcsinh((scores + frequencies) / _LEAST_SHARE)]
+    return np.concatenate(heads if trees is None else [*heads, trees[None]])
 
 
 def stack_regressor(X, columns, targets, weights, folds, kernel):
@@ -30,9 +106,7 @@ def stack_regressor(X, columns, targets, weights, folds, kernel):
     held_out = np.concatenate(folds)
     known_targets, known_weights = targets[held_out], weights[held_out]
 
-    usual = max(_LEAST_GAIN, _CHANCE / len(held_out))
-
-    def stack(trees, least_gain=usual):
+    def stack(trees, least_gain=_LEAST_GAIN):
         n = len(trees)
         both = np.column_stack([kernel[:n], trees])
         return _robust_shares(both, known_targets[:n], known_weights[:n], least_gain)
@@ -40,8 +114,7 @@ def stack_regressor(X, columns, targets, weights, folds, kernel):
     first, boosters = folds[0], []
     # To bin by weights would take twenty times as long, and this is a hint.
     few = _fit_without(first, X, columns, targets, **_FEW_TREES)
-    hint = max(_LEAST_HINT, _CHANCE_HINT / len(first))
-    if stack(_predict(few, X[first]), hint) is not None:
+    if stack(_predict(few, X[first]), _LEAST_HINT) is not None:
         boosters, shares, trees = _boost(X, columns, targets, weights, folds, stack)
     if not boosters:
         return [], np.array([1.0, 0.0]), kernel
@@ -123,12 +196,7 @@ def _robust_shares(columns, targets, weights, least_gain):
     limit = _LARGE_ERROR * (np.median(errors, axis=0).max() or errors.mean(axis=0).max())
     if limit == 0:
         return None
-    shares = np.array([1.0, 0.0])
-    for _ in range(_N_ROUNDS):
-        # Of large errors the absolute value counts, by reweighting (Huber).
-        errors = np.abs(targets - columns @ shares)
-        root = np.sqrt(weights * limit / np.maximum(errors, limit))
-        shares, _ = nnls(columns * root[:, None], targets * root)
+    shares = nonnegative_weights(columns, targets, weights, limit)
 
     def loss(predictions):
         errors = np.abs(targets - predictions)
@@ -136,5 +204,5 @@ def _robust_shares(columns, targets, weights, least_gain):
 
     alone = loss(columns[:, 0])
     gain = alone - loss(columns @ shares)
-    worth = shares[1] > 0 and gain >= least_gain * alone
+    worth = shares[1] > 0 and gain >= max(least_gain, _CHANCE / len(targets)) * alone
     return shares if worth else None

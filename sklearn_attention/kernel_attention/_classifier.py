@@ -20,13 +20,11 @@ from .._labels import (
 )
 from .._thread_pools import one_blas_thread
 from .._validation import check_key_weights
-from ._boosting import FEWEST_ROWS, predict_trees, stack_classifier
-from ._estimator import KernelAttention
+from ._boosting import FEWEST_ROWS, MultinomialLink, predict_trees, stack_classifier
+from ._estimator import KernelAttention, Options
 from ._fitted import Rows, Task, fit_kernel_attention
 from ._leave_one_out import LossOfClasses, cross_entropy, log_loss_of_shares
-from ._link import MultinomialLink
 from ._members import KernelRidge
-from ._options import Options
 
 # Rows up to which kernels are held near their start, and batches are drawn at random.
 _FEW, _RANDOM = 1000, 5000

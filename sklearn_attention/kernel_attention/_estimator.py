@@ -1,20 +1,29 @@
-"""Parameters and methods that the regressor and the classifier have in common."""
+"""Methods that the regressor and the classifier have in common, and their parameters."""
 
+import dataclasses
 import functools
+import math
+import numbers
 
 import numpy as np
-from sklearn.base import MultiOutputMixin, TransformerMixin, is_classifier
+from sklearn.base import MultiOutputMixin, TransformerMixin, clone, is_classifier
+from sklearn.utils import check_random_state
 from sklearn.utils.validation import _check_feature_names_in, check_is_fitted
 
 from .._columns import Columns, MixedRows
 from .._labels import targets_at
+from .._validation import check_bandwidth, check_choice, check_positive
 from ..attention._tables import Explanation, heaviest
+from ..kernels import RadialKernel
+from ..kernels._base import as_kernel
 from ._averages import AverageMember
 from ._distribution import ErrorDistribution
 from ._encodings import ENCODINGS, Encoding, TrainingRows
 from ._fitted import Fitted
 from ._kernel import LearnedKernel
 from ._ridge import Partition, RidgeMember
+
+READOUTS = ("average", "solve")
 
 
 class KernelAttention(MultiOutputMixin, TransformerMixin, MixedRows):
@@ -135,3 +144,147 @@ class KernelAttention(MultiOutputMixin, TransformerMixin, MixedRows):
     @property
     def _n_features_out(self):
         return sum(map(len, self.encodings_))
+
+
+@dataclasses.dataclass(frozen=True)
+class Options:
+    """Choices of the user; None where the number of rows or learning decides."""
+
+    formula: RadialKernel
+    readout: str = "solve"
+    encodings: tuple = ENCODINGS
+    n_folds: int | None = None
+    max_steps: int | None = None
+    bandwidth: np.ndarray | None = None  # (n_features,)
+    ridge: float | None = None
+    boosting: bool = False
+    seed: int = 0
+
+    @classmethod
+    def of(cls, estimator):
+        """Those of an estimator that has read its training rows."""
+        given = estimator.get_params(deep=False)
+        check_choice("readout", given["readout"], READOUTS)
+        bandwidth, n_features = given["bandwidth"], estimator.n_features_in_
+        learned = isinstance(bandwidth, str)
+        if learned:
+            check_choice("bandwidth", bandwidth, ("learned",))
+        encodings = _encodings(given)
+        if not learned:
+            bandwidth = np.broadcast_to(check_bandwidth(bandwidth, n_features), n_features)
+        n_folds = given["n_folds"]
+        return cls(
+            formula=_formula(given),
+            readout=given["readout"],
+            encodings=encodings,
+            n_folds=None
+            if n_folds == "auto"
+            else check_positive("n_folds", n_folds, integer=True),
+            max_steps=_max_steps(given["max_steps"]),
+            bandwidth=None if learned else bandwidth,
+            ridge=_ridge(given["ridge"]),
+            boosting=_boosting(given["boosting"]) and learned,
+            seed=check_random_state(given["random_state"]).randint(2**31 - 1),
+        )
+
+    @property
+    def learns(self):
+        """True if length-scales are learned."""
+        return self.bandwidth is None
+
+    def n_steps(self, usual):
+        """Number of gradient steps."""
+        return usual if self.max_steps is None else self.max_steps
+
+    def fix(self, kernel, standard):
+        """The kernel with the given parameters, and which of its parameters are learned.
+
+        `standard` is the standard encoding, in whose units a given bandwidth is written.
+        """
+        free, values = kernel.is_learned, kernel.values.copy()
+        if self.bandwidth is not None:
+            free[:-1] = False
+            scales = -np.log(self.bandwidth)
+            scales[standard.numeric] += np.log(standard.scale)
+            kernel.named(values)["scale"][:] = scales
+        if self.ridge is not None:
+            free[-1] = False
+            with np.errstate(divide="ignore"):
+                values[-1] = 0.5 * np.log(self.ridge)
+        return kernel.with_values(values), free
+
+
+def _max_steps(given):
+    if isinstance(given, str) and given == "auto":
+        return None
+    whole = isinstance(given, numbers.Integral) and given >= 0
+    if not whole or isinstance(given, bool):
+        raise ValueError(
+            f"max_steps={given!r} is not valid: pass 'auto', or an integer, 0 for "
+            "length-scales that stay where they start."
+        )
+    return int(given)
+
+
+def _ridge(given):
+    if isinstance(given, str) and given == "learned":
+        return None
+    valid = isinstance(given, numbers.Real) and not isinstance(given, bool)
+    if not valid or not 0 <= given < math.inf:
+        raise ValueError(
+            f"ridge={given!r} is not valid: pass 'learned', or a finite number that is not "
+            "negative."
+        )
+    return float(given)
+
+
+def _boosting(given):
+    if given is not None and not (isinstance(given, str) and given == "auto"):
+        raise ValueError(
+            f"boosting={given!r} is unknown: pass None, or 'auto' to stack boosted trees where "
+            "held-out rows are predicted better with them."
+        )
+    return given is not None
+
+
+def _encodings(parameters):
+    """Names of the encodings, in their own order."""
+    given, bandwidth = parameters["encodings"], parameters["bandwidth"]
+    try:
+        names = (given,) if isinstance(given, str) else tuple(given)
+    except TypeError:
+        names = ()
+    for name in names:
+        check_choice("encodings", name, ENCODINGS)
+    if not names or len(set(names)) < len(names):
+        raise ValueError(
+            f"encodings={given!r} is not valid: name at least one of {sorted(ENCODINGS)}, each "
+            "once."
+        )
+    if not isinstance(bandwidth, str):
+        check_bandwidth(bandwidth, np.size(bandwidth))
+    if not isinstance(bandwidth, str) and names != ("standard",):
+        raise ValueError(
+            f"bandwidth={bandwidth!r} is in the features' own units, which only the standard "
+            f"encoding has, got encodings={given!r}: pass encodings='standard', or "
+            "bandwidth='learned'."
+        )
+    return tuple(sorted(names, key=ENCODINGS.index))
+
+
+def _formula(parameters):
+    """The kernel as a formula of the distance."""
+    given, readout = parameters["kernel"], parameters["readout"]
+    kernel = as_kernel(clone(given, safe=False))
+    if not isinstance(kernel, RadialKernel) or kernel.signed:
+        raise ValueError(
+            f"kernel={given!r} is no positive kernel of the distance: choose a radial "
+            "one, such as 'gaussian', 'matern52' or 'rational_quadratic'."
+        )
+    if readout == "solve" and not kernel.positive_definite:
+        raise ValueError(
+            f"kernel={given!r} is not positive definite, so that readout={readout!r} has no "
+            "solution: choose 'gaussian', 'matern52' or 'rational_quadratic', or "
+            "readout='average'."
+        )
+    return kernel

@@ -5,8 +5,8 @@ import functools
 from collections.abc import Callable, Mapping
 
 import numpy as np
-from scipy.optimize import nnls
 
+from .._blend import nonnegative_weights
 from .._columns import Columns
 from .._thread_pools import one_blas_thread
 from ._distribution import HeldOutRows
@@ -23,8 +23,6 @@ _MOST_DESCRIBED = 4096
 # A column with so many different values, as a share of the different rows, is one in which
 # rows do not agree by chance.
 _LEAST_DIFFERENT = 0.5
-# A smaller share of the blend would cost time at every prediction, for nothing.
-_LEAST_BLENDED = 0.02
 
 
 @dataclasses.dataclass(frozen=True)
@@ -305,20 +303,12 @@ def _folds(n, task, options, rng):
 
 
 def blend(left_out, targets, weights):
-    """Non-negative weights (n_kinds, n_outputs), by which held-out predictions fit best.
-
-    Predictions (n_kinds, n_held_out, n_outputs) of hardly any weight get none.
-    """
-    root = np.sqrt(weights)
+    """Non-negative weights (n_kinds, n_outputs), by which held-out predictions fit best."""
     found = np.zeros((len(left_out), targets.shape[1]))
-    for output in range(targets.shape[1]):
-        columns = left_out[:, :, output].T * root[:, None]
-        target = targets[:, output] * root
-        shares, _ = nnls(columns, target)
-        used = shares > _LEAST_BLENDED * shares.sum()
-        if used.any():
-            found[used, output], _ = nnls(columns[:, used], target)
+    for output, target in enumerate(targets.T):
+        columns = left_out[:, :, output].T
+        found[:, output] = nonnegative_weights(columns, target, weights)
         if not found[:, output].any():
             # None predicts better than the mean; the least bad one is near it.
-            found[np.square(columns - target[:, None]).sum(0).argmin(), output] = 1.0
+            found[(weights @ np.square(columns - target[:, None])).argmin(), output] = 1.0
     return found

@@ -19,11 +19,10 @@ from .._validation import (
 from ._boosting import FEWEST_ROWS, predict_trees, stack_regressor
 from ._distribution import ErrorDistribution
 from ._encodings import ENCODINGS
-from ._estimator import KernelAttention
+from ._estimator import KernelAttention, Options
 from ._fitted import Rows, Task, blend, fit_kernel_attention
 from ._leave_one_out import squared_loss
 from ._members import FEW_ROWS, KernelRidge
-from ._options import Options
 
 _QUERY_BLOCK = 1024
 # Of the first fold: an error so small that the other kind is not worth its time, one from

@@ -13,12 +13,12 @@ from slow_cases import slow_but
 
 from sklearn_attention import Columns, KernelAttentionClassifier, KernelAttentionRegressor
 from sklearn_attention.kernel_attention._boosting import (
+    MultinomialLink,
     _robust_shares,
     predict_trees,
     stack_classifier,
     stack_regressor,
 )
-from sklearn_attention.kernel_attention._link import MultinomialLink
 
 READOUTS = pytest.mark.parametrize("readout", slow_but(["solve"], ["solve", "average"]))
 ESTIMATORS = [KernelAttentionRegressor, KernelAttentionClassifier]

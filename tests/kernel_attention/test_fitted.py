@@ -8,6 +8,7 @@ import pytest
 from scipy.optimize import minimize, nnls
 
 from sklearn_attention import Columns, KernelAttentionClassifier, KernelAttentionRegressor
+from sklearn_attention.kernel_attention._estimator import Options
 from sklearn_attention.kernel_attention._fitted import (
     Rows,
     blend,
@@ -16,7 +17,6 @@ from sklearn_attention.kernel_attention._fitted import (
 )
 from sklearn_attention.kernel_attention._leave_one_out import squared_loss
 from sklearn_attention.kernel_attention._members import KernelRidge
-from sklearn_attention.kernel_attention._options import Options
 from sklearn_attention.kernel_attention._regressor import REGRESSION
 from sklearn_attention.kernels import Gaussian
 
@@ -306,12 +306,6 @@ class TestBlend:
         assert (found >= 0).all()
         best = minimize(error, np.full(3, 0.3), bounds=[(0, None)] * 3)
         np.testing.assert_allclose(found, best.x, atol=1e-4)
-
-    @pytest.mark.parametrize(("share", "expected"), [(0.01, 0.0), (0.05, 0.05)])
-    def test_what_hardly_helps_has_no_weight(self, share, expected):
-        kinds = np.eye(2, 6)[:, :, None]
-        found = blend(kinds, kinds[0] + share * kinds[1], np.ones(6))
-        np.testing.assert_allclose(found[:, 0], [1.0, expected])
 
     def test_what_misleads_has_no_weight(self):
         left_out, targets, weights = self.make(n_outputs=1)

@@ -5,8 +5,8 @@ import pytest
 from scipy.optimize import check_grad, minimize
 from scipy.special import expit, logit, softmax
 
-from sklearn_attention.kernel_attention import _link as module
-from sklearn_attention.kernel_attention._link import MultinomialLink
+from sklearn_attention.kernel_attention import _boosting as module
+from sklearn_attention.kernel_attention._boosting import MultinomialLink
 
 FREQUENCIES = np.array([0.2, 0.3, 0.5])
 

@@ -7,6 +7,7 @@ import pytest
 
 from sklearn_attention.kernel_attention import _members as module
 from sklearn_attention.kernel_attention._encodings import ENCODINGS, Encoding, TrainingRows
+from sklearn_attention.kernel_attention._estimator import Options
 from sklearn_attention.kernel_attention._kernel import LearnedKernel
 from sklearn_attention.kernel_attention._leave_one_out import squared_loss
 from sklearn_attention.kernel_attention._members import (
@@ -16,7 +17,6 @@ from sklearn_attention.kernel_attention._members import (
     RandomBatches,
     descend,
 )
-from sklearn_attention.kernel_attention._options import Options
 from sklearn_attention.kernels._base import as_kernel
 
 LEARNED = Options(as_kernel("gaussian"), max_steps=8)

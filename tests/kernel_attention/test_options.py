@@ -6,8 +6,8 @@ from sklearn.preprocessing import StandardScaler
 
 from sklearn_attention import KernelAttentionRegressor
 from sklearn_attention.kernel_attention._encodings import ENCODINGS, Encoding
+from sklearn_attention.kernel_attention._estimator import Options
 from sklearn_attention.kernel_attention._kernel import LearnedKernel
-from sklearn_attention.kernel_attention._options import Options
 from sklearn_attention.kernels import Gaussian
 
 
