@@ -13,8 +13,8 @@ defaults, and of variants as ratios to it, where more than 1 is worse.
 Each variant is a fit of its own, without one kind of candidates, without effects of features
 taken out, without the learned attention of panels, with windows of one length for ridges and
 analogs, with equal weights, or with the best candidate of each series alone. What a set has
-not is not left out there. Of many origins at most N are taken, twelve unless said otherwise,
-evenly spread.
+not is not left out there. Columns of what has gone since are of the last version that had it.
+Of many origins at most N are taken, twelve unless said otherwise, evenly spread.
 
 Expected: errors increase without any kind on some sets; equal weights and the single best
 candidate are worse nearly everywhere; attention is better on panels of short series.
@@ -158,7 +158,8 @@ def run(options):
 def report(options):
     frame = results(options.results, ["set"])
     found = {name for own in frame["errors"] for name in own}
-    names = [name for name in (*VARIANTS, EQUAL, BEST) if name in found]
+    usual = (*VARIANTS, EQUAL, BEST)
+    names = [*filter(found.__contains__, usual), *sorted(found.difference(usual, [ALL]))]
     rows, ratios = [], {name: [] for name in names}
     for _, own in frame.iterrows():
         row = [own["set"], f"{own['errors'][ALL]:.3f}"]

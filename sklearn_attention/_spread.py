@@ -52,7 +52,7 @@ def level_and_spread(X, weights=None):
 
     0 and 1 where nothing has weight.
     """
-    found = spread(X, weights)
+    found = spread(X, weights) if X.size else None
     if found is None:
         return np.zeros(X.shape[1:]), np.ones(X.shape[1:])
     clear = found.deviation > 1e-12 * found.largest

@@ -29,9 +29,8 @@ _CLEAR_PEAK = 0.3
 _YEAR = 365.25  # days
 # Seasons that differ by less than this share are one.
 _ALIKE = 0.05
-# There must be so many seasons, and they must show in the autocorrelation at this many of its
-# standard errors.
-_FEWEST_LEARNED, _LEAST_ERRORS = 3, 0.5
+# There must be so many seasons.
+_FEWEST_LEARNED = 3
 # Weight of a season relative to the following one.
 _MEMORY = 0.8
 # Series are padded to a common length in groups of at most this many values.
@@ -246,9 +245,9 @@ def phase_of(positions, season_length):
 
 def patterns_of(values, lengths, phase, m):
     """Seasonal patterns (n_series, m) of series, less their means; 0 without a season."""
-    # There is none in fewer than three seasons, or with a small autocorrelation at a lag of
-    # one. The first `lengths` of `values` and `phase` (n_series, n_steps) count. Classical
-    # decomposition: differences from the centred moving average over a season are averaged by
+    # There is none in fewer than three seasons, or without autocorrelation at a lag of one. The
+    # first `lengths` of `values` and `phase` (n_series, n_steps) count. By classical
+    # decomposition differences from the centred moving average over a season are averaged by
     # phase, recent seasons more, and shrunk by the share of their variance that is noise
     # (Miller and Williams 2003, International Journal of Forecasting 19, 669-684).
     steps, n_cells = np.arange(values.shape[1]), len(values) * m
@@ -288,7 +287,5 @@ def _are_seasonal(rest, lengths, m):
     n_points = next_fast_len(2 * rest.shape[1], real=True)
     spectrum = np.abs(np.fft.rfft(rest / np.where(size > 0, size, 1), n_points)) ** 2
     correlation = np.fft.irfft(spectrum, n_points)[:, : m + 1]
-    correlation /= np.where(size > 0, correlation[:, :1], 1)
-    error = np.sqrt((1 + 2 * np.sum(correlation[:, 1:m] ** 2, axis=1)) / lengths)
     enough = (size[:, 0] > 0) & (lengths >= _FEWEST_LEARNED * m)
-    return (enough & (correlation[:, m] > _LEAST_ERRORS * error))[:, None]
+    return (enough & (correlation[:, m] > 0))[:, None]

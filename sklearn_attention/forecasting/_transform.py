@@ -12,7 +12,6 @@ from ._windows import by_group
 _MOST_TRIED = 50
 # Logarithms of what is not positive are those of this share of the least positive value.
 _FLOOR = 0.1
-_LARGEST = 700.0
 # What is added where there are zeros, or values below the first share of their median: a share
 # of the median of positive values.
 _NEAR_ZERO, _SHIFT = 0.1, 0.2
@@ -58,7 +57,7 @@ class Transform:
     def decode(self, values, origins):
         """Forecasts (n_origins, ...) from those on that scale, at origins in the series."""
         if self.log:
-            values = np.exp(np.minimum(values, _LARGEST)) - self.shift
+            values = np.exp(np.minimum(values, 700.0)) - self.shift  # which is finite
         if self.bounds is not None:
             return np.clip(values, *self.bounds)
         if not self.non_negative.any():

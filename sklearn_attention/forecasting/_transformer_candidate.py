@@ -7,7 +7,6 @@ from sklearn.base import clone
 
 from .._spread import level_and_spread
 from ..training._fit_network import FittedNetwork, fit_network
-from ._origins import evenly_spread
 from ._ridges import WindowRidge
 from ._table import deviations, means
 
@@ -15,8 +14,6 @@ from ._table import deviations, means
 _FEWEST_WINDOWS = 100
 # Steps of a brief training.
 _TRIAL_STEPS = 300
-# Windows that the units of features are measured on.
-_MOST_MEASURED = 5000
 # A patch has so many steps, or as many as leave so many patches.
 _PATCH, _FEWEST_PATCHES = 8, 4
 
@@ -38,11 +35,8 @@ class Scaling:
         ends = np.ones(len(table), dtype=np.int64)
         np.maximum.at(ends, origins.series, origins.known)
         past = [values[:end] for values, end in zip(table.values, ends, strict=True)]
-        few = origins.take(evenly_spread(len(origins), _MOST_MEASURED))
-        features = few.past_features(lookback)
-        center = scale = np.empty(0)
-        if features is not None:
-            center, scale = level_and_spread(features.reshape(-1, features.shape[2]))
+        rows = np.flatnonzero(table.step - table.starts[table.series] < ends[table.series])
+        center, scale = level_and_spread(table.features[rows])
         return cls(lookback, means(past), deviations(past), center, scale)
 
     def units(self, origins):

@@ -19,13 +19,10 @@ _PARTS = 2
 # A row is learned from for each step; where there are few steps, several with different
 # origins. Forecasts at once.
 _FEWEST, _ENOUGH, _MOST, _MOST_DRAWS, _CHUNK = 60, 1000, 40_000, 4, 200_000
-# Multiples of it, less whole numbers, are evenly spread.
-_GOLDEN = 0.6180339887498949
 # A feature with more values is averaged.
 _FEW_VALUES = 5
 # A level drifts where values are nearer to it, by this share of mean squares, than to the mean.
 _DRIFTS = 0.5
-_DAY = 86_400
 
 
 @dataclass(frozen=True, eq=False)
@@ -158,10 +155,11 @@ def calendar_of(time, n):
     index = index.to_timestamp() if time.kind == "period" else index
     length = (index[-1] - index[0]).total_seconds() / max(1, n - 1)
     angle = 2 * np.pi * index.day_of_year / 365.25
+    day = 86_400
     columns = [
-        (_DAY, index.hour * 3600 + index.minute * 60 + index.second),
-        (7 * _DAY, index.day_of_week), (300 * _DAY, np.sin(angle)), (300 * _DAY, np.cos(angle)),
-        (300 * _DAY, index.month),
+        (day, index.hour * 3600 + index.minute * 60 + index.second),
+        (7 * day, index.day_of_week), (300 * day, np.sin(angle)), (300 * day, np.cos(angle)),
+        (300 * day, index.month),
     ]  # fmt: skip
     columns = [np.asarray(own, dtype=float) for most, own in columns if length < most]
     return np.array(columns).reshape(-1, n).T
@@ -173,7 +171,8 @@ def _rows_of(table, horizon):
     kept = evenly_spread(len(series), _MOST) if len(series) > _MOST else slice(None)
     draws = int(np.clip(_ENOUGH // max(1, len(series)), 1, min(_MOST_DRAWS, horizon)))
     series, step = (np.tile(own[kept], draws) for own in (series, step))
-    ahead = (np.arange(len(step)) * _GOLDEN % 1 * horizon).astype(np.int64)
+    # Multiples of the golden ratio, less whole numbers, are evenly spread.
+    ahead = (np.arange(len(step)) * (np.sqrt(5) - 1) / 2 % 1 * horizon).astype(np.int64)
     inside = step > ahead
     return series[inside], step[inside], ahead[inside]
 
