@@ -336,9 +336,9 @@ MUTATIONS = [
         "gradient of averages that forgets that weights sum to 1",
     ),
     Mutation(
-        "_blend.py",
-        "counts = weights * limit / np.maximum(errors, limit)",
-        "counts = limit / np.maximum(errors, limit)",
+        "kernel_attention/_boosting.py",
+        "shares = nonnegative_weights(columns, targets, weights, limit)",
+        "shares = nonnegative_weights(columns, targets, np.ones(len(weights)), limit)",
         "shares are found without the rows' weights",
     ),
     Mutation(

@@ -4,6 +4,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from .._blend import nonnegative_weights
 from ._analogs import OwnAnalogs
 from ._calibration import MOST_CALIBRATED
 from ._classical import Classical
@@ -262,13 +263,14 @@ def best_share(training, held_out, found, rows=slice(None)):
     there = ~np.isnan(missed + moved)
     missed, moved = np.where(there, missed, 0.0), np.where(there, moved, 0.0)
     # Squares relative to their roots: a few hard stretches do not choose for all others.
+    unit = training.scale[training.validation.series[rows], None]
+    missed, moved = missed / unit, moved / unit
     size = np.sqrt(np.sum((missed - moved / 2) ** 2, axis=1, keepdims=True))
-    unit = training.scale[training.validation.series[rows]]
-    size = unit[:, None] * np.maximum(size, 1e-300)
-    total = np.sum(missed * moved / size), np.sum(moved**2 / size)
-    share = float(np.clip(total[0] / max(total[1], 1e-300), 0.0, 1.0))
+    weights = np.broadcast_to(1 / np.maximum(size, 1e-12), moved.shape).ravel()
+    (share,) = nonnegative_weights(moved.reshape(-1, 1), missed.ravel(), weights)
+    share = float(min(share, 1.0))
     before, after = (
-        np.sum(np.sqrt(np.sum((missed - s * moved) ** 2, axis=1)) / unit) for s in (0.0, share)
+        np.sum(np.sqrt(np.sum((missed - s * moved) ** 2, axis=1))) for s in (0.0, share)
     )
     return share, (before - after) / max(before, 1e-300)
 

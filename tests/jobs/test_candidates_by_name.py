@@ -11,5 +11,5 @@ def test_candidates_by_name():
     # Nine classical forecasts must not take the place of the one that was named.
     with pytest.raises(ValueError, match=r"candidates=\['ridge'\].*8 steps are too short"):
         TransformerForecaster(candidates=["ridge"]).fit(sales)
-    with pytest.warns(UserWarning, match="without 'features', since there are no features"):
+    with pytest.warns(UserWarning, match="without .features., since no features are known"):
         TransformerForecaster(candidates=["classical", "features"]).fit(sales)
