@@ -10,9 +10,8 @@ from .._spread import dividing
 from .._validation import check_bandwidth
 from ..attention._tables import heaviest
 from ..kernels import Kernel, RadialKernel
-from ._origins import Origins, chunks, evenly_spread
+from ._origins import SEASONAL, STANDARD, Origins, Windows, by_group, chunks, evenly_spread
 from ._table import Table
-from ._windows import SEASONAL, STANDARD, Windows, by_group
 
 # Windows that a series needs to have to be forecast from its own.
 FEWEST_OWN = 20

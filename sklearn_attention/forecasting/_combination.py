@@ -9,12 +9,20 @@ from ._analogs import OwnAnalogs
 from ._calibration import MOST_CALIBRATED
 from ._classical import Classical
 from ._feature_effects import FeatureEffects, fit_each, fit_without_effects, learn_effects
-from ._origins import PANEL, Origins, Validation, combine, evenly_spread, split_at_ends
+from ._origins import (
+    PANEL,
+    Origins,
+    Validation,
+    choose_lookback,
+    combine,
+    evenly_spread,
+    least_length,
+    split_at_ends,
+)
 from ._ridges import WindowRidge
 from ._transformer_candidate import TransformerCandidate
 from ._trees import Trees
 from ._window_regressor import window_regressors
-from ._windows import choose_lookback, least_length
 
 # Temperatures whose weights are averaged, and shares of a panel's errors in those of one of its
 # series, where these are short and where they are long. On twenty sets errors are .996 of those

@@ -10,8 +10,15 @@ from ..kernels._base import as_kernel
 from ._analogs import Analogs, choose_analogs, refuse_negative
 from ._calibration import MOST_CALIBRATED, Calibration
 from ._forecaster import Forecaster
-from ._origins import Forecasts, Origins, evenly_spread, split_at_ends
-from ._windows import NORMALIZE, SEASONAL, choose_lookback
+from ._origins import (
+    NORMALIZE,
+    SEASONAL,
+    Forecasts,
+    Origins,
+    choose_lookback,
+    evenly_spread,
+    split_at_ends,
+)
 from ._wrap import in_library
 
 _LEVELS = (0.01, 0.025, 0.05, *np.arange(0.1, 0.91, 0.1).round(1).tolist(), 0.95, 0.975, 0.99)

@@ -7,9 +7,8 @@ import numpy as np
 from numpy.lib.stride_tricks import sliding_window_view
 from scipy.linalg import cho_factor, cho_solve, solve_triangular
 
-from ._origins import chunks
+from ._origins import Windows, chunks
 from ._table import deviations
-from ._windows import Windows
 
 # Penalties that are tried, relative to the mean square of a column. That of the difference of
 # the map of one series from that of all is 1: with the best of five from .01 to 100 errors were

@@ -4,9 +4,8 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 
-from ._origins import PANEL, evenly_spread
+from ._origins import PANEL, by_group, evenly_spread
 from ._table import naive_scales
-from ._windows import by_group
 
 # Series that logarithms are tried on.
 _MOST_TRIED = 50

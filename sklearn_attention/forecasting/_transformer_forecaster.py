@@ -29,14 +29,13 @@ from ._combination import (
 )
 from ._feature_effects import FeatureBasis, FeatureEffects
 from ._forecaster import Forecaster
-from ._origins import Forecasts, Origins, disagreement
+from ._origins import Forecasts, Origins, choose_lookback, disagreement, least_length
 from ._ridges import WindowRidge
 from ._season import seasons_of
 from ._transform import choose_transform
 from ._transformer_candidate import Scaling, TransformerCandidate
 from ._trees import Trees
 from ._window_regressor import WindowRegressor
-from ._windows import choose_lookback, least_length
 from ._wrap import in_library
 
 NETWORK = NetworkDefaults(foreign=("validation_fraction", "patience"))

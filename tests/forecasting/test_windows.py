@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from sklearn_attention.forecasting import Origins, Table
-from sklearn_attention.forecasting._windows import (
+from sklearn_attention.forecasting._origins import (
     Windows,
     by_group,
     choose_lookback,
