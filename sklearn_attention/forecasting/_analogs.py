@@ -390,10 +390,13 @@ class OwnAnalogs:
     def _average(self, origins, keys, temperatures, left_out=False):
         """Forecasts at each temperature, (n, horizon), from windows that are not left out."""
         queries = self._windows(origins)
-        squared, apart = cdist(queries.keys, keys.keys, "sqeuclidean"), ~np.asarray(left_out)
+        lengths = [np.einsum("ij,ij->i", own, own) for own in (queries.keys, keys.keys)]
+        squared = np.add.outer(*lengths) - 2 * queries.keys @ keys.keys.T
+        squared, apart = np.maximum(squared, 0), ~np.asarray(left_out)
         nearest = squared.min(axis=1, keepdims=True, where=apart, initial=np.inf)
         # Rounding must not distinguish one exact repetition from another.
-        ratio = squared / np.maximum(nearest, 1e-12 * squared.max(initial=0) + 1e-300)
+        floor = 1e-12 * (lengths[0][:, None] + lengths[1].max()) + 1e-300
+        ratio = squared / np.maximum(nearest, floor)
         return [
             queries.level + normalized(-ratio / (2 * t**2), squared, apart) @ keys.values
             for t in temperatures
