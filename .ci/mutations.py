@@ -373,8 +373,8 @@ MUTATIONS = [
     ),
     Mutation(
         "kernel_attention/_ridge.py",
-        "np.outer(weights * steep, self.directions[split])",
-        "np.outer(steep, self.directions[split])",
+        "np.outer(weights * slope, self.directions[split])",
+        "np.outer(slope, self.directions[split])",
         "slope of a product without the other factor",
     ),
     Mutation(

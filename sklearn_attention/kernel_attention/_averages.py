@@ -4,10 +4,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from .._blocks import blocks
+from .._blocks import blocks_of_queries
 from ._kernel import Keys, LearnedKernel, Pairs
-
-_QUERY_BLOCK = 256
 
 
 @dataclass(frozen=True)
@@ -39,7 +37,7 @@ class AverageMember:
     def _weights(self, training, X, own=None):
         keys = Keys.of(self.kernel, training.coordinates(self.rows, np.float64))
         queries, counts = training.queries(X), training.weights[self.rows]
-        for block in blocks(len(X), _QUERY_BLOCK):
+        for block in blocks_of_queries(len(X), len(self.rows)):
             left = None if own is None else own[block]
             at = queries.coordinates(block, np.float64)
             yield block, AveragePairs(self.kernel, at, keys, counts, left).weights

@@ -22,7 +22,7 @@ _LEAST_HINT = 0.04
 # Typical errors beyond which an error counts less, so that few rows do not decide.
 _LARGE_ERROR = 9.0
 # Of the link: strengths, biases, and the logarithm of how much frequencies are mixed in.
-_STRENGTH_PRECISION, _BIAS_PRECISION, _MIX_PRECISION = 0.01, 0.01, 0.25
+_PRECISION, _MIX_PRECISION = 0.01, 0.25
 _USUAL_MIX = -7.0
 _LEAST_SHARE = 0.04
 
@@ -56,7 +56,7 @@ class MultinomialLink:
         n_heads, _, n_classes = heads.shape
         log_prior = np.log(frequencies)
         of_own = indicators @ frequencies
-        precision = _BIAS_PRECISION * weights.sum()
+        precision = _PRECISION * weights.sum()
 
         def loss(free):
             strengths, bias = free[:n_heads], free[n_heads:-1]
@@ -64,16 +64,16 @@ class MultinomialLink:
             p = softmax(log_prior + bias + np.tensordot(strengths, heads, 1), axis=1)
             own = (p * indicators).sum(axis=1)
             mixed = (1 - mix) * own + mix * of_own
-            pull = ((1 - mix) * own / mixed * weights)[:, None] * (p - indicators)
+            of_logits = ((1 - mix) * own / mixed * weights)[:, None] * (p - indicators)
             off = free[-1] - _USUAL_MIX
             value = -weights @ np.log(mixed) + 0.5 * (
-                _STRENGTH_PRECISION * strengths @ strengths
+                _PRECISION * strengths @ strengths
                 + precision * bias @ bias
                 + _MIX_PRECISION * off**2
             )
             slope = [
-                np.tensordot(heads, pull, 2) + _STRENGTH_PRECISION * strengths,
-                pull.sum(axis=0) + precision * bias,
+                np.tensordot(heads, of_logits, 2) + _PRECISION * strengths,
+                of_logits.sum(axis=0) + precision * bias,
                 [weights @ ((own - of_own) / mixed) * mix * (1 - mix) + _MIX_PRECISION * off],
             ]
             return value, np.concatenate(slope)

@@ -9,6 +9,7 @@ from sklearn.base import ClassifierMixin
 from sklearn.callback import with_callbacks
 
 from .._base import FitReport, keeps_state_on_failure
+from .._boosted_trees import LEAST_PROBABILITY
 from .._labels import (
     ClassLabels,
     check_labels,
@@ -28,8 +29,6 @@ from ._members import KernelRidge
 
 # Rows up to which kernels are held near their start, and batches are drawn at random.
 _FEW, _RANDOM = 1000, 5000
-# A class that weight 0 has left without rows.
-_LEAST_FREQUENCY = 1e-9
 
 
 def _ridges(n_rows, n_folds):
@@ -49,7 +48,8 @@ def _loss(readout, center, outputs):
 
 
 def _frequencies(center):
-    return np.maximum(center, _LEAST_FREQUENCY)
+    # A class may be left without rows by weight 0.
+    return np.maximum(center, LEAST_PROBABILITY)
 
 
 # Indicators stay indicators, less their frequencies.

@@ -13,13 +13,9 @@ from ._kernel import Keys, Pairs
 # that predicts.
 _SHARPNESS = (0.0, 0.125, 0.5, 1.0, 2.0, 4.0, 8.0, 16.0)
 # Share of the weight that all errors have equally, so that no distribution is one error.
-_EVERYWHERE = (0.02, 0.1, 0.3)
-# Rows whose errors choose these two.
-_MOST_SCORED = 256
-# Rows by which deviations are known.
-_MOST_KNOWN = 500
-# A row of less weight is noise.
-_LEAST_WEIGHT = 1e-6
+_EVERYWHERE = 0.1
+# Rows whose errors choose the factor, and rows by which deviations are known, at most.
+_MOST_COMPARED = 500
 
 
 class HeldOutRows:
@@ -53,9 +49,9 @@ class HeldOutRows:
 
     def _factorise(self, weights):
         n = len(weights)
-        known = np.linspace(0, n - 1, min(n, _MOST_KNOWN)).astype(int)
+        known = np.linspace(0, n - 1, min(n, _MOST_COMPARED)).astype(int)
         self._known = Keys.of(self._kernel, [z[known] for z in self.rows])
-        noise = self._kernel.noise / np.maximum(weights[known], _LEAST_WEIGHT)
+        noise = self._kernel.noise_of(weights[known])
         matrix = Pairs(self._kernel, self._known.rows).matrix
         diagonal = matrix.diagonal().copy()
         (factorise, invert) = get_lapack_funcs(("potrf", "trtri"), (matrix,))
@@ -86,21 +82,24 @@ class ErrorDistribution:
     """Leave-one-out errors, in units of the deviations at their rows, and their weights."""
 
     errors: np.ndarray  # (n, n_outputs)
-    put_right: np.ndarray  # the part of the errors by which fits to these rows too reduce them
+    in_sample_gain: (
+        np.ndarray
+    )  # the part of the errors by which fits to these rows too reduce them
     weights: np.ndarray  # (n,)
     sharpness: float  # see error_weights
-    everywhere: float
 
     @classmethod
-    def calibrate(cls, held_out, errors, put_right, weights):
+    def calibrate(cls, held_out, errors, in_sample_gain, weights):
         """The distribution of least score, some rows scored by the errors of all others."""
-        errors, put_right = (e / held_out.deviations[:, None] for e in (errors, put_right))
+        errors, in_sample_gain = (
+            e / held_out.deviations[:, None] for e in (errors, in_sample_gain)
+        )
         rng = np.random.default_rng(0)
-        scored = rng.choice(len(errors), min(len(errors), _MOST_SCORED), replace=False)
+        scored = rng.choice(len(errors), min(len(errors), _MOST_COMPARED), replace=False)
         likeness, _ = held_out([z[scored] for z in held_out.rows])
         counts = weights[scored] * held_out.deviations[scored]
-        chosen = calibrate(likeness, errors, put_right, weights, scored, counts)
-        return cls(errors, put_right, weights, *chosen)
+        sharpness = calibrate(likeness, errors, in_sample_gain, weights, scored, counts)
+        return cls(errors, in_sample_gain, weights, sharpness)
 
     def deviation(self, held_out, queries):
         """Standard deviations of new errors; (n_queries, n_outputs)."""
@@ -110,41 +109,37 @@ class ErrorDistribution:
     def quantiles(self, held_out, queries, quantiles):
         """Quantiles of new errors; (n_queries, n_quantiles, n_outputs)."""
         shares, unit = self._at(held_out, queries)
-        found = error_quantiles(shares, self.errors, self.put_right, quantiles)
+        found = error_quantiles(shares, self.errors, self.in_sample_gain, quantiles)
         return found * unit[:, None, None]
 
     def _at(self, held_out, queries):
         likeness, unit = held_out(queries)
-        return error_weights(likeness, self.weights, self.sharpness, self.everywhere), unit
+        return error_weights(likeness, self.weights, self.sharpness), unit
 
 
-def calibrate(likeness, errors, put_right, weights, scored, counts):
-    """Sharpness of the weights of errors, and the share of equal weights, by least CRPS."""
+def calibrate(likeness, errors, in_sample_gain, weights, scored, counts):
+    """Sharpness of the weights of errors, by least CRPS."""
     # `likeness` (n_scored, n) is the kernel's logarithm between the rows that are scored and
     # all that have errors; `counts` are the weights of the scores. Every row is scored by the
     # errors of all others.
     if len(errors) < 3:
-        return 0.0, 1.0
+        return 0.0
     others = np.ones(likeness.shape, dtype=bool)
     others[np.arange(len(scored)), scored] = False
     size = np.abs(errors).mean(0) + np.finfo(float).tiny
     # Scores are compared, for which single precision suffices.
-    errors, put_right = ((e / size).astype(np.float32) for e in (errors, put_right))
+    errors, in_sample_gain = ((e / size).astype(np.float32) for e in (errors, in_sample_gain))
     likeness = likeness.astype(np.float32)
-    alike = error_weights(likeness, weights, 0.0, 1.0, others)
     found = []
     for sharpness in _SHARPNESS:
-        near = error_weights(likeness, weights, sharpness, 0.0, others)
-        for everywhere in _EVERYWHERE if sharpness else (1.0,):
-            shares = (1 - everywhere) * near + everywhere * alike
-            pairs = zip(errors.T, put_right.T, strict=True)
-            scores = [_crps(shares, *pair, scored) for pair in pairs]
-            score = np.average(np.mean(scores, axis=0), weights=counts)
-            found.append((score, sharpness, everywhere))
-    return min(found)[1:]
+        shares = error_weights(likeness, weights, sharpness, others)
+        pairs = zip(errors.T, in_sample_gain.T, strict=True)
+        scores = [_crps(shares, *pair, scored) for pair in pairs]
+        found.append((np.average(np.mean(scores, axis=0), weights=counts), sharpness))
+    return min(found)[1]
 
 
-def error_weights(likeness, weights, sharpness, everywhere, counted=None):
+def error_weights(likeness, weights, sharpness, counted=None):
     """Weights of the errors at queries, which sum to 1, from the logarithm of the kernel.
 
     Both are (n_queries, n), and so is `counted`: whether errors count at all.
@@ -159,15 +154,15 @@ def error_weights(likeness, weights, sharpness, everywhere, counted=None):
     # Where a compact kernel reaches no error, all are alike.
     lost = np.isneginf(near).all(axis=1)
     near[lost] = counts[lost]
-    return (1 - everywhere) * softmax(near, axis=1) + everywhere * alike
+    return (1 - _EVERYWHERE) * softmax(near, axis=1) + _EVERYWHERE * alike
 
 
-def _crps(shares, errors, put_right, scored):
+def _crps(shares, errors, in_sample_gain, scored):
     r"""Scores :math:`\int (F(t) - [e \le t])^2\,dt` of some errors in their distributions."""
     order = np.argsort(errors)
     places = errors[order]
     reached = np.cumsum(shares[:, order], axis=1)[:, :-1]
-    own = errors[scored] + shares @ put_right  # where the error lies before the move
+    own = errors[scored] + shares @ in_sample_gain  # where the error lies before the move
     away = np.abs(errors - own[:, None])
     # The mean distance to the error, less half of that between two draws.
     return np.einsum("ij,ij->i", shares, away) - (reached * (1 - reached)) @ np.diff(places)
@@ -183,10 +178,10 @@ def error_deviation(shares, errors):
     return np.sqrt(variance * (1 + new) / np.maximum(1 - new, np.finfo(float).eps))
 
 
-def error_quantiles(shares, errors, put_right, quantiles):
+def error_quantiles(shares, errors, in_sample_gain, quantiles):
     """Quantiles (n_queries, n_quantiles, n_outputs) of a new error, from weighted errors."""
-    # Moved by the weighted mean of `put_right`, by which the fit has reduced the errors: its
-    # predictions near these rows use their targets, which the errors do not.
+    # Moved by the weighted mean of `in_sample_gain`, by which the fit has reduced the errors:
+    # its predictions near these rows use their targets, which the errors do not.
     # Linear between the errors. Of n equal errors the i-th stands at i / (n + 1), where a new
     # one is as likely below the first as between any two; in the middle of its own weight,
     # intervals of few errors would be too narrow. Weights count as 1 / sum(weights**2) equal
@@ -199,7 +194,7 @@ def error_quantiles(shares, errors, put_right, quantiles):
         middle = np.cumsum(weights, axis=1) - weights / 2
         for row, reached in enumerate(_with_one_more(middle, new)):
             found[row, :, output] = np.interp(quantiles, reached, places)
-    return found - (shares @ put_right)[:, None, :]
+    return found - (shares @ in_sample_gain)[:, None, :]
 
 
 def _with_one_more(levels, new):

@@ -6,7 +6,7 @@ from functools import cached_property
 import numpy as np
 from scipy.special import ndtri
 
-from .._blocks import IN_CACHE, blocks
+from .._blocks import IN_CACHE, IN_MEMORY, blocks, blocks_of_queries
 from .._columns import UNORDERED
 
 ENCODINGS = ("standard", "quantile", "piecewise_linear")
@@ -15,17 +15,14 @@ _FURTHEST = 1e15
 # Normal scores beyond this are rows at the edge, whose distance from one another is a guess.
 _FURTHEST_SCORE = 2.5
 _MOST_KNOTS = 1000
-_BLOCK = 2**15
 _MOST_BINS = 48
-# Of many features together; each has as many as _FEWEST_BINS.
-_MOST_BINS_TOGETHER, _FEWEST_BINS = 1200, 6
+# Of many features together.
+_MOST_BINS_TOGETHER = 1200
 # Levels beyond which a category is only in the first encoding, and may be an identifier of
 # rows, which does not generalise.
 _MANY_LEVELS = 64
-# Numbers that are kept once they have been computed: 128 MB in single precision.
-_MOST_KEPT = 2**25
-# Numbers of queries that members share.
-_MOST_SHARED = 2**23
+# Rows by which spreads and directions are known, at most.
+SAMPLED = 4000
 
 
 @dataclass(frozen=True)
@@ -59,7 +56,7 @@ class Encoding:
         levels, missing = [], []
         n_bins = max(fewest_bins, _usual_n_bins(len(X)))
         together = _MOST_BINS_TOGETHER // max(1, sum(kind != UNORDERED for kind in kinds))
-        n_bins = min(n_bins, max(_FEWEST_BINS, together))
+        n_bins = min(n_bins, max(1, together))
         for j, kind in enumerate(kinds):
             column = X[:, j]
             known = column[~np.isnan(column)]
@@ -104,7 +101,7 @@ class Encoding:
         coordinates = np.empty((len(X), len(self)), dtype=dtype)
         n_numbers, n_levels = len(self.center), len(self.levels)
         features = self.levels[:, 0].astype(np.int64)
-        for rows in blocks(len(X), _BLOCK):
+        for rows in blocks_of_queries(len(X), max(1, len(self))):
             x, z = X[rows], coordinates[rows]
             self._place(x, z[:, :n_numbers])
             own = x[:, features] == self.levels[:, 1]
@@ -170,12 +167,12 @@ class Encoding:
         width = np.concatenate([np.diff(knots) for knots in self.knots])
         feature, center = self.feature[: len(lower)], self.center.astype(coordinates.dtype)
         for rows in blocks(len(X), max(1, IN_CACHE // len(lower))):
-            reach = X[rows].astype(np.float64).take(feature, axis=1)
-            reach -= lower
+            covered = X[rows].astype(np.float64).take(feature, axis=1)
+            covered -= lower
             with np.errstate(over="ignore"):
-                reach /= width
-            np.maximum(reach, 0, out=reach)
-            coordinates[rows] = np.minimum(reach, 1, out=reach)
+                covered /= width
+            np.maximum(covered, 0, out=covered)
+            coordinates[rows] = np.minimum(covered, 1, out=covered)
             coordinates[rows] -= center
 
 
@@ -193,7 +190,7 @@ class EncodedRows:
     def coordinates(self, rows, dtype):
         """Some of the rows, given by an index or a slice, in all encodings."""
         dtype = np.dtype(dtype)
-        if len(self) * sum(map(len, self.encodings)) > _MOST_KEPT:
+        if len(self) * sum(map(len, self.encodings)) > IN_MEMORY:
             return [encoding.encode(self.X[rows], dtype) for encoding in self.encodings]
         if dtype not in self._kept:
             self._kept[dtype] = [encoding.encode(self.X, dtype) for encoding in self.encodings]
@@ -208,8 +205,8 @@ class TrainingRows:
     values: np.ndarray  # (n,) or (n, n_outputs)
     weights: np.ndarray  # of mean 1, positive
     encodings: list
-    center: np.ndarray | float = 0.0  # of the values in units of the targets, (n_outputs,)
-    scale: np.ndarray | float = 1.0
+    center: np.ndarray  # of the values in units of the targets, (n_outputs,)
+    scale: np.ndarray
 
     def __len__(self):
         return len(self.X)
@@ -239,7 +236,7 @@ class TrainingRows:
     def query_blocks(self, X):
         """Queries in blocks, no more in memory than half the training rows or so."""
         n_columns = max(1, sum(map(len, self.encodings)))
-        for rows in blocks(len(X), max(_MOST_SHARED // n_columns, len(self) // 2, 1)):
+        for rows in blocks(len(X), max(IN_MEMORY // 4 // n_columns, len(self) // 2, 1)):
             yield self.queries(X[rows])
 
     @cached_property
@@ -263,13 +260,13 @@ def _moments(name, x, knots, scores):
         return np.ldexp([[mean], [deviation]], exponent)
     # Of a bin: how far those within it reach, and one for all beyond.
     n_bins = len(knots) - 1
-    bin_of, reach = _reach(x, knots)
+    bin_of, covered = _covered(x, knots)
     counts = np.bincount(bin_of, minlength=n_bins)
-    mean = np.bincount(bin_of, reach, minlength=n_bins) + len(x) - np.cumsum(counts)
+    mean = np.bincount(bin_of, covered, minlength=n_bins) + len(x) - np.cumsum(counts)
     return np.stack([mean / len(x), np.ones(n_bins)])
 
 
-def _reach(x, knots):
+def _covered(x, knots):
     """The bin of each number, and how far it reaches into it."""
     bin_of = np.clip(np.searchsorted(knots, x, side="right") - 1, 0, len(knots) - 2)
     return bin_of, np.clip((x - knots[bin_of]) / np.diff(knots)[bin_of], 0, 1)

@@ -10,16 +10,12 @@ from .._blend import nonnegative_weights
 from .._columns import Columns
 from .._thread_pools import one_blas_thread
 from ._distribution import HeldOutRows
-from ._encodings import Encoding, TrainingRows
+from ._encodings import SAMPLED, Encoding, TrainingRows
 from ._members import LocalAverage
 from ._ridge import RidgeMember
 
-# Fewer rows than this are all needed to learn from.
-_FEWEST_TO_SPARE = 8
 # Rows that a fold holds out, at most.
-_MOST_HELD_OUT_OF_FEW, _MOST_HELD_OUT = 2000, 1000
-_SMALL = 3000
-_MOST_DESCRIBED = 4096
+_MOST_HELD_OUT = 1000
 # A column with so many different values, as a share of the different rows, is one in which
 # rows do not agree by chance.
 _LEAST_DIFFERENT = 0.5
@@ -168,7 +164,7 @@ class Fitted:
     def _relevance(self):
         """Share of each feature in the mean squared distance, (n_features,)."""
         training = self.training
-        sample = training.encode(training.X[:_MOST_DESCRIBED], np.float64)
+        sample = training.encode(training.X[:SAMPLED], np.float64)
         variances = np.concatenate([z.var(axis=0) for z in sample])
         squares = sum(np.square(np.concatenate(k.column_scales)) for k in self._kernels)
         features = np.concatenate(training.features)
@@ -292,14 +288,14 @@ def _folds(n, task, options, rng):
             "have weight: pass fewer, or more rows."
         )
     shuffled = rng.permutation(n)
-    if not options.learns or n < _FEWEST_TO_SPARE:
-        return [np.sort(shuffled[:_MOST_HELD_OUT_OF_FEW])]
-    most = n if n <= _SMALL else _MOST_HELD_OUT
-    if n_folds < 4:
-        folds = np.split(shuffled[: min(n // 4, most) * n_folds], n_folds)
+    if not options.learns or n // 4 < 2:
+        # There is nothing to learn, or a fold would be a single row.
+        folds = [shuffled]
+    elif n_folds < 4:
+        folds = np.split(shuffled[: n // 4 * n_folds], n_folds)
     else:
-        folds = [fold[:most] for fold in np.array_split(shuffled, n_folds)]
-    return [np.sort(fold) for fold in folds]
+        folds = np.array_split(shuffled, n_folds)
+    return [np.sort(fold[:_MOST_HELD_OUT]) for fold in folds]
 
 
 def blend(left_out, targets, weights):

@@ -13,14 +13,15 @@ from ..kernels import Gaussian, RadialKernel
 _LEAST_DISTANCE = 0.01
 # Added to the squared distance of the rough part, which has a kink at 0.
 _KINK = 1e-4
-# Share of the kernel at distance 0: with less noise rounding to single precision matters.
-_LITTLE_NOISE = 5e-6
+# Noise that rounding makes, as a share of the diagonal: what each precision needs.
+LEAST_NOISE = {np.dtype(np.float32): 1e-5, np.dtype(np.float64): 1e-10}
+# A row of less weight is noise.
+_LEAST_WEIGHT = 1e-12
 # Of an inverse length-scale: what differs at all is then far apart, and squares are finite in
 # single precision.
 _LARGEST_LOG_SCALE = 12 * math.log(10)
-_START_ROUGH, _START_LINEAR = 0.3, 0.3
-# Relative step of the difference that stands for the derivative of a kernel's formula.
-_STEP = 1e-2
+# Sizes of the rough and the linear part to start with.
+_START = 0.3
 
 
 @dataclass(frozen=True)
@@ -40,17 +41,14 @@ class LearnedKernel:
     # deviations from them of columns of a feature with several, then of s_e, b, r, tau and the
     # noise.
     values: np.ndarray
-    constant: float = 0.0  # the c
+    constant: float  # the c
 
     @classmethod
     def start(
-        cls, features, variances, n_features, formula, rng, *, jitter, constant=1.0,
-        rough=True, linear=False, noise=0.1,
+        cls, features, variances, n_features, formula, *, constant=1.0, rough=True,
+        linear=False, noise=0.1,
     ):  # fmt: skip
-        """A kernel before learning: equal length-scales but for a random jitter of their logs.
-
-        `variances` are those of every column of each encoding.
-        """
+        """A kernel before learning: equal length-scales, by `variances` of all columns."""
         n = len(features)
         scale = np.zeros((n, n_features))
         for own, feature, variance in zip(scale, features, variances, strict=True):
@@ -59,10 +57,9 @@ class LearnedKernel:
             # A feature that hardly varies here may vary elsewhere: it gets no larger scale.
             used = max(1, np.count_nonzero(distance > _LEAST_DISTANCE))
             own[:] = -0.5 * np.log(np.maximum(distance, _LEAST_DISTANCE) * used)
-        scale += jitter * rng.standard_normal(scale.shape)
         rest = [
-            math.log(_START_LINEAR) if linear else -np.inf,
-            math.log(_START_ROUGH) if rough else -np.inf,
+            math.log(_START) if linear else -np.inf,
+            math.log(_START) if rough else -np.inf,
             0.0,
             math.log(noise),
         ]
@@ -93,13 +90,16 @@ class LearnedKernel:
         """Variance of the noise."""
         return math.exp(2 * self.values[-1])
 
+    def noise_of(self, weights):
+        """Variance of the noise of rows of some weights."""
+        return self.noise / np.maximum(weights, _LEAST_WEIGHT)
+
     @property
     def precision(self):
         """Data type to factorise its matrices in: double where there is little noise."""
-        named = self.named()
-        peak = np.exp(2 * named["amplitude"]).sum() + self.constant
-        peak += math.exp(2 * named["rough"][0])
-        return np.float64 if self.noise < _LITTLE_NOISE * peak else np.float32
+        single = np.dtype(np.float32)
+        (peak,) = self.diagonal([np.zeros((1, 0))])
+        return single if self.noise > LEAST_NOISE[single] * peak else np.dtype(np.float64)
 
     @property
     def column_scales(self):
@@ -256,15 +256,9 @@ class Pairs:
         formula = self.kernel.formula
         if isinstance(formula, Gaussian):
             return -0.5
-        squared = self._squared[e] + _KINK
-        with np.errstate(invalid="ignore", divide="ignore"):
-            above = formula.log_profile(squared * (1 + _STEP))
-            below = formula.log_profile(squared * (1 - _STEP))
-            slope = (above - below) / (2 * _STEP * squared)
-        # None where a compact kernel ends.
-        return np.where(np.isfinite(slope), slope, 0.0).astype(squared.dtype)
+        return formula.log_slope(self._squared[e]).astype(self._dtype)
 
-    def gradient(self, pull):
+    def gradient(self, of_matrix):
         """Derivatives of a number in the parameters, from those in the kernel's values.
 
         0 for the noise.
@@ -274,7 +268,7 @@ class Pairs:
         named = kernel.named(gradient)
         rough = None
         if self._rough is not None:
-            rough = pull * self._rough
+            rough = of_matrix * self._rough
             named["rough"][:] = 2 * float(rough.sum())
             along = float(np.einsum("ij,ij->", rough, self._distance))
             named["rate"][:] = -self._rate * along
@@ -284,11 +278,11 @@ class Pairs:
                 np.fill_diagonal(rough, 0)
         if np.isfinite(named_linear := self._named["linear"][0]):
             x, z = (rows[0] for rows in self._rows)
-            of_linear = np.einsum("ij,ij->", pull @ z, x) / max(1, x.shape[1])
+            of_linear = np.einsum("ij,ij->", of_matrix @ z, x) / max(1, x.shape[1])
             named["linear"][:] = 2 * math.exp(2 * named_linear) * float(of_linear)
         ends = np.cumsum([0, *map(len, kernel.features)])
         for e, feature in enumerate(kernel.features):
-            part = pull * self._smooth[e]
+            part = of_matrix * self._smooth[e]
             named["amplitude"][e] = 2 * float(part.sum())
             part *= self._log_slope(e)
             if rough is not None:

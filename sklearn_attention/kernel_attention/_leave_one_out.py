@@ -7,13 +7,9 @@ import numpy as np
 from scipy.linalg import get_lapack_funcs
 from scipy.special import softmax
 
-# Noise that rounding makes, as a share of the diagonal: what single precision needs.
-LEAST_NOISE = {np.dtype(np.float32): 1e-5, np.dtype(np.float64): 1e-10}
-# Rows of less weight are noise.
-_LEAST_WEIGHT = 1e-6
-# Rows of a triangular matrix that LAPACK inverts as fast as products do.
-_UNDIVIDED = 64
-# A probability is mixed with so much of equal ones: a single row must not decide.
+from ._kernel import LEAST_NOISE
+
+# Shares are mixed with so much of equal ones: none is 0.
 _EQUAL = 0.02
 _FIRST_SHARPNESS, _NEWTON_STEPS = 4.0, 4
 
@@ -29,7 +25,7 @@ def leave_one_out(pairs, targets, weights, loss):
     # and h = g r: one more product of matrices than the errors. LinAlgError if the matrix is
     # not positive definite in its precision.
     matrix = pairs.matrix
-    noise = pairs.kernel.noise / np.maximum(weights, _LEAST_WEIGHT)
+    noise = pairs.kernel.noise_of(weights)
     diagonal = matrix.diagonal().copy()
     matrix.flat[:: len(matrix) + 1] += noise + LEAST_NOISE[matrix.dtype] * diagonal.mean()
     inverse = _inverse(matrix)
@@ -42,38 +38,25 @@ def leave_one_out(pairs, targets, weights, loss):
     columns, h = inverse[:, counted], h[counted]
     if (h >= 0).all():
         columns *= np.sqrt(h)
-        pull = columns @ columns.T  # of one array: half the work
+        of_matrix = columns @ columns.T  # of one array: half the work
     else:
-        pull = (columns * h) @ columns.T
+        of_matrix = (columns * h) @ columns.T
     u = -0.5 * (inverse @ g)
-    pull += np.hstack([u, solved]) @ np.hstack([solved, u]).T
-    gradient = pairs.gradient(pull)
-    gradient[-1] = 2 * float(pull.diagonal() @ noise)
+    of_matrix += np.hstack([u, solved]) @ np.hstack([solved, u]).T
+    gradient = pairs.gradient(of_matrix)
+    gradient[-1] = 2 * float(of_matrix.diagonal() @ noise)
     return value, gradient
 
 
 def _inverse(matrix):
-    factorise, square = get_lapack_funcs(("potrf", "lauum"), (matrix,))
+    factorise, invert, square = get_lapack_funcs(("potrf", "trtri", "lauum"), (matrix,))
     # The transpose of a symmetric matrix is the same in the order that LAPACK reads.
     factor, info = factorise(matrix.T, lower=1)
     if info:
         raise np.linalg.LinAlgError("the kernel's matrix is not positive definite.")
-    half = square(_inverse_of_lower(factor), lower=1, overwrite_c=1)[0]
+    half = square(invert(factor, lower=1, overwrite_c=1)[0], lower=1, overwrite_c=1)[0]
     inverse = half + half.T
     inverse.flat[:: len(inverse) + 1] *= 0.5
-    return inverse
-
-
-def _inverse_of_lower(factor):
-    """The inverse of a lower triangular matrix, in half the time of OpenBLAS's trtri."""
-    n = len(factor)
-    if n <= _UNDIVIDED:
-        (invert,) = get_lapack_funcs(("trtri",), (factor,))
-        return invert(factor, lower=1)[0]
-    inverse, half = np.zeros_like(factor), n // 2
-    first = inverse[:half, :half] = _inverse_of_lower(factor[:half, :half])
-    last = inverse[half:, half:] = _inverse_of_lower(factor[half:, half:])
-    inverse[half:, :half] = -last @ (factor[half:, :half] @ first)
     return inverse
 
 
@@ -123,11 +106,10 @@ def cross_entropy(scores, labels, frequencies, weights):
         log_sharpness = np.clip(log_sharpness - np.clip(step, -1, 1), -2, 6)
     sharpness = np.exp(log_sharpness)
     p = softmax(log_prior + sharpness * scores, axis=1)
-    own = (p * labels).sum(axis=1)
-    mixed = (1 - _EQUAL) * own + _EQUAL / len(frequencies)
-    share = (1 - _EQUAL) * own / mixed
-    slopes = -sharpness * (weights * share)[:, None] * (p - labels)
-    return float(-weights @ np.log(mixed)), slopes
+    slopes = -sharpness * weights[:, None] * (p - labels)
+    # A probability may be less than the smallest number.
+    own = np.maximum((p * labels).sum(axis=1), np.finfo(float).tiny)
+    return float(-weights @ np.log(own)), slopes
 
 
 def log_loss_of_shares(scores, labels, frequencies, weights):

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from ._averages import AverageMember, AveragePairs
+from ._encodings import SAMPLED
 from ._kernel import LearnedKernel, Pairs
 from ._leave_one_out import leave_one_out
 from ._ridge import RidgeMember
@@ -14,17 +15,13 @@ from ._ridge import RidgeMember
 FEW_ROWS = 2500
 # Rows that a kernel is learned from, at most.
 _MOST_LEARNED_FROM = 20_000
-_JITTER = 0.3
 # Deviations of a feature's columns from its scale are normal with this precision before the
 # rows are known.
 _COLUMN_PRECISION = 0.05
-_SAMPLED = 4000
-# Of Adam, and what the noise is raised by where a matrix cannot be factorised.
-_WARM_UP, _FIRST_RATE = 0.15, 0.04
-_MOMENTUM, _MOMENTUM_OF_SQUARES = 0.9, 0.999
-_MORE_NOISE = 0.3
+# Of Adam: the share of the steps in which rates rise, and what is kept of the last steps.
+_WARM_UP, _MOMENTUM = 0.15, 0.9
 # Of patches: rows far from one another would never show how far apart rows may be.
-_CENTERS, _NEAR, _SCORED_NEAR, _ELSEWHERE = 8, 48, 16, 128
+_CENTERS, _NEAR = 8, 32
 # Steps for which neighbours are those in the same length-scales.
 _REFRESH = 5
 # Rows that averages are taken over: for a prediction, and to learn from.
@@ -57,8 +54,8 @@ class KernelRidge:
         """
         sample = _Sample(training, held_out, rng)
         kernel = LearnedKernel.start(
-            training.features, sample.variances, training.X.shape[1], options.formula, rng,
-            jitter=_JITTER, constant=float(self.constant and options.learns),
+            training.features, sample.variances, training.X.shape[1], options.formula,
+            constant=float(self.constant and options.learns),
             rough=self.rough and options.learns, linear=self.linear and options.learns,
             noise=self.noise,
         )  # fmt: skip
@@ -69,6 +66,7 @@ class KernelRidge:
                 batches = PatchBatches(sample.coordinates, rng)
             else:
                 batches = RandomBatches(len(sample.rows), size, rng)
+
             first_scale = kernel.named()["scale"]
 
             def gradient_at(kernel):
@@ -102,8 +100,8 @@ class LocalAverage:
         """An AverageMember and its leave-one-out predictions; see :class:`KernelRidge`."""
         sample = _Sample(training, held_out, rng)
         kernel = LearnedKernel.start(
-            training.features, sample.variances, training.X.shape[1], options.formula, rng,
-            jitter=_JITTER, constant=0.0, rough=False, noise=1.0,
+            training.features, sample.variances, training.X.shape[1], options.formula,
+            constant=0.0, rough=False, noise=1.0,
         )  # fmt: skip
         kernel, free = options.fix(kernel, training.encodings[0])
         free[-1] = False
@@ -141,7 +139,7 @@ class _Sample:
         self.coordinates = training.coordinates(rows, np.float32)
         self.targets = training.targets[rows].astype(np.float32)
         self.weights = training.weights[rows].astype(np.float32)
-        self.variances = [z[:_SAMPLED].var(axis=0, dtype=np.float64) for z in self.coordinates]
+        self.variances = [z[:SAMPLED].var(axis=0, dtype=np.float64) for z in self.coordinates]
 
 
 def _average_gradient(kernel, sample, keys, own, loss):
@@ -178,33 +176,31 @@ def descend(kernel, gradient_at, n_steps, rate, free):
     """The kernel after steps of Adam (Kingma, Ba 2015) in one cycle of rates (Smith 2019)."""
     # `gradient_at(kernel)` is that of the loss on another batch of rows. Where it raises
     # LinAlgError the noise is raised, unless it was passed. Parameters that are not `free`,
-    # (n_parameters,), do not change.
-    mean, square, n_done = 0.0, 0.0, 0
+    # (n_parameters,), do not change. Steps are few: squares count alike in all of them.
+    mean, squares, n_done = 0.0, 0.0, 0
     for step in range(n_steps):
         values = kernel.values.copy()
         try:
             gradient = np.where(free, gradient_at(kernel), 0.0)
         except np.linalg.LinAlgError:
             if free[-1]:
-                values[-1] += _MORE_NOISE
+                values[-1] += rate
                 kernel = kernel.with_values(values)
             continue
         n_done += 1
         mean = _MOMENTUM * mean + (1 - _MOMENTUM) * gradient
-        square = _MOMENTUM_OF_SQUARES * square + (1 - _MOMENTUM_OF_SQUARES) * gradient**2
+        squares = squares + gradient**2
         moved = mean / (1 - _MOMENTUM**n_done)
-        size = np.sqrt(square / (1 - _MOMENTUM_OF_SQUARES**n_done)) + 1e-8
-        values[free] -= (rate * _share(step / n_steps) * moved / size)[free]
+        size = np.sqrt(squares / n_done) + 1e-8
+        values[free] -= (rate * _share((step + 0.5) / n_steps) * moved / size)[free]
         kernel = kernel.with_values(values)
     return kernel
 
 
 def _share(done):
     """Share of the largest rate, by the share of the steps that are done."""
-    if done < _WARM_UP:
-        rising = 0.5 - 0.5 * math.cos(math.pi * done / _WARM_UP)
-        return _FIRST_RATE + (1 - _FIRST_RATE) * rising
-    return 0.5 + 0.5 * math.cos(math.pi * (done - _WARM_UP) / (1 - _WARM_UP))
+    risen = done / _WARM_UP if done < _WARM_UP else (1 - done) / (1 - _WARM_UP)
+    return 0.5 - 0.5 * math.cos(math.pi * risen)
 
 
 class RandomBatches:
@@ -223,7 +219,7 @@ class RandomBatches:
 class PatchBatches:
     """Patches: random rows with those nearest to them, and some rows from elsewhere.
 
-    Errors count in the middles of the patches.
+    Errors count in the nearer half of each patch, and as many rows are from elsewhere.
     """
 
     def __init__(self, coordinates, rng):
@@ -234,8 +230,8 @@ class PatchBatches:
         if not self._patches:
             self._patches = self._find(kernel.space(self._coordinates))
         n, found = len(self._coordinates[0]), self._patches.pop()
-        scored = np.unique(found[:, :_SCORED_NEAR])
-        elsewhere = self._rng.choice(n, min(n, _ELSEWHERE), replace=False)
+        scored = np.unique(found[:, : _NEAR // 2])
+        elsewhere = self._rng.choice(n, len(scored), replace=False)
         others = np.setdiff1d(np.concatenate([found.ravel(), elsewhere]), scored)
         return np.concatenate([scored, others]), len(scored)
 
@@ -245,11 +241,11 @@ class PatchBatches:
         centers = [
             self._rng.choice(n, min(n, _CENTERS), replace=False) for _ in range(_REFRESH)
         ]
-        near = min(_NEAR, n - 1)
+        near = min(_NEAR, n)
         # All at once, so that all rows are read but once.
         squared = space[np.concatenate(centers)] @ space.T
         squared *= -2
         squared += np.einsum("ij,ij->i", space, space)
-        found = np.argpartition(squared, near, axis=1)[:, :near]
+        found = np.argpartition(squared, near - 1, axis=1)[:, :near]
         order = np.argsort(np.take_along_axis(squared, found, axis=1), axis=1)
         return np.split(np.take_along_axis(found, order, axis=1), _REFRESH)

@@ -7,7 +7,7 @@ from sklearn.callback import with_callbacks
 from sklearn.utils.validation import check_is_fitted
 
 from .._base import FitReport, keeps_state_on_failure
-from .._blocks import blocks
+from .._blocks import blocks_of_queries
 from .._labels import NumericTargets
 from .._thread_pools import one_blas_thread
 from .._validation import (
@@ -24,10 +24,8 @@ from ._fitted import Rows, Task, blend, fit_kernel_attention
 from ._leave_one_out import squared_loss
 from ._members import FEW_ROWS, KernelRidge
 
-_QUERY_BLOCK = 1024
-# Of the first fold: an error so small that the other kind is not worth its time, one from
-# which it may be, and a share of the blend that is not.
-_CERTAIN, _NOISY, _LITTLE = 0.005, 0.25, 0.15
+# A kind of less weight in the blend of the first fold is not worth its time.
+_LITTLE = 0.15
 
 
 def _ridges(n_rows, n_folds):
@@ -43,12 +41,9 @@ def _ridges(n_rows, n_folds):
 
 def _worth_their_time(kinds, left_out, targets, weights):
     """Kinds to continue with after the first fold."""
-    errors = np.square(targets - left_out).mean(axis=2) @ weights / weights.sum()
-    if errors[0] < _CERTAIN:
-        return kinds[:1]
     shares = blend(left_out, targets, weights).mean(axis=1)
-    noisy = errors[1] > _NOISY and shares[0] < _LITTLE * shares.sum()
-    return kinds[1:] if noisy else kinds
+    worth = shares >= _LITTLE * shares.sum()
+    return [kind for kind, kept in zip(kinds, worth, strict=True) if kept]
 
 
 REGRESSION = Task(
@@ -278,9 +273,9 @@ class KernelAttentionRegressor(NumericTargets, KernelAttention):
         self.boosting_share_ = float(share[0]) if single else share
         self.loo_residuals_ = (errors * fitted.training.scale).reshape(-1, *y.shape[1:])
         known = np.einsum("kno,ko->no", fitted.scores_of_held_out(), fitted.shares)
-        put_right = (known - kernel) * self._stacking[0]
+        in_sample_gain = (known - kernel) * self._stacking[0]
         self._distribution = ErrorDistribution.calibrate(
-            fitted.held_out_rows, errors, put_right, fitted.training.weights[held_out]
+            fitted.held_out_rows, errors, in_sample_gain, fitted.training.weights[held_out]
         )
         report.end()
         return self
@@ -346,8 +341,8 @@ class KernelAttentionRegressor(NumericTargets, KernelAttention):
         are. The weights are by the kernel without its linear part.
         Averages, whose kernel has no noise, have :math:`s = 1`.
 
-        The sharpness :math:`\tau` and the share :math:`\lambda` are those of the least
-        continuous ranked probability score, every row scored by the errors of the others.
+        The sharpness :math:`\tau` is that of the least continuous ranked probability score,
+        every row scored by the errors of the others; :math:`\lambda` is .1.
         Levels count the new error itself as one more, so that intervals from few errors are
         not too narrow.
         """
@@ -394,7 +389,7 @@ class KernelAttentionRegressor(NumericTargets, KernelAttention):
         fitted = self._fitted
         parts = [
             describe(fitted.held_out_rows, fitted.training.encode(X[rows], np.float64))
-            for rows in blocks(len(X), _QUERY_BLOCK)
+            for rows in blocks_of_queries(len(X), len(fitted.held_out))
         ]
         return np.concatenate(parts) * fitted.training.scale
 

@@ -7,26 +7,16 @@ import numpy as np
 from scipy.linalg import get_lapack_funcs
 from sklearn.utils.extmath import randomized_svd
 
-from .._blocks import IN_CACHE, blocks
-from ._kernel import Keys, LearnedKernel, Pairs
-from ._leave_one_out import LEAST_NOISE
+from .._blocks import blocks_of_queries
+from ._encodings import SAMPLED
+from ._kernel import LEAST_NOISE, Keys, LearnedKernel, Pairs
 
 # Rows that a block may have; where rows are equal, some of twice as many are drawn.
 _MOST = 3000
-_OVERLAP, _OVERLAP_OF_MANY, _MANY = 0.05, 0.03, 50_000
+_OVERLAP = 0.05
 # Up to so many rows there is time for double precision.
 _FEW_ROWS = 1500
-# Queries at a time, however many keys there are.
-_FEWEST_QUERIES = 128
-_SAMPLED, _MOST_AXES, _ROW_BLOCK = 4000, 32, 2**14
-# Beyond, axes are found among random projections.
-_MANY_COLUMNS = 512
-# Rows that directions of splits are learned from, and differences along them that rounding
-# makes, as a share of the largest coordinate.
-_SPLIT_BY, _ROUNDING = 1000, 1e-6
-# Of a system: a row of less weight is noise.
-_LEAST_WEIGHT = 1e-12
-_SYSTEM_BLOCK, _MOST_TRIALS = 256, 12
+_MOST_AXES = 32
 
 
 class System:
@@ -39,18 +29,18 @@ class System:
     def __init__(self, kernel, training, rows, dtype):
         self.kernel = kernel
         self._targets = training.targets[rows]
-        self._noise = kernel.noise / np.maximum(training.weights[rows], _LEAST_WEIGHT)
-        least = LEAST_NOISE[np.dtype(dtype)] if dtype == np.float32 else 0.0
-        for _ in range(_MOST_TRIALS):
+        self._noise = kernel.noise_of(training.weights[rows])
+        # More digits first, then more and more noise.
+        single, double = LEAST_NOISE
+        trials = [(single, LEAST_NOISE[single])] if dtype == single else []
+        trials += [
+            (double, least) for least in (0, *LEAST_NOISE[double] * 10.0 ** np.arange(11))
+        ]
+        for dtype, least in trials:
             self.keys = training.coordinates(rows, dtype)
             if self._factorise(least):
                 self.coefficients = self._solve(self._targets)
                 return
-            # More digits first, then more noise.
-            if dtype == np.float32:
-                dtype, least = np.float64, 0.0
-            else:
-                least = max(10 * least, LEAST_NOISE[np.dtype(np.float64)])
         raise np.linalg.LinAlgError(
             f"kernel={kernel.formula!r} has a matrix that is not positive definite, whatever "
             "is added to its diagonal: choose a positive definite kernel, such as 'gaussian', "
@@ -75,7 +65,7 @@ class System:
         n = len(self._targets)
         matrix = np.empty((n, n), self.keys[0].dtype if self.keys else np.float64)
         keys = Keys.of(self.kernel, self.keys)
-        for rows in blocks(n, _SYSTEM_BLOCK):
+        for rows in blocks_of_queries(n, n):
             # The factorisation reads only the lower triangle.
             before = keys.block(slice(rows.stop))
             matrix[rows, : rows.stop] = self.kernel.matrix([z[rows] for z in self.keys], before)
@@ -146,9 +136,9 @@ class Partition:
         slopes = np.zeros(points.shape)
         while child:
             split, is_right = (child - 1) // 2, child % 2 == 0
-            share, steep = self.right_share(split, points)
-            share, steep = (share, steep) if is_right else (1 - share, -steep)
-            slopes = slopes * share[:, None] + np.outer(weights * steep, self.directions[split])
+            share, slope = self.right_share(split, points)
+            share, slope = (share, slope) if is_right else (1 - share, -slope)
+            slopes = slopes * share[:, None] + np.outer(weights * slope, self.directions[split])
             weights = weights * share
             child = split
         return slopes
@@ -164,14 +154,14 @@ class Partition:
 
     def _learn_split(self, split, points, overlap, rng):
         sample = points
-        if len(points) > _SPLIT_BY:
-            sample = points[rng.choice(len(points), _SPLIT_BY, replace=False)]
+        if len(points) > SAMPLED:
+            sample = points[rng.choice(len(points), SAMPLED, replace=False)]
         covariance = np.atleast_2d(np.cov(sample.T.astype(np.float64)))
         self.directions[split] = np.linalg.eigh(covariance)[1][:, -1]
         along = (points @ self.directions[split]).astype(np.float64)
         lower, upper = np.quantile(along, [0.5 - overlap, 0.5 + overlap])
         # They differ by no more than rounding.
-        same = _ROUNDING * np.abs(along).max()
+        same = 10 * np.finfo(points.dtype).eps * np.abs(along).max()
         if upper - lower <= same:
             lower, upper = _gap(along, lower, same)
         self.lower[split], self.upper[split] = lower, upper
@@ -209,14 +199,12 @@ class RidgeMember:
         The latter are exact in every block.
         """
         n = len(training)
-        dtype = np.float64 if n <= _FEW_ROWS else kernel.precision
+        dtype = np.dtype(np.float64) if n <= _FEW_ROWS else kernel.precision
         axes = np.zeros((sum(map(len, training.encodings)), 0), np.float32)
-        if n > _MOST:
+        if n > _MOST and len(axes):
             axes = _principal_axes(kernel, training, rng)
         points = _points(kernel, axes, n, lambda rows: training.coordinates(rows, np.float32))
-        partition = Partition.learn(
-            points, most=_MOST, overlap=_OVERLAP if n <= _MANY else _OVERLAP_OF_MANY, rng=rng
-        )
+        partition = Partition.learn(points, most=_MOST, overlap=_OVERLAP, rng=rng)
         place = np.full(n, -1)
         place[held_out] = np.arange(len(held_out))
         left_out = np.zeros((len(held_out), training.targets.shape[1]))
@@ -268,14 +256,14 @@ class RidgeMember:
         for leaf, keys, rows, queries, weights, points in self._leaves(training, encoded):
             pairs = Pairs(self.kernel, queries, keys)
             passing = self.partition.weight_slopes(leaf, points) @ self.axes.T * scales
-            chain = np.concatenate(
+            derivative = np.concatenate(
                 [encoding.derivative(X[rows]) for encoding in training.encodings], axis=1
             )
             values = pairs.matrix @ self.coefficients[leaf]
             for output, alpha in enumerate(self.coefficients[leaf].T.astype(np.float64)):
-                steep = np.concatenate(pairs.slopes(alpha), axis=1) * weights[:, None]
-                steep += values[:, [output]] * passing
-                found[rows, output] += (steep * chain) @ of_feature
+                of_coordinates = np.concatenate(pairs.slopes(alpha), axis=1) * weights[:, None]
+                of_coordinates += values[:, [output]] * passing
+                found[rows, output] += (of_coordinates * derivative) @ of_feature
         return found
 
     def _leaves(self, training, X):
@@ -290,8 +278,7 @@ class RidgeMember:
             # Coefficients are large: products of matrices that are rounded to single precision
             # would make a prediction depend on the other queries.
             keys = Keys.of(self.kernel, training.coordinates(self.rows[leaf], np.float64))
-            size = max(_FEWEST_QUERIES, 2 * IN_CACHE // max(1, len(self.rows[leaf])))
-            for block in blocks(len(reaching), size):
+            for block in blocks_of_queries(len(reaching), len(self.rows[leaf])):
                 rows = reaching[block]
                 queries = encoded.coordinates(rows, np.float64)
                 yield leaf, keys, rows, queries, weights[block], points[rows]
@@ -299,14 +286,11 @@ class RidgeMember:
 
 def _principal_axes(kernel, training, rng):
     """Directions in the learned space along which rows differ most; (n_columns, n_axes)."""
-    sample = np.sort(rng.choice(len(training), min(len(training), _SAMPLED), replace=False))
+    sample = np.sort(rng.choice(len(training), min(len(training), SAMPLED), replace=False))
     x = kernel.space(training.coordinates(sample, np.float32)).astype(np.float64)
-    if x.shape[1] > _MANY_COLUMNS:
-        seed = int(rng.integers(2**31))
-        axes = randomized_svd(x - x.mean(axis=0), _MOST_AXES, n_iter=4, random_state=seed)[2].T
-    else:
-        axes = np.linalg.eigh(np.atleast_2d(np.cov(x.T)))[1][:, ::-1]
-    return np.ascontiguousarray(axes[:, :_MOST_AXES], dtype=np.float32)
+    seed = int(rng.integers(2**31))
+    axes = randomized_svd(x - x.mean(axis=0), _MOST_AXES, n_iter=4, random_state=seed)[2]
+    return np.ascontiguousarray(axes.T, dtype=np.float32)
 
 
 def _points(kernel, axes, n_rows, coordinates):
@@ -314,6 +298,6 @@ def _points(kernel, axes, n_rows, coordinates):
         return np.zeros((n_rows, 0), np.float32)
     parts = [
         kernel.space(coordinates(np.arange(rows.start, rows.stop))) @ axes
-        for rows in blocks(n_rows, _ROW_BLOCK)
+        for rows in blocks_of_queries(n_rows, len(axes))
     ]
     return np.concatenate(parts) if parts else np.zeros((0, axes.shape[1]), np.float32)

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from sklearn_attention.kernel_attention import _averages as module
+from sklearn_attention import _blocks
 from sklearn_attention.kernel_attention._averages import AverageMember, AveragePairs
 from sklearn_attention.kernel_attention._encodings import ENCODINGS, Encoding, TrainingRows
 from sklearn_attention.kernel_attention._kernel import LearnedKernel
@@ -26,9 +26,13 @@ class Data:
         rng = np.random.default_rng(0)
         self.rows = [rng.normal(size=(n, len(feature))) for feature in FEATURES]
         kernel = LearnedKernel.start(
-            FEATURES, [z.var(axis=0) for z in self.rows], 3, as_kernel(formula), rng,
-            jitter=0.3, rough=False, constant=0.0,
-        )  # fmt: skip
+            FEATURES,
+            [z.var(axis=0) for z in self.rows],
+            3,
+            as_kernel(formula),
+            rough=False,
+            constant=0.0,
+        )
         self.kernel = kernel.with_values(
             kernel.values + 0.1 * rng.normal(size=len(kernel.values))
         )
@@ -124,12 +128,23 @@ class TestMember:
         rng = np.random.default_rng(0)
         X = rng.normal(size=(n, 3))
         encodings = [Encoding.learn(name, X, ["numeric"] * 3) for name in ENCODINGS]
-        training = TrainingRows(X, rng.normal(size=(n, 2)), rng.uniform(0.5, 2, n), encodings)
+        training = TrainingRows(
+            X,
+            rng.normal(size=(n, 2)),
+            rng.uniform(0.5, 2, n),
+            encodings,
+            np.zeros(2),
+            np.ones(2),
+        )
         variances = [z.var(axis=0) for z in training.coordinates(np.arange(n), np.float64)]
         kernel = LearnedKernel.start(
-            training.features, variances, 3, as_kernel(formula), rng, jitter=0.3, rough=False,
+            training.features,
+            variances,
+            3,
+            as_kernel(formula),
+            rough=False,
             constant=0.0,
-        )  # fmt: skip
+        )
         return AverageMember(kernel, np.arange(n)), training
 
     def test_weights_make_the_predictions(self, monkeypatch):
@@ -140,7 +155,7 @@ class TestMember:
         np.testing.assert_allclose(
             member.weights(training, queries) @ training.targets, found, rtol=1e-11, atol=1e-12
         )
-        monkeypatch.setattr(module, "_QUERY_BLOCK", 5)
+        monkeypatch.setattr(_blocks, "ROWS_AT_ONCE", 5 * 30)
         np.testing.assert_allclose(member.predict(training, queries), found, rtol=1e-12)
 
     def test_left_out_predictions_are_those_without_the_row(self):

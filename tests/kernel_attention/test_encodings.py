@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from scipy.special import ndtri
 
-from sklearn_attention.kernel_attention import _encodings
+from sklearn_attention import _blocks
 from sklearn_attention.kernel_attention._encodings import ENCODINGS, Encoding
 
 NAN = np.nan
@@ -265,7 +265,7 @@ class TestEveryEncoding:
     def test_rows_in_blocks(self, name, monkeypatch):
         X = make_rows()
         whole = learn(name, X, KINDS)
-        monkeypatch.setattr(_encodings, "_BLOCK", 7)
+        monkeypatch.setattr(_blocks, "ROWS_AT_ONCE", 7 * len(whole))
         by_block = learn(name, X, KINDS)
         np.testing.assert_allclose(by_block.encode(X), whole.encode(X), atol=1e-12)
 
@@ -276,7 +276,7 @@ class TestEveryEncoding:
         np.testing.assert_allclose(found, learn(name, X).encode(X), atol=1e-7)
 
 
-@pytest.mark.parametrize(("n_features", "n_bins"), [(60, 20), (100, 12), (240, 6)])
+@pytest.mark.parametrize(("n_features", "n_bins"), [(60, 20), (100, 12), (240, 5)])
 def test_many_features_have_fewer_bins(n_features, n_bins):
     X = np.random.default_rng(0).normal(size=(60, n_features))
     found = Encoding.learn("piecewise_linear", X, ["numeric"] * n_features, 20)

@@ -86,7 +86,7 @@ class TestPrediction:
 
     def test_predicts_what_it_has_not_seen(self, estimator, readout):
         X, y = make_data(150)
-        model = fit(estimator, X, y, readout=readout, max_steps=15)
+        model = fit(estimator, X, y, readout=readout, max_steps=25)
         queries, truth = make_data(100, seed=1)
         labels = truth > 0
         score = model.score(queries, labels if hasattr(model, "classes_") else truth)

@@ -167,8 +167,8 @@ class TestPoorRows:
         X, y = make_data(estimator)
         model = estimator(readout, n_folds=1, max_steps=0).fit(X, y)
         assert all_finite(model, X)
-        # Averages and lines start with a wide kernel of all features.
-        assert model.score(X, y) > (0.5 if readout == "solve" else 0.1)
+        # Averages start with a wide kernel of all features.
+        assert model.score(X, y) > (0.5 if readout == "solve" else 0.05)
 
 
 @every_estimator

@@ -32,9 +32,14 @@ def make_kernel(formula="gaussian", *, rough=True, linear=False, constant=0.7):
     """A kernel in which no two parameters are equal."""
     rng = np.random.default_rng(3)
     kernel = LearnedKernel.start(
-        FEATURES, [np.ones(len(f)) for f in FEATURES], 3, as_kernel(formula), rng,
-        jitter=0.3, rough=rough, linear=linear, constant=constant,
-    )  # fmt: skip
+        FEATURES,
+        [np.ones(len(f)) for f in FEATURES],
+        3,
+        as_kernel(formula),
+        rough=rough,
+        linear=linear,
+        constant=constant,
+    )
     return kernel.with_values(kernel.values + 0.2 * rng.normal(size=len(kernel.values)))
 
 
@@ -95,9 +100,12 @@ class TestMatrix:
     def test_rows_without_columns_are_all_alike(self):
         nothing = [np.zeros(0, dtype=int)]
         kernel = LearnedKernel.start(
-            nothing, [np.zeros(0)], 2, as_kernel("gaussian"), np.random.default_rng(0),
-            jitter=0.3, linear=True,
-        )  # fmt: skip
+            nothing,
+            [np.zeros(0)],
+            2,
+            as_kernel("gaussian"),
+            linear=True,
+        )
         found = kernel.matrix([np.empty((2, 0))], [np.empty((3, 0))])
         assert found.shape == (2, 3)
         assert np.ptp(found) == 0
@@ -121,18 +129,22 @@ class TestParameters:
     def test_start_with_all_features_alike(self):
         rows = [z * [1, 10, 100] for z in make_rows(4000)[:1]]
         kernel = LearnedKernel.start(
-            FEATURES[:1], [rows[0].var(axis=0)], 3, as_kernel("gaussian"),
-            np.random.default_rng(0), jitter=0.0,
-        )  # fmt: skip
+            FEATURES[:1],
+            [rows[0].var(axis=0)],
+            3,
+            as_kernel("gaussian"),
+        )
         space = kernel.space(rows)
         # Two random rows differ by 1 in the mean square, to which all features add alike.
         np.testing.assert_allclose(2 * space.var(axis=0), np.full(3, 1 / 3), rtol=1e-9)
 
     def test_columns_without_variance_have_no_large_scale(self):
         kernel = LearnedKernel.start(
-            FEATURES[:1], [np.array([1.0, 0.0, 1e-9])], 3, as_kernel("gaussian"),
-            np.random.default_rng(0), jitter=0.0,
-        )  # fmt: skip
+            FEATURES[:1],
+            [np.array([1.0, 0.0, 1e-9])],
+            3,
+            as_kernel("gaussian"),
+        )
         assert (kernel.column_scales[0] <= 10).all()
 
     @every_part
@@ -175,14 +187,16 @@ class TestDerivatives:
         kernel = make_kernel(formula, rough=rough, linear=linear)
         queries = make_rows(12)
         keys = None if own else make_rows(15, seed=1)
-        pull = np.random.default_rng(4).normal(size=(12, 12 if own else 15))
+        of_matrix = np.random.default_rng(4).normal(size=(12, 12 if own else 15))
         if own:
-            pull = pull + pull.T
+            of_matrix = of_matrix + of_matrix.T
 
         def value(values):
-            return float((pull * Pairs(kernel.with_values(values), queries, keys).matrix).sum())
+            return float(
+                (of_matrix * Pairs(kernel.with_values(values), queries, keys).matrix).sum()
+            )
 
-        found = Pairs(kernel, queries, keys).gradient(pull)
+        found = Pairs(kernel, queries, keys).gradient(of_matrix)
         assert found[-1] == 0
         for i in np.flatnonzero(np.isfinite(kernel.values)):
             step = 1e-5 * (np.arange(len(found)) == i)
@@ -214,8 +228,8 @@ class TestDerivatives:
 
     def test_do_not_mind_rows_that_coincide(self):
         rows = [np.repeat(z, 2, axis=0) for z in make_rows(5)]
-        pull = np.ones((10, 10))
+        of_matrix = np.ones((10, 10))
         for formula in PROFILES:
             pairs = Pairs(make_kernel(formula, linear=True), rows)
-            assert np.isfinite(pairs.gradient(pull)).all()
+            assert np.isfinite(pairs.gradient(of_matrix)).all()
             assert all(np.isfinite(part).all() for part in pairs.slopes(np.ones(10)))

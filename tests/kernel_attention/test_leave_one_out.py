@@ -40,9 +40,13 @@ def make_rows(n=30, seed=0):
 def make_kernel(rows, formula="gaussian", *, rough=True, linear=False):
     rng = np.random.default_rng(1)
     kernel = LearnedKernel.start(
-        FEATURES, [z.var(axis=0) for z in rows], 3, as_kernel(formula), rng,
-        jitter=0.3, rough=rough, linear=linear,
-    )  # fmt: skip
+        FEATURES,
+        [z.var(axis=0) for z in rows],
+        3,
+        as_kernel(formula),
+        rough=rough,
+        linear=linear,
+    )
     return kernel.with_values(kernel.values + 0.1 * rng.normal(size=len(kernel.values)))
 
 

