@@ -415,8 +415,8 @@ MUTATIONS = [
     ),
     Mutation(
         "forecasting/_ridges.py",
-        "cho_solve((factor, True), cross + penalty * starts[0])",
-        "cho_solve((factor, True), cross)",
+        "cho_solve(factor, cross + penalty * starts[0])",
+        "cho_solve(factor, cross)",
         "shrunk to the last value, not to the ridge of all series",
     ),
     Mutation(

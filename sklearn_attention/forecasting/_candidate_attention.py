@@ -1,6 +1,6 @@
 """Attention over candidate forecasts, learned from the series of a panel."""
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -75,14 +75,15 @@ def fit_attention(training, combined, classical, random_state):
         origins = _training_origins(table, end, validation.horizon, random_state)
         before = origins.steps < end[origins.series][:, None]
         inputs, seed = inputs_at(origins, classical), random_state.randint(2**31 - 1)
-        network = train(inputs, before, origins.series, classical.logs, seed)
-        return CandidateAttention(classical, 1.0, network)
+        return train(inputs, before, origins.series, classical.logs, seed)
 
-    trial, found = learn(until), np.full_like(combined, np.nan)
+    trial = CandidateAttention(classical, 1.0, learn(until))
+    found = np.full_like(combined, np.nan)
     found[near] = trial._learned(validation.take(near).with_season_before(until))
     share, _ = best_share(training, combined, found)
     held_out = np.where(np.isnan(found), combined, share * found + (1 - share) * combined)
-    return replace(learn(table.lengths) if share else trial, share=share), held_out
+    network = learn(table.lengths) if share else {}
+    return CandidateAttention(classical, share, network), held_out
 
 
 def inputs_at(origins, classical):

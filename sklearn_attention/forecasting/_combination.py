@@ -3,6 +3,7 @@
 from dataclasses import dataclass, replace
 
 import numpy as np
+from scipy.special import softmax
 
 from .._blend import nonnegative_weights
 from ._analogs import OwnAnalogs
@@ -105,8 +106,8 @@ def softmax_weights(own, panel, share):
     mixed = share * panel + (1 - share) * np.where(unknown, panel, own)
     mixed[unknown & ~unknown.all(axis=1, keepdims=True)] = np.inf
     mixed -= mixed.min(axis=1, keepdims=True)
-    found = [np.exp(-np.expm1(np.minimum(mixed, 100.0)) / t) for t in _TEMPERATURES]
-    return np.mean([own / own.sum(axis=1, keepdims=True) for own in found], axis=0)
+    excess = np.expm1(np.minimum(mixed, 100.0))
+    return np.mean([softmax(-excess / t, axis=1) for t in _TEMPERATURES], axis=0)
 
 
 @dataclass(frozen=True, eq=False)
@@ -177,7 +178,7 @@ class CombinedForecast:
 
 def new_candidates(kinds, table, horizon, seasons, lookback, logs=False):
     """Candidates that are to be fitted, of kinds as for :func:`fit_combined`; may be none."""
-    lengths = _window_lengths(table, horizon, seasons[0]) if lookback is None else [lookback]
+    lengths = _window_lengths(table, horizon, seasons[0], lookback)
     n_series, candidates = len(table), []
     regressors = [one for one in kinds if not isinstance(one, (str, *_WHOLE))]
     whole = [one for one in kinds if isinstance(one, _WHOLE)]
@@ -197,8 +198,10 @@ def new_candidates(kinds, table, horizon, seasons, lookback, logs=False):
     return candidates or whole
 
 
-def _window_lengths(table, horizon, season):
-    """Steps of windows, ascending."""
+def _window_lengths(table, horizon, season, lookback):
+    """Steps of windows, ascending: the one that was passed, or several by the season."""
+    if lookback is not None:
+        return [lookback]
     most = _LARGEST_SHARE * (np.quantile(table.lengths, 0.75) - horizon)
     lengths = [round(count * season) for count in _SEASONS] if season > 1 else _STEPS
     return [length for length in lengths if _SHORTEST <= length <= min(most, _LONGEST)]
@@ -210,7 +213,7 @@ def fit_combined(table, horizon, seasons, lookback, logs, kinds, share=None):
     # weights chosen on other blocks. Windows are measured in the first of the `seasons`; a
     # `lookback` of None is several by the season. `kinds` are names of candidates, regressors,
     # and trees. Of long series a `share` is validated; None for the usual one.
-    lengths = _window_lengths(table, horizon, seasons[0]) if lookback is None else [lookback]
+    lengths = _window_lengths(table, horizon, seasons[0], lookback)
     options = {} if share is None else {"share": share}
     training = Validation.of(table, horizon, max(lengths, default=_SHORTEST), **options)
     # Of the few series that logarithms are tried on, all may be too short for those wanted.

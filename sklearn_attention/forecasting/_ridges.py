@@ -43,17 +43,12 @@ class BlockRidge:
             return cho_solve(self._factor(gram, penalty), x.T).T @ cross
         return x @ self.coef(part, penalty)
 
-    def penalty(self, relative):
-        """A penalty relative to the mean square of a column, above rounding."""
-        n = self.products.shape[1]
-        return max(relative * np.trace(self.products[0, :, :n]) / n, 1e-9)
-
     def _split(self, part):
         return np.split(self.products[part], [self.products.shape[1]], axis=1)
 
     def _factor(self, gram, penalty):
-        shifted = gram + self.penalty(penalty) * np.eye(len(gram))
-        return cho_factor(shifted, lower=True, overwrite_a=True)
+        whole = self.products[0, :, : len(gram)]
+        return _factor(gram, _absolute(penalty, whole))
 
 
 @dataclass(frozen=True, eq=False)
@@ -91,15 +86,17 @@ class WindowRidge:
             return self, held_out
         ridge = BlockRidge(sum(map(windows.products, np.flatnonzero(windows.counts))))
         tried = [(*windows.forecasts(ridge, penalty), penalty) for penalty in PENALTIES]
-        _, held_out[windows.rows, 0], penalty = min(tried, key=lambda one: one[0])
+        _, found, penalty = min(tried, key=lambda one: one[0])
+        held_out[windows.rows, 0] = windows.tests.restore(found)
         groups = np.flatnonzero(windows.counts >= least) if self.own else np.arange(0)
         parts = len(ridge.products) if len(groups) else 1
         starts = [ridge.coef(part, penalty) for part in range(parts)]
-        coef = [starts[0]]
+        coef, found = [starts[0]], np.full_like(windows.tests.values, np.nan)
         for i in groups:
-            own, rows, found = windows.own(i, starts)
+            own, tests, found[tests] = windows.own(i, starts)
             coef.append(own)
-            held_out[rows, 1] = found
+        if self.own:
+            held_out[windows.rows, 1] = windows.tests.restore(found)
         return replace(self, penalty=penalty, groups=groups, coef=np.array(coef)), held_out
 
     def forecast(self, origins):
@@ -145,22 +142,22 @@ class _Windows:
         return BlockRidge.of(whole, out).products
 
     def forecasts(self, ridge, penalty):
-        """Squared error of tests in units of the series, and forecasts without their blocks."""
+        """Squared error of tests, and their forecasts without their blocks."""
         found = np.empty((len(self.rows), self.horizon))
         for block in np.unique(self.block):
             own = self.block == block
             found[own] = ridge.predict(1 + block, penalty, self.tests.keys[own])
-        return np.nansum((found - self.tests.values) ** 2), self.tests.restore(found)
+        return np.nansum((found - self.tests.values) ** 2), found
 
     def own(self, i, starts):
-        """The map of a series, validation origins of it, and forecasts without their blocks.
+        """The map of a series, its tests, and their forecasts without their blocks.
 
         Maps are shrunk towards those of all series, with and without the block.
         """
         n, tests = self.lookback, np.flatnonzero(self.tests.origins.series == i)
         gram, cross = np.split(_products(self.values[i], n, self.horizon), [n], axis=1)
-        penalty = max(np.trace(gram) / n, 1e-9)
-        factor, _ = cho_factor(gram + penalty * np.eye(n), lower=True)
+        penalty = _absolute(1.0, gram)
+        factor = _factor(gram, penalty)
         windows = sliding_window_view(self.values[i], n + self.horizon)
         found = np.empty((len(tests), self.horizon))
         for block in np.unique(self.block[tests]):
@@ -168,9 +165,7 @@ class _Windows:
             x, y = np.split(out - out[:, n - 1 : n], [n], axis=1)
             solved = _solve_without(factor, x, self.tests.keys[tests[own]].T)
             found[own] = solved.T @ (cross + penalty * starts[1 + block]) - (x @ solved).T @ y
-        found = self.tests.level[tests] + self.tests.unit[tests] * found
-        coef = cho_solve((factor, True), cross + penalty * starts[0])
-        return coef, self.rows[tests], found
+        return cho_solve(factor, cross + penalty * starts[0]), tests, found
 
     def _overlapping(self, i, block):
         """The windows of a series whose targets overlap with those of a block; a slice."""
@@ -180,9 +175,18 @@ class _Windows:
         return slice(first, first + int(inside.sum()))
 
 
+def _absolute(penalty, gram):
+    """A penalty relative to the mean square of a column, above rounding."""
+    return max(penalty * np.trace(gram) / len(gram), 1e-9)
+
+
+def _factor(gram, penalty):
+    return cho_factor(gram + penalty * np.eye(len(gram)), lower=True, overwrite_a=True)
+
+
 def _solve_without(factor, out, b):
     """Solve with a factored matrix less the products of some rows (Woodbury)."""
-    half = partial(solve_triangular, factor, lower=True)
+    half = partial(solve_triangular, factor[0], lower=True)
     x, y = np.split(half(np.concatenate([out.T, b], axis=1)), [len(out)], axis=1)
     y += x @ np.linalg.solve(np.eye(len(out)) - x.T @ x, x.T @ y)
     return half(y, trans=1)

@@ -190,6 +190,8 @@ def _apart(n, level, upright):
     from matplotlib.ticker import Locator
 
     class Apart(Locator):
+        """Names as many as have room, turned where more then have."""
+
         turned = False
 
         def __call__(self):

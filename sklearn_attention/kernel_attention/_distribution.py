@@ -82,9 +82,8 @@ class ErrorDistribution:
     """Leave-one-out errors, in units of the deviations at their rows, and their weights."""
 
     errors: np.ndarray  # (n, n_outputs)
-    in_sample_gain: (
-        np.ndarray
-    )  # the part of the errors by which fits to these rows too reduce them
+    # The part of the errors by which fits to these rows too reduce them.
+    in_sample_gain: np.ndarray
     weights: np.ndarray  # (n,)
     sharpness: float  # see error_weights
 
