@@ -38,7 +38,7 @@ from torch.nn import functional as F
 
 from sklearn_attention import Architecture, Training, TransformerLanguageModel
 from sklearn_attention.sequence._language_network import LanguageNetwork
-from sklearn_attention.training._torch_threads import torch_threads
+from sklearn_attention.training._network import torch_threads
 
 LENGTH, BATCH, WIDTH, HEADS, LAYERS = 64, 12, 128, 4, 4
 PEAK, FLOOR, WARM_UP = 1e-3, 1e-4, 100

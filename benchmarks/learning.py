@@ -20,7 +20,6 @@ are of the processor, for the fit, on one thread.
 
 import argparse
 import collections
-import dataclasses
 import datetime
 import gzip
 import os
@@ -43,9 +42,8 @@ from sklearn_attention import (
     TransformerSeq2Seq,
 )
 from sklearn_attention.training import _network
-from sklearn_attention.training._random import torch_seed
-from sklearn_attention.training._settings import NetworkSettings
-from sklearn_attention.training._torch_threads import torch_threads
+from sklearn_attention.training._fit_network import NetworkSettings
+from sklearn_attention.training._network import torch_seed, torch_threads
 
 RESULTS = Path(__file__).with_name("learning.jsonl")
 KEYS = ["task", "recipe", "seed"]
@@ -79,9 +77,9 @@ def by_recipe(kind, training, start):
                     nn.init.xavier_uniform_(value, start)
         return made
 
-    def plan(settings, n_rows):
+    def plan(settings, n_rows, **options):
         chosen = {"optimizer": "adamw", "patience": None} | training
-        return dataclasses.replace(usual_plan(settings, n_rows), **chosen)
+        return usual_plan(settings, n_rows, **options).set_params(**chosen)
 
     class ByRecipe(kind):
         def fit(self, *data):

@@ -486,7 +486,7 @@ _SMOOTHER = _some("kernel", "empty", "algorithm") | {
 }  # fmt: skip
 _NETWORK = {
     "architecture": [package.Architecture(norm="post"), package.Architecture(positions="x")],
-    "training": [package.Training(warm_up="x"), package.Training(optimizer="lbfgs")],
+    "training": [package.Training(warm_up="x"), package.Training(optimizer="adam")],
     "dropout": [0.1, 1.0, -0.5], "learning_rate": [0.1, "x"], "batch_size": [3, (2, 5), (5, 2)],
     "n_heads": [2, 3], "n_layers": [1, 2], "max_epochs": ["bad", 1], "random_state": [1, "x"],
 }  # fmt: skip

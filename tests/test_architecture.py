@@ -49,7 +49,7 @@ INTERNAL = {
     "smoothing": "_uncertainty",
     "text": "_check _learn _special _vocabulary",
     "training": """
-        _architecture _fit_network _network _order _random _report _settings
+        _architecture _batches _fit_network _network _report _training
     """,
 }
 # Two folders of one floor that are truly one concept: the first may import the second.
@@ -80,7 +80,7 @@ WITHOUT_TESTS = {
     "sequence": """
         _language_network _language_reading _pairs _scores _token_predictor
     """,
-    "training": "_architecture _network _optimizer _random _training",
+    "training": "_architecture",
     "transformer": """
         _classifier _convolutions _estimator _learning _left_out_ridge _loss
         _regressor _rows

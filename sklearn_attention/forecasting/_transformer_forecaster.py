@@ -12,9 +12,8 @@ from sklearn.utils.validation import check_is_fitted
 from .._base import warn_user
 from .._validation import check_choice, is_one_of
 from ..training._architecture import check_series_parts
-from ..training._fit_network import FittedNetwork, NetworkParameters
+from ..training._fit_network import FittedNetwork, NetworkParameters, NetworkSettings
 from ..training._report import reported_task
-from ..training._settings import NetworkDefaults
 from ._analogs import OwnAnalogs
 from ._calibration import Calibration
 from ._candidate_attention import CandidateAttention, fit_attention
@@ -38,7 +37,6 @@ from ._trees import Trees
 from ._window_regressor import WindowRegressor
 from ._wrap import in_library
 
-NETWORK = NetworkDefaults(foreign=("validation_fraction", "patience"))
 # Weight of the classical candidates from which on attention over them is learned.
 _LEAST_CLASSICAL = 1 / 3
 # Steps of all series from which, with trees, a smaller share of long ones is validated, and of
@@ -437,7 +435,7 @@ class TransformerForecaster(NetworkParameters, Forecaster):
             return None
         sizes = self.lookback, self.horizon_, self.season_length_
         return TransformerCandidate(
-            choose_lookback(length, *sizes), self.device, NETWORK.settings(self), task,
+            choose_lookback(length, *sizes), self.device, self._settings(), task,
             lambda fitted: {"combined_": CombinedForecast.of(fitted)}, tried=auto,
         )  # fmt: skip
 
@@ -457,9 +455,12 @@ class TransformerForecaster(NetworkParameters, Forecaster):
     def _check_parameters(self):
         _check_candidates(self.candidates)
         _check_log(self.log)
-        settings = NETWORK.settings(self)
+        settings = self._settings()
         settings.shape()
         check_series_parts(settings.architecture)
+
+    def _settings(self):
+        return NetworkSettings.of(self, foreign=("validation_fraction", "patience"))
 
     _held = (
         *Forecaster._held,

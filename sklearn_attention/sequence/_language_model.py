@@ -8,17 +8,13 @@ from .._validation import check_choice, check_positive, is_one_of
 from ..text import Vocabulary, learn_vocabulary
 from ..text._check import check_sequences
 from ..text._learn import TOKENIZERS, choose_tokenizer
-from ..training._fit_network import fit_network
+from ..training._fit_network import NetworkSettings, fit_network
 from ..training._report import reported
-from ..training._settings import NetworkDefaults
+from ..training._training import share_held_out
 from ._blend import choose_counts_weight
 from ._token_predictor import TokenPredictor
 from ._token_windows import TokenStream, TokenWindows
 
-NETWORK = NetworkDefaults(
-    positions="rotary", activation="relu", optimizer="muon", largest_batch=16,
-    foreign=("d_position", "patch_length", "instance_norm"),
-)  # fmt: skip
 # From so many on, whole texts are held out.
 _MANY_TEXTS = 40
 
@@ -278,7 +274,7 @@ default="characters"
             rows = settings.split(len(texts))
             parts = [[texts[i] for i in part] for part in rows]
             return [TokenStream.of(part) if part else None for part in parts]
-        share = settings.training.share_held_out(int(whole.n_pairs.sum()))
+        share = share_held_out(settings.training, int(whole.n_pairs.sum()))
         if share is None:
             return whole, None
         return whole.hold_out(share, min(self.max_length, int(whole.n_pairs.mean())))
@@ -291,7 +287,10 @@ default="characters"
             raise ValueError(
                 f"baseline={self.baseline!r} is not valid: pass True, False or 'auto'."
             )
-        settings = NETWORK.settings(self)
+        settings = NetworkSettings.of(
+            self, positions="rotary", activation="relu", optimizer="muon", largest_batch=16,
+            foreign=("d_position", "patch_length", "instance_norm"),
+        )  # fmt: skip
         settings.shape()
         return settings
 

@@ -5,9 +5,9 @@ import torch
 
 from ..text import pad
 from ..text._special import PADDING
+from ..training._batches import blocks_by_length
 from ..training._fit_network import resolve_device
 from ..training._network import threads_of_pass
-from ..training._order import blocks_by_length
 from ._seq2seq_network import pair_loss
 
 # Tokens that are computed at once where nothing is learned; each has a score for all tokens.

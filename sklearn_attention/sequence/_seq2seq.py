@@ -18,16 +18,16 @@ from .._validation import (
 from ..text import Vocabulary
 from ..text._check import check_sequences
 from ..text._special import END, START
-from ..training._fit_network import FittedNetwork, NetworkParameters, fit_network
+from ..training._fit_network import (
+    FittedNetwork,
+    NetworkParameters,
+    NetworkSettings,
+    fit_network,
+)
 from ..training._report import reported
-from ..training._settings import NetworkDefaults
 from ._pairs import check_count, learn_vocabularies, read_pairs, read_sources
 from ._scores import chrf, token_accuracy
 
-NETWORK = NetworkDefaults(
-    activation="relu", optimizer="muon", largest_batch=32, fewest_epochs=10,
-    foreign=("d_position", "patch_length", "instance_norm"),
-)  # fmt: skip
 _OF_TEXTS = ("auto", "byte_pairs", "characters", "words")
 
 
@@ -410,6 +410,9 @@ class TransformerSeq2Seq(NetworkParameters, AttentionEstimator):
         check_positive("max_length", self.max_length, integer=True, minimum=2)
         check_in_interval("label_smoothing", self.label_smoothing, 0, 1, closed_right=False)
         self._check_search()
-        settings = NETWORK.settings(self)
+        settings = NetworkSettings.of(
+            self, activation="relu", optimizer="muon", largest_batch=32, fewest_epochs=10,
+            foreign=("d_position", "patch_length", "instance_norm"),
+        )  # fmt: skip
         settings.shape()
         return settings

@@ -1,6 +1,7 @@
 """Training: how parameters are learned from batches.
 
-:func:`train` fits any torch module to rows in memory by a :class:`Plan`, and returns its
+:func:`train` fits any torch module to rows in memory, as a
+:class:`~sklearn_attention.Training` says, and returns its
 :class:`History`; :func:`hold_out` chooses rows for validation.
 """
 

@@ -1,4 +1,3 @@
-from ._history import History as History
-from ._hold_out import hold_out as hold_out
-from ._plan import Plan as Plan
+from ._batches import hold_out as hold_out
+from ._train import History as History
 from ._train import train as train

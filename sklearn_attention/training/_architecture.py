@@ -6,10 +6,6 @@ from .._blocks import check_memory
 from .._validation import check_choice, check_in_interval, check_positive, check_size, is_one_of
 from ..kernels._base import as_kernel
 
-NORMS, ACTIVATIONS = ("lecture", "post", "pre"), ("gelu", "relu")
-POSITIONS = ("learned", "rotary", "sinusoidal")
-_CENTERS = ("last", "mean")
-
 
 class Architecture(BaseEstimator):
     """Parameters of a transformer besides its size.
@@ -74,21 +70,10 @@ class Architecture(BaseEstimator):
         self.instance_norm = instance_norm
 
 
-def transformer_shape(
-    architecture,
-    *,
-    d_model,
-    n_heads,
-    n_layers,
-    dropout,
-    positions,
-    activation,
-    widening,
-    ordered,
-):
+def transformer_shape(architecture, *, d_model, n_heads, n_layers, dropout, widening, ordered):
     """Arguments of :class:`~sklearn_attention.nn.TokenEncoder`, checked, as a dict."""
-    # `positions` and `activation` are the values of "auto", `widening` is the width of hidden
-    # layers in widths of tokens. Tokens that are not `ordered` have no positions.
+    # `widening` is the width of hidden layers in widths of tokens. Tokens that are not
+    # `ordered` have no positions.
     given = {"d_model": d_model, "n_heads": n_heads, "n_layers": n_layers}
     shape = {name: check_positive(name, given[name], integer=True) for name in given}
     part = "architecture.{}".format
@@ -97,16 +82,14 @@ def transformer_shape(
         hidden = check_positive(part("d_feedforward"), hidden, integer=True)
     if appended is not None:
         appended = check_positive(part("d_position"), appended, integer=True)
-    if not is_one_of(architecture.positions, "auto"):
-        positions = architecture.positions
-        if positions is not None:
-            check_choice(part("positions"), positions, ("auto", *POSITIONS))
+    positions = architecture.positions
+    if positions is not None:
+        names = "auto", "learned", "rotary", "sinusoidal"
+        check_choice(part("positions"), positions, names)
     if not ordered:
         positions = appended = None
-    if not is_one_of(architecture.activation, "auto"):
-        check_choice(part("activation"), architecture.activation, ("auto", *ACTIVATIONS))
-        activation = architecture.activation
-    check_choice(part("norm"), architecture.norm, NORMS)
+    check_choice(part("activation"), architecture.activation, ("auto", "gelu", "relu"))
+    check_choice(part("norm"), architecture.norm, ("lecture", "post", "pre"))
     _check_kernel(architecture.attention_kernel)
     _check_widths(shape["d_model"], shape["n_heads"], positions, appended)
     hidden, width = hidden or widening * shape["d_model"], shape["d_model"] + (appended or 0)
@@ -120,7 +103,7 @@ def transformer_shape(
         "positions": positions,
         "d_position": appended,
         "norm": architecture.norm,
-        "activation": activation,
+        "activation": architecture.activation,
         "dropout": check_in_interval("dropout", dropout, 0, 1, closed_right=False),
     }
 
@@ -137,7 +120,7 @@ def check_series_parts(architecture):
     if not is_one_of(architecture.patch_length, "auto"):
         check_size("architecture.patch_length", architecture.patch_length, 4)
     if architecture.instance_norm is not None:
-        check_choice("architecture.instance_norm", architecture.instance_norm, _CENTERS)
+        check_choice("architecture.instance_norm", architecture.instance_norm, ("last", "mean"))
 
 
 def _check_widths(d_model, n_heads, positions, appended):

@@ -1,7 +1,6 @@
 """A file from which a training that was killed goes on as if it had not been."""
 
 import contextlib
-import dataclasses
 import hashlib
 import io
 import os
@@ -16,11 +15,11 @@ from .._base import warn_user
 
 # How the file begins, with a number that another version of the package may change; then
 # comes the digest of the rest.
-_HEAD = b"sklearn-attention checkpoint 2\n"
+_HEAD = b"sklearn-attention checkpoint 3\n"
 _DIGEST = hashlib.sha256
 _PARTS = "fingerprint", "ended", "state"
 # What torch raises about content that it did not write.
-_UNREADABLE = (
+UNREADABLE = (
     pickle.UnpicklingError, struct.error, EOFError, RuntimeError, ValueError, LookupError,
     TypeError, AttributeError, AssertionError, OverflowError,
 )  # fmt: skip
@@ -68,7 +67,7 @@ class Checkpoint:
         try:
             saved = torch.load(io.BytesIO(payload), map_location="cpu", weights_only=True)
             theirs, ended, state = (saved[name] for name in _PARTS)
-        except _UNREADABLE as error:
+        except UNREADABLE as error:
             raise self.refused("has other content") from error
         own = self._fingerprint
         if not (isinstance(theirs, dict) and theirs.keys() == own.keys()):
@@ -123,28 +122,16 @@ class Checkpoint:
             raise
 
 
-def same_layout(value, pattern):
-    """True if two states have the same keys, lengths, shapes and types throughout."""
-    if type(value) is not type(pattern):
-        return False
-    if isinstance(pattern, dict):
-        return value.keys() == pattern.keys() and all(
-            same_layout(value[key], part) for key, part in pattern.items()
-        )
-    if isinstance(pattern, list | tuple):
-        return len(value) == len(pattern) and all(map(same_layout, value, pattern))
-    if isinstance(pattern, torch.Tensor):
-        return value.shape == pattern.shape and value.dtype == pattern.dtype
-    return True
-
-
 def fingerprint(module, plan, **others):
     """Plain values that must be the same for a training to go on.
 
     Those of the plan, names, shapes and types of the parameters, and the others.
     """
+    values = plan.get_params(deep=False)
+    for name in ("checkpoint", "verbose", "validation_fraction"):
+        del values[name]
     parameters = [
         (name, tuple(value.shape), str(value.dtype), value.device.type)
         for name, value in module.state_dict().items()
     ]
-    return {**dataclasses.asdict(plan), "parameters": parameters, **others}
+    return {**values, "parameters": parameters, **others}

@@ -1,17 +1,172 @@
-"""A network that is learned from rows, and held as plain arrays."""
+"""Networks of estimators: their parameters, the fit, and the fitted network as plain values."""
 
+import dataclasses
 import importlib
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 
+import numpy as np
+from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
 from .._base import warn_user
-from ._plan import batch_sizes
-from ._settings import NESTED
+from .._validation import check_flag, is_one_of
+from ._architecture import Architecture, transformer_shape
+from ._training import Training, batch_sizes, filled, plan_of, share_held_out
 
-_HISTORY = (
-    "loss", "validation_loss", "learning_rate", "seconds", "n_steps", "best_epoch", "stopped",
-)  # fmt: skip
+_NESTED = {"architecture": Architecture, "training": Training}
+
+
+@dataclass(frozen=True)
+class NetworkSettings:
+    """Checked parameters of an estimator with a network; "auto" is filled in."""
+
+    architecture: Architecture
+    training: Training
+    sizes: dict  # parameters of the shape
+    random_state: object
+    device: object
+    start: object  # the FittedNetwork to go on from, or None
+    largest_batch: int
+    fewest_epochs: int
+
+    @classmethod
+    def of(
+        cls,
+        estimator,
+        *,
+        positions="sinusoidal",
+        activation="gelu",
+        widening=4,  # width of hidden layers in widths of tokens
+        optimizer="adamw",
+        largest_batch=64,
+        fewest_epochs=1,
+        foreign=("patch_length", "instance_norm"),
+    ):
+        """Those of an estimator; `foreign` ones are for others. ValueError if not valid."""
+        pace = {
+            name: getattr(estimator, name)
+            for name in ("learning_rate", "batch_size", "max_epochs")
+        }
+        warm = check_flag("warm_start", estimator.warm_start)
+        names = "d_model", "n_heads", "n_layers", "dropout"
+        found = cls(
+            filled(
+                _nested(estimator, "architecture", foreign),
+                positions=positions, activation=activation,
+            ),
+            filled(
+                _nested(estimator, "training", (*foreign, *pace)), optimizer=optimizer, **pace
+            ),
+            {name: getattr(estimator, name) for name in names} | {"widening": widening},
+            estimator.random_state,
+            estimator.device,
+            getattr(estimator, "network_", None) if warm else None,
+            largest_batch,
+            fewest_epochs,
+        )  # fmt: skip
+        found.plan(1)
+        check_random_state(estimator.random_state)
+        return found
+
+    def shape(self, *, ordered=True):
+        """Arguments that all networks have, checked; positions are for tokens in an order."""
+        return transformer_shape(self.architecture, **self.sizes, ordered=ordered)
+
+    def plan(self, n_rows, *, validates=True):
+        """The Training by which so many rows are learned from."""
+        return plan_of(
+            self.training, n_rows, validates=validates, largest_batch=self.largest_batch,
+            fewest_epochs=self.fewest_epochs,
+        )  # fmt: skip
+
+    def n_epochs(self, n_rows):
+        """Most epochs that so many rows are learned from."""
+        return len(batch_sizes(self.plan(n_rows), n_rows))
+
+    def seed(self):
+        """A seed of torch's generators."""
+        return int(check_random_state(self.random_state).randint(2**31 - 1))
+
+    def split(self, n_rows, strata=None):
+        """Positions of rows to learn from, and of those held out, which are drawn at random.
+
+        `strata` (n_rows,) are classes, which are held out in proportion.
+        """
+        share = share_held_out(self.training, n_rows)
+        if share is None:
+            return np.arange(n_rows), np.arange(0)
+        import torch  # takes a second to load
+
+        from ._batches import hold_out
+        from ._network import torch_threads
+
+        with torch_threads(1):
+            parts = hold_out(
+                n_rows, share,
+                generator=torch.Generator().manual_seed(self.seed()),
+                strata=None if strata is None else torch.from_numpy(strata),
+            )  # fmt: skip
+        return [part.numpy() for part in parts]
+
+
+def _nested(estimator, name, foreign):
+    """An object that is a parameter, its defaults where it is None, checked."""
+    kind, part = _NESTED[name], getattr(estimator, name)
+    if part is None:
+        return kind()
+    if not isinstance(part, kind):
+        raise ValueError(f"{name}={part!r} is not valid: pass {kind.__name__}(...), or None.")
+    for own, default in kind().get_params(deep=False).items():
+        value = getattr(part, own)
+        if own in foreign and value is not default and not is_one_of(value, default):
+            remedy = "leave it out"
+            if hasattr(estimator, own):
+                remedy = f"pass {own}={value!r} beside {name}"
+            raise ValueError(
+                f"{name}.{own}={value!r} has no meaning for {type(estimator).__name__}: "
+                f"{remedy}."
+            )
+    return part
+
+
+class NetworkParameters:
+    """Mixin of estimators that hold a :class:`FittedNetwork`, in `network_`."""
+
+    # Their parameters are `d_model`, `n_heads`, `n_layers`, `dropout`, `learning_rate`,
+    # `batch_size`, `max_epochs`, `architecture`, `training`, `warm_start`, `random_state` and
+    # `device`.
+
+    def set_params(self, **params):
+        """Set parameters, also those of `architecture` and `training` where these are None.
+
+        Parameters
+        ----------
+        **params : dict
+            Such as ``training__weight_decay=0.1``.
+
+        Returns
+        -------
+        self : estimator
+        """
+        for name, kind in _NESTED.items():
+            nested = any(key.startswith(f"{name}__") for key in params)
+            if nested and getattr(self, name) is None and params.get(name) is None:
+                setattr(self, name, kind())
+        return super().set_params(**params)
+
+    @property
+    def training_history_(self):
+        """History of the training; None where there was none."""
+        check_is_fitted(self, "network_")
+        return self.network_ and self.network_.history
+
+    @property
+    def module_(self):
+        """The fitted network, a torch.nn.Module in evaluation mode, on its device."""
+        if getattr(self, "network_", None) is None:
+            check_is_fitted(self, "network_")
+            raise AttributeError(f"{type(self).__name__} was fitted without a network.")
+        return self.network_.module(self.device)
 
 
 def resolve_device(device):
@@ -69,46 +224,6 @@ class FittedNetwork:
         return network
 
 
-class NetworkParameters:
-    """Mixin of estimators that hold a :class:`FittedNetwork`, in `network_`."""
-
-    # Their parameters are `d_model`, `n_heads`, `n_layers`, `dropout`, `learning_rate`,
-    # `batch_size`, `max_epochs`, `architecture`, `training`, `warm_start`, `random_state` and
-    # `device`.
-
-    def set_params(self, **params):
-        """Set parameters, also those of `architecture` and `training` where these are None.
-
-        Parameters
-        ----------
-        **params : dict
-            Such as ``training__weight_decay=0.1``.
-
-        Returns
-        -------
-        self : estimator
-        """
-        for name, kind in NESTED.items():
-            nested = any(key.startswith(f"{name}__") for key in params)
-            if nested and getattr(self, name) is None and params.get(name) is None:
-                setattr(self, name, kind())
-        return super().set_params(**params)
-
-    @property
-    def training_history_(self):
-        """History of the training; None where there was none."""
-        check_is_fitted(self, "network_")
-        return self.network_ and self.network_.history
-
-    @property
-    def module_(self):
-        """The fitted network, a torch.nn.Module in evaluation mode, on its device."""
-        if getattr(self, "network_", None) is None:
-            check_is_fitted(self, "network_")
-            raise AttributeError(f"{type(self).__name__} was fitted without a network.")
-        return self.network_.module(self.device)
-
-
 def fit_network(
     kind,
     shape,
@@ -130,24 +245,25 @@ def fit_network(
     from ._network import build_network, digest, load_weights, weights_of, worthwhile_threads
     from ._train import train
 
-    seed, plan, start = settings.seed(), settings.plan(n_rows), settings.start
-    plan = plan if validate is not None else replace(plan, patience=None)
+    seed, start = settings.seed(), settings.start
+    plan = settings.plan(n_rows, validates=validate is not None)
     network = build_network(kind, shape, seed)
     if start is not None:
         _refuse_other_shape(start.shape, shape)
         load_weights(network, start.weights)
     network.to(resolve_device(settings.device))
-    file, sizes = settings.training.checkpoint, batch_sizes(plan, n_rows)
+    sizes = batch_sizes(plan, n_rows)
 
     def fitted(history):
-        found = {name: getattr(history, name) for name in _HISTORY}
         name = f"{kind.__module__}.{kind.__qualname__}"
-        return FittedNetwork(name, shape, weights_of(network), plan.batch_size, found)
+        return FittedNetwork(
+            name, shape, weights_of(network), plan.batch_size, dataclasses.asdict(history)
+        )
 
     with report.of_training(sizes, lambda history: attributes(fitted(history))):
         history = train(
             network, batch_loss, n_rows, plan, random_state=seed, validation_loss=validate,
-            checkpoint=file, checkpoint_key="" if file is None else digest(shape, *data),
+            checkpoint_key="" if plan.checkpoint is None else digest(shape, *data),
             task=report, lengths=lengths,
             threads=worthwhile_threads(network, sizes.largest * n_tokens),
         )  # fmt: skip

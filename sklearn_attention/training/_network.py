@@ -1,15 +1,26 @@
-"""Networks and their weights as plain arrays."""
+"""Networks as torch computes them: built, seeded, as plain arrays, and on how many threads."""
 
+import contextlib
 import hashlib
+import os
+import threading
 
 import numpy as np
 import torch
+from torch import Tensor
+from torch.nn import functional, init
+from torch.overrides import TorchFunctionMode
 
-from ._random import torch_seed
-from ._torch_threads import torch_threads
+from .. import _thread_pools  # noqa: F401 (so that forks do not hang)
+from .._validation import check_positive
 
-# Multiplications in one pass below which waiting for threads costs more than they save.
-_WORK_OF_A_THREAD = 10**9
+# What takes a generator: factories, draws in place, and starting values of layers as torch
+# shows them to a mode (what these call within is shown to none).
+_DRAWING = {
+    torch.rand, torch.randn, torch.randint, torch.randperm,
+    Tensor.uniform_, Tensor.normal_, Tensor.bernoulli_,
+    init.uniform_, init.normal_, init.kaiming_uniform_,
+}  # fmt: skip
 
 
 def build_network(kind, shape, seed):
@@ -45,9 +56,104 @@ def worthwhile_threads(network, n_tokens):
     """Number of threads that a pass of so many tokens is worth; None for all there are."""
     linear = (part for part in network.modules() if isinstance(part, torch.nn.Linear))
     work = n_tokens * sum(part.weight.numel() for part in linear)
-    return 1 if work < _WORK_OF_A_THREAD else None
+    # With less work, waiting for threads costs more than they save.
+    return 1 if work < 10**9 else None
 
 
 def threads_of_pass(network, n_tokens):
     """Context in which torch uses the threads that a pass of so many tokens is worth."""
     return torch_threads(worthwhile_threads(network, n_tokens) or torch.get_num_threads())
+
+
+def torch_seed(seed):
+    """Context in which torch draws, in this thread, from a generator of its own."""
+    # For building networks, whose layers take no generator, and for training small ones of
+    # torch's layers: they draw as after `torch.manual_seed`, but torch's global generators do
+    # not change, and other threads are not affected. Each call of torch takes a microsecond
+    # longer within.
+    return _OwnGenerators(seed)
+
+
+class _OwnGenerators(TorchFunctionMode):
+    """One for each device, of one seed; that it is entered in a thread concerns no other."""
+
+    def __init__(self, seed):
+        super().__init__()
+        self._seed, self._generators = seed, {}
+
+    def __torch_function__(self, function, types, args=(), kwargs=None):
+        """Call a function of torch, with the own generator if it draws."""
+        kwargs = kwargs or {}
+        if function is functional.dropout:
+            return self._dropout(*args, **kwargs)
+        if function in _DRAWING and kwargs.get("generator") is None:
+            tensors = (part for part in (*args, *kwargs.values()) if isinstance(part, Tensor))
+            device = next((tensor.device for tensor in tensors), kwargs.get("device"))
+            kwargs = {**kwargs, "generator": self._generator(device)}
+        return function(*args, **kwargs)
+
+    def _generator(self, device):
+        device = torch.device("cpu" if device is None else device)
+        if device not in self._generators:
+            self._generators[device] = torch.Generator(device).manual_seed(self._seed)
+        return self._generators[device]
+
+    def _dropout(self, x, p=0.5, training=True, inplace=False):
+        if not training or not p:
+            return x
+        kept = torch.empty_like(x).bernoulli_(1 - p, generator=self._generator(x.device))
+        kept.div_(1 - p)
+        return x.mul_(kept) if inplace else x * kept
+
+
+class _Own(threading.local):
+    """Of each thread: the numbers that it has set, the innermost context's last."""
+
+    def __init__(self):
+        self.numbers = []
+
+
+_lock = threading.Lock()
+_active = 0
+_threads_before = 1
+_own = _Own()
+
+
+@contextlib.contextmanager
+def torch_threads(n_threads):
+    """Let torch use so many threads, here and in new threads; yields the number before."""
+    # The setting is both the calling thread's and, for threads to come, the process's. So the
+    # number before is taken once, by the first context, and every thread that leaves restores
+    # it for itself; but a context within another restores the other's.
+    global _active, _threads_before
+    n_threads = check_positive("n_threads", n_threads, integer=True)
+    with _lock:
+        # A new thread takes the process's number when it first reads it or computes: here, not
+        # within, where another thread that leaves may have changed it.
+        current = torch.get_num_threads()
+        if _active == 0:
+            _threads_before = current
+        _active += 1
+        before = _own.numbers[-1] if _own.numbers else _threads_before
+        _own.numbers.append(n_threads)
+        torch.set_num_threads(n_threads)
+    try:
+        yield before
+    finally:
+        with _lock:
+            _active -= 1
+            _own.numbers.pop()
+            torch.set_num_threads(before)
+
+
+def _forget_other_threads():
+    """After a fork: other threads are not here, nor do they leave their contexts."""
+    global _lock, _active
+    _lock = threading.Lock()
+    if _active and not _own.numbers:
+        torch.set_num_threads(_threads_before)
+    _active = len(_own.numbers)
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_forget_other_threads)

@@ -7,11 +7,6 @@ import sys
 import threading
 import time
 
-# "auto": seconds before the first line.
-_PATIENCE = 5.0
-# Seconds between two lines, on a terminal and elsewhere.
-_PAUSES = {True: 0.2, False: 10.0}
-
 
 class Report:
     """Report a training to an estimator's callbacks, and to its user: the `task` of `train`."""
@@ -109,7 +104,7 @@ class Progress:
             pace = (now - self._first[0]) / (n_steps - self._first[1])
             epoch = min(len(history.loss) + 1, self._n_epochs)
             self._show(epoch, f"{_duration(pace * (self._n_steps - n_steps))} left")
-            self._due = now + _PAUSES[sys.stderr.isatty()]
+            self._due = now + (0.2 if sys.stderr.isatty() else 10.0)
 
     def _show(self, epoch, duration, end=""):
         parts = [f"{self._name}: epoch {epoch}/{self._n_epochs}"]
@@ -142,7 +137,7 @@ def progress_delay(verbose, estimator):
     if verbose is True:
         return 0.0
     others = "_parent_callback_ctx", "_skl_callbacks"
-    return None if any(hasattr(estimator, name) for name in others) else _PATIENCE
+    return None if any(hasattr(estimator, name) for name in others) else 5.0
 
 
 def _duration(seconds):

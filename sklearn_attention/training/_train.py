@@ -1,7 +1,6 @@
 """The training loop: any module, on rows held in memory."""
 
 import contextlib
-import copy
 import dataclasses
 import math
 import numbers
@@ -10,14 +9,58 @@ import time
 import torch
 
 from .._base import warn_user
+from .._validation import check_positive
 from ..nn._random import draw_from
-from ._bfloat16 import computes_bfloat16
-from ._checkpoint import Checkpoint, fingerprint, same_layout
-from ._history import History
-from ._optimizer import decay_penalty, make_optimizers
-from ._order import shuffled_batches
-from ._plan import batch_sizes, pace
-from ._torch_threads import torch_threads
+from ._batches import shuffled_batches
+from ._checkpoint import UNREADABLE, Checkpoint, fingerprint
+from ._network import torch_threads
+from ._optimizers import computes_bfloat16, make_optimizers
+from ._training import batch_sizes, pace, plan_of
+
+
+@dataclasses.dataclass
+class History:
+    """History of a training, epoch by epoch, as plain numbers.
+
+    Attributes
+    ----------
+    loss : list of float
+        Mean of the training loss over the rows, each at the parameters of its step.
+    validation_loss : list of float
+        After each epoch; empty where nothing validates.
+    learning_rate : list of float
+        Of the last step of each epoch.
+    seconds : list of float
+        Duration of each epoch, with its validation.
+    n_steps : int
+        Steps made in whole epochs.
+    best_epoch : int or None
+        The epoch, from 0, after which the validation loss was least; None where nothing
+        validates, or no epoch ended.
+    stopped : str or None
+        Reason of the end: "max_epochs", "max_steps", "patience", "callback" or
+        "interrupted". None while it runs.
+    """
+
+    loss: list[float] = dataclasses.field(default_factory=list)
+    validation_loss: list[float] = dataclasses.field(default_factory=list)
+    learning_rate: list[float] = dataclasses.field(default_factory=list)
+    seconds: list[float] = dataclasses.field(default_factory=list)
+    n_steps: int = 0
+    best_epoch: int | None = None
+    stopped: str | None = None
+
+    @property
+    def ends_too_early(self):
+        """True if the budget ended while the validation loss was falling."""
+        # Then the last epoch was the best, and the later half of the epochs gained more than 1
+        # % of the first one's loss. The last epochs by themselves tell little: learning rates
+        # that fall to 0 flatten the end of every curve.
+        losses, half = self.validation_loss, len(self.validation_loss) // 2
+        over = self.stopped in ("max_epochs", "max_steps")
+        if not over or not half or self.best_epoch != len(losses) - 1:
+            return False
+        return min(losses[:half]) - losses[-1] > 0.01 * losses[0]
 
 
 def train(
@@ -29,7 +72,6 @@ def train(
     random_state,
     validation_loss=None,
     task=None,
-    checkpoint=None,
     checkpoint_key="",
     threads=None,
     lengths=None,
@@ -46,7 +88,10 @@ def train(
         LongTensor of positions, on the module's device, which select rows of the data.
     n_samples : int
         Number of rows.
-    plan : Plan
+    plan : Training
+        How to train; a `checkpoint` that exists is continued, to the same parameters as without
+        interruption, bit for bit with one thread. The file of a training that is over returns
+        its result at once, until another training takes the file.
     random_state : int
         Seeds the order of the rows, and the draws of :class:`~sklearn_attention.nn.Dropout`
         while the training lasts.
@@ -58,12 +103,6 @@ def train(
     task : object, default=None
         Object with methods ``begin()`` and ``end(history)``, called for each epoch, the latter
         returning whether to stop, and ``step(history, n_steps)``, called for each step.
-    checkpoint : str or path-like, default=None
-        File to which the state is written after each epoch. If it exists, the training
-        continues from it, to the same parameters as without interruption, bit for bit with
-        one thread. The file of a training that is over returns its result at once, until
-        another training takes the file. A training that has not ended keeps its file: others
-        start afresh, with a warning, and are not saved.
     checkpoint_key : str, default=""
         Further identity of the training, such as a hash of the data.
     threads : int, default=None
@@ -103,14 +142,15 @@ def train(
     Examples
     --------
     >>> import torch
-    >>> from sklearn_attention.training import Plan, train
-    >>> from sklearn_attention.training._random import torch_seed
+    >>> from sklearn_attention import Training
+    >>> from sklearn_attention.training import train
+    >>> from sklearn_attention.training._network import torch_seed
     >>> x = torch.linspace(-1, 1, 64)[:, None]
     >>> with torch_seed(0):
     ...     line = torch.nn.Linear(1, 1)
     >>> def batch_loss(module, rows):
     ...     return (module(x[rows]) - 3 * x[rows]).square().mean()
-    >>> plan = Plan(learning_rate=0.1, weight_decay=0.0, batch_size=16)
+    >>> plan = Training(learning_rate=0.1, weight_decay=0.0, batch_size=16)
     >>> history = train(line, batch_loss, 64, plan, random_state=0)
     >>> round(line.weight.item(), 2), history.stopped
     (3.0, 'max_epochs')
@@ -120,6 +160,8 @@ def train(
         raise ValueError(
             f"random_state={random_state!r} is not valid: pass an integer from 0 to 2**63 - 1."
         )
+    n_samples = check_positive("n_samples", n_samples, integer=True)
+    plan = plan_of(plan, n_samples, validates=validation_loss is not None)
     if plan.patience is not None and validation_loss is None:
         raise ValueError(
             f"patience={plan.patience!r} needs a validation loss: pass validation_loss, or "
@@ -132,16 +174,15 @@ def train(
             "instructions for: the training may take many times as long. Pass autocast=False."
         )
     file = None
-    if checkpoint is not None:
-        file = Checkpoint(checkpoint, run.fingerprint(str(checkpoint_key)))
-        saved = file.load()
-        if saved is not None:
-            if not run.fits(saved):
-                raise file.refused("has other content")
-            broken = run.not_finite(saved["last"], saved["best"])
-            if broken is not None:
-                raise file.refused(f"holds a {broken!r} that is not finite")
-            run.load_state_dict(saved)
+    if plan.checkpoint is not None:
+        file = Checkpoint(plan.checkpoint, run.fingerprint(str(checkpoint_key)))
+        saved, before = file.load(), run.last
+        try:
+            if saved is not None:
+                run.load_state_dict(saved)
+        except UNREADABLE as error:
+            module.load_state_dict(before)
+            raise file.refused("has other content") from error
     limit = contextlib.nullcontext() if threads is None else torch_threads(threads)
     with limit, draw_from(run.generators):
         try:
@@ -217,74 +258,6 @@ class _Run:
         if self._keeps_state:
             self.validation_loss.load_state_dict(state["validation"])
 
-    def fits(self, state):
-        """True if an object from a file is a state of this training."""
-        own = self.state_dict()
-        if not isinstance(state, dict) or state.keys() != own.keys():
-            return False
-        weights = [state["last"], *([] if state["best"] is None else [state["best"]])]
-        whole = ("shuffler", "random")
-        return (
-            all(same_layout(given, self.last) for given in weights)
-            and all(same_layout(state[part], own[part]) for part in whole)
-            and self._fits_history(state["history"])
-            and self._fit_optimizers(state["optimizers"])
-            and getattr(state["validation"], "keys", set)() == (own["validation"] or {}).keys()
-        )
-
-    def _fits_history(self, given):
-        own = dataclasses.asdict(self.history)
-        if not isinstance(given, dict) or given.keys() != own.keys():
-            return False
-        lists = [part for name, part in given.items() if isinstance(own[name], list)]
-        if not all(isinstance(part, list) for part in lists):
-            return False
-        n_epochs, (best, stopped) = len(lists[0]), (given["best_epoch"], given["stopped"])
-        judged = 0 if self.validation_loss is None else n_epochs
-        sizes = self.sizes[:n_epochs]
-        return (
-            all(type(number) in (float, int) for part in lists for number in part)
-            and [len(part) for part in lists] == [n_epochs, judged, n_epochs, n_epochs]
-            and n_epochs == len(sizes)
-            and type(given["n_steps"]) is int
-            and given["n_steps"] == sum(map(len, sizes))
-            and (best is None or (type(best) is int and 0 <= best < judged))
-            and (stopped is None or isinstance(stopped, str))
-        )
-
-    def _fit_optimizers(self, given):
-        """True if states have the layout that optimizers have after a step."""
-        module = copy.deepcopy(self.module)
-        optimizers = make_optimizers(self.plan, module)
-        if not isinstance(given, list) or len(given) != len(optimizers):
-            return False
-        for parameter in module.parameters():
-            parameter.grad = torch.zeros_like(parameter)
-        grows = self.plan.optimizer == "lbfgs"
-        for state, optimizer in zip(given, optimizers, strict=True):
-            if not grows:
-                optimizer.step()
-            own = optimizer.state_dict()
-            if not (isinstance(state, dict) and state.keys() == own.keys()):
-                return False
-            states, known = state["state"], own["state"]
-            if not (
-                isinstance(states, dict)
-                and same_layout(state["param_groups"], own["param_groups"])
-                # Parameters that no loss depends on have none.
-                and (grows or states.keys() <= known.keys())
-                and (grows or all(same_layout(states[key], known[key]) for key in states))
-            ):
-                return False
-        return True
-
-    def not_finite(self, *states):
-        """Name of a parameter that is not finite in a state of the module, or None."""
-        # Not of buffers: a mask may well be infinite.
-        names = [name for name, _ in self.module.named_parameters()]
-        each = ((name, state[name]) for state in states if state is not None for name in names)
-        return next((name for name, value in each if not value.isfinite().all()), None)
-
     def random_states(self):
         """States of the generators, of the processor and of a device."""
         return [generator.get_state() for generator in self.generators]
@@ -303,11 +276,10 @@ class _Run:
         start, history = time.perf_counter(), self.history
         sizes = self.sizes[len(history.loss)]
         batches = shuffled_batches(self.n_samples, sizes, self.shuffler, self.lengths)
-        make_step = self._line_search if self.plan.optimizer == "lbfgs" else self._step
         self.module.train()
         total = 0.0
         for step, rows in enumerate(batches):
-            total += len(rows) * make_step(rows.to(self.device), step)
+            total += len(rows) * self._step(rows.to(self.device), step)
             if task is not None:
                 task.step(history, history.n_steps + step + 1)
         self.module.eval()
@@ -366,28 +338,6 @@ class _Run:
             optimizer.step()
         return loss
 
-    def _line_search(self, rows, step):
-        losses, random = [], self.random_states()
-
-        def evaluate():
-            # The search compares losses, so all of them have to leave out the same units.
-            self.set_random_states(random)
-            loss, norm = self._gradient(rows)
-            if not losses:
-                self._check_batch(loss, norm, step, rows)
-            losses.append(loss)
-            penalty = decay_penalty(self.module, self.plan.weight_decay)
-            penalty.backward()
-            return loss + penalty.item()
-
-        try:
-            self.optimizers[0].step(evaluate)
-        except KeyboardInterrupt:
-            # In the midst of a search the parameters are those of a trial.
-            self.module.load_state_dict(self.last)
-            raise
-        return losses[0]
-
     def _gradient(self, rows):
         """The loss, and the norm of its gradient, which the parameters then hold."""
         for parameter in self.parameters:
@@ -421,17 +371,16 @@ class _Run:
         )
 
     def _cause(self, again):
-        broken = self.not_finite(self.last)
-        if broken is not None:
-            return f"{broken!r} was not finite before the epoch; start from finite numbers."
+        # Not of buffers: a mask may well be infinite.
+        for name, _ in self.module.named_parameters():
+            if not self.last[name].isfinite().all():
+                return f"{name!r} was not finite before the epoch; start from finite numbers."
         self.module.eval()
         if again is not None and not math.isfinite(again()):
             return (
                 "so it is for the parameters from before the epoch. Are there inputs or "
                 "targets that are not finite, or huge?"
             )
-        if self.plan.optimizer == "lbfgs":
-            return "the steps grew too long; scale inputs and targets, or choose 'adamw'."
         return f"is learning_rate={self.plan.learning_rate!r} too large? Pass a smaller one."
 
 

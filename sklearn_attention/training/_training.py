@@ -1,64 +1,98 @@
-"""The parameter `training` of estimators that train a network."""
+"""How a network is trained: optimizer, learning rate, batches, and when to stop."""
 
-import numbers
+import copy
+import math
+from collections.abc import Sequence
 
 from sklearn.base import BaseEstimator
 
-from .._validation import check_in_open_interval, is_one_of
-from ._plan import Plan
+from .._blocks import check_memory
+from .._validation import (
+    check_choice,
+    check_flag,
+    check_in_interval,
+    check_in_open_interval,
+    check_positive,
+    is_one_of,
+)
 
+OPTIMIZERS, SCHEDULES = ("adam", "adamw", "muon"), ("constant", "one_cycle")
 # "auto": so many steps, in no more epochs than this.
 _STEPS, _MOST_EPOCHS = 1000, 64
-# "auto": about so many batches of the rows, of sizes from this on.
-_BATCHES, _SMALLEST_BATCH = 12, 8
-_LEAST_PATIENCE = 8
-# "auto": the share that is held out, but at least so many, and none of fewer than these.
-_HELD_OUT, _FEWEST_HELD_OUT, _FEWEST = 0.1, 10, 40
+# "auto": the fewest rows that a tenth is held out of, and the fewest that are held out.
+_FEWEST, _FEWEST_HELD_OUT = 40, 10
 
 
 class Training(BaseEstimator):
-    """Parameters of the training of a network that are rarely tuned first.
+    r"""How a network is trained: the plan of :func:`~sklearn_attention.training.train`.
 
-    A parameter of all estimators that train a network, whose own parameters can be searched by
-    names such as ``training__weight_decay``.
+    All estimators that train a network have one as a parameter, whose own parameters can be
+    searched by names such as ``training__weight_decay``. What is "auto" here is the estimator's
+    choice; `learning_rate`, `batch_size` and `max_epochs` are its own parameters and stay
+    "auto" here.
 
     Parameters
     ----------
-    optimizer : {"auto", "adamw", "muon", "adam", "lbfgs"}, default="auto"
-        As for :class:`Plan`, like `schedule`, `warm_up`, `weight_decay` and `clip_norm`. "auto"
+    optimizer : {"auto", "adamw", "muon", "adam"}, default="auto"
+        "muon" steps along the orthogonal factor of the momentum of each matrix of an encoder
+        or decoder block (Jordan et al. 2024), and is "adamw" for all other parameters. "auto"
         is "muon" for language models and translators, otherwise "adamw".
-    schedule : {"one_cycle", "cosine", "constant"}, default="one_cycle"
-        Course of the learning rate.
+    learning_rate : float or "auto", default="auto"
+        Highest learning rate; "auto" is .001.
+    schedule : {"one_cycle", "constant"}, default="one_cycle"
+        Course of the learning rate, see Notes.
     warm_up : float, default=0.1
-        Share of the steps in which the learning rate rises.
+        Share of the steps, in [0, 1), in which the learning rate rises; "constant" has none.
     weight_decay : float, default=0.01
-        Decay of matrices.
+        Decay of matrices only, embeddings of positions excepted. With "adamw" and "muon" they
+        shrink by this times the learning rate in every step. With "adam" half of this times
+        their sum of squares is added to the loss.
     clip_norm : float, default=1.0
-        Longest gradient; None clips none.
+        Longest gradient, of all parameters together; None clips none.
+    batch_size : int, (int, int) or "auto", default="auto"
+        Most rows in a batch; those of an epoch are divided evenly among the fewest batches.
+        With a pair, sizes grow from the first to the second, by the same factor for the same
+        share of the training. "auto" is a twelfth of the rows, but from 8 to 64.
+    max_epochs : int, "auto" or None, default="auto"
+        Passes over all rows; None if only the steps count. "auto" is enough for 1000 steps, but
+        64 at most, or for `max_steps` where they are given.
     max_steps : int, default=None
-        Gradient steps at most; None if only the epochs count. Where `max_epochs` is "auto",
-        there are as many epochs as these take.
+        Number of steps; None if only the epochs count. The training ends at the first limit.
     validation_fraction : float, "auto" or None, default="auto"
-        Share of what is learned from that is held out: the weights kept are those after the
-        epoch with the least loss on it. Rows, pairs and texts are drawn at random, classes in
-        proportion; of fewer than 40 texts of a language model it is stretches of their tokens.
-        "auto" is a tenth, at least 10, and nothing of fewer than 40; None holds nothing out,
-        and keeps the last weights. The parameter `X_val` of ``fit`` takes the place of all
-        this. Forecasters hold out none: the validation origins serve.
+        For estimators, the share of what is learned from that is held out: the weights kept are
+        those after the epoch with the least loss on it. Rows, pairs and texts are drawn at
+        random, classes in proportion; of fewer than 40 texts of a language model it is
+        stretches of their tokens. "auto" is a tenth, at least 10, and nothing of fewer than 40;
+        None holds nothing out, and keeps the last weights. The parameter `X_val` of ``fit``
+        takes the place of all this. Forecasters hold out none: the validation origins serve.
     patience : int, "auto" or None, default="auto"
         Stop after so many epochs without a smaller loss on what is held out; None never does.
         "auto" is a quarter of the epochs, but at least 8.
     autocast : bool, default=False
-        Whether to train in bfloat16 where torch considers it safe. A device without
-        instructions for that is slow, with a warning.
+        Whether the training loss is computed in bfloat16 where torch considers it safe. A
+        device without instructions for that is slow, with a warning.
     checkpoint : str or path-like, default=None
-        File from which an interrupted training continues, to the same weights. Fits of other
-        data or parameters, such as those of a search, may name the same file: they take it
-        once the training in it has ended; until then they start afresh, with a warning, and
-        are not saved.
+        File to which the state is written after each epoch, and from which an interrupted
+        training continues, to the same weights. Fits of other data or parameters, such as those
+        of a search, may name the same file: they take it once the training in it has ended;
+        until then they start afresh, with a warning, and are not saved.
     verbose : bool or "auto", default="auto"
-        Whether a line on stderr shows the progress, except in workers of joblib. "auto" shows
-        it after 5 seconds, but not in searches and other meta-estimators, nor with callbacks.
+        For estimators, whether a line on stderr shows the progress, except in workers of
+        joblib. "auto" shows it after 5 seconds, but not in searches and other meta-estimators,
+        nor with callbacks.
+
+    Notes
+    -----
+    With :math:`r` the share of the warm-up that is over and :math:`f` the share of what
+    follows, "one_cycle" [1]_ is, in units of `learning_rate`, :math:`\frac{1}{25} +
+    \frac{24}{25} c(r)`, then :math:`c(1 - f)` down to 1/250 000, where :math:`c(t) = (1 - \cos
+    \pi t)/2`. The momentum (that of Muon, the first beta of Adam) goes the other way, 0.95 to
+    0.85 and back. "constant" is 1.
+
+    References
+    ----------
+    .. [1] Smith, L. N. and Topin, N. (2019). Super-convergence: very fast training of neural
+       networks using large learning rates. Proc. SPIE 11006.
 
     Examples
     --------
@@ -72,10 +106,13 @@ class Training(BaseEstimator):
         self,
         *,
         optimizer="auto",
+        learning_rate="auto",
         schedule="one_cycle",
         warm_up=0.1,
         weight_decay=0.01,
         clip_norm=1.0,
+        batch_size="auto",
+        max_epochs="auto",
         max_steps=None,
         validation_fraction="auto",
         patience="auto",
@@ -84,10 +121,13 @@ class Training(BaseEstimator):
         verbose="auto",
     ):
         self.optimizer = optimizer
+        self.learning_rate = learning_rate
         self.schedule = schedule
         self.warm_up = warm_up
         self.weight_decay = weight_decay
         self.clip_norm = clip_norm
+        self.batch_size = batch_size
+        self.max_epochs = max_epochs
         self.max_steps = max_steps
         self.validation_fraction = validation_fraction
         self.patience = patience
@@ -95,95 +135,152 @@ class Training(BaseEstimator):
         self.checkpoint = checkpoint
         self.verbose = verbose
 
-    def plan(
-        self,
-        n_samples,
-        *,
-        learning_rate,
-        batch_size,
-        max_epochs,
-        optimizer,
-        largest_batch,
-        fewest_epochs,
-    ):
-        """The plan by which so many rows are learned from.
 
-        Parameters
-        ----------
-        n_samples : int
-        learning_rate : float
-        batch_size : int, (int, int) or "auto"
-            "auto" is a twelfth of the rows, but 8 at least and `largest_batch` at most.
-        max_epochs : int or "auto"
-            "auto" is enough for 1000 steps, but `fewest_epochs` at least and 64 at most, or for
-            `max_steps` where they are given.
-        optimizer : str
-            Value for "auto".
-        largest_batch, fewest_epochs : int
+def filled(part, **defaults):
+    """A copy of an Architecture or Training with these values where it has "auto"."""
+    part = copy.copy(part)
+    for name, value in defaults.items():
+        if is_one_of(getattr(part, name), "auto"):
+            setattr(part, name, value)
+    return part
 
-        Returns
-        -------
-        plan : Plan
 
-        Raises
-        ------
-        ValueError
-            If a parameter is not valid.
-        """
-        if is_one_of(batch_size, "auto"):
-            batch_size = max(min(n_samples // _BATCHES, largest_batch), _SMALLEST_BATCH)
-        if is_one_of(max_epochs, "auto") and self.max_steps is not None:
-            max_epochs = None
-        elif is_one_of(max_epochs, "auto"):
-            most = max(batch_size) if isinstance(batch_size, tuple | list) else batch_size
-            epochs = -(-_STEPS * most // n_samples) if isinstance(most, int) else 1
-            max_epochs = min(max(epochs, fewest_epochs), _MOST_EPOCHS)
-        if not isinstance(self.verbose, bool) and not is_one_of(self.verbose, "auto"):
-            raise ValueError(
-                f"training.verbose={self.verbose!r} is not valid: pass True, False or 'auto'."
-            )
-        names = "optimizer", "schedule", "warm_up", "weight_decay", "clip_norm", "max_steps"
-        options = {name: getattr(self, name) for name in (*names, "patience", "autocast")}
-        options |= {"optimizer": optimizer} if is_one_of(self.optimizer, "auto") else {}
-        if is_one_of(self.patience, "auto"):
-            # One that is not valid is refused by the plan.
-            epochs = max_epochs if isinstance(max_epochs, numbers.Integral) else _MOST_EPOCHS
-            options["patience"] = max(epochs // 4, _LEAST_PATIENCE)
-        return Plan(
-            learning_rate=learning_rate, batch_size=batch_size, max_epochs=max_epochs, **options
+def plan_of(training, n_samples, *, validates, largest_batch=64, fewest_epochs=1):
+    """A Training with plain numbers, checked, by which so many rows are learned from."""
+    plan = filled(
+        training, optimizer="adamw", learning_rate=1e-3,
+        batch_size=max(min(n_samples // 12, largest_batch), 8),
+    )  # fmt: skip
+    check_choice("optimizer", plan.optimizer, OPTIMIZERS)
+    check_choice("schedule", plan.schedule, SCHEDULES)
+    check_flag("autocast", plan.autocast)
+    check_flag("training.verbose", plan.verbose, "auto")
+    plan.learning_rate = check_positive("learning_rate", plan.learning_rate)
+    plan.warm_up = check_in_interval("warm_up", plan.warm_up, 0, 1, closed_right=False)
+    plan.weight_decay = check_in_interval(
+        "weight_decay", plan.weight_decay, 0, math.inf, closed_right=False
+    )
+    if plan.clip_norm is not None:
+        plan.clip_norm = check_positive("clip_norm", plan.clip_norm)
+    plan.batch_size = _check_batch_size(plan.batch_size)
+    epochs = None
+    if plan.max_steps is None:
+        epochs = -(-_STEPS * max(_ends(plan.batch_size)) // n_samples)
+        epochs = min(max(epochs, fewest_epochs), _MOST_EPOCHS)
+    plan = filled(plan, max_epochs=epochs)
+    if plan.max_epochs is None and plan.max_steps is None:
+        raise ValueError(
+            "max_epochs=None and max_steps=None would never end: pass one of them."
         )
+    for name in ("max_epochs", "max_steps"):
+        _check_number(plan, name)
+    patience = max((plan.max_epochs or _MOST_EPOCHS) // 4, 8) if validates else None
+    plan = filled(plan, patience=patience)
+    _check_number(plan, "patience")
+    return plan
 
-    def share_held_out(self, n_samples):
-        """Share of so many rows that is held out.
 
-        Parameters
-        ----------
-        n_samples : int
-
-        Returns
-        -------
-        share : float or None
-
-        Raises
-        ------
-        ValueError
-            If it is not valid, or does not suit the patience.
-        """
-        share = self.validation_fraction
-        if is_one_of(share, "auto"):
-            enough = n_samples >= _FEWEST
-            share = max(_HELD_OUT, _FEWEST_HELD_OUT / n_samples) if enough else None
-        elif share is not None:
-            check_in_open_interval("training.validation_fraction", share, 0, 1)
-            if n_samples < 2:
-                raise ValueError(
-                    f"training.validation_fraction={share!r} leaves nothing to learn from: "
-                    "pass more than one, or None."
-                )
-        if share is None and not is_one_of(self.patience, None, "auto"):
+def share_held_out(training, n_samples):
+    """Share of so many rows that is held out, or None; ValueError unless it suits."""
+    share = training.validation_fraction
+    if is_one_of(share, "auto"):
+        enough = n_samples >= _FEWEST
+        share = max(0.1, _FEWEST_HELD_OUT / n_samples) if enough else None
+    elif share is not None:
+        check_in_open_interval("training.validation_fraction", share, 0, 1)
+        if n_samples < 2:
             raise ValueError(
-                f"training.patience={self.patience!r} needs something held out, but "
-                f"training.validation_fraction={self.validation_fraction!r} holds out none of "
-                f"{n_samples}: pass a number between 0 and 1, or patience=None."
+                f"training.validation_fraction={share!r} leaves nothing to learn from: pass "
+                "more than one, or None."
             )
-        return share
+    if share is None and not is_one_of(training.patience, None, "auto"):
+        raise ValueError(
+            f"training.patience={training.patience!r} needs something held out, but "
+            f"training.validation_fraction={training.validation_fraction!r} holds out none of "
+            f"{n_samples}: pass a number between 0 and 1, or patience=None."
+        )
+    return share
+
+
+class _Epochs(Sequence):
+    """Sizes of the batches of each epoch: those listed, or the only ones again and again."""
+
+    def __init__(self, listed, n_steps, n_epochs):
+        self._listed, self.n_steps, self._n_epochs = listed, n_steps, n_epochs
+        self.largest = max(map(max, listed))
+
+    def __len__(self):
+        return self._n_epochs
+
+    def __getitem__(self, i):
+        if len(self._listed) == len(self):
+            return self._listed[i]
+        place, (sizes,) = range(len(self))[i], self._listed
+        if isinstance(i, slice):
+            return [self[epoch] for epoch in place]
+        return sizes[: self.n_steps - place * len(sizes)]
+
+
+def batch_sizes(plan, n_samples):
+    """Sizes of all batches to come: for each epoch, those of its steps."""
+    first, last = _ends(plan.batch_size)
+    most_epochs, most_steps = plan.max_epochs or math.inf, plan.max_steps or math.inf
+    # Epochs whose batches do not grow are alike, but for a last one that is cut short.
+    alike, epochs, n_steps = first == last, [], 0
+    if not alike:
+        most = min(most_epochs, most_steps)
+        check_memory("a list of batches that grow", (most, 16), "pass a smaller max_epochs")
+    while len(epochs) < (1 if alike else most_epochs) and n_steps < most_steps:
+        sizes, left = [], n_samples
+        while left and n_steps < most_steps:
+            done = max((len(epochs) + 1 - left / n_samples) / most_epochs, n_steps / most_steps)
+            most = round(first * (last / first) ** done)
+            # Evenly: a last batch of few rows would be noise that counts like the others.
+            sizes.append(math.ceil(left / math.ceil(left / most)))
+            left -= sizes[-1]
+            n_steps += 1
+        epochs.append(sizes)
+    if not alike:
+        return _Epochs(epochs, n_steps, len(epochs))
+    n_steps = min(most_epochs * len(epochs[0]), most_steps)
+    return _Epochs(epochs, n_steps, -(-n_steps // len(epochs[0])))
+
+
+def pace(plan, step, n_steps):
+    """Learning rate of a step, counted from 0, and momentum; None leaves that unchanged."""
+    if plan.schedule == "constant":
+        return plan.learning_rate, None
+    top = max(0.0, plan.warm_up * n_steps - 1)
+    if step < top:
+        height, base = _wave(step / top), 1 / 25
+    else:
+        fallen = (step - top) / (n_steps - 1 - top) if step > top else 0.0
+        height, base = _wave(1 - fallen), 1 / 25e4
+    return plan.learning_rate * (base + (1 - base) * height), 0.95 - (0.95 - 0.85) * height
+
+
+def _wave(t):
+    return 0.5 - 0.5 * math.cos(math.pi * t)
+
+
+def _ends(batch_size):
+    return batch_size if isinstance(batch_size, tuple) else (batch_size, batch_size)
+
+
+def _check_number(plan, name):
+    """Make a parameter that is not None an int; ValueError unless it is whole and positive."""
+    if getattr(plan, name) is not None:
+        setattr(plan, name, check_positive(name, getattr(plan, name), integer=True))
+
+
+def _check_batch_size(batch_size):
+    if not isinstance(batch_size, (tuple, list)):
+        return check_positive("batch_size", batch_size, integer=True)
+    if len(batch_size) != 2:
+        raise ValueError(f"batch_size={batch_size!r} is not valid: pass a number, or a pair.")
+    first, last = (check_positive("batch_size", size, integer=True) for size in batch_size)
+    if last < first:
+        raise ValueError(
+            f"batch_size={batch_size!r} would shrink: pass the smaller number first."
+        )
+    return first, last

@@ -11,9 +11,13 @@ from .._partitions import in_memory
 from .._validation import check_choice, check_positive, is_one_of
 from ..text._learn import TOKENIZERS
 from ..training._architecture import check_series_parts
-from ..training._fit_network import FittedNetwork, NetworkParameters, fit_network
+from ..training._fit_network import (
+    FittedNetwork,
+    NetworkParameters,
+    NetworkSettings,
+    fit_network,
+)
 from ..training._report import reported
-from ..training._settings import NetworkDefaults
 from ._baselines import SeriesBaseline, TableBaseline, TextBaseline
 from ._blend import warn_of_little_weight, weights_of_outputs
 from ._convolutions import RandomConvolutions
@@ -23,9 +27,6 @@ from ._reader import READERS, check_targets, read_examples, read_validation, rea
 from ._series_reader import patched
 
 POOLINGS = ("cls", "last", "mean")
-NETWORK = NetworkDefaults(
-    widening=2, largest_batch=256, fewest_epochs=10, foreign=("instance_norm",)
-)
 # "auto" makes patches of so many steps, or as many as leave so many of them.
 _LONGEST_PATCH, _FEWEST_PATCHES = 16, 8
 # Fitted attributes of only some forms of rows.
@@ -261,7 +262,9 @@ class TransformerEstimator(
             if getattr(self, name) is not None:
                 check_positive(name, getattr(self, name), integer=True)
         # The shape of the network is checked once it is known whether tokens have an order.
-        settings = NETWORK.settings(self)
+        settings = NetworkSettings.of(
+            self, widening=2, largest_batch=256, fewest_epochs=10, foreign=("instance_norm",)
+        )
         check_series_parts(settings.architecture)
         return settings
 

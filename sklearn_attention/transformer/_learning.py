@@ -6,8 +6,8 @@ from torch.nn.functional import cross_entropy, huber_loss, mse_loss, pad
 
 from .._blocks import check_memory
 from ..nn._heads import pinball
+from ..training._batches import blocks_by_length
 from ..training._network import threads_of_pass
-from ..training._order import blocks_by_length
 from ._output_shares import overall
 
 # Tokens, and pairs of them, that are computed at once where nothing is learned.

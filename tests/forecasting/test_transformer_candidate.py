@@ -21,7 +21,7 @@ from sklearn_attention.forecasting._transformer_candidate import (
     Scaling,
     TransformerCandidate,
 )
-from sklearn_attention.forecasting._transformer_forecaster import NETWORK
+from sklearn_attention.training._fit_network import NetworkSettings
 from sklearn_attention.training._report import Report
 
 LOOKBACK, HORIZON = 8, 3
@@ -46,7 +46,7 @@ def task(name, n_epochs, *, verbose):
 
 def make(**options):
     parameters = {"d_model": 8, "n_heads": 2, "n_layers": 1, "training": Training(max_steps=2)}
-    settings = NETWORK.settings(TransformerForecaster(**parameters | options))
+    settings = NetworkSettings.of(TransformerForecaster(**parameters | options))
     return TransformerCandidate(LOOKBACK, settings=settings, task=task)
 
 

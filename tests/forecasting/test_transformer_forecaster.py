@@ -98,8 +98,8 @@ def test_level_and_unit_of_the_series_do_not_matter():
         {"architecture": Architecture(instance_norm="last")},
         {"architecture": Architecture(instance_norm=None)},
         {"dropout": 0.2},
-        {"training": Training(optimizer="lbfgs", max_steps=1)},
-        {"training": Training(schedule="cosine", max_steps=4), "batch_size": (16, 64)},
+        {"training": Training(optimizer="adam", max_steps=1)},
+        {"training": Training(schedule="constant", max_steps=4), "batch_size": (16, 64)},
         {"max_epochs": 2, "training": Training(max_steps=None)},
     ],
 )

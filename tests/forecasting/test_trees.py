@@ -13,8 +13,8 @@ from sklearn_attention.forecasting import Origins, Table, TimeIndex, _transforme
 from sklearn_attention.forecasting import _trees as module
 from sklearn_attention.forecasting._origins import Validation
 from sklearn_attention.forecasting._transformer_candidate import TransformerCandidate
-from sklearn_attention.forecasting._transformer_forecaster import NETWORK
 from sklearn_attention.forecasting._trees import Trees, calendar_of
+from sklearn_attention.training._fit_network import NetworkSettings
 
 HORIZON, SEASONS = 4, (6.0, 15.2)
 
@@ -202,7 +202,7 @@ class TestTrial:
     def test_is_shorter_than_the_training(self):
         for most, brief in ((None, 300), (500, 300), (300, None)):
             training = Training(max_steps=most, weight_decay=0.2)
-            settings = NETWORK.settings(TransformerForecaster(training=training))
+            settings = NetworkSettings.of(TransformerForecaster(training=training))
             one = TransformerCandidate(6, settings=settings, tried=True)
             if brief is None:
                 assert one.brief() is None

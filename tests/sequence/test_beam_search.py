@@ -12,7 +12,7 @@ from sklearn_attention.sequence._beam_search import beam_search
 from sklearn_attention.sequence._seq2seq_network import Seq2SeqNetwork, pair_loss
 from sklearn_attention.text import pad
 from sklearn_attention.text._special import END, START
-from sklearn_attention.training._random import torch_seed
+from sklearn_attention.training._network import torch_seed
 
 SOURCES = [[5, 6, 7, 8, END], [9, 5, END], [7, END], [4, 4, 4, 4, 4, END], [8, 6, END]]
 

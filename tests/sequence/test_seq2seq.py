@@ -10,7 +10,7 @@ from sklearn.model_selection import GridSearchCV, KFold
 from sklearn_attention import Architecture, Training, TransformerSeq2Seq
 from sklearn_attention.sequence._scores import chrf, token_accuracy
 from sklearn_attention.sequence._seq2seq_network import Seq2SeqNetwork
-from sklearn_attention.training._order import blocks_by_length
+from sklearn_attention.training._batches import blocks_by_length
 
 TINY = {"d_model": 16, "n_heads": 2, "n_layers": 1, "dropout": 0.0, "max_epochs": 3}
 COUNTRIES = [

@@ -4,10 +4,11 @@ import dataclasses
 
 import pytest
 import torch
+from sklearn.base import clone
 
 from sklearn_attention.nn import Dropout
 from sklearn_attention.training import train
-from sklearn_attention.training._random import torch_seed
+from sklearn_attention.training._network import torch_seed
 
 
 @dataclasses.dataclass
@@ -32,8 +33,11 @@ class Task:
         """Mean squared error of the rows."""
         return (module(self.x[rows])[:, 0] - self.y[rows]).square().mean()
 
-    def fit(self, plan, module=None, *, batch_loss=None, random_state=0, **options):
+    def fit(
+        self, plan, module=None, *, batch_loss=None, random_state=0, checkpoint=None, **options
+    ):
         """The trained module, and the history."""
+        plan = clone(plan).set_params(checkpoint=checkpoint)
         module = self.module() if module is None else module
         batch_loss = self.loss if batch_loss is None else batch_loss
         return module, train(

@@ -9,7 +9,7 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 import torch
 
-from sklearn_attention.training import Plan
+from sklearn_attention import Training
 
 # Trains in processes of its own, some of which kill themselves in the loss of a given call.
 # They are forked, for torch takes seconds to load.
@@ -18,8 +18,9 @@ import os, signal, sys
 import torch
 from sklearn_attention.nn import Encoder
 from sklearn_attention.nn import Dropout
-from sklearn_attention.training import Plan, train
-from sklearn_attention.training._random import torch_seed
+from sklearn_attention import Training
+from sklearn_attention.training import train
+from sklearn_attention.training._network import torch_seed
 
 root, cases = sys.argv[1], eval(sys.argv[2])
 generator = torch.Generator().manual_seed(7)
@@ -50,7 +51,8 @@ def fit(plan, checkpoint, kill_at, result):
             torch.nn.Linear(8, 1),
         )
     history = train(
-        module, batch_loss, 50, plan, random_state=3, checkpoint=checkpoint, threads=1,
+        module, batch_loss, 50, plan.set_params(checkpoint=checkpoint), random_state=3,
+        threads=1,
         validation_loss=lambda module: (module(x)[:, 0] - y).square().mean(),
     )
     history = [history.loss, history.validation_loss, history.best_epoch, history.stopped]
@@ -79,21 +81,16 @@ for name, (plan, kills) in cases.items():
 """
 
 # Plans, and at which calls of the loss their trainings are killed, one after the other.
+GROWING = {"learning_rate": 0.02, "batch_size": (4, 16)}
+MUON = {"optimizer": "muon", "learning_rate": 0.01, "batch_size": 16, "max_epochs": 5}
 CASES = {
-    "growing batches": (Plan(learning_rate=0.02, batch_size=(4, 16), max_epochs=6), (20, 9)),
-    "max_steps": (
-        Plan(
-            schedule="cosine", batch_size=(4, 16), max_epochs=None, max_steps=37,
-            learning_rate=0.02,
-        ),
-        (26,),
-    ),
-    "lbfgs": (Plan("lbfgs", max_epochs=3), (30,)),
-    "muon": (Plan("muon", 0.01, "cosine", batch_size=16, max_epochs=5), (6, 9)),
-    "muon, one cycle": (Plan("muon", 0.01, batch_size=16, max_epochs=5), (11,)),
-}  # fmt: skip
+    "growing batches": (Training(**GROWING, max_epochs=6), (20, 9)),
+    "max_steps": (Training(**GROWING, max_epochs=None, max_steps=37), (26,)),
+    "constant": (Training(**MUON, schedule="constant"), (6, 9)),
+    "muon": (Training(**MUON), (11,)),
+}
 
-PLAN = Plan(learning_rate=0.01, batch_size=16, max_epochs=3)
+PLAN = Training(learning_rate=0.01, batch_size=16, max_epochs=3, patience=None)
 
 
 def assert_equal(state, other):
@@ -147,10 +144,9 @@ class TestFile:
         ("plan", "n_calls"),
         [
             (PLAN, 7),
-            (Plan(learning_rate=0.02, batch_size=(10, 25), max_epochs=3), 7),
-            (Plan("lbfgs", max_epochs=3), 30),
+            (Training(learning_rate=0.02, batch_size=(10, 25), max_epochs=3), 7),
         ],
-        ids=["one size", "growing batches", "lbfgs"],
+        ids=["one size", "growing batches"],
     )
     def test_an_interrupted_training_goes_on(self, task, tmp_path, plan, n_calls):
         path = tmp_path / "checkpoint.pt"
@@ -161,7 +157,7 @@ class TestFile:
         assert_equal(module.state_dict(), task.fit(plan)[0].state_dict())
 
     def test_early_stopping_goes_on_counting(self, task, tmp_path):
-        plan, path = Plan(patience=3, max_epochs=20), str(tmp_path / "checkpoint.pt")
+        plan, path = Training(patience=3, max_epochs=20), str(tmp_path / "checkpoint.pt")
         losses = [1.0, 3.0, 3.0, KeyboardInterrupt, 3.0, 0.5]
 
         def validation_loss(module):
@@ -184,8 +180,11 @@ class TestFile:
     @pytest.mark.parametrize(
         ("name", "options"),
         [
-            ("learning_rate", {"plan": Plan(learning_rate=0.5, batch_size=16, max_epochs=3)}),
-            ("max_epochs", {"plan": Plan(learning_rate=0.01, batch_size=16, max_epochs=4)}),
+            (
+                "learning_rate",
+                {"plan": Training(learning_rate=0.5, batch_size=16, max_epochs=3)},
+            ),
+            ("max_epochs", {"plan": Training(learning_rate=0.01, batch_size=16, max_epochs=4)}),
             ("random_state", {"random_state": 1}),
             ("validation", {"validation_loss": lambda module: 0.0}),
             ("checkpoint_key", {"checkpoint_key": "other data"}),
@@ -265,7 +264,7 @@ def test_what_a_validation_remembers_goes_on_too(task, tmp_path):
                 raise KeyboardInterrupt
             return super().__call__(module)
 
-    plan, path = Plan(max_epochs=4), tmp_path / "checkpoint.pt"
+    plan, path = Training(max_epochs=4), tmp_path / "checkpoint.pt"
     whole, interrupted, resumed = Remembering(), Interrupting(), Remembering()
     task.fit(plan, validation_loss=whole)
     task.fit(plan, validation_loss=interrupted, checkpoint=path)

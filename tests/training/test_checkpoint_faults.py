@@ -3,23 +3,20 @@
 import builtins
 import copy
 import errno
-import functools
 import hashlib
 import io
 import os
 import random
-import re
 import signal
-import warnings
 
 import pytest
 import torch
 
-from sklearn_attention.training import Plan
+from sklearn_attention import Training
 from sklearn_attention.training import _checkpoint as checkpoint_module
 
-HEAD = b"sklearn-attention checkpoint 2\n"
-PLAN = Plan(learning_rate=0.01, batch_size=16, max_epochs=3)
+HEAD = b"sklearn-attention checkpoint 3\n"
+PLAN = Training(learning_rate=0.01, batch_size=16, max_epochs=3)
 needs_fork = pytest.mark.skipif(os.name == "nt", reason="has neither fork nor SIGKILL")
 
 
@@ -120,56 +117,19 @@ def test_foreign_files_are_named(task, path, content, problem):
     assert_refused(task, path, problem)
 
 
-def parts_of(content, path=()):
-    """Paths to all parts of nested content."""
-    for key in content if isinstance(content, dict) else range(len(content)):
-        yield (*path, key)
-        if isinstance(content[key], dict | list):
-            yield from parts_of(content[key], (*path, key))
-
-
-def with_part(content, path, value):
-    """A copy that has another part, or lacks it where the value is "lost"."""
-    *above, key = path
-    content = copy.deepcopy(content)
-    place = functools.reduce(lambda part, step: part[step], above, content)
-    if isinstance(value, str) and value == "lost":
-        del place[key]
-    else:
-        place[key] = value
-    return content
-
-
-OTHER = ["lost", None, 3, "text", [], {}, torch.ones(3), torch.ones(2, 2, 2)]
-
-
-def check_other_parts(task, path, paths):
-    """What is signed but has another part is refused by name, or goes on."""
+@pytest.mark.parametrize("value", [3, {}, torch.ones(3)])
+@pytest.mark.parametrize("part", [("state",), ("state", "last"), ("state", "optimizers")])
+def test_forged_parts_are_refused_and_change_nothing(task, path, part, value):
     content = torch.load(io.BytesIO(path.read_bytes()[len(HEAD) + 32 :]), weights_only=True)
-    refused = []
-    for part in paths(list(parts_of(content))):
-        for value in OTHER:
-            path.write_bytes(signed(saved(with_part(content, part, value))))
-            with warnings.catch_warnings():
-                # What differs in a value alone is another training's.
-                warnings.filterwarnings("ignore", ".*is of another training", UserWarning)
-                try:
-                    resume(task, path)
-                except ValueError as error:
-                    refused.append(str(error))
-    for message in refused:
-        assert re.search(rf"checkpoint=.*{path.name}.*: delete it", message)
-    return len(refused)
-
-
-def test_other_parts_are_refused(task, path):
-    parts = [("fingerprint",), ("state",), ("state", "optimizers"), ("state", "history")]
-    assert check_other_parts(task, path, lambda _: parts) > 25
-
-
-@pytest.mark.slow
-def test_any_other_part_is_refused(task, path):
-    assert check_other_parts(task, path, lambda parts: parts) > 300
+    place = content if len(part) == 1 else content["state"]
+    place[part[-1]] = value
+    path.write_bytes(signed(saved(content)))
+    module = task.module()
+    before = copy.deepcopy(module.state_dict())
+    with pytest.raises(ValueError, match=rf"{path.name}.* has other content: delete it"):
+        task.fit(PLAN, module, validation_loss=lambda module: 0.5, checkpoint=path)
+    for name, value in module.state_dict().items():
+        assert torch.equal(value, before[name])
 
 
 class Shout:
@@ -185,15 +145,6 @@ def test_no_code_runs(task, path, monkeypatch, sign):
     path.write_bytes(sign(saved({"fingerprint": Shout(), "ended": False, "state": {}})))
     assert_refused(task, path, "(is no checkpoint of this version|has other content)")
     assert [found.name for found in path.parent.iterdir()] == [path.name]
-
-
-@pytest.mark.parametrize("value", [float("nan"), float("inf")])
-@pytest.mark.parametrize("part", ["last", "best"])
-def test_weights_are_finite(task, path, part, value):
-    content = torch.load(io.BytesIO(path.read_bytes()[len(HEAD) + 32 :]), weights_only=True)
-    content["state"][part]["4.weight"][0, 3] = value
-    path.write_bytes(signed(saved(content)))
-    assert_refused(task, path, "holds a '4.weight' that is not finite")
 
 
 class Faulty:

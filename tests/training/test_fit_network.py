@@ -1,17 +1,127 @@
-"""Networks that are learned and held as plain arrays."""
+"""Networks of estimators: their parameters, and the fitted network as plain arrays."""
 
 import copy
 import dataclasses
+import inspect
+import itertools
 import pickle
 from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 import pytest
 import torch
+from sklearn.base import clone
 
-from sklearn_attention import Training, TransformerRegressor
+import sklearn_attention
+from sklearn_attention import (
+    Architecture,
+    Training,
+    TransformerClassifier,
+    TransformerRegressor,
+)
 from sklearn_attention.training import History
-from sklearn_attention.training._fit_network import FittedNetwork
+from sklearn_attention.training._fit_network import FittedNetwork, NetworkSettings
+
+NETWORKS = [
+    getattr(sklearn_attention, name)
+    for name in (
+        "TransformerClassifier", "TransformerForecaster", "TransformerLanguageModel",
+        "TransformerRegressor", "TransformerSeq2Seq",
+    )
+]  # fmt: skip
+SHARED = {
+    "d_model", "n_heads", "n_layers", "dropout", "learning_rate", "batch_size", "max_epochs",
+    "architecture", "training", "warm_start", "random_state", "device",
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("kind", NETWORKS)
+class TestConstructors:
+    def test_have_few_parameters(self, kind):
+        parameters = inspect.signature(kind).parameters
+        assert len(parameters) <= 21
+        assert parameters.keys() >= SHARED
+
+    def test_nested_parameters_can_be_set_where_there_are_none(self, kind):
+        model = kind()
+        model.set_params(training__weight_decay=0.5, architecture__norm="post")
+        assert model.training.weight_decay == 0.5
+        assert model.architecture.norm == "post"
+        other = clone(model).set_params(training__weight_decay=0.1)
+        assert (model.training.weight_decay, other.training.weight_decay) == (0.5, 0.1)
+        assert kind().training is None
+
+    def test_other_objects_are_refused(self, kind):
+        for name in ("architecture", "training"):
+            with pytest.raises(ValueError, match=f"{name}=3 is not valid: pass {name.title()}"):
+                NetworkSettings.of(kind(**{name: 3}))
+
+
+class TestArchitecture:
+    @pytest.mark.parametrize(
+        ("options", "message"),
+        [
+            ({"d_model": 6, "n_heads": 4}, "n_heads=4 does not divide d_model=6"),
+            (
+                {"d_model": 6, "n_heads": 4, "architecture": Architecture(d_position=4)},
+                "n_heads=4 does not divide the tokens' width 10",
+            ),
+            ({"d_model": 3, "n_heads": 1}, "d_model=3 is odd"),
+            (
+                {"d_model": 4, "n_heads": 1, "architecture": Architecture(d_position=3)},
+                "architecture.d_position=3 is odd",
+            ),
+            (
+                {"d_model": 6, "n_heads": 2, "architecture": Architecture(positions="rotary")},
+                "n_heads=2 makes heads of odd width 3",
+            ),
+            (
+                {"architecture": Architecture(positions="rotary", d_position=4)},
+                "positions='rotary' are not appended",
+            ),
+        ],
+    )
+    def test_messages_blame_what_was_passed(self, options, message):
+        X = [np.arange(5.0), np.arange(4.0)] * 3
+        with pytest.raises(ValueError, match=message):
+            TransformerClassifier("steps", **options).fit(X, [0, 1] * 3)
+
+    def test_what_is_for_others_is_refused(self):
+        model = sklearn_attention.TransformerLanguageModel()
+        with pytest.raises(
+            ValueError, match=r"architecture\.patch_length=4 has no meaning for"
+        ):
+            model.set_params(architecture__patch_length=4).fit(["abc"])
+        model = sklearn_attention.TransformerForecaster(training=Training(patience=2))
+        with pytest.raises(ValueError, match=r"training\.patience=2 has no meaning for"):
+            model.fit(np.arange(40.0))
+
+
+# Values that no parameter takes.
+_INVALID = ["bad", -1, float("nan"), [1, 2, 3], {}, b"x", np.arange(3), np.array([]), object()]
+
+
+@pytest.mark.parametrize("kind", [Training, Architecture])
+def test_every_parameter_that_is_not_valid_is_named(kind):
+    names = kind().get_params(deep=False).keys() - {"checkpoint"}
+    for name, value in itertools.product(names, _INVALID):
+        part = kind(**{name: value})  # stores it
+        model = sklearn_attention.TransformerForecaster(**{kind.__name__.lower(): part})
+        with pytest.raises((ValueError, TypeError), match=name):
+            model.fit(np.arange(40.0))
+
+
+@pytest.mark.parametrize("name", ["max_epochs", "batch_size", "learning_rate", "d_model"])
+@pytest.mark.parametrize(
+    "value",
+    ["bad", [1, 2, 3], np.arange(3), np.nan, 10**400],
+    ids=["text", "list", "array", "NaN", "beyond floats"],
+)
+def test_sizes_and_pace_that_are_not_valid_are_named(name, value):
+    model = sklearn_attention.TransformerRegressor(**{name: value})
+    with pytest.raises(ValueError, match=f"{name}=.* is not valid: pass "):
+        model.fit(np.zeros((4, 1)), np.zeros(4))
+
 
 X = np.random.default_rng(0).normal(size=(60, 3))
 SMALL = {

@@ -16,10 +16,10 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 from sklearn_attention import Training, TransformerClassifier
-from sklearn_attention.training import History, Plan, _report, train
-from sklearn_attention.training._plan import batch_sizes
-from sklearn_attention.training._random import torch_seed
+from sklearn_attention.training import History, _report, train
+from sklearn_attention.training._network import torch_seed
 from sklearn_attention.training._report import Progress, Report
+from sklearn_attention.training._training import batch_sizes
 
 X = np.random.default_rng(0).normal(size=(48, 3))
 Y = X[:, 0] > 0
@@ -187,7 +187,7 @@ def test_the_line_changes_nothing(capsys):
 
 @pytest.mark.parametrize("verbose", [1, "yes", None])
 def test_bad_verbose(verbose):
-    with pytest.raises(ValueError, match=r"training\.verbose=.* pass True, False or 'auto'"):
+    with pytest.raises(ValueError, match=r"training\.verbose=.* pass True or False, or 'auto'"):
         network(verbose).fit(X, Y)
 
 
@@ -207,7 +207,9 @@ class LinearRegressor(CallbackSupportMixin, RegressorMixin, BaseEstimator):
 
     @with_callbacks
     def fit(self, X, y):
-        plan = Plan(learning_rate=self.learning_rate, max_epochs=self.max_epochs)
+        plan = Training(
+            learning_rate=self.learning_rate, max_epochs=self.max_epochs, batch_size=64
+        )
         context = self._init_callback_context(max_subtasks=len(batch_sizes(plan, len(X))))
         context.call_on_fit_task_begin(estimator=self, X=X, y=y)
         inputs, targets = torch.as_tensor(X).float(), torch.as_tensor(y).float()

@@ -1,18 +1,16 @@
 """The training loop: what it computes, and what it leaves alone."""
 
 import copy
-from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 import torch
 from torch.optim.optimizer import register_optimizer_step_pre_hook
 
-from sklearn_attention.nn._random import Dropout, generator_for
-from sklearn_attention.training import Plan, train
-from sklearn_attention.training._plan import batch_sizes, pace
-from sklearn_attention.training._random import torch_seed
+from sklearn_attention import Training
+from sklearn_attention.training import train
+from sklearn_attention.training._training import batch_sizes, pace
 
-PLAN = Plan(learning_rate=0.01, batch_size=(4, 16), max_epochs=6)
+PLAN = Training(learning_rate=0.01, batch_size=(4, 16), max_epochs=6)
 
 
 def assert_same(module, other):
@@ -50,7 +48,7 @@ def slow_training(module, loss, n_samples, plan, order_of):
 
 @pytest.mark.parametrize("clip_norm", [0.05, 100.0])
 def test_is_the_loop_written_out(task, clip_norm):
-    plan = Plan(learning_rate=0.02, batch_size=(4, 16), max_epochs=4, clip_norm=clip_norm)
+    plan = Training(learning_rate=0.02, batch_size=(4, 16), max_epochs=4, clip_norm=clip_norm)
     seen, start = [], task.module(dropout=0.0)
 
     def recording(module, rows):
@@ -90,9 +88,9 @@ def test_gradients_are_clipped(task):
 
     handle = register_optimizer_step_pre_hook(before_step)
     try:
-        task.fit(Plan(clip_norm=0.1, max_epochs=3))
+        task.fit(Training(clip_norm=0.1, max_epochs=3))
         clipped, norms = norms, []
-        task.fit(Plan(clip_norm=None, max_epochs=3))
+        task.fit(Training(clip_norm=None, max_epochs=3))
     finally:
         handle.remove()
     assert max(clipped) <= 0.1 * (1 + 1e-5)
@@ -113,7 +111,7 @@ def test_history(task):
 
 def test_the_loss_of_an_epoch_is_the_mean_over_rows(task):
     # Nothing moves, so the loss of the epoch is that of all rows, whatever the batches.
-    plan = Plan(learning_rate=1e-30, batch_size=16, max_epochs=1)
+    plan = Training(learning_rate=1e-30, batch_size=16, max_epochs=1)
     module, history = task.fit(plan, task.module(dropout=0.0))
     expected = task.loss(module, torch.arange(50)).item()
     assert history.loss == pytest.approx([expected], rel=1e-5)
@@ -127,13 +125,12 @@ def test_the_loss_of_an_epoch_is_the_mean_over_rows(task):
     ],
 )
 def test_whichever_ends_first(task, budget, stopped, n_steps):
-    _, history = task.fit(Plan(**{"batch_size": 16, "max_epochs": 2} | budget))
+    _, history = task.fit(Training(**{"batch_size": 16, "max_epochs": 2} | budget))
     assert (history.stopped, history.n_steps) == (stopped, n_steps)
 
 
-@pytest.mark.parametrize("optimizer", ["adamw", "lbfgs"])
-def test_the_seed_decides(task, optimizer):
-    plan = Plan(optimizer, 0.01, max_epochs=3)
+def test_the_seed_decides(task):
+    plan = Training(learning_rate=0.01, max_epochs=3)
     modules = []
     for seed in (0, 0, 1):
         torch.rand(3)  # torch's global generator does not matter
@@ -150,13 +147,12 @@ def test_dropout_draws_other_numbers_than_the_order_of_the_rows(task):
         drawn.append((rows, torch.randperm(50)))
         return task.loss(module, rows)
 
-    task.fit(Plan(batch_size=50, max_epochs=1), batch_loss=batch_loss)
+    task.fit(Training(batch_size=50, max_epochs=1), batch_loss=batch_loss)
     assert not torch.equal(*drawn[0])
 
 
 @pytest.mark.usefixtures("two_threads_of_torch")
-@pytest.mark.parametrize("optimizer", ["adamw", "lbfgs"])
-def test_nothing_global_changes(task, optimizer):
+def test_nothing_global_changes(task):
     inside = []
 
     def batch_loss(module, rows):
@@ -164,7 +160,7 @@ def test_nothing_global_changes(task, optimizer):
         return task.loss(module, rows)
 
     before = torch.get_rng_state()
-    task.fit(Plan(optimizer, max_epochs=2), batch_loss=batch_loss, threads=1)
+    task.fit(Training(max_epochs=2), batch_loss=batch_loss, threads=1)
     assert torch.equal(torch.get_rng_state(), before)
     assert (set(inside), torch.get_num_threads()) == ({1}, 2)
     assert torch.get_default_dtype() == torch.float32
@@ -205,25 +201,13 @@ def test_autocast_is_for_training_alone(task, autocast):
         return output.square().mean()
 
     module = task.module(dropout=0.0)
-    plan = Plan(learning_rate=0.01, max_epochs=8, batch_size=8, autocast=True)
+    plan = Training(learning_rate=0.01, max_epochs=8, batch_size=8, autocast=True)
     losses = {"batch_loss": batch_loss, "validation_loss": validation_loss}
     with autocast():
         _, history = task.fit(plan, module, **losses)
     assert types == {("training", torch.bfloat16), ("validation", torch.float32)}
     assert history.loss[-1] < 0.7 * history.loss[0]
     assert {p.dtype for p in module.parameters()} == {torch.float32}
-
-
-def test_a_line_search_leaves_out_the_same_units(task):
-    drawn = []
-
-    def batch_loss(module, rows):
-        drawn.append(tuple(torch.rand(4, generator=generator_for()).tolist()))
-        return task.loss(module, rows)
-
-    task.fit(Plan("lbfgs", max_epochs=2), batch_loss=batch_loss)
-    assert len(drawn) > 4
-    assert len(set(drawn)) == 2  # one set in each epoch
 
 
 @pytest.mark.parametrize("random_state", [None, -1, 0.5, True])
@@ -234,53 +218,7 @@ def test_a_bad_seed_is_named(task, random_state):
 
 def test_patience_needs_a_validation_loss(task):
     with pytest.raises(ValueError, match="patience=3 needs a validation loss"):
-        task.fit(Plan(patience=3))
-
-
-def draw_of_every_kind():
-    layers = [
-        torch.nn.Linear(3, 2), torch.nn.Embedding(3, 2), torch.nn.Conv1d(3, 2, 2),
-        torch.nn.LSTM(3, 2), torch.nn.MultiheadAttention(4, 2),
-        torch.nn.TransformerEncoderLayer(4, 2),
-    ]  # fmt: skip
-    empty, ones = torch.empty(3, 4), torch.ones(50)
-    return [
-        *(parameter for layer in layers for parameter in layer.parameters()),
-        torch.rand(3), torch.randn(2, 2), torch.randint(5, (4,)), torch.randperm(9),
-        torch.nn.Dropout(0.3)(ones), torch.nn.Dropout(0.2, inplace=True)(ones.clone()),
-        Dropout(0.3)(ones), empty.clone().uniform_(), empty.clone().normal_(),
-        *(
-            getattr(torch.nn.init, f"{name}_")(empty.clone())
-            for name in ("xavier_uniform", "xavier_normal", "kaiming_normal", "orthogonal")
-        ),
-    ]  # fmt: skip
-
-
-def test_torch_seed_is_that_of_torch_within_and_leaves_no_trace():
-    before = torch.get_rng_state()
-    with torch_seed(5):
-        drawn = draw_of_every_kind()
-    assert torch.equal(torch.get_rng_state(), before)
-    with torch.random.fork_rng():
-        torch.manual_seed(5)
-        for own, as_usual in zip(drawn, draw_of_every_kind(), strict=True):
-            assert torch.equal(own, as_usual)
-    with pytest.raises(ZeroDivisionError), torch_seed(5):
-        raise ZeroDivisionError
-    assert torch.equal(torch.get_rng_state(), before)
-
-
-def test_torch_seed_concerns_its_own_thread():
-    before = torch.get_rng_state()
-    with ThreadPoolExecutor(1) as pool, torch_seed(5):
-        assert torch.equal(pool.submit(torch.get_rng_state).result(), before)
-        other = pool.submit(torch.rand, 3).result()
-        own = torch.rand(3)
-    torch.set_rng_state(before)
-    assert torch.equal(torch.rand(3), other)
-    torch.set_rng_state(before)
-    with torch_seed(5):
-        assert torch.equal(torch.rand(3), own)
+        task.fit(Training(patience=3))
 
 
 @pytest.mark.gpu

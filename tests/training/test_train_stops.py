@@ -5,9 +5,9 @@ import copy
 import pytest
 import torch
 
-from sklearn_attention.training import Plan
+from sklearn_attention import Training
 
-PLAN = Plan(learning_rate=0.01, batch_size=16, max_epochs=8)
+PLAN = Training(learning_rate=0.01, batch_size=16, max_epochs=8)
 
 
 def weights(module):
@@ -32,10 +32,9 @@ class Validation:
         return torch.tensor(next(self.values))
 
 
-@pytest.mark.parametrize("optimizer", ["adamw", "lbfgs"])
-def test_patience_ends_it_with_the_best_parameters(task, optimizer):
+def test_patience_ends_it_with_the_best_parameters(task):
     validation = Validation(3.0, 2.0, 1.0, 1.5, 1.0, 0.5)
-    plan = Plan(optimizer, patience=2, max_epochs=8)
+    plan = Training(patience=2, max_epochs=8)
     module, history = task.fit(plan, validation_loss=validation)
     assert history.stopped == "patience"
     assert history.validation_loss == [3.0, 2.0, 1.0, 1.5, 1.0]
@@ -45,14 +44,14 @@ def test_patience_ends_it_with_the_best_parameters(task, optimizer):
 
 def test_without_patience_all_epochs_and_still_the_best(task):
     validation = Validation(3.0, 1.0, 2.0)
-    module, history = task.fit(Plan(max_epochs=3), validation_loss=validation)
+    module, history = task.fit(Training(max_epochs=3), validation_loss=validation)
     assert history.stopped == "max_epochs"
     assert history.best_epoch == 1
     assert_equal(weights(module), validation.states[1])
 
 
 def test_validation_changes_nothing_but_which_parameters_are_kept(task):
-    plan = Plan(max_epochs=3)
+    plan = Training(max_epochs=3)
     validation = Validation(3.0, 2.0, 1.0)
     module, _ = task.fit(plan, validation_loss=validation)
     assert_equal(weights(module), weights(task.fit(plan)[0]))
@@ -95,12 +94,6 @@ class TestInterrupt:
         _, history = task.fit(PLAN, validation_loss=validation_loss)
         assert (history.stopped, history.loss) == ("interrupted", [])
 
-    def test_a_line_search_is_undone(self, task):
-        batch_loss, states = interrupting(task, 3)
-        module, history = task.fit(Plan("lbfgs"), batch_loss=batch_loss)
-        assert history.stopped == "interrupted"
-        assert_equal(weights(module), states[0])
-
     def test_a_second_one_is_raised(self, task, monkeypatch):
         batch_loss, _ = interrupting(task, 6)
         module = task.module()
@@ -130,9 +123,8 @@ class TestNotFinite:
         assert all(p.isfinite().all() for p in module.parameters())
         return module
 
-    @pytest.mark.parametrize("optimizer", ["adamw", "lbfgs"])
     @pytest.mark.parametrize("bad", [torch.nan, torch.inf])
-    def test_input(self, task, bad, optimizer):
+    def test_input(self, task, bad):
         x = task.x.clone()
         x[3, 0] = bad
 
@@ -141,17 +133,17 @@ class TestNotFinite:
 
         match = r"in epoch 0, step \d is (nan|inf): .*inputs or targets that are not finite"
         start = task.module()
-        module = self.fails(task, match, Plan(optimizer, batch_size=16), batch_loss=batch_loss)
+        module = self.fails(task, match, batch_loss=batch_loss)
         assert_equal(weights(module), weights(start))
 
     def test_a_learning_rate_that_is_too_large(self, task):
-        plan = Plan(learning_rate=1e25, schedule="constant", clip_norm=None, batch_size=16)
+        plan = Training(learning_rate=1e25, schedule="constant", clip_norm=None, batch_size=16)
         match = r"(loss|gradient) in epoch 0, step \d is .*learning_rate=1e\+25 too large"
         module = self.fails(task, match, plan)
         assert_equal(weights(module), weights(task.module()))
 
     def test_a_step_that_leaves_what_floats_can_hold(self, task):
-        plan = Plan(learning_rate=1e38, schedule="constant", batch_size=50, max_epochs=1)
+        plan = Training(learning_rate=1e38, schedule="constant", batch_size=50, max_epochs=1)
         match = "length of all parameters in epoch 0.*learning_rate=1e[+]38"
         module = self.fails(task, match, plan)
         assert_equal(weights(module), weights(task.module()))
@@ -184,7 +176,7 @@ class TestNotFinite:
     def test_an_infinite_mask_is_not_to_blame(self, task):
         module = task.module()
         module.register_buffer("mask", torch.tensor(-torch.inf))
-        plan = Plan(learning_rate=1e25, schedule="constant", clip_norm=None, batch_size=16)
+        plan = Training(learning_rate=1e25, schedule="constant", clip_norm=None, batch_size=16)
         start = weights(module)
         self.fails(task, "too large", plan, module=module)
         assert_equal(weights(module), start)
@@ -194,20 +186,3 @@ class TestNotFinite:
         match = "validation loss in epoch 1, step 3 is nan: so it is for the parameters"
         module = self.fails(task, match, validation_loss=validation)
         assert_equal(weights(module), validation.states[0])
-
-    def test_an_infinite_trial_of_a_line_search_is_no_failure(self):
-        # From 0, the first trial lies where the logarithm ends.
-        import sklearn_attention.training as training
-
-        module = torch.nn.Linear(1, 1, bias=False, dtype=torch.float64)
-        torch.nn.init.constant_(module.weight, 0.9)
-
-        def batch_loss(module, rows):
-            w = module.weight.sum()
-            return torch.where(w < 1, -torch.log1p(-w.clamp_max(1 - 1e-9)), torch.inf) - 3 * w
-
-        history = training.train(
-            module, batch_loss, 1, Plan("lbfgs", weight_decay=0.0, max_epochs=5), random_state=0
-        )
-        assert module.weight.item() == pytest.approx(2 / 3, abs=1e-5)
-        assert len(history.loss) == 5

@@ -1,4 +1,4 @@
-"""How to train: values that are checked, learning rates, sizes of batches."""
+"""How to train: values that are checked, learning rates, sizes of batches, budgets."""
 
 import math
 
@@ -6,9 +6,8 @@ import numpy as np
 import pytest
 import torch
 
-from sklearn_attention import _blocks
-from sklearn_attention.training import Plan
-from sklearn_attention.training._plan import batch_sizes, pace
+from sklearn_attention import Training, _blocks
+from sklearn_attention.training._training import batch_sizes, pace, plan_of, share_held_out
 
 
 @pytest.mark.parametrize(
@@ -29,7 +28,6 @@ from sklearn_attention.training._plan import batch_sizes, pace
         ("batch_size", (1, 2, 3)),
         ("batch_size", (1, True)),
         ("max_epochs", 0),
-        ("max_epochs", None),
         ("max_steps", 2.0),
         ("patience", 0),
         ("autocast", "bf16"),
@@ -37,21 +35,28 @@ from sklearn_attention.training._plan import batch_sizes, pace
 )
 def test_a_bad_value_is_named(name, value):
     with pytest.raises(ValueError, match=name) as error:
-        Plan(**{name: value})
+        plan_of(Training(**{name: value}), 10, validates=True)
     one = value[1] if value == (1, True) else value
     assert repr(one) in str(error.value)
     assert any(remedy in str(error.value) for remedy in ("pass", "choose"))
 
 
-def test_plans_that_mean_the_same_are_equal():
-    plain = Plan(max_epochs=3, batch_size=(2, 4), learning_rate=1.0)
-    assert plain == Plan(
-        max_epochs=np.int64(3), batch_size=[np.int32(2), 4], learning_rate=np.float64(1)
-    )
+def test_plans_are_plain_numbers_and_what_was_passed_stays():
+    given = {"max_epochs": np.int64(3), "batch_size": [np.int32(2), 4], "learning_rate": 1}
+    training = Training(**given)
+    plan = plan_of(training, 10, validates=False)
+    found = [getattr(plan, name) for name in given]
+    assert found == [3, (2, 4), 1.0]
+    assert [type(value) for value in (found[0], found[1][0], found[2])] == [int, int, float]
+    assert training.get_params() == Training(**given).get_params()
+
+
+def sizes_of(training, n_samples):
+    return batch_sizes(plan_of(training, n_samples, validates=False), n_samples)
 
 
 def rates(n_steps, **options):
-    plan = Plan(learning_rate=0.5, **options)
+    plan = plan_of(Training(learning_rate=0.5, **options), 10, validates=False)
     return [pace(plan, step, n_steps) for step in range(n_steps)]
 
 
@@ -72,7 +77,7 @@ def test_one_cycle_is_that_of_torch(n_steps, warm_up):
             theirs.step()
 
 
-@pytest.mark.parametrize("schedule", ["one_cycle", "cosine", "constant"])
+@pytest.mark.parametrize("schedule", ["one_cycle", "constant"])
 @pytest.mark.parametrize("warm_up", [0.0, 0.1, 0.5, 0.999])
 @pytest.mark.parametrize("n_steps", [1, 2, 10])
 def test_rates_are_positive_and_not_above_the_highest(schedule, warm_up, n_steps):
@@ -81,16 +86,14 @@ def test_rates_are_positive_and_not_above_the_highest(schedule, warm_up, n_steps
     assert max(found) <= 0.5
 
 
+def test_a_training_ends():
+    with pytest.raises(ValueError, match="max_epochs=None and max_steps=None would never end"):
+        plan_of(Training(max_epochs=None), 10, validates=False)
+
+
 def test_one_cycle_without_warm_up_starts_at_the_top():
     assert rates(10, warm_up=0.0)[0] == pytest.approx((0.5, 0.85))
     assert rates(10, warm_up=0.0)[-1] == pytest.approx((0.5 / 25e4, 0.95))
-
-
-def test_cosine_rises_linearly_and_falls_by_half_a_wave():
-    found = [rate for rate, _ in rates(50, schedule="cosine", warm_up=0.2)]
-    assert found[:10] == pytest.approx([0.5 * k / 11 for k in range(1, 11)])
-    expected = [0.5 * (1 + math.cos(math.pi * k / 40)) / 2 for k in range(40)]
-    assert found[10:] == pytest.approx(expected)
 
 
 def test_a_constant_rate_stays_and_leaves_the_momentum_alone():
@@ -105,29 +108,27 @@ def test_a_constant_rate_stays_and_leaves_the_momentum_alone():
         ({"batch_size": 4, "max_epochs": None, "max_steps": 5}, [[4, 3, 3], [4, 3]]),
         ({"batch_size": 4, "max_epochs": 1, "max_steps": 5}, [[4, 3, 3]]),
         ({"batch_size": 4, "max_epochs": 9, "max_steps": 2}, [[4, 3]]),
-        ({"optimizer": "lbfgs", "batch_size": 4, "max_epochs": 3}, [[10]] * 3),
-        ({"optimizer": "lbfgs", "max_steps": 2}, [[10]] * 2),
     ],
 )
 def test_sizes_of_batches(options, expected):
-    found = batch_sizes(Plan(**options), 10)
+    found = sizes_of(Training(**options), 10)
     assert list(found) == expected
     assert found[-2:] == expected[-2:]
     assert found.n_steps == sum(map(len, expected))
 
 
 def test_epochs_that_are_alike_are_not_listed(monkeypatch):
-    found = batch_sizes(Plan(batch_size=4, max_epochs=10**15, max_steps=10**15), 10)
+    found = sizes_of(Training(batch_size=4, max_epochs=10**15, max_steps=10**15), 10)
     assert (len(found), found.n_steps, found.largest) == (-(-(10**15) // 3), 10**15, 4)
     assert (found[10**9], found[-1]) == ([4, 3, 3], [4])
     monkeypatch.setattr(_blocks, "_limit", lambda: 1e6)
     with pytest.raises(MemoryError, match=r"batches that grow .*: pass a smaller max_epochs"):
-        batch_sizes(Plan(batch_size=(4, 5), max_epochs=10**5), 10)
+        sizes_of(Training(batch_size=(4, 5), max_epochs=10**5), 10)
 
 
 @pytest.mark.parametrize("budget", [{"max_epochs": 8}, {"max_epochs": None, "max_steps": 200}])
 def test_batches_grow_by_the_same_factor_in_the_same_share(budget):
-    epochs = batch_sizes(Plan(batch_size=(10, 160), **budget), 1000)
+    epochs = sizes_of(Training(batch_size=(10, 160), **budget), 1000)
     sizes = [size for epoch in epochs for size in epoch]
     n_seen = [sum(sizes[:step]) for step in range(len(sizes))]
     by_steps = "max_steps" in budget
@@ -144,12 +145,56 @@ def test_batches_grow_by_the_same_factor_in_the_same_share(budget):
 
 @pytest.mark.parametrize("n_samples", [1, 15, 16, 17, 33, 100])
 def test_rows_are_shared_evenly_among_few_batches(n_samples):
-    (sizes,) = batch_sizes(Plan(batch_size=16, max_epochs=1), n_samples)
+    (sizes,) = sizes_of(Training(batch_size=16, max_epochs=1), n_samples)
     assert len(sizes) == math.ceil(n_samples / 16)
     assert sum(sizes) == n_samples
     assert max(sizes) - min(sizes) <= 1
 
 
-def test_no_rows_are_an_error():
-    with pytest.raises(ValueError, match="n_samples=0"):
-        batch_sizes(Plan(), 0)
+class TestBudget:
+    def plan(self, n_samples, **options):
+        training = Training(**options)
+        return plan_of(training, n_samples, validates=True, fewest_epochs=10)
+
+    @pytest.mark.parametrize(
+        ("n_samples", "batch_size", "max_epochs"),
+        [
+            (1, 8, 64),
+            (100, 8, 64),
+            (384, 32, 64),
+            (1000, 64, 64),
+            (3200, 64, 20),
+            (10**6, 64, 10),
+        ],
+    )
+    def test_about_1000_steps(self, n_samples, batch_size, max_epochs):
+        plan = self.plan(n_samples)
+        assert (plan.batch_size, plan.max_epochs) == (batch_size, max_epochs)
+
+    def test_steps_that_are_passed_take_as_many_epochs_as_they_need(self):
+        plan = self.plan(20, batch_size=10, max_steps=5000)
+        assert (plan.max_epochs, plan.max_steps) == (None, 5000)
+        assert self.plan(20, batch_size=10, max_steps=5, max_epochs=7).max_epochs == 7
+
+    @pytest.mark.parametrize(("max_epochs", "patience"), [(4, 8), (64, 16), (None, 16)])
+    def test_patience_is_a_quarter_where_something_validates(self, max_epochs, patience):
+        training = Training(max_epochs=max_epochs, max_steps=9)
+        assert plan_of(training, 20, validates=True).patience == patience
+        assert plan_of(training, 20, validates=False).patience is None
+
+    def test_what_is_passed_counts(self):
+        plan = self.plan(1000, batch_size=(10, 100), max_epochs=3)
+        assert (plan.batch_size, plan.max_epochs) == ((10, 100), 3)
+        assert self.plan(1000, batch_size=(10, 100)).max_epochs == 64
+
+    @pytest.mark.parametrize(
+        ("n_samples", "share"), [(39, None), (40, 0.25), (100, 0.1), (900, 0.1)]
+    )
+    def test_held_out_is_a_tenth_but_at_least_10(self, n_samples, share):
+        assert share_held_out(Training(), n_samples) == share
+
+    def test_patience_needs_something_held_out(self):
+        with pytest.raises(ValueError, match=r"training\.patience=3 needs something held out"):
+            share_held_out(Training(patience=3), 20)
+        with pytest.raises(ValueError, match=r"validation_fraction=1\.5"):
+            share_held_out(Training(validation_fraction=1.5), 20)

@@ -1,5 +1,8 @@
-"""Rows held out, to validate with."""
+"""Rows that are held out, and rows that are computed together in batches."""
 
+import math
+
+import numpy as np
 import torch
 
 from .._validation import check_in_open_interval, check_positive
@@ -55,3 +58,38 @@ def _spread(rows, strata):
     # The first row of each stratum before all others: it is the last to be held out.
     share = (place + 0.5) / sizes.repeat_interleave(sizes)
     return rows[torch.where(place > 0, share, -1.0).argsort(stable=True)]
+
+
+def shuffled_batches(n_samples, sizes, generator, lengths=None):
+    """Random batches of some sizes, which sum to `n_samples` at most, a list of LongTensor.
+
+    Rows padded to the longest of their batch have `lengths` (n_samples,), similar in a batch.
+    """
+    order = torch.randperm(n_samples, generator=generator)
+    batches = list(order[: sum(sizes)].split(sizes))
+    if lengths is None:
+        return batches
+    # Batches whose rows are sorted by length together. Fewer would pad more, and more would
+    # make batches of an epoch much like those of the last.
+    together, arranged = 50, []
+    for first in range(0, len(batches), together):
+        some = batches[first : first + together]
+        rows = torch.cat(some)
+        rows = rows[lengths[rows].argsort(stable=True)]
+        some = rows.split([len(batch) for batch in some])
+        arranged += [some[i] for i in torch.randperm(len(some), generator=generator)]
+    return arranged
+
+
+def blocks_by_length(lengths, most_tokens, most_pairs=math.inf):
+    """Positions of rows of similar length, in blocks of bounded size, padding included."""
+    # A row longer than `most_tokens` is a block by itself; `most_pairs` bounds pairs of tokens
+    # of the same row. The longest come first, so that a lack of memory shows at once.
+    order = np.argsort(-lengths, kind="stable")
+    blocks, first = [], 0
+    while first < len(order):
+        longest = max(1, int(lengths[order[first]]))
+        n_rows = max(1, int(min(most_tokens // longest, most_pairs // longest**2, len(order))))
+        blocks.append(order[first : first + n_rows])
+        first += n_rows
+    return blocks

@@ -1,4 +1,4 @@
-"""Muon for the matrices of blocks, AdamW for all else."""
+"""Optimizers: what decays, and Muon for the matrices of blocks."""
 
 import contextlib
 import copy
@@ -6,12 +6,91 @@ import copy
 import pytest
 import torch
 
+from sklearn_attention import Training
 from sklearn_attention.nn import Encoder
 from sklearn_attention.nn._initialize import initialize
-from sklearn_attention.training import Plan, train
-from sklearn_attention.training._muon import Muon, orthogonalize
-from sklearn_attention.training._optimizer import make_optimizers
-from sklearn_attention.training._plan import batch_sizes, pace
+from sklearn_attention.training import train
+from sklearn_attention.training._optimizers import (
+    Muon,
+    computes_bfloat16,
+    decay_groups,
+    make_optimizers,
+    orthogonalize,
+)
+from sklearn_attention.training._training import pace
+
+
+class Everything(torch.nn.Module):
+    """One of each."""
+
+    def __init__(self):
+        super().__init__()
+        self.tied = torch.nn.Parameter(torch.ones(5, 4))
+        self.tokens = torch.nn.Embedding(5, 4)
+        self.tokens.weight = self.tied
+        self.position_embedding = torch.nn.Parameter(torch.ones(7, 4))
+        self.places = Positions()
+        self.linear = torch.nn.Linear(4, 3)
+        self.norm = torch.nn.LayerNorm([2, 3])
+        self.scales = torch.nn.Parameter(torch.ones(3))
+        self.frozen = torch.nn.Parameter(torch.ones(2, 2), requires_grad=False)
+
+
+class Positions(torch.nn.Module):
+    """Known by its name."""
+
+    def __init__(self):
+        super().__init__()
+        self.table = torch.nn.Parameter(torch.ones(7, 4))
+
+
+def test_matrices_decay_and_nothing_else():
+    module = Everything()
+    decaying, others = decay_groups(module, 0.3)
+    assert decaying["weight_decay"] == 0.3
+    assert others["weight_decay"] == 0.0
+    names = {id(parameter): name for name, parameter in module.named_parameters()}
+    assert {names[id(p)] for p in decaying["params"]} == {"tied", "linear.weight"}
+    assert {names[id(p)] for p in others["params"]} == {
+        "position_embedding", "places.table", "linear.bias", "norm.weight", "norm.bias",
+        "scales",
+    }  # fmt: skip
+    assert len(decaying["params"]) == 2
+
+
+def test_empty_groups_are_left_out():
+    assert len(decay_groups(torch.nn.Linear(2, 2, bias=False), 0.1)) == 1
+    assert decay_groups(torch.nn.ReLU(), 0.1) == []
+
+
+@pytest.mark.parametrize("optimizer", ["adamw", "adam"])
+def test_a_step_is_that_of_torch(optimizer):
+    module, theirs = (torch.nn.Linear(3, 2, dtype=torch.float64) for _ in range(2))
+    theirs.load_state_dict(module.state_dict())
+    x = torch.linspace(-1, 2, 12, dtype=torch.float64).reshape(4, 3)
+    kind = torch.optim.AdamW if optimizer == "adamw" else torch.optim.Adam
+    reference = kind(
+        [
+            {"params": [theirs.weight], "weight_decay": 0.5},
+            {"params": [theirs.bias], "weight_decay": 0.0},
+        ],
+        lr=0.05,
+    )
+    for _ in range(3):
+        reference.zero_grad()
+        (theirs(x).square().mean()).backward()
+        reference.step()
+    plan = Training(
+        optimizer=optimizer, learning_rate=0.05, schedule="constant", weight_decay=0.5,
+        clip_norm=None, batch_size=4, max_epochs=3,
+    )  # fmt: skip
+    train(module, lambda m, rows: m(x[rows]).square().mean(), 4, plan, random_state=0)
+    torch.testing.assert_close(module.state_dict(), theirs.state_dict())
+
+
+def test_a_module_without_parameters_is_an_error():
+    with pytest.raises(ValueError, match="module=ReLU has no parameter"):
+        train(torch.nn.ReLU(), None, 3, Training(), random_state=0)
 
 
 class Network(torch.nn.Module):
@@ -98,7 +177,9 @@ def test_steps_are_those_of_torch(options):
 
 def test_each_parameter_has_the_optimizer_it_needs(network):
     network.encoder.blocks[0].attention.query.weight.requires_grad_(False)
-    muon, adamw = make_optimizers(Plan("muon", 0.02, weight_decay=0.3), network)
+    muon, adamw = make_optimizers(
+        Training(optimizer="muon", learning_rate=0.02, weight_decay=0.3), network
+    )
     (group,) = muon.param_groups
     names = {id(p): name for name, p in network.named_parameters()}
     found = {names[id(p)] for p in group["params"]}
@@ -116,13 +197,19 @@ def test_each_parameter_has_the_optimizer_it_needs(network):
 
 def test_without_blocks_there_is_nothing_for_it(task):
     with pytest.raises(ValueError, match=r"optimizer='muon'.*module=Sequential.*pass 'adamw'"):
-        task.fit(Plan("muon"))
+        task.fit(Training(optimizer="muon"))
 
 
-@pytest.mark.parametrize("schedule", ["one_cycle", "cosine"])
+@pytest.mark.parametrize("schedule", ["one_cycle", "constant"])
 def test_is_the_loop_written_out(network, rows, schedule):
-    plan = Plan(
-        "muon", 0.02, schedule, weight_decay=0.1, clip_norm=0.5, batch_size=8, max_epochs=3
+    plan = Training(
+        optimizer="muon",
+        learning_rate=0.02,
+        schedule=schedule,
+        weight_decay=0.1,
+        clip_norm=0.5,
+        batch_size=8,
+        max_epochs=3,
     )
     theirs, order, loss = copy.deepcopy(network.double()), [], loss_of(rows)
     start = copy.deepcopy(network.state_dict())
@@ -162,7 +249,13 @@ def test_is_the_loop_written_out(network, rows, schedule):
 
 
 def check_that_it_learns_and_the_seed_decides(rows, half, expected_warning):
-    plan = Plan("muon", 0.02, "cosine", batch_size=8, max_epochs=5, autocast=half)
+    plan = Training(
+        optimizer="muon",
+        learning_rate=0.02,
+        batch_size=8,
+        max_epochs=5,
+        autocast=half,
+    )
     found = []
     for seed in (0, 0, 1):
         network = initialize(Network(dropout=0.1), torch.Generator().manual_seed(0))
@@ -182,8 +275,7 @@ def test_it_learns_in_half_precision_and_the_seed_decides(rows, autocast):
 
 def test_double_precision_stays(network, rows):
     network, before = network.double(), copy.deepcopy(network.double().state_dict())
-    plan = Plan("muon", max_epochs=1)
-    assert list(batch_sizes(plan, 40)) == [[40]]
+    plan = Training(optimizer="muon", learning_rate=1e-3, batch_size=64, max_epochs=1)
     train(network, loss_of(rows), 40, plan, random_state=0)
     for name, value in network.state_dict().items():
         assert value.dtype == torch.float64
@@ -192,7 +284,11 @@ def test_double_precision_stays(network, rows):
 
 
 def test_an_interrupted_training_goes_on(rows, tmp_path):
-    plan, loss, states = Plan("muon", 0.02, batch_size=8, max_epochs=3), loss_of(rows), []
+    plan, loss, states = (
+        Training(optimizer="muon", learning_rate=0.02, batch_size=8, max_epochs=3),
+        loss_of(rows),
+        [],
+    )
     path, calls = tmp_path / "checkpoint.pt", iter(range(7))
 
     def interrupted(module, batch):
@@ -202,8 +298,29 @@ def test_an_interrupted_training_goes_on(rows, tmp_path):
 
     for batch_loss, checkpoint in ((interrupted, path), (loss, path), (loss, None)):
         network = initialize(Network(dropout=0.1), torch.Generator().manual_seed(0))
-        history = train(network, batch_loss, 40, plan, random_state=0, checkpoint=checkpoint)
+        plan.checkpoint = checkpoint
+        history = train(network, batch_loss, 40, plan, random_state=0)
         states.append((history.stopped, network.state_dict()))
     assert [stopped for stopped, _ in states] == ["interrupted", "max_epochs", "max_epochs"]
     for name, expected in states[2][1].items():
         assert torch.equal(states[1][1][name], expected)
+
+
+@pytest.mark.parametrize("name", ["amx_bf16", "avx512_bf16", "bf16"])
+@pytest.mark.parametrize("has", [False, True])
+def test_processors_of_intel_amd_and_arm_tell(monkeypatch, name, has):
+    able = {"avx2": True, name: has, "architecture": "x86_64"}
+    monkeypatch.setattr(torch.cpu, "get_capabilities", lambda: able)
+    assert computes_bfloat16(torch.device("cpu")) == has
+
+
+@pytest.mark.parametrize("has", [False, True])
+def test_devices_of_cuda_tell(monkeypatch, has):
+    monkeypatch.setattr(
+        torch.cuda, "is_bf16_supported", lambda including_emulation: including_emulation or has
+    )
+    assert computes_bfloat16(torch.device("cuda")) == has
+
+
+def test_other_devices_do():
+    assert computes_bfloat16(torch.device("mps"))

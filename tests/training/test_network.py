@@ -1,14 +1,62 @@
-"""How many threads torch uses, and gets back."""
+"""Seeds of torch, and how many threads it uses."""
 
 import contextlib
 import os
 import threading
+from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 import torch
 
-from sklearn_attention.training import _torch_threads
-from sklearn_attention.training._torch_threads import torch_threads
+from sklearn_attention.nn import Dropout
+from sklearn_attention.training import _network
+from sklearn_attention.training._network import torch_seed, torch_threads
+
+
+def draw_of_every_kind():
+    layers = [
+        torch.nn.Linear(3, 2), torch.nn.Embedding(3, 2), torch.nn.Conv1d(3, 2, 2),
+        torch.nn.LSTM(3, 2), torch.nn.MultiheadAttention(4, 2),
+        torch.nn.TransformerEncoderLayer(4, 2),
+    ]  # fmt: skip
+    empty, ones = torch.empty(3, 4), torch.ones(50)
+    return [
+        *(parameter for layer in layers for parameter in layer.parameters()),
+        torch.rand(3), torch.randn(2, 2), torch.randint(5, (4,)), torch.randperm(9),
+        torch.nn.Dropout(0.3)(ones), torch.nn.Dropout(0.2, inplace=True)(ones.clone()),
+        Dropout(0.3)(ones), empty.clone().uniform_(), empty.clone().normal_(),
+        *(
+            getattr(torch.nn.init, f"{name}_")(empty.clone())
+            for name in ("xavier_uniform", "xavier_normal", "kaiming_normal", "orthogonal")
+        ),
+    ]  # fmt: skip
+
+
+def test_torch_seed_is_that_of_torch_within_and_leaves_no_trace():
+    before = torch.get_rng_state()
+    with torch_seed(5):
+        drawn = draw_of_every_kind()
+    assert torch.equal(torch.get_rng_state(), before)
+    with torch.random.fork_rng():
+        torch.manual_seed(5)
+        for own, as_usual in zip(drawn, draw_of_every_kind(), strict=True):
+            assert torch.equal(own, as_usual)
+    with pytest.raises(ZeroDivisionError), torch_seed(5):
+        raise ZeroDivisionError
+    assert torch.equal(torch.get_rng_state(), before)
+
+
+def test_torch_seed_concerns_its_own_thread():
+    before = torch.get_rng_state()
+    with ThreadPoolExecutor(1) as pool, torch_seed(5):
+        assert torch.equal(pool.submit(torch.get_rng_state).result(), before)
+        other = pool.submit(torch.rand, 3).result()
+        own = torch.rand(3)
+    torch.set_rng_state(before)
+    assert torch.equal(torch.rand(3), other)
+    torch.set_rng_state(before)
+    with torch_seed(5):
+        assert torch.equal(torch.rand(3), own)
 
 
 @pytest.mark.usefixtures("four_threads_of_torch")
@@ -58,7 +106,7 @@ class TestTorchThreads:
         entered, leave = threading.Event(), threading.Event()
 
         def other():
-            with torch_threads(2), _torch_threads._lock:
+            with torch_threads(2), _network._lock:
                 entered.set()
                 leave.wait(10)
 
@@ -69,8 +117,8 @@ class TestTorchThreads:
             child = os.fork()
             if child == 0:
                 inside = torch.get_num_threads()
-                free = _torch_threads._lock.acquire(timeout=5)
-                os._exit(10 * inside + _torch_threads._active if free else 0)
+                free = _network._lock.acquire(timeout=5)
+                os._exit(10 * inside + _network._active if free else 0)
             leave.set()
             worker.join()
             _, status = os.waitpid(child, 0)

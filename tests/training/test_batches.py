@@ -1,0 +1,148 @@
+"""Rows held out, and batches: every row once, of like length where that is asked for."""
+
+import math
+
+import numpy as np
+import pytest
+import torch
+
+from sklearn_attention import Training
+from sklearn_attention.training import hold_out, train
+from sklearn_attention.training._batches import blocks_by_length, shuffled_batches
+
+
+def seeded(seed=0):
+    return torch.Generator().manual_seed(seed)
+
+
+@pytest.mark.parametrize(("n", "fraction", "held"), [(10, 0.2, 2), (10, 0.01, 1), (3, 0.99, 2)])
+def test_parts_are_disjoint_and_complete(n, fraction, held):
+    training, validation = hold_out(n, fraction, generator=seeded())
+    assert len(validation) == held
+    assert sorted([*training.tolist(), *validation.tolist()]) == list(range(n))
+    assert training.tolist() == sorted(training.tolist())
+
+
+def test_the_generator_draws():
+    found = [hold_out(50, 0.3, generator=seeded(s))[1] for s in (0, 0, 1)]
+    assert torch.equal(found[0], found[1])
+    assert not torch.equal(found[0], found[2])
+
+
+@pytest.mark.parametrize(
+    ("options", "match"),
+    [
+        ({"n_samples": 1}, "n_samples=1"),
+        ({"fraction": 0}, "fraction=0"),
+        ({"fraction": math.nan}, "fraction=nan"),
+    ],
+)
+def test_bad_input_is_named(options, match):
+    given = {"n_samples": 10, "fraction": 0.3, "generator": seeded()}
+    with pytest.raises(ValueError, match=match):
+        hold_out(**given | options)
+
+
+class TestStrata:
+    @pytest.mark.parametrize("fraction", [0.1, 0.2, 0.5, 0.9])
+    def test_every_class_is_held_out_in_proportion(self, fraction):
+        sizes = [100, 40, 20]
+        strata = torch.arange(3).repeat_interleave(torch.tensor(sizes))
+        train, held = hold_out(
+            160, fraction, strata=strata,
+            generator=torch.Generator().manual_seed(0),
+        )  # fmt: skip
+        assert sorted([*train.tolist(), *held.tolist()]) == list(range(160))
+        for stratum, size in enumerate(sizes):
+            assert abs((strata[held] == stratum).sum() - fraction * size) <= 1
+
+    def test_the_last_row_of_a_class_is_left(self):
+        strata = torch.tensor([0] * 20 + [1, 2, 3])
+        for seed in range(20):
+            generator = torch.Generator().manual_seed(seed)
+            train, held = hold_out(23, 0.5, strata=strata, generator=generator)
+            assert set(strata[train].tolist()) == {0, 1, 2, 3}
+            assert len(held) == 12
+
+    def test_rows_of_a_class_are_random(self):
+        strata = torch.tensor([0, 1] * 10)
+        drawn = {
+            tuple(
+                hold_out(
+                    20, 0.2, strata=strata,
+                    generator=torch.Generator().manual_seed(seed),
+                )[1].tolist()
+            )
+            for seed in range(10)
+        }  # fmt: skip
+        assert len(drawn) > 5
+
+
+SIZES = [8] * 11 + [7] * 60
+
+
+def generator():
+    return torch.Generator().manual_seed(0)
+
+
+@pytest.mark.parametrize("lengths", [None, torch.arange(600) % 50], ids=["any", "similar"])
+def test_every_row_is_in_one_batch(lengths):
+    batches = shuffled_batches(600, SIZES, generator(), lengths)
+    assert sorted(map(len, batches)) == sorted(SIZES)
+    rows = torch.cat(batches)
+    assert len(rows.unique()) == sum(SIZES)
+    again = shuffled_batches(600, SIZES, generator(), lengths)
+    assert all(map(torch.equal, batches, again))
+
+
+def test_rows_of_a_batch_have_similar_lengths():
+    lengths = torch.randint(1, 100, (600,), generator=generator())
+
+    def padding(batches):
+        return sum(int((lengths[b].max() - lengths[b]).sum()) for b in batches)
+
+    mixed = padding(shuffled_batches(600, SIZES, generator()))
+    assert padding(shuffled_batches(600, SIZES, generator(), lengths)) < 0.2 * mixed
+
+
+def test_short_rows_do_not_come_first():
+    lengths = torch.arange(600)
+    first = [
+        shuffled_batches(600, SIZES, generator().manual_seed(s), lengths)[0] for s in range(9)
+    ]
+    means = torch.tensor([lengths[rows].double().mean() for rows in first])
+    assert means.max() - means.min() > 150
+
+
+def test_training_uses_them():
+    lengths = torch.arange(64) % 8
+    ranges = {}
+    for name, given in (("mixed", None), ("similar", lengths)):
+        seen = []
+
+        def batch_loss(module, rows, seen=seen):
+            seen.append(lengths[rows])
+            return module(torch.ones(len(rows), 1)).square().mean()
+
+        plan = Training(batch_size=8, max_epochs=1)
+        train(torch.nn.Linear(1, 1), batch_loss, 64, plan, random_state=0, lengths=given)
+        ranges[name] = sum(int(x.max() - x.min()) for x in seen)
+    assert ranges["similar"] == 0 < ranges["mixed"]
+
+
+@pytest.mark.parametrize(("most_tokens", "most_pairs"), [(500, math.inf), (500, 4000), (9, 9)])
+def test_blocks_are_as_large_as_both_limits_let_them_be(most_tokens, most_pairs):
+    """Of tokens, and of pairs of tokens of the same row, padding included."""
+    lengths = np.random.default_rng(0).integers(0, 40, 300)
+    blocks = blocks_by_length(lengths, most_tokens, most_pairs)
+    order = np.concatenate(blocks)
+    np.testing.assert_array_equal(np.sort(order), np.arange(300))
+    assert (np.diff(lengths[order]) <= 0).all()
+
+    def fit(n_rows, longest):
+        return n_rows * longest <= most_tokens and n_rows * longest**2 <= most_pairs
+
+    for number, block in enumerate(blocks, 1):
+        longest = max(1, lengths[block[0]])
+        assert len(block) == 1 or fit(len(block), longest)
+        assert number == len(blocks) or not fit(len(block) + 1, longest)
