@@ -456,22 +456,16 @@ MUTATIONS = [
         "the first trend added to those before it",
     ),
     Mutation(
+        "forecasting/_network.py",
+        "spread = x.std(dim=1, correction=0, keepdim=True)",
+        "spread = x.std(dim=1, correction=1, keepdim=True)",
+        "deviation over one step less",
+    ),
+    Mutation(
         "nn/_attention.py",
         "weights.masked_fill(~mask, 0.0) if boolean else weights * mask.exp()",
         "weights.masked_fill(~mask, 0.0) if boolean else weights + mask",
         "mask of logits added to weights",
-    ),
-    Mutation(
-        "nn/_heads.py",
-        "return torch.maximum(tau * missed, (tau - 1) * missed)",
-        "return torch.maximum(tau * missed, -tau * missed)",
-        "errors below a quantile count as those above it",
-    ),
-    Mutation(
-        "nn/_instance_norm.py",
-        "spread = x.std(dim=1, correction=0, keepdim=True)",
-        "spread = x.std(dim=1, correction=1, keepdim=True)",
-        "deviation over one step less",
     ),
     Mutation(
         "nn/_linear_attention.py",
@@ -490,6 +484,24 @@ MUTATIONS = [
         "encoding[first:].to(x.dtype)",
         "encoding[: x.shape[1]].to(x.dtype)",
         "every step is counted from the first",
+    ),
+    Mutation(
+        "nn/_transformer.py",
+        'return (x if self.norm == "pre" else inner) + out',
+        "return x + out",
+        "the normalised stream is not added back",
+    ),
+    Mutation(
+        "nn/_transformer.py",
+        "memory is None or source is not None else memory.n_tokens",
+        "memory is None or source is None else memory.n_tokens",
+        "stored tokens are not counted",
+    ),
+    Mutation(
+        "nn/_random.py",
+        ".mul_(n_values / (n_values - n_dropped))",
+        "",
+        "what is kept does not grow",
     ),
     Mutation(
         "training/_batches.py",
@@ -538,6 +550,12 @@ MUTATIONS = [
         "leverage = np.minimum((u**2 @ kept)[:, None] + share, _LARGEST_LEVERAGE)",
         "leverage = np.minimum((u**2 @ kept)[:, None], _LARGEST_LEVERAGE)",
         "a row's part in the mean is left out of its leverage",
+    ),
+    Mutation(
+        "transformer/_learning.py",
+        "return torch.maximum(tau * missed, (tau - 1) * missed)",
+        "return torch.maximum(tau * missed, -tau * missed)",
+        "errors below a quantile count as those above it",
     ),
     Mutation(
         "transformer/_loss.py",

@@ -43,7 +43,7 @@ from torch.nn.functional import layer_norm, scaled_dot_product_attention
 
 from sklearn_attention import TransformerLanguageModel
 from sklearn_attention.kernels import PositiveFeatures, TrigonometricFeatures
-from sklearn_attention.nn import _multi_head, attention
+from sklearn_attention.nn import _transformer, attention
 
 N_STEPS = 16_384
 WIDTH = 512
@@ -175,7 +175,7 @@ def trained_heads(text):
         model.fit([text[:500_000]])
     parts = []
     for start in (600_000, 700_000):
-        with mock.patch.object(_multi_head, "attention", wraps=attention) as layers:
+        with mock.patch.object(_transformer, "attention", wraps=attention) as layers:
             model.score([text[start : start + 2048]])
         parts.append([call.args[:3] for call in layers.call_args_list])
     return parts

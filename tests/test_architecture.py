@@ -45,7 +45,7 @@ INTERNAL = {
         _base _categorical _compact _feature_kernels _frequencies
         _numerics _product_kernel
     """,
-    "nn": "_heads _initialize _instance_norm _random",
+    "nn": "_random",
     "smoothing": "_uncertainty",
     "text": "_check _learn _special _vocabulary",
     "training": """
@@ -82,8 +82,8 @@ WITHOUT_TESTS = {
     """,
     "training": "_architecture",
     "transformer": """
-        _classifier _convolutions _estimator _learning _left_out_ridge _loss
-        _regressor _rows
+        _classifier _convolutions _estimator _left_out_ridge _loss _regressor
+        _rows
     """,
 }
 

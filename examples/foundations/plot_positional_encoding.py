@@ -32,7 +32,7 @@ from sklearn_attention.nn import (
     attention,
     sinusoidal_encoding,
 )
-from sklearn_attention.nn._initialize import initialize
+from sklearn_attention.nn._random import initialize
 
 INK, GREY, BLUE, ORANGE = "#25313d", "#8a949e", "C0", "C1"
 plt.rcParams.update(STYLE)

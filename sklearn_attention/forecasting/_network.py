@@ -4,9 +4,7 @@ import torch
 from torch import nn
 
 from ..nn import Patches, TokenEncoder
-from ..nn._heads import PointHead
-from ..nn._initialize import initialize
-from ..nn._instance_norm import InstanceNorm
+from ..nn._random import initialize
 from ..training._network import threads_of_pass
 
 # Windows at once where nothing is learned.
@@ -35,8 +33,7 @@ class ForecastNetwork(nn.Module):
         **shape,
     ):
         super().__init__()
-        self.norm = None if center is None else InstanceNorm(center)
-        self.relative = relative
+        self.center, self.relative = center, relative
         self.patches = Patches(patch_length)
         self.n_tokens = self.patches.n_patches(lookback)
         self.embed = nn.Linear(patch_length * (1 + n_past), d_model)
@@ -45,7 +42,8 @@ class ForecastNetwork(nn.Module):
             self.n_tokens += self.patches.n_patches(horizon)
             self.embed_future = nn.Linear(patch_length * n_future, d_model)
         self.encoder = TokenEncoder(d_model, max_length=self.n_tokens, **shape)
-        self.head = PointHead(self.encoder.width, horizon, n_tokens=self.n_tokens)
+        # It is drawn again with the others; this draw keeps where a seed starts them.
+        self.head = initialize(nn.Linear(self.encoder.width * self.n_tokens, horizon))
         initialize(self)
 
     def forward(self, past, past_features=None, future_features=None, *, need_weights=False):
@@ -53,9 +51,10 @@ class ForecastNetwork(nn.Module):
 
         Windows are (B, lookback), features (B, lookback, n_past) and (B, horizon, n_future).
         """
-        x, units = past[..., None], None  # (B, lookback, 1)
-        if self.norm is not None:
-            x, units = self.norm(x)
+        x = past[..., None]  # (B, lookback, 1)
+        if self.center is not None:
+            center, scale = _own_units(x, self.center)
+            x = (x - center) / scale
         if past_features is not None:
             x = torch.cat([x, past_features], dim=-1)  # (B, lookback, 1 + n_past)
         tokens = self.embed(self.patches(x))  # (B, n_patches, d_model)
@@ -63,12 +62,22 @@ class ForecastNetwork(nn.Module):
             later = self.embed_future(self.patches(future_features))
             tokens = torch.cat([tokens, later], dim=1)  # (B, n_tokens, d_model)
         tokens, weights = self.encoder(tokens, need_weights=need_weights)
-        forecasts = self.head(tokens)  # (B, horizon)
-        if units is not None:
-            forecasts = forecasts * units.scale[..., 0]
+        forecasts = self.head(tokens.flatten(1))  # (B, horizon)
+        if self.center is not None:
+            forecasts = forecasts * scale[..., 0]
             if not self.relative:
-                forecasts = forecasts + units.center[..., 0]
+                forecasts = forecasts + center[..., 0]
         return forecasts, weights
+
+
+def _own_units(x, center):
+    """Level and spread (B, 1, 1) of windows (B, T, 1); the level is their "mean" or "last"."""
+    # So a model does not depend on levels that change over time (Kim et al. 2022, without
+    # learned slope and shift). A window that is constant, but for rounding, is not divided.
+    level = x.mean(dim=1, keepdim=True) if center == "mean" else x[:, -1:]
+    spread = x.std(dim=1, correction=0, keepdim=True)
+    rounding = 100 * torch.finfo(x.dtype).eps * x.abs().amax(dim=1, keepdim=True)
+    return level, spread.masked_fill(spread <= rounding, 1.0)
 
 
 def squared_error(origins, base, units, scaling):

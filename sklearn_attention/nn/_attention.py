@@ -7,13 +7,12 @@ from torch.nn.functional import pad, scaled_dot_product_attention
 from torch.utils.checkpoint import checkpoint
 
 from .._validation import check_in_interval
-from ..kernels import Gaussian, ScaledDotProduct
+from ..kernels import Gaussian, RadialKernel, ScaledDotProduct
 from ..kernels._base import as_kernel
 from ..kernels._feature_kernels import FeatureKernel
-from ._compare import at_least_single, compare, expands_accurately
-from ._linear_attention import feature_weights, linear_attention
-from ._masks import causal_mask, check_mask, empty_rows, join_masks, open_rows
-from ._random import drop, generator_for, seeded_fused_kernel
+from ._linear_attention import at_least_single, feature_weights, linear_attention
+from ._masks import causal_mask, check_mask, empty_rows, join_masks, mask_logits, open_rows
+from ._random import draw_seed, drop, seeded_fused_kernel
 
 # Up to so many pairs of queries and keys their weights are kept for the gradient, otherwise
 # they are computed twice, for so many pairs at a time.
@@ -111,25 +110,21 @@ def attention(
         mask = check_mask("mask", mask, (*queries.shape[:3], keys.shape[2]))
     # No fused kernel of a processor has dropout.
     fused = not need_weights and not (dropout and queries.device.type == "cpu")
-    if causal:
-        if queries.shape[2] != keys.shape[2]:
-            raise ValueError(
-                f"causal=True needs as many queries as keys, got {queries.shape[2]} and "
-                f"{keys.shape[2]}: pass a mask of the keys before each query."
-            )
+    if causal and queries.shape[2] != keys.shape[2]:
+        raise ValueError(
+            f"causal=True needs as many queries as keys, got {queries.shape[2]} and "
+            f"{keys.shape[2]}: pass a mask of the keys before each query."
+        )
     if isinstance(kernel, FeatureKernel):
         return _by_features(queries, keys, values, kernel, mask, causal, need_weights, dropout)
-    if causal:
-        if mask is not None or not fused or not isinstance(kernel, ScaledDotProduct):
-            mask = join_masks(mask, causal_mask(queries.shape[2], queries.device))
-            causal = False
-    if fused:
-        if isinstance(kernel, ScaledDotProduct):
-            return _fused(queries, keys, values, mask, causal=causal, dropout=dropout), None
-        if isinstance(kernel, Gaussian):
-            single = at_least_single(queries), at_least_single(keys)
-            if expands_accurately(*single):
-                return _fused_gaussian(*single, values, mask, dropout), None
+    if causal and (mask is not None or not fused or not isinstance(kernel, ScaledDotProduct)):
+        mask, causal = join_masks(mask, causal_mask(queries.shape[2], queries.device)), False
+    if fused and isinstance(kernel, ScaledDotProduct):
+        return _fused(queries, keys, values, mask, causal=causal, dropout=dropout), None
+    if fused and isinstance(kernel, Gaussian):
+        single = at_least_single(queries), at_least_single(keys)
+        if expands_accurately(*single):
+            return _fused_gaussian(*single, values, mask, dropout), None
     if need_weights:
         return _weighted(queries, keys, values, mask, kernel, dropout)
     return _in_blocks(queries, keys, values, mask, kernel, dropout), None
@@ -158,7 +153,7 @@ def _in_blocks(queries, keys, values, mask, kernel, dropout):
             cut = of_rows is not None and of_rows.shape[2] > 1
             blocks.append(
                 checkpoint(
-                    average, _draw_seed() if dropout else 0,
+                    average, draw_seed() if dropout else 0,
                     queries[rows, :, some], keys[rows], values[rows],
                     of_rows[:, :, some] if cut else of_rows,
                     use_reentrant=False, preserve_rng_state=False,
@@ -166,10 +161,6 @@ def _in_blocks(queries, keys, values, mask, kernel, dropout):
             )  # fmt: skip
         averages.append(torch.cat(blocks, dim=2))
     return torch.cat(averages)
-
-
-def _draw_seed():
-    return int(torch.randint(2**62, (), generator=generator_for()))
 
 
 def _weighted(queries, keys, values, mask, kernel, dropout, generator=None):
@@ -224,8 +215,7 @@ def _positive_weights(kernel, queries, keys, mask):
     """Softmax of the logarithm of the kernel."""
     logits = compare(kernel, queries, keys, logarithm=True)
     if mask is not None:
-        boolean = mask.dtype == torch.bool
-        logits = logits.masked_fill(~mask, -torch.inf) if boolean else logits + mask
+        logits = mask_logits(logits, mask)
     # A row with only -inf would be NaN, and so would its gradient.
     empty = empty_rows(logits)
     return torch.softmax(logits.masked_fill(empty, 0.0), dim=-1).masked_fill(empty, 0.0)
@@ -241,6 +231,47 @@ def _signed_weights(kernel, queries, keys, mask):
     least = torch.finfo(weights.dtype).eps ** 0.5 * weights.abs().sum(dim=-1, keepdim=True)
     usable = total.abs() > least
     return (weights / total.masked_fill(~usable, 1.0)).masked_fill(~usable, 0.0)
+
+
+def compare(kernel, queries, keys, *, logarithm):
+    """The kernel of all queries and keys of each head, or its logarithm."""
+    # In single precision at least, also under autocast. Kernels of the distance and the scaled
+    # dot product take all heads at once; others compare one matrix after the other.
+    with torch.autocast(queries.device.type, enabled=False):
+        queries, keys = at_least_single(queries), at_least_single(keys)
+        if isinstance(kernel, RadialKernel):
+            # With a kink at 0 a kernel would show the root of the error of an expansion.
+            squared = squared_distances(queries, keys, exact=kernel.kinked)
+            return kernel.log_profile(squared) if logarithm else kernel.profile(squared)
+        if logarithm and isinstance(kernel, ScaledDotProduct):
+            return queries * queries.shape[-1] ** -0.5 @ keys.mT
+        of_one = kernel.log if logarithm else kernel
+        heads = zip(queries.flatten(0, 1), keys.flatten(0, 1), strict=True)
+        values = [of_one(q, k) for q, k in heads]
+        shape = (*queries.shape[:2], queries.shape[2], keys.shape[2])
+        return torch.stack(values).view(shape) if values else queries.new_zeros(shape)
+
+
+def squared_distances(queries, keys, *, exact=False):
+    """Squared Euclidean distances, (..., T_q, T_k)."""
+    # As |q|^2 + |k|^2 - 2 q.k where that is accurate. Elsewhere, and with `exact`, rows are
+    # subtracted from rows, which is slower.
+    if exact or not expands_accurately(queries, keys):
+        difference = torch.cdist(queries, keys, compute_mode="donot_use_mm_for_euclid_dist")
+        return difference.square()
+    norms = queries.square().sum(-1)[..., :, None] + keys.square().sum(-1)[..., None, :]
+    return (norms - 2 * queries @ keys.mT).clamp_min(0)
+
+
+@torch.no_grad()
+def expands_accurately(queries, keys):
+    """True if distances are accurate as a dot product, in these tensors' precision."""
+    if queries.numel() == 0 or keys.numel() == 0:
+        return True
+    size = sum(x.square().sum(-1).max() for x in (queries, keys))
+    # So far may rounding move a squared distance.
+    tolerance = 1e-10 if queries.dtype == torch.float64 else 1e-4
+    return bool(torch.finfo(queries.dtype).eps * size <= tolerance)
 
 
 def _check_shapes(queries, keys, values):

@@ -2,8 +2,7 @@
 
 import torch
 
-from ._compare import at_least_single
-from ._masks import empty_rows
+from ._masks import empty_rows, mask_logits
 
 # Tokens taken at a time: few enough for their features to stay in the cache, and many enough
 # for the products with the sums over all earlier ones to outweigh reading these.
@@ -68,6 +67,11 @@ def feature_weights(queries, keys, kernel, *, mask=None):
         return _divide(weights, total, phi_q * key_sums if kernel.signed else None)
 
 
+def at_least_single(x):
+    """The tensor in single precision if it was in half."""
+    return x if x.dtype == torch.float64 else x.float()
+
+
 class _Memory:
     """Sums of keys and values, feature by feature."""
 
@@ -106,10 +110,7 @@ class _Memory:
         form = self.kernel.feature_form(keys)
         exponents = form.exponents + form.offsets  # (B, n_heads, C, n_features or 1)
         if mask is not None:
-            boolean = mask.dtype == torch.bool
-            exponents = (
-                exponents.masked_fill(~mask, -torch.inf) if boolean else exponents + mask
-            )
+            exponents = mask_logits(exponents, mask)
         shift = torch.maximum(self.shift, _largest(exponents))  # (B, n_heads, 1, ...)
         self.sums = self.sums * torch.exp(self.shift - shift).mT
         self.shift = shift

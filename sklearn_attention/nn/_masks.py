@@ -9,14 +9,9 @@ def check_mask(name, mask, shape):
         mask.dtype == torch.bool or mask.is_floating_point()
     )
     if not valid or mask.ndim not in (2, 4):
-        what = (
-            f"{mask.dtype} of shape {tuple(mask.shape)}"
-            if isinstance(mask, torch.Tensor)
-            else repr(mask)
-        )
         raise ValueError(
-            f"{name}={what} is not valid: pass a tensor of bool, True where a key may be "
-            "attended, or of floats to be added to the logits, of shape (T_q, T_k) or "
+            f"{name}={_shown(mask)} is not valid: pass a tensor of bool, True where a key may "
+            "be attended, or of floats to be added to the logits, of shape (T_q, T_k) or "
             "(B, n_heads, T_q, T_k)."
         )
     whole = mask if mask.ndim == 4 else mask[None, None]
@@ -32,16 +27,16 @@ def check_padding(name, padding, shape):
     """Padding (B, S), True for real tokens, as a mask (B, 1, 1, S), else raise ValueError."""
     valid = isinstance(padding, torch.Tensor) and padding.dtype == torch.bool
     if not valid or tuple(padding.shape) != tuple(shape):
-        what = (
-            f"{padding.dtype} of shape {tuple(padding.shape)}"
-            if isinstance(padding, torch.Tensor)
-            else repr(padding)
-        )
         raise ValueError(
-            f"{name}={what} is not valid: pass a tensor of bool of shape {tuple(shape)}, True "
-            "where a token is real."
+            f"{name}={_shown(padding)} is not valid: pass a tensor of bool of shape "
+            f"{tuple(shape)}, True where a token is real."
         )
     return padding[:, None, None]
+
+
+def _shown(x):
+    """What was passed for a mask, in messages."""
+    return f"{x.dtype} of shape {tuple(x.shape)}" if isinstance(x, torch.Tensor) else repr(x)
 
 
 def causal_mask(n_steps, device=None, *, n_before=0):
@@ -54,9 +49,13 @@ def join_masks(mask, other):
     """One mask that allows what both allow; None allows all, and floats stay floats."""
     if mask is None or other is None:
         return other if mask is None else mask
-    if mask.dtype == torch.bool:
-        return mask & other
-    return mask.masked_fill(~other, -torch.inf)
+    return mask & other if mask.dtype == torch.bool else mask_logits(mask, other)
+
+
+def mask_logits(logits, mask):
+    """Logits, -inf where a mask of bool is False, or with one of floats added."""
+    boolean = mask.dtype == torch.bool
+    return logits.masked_fill(~mask, -torch.inf) if boolean else logits + mask
 
 
 def empty_rows(mask):

@@ -42,10 +42,8 @@ class Patches(nn.Module):
     def __init__(self, patch_length, stride=None):
         super().__init__()
         self.patch_length = check_size("patch_length", patch_length, 4)
-        self.stride = (
-            self.patch_length
-            if stride is None
-            else check_positive("stride", stride, integer=True)
+        self.stride = check_positive(
+            "stride", self.patch_length if stride is None else stride, integer=True
         )
         if self.stride > self.patch_length:
             raise ValueError(

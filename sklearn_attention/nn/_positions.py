@@ -7,8 +7,7 @@ from torch import nn
 
 from .._blocks import check_memory
 from .._validation import check_choice, check_positive, check_size
-from ._compare import at_least_single
-from ._initialize import initialize
+from ._random import initialize
 
 _COMBINE = ("add", "concatenate")
 
@@ -213,27 +212,8 @@ class RotaryPositions(nn.Module):
         # In the order in memory of the heads of a token, through which the product then runs.
         turns = turns[:, None].repeat(1, x.shape[1], 1).transpose(0, 1)
         # A pair is a complex number, and a rotation a product: one operation in place of six.
-        pairs = _as_complex(at_least_single(x))  # (B, n_heads, T, head_dim / 2)
+        pairs = _as_complex(x if double else x.float())  # (B, n_heads, T, head_dim / 2)
         return torch.view_as_real(pairs * turns).flatten(-2).to(x.dtype)
-
-
-def make_positions(kind, width, *, max_length=None, combine="add"):
-    """Module that adds or appends positions to tokens, by its name.
-
-    Called with tokens and the first position; "rotary" acts in attention and changes no tokens.
-    """
-    # "rotary" is part of the attention, so tokens stay as they are, as for None. `max_length`
-    # is for learned positions, `width` that of the encoding.
-    if kind == "sinusoidal":
-        return SinusoidalPositions(width, combine=combine)
-    if kind == "learned":
-        return LearnedPositions(max_length, width, combine=combine)
-    return _NoPositions()
-
-
-class _NoPositions(nn.Module):
-    def forward(self, x, first=0):
-        return x
 
 
 @functools.lru_cache(maxsize=16)

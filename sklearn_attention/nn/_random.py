@@ -1,4 +1,4 @@
-"""Random numbers of training, of a thread's own generators, and dropout, which draws them."""
+"""Random numbers: starting values, dropout, and the generators that a thread draws from."""
 
 import contextlib
 import threading
@@ -9,11 +9,35 @@ from torch.nn.functional import dropout
 
 from .._validation import check_in_interval
 
-# Random numbers of 16 bits, four to a draw of 64.
-_BITS, _TO_A_DRAW = 16, 4
 _own = threading.local()
-# Held while a device's global generator stands in for one of those.
+# Held while a device's global generator stands in for a thread's own.
 _lock = threading.Lock()
+
+
+class OutputProjection(nn.Linear):
+    """The last layer of what a block adds to the stream of tokens."""
+
+
+@torch.no_grad()
+def initialize(module, generator=None, *, output_gain=1.0):
+    """Draw the parameters of a module and of all modules inside it; return the module."""
+    # Matrices are uniform on +-sqrt(6 / (n_in + n_out)), which keeps the spread of signals and
+    # of gradients alike (Glorot and Bengio 2010); queries, keys and values count as three
+    # matrices, although one product computes them. Biases are 0, slopes of layer normalisation
+    # 1, and tables (embeddings, learned positions) normal with standard deviation 0.02.
+    # Parameters of any other kind of module stay. A generator of None is torch's global one;
+    # `output_gain` multiplies the last matrix of every attention and feed-forward network.
+    for part in module.modules():
+        if isinstance(part, nn.Linear):
+            gain = output_gain if isinstance(part, OutputProjection) else 1.0
+            nn.init.xavier_uniform_(part.weight, gain, generator=generator)
+            if part.bias is not None:
+                part.bias.zero_()
+        elif isinstance(part, nn.LayerNorm):
+            part.reset_parameters()
+        elif isinstance(part, nn.Embedding):
+            part.weight.normal_(0.0, 0.02, generator=generator)
+    return module
 
 
 @contextlib.contextmanager
@@ -34,6 +58,11 @@ def generator_for(device="cpu"):
     return getattr(_own, "generators", {}).get(torch.device(device).type)
 
 
+def draw_seed():
+    """Seed of another generator."""
+    return int(torch.randint(2**62, (), generator=generator_for()))
+
+
 @contextlib.contextmanager
 def seeded_fused_kernel(device):
     """Seed a CUDA device's global generator from this thread's own, and put it back.
@@ -45,7 +74,7 @@ def seeded_fused_kernel(device):
         return
     with _lock, torch.cuda.device(device):
         before = torch.cuda.get_rng_state()
-        torch.cuda.manual_seed(int(torch.randint(2**62, (), generator=generator_for())))
+        torch.cuda.manual_seed(draw_seed())
         try:
             yield
         finally:
@@ -55,16 +84,16 @@ def seeded_fused_kernel(device):
 def drop(x, probability, generator=None):
     """Set entries to 0 at random and scale the others, so that the mean stays."""
     # On a processor torch draws a number for each entry, one after the other, which takes
-    # longer than the matrix products around it. Here a draw serves four, and the probability is
-    # rounded to a multiple of 2^-16. The default generator is that of this thread.
+    # longer than the matrix products around it. Here a draw of 64 bits serves four, and the
+    # probability is rounded to a multiple of 2^-16. The default generator is this thread's.
     generator = generator_for(x.device) if generator is None else generator
     if not probability or (x.device.type != "cpu" and generator is None):
         return dropout(x, probability)
-    n_values = 2**_BITS
+    n_values = 2**16
     n_dropped = min(round(probability * n_values), n_values - 1)
     size = x.numel()
     where = {"device": x.device, "generator": generator}
-    draws = torch.randint(-(2**63), 2**63 - 1, (-(-size // _TO_A_DRAW),), **where)
+    draws = torch.randint(-(2**63), 2**63 - 1, (-(-size // 4),), **where)
     numbers = draws.view(torch.int16)[:size].view(x.shape)
     kept = numbers >= n_dropped - n_values // 2
     return x * kept.to(x.dtype).mul_(n_values / (n_values - n_dropped))

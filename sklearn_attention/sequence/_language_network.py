@@ -4,7 +4,7 @@ from torch import nn
 from torch.nn.functional import linear
 
 from ..nn import TokenEncoder
-from ..nn._initialize import initialize
+from ..nn._random import initialize
 
 # Blocks add little at first, and all learn at once: a tenth is about as good as 0 in long
 # trainings, and better in short ones (benchmarks/learning.md).

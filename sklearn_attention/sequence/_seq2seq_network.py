@@ -5,7 +5,7 @@ from torch import nn
 from torch.nn.functional import cross_entropy, linear
 
 from ..nn import TokenDecoder, TokenEncoder
-from ..nn._initialize import initialize
+from ..nn._random import initialize
 from ..text._special import PADDING
 from ._language_network import OUTPUT_GAIN
 

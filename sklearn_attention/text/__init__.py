@@ -6,7 +6,7 @@ unknown pieces, start and end in every vocabulary.
 """
 
 from ._learn import learn_vocabulary
-from ._pad import pad
+from ._special import pad
 from ._vocabulary import Vocabulary
 
 __all__ = [

@@ -7,8 +7,6 @@ from collections.abc import Mapping, Set
 import numpy as np
 from scipy.sparse import issparse
 
-_REMEDY = "pass a list of texts, or a list of sequences of ids, which are integers from 0 on"
-
 
 def check_sequences(name, sequences, *, empty=False):
     """Kind, "text" or "ids", and list of str or of int64 arrays, of sequences that were passed.
@@ -39,18 +37,25 @@ def _items(name, sequences):
         raise ValueError(f"{shown} is a single text: pass a list of texts, such as [{name}].")
     no_list = isinstance(sequences, Mapping | Set) or issparse(sequences)
     if no_list or not hasattr(sequences, "__len__"):
-        raise ValueError(f"{shown} is no list: {_REMEDY}.")
+        raise _refusal(f"{shown} is no list")
     n_axes = getattr(sequences, "ndim", 1)
     whole = getattr(getattr(sequences, "dtype", None), "kind", "O") in "iu"
     if n_axes not in (1, 2) or (n_axes == 2 and not whole):
-        raise ValueError(
-            f"{name} has shape {sequences.shape}, but is no array of ids of shape (n, T): "
-            f"{_REMEDY}, for example one column of a table."
+        raise _refusal(
+            f"{name} has shape {sequences.shape}, but is no array of ids of shape (n, T)",
+            ", for example one column of a table",
         )
     items = list(sequences)
     if not items:
         raise ValueError(f"{shown} has no sequence: pass at least one.")
     return items
+
+
+def _refusal(what, example=""):
+    return ValueError(
+        f"{what}: pass a list of texts, or a list of sequences of ids, which are integers from "
+        f"0 on{example}."
+    )
 
 
 def _where(name, position, item):
@@ -63,7 +68,7 @@ def _ids(where, item):
     if _missing(item):
         raise ValueError(f"{where()} is missing: leave it out, or fill it in.")
     if isinstance(item, bytes | Mapping | Set) or not hasattr(item, "__len__"):
-        raise ValueError(f"{where()} is no sequence: {_REMEDY}.")
+        raise _refusal(f"{where()} is no sequence")
     try:
         ids = np.asarray(item) if len(item) else np.empty(0, dtype=np.int64)
     except ValueError:
@@ -72,7 +77,7 @@ def _ids(where, item):
     if not whole and ids.ndim == 1 and any(map(_missing, ids.tolist())):
         raise ValueError(f"{where()} has a missing value: leave it out, or fill it in.")
     if not whole or ids.ndim != 1 or ids.max(initial=0) > np.iinfo(np.int64).max:
-        raise ValueError(f"{where()} is no sequence of integers: {_REMEDY}.")
+        raise _refusal(f"{where()} is no sequence of integers")
     if ids.min(initial=0) < 0:
         raise ValueError(
             f"{where()} has a negative id: ids are integers from 0 on. For series of numbers "

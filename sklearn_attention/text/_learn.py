@@ -6,15 +6,11 @@ from itertools import chain
 
 from .._base import warn_user
 from .._validation import check_choice, check_positive
-from ._byte_pairs import BYTES, learn_byte_pairs
 from ._check import check_sequences
 from ._special import SPECIAL_TOKENS
-from ._vocabulary import PIECES, Vocabulary
+from ._vocabulary import PIECES, Vocabulary, check_bytes, tokenizers_library
 
 TOKENIZERS = ("byte_pairs", "characters", "ids", "lower_words", "words")
-_BYTE_PAIRS = 8000
-# Words are no tokens where more of them occur only once.
-_MOST_SEEN_ONCE = 0.5
 
 
 def learn_vocabulary(tokenizer, sequences, *, max_tokens=None, min_count=1):
@@ -64,7 +60,8 @@ def learn_vocabulary(tokenizer, sequences, *, max_tokens=None, min_count=1):
     """
     check_choice("tokenizer", tokenizer, TOKENIZERS)
     if max_tokens is not None:
-        fewest = len(SPECIAL_TOKENS) + (BYTES if tokenizer == "byte_pairs" else 1)
+        # Every byte is a token.
+        fewest = len(SPECIAL_TOKENS) + (256 if tokenizer == "byte_pairs" else 1)
         max_tokens = check_positive("max_tokens", max_tokens, integer=True, minimum=fewest)
     if not isinstance(min_count, numbers.Real):
         raise ValueError(f"min_count={min_count!r} is not valid: pass an integer, 1 or more.")
@@ -76,8 +73,8 @@ def learn_vocabulary(tokenizer, sequences, *, max_tokens=None, min_count=1):
             f"tokenizer={tokenizer!r} does not fit sequences of kind {kind!r}: {remedy}."
         )
     if tokenizer == "byte_pairs":
-        n_learned = (max_tokens or _BYTE_PAIRS) - len(SPECIAL_TOKENS)
-        return Vocabulary(tokenizer, learn_byte_pairs(sequences, n_learned))
+        n_learned = (max_tokens or 8000) - len(SPECIAL_TOKENS)
+        return Vocabulary(tokenizer, _learn_byte_pairs(sequences, n_learned))
     counts = Counter(chain.from_iterable(map(PIECES[tokenizer], sequences)))
     if not counts:
         raise ValueError("the sequences are all blank: pass texts that have words.")
@@ -87,6 +84,27 @@ def learn_vocabulary(tokenizer, sequences, *, max_tokens=None, min_count=1):
     if max_tokens is not None:
         pieces = pieces[: max_tokens - len(SPECIAL_TOKENS)]
     return Vocabulary(tokenizer, sorted(pieces) if tokenizer == "ids" else pieces)
+
+
+def _learn_byte_pairs(texts, n_tokens):
+    """At most `n_tokens` byte pairs of texts, with 256 bytes among them, in JSON."""
+    for text in texts:
+        check_bytes(text)
+    library = tokenizers_library()
+    byte_level = library.pre_tokenizers.ByteLevel
+    model = library.Tokenizer(library.models.BPE())
+    model.pre_tokenizer = byte_level(add_prefix_space=False)
+    model.decoder = library.decoders.ByteLevel()
+    # The library has none of our special tokens: a text that contains their names must not be
+    # taken for them. It takes memory for all tokens at once; each but the bytes joins two.
+    most = 256 + sum(len(text.encode()) for text in texts)
+    trainer = library.trainers.BpeTrainer(
+        vocab_size=min(n_tokens, most),
+        initial_alphabet=sorted(byte_level.alphabet()),
+        show_progress=False,
+    )
+    model.train_from_iterator(texts, trainer)
+    return model.to_str()
 
 
 def choose_tokenizer(tokenizer, texts, words="words"):
@@ -100,7 +118,7 @@ def choose_tokenizer(tokenizer, texts, words="words"):
     if not texts or chosen not in ("words", "lower_words"):
         return tokenizer
     share, name = max((_share_seen_once(chosen, part), name) for name, part in texts.items())
-    if share <= _MOST_SEEN_ONCE:
+    if share <= 0.5:
         return chosen
     remedy = "others will be unknown. Pass tokenizer='characters' or 'byte_pairs'."
     if tokenizer == "auto":

@@ -1,7 +1,63 @@
-"""Tokens that stand for no piece of a text, the same in every vocabulary."""
+"""Tokens that stand for no piece of a text, the same in every vocabulary, and padding."""
+
+import numbers
+
+import numpy as np
+
+from .._blocks import check_memory
 
 PADDING, UNKNOWN, START, END = 0, 1, 2, 3
 # How they are shown, in the order of their ids.
 SPECIAL_TOKENS = ("<padding>", "<unknown>", "<start>", "<end>")
-# What an unknown token of a text is decoded to.
-REPLACEMENT = "\N{REPLACEMENT CHARACTER}"
+
+
+def pad(sequences, *, length=None):
+    """Fill sequences of ids up to one length, behind their end.
+
+    Parameters
+    ----------
+    sequences : list of array-like of int
+    length : int, default=None
+        Length of the rows; None is that of the longest sequence.
+
+    Returns
+    -------
+    ids : ndarray of int64 of shape (n_sequences, length)
+        With 0, the id of padding, where sequences have ended.
+    real : ndarray of bool of shape (n_sequences, length)
+        False where there is padding.
+
+    Raises
+    ------
+    ValueError
+        If a sequence is longer than `length`.
+
+    Examples
+    --------
+    >>> from sklearn_attention.text import pad
+    >>> ids, real = pad([[5, 6, 7], [8]])
+    >>> ids
+    array([[5, 6, 7],
+           [8, 0, 0]])
+    >>> real.sum(axis=1)
+    array([3, 1])
+    """
+    try:
+        lengths = np.array([len(sequence) for sequence in sequences], dtype=np.int64)
+    except TypeError:
+        raise ValueError("sequences is no list of lists of ids: pass [[5, 6], [7]].") from None
+    longest = int(lengths.max(initial=0))
+    length = longest if length is None else length
+    if not isinstance(length, numbers.Integral):
+        raise ValueError(f"length={length!r} is not valid: pass an integer, or None.")
+    if longest > length:
+        raise ValueError(
+            f"length={length!r} is too short for a sequence of {longest} tokens: pass at "
+            "least that, or cut the sequence."
+        )
+    check_memory(f"length={length}", (len(lengths) + 1, length), "pass a smaller number")
+    real = np.arange(length) < lengths[:, None]
+    ids = np.full(real.shape, PADDING, dtype=np.int64)
+    if lengths.any():
+        ids[real] = np.concatenate([np.asarray(sequence) for sequence in sequences])
+    return ids, real

@@ -2,13 +2,13 @@
 
 import functools
 import re
+import reprlib
 import unicodedata
 
 import numpy as np
 
-from ._byte_pairs import check_bytes, read_byte_pairs
 from ._check import check_sequences
-from ._special import REPLACEMENT, SPECIAL_TOKENS, UNKNOWN
+from ._special import SPECIAL_TOKENS, UNKNOWN
 
 
 def _lower_words(text):
@@ -33,6 +33,29 @@ PIECES = {
     "ids": np.ndarray.tolist,
 }
 BETWEEN = {"characters": "", "words": " ", "lower_words": " "}
+
+
+def check_bytes(text):
+    """Raise ValueError if a text cannot be written in bytes."""
+    try:
+        text.encode()
+    except UnicodeEncodeError as error:
+        raise ValueError(
+            f"text={reprlib.repr(text)} has no bytes, because of half a character at position "
+            f"{error.start}: pass text.encode(errors='replace').decode()."
+        ) from None
+
+
+def tokenizers_library():
+    """What learns and reads byte pairs."""
+    try:
+        import tokenizers
+    except ImportError as error:
+        raise ImportError(
+            "tokenizer='byte_pairs' needs the tokenizers library: "
+            'pip install "sklearn-attention[text]"'
+        ) from error
+    return tokenizers
 
 
 class Vocabulary:
@@ -160,7 +183,8 @@ class Vocabulary:
             return [self._learned[i - len(SPECIAL_TOKENS)] for i in ids if i != UNKNOWN]
         if self.tokenizer == "byte_pairs":
             return self._decode_byte_pairs(ids)
-        tokens = [REPLACEMENT if i == UNKNOWN else self.tokens[i] for i in ids]
+        unknown = "\N{REPLACEMENT CHARACTER}"
+        tokens = [unknown if i == UNKNOWN else self.tokens[i] for i in ids]
         return BETWEEN[self.tokenizer].join(tokens)
 
     def state(self):
@@ -201,16 +225,15 @@ class Vocabulary:
 
     @functools.cached_property
     def _numbers(self):
-        return {
-            piece: number for number, piece in enumerate(self._learned, len(SPECIAL_TOKENS))
-        }
+        return dict(zip(self._learned, range(len(SPECIAL_TOKENS), len(self)), strict=True))
 
     @functools.cached_property
     def _byte_pairs(self):
-        return read_byte_pairs(self._learned)
+        # Its ids start from 0.
+        return tokenizers_library().Tokenizer.from_str(self._learned)
 
     def _decode_byte_pairs(self, ids):
         # Characters may be made of several tokens: all between two unknown ones go together.
         runs = np.split(ids - len(SPECIAL_TOKENS), np.flatnonzero(ids == UNKNOWN))
         texts = [self._byte_pairs.decode(run[run >= 0].tolist()) for run in runs]
-        return REPLACEMENT.join(texts)
+        return "\N{REPLACEMENT CHARACTER}".join(texts)

@@ -5,7 +5,6 @@ import torch
 from torch.nn.functional import cross_entropy, huber_loss, mse_loss, pad
 
 from .._blocks import check_memory
-from ..nn._heads import pinball
 from ..training._batches import blocks_by_length
 from ..training._network import threads_of_pass
 from ._output_shares import overall
@@ -15,6 +14,12 @@ _MOST_TOKENS, _MOST_PAIRS = 2**15, 2**22
 # Parts of the rows held out.
 _N_PARTS = 5
 _ERRORS = {"squared_error": mse_loss, "huber": huber_loss, "log_loss": cross_entropy}
+
+
+def pinball(missed, quantiles):
+    """Losses of quantiles (..., n_quantiles) by how far targets are above them."""
+    tau = missed.new_tensor(quantiles)
+    return torch.maximum(tau * missed, (tau - 1) * missed)
 
 
 def row_losses(loss):

@@ -4,7 +4,7 @@ import torch
 from torch import nn
 
 from ..nn import TokenEncoder
-from ..nn._initialize import initialize
+from ..nn._random import initialize
 from ..text._special import UNKNOWN
 
 

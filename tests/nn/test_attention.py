@@ -1,7 +1,5 @@
 """Attention on any kernel against loops over pairs, and its fused ways against the plain."""
 
-import math
-
 import numpy as np
 import pytest
 import torch
@@ -10,7 +8,6 @@ from sklearn_attention import attention_weights
 from sklearn_attention.kernels import (
     Epanechnikov,
     Exponential,
-    Gaussian,
     Linear,
     LocallyPeriodic,
     Periodic,
@@ -98,30 +95,23 @@ class TestAgainstLoops:
         np.testing.assert_allclose(maps, weights, atol=1e-6)
 
     @pytest.mark.parametrize("kernel", ["scaled_dot_product", "gaussian", "periodic", "linear"])
-    @pytest.mark.parametrize("masked", [False, True])
+    @pytest.mark.parametrize("masked", [None, "bool", "float"])
     def test_causal(self, kernel, masked):
         heads = make_heads(6, 6)
         allowed = torch.ones(6, 6, dtype=torch.bool).tril()
-        mask = random_mask((6, 6)) if masked else None
-        both = allowed & mask if masked else allowed
-        expected, _ = slow_attention(
-            *heads, kernel, np.broadcast_to(np.where(both, 0.0, -np.inf), (2, 3, 6, 6))
-        )
+        mask, logits = None, torch.zeros(6, 6, dtype=torch.float64)
+        if masked == "bool":
+            mask = random_mask((6, 6))
+            logits = logits.masked_fill(~mask, -torch.inf)
+        elif masked == "float":
+            mask = logits = make_heads(6, head_dim=6)[0][0, 0]
+        logits = logits.masked_fill(~allowed, -torch.inf)
+        expected, _ = slow_attention(*heads, kernel, np.broadcast_to(logits, (2, 3, 6, 6)))
         for need_weights in (False, True):
             found, _ = attention(
                 *heads, kernel, mask=mask, causal=True, need_weights=need_weights
             )
             np.testing.assert_allclose(found, expected, atol=1e-10)
-
-    def test_causal_with_a_float_mask(self):
-        heads = make_heads(6, 6)
-        mask = torch.randn(6, 6, generator=torch.Generator().manual_seed(1))
-        as_logits = mask.masked_fill(~torch.ones(6, 6, dtype=torch.bool).tril(), -np.inf)
-        expected, _ = slow_attention(
-            *heads, "gaussian", np.broadcast_to(as_logits.double(), (2, 3, 6, 6))
-        )
-        found, _ = attention(*heads, "gaussian", mask=mask, causal=True)
-        np.testing.assert_allclose(found, expected, atol=1e-6)
 
     @pytest.mark.parametrize("d_value", [1, 9])
     @pytest.mark.parametrize("kernel", ["scaled_dot_product", "gaussian", "linear"])
@@ -164,18 +154,6 @@ def test_parameters_of_kernels_count(kernel):
     assert not np.allclose(other, expected, atol=1e-3)
 
 
-@pytest.mark.parametrize("kernel", POSITIVE)
-@pytest.mark.parametrize("masked", [False, True])
-def test_weights_are_row_stochastic(kernel, masked):
-    mask = random_mask((5, 7)) if masked else None
-    _, weights = attention(*make_heads(), kernel, mask=mask, need_weights=True)
-    assert (weights >= 0).all()
-    sums = weights.sum(-1)
-    rows = torch.arange(5) != 2 if masked else torch.ones(5, dtype=torch.bool)
-    np.testing.assert_allclose(sums[:, :, rows], 1.0, rtol=1e-12)
-    assert (sums[:, :, ~rows] == 0).all()
-
-
 class TestIdentities:
     def test_gaussian_of_scale_fourth_root_of_d_for_keys_of_one_norm(self):
         queries, keys, values = make_heads(head_dim=16)
@@ -189,47 +167,6 @@ class TestIdentities:
         softmax, _ = attention(queries, keys, values)
         gaussian, _ = attention(queries / scale, keys / scale, values, "gaussian")
         assert (softmax - gaussian).abs().max() > 0.1
-
-    def test_linear_kernel_is_the_dot_product_over_its_sum(self):
-        queries, keys, values = make_heads()
-        products = queries @ keys.mT
-        expected = products / products.sum(-1, keepdim=True)
-        _, weights = attention(queries, keys, values, "linear", need_weights=True)
-        np.testing.assert_allclose(weights, expected, rtol=1e-9)
-
-    def test_periodic_kernel_of_unit_vectors_is_a_softmax(self):
-        queries, keys, values = make_heads()
-        queries, keys = (torch.nn.functional.normalize(x, dim=-1) for x in (queries, keys))
-        distance = (2 - 2 * queries @ keys.mT).sqrt()
-        period, length_scale = 1.5, 0.8
-        logits = -2 * (math.pi * distance / period).sin() ** 2 / length_scale**2
-        kernel = Periodic(period, length_scale)
-        _, weights = attention(queries, keys, values, kernel, need_weights=True)
-        np.testing.assert_allclose(weights, logits.softmax(-1), atol=1e-12)
-
-    def test_weights_that_depend_on_the_difference_alone_are_a_convolution(self):
-        """A Toeplitz matrix times the values; here circulant, so that there are no ends."""
-        n_steps, width = 12, 5
-        steps = torch.arange(n_steps)
-        difference = (steps[:, None] - steps) % n_steps
-        scores = torch.full((n_steps,), -torch.inf, dtype=torch.float64)
-        scores[:width] = torch.randn(
-            width, dtype=torch.float64, generator=torch.Generator().manual_seed(0)
-        )
-        values = make_heads(n_keys=n_steps, head_dim=1)[2]
-        alike = torch.zeros_like(values)
-        found, weights = attention(
-            alike, alike, values, mask=scores[difference], need_weights=True
-        )
-        for row in range(1, n_steps):
-            np.testing.assert_allclose(weights[0, 0, row], weights[0, 0, row - 1].roll(1))
-        filter_ = scores.softmax(0)[:width].flip(0)[None, None]  # conv1d correlates
-        series = values[..., 0].reshape(6, 1, n_steps)
-        wrapped = torch.cat([series[..., -(width - 1) :], series], dim=-1)
-        expected = torch.nn.functional.conv1d(wrapped, filter_).reshape(2, 3, n_steps)
-        np.testing.assert_allclose(found[..., 0], expected, atol=1e-12)
-        fused, _ = attention(alike, alike, values, mask=scores[difference])
-        np.testing.assert_allclose(fused[..., 0], expected, atol=1e-12)
 
     def test_stationary_kernel_of_time_is_a_convolution_away_from_the_ends(self):
         steps = torch.arange(20.0, dtype=torch.float64)[None, None, :, None] / 4
@@ -338,6 +275,47 @@ class TestWays:
     def test_gradient_equals_differences(self, kernel):
         heads = [x[:1].requires_grad_(True) for x in make_heads(3, 4, 2)]
         assert torch.autograd.gradcheck(lambda *x: attention(*x, kernel)[0], heads)
+
+
+class TestKernelOfAllPairs:
+    @staticmethod
+    def rows(dtype=torch.float64):
+        return make_heads(4, 6, 5, dtype=dtype)[:2]
+
+    @pytest.mark.parametrize("name", [*POSITIVE, "polynomial"])
+    def test_half_precision_is_compared_in_single(self, name):
+        half = self.rows(torch.bfloat16)
+        single = [x.float() for x in half]
+        expected = _attention.compare(as_kernel(name), *single, logarithm=True)
+        assert expected.dtype == torch.float32
+        with torch.autocast("cpu", torch.bfloat16):
+            for rows in (half, single):
+                found = _attention.compare(as_kernel(name), *rows, logarithm=True)
+                assert torch.equal(found, expected)
+
+    @pytest.mark.parametrize("exact", [False, True])
+    @pytest.mark.parametrize("shift", [0.0, 1e4])
+    @pytest.mark.parametrize("dtype", TOLERANCE, ids=str)
+    def test_squared_distances(self, dtype, shift, exact):
+        queries, keys = rows = [x + shift for x in self.rows(dtype)]
+        found = _attention.squared_distances(*rows, exact=exact)
+        assert found.dtype == dtype
+        assert (found >= 0).all()
+        apart = queries.double()[..., :, None, :] - keys.double()[..., None, :, :]
+        rtol = 2e-6 if dtype == torch.float32 else 1e-9
+        np.testing.assert_allclose(found, apart.square().sum(-1), rtol=rtol)
+
+    @pytest.mark.parametrize(
+        ("dtype", "near", "far"),
+        [(torch.float32, 1.0, 1e3), (torch.float64, 1e2, 1e4)],
+        ids=str,
+    )
+    def test_distances_are_expanded_near_the_origin_alone(self, dtype, near, far):
+        queries, keys = self.rows(dtype)
+        assert _attention.expands_accurately(queries + near, keys + near)
+        assert not _attention.expands_accurately(queries + far, keys)
+        assert not _attention.expands_accurately(queries, keys + far)
+        assert _attention.expands_accurately(queries[:, :, :0] + far, keys + far)
 
 
 @pytest.mark.parametrize("need_weights", [False, True])
@@ -472,19 +450,8 @@ class TestBadInput:
             attention(queries, keys, values[:, :, :6])
         with pytest.raises(ValueError, match="causal=True needs as many queries as keys"):
             attention(queries, keys, values, causal=True)
-
-    @pytest.mark.parametrize(
-        ("mask", "message"),
-        [
-            (torch.ones(5, 7, dtype=torch.int64), r"mask=torch.int64 of shape \(5, 7\)"),
-            (torch.ones(2, 5, 7, dtype=torch.bool), r"of shape \(2, 5, 7\) is not valid"),
-            (np.ones((5, 7), dtype=bool), "pass a tensor of bool"),
-            (torch.ones(5, 6, dtype=torch.bool), r"does not fit \(2, 3, 5, 7\)"),
-        ],
-    )
-    def test_mask(self, mask, message):
-        with pytest.raises(ValueError, match=message):
-            attention(*make_heads(), mask=mask)
+        with pytest.raises(ValueError, match=r"mask of .* does not fit \(2, 3, 5, 7\)"):
+            attention(queries, keys, values, mask=torch.ones(5, 6, dtype=torch.bool))
 
     @pytest.mark.parametrize("dropout", [-0.1, 1.0, "much"])
     def test_dropout(self, dropout):
@@ -505,10 +472,3 @@ class TestBadInput:
         np.testing.assert_allclose(found, expected, atol=1e-12)
         with pytest.raises(TypeError, match="has no gradient"):
             attention(heads[0].requires_grad_(True), *heads[1:], of_numpy)
-
-
-def test_gaussian_is_named_by_its_object_too():
-    heads = make_heads()
-    np.testing.assert_array_equal(
-        attention(*heads, Gaussian())[0], attention(*heads, "gaussian")[0]
-    )

@@ -11,7 +11,6 @@ from sklearn_attention.nn import (
     LearnedPositions,
     RotaryPositions,
     SinusoidalPositions,
-    attention,
     sinusoidal_encoding,
 )
 
@@ -37,15 +36,6 @@ def test_a_shift_is_one_linear_map_for_all_positions(shift):
             [-math.sin(angle), math.cos(angle)],
         ]
     np.testing.assert_allclose(encoding[shift:], encoding[:-shift] @ rotation.T, atol=1e-12)
-
-
-def test_dot_products_of_encodings_depend_on_the_difference_alone():
-    encoding = sinusoidal_encoding(50, 32)
-    products = encoding @ encoding.T
-    for offset in range(50):
-        diagonal = products.diagonal(offset)
-        np.testing.assert_allclose(diagonal, diagonal[0], atol=1e-12)
-    assert products.argmax(dim=1).tolist() == list(range(50))
 
 
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
@@ -81,26 +71,6 @@ def test_late_positions_are_exact_in_single_precision():
 
 
 class TestRotary:
-    def test_formula(self):
-        x = tokens(1, 1, 9, 6, dtype=torch.float64)
-        found = RotaryPositions(6)(x)[0, 0].numpy()
-        for t in range(9):
-            for k in range(3):
-                angle = t * 10_000 ** (-2 * k / 6)
-                even, odd = x[0, 0, t, 2 * k].item(), x[0, 0, t, 2 * k + 1].item()
-                assert found[t, 2 * k] == pytest.approx(
-                    even * math.cos(angle) - odd * math.sin(angle)
-                )
-                assert found[t, 2 * k + 1] == pytest.approx(
-                    even * math.sin(angle) + odd * math.cos(angle)
-                )
-
-    def test_keeps_lengths_and_precision(self):
-        x = tokens(2, 3, 9, 6)
-        rotated = RotaryPositions(6)(x)
-        assert rotated.dtype == torch.float32
-        np.testing.assert_allclose(rotated.norm(dim=-1), x.norm(dim=-1), rtol=1e-5)
-
     def test_scores_depend_on_the_difference_alone(self):
         query, key = (tokens(6, seed=seed, dtype=torch.float64) for seed in (0, 1))
         rotate = RotaryPositions(6, base=100.0)
@@ -110,16 +80,6 @@ class TestRotary:
             diagonal = scores.diagonal(offset)
             np.testing.assert_allclose(diagonal, diagonal[0], atol=1e-12)
         assert scores[0].std() > 0.1
-
-    def test_distances_depend_on_the_difference_alone(self):
-        """So kernels of the distance know relative positions too."""
-        x = tokens(1, 1, 1, 6, dtype=torch.float64).expand(1, 1, 20, 6)
-        rotated = RotaryPositions(6)(x)
-        window = (torch.arange(20)[:, None] - torch.arange(20)).abs() <= 2
-        _, weights = attention(rotated, rotated, x, "matern32", mask=window, need_weights=True)
-        inner = weights[0, 0, 2:-2]
-        for row in range(1, len(inner)):
-            np.testing.assert_allclose(inner[row], inner[row - 1].roll(1), atol=1e-12)
 
 
 @pytest.mark.parametrize(

@@ -1,26 +1,38 @@
-"""Special tokens, whose numbers stored vocabularies and networks rely on."""
+"""Special tokens, whose numbers stored vocabularies and networks rely on, and padding."""
 
-import unicodedata
+import numpy as np
+import pytest
 
-from sklearn_attention.text._special import (
-    END,
-    PADDING,
-    REPLACEMENT,
-    SPECIAL_TOKENS,
-    START,
-    UNKNOWN,
-)
+from sklearn_attention.text import pad
+from sklearn_attention.text._special import END, PADDING, SPECIAL_TOKENS, START, UNKNOWN
 
 
 def test_numbers_are_the_positions_of_the_names():
     assert (PADDING, UNKNOWN, START, END) == (0, 1, 2, 3)
-    assert SPECIAL_TOKENS[PADDING] == "<padding>"
-    assert SPECIAL_TOKENS[UNKNOWN] == "<unknown>"
-    assert SPECIAL_TOKENS[START] == "<start>"
-    assert SPECIAL_TOKENS[END] == "<end>"
-    assert len(SPECIAL_TOKENS) == 4
+    assert SPECIAL_TOKENS == ("<padding>", "<unknown>", "<start>", "<end>")
 
 
-def test_what_is_unknown_is_one_character_that_no_word_has():
-    assert unicodedata.name(REPLACEMENT) == "REPLACEMENT CHARACTER"
-    assert not REPLACEMENT.isalnum()
+@pytest.mark.parametrize("length", [None, 3, 5])
+def test_padding_is_behind_the_end(length):
+    sequences = [[4, 0, 6], np.array([7]), []]
+    ids, real = pad(sequences, length=length)
+    assert ids.dtype == np.int64
+    assert real.dtype == bool
+    assert ids.shape == real.shape == (3, length or 3)
+    for row, mask, sequence in zip(ids, real, sequences, strict=True):
+        assert row[: len(sequence)].tolist() == list(sequence)
+        assert (row[len(sequence) :] == PADDING).all()
+        assert mask.tolist() == [True] * len(sequence) + [False] * (len(row) - len(sequence))
+
+
+def test_nothing_to_pad():
+    ids, real = pad([])
+    assert ids.shape == real.shape == (0, 0)
+    ids, real = pad([[], []], length=2)
+    assert not real.any()
+    assert ids.shape == (2, 2)
+
+
+def test_too_long():
+    with pytest.raises(ValueError, match="length=2 is too short for a sequence of 3 tokens"):
+        pad([[1], [1, 2, 3]], length=2)

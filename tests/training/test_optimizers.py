@@ -8,7 +8,7 @@ import torch
 
 from sklearn_attention import Training
 from sklearn_attention.nn import Encoder
-from sklearn_attention.nn._initialize import initialize
+from sklearn_attention.nn._random import initialize
 from sklearn_attention.training import train
 from sklearn_attention.training._optimizers import (
     Muon,

@@ -1,0 +1,456 @@
+"""Layers, blocks and stacks against torch's own with the same weights, and against loops."""
+
+import copy
+import pickle
+
+import numpy as np
+import pytest
+import torch
+from torch_weights import (
+    SHAPE,
+    copy_attention,
+    copy_decoder_layer,
+    copy_encoder_layer,
+    copy_linear,
+    padding_of,
+    scatter,
+    their_options,
+    tokens,
+)
+
+from sklearn_attention.kernels import Matern32
+from sklearn_attention.kernels._base import as_kernel
+from sklearn_attention.nn import (
+    Decoder,
+    Encoder,
+    KeyValueCache,
+    MultiHeadAttention,
+    TokenDecoder,
+    TokenEncoder,
+    attention,
+    sinusoidal_encoding,
+)
+
+DTYPES = {torch.float32: 1e-6, torch.float64: 1e-12}
+SIMPLE = ("none", "shared", "separate")
+NORMS = ("pre", "post", "lecture")
+POSITIONS = (None, "sinusoidal", "learned", "rotary")
+
+
+def torch_pair(d_model=16, n_heads=4, *, bias=True, dtype=torch.float32):
+    theirs = torch.nn.MultiheadAttention(
+        d_model, n_heads, bias=bias, batch_first=True, dtype=dtype
+    )
+    scatter(theirs)
+    ours = MultiHeadAttention(d_model, n_heads, bias=bias).to(dtype)
+    copy_attention(ours, theirs)
+    return ours, theirs
+
+
+class TestLayerAgainstTorch:
+    @pytest.mark.parametrize("dtype", DTYPES, ids=str)
+    @pytest.mark.parametrize("bias", [True, False])
+    @pytest.mark.parametrize("cross", [False, True])
+    def test_plain(self, cross, bias, dtype):
+        ours, theirs = torch_pair(bias=bias, dtype=dtype)
+        x = tokens(3, 7, 16, dtype=dtype)
+        source = tokens(3, 9, 16, seed=1, dtype=dtype) if cross else None
+        keys = x if source is None else source
+        expected, maps = theirs(x, keys, keys, average_attn_weights=False)
+        for need_weights in (False, True):
+            found, weights = ours(x, source, need_weights=need_weights)
+            assert (found - expected).abs().max() <= DTYPES[dtype]
+        assert (weights - maps).abs().max() <= DTYPES[dtype]
+
+    @pytest.mark.parametrize("need_weights", [False, True])
+    def test_causal_padding_and_masks_together(self, need_weights):
+        ours, theirs = torch_pair()
+        x, real = tokens(3, 7, 16), padding_of([7, 4, 1], 7)
+        allowed = torch.ones(7, 7, dtype=torch.bool).tril()
+        expected, _ = theirs(x, x, x, attn_mask=~allowed, key_padding_mask=~real)
+        for options in ({"causal": True}, {"mask": allowed}):
+            found, _ = ours(x, padding=real, need_weights=need_weights, **options)
+            assert (found - expected).abs().max() <= 1e-6
+        logits = tokens(7, 7, seed=5)
+        as_floats = torch.zeros(3, 7).masked_fill(~real, -torch.inf)
+        expected, _ = theirs(x, x, x, attn_mask=logits, key_padding_mask=as_floats)
+        found, _ = ours(x, mask=logits, padding=real, need_weights=need_weights)
+        assert (found - expected).abs().max() <= 1e-6
+
+    def test_gradients(self):
+        ours, theirs = torch_pair(dtype=torch.float64)
+        x = tokens(3, 7, 16, dtype=torch.float64)
+        ours(x)[0].square().sum().backward()
+        theirs(x, x, x, need_weights=False)[0].square().sum().backward()
+        packed = torch.cat([part.weight.grad for part in (ours.query, ours.key, ours.value)])
+        np.testing.assert_allclose(packed, theirs.in_proj_weight.grad, atol=1e-10)
+        np.testing.assert_allclose(
+            ours.out.weight.grad, theirs.out_proj.weight.grad, atol=1e-10
+        )
+
+
+def slow_heads(layer, x, kernel):
+    """Self-attention token by token, from the table of formulas."""
+    x = x.double().numpy()
+    weight = {name: p.detach().double().numpy() for name, p in layer.named_parameters()}
+    kind = layer.projections
+    identity = np.eye(layer.d_model)
+    of_key = identity if kind == "none" else weight["key.weight"]
+    of_query = weight["query.weight"] if kind in ("full", "separate") else of_key
+    of_value = weight["value.weight"] if kind == "full" else identity
+    of_out = weight["out.weight"] if kind == "full" else identity
+    width = layer.d_model // layer.n_heads
+    result = np.zeros(x.shape)
+    for b in range(len(x)):
+        averaged = np.zeros(x[b].shape)
+        for head in range(layer.n_heads):
+            part = slice(head * width, (head + 1) * width)
+            q, k, v = ((x[b] @ m.T)[:, part] for m in (of_query, of_key, of_value))
+            for t in range(len(q)):
+                w = kernel(q[[t]], k)[0]
+                averaged[t, part] = (w / w.sum()) @ v
+        result[b] = averaged @ of_out.T
+    return result
+
+
+@pytest.mark.parametrize("name", ["scaled_dot_product", "gaussian", "rational_quadratic"])
+@pytest.mark.parametrize("projections", ["full", *SIMPLE])
+def test_projections_are_their_formulas(projections, name):
+    layer = MultiHeadAttention(6, 2, kernel=name, projections=projections, bias=False)
+    layer = scatter(layer.double())
+    x = tokens(2, 5, 6, dtype=torch.float64)
+    expected = slow_heads(layer, x, as_kernel(name))
+    for source in (None, x.clone()):
+        for need_weights in (False, True):
+            found = layer(x, source, need_weights=need_weights)[0].detach()
+            np.testing.assert_allclose(found, expected, atol=1e-10)
+
+
+def test_number_of_matrices():
+    counts = {
+        projections: len(list(MultiHeadAttention(4, projections=projections).parameters()))
+        for projections in ("full", *SIMPLE)
+    }
+    assert counts == {"full": 8, "none": 0, "shared": 1, "separate": 2}
+
+
+@pytest.mark.parametrize("kernel", ["scaled_dot_product", Matern32()])
+@pytest.mark.parametrize("projections", ["full", *SIMPLE])
+class TestWhatEveryFormIs:
+    def layer(self, projections, kernel):
+        return scatter(
+            MultiHeadAttention(6, 2, kernel=kernel, projections=projections).double()
+        )
+
+    def test_equivariant_to_permutations(self, projections, kernel):
+        layer = self.layer(projections, kernel)
+        x, order = tokens(2, 5, 6, dtype=torch.float64), torch.tensor([3, 0, 4, 1, 2])
+        straight, permuted = layer(x)[0], layer(x[:, order])[0]
+        np.testing.assert_allclose(straight[:, order].detach(), permuted.detach(), atol=1e-12)
+        causal = layer(x, causal=True)[0][:, order], layer(x[:, order], causal=True)[0]
+        assert (causal[0] - causal[1]).abs().max() > 1e-3
+
+    def test_padding_never_changes_an_answer(self, projections, kernel):
+        layer = self.layer(projections, kernel)
+        x, real = tokens(2, 6, 6, dtype=torch.float64), padding_of([6, 4], 6)
+        filled = x.masked_fill(~real[..., None], 77.0)
+        alone, _ = layer(x[1:, :4])
+        for need_weights in (False, True):
+            for batch in (x, filled):
+                together, weights = layer(batch, padding=real, need_weights=need_weights)
+                np.testing.assert_allclose(
+                    together[1:, :4].detach(), alone.detach(), atol=1e-10
+                )
+        assert (weights[1, :, :, 4:] == 0).all()
+
+    def test_gradients_are_finite_without_any_token(self, projections, kernel):
+        layer = self.layer(projections, kernel).float()
+        x = tokens(2, 5, 6).requires_grad_(True)
+        for need_weights in (False, True):
+            out, _ = layer(x, padding=padding_of([5, 0], 5), need_weights=need_weights)
+            assert torch.isfinite(out).all()
+            out.square().sum().backward()
+            assert torch.isfinite(x.grad).all()
+            assert all(torch.isfinite(p.grad).all() for p in layer.parameters())
+
+
+def test_source_of_another_width():
+    layer = scatter(MultiHeadAttention(6, 2, d_source=4).double())
+    x = tokens(2, 5, 6, dtype=torch.float64)
+    source = tokens(2, 3, 4, seed=1, dtype=torch.float64)
+    q, k, v = (
+        part(z).unflatten(-1, (2, 3)).transpose(1, 2)
+        for part, z in ((layer.query, x), (layer.key, source), (layer.value, source))
+    )
+    expected = layer.out(attention(q, k, v)[0].transpose(1, 2).flatten(2))
+    found, weights = layer(x, source, need_weights=True)
+    np.testing.assert_allclose(found.detach(), expected.detach(), atol=1e-12)
+    assert weights.shape == (2, 2, 5, 3)
+    with pytest.raises(ValueError, match=r"source must have shape \(B, T, 4\)"):
+        layer(x)
+
+
+def test_rotary_answers_depend_on_differences_of_positions():
+    layer = scatter(MultiHeadAttention(8, 2, rotary=True).double())
+    x = tokens(1, 6, 8, dtype=torch.float64)
+    # The same tokens three steps later, behind others that are masked.
+    later = torch.cat([tokens(1, 3, 8, seed=4, dtype=torch.float64), x], dim=1)
+    real = torch.arange(9)[None] >= 3
+    found, _ = layer(later, padding=real)
+    np.testing.assert_allclose(found[:, 3:].detach(), layer(x)[0].detach(), atol=1e-10)
+    order = torch.tensor([1, 0, 2, 3, 4, 5])
+    assert (layer(x[:, order])[0] - layer(x)[0][:, order]).abs().max() > 1e-3
+
+
+class TestBadInputOfALayer:
+    @pytest.mark.parametrize(
+        ("arguments", "message"),
+        [
+            ({"d_model": 10, "n_heads": 3}, "n_heads=3 does not divide d_model=10"),
+            ({"d_model": 0}, "d_model=0"),
+            ({"d_model": 8, "n_heads": 1.5}, "n_heads=1.5"),
+            ({"d_model": 8, "projections": "half"}, "projections='half' is unknown"),
+            ({"d_model": 8, "projections": "shared", "d_source": 4}, "d_source=4 differs"),
+            ({"d_model": 8, "dropout": 1.0}, "dropout=1.0"),
+            ({"d_model": 8, "kernel": "softmax"}, "kernel='softmax' is unknown"),
+            ({"d_model": 6, "n_heads": 2, "rotary": True}, "head_dim=3 is not valid"),
+        ],
+    )
+    def test_parameters(self, arguments, message):
+        with pytest.raises(ValueError, match=message):
+            MultiHeadAttention(**arguments)
+
+    def test_inputs(self):
+        layer, x = MultiHeadAttention(8), tokens(2, 5, 8)
+        with pytest.raises(ValueError, match=r"queries must have shape \(B, T, 8\), got"):
+            layer(x[0])
+        with pytest.raises(ValueError, match=r"source must have shape \(B, T, 8\), got"):
+            layer(x, x[..., :4])
+        with pytest.raises(ValueError, match=r"padding=.* of bool of shape \(2, 5"):
+            layer(x, padding=torch.ones(2, 4, dtype=torch.bool))
+        with pytest.raises(ValueError, match=r"mask of shape \(5, 4\) does not fit \(2, 1, 5"):
+            layer(x, mask=torch.ones(5, 4), padding=torch.ones(2, 5, dtype=torch.bool))
+        with pytest.raises(ValueError, match="same batch and heads"):
+            layer(x, x[:1])
+
+
+def is_near(found, expected, tolerance=1e-6):
+    """Streams are larger than 1: differences are relative to their size."""
+    return (found - expected).abs().max() <= tolerance * max(1, expected.abs().max().item())
+
+
+@pytest.mark.parametrize("activation", ["relu", "gelu"])
+@pytest.mark.parametrize("norm", ["pre", "post"])
+class TestStackAgainstTorch:
+    @pytest.mark.parametrize("bias", [True, False])
+    @pytest.mark.parametrize("dtype", DTYPES, ids=str)
+    def test_encoder(self, norm, activation, bias, dtype):
+        layer = torch.nn.TransformerEncoderLayer(**their_options(norm, activation, bias, dtype))
+        last = torch.nn.LayerNorm(16, bias=bias, dtype=dtype) if norm == "pre" else None
+        theirs = scatter(
+            torch.nn.TransformerEncoder(layer, 2, last, enable_nested_tensor=False)
+        )
+        ours = Encoder(2, **SHAPE, norm=norm, activation=activation, bias=bias).to(dtype)
+        for block, their_block in zip(ours.blocks, theirs.layers, strict=True):
+            copy_encoder_layer(block, their_block)
+        if last is not None:
+            copy_linear(ours.normalize, theirs.norm)
+        x, real = tokens(3, 7, 16, dtype=dtype), padding_of([7, 5, 2], 7)
+        allowed = torch.ones(7, 7, dtype=torch.bool).tril()
+        for given, mine in [
+            ({}, {}),
+            ({"mask": ~allowed}, {"causal": True}),
+            ({"mask": ~allowed}, {"mask": allowed}),
+            ({"src_key_padding_mask": ~real}, {"padding": real}),
+            (
+                {"mask": ~allowed, "src_key_padding_mask": ~real},
+                {"causal": True, "padding": real},
+            ),
+        ]:
+            expected = theirs(x, **given)
+            for need_weights in (False, True):
+                found, weights = ours(x, need_weights=need_weights, **mine)
+                assert is_near(found, expected, DTYPES[dtype])
+        assert [w.shape for w in weights] == [(3, 4, 7, 7)] * 2
+
+    def test_decoder(self, norm, activation):
+        layer = torch.nn.TransformerDecoderLayer(**their_options(norm, activation))
+        last = torch.nn.LayerNorm(16) if norm == "pre" else None
+        theirs = scatter(torch.nn.TransformerDecoder(layer, 2, last))
+        ours = Decoder(2, **SHAPE, norm=norm, activation=activation)
+        for block, their_block in zip(ours.blocks, theirs.layers, strict=True):
+            copy_decoder_layer(block, their_block)
+        if last is not None:
+            copy_linear(ours.normalize, theirs.norm)
+        x, source = tokens(3, 7, 16), tokens(3, 9, 16, seed=1)
+        real, source_real = padding_of([7, 5, 2], 7), padding_of([3, 9, 1], 9)
+        allowed = torch.ones(7, 7, dtype=torch.bool).tril()
+        expected = theirs(
+            x, source, tgt_mask=~allowed, tgt_key_padding_mask=~real,
+            memory_key_padding_mask=~source_real,
+        )  # fmt: skip
+        for need_weights in (False, True):
+            found, weights = ours(
+                x, source, padding=real, source_padding=source_real, need_weights=need_weights
+            )
+            assert is_near(found, expected)
+        assert [[w.shape for w in pair] for pair in weights] == [
+            [(3, 4, 7, 7), (3, 4, 7, 9)]
+        ] * 2
+        assert is_near(ours(x, source, causal=False)[0], theirs(x, source))
+
+
+def test_lecture_norm_adds_the_normalised_stream_back():
+    encoder = scatter(Encoder(1, **SHAPE, norm="lecture").double())
+    (block,), x = encoder.blocks, tokens(2, 5, 16, dtype=torch.float64)
+    first = block.around_attention.normalize(x)
+    y = first + block.attention(first)[0]
+    second = block.around_feedforward.normalize(y)
+    expected = second + block.feedforward(second)[0]
+    np.testing.assert_allclose(encoder(x)[0].detach(), expected.detach(), atol=1e-12)
+
+
+@pytest.mark.parametrize("norm", NORMS)
+@pytest.mark.parametrize("kernel", ["scaled_dot_product", "gaussian", "periodic", "matern52"])
+class TestEveryKernelAndNorm:
+    def decoder(self, norm, kernel):
+        return scatter(Decoder(2, **SHAPE, norm=norm, kernel=kernel).double())
+
+    def test_causality_by_gradient(self, norm, kernel):
+        decoder = self.decoder(norm, kernel)
+        x = tokens(2, 5, 16, dtype=torch.float64).requires_grad_(True)
+        source = tokens(2, 4, 16, seed=1, dtype=torch.float64).requires_grad_(True)
+        out, _ = decoder(x, source)
+        for t in range(5):
+            of_x, of_source = torch.autograd.grad(
+                out[:, t].square().sum(), (x, source), retain_graph=True
+            )
+            assert (of_x[:, t + 1 :] == 0).all()
+            assert of_x[:, t].any()
+            # All of the source is visible from the first step on.
+            assert (of_source != 0).any(dim=-1).all()
+
+    def test_padding_never_changes_an_answer(self, norm, kernel):
+        decoder = self.decoder(norm, kernel)
+        x, source = (tokens(2, n, 16, seed=n, dtype=torch.float64) for n in (6, 5))
+        real, source_real = padding_of([6, 3], 6), padding_of([5, 2], 5)
+        together, _ = decoder(x, source, padding=real, source_padding=source_real)
+        alone, _ = decoder(x[1:, :3], source[1:, :2])
+        np.testing.assert_allclose(together[1:, :3].detach(), alone.detach(), atol=1e-9)
+
+
+def test_masks_reach_every_block():
+    """A mask of the source, and one of the tokens, in the decoder's terms."""
+    decoder = scatter(Decoder(2, **SHAPE).double())
+    x, source = (tokens(2, n, 16, seed=n, dtype=torch.float64) for n in (6, 5))
+    mask = torch.eye(6, dtype=torch.bool)
+    source_mask = torch.arange(5) < 2
+    _, weights = decoder(
+        x, source, mask=mask, source_mask=source_mask.expand(6, 5), need_weights=True
+    )
+    for own, cross in weights:
+        np.testing.assert_array_equal(own.detach(), np.broadcast_to(np.eye(6), (2, 4, 6, 6)))
+        assert (cross[..., 2:] == 0).all()
+        assert (cross[..., :2] > 0).all()
+
+
+def test_a_decoder_attends_to_a_source_of_another_width():
+    decoder = Decoder(2, **SHAPE, d_source=6)
+    assert decoder(tokens(2, 5, 16), tokens(2, 3, 6))[0].shape == (2, 5, 16)
+
+
+@pytest.mark.parametrize(
+    "module", [MultiHeadAttention(16, 2, dropout=0.5), Encoder(1, **SHAPE, dropout=0.4)]
+)
+def test_dropout_only_while_training(module):
+    x = tokens(2, 6, 16)
+    with torch.random.fork_rng():
+        torch.manual_seed(0)
+        assert not torch.equal(module.train()(x)[0], module(x)[0])
+        assert torch.equal(module.eval()(x)[0], module(x)[0])
+
+
+def test_copies_and_pickles():
+    encoder, x = Encoder(1, **SHAPE, kernel="periodic", rotary=True), tokens(2, 6, 16)
+    for twin in (copy.deepcopy(encoder), pickle.loads(pickle.dumps(encoder))):
+        assert torch.equal(twin(x)[0], encoder(x)[0])
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"norm": "both"}, "norm='both' is unknown"),
+        ({"activation": "swish"}, "activation='swish' is unknown"),
+        ({"d_feedforward": 0}, "d_feedforward=0"),
+        ({"dropout": 2}, "dropout=2"),
+        ({"n_heads": 3}, "n_heads=3 does not divide"),
+        ({"n_layers": 0}, "n_layers=0"),
+    ],
+)
+def test_bad_parameters(options, message):
+    with pytest.raises(ValueError, match=message):
+        Encoder(**{"n_layers": 1, **SHAPE, **options})
+    with pytest.raises(ValueError, match=message):
+        Decoder(**{"n_layers": 1, **SHAPE, **options})
+
+
+def make(kind, positions, **options):
+    options = {**SHAPE, "n_layers": 2, "positions": positions, "max_length": 9, **options}
+    return scatter(kind(**options)).eval()
+
+
+def with_positions(x, positions, model):
+    """Tokens as the blocks see them."""
+    if positions == "sinusoidal":
+        return x + sinusoidal_encoding(x.shape[1], 16).float()
+    if positions == "learned":
+        (table,) = model.positions.parameters()
+        return x + table[: x.shape[1]]
+    return x
+
+
+@pytest.mark.parametrize("positions", POSITIONS)
+@pytest.mark.parametrize(("kind", "stack"), [(TokenEncoder, Encoder), (TokenDecoder, Decoder)])
+def test_positions_and_then_blocks(kind, stack, positions):
+    model = make(kind, positions, norm="post")
+    blocks = stack(2, **SHAPE, norm="post", rotary=positions == "rotary").eval()
+    blocks.load_state_dict(model.blocks.state_dict())
+    x, real = tokens(2, 7, 16), padding_of([7, 4], 7)
+    source = [tokens(2, 5, 16, seed=1)] if kind is TokenDecoder else []
+    seen = with_positions(x, positions, model)
+    expected, maps = blocks(seen, *source, padding=real, need_weights=True)
+    found, weights = model(x, *source, padding=real, need_weights=True)
+    torch.testing.assert_close(found, expected)
+    torch.testing.assert_close(weights, maps)
+    assert (model.width, model.n_layers) == (16, 2)
+
+
+@pytest.mark.parametrize("positions", ["sinusoidal", "learned"])
+def test_positions_may_be_appended(positions):
+    model = make(TokenEncoder, positions, d_position=4)
+    x = tokens(2, 7, 16)
+    seen = model.positions(x)
+    assert torch.equal(seen[..., :16], x)
+    found, _ = model(x)
+    assert found.shape == (2, 7, 20)
+    assert model.width == 20
+    torch.testing.assert_close(found, model.blocks(seen)[0])
+
+
+@pytest.mark.parametrize("positions", POSITIONS)
+def test_tokens_after_others_are_at_later_positions(positions):
+    model, x = make(TokenEncoder, positions), tokens(2, 9, 16)
+    expected, _ = model(x, causal=True)
+    cache = KeyValueCache(model.n_layers)
+    parts = [model(part, causal=True, cache=cache)[0] for part in x.split([4, 1, 4], dim=1)]
+    torch.testing.assert_close(torch.cat(parts, dim=1), expected)
+
+
+def test_dropout_is_also_of_the_tokens_that_enter():
+    model = make(TokenEncoder, "sinusoidal", dropout=0.5).train()
+    entered = []
+    model.blocks.register_forward_pre_hook(lambda _, given: entered.append(given[0]))
+    with torch.random.fork_rng():
+        torch.manual_seed(0)
+        model(torch.ones(20, 9, 16))
+    assert (entered[0] == 0).double().mean().item() == pytest.approx(0.5, abs=0.1)
