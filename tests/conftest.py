@@ -86,7 +86,7 @@ def autocast(request, monkeypatch):
 @pytest.fixture
 def few_convolutions(monkeypatch):
     """Of series, which have one feature for each kernel instead of 10 000 beside a network."""
-    monkeypatch.setattr("sklearn_attention.transformer._convolutions._N_FEATURES", 84)
+    monkeypatch.setattr("sklearn_attention.transformer._series_baseline._N_FEATURES", 84)
 
 
 @pytest.fixture

@@ -260,7 +260,8 @@ def _names_of_tokens(model, rows, weights):
     elif kind == "text":
         text = rows.iloc[0] if hasattr(rows, "iloc") else rows[0]
         # As they are read: the first of a long text, and a blank one as unknown.
-        names = _tokens(model.vocabulary_, text)[: model.max_length_]
+        reader = model.encoder_.reader
+        names = _tokens(reader.vocabulary, text)[: reader.max_length]
         names = names or [SPECIAL_TOKENS[UNKNOWN]]
     else:
         return None

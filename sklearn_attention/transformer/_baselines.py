@@ -1,4 +1,4 @@
-"""Baselines of tables, series and texts, added to the outputs of a transformer."""
+"""Baselines of tables and texts, added to the outputs of a transformer."""
 
 from dataclasses import dataclass
 from functools import partial
@@ -10,10 +10,6 @@ from sklearn.feature_extraction.text import TfidfTransformer
 from sklearn.linear_model import LogisticRegression, Ridge
 
 from .._boosted_trees import fit_trees, outputs
-from ._convolutions import RandomConvolutions
-from ._left_out_ridge import LeftOutRidge, fit_left_out_ridge
-
-_MOST_ITERATIONS = 1000
 
 
 @dataclass(frozen=True, eq=False)
@@ -24,7 +20,7 @@ class TableBaseline:
     n_classes: tuple | None
 
     @classmethod
-    def fit(cls, rows, targets, weights, loss, held_out, random_state):
+    def fit(cls, rows, targets, weights, loss, held_out, reader, random_state):
         """Fit to rows; return the baseline, and predictions of rows held out by the others."""
         # Targets (n_rows, n_outputs) are numbers, or numbers of classes. Trees have no "huber":
         # they learn by the squared error.
@@ -51,30 +47,6 @@ class TableBaseline:
 
 
 @dataclass(frozen=True, eq=False)
-class SeriesBaseline:
-    """Ridge regression on random convolutions of series."""
-
-    convolutions: RandomConvolutions
-    ridge: LeftOutRidge
-
-    @classmethod
-    def fit(cls, rows, targets, weights, loss, held_out, random_state):
-        """As for :class:`TableBaseline`, of SequenceRows; the loss is least squares."""
-        sequences = _series(rows)
-        convolutions = RandomConvolutions.of(sequences, random_state)
-        if loss.n_classes is not None:
-            pairs = zip(loss.n_classes, targets.T, strict=True)
-            targets = np.hstack([np.eye(n)[own] for n, own in pairs])
-        features = convolutions.features(sequences)
-        ridge, left_out = fit_left_out_ridge(features, targets, weights, loss.n_classes)
-        return cls(convolutions, ridge), left_out[held_out]
-
-    def outputs(self, rows):
-        """Predictions, or logits of classes; (n_rows, n_outputs)."""
-        return self.ridge.outputs(self.convolutions.features(_series(rows)))
-
-
-@dataclass(frozen=True, eq=False)
 class TextBaseline:
     """Logistic or ridge regression, for each output, on TF-IDF of the tokens of texts."""
 
@@ -84,14 +56,15 @@ class TextBaseline:
     n_classes: tuple | None
 
     @classmethod
-    def fit(cls, rows, targets, weights, loss, held_out, n_tokens):
-        """As for :class:`TableBaseline`, with the size of the vocabulary; nothing is drawn."""
+    def fit(cls, rows, targets, weights, loss, held_out, reader, random_state):
+        """As for :class:`TableBaseline`; nothing is drawn."""
+        n_tokens = reader.token_arguments()["n_tokens"]
         counts = _counts(rows, n_tokens)
 
         def fitted(own):
             tf_idf = TfidfTransformer(sublinear_tf=True).fit(counts[own])
             features = tf_idf.transform(counts)
-            kind = partial(LogisticRegression, max_iter=_MOST_ITERATIONS)
+            kind = partial(LogisticRegression, max_iter=1000)
             kind = Ridge if loss.n_classes is None else kind
             models = _models(
                 lambda *rows: kind().fit(*rows[:3]), features, targets, weights, own, loss
@@ -134,12 +107,6 @@ def _whole_and_left_out(fitted, rows, held_out):
         return whole, np.empty((0, 1))
     rest = fitted(np.setdiff1d(everything, held_out))
     return whole, rest.outputs(rows.take(held_out))
-
-
-def _series(rows):
-    """Series as arrays of numbers, means in the place of missing values."""
-    steps = np.nan_to_num(rows.steps)
-    return np.split(steps, rows.starts[1:])
 
 
 def _counts(rows, n_tokens):

@@ -1,25 +1,14 @@
 """A transformer encoder for classes."""
 
 import numpy as np
-from scipy.special import log_softmax
 from sklearn.base import ClassifierMixin
 from sklearn.callback import with_callbacks
 from sklearn.utils import compute_sample_weight
 
 from .._base import keeps_state_on_failure
-from .._labels import (
-    ClassLabels,
-    check_labels,
-    classes_of_outputs,
-    known_classes,
-    outputs_of,
-    read_labels,
-    refuse_unknown,
-    split_classes,
-)
+from .._labels import ClassLabels, check_labels, read_labels
 from ._estimator import TransformerEstimator
-from ._loss import Loss
-from ._rows import Examples
+from ._task import Classes
 
 
 class TransformerClassifier(ClassLabels, ClassifierMixin, TransformerEstimator):
@@ -54,9 +43,9 @@ class TransformerClassifier(ClassLabels, ClassifierMixin, TransformerEstimator):
     ----------
     classes_ : ndarray of shape (n_classes,), or list of such arrays
         The classes, sorted; a list if there are several outputs.
-    tokens_, scales_, vocabulary_, columns_, max_length_, patch_length_
-        As for :class:`TransformerRegressor`.
-    network_, training_history_, baseline_, baseline_weight_, transformer_weight_
+    encoder_ : FittedEncoder
+        As for :class:`TransformerRegressor`; the task has the `classes`.
+    tokens_, network_, training_history_, baseline_, baseline_weight_, transformer_weight_
         As for :class:`TransformerRegressor`.
     n_features_in_ : int
         Number of features, of tables only.
@@ -153,26 +142,30 @@ class TransformerClassifier(ClassLabels, ClassifierMixin, TransformerEstimator):
             If data or parameters are not valid. The estimator then is as it was before.
         """
         settings = self._check_parameters()
-        parts = self._read_parts(
+        reader, parts = self._fit_parts(
             settings, read_labels, (X, y, sample_weight), (X_val, y_val, sample_weight_val),
             multi_output=True,
         )  # fmt: skip
         labels = [check_labels(y) for _, y, _ in parts]
-        if settings.start is None:
-            self.classes_ = known_classes(labels[0])
-        names, factors = ("y", "y_val"), self._class_factors(labels)
+        task = Classes.learn(labels[0]) if settings.start is None else self.encoder_.task
         examples = [
-            self._examples(*given)
-            for given in zip(names[: len(parts)], parts, labels, factors, strict=True)
+            self._counting(task.examples(rows, y, weights, name), factors[weights > 0], name)
+            for name, (rows, _, weights), y, factors in zip(
+                ("y", "y_val"), parts, labels, self._class_factors(labels), strict=False
+            )
         ]
         several = labels[0].ndim == 2
-        n_classes = tuple(map(len, classes_of_outputs(self.classes_)))
         self._learn(
-            settings, examples, Loss("log_loss", n_classes=n_classes),
+            settings, reader, task, examples,
             {"X": X, "y": labels[0], "metadata": {"sample_weight": sample_weight}},
             strata=None if several else examples[0].targets[:, 0],
         )  # fmt: skip
         return self
+
+    @property
+    def classes_(self):
+        """The classes, or a list of those of each output."""
+        return self.encoder_.task.classes
 
     def _class_factors(self, labels):
         """Weights of rows by their classes, of some arrays of labels together."""
@@ -192,27 +185,15 @@ class TransformerClassifier(ClassLabels, ClassifierMixin, TransformerEstimator):
             )
         return np.split(factors, np.cumsum(sizes)[:-1])
 
-    def _examples(self, name, part, y, factors):
-        """Rows that count, with the numbers of their classes."""
-        rows, _, weights = part
-        kept = weights > 0
-        classes, weights = self._numbers_of(name, y)[kept], (weights * factors)[kept]
-        counting = np.flatnonzero(weights)
-        if not len(counting):
+    def _counting(self, examples, factors, name):
+        """Examples times the weights of their classes, without those of none."""
+        weights = examples.weights * factors
+        if not weights.any():
             raise ValueError(
                 f"class_weight={self.class_weight!r} is zero for every row of {name}: leave at "
                 "least one class above 0."
             )
-        return Examples(rows.take(counting), classes[counting], weights[counting])
-
-    def _numbers_of(self, name, y):
-        """Numbers of the classes, (n_rows, n_outputs)."""
-        source, remedy = "y", "leave their rows out"
-        if name == "y":
-            source, remedy = "the last fit", "pass warm_start=False"
-        refuse_unknown(y, self.classes_, name, source, remedy)
-        known = classes_of_outputs(self.classes_)
-        return np.stack([*map(np.searchsorted, known, outputs_of(y))], axis=1)
+        return examples._replace(weights=weights).take(np.flatnonzero(weights))
 
     def predict_log_proba(self, X):
         """Logarithm of the probability of each class.
@@ -228,9 +209,7 @@ class TransformerClassifier(ClassLabels, ClassifierMixin, TransformerEstimator):
             A list if there are several outputs.
         """
         rows, dtype = self._read(X)
-        logits = split_classes(self._outputs(rows), self.classes_)
-        found = [log_softmax(part, axis=1).astype(dtype) for part in logits]
-        return found if isinstance(self.classes_, list) else found[0]
+        return self.encoder_.task.log_proba(self.encoder_.outputs(rows, self.device), dtype)
 
     def predict_proba(self, X):
         """Probability of each class.

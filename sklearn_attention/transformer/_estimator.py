@@ -1,37 +1,32 @@
-"""Parameters, network and training that the regressor and the classifier have in common."""
+"""Parameters, reading and views that the regressor and the classifier have in common."""
 
 import numpy as np
 from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
-from sklearn.utils import check_random_state
-from sklearn.utils.validation import check_is_fitted
+from sklearn.utils.validation import _check_y, check_consistent_length, check_is_fitted
 
-from .._base import AttentionEstimator
+from .._base import AttentionEstimator, warn_user
 from .._columns import Columns
 from .._partitions import in_memory
-from .._validation import check_choice, check_positive, is_one_of
+from .._validation import (
+    check_choice,
+    check_key_weights,
+    check_positive,
+    has_validation_set,
+    is_one_of,
+    weight_unit,
+)
 from ..text._learn import TOKENIZERS
 from ..training._architecture import check_series_parts
-from ..training._fit_network import (
-    FittedNetwork,
-    NetworkParameters,
-    NetworkSettings,
-    fit_network,
-)
+from ..training._fit_network import FittedNetwork, NetworkParameters, NetworkSettings
 from ..training._report import reported
-from ._baselines import SeriesBaseline, TableBaseline, TextBaseline
-from ._blend import warn_of_little_weight, weights_of_outputs
-from ._convolutions import RandomConvolutions
+from ._baselines import TableBaseline, TextBaseline
+from ._fitted import Data, FittedEncoder, fit_encoder
 from ._forms import FORMS, form_of
-from ._left_out_ridge import LeftOutRidge
-from ._reader import READERS, check_targets, read_examples, read_validation, reader_of
-from ._series_reader import patched
-
-POOLINGS = ("cls", "last", "mean")
-# "auto" makes patches of so many steps, or as many as leave so many of them.
-_LONGEST_PATCH, _FEWEST_PATCHES = 16, 8
-# Fitted attributes of only some forms of rows.
-_OF_FORMS = ("n_features_in_", "feature_names_in_", "columns_", "scales_", "vocabulary_")
-_OF_FORMS += ("max_length_", "patch_length_")
+from ._series_baseline import LeftOutRidge, RandomConvolutions, SeriesBaseline
+from ._series_reader import SeriesReader
+from ._table_reader import TableReader
+from ._task import Classes, Loss, Numbers
+from ._text_reader import TextReader
 
 
 class TransformerEstimator(
@@ -43,8 +38,9 @@ class TransformerEstimator(
     """Base class of estimators that encode rows by a transformer."""
 
     _held = (
-        Columns, FittedNetwork, LeftOutRidge, RandomConvolutions, SeriesBaseline, TableBaseline,
-        TextBaseline,
+        Classes, Columns, FittedEncoder, FittedNetwork, LeftOutRidge, Loss, Numbers,
+        RandomConvolutions, SeriesBaseline, SeriesReader, TableBaseline, TableReader,
+        TextBaseline, TextReader,
     )  # fmt: skip
 
     def __init__(self, **parameters):
@@ -80,8 +76,8 @@ class TransformerEstimator(
             If `transformer_weight_` is below .1, so that predictions hardly depend on them.
         """
         rows, dtype = self._read(X)
-        warn_of_little_weight(self, "vectors")
-        return self._encode(rows)[1].astype(dtype)
+        self._warn_of_little_weight("vectors")
+        return self.encoder_.vectors(rows, self.device).astype(dtype)
 
     def attention_maps(self, X):
         """Weights of the transformer's attention as rows are encoded.
@@ -104,145 +100,110 @@ class TransformerEstimator(
             If `transformer_weight_` is below .1, so that predictions hardly depend on them.
         """
         rows, _ = self._read(X)
-        warn_of_little_weight(self, "maps")
-        from ._learning import attention_maps  # torch takes a second to load
+        self._warn_of_little_weight("maps")
+        return self.encoder_.maps(rows, self.device)
 
-        return attention_maps(self.module_, self._tokens_of(rows))
-
-    def _read_parts(self, settings, read_y, *parts, **checks):
-        """Rows with weight, all targets and all weights: to learn from, to validate with."""
+    def _fit_parts(self, settings, read_y, *parts, **checks):
+        """A reader, and of each part rows with weight, all targets and all weights."""
         # Each part is of X, y and weights as users pass them; one or two are returned. Only
         # here is the form of rows guessed: all others are read by the reader of that form.
         named = zip(("y", "y_val"), (in_memory(*part) for part in parts), strict=True)
         training, validation = ((X, read_y(y, name), own) for name, (X, y, own) in named)
+        X, *targets = training
         if settings.start is not None:
-            found = read_examples(self, *training, **checks)
+            reader = self.encoder_.reader
+            found = self._read_examples(reader, *training, **checks)
         else:
-            X, *targets = training
-            y, weights = check_targets(self, *targets, **checks)
-            for name in _OF_FORMS:
+            y, weights = self._check_targets(*targets, **checks)
+            for name in ("n_features_in_", "feature_names_in_"):
                 vars(self).pop(name, None)
-            self.tokens_ = form_of(X) if self.tokens == "auto" else self.tokens
-            learned_positions = settings.architecture.positions == "learned"
-            reader, rows = READERS[self.tokens_].learn(X, weights > 0, self, learned_positions)
-            vars(self).update({f"{name}_": value for name, value in vars(reader).items()})
+            form = form_of(X) if self.tokens == "auto" else self.tokens
+            kinds = {kind.form: kind for kind in (TableReader, SeriesReader, TextReader)}
+            reader, rows = kinds[form].learn(X, weights > 0, self, settings.architecture)
             found = rows, y, weights
-        return [found, *read_validation(self, found[1], *validation, **checks)]
+        X, y, weights = validation
+        if not has_validation_set(X, y):
+            if weights is not None:
+                raise ValueError("sample_weight_val was passed without X_val: pass both.")
+            return reader, [found]
+        try:
+            judged = self._read_examples(reader, X, y, weights, **checks)
+        except (TypeError, ValueError) as error:
+            raise ValueError(f"X_val and y_val do not fit: {error}") from error
+        before, after = found[1].shape, judged[1].shape
+        if before[1:] != after[1:]:
+            raise ValueError(
+                f"y_val has shape {after}, but y {before}: pass as many outputs in both."
+            )
+        return reader, [found, judged]
+
+    def _check_targets(self, y, sample_weight, **checks):
+        """Targets and weights of rows, checked; all weights are 1 where there are none."""
+        if y is None:
+            raise ValueError(
+                f"{type(self).__name__} requires y to be passed, but the target y is None."
+            )
+        y = _check_y(y, **checks, estimator=self)
+        weights = check_key_weights(sample_weight, y, np.float32)
+        return y, np.ones(len(y)) if weights is None else weights / weight_unit(weights)
+
+    def _read_examples(self, reader, X, y, sample_weight, **checks):
+        """Rows that have weight, all targets and all weights."""
+        rows, _ = reader.read(X, self)
+        y, weights = self._check_targets(y, sample_weight, **checks)
+        check_consistent_length(range(len(rows)), y)
+        return rows.take(np.flatnonzero(weights)), y, weights
 
     def _read(self, X):
         """Rows of the form and with the columns of those in `fit`, and their precision."""
         check_is_fitted(self)
-        return reader_of(self).read(*in_memory(X), self)
+        return self.encoder_.reader.read(*in_memory(X), self)
 
-    def _encode(self, rows):
-        """Outputs of the network for rows, and their vectors."""
-        from ._learning import outputs_of
-
-        return outputs_of(self.module_, self._tokens_of(rows))
-
-    def _outputs(self, rows):
-        """Predictions for rows, in units of the targets, or as logits."""
-        outputs, classes = 0.0, getattr(self, "classes_", None)
-        # Weights are of outputs, each of which has as many columns as classes.
-        sizes = [*map(len, classes)] if isinstance(classes, list) else 1
-        ours, theirs = (
-            np.repeat(weight, sizes) if np.ndim(weight) else weight
-            for weight in (self.transformer_weight_, self.baseline_weight_)
-        )
-        if np.any(ours):
-            outputs = ours * self._encode(rows)[0].astype(np.float64)
-        if self.baseline_ is not None:
-            outputs = outputs + theirs * self.baseline_.outputs(rows)
-        return outputs
-
-    def _tokens_of(self, rows):
-        """Rows as the network takes them: steps of series in patches."""
-        return patched(rows, self.patch_length_) if self.tokens_ == "steps" else rows
-
-    def _learn(self, settings, parts, loss, task_data, strata=None):
+    def _learn(self, settings, reader, task, examples, task_data, strata=None):
         """Learn from a first part of Examples, validate with the second, or with rows held out.
 
         `strata` (n_rows,) are classes, held out in proportion.
         """
-        from . import _learning  # torch takes a second to load
-        from ._network import RowEncoder
-        from ._output_shares import OutputShares
-
-        whole, *others = parts = [part.of_mean_weight_1() for part in parts]
-        training, held_out = np.arange(len(whole.targets)), np.arange(0)
-        if not others:
-            training, held_out = settings.split(len(whole.targets), strata)
-            parts = [whole.take(training), whole.take(held_out)]
-        judged = parts[1]
-        n_judged = len(judged.targets)
-        has_baseline = self._has_baseline(n_judged, loss)
-        n_outputs = whole.targets.shape[1] if loss.n_classes is None else sum(loss.n_classes)
-        self.baseline_, self.baseline_weight_, self.transformer_weight_ = None, 0.0, 1.0
-        if self.tokens_ == "steps" and settings.start is None:
-            self.patch_length_ = _patch_length(settings.architecture, whole.rows.lengths)
-        how = _learning.row_losses(loss), OutputShares(whole.targets.shape[1])
-        learned, seen = (part._replace(rows=self._tokens_of(part.rows)) for part in parts)
-        judge = _learning.HeldOutRows(*seen, *how) if n_judged else None
-
-        with reported(self, settings, len(training), **task_data) as report:
-            self.network_ = fit_network(
-                RowEncoder, self._network_shape(settings, n_outputs), settings,
-                _learning.loss_of(*learned, *how), len(training), validate=judge,
-                lengths=_learning.padded_lengths(learned.rows),
-                data=[*learned.arrays(), *seen.arrays()], report=report,
-                n_tokens=int(np.ceil(learned.rows.lengths.mean())),
-            )  # fmt: skip
-            if not has_baseline:
-                return
-            self.baseline_, outputs = self._fit_baseline(whole, loss, held_out)
-            self.baseline_weight_, self.transformer_weight_ = 1.0, 0.0
-            if n_judged < 2:
-                return
-            if others:
-                outputs = self.baseline_.outputs(judged.rows)
-            network = judge.outputs.numpy().astype(np.float64)
-            chosen = weights_of_outputs(loss, *judged[1:], outputs, network)
-            several = whole.targets.shape[1] > 1
-            chosen = chosen if several else map(float, chosen[:, 0])
-            self.baseline_weight_, self.transformer_weight_ = chosen
-
-    def _fit_baseline(self, examples, loss, held_out):
-        """A baseline, and what one without the rows held out predicts for them."""
-        given = *examples, loss, held_out
-        if self.tokens_ == "text":
-            return TextBaseline.fit(*given, **reader_of(self).token_arguments())
-        kind = SeriesBaseline if self.tokens_ == "steps" else TableBaseline
-        return kind.fit(*given, check_random_state(self.random_state))
-
-    def _has_baseline(self, n_judged, loss):
-        """True if there is a baseline: "auto" has none that cannot be compared for tables."""
-        wanted, table = self.baseline, self.tokens_ == "features"
-        learns = table or loss.name != "quantile"
-        if wanted is True and not learns:
-            raise ValueError(
-                f"baseline=True has none for loss='quantile' of {self.tokens_}: pass 'auto' or "
-                "False, or another loss."
+        data = Data.of(settings, *examples, strata=strata)
+        with reported(self, settings, len(data.learned), **task_data) as report:
+            self.encoder_ = fit_encoder(
+                data, reader, task, settings, self.pooling, self.baseline, report
             )
-        if wanted == "auto":
-            wanted = learns and (not table or n_judged > 1)
-        return wanted and (loss.n_classes is None or max(loss.n_classes) > 1)
 
-    def _network_shape(self, settings, n_outputs):
-        features = self.tokens_ == "features"
-        tokens = reader_of(self).token_arguments()
-        if self.tokens_ == "steps":
-            tokens["n_channels"] *= self.patch_length_
-        pooling = self.pooling
-        if pooling == "auto":
-            pooling = "cls" if features else "mean"
-        return {
-            "form": self.tokens_,
-            "tokens": tokens,
-            "n_outputs": n_outputs,
-            "pooling": pooling,
-            "max_length": None if features else self.max_length_,
-            **settings.shape(ordered=not features),
-        }
+    def _warn_of_little_weight(self, found):
+        """Warn where a transformer whose vectors or maps are returned has little weight."""
+        most = np.max(self.transformer_weight_)
+        if most < 0.1:
+            warn_user(
+                f"transformer_weight_ is {most:.2g}: predictions are nearly all of the "
+                f"baseline, and {found} of the transformer explain them little. Pass "
+                "baseline=False to predict without the baseline.",
+            )
+
+    @property
+    def tokens_(self):
+        """Form of the tokens."""
+        return self.encoder_.reader.form
+
+    @property
+    def network_(self):
+        """The transformer: its shape, its weights, and rows in a step, as plain values."""
+        return self.encoder_.network
+
+    @property
+    def baseline_(self):
+        """The simpler model, fitted to all rows, or None."""
+        return self.encoder_.baseline
+
+    @property
+    def baseline_weight_(self):
+        """Factor of the baseline's outputs in the sum, for each output."""
+        return self.encoder_.baseline_weight
+
+    @property
+    def transformer_weight_(self):
+        """Factor of the transformer's outputs in the sum, for each output."""
+        return self.encoder_.transformer_weight
 
     @property
     def _n_features_out(self):
@@ -253,7 +214,7 @@ class TransformerEstimator(
         """Settings of the network; ValueError unless all parameters are valid."""
         check_choice("tokens", self.tokens, ("auto", *FORMS))
         check_choice("tokenizer", self.tokenizer, ("auto", *TOKENIZERS))
-        check_choice("pooling", self.pooling, ("auto", *POOLINGS))
+        check_choice("pooling", self.pooling, ("auto", "cls", "last", "mean"))
         if not is_one_of(self.baseline, True, False, "auto"):
             raise ValueError(
                 f"baseline={self.baseline!r} is not valid: pass True, False or 'auto'."
@@ -267,10 +228,3 @@ class TransformerEstimator(
         )
         check_series_parts(settings.architecture)
         return settings
-
-
-def _patch_length(architecture, lengths):
-    """Steps of a patch, where sequences have such lengths."""
-    if architecture.patch_length != "auto":
-        return int(architecture.patch_length)
-    return min(max(1, int(np.median(lengths)) // _FEWEST_PATCHES), _LONGEST_PATCH)

@@ -6,20 +6,9 @@ from sklearn.utils.validation import check_is_fitted
 
 from .._base import keeps_state_on_failure
 from .._labels import NumericTargets
-from .._spread import level_and_spread
-from .._validation import (
-    check_choice,
-    check_in_open_interval,
-    check_numeric_target,
-    check_probabilities,
-)
+from .._validation import check_numeric_target, check_probabilities
 from ._estimator import TransformerEstimator
-from ._loss import Loss
-from ._rows import Examples
-
-LOSSES = ("absolute_error", "huber", "quantile", "squared_error")
-# Levels this close are the same, such as .1 and (1 - .8) / 2, or .5 and the middle of linspace.
-_SAME = 1e-9
+from ._task import SAME, Numbers, check_quantiles
 
 
 class TransformerRegressor(NumericTargets, TransformerEstimator):
@@ -112,22 +101,16 @@ class TransformerRegressor(NumericTargets, TransformerEstimator):
 
     Attributes
     ----------
+    encoder_ : FittedEncoder
+        What was learned: ``reader``, ``task``, ``network``, ``baseline`` and both weights. The
+        reader has, by the form of the rows, `columns` (the kind of each, and the levels of
+        categories), `scales` (``center`` and ``scale``, mean and standard deviation of each
+        number, and of features ``knots``, their quantiles), `vocabulary` (that of texts, which
+        :meth:`sklearn_attention.text.Vocabulary.from_state` reads), `max_length` (most steps or
+        tokens that are used) and `patch_length` (steps in a token). The task has `center` and
+        `scale`, mean and standard deviation of the targets.
     tokens_ : {"features", "steps", "text"}
         Form of the tokens.
-    scales_ : dict
-        For features and steps: ``center`` and ``scale``, mean and standard deviation of each
-        number, and of features ``knots``, their quantiles.
-    vocabulary_ : dict
-        For texts: the tokens, which :meth:`sklearn_attention.text.Vocabulary.from_state` reads.
-    columns_ : Columns
-        For features: the kind of each, and the levels of categories.
-    max_length_ : int or None
-        For steps and texts: the most that are used.
-    center_, scale_ : float or ndarray of shape (n_outputs,)
-        Mean and standard deviation of the targets, in whose units the network's outputs are;
-        float32 where the targets are.
-    patch_length_ : int
-        For steps: the number in a token.
     quantiles_ : ndarray of shape (n_quantiles,)
         The quantiles that were learned, in order: those of `quantile`, the median for
         "absolute_error", and none for other losses.
@@ -293,53 +276,25 @@ n_steps, n_channels), list of arrays, or list of texts
             If data or parameters are not valid. The estimator then is as it was before.
         """
         settings = self._check_parameters()
-        self.quantiles_ = self._check_loss()
-        parts = self._read_parts(
+        quantiles = check_quantiles(self.loss, self.quantile)
+        reader, parts = self._fit_parts(
             settings, check_numeric_target, (X, y, sample_weight),
             (X_val, y_val, sample_weight_val), multi_output=True, y_numeric=True,
         )  # fmt: skip
         _, y, weights = parts[0]
         if settings.start is None:
-            columns = y[weights > 0].reshape(-1, *y.shape[1:] or (1,)).T
-            measures = [level_and_spread(column, weights[weights > 0]) for column in columns]
-            # In single precision, predictions would lose digits of targets in double.
-            precision = np.float32 if y.dtype == np.float32 else np.float64
-            center, scale = np.array(measures, dtype=precision).T
-            self.center_, self.scale_ = (center, scale) if y.ndim == 2 else (*center, *scale)
-        # Quantiles of a target are outputs that have it in common.
-        quantiles = np.tile(self.quantiles_, np.size(self.center_)).tolist()
-        loss = Loss(self.loss, quantile=tuple(quantiles) or None)
+            task = Numbers.learn(self.loss, quantiles, y, weights)
+        else:
+            task = self.encoder_.task.by(self.loss, quantiles)
         task_data = {"X": X, "y": y, "metadata": {"sample_weight": sample_weight}}
-        self._learn(settings, [self._examples(*part) for part in parts], loss, task_data)
+        examples = [task.examples(*part) for part in parts]
+        self._learn(settings, reader, task, examples, task_data)
         return self
 
-    def _examples(self, rows, y, weights):
-        """Rows that count, with their targets in the units in which they are learned."""
-        targets = (y.astype(np.float64).reshape(len(y), -1) - self.center_) / self.scale_
-        targets = np.repeat(targets, max(1, len(self.quantiles_)), axis=1)
-        kept = weights > 0
-        return Examples(rows, targets[kept].astype(np.float32), weights[kept])
-
-    def _check_loss(self):
-        """The quantiles to learn, in order; ValueError unless both parameters are valid."""
-        check_choice("loss", self.loss, LOSSES)
-        if self.loss == "quantile":
-            if not hasattr(self.quantile, "__len__"):
-                return np.array([check_in_open_interval("quantile", self.quantile, 0, 1)])
-            quantiles = check_probabilities("quantile", self.quantile)
-            quantiles = np.unique(np.where(abs(quantiles - 0.5) < _SAME, 0.5, quantiles))
-            if len(quantiles) > 1 and 0.5 not in quantiles:
-                raise ValueError(
-                    f"quantile={self.quantile!r} has no median, which predict returns where "
-                    "there are several: add 0.5."
-                )
-            return quantiles
-        if self.quantile is not None:
-            raise ValueError(
-                f"quantile={self.quantile!r} has no meaning for loss={self.loss!r}: leave it "
-                "out, or pass loss='quantile'."
-            )
-        return np.array([0.5] if self.loss == "absolute_error" else [])
+    @property
+    def quantiles_(self):
+        """The quantiles that were learned, in order."""
+        return self.encoder_.task.quantiles
 
     def predict(self, X):
         """Predict the targets of rows.
@@ -384,7 +339,7 @@ n_steps, n_channels), list of arrays, or list of texts
         known = asked = self.quantiles_
         if quantiles is not None:
             asked = check_probabilities("quantiles", quantiles)
-        same = np.abs(asked[:, None] - known) < _SAME
+        same = np.abs(asked[:, None] - known) < SAME
         if not (len(known) and same.any(axis=1).all()):
             raise ValueError(
                 f"quantiles={quantiles!r} were not all learned, but {known.tolist()}: fit with "
@@ -395,7 +350,5 @@ n_steps, n_channels), list of arrays, or list of texts
     def _predictions(self, X):
         """Predictions (n_queries, n_quantiles), or with n_outputs; quantiles are sorted."""
         rows, precision = self._read(X)
-        outputs = self._outputs(rows).reshape(len(rows), np.size(self.center_), -1)
-        found = self.center_ + self.scale_ * np.sort(outputs, axis=2).swapaxes(1, 2)
-        found = found.astype(np.result_type(precision, np.asarray(self.center_).dtype))
-        return found if np.ndim(self.center_) else found[..., 0]
+        outputs = self.encoder_.outputs(rows, self.device)
+        return self.encoder_.task.predictions(outputs, precision)

@@ -9,11 +9,7 @@ from .._base import warn_user
 from .._columns import numeric_table
 from .._spread import level_and_spread
 from .._validation import as_numbers
-from ._lengths import cut, learn_length
-from ._rows import SequenceRows
-
-_FARTHEST = 1e15
-_CHECKS = {"dtype": (np.float64, np.float32), "ensure_all_finite": "allow-nan"}
+from ._forms import SequenceRows, cut, learn_length
 
 
 @dataclass(frozen=True, eq=False)
@@ -22,9 +18,12 @@ class SeriesReader:
 
     scales: dict
     max_length: int | None
+    patch_length: int
+
+    form = "steps"
 
     @classmethod
-    def learn(cls, X, kept, estimator, learned_positions):
+    def learn(cls, X, kept, estimator, architecture):
         """A reader, and the rows that it was learned from, which the mask `kept` chooses.
 
         scikit-learn's checks are of tables, whose rows are sequences, as of the estimator.
@@ -35,8 +34,13 @@ class SeriesReader:
         sequences = [sequences[row] for row in np.flatnonzero(kept)]
         scales = learn_channels(sequences)
         rows = step_rows(sequences, scales)
-        max_length = learn_length(rows.lengths, estimator.max_length, learned_positions)
-        return cls(scales, max_length), cut(rows, max_length, estimator)
+        max_length = learn_length(rows.lengths, estimator.max_length, architecture)
+        rows = cut(rows, max_length, estimator)
+        patch_length = architecture.patch_length
+        if patch_length == "auto":
+            # Or as many as leave eight patches.
+            patch_length = min(max(1, int(np.median(rows.lengths)) // 8), 16)
+        return cls(scales, max_length, int(patch_length)), rows
 
     def read(self, X, estimator):
         """SequenceRows of sequences of the channels that were learned, and their precision."""
@@ -50,9 +54,13 @@ class SeriesReader:
         dtype = np.result_type(*{sequence.dtype for sequence in sequences})
         return cut(step_rows(sequences, self.scales), self.max_length, estimator), dtype
 
+    def tokens_of(self, rows):
+        """Rows as the network takes them: steps in patches."""
+        return patched(rows, self.patch_length)
+
     def token_arguments(self):
-        """Arguments of the network's tokens, of single steps."""
-        return {"n_channels": len(self.scales["center"])}
+        """Arguments of the network's tokens."""
+        return {"n_channels": len(self.scales["center"]) * self.patch_length}
 
 
 def read_steps(X):
@@ -89,7 +97,7 @@ def step_rows(sequences, scales):
     """SequenceRows of sequences (T_i, d), in units of the scales."""
     steps = (np.concatenate(sequences) - scales["center"]) / scales["scale"]
     # Further than that, single precision would call it infinite.
-    steps = np.clip(steps, -_FARTHEST, _FARTHEST).astype(np.float32)
+    steps = np.clip(steps, -1e15, 1e15).astype(np.float32)
     return SequenceRows(steps, np.array([len(sequence) for sequence in sequences]))
 
 
@@ -116,10 +124,11 @@ def _sequences(X, estimator, *, reset):
     """Sequences as arrays; the rows of a table, whose columns are checked, are some too."""
     if _is_table(X):
         X = numeric_table(X)
+        checks = {"dtype": (np.float64, np.float32), "ensure_all_finite": "allow-nan"}
         if reset or hasattr(estimator, "n_features_in_"):
-            X = validate_data(estimator, X, reset=reset, **_CHECKS)
+            X = validate_data(estimator, X, reset=reset, **checks)
         else:
-            X = check_array(X, input_name="X", **_CHECKS)
+            X = check_array(X, input_name="X", **checks)
     return read_steps(X)
 
 

@@ -8,16 +8,10 @@ from sklearn.utils.validation import check_consistent_length
 
 from .._columns import Columns, read_table
 from .._spread import level_and_spread
-from ._forms import form_of
-from ._rows import TableRows
+from ._forms import TableRows, form_of
 
 # Intervals between quantiles, at most, in which a number's token may bend.
 N_PIECES = 32
-# How many standard deviations from the mean a number counts for, at most.
-_FARTHEST = 5.0
-
-
-_CHECKS = {"dtype": (np.float64, np.float32), "ensure_all_finite": "allow-nan"}
 
 
 @dataclass(frozen=True, eq=False)
@@ -27,15 +21,17 @@ class TableReader:
     columns: Columns
     scales: dict
 
+    form, max_length = "features", None
+
     @classmethod
-    def learn(cls, X, kept, estimator, learned_positions):
+    def learn(cls, X, kept, estimator, architecture):
         """A reader, and the rows that it was learned from, which the mask `kept` chooses.
 
         Levels are those of all rows. scikit-learn's checks are of X as of the estimator.
         """
         # Every level has a vector of its own, in whatever order it stands.
         columns = Columns.learn(X, ordered=False, refuse_texts=True)
-        cells = read_table(estimator, columns, X, reset=True, **_CHECKS)
+        cells = _cells(estimator, columns, X, reset=True)
         check_consistent_length(cells, kept)
         cells = cells[kept]
         reader = cls(columns, learn_scales(cells, columns.numeric))
@@ -44,7 +40,7 @@ class TableReader:
     def read(self, X, estimator):
         """TableRows of a table with the columns that were learned, and their precision."""
         try:
-            cells = read_table(estimator, self.columns, X, reset=False, **_CHECKS)
+            cells = _cells(estimator, self.columns, X, reset=False)
         except (TypeError, ValueError) as error:
             form = "features"
             with contextlib.suppress(ValueError):
@@ -56,6 +52,10 @@ class TableReader:
                 f"{estimator.n_features_in_} features."
             ) from error
         return self._rows(cells), cells.dtype
+
+    def tokens_of(self, rows):
+        """Rows as the network takes them."""
+        return rows
 
     def token_arguments(self):
         """Arguments of the network's tokens."""
@@ -69,6 +69,11 @@ class TableReader:
         """Levels of each category but the one of missing cells, the last; None for numbers."""
         categories = self.columns.categories
         return [None if of is None else len(of) - (None in of) for of in categories]
+
+
+def _cells(estimator, columns, X, *, reset):
+    checks = {"dtype": (np.float64, np.float32), "ensure_all_finite": "allow-nan"}
+    return read_table(estimator, columns, X, reset=reset, **checks)
 
 
 def learn_scales(X, numeric):
@@ -101,7 +106,8 @@ def feature_rows(X, n_levels, scales):
     codes[codes >= np.array(known, dtype=np.int64)] = -1
     return TableRows(
         numbers,
-        np.clip(standardised, -_FARTHEST, _FARTHEST).astype(np.float32),
+        # A number counts for five standard deviations from the mean, at most.
+        np.clip(standardised, -5.0, 5.0).astype(np.float32),
         places.astype(np.float32),
         codes,
     )

@@ -10,12 +10,7 @@ from ..text import Vocabulary, learn_vocabulary
 from ..text._check import check_sequences
 from ..text._learn import choose_tokenizer
 from ..text._special import UNKNOWN
-from ._forms import texts_of
-from ._lengths import cut, learn_length
-from ._rows import SequenceRows
-
-# Words that occur less often are learned as the unknown one, so that it is learned too.
-_OFTEN = {"words": 2, "lower_words": 2}
+from ._forms import SequenceRows, cut, learn_length, texts_of
 
 
 @dataclass(frozen=True, eq=False)
@@ -25,8 +20,10 @@ class TextReader:
     vocabulary: dict
     max_length: int | None
 
+    form = "text"
+
     @classmethod
-    def learn(cls, X, kept, estimator, learned_positions):
+    def learn(cls, X, kept, estimator, architecture):
         """A reader, and the rows that it was learned from, which the mask `kept` chooses."""
         kind, texts = check_sequences("X", texts_of(X), empty=True)
         if kind == "ids" and estimator.tokens == "auto" and estimator.tokenizer != "ids":
@@ -42,16 +39,22 @@ class TextReader:
         tokenizer = "ids"
         if kind == "text":
             tokenizer = choose_tokenizer(estimator.tokenizer, {"X": full}, "lower_words")
-        options = {"max_tokens": estimator.max_tokens, "min_count": _OFTEN.get(tokenizer, 1)}
+        # Words that occur once are learned as the unknown one, so that it is learned too.
+        fewest = 2 if tokenizer in ("words", "lower_words") else 1
+        options = {"max_tokens": estimator.max_tokens, "min_count": fewest}
         vocabulary = learn_vocabulary(tokenizer, full, **options)
         rows = _text_rows(vocabulary, texts)
-        max_length = learn_length(rows.lengths, estimator.max_length, learned_positions)
+        max_length = learn_length(rows.lengths, estimator.max_length, architecture)
         return cls(vocabulary.state(), max_length), cut(rows, max_length, estimator)
 
     def read(self, X, estimator):
         """SequenceRows of texts or ids, as they were in training; the precision is double."""
         rows = _text_rows(Vocabulary.from_state(self.vocabulary), texts_of(X))
         return cut(rows, self.max_length, estimator), np.dtype(np.float64)
+
+    def tokens_of(self, rows):
+        """Rows as the network takes them."""
+        return rows
 
     def token_arguments(self):
         """Arguments of the network's tokens."""

@@ -11,6 +11,7 @@ from scipy.special import log_softmax, softmax
 from sklearn.base import clone
 from sklearn.ensemble import HistGradientBoostingClassifier, HistGradientBoostingRegressor
 from sklearn.metrics import mean_pinball_loss
+from tiny_encoders import in_units
 
 from sklearn_attention import (
     Architecture,
@@ -19,11 +20,13 @@ from sklearn_attention import (
     TransformerRegressor,
 )
 from sklearn_attention._labels import split_classes
-from sklearn_attention.transformer import _convolutions
-from sklearn_attention.transformer._blend import choose_weights
-from sklearn_attention.transformer._convolutions import RandomConvolutions
-from sklearn_attention.transformer._left_out_ridge import fit_left_out_ridge
-from sklearn_attention.transformer._loss import Loss
+from sklearn_attention.transformer import _series_baseline
+from sklearn_attention.transformer._fitted import choose_weights
+from sklearn_attention.transformer._series_baseline import (
+    RandomConvolutions,
+    fit_left_out_ridge,
+)
+from sklearn_attention.transformer._task import Loss, check_quantiles
 
 TINY = {"d_model": 8, "n_heads": 2, "n_layers": 1, "max_epochs": 2}
 
@@ -41,7 +44,7 @@ def make_series(n=60, n_channels=1, seed=0):
 
 class TestConvolutions:
     def test_are_shares_of_times_above_a_bias(self, monkeypatch):
-        monkeypatch.setattr(_convolutions, "_N_FEATURES", 2500)
+        monkeypatch.setattr(_series_baseline, "_N_FEATURES", 2500)
         X, _ = make_series(6, n_channels=2)
         convolutions = RandomConvolutions.of(X, np.random.RandomState(0))
         found = convolutions.features(X)
@@ -233,7 +236,7 @@ class TestEstimators:
             np.testing.assert_allclose(
                 model.predict_log_proba(X), log_softmax(logits, axis=1), rtol=1e-6
             )
-        assert model.patch_length_ == 6
+        assert model.encoder_.reader.patch_length == 6
         assert model.transform(X).shape == (60, 8)
 
     @pytest.mark.usefixtures("few_convolutions")
@@ -243,11 +246,11 @@ class TestEstimators:
         assert model.baseline_weight_ > 0
         rows = model._read(X)[0]
         logits = model.baseline_weight_ * model.baseline_.outputs(rows)
-        logits = logits + model.transformer_weight_ * model._encode(rows)[0]
+        logits = logits + model.transformer_weight_ * model.encoder_._encode(rows, "cpu")[0]
         np.testing.assert_allclose(
             model.predict_log_proba(X), log_softmax(logits, axis=1), rtol=1e-5
         )
-        assert model.patch_length_ == 6
+        assert model.encoder_.reader.patch_length == 6
         assert model.transform(X).shape == (60, 8)
 
     def test_numbers_of_series(self):
@@ -303,7 +306,7 @@ class TestEstimators:
         # Of a few values, so that quantiles are among them.
         y = np.round(X[:, 0] + rng.exponential(size=200))
         model = TransformerRegressor(**TINY, loss="quantile", quantile=0.8).fit(X, y)
-        found = model.center_ + model.scale_ * model.baseline_.outputs(model._read(X)[0])
+        found = in_units(model, model.baseline_.outputs(model._read(X)[0]))
         trees = HistGradientBoostingRegressor(loss="quantile", quantile=0.8).fit(X, y)
         constant = np.full(200, np.quantile(y, 0.8))
         ours, theirs, simplest = (
@@ -341,9 +344,9 @@ class TestEstimators:
     def test_the_middle_of_linspace_is_the_median(self):
         levels = np.linspace(0.05, 0.95, 5)
         assert 0.5 not in levels
-        model = TransformerRegressor(loss="quantile", quantile=levels)
-        np.testing.assert_allclose(model._check_loss(), levels)
-        assert 0.5 in model._check_loss()
+        found = check_quantiles("quantile", levels)
+        np.testing.assert_allclose(found, levels)
+        assert 0.5 in found
 
     @pytest.mark.parametrize("n_outputs", [None, 2])
     def test_several_quantiles_do_not_cross(self, n_outputs):
@@ -363,8 +366,8 @@ class TestEstimators:
         some = model.predict_quantiles(X[:5], [(1 + 0.8) / 2, 0.4])
         np.testing.assert_allclose(some, found[:5, [4, 1]], rtol=1e-5)
         # Outputs of the network cross, and have larger losses.
-        own = model._outputs(model._read(X)[0]).reshape(90, -1, 5)
-        own = np.reshape(model.center_, (-1, 1)) + np.reshape(model.scale_, (-1, 1)) * own
+        own = model.encoder_.outputs(model._read(X)[0], "cpu").reshape(90, -1, 5)
+        own = in_units(model, own.swapaxes(1, 2)).swapaxes(1, 2)
         assert (np.diff(own, axis=2) < 0).any()
         by_output = found.reshape(90, 5, -1).swapaxes(1, 2)
         losses = [
@@ -420,14 +423,14 @@ class TestEstimators:
         texts = ["A good, good day!", "good day", "bad day.", "a BAD day"] * 15
         model = TransformerClassifier(**TINY).fit(texts, [1, 1, 0, 0] * 15)
         assert list(model.predict(["GOOD?", "bad, bad, bad", "day"])[:2]) == [1, 0]
-        assert "good" in model.vocabulary_["learned"].split()
+        assert "good" in model.encoder_.reader.vocabulary["learned"].split()
         blank = model.predict_proba(["", "  "])
         np.testing.assert_allclose(blank[0], blank[1])
 
     def test_rare_words_are_unknown(self):
         texts = ["red apple", "red cherry", "green pear", "green lime"] * 10 + ["red zebra"]
         model = TransformerClassifier(**TINY).fit(texts, [0, 0, 1, 1] * 10 + [0])
-        assert "zebra" not in model.vocabulary_["learned"].split()
+        assert "zebra" not in model.encoder_.reader.vocabulary["learned"].split()
 
     def test_without(self):
         X, y = make_series()
@@ -450,12 +453,14 @@ class TestEstimators:
         trees = [HistGradientBoostingRegressor(**options).fit(cells, part) for part in y.T]
         expected = np.column_stack([tree.predict(cells) for tree in trees])
         rows = model._read(frame)[0]
-        found = model.center_ + model.scale_ * model.baseline_.outputs(rows)
+        found = in_units(model, model.baseline_.outputs(rows))
         np.testing.assert_allclose(found, expected, atol=1e-6 * y.max())
         both = model.baseline_weight_ * model.baseline_.outputs(rows)
-        both = both + model.transformer_weight_ * model._encode(rows)[0]
+        both = both + model.transformer_weight_ * model.encoder_._encode(rows, "cpu")[0]
         np.testing.assert_allclose(
-            model.predict(frame), model.center_ + model.scale_ * both, rtol=1e-6
+            model.predict(frame),
+            in_units(model, both),
+            rtol=1e-6,
         )
         unseen = frame.assign(c="new")
         missing = frame.assign(c=pd.Series([None] * 300, dtype=frame["c"].dtype))
@@ -468,7 +473,7 @@ class TestEstimators:
         y = X[:, 0] + rng.standard_cauchy(200)
         model = TransformerRegressor(**TINY, loss="absolute_error").fit(X, y, weights)
         trees = HistGradientBoostingRegressor(loss="absolute_error").fit(X, y, weights)
-        found = model.center_ + model.scale_ * model.baseline_.outputs(model._read(X)[0])
+        found = in_units(model, model.baseline_.outputs(model._read(X)[0]))
         np.testing.assert_allclose(found[:, 0], trees.predict(X), atol=1e-3 * np.std(y))
         classes = (X[:, 0] > 0) + (X[:, 1] > 0)
         model = TransformerClassifier(**TINY, class_weight={0: 5.0, 1: 1.0, 2: 1.0})
@@ -524,7 +529,7 @@ class TestEstimators:
         X, y = make_series()
         architecture = Architecture(patch_length=4)
         model = TransformerClassifier(**TINY, architecture=architecture).fit(X, y)
-        assert model.patch_length_ == 4
+        assert model.encoder_.reader.patch_length == 4
         assert model.attention_maps(X[:1]).shape[-1] == -(-(len(X[0]) - 4) // 2) + 1
 
 

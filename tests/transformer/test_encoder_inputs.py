@@ -49,14 +49,14 @@ class TestForm:
         X = [[70, 5], [5], [900, 5, 70]]
         model = regress(X, tokenizer="ids")
         assert model.tokens_ == "text"
-        assert model.vocabulary_["tokenizer"] == "ids"
-        np.testing.assert_array_equal(model.vocabulary_["learned"], [5, 70, 900])
+        assert model.encoder_.reader.vocabulary["tokenizer"] == "ids"
+        np.testing.assert_array_equal(model.encoder_.reader.vocabulary["learned"], [5, 70, 900])
         np.testing.assert_array_equal(
             model.predict([np.array([70, 1])]), model.predict([[70, 2]])
         )
         table = np.array([[1, 2], [2, 2]])
         assert regress(table).tokens_ == "features"
-        assert regress(table, tokens="text").vocabulary_["tokenizer"] == "ids"
+        assert regress(table, tokens="text").encoder_.reader.vocabulary["tokenizer"] == "ids"
 
     @pytest.mark.parametrize("tokenizer", ["words", "characters", "byte_pairs"])
     def test_tokenizers(self, tokenizer):
@@ -64,7 +64,7 @@ class TestForm:
             pytest.importorskip("tokenizers")
         texts = ["to be", "or not", "to be or not to be"]
         model = regress(texts, tokenizer=tokenizer)
-        assert model.vocabulary_["tokenizer"] == tokenizer
+        assert model.encoder_.reader.vocabulary["tokenizer"] == tokenizer
         assert np.isfinite(model.predict(["to", "nobody"])).all()
 
 

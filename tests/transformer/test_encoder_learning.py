@@ -62,8 +62,8 @@ class TestTables:
         model.fit(X[:, :2], y)
         assert model.predict(X[:, :2]).shape == (150, 2)
         assert model.score(X[:, :2], y) > 0.7
-        assert model.center_ == pytest.approx(y.mean(axis=0))
-        assert model.scale_ == pytest.approx(y.std(axis=0))
+        assert model.encoder_.task.center == pytest.approx(y.mean(axis=0))
+        assert model.encoder_.task.scale == pytest.approx(y.std(axis=0))
 
     def test_probabilities(self):
         X, y = load_iris(return_X_y=True)

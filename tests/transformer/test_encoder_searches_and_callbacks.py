@@ -138,7 +138,7 @@ def test_sets_of_ordered_and_missing_levels_are_read():
     frame["c"] = pd.Categorical(np.where(y > 0, "big", "small"), ["small", "big"], ordered=True)
     frame.loc[[0, 5], "c"] = np.nan
     model = TransformerRegressor(**TINY).fit(frame, y)
-    assert model.columns_.kinds == ("numeric", "unordered", "unordered")
+    assert model.encoder_.reader.columns.kinds == ("numeric", "unordered", "unordered")
     unseen = frame.assign(b="new")
     assert np.isfinite(model.predict(unseen)).all()
     # What is not known counts as what is missing.

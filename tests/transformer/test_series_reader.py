@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from sklearn_attention.transformer._rows import SequenceRows
+from sklearn_attention.transformer._forms import SequenceRows
 from sklearn_attention.transformer._series_reader import patched, read_steps
 
 

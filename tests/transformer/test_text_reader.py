@@ -38,7 +38,7 @@ class TestTextsWithoutSpaces:
         ) as caught:
             model = TransformerClassifier(**TINY).fit(CHINESE, [0, 1] * 20)
         assert len(caught) == 1
-        assert model.vocabulary_["tokenizer"] == "characters"
+        assert model.encoder_.reader.vocabulary["tokenizer"] == "characters"
         # Nothing is held out, so these are of the baseline alone.
         assert model.predict(["不好", "不坏"]).tolist() == [1, 0]
         same = TransformerClassifier(tokenizer="characters", **TINY).fit(CHINESE, [0, 1] * 20)
@@ -50,12 +50,15 @@ class TestTextsWithoutSpaces:
                 UserWarning, match="others will be unknown. Pass tokenizer='char"
             ):
                 model = regress(CHINESE, tokenizer=tokenizer)
-            assert model.vocabulary_["tokenizer"] == tokenizer
+            assert model.encoder_.reader.vocabulary["tokenizer"] == tokenizer
         with pytest.warns(UserWarning, match="others will be unknown"):
             TransformerLanguageModel("words", **TINY).fit(CHINESE)
 
     def test_words_are_kept_where_they_are_seen_again(self):
-        assert regress(["to be", "or to be"]).vocabulary_["tokenizer"] == "lower_words"
+        assert (
+            regress(["to be", "or to be"]).encoder_.reader.vocabulary["tokenizer"]
+            == "lower_words"
+        )
 
 
 COUNTS = [[70, 5], [5], [900, 5, 70]]

@@ -38,7 +38,7 @@ class TestAreLookedAt:
         weights = np.arange(20.0)
         given = {"X_val": X_val, "y_val": y_val, "sample_weight_val": weights}
         model = TransformerRegressor(**TINY, baseline=False).fit(X, y, **given)
-        errors = ((model.predict(X_val) - y_val) / model.scale_) ** 2
+        errors = ((model.predict(X_val) - y_val) / model.encoder_.task.scale) ** 2
         best = min(model.training_history_["validation_loss"])
         assert best == pytest.approx(np.average(errors, weights=weights), rel=1e-4)
 

@@ -16,3 +16,9 @@ def regress(X, y=None, tokens="auto", **parameters):
     """A fitted regressor of rows, by default of their numbers."""
     y = np.arange(len(X)) if y is None else y
     return TransformerRegressor(tokens, **TINY | parameters).fit(X, y)
+
+
+def in_units(model, outputs):
+    """Outputs of a network or a baseline in units of the targets."""
+    task = model.encoder_.task
+    return task.center + task.scale * outputs

@@ -1,13 +1,14 @@
 """How much a transformer counts beside its baseline."""
 
 import warnings
+from dataclasses import replace
 
 import numpy as np
 import pytest
 
 from sklearn_attention import TransformerRegressor
-from sklearn_attention.transformer._blend import choose_weights, weights_of_outputs
-from sklearn_attention.transformer._loss import Loss
+from sklearn_attention.transformer._fitted import choose_weights, weights_of_outputs
+from sklearn_attention.transformer._task import Loss
 
 TINY = {"d_model": 8, "n_heads": 2, "n_layers": 1, "max_epochs": 1}
 
@@ -48,7 +49,7 @@ class TestLittleWeight:
     def test_is_a_warning_of_what_is_of_the_transformer(self, weight):
         X = np.arange(24.0).reshape(12, 2)
         model = TransformerRegressor(**TINY).fit(X, X[:, 0])
-        model.transformer_weight_ = weight
+        model.encoder_ = replace(model.encoder_, transformer_weight=weight)
         shown = f"transformer_weight_ is {np.max(weight):.2g}: .* baseline=False"
         with pytest.warns(UserWarning, match=shown):
             model.transform(X)
@@ -59,7 +60,7 @@ class TestLittleWeight:
     def test_more_is_none(self, weight):
         X = np.arange(24.0).reshape(12, 2)
         model = TransformerRegressor(**TINY).fit(X, X[:, 0])
-        model.transformer_weight_ = weight
+        model.encoder_ = replace(model.encoder_, transformer_weight=weight)
         with warnings.catch_warnings():
             warnings.simplefilter("error")
             model.transform(X)
