@@ -10,7 +10,9 @@ from .._blocks import IN_CACHE, IN_MEMORY, blocks, blocks_of_queries
 from .._columns import UNORDERED
 
 ENCODINGS = ("standard", "quantile", "piecewise_linear")
-# Deviations beyond which squares of scaled coordinates would not be finite.
+# Units of a coordinate from the mean to the furthest training row, at most.
+_FURTHEST_ROW = 6.0
+# Units beyond which squares of scaled coordinates would not be finite.
 _FURTHEST = 1e15
 # Normal scores beyond this are rows at the edge, whose distance from one another is a guess.
 _FURTHEST_SCORE = 2.5
@@ -31,9 +33,10 @@ class Encoding:
 
     # Numbers become one column or several, categories one column for each level; a feature with
     # missing cells has a further column that marks them. Coordinates of numbers are, in
-    # "standard", standard deviations from the mean; in "quantile", normal scores; in
-    # "piecewise_linear", clip((x - e_b) / (e_{b+1} - e_b), 0, 1) for each bin between
-    # quantiles, less its mean (Gorishniy, Rubachev and Babenko 2022, NeurIPS 35).
+    # "standard", distances from the mean; in "quantile", normal scores, both in standard
+    # deviations, or larger units where rows are further away than 6; in "piecewise_linear",
+    # clip((x - e_b) / (e_{b+1} - e_b), 0, 1) for each bin between quantiles, less its mean
+    # (Gorishniy, Rubachev and Babenko 2022, NeurIPS 35).
 
     name: str
     numeric: np.ndarray  # features that are numbers and vary
@@ -249,15 +252,18 @@ def _value(name, x, knots, scores):
 
 
 def _moments(name, x, knots, scores):
-    """Mean and deviation of a number's coordinates, (2, n_columns)."""
+    """Mean and unit of a number's coordinates, (2, n_columns)."""
     x = x[~np.isnan(x)]
     if name != "piecewise_linear":
         z = _value(name, x, knots, scores)
         # In units of a power of two, in which no square overflows, and not all vanish.
         exponent = np.frexp(np.abs(z).max())[1]
         z = np.ldexp(z, -exponent)
-        mean, deviation = z.mean(), z.std()
-        return np.ldexp([[mean], [deviation]], exponent)
+        mean = z.mean()
+        # Where nearly all rows share a value, the few others are many deviations away, and
+        # the linear part, alike in all columns, would learn a large effect from them.
+        unit = max(z.std(), np.abs(z - mean).max() / _FURTHEST_ROW)
+        return np.ldexp([[mean], [unit]], exponent)
     # Of a bin: how far those within it reach, and one for all beyond.
     n_bins = len(knots) - 1
     bin_of, covered = _covered(x, knots)

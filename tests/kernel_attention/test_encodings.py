@@ -34,6 +34,16 @@ class TestStandard:
         expected = (queries - X.mean()) / X.std()
         np.testing.assert_allclose(encoding.encode(queries), expected, rtol=1e-12)
 
+    def test_rare_values_are_not_many_units_away(self):
+        X = np.zeros((500, 1))
+        X[3] = 2.0
+        encoding = learn("standard", X)
+        found = encoding.encode(np.array([[2.0], [4.0], [2e3]]))[:, 0]
+        np.testing.assert_allclose(found[0], 6)
+        # What lies beyond goes on in the same units.
+        slope = encoding.derivative(X[:1])[0, 0]
+        np.testing.assert_allclose(np.diff(found), [2 * slope, 1996 * slope])
+
 
 class TestQuantile:
     def test_few_values_have_their_normal_scores(self):
