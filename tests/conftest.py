@@ -92,7 +92,7 @@ def few_convolutions(monkeypatch):
 @pytest.fixture
 def few_trees(monkeypatch):
     """Beside a network, twenty instead of a hundred."""
-    from sklearn_attention._boosted_trees import fit_trees
+    from sklearn_attention._stacking import fit_trees
 
     few = functools.partial(fit_trees, max_iter=20)
     monkeypatch.setattr("sklearn_attention.transformer._baselines.fit_trees", few)

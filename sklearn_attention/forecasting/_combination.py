@@ -5,7 +5,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 from scipy.special import softmax
 
-from .._blend import nonnegative_weights
+from .._stacking import nonnegative_weights
 from ._analogs import OwnAnalogs
 from ._calibration import MOST_CALIBRATED
 from ._classical import Classical

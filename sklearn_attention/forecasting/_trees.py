@@ -4,7 +4,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from .._boosted_trees import fit_trees, outputs
+from .._stacking import fit_trees, outputs
 from ._origins import Origins, chunks, evenly_spread, held_out
 from ._table import deviations, means, positions
 

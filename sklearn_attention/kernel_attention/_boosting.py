@@ -6,9 +6,8 @@ import numpy as np
 from scipy.optimize import minimize
 from scipy.special import expit, softmax
 
-from .._blend import nonnegative_weights
-from .._boosted_trees import LEAST_PROBABILITY, fit_trees, outputs
 from .._columns import UNORDERED
+from .._stacking import LEAST_PROBABILITY, fit_trees, nonnegative_weights, outputs
 
 # Fewer rows than this are not split into trees.
 FEWEST_ROWS = 50

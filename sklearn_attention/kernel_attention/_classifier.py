@@ -9,7 +9,6 @@ from sklearn.base import ClassifierMixin
 from sklearn.callback import with_callbacks
 
 from .._base import FitReport, keeps_state_on_failure
-from .._boosted_trees import LEAST_PROBABILITY
 from .._labels import (
     ClassLabels,
     check_labels,
@@ -19,13 +18,13 @@ from .._labels import (
     read_labels,
     split_classes,
 )
+from .._stacking import LEAST_PROBABILITY
 from .._thread_pools import one_blas_thread
 from .._validation import check_key_weights
 from ._boosting import FEWEST_ROWS, MultinomialLink, predict_trees, stack_classifier
 from ._estimator import KernelAttention, Options
 from ._fitted import Rows, Task, fit_kernel_attention
-from ._leave_one_out import LossOfClasses, cross_entropy, log_loss_of_shares
-from ._members import KernelRidge
+from ._members import KernelRidge, LossOfClasses, cross_entropy, log_loss_of_shares
 
 # Rows up to which kernels are held near their start, and batches are drawn at random.
 _FEW, _RANDOM = 1000, 5000

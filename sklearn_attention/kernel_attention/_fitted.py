@@ -6,8 +6,8 @@ from collections.abc import Callable, Mapping
 
 import numpy as np
 
-from .._blend import nonnegative_weights
 from .._columns import Columns
+from .._stacking import nonnegative_weights
 from .._thread_pools import one_blas_thread
 from ._distribution import HeldOutRows
 from ._encodings import SAMPLED, Encoding, TrainingRows

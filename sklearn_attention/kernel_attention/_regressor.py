@@ -21,8 +21,7 @@ from ._distribution import ErrorDistribution
 from ._encodings import ENCODINGS
 from ._estimator import KernelAttention, Options
 from ._fitted import Rows, Task, blend, fit_kernel_attention
-from ._leave_one_out import squared_loss
-from ._members import FEW_ROWS, KernelRidge
+from ._members import FEW_ROWS, KernelRidge, squared_loss
 
 # A kind of less weight in the blend of the first fold is not worth its time.
 _LITTLE = 0.15

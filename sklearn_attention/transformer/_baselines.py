@@ -9,7 +9,7 @@ from sklearn.dummy import DummyClassifier
 from sklearn.feature_extraction.text import TfidfTransformer
 from sklearn.linear_model import LogisticRegression, Ridge
 
-from .._boosted_trees import fit_trees, outputs
+from .._stacking import fit_trees, outputs
 
 
 @dataclass(frozen=True, eq=False)

@@ -7,7 +7,7 @@ from sklearn_attention import _blocks
 from sklearn_attention.kernel_attention._averages import AverageMember, AveragePairs
 from sklearn_attention.kernel_attention._encodings import ENCODINGS, Encoding, TrainingRows
 from sklearn_attention.kernel_attention._kernel import LearnedKernel
-from sklearn_attention.kernel_attention._leave_one_out import (
+from sklearn_attention.kernel_attention._members import (
     LossOfClasses,
     log_loss_of_shares,
     squared_loss,

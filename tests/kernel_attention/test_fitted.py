@@ -15,8 +15,7 @@ from sklearn_attention.kernel_attention._fitted import (
     fit_kernel_attention,
     join_copies,
 )
-from sklearn_attention.kernel_attention._leave_one_out import squared_loss
-from sklearn_attention.kernel_attention._members import KernelRidge
+from sklearn_attention.kernel_attention._members import KernelRidge, squared_loss
 from sklearn_attention.kernel_attention._regressor import REGRESSION
 from sklearn_attention.kernels import Gaussian
 

@@ -5,9 +5,9 @@ import pytest
 from scipy.optimize import minimize_scalar
 from scipy.special import log_softmax
 
-from sklearn_attention.kernel_attention import _leave_one_out as module
+from sklearn_attention.kernel_attention import _members as module
 from sklearn_attention.kernel_attention._kernel import LearnedKernel, Pairs
-from sklearn_attention.kernel_attention._leave_one_out import (
+from sklearn_attention.kernel_attention._members import (
     LossOfClasses,
     cross_entropy,
     leave_one_out,

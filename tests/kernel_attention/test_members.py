@@ -9,13 +9,13 @@ from sklearn_attention.kernel_attention import _members as module
 from sklearn_attention.kernel_attention._encodings import ENCODINGS, Encoding, TrainingRows
 from sklearn_attention.kernel_attention._estimator import Options
 from sklearn_attention.kernel_attention._kernel import LearnedKernel
-from sklearn_attention.kernel_attention._leave_one_out import squared_loss
 from sklearn_attention.kernel_attention._members import (
     KernelRidge,
     LocalAverage,
     PatchBatches,
     RandomBatches,
     descend,
+    squared_loss,
 )
 from sklearn_attention.kernels._base import as_kernel
 

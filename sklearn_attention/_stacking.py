@@ -1,6 +1,7 @@
-"""Boosted trees of scikit-learn, on tables with missing cells and categories."""
+"""Stacking: boosted trees of scikit-learn, and weights by which predictions are added up."""
 
 import numpy as np
+from scipy.optimize import nnls
 
 from ._thread_pools import libraries
 
@@ -10,6 +11,8 @@ _FEW_CELLS = 2**19
 # Rows that scikit-learn draws, by their weights, to choose bins by.
 _MOST_BINNED = 200_000
 LEAST_PROBABILITY = 1e-6
+# Rounds of reweighting; half and twice as many find the same weights.
+_N_ROUNDS = 5
 
 
 def fit_trees(X, y, weights=None, *, classifies=False, unordered=(), **parameters):
@@ -58,3 +61,19 @@ def outputs(model, X, absent=None):
 def _threads(X):
     """Context for trees on a table: one thread if it is small."""
     return libraries("openmp").limit(limits=1 if X.size < _FEW_CELLS else None)
+
+
+def nonnegative_weights(columns, targets, weights, limit=None):
+    """Non-negative (n_columns,) of least squared errors of ``columns @ found``.
+
+    `weights` (n,) are those of the rows. Beyond a `limit` the absolute error counts.
+    """
+    counts = weights
+    for _ in range(1 if limit is None else _N_ROUNDS):
+        root = np.sqrt(counts)
+        found, _ = nnls(columns * root[:, None], targets * root)
+        if limit is not None:
+            # Least squares of these weights are those of Huber's loss.
+            errors = np.abs(targets - columns @ found)
+            counts = weights * limit / np.maximum(errors, limit)
+    return found
