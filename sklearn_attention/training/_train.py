@@ -309,8 +309,12 @@ class _Run:
         n_epochs = len(history.loss)
         if n_epochs == len(self.sizes):
             return "max_steps" if history.n_steps == plan.max_steps else "max_epochs"
-        if plan.patience is not None and n_epochs - 1 - history.best_epoch >= plan.patience:
-            return "patience"
+        losses, patience = history.validation_loss, plan.patience
+        if patience is not None and n_epochs > patience:
+            # Less than a hundredth, as of a loss that is flat but for noise, is no gain.
+            before = min(losses[:-patience])
+            if min(losses[-patience:]) >= before - 0.01 * abs(before):
+                return "patience"
         return None
 
     def finish(self):

@@ -66,8 +66,8 @@ class Training(BaseEstimator):
         None holds nothing out, and keeps the last weights. The parameter `X_val` of ``fit``
         takes the place of all this. Forecasters hold out none: the validation origins serve.
     patience : int, "auto" or None, default="auto"
-        Stop after so many epochs without a smaller loss on what is held out; None never does.
-        "auto" is a quarter of the epochs, but at least 8.
+        Stop after so many epochs in which the loss on what is held out fell by less than 1 %;
+        None never does. "auto" is a quarter of the epochs, but at least 8.
     autocast : bool, default=False
         Whether the training loss is computed in bfloat16 where torch considers it safe. A
         device without instructions for that is slow, with a warning.

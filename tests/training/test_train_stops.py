@@ -42,6 +42,15 @@ def test_patience_ends_it_with_the_best_parameters(task):
     assert_equal(weights(module), validation.states[2])
 
 
+@pytest.mark.parametrize("sign", [1, -1])
+def test_less_than_a_hundredth_is_no_gain(task, sign):
+    losses = [100.0, 90.0, 89.95, 89.9, 88.0, 87.5, 87.4, 87.3]
+    validation = Validation(*(sign * loss + (sign < 0) * -200 for loss in losses[::sign]))
+    _, history = task.fit(Training(patience=3, max_epochs=20), validation_loss=validation)
+    assert history.stopped == "patience"
+    assert len(history.loss) == (8 if sign > 0 else 4)
+
+
 def test_without_patience_all_epochs_and_still_the_best(task):
     validation = Validation(3.0, 1.0, 2.0)
     module, history = task.fit(Training(max_epochs=3), validation_loss=validation)
