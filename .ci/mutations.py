@@ -582,9 +582,9 @@ MUTATIONS = [
         "pieces of a bent line go on where they should end",
     ),
     Mutation(
-        "sequence/_beam_search.py",
-        "unit = ((5 + n_written) / 6) ** self.length_penalty",
-        "unit = ((4 + n_written) / 6) ** self.length_penalty",
+        "sequence/_seq2seq_network.py",
+        "unit = ((5 + n_written) / 6) ** length_penalty",
+        "unit = ((4 + n_written) / 6) ** length_penalty",
         "answers are taken to be shorter by one token",
     ),
     Mutation(
@@ -594,19 +594,19 @@ MUTATIONS = [
         "a beginning that many texts share counts once",
     ),
     Mutation(
-        "sequence/_language_model.py",
-        "counted = self._counts(training).of_pairs(held_out)",
-        "counted = self._counts(whole).of_pairs(held_out)",
+        "sequence/_fitted_language_model.py",
+        "counted = model.counts_of(training).of_pairs(held_out)",
+        "counted = model.counts_of(texts).of_pairs(held_out)",
         "the baseline is weighed by tokens that it has counted",
     ),
     Mutation(
-        "sequence/_language_reading.py",
-        "found.append(total.cpu() / lengths[:, None])",
-        "found.append(total.cpu() / ids.shape[1])",
+        "sequence/_language_network.py",
+        "return total / real.sum(dim=1, keepdim=True)",
+        "return total / ids.shape[1]",
         "the mean is over padding too",
     ),
     Mutation(
-        "sequence/_pair_batches.py",
+        "sequence/_seq2seq_network.py",
         "n = int((target[:, 1:] != PADDING).sum())",
         "n = len(rows)",
         "blocks count by pairs, not by tokens",
@@ -618,9 +618,9 @@ MUTATIONS = [
         "the token that reaches the share is left out",
     ),
     Mutation(
-        "sequence/_scores.py",
-        "recall = (both / np.maximum(wanted, 1))[reached].mean()",
-        "recall = (both / np.maximum(wanted, 1)).mean()",
+        "sequence/_seq2seq.py",
+        "both, found, wanted = totals[:, totals[2] > 0]",
+        "both, found, wanted = totals",
         "n-grams longer than any text count as not found",
     ),
     Mutation(

@@ -60,9 +60,8 @@ TORCH = {
     "attention._algorithms._fused",
     "nn",
     "training",
-    *(f"forecasting.{name}" for name in ("_candidate_network", "_correction", "_network")),
-    *(f"sequence.{name}" for name in ("_beam_search", "_pair_batches", "_seq2seq_network")),
-    *(f"sequence.{name}" for name in ("_language_network", "_language_reading")),
+    *(f"forecasting.{name}" for name in ("_candidate_network", "_network")),
+    *(f"sequence.{name}" for name in ("_language_network", "_seq2seq_network")),
     "transformer._network",
 }
 
@@ -77,9 +76,7 @@ WITHOUT_TESTS = {
     "bandwidth": "_convolution _density",
     "kernel_approximation": "_fourier_features _positive_features _random_features",
     "kernel_attention": "_kernel",
-    "sequence": """
-        _language_network _language_reading _pairs _scores _token_predictor
-    """,
+    "sequence": "_fitted_language_model _fitted_seq2seq _language_network",
     "training": "_architecture",
     "transformer": "_classifier _estimator _regressor _series_baseline _task",
 }

@@ -1,25 +1,26 @@
 """A language model: a transformer that predicts the next token, and generates text."""
 
+import math
+from operator import attrgetter
+
 import numpy as np
 from sklearn.callback import with_callbacks
+from sklearn.utils import check_random_state
+from sklearn.utils.validation import check_is_fitted
 
-from .._base import keeps_state_on_failure
-from .._validation import check_choice, check_positive, is_one_of
+from .._base import AttentionEstimator, keeps_state_on_failure
+from .._validation import check_choice, check_positive, check_size, is_one_of
 from ..text import Vocabulary, learn_vocabulary
 from ..text._check import check_sequences
 from ..text._learn import TOKENIZERS, choose_tokenizer
-from ..training._fit_network import NetworkSettings, fit_network
+from ..training._fit_network import FittedNetwork, NetworkParameters, NetworkSettings
 from ..training._report import reported
-from ..training._training import share_held_out
-from ._blend import choose_counts_weight
-from ._token_predictor import TokenPredictor
+from ._fitted_language_model import FittedLanguageModel, fit_language_model, hold_out
+from ._sampling import check_sampling, check_stop, draw, is_single, joined, sampling_proba
 from ._token_windows import TokenStream, TokenWindows
 
-# From so many on, whole texts are held out.
-_MANY_TEXTS = 40
 
-
-class TransformerLanguageModel(TokenPredictor):
+class TransformerLanguageModel(NetworkParameters, AttentionEstimator):
     r"""Language model: a transformer and counts predict the next token of a text.
 
     .. math:: p(w_1, \dots, w_T) = \prod_t p(w_t \mid w_1, \dots, w_{t-1})
@@ -75,6 +76,8 @@ default="characters"
 
     Attributes
     ----------
+    model_ : FittedLanguageModel
+        All that is fitted, of which the other attributes are parts.
     vocabulary_ : dict
         The vocabulary as plain values, which
         :meth:`Vocabulary.from_state <sklearn_attention.text.Vocabulary.from_state>` reads.
@@ -177,6 +180,15 @@ default="characters"
         self.random_state = random_state
         self.device = device
 
+    _held = (FittedLanguageModel, FittedNetwork)
+    network_ = property(attrgetter("model_.network"))
+    vocabulary_ = property(attrgetter("model_.vocabulary_state"))
+    tokens_ = property(attrgetter("model_.vocabulary.tokens"))
+    n_training_tokens_ = property(attrgetter("model_.n_training_tokens"))
+    baseline_ = property(attrgetter("model_.baseline"))
+    baseline_weight_ = property(attrgetter("model_.baseline_weight"))
+    transformer_weight_ = property(lambda self: 1 - self.baseline_weight_)
+
     @keeps_state_on_failure
     @with_callbacks
     def fit(self, X, y=None, *, X_val=None):
@@ -201,46 +213,18 @@ default="characters"
             If a parameter is not valid, or X has no texts, or others than the tokenizer
             needs.
         """
-        import torch  # takes a second to load
-
-        from ._language_network import LanguageNetwork
-        from ._language_reading import log_proba_of, window_loss
-
         settings = self._check_parameters()
         vocabulary = self._learn_vocabulary(settings, X)
-        texts = vocabulary.encode_all("X", X)
-        # Before anything is computed with the last ones.
-        self._memo, self.vocabulary_ = {}, vocabulary.state()
-        whole = TokenStream.of(texts)
+        texts = TokenStream.of(vocabulary.encode_all("X", X))
         if X_val is None:
-            training, held_out = self._hold_out(settings, texts, whole)
+            training, held_out = hold_out(texts, settings, self.max_length)
         else:
-            training, held_out = whole, TokenStream.of(vocabulary.encode_all("X_val", X_val))
-        self.baseline_, self.baseline_weight_, self.transformer_weight_ = None, 0.0, 1.0
-        validation_loss = None
-        if held_out is not None:
-            judged = TokenWindows(held_out, self.max_length)
-
-            def validation_loss(network):
-                return -log_proba_of(network, judged).mean()
-
-        has_baseline = self.baseline is True or (self.baseline and held_out is not None)
+            training, held_out = texts, TokenStream.of(vocabulary.encode_all("X_val", X_val))
         windows = TokenWindows(training, self.max_length)
-        # Windows of one length, as of a single long text, need no sorting.
-        lengths = torch.from_numpy(windows.lengths) if np.ptp(windows.lengths) else None
-        self.n_training_tokens_ = int(training.n_pairs.sum())
-        shape = {"n_tokens": len(vocabulary), "max_length": int(self.max_length)}
         with reported(self, settings, len(windows), X=X, y=y, metadata={}) as report:
-            self.network_ = fit_network(
-                LanguageNetwork, shape | settings.shape(), settings, window_loss(windows),
-                len(windows), validate=validation_loss, lengths=lengths, report=report,
-                data=[
-                    training.ids, training.first, training.n_pairs, self.vocabulary_["learned"]
-                ],
-                n_tokens=self.max_length,
-            )  # fmt: skip
-            if has_baseline:
-                self._add_baseline(whole, training, held_out)
+            self.model_ = fit_language_model(
+                texts, windows, held_out, vocabulary, settings, self.baseline, report
+            )
         return self
 
     def _learn_vocabulary(self, settings, X):
@@ -256,28 +240,202 @@ default="characters"
         tokenizer = choose_tokenizer(self.tokenizer, {"X": texts} if kind == "text" else {})
         return learn_vocabulary(tokenizer, texts, max_tokens=self.max_tokens)
 
-    def _add_baseline(self, whole, training, held_out):
-        """Count all texts, with the weight that counts of some have for what is held out."""
-        weight = 0.5
-        if held_out is not None:
-            counted = self._counts(training).of_pairs(held_out)
-            weight = choose_counts_weight(self._network_log_proba(held_out), counted)
-        self.baseline_ = whole.state()
-        self.baseline_weight_, self.transformer_weight_ = weight, 1 - weight
+    def score(self, X, y=None):
+        """Mean log-likelihood of a token.
 
-    def _hold_out(self, settings, texts, whole):
-        """Streams to learn from and held out, which is None if nothing is.
+        Parameters
+        ----------
+        X : list of str, or list of sequences of int
+        y : None
+            Ignored.
 
-        Of few texts stretches are held out, so that no text, and no end of one, is lost.
+        Returns
+        -------
+        score : float
+            Natural logarithm, over all tokens of all texts, END included. Tokens that are not
+            in the vocabulary count as the unknown one.
         """
-        if len(texts) >= _MANY_TEXTS:
-            rows = settings.split(len(texts))
-            parts = [[texts[i] for i in part] for part in rows]
-            return [TokenStream.of(part) if part else None for part in parts]
-        share = share_held_out(settings.training, int(whole.n_pairs.sum()))
-        if share is None:
-            return whole, None
-        return whole.hold_out(share, min(self.max_length, int(whole.n_pairs.mean())))
+        model = self._fitted
+        stream = TokenStream.of(model.vocabulary.encode_all("X", X))
+        return float(model.log_proba(stream, self.device).mean())
+
+    def perplexity(self, X):
+        """Perplexity: number of equally likely tokens with the same log-likelihood.
+
+        Parameters
+        ----------
+        X : list of str, or list of sequences of int
+
+        Returns
+        -------
+        perplexity : float
+            The exponential of minus the :meth:`score`.
+        """
+        return math.exp(-self.score(X))
+
+    def transform(self, X):
+        """Vectors of texts, as features of other estimators.
+
+        Parameters
+        ----------
+        X : list of str, or list of sequences of int
+            As for :meth:`predict_log_proba`.
+
+        Returns
+        -------
+        X_new : ndarray of shape (n_texts, d_model)
+            Tokens after the last layer, START among them, averaged over the context from which
+            the next one would be predicted.
+        """
+        return self.module_.vectors(self._fitted.prefixes("X", X))
+
+    def predict_log_proba(self, X):
+        """Logarithms of the probabilities of the next token.
+
+        Parameters
+        ----------
+        X : list of str, or list of sequences of int
+            Texts to continue; for an empty one, the first token of a text is predicted.
+
+        Returns
+        -------
+        log_proba : ndarray of shape (n_texts, n_tokens)
+            A column for each of `tokens_`. Padding and START never come next.
+        """
+        model = self._fitted
+        return model.next_log_proba(model.prefixes("X", X), self.device)
+
+    def predict_proba(self, X):
+        """Probabilities of the next token.
+
+        Parameters
+        ----------
+        X : list of str, or list of sequences of int
+            As for :meth:`predict_log_proba`.
+
+        Returns
+        -------
+        proba : ndarray of shape (n_texts, n_tokens)
+            A column for each of `tokens_`.
+        """
+        return np.exp(self.predict_log_proba(X))
+
+    def predict(self, X):
+        """The most probable next token.
+
+        Parameters
+        ----------
+        X : list of str, or list of sequences of int
+            As for :meth:`predict_log_proba`.
+
+        Returns
+        -------
+        tokens : ndarray of str of shape (n_texts,)
+            As in `tokens_`.
+        """
+        likeliest = self.predict_log_proba(X).argmax(axis=1)
+        return np.array(self.tokens_, dtype=object)[likeliest]
+
+    def sample(
+        self,
+        prompt=None,
+        max_new_tokens=100,
+        *,
+        temperature=1.0,
+        top_k=None,
+        top_p=None,
+        stop=None,
+        random_state=None,
+    ):
+        """Generate text that continues a prompt.
+
+        Parameters
+        ----------
+        prompt : str, sequence of int, or list of either, default=None
+            Beginning of the text, or of several. None, like an empty one, is a text from its
+            start.
+        max_new_tokens : int, default=100
+            Largest number of new tokens; a text may end before.
+        temperature : float, default=1.0
+            Below 1 likely tokens become likelier; at 0 the likeliest is always taken.
+        top_k : int, default=None
+            Number of likeliest tokens to draw from; None draws from all.
+        top_p : float, default=None
+            Share of the probability to draw from: the fewest likeliest tokens, of those that
+            `top_k` leaves, whose probabilities sum to this. None draws from all.
+        stop : str or list of str, default=None
+            Texts at which the continuation ends, without them. Not for sequences of ids.
+        random_state : int, RandomState instance or None, default=None
+            Draws the tokens.
+
+        Returns
+        -------
+        text : str, list of int, or list of either
+            The prompt as it was passed, and its continuation. The unknown token is not drawn.
+
+        Raises
+        ------
+        ValueError
+            If a parameter is not valid.
+        """
+        model = self._fitted
+        vocabulary, rng = model.vocabulary, check_random_state(random_state)
+        check_sampling(temperature, top_k, top_p)
+        stop = check_stop(stop, vocabulary.kind)
+        if prompt is None:
+            prompt = "" if vocabulary.kind == "text" else []
+        single = is_single(prompt, vocabulary.kind)
+        prompts = [prompt] if single else prompt
+        prefixes = model.prefixes("prompt", prompts)
+        max_new_tokens = check_size("max_new_tokens", max_new_tokens, len(prefixes))
+
+        def drawn(log_proba):
+            proba = sampling_proba(log_proba, temperature=temperature, top_k=top_k, top_p=top_p)
+            return draw(proba, rng.random_sample(len(proba)))
+
+        written = model.write(prefixes, max_new_tokens, drawn, stop, self.device)
+        _, prompts = check_sequences("prompt", prompts, empty=True)
+        texts = [joined(vocabulary, *pair, stop) for pair in zip(prompts, written, strict=True)]
+        return texts[0] if single else texts
+
+    def attention_maps(self, X):
+        """Weights of the attention within a text.
+
+        Parameters
+        ----------
+        X : str, or sequence of int
+            One text, of fewer than `max_length` tokens.
+
+        Returns
+        -------
+        weights : ndarray of shape (n_layers, n_heads, T, T)
+            Weights of the tokens (last axis) in the average of each token; rows sum to 1. The
+            first token is START, those of the text follow.
+
+        Raises
+        ------
+        ValueError
+            If the text is too long, or no text.
+        """
+        if not is_single(X, self._fitted.vocabulary.kind):
+            raise ValueError(f"X={X!r} is not valid: pass one text, or one sequence of ids.")
+        (ids,) = self._fitted.prefixes("X", [X])
+        longest = self.network_.shape["max_length"]
+        if len(ids) > longest:
+            raise ValueError(
+                f"X has {len(ids) - 1} tokens, but with START a context holds {longest}: pass "
+                f"at most {longest - 1} tokens."
+            )
+        return self.module_.attention_maps(ids)
+
+    @property
+    def _fitted(self):
+        check_is_fitted(self)
+        return self.model_
+
+    def _told(self):
+        names = "baseline_weight_", "n_training_tokens_", "tokens_", "transformer_weight_"
+        return {name: getattr(self, name) for name in names} if hasattr(self, "model_") else {}
 
     def _check_parameters(self):
         """Settings of the network; ValueError unless all parameters are valid."""

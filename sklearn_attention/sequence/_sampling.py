@@ -1,8 +1,11 @@
-"""Drawing the next token."""
+"""Drawing the next token, and where what is written begins and ends."""
+
+import numbers
 
 import numpy as np
 
 from .._validation import check_in_interval, check_positive
+from ..text._vocabulary import BETWEEN
 
 
 def check_sampling(temperature, top_k, top_p):
@@ -45,3 +48,40 @@ def draw(proba, uniform):
     total = np.cumsum(proba, axis=1)
     # The last is 1 exactly, whatever rounding did.
     return np.argmax(total / total[:, -1:] > uniform[:, None], axis=1)
+
+
+def check_stop(stop, kind):
+    """Texts before which writing ends, as a list."""
+    texts = [] if stop is None else [stop] if isinstance(stop, str) else list(stop)
+    if not all(isinstance(text, str) and text for text in texts):
+        raise ValueError(
+            f"stop={stop!r} is not valid: pass a text that is not empty, or several."
+        )
+    if texts and kind == "ids":
+        raise ValueError(f"stop={stop!r} is for texts, but tokens are ids: leave it out.")
+    return texts
+
+
+def end_before(text, stop):
+    """Where the first of some texts begins in another; its length if it has none of them."""
+    return min((text.find(one) for one in stop if one in text), default=len(text))
+
+
+def joined(vocabulary, prompt, written, stop):
+    """A prompt and what was written after it, up to a text of `stop`."""
+    if vocabulary.kind == "ids":
+        return [*prompt.tolist(), *written]
+    written = written[: end_before(written, stop)]
+    apart = prompt and written and not prompt[-1].isspace()
+    return prompt + (BETWEEN.get(vocabulary.tokenizer, "") if apart else "") + written
+
+
+def is_single(prompt, kind):
+    """True for one text, or one sequence of ids; False for a list of them."""
+    if isinstance(prompt, str):
+        return True
+    if not hasattr(prompt, "__len__"):
+        return False
+    # Without ids it is a sequence of none, unless these are texts.
+    first = next(iter(prompt), 0 if kind == "ids" else None)
+    return isinstance(first, numbers.Integral)

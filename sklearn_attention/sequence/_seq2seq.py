@@ -1,6 +1,7 @@
 """Prediction of one sequence from another: encoder and decoder."""
 
-import math
+from collections import Counter
+from operator import attrgetter
 
 import numpy as np
 from sklearn.callback import with_callbacks
@@ -12,23 +13,19 @@ from .._validation import (
     check_flag,
     check_in_interval,
     check_positive,
-    check_size,
     has_validation_set,
 )
-from ..text import Vocabulary
 from ..text._check import check_sequences
-from ..text._special import END, START
-from ..training._fit_network import (
-    FittedNetwork,
-    NetworkParameters,
-    NetworkSettings,
-    fit_network,
-)
+from ..training._fit_network import FittedNetwork, NetworkParameters, NetworkSettings
 from ..training._report import reported
-from ._pairs import check_count, learn_vocabularies, read_pairs, read_sources
-from ._scores import chrf, token_accuracy
-
-_OF_TEXTS = ("auto", "byte_pairs", "characters", "words")
+from ._fitted_seq2seq import (
+    FittedSeq2Seq,
+    PairReader,
+    as_targets,
+    check_count,
+    fit_seq2seq,
+    learn_vocabularies,
+)
 
 
 class TransformerSeq2Seq(NetworkParameters, AttentionEstimator):
@@ -96,6 +93,8 @@ class TransformerSeq2Seq(NetworkParameters, AttentionEstimator):
 
     Attributes
     ----------
+    model_ : FittedSeq2Seq
+        All that is fitted, of which the other attributes are parts.
     tokenizer_ : {"words", "characters", "byte_pairs", "ids"}
         Kind of tokens of texts; "ids" if neither sources nor targets are texts.
     source_vocabulary_, target_vocabulary_ : dict
@@ -187,7 +186,12 @@ class TransformerSeq2Seq(NetworkParameters, AttentionEstimator):
         tags.target_tags.required = True
         return tags
 
-    _held = (FittedNetwork,)
+    _held = (FittedSeq2Seq, FittedNetwork)
+    network_ = property(attrgetter("model_.network"))
+    tokenizer_ = property(attrgetter("model_.tokenizer"))
+    source_vocabulary_ = property(attrgetter("model_.source_state"))
+    target_vocabulary_ = property(attrgetter("model_.target_state"))
+    longest_ = property(attrgetter("model_.longest"))
 
     @keeps_state_on_failure
     @with_callbacks
@@ -216,29 +220,30 @@ class TransformerSeq2Seq(NetworkParameters, AttentionEstimator):
         settings = self._check_parameters()
         shared = check_flag("shared_vocabulary", self.shared_vocabulary)
         if settings.start is not None:
-            self._refuse_other_tokenizer()
-            vocabularies = self._vocabularies
+            if self.tokenizer_ not in ("ids", self.tokenizer) and self.tokenizer != "auto":
+                raise ValueError(
+                    f"tokenizer={self.tokenizer!r} does not fit warm_start=True, which keeps "
+                    f"the vocabularies of the last fit, whose tokens are {self.tokenizer_}: "
+                    f"pass {self.tokenizer_!r} or 'auto', or warm_start=False."
+                )
+            vocabularies = self.model_.reader.vocabularies
         else:
             vocabularies = learn_vocabularies(
                 X, y, self.tokenizer, self.max_tokens, shared=shared
             )
-            of_texts = (v.tokenizer for v in vocabularies if v.kind == "text")
-            self.tokenizer_ = next(of_texts, "ids")
-        self.source_vocabulary_, self.target_vocabulary_ = (v.state() for v in vocabularies)
-        pairs, validation = read_pairs(X, y, vocabularies, self.max_length), None
+        reader = PairReader(vocabularies, self.max_length)
+        pairs = training = reader.pairs(X, y)
         if has_validation_set(X_val, y_val):
-            validation = read_pairs(X_val, y_val, vocabularies, self.max_length, "_val")
-        self.longest_ = max(map(len, pairs[1])) - 1
-        self._memo = {}
-        shape = {
-            "n_source": len(vocabularies[0]),
-            "n_target": len(vocabularies[1]),
-            "shared": shared,
-            "max_length": int(self.max_length),
-            **settings.shape(),
-        }
-        task_data = {"X": X, "y": y, "metadata": {}}
-        self._learn(settings, shape, pairs, validation, task_data)
+            held_out = reader.pairs(X_val, y_val, "_val")
+        else:
+            rows = settings.split(len(pairs[0]))
+            training, held_out = ([[ids[i] for i in part] for ids in pairs] for part in rows)
+        longest = max(map(len, pairs[1])) - 1
+        with reported(self, settings, len(training[0]), X=X, y=y, metadata={}) as report:
+            self.model_ = fit_seq2seq(
+                training, held_out, reader, settings, report, longest=longest, shared=shared,
+                label_smoothing=self.label_smoothing,
+            )  # fmt: skip
         return self
 
     def predict(self, X):
@@ -254,9 +259,9 @@ class TransformerSeq2Seq(NetworkParameters, AttentionEstimator):
         y : list of str, or list of list of int
             As in `fit`.
         """
-        check_is_fitted(self)
-        sources = read_sources(X, self._vocabularies[0], self.network_.shape["max_length"])
-        return [self._vocabularies[1].decode(ids) for ids in self._write(sources)]
+        model = self._fitted
+        written = model.write(model.reader.sources(X), self.device, *self._check_search())
+        return [*map(model.reader.vocabularies[1].decode, written)]
 
     def predict_log_proba(self, X, y=None):
         """Log-probability of each token of targets, given its source and those before it.
@@ -273,13 +278,9 @@ class TransformerSeq2Seq(NetworkParameters, AttentionEstimator):
             For each target its tokens, in order, and its end, but not of one that is cut. The
             sum is the log-likelihood of the target.
         """
-        from ._pair_batches import by_length
-        from ._seq2seq_network import log_likelihoods
+        from ._seq2seq_network import by_length, log_likelihoods
 
-        check_is_fitted(self)
-        pairs = self._read_pairs(X, y)
-        found = by_length(log_likelihoods, self.module_, *pairs)
-        return [logs.numpy(force=True) for logs in found]
+        return by_length(log_likelihoods, self.module_, *self._read_pairs(X, y))
 
     def score(self, X, y):
         """Closeness of predictions to targets: chrF of texts, token accuracy of ids.
@@ -302,8 +303,7 @@ class TransformerSeq2Seq(NetworkParameters, AttentionEstimator):
         .. [1] Popović, M. (2015). chrF: character n-gram F-score for automatic MT evaluation.
            Proceedings of the Tenth Workshop on Statistical Machine Translation, 392-395.
         """
-        check_is_fitted(self)
-        vocabulary = self._vocabularies[1]
+        vocabulary = self._fitted.reader.vocabularies[1]
         _, X = check_sequences("X", X)
         # Read as tokens only to be refused in the same words as elsewhere.
         vocabulary.encode_all("y", y)
@@ -329,84 +329,38 @@ class TransformerSeq2Seq(NetworkParameters, AttentionEstimator):
             For each pair, rows are the target's tokens, then its end, and columns the source's
             tokens, then its end; rows sum to 1.
         """
-        from ._pair_batches import by_length
-        from ._seq2seq_network import cross_weights
+        from ._seq2seq_network import by_length, cross_weights
 
-        check_is_fitted(self)
-        pairs = self._read_pairs(X, y)
-        found = by_length(cross_weights, self.module_, *pairs)
-        return [weights.numpy(force=True) for weights in found]
+        return by_length(cross_weights, self.module_, *self._read_pairs(X, y))
 
     @property
-    def _vocabularies(self):
-        if "vocabularies" not in self._memo:
-            states = self.source_vocabulary_, self.target_vocabulary_
-            self._memo["vocabularies"] = tuple(map(Vocabulary.from_state, states))
-        return self._memo["vocabularies"]
+    def _fitted(self):
+        check_is_fitted(self)
+        return self.model_
 
-    def _write(self, sources):
-        """The likeliest targets of sources, without END."""
-        from ._beam_search import beam_search
-        from ._pair_batches import MOST_TOKENS, by_length
-
-        n_beams, length_penalty = self._check_search()
-        check_size("n_beams", n_beams, self.longest_, self.network_.shape["d_model"])
-
-        def write(network, source):
-            return beam_search(
-                network, source, n_beams=n_beams, length_penalty=length_penalty,
-                max_length=self.longest_,
-            )  # fmt: skip
-
-        return by_length(write, self.module_, sources, most_tokens=MOST_TOKENS // n_beams)
+    def _told(self):
+        names = "longest_", "source_vocabulary_", "target_vocabulary_", "tokenizer_"
+        return {name: getattr(self, name) for name in names} if hasattr(self, "model_") else {}
 
     def _read_pairs(self, X, y):
-        max_length = self.network_.shape["max_length"]
+        """Sources and targets as ids; without targets those that are predicted."""
+        model = self._fitted
         if y is not None:
-            return read_pairs(X, y, self._vocabularies, max_length)
-        sources = read_sources(X, self._vocabularies[0], max_length)
-        # A target of the greatest length may not have ended.
-        longest = self.longest_ + 1
-        targets = self._write(sources)
-        return sources, [np.array([START, *ids, END][:longest]) for ids in targets]
-
-    def _learn(self, settings, shape, pairs, validation, task_data):
-        from ._pair_batches import PairBatches  # torch takes a second to load
-        from ._seq2seq_network import Seq2SeqNetwork
-
-        n_pairs = len(pairs[0])
-        if validation is None:
-            rows = settings.split(n_pairs)
-        else:
-            pairs = [[*part, *more] for part, more in zip(pairs, validation, strict=True)]
-            rows = np.split(np.arange(len(pairs[0])), [n_pairs])
-        pairs = PairBatches(*pairs, self.device, *rows)
-        with reported(self, settings, len(pairs), **task_data) as report:
-            self.network_ = fit_network(
-                Seq2SeqNetwork, shape, settings, pairs.loss(float(self.label_smoothing)),
-                len(pairs), validate=pairs.held_out_loss(), lengths=pairs.lengths,
-                data=[*pairs.arrays(), float(self.label_smoothing)], report=report,
-                n_tokens=math.ceil(pairs.lengths.double().mean()),
-            )  # fmt: skip
-
-    def _refuse_other_tokenizer(self):
-        if self.tokenizer_ not in ("ids", self.tokenizer) and self.tokenizer != "auto":
-            raise ValueError(
-                f"tokenizer={self.tokenizer!r} does not fit warm_start=True, which keeps the "
-                f"vocabularies of the last fit, whose tokens are {self.tokenizer_}: pass "
-                f"{self.tokenizer_!r} or 'auto', or warm_start=False."
-            )
+            return model.reader.pairs(X, y)
+        sources = model.reader.sources(X)
+        written = model.write(sources, self.device, *self._check_search())
+        # One of the greatest length may not have ended.
+        return sources, as_targets(written, model.longest)
 
     def _check_search(self):
+        """Parameters of the search; ValueError unless they are valid."""
         n_beams = check_positive("n_beams", self.n_beams, integer=True)
-        penalty = check_in_interval(
-            "length_penalty", self.length_penalty, 0, math.inf, closed_right=False
-        )
-        return n_beams, penalty
+        name, penalty = "length_penalty", self.length_penalty
+        return n_beams, check_in_interval(name, penalty, 0, np.inf, closed_right=False)
 
     def _check_parameters(self):
         """Settings of the network; ValueError unless all parameters are valid."""
-        check_choice("tokenizer", self.tokenizer, _OF_TEXTS)
+        check_choice("tokenizer", self.tokenizer, ("auto", "byte_pairs", "characters", "words"))
         check_positive("max_length", self.max_length, integer=True, minimum=2)
         check_in_interval("label_smoothing", self.label_smoothing, 0, 1, closed_right=False)
         self._check_search()
@@ -416,3 +370,31 @@ class TransformerSeq2Seq(NetworkParameters, AttentionEstimator):
         )  # fmt: skip
         settings.shape()
         return settings
+
+
+def chrf(predicted, expected):
+    """Character n-gram F-score chrF of texts, in [0, 1] (Popović 2015)."""
+    # (1 + b^2) P R / (b^2 P + R) with b = 2, and P and R the means over n = 1, ..., 6 of the
+    # shares of the predicted and of the expected texts' n-grams that are in the other text too,
+    # each at most as often as it is there. White space is left out, and so are lengths that no
+    # expected text reaches.
+    totals = np.zeros((3, 6))
+    for pair in zip(predicted, expected, strict=True):
+        texts = ["".join(text.split()) for text in pair]
+        for n in range(6):
+            ours, theirs = (
+                Counter(text[i : i + n + 1] for i in range(len(text) - n)) for text in texts
+            )
+            totals[:, n] += (ours & theirs).total(), ours.total(), theirs.total()
+    both, found, wanted = totals[:, totals[2] > 0]
+    if not both.any():
+        return 0.0
+    precision, recall = ((both / np.maximum(part, 1)).mean() for part in (found, wanted))
+    return float(5 * precision * recall / (4 * precision + recall))
+
+
+def token_accuracy(predicted, expected):
+    """Share of places that hold the right token; places of only one sequence are wrong."""
+    pairs = list(zip(predicted, expected, strict=True))
+    right = sum(a == b for pair in pairs for a, b in zip(*pair, strict=False))
+    return right / max(1, sum(max(map(len, pair)) for pair in pairs))

@@ -3,11 +3,9 @@
 from typing import NamedTuple
 
 import numpy as np
+from scipy.optimize import minimize_scalar
 
 from ..text._special import PADDING, START
-
-# Pairs whose counts are found at once.
-_BLOCK = 2**16
 
 
 class TokenCounts:
@@ -23,6 +21,7 @@ class TokenCounts:
 
     def __init__(self, stream, n_tokens, longest):
         self.n_tokens, self.longest = n_tokens, longest
+        self._of_any = 1 / (n_tokens - 2)  # probability of a token of which nothing is known
         place, offset = stream.places()
         following, node = stream.ids[place + 1], np.zeros(len(place), dtype=np.int64)
         self._contexts, levels = [], []
@@ -47,23 +46,26 @@ class TokenCounts:
             n_nodes = len(self._contexts[k - 1]) if k else 1
             self._levels.append(_Level.of(keys, counts, n_nodes, n_tokens))
 
-    def of_pairs(self, stream):
+    def of_pairs(self, stream, n_at_once=2**16):
         """Log-probabilities of all tokens of a stream that have one before, (n_pairs,)."""
         places, offsets = stream.places()
         back, found = np.arange(self.longest - 1, -1, -1), []
-        for first in range(0, len(places), _BLOCK):
-            place, offset = (part[first : first + _BLOCK, None] for part in (places, offsets))
+        for first in range(0, len(places), n_at_once):
+            block = slice(first, first + n_at_once), None
+            place, offset = places[block], offsets[block]
             contexts = np.where(
                 back <= offset, stream.ids[np.maximum(place - back, 0)], PADDING
             )
             found.append(self._of_following(contexts, stream.ids[place[:, 0] + 1]))
         return np.log(np.concatenate(found))
 
-    def of_all_tokens(self, contexts):
-        """Log-probabilities of every token after each context, (n, n_tokens).
-
-        Contexts have their last tokens at the end, (n, longest), after PADDING if need be.
-        """
+    def of_all_tokens(self, prefixes):
+        """Log-probabilities of every token after each of some sequences, (n, n_tokens)."""
+        # Contexts have their last tokens at the end, after PADDING if need be.
+        contexts = np.full((len(prefixes), self.longest), PADDING)
+        for row, prefix in zip(contexts, prefixes, strict=True):
+            last = prefix[-self.longest :]
+            row[self.longest - len(last) :] = last
         proba = np.full((len(contexts), self.n_tokens), self._of_any)
         proba[:, [PADDING, START]] = 0.0
         for level, rows, node in self._walk(contexts):
@@ -95,11 +97,6 @@ class TokenCounts:
             rows = np.flatnonzero(node >= 0)
             yield level, rows, node[rows]
 
-    @property
-    def _of_any(self):
-        """Probability of a token of which nothing is known."""
-        return 1 / (self.n_tokens - 2)
-
 
 class _Level(NamedTuple):
     """Counts after contexts of one length: of grams in order, and of each context."""
@@ -119,6 +116,26 @@ class _Level(NamedTuple):
         # Between 0 and 1, also where all counts are alike.
         discount = (once + 0.5) / (once + 2 * twice + 1)
         return cls(keys, counts, borders[:-1], np.diff(borders), total, discount)
+
+
+def averaged(network, counted, weight):
+    """Logarithms of averaged probabilities, from those of a network and of counts."""
+    # Padding and START have no probability in either.
+    with np.errstate(divide="ignore"):
+        return np.logaddexp(np.log1p(-weight) + network, np.log(weight) + counted)
+
+
+def choose_counts_weight(network, counted):
+    """The weight of counts that is likeliest by tokens held out, from log-probabilities (n,).
+
+    The prior is one half, with the weight of ten tokens.
+    """
+
+    def risk(weight):
+        prior = 5 * (np.log(weight) + np.log1p(-weight))
+        return -averaged(network, counted, weight).sum() - prior
+
+    return float(minimize_scalar(risk, bounds=(0, 1), method="bounded").x)
 
 
 def _find(keys, wanted):

@@ -4,9 +4,6 @@ import numpy as np
 
 from ..text._special import END, PADDING, START
 
-# Of a stream that is held out in part.
-_MOST_STRETCHES = 10
-
 
 class TokenStream:
     """Several texts, each START + tokens + END, one after the other in `ids`."""
@@ -25,13 +22,21 @@ class TokenStream:
         first = np.cumsum(n_pairs + 1) - (n_pairs + 1)
         return cls(np.concatenate(parts).astype(np.int64), first, n_pairs)
 
+    def __len__(self):
+        """Number of runs."""
+        return len(self.n_pairs)
+
+    def select(self, runs):
+        """The stream of some of the runs."""
+        return TokenStream(self.ids, self.first[runs], self.n_pairs[runs])
+
     def hold_out(self, fraction, length):
         """Two streams: one to learn from, and stretches that are spread evenly over all."""
         # The stretches have this share of the pairs, at least one and at most all but one.
         # There are up to ten, of `length` pairs or more where more than one is that long.
         total = int(self.n_pairs.sum())
         n_held = min(max(1, round(fraction * total)), total - 1)
-        n_stretches = min(max(1, n_held // length), _MOST_STRETCHES)
+        n_stretches = min(max(1, n_held // length), 10)
         each = np.arange(n_stretches + 1)
         n_before, learned_before = each * n_held // n_stretches, each * (total - n_held)
         # Half as much stands before the first stretch, and after the last, as between two.

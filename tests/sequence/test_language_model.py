@@ -18,10 +18,7 @@ from slow_counts import kneser_ney, witten_bell
 
 from sklearn_attention import Architecture, Training, TransformerLanguageModel
 from sklearn_attention.sequence._language_network import LanguageNetwork
-from sklearn_attention.sequence._token_predictor import _joined
 from sklearn_attention.sequence._token_windows import context_start
-from sklearn_attention.text import learn_vocabulary
-from sklearn_attention.text._learn import TOKENIZERS
 from sklearn_attention.text._special import END, PADDING, START, UNKNOWN
 
 QUICK = {
@@ -258,17 +255,6 @@ class TestSampling:
         assert text.startswith("the  zebra\tsat ")
         assert "\N{REPLACEMENT CHARACTER}" not in text
         assert model.sample("a ", 1, temperature=0, top_k=1).startswith("a ")
-
-    @pytest.mark.parametrize("tokenizer", sorted({*TOKENIZERS} - {"ids"}))
-    def test_what_is_written_is_apart_from_the_prompt(self, tokenizer):
-        vocabulary = learn_vocabulary(tokenizer, ["the cat sat on the mat"] * 9)
-        ids = vocabulary.encode("the cat sat")
-        for n in range(len(ids) + 1):
-            prompt = vocabulary.decode(ids[:n])
-            assert _joined(vocabulary, prompt, ids[n:], []) == "the cat sat"
-        assert _joined(vocabulary, "the\n", ids[-1:], []) == "the\n" + vocabulary.decode(
-            ids[-1:]
-        )
 
     def test_no_token_that_stands_for_nothing_is_drawn(self):
         # Two characters are known; most others are not, and so the likeliest.

@@ -1,9 +1,11 @@
-"""From the probabilities of a model to the next token."""
+"""From the probabilities of a model to the next token, and to a text."""
 
 import numpy as np
 import pytest
 
-from sklearn_attention.sequence._sampling import check_sampling, draw, sampling_proba
+from sklearn_attention.sequence._sampling import check_sampling, draw, joined, sampling_proba
+from sklearn_attention.text import learn_vocabulary
+from sklearn_attention.text._learn import TOKENIZERS
 
 PROBA = np.array([[0.4, 0.1, 0.25, 0.05, 0.2], [0.05, 0.15, 0.1, 0.6, 0.1]])
 
@@ -83,3 +85,13 @@ def test_bad_values_are_named(name, value):
     options = {"temperature": 1.0, "top_k": None, "top_p": None} | {name: value}
     with pytest.raises(ValueError, match=f"^{name}={value!r} is not valid"):
         check_sampling(**options)
+
+
+@pytest.mark.parametrize("tokenizer", sorted({*TOKENIZERS} - {"ids"}))
+def test_what_is_written_is_apart_from_the_prompt(tokenizer):
+    vocabulary = learn_vocabulary(tokenizer, ["the cat sat on the mat"] * 9)
+    ids = vocabulary.encode("the cat sat")
+    for n in range(len(ids) + 1):
+        prompt, written = (vocabulary.decode(part) for part in np.split(ids, [n]))
+        assert joined(vocabulary, prompt, written, []) == "the cat sat"
+    assert joined(vocabulary, "the\n", "sat on a log", ["log", " on"]) == "the\nsat"

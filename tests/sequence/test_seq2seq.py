@@ -8,7 +8,7 @@ from sklearn.exceptions import NotFittedError
 from sklearn.model_selection import GridSearchCV, KFold
 
 from sklearn_attention import Architecture, Training, TransformerSeq2Seq
-from sklearn_attention.sequence._scores import chrf, token_accuracy
+from sklearn_attention.sequence._seq2seq import chrf, token_accuracy
 from sklearn_attention.sequence._seq2seq_network import Seq2SeqNetwork
 from sklearn_attention.training._batches import blocks_by_length
 
@@ -92,9 +92,7 @@ class TestPredictions:
     @pytest.mark.parametrize("n_beams", [1, 3])
     def test_alone_or_in_company(self, reverser, n_beams):
         model = clone(reverser).set_params(n_beams=n_beams)
-        vars(model).update(
-            {k: v for k, v in vars(reverser).items() if k.endswith("_")}, _memo={}
-        )
+        model.model_ = reverser.model_
         X, y = make_ids(20, seed=2)
         together, logs = model.predict(X), model.predict_log_proba(X, y)
         for i in range(0, 20, 5):

@@ -1,31 +1,43 @@
-"""The network against torch.nn.Transformer, and its masks and caches."""
+"""The network against torch.nn.Transformer, its masks and caches, its loss and its search."""
 
+import functools
+import math
+
+import numpy as np
 import pytest
+import slow_decoding
 import torch
+from slow_cases import slow_but
 from torch.nn.functional import cross_entropy
 from torch_weights import copy_decoder_layer, copy_encoder_layer, copy_linear, scatter
 
 from sklearn_attention.nn import KeyValueCache
+from sklearn_attention.sequence import _seq2seq_network
 from sklearn_attention.sequence._seq2seq_network import (
     Seq2SeqNetwork,
+    beam_search,
     cross_weights,
     log_likelihoods,
     pair_loss,
+    pair_training,
 )
 from sklearn_attention.text import pad
 from sklearn_attention.text._special import END, PADDING, START
+from sklearn_attention.training._network import torch_seed
 
 SHAPE = {"d_model": 16, "n_heads": 4, "n_layers": 2, "d_feedforward": 24}
 SOURCES = [[5, 6, 7, 8, END], [9, 5, END], [7, END]]
+MORE_SOURCES = [*SOURCES, [4, 4, 4, 4, 4, END], [8, 6, END]]
 TARGETS = [[START, 6, 5, END], [START, 8, 8, 4, 7, 6, END], [START, END]]
 
 
-def make_network(norm="pre", positions="sinusoidal", shared=False, **options):
-    torch.manual_seed(0)
-    network = Seq2SeqNetwork(
-        10, 10 if shared else 9, shared=shared, positions=positions, max_length=12,
-        dropout=0.0, norm=norm, activation="relu", **{**SHAPE, **options},
-    )  # fmt: skip
+def make_network(norm="pre", positions="sinusoidal", shared=False, seed=0, **options):
+    sizes = {"n_source": 10, "n_target": 10 if shared else 9, **SHAPE, **options}
+    with torch_seed(seed):
+        network = Seq2SeqNetwork(
+            shared=shared, positions=positions, max_length=16, dropout=0.0, norm=norm,
+            activation="relu", **sizes,
+        )  # fmt: skip
     return network.double().eval()
 
 
@@ -135,3 +147,120 @@ def test_a_shared_embedding_is_one():
     assert network.embed_source is network.embed_target
     names = [name for name, _ in network.named_parameters()]
     assert sum("embed" in name for name in names) == 1
+
+
+@pytest.mark.parametrize("most_tokens", [1, 30, 10_000])
+def test_the_loss_of_pairs_held_out_is_the_mean_over_tokens(most_tokens, monkeypatch):
+    """Whatever the blocks: pairs of many tokens count for more than those of few."""
+    rng = np.random.default_rng(0)
+    lengths = rng.integers(1, 12, (12, 2))
+    sources = [np.append(rng.integers(4, 9, n), END) for n, _ in lengths]
+    targets = [np.array([START, *rng.integers(4, 9, n), END]) for _, n in lengths]
+    network = make_network()
+    with torch.no_grad():  # no token is as likely as another
+        network.embed_target.weight *= 5
+    held_out = np.array([1, 3, 4, 8, 10])
+    logs = [
+        log_likelihoods(
+            network, *(torch.from_numpy(part[i])[None] for part in (sources, targets))
+        )
+        for i in held_out
+    ]
+    monkeypatch.setattr(_seq2seq_network, "MOST_TOKENS", most_tokens)
+    held_out = [[part[i] for i in held_out] for part in (sources, targets)]
+    training = pair_training((sources, targets), held_out, "cpu", 0.1)
+    with torch.no_grad():
+        found = training["validate"](network)
+    expected = -torch.cat([own for (own,) in logs]).mean().item()
+    assert found == pytest.approx(expected, rel=1e-6)  # in single precision
+
+
+@functools.cache
+def make_trained(seed):
+    """A network that has learned a little: what it writes differs from source to source."""
+    network = make_network(seed=seed, n_target=11, d_model=8, n_heads=2, d_feedforward=16)
+    with torch_seed(seed):
+        lengths = torch.randint(1, 7, (24, 2)).tolist()
+        pairs = [[torch.randint(4, 10, (n,)).tolist() for n in pair] for pair in lengths]
+    source = torch.from_numpy(pad([[*x, END] for x, _ in pairs])[0])
+    target = torch.from_numpy(pad([[START, *y, END] for _, y in pairs])[0])
+    optimizer = torch.optim.Adam(network.parameters(), lr=0.02)
+    for _ in range(30):
+        optimizer.zero_grad()
+        pair_loss(network, source, target).backward()
+        optimizer.step()
+    return network.eval()
+
+
+def search(network, sources=MORE_SOURCES, n_beams=1, length_penalty=1.0, max_length=8):
+    source = torch.from_numpy(pad(sources)[0])
+    found = beam_search(
+        network, source, n_beams=n_beams, length_penalty=length_penalty, max_length=max_length
+    )
+    return [ids.tolist() for ids in found]
+
+
+@pytest.mark.parametrize("seed", slow_but([0], range(3)))
+def test_one_beam_is_greedy(seed):
+    network = make_trained(seed)
+    expected = [slow_decoding.greedy(network, source, 8) for source in MORE_SOURCES]
+    assert search(network) == expected
+
+
+def test_answers_of_greedy_search_differ_in_length():
+    answers = [tuple(a) for seed in range(3) for a in search(make_trained(seed))]
+    assert len(set(map(len, answers))) > 3
+
+
+@pytest.mark.parametrize(
+    ("seed", "n_beams", "length_penalty"),
+    [(0, 2, 0.0), (0, 3, 2.5), (0, 5, 1.0), (1, 2, 1.0), (1, 3, 0.0), (1, 5, 2.5),
+     (2, 2, 2.5), (2, 3, 1.0), (2, 5, 0.0)],
+)  # fmt: skip
+def test_beams(seed, n_beams, length_penalty):
+    network = make_trained(seed)
+    expected = [
+        slow_decoding.beams(network, source, n_beams, length_penalty, 8)
+        for source in MORE_SOURCES
+    ]
+    assert search(network, n_beams=n_beams, length_penalty=length_penalty) == expected
+
+
+def test_more_beams_than_tokens():
+    network = make_trained(0)
+    expected = [slow_decoding.beams(network, source, 9, 1.0, 2) for source in MORE_SOURCES]
+    assert search(network, n_beams=9, max_length=2) == expected
+
+
+@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize("length_penalty", [0.0, 2.5])
+def test_more_beams_than_prefixes(seed, length_penalty):
+    # One token: a prefix of each length, however many beams there are.
+    network = make_network(
+        seed=seed, n_source=6, n_target=5, d_model=8, n_heads=2, n_layers=1, d_feedforward=16
+    )
+    sources = [[4, 5, END], [5, END]]
+    expected = [
+        slow_decoding.beams(network, source, 6, length_penalty, 5) for source in sources
+    ]
+    found = search(network, sources, n_beams=6, length_penalty=length_penalty, max_length=5)
+    assert found == expected
+
+
+def test_many_beams_find_the_likeliest_target():
+    # With as many beams as there are targets of three tokens, nothing is missed.
+    network = make_trained(1)
+    source = MORE_SOURCES[0]
+    likeliest, best = None, -math.inf
+    waiting = [([], 0.0)]
+    while waiting:
+        prefix, score = waiting.pop()
+        for token, log in enumerate(slow_decoding.next_logs(network, source, prefix)):
+            if token == END or (len(prefix) == 2 and log > -math.inf):
+                if score + log > best:
+                    likeliest, best = [*prefix, token][: 3 if token != END else -1], score + log
+            elif log > -math.inf:
+                waiting.append(([*prefix, token], score + log))
+    assert search(network, [source], n_beams=500, length_penalty=0.0, max_length=3) == [
+        likeliest
+    ]

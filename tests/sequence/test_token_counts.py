@@ -1,12 +1,13 @@
-"""Counts of what followed the same tokens, against a slow and obvious count."""
+"""Counts of what followed the same tokens, against a slow and obvious count, and averages."""
 
 import numpy as np
 import pytest
+from scipy.special import logsumexp
 from slow_counts import kneser_ney
 
-from sklearn_attention.sequence._token_counts import TokenCounts
+from sklearn_attention.sequence._token_counts import TokenCounts, choose_counts_weight
 from sklearn_attention.sequence._token_windows import TokenStream
-from sklearn_attention.text._special import END, PADDING, START
+from sklearn_attention.text._special import END, START
 
 N_TOKENS = 9
 
@@ -36,8 +37,7 @@ def test_are_what_a_slow_count_gives(texts, longest):
             for prefix in prefixes
         ]
     )
-    padded = [[*[PADDING] * longest, *prefix][-longest:] for prefix in prefixes]
-    found = np.exp(counts.of_all_tokens(np.array(padded)))
+    found = np.exp(counts.of_all_tokens(prefixes))
     np.testing.assert_allclose(found, expected, rtol=1e-12)
     np.testing.assert_allclose(found.sum(axis=1), 1, rtol=1e-12)
     # Pairs of several texts, in their order.
@@ -48,11 +48,9 @@ def test_are_what_a_slow_count_gives(texts, longest):
     assert len(found) == len(fresh) + 1 + 3 + 1
 
 
-def test_of_many_pairs_are_those_of_few(monkeypatch):
+def test_of_many_pairs_are_those_of_few():
     counts, stream = counts_of(make_texts(), 3), TokenStream.of(make_texts())
-    together = counts.of_pairs(stream)
-    monkeypatch.setattr("sklearn_attention.sequence._token_counts._BLOCK", 7)
-    np.testing.assert_array_equal(counts.of_pairs(stream), together)
+    np.testing.assert_array_equal(counts.of_pairs(stream, 7), counts.of_pairs(stream))
 
 
 def test_what_is_held_out_is_not_counted():
@@ -71,3 +69,23 @@ def test_large_vocabularies_take_little_memory():
     counts = TokenCounts(TokenStream.of([ids]), 8000, 3)
     n_kept = sum(level.keys.size + level.first.size for level in counts._levels)
     assert n_kept < 8 * (len(ids) + 1)
+
+
+@pytest.mark.parametrize("n", [20, 2000])
+def test_the_weight_is_the_likeliest(n):
+    rng = np.random.default_rng(0)
+    network, counted = np.log(rng.random((2, n)) ** [[1], [2]])
+    weight = choose_counts_weight(network, counted)
+
+    def likelihood(weight):
+        both = np.log([1 - weight, weight])
+        of_tokens = logsumexp([network + both[0], counted + both[1]], axis=0).sum()
+        return of_tokens + 5 * both.sum()
+
+    assert all(likelihood(weight) >= likelihood(weight + step) for step in (-1e-3, 1e-3))
+
+
+def test_few_tokens_leave_the_weight_near_a_half():
+    assert choose_counts_weight(np.zeros(1), np.full(1, -9.0)) == pytest.approx(0.45, abs=0.02)
+    assert choose_counts_weight(np.zeros(9999), np.full(9999, -9.0)) < 0.01
+    assert choose_counts_weight(np.full(9999, -9.0), np.zeros(9999)) > 0.99
