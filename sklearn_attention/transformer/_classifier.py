@@ -1,5 +1,7 @@
 """A transformer encoder for classes."""
 
+from operator import attrgetter
+
 import numpy as np
 from sklearn.base import ClassifierMixin
 from sklearn.callback import with_callbacks
@@ -66,6 +68,8 @@ class TransformerClassifier(ClassLabels, ClassifierMixin, TransformerEstimator):
     >>> model.predict(["very good", "not good"])
     array(['yes', 'no'], dtype='<U3')
     """
+
+    classes_ = property(attrgetter("encoder_.task.classes"))
 
     def __init__(
         self,
@@ -161,11 +165,6 @@ class TransformerClassifier(ClassLabels, ClassifierMixin, TransformerEstimator):
             strata=None if several else examples[0].targets[:, 0],
         )  # fmt: skip
         return self
-
-    @property
-    def classes_(self):
-        """The classes, or a list of those of each output."""
-        return self.encoder_.task.classes
 
     def _class_factors(self, labels):
         """Weights of rows by their classes, of some arrays of labels together."""

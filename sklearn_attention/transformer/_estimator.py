@@ -1,5 +1,7 @@
 """Parameters, reading and views that the regressor and the classifier have in common."""
 
+from operator import attrgetter
+
 import numpy as np
 from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.utils.validation import _check_y, check_consistent_length, check_is_fitted
@@ -42,6 +44,12 @@ class TransformerEstimator(
         RandomConvolutions, SeriesBaseline, SeriesReader, TableBaseline, TableReader,
         TextBaseline, TextReader,
     )  # fmt: skip
+
+    tokens_ = property(attrgetter("encoder_.reader.form"))
+    network_ = property(attrgetter("encoder_.network"))
+    baseline_ = property(attrgetter("encoder_.baseline"))
+    baseline_weight_ = property(attrgetter("encoder_.baseline_weight"))
+    transformer_weight_ = property(attrgetter("encoder_.transformer_weight"))
 
     def __init__(self, **parameters):
         # Subclasses name them, with their defaults and one more.
@@ -179,31 +187,6 @@ class TransformerEstimator(
                 f"baseline, and {found} of the transformer explain them little. Pass "
                 "baseline=False to predict without the baseline.",
             )
-
-    @property
-    def tokens_(self):
-        """Form of the tokens."""
-        return self.encoder_.reader.form
-
-    @property
-    def network_(self):
-        """The transformer: its shape, its weights, and rows in a step, as plain values."""
-        return self.encoder_.network
-
-    @property
-    def baseline_(self):
-        """The simpler model, fitted to all rows, or None."""
-        return self.encoder_.baseline
-
-    @property
-    def baseline_weight_(self):
-        """Factor of the baseline's outputs in the sum, for each output."""
-        return self.encoder_.baseline_weight
-
-    @property
-    def transformer_weight_(self):
-        """Factor of the transformer's outputs in the sum, for each output."""
-        return self.encoder_.transformer_weight
 
     @property
     def _n_features_out(self):

@@ -1,5 +1,7 @@
 """A transformer encoder for numbers."""
 
+from operator import attrgetter
+
 import numpy as np
 from sklearn.callback import with_callbacks
 from sklearn.utils.validation import check_is_fitted
@@ -198,6 +200,8 @@ class TransformerRegressor(NumericTargets, TransformerEstimator):
     (1,)
     """
 
+    quantiles_ = property(attrgetter("encoder_.task.quantiles"))
+
     def __init__(
         self,
         tokens="auto",
@@ -290,11 +294,6 @@ n_steps, n_channels), list of arrays, or list of texts
         examples = [task.examples(*part) for part in parts]
         self._learn(settings, reader, task, examples, task_data)
         return self
-
-    @property
-    def quantiles_(self):
-        """The quantiles that were learned, in order."""
-        return self.encoder_.task.quantiles
 
     def predict(self, X):
         """Predict the targets of rows.
