@@ -47,7 +47,7 @@ INTERNAL = {
     """,
     "nn": "_random",
     "smoothing": "_uncertainty",
-    "text": "_check _learn _special _vocabulary",
+    "text": "_check _files _learn _special _vocabulary",
     "training": """
         _architecture _batches _fit_network _network _report _training
     """,

@@ -12,6 +12,7 @@ from .._base import AttentionEstimator, keeps_state_on_failure
 from .._validation import check_choice, check_positive, check_size, is_one_of
 from ..text import Vocabulary, learn_vocabulary
 from ..text._check import check_sequences
+from ..text._files import with_files
 from ..text._learn import TOKENIZERS, choose_tokenizer
 from ..training._fit_network import FittedNetwork, NetworkParameters, NetworkSettings
 from ..training._report import reported
@@ -116,6 +117,11 @@ default="characters"
     of that at random. Windows do not reach from one text into another. Shorter texts are
     padded; predictions do not depend on it.
 
+    A path stands for the text in its file: the model is that of the same texts in a list. Files
+    are read in pieces, for byte pairs one by one as a whole, and their ids are in a temporary
+    file, with one or two bytes a token where the vocabulary is small. A baseline counts all
+    tokens in memory: pass ``baseline=False`` for texts that are too large for that.
+
     Text longer than `max_length` is predicted from a context that moves on by half of that
     whenever it is full, so that the keys and values of its tokens can be stored: the cost of a
     token does not depend on its position. :meth:`sample`, :meth:`predict_proba` and
@@ -196,8 +202,9 @@ default="characters"
 
         Parameters
         ----------
-        X : list of str, or list of sequences of int
-            Also a tuple, array or Series of them.
+        X : list of str, list of sequences of int, or path or list of paths
+            Texts or ids, also as tuple, array or Series. Of a ``pathlib.Path``, or of several
+            in a list, each is the file of a text in UTF-8; ends of lines become line feeds.
         y : None
             Ignored.
         X_val : as X, default=None
@@ -211,15 +218,15 @@ default="characters"
         ------
         ValueError
             If a parameter is not valid, or X has no texts, or others than the tokenizer
-            needs.
+            needs, or a file is missing, empty or not in UTF-8.
         """
         settings = self._check_parameters()
         vocabulary = self._learn_vocabulary(settings, X)
-        texts = TokenStream.of(vocabulary.encode_all("X", X))
+        texts = TokenStream.read("X", X, vocabulary)
         if X_val is None:
             training, held_out = hold_out(texts, settings, self.max_length)
         else:
-            training, held_out = texts, TokenStream.of(vocabulary.encode_all("X_val", X_val))
+            training, held_out = texts, TokenStream.read("X_val", X_val, vocabulary)
         windows = TokenWindows(training, self.max_length)
         with reported(self, settings, len(windows), X=X, y=y, metadata={}) as report:
             self.model_ = fit_language_model(
@@ -228,7 +235,7 @@ default="characters"
         return self
 
     def _learn_vocabulary(self, settings, X):
-        kind, texts = check_sequences("X", X)
+        kind, texts = check_sequences("X", with_files("X", X, self.tokenizer))
         if settings.start is not None:
             before = self.vocabulary_["tokenizer"]
             if before != self.tokenizer:
@@ -245,7 +252,8 @@ default="characters"
 
         Parameters
         ----------
-        X : list of str, or list of sequences of int
+        X : list of str, list of sequences of int, or path or list of paths
+            As for :meth:`fit`.
         y : None
             Ignored.
 
@@ -256,7 +264,7 @@ default="characters"
             in the vocabulary count as the unknown one.
         """
         model = self._fitted
-        stream = TokenStream.of(model.vocabulary.encode_all("X", X))
+        stream = TokenStream.read("X", X, model.vocabulary)
         return float(model.log_proba(stream, self.device).mean())
 
     def perplexity(self, X):
@@ -264,7 +272,8 @@ default="characters"
 
         Parameters
         ----------
-        X : list of str, or list of sequences of int
+        X : list of str, list of sequences of int, or path or list of paths
+            As for :meth:`fit`.
 
         Returns
         -------

@@ -1,7 +1,11 @@
 """Texts as one stream of tokens, and the windows that a model sees of it."""
 
+import hashlib
+import tempfile
+
 import numpy as np
 
+from ..text._files import TextFiles, with_files
 from ..text._special import END, PADDING, START
 
 
@@ -18,9 +22,39 @@ class TokenStream:
     def of(cls, texts):
         """The stream of texts, which have neither START nor END."""
         parts = [part for text in texts for part in ([START], text, [END])]
-        n_pairs = np.array([len(text) + 1 for text in texts], dtype=np.int64)
-        first = np.cumsum(n_pairs + 1) - (n_pairs + 1)
-        return cls(np.concatenate(parts).astype(np.int64), first, n_pairs)
+        return cls._of_lengths(np.concatenate(parts).astype(np.int64), [*map(len, texts)])
+
+    @classmethod
+    def read(cls, name, X, vocabulary):
+        """The stream of texts, sequences of ids, or paths of files that a user passed."""
+        texts = with_files(name, X, vocabulary.tokenizer)
+        if not isinstance(texts, TextFiles):
+            return cls.of(vocabulary.encode_all(name, texts))
+        kind, n_tokens = np.min_scalar_type(len(vocabulary) - 1), []
+        # It has no name, and is gone with the last array that maps it.
+        with tempfile.TemporaryFile() as file:
+
+            def write(ids):
+                return file.write(np.array(ids, dtype=kind)) // kind.itemsize
+
+            for pieces in texts.texts():
+                write([START])
+                n_tokens.append(sum(write(*vocabulary.encode_all(name, [p])) for p in pieces))
+                write([END])
+            file.flush()
+            return cls._of_lengths(np.memmap(file, dtype=kind, mode="r"), n_tokens)
+
+    @classmethod
+    def _of_lengths(cls, ids, n_tokens):
+        n_pairs = np.array(n_tokens, dtype=np.int64) + 1
+        return cls(ids, np.cumsum(n_pairs + 1) - (n_pairs + 1), n_pairs)
+
+    def digest(self):
+        """What tells the pairs from others, whatever type the ids have."""
+        found = hashlib.sha256(np.stack([self.first, self.n_pairs]))
+        for start in range(0, len(self.ids), 2**20):
+            found.update(self.ids[start : start + 2**20].astype(np.int64))
+        return found.hexdigest()
 
     def __len__(self):
         """Number of runs."""
@@ -54,13 +88,13 @@ class TokenStream:
 
     def state(self):
         """Plain arrays, small ones, that :meth:`from_state` makes the stream of."""
-        ids = self.ids.astype(np.min_scalar_type(self.ids.max()))
+        ids = np.array(self.ids, dtype=np.min_scalar_type(self.ids.max()))
         return {"ids": ids, "first": self.first, "n_pairs": self.n_pairs}
 
     @classmethod
     def from_state(cls, state):
         """The stream of such arrays."""
-        return cls(state["ids"].astype(np.int64), state["first"], state["n_pairs"])
+        return cls(**state)
 
     def places(self):
         """Position in `ids` of the first token of each pair, and its position in its run."""
@@ -119,7 +153,8 @@ class TokenWindows:
         steps = np.arange(lengths.max())
         real = steps < lengths[:, None]  # (B, T)
         places = np.where(real, (stream.first[run] + starts)[:, None] + steps, 0)
-        return tuple(np.where(real, stream.ids[places + i], PADDING) for i in (0, 1))
+        ids = (stream.ids[places + i].astype(np.int64) for i in (0, 1))
+        return tuple(np.where(real, part, PADDING) for part in ids)
 
 
 def context_start(n_tokens, max_length):

@@ -7,12 +7,16 @@ from collections.abc import Mapping, Set
 import numpy as np
 from scipy.sparse import issparse
 
+from ._files import TextFiles
+
 
 def check_sequences(name, sequences, *, empty=False):
     """Kind, "text" or "ids", and list of str or of int64 arrays, of sequences that were passed.
 
     Raises ValueError that names the first sequence which is neither, or of another kind.
     """
+    if isinstance(sequences, TextFiles):
+        return "text", sequences  # which are checked as they are read
     items = _items(name, sequences)
     kind = "text" if isinstance(items[0], str) else "ids"
     checked = []

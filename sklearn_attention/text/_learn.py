@@ -8,7 +8,7 @@ from .._base import warn_user
 from .._validation import check_choice, check_positive
 from ._check import check_sequences
 from ._special import SPECIAL_TOKENS
-from ._vocabulary import PIECES, Vocabulary, check_bytes, tokenizers_library
+from ._vocabulary import PIECES, Vocabulary, text_bytes, tokenizers_library
 
 TOKENIZERS = ("byte_pairs", "characters", "ids", "lower_words", "words")
 
@@ -88,8 +88,7 @@ def learn_vocabulary(tokenizer, sequences, *, max_tokens=None, min_count=1):
 
 def _learn_byte_pairs(texts, n_tokens):
     """At most `n_tokens` byte pairs of texts, with 256 bytes among them, in JSON."""
-    for text in texts:
-        check_bytes(text)
+    n_bytes = sum(len(text_bytes(text)) for text in texts)
     library = tokenizers_library()
     byte_level = library.pre_tokenizers.ByteLevel
     model = library.Tokenizer(library.models.BPE())
@@ -97,9 +96,8 @@ def _learn_byte_pairs(texts, n_tokens):
     model.decoder = library.decoders.ByteLevel()
     # The library has none of our special tokens: a text that contains their names must not be
     # taken for them. It takes memory for all tokens at once; each but the bytes joins two.
-    most = 256 + sum(len(text.encode()) for text in texts)
     trainer = library.trainers.BpeTrainer(
-        vocab_size=min(n_tokens, most),
+        vocab_size=min(n_tokens, 256 + n_bytes),
         initial_alphabet=sorted(byte_level.alphabet()),
         show_progress=False,
     )

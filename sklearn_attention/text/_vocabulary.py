@@ -35,10 +35,10 @@ PIECES = {
 BETWEEN = {"characters": "", "words": " ", "lower_words": " "}
 
 
-def check_bytes(text):
-    """Raise ValueError if a text cannot be written in bytes."""
+def text_bytes(text):
+    """The bytes of a text; ValueError if it cannot be written in bytes."""
     try:
-        text.encode()
+        return text.encode()
     except UnicodeEncodeError as error:
         raise ValueError(
             f"text={reprlib.repr(text)} has no bytes, because of half a character at position "
@@ -118,7 +118,7 @@ class Vocabulary:
             UNKNOWN for what is not in the vocabulary.
         """
         if self.tokenizer == "byte_pairs":
-            check_bytes(sequence)
+            text_bytes(sequence)
             ids = self._byte_pairs.encode(sequence).ids
             return np.array(ids, dtype=np.int64) + len(SPECIAL_TOKENS)
         if self.kind == "ids":
