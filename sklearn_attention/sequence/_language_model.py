@@ -1,7 +1,6 @@
 """A language model: a transformer that predicts the next token, and generates text."""
 
 import math
-from operator import attrgetter
 
 import numpy as np
 from sklearn.callback import with_callbacks
@@ -187,12 +186,12 @@ default="characters"
         self.device = device
 
     _held = (FittedLanguageModel, FittedNetwork)
-    network_ = property(attrgetter("model_.network"))
-    vocabulary_ = property(attrgetter("model_.vocabulary_state"))
-    tokens_ = property(attrgetter("model_.vocabulary.tokens"))
-    n_training_tokens_ = property(attrgetter("model_.n_training_tokens"))
-    baseline_ = property(attrgetter("model_.baseline"))
-    baseline_weight_ = property(attrgetter("model_.baseline_weight"))
+    network_ = property(lambda self: self.model_.network)
+    vocabulary_ = property(lambda self: self.model_.vocabulary_state)
+    tokens_ = property(lambda self: self.model_.vocabulary.tokens)
+    n_training_tokens_ = property(lambda self: self.model_.n_training_tokens)
+    baseline_ = property(lambda self: self.model_.baseline)
+    baseline_weight_ = property(lambda self: self.model_.baseline_weight)
     transformer_weight_ = property(lambda self: 1 - self.baseline_weight_)
 
     @keeps_state_on_failure
@@ -466,5 +465,4 @@ default="characters"
         tags.input_tags.one_d_array = True
         tags.input_tags.two_d_array = False
         tags.input_tags.string = True
-        tags.target_tags.required = False
         return tags

@@ -52,8 +52,8 @@ class LanguageNetwork(nn.Module):
             each = log_proba.gather(-1, following[..., None])[..., 0]
             return each[following != PADDING]
 
-        batches = map(windows.batch, self._blocks(np.arange(len(windows))))
-        return self._concatenated(batches, of_windows).astype(np.float64)
+        rows = np.arange(len(windows))
+        return self._in_batches(rows, windows.batch, of_windows).astype(np.float64)
 
     def next_log_proba(self, prefixes):
         """Log-probabilities (n_prefixes, n_tokens) of the next token, START being the first."""
@@ -61,7 +61,7 @@ class LanguageNetwork(nn.Module):
         def of_last(ids, real):
             return _log_proba(self(ids)[0][torch.arange(len(ids)), real.sum(dim=1) - 1])
 
-        return self._concatenated(self._contexts(prefixes), of_last)
+        return self._in_batches(prefixes, self._contexts, of_last)
 
     def vectors(self, prefixes):
         """Means (n_prefixes, d_model) of the vectors of the tokens of prefixes."""
@@ -70,33 +70,32 @@ class LanguageNetwork(nn.Module):
             total = self.encode(ids)[0].masked_fill(~real[..., None], 0.0).sum(dim=1)
             return total / real.sum(dim=1, keepdim=True)
 
-        return self._concatenated(self._contexts(prefixes), mean)
+        return self._in_batches(prefixes, self._contexts, mean)
 
     def attention_maps(self, ids):
         """Weights (n_layers, n_heads, T, T) of the attention within ids (T,), START first."""
-        return self._concatenated(
-            [(ids[None],)], lambda ids: torch.cat(self(ids, need_weights=True)[1])
-        )
+
+        def of_layers(ids, _):
+            return torch.cat(self(ids, need_weights=True)[1])
+
+        return self._in_batches([ids], self._contexts, of_layers)
 
     def _contexts(self, prefixes):
-        """The last context of each sequence, in batches: ids (B, T), and which are real."""
+        """The last context of each sequence: ids (B, T), and which are real."""
         # Nothing sees the padding, which comes later.
-        for block in self._blocks(prefixes):
-            starts = (context_start(len(prefix), self.max_length) for prefix in block)
-            yield pad([prefix[start:] for prefix, start in zip(block, starts, strict=True)])
-
-    def _blocks(self, rows):
-        size = max(1, MOST_TOKENS // self.max_length)
-        return (rows[first : first + size] for first in range(0, len(rows), size))
+        starts = (context_start(len(prefix), self.max_length) for prefix in prefixes)
+        return pad([prefix[start:] for prefix, start in zip(prefixes, starts, strict=True)])
 
     @torch.no_grad()
-    def _concatenated(self, batches, function):
-        """Results of ``function(ids, ...)`` for batches of arrays, ids first, as one array."""
+    def _in_batches(self, rows, batch_of, function):
+        """Results of ``function(*batch_of(rows))`` for some rows at a time, as one array."""
         device, results = self.embed.weight.device, []
-        for batch in batches:
-            parts = [torch.from_numpy(part).to(device) for part in batch]
-            with threads_of_pass(self, parts[0].numel()):
-                results.append(function(*parts).cpu().numpy())
+        size = max(1, MOST_TOKENS // self.max_length)
+        for first in range(0, len(rows), size):
+            batch = batch_of(rows[first : first + size])  # ids (B, T), and what goes with them
+            batch = [torch.from_numpy(part).to(device) for part in batch]
+            with threads_of_pass(self, batch[0].numel()):
+                results.append(function(*batch).cpu().numpy())
         return np.concatenate(results)
 
     @torch.no_grad()

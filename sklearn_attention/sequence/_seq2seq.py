@@ -1,7 +1,6 @@
 """Prediction of one sequence from another: encoder and decoder."""
 
 from collections import Counter
-from operator import attrgetter
 
 import numpy as np
 from sklearn.callback import with_callbacks
@@ -187,11 +186,11 @@ class TransformerSeq2Seq(NetworkParameters, AttentionEstimator):
         return tags
 
     _held = (FittedSeq2Seq, FittedNetwork)
-    network_ = property(attrgetter("model_.network"))
-    tokenizer_ = property(attrgetter("model_.tokenizer"))
-    source_vocabulary_ = property(attrgetter("model_.source_state"))
-    target_vocabulary_ = property(attrgetter("model_.target_state"))
-    longest_ = property(attrgetter("model_.longest"))
+    network_ = property(lambda self: self.model_.network)
+    tokenizer_ = property(lambda self: self.model_.tokenizer)
+    source_vocabulary_ = property(lambda self: self.model_.source_state)
+    target_vocabulary_ = property(lambda self: self.model_.target_state)
+    longest_ = property(lambda self: self.model_.longest)
 
     @keeps_state_on_failure
     @with_callbacks
