@@ -489,8 +489,7 @@ class TestTraining:
                 self.names.append(context.task_name)
 
             def on_fit_task_end(self, estimator, context, *, fitted_estimator):
-                if context.task_name == "epoch":
-                    self.scores.append(fitted_estimator.score(TEXTS))
+                self.scores.append(fitted_estimator.score(TEXTS))
                 return len(self.names) == 3  # after the second epoch
 
         recorder = Recorder()
@@ -500,7 +499,8 @@ class TestTraining:
         model.set_callbacks(recorder).fit(TEXTS)
         assert recorder.names == ["fit", "epoch", "epoch"]
         assert model.training_history_["stopped"] == "callback"
-        assert recorder.scores[0] < recorder.scores[1] == model.score(TEXTS)
+        assert recorder.scores[0] < recorder.scores[1] == recorder.scores[2]
+        assert recorder.scores[2] == model.score(TEXTS)
 
 
 class TestVectors:
