@@ -11,6 +11,7 @@ from sklearn.model_selection import TimeSeriesSplit, check_cv
 from .._validation import check_positive
 from ._checks import check_levels
 from ._inputs import read_given, request, with_known, without_gaps
+from ._tidy import SERIES, TARGET, TIME
 from ._wrap import in_library
 
 
@@ -50,6 +51,8 @@ def backtest(forecaster, X, y, cv, refit, coverage):
         found["series"] = pd.Series(of_row, dtype=object).infer_objects()
     named = ["series", *keys]
     found = found[keys + [name for name in found if name not in named]]
+    if form.kind == "tidy":
+        found = found.rename(columns={"series": SERIES, "time": TIME, "actual": TARGET})
     return in_library(found, form.library)
 
 

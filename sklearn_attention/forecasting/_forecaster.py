@@ -399,8 +399,10 @@ class Forecaster(AttentionEstimator, ABC):
         forecasts : DataFrame
             Columns "fold", "cutoff" (the last step before the forecasts are made), "time",
             "actual" and "forecast", for a coverage of 0.9 "lower_90" and "upper_90", and
-            first "series" unless `fit` takes a single series for it. Steps without an
-            observation, and series that begin after the cutoff, are left out.
+            first "series" unless `fit` takes a single series for it. Of a frame of
+            observations "unique_id", "ds" and "y" take the place of "series", "time" and
+            "actual", so that it can be handed to ``utilsforecast.evaluation.evaluate``. Steps
+            without an observation, and series that begin after the cutoff, are left out.
 
         See Also
         --------

@@ -113,6 +113,8 @@ class BacktestDisplay:
         display : BacktestDisplay
         """
         table = to_pandas(table)
+        if "unique_id" in getattr(table, "columns", []):
+            table = table.rename(columns={"unique_id": "series", "ds": "time", "y": "actual"})
         lacking = {"fold", "time", "forecast", "actual"}.difference(
             getattr(table, "columns", [])
         )

@@ -6,7 +6,9 @@ from dataclasses import replace
 import numpy as np
 import pandas as pd
 
+from .._columns import to_pandas
 from .._validation import check_positive, check_probabilities
+from ..forecasting._time import as_index
 from ._errors import named, unfit
 from ._pipelines import check_fitted
 from ._series import forecast_of, place_of, plain_times
@@ -72,8 +74,9 @@ class ForecastDisplay:
         X : object, default=None
             Steps to forecast, as for `predict`.
         y : Series, DataFrame or array-like, default=None
-            Actual values, in a frame in the column of the series. An array begins with the
-            first step of the forecast.
+            Actual values, in a frame in the column of the series, or in the rows of the series
+            where it has the columns "unique_id", "ds" and "y". An array begins with the first
+            step of the forecast.
         series : object, default=None
             Name of the series; None is the first.
         coverage : float or list of float, default=(0.5, 0.8, 0.95)
@@ -155,6 +158,12 @@ class ForecastDisplay:
 
 def _happened(y, name, index):
     """Actual values of a series, at plain times."""
+    y = to_pandas(y)
+    if isinstance(y, pd.DataFrame) and {"unique_id", "ds", "y"} <= set(y.columns):
+        y = y[y["unique_id"] == name]
+        if y.empty:
+            raise ValueError(f"y has no rows with the unique_id {name!r}: pass its values.")
+        y = pd.Series(y["y"].to_numpy(), as_index(y["ds"])).sort_index()
     if isinstance(y, pd.DataFrame):
         if y.shape[1] > 1 and name not in y.columns:
             raise ValueError(

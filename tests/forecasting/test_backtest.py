@@ -6,6 +6,8 @@ import pytest
 from forecasting_data import make_long, make_panel, tidy_of
 from sklearn.base import clone
 from sklearn.model_selection import TimeSeriesSplit
+from utilsforecast.evaluation import evaluate
+from utilsforecast.losses import mae
 
 from sklearn_attention import KernelForecaster
 from sklearn_attention.forecasting import mase, naive_scale
@@ -21,6 +23,7 @@ FORMS = {
     "long_frame": LONG.to_frame(),
     "tidy": TIDY.sample(frac=1, random_state=0),
 }
+NAMES = {"unique_id": "series", "ds": "time", "y": "actual"}
 COLUMNS = ["series", "fold", "cutoff", "time", "actual", "forecast"]
 
 
@@ -33,6 +36,7 @@ def features_of(index):
 )
 def test_all_forms_are_a_loop(form, refit):
     found = MODEL.backtest(FORMS[form], cv=3, refit=refit, coverage=[0.5, 0.8])
+    found = found.rename(columns=NAMES if form == "tidy" else {})
     assert list(found) == [*COLUMNS, "lower_50", "upper_50", "lower_80", "upper_80"]
     model = None
     for fold, start in enumerate((48, 52, 56)):
@@ -53,6 +57,16 @@ def test_all_forms_are_a_loop(form, refit):
             np.testing.assert_array_equal(own["actual"], actual)
             parts = own[["forecast", "lower_80", "upper_80"]]
             np.testing.assert_allclose(parts, expected[name][: len(own)])
+
+
+def test_a_tidy_frame_is_evaluated_by_utilsforecast():
+    found = MODEL.backtest(TIDY, cv=3)
+    assert list(found) == ["unique_id", "fold", "cutoff", "ds", "y", "forecast"]
+    missed = evaluate(found, metrics=[mae], models=["forecast"])
+    errors = (found["y"] - found["forecast"]).abs()
+    expected = errors.groupby([found["unique_id"], found["cutoff"]]).mean()
+    both = missed.set_index(["unique_id", "cutoff"])["forecast"]
+    np.testing.assert_allclose(both.sort_index(), expected)
 
 
 def test_a_dict_of_arrays():
@@ -103,7 +117,7 @@ def test_features_in_a_tidy_frame():
     expected = MODEL.backtest(X, LONG, cv=3)
     frame = TIDY.assign(x=X["x"].to_numpy())
     found = MODEL.backtest(frame.sample(frac=1, random_state=0), cv=3)
-    pd.testing.assert_frame_equal(found, expected)
+    pd.testing.assert_frame_equal(found.rename(columns=NAMES), expected)
 
 
 @pytest.mark.parametrize("missing", ["interpolate", "seasonal"])

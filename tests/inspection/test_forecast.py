@@ -99,6 +99,21 @@ def test_what_happened_is_a_column_of_a_frame(series):
         ForecastDisplay.from_estimator(model, y=frame[-6:].to_numpy(), series="b", coverage=[])
 
 
+@pytest.mark.parametrize("times", [list, lambda own: own.strftime("%Y-%m-%d")])
+@pytest.mark.parametrize("library", [pd.DataFrame, pl.DataFrame])
+def test_what_happened_is_in_rows_of_a_frame(series, times, library):
+    frame = pd.DataFrame({"a": series, "b": 10 - series})
+    model = KernelForecaster(6, lookback=12, bandwidth=1.0).fit(_long(frame[:-6]))
+    later = _long(frame[-6:]).sample(frac=1, random_state=0)
+    later["ds"] = times(pd.DatetimeIndex(later["ds"]))
+    later = library(later.to_dict("list"))
+    display = ForecastDisplay.from_estimator(model, y=later, series="b", coverage=[])
+    assert_allclose(display.actual, 10 - series[-6:])
+    assert (display.actual.index == series.index[-6:]).all()
+    with pytest.raises(ValueError, match="y has no rows with the unique_id 'a'"):
+        ForecastDisplay.from_estimator(model, y=_long(frame[["b"]]), series="a", coverage=[])
+
+
 def test_without_intervals(analogs):
     display = ForecastDisplay.from_estimator(analogs, coverage=[])
     assert_allclose(display.forecast, analogs.predict())
