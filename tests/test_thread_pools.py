@@ -10,7 +10,7 @@ from threadpoolctl import threadpool_info, threadpool_limits
 
 from sklearn_attention import KernelAttentionClassifier, KernelAttentionRegressor, _thread_pools
 from sklearn_attention._thread_pools import map_on_threads, one_blas_thread
-from sklearn_attention.kernel_attention import _leave_one_out, _ridge
+from sklearn_attention.kernel_attention import _members, _ridge
 
 
 def numbers_of_threads():
@@ -114,7 +114,7 @@ def test_fits_and_predictions_use_one_thread(estimator, monkeypatch):
         monkeypatch.setattr(where, name, listening)
 
     X = np.random.default_rng(0).normal(size=(40, 2))
-    listen(_leave_one_out, "_inverse")
+    listen(_members, "_inverse")
     listen(_ridge.RidgeMember, "predict")
     model = estimator(max_steps=2).fit(X, X[:, 0] > 0)
     assert numbers_of_threads() == {3}
