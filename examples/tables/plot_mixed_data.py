@@ -67,7 +67,7 @@ model = LocalPolynomialRegressor().fit(flats, rent)
 significance = model.feature_significance(n_resamples=199)
 summary = pd.DataFrame(
     {
-        "kind": model.encoder_.reader.columns.kinds,
+        "kind": model.columns_.kinds,
         "bandwidth or lambda": model.bandwidth_.round(3),
         "relevance": model.relevance_.round(2),
         "p-value": significance.p_values,
