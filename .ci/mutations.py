@@ -427,8 +427,8 @@ MUTATIONS = [
     ),
     Mutation(
         "forecasting/_read.py",
-        "TimeIndex.of_positions(len(y)) if index is None else times(index)",
-        "TimeIndex.of_positions(len(y))",
+        "TimeIndex.of_positions(len(values)) if index is None else times(index)",
+        "TimeIndex.of_positions(len(values))",
         "series of polars lose the times beside them",
     ),
     Mutation(

@@ -11,7 +11,7 @@ from sklearn.model_selection import TimeSeriesSplit, check_cv
 from .._validation import check_positive
 from ._checks import check_levels
 from ._inputs import read_given, request, with_known, without_gaps
-from ._tidy import SERIES, TARGET, TIME
+from ._read import SERIES, TARGET, TIME
 from ._wrap import in_library
 
 

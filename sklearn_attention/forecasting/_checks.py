@@ -5,11 +5,8 @@ from dataclasses import replace
 from functools import partial
 
 import numpy as np
-import pandas as pd
 
 from .._validation import check_choice, check_probabilities
-from ._tidy import is_tidy
-from ._time import as_index
 
 MISSING = ("interpolate", "raise", "seasonal")
 # Sizes from which on values are refused, what they are called, and what to do.
@@ -24,33 +21,6 @@ _TOO_SMALL = 1e-90
 def is_integer(value):
     """True for a whole number that is no truth value."""
     return isinstance(value, numbers.Integral) and not isinstance(value, bool)
-
-
-def refuse_swapped(X, y):
-    """Raise if X in one dimension can be no feature of the series y."""
-    if X is None or isinstance(X, pd.Index) or np.ndim(X) != 1:
-        return
-    shape = f"{type(X).__name__} of shape {np.shape(X)}"
-    if dates_of(X) is not None:
-        raise ValueError(
-            f"X is a {shape} with dates, which are no feature: pass them as an index, "
-            "fit(pandas.DatetimeIndex(X), y)."
-        )
-    if getattr(y, "ndim", 1) == 2 and not is_tidy(y):
-        kind = f"a frame with the columns {list(y)}" if hasattr(y, "columns") else "a table"
-        raise ValueError(
-            f"X is one-dimensional ({shape}) and y {kind}, as if the series came first: the "
-            "order is fit(X, y), features before series. One feature of several series is "
-            "passed as a frame, X.to_frame()."
-        )
-
-
-def dates_of(X):
-    """Dates in one dimension that are no index, as an index; None for others."""
-    if isinstance(X, pd.Index) or np.ndim(X) != 1 or len(X) == 0:
-        return None
-    index = as_index(pd.Index(X))
-    return index if isinstance(index, pd.DatetimeIndex | pd.PeriodIndex) else None
 
 
 def refuse_too_large(table, values, what):

@@ -8,9 +8,8 @@ import pandas as pd
 from sklearn.utils.validation import check_consistent_length
 
 from .._columns import UNORDERED, Columns, read_table, to_pandas
-from ._checks import dates_of, fill_features, refuse_swapped
-from ._read import as_array
-from ._tidy import SERIES, TIME, dated, features_of, is_tidy, split_tidy
+from ._checks import fill_features
+from ._read import SERIES, TIME, as_array, dated, features_of, is_tidy, split_tidy
 from ._time import as_index
 
 # Levels of a category that have a column of their own, at most: the most frequent ones.
@@ -27,7 +26,7 @@ def separate(X, y):
         if isinstance(X, pd.Index):
             raise ValueError("X is only an index, and y is None: pass the series as X or as y.")
         return *(split_tidy(X) if is_tidy(X) else (None, X)), "X"
-    refuse_swapped(X, y)
+    _refuse_swapped(X, y)
     if isinstance(X, pd.Index) and not isinstance(y, pd.Series | pd.DataFrame | dict):
         y = as_array(y, "y")
         check_consistent_length(X, y)
@@ -46,6 +45,33 @@ def separate(X, y):
             later = "one for each of y, such as X.loc[y.index], and those of later steps to"
             raise ValueError(f"{error}: pass rows of X, {later} predict.") from error
     return X, y, "y"
+
+
+def _refuse_swapped(X, y):
+    """Raise if X in one dimension can be no feature of the series y."""
+    if X is None or isinstance(X, pd.Index) or np.ndim(X) != 1:
+        return
+    shape = f"{type(X).__name__} of shape {np.shape(X)}"
+    if _dates_of(X) is not None:
+        raise ValueError(
+            f"X is a {shape} with dates, which are no feature: pass them as an index, "
+            "fit(pandas.DatetimeIndex(X), y)."
+        )
+    if getattr(y, "ndim", 1) == 2 and not is_tidy(y):
+        kind = f"a frame with the columns {list(y)}" if hasattr(y, "columns") else "a table"
+        raise ValueError(
+            f"X is one-dimensional ({shape}) and y {kind}, as if the series came first: the "
+            "order is fit(X, y), features before series. One feature of several series is "
+            "passed as a frame, X.to_frame()."
+        )
+
+
+def _dates_of(X):
+    """Dates in one dimension that are no index, as an index; None for others."""
+    if isinstance(X, pd.Index) or np.ndim(X) != 1 or len(X) == 0:
+        return None
+    index = as_index(pd.Index(X))
+    return index if isinstance(index, pd.DatetimeIndex | pd.PeriodIndex) else None
 
 
 def _beside_tidy(X, y):
@@ -193,7 +219,7 @@ def read_rows(forecaster, X, table):
         lacks = "y" not in getattr(forecaster, "feature_names_in_", ())
         X = features_of(X.drop(columns="y", errors="ignore") if lacks else X)
     if not forecaster.n_features_in_:
-        dates = dates_of(X)
+        dates = _dates_of(X)
         X = dates if dates is not None else X.index if isinstance(X, pd.Series) else X
     given, index = split_index(X)
     n_columns, name = (*np.shape(given), 1)[1], type(forecaster).__name__

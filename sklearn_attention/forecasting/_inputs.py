@@ -19,10 +19,9 @@ from ._features import (
     with_features,
     with_later_features,
 )
-from ._read import read_series
+from ._read import dated, library_of, read_series
 from ._season import season_of
 from ._table import positions
-from ._tidy import dated, library_of
 from ._time import check_steps, is_date, steps_until
 
 _SPLIT = "In cross-validation pass cv=TimeSeriesSplit(...), whose test rows come later."

@@ -5,11 +5,10 @@ from itertools import pairwise
 import numpy as np
 import pandas as pd
 
-from .._columns import to_pandas
+from .._columns import frame_of, to_pandas
 from .._validation import is_one_of, refuse_other_arrays
 from ._checks import refuse_too_large
 from ._table import Form, Table, positions
-from ._tidy import FILLED, is_tidy, library_of, long_of
 from ._time import (
     TimeIndex,
     as_index,
@@ -21,6 +20,14 @@ from ._time import (
     refuse_gaps,
 )
 
+SERIES, TIME, TARGET = "unique_id", "ds", "y"
+# Code that does something to each of the series of a form, from their name and what it does.
+_LONG = "{}.groupby(level=0).apply(lambda s: s.droplevel(0).{})"
+_FILLED = {
+    "dict": "{{name: s.{1} for name, s in {0}.items()}}", "long": _LONG, "long_frame": _LONG,
+    "tidy": f"{{}}.set_index({TIME!r}).groupby({SERIES!r})[{TARGET!r}].apply(lambda s: s.{{}})"
+    f".rename_axis({[SERIES, TIME]}).reset_index()",
+}  # fmt: skip
 _NUMBERS = (
     "convert it with pandas.to_numeric, or remove it; of series in cells make a dict, "
     "dict(enumerate(column)). Features come before series, fit(X, y); dates are the index, by "
@@ -59,14 +66,13 @@ def read_series(
         table = _of_dict(y, times, what)
     elif is_tidy(y):
         table = _of_long(long_of(y, what), times, what, "tidy")
-    elif library_of(y) != "pandas":
-        table = _of_pandas(to_pandas(y), index, times, may_lack, what)
-    elif not isinstance(y, pd.DataFrame | pd.Series):
-        table = _of_array(y, index, times, rows_are_series, may_lack, what)
-    elif isinstance(y.index, pd.MultiIndex):
+    elif isinstance(getattr(y, "index", None), pd.MultiIndex):
         table = _of_long(y, times, what, "long")
     else:
-        table = _of_pandas(y, as_index(y.index), times, may_lack, what)
+        if isinstance(y, pd.DataFrame | pd.Series):
+            index = as_index(y.index)
+        y = to_pandas(y) if library_of(y) != "pandas" else y
+        table = _of_columns(y, index, times, rows_are_series, may_lack, what)
     refuse_too_large(table, table.value, what)
     return table
 
@@ -80,46 +86,28 @@ def _table(time, names, starts, counts, value, form):
     )  # fmt: skip
 
 
-def _of_array(y, index, times, rows_are_series, may_lack, what):
-    given = as_array(y, what)
-    _refuse_empty(given, what)
-    kind = "array" if given.ndim == 1 else "windows" if rows_are_series else "table"
-    time = TimeIndex.of_positions(len(given)) if index is None else times(index)
-    if kind == "windows":
-        time = TimeIndex.of_positions(given.shape[1])
-    values = _on_steps(_floats(given, what).reshape(len(given), -1), index, time)
-    values = values.T if kind == "windows" else values
-    form = Form(kind, _common_dtype([given.dtype]))
-    return _of_columns(values, list(range(values.shape[1])), time, form, may_lack, what)
-
-
-def _of_pandas(y, index, times, may_lack, what):
-    _refuse_empty(y, what)
-    time = TimeIndex.of_positions(len(y)) if index is None else times(index)
+def _of_columns(y, index, times, rows_are_series, may_lack, what):
+    """Series on one index; of several the missing values at the ends of shorter ones go."""
+    names, labels = None, []
     if isinstance(y, pd.Series):
-        columns, names, kind, labels = [y], [y.name], "series", []
-    else:
+        columns, names, kind = [y], [y.name], "series"
+    elif isinstance(y, pd.DataFrame):
         columns, names = [y.iloc[:, i] for i in range(y.shape[1])], list(y)
         kind, labels = "frame", list(y.columns.names)
-    if len(set(names)) < len(names):
+    else:
+        y = as_array(y, what)
+        columns, kind = (
+            [y.T if rows_are_series else y],
+            "windows" if rows_are_series else "table",
+        )
+        kind = "array" if y.ndim == 1 else kind
+    _refuse_empty(y, what)
+    if names is not None and len(set(names)) < len(names):
         raise ValueError(f"{what} has columns of the same name, {names}: rename them.")
-    form = Form(kind, _common_dtype(column.dtype for column in columns), labels)
     values = np.column_stack([_floats(column, what) for column in columns])
+    names = list(range(values.shape[1])) if names is None else names
+    time = TimeIndex.of_positions(len(values)) if index is None else times(index)
     values = _on_steps(values, index, time)
-    return _of_columns(values, names, time, form, may_lack, what)
-
-
-def _on_steps(values, index, time):
-    """Rows of an index, if there is one, on all steps that it has or lacks."""
-    if index is None or len(time) == len(values):
-        return values
-    found = np.full((len(time), values.shape[1]), np.nan)
-    found[time.find(numbers_of(index))] = values
-    return found
-
-
-def _of_columns(values, names, time, form, may_lack, what):
-    """Series on one index; of several the missing values at the ends of shorter ones go."""
     there = ~np.isnan(values)
     empty = ~there.any(axis=0)
     n_steps, several = len(values), len(names) > 1
@@ -134,7 +122,17 @@ def _of_columns(values, names, time, form, may_lack, what):
     names = [name for name, lacks in zip(names, empty, strict=True) if not lacks]
     column, step = positions(starts, counts)
     value = values[step, np.flatnonzero(~empty)[column]]
+    form = Form(kind, _common_dtype(column.dtype for column in columns), labels)
     return _table(time, names, starts, counts, value, form)
+
+
+def _on_steps(values, index, time):
+    """Rows of an index, if there is one, on all steps that it has or lacks."""
+    if index is None or len(time) == len(values):
+        return values
+    found = np.full((len(time), values.shape[1]), np.nan)
+    found[time.find(numbers_of(index))] = values
+    return found
 
 
 def _of_dict(y, times, what):
@@ -210,7 +208,7 @@ def _of_parts(indexes, names, value, form, times, what):
     ahead[first] = 1
     for wrong in ((step < 0) | (ahead < 1), ahead > 1):
         for i in series[wrong][:1]:
-            times(indexes[i], model, whats[i], FILLED[form.kind])
+            times(indexes[i], model, whats[i], _FILLED[form.kind])
             time.positions(indexes[i], what)
     begins, ends = step[first], step[first + counts - 1] + 1
     lengths = ends - begins
@@ -270,3 +268,59 @@ def _floats(values, what):
                 f"{what} has the entry {value!r} at row {place[0]}, no number: {_NUMBERS}"
             ) from error
     return numbers
+
+
+def is_tidy(data):
+    """True for a frame with columns of series and time."""
+    return isinstance(data, pd.DataFrame) and {SERIES, TIME} <= set(data.columns)
+
+
+def library_of(data):
+    """Name of the library of a frame or a series; pandas for all else."""
+    known = isinstance(data, pd.DataFrame | pd.Series)
+    frame = None if known else frame_of(data, allow_series=True)
+    return "pandas" if frame is None else frame.implementation.value
+
+
+def dated(data):
+    """A frame of another library with a column of times as one of pandas; all else as it is."""
+    frame = to_pandas(data)
+    if frame is data or TIME not in frame:
+        return data
+    return frame if is_tidy(frame) else frame.set_index(TIME)
+
+
+def split_tidy(frame, y=None, what="X"):
+    """Features, None if there are none, and the frame of the values, `y` or a column.
+
+    `what` is what the frame was passed as, for messages.
+    """
+    features = frame
+    if y is None:
+        if TARGET not in frame:
+            raise ValueError(
+                f"{what} has the columns {SERIES!r} and {TIME!r}, but none of the values: name "
+                f"that {TARGET!r}."
+            )
+        features, y = frame.drop(columns=TARGET), frame[TARGET]
+    target = frame[[SERIES]].assign(**{TIME: as_index(frame[TIME]), TARGET: np.asarray(y)})
+    features = features_of(features)
+    return (features if features.shape[1] else None), target
+
+
+def features_of(frame):
+    """Features of a tidy frame, with an index of series, times, and the rows' own labels."""
+    labels = frame.index.to_flat_index() if frame.index.nlevels > 1 else frame.index
+    index = pd.MultiIndex.from_arrays(
+        [frame[SERIES], frame[TIME], labels], names=[SERIES, TIME, frame.index.name]
+    )
+    return frame.drop(columns=[SERIES, TIME]).set_axis(index)
+
+
+def long_of(frame, what="X"):
+    """The series of a tidy frame one below the other, each sorted in time."""
+    _, frame = split_tidy(frame, what=what)
+    if frame[SERIES].isna().any():
+        raise ValueError(f"{what} has rows without {SERIES!r}: drop them.")
+    kind_of(pd.Index(frame[TIME]), what)
+    return frame.sort_values([SERIES, TIME]).set_index([SERIES, TIME])[TARGET]

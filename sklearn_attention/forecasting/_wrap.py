@@ -6,7 +6,7 @@ import narwhals.stable.v2 as nw
 import numpy as np
 import pandas as pd
 
-from ._tidy import SERIES, TIME
+from ._read import SERIES, TIME
 
 
 def wrap(table, values, columns=None):
