@@ -5,9 +5,8 @@ import numpy as np
 from .._validation import check_flag
 from ..text import Vocabulary
 from ..text._special import END, SPECIAL_TOKENS, START, UNKNOWN
-from ._errors import named, unfit
 from ._grid import feature_names, row_names
-from ._pipelines import last_step
+from ._pipelines import last_step, named, unfit
 from ._style import WEIGHTS, canvas, write_names, write_title
 
 

@@ -4,7 +4,7 @@ import numpy as np
 import pandas as pd
 
 from .._columns import to_pandas
-from ._errors import named, unfit
+from ._pipelines import named, unfit
 from ._series import place_of, plain_times
 from ._style import BLUE, GREY, INK, canvas, write_dates, write_legend
 

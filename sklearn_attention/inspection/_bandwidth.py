@@ -3,9 +3,8 @@
 import numpy as np
 import pandas as pd
 
-from ._errors import named, unfit
 from ._grid import feature_names
-from ._pipelines import last_step
+from ._pipelines import last_step, named, unfit
 from ._style import BLUE, COLORS, GREY, INK, canvas, write_bars, write_legend, write_plainly
 
 

@@ -5,9 +5,8 @@ import pandas as pd
 
 from .._partitions import need_all_rows
 from .._validation import check_size
-from ._errors import named, unfit
 from ._grid import feature_names
-from ._pipelines import last_step, need_both
+from ._pipelines import last_step, named, need_both, unfit
 from ._style import BLUE, GREY, INK, WEIGHTS, canvas
 
 # Shares of the distribution that contours enclose.

@@ -6,9 +6,8 @@ from sklearn.base import is_classifier
 from sklearn.utils.validation import _num_samples
 
 from .._validation import check_positive
-from ._errors import named, unfit
 from ._grid import row_names
-from ._pipelines import last_step
+from ._pipelines import last_step, named, unfit
 from ._series import forecast_of, place_of
 from ._style import BLUE, GREY, INK, ORANGE, canvas, write_bars
 

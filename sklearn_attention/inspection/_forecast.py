@@ -9,8 +9,7 @@ import pandas as pd
 from .._columns import to_pandas
 from .._validation import check_positive, check_probabilities
 from ..forecasting._time import as_index
-from ._errors import named, unfit
-from ._pipelines import check_fitted
+from ._pipelines import check_fitted, named, unfit
 from ._series import forecast_of, place_of, plain_times
 from ._style import BLUE, GREY, INK, ORANGE, canvas, write_dates, write_legend
 

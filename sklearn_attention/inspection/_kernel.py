@@ -5,9 +5,8 @@ import numpy as np
 from .._validation import check_positive
 from ..kernels import Kernel
 from ..kernels._base import as_kernel
-from ._errors import named, unfit
 from ._grid import feature_names
-from ._pipelines import last_step
+from ._pipelines import last_step, named, unfit
 from ._style import COLORS, canvas, write_legend
 
 

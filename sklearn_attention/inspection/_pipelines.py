@@ -1,10 +1,36 @@
-"""The estimator that predicts in a search or pipeline, and the rows that reach it."""
+"""What displays ask of estimators, the one within a search or pipeline, and their errors."""
+
+import functools
+import re
 
 import numpy as np
 from sklearn.pipeline import Pipeline
 from sklearn.utils.validation import check_is_fitted
 
 from .._blocks import own_copy
+
+
+def named(method):
+    """Decorate a method of a display, so that its errors begin with its name."""
+
+    @functools.wraps(method)
+    def call(owner, *args, **kwargs):
+        try:
+            return method(owner, *args, **kwargs)
+        except (TypeError, ValueError) as error:
+            kind = owner if isinstance(owner, type) else type(owner)
+            # Methods call one another: the outermost, which comes last, replaces other names.
+            message = re.sub(rf"^{kind.__name__}\.\w+(: |\(\) )", "", str(error))
+            error.args = (f"{kind.__name__}.{method.__name__}: {message}",)
+            raise
+
+    return call
+
+
+def unfit(estimator, fault, remedy):
+    """An error for an estimator that a display does not draw."""
+    kind = estimator if isinstance(estimator, type) else type(estimator)
+    return ValueError(f"estimator is {kind.__name__}, which {fault}: pass {remedy}.")
 
 
 def check_fitted(estimator):

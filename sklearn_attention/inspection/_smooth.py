@@ -5,9 +5,8 @@ from sklearn.base import is_regressor
 
 from .._validation import check_choice, check_size
 from ..smoothing._uncertainty import UncertaintyMixin
-from ._errors import named, unfit
 from ._grid import column_of, rows_along
-from ._pipelines import last_step, need_both, remembered_rows
+from ._pipelines import last_step, named, need_both, remembered_rows, unfit
 from ._style import BLUE, GREY, canvas, write_legend
 
 

@@ -2,8 +2,7 @@
 
 import numpy as np
 
-from ._errors import named, unfit
-from ._pipelines import last_step
+from ._pipelines import last_step, named, unfit
 from ._style import BLUE, GREY, INK, ORANGE, canvas
 
 

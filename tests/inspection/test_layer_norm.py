@@ -1,10 +1,69 @@
-"""Keys on their sphere after layer normalisation."""
+"""Layer normalisation: its geometry, and its picture."""
 
 import numpy as np
 import pytest
+import torch
+from hypothesis import given
+from hypothesis import strategies as st
 from numpy.testing import assert_allclose
+from scipy.spatial import ConvexHull
 
-from sklearn_attention.inspection import LayerNormDisplay, layer_norm_decomposition
+from sklearn_attention.inspection import (
+    LayerNormDisplay,
+    layer_norm_decomposition,
+    unselectable_keys,
+)
+
+
+@given(
+    seed=st.integers(0, 2**32 - 1), n_vectors=st.integers(1, 20), d=st.integers(2, 50),
+    offset=st.floats(-1e3, 1e3),
+)  # fmt: skip
+def test_both_steps_are_layer_norm(seed, n_vectors, d, offset):
+    x = np.random.default_rng(seed).normal(size=(n_vectors, d)) + offset
+    projected, scaled = layer_norm_decomposition(x)
+    expected = torch.nn.functional.layer_norm(torch.from_numpy(x), (d,), eps=0).numpy()
+    assert_allclose(scaled, expected, rtol=1e-8, atol=1e-8)
+    assert_allclose(projected @ np.ones(d), 0, atol=1e-9)
+    assert_allclose(np.linalg.norm(scaled, axis=1), np.sqrt(d))
+    projection = np.eye(d) - np.ones((d, d)) / d
+    assert_allclose(projected, x @ projection, atol=1e-9)
+
+
+def test_of_equal_numbers_nothing_is_left():
+    projected, scaled = layer_norm_decomposition([[0.1, 0.1, 0.1]])
+    assert (scaled == 0).all()
+    assert np.abs(projected).max() < 1e-15
+
+
+@pytest.mark.parametrize("d", [2, 3, 4])
+def test_keys_that_can_win_are_the_corners_of_the_hull(d):
+    keys = np.random.default_rng(0).normal(size=(40, d))
+    corners = np.isin(np.arange(40), ConvexHull(keys).vertices)
+    assert (unselectable_keys(keys) == ~corners).all()
+    assert (unselectable_keys(1e-8 * keys + 5.0) == ~corners).all()
+
+
+def test_keys_that_can_win_do_for_some_query():
+    keys = np.random.default_rng(0).normal(size=(15, 3))
+    queries = np.random.default_rng(1).normal(size=(20_000, 3))
+    won = np.bincount((queries @ keys.T).argmax(axis=1), minlength=15) > 0
+    assert (won == ~unselectable_keys(keys)).all()
+
+
+def test_after_layer_norm_every_key_can_win():
+    keys = np.random.default_rng(0).normal(size=(60, 4))
+    assert unselectable_keys(keys).sum() > 10
+    assert not unselectable_keys(layer_norm_decomposition(keys).scaled).any()
+
+
+def test_equal_keys_cannot_win_alone():
+    assert unselectable_keys([[1.0, 0.0], [1.0, 0.0], [0.0, 1.0]]).tolist() == [
+        True,
+        True,
+        False,
+    ]
+    assert unselectable_keys([[1.0, 2.0]]).tolist() == [False]
 
 
 @pytest.mark.parametrize(("d", "radius"), [(3, np.sqrt(3)), (4, 2.0)])
