@@ -112,7 +112,8 @@ def _flatten(value, kinds):
 
 
 def _build(value, kinds):
-    if isinstance(value, dict) and _KIND in value:
+    # A user's dict may have that key too, but no kind for it.
+    if isinstance(value, dict) and isinstance(value.get(_KIND), str) and value[_KIND] in kinds:
         found = {name: _build(item, kinds) for name, item in value.items() if name != _KIND}
         return kinds[value[_KIND]](**found)
     return [_build(item, kinds) for item in value] if type(value) is list else value

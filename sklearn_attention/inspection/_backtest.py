@@ -48,13 +48,14 @@ class BacktestDisplay:
     """
 
     def __init__(self, table, *, name=None):
+        table = _in_our_names(to_pandas(table))
         self.table, self.name = table, name
         missed = (table["actual"] - table["forecast"]).abs()
         self.errors_ = missed.groupby(table["fold"]).mean()
         known, shares = table.dropna(subset="actual"), {}
         for name in table:
             if str(name).startswith("lower_"):
-                level = float(name.removeprefix("lower_")) / 100
+                level = round(float(name.removeprefix("lower_")) / 100, 10)
                 lower, upper = (known[end] for end in _ends(level))
                 shares[level] = known["actual"].between(lower, upper).mean()
         self.coverage_ = pd.Series(shares, dtype=np.float64)
@@ -112,16 +113,14 @@ class BacktestDisplay:
         -------
         display : BacktestDisplay
         """
-        table = to_pandas(table)
-        if "unique_id" in getattr(table, "columns", []):
-            table = table.rename(columns={"unique_id": "series", "ds": "time", "y": "actual"})
+        table = _in_our_names(to_pandas(table))
         lacking = {"fold", "time", "forecast", "actual"}.difference(
             getattr(table, "columns", [])
         )
-        if lacking:
+        if lacking or table.empty:
+            found = f"no columns {sorted(lacking)}" if lacking else "no rows"
             raise ValueError(
-                f"table of type {type(table).__name__} has no columns {sorted(lacking)}: pass "
-                "what backtest returns."
+                f"table of type {type(table).__name__} has {found}: pass what backtest returns."
             )
         if "series" in table:
             names = table["series"].unique().tolist()
@@ -178,3 +177,10 @@ class BacktestDisplay:
 def _ends(level):
     """Columns of the ends of the intervals of a coverage."""
     return f"lower_{100 * level:g}", f"upper_{100 * level:g}"
+
+
+def _in_our_names(table):
+    """A backtest of a frame of observations with the names of those of other series."""
+    if "unique_id" not in getattr(table, "columns", []):
+        return table
+    return table.rename(columns={"unique_id": "series", "ds": "time", "y": "actual"})

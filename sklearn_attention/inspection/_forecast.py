@@ -73,9 +73,8 @@ class ForecastDisplay:
         X : object, default=None
             Steps to forecast, as for `predict`.
         y : Series, DataFrame or array-like, default=None
-            Actual values, in a frame in the column of the series, or in the rows of the series
-            where it has the columns "unique_id", "ds" and "y". An array begins with the first
-            step of the forecast.
+            Actual values, in any form that `fit` takes; of several series those of the one
+            that is drawn. An array begins with the first step of the forecast.
         series : object, default=None
             Name of the series; None is the first.
         coverage : float or list of float, default=(0.5, 0.8, 0.95)
@@ -106,7 +105,11 @@ class ForecastDisplay:
         past = _observed(panel, place)
         n_past = 4 * len(table) if n_past is None else n_past
         check_positive("n_past", n_past, integer=True)
-        actual = None if y is None else _happened(y, panel.names[place], table.index)
+        actual = (
+            None
+            if y is None
+            else _happened(y, panel.names[place], table.index, len(panel) == 1)
+        )
         intervals = {
             level: table.iloc[:, 1 + 2 * i : 3 + 2 * i].set_axis(["lower", "upper"], axis=1)
             for i, level in enumerate(levels)
@@ -155,14 +158,20 @@ class ForecastDisplay:
         return self
 
 
-def _happened(y, name, index):
-    """Actual values of a series, at plain times."""
+def _happened(y, name, index, alone):
+    """Actual values of a series, perhaps the only one, at plain times."""
     y = to_pandas(y)
     if isinstance(y, pd.DataFrame) and {"unique_id", "ds", "y"} <= set(y.columns):
-        y = y[y["unique_id"] == name]
-        if y.empty:
-            raise ValueError(f"y has no rows with the unique_id {name!r}: pass its values.")
-        y = pd.Series(y["y"].to_numpy(), as_index(y["ds"])).sort_index()
+        y = pd.Series(y["y"].to_numpy(), [y["unique_id"], as_index(y["ds"])])
+    if isinstance(y, pd.Series | pd.DataFrame) and isinstance(y.index, pd.MultiIndex):
+        y = dict(iter(pd.DataFrame(y).iloc[:, 0].groupby(level=0)))
+        y = {key: own.droplevel(0).sort_index() for key, own in y.items()}
+    if isinstance(y, dict):
+        if name not in y and not (alone and len(y) == 1):
+            raise ValueError(
+                f"y has values of {[*y][:5]}, none of the series {name!r}: pass those of it."
+            )
+        y = y[name] if name in y else next(iter(y.values()))
     if isinstance(y, pd.DataFrame):
         if y.shape[1] > 1 and name not in y.columns:
             raise ValueError(

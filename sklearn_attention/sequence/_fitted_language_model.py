@@ -123,7 +123,7 @@ def fit_language_model(texts, windows, held_out, vocabulary, settings, baseline,
         len(windows), n_tokens=windows.max_length, report=report, validate=validation_loss,
         # Windows of one length, as of a single long text, need no sorting.
         lengths=torch.from_numpy(windows.lengths) if np.ptp(windows.lengths) else None,
-        data=[training.digest(), state["learned"]],
+        data=[training.digest(), held_out and held_out.digest(), state["learned"]],
         attributes=lambda network: {"model_": without_counts(network)},
     )  # fmt: skip
     model, weight = without_counts(network), 0.5

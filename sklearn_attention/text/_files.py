@@ -45,8 +45,8 @@ class TextFiles:
                     rest += piece[cut:]
         except UnicodeDecodeError as error:
             raise ValueError(
-                f"{where} is not UTF-8 ({error.reason}): write it anew, such as by "
-                "path.write_text(path.read_text(encoding='latin-1'), encoding='utf-8')."
+                f"{where} is not UTF-8 ({error.reason}): write the text of its own encoding "
+                "into another file, with encoding='utf-8', and pass that."
             ) from None
         if rest:
             yield rest

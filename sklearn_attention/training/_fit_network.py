@@ -252,7 +252,7 @@ def fit_network(
         _refuse_other_shape(start.shape, shape)
         load_weights(network, start.weights)
     network.to(resolve_device(settings.device))
-    sizes = batch_sizes(plan, n_rows)
+    sizes, begin = batch_sizes(plan, n_rows), () if start is None else start.weights.values()
 
     def fitted(history):
         name = f"{kind.__module__}.{kind.__qualname__}"
@@ -263,7 +263,7 @@ def fit_network(
     with report.of_training(sizes, lambda history: attributes(fitted(history))):
         history = train(
             network, batch_loss, n_rows, plan, random_state=seed, validation_loss=validate,
-            checkpoint_key="" if plan.checkpoint is None else digest(shape, *data),
+            checkpoint_key="" if plan.checkpoint is None else digest(shape, *data, *begin),
             task=report, lengths=lengths,
             threads=worthwhile_threads(network, sizes.largest * n_tokens),
         )  # fmt: skip

@@ -15,7 +15,7 @@ from ._batches import shuffled_batches
 from ._checkpoint import UNREADABLE, Checkpoint, fingerprint
 from ._network import torch_threads
 from ._optimizers import computes_bfloat16, make_optimizers
-from ._training import batch_sizes, pace, plan_of
+from ._training import Training, batch_sizes, pace, plan_of
 
 
 @dataclasses.dataclass
@@ -161,6 +161,8 @@ def train(
             f"random_state={random_state!r} is not valid: pass an integer from 0 to 2**63 - 1."
         )
     n_samples = check_positive("n_samples", n_samples, integer=True)
+    if not isinstance(plan, Training):
+        raise ValueError(f"plan={plan!r} is not valid: pass Training(...).")
     plan = plan_of(plan, n_samples, validates=validation_loss is not None)
     if plan.patience is not None and validation_loss is None:
         raise ValueError(

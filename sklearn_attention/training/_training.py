@@ -151,9 +151,9 @@ def plan_of(training, n_samples, *, validates, largest_batch=64, fewest_epochs=1
         training, optimizer="adamw", learning_rate=1e-3,
         batch_size=max(min(n_samples // 12, largest_batch), 8),
     )  # fmt: skip
-    check_choice("optimizer", plan.optimizer, OPTIMIZERS)
-    check_choice("schedule", plan.schedule, SCHEDULES)
-    check_flag("autocast", plan.autocast)
+    plan.optimizer = str(check_choice("optimizer", plan.optimizer, OPTIMIZERS))
+    plan.schedule = str(check_choice("schedule", plan.schedule, SCHEDULES))
+    plan.autocast = check_flag("autocast", plan.autocast)
     check_flag("training.verbose", plan.verbose, "auto")
     plan.learning_rate = check_positive("learning_rate", plan.learning_rate)
     plan.warm_up = check_in_interval("warm_up", plan.warm_up, 0, 1, closed_right=False)

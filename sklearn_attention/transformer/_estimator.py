@@ -120,6 +120,7 @@ class TransformerEstimator(
         X, *targets = training
         if settings.start is not None:
             reader = self.encoder_.reader
+            self._refuse_other_reader(reader, settings.architecture)
             found = self._read_examples(reader, *training, **checks)
         else:
             y, weights = self._check_targets(*targets, **checks)
@@ -144,6 +145,22 @@ class TransformerEstimator(
                 f"y_val has shape {after}, but y {before}: pass as many outputs in both."
             )
         return reader, [found, judged]
+
+    def _refuse_other_reader(self, reader, architecture):
+        """Raise ValueError where the reader of the last fit is not what parameters ask for."""
+        given = {"tokens": (self.tokens, reader.form)}
+        if reader.form != "features":
+            # With learned positions None stands for the longest that was learned.
+            any_length = self.max_length is None and architecture.positions == "learned"
+            given["max_length"] = "auto" if any_length else self.max_length, reader.max_length
+        if reader.form == "text" and reader.vocabulary["tokenizer"] != "ids":
+            given["tokenizer"] = self.tokenizer, reader.vocabulary["tokenizer"]
+        for name, (now, before) in given.items():
+            if now not in ("auto", before):
+                raise ValueError(
+                    f"{name}={now!r} does not fit warm_start=True, which reads rows as in the "
+                    f"last fit, where it was {before!r}: pass that, or warm_start=False."
+                )
 
     def _check_targets(self, y, sample_weight, **checks):
         """Targets and weights of rows, checked; all weights are 1 where there are none."""
@@ -187,6 +204,10 @@ class TransformerEstimator(
                 f"baseline, and {found} of the transformer explain them little. Pass "
                 "baseline=False to predict without the baseline.",
             )
+
+    def _told(self):
+        names = "tokens_", "classes_", "quantiles_", "baseline_weight_", "transformer_weight_"
+        return {name: getattr(self, name) for name in names if hasattr(self, name)}
 
     @property
     def _n_features_out(self):

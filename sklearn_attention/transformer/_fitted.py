@@ -108,7 +108,7 @@ def fit_encoder(data, reader, task, settings, pooling, baseline, report):
         RowEncoder,
         _shape(reader, settings, pooling, sum(loss.n_classes or (n_outputs,))),
         settings, loss_of(*learned, *how), len(learned.targets), validate=judge,
-        lengths=padded_lengths(learned.rows), data=[*learned.arrays(), *seen.arrays()],
+        lengths=padded_lengths(learned.rows), data=[loss, *learned.arrays(), *seen.arrays()],
         n_tokens=int(np.ceil(learned.rows.lengths.mean())), report=report,
         attributes=lambda network: {"encoder_": replace(fitted, network=network)},
     )  # fmt: skip

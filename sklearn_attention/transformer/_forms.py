@@ -5,7 +5,7 @@ from typing import NamedTuple
 import numpy as np
 
 from .._base import warn_user
-from .._columns import frame_of
+from .._columns import frame_of, to_pandas
 
 FORMS = ("features", "steps", "text")
 _REMEDY = (
@@ -19,6 +19,7 @@ def form_of(X):
     # "text" for strings, and for lists of integers of different lengths; "steps" for three
     # dimensions, lists of tables, and lists of other numbers of different lengths; else
     # "features", for what is or should be a table.
+    X = X if hasattr(X, "columns") else to_pandas(X)
     n_axes = getattr(X, "ndim", None)
     if n_axes is not None and n_axes > 3:
         raise ValueError(f"X has {n_axes} dimensions, shape {tuple(X.shape)}: {_REMEDY}.")

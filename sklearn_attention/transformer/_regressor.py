@@ -290,6 +290,12 @@ n_steps, n_channels), list of arrays, or list of texts
             task = Numbers.learn(self.loss, quantiles, y, weights)
         else:
             task = self.encoder_.task.by(self.loss, quantiles)
+            before, now = np.shape(task.center), y.shape[1:]
+            if before != now:
+                raise ValueError(
+                    f"y has shape {y.shape}, but rows of shape {before} in the last fit: pass "
+                    "such targets, or warm_start=False."
+                )
         task_data = {"X": X, "y": y, "metadata": {"sample_weight": sample_weight}}
         examples = [task.examples(*part) for part in parts]
         self._learn(settings, reader, task, examples, task_data)

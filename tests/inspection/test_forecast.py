@@ -110,8 +110,19 @@ def test_what_happened_is_in_rows_of_a_frame(series, times, library):
     display = ForecastDisplay.from_estimator(model, y=later, series="b", coverage=[])
     assert_allclose(display.actual, 10 - series[-6:])
     assert (display.actual.index == series.index[-6:]).all()
-    with pytest.raises(ValueError, match="y has no rows with the unique_id 'a'"):
-        ForecastDisplay.from_estimator(model, y=_long(frame[["b"]]), series="a", coverage=[])
+    for form in (
+        later,
+        {"b": frame["b"][-6:]},
+        frame[-6:].T.stack(),
+        frame[-6:].T.stack().to_frame(),
+    ):
+        shown = ForecastDisplay.from_estimator(model, y=form, series="b", coverage=[])
+        pd.testing.assert_series_equal(
+            shown.actual, display.actual, check_names=False, check_freq=False
+        )
+    other = frame[["b"]]
+    with pytest.raises(ValueError, match="none of the series 'a': pass"):
+        ForecastDisplay.from_estimator(model, y=_long(other), series="a", coverage=[])
 
 
 def test_without_intervals(analogs):

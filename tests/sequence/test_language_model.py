@@ -455,6 +455,12 @@ class TestTraining:
         model = fit(others, training=Training(checkpoint=path, max_steps=6))
         assert model.training_history_["seconds"] != first.training_history_["seconds"]
 
+    def test_a_checkpoint_knows_what_is_held_out(self, tmp_path):
+        training = Training(checkpoint=tmp_path / "training.pt", max_steps=6)
+        first, other = (fit(training=training, X_val=[text]) for text in ("the cat", "aaa"))
+        losses = [model.training_history_["validation_loss"] for model in (first, other)]
+        assert losses[0] != losses[1]
+
     def test_an_interrupt_leaves_a_usable_model(self, monkeypatch):
         calls, forward = [], LanguageNetwork.forward
 

@@ -48,7 +48,7 @@ def test_what_is_no_path_stays(given):
     [
         (None, "is no file: pass the path"),
         (b"", "is empty: leave it out"),
-        (b"a\xff", r"is not UTF-8 \(invalid start byte\): write it anew"),
+        (b"a\xff", r"is not UTF-8 \(invalid start byte\): write the text"),
         (b"a\xe4", r"is not UTF-8 \(unexpected end of data\)"),
     ],
 )

@@ -216,6 +216,12 @@ def test_a_bad_seed_is_named(task, random_state):
         task.fit(PLAN, random_state=random_state)
 
 
+@pytest.mark.parametrize("plan", [None, {"max_epochs": 3}, "auto"])
+def test_a_plan_is_a_training(task, plan):
+    with pytest.raises(ValueError, match=r"plan=.* is not valid: pass Training\(...\)"):
+        train(task.module(), task.loss, 50, plan, random_state=0)
+
+
 def test_patience_needs_a_validation_loss(task):
     with pytest.raises(ValueError, match="patience=3 needs a validation loss"):
         task.fit(Training(patience=3))

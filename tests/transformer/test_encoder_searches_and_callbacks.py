@@ -1,6 +1,7 @@
 """Encoders in searches and pipelines, and trainings that go on or are watched."""
 
 import itertools
+import pickle
 
 import numpy as np
 import pandas as pd
@@ -144,3 +145,85 @@ def test_sets_of_ordered_and_missing_levels_are_read():
     # What is not known counts as what is missing.
     missing = frame.assign(b=pd.Series([None] * len(frame), dtype=frame["b"].dtype))
     np.testing.assert_array_equal(model.predict(unseen), model.predict(missing))
+
+
+class TestWhatTrainingsGoOnFrom:
+    X = np.random.default_rng(0).normal(size=(60, 3))
+    TEXTS = ["to be", "or not to be", "that is"] * 4
+
+    def make(self, path=None, **options):
+        training = Training(max_steps=3, checkpoint=path)
+        return TransformerRegressor(
+            **TINY | {"training": training, "baseline": False} | options
+        )
+
+    @pytest.mark.parametrize(
+        "other",
+        [
+            {"loss": "huber"},
+            {"loss": "quantile", "quantile": 0.9},
+            {"loss": "quantile", "quantile": 0.1},
+        ],
+    )
+    def test_a_checkpoint_knows_the_loss(self, tmp_path, other):
+        y, path = self.X[:, 0], tmp_path / "state"
+        self.make(path, loss="quantile", quantile=0.5).fit(self.X, y)
+        found = self.make(path, **other).fit(self.X, y)
+        expected = self.make(**other).fit(self.X, y)
+        np.testing.assert_array_equal(found.predict(self.X), expected.predict(self.X))
+
+    def test_a_checkpoint_knows_the_weights_it_started_from(self, tmp_path):
+        y = self.X[:, 0]
+        with_file, without = (
+            self.make(path, warm_start=True).fit(self.X, y).fit(self.X, y)
+            for path in (tmp_path / "state", None)
+        )
+        np.testing.assert_array_equal(with_file.predict(self.X), without.predict(self.X))
+
+    def test_names_may_be_of_numpy(self, tmp_path):
+        options = {"optimizer": np.str_("adam"), "autocast": np.bool_(False)}
+        training = Training(max_steps=3, checkpoint=tmp_path / "state", **options)
+        first, again = (
+            self.make(training=training).fit(self.X, self.X[:, 0]) for _ in range(2)
+        )
+        np.testing.assert_array_equal(first.predict(self.X), again.predict(self.X))
+
+    @pytest.mark.parametrize(
+        ("X", "before", "now"),
+        [
+            (TEXTS, {"max_length": 2}, {"max_length": 3}),
+            (TEXTS, {"max_length": 2}, {"max_length": None}),
+            (TEXTS, {"tokenizer": "words"}, {"tokenizer": "characters"}),
+            (TEXTS, {}, {"tokens": "steps"}),
+            ([np.arange(5.0), np.arange(7.0)] * 6, {}, {"max_length": 4}),
+        ],
+    )
+    @pytest.mark.filterwarnings("ignore:.*are longer than max_length")
+    def test_a_warm_start_reads_as_before(self, X, before, now):
+        model = self.make(warm_start=True, **before).fit(X, np.arange(12.0))
+        ((name, value),) = now.items()
+        with pytest.raises(ValueError, match=f"{name}={value!r} does not fit warm_start=True"):
+            model.set_params(**now).fit(X, np.arange(12.0))
+
+    @pytest.mark.parametrize("shapes", [((2,), ()), ((), (2,)), ((), (3,))])
+    def test_a_warm_start_has_as_many_outputs(self, shapes):
+        first, second = (np.ones((60, *shape)) for shape in shapes)
+        model = self.make(warm_start=True).fit(self.X, first)
+        with pytest.raises(
+            ValueError, match="in the last fit: pass such targets, or warm_start"
+        ):
+            model.fit(self.X, second)
+        assert model.predict(self.X).shape == first.shape
+
+
+def test_html_has_views_of_what_was_learned():
+    model = TransformerClassifier(**TINY).fit(np.eye(4), list("abab"))
+    html = model._repr_html_()
+    assert all(name in html for name in ("classes_", "tokens_", "transformer_weight_"))
+
+
+def test_users_may_call_a_class_dataclass():
+    model = TransformerClassifier(**TINY, class_weight={"dataclass": 2.0, "b": 1.0})
+    model.fit(np.eye(4), ["dataclass", "b"] * 2)
+    again = pickle.loads(pickle.dumps(model))
+    assert again.class_weight == model.class_weight
