@@ -39,6 +39,8 @@ def _items(name, sequences):
     shown = f"{name}={reprlib.repr(sequences)}"
     if isinstance(sequences, str | bytes):
         raise ValueError(f"{shown} is a single text: pass a list of texts, such as [{name}].")
+    if hasattr(sequences, "__next__"):
+        raise ValueError(f"{shown} can be read only once: pass list({name}).")
     no_list = isinstance(sequences, Mapping | Set) or issparse(sequences)
     if no_list or not hasattr(sequences, "__len__"):
         raise _refusal(f"{shown} is no list")

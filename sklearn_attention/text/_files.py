@@ -60,6 +60,8 @@ def with_files(name, X, tokenizer):
             f"pathlib.Path({name}) for a file."
         )
     paths = (X,) if isinstance(X, Path) else X
+    if getattr(paths, "ndim", 0) == 1:  # an array or a Series
+        paths = paths.tolist()
     if not isinstance(paths, list | tuple) or not any(isinstance(item, Path) for item in paths):
         return X
     for position, item in enumerate(paths):

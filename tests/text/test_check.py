@@ -64,7 +64,7 @@ def test_lengths_may_differ():
         (None, r"X=None is no list"),
         (csr_array(np.eye(2, dtype=int)), "X=.* is no list"),
         ({"a": 1}, r"X=\{'a': 1\} is no list"),
-        ((text for text in TEXTS), "is no list"),
+        ((text for text in TEXTS), r"can be read only once: pass list\(X\)"),
         (pd.DataFrame({"a": TEXTS}), r"X has shape \(2, 1\).* one column of a table"),
         (np.ones((2, 3)), r"X has shape \(2, 3\), but is no array of ids"),
         (np.ones((2, 3, 4), dtype=int), r"X has shape \(2, 3, 4\)"),

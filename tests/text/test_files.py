@@ -2,6 +2,8 @@
 
 from pathlib import Path
 
+import numpy as np
+import pandas as pd
 import pytest
 
 from sklearn_attention.text import _files, learn_vocabulary
@@ -36,6 +38,11 @@ def test_pieces_have_the_tokens_of_the_whole(path, tokenizer, size, monkeypatch)
 def test_ends_of_lines_are_those_of_text(path):
     path.write_bytes(b"a\r\nb\rc")
     assert [*with_files("X", path, "characters")] == [path.read_text()] == ["a\nb\nc"]
+
+
+@pytest.mark.parametrize("kind", [tuple, np.array, pd.Series])
+def test_paths_stand_in_any_list(path, kind):
+    assert with_files("X", kind([path, path]), "words").paths == (path, path)
 
 
 @pytest.mark.parametrize("given", [["a", "b"], [[1, 2]], None, 3, ()])
