@@ -84,9 +84,12 @@ class AttentionEstimator(OwnInit, CallbackSupportMixin, BaseEstimator):
         found.estimator_class = type(self)
         return found
 
+    # Views of the fit that HTML shows besides what is stored.
+    _views = ()
+
     def _told(self):
         """Fitted attributes that HTML shows besides those that are stored."""
-        return {}
+        return {name: getattr(self, name) for name in self._views if hasattr(self, name)}
 
     def _keep(self, *names, **values):
         """Keep parameters as they are in this fit: if they change later, predictions do not."""

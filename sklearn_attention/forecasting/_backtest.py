@@ -14,6 +14,9 @@ from ._inputs import read_given, request, with_known, without_gaps
 from ._read import SERIES, TARGET, TIME
 from ._wrap import in_library
 
+# Of a backtest, and of a frame of observations.
+NAMES = {"series": SERIES, "time": TIME, "actual": TARGET}
+
 
 def backtest(forecaster, X, y, cv, refit, coverage):
     """Forecast every fold from what came before it; see :meth:`Forecaster.backtest`.
@@ -52,7 +55,7 @@ def backtest(forecaster, X, y, cv, refit, coverage):
     named = ["series", *keys]
     found = found[keys + [name for name in found if name not in named]]
     if form.kind == "tidy":
-        found = found.rename(columns={"series": SERIES, "time": TIME, "actual": TARGET})
+        found = found.rename(columns=NAMES)
     return in_library(found, form.library)
 
 

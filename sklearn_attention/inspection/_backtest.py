@@ -4,6 +4,7 @@ import numpy as np
 import pandas as pd
 
 from .._columns import to_pandas
+from ..forecasting._backtest import NAMES
 from ._pipelines import named, unfit
 from ._series import place_of, plain_times
 from ._style import BLUE, GREY, INK, canvas, write_dates, write_legend
@@ -181,6 +182,6 @@ def _ends(level):
 
 def _in_our_names(table):
     """A backtest of a frame of observations with the names of those of other series."""
-    if "unique_id" not in getattr(table, "columns", []):
+    if NAMES["series"] not in getattr(table, "columns", []):
         return table
-    return table.rename(columns={"unique_id": "series", "ds": "time", "y": "actual"})
+    return table.rename(columns={given: own for own, given in NAMES.items()})

@@ -8,7 +8,7 @@ import pandas as pd
 
 from .._columns import to_pandas
 from .._validation import check_positive, check_probabilities
-from ..forecasting._time import as_index
+from ..forecasting._read import dated, is_tidy, read_series
 from ._pipelines import check_fitted, named, unfit
 from ._series import forecast_of, place_of, plain_times
 from ._style import BLUE, GREY, INK, ORANGE, canvas, write_dates, write_legend
@@ -105,11 +105,7 @@ class ForecastDisplay:
         past = _observed(panel, place)
         n_past = 4 * len(table) if n_past is None else n_past
         check_positive("n_past", n_past, integer=True)
-        actual = (
-            None
-            if y is None
-            else _happened(y, panel.names[place], table.index, len(panel) == 1)
-        )
+        actual = None if y is None else _happened(y, panel, place, table.index)
         intervals = {
             level: table.iloc[:, 1 + 2 * i : 3 + 2 * i].set_axis(["lower", "upper"], axis=1)
             for i, level in enumerate(levels)
@@ -158,20 +154,19 @@ class ForecastDisplay:
         return self
 
 
-def _happened(y, name, index, alone):
-    """Actual values of a series, perhaps the only one, at plain times."""
+def _happened(y, panel, place, index):
+    """Actual values of a series of a table, at plain times."""
+    y, name = dated(y), panel.names[place]
+    if isinstance(y, dict) or is_tidy(y) or isinstance(getattr(y, "index", 0), pd.MultiIndex):
+        table = read_series(y, like=panel.time, may_lack=True, missing="interpolate")
+        if name in table.names:
+            return _observed(table, table.names.index(name))
+        if len(panel) == len(table) == 1:
+            return _observed(table, 0)
+        raise ValueError(
+            f"y has values of {table.names[:5]}, none of the series {name!r}: pass those of it."
+        )
     y = to_pandas(y)
-    if isinstance(y, pd.DataFrame) and {"unique_id", "ds", "y"} <= set(y.columns):
-        y = pd.Series(y["y"].to_numpy(), [y["unique_id"], as_index(y["ds"])])
-    if isinstance(y, pd.Series | pd.DataFrame) and isinstance(y.index, pd.MultiIndex):
-        y = dict(iter(pd.DataFrame(y).iloc[:, 0].groupby(level=0)))
-        y = {key: own.droplevel(0).sort_index() for key, own in y.items()}
-    if isinstance(y, dict):
-        if name not in y and not (alone and len(y) == 1):
-            raise ValueError(
-                f"y has values of {[*y][:5]}, none of the series {name!r}: pass those of it."
-            )
-        y = y[name] if name in y else next(iter(y.values()))
     if isinstance(y, pd.DataFrame):
         if y.shape[1] > 1 and name not in y.columns:
             raise ValueError(

@@ -186,6 +186,7 @@ default="characters"
         self.device = device
 
     _held = (FittedLanguageModel, FittedNetwork)
+    _views = ("baseline_weight_", "n_training_tokens_", "tokens_", "transformer_weight_")
     network_ = property(lambda self: self.model_.network)
     vocabulary_ = property(lambda self: self.model_.vocabulary_state)
     tokens_ = property(lambda self: self.model_.vocabulary.tokens)
@@ -440,10 +441,6 @@ default="characters"
     def _fitted(self):
         check_is_fitted(self)
         return self.model_
-
-    def _told(self):
-        names = "baseline_weight_", "n_training_tokens_", "tokens_", "transformer_weight_"
-        return {name: getattr(self, name) for name in names} if hasattr(self, "model_") else {}
 
     def _check_parameters(self):
         """Settings of the network; ValueError unless all parameters are valid."""

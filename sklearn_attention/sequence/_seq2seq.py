@@ -186,6 +186,7 @@ class TransformerSeq2Seq(NetworkParameters, AttentionEstimator):
         return tags
 
     _held = (FittedSeq2Seq, FittedNetwork)
+    _views = ("longest_", "source_vocabulary_", "target_vocabulary_", "tokenizer_")
     network_ = property(lambda self: self.model_.network)
     tokenizer_ = property(lambda self: self.model_.tokenizer)
     source_vocabulary_ = property(lambda self: self.model_.source_state)
@@ -336,10 +337,6 @@ class TransformerSeq2Seq(NetworkParameters, AttentionEstimator):
     def _fitted(self):
         check_is_fitted(self)
         return self.model_
-
-    def _told(self):
-        names = "longest_", "source_vocabulary_", "target_vocabulary_", "tokenizer_"
-        return {name: getattr(self, name) for name in names} if hasattr(self, "model_") else {}
 
     def _read_pairs(self, X, y):
         """Sources and targets as ids; without targets those that are predicted."""

@@ -50,6 +50,7 @@ class KernelSmoother(MultiOutputMixin, MixedRows):
 
     _keeps_partitions = True
     _held = (*MixedRows._held, FittedSmoother, AverageOfDegrees)
+    _views = tuple(_FIELDS)
     # A parameter of those with local polynomials.
     degree = 0
     # Parameters of regressors with one kernel.
@@ -126,9 +127,6 @@ class KernelSmoother(MultiOutputMixin, MixedRows):
         it; "dense": all pairs.
         """
         return self._smoother.fastest
-
-    def _told(self):
-        return {name: getattr(self, name) for name in _FIELDS if hasattr(self, name)}
 
     @property
     def _smoother(self):

@@ -1,7 +1,5 @@
 """A transformer encoder for classes."""
 
-from operator import attrgetter
-
 import numpy as np
 from sklearn.base import ClassifierMixin
 from sklearn.callback import with_callbacks
@@ -69,7 +67,7 @@ class TransformerClassifier(ClassLabels, ClassifierMixin, TransformerEstimator):
     array(['yes', 'no'], dtype='<U3')
     """
 
-    classes_ = property(attrgetter("encoder_.task.classes"))
+    classes_ = property(lambda self: self.encoder_.task.classes)
 
     def __init__(
         self,

@@ -1,7 +1,5 @@
 """Parameters, reading and views that the regressor and the classifier have in common."""
 
-from operator import attrgetter
-
 import numpy as np
 from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.utils.validation import _check_y, check_consistent_length, check_is_fitted
@@ -45,11 +43,12 @@ class TransformerEstimator(
         TextBaseline, TextReader,
     )  # fmt: skip
 
-    tokens_ = property(attrgetter("encoder_.reader.form"))
-    network_ = property(attrgetter("encoder_.network"))
-    baseline_ = property(attrgetter("encoder_.baseline"))
-    baseline_weight_ = property(attrgetter("encoder_.baseline_weight"))
-    transformer_weight_ = property(attrgetter("encoder_.transformer_weight"))
+    _views = ("tokens_", "classes_", "quantiles_", "baseline_weight_", "transformer_weight_")
+    tokens_ = property(lambda self: self.encoder_.reader.form)
+    network_ = property(lambda self: self.encoder_.network)
+    baseline_ = property(lambda self: self.encoder_.baseline)
+    baseline_weight_ = property(lambda self: self.encoder_.baseline_weight)
+    transformer_weight_ = property(lambda self: self.encoder_.transformer_weight)
 
     def __init__(self, **parameters):
         # Subclasses name them, with their defaults and one more.
@@ -204,10 +203,6 @@ class TransformerEstimator(
                 f"baseline, and {found} of the transformer explain them little. Pass "
                 "baseline=False to predict without the baseline.",
             )
-
-    def _told(self):
-        names = "tokens_", "classes_", "quantiles_", "baseline_weight_", "transformer_weight_"
-        return {name: getattr(self, name) for name in names if hasattr(self, name)}
 
     @property
     def _n_features_out(self):

@@ -1,7 +1,5 @@
 """A transformer encoder for numbers."""
 
-from operator import attrgetter
-
 import numpy as np
 from sklearn.callback import with_callbacks
 from sklearn.utils.validation import check_is_fitted
@@ -200,7 +198,7 @@ class TransformerRegressor(NumericTargets, TransformerEstimator):
     (1,)
     """
 
-    quantiles_ = property(attrgetter("encoder_.task.quantiles"))
+    quantiles_ = property(lambda self: self.encoder_.task.quantiles)
 
     def __init__(
         self,

@@ -13,7 +13,7 @@ from .._labels import split_outputs
 # Kernels have weight 2 at three of nine places, -1 at the others. Those of even number come
 # first: they are computed at other times than the rest.
 _WIDTH, _N_KERNELS, _N_FEATURES = 9, 84, 10_000
-_PLACES = sorted(enumerate(combinations(range(_WIDTH), 3)), key=lambda pair: pair[0] % 2)
+_PLACES = [places for first in (0, 1) for places in [*combinations(range(_WIDTH), 3)][first::2]]
 
 
 @dataclass(frozen=True, eq=False)
@@ -115,7 +115,7 @@ class _Convolved:
     def by(self, k):
         """The convolution by kernel number `k`, (T, n)."""
         shifted = self.shifted if self.whole else self._shifted(np.flatnonzero(self.used[k]))
-        (a, b, c), total = _PLACES[k][1], shifted[-1]
+        (a, b, c), total = _PLACES[k], shifted[-1]
         return 3 * (shifted[a] + shifted[b] + shifted[c]) - total
 
     def _shifted(self, channels):
