@@ -63,7 +63,9 @@ def train(inputs, learned, series, logs, seed):
         optimizer="adam", learning_rate=_RATE, warm_up=0.3, weight_decay=0.0, clip_norm=None,
         batch_size=_BATCH, max_epochs=1,
     )  # fmt: skip
-    train_network(network, loss, len(draws), plan, random_state=seed)
+    history = train_network(network, loss, len(draws), plan, random_state=seed)
+    if history.stopped == "interrupted":
+        raise KeyboardInterrupt  # it is meant for the whole fit
     return {name: value.numpy() for name, value in network.state_dict().items()}
 
 

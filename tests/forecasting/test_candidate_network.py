@@ -87,6 +87,17 @@ def test_series_with_many_origins_count_as_the_root_of_them(steps, monkeypatch):
     assert np.mean(draws == 36) == pytest.approx(1 / 7, abs=0.03)
 
 
+def test_an_interrupt_is_of_the_whole_fit(steps, monkeypatch):
+    steps(3)
+
+    def interrupted(*_):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(network.CandidateNetwork, "forward", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        train(make_inputs())
+
+
 def test_volatile_logarithms_count_more(steps):
     steps(3)
     inputs, parts = make_inputs(), []
