@@ -426,10 +426,10 @@ MUTATIONS = [
         "top of a parabola on the wrong side",
     ),
     Mutation(
-        "forecasting/_read.py",
-        "TimeIndex.of_positions(len(values)) if index is None else times(index)",
-        "TimeIndex.of_positions(len(values))",
-        "series of polars lose the times beside them",
+        "forecasting/_forms.py",
+        "table = cut if len(columns) > 1 and not empty.all() else table",
+        "table = cut",
+        "a single series loses missing values at its ends",
     ),
     Mutation(
         "forecasting/_time.py",

@@ -41,7 +41,7 @@ INTERNAL = {
         _background _convolution _criteria _density_search _neighbors _rules
         _search
     """,
-    "forecasting": "_backtest _read",
+    "forecasting": "_backtest _forms",
     "kernels": """
         _base _categorical _compact _feature_kernels _frequencies
         _numerics _product_kernel

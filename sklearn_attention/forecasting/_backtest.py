@@ -10,9 +10,8 @@ from sklearn.model_selection import TimeSeriesSplit, check_cv
 
 from .._validation import check_positive
 from ._checks import check_levels
+from ._forms import SERIES, TARGET, TIME, in_library
 from ._inputs import read_given, request, with_known, without_gaps
-from ._read import SERIES, TARGET, TIME
-from ._wrap import in_library
 
 # Of a backtest, and of a frame of observations.
 NAMES = {"series": SERIES, "time": TIME, "actual": TARGET}

@@ -8,7 +8,7 @@ import numpy as np
 
 from .._validation import check_choice, check_probabilities
 
-MISSING = ("interpolate", "raise", "seasonal")
+MISSING = ("interpolate", "raise", "seasonal", "zero")
 # Sizes from which on values are refused, what they are called, and what to do.
 _TOO_LARGE = (
     (np.inf, "infinite values (inf)", "replace them"),
@@ -23,17 +23,15 @@ def is_integer(value):
     return isinstance(value, numbers.Integral) and not isinstance(value, bool)
 
 
-def refuse_too_large(table, values, what):
+def refuse_too_large(table, values, what, columns=()):
     """Raise if values of the rows of a table, or features, are infinite, or their squares."""
     for limit, kind, remedy in _TOO_LARGE:
-        rows = np.nonzero(np.abs(values) >= limit)[0]
-        if len(rows):
-            i = table.series[rows[0]]
-            steps = np.unique(table.step[rows[table.series[rows] == i]])
-            where = in_series(table, i) if values.ndim == 1 else ""
-            raise ValueError(
-                f"{what} has {kind}{where} at {table.time.name_steps(steps)}: {remedy}."
-            )
+        large = np.abs(values.reshape(len(values), -1)) >= limit
+        for i in table.series[large.any(axis=1)][:1]:
+            own = large & (table.series == i)[:, None]
+            steps = table.time.name_steps(table.step[own.any(axis=1)])
+            where = f"{_of_columns(columns, own)}{in_series(table, i)}"
+            raise ValueError(f"{what} has {kind}{where} at {steps}: {remedy}.")
 
 
 def refuse_too_small(table):
@@ -68,26 +66,18 @@ def refuse_leakage(table, names):
 
 
 def resolve_past(past_features, n_features, names):
-    """Names of the columns known only up to now, and positions of those known beforehand."""
-    if past_features is None:
-        return [], np.arange(n_features)
-    if isinstance(past_features, str) or not np.iterable(past_features):
-        raise ValueError(
-            f"past_features={past_features!r} is not valid: pass a list of columns."
-        )
-    past = []
-    for column in past_features:
-        if isinstance(column, str) and column in names:
-            past.append(names.index(column))
-        elif is_integer(column) and 0 <= column < n_features:
-            past.append(int(column))
-        else:
-            choices = names or f"positions below {n_features}"
+    """The columns known only up to now: their names, or positions where there are none."""
+    names = list(names) or list(range(n_features))
+    past = [] if past_features is None else past_features
+    if isinstance(past, str) or not np.iterable(past):
+        raise ValueError(f"past_features={past!r} is not valid: pass a list of columns.")
+    for column in past:
+        if isinstance(column, bool) or column not in names:
             raise ValueError(
-                f"past_features={past_features!r} has {column!r}, which is no column of X: "
-                f"choose from {choices}."
+                f"past_features={past!r} has {column!r}, which is no column of X: choose from "
+                f"{names}."
             )
-    return [names[i] for i in past if names], np.setdiff1d(np.arange(n_features), past)
+    return list(past)
 
 
 def check_levels(name, given):
@@ -140,41 +130,42 @@ def fill_values(table, *, missing, season_length, what):
         for i in np.flatnonzero((table.counts == 0) & (given.counts > 0))[:1]:
             where = in_series(table, i)
             raise ValueError(f"{what} has no value but missing ones (NaN){where}: remove it.")
-    fill = fill_line
-    if missing == "seasonal":
-        fill = partial(fill_seasonal, season_length=season_length)
-    inside = "pass missing='interpolate' or missing='seasonal', or fill them"
-    remedies = inside, "drop the rows at the ends, as missing='interpolate' does"
-    return _filled(table, "value", missing, fill, what, remedies)
+    seasonal = partial(fill_seasonal, season_length=season_length)
+    fill = {"seasonal": seasonal, "zero": np.nan_to_num}.get(missing, fill_line)
+    return _filled(table, "value", missing, fill, what)
 
 
-def fill_features(table, missing):
-    """A table without missing features, or an error that names the rows of X."""
+def fill_features(table, missing, columns):
+    """A table without missing features, or an error that names the rows and columns of X."""
     if not table.n_features:
         return table
-    refuse_too_large(table, table.features, "X")
-    remedies = "pass missing='interpolate' or fill them", "fill those at the ends"
+    refuse_too_large(table, table.features, "X", columns)
     fill = partial(np.apply_along_axis, fill_line, 0)
-    return _filled(table, "features", missing, fill, "X", remedies)
+    return _filled(table, "features", missing, fill, "X", columns)
 
 
-def _filled(table, name, missing, fill, what, remedies):
-    """A table with its "value" or "features" filled in each series that has gaps.
-
-    `remedies` are for gaps between values, and for those at the ends, which are refused.
-    """
-    values = getattr(table, name)
-    lost = np.isnan(values.reshape(len(values), -1)).any(axis=1)
-    if not lost.any():
-        return table
-    values = values.copy()
-    for i in np.unique(table.series[lost]):
+def _filled(table, name, missing, fill, what, columns=()):
+    """A table with its "value" or "features" filled in each series that has gaps."""
+    values = getattr(table, name).copy()
+    lost = np.isnan(values.reshape(len(values), -1))
+    for i in np.unique(table.series[lost.any(axis=1)]):
         rows = slice(table.first[i], table.first[i] + table.counts[i])
-        at_ends = lost[rows.start] or lost[rows.stop - 1]
+        steps = np.flatnonzero(lost[rows].any(axis=1))
+        at_ends = steps[0] == 0 or steps[-1] == table.counts[i] - 1
         if missing == "raise" or at_ends:
-            where = in_series(table, i) if name == "value" else ""
-            steps = table.time.name_steps(table.step[rows][lost[rows]])
-            remedy = remedies[int(at_ends)]
-            raise ValueError(f"{what} has missing values (NaN){where} at {steps}: {remedy}.")
+            remedy = "pass missing='interpolate' or missing='seasonal', or "
+            remedy *= not (at_ends and name == "features")
+            remedy += "drop the rows at the ends, or fill them" if at_ends else "fill them"
+            raise ValueError(
+                f"{what} has missing values (NaN){_of_columns(columns, lost[rows])}"
+                f"{in_series(table, i)} at {table.time.name_steps(table.step[rows][steps])}: "
+                f"{remedy}."
+            )
         values[rows] = fill(values[rows])
-    return replace(table, **{name: values})
+    return replace(table, **{name: values}) if lost.any() else table
+
+
+def _of_columns(columns, there):
+    """Names in a message of the columns of X that some cells are in; empty without columns."""
+    names = dict.fromkeys(columns[j] for j in np.flatnonzero(there.any(axis=0)) if columns)
+    return f" in column {', '.join(map(repr, names))}" if names else ""

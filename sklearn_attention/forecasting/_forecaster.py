@@ -20,12 +20,14 @@ from ._checks import (
     refuse_too_small,
     resolve_past,
 )
-from ._features import source_of, with_features
+from ._forms import wrap
 from ._inputs import (
-    check_follows,
+    columns_of,
+    following,
     read_given,
     read_later,
     read_request,
+    with_features,
     with_known,
     without_gaps,
 )
@@ -34,7 +36,6 @@ from ._season import season_of
 from ._table import Form, Table, naive_scales
 from ._time import TimeIndex
 from ._transform import Transform, check_bounds, damped
-from ._wrap import wrap
 
 
 class Forecaster(AttentionEstimator, ABC):
@@ -57,11 +58,12 @@ class Forecaster(AttentionEstimator, ABC):
         Steps in a season. "auto" chooses it by the frequency, or by the autocorrelation.
     past_features : sequence of str or int, default=None
         Columns of X that are known only up to the origin, by name, or by position in arrays.
-    missing : {"raise", "interpolate", "seasonal"}, default="raise"
+    missing : {"raise", "interpolate", "seasonal", "zero"}, default="raise"
         Treatment of missing values between others, and of steps that an index lacks: an error,
-        values on the line between their neighbours, or values as one season before and after,
-        up to a trend. With the latter two a series is shorter where values are missing at its
-        ends, and features are interpolated.
+        values on the line between their neighbours, values as one season before and after, up
+        to a trend, or 0, as in sales without rows of days on which nothing was sold. But with
+        "raise" a series is shorter where values are missing at its ends, and features are
+        interpolated.
     bounds : "auto", (float, float) or None, default="auto"
         Bounds to which forecasts and intervals are clipped; None is an open end, or no bounds.
         "auto" is 0 from below for series without a negative value, both in training and up to
@@ -137,12 +139,13 @@ class Forecaster(AttentionEstimator, ABC):
             series and time; or a frame with the columns "unique_id", "ds" (time) and "y", whose
             further columns are features. Frames of polars have times in "ds"; their rows follow
             one another without. With `y`, features, a row for each observation: a frame, whose
-            texts and categorical dtypes are categories, an array, an empty frame with an index,
-            or the index itself. An index of only time is for all series alike.
+            texts and categorical dtypes are categories, an array, or only an index. Rows of
+            frames are found by their index, and may be more; one of only time is for all
+            series alike.
         y : Series, DataFrame, dict or array, default=None
             The series, if X is not. An array takes its index from X, and an array X from `y`;
-            with only an index as X an array becomes a Series or a frame, and so do the
-            forecasts.
+            with only an index or dates as X an array becomes a Series or a frame, and so do
+            the forecasts.
 
         Returns
         -------
@@ -162,14 +165,12 @@ class Forecaster(AttentionEstimator, ABC):
     @with_callbacks
     def _fit_table(self, table, task_data):
         """Learn from a table, whose features this forecaster has read, and store it."""
-        names = list(getattr(self, "feature_names_in_", range(self.n_features_in_)))
-        texts = names if hasattr(self, "feature_names_in_") else []
-        self.past_names_, known = resolve_past(self.past_features, self.n_features_in_, texts)
-        source = source_of(self.columns_)
-        self.known_columns_ = np.flatnonzero(np.isin(source, known))
+        names, columns = getattr(self, "feature_names_in_", ()), columns_of(self)
+        self.past_names_ = past = resolve_past(self.past_features, self.n_features_in_, names)
+        known = [j for j, column in enumerate(columns) if column not in past]
+        self.known_columns_ = np.array(known, dtype=np.int64)
         self.observed_ = table = replace(table, known=self.known_columns_)
-        if table.n_features:
-            refuse_leakage(table, [names[j] for j in source])
+        refuse_leakage(table, columns)
         refuse_too_small(table)
         table = damped(table)
         self.horizon_ = int(self.horizon)
@@ -222,13 +223,13 @@ class Forecaster(AttentionEstimator, ABC):
 
     def _append(self, later, rows, what="y"):
         """Append observations that follow, with rows of features, and fill gaps by both."""
-        check_follows(self.observed_, later)
+        missing = self._kept["missing"]
+        later = following(self.observed_, later, missing)
         if rows is not None and self.n_features_in_:
             later = with_features(later, rows)
-        missing = self._kept["missing"]
         options = {"missing": missing, "season_length": self.season_length_, "what": what}
         table = fill_values(self.observed_.append(later), **options)
-        self.observed_ = fill_features(table, missing)
+        self.observed_ = fill_features(table, missing, columns_of(self))
 
     def predict(self, X=None, *, history=None, coverage=None):
         """Forecast series.

@@ -2,29 +2,323 @@
 
 import numbers
 from dataclasses import replace
+from typing import NamedTuple
 
 import numpy as np
 import pandas as pd
+from sklearn.utils.validation import check_consistent_length
 
-from .._columns import Columns
+from .._columns import UNORDERED, Columns, read_table, to_pandas
 from .._validation import check_positive, is_one_of
-from ._checks import fill_features, fill_values, is_integer
-from ._features import (
-    index_of_rows,
-    place,
-    read_features,
-    read_rows,
-    separate,
-    split_index,
-    with_features,
-    with_later_features,
-)
-from ._read import dated, library_of, read_series
+from ._checks import fill_features, fill_values, in_series, is_integer
+from ._forms import SERIES, TARGET, TIME, as_array, dated, is_tidy, library_of, read_series
 from ._season import season_of
-from ._table import positions
-from ._time import check_steps, is_date, steps_until
+from ._table import Table, positions
+from ._time import as_index, check_steps, is_date, refuse_repeated, steps_until
 
-_SPLIT = "In cross-validation pass cv=TimeSeriesSplit(...), whose test rows come later."
+# Levels of a category that have a column of their own, at most: the most frequent ones.
+_MOST_LEVELS = 64
+
+
+class Rows(NamedTuple):
+    """Rows of features, and the steps of series that they are about, several for each of them.
+
+    `series`, `step` and `row`, which number the rows of `features`, are of shape (n_placed,);
+    `columns` are the columns of X that features are of.
+    """
+
+    series: np.ndarray
+    step: np.ndarray
+    row: np.ndarray
+    features: np.ndarray
+    columns: list
+
+    def take(self, kept):
+        """Some of the steps."""
+        return self._replace(series=self.series[kept], step=self.step[kept], row=self.row[kept])
+
+    def at(self, series, step):
+        """Features of some steps of series, NaN where there is no row; and where there is."""
+        features = np.full((len(step), self.features.shape[1]), np.nan)
+        span = 1 + max(self.step.max(initial=0), step.max(initial=0))
+        own, asked = self.series * span + self.step, series * span + step
+        order = np.argsort(own)
+        place = np.append(order, -1)[np.searchsorted(own, asked, sorter=order)]
+        there = np.append(own, -1)[place] == asked
+        features[there] = self.features[self.row[place[there]]]
+        return features, there
+
+
+def keyed(X):
+    """A table of features, what its rows are about, and their labels.
+
+    Rows are about the entries of an index of steps, or of series and steps; None where they
+    follow one another.
+    """
+    X = _dated_rows(X)
+    if isinstance(X, pd.Index):
+        return pd.DataFrame(index=range(len(X))), as_index(X), X
+    if is_tidy(X):
+        index = pd.MultiIndex.from_frame(X[[SERIES, TIME]])
+        return X.drop(columns=[SERIES, TIME]), index, X.index
+    labels = X.index if isinstance(X, pd.Series | pd.DataFrame) else None
+    X = to_pandas(X)
+    X = X.to_frame() if isinstance(X, pd.Series) else X
+    return X, None if labels is None else as_index(labels), labels
+
+
+def _dated_rows(X):
+    """Dates in one dimension as an index, and frames with a column of times by these."""
+    if np.ndim(X) == 1 and not isinstance(X, pd.Index | dict) and len(X):
+        index = as_index(pd.Index(X))
+        return index if isinstance(index, pd.DatetimeIndex | pd.PeriodIndex) else X
+    return dated(X)
+
+
+def separate(X, y):
+    """Features, None if there are none, and series, of what is passed to `fit`.
+
+    Also "X" or "y", what the series were passed as.
+    """
+    own, of_rows = {SERIES, TIME, TARGET}, isinstance(y, pd.Series | pd.DataFrame | dict)
+    if X is None or y is None:
+        y, what = (X, "X") if y is None else (y, "y")
+        if isinstance(y, pd.Index):
+            raise ValueError("X is only an index, and y is None: pass the series as X or as y.")
+        y = dated(y)
+        further = is_tidy(y) and not own.issuperset(y)
+        return y.drop(columns=TARGET, errors="ignore") if further else None, y, what
+    X, y = _dated_rows(X), dated(y)
+    flat = np.ndim(X) == 1 and not isinstance(X, pd.Index)
+    if flat and np.ndim(y) == 2 and not is_tidy(y):
+        raise ValueError(
+            f"X is one-dimensional, of shape {np.shape(X)}, beside y of shape {np.shape(y)}, "
+            "as if the series came first: the order is fit(X, y), features before series. Pass "
+            "one feature as a frame, X.to_frame()."
+        )
+    if is_tidy(y) and not own.issuperset(y):
+        raise ValueError(
+            f"y has the features {[name for name in y if name not in own]} beside X: pass them "
+            "in X, or all in one frame."
+        )
+    if is_tidy(X) and not is_tidy(y):
+        _check_rows(X, y, getattr(y, "index", X.index), X.index)
+        y = X[[SERIES, TIME]].assign(**{TARGET: np.asarray(y)})
+        return None if own.issuperset(X) else X, y, "y"
+    plain = not of_rows or isinstance(getattr(y, "index", None), pd.RangeIndex)
+    if isinstance(X, pd.Index) and plain and not is_tidy(y) and not isinstance(y, dict):
+        # Forecasts then have an index too.
+        y = y if of_rows else as_array(y, "y")
+        check_consistent_length(X, y)
+        kind = pd.Series if y.ndim == 1 else pd.DataFrame
+        y = y.set_axis(X) if of_rows else kind(y, index=X)
+    return X, y, "y"
+
+
+def _check_rows(X, y, rows, labels):
+    """Raise if rows of features and of series, of these labels, do not go together."""
+    check_consistent_length(X, y)
+    if not labels.equals(rows):
+        raise ValueError(
+            f"X and y have different indexes, such as {labels[:3].tolist()} and "
+            f"{rows[:3].tolist()}, and which rows go together is not known: pass both with the "
+            "same, as X.set_axis(y.index), or X with the index of the time."
+        )
+
+
+def _about(X, index, labels, y):
+    """What rows of features are about that stand beside series y: those rows, or an index."""
+    # None where they follow one another.
+    rows = y.index if isinstance(y, pd.Series | pd.DataFrame) else None
+    if isinstance(y, dict):
+        return index
+    if labels is None or rows is None or labels.equals(rows):
+        check_consistent_length(X, y)
+        return index if rows is None else keyed(y)[1]
+    several = is_tidy(y) or isinstance(rows, pd.MultiIndex)
+    if several and len(X) == len(rows) and pd.api.types.is_integer_dtype(index.dtype):
+        _check_rows(X, y, rows, labels)  # numbers may be steps, of all series, or count rows
+    return index
+
+
+def _read_features(forecaster, X, *, reset):
+    """Features as numbers; columns are learned by a forecaster, or compared."""
+    lacking, is_frame = [], isinstance(X, pd.DataFrame)
+    if is_frame and not reset and forecaster.past_names_:
+        # What is known only up to now may lack; any value that can be read is enough.
+        names, columns = list(getattr(forecaster, "feature_names_in_", X)), forecaster.columns_
+        lacking = [
+            j for j, name in enumerate(names) if name in set(forecaster.past_names_) - set(X)
+        ]
+        X = X.assign(**{names[j]: (columns.categories[j] or [0])[0] for j in lacking})
+        X = X[sorted(X, key=lambda name: [*names, name].index(name))]
+    if is_frame and X.shape[1] == 0:
+        if forecaster.n_features_in_:
+            raise ValueError(
+                f"X has 0 features, but {type(forecaster).__name__} was fitted with "
+                f"{forecaster.n_features_in_}: pass X with their columns."
+            )
+        return np.empty((len(X), 0))
+    if reset:
+        forecaster.columns_ = _most_frequent(Columns.learn(X), X)
+    checks = {"dtype": np.float64, "ensure_all_finite": False}
+    cells = read_table(forecaster, forecaster.columns_, X, reset=reset, **checks)
+    # A column of 0 and 1 for each level of unordered categories; NaN stays NaN.
+    parts = [cells[:, :0]]
+    for j, n in enumerate(_widths(forecaster.columns_)):
+        part = np.full_like(cells[:, [j]], np.nan) if j in lacking else cells[:, [j]]
+        if forecaster.columns_.kinds[j] == UNORDERED:
+            part = np.where(np.isnan(part), np.nan, part == np.arange(n))
+        parts.append(part)
+    return np.hstack(parts)
+
+
+def _most_frequent(columns, table):
+    """Columns with so many levels of each category at most; the others are unknown."""
+    categories = list(columns.categories)
+    for j, levels in enumerate(categories):
+        if columns.kinds[j] == UNORDERED and len(levels) > _MOST_LEVELS:
+            codes = np.asarray(columns.encode(table))[:, j].astype(np.int64)
+            often = np.argsort(-np.bincount(codes), kind="stable")[:_MOST_LEVELS]
+            categories[j] = tuple(levels[code] for code in np.sort(often))
+    return replace(columns, categories=tuple(categories))
+
+
+def _widths(columns):
+    """Columns of features that are made from each column of X, a list."""
+    pairs = zip(columns.kinds, columns.n_levels, strict=True)
+    return [n if kind == UNORDERED else 1 for kind, n in pairs]
+
+
+def columns_of(forecaster):
+    """Column of X, its name or its position, that each column of features is made from."""
+    names = getattr(forecaster, "feature_names_in_", range(forecaster.n_features_in_))
+    return list(np.repeat(np.array([*names], dtype=object), _widths(forecaster.columns_)))
+
+
+def _read_rows(forecaster, X, table):
+    """Features of the rows of X beside a fitted table, what these are about, their labels."""
+    if isinstance(X, dict) or np.ndim(X) == 0:
+        raise ValueError(
+            f"X={X!r} is not valid: pass None, the number of steps, a date, an index, or "
+            "features."
+        )
+    given, X = X, _dated_rows(X)
+    if isinstance(X, pd.Series) and not forecaster.n_features_in_:
+        X = X.index
+    only_index = isinstance(X, pd.Index)
+    X, index, labels = keyed(X)
+    if isinstance(index, pd.MultiIndex) and TARGET in X:
+        # Observations beside steps to be forecast are not read.
+        known = TARGET in getattr(forecaster, "feature_names_in_", ())
+        X = X if known else X.drop(columns=TARGET)
+    if not forecaster.n_features_in_ and (index is None or len(X.columns)):
+        raise ValueError(
+            f"X={given!r} is no index, and {type(forecaster).__name__} was fitted without "
+            "features: pass only the index of X, or the number of steps as an int."
+        )
+    if len(X) == 0:
+        raise ValueError("X has 0 rows: pass one for each step to forecast.")
+    if table.time.kind == "position" and not only_index:
+        index = None  # what was fitted has no steps that these could be
+    return _read_features(forecaster, X, reset=False), index, labels
+
+
+def place(features, index, table, begins, columns):
+    """Place rows of features on the steps of a table; those before its first are left out."""
+    # An index has steps, for all series alike, or series and step, in two levels. Rows without
+    # an index are consecutive, from a step `begins` of each series on.
+    n_rows, names = len(features), table.names
+    if index is None:
+        series, row = np.divmod(np.arange(n_rows * len(names)), max(n_rows, 1))
+        return Rows(series, row + begins[series], row, features, columns)
+    of_series = isinstance(index, pd.MultiIndex)
+    if of_series and (index.nlevels != 2 or not (table.form.long or table.form.kind == "dict")):
+        raise ValueError(
+            f"X has an index of {index.nlevels} levels, which is none of series and time of "
+            "long series: pass X with only the index of the time."
+        )
+    times, step, early = _steps_of(table, index)
+    owner, series = "X", np.zeros(n_rows, dtype=np.int64)
+    if of_series:
+        owner = index.get_level_values(0)
+        series = pd.Index(names, tupleize_cols=False).get_indexer(owner)
+    if (series < 0).any():
+        unknown = sorted(map(str, set(owner[series < 0])))
+        raise ValueError(f"X has rows of unknown series, {unknown}: fit them first.")
+    twice = pd.MultiIndex.from_arrays([series, times]).duplicated()
+    for i in series[(step < 0) & ~early | twice][:1]:  # errors are about one series
+        own, what = times[(series == i) & ~early], f"X of {names[i]!r}" if of_series else "X"
+        refuse_repeated(own, what)
+        table.time.positions(own, what)
+    row = np.flatnonzero(~early)
+    if of_series:
+        return Rows(series[row], step[row], row, features, columns)
+    series, row = np.repeat(np.arange(len(names)), len(row)), np.tile(row, len(names))
+    return Rows(series, step[row], row, features, columns)
+
+
+def _steps_of(table, index):
+    """Times of an index, their positions on that of a table, and which are before it."""
+    times = as_index(index.get_level_values(-1))
+    table.time.check_kind(times, "X")
+    return times, table.time.find(times), np.asarray(times < table.time.between(0, 1)[0])
+
+
+def with_features(table, rows, least=None):
+    """A table with the features of every row; all that have a value need some.
+
+    With a `least` so many steps at the end of each series do: it begins where there are some.
+    """
+    features, there = rows.at(table.series, table.step)
+    lacks = ~there & ~np.isnan(table.value)
+    if least is not None:
+        begin, lost = table.first.copy(), np.flatnonzero(lacks)
+        np.maximum.at(begin, table.series[lost], lost + 1)
+        latest = np.maximum(table.first + table.counts - least, table.first)
+        kept = np.arange(len(lacks)) >= np.minimum(begin, latest)[table.series]
+        table, features, lacks = table.of_rows(kept), features[kept], lacks[kept]
+    _refuse_lack(table, lacks, "y" if least is None else "history")
+    return replace(table, features=features)
+
+
+def _refuse_lack(table, lacks, what):
+    """Raise if X has no rows for some of those of a table."""
+    for i in table.series[lacks][:1]:
+        steps = table.time.name_steps(table.step[lacks & (table.series == i)])
+        raise ValueError(
+            f"X does not cover {what}: it has no rows for {steps}{in_series(table, i)}. Add "
+            "them."
+        )
+
+
+def with_later_features(table, rows, steps, horizon, missing):
+    """A table with the features known beforehand of `rows`, also of later steps."""
+    # `steps` (n_series,) are the last ones to forecast of each series: later rows reach there,
+    # and as far into the horizon as there are some.
+    known, ahead = table.known, np.maximum(steps + 1 - table.ends, 0)
+    if not len(known):
+        return table
+    cells, there = rows.at(table.series, table.step)
+    features, there = table.features.copy(), np.flatnonzero(there)
+    features[there[:, None], known] = cells[there[:, None], known]
+    table = fill_features(replace(table, features=features), missing, rows.columns)
+    if not ahead.any():
+        return table
+    n_later = np.zeros(len(table), dtype=np.int64)
+    np.maximum.at(n_later, rows.series, rows.step + 1 - table.ends[rows.series])
+    whole = -(-ahead.max() // horizon) * horizon
+    longer = table.resized(
+        table.lengths + np.where(ahead > 0, np.clip(n_later, ahead, whole), 0)
+    )
+    further = np.flatnonzero(np.isnan(longer.value))
+    part = longer.of_rows(further)
+    cells, there = rows.at(part.series, part.step)
+    _refuse_lack(part, ~there, "the steps to forecast and those before")
+    part = replace(part, features=cells[:, known])
+    part = fill_features(part, missing, [rows.columns[j] for j in known])
+    longer.features[further[:, None], known] = part.features
+    return longer
 
 
 def read_given(forecaster, X, y):
@@ -32,17 +326,18 @@ def read_given(forecaster, X, y):
     # Rows are None without features. Names and number of features are set on the forecaster.
     library = library_of(X if y is None else y)
     X, y, what = separate(X, y)
-    features, index = split_index(X)
+    rows = index = None
+    if X is not None:
+        X, index, labels = keyed(X)
+        index = _about(X, index, labels, y)
     table = read_series(y, index=index, missing=forecaster.missing, what=what)
-    table = replace(table, form=replace(table.form, library=library))
-    index = None if X is None else index_of_rows(index, y)
     forecaster.n_features_in_, forecaster.columns_ = 0, Columns.numbers(0)
     vars(forecaster).pop("feature_names_in_", None)
-    if X is None:
-        return table, None, what
-    features = read_features(forecaster, features, reset=True)
-    begins = np.zeros(len(table), dtype=np.int64)
-    return table, place(features, index, table, begins), what
+    if X is not None:
+        cells = _read_features(forecaster, X, reset=True)
+        begins = np.zeros(len(table), dtype=np.int64)
+        rows = place(cells, index, table, begins, columns_of(forecaster))
+    return replace(table, form=replace(table.form, library=library)), rows, what
 
 
 def without_gaps(forecaster, table, rows, what):
@@ -53,7 +348,8 @@ def without_gaps(forecaster, table, rows, what):
         # Seasons have to be known before gaps are filled by them.
         line = fill_values(table, **options | {"missing": "interpolate"})
         options["season_length"] = season_of(line, forecaster.season_length)
-    return fill_features(fill_values(table, **options), forecaster.missing)
+    table = fill_values(table, **options)
+    return fill_features(table, forecaster.missing, columns_of(forecaster))
 
 
 def read_later(forecaster, X, y, *, may_add=False):
@@ -61,97 +357,53 @@ def read_later(forecaster, X, y, *, may_add=False):
     # Of all known series, without rows where there are no new ones, then of others, if
     # `may_add`, in which case missing values stay missing; the rows of features, None if there
     # are none; and "X" or "y", which had the series.
-    known = forecaster.observed_
+    known, missing = forecaster.observed_, forecaster._kept["missing"]
     if y is not None and (X is None or isinstance(X, numbers.Integral)):
         raise ValueError(f"X={X!r} is not valid: pass features or an index beside y.")
-    given, target, what = separate(X, y)
-    features = index = None
-    if given is not None:
-        features, index = read_rows(forecaster, given, known)
+    X, y, what = separate(X, y)
+    index = None
+    if X is not None:
+        features, index, labels = _read_rows(forecaster, X, known)
+        if known.time.kind != "position":
+            index = _about(features, index, labels, y)
     elif forecaster.n_features_in_:
         raise ValueError(
             f"y=None, but {type(forecaster).__name__} was fitted with features: pass them "
             "as X, and the series as y."
         )
-    options = {"missing": forecaster._kept["missing"], "what": what}
-    new = read_series(target, index=index, like=known.time, may_lack=True, **options)
+    options = {"missing": missing, "what": what}
+    later = read_series(y, index=index, onto=known, **options)
     if not may_add:
-        new = fill_values(new, season_length=forecaster.season_length_, **options)
-    if features is not None and (index is not None or known.time.kind != "position"):
-        index = index_of_rows(index, target)
-    later, begins = _aligned(known, new, may_add)
-    rows = None if features is None else place(features, index, later, begins)
-    if may_add and options["missing"] != "raise":
-        later = _from_ends(known, later, begins)
-    return later, rows, what
-
-
-def _from_ends(known, later, begins):
-    """Later observations with rows of missing ones from the ends of their series on.
-
-    Only where other series have these, or the same columns, of those passed or `known`.
-    """
-    ends, starts = known.ends, later.starts[: len(known)]
-    passed = (begins[: len(known)] <= len(known.time)) & (later.counts[: len(known)] > 0)
-    gap = np.zeros(len(later), dtype=np.int64)
-    gap[: len(known)] = np.where(passed, np.maximum(starts - ends, 0), 0)
-    check_steps("y, whose series begin after a gap,", gap.sum())
-    series, step = positions(later.starts - gap, later.counts + gap)
-    value = np.full(len(step), np.nan)
-    value[step >= later.starts[series]] = later.value
-    features = np.empty((len(step), 0))
-    return replace(later, series=series, step=step, value=value, features=features)
-
-
-def _aligned(known, new, may_add):
-    """New series among those known, and the step that the rows of each begin at."""
-    by_name = known.form.named and new.form.named
-    which, names = np.array([0]), known.names
-    if by_name or not len(known) == len(new) == 1:
-        unknown = [name for name in new.names if name not in names]
-        if unknown and not (may_add and by_name):
+        if len(later) > len(known):
             raise ValueError(
-                f"y has the series {unknown}, but the forecaster was fitted on {names}: pass "
-                "those."
+                f"{what} has the series {later.names[len(known) :]}, but the forecaster was "
+                f"fitted on {known.names}: pass those."
             )
-        names = names + unknown
-        place_of = {name: i for i, name in enumerate(names)}
-        which = np.array([place_of[name] for name in new.names])
-    begins = np.zeros(len(names), dtype=np.int64)
-    begins[: len(known)] = known.next_steps
-    if "position" not in (known.time.kind, new.time.kind):
-        begins[which] = _first_step(known.time, new.time)
-    series = which[new.series]
-    further = int(begins[which].max()) + len(new.time) - len(known.time)
-    time = known.time.extended(max(0, further), "y") if new.form.aligned else known.time
-    later = replace(
-        new, time=time, names=names, series=series, step=begins[series] + new.step,
-        form=known.form, identity=np.arange(len(names)),
-    )  # fmt: skip
-    return later.of_rows(np.argsort(series, kind="stable")), begins
+        later = fill_values(later, season_length=forecaster.season_length_, **options)
+    if X is None:
+        return later, None, what
+    begins, columns = known.begins(len(later)), columns_of(forecaster)
+    return later, place(features, index, later, begins, columns), what
 
 
-def _first_step(time, new):
-    """Position of the first step of a new index on another."""
-    first, known = new.between(0, 1), time.between(0, 1)
-    if new.kind == time.kind and first[0] < known[0]:
-        raise ValueError(
-            f"y begins at {first[0]}, before the series that the forecaster was fitted on, "
-            f"which begin at {known[0]}: pass later observations. {_SPLIT}"
-        )
-    return time.positions(first, "y")[0]
-
-
-def check_follows(known, later):
-    """Raise if observations do not follow those known of their series."""
+def following(known, later, missing):
+    """Observations that follow those known of their series, with missing ones in gaps."""
+    # A gap is refused if `missing` is "raise", and an overlap always.
     ends = np.append(known.ends, later.starts[len(known) :])
-    wrong = (later.counts > 0) & (later.starts != ends)
-    for i in np.flatnonzero(wrong)[:1]:
+    wrong = later.starts != ends if missing == "raise" else later.starts < ends
+    for i in np.flatnonzero(wrong & (later.counts > 0))[:1]:
         found, expected = (known.time.name_steps([p]) for p in (later.starts[i], ends[i]))
         raise ValueError(
             f"y of series {later.names[i]!r} begins at {found}, but the next step is "
             f"{expected}: pass the observations that follow, without gap or overlap."
         )
+    gap = np.flatnonzero((later.starts > ends) & (later.counts > 0))
+    parts = (
+        (later.series, gap),
+        (later.step, ends[gap]),
+        (later.value, np.full(len(gap), np.nan)),
+    )
+    return Table.placed(later.time, later.names, *map(np.concatenate, parts), later.form)
 
 
 def read_request(forecaster, X, history):
@@ -171,8 +423,11 @@ def read_request(forecaster, X, history):
             )
         requested = _following(X, table, forecaster.horizon_)
         return with_known(forecaster, table, None, requested), requested
-    features, index = read_rows(forecaster, X, table)
-    rows = place(features, index, table, table.next_steps)
+    features, index, labels = _read_rows(forecaster, X, table)
+    if index is not None and not unknown:
+        table.time.positions(index.get_level_values(-1))
+    columns = columns_of(forecaster)
+    wanted = rows = place(features, index, table, table.next_steps, columns)
     if unknown:
         if index is None:
             raise ValueError(
@@ -180,15 +435,12 @@ def read_request(forecaster, X, history):
                 "an index."
             )
         table = with_features(table, rows, forecaster.lookback_)
-        table = fill_features(table, forecaster._kept["missing"])
-    wanted = rows
-    if unknown:
+        table = fill_features(table, forecaster._kept["missing"], columns)
         # Rows up to the end of the history are only read for their features.
         wanted = rows.take(rows.step >= table.next_steps[rows.series])
+    requested = _following(None, table, forecaster.horizon_)
     if len(wanted.step):
-        requested = _of_rows(table, wanted, index)
-    else:
-        requested = _following(None, table, forecaster.horizon_)
+        requested = _of_rows(table, wanted, index, labels)
     return with_known(forecaster, table, rows, requested), requested
 
 
@@ -196,34 +448,26 @@ def _read_history(forecaster, history):
     """A table of fresh series, which must be long enough."""
     known, least = forecaster.observed_, forecaster._least_history
     options = {"missing": forecaster._kept["missing"], "what": "history"}
-    table = read_series(dated(history), like=known.time, rows_are_series=True, **options)
-    table = replace(table, form=replace(table.form, library=library_of(history)))
+    table = read_series(history, like=known.time, rows_are_series=True, **options)
     table = fill_values(table, season_length=forecaster.season_length_, **options)
     for i in np.flatnonzero(table.lengths < least)[:1]:
         raise ValueError(
             f"history has {table.lengths[i]} steps of {table.names[i]!r}, but "
             f"lookback_={least}: pass at least as many."
         )
-    identity = _identity(table, known.names[: len(forecaster.scale_)])
-    return replace(table, identity=identity, known=forecaster.known_columns_)
+    # Training series are known by name; a single one is whatever its name.
+    names = known.names[: len(forecaster.scale_)]
+    place_of = {} if table.form.kind == "windows" else {name: i for i, name in enumerate(names)}
+    identity = [0 if len(names) == 1 else place_of.get(name, -1) for name in table.names]
+    return replace(table, identity=np.array(identity), known=forecaster.known_columns_)
 
 
-def _identity(table, training):
-    """Position of each series among the training series, by name; -1 for others."""
-    if len(training) == 1:
-        return np.zeros(len(table), dtype=np.int64)
-    if table.form.kind == "windows":
-        return np.full(len(table), -1)
-    place_of = {name: i for i, name in enumerate(training)}
-    return np.array([place_of.get(name, -1) for name in table.names])
-
-
-def request(table, series, step, index=None):
+def request(table, series, step, index=None, rows=None):
     """A table of steps of series, to be forecast."""
     n_rows = len(step)
     return replace(
         table, series=series, step=step, value=np.full(n_rows, np.nan),
-        features=np.empty((n_rows, 0)), form=replace(table.form, index=index),
+        features=np.empty((n_rows, 0)), form=replace(table.form, index=index, rows=rows),
     )  # fmt: skip
 
 
@@ -245,15 +489,16 @@ def _following(X, table, horizon):
     return request(table, *positions(begins, counts))
 
 
-def _of_rows(table, rows, index):
+def _of_rows(table, rows, index, labels):
     """Steps that rows of X are about, with the index of the forecasts."""
     form = table.form
     if isinstance(index, pd.MultiIndex) and form.kind != "dict":
-        return request(table, rows.series, rows.step, index[rows.row])
+        of_frame = form.kind == "tidy" and labels is not index
+        labels = labels[rows.row] if of_frame else None
+        return request(table, rows.series, rows.step, index[rows.row], labels)
     rows = rows.take(np.argsort(rows.series, kind="stable"))
-    if index is None or form.long or form.kind == "dict":
-        return request(table, rows.series, rows.step)
-    return request(table, rows.series, rows.step, index[rows.row[rows.series == 0]])
+    own = None if index is None or form.long else index[rows.row[rows.series == 0]]
+    return request(table, rows.series, rows.step, own if form.aligned else None)
 
 
 def with_known(forecaster, table, rows, requested):
@@ -264,6 +509,7 @@ def with_known(forecaster, table, rows, requested):
     if not table.n_features:
         return table
     if rows is None:
-        rows = place(np.empty((0, table.n_features)), None, table, table.ends)
+        nothing, columns = np.empty(0, dtype=np.int64), columns_of(forecaster)
+        rows = Rows(nothing, nothing, nothing, np.empty((0, table.n_features)), columns)
     horizon = forecaster.horizon_
     return with_later_features(table, rows, last, horizon, forecaster._kept["missing"])

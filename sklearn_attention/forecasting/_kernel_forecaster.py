@@ -10,6 +10,7 @@ from ..kernels._base import as_kernel
 from ._analogs import Analogs, choose_analogs, refuse_negative
 from ._calibration import MOST_CALIBRATED, Calibration
 from ._forecaster import Forecaster
+from ._forms import in_library
 from ._origins import (
     NORMALIZE,
     SEASONAL,
@@ -19,7 +20,6 @@ from ._origins import (
     evenly_spread,
     split_at_ends,
 )
-from ._wrap import in_library
 
 _LEVELS = (0.01, 0.025, 0.05, *np.arange(0.1, 0.91, 0.1).round(1).tolist(), 0.95, 0.975, 0.99)
 # Seasons of the lookbacks that "auto" tries, only the first for several series.
@@ -50,10 +50,10 @@ class KernelForecaster(Forecaster):
         Steps in a season. "auto" chooses it by the frequency, or by the autocorrelation.
     past_features : sequence of str or int, default=None
         Columns of X that are known only up to the origin, by name, or by position in arrays.
-    missing : {"raise", "interpolate", "seasonal"}, default="raise"
+    missing : {"raise", "interpolate", "seasonal", "zero"}, default="raise"
         Treatment of missing values between others, and of steps that an index lacks: an error,
-        values on the line between their neighbours, or values as one season before and after,
-        up to a trend.
+        values on the line between their neighbours, values as one season before and after, up
+        to a trend, or 0.
     bounds : "auto", (float, float) or None, default="auto"
         Bounds to which forecasts and intervals are clipped; None is an open end, or no bounds.
         "auto" is 0 from below for series without a negative value, both in training and up to

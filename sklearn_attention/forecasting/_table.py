@@ -6,7 +6,7 @@ from functools import cached_property
 import numpy as np
 
 from .._spread import dividing, level_and_spread
-from ._time import TimeIndex
+from ._time import TimeIndex, check_steps
 
 _COLUMNS = "series", "step", "value", "features"
 
@@ -20,12 +20,14 @@ class Form:
     # "long_frame" (one below the other) or "tidy" (a row for each observation, with columns of
     # series and time). `labels` are names of the levels of a frame's columns, or of the two
     # levels of a long index and of the column. `index` is that of the rows of forecasts; None
-    # continues that of the series. `library` is that of frames, "pandas" or another.
+    # continues that of the series. `rows` are labels of the rows of a tidy frame; None numbers
+    # them. `library` is that of frames, "pandas" or another.
 
     kind: str = "arrays"
     dtype: str = "float64"
     labels: list = field(default_factory=list)
     index: object = None
+    rows: object = None
     library: str = "pandas"
 
     @property
@@ -97,6 +99,21 @@ class Table:
         rows = series, step, value, np.concatenate(features)
         return cls(time, names, *rows, Form(), identity, known)
 
+    @classmethod
+    def placed(cls, time, names, series, step, value, form):
+        """A table of values at some steps of series, with missing ones between."""
+        ends = np.zeros(len(names), dtype=np.int64)
+        np.maximum.at(ends, series, step + 1)
+        begins = ends.copy()
+        np.minimum.at(begins, series, step)
+        check_steps("the series, with the steps between,", (ends - begins).sum())
+        rows, steps = positions(begins, ends - begins)
+        values = np.full(len(rows), np.nan)
+        values[(np.cumsum(ends - begins) - ends)[series] + step] = value
+        identity, known = np.arange(len(names)), np.empty(0, dtype=np.int64)
+        features = np.empty((len(rows), 0))
+        return cls(time, names, rows, steps, values, features, form, identity, known)
+
     def __len__(self):
         return len(self.names)
 
@@ -141,6 +158,10 @@ class Table:
     def next_steps(self):
         """Position that forecasts of each series begin at; (n_series,)."""
         return np.full(len(self), len(self.time)) if self.form.aligned else self.ends
+
+    def begins(self, n):
+        """Position that so many series go on from: these, and new ones, which begin at 0."""
+        return np.append(self.next_steps, np.zeros(n - len(self), dtype=np.int64))
 
     @cached_property
     def values(self):

@@ -2,7 +2,6 @@
 
 import datetime
 import re
-import reprlib
 import warnings
 from contextlib import suppress
 from dataclasses import dataclass, replace
@@ -14,17 +13,12 @@ from pandas.tseries.frequencies import to_offset
 from .._blocks import check_memory
 
 _MIDNIGHT = " 00:00:00"
-# What else leaves rows out.
-_FOLDS = "In cross-validation pass cv=TimeSeriesSplit(...), whose folds have no gaps."
+# What else leaves rows out, or before the others.
+_FOLDS = "In cross-validation pass cv=TimeSeriesSplit(...), whose folds are stretches of time."
 # A text ends with a time zone, which periods would drop.
 _HAS_ZONE = re.compile(r":\d\d.*([+-]\d\d(:?\d\d)?|[A-Za-z]+)$")
-_NO_DATE = (
-    "X={!r} is no date: pass one such as '2024-06', a number of steps, an index, or features."
-)
 _NAMED = 5  # dates that a message names before it only counts
 _WEEK = np.array(["Mon", "Tue", "Wed", "Thu", "Fri", "Sat", "Sun"])
-# Parameters of offsets that change nothing.
-_NOTHING = ([], datetime.timedelta(0))
 # Parts of a DateOffset that are no dates: they add up to a duration.
 _TIMES = {"hours", "minutes", "seconds", "milliseconds", "microseconds", "nanoseconds"}
 
@@ -41,26 +35,23 @@ class TimeIndex:
         Timestamps, periods, whole numbers, or no index at all but the order of an array.
     values : ndarray of int64 of shape (n_steps,)
         Timestamps in `unit` since 1970 in UTC, ordinals of periods, or the numbers.
-    freq : str or int
-        pandas' alias of the frequency, or its class, such as "CustomBusinessDay", if it has
-        parameters that an alias lacks; the step of whole numbers.
+    freq : str, DateOffset or int
+        pandas' alias of the frequency, or an offset with parameters that an alias lacks, such
+        as holidays; the step of whole numbers.
     unit : str
         Resolution of timestamps, such as "ns"; "" for others.
     tz : str
         Time zone of timestamps; "" for none.
     name : object
         Name of the index.
-    options : dict
-        Parameters of the class, such as its holidays, as plain values; None for an alias.
     """
 
     kind: str
     values: np.ndarray
-    freq: str | int
+    freq: str | int | pd.DateOffset
     unit: str = ""
     tz: str = ""
     name: object = None
-    options: dict | None = None
 
     @classmethod
     def of_positions(cls, n):
@@ -69,34 +60,46 @@ class TimeIndex:
 
     @classmethod
     def read(cls, index, *, like=None, what="y"):
-        """Read an index, which must be regular and agree with another one, if there is one."""
-        time = read_with_gaps(index, like=like, what=what)
-        refuse_gaps(time, index, what)
-        return time
+        """All steps from the first to the last of an index, which may lack some.
+
+        The frequency is that of another TimeIndex `like` it, if there is one.
+        """
+        kind = kind_of(index, what)
+        if like is not None:
+            like.check_kind(index, what)
+        check_order(index, what)
+        freq = _frequency(kind, index, what) if like is None else like.freq
+        unit = index.unit if kind == "datetime" else ""
+        tz = str(index.tz or "") if kind == "datetime" else ""
+        time = cls(kind, numbers_of(index).copy(), freq, unit, tz, index.name)
+        if kind == "datetime":
+            grid = _regular(index, time.offset, index[-1], what=what).as_unit(unit)
+        else:
+            time = replace(time, values=time.values[:1])
+            grid = time.reaching(index[-1], what).index
+        wrong = index[~index.isin(grid)]
+        if len(wrong):
+            raise ValueError(
+                f"{what} has an index that does not go on at frequency {time.freq!r} as of "
+                f"{index[0]}, {_name(wrong)} for one: {_of_zone(index)}resample it to regular "
+                f"steps. {_FOLDS}"
+            )
+        return replace(time, values=numbers_of(grid).copy())
 
     def __len__(self):
         return len(self.values)
+
+    @property
+    def index(self):
+        """The steps as an index of pandas."""
+        return self.between(0, len(self))
 
     @property
     def offset(self):
         """The frequency as an offset of pandas; None for whole numbers and positions."""
         if self.kind == "period":
             return pd.PeriodDtype(self.freq).freq
-        if self.kind != "datetime":
-            return None
-        if self.options is None:
-            return to_offset(self.freq)
-        if self.freq not in pd.offsets.__all__:
-            raise ValueError(f"freq={self.freq!r} is no class of pandas.offsets.")
-        return getattr(pd.offsets, self.freq)(**self.options)
-
-    @property
-    def _freq_code(self):
-        """The frequency as it is written in code."""
-        if self.options is None:
-            return repr(self.freq)
-        given = [f"{key}={reprlib.repr(value)}" for key, value in self.options.items()]
-        return f"pandas.offsets.{self.freq}({', '.join(given)})"
+        return to_offset(self.freq) if self.kind == "datetime" else None
 
     @property
     def _step(self):
@@ -105,129 +108,91 @@ class TimeIndex:
 
     def between(self, start, stop):
         """The steps from one position to before another, which may lie beyond the end."""
-        if self.kind != "datetime":
-            first = int(self.values[0]) if len(self) else 0
-            numbers = range(first + self._step * start, first + self._step * stop, self._step)
-            if self.kind == "period":
-                return pd.PeriodIndex.from_ordinals(
-                    np.array(numbers, dtype=np.int64), freq=self.freq, name=self.name
-                )
-            return pd.RangeIndex(numbers, name=self.name)
-        begin = max(0, min(start, len(self) - 1) - 1)
-        near = self._timestamps(self.values[begin : begin + 3])
-        index = _regular(near, self.offset, n=max(start, stop) - begin)[start - begin :]
-        return index.as_unit(self.unit).rename(self.name)
+        if self.kind == "datetime":
+            begin = max(0, min(start, len(self) - 1) - 1)
+            near = self._timestamps(self.values[begin : begin + 3])
+            index = _regular(near, self.offset, n=max(start, stop) - begin)[start - begin :]
+            return index.as_unit(self.unit).rename(self.name)
+        first, step = int(self.values[0]) if len(self) else 0, self._step
+        numbers = range(first + step * start, first + step * stop, step)
+        if self.kind == "period":
+            ordinals = np.array(numbers, dtype=np.int64)
+            return pd.PeriodIndex.from_ordinals(ordinals, freq=self.freq, name=self.name)
+        return pd.RangeIndex(numbers, name=self.name)
 
-    def positions(self, index, what="X"):
-        """Positions of the entries of an index on this one, in any order; later ones too."""
-        index = as_index(index)
-        _check_same_kind(kind_of(index, what), index, self, what)
-        _refuse_repeated(index, what)
+    def extended(self, n, what="the index"):
+        """The same index with n further steps."""
+        if n <= 0:
+            return self
+        check_steps(f"{what} at frequency {self.freq!r}", len(self) + n)
+        later = numbers_of(self.between(len(self), len(self) + n))
+        return replace(self, values=np.concatenate([self.values, later]))
+
+    def reaching(self, last, what="the index"):
+        """The same index, with further steps up to one of any index."""
+        if self.kind == "datetime":
+            near = self._timestamps(self.values[-2:])
+            more = len(_regular(near, self.offset, last, what=what)) - len(near)
+        else:
+            more = (getattr(last, "ordinal", last) - int(self.values[-1])) // self._step
+        return self.extended(more, what)
+
+    def find(self, index, what="X"):
+        """Positions of the entries of an index of this kind, in any order; -1 for no steps."""
         if len(index) == 0:
             return np.empty(0, dtype=np.int64)
         if self.kind != "datetime":
             offsets = numbers_of(index) - self.values[0]
-            found = np.where(offsets % self._step == 0, offsets // self._step, -1)
-        else:
-            if self.tz:
-                index = index.tz_convert(self.tz)
-            last = self._timestamps(self.values[-1:])[0]
-            start = len(self) - 1 if index.min() > last else 0
-            known = self.between(start, len(self) + self._n_later(index.max(), what))
-            found = known.get_indexer(index)
-            found = np.where(found >= 0, found + start, -1)
+            return np.where(offsets % self._step == 0, offsets // self._step, -1)
+        longer = self.reaching(index.max(), what)
+        return longer._timestamps(longer.values).get_indexer(index).astype(np.int64)
+
+    def positions(self, index, what="X"):
+        """Positions of the entries of an index on this one, in any order; later ones too."""
+        index = as_index(index)
+        self.check_kind(index, what)
+        found = self.find(index, what)
         if (found < 0).any():
-            first = self.between(0, 1)[0]
             raise ValueError(
-                f"{what} has steps that are none of the series', which begins at {first} with "
-                f"frequency {self._freq_code}: {_name(index[found < 0])}. Remove them, or "
-                "fit a series that has them."
+                f"{what} has steps that are none of the series', which begins at "
+                f"{self.between(0, 1)[0]} with frequency {self.freq!r}: "
+                f"{_name(index[found < 0])}. Remove them, or fit a series that has them. "
+                + _FOLDS
             )
-        return found.astype(np.int64)
-
-    def extended(self, n, what="the index"):
-        """The same index with n further steps."""
-        if n == 0:
-            return self
-        check_steps(f"{what} at frequency {self._freq_code}", len(self) + n)
-        later = numbers_of(self.between(len(self), len(self) + n))
-        return replace(self, values=np.concatenate([self.values, later]))
-
-    def reaching(self, number, what="the index"):
-        """The same index, with further steps up to a number such as `values` has."""
-        if number <= self.values[-1]:
-            return self
-        if self.kind == "datetime":
-            return self.extended(self._n_later(self._timestamps(np.array([number]))[0], what))
-        return self.extended(-(-int(number - self.values[-1]) // self._step), what)
-
-    def find(self, numbers):
-        """Positions of numbers such as `values` has; (n,)."""
-        places = np.minimum(np.searchsorted(self.values, numbers), len(self) - 1)
-        return np.where(self.values[places] == numbers, places, -1)
+        return found
 
     def name_steps(self, positions):
         """Names of the first few of some steps, for a message."""
         return _name(self.between(0, int(np.max(positions)) + 1)[np.asarray(positions)])
 
-    def _n_later(self, moment, what):
-        """Number of steps after the last, up to a moment."""
-        last = self._timestamps(self.values[-2:])
-        return max(0, len(_regular(last, self.offset, moment, what=what)) - len(last))
+    def check_kind(self, index, what):
+        """Raise if an index is of another kind, zone or frequency of periods than this one."""
+        kind = kind_of(index, what)
+        alike = kind == self.kind or (kind, self.kind) == ("integer", "position")
+        if kind == "datetime":
+            alike &= (index.tz is None) == (self.tz == "")
+        elif kind == "period":
+            alike &= index.freqstr == self.freq
+        if not alike:
+            own = "without index" if self.kind == "position" else self.between(0, 0).dtype
+            raise ValueError(
+                f"{what} has an index of dtype {index.dtype}, but the series are {own}: "
+                "convert it, as by tz_localize, tz_convert, asfreq or to_timestamp."
+            )
 
-    def _grid(self, index, what):
-        """The regular index from the first to the last entry."""
-        if self.kind == "datetime":
-            return _regular(index, self.offset, index[-1], what=what)
-        span = int(self.values[-1]) - int(self.values[0]) if len(self) else -1
-        n_steps = span // self._step + 1
-        check_steps(f"{what} up to {_name(index[-1:])} at frequency {self._freq_code}", n_steps)
-        return self.between(0, n_steps)
+    def refuse_gaps(self, step, what):
+        """Raise if steps lack between ascending positions."""
+        lost = np.setdiff1d(np.arange(step[0], step[-1] + 1), step)
+        if len(lost):
+            raise ValueError(
+                f"{what} has gaps in its index: {self.name_steps(lost)} missing at frequency "
+                f"{self.freq!r}. Pass missing='zero' where a step without a row is 0, or "
+                f"missing='interpolate' or missing='seasonal'. {_FOLDS}"
+            )
 
     def _timestamps(self, values):
         index = pd.DatetimeIndex(values.view(f"M8[{self.unit}]"))
         return index.tz_localize("UTC").tz_convert(self.tz) if self.tz else index
-
-
-def read_with_gaps(index, *, like=None, what="y"):
-    """The :class:`TimeIndex` that an index lies on, which may lack steps between its ends."""
-    kind = kind_of(index, what)
-    if like is not None:
-        _check_same_kind(kind, index, like, what)
-    _check_increasing(index, what)
-    freq, options = _frequency(kind, index, what) if like is None else (like.freq, like.options)
-    unit = index.unit if kind == "datetime" else ""
-    tz = "" if kind != "datetime" or index.tz is None else str(index.tz)
-    time = TimeIndex(kind, numbers_of(index).copy(), freq, unit, tz, index.name, options)
-    grid = time._grid(index, what)
-    if not index.isin(grid).all():
-        _refuse_irregular(index, grid, time, what)
-    return replace(time, values=numbers_of(grid.as_unit(unit) if unit else grid).copy())
-
-
-def refuse_gaps(time, index, what, code="{}.{}"):
-    """Raise if steps lack between the ends of an index, with code that fills them by 0.
-
-    `code` is about one of several indexes that were passed together, each of an `s`.
-    """
-    if len(time) == len(index):
-        return
-    grid, freq = time._grid(index, what), time._freq_code
-    steps = f"range(s.index.min(), s.index.max() + 1, {freq})"
-    if time.kind == "period":
-        steps = "pandas.period_range(s.index.min(), s.index.max())"
-    owner = what.partition("[")[0]
-    fill = f"pipe(lambda s: s.reindex({steps}, fill_value=0))"
-    if time.kind == "datetime":
-        # pandas' asfreq refuses steps that a change of clocks moved.
-        fill = f"asfreq({freq}, fill_value=0)"
-        if grid.freq is None:
-            fill = f"resample({freq}).asfreq(fill_value=0)"
-    raise ValueError(
-        f"{what} has gaps in its index: {_name(grid.difference(index))} missing at frequency "
-        f"{freq}. Pass missing='interpolate' or missing='seasonal', which fill them, or fill "
-        f"them, on dates of pandas, by zeros: {code.format(owner, fill)}. {_FOLDS}"
-    )
 
 
 def clearest(indexes):
@@ -241,20 +206,17 @@ def clearest(indexes):
 
 def kind_of(index, what):
     """Kind of an index, as :class:`TimeIndex` has it: "datetime", "period" or "integer"."""
-    if isinstance(index, pd.DatetimeIndex):
-        return "datetime"
-    if isinstance(index, pd.PeriodIndex):
-        return "period"
+    for kind, name in ((pd.DatetimeIndex, "datetime"), (pd.PeriodIndex, "period")):
+        if isinstance(index, kind):
+            return name
     if pd.api.types.is_integer_dtype(index.dtype):
         return "integer"
     wrong = index[index % 1 != 0] if index.dtype.kind == "f" else index
-    remedy = "drop it, or number the steps by range(len(index))"
-    if index.dtype.kind == "O":
-        dates = "pandas.to_datetime(index.map(str)), with dayfirst=True if days come first"
-        remedy = f"convert it by {dates}, or by pandas.to_numeric(index)"
     raise ValueError(
         f"{what} has {_name(wrong)} in its {index.name or 'index'!r}, of dtype {index.dtype}, "
-        f"which is no step of time: {remedy}."
+        "which is no step of time: convert it by pandas.to_datetime(index.map(str)), with "
+        "dayfirst=True if days come first, or by pandas.to_numeric(index), or number the steps "
+        "by range(len(index))."
     )
 
 
@@ -266,7 +228,7 @@ def as_index(index):
     if kind == "f" and (index.to_numpy(np.float64, na_value=np.nan) % 1 == 0).all():
         return pd.Index(index).astype(np.int64)
     if kind != "O" or isinstance(index, pd.MultiIndex | pd.PeriodIndex):
-        return index
+        return index if isinstance(index, pd.Index) else pd.Index(index)
     index = pd.Index(index.tolist(), name=index.name)
     # A text that does not begin with year and month may be a number.
     text = index.inferred_type == "string" and index.str.match(r"\d{4}-\d\d").all()
@@ -281,29 +243,11 @@ def numbers_of(index):
     return index.asi8 if hasattr(index, "asi8") else index.to_numpy(np.int64)
 
 
-def _check_same_kind(kind, index, known, what):
-    if kind != known.kind and not (kind == "integer" and known.kind == "position"):
-        raise ValueError(
-            f"{what} has an index of dtype {index.dtype}, but the forecaster was fitted on "
-            f"one of kind {known.kind!r}: pass the same kind of index."
-        )
-    if kind == "datetime" and (index.tz is None) != (known.tz == ""):
-        zones = [zone or "no time zone" for zone in (str(index.tz or ""), known.tz)]
-        raise ValueError(
-            f"{what} has timestamps with {zones[0]}, but the forecaster was "
-            f"fitted with {zones[1]}: pass the same, by tz_localize or tz_convert."
-        )
-    if kind == "period" and index.freqstr != known.freq:
-        raise ValueError(
-            f"{what} has periods of frequency {index.freqstr!r}, but the forecaster was fitted "
-            f"on {known.freq!r}: use asfreq({known.freq!r})."
-        )
-
-
-def _check_increasing(index, what):
+def check_order(index, what):
+    """Raise if an index lacks entries, or if these do not ascend."""
     if index.hasnans:
         raise ValueError(f"{what} has an index with missing entries (NaT): drop those rows.")
-    _refuse_repeated(index, what)
+    refuse_repeated(index, what)
     if not index.is_monotonic_increasing:
         later = 1 + int(np.flatnonzero(np.asarray(index[1:] < index[:-1]))[0])
         raise ValueError(
@@ -312,7 +256,8 @@ def _check_increasing(index, what):
         )
 
 
-def _refuse_repeated(index, what):
+def refuse_repeated(index, what):
+    """Raise if an index has an entry twice."""
     if not index.is_unique:
         repeated = index[index.duplicated()].unique()
         raise ValueError(
@@ -322,47 +267,31 @@ def _refuse_repeated(index, what):
 
 
 def _frequency(kind, index, what):
-    """The frequency of an index, and parameters that it has beside its alias."""
+    """The frequency of an index, as :class:`TimeIndex` has it."""
     if kind == "period":
-        return index.freqstr, None
+        return index.freqstr
     if kind == "integer":
-        if len(index) < 2:
-            return 1, None
         # The usual step; the caller names entries that do not agree with it.
-        steps, counts = np.unique(np.diff(index.to_numpy(np.int64)), return_counts=True)
-        return int(steps[counts.argmax()]), None
+        steps, counts = np.unique(np.diff(numbers_of(index)), return_counts=True)
+        return int(steps[counts.argmax()]) if len(steps) else 1
     offset = inferred(index)
-    return _plain(_offset_with_gaps(index, what) if offset is None else offset, what)
+    return _alias(_offset_with_gaps(index, what) if offset is None else offset)
 
 
-def _plain(offset, what):
-    """The alias of an offset; or its class, and its parameters as plain values."""
-    options, name = dict(offset.kwds), type(offset).__name__
-    if name == "DateOffset" and options and options.keys() <= _TIMES:
-        offset = to_offset(offset.n * pd.Timedelta(**options))
-    # An alias has no calendar.
+def _alias(offset):
+    """The alias of an offset, or itself if it has parameters that an alias lacks."""
+    if type(offset) is pd.DateOffset and offset.kwds and offset.kwds.keys() <= _TIMES:
+        offset = to_offset(offset.n * pd.Timedelta(**offset.kwds))
+    options = dict(offset.kwds)
     calendar = options.pop("calendar", None)
     if calendar is not None:
-        # What was passed as calendar may have a week of its own.
+        # It may have a week of its own, which pandas does not store.
         options["weekmask"] = " ".join(_WEEK[calendar.weekmask])
-    else:
-        with suppress(ValueError):
-            if to_offset(offset.freqstr) == offset:
-                return offset.freqstr, None
-    options |= {} if offset.n == 1 else {"n": offset.n}
-    for key, value in options.items():
-        if isinstance(value, tuple):
-            options[key] = [str(part).removesuffix(":00") for part in value]
-    options = {key: value for key, value in options.items() if value not in _NOTHING}
-    own = type(offset) is getattr(pd.offsets, name, None)
-    if not own or not all(type(value) in (int, bool, str, list) for value in options.values()):
-        raise ValueError(
-            f"{what} has an index of frequency {name}, which is none of pandas.offsets with "
-            "numbers and texts as parameters, and cannot be stored: pass such a one, such as "
-            "CustomBusinessDay(weekmask=..., holidays=...), or number the steps by "
-            "reset_index(drop=True)."
-        )
-    return name, options
+        return type(offset)(offset.n, **options)
+    with suppress(ValueError):
+        if to_offset(offset.freqstr) == offset:
+            return offset.freqstr
+    return offset
 
 
 def inferred(index):
@@ -443,14 +372,6 @@ def _regular(index, offset, until=None, n=None, what="the index"):
     return pd.DatetimeIndex(found.tz_convert(index.tz), freq=None if lost else offset)
 
 
-def _refuse_irregular(index, grid, time, what):
-    raise ValueError(
-        f"{what} has an index that does not go on at frequency {time._freq_code} as of "
-        f"{index[0]}, {_name(index[~index.isin(grid)])} for one: {_of_zone(index)}resample it "
-        f"to regular steps. {_FOLDS}"
-    )
-
-
 def _of_zone(index):
     """Advice where times look like dates of a time zone in UTC; empty for others."""
     # Days, or longer steps, have two times: that of summer and that of winter.
@@ -482,35 +403,21 @@ def steps_until(time, date):
     """Number of steps of an index that are not after a date, from its first step."""
     # A text or a period stands for its end: "2024-06" and "2024" for that of the month and of
     # the year, as in slices of pandas.
-    if time.kind not in ("datetime", "period"):
-        raise ValueError(f"X={date!r} is a date, but series have none: pass a number of steps.")
-    last = _moment(date)
-    if last.tz is not None and not time.tz:
-        raise ValueError(
-            f"X={date!r} has a time zone, but the series have none: drop it with "
-            "tz_localize(None)."
-        )
-    if time.kind == "period":
-        ordinal = pd.Period(last, freq=time.freq).ordinal
-        return max(0, (ordinal - int(time.values[0])) // time.offset.n + 1)
-    if last.tz is None and time.tz:
-        last = last.tz_localize(time.tz, ambiguous=False, nonexistent="shift_forward")
-    steps = time.between(0, len(time) + time._n_later(last, f"X={date!r}"))
-    return int((steps <= last).sum())  # of any resolution
-
-
-def _moment(date):
-    """The last moment of a date."""
+    is_text = isinstance(date, str) and not _HAS_ZONE.search(date)
     try:
-        if type(date) is datetime.date:
-            moment = pd.Period(date, "D")
-        elif isinstance(date, str) and not _HAS_ZONE.search(date):
-            # As long as what is written: a day, a month, a quarter, a year.
-            moment = pd.Period(date)
-        else:
-            moment = date if isinstance(date, pd.Period) else pd.Timestamp(date)
+        is_span = is_text or type(date) is datetime.date
+        last = pd.Period(date, None if is_text else "D") if is_span else date
+        last = last.end_time if isinstance(last, pd.Period) else pd.Timestamp(last)
+        if last is pd.NaT:
+            raise ValueError(last)
     except ValueError as error:
-        raise ValueError(_NO_DATE.format(date)) from error
-    if moment is pd.NaT:
-        raise ValueError(_NO_DATE.format(date))
-    return moment.end_time if isinstance(moment, pd.Period) else moment
+        raise ValueError(f"X={date!r} is no date: pass one such as '2024-06'.") from error
+    if time.offset is None or (last.tz is not None and not time.tz):
+        own = "no dates: pass a number of steps" if time.offset is None else "no time zone"
+        raise ValueError(f"X={date!r} is a date, but series have {own}.")
+    if time.kind == "period":
+        last = pd.Period(last, freq=time.freq)
+    elif last.tz is None and time.tz:
+        last = last.tz_localize(time.tz, ambiguous=False, nonexistent="shift_forward")
+    # Of any resolution.
+    return int((time.reaching(last, f"X={date!r}").index <= last).sum())

@@ -28,6 +28,7 @@ from ._combination import (
 )
 from ._feature_effects import FeatureBasis, FeatureEffects
 from ._forecaster import Forecaster
+from ._forms import in_library
 from ._origins import Forecasts, Origins, choose_lookback, disagreement, least_length
 from ._ridges import WindowRidge
 from ._season import seasons_of
@@ -35,7 +36,6 @@ from ._transform import choose_transform
 from ._transformer_candidate import Scaling, TransformerCandidate
 from ._trees import Trees
 from ._window_regressor import WindowRegressor
-from ._wrap import in_library
 
 # Weight of the classical candidates from which on attention over them is learned.
 _LEAST_CLASSICAL = 1 / 3
@@ -72,10 +72,10 @@ class TransformerForecaster(NetworkParameters, Forecaster):
         Steps in a season. "auto" chooses it by the frequency and by the autocorrelation.
     past_features : sequence of str or int, default=None
         Columns of X that are known only up to the origin, by name, or by position in arrays.
-    missing : {"raise", "interpolate", "seasonal"}, default="raise"
+    missing : {"raise", "interpolate", "seasonal", "zero"}, default="raise"
         Treatment of missing values between others, and of steps that an index lacks: an error,
-        values on the line between their neighbours, or values as one season before and after,
-        up to a trend.
+        values on the line between their neighbours, values as one season before and after, up
+        to a trend, or 0.
     candidates : "auto", sequence of str and regressors, or None, default="auto"
         Candidates: "classical", "ridge", "analogs", "trees", "transformer", and any regressors
         of scikit-learn, which predict the steps after a window from it. With "features"

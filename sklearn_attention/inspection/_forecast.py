@@ -8,7 +8,7 @@ import pandas as pd
 
 from .._columns import to_pandas
 from .._validation import check_positive, check_probabilities
-from ..forecasting._read import dated, is_tidy, read_series
+from ..forecasting._forms import dated, is_tidy, read_series
 from ._pipelines import check_fitted, named, unfit
 from ._series import forecast_of, place_of, plain_times
 from ._style import BLUE, GREY, INK, ORANGE, canvas, write_dates, write_legend
@@ -158,14 +158,10 @@ def _happened(y, panel, place, index):
     """Actual values of a series of a table, at plain times."""
     y, name = dated(y), panel.names[place]
     if isinstance(y, dict) or is_tidy(y) or isinstance(getattr(y, "index", 0), pd.MultiIndex):
-        table = read_series(y, like=panel.time, may_lack=True, missing="interpolate")
-        if name in table.names:
-            return _observed(table, table.names.index(name))
-        if len(panel) == len(table) == 1:
-            return _observed(table, 0)
-        raise ValueError(
-            f"y has values of {table.names[:5]}, none of the series {name!r}: pass those of it."
-        )
+        table = read_series(y, onto=panel, missing="interpolate")
+        if table.counts[place]:
+            return _observed(table, place)
+        raise ValueError(f"y has no values of the series {name!r}: pass those of it.")
     y = to_pandas(y)
     if isinstance(y, pd.DataFrame):
         if y.shape[1] > 1 and name not in y.columns:

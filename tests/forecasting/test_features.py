@@ -10,14 +10,14 @@ from forecasting_data import make_features, make_long, make_panel, tidy_of
 from sklearn_attention import KernelForecaster
 from sklearn_attention.forecasting import Table
 from sklearn_attention.forecasting._checks import fill_features
-from sklearn_attention.forecasting._features import (
+from sklearn_attention.forecasting._forms import read_series
+from sklearn_attention.forecasting._inputs import (
     Rows,
+    _read_rows,
     place,
-    read_rows,
     with_features,
     with_later_features,
 )
-from sklearn_attention.forecasting._read import read_series
 
 A, B = make_panel().values()
 LONG, TIDY = make_long(), tidy_of(make_long())
@@ -45,21 +45,21 @@ def make_rows(steps, seed=1):
     rng = np.random.default_rng(seed)
     pairs = rng.permutation([(i, step) for i, own in enumerate(steps) for step in own])
     features = rng.normal(size=(len(pairs), 3))
-    rows = Rows(pairs[:, 0], pairs[:, 1], np.arange(len(pairs)), features)
+    rows = Rows(pairs[:, 0], pairs[:, 1], np.arange(len(pairs)), features, list("uvw"))
     return rows, {tuple(map(int, pair)): own for pair, own in zip(pairs, features, strict=True)}
 
 
 class TestPlace:
     def test_rows_without_an_index_follow_one_another(self):
         table = make_table()
-        rows = place(np.arange(8.0).reshape(4, 2), None, table, np.array([8, 9, 10]))
+        rows = place(np.arange(8.0).reshape(4, 2), None, table, np.array([8, 9, 10]), [])
         assert sorted(zip(rows.series, rows.step, rows.row, strict=True)) == [
             (i, 8 + i + k, k) for i in range(3) for k in range(4)
         ]
 
     def test_rows_of_plain_time_are_those_of_every_series(self):
         index = pd.RangeIndex(4)[::-1]
-        rows = place(np.ones((4, 2)), index, make_table(), np.array([8, 9, 10]))
+        rows = place(np.ones((4, 2)), index, make_table(), np.array([8, 9, 10]), [])
         assert sorted(zip(rows.series, rows.step, rows.row, strict=True)) == [
             (i, step, 3 - step) for i in range(3) for step in range(4)
         ]
@@ -67,7 +67,7 @@ class TestPlace:
     def test_rows_of_series_and_time_are_their_own(self):
         table = read_series(LONG)
         order = np.random.default_rng(0).permutation(len(LONG))
-        rows = place(np.ones((len(LONG), 1)), LONG.index[order], table, None)
+        rows = place(np.ones((len(LONG), 1)), LONG.index[order], table, None, [])
         for k, (name, month) in enumerate(LONG.index[order]):
             assert table.names[rows.series[k]] == name
             assert A.index[rows.step[k]] == month
@@ -76,14 +76,16 @@ class TestPlace:
     def test_steps_of_one_series_are_refused_by_name(self):
         table = read_series(LONG)
         twice = LONG.index[[0, 1, 60, 61, 60]]
-        with pytest.raises(ValueError, match=r"^X has an index with duplicates, 2015-01-01:"):
-            place(np.ones((5, 1)), twice, table, None)
+        with pytest.raises(
+            ValueError, match=r"^X of 'b' has an index with duplicates, 2015-01-01:"
+        ):
+            place(np.ones((5, 1)), twice, table, None, [])
         months = A.index[[3, 4]]
         foreign = pd.MultiIndex.from_arrays(
             [["a", "b", "b"], [months[0], months[0] + pd.Timedelta("1D"), months[1]]]
         )
         with pytest.raises(ValueError, match=r"are none of the series'.*: 2015-04-02\. Remove"):
-            place(np.ones((3, 1)), foreign, table, None)
+            place(np.ones((3, 1)), foreign, table, None, [])
 
 
 class TestCategories:
@@ -120,7 +122,7 @@ class TestCategories:
         model = fit(self.cells[:50].to_frame("sky"), A[:50])
         for other in ("foggy", None):
             rows = pd.DataFrame({"sky": other}, A.index[50:53], dtype=object)
-            features, _ = read_rows(model, rows, model.observed_)
+            features, *_ = _read_rows(model, rows, model.observed_)
             np.testing.assert_array_equal(features, np.zeros((3, 3)))
 
     def test_missing_ones_are_a_level(self):
@@ -159,7 +161,10 @@ class TestCategories:
         np.testing.assert_array_equal(model.known_columns_, [1])
         found = model.predict(mixed[["sun"]][50:])
         pd.testing.assert_series_equal(found, model.predict(mixed[50:]))
-        with pytest.raises(ValueError, match=r"X has missing values \(NaN\) at 2019-03-01"):
+        with pytest.raises(
+            ValueError,
+            match=r"X has missing values \(NaN\) in column 'wind', 'sky', 'size' in 'load' at",
+        ):
             model.update(mixed[["sun"]][50:], A[50:])
 
     def test_numbers_stay_numbers(self):
@@ -178,12 +183,16 @@ class TestOfEveryStep:
 
     def test_all_are_needed(self):
         rows, _ = make_rows([range(3, 8), [0, 1, 2, 4, 5, 8], range(12)])
-        with pytest.raises(ValueError, match=r"^X has no rows for 3, 6, 7, where y has values"):
+        with pytest.raises(
+            ValueError, match=r"^X does not cover y: it has no rows for 3, 6, 7 in 1\. Add"
+        ):
             with_features(make_table(), rows)
 
     def test_so_many_at_the_end_are_needed_and_as_many_are_taken_as_there_are(self):
         rows, found = make_rows([range(3, 8), [0, 1, 2, 4, 5, 6, 7, 8], range(9, 12)])
-        with pytest.raises(ValueError, match=r"no rows for 8, where history has values"):
+        with pytest.raises(
+            ValueError, match=r"X does not cover history: it has no rows for 8 in 2\. Add"
+        ):
             with_features(make_table(), rows, least=2)
         joined = with_features(make_table(), rows, least=1)
         assert joined.lengths.tolist() == [5, 5, 1]
@@ -195,9 +204,11 @@ class TestOfEveryStep:
         rows, found = make_rows([range(12)] * 3)
         for i, step in [(0, 5), (0, 6), (2, 8)]:
             rows.features[(rows.series == i) & (rows.step == step), 1] = np.nan
-        with pytest.raises(ValueError, match=r"^X has missing values \(NaN\) at 5, 6: pass"):
-            fill_features(with_features(make_table(), rows), "raise")
-        joined = fill_features(with_features(make_table(), rows), "interpolate")
+        with pytest.raises(
+            ValueError, match=r"^X has missing values \(NaN\) in column 'v' in 0 at 5, 6: pass"
+        ):
+            fill_features(with_features(make_table(), rows), "raise", rows.columns)
+        joined = fill_features(with_features(make_table(), rows), "interpolate", rows.columns)
         column = {pair: own[1] for pair, own in found.items()}
         column[0, 5] = (2 * column[0, 4] + column[0, 7]) / 3
         column[0, 6] = (column[0, 4] + 2 * column[0, 7]) / 3
@@ -238,14 +249,18 @@ class TestLater:
             make_table(features=True), rows, np.array([7, 10, 9]), 4, "raise"
         )
         np.testing.assert_array_equal(joined.counts, LENGTHS + np.array([0, 4, 0]))
-        with pytest.raises(ValueError, match=r"does not cover the horizon.*from 8 on\.$"):
+        with pytest.raises(
+            ValueError, match=r"does not cover the steps to fore.* for 8 in 0\."
+        ):
             with_later_features(
                 make_table(features=True), rows, np.array([8, 10, 9]), 4, "raise"
             )
 
     def test_rows_between_the_end_and_those_to_forecast_are_needed(self):
         rows, _ = make_rows([[8, 9], [9, 12], [10]])
-        with pytest.raises(ValueError, match=r"no rows for 10, 11, which lie between the end"):
+        with pytest.raises(
+            ValueError, match=r"and those before: it has no rows for 10, 11 in 1\."
+        ):
             with_later_features(
                 make_table(features=True), rows, np.array([9, 12, 10]), 4, "raise"
             )
@@ -258,10 +273,14 @@ class TestLater:
         joined = with_later_features(make_table(features=True), rows, last, 4, "interpolate")
         later = joined.features[(joined.series == 0) & (joined.step >= 8)]
         assert later[1, 0] == pytest.approx((found[0, 8][0] + found[0, 10][0]) / 2)
-        with pytest.raises(ValueError, match=r"^X has missing values \(NaN\) at 9: pass"):
+        with pytest.raises(
+            ValueError, match=r"^X has missing values \(NaN\) in column 'u' in 0 at 9: pass"
+        ):
             with_later_features(make_table(features=True), rows, last, 4, "raise")
         rows.features[place_of[11], 2] = np.nan
-        with pytest.raises(ValueError, match="at 9, 11: fill those at the ends"):
+        with pytest.raises(
+            ValueError, match="'u', 'w' in 0 at 9, 11: drop the rows at the ends, or fill"
+        ):
             with_later_features(make_table(features=True), rows, last, 4, "interpolate")
 
 

@@ -323,11 +323,11 @@ class TestHistory:
         expected = updated.predict(X[50:54])
         found = model.predict(X[46:54], history=series[30:50])
         pd.testing.assert_series_equal(found, expected)
-        with pytest.raises(ValueError, match="X has no rows for 2018-11-01"):
+        with pytest.raises(ValueError, match="it has no rows for 2018-11-01"):
             model.predict(X[47:54], history=series[30:50])
         with pytest.raises(ValueError, match="history comes without features"):
             model.predict(history=series[30:50])
-        with pytest.raises(ValueError, match="does not cover the horizon"):
+        with pytest.raises(ValueError, match="does not cover the steps to forecast"):
             model.predict(X[46:50], history=series[30:50])
 
     def test_with_features_may_be_shorter_than_the_window(self):

@@ -171,7 +171,9 @@ class TestRequests:
         np.testing.assert_array_equal(
             model.predict(X[:53], history=A[:50]), whole.predict(X[50:53])
         )
-        with pytest.raises(ValueError, match=r"no rows for 2018-11-01, where history has"):
+        with pytest.raises(
+            ValueError, match=r"X does not cover history: it has no rows for 2018-11-01"
+        ):
             model.predict(X[47:53], history=A[:50])
 
 
@@ -243,14 +245,18 @@ class TestMissingAfterwards:
         assert len(model.observed_.time) == 55
         assert model.predict(1).index[0] == A.index[55]
 
-    def test_missing_steps_are_not(self):
-        model = fit(A[:50], missing="interpolate")
+    def test_missing_steps_are_filled_if_asked(self):
+        model = fit(A[:50])
         with pytest.raises(ValueError, match="begins at 2019-04-01, but the next step is"):
             model.update(A[51:])
-        for missing in ("raise", "interpolate"):
-            panel = fit({"a": A[:50], "b": B[:45]}, missing=missing)
-            with pytest.raises(ValueError, match=r"'[ab]' begins at .*, but the next step"):
-                panel.update({"a": A[51:], "b": A[51:]})
+        panel = fit({"a": A[:50], "b": B[:45]})
+        with pytest.raises(ValueError, match=r"'[ab]' begins at .*, but the next step"):
+            panel.update({"a": A[51:], "b": A[51:]})
+        model = fit(A[:50], missing="interpolate").update(A[51:])
+        expected = A.mask(A.index == A.index[50]).interpolate()
+        np.testing.assert_allclose(model.observed_.value, expected)
+        with pytest.raises(ValueError, match="begins at 2019-12-01, but the next step is 2020"):
+            model.update(A[59:])
 
     def test_those_that_other_series_have_are_filled(self):
         panel = fit({"a": A[:50], "b": B[:45]}, missing="interpolate")

@@ -109,7 +109,9 @@ class TestDates:
 
     def test_series_without_dates(self):
         for series in (A.to_numpy(), A.reset_index(drop=True)):
-            with pytest.raises(ValueError, match="X='2020' is a date, but series have none"):
+            with pytest.raises(
+                ValueError, match="X='2020' is a date, but series have no dates"
+            ):
                 fit(series).predict("2020")
 
     @pytest.mark.parametrize("period", [False, True])
@@ -176,7 +178,9 @@ class TestCrossValidation:
         assert np.isfinite(scores).all()
 
     def test_rows_before_the_series(self):
-        with pytest.raises(ValueError, match=r"y begins at 2015-01-01.*begin at 2016-01-01"):
+        with pytest.raises(
+            ValueError, match=r"begins at 2016-01-01.*: 2015-01-01.*cv=TimeSeriesSplit"
+        ):
             fit(A[12:]).score(A[:12])
         assert np.isfinite(cross_val_score(new(), A, cv=TimeSeriesSplit(3))).all()
 

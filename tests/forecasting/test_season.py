@@ -7,7 +7,7 @@ from pandas import offsets
 
 from sklearn_attention.datasets import make_periodic_series
 from sklearn_attention.forecasting import Origins, Table
-from sklearn_attention.forecasting._read import read_series
+from sklearn_attention.forecasting._forms import read_series
 from sklearn_attention.forecasting._season import (
     SeasonalAdjustment,
     _refined,

@@ -111,6 +111,11 @@ class TestTidy:
         expected = model.predict(2)["forecast"]
         np.testing.assert_allclose(found, expected.iloc[[0, 3]])
 
+    def test_an_index_of_series_and_time(self):
+        model, rows = fit(TIDY), [58, 3]
+        found, expected = model.predict(LONG.index[rows]), model.predict(TIDY.iloc[rows])
+        pd.testing.assert_frame_equal(found, expected.reset_index(drop=True))
+
     @pytest.mark.parametrize(
         ("frame", "message"),
         [
@@ -134,10 +139,8 @@ class TestTidy:
     def test_bad_companions(self):
         with pytest.raises(ValueError, match=r"y has the features \['x'\] beside X"):
             new().fit(X, TIDY.assign(x=1.0))
-        with pytest.raises(ValueError, match="X is of type ndarray beside a frame"):
+        with pytest.raises(ValueError, match="inconsistent numbers of samples"):
             new().fit(X.to_numpy(), TIDY)
         model = fit(TIDY)
         with pytest.raises(ValueError, match=r"unknown series, \['c'\]"):
             model.predict(TIDY[:3].assign(unique_id="c"))
-        with pytest.raises(ValueError, match=r"2 levels.*columns 'unique_id' and 'ds'"):
-            model.predict(LONG.index)

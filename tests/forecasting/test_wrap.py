@@ -9,9 +9,8 @@ import pytest
 from forecasting_data import make_long, make_panel, tidy_of
 
 from sklearn_attention import KernelForecaster
+from sklearn_attention.forecasting._forms import in_library, read_series, wrap
 from sklearn_attention.forecasting._inputs import request
-from sklearn_attention.forecasting._read import read_series
-from sklearn_attention.forecasting._wrap import in_library, wrap
 
 PANEL, LONG = make_panel(), make_long()
 WIDE = pd.DataFrame(PANEL).rename_axis("site", axis=1)
@@ -23,8 +22,8 @@ ANSWERS = np.arange(10.0).reshape(5, 2)
 BOTH = pytest.mark.parametrize("columns", [None, ["lower", "upper"]])
 
 
-def requested(y, series=SERIES, step=STEP, index=None):
-    return request(read_series(y), np.asarray(series), np.asarray(step), index)
+def requested(y, series=SERIES, step=STEP, index=None, rows=None):
+    return request(read_series(y), np.asarray(series), np.asarray(step), index, rows)
 
 
 def answers_of(columns):
@@ -75,11 +74,8 @@ def test_one_below_the_other(form, columns):
 def test_rows_of_their_own_index_stay_in_its_order(form):
     months = MONTHS[[50, 59, 58]]
     index = pd.MultiIndex.from_arrays([["b", "a", "a"], months], names=["x", "y"])
-    y = LONG
-    if form == "tidy":
-        y, labels = tidy_of(LONG), pd.Index([7, 5, 3], name="row")
-        index = pd.MultiIndex.from_arrays([["b", "a", "a"], months, labels])
-    found = wrap(requested(y, [1, 0, 0], [50, 59, 58], index), np.arange(3.0))
+    y, labels = LONG if form == "long" else tidy_of(LONG), pd.Index([7, 5, 3], name="row")
+    found = wrap(requested(y, [1, 0, 0], [50, 59, 58], index, labels), np.arange(3.0))
     if form == "long":
         pd.testing.assert_series_equal(found, pd.Series(np.arange(3.0), index, name="load"))
         return

@@ -121,7 +121,7 @@ def test_what_happened_is_in_rows_of_a_frame(series, times, library):
             shown.actual, display.actual, check_names=False, check_freq=False
         )
     other = frame[["b"]]
-    with pytest.raises(ValueError, match="none of the series 'a': pass"):
+    with pytest.raises(ValueError, match="y has no values of the series 'a': pass"):
         ForecastDisplay.from_estimator(model, y=_long(other), series="a", coverage=[])
 
 
