@@ -154,11 +154,8 @@ def _of_dict(y, what):
             raise ValueError(
                 f"{what}[{name!r}] has shape {column.shape}: pass one series for each name."
             )
-    return (
-        list(y),
-        columns,
-        [as_index(part.index) for part in columns] if all(indexed) else None,
-    )
+    indexes = [as_index(part.index) for part in columns] if all(indexed) else None
+    return list(y), columns, indexes
 
 
 def _of_long(y, what):
@@ -189,6 +186,8 @@ def _of_long(y, what):
     series, names = pd.factorize(y.index.get_level_values(0))
     order = np.argsort(series, kind="stable")
     order = order[series[order] >= 0]  # rows without a series go
+    if len(order) == 0:
+        raise ValueError(f"{what} has no row with the name of its series: pass some.")
     cuts = pairwise(np.searchsorted(series[order], np.arange(len(names) + 1)))
     spans = [slice(*cut) for cut in cuts]
     steps, y = as_index(y.index.get_level_values(1))[order], y.iloc[order]
@@ -199,18 +198,15 @@ def _of_long(y, what):
 def as_array(y, what):
     """One or two dimensions of what has no index, or an error that names it."""
     refuse_other_arrays(what, y)
-    try:
+    with suppress(ValueError):  # rows of different lengths are none
         table = np.asarray(y)
-    except ValueError as error:
-        raise ValueError(
-            f"{what} has rows of different lengths: pass series of different lengths as a dict."
-        ) from error
-    if table.ndim not in (1, 2):
-        raise ValueError(
-            f"{what} has {table.ndim} dimensions (shape {table.shape}): pass one series, or a "
-            "2-D array with a column for each."
-        )
-    return table
+        if table.ndim in (1, 2):
+            return table
+    shape = getattr(y, "shape", "unknown")
+    raise ValueError(
+        f"{what} of type {type(y).__name__}, of shape {shape}, is no array of one or two "
+        "dimensions: pass one series, a column for each, or a dict of different lengths."
+    )
 
 
 def _floats(values, what):

@@ -6,7 +6,6 @@ from typing import NamedTuple
 
 import numpy as np
 import pandas as pd
-from sklearn.utils.validation import check_consistent_length
 
 from .._columns import UNORDERED, Columns, read_table, to_pandas
 from .._validation import check_positive, is_one_of
@@ -55,6 +54,11 @@ def keyed(X):
     Rows are about the entries of an index of steps, or of series and steps; None where they
     follow one another.
     """
+    if isinstance(X, dict) or np.ndim(X) == 0:
+        raise ValueError(
+            f"X={X!r} is not valid: pass features or an index, to forecast also None, the "
+            "number of steps, or a date."
+        )
     X = _dated_rows(X)
     if isinstance(X, pd.Index):
         return pd.DataFrame(index=range(len(X))), as_index(X), X
@@ -109,15 +113,25 @@ def separate(X, y):
     if isinstance(X, pd.Index) and plain and not is_tidy(y) and not isinstance(y, dict):
         # Forecasts then have an index too.
         y = y if of_rows else as_array(y, "y")
-        check_consistent_length(X, y)
+        _check_lengths(X, y)
         kind = pd.Series if y.ndim == 1 else pd.DataFrame
         y = y.set_axis(X) if of_rows else kind(y, index=X)
     return X, y, "y"
 
 
+def _check_lengths(X, y):
+    """Raise if there is not a row of features for each of the series."""
+    if len(X) != len(y):
+        raise ValueError(
+            f"X and y have inconsistent numbers of samples, {len(X)} and {len(y)}: pass a row "
+            "of X for each of y, and those of later steps to predict, or both with an index of "
+            "the time."
+        )
+
+
 def _check_rows(X, y, rows, labels):
     """Raise if rows of features and of series, of these labels, do not go together."""
-    check_consistent_length(X, y)
+    _check_lengths(X, y)
     if not labels.equals(rows):
         raise ValueError(
             f"X and y have different indexes, such as {labels[:3].tolist()} and "
@@ -133,7 +147,7 @@ def _about(X, index, labels, y):
     if isinstance(y, dict):
         return index
     if labels is None or rows is None or labels.equals(rows):
-        check_consistent_length(X, y)
+        _check_lengths(X, y)
         return index if rows is None else keyed(y)[1]
     several = is_tidy(y) or isinstance(rows, pd.MultiIndex)
     if several and len(X) == len(rows) and pd.api.types.is_integer_dtype(index.dtype):
@@ -198,11 +212,6 @@ def columns_of(forecaster):
 
 def _read_rows(forecaster, X, table):
     """Features of the rows of X beside a fitted table, what these are about, their labels."""
-    if isinstance(X, dict) or np.ndim(X) == 0:
-        raise ValueError(
-            f"X={X!r} is not valid: pass None, the number of steps, a date, an index, or "
-            "features."
-        )
     given, X = X, _dated_rows(X)
     if isinstance(X, pd.Series) and not forecaster.n_features_in_:
         X = X.index
@@ -219,7 +228,7 @@ def _read_rows(forecaster, X, table):
         )
     if len(X) == 0:
         raise ValueError("X has 0 rows: pass one for each step to forecast.")
-    if table.time.kind == "position" and not only_index:
+    if table.time.kind == "position" and not (only_index or isinstance(index, pd.MultiIndex)):
         index = None  # what was fitted has no steps that these could be
     return _read_features(forecaster, X, reset=False), index, labels
 
@@ -228,41 +237,31 @@ def place(features, index, table, begins, columns):
     """Place rows of features on the steps of a table; those before its first are left out."""
     # An index has steps, for all series alike, or series and step, in two levels. Rows without
     # an index are consecutive, from a step `begins` of each series on.
-    n_rows, names = len(features), table.names
+    n_rows, names, owner = len(features), table.names, "X"
+    series, row = np.divmod(np.arange(n_rows * len(names)), max(n_rows, 1))
     if index is None:
-        series, row = np.divmod(np.arange(n_rows * len(names)), max(n_rows, 1))
         return Rows(series, row + begins[series], row, features, columns)
-    of_series = isinstance(index, pd.MultiIndex)
-    if of_series and (index.nlevels != 2 or not (table.form.long or table.form.kind == "dict")):
-        raise ValueError(
-            f"X has an index of {index.nlevels} levels, which is none of series and time of "
-            "long series: pass X with only the index of the time."
-        )
-    times, step, early = _steps_of(table, index)
-    owner, series = "X", np.zeros(n_rows, dtype=np.int64)
-    if of_series:
-        owner = index.get_level_values(0)
-        series = pd.Index(names, tupleize_cols=False).get_indexer(owner)
-    if (series < 0).any():
-        unknown = sorted(map(str, set(owner[series < 0])))
-        raise ValueError(f"X has rows of unknown series, {unknown}: fit them first.")
-    twice = pd.MultiIndex.from_arrays([series, times]).duplicated()
-    for i in series[(step < 0) & ~early | twice][:1]:  # errors are about one series
-        own, what = times[(series == i) & ~early], f"X of {names[i]!r}" if of_series else "X"
-        refuse_repeated(own, what)
-        table.time.positions(own, what)
-    row = np.flatnonzero(~early)
-    if of_series:
-        return Rows(series[row], step[row], row, features, columns)
-    series, row = np.repeat(np.arange(len(names)), len(row)), np.tile(row, len(names))
-    return Rows(series, step[row], row, features, columns)
-
-
-def _steps_of(table, index):
-    """Times of an index, their positions on that of a table, and which are before it."""
+    if isinstance(index, pd.MultiIndex):
+        if index.nlevels != 2 or not (table.form.long or table.form.kind == "dict"):
+            raise ValueError(
+                f"X has an index of {index.nlevels} levels, which is none of series and time "
+                "of long series: pass X with only the index of the time."
+            )
+        own, row, owner = index.get_level_values(0), np.arange(n_rows), "X of {!r}"
+        series = pd.Index(names, tupleize_cols=False).get_indexer(own)
+        if (series < 0).any():
+            unknown = sorted(map(str, set(own[series < 0])))
+            raise ValueError(f"X has rows of unknown series, {unknown}: fit them first.")
     times = as_index(index.get_level_values(-1))
     table.time.check_kind(times, "X")
-    return times, table.time.find(times), np.asarray(times < table.time.between(0, 1)[0])
+    step, early = table.time.find(times)[row], np.asarray(times < table.time.index[0])[row]
+    twice = pd.DataFrame({"series": series, "time": times[row]}).duplicated()
+    for i in series[(step < 0) & ~early | twice][:1]:  # errors are about one series
+        of_one = times[row[(series == i) & ~early]]
+        refuse_repeated(of_one, owner.format(names[i]))
+        table.time.positions(of_one, owner.format(names[i]))
+    series, step, row = (part[~early] for part in (series, step, row))
+    return Rows(series, step, row, features, columns)
 
 
 def with_features(table, rows, least=None):

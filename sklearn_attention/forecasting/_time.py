@@ -174,10 +174,12 @@ class TimeIndex:
         elif kind == "period":
             alike &= index.freqstr == self.freq
         if not alike:
-            own = "without index" if self.kind == "position" else self.between(0, 0).dtype
+            own, remedy = self.between(0, 0).dtype, "as by tz_localize, asfreq or to_timestamp"
+            if self.kind == "position":
+                own, remedy = "without index", "to rows that follow, as by to_numpy()"
             raise ValueError(
                 f"{what} has an index of dtype {index.dtype}, but the series are {own}: "
-                "convert it, as by tz_localize, tz_convert, asfreq or to_timestamp."
+                f"convert it, {remedy}."
             )
 
     def refuse_gaps(self, step, what):
@@ -413,7 +415,8 @@ def steps_until(time, date):
     except ValueError as error:
         raise ValueError(f"X={date!r} is no date: pass one such as '2024-06'.") from error
     if time.offset is None or (last.tz is not None and not time.tz):
-        own = "no dates: pass a number of steps" if time.offset is None else "no time zone"
+        own = "no time zone: drop it by tz_localize(None)"
+        own = "no dates: pass a number of steps" if time.offset is None else own
         raise ValueError(f"X={date!r} is a date, but series have {own}.")
     if time.kind == "period":
         last = pd.Period(last, freq=time.freq)

@@ -57,13 +57,6 @@ class TestPlace:
             (i, 8 + i + k, k) for i in range(3) for k in range(4)
         ]
 
-    def test_rows_of_plain_time_are_those_of_every_series(self):
-        index = pd.RangeIndex(4)[::-1]
-        rows = place(np.ones((4, 2)), index, make_table(), np.array([8, 9, 10]), [])
-        assert sorted(zip(rows.series, rows.step, rows.row, strict=True)) == [
-            (i, step, 3 - step) for i in range(3) for step in range(4)
-        ]
-
     def test_rows_of_series_and_time_are_their_own(self):
         table = read_series(LONG)
         order = np.random.default_rng(0).permutation(len(LONG))
@@ -285,55 +278,12 @@ class TestLater:
 
 
 class TestSharedFeatures:
-    @pytest.mark.parametrize("form", ["long", "long_frame", "tidy", "dict"])
-    def test_of_plain_time_are_those_of_every_series(self, form):
-        y = {"long_frame": LONG.to_frame(), "tidy": TIDY, "dict": {"a": A, "b": B}}.get(
-            form, LONG
-        )
-        before = LONG.index.get_level_values(1) < "2019-01-01"
-        past = y[before] if form != "dict" else {"a": A[:48], "b": B[:48]}
-        model = fit(X[:48], past)
-        ahead = model.predict(X[48:54])
-        score = model.score(
-            X[48:], y[~before] if form != "dict" else {"a": A[48:], "b": B[48:]}
-        )
-        parts = []
-        for name, own in {"a": A, "b": B}.items():
-            one = fit(X[:48], {name: own[:48], "other": (B if name == "a" else A)[:48]})
-            parts.append(one.score(X[48:], {name: own[48:]}))
-            expected = one.predict(X[48:54])[name]
-            if form == "tidy":
-                found = ahead[ahead["unique_id"] == name].set_index("ds")["forecast"]
-            else:
-                found = ahead[name] if form != "long_frame" else ahead["load"][name]
-            np.testing.assert_allclose(found, expected)
-        assert score == pytest.approx(np.mean(parts))
-
-    def test_longer_calendars(self):
-        later = X.reindex(
-            A.index[:50].union(pd.date_range("2019-03-01", periods=30, freq="MS"))
-        )
-        later = later.fillna(0.0)
-        model = fit(later, LONG)
-        np.testing.assert_array_equal(model.observed_.features[:50], X[:50])
-        assert len(model.predict(later[53:])) == 7 + 20 + 27
-
     def test_as_many_times_as_rows(self):
         before = LONG.index.get_level_values(1) < "2019-01-01"
         model = fit(X[:48], LONG[before])
         few = LONG[~before].groupby(level=0).head(3)
         model.update(X[48:54], few)
         np.testing.assert_array_equal(model.observed_.features[48:51], X[48:51])
-
-    def test_one_series(self):
-        one = LONG[["a"]]
-        np.testing.assert_allclose(fit(X, one).predict(X[50:]), fit(X, A).predict(X[50:]))
-
-    def test_updates(self):
-        before = LONG.index.get_level_values(1) < "2019-01-01"
-        model = fit(X[:48], LONG[before]).update(X[48:], LONG[~before])
-        expected = fit(X, LONG)
-        np.testing.assert_array_equal(model.observed_.features, expected.observed_.features)
 
     def test_rows_of_another_order_are_refused(self):
         whole = pd.concat([X, X]).reset_index(drop=True)

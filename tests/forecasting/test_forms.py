@@ -24,21 +24,6 @@ def fit(y, horizon=3, **parameters):
     return KernelForecaster(horizon, **parameters).fit(y)
 
 
-def make_forms():
-    """The same two series in every form that keeps several."""
-    frame = make_frame()
-    columns = {name: frame[name] for name in frame}
-    return {
-        "frame": frame,
-        "table": frame.to_numpy(),
-        "dict": columns,
-        "arrays": {name: column.to_numpy() for name, column in columns.items()},
-        "long": frame.unstack().rename("load"),
-        "long_frame": frame.unstack().to_frame("load"),
-        "unsorted long": frame.unstack().rename("load").sort_index(level=1),
-    }
-
-
 @every_kind
 def test_a_series_comes_back_as_a_series(kind):
     series = make_series(kind)
@@ -70,42 +55,6 @@ def test_a_wide_frame_comes_back_wide(kind):
     np.testing.assert_array_equal(one.predict()["a"], fit(frame["a"]).predict())
 
 
-def test_all_forms_are_forecast_alike():
-    forms = make_forms()
-    expected = fit(forms["frame"]).predict(5)
-    steps = expected.index
-    found = {name: fit(y).predict(5) for name, y in forms.items()}
-    pd.testing.assert_frame_equal(found["frame"], expected)
-    np.testing.assert_array_equal(found["table"], expected.to_numpy())
-    for name in "ab":
-        pd.testing.assert_series_equal(found["dict"][name], expected[name], check_names=False)
-        np.testing.assert_array_equal(found["arrays"][name], expected[name])
-    for form in ("long", "long_frame", "unsorted long"):
-        long = found[form]
-        assert isinstance(long, type(forms[form]))
-        assert long.index.names == ["site", None]
-        values = long["load"] if form == "long_frame" else long
-        assert values.name == "load"
-        for name in "ab":
-            assert values[name].index.equals(steps)
-            np.testing.assert_array_equal(values[name], expected[name])
-
-
-def test_intervals_of_all_forms_are_alike():
-    forms = make_forms()
-    expected = fit(forms["frame"]).predict_interval(5)
-    assert expected.columns.names == ["site", None]
-    found = {name: fit(y).predict_interval(5) for name, y in forms.items()}
-    np.testing.assert_array_equal(found["table"][:, :, 1], expected["b"])
-    assert found["table"].shape == (5, 2, 2)
-    for name in "ab":
-        np.testing.assert_array_equal(found["dict"][name], expected[name])
-        np.testing.assert_array_equal(found["arrays"][name], expected[name])
-        for form in ("long", "long_frame", "unsorted long"):
-            assert list(found[form].columns) == ["lower", "upper"]
-            np.testing.assert_array_equal(found[form].loc[name], expected[name])
-
-
 def test_columns_may_have_levels():
     frame = make_frame()
     expected = fit(frame)
@@ -129,17 +78,6 @@ def test_shorter_series_of_a_frame_are_forecast_up_to_the_common_steps():
     np.testing.assert_allclose(found["a"], own["a"][:3])
     np.testing.assert_allclose(found["b"], own["b"][4:])
     pd.testing.assert_index_equal(found.index, own["b"].index[4:])
-
-
-def test_series_of_a_dict_may_begin_and_end_at_any_time():
-    series = make_series()
-    model = fit({"late": series[20:50], "early": series[:40], "whole": series})
-    found = model.predict(2)
-    for name, end in [("late", 50), ("early", 40)]:
-        pd.testing.assert_index_equal(found[name].index, series.index[end : end + 2])
-    assert found["whole"].index[0] == pd.Timestamp("2020-01-01")
-    arrays = fit({"long": make_values(60), "short": make_values(30)}).predict(2)
-    assert arrays["short"].shape == (2,)
 
 
 @pytest.mark.parametrize("values", [list, np.array, lambda v: v.astype(np.float16)])
@@ -200,8 +138,11 @@ def changed(places, value, dtype=float):
         (SERIES[:0].to_frame().assign(month=1), "X is empty"),
         (np.empty((0,)), "X is empty"),
         ({}, "X is empty"),
-        (np.ones((3, 3, 3)), r"3 dimensions \(shape \(3, 3, 3\)\)"),
-        ([[1.0, 2.0], [3.0]], "different lengths.*dict"),
+        (
+            np.ones((3, 3, 3)),
+            r"ndarray, of shape \(3, 3, 3\), is no array of one or two dimensions",
+        ),
+        ([[1.0, 2.0], [3.0]], "no array of one or two.*a dict of different lengths"),
         (pd.DataFrame({"a": SERIES, "b": np.nan}), "no value but missing ones.*'b'"),
         (pd.DataFrame({"a": changed([4], np.nan), "b": SERIES}), "NaN.*'a' at 2015-05-01"),
         (pd.concat([SERIES, SERIES], axis=1), "columns of the same name"),
@@ -225,38 +166,6 @@ def test_bad_series(y, message):
     with pytest.raises(ValueError, match=f"(?s){message}"):
         model.fit(y)
     assert vars(model) == vars(KernelForecaster(lookback=12))
-
-
-def slow_parts(y):
-    """Names, values and times of series one below the other, one at a time."""
-    for name, own in y.groupby(level=0, sort=False, observed=True):
-        own = own.droplevel(0)
-        yield name, own.to_numpy(float), own.index
-
-
-@pytest.mark.parametrize("kind", KINDS)
-@pytest.mark.parametrize("names", [["b", "a", "c"], [3, 1, 2], "category"])
-def test_series_of_several_lengths_are_read_as_in_a_loop(kind, names):
-    series = make_series(kind)
-    parts = [series[7:20], series[:30], series[25:26]]
-    text = names == "category"
-    long = pd.concat(dict(zip("bac" if text else names, parts, strict=True)), names=["s", "t"])
-    if text:
-        frame = long.rename("y").reset_index().astype({"s": "category"})
-        long = frame.set_index(["s", "t"])["y"]
-    long = long.iloc[np.argsort(np.arange(len(long)) % 7, kind="stable")]
-    long = long.sort_index(level=1, sort_remaining=False)
-    groups = long.groupby(level=0, sort=False, observed=True)
-    by_name = {name: own.droplevel(0) for name, own in groups}
-    for y in (long, long.to_frame(), by_name):
-        table = read_series(y)
-        expected = list(slow_parts(long))
-        assert table.names == [name for name, _, _ in expected]
-        for i, (_, values, times) in enumerate(expected):
-            np.testing.assert_array_equal(table.values[i], values)
-            steps = table.step[table.series == i]
-            found = table.time.between(0, 40)[steps]
-            pd.testing.assert_index_equal(found, times, check_names=False, exact="equiv")
 
 
 def test_rows_without_a_series_are_left_out():
@@ -360,16 +269,6 @@ class TestAbsentRows:
         table = fit(given, missing="zero").observed_
         np.testing.assert_array_equal(table.value, np.nan_to_num(np.concatenate(spans)))
 
-    @pytest.mark.parametrize("kind", INDEXES)
-    @pytest.mark.parametrize("form", ["series", "frame", "dict", "long", "long_frame", "tidy"])
-    def test_are_filled(self, form, kind):
-        given, spans = self.formed(form, kind)
-        for missing in ("interpolate", "seasonal"):
-            model = fit(given, missing=missing)
-            expected = fit(dict(enumerate(spans)), missing=missing)
-            np.testing.assert_array_equal(model.observed_.value, expected.observed_.value)
-        assert len(model.predict(2, history=given)) == len(model.predict(2))
-
     @pytest.mark.parametrize("cut", ["2024-10-10", "2024-09-01"])
     def test_are_filled_in_what_follows(self, cut):
         tidy, _ = self.formed("tidy", "dates")
@@ -379,17 +278,6 @@ class TestAbsentRows:
         expected = fit(tidy, missing="interpolate").observed_.value
         np.testing.assert_allclose(model.update(late).observed_.value, expected)
         assert len(model.backtest(tidy, cv=2)) > 0
-
-    def test_need_no_features(self):
-        tidy, _ = self.formed("tidy", "dates")
-        rows = tidy.assign(price=np.arange(len(tidy)) % 7)
-        model = fit(rows, missing="interpolate")
-        one = rows[rows["unique_id"] == "a"].set_index("ds")["price"]
-        expected = one.sort_index().asfreq("D").interpolate()
-        found = model.observed_.features[
-            model.observed_.series == model.observed_.names.index("a")
-        ]
-        np.testing.assert_allclose(found[:, 0], expected)
 
     def test_the_common_steps_are_those_of_all_series(self):
         # No series has a stretch without gaps.

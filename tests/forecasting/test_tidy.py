@@ -13,30 +13,6 @@ X = make_features()
 
 
 class TestTidy:
-    @pytest.mark.parametrize("kind", ["dates", "numbers", "periods"])
-    def test_a_row_for_each_observation(self, kind):
-        frame = TIDY
-        if kind == "numbers":
-            frame = frame.assign(ds=A.index.get_indexer(frame["ds"]) + 5)
-        elif kind == "periods":
-            frame = frame.assign(ds=frame["ds"].dt.to_period("M"))
-        shuffled = frame.sample(frac=1, random_state=0)
-        model, long = fit(shuffled), fit(frame.set_index(["unique_id", "ds"])["y"])
-        found, expected = model.predict(4), long.predict(4)
-        assert list(found) == ["unique_id", "ds", "forecast"]
-        pd.testing.assert_index_equal(found.index, pd.RangeIndex(8))
-        keyed = found.set_index(["unique_id", "ds"])["forecast"]
-        pd.testing.assert_series_equal(keyed, expected, check_names=False)
-        intervals = model.predict_interval(4)
-        assert list(intervals) == ["unique_id", "ds", "lower", "upper"]
-        np.testing.assert_array_equal(intervals[["lower", "upper"]], long.predict_interval(4))
-        quantiles = model.predict_quantiles(4)
-        np.testing.assert_array_equal(
-            quantiles[[0.1, 0.9]], long.predict_quantiles(4)[[0.1, 0.9]]
-        )
-        merged = shuffled.merge(found, on=["unique_id", "ds"], how="right")
-        assert merged["ds"].dtype == frame["ds"].dtype
-
     def test_other_ids(self):
         expected = fit(TIDY).predict()["forecast"]
         for ids in ({"a": 7, "b": 9}, {"a": "x", "b": "y"}):

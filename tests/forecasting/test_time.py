@@ -156,24 +156,6 @@ def test_local_dates_in_utc_are_refused(freq, tz):
     assert found.equals(local)
 
 
-@pytest.mark.parametrize("freq", ["M", "2M", "Q-NOV", "D", "h"])
-def test_periods(freq):
-    periods = pd.period_range("2000-01", periods=40, freq=freq, name="p")
-    time = TimeIndex.read(periods[:20])
-    pd.testing.assert_index_equal(time.between(3, 40), periods[3:40], exact=True)
-    np.testing.assert_array_equal(time.positions(periods[[0, 30]]), [0, 30])
-    pd.testing.assert_index_equal(time.extended(9).between(0, 29), periods[:29])
-
-
-@pytest.mark.parametrize(("start", "step"), [(0, 1), (7, 1), (4, 3)])
-def test_whole_numbers(start, step):
-    numbers = pd.RangeIndex(start, start + 40 * step, step)
-    for index in (numbers[:20], pd.Index(numbers[:20].to_numpy())):
-        time = TimeIndex.read(index)
-        pd.testing.assert_index_equal(time.between(18, 40), numbers[18:], exact=True)
-        np.testing.assert_array_equal(time.positions(numbers[[1, 30]]), [1, 30])
-
-
 @pytest.mark.parametrize("unit", ["s", "us", "ns"])
 def test_the_resolution_is_kept(unit):
     dates = pd.date_range("2000", periods=9, freq="D").as_unit(unit)
