@@ -39,17 +39,22 @@ class CandidateAttention:
     # between neighbours so far. For each step k ahead it returns logits z of the candidates f
     # and a correction r: y_k = sum_b softmax_b(z_bk) f_bk + r_k. It is trained on all series by
     # absolute errors, from candidates that use only what came before each origin. `share` is
-    # that of the network in the forecast; the rest is the fixed combination.
+    # that of the network in the forecast; the rest is the fixed combination, which is all of
+    # the forecast of series that mostly are 0, whose median the network would learn.
 
     classical: Classical
     share: float
     network: dict
+    without: np.ndarray  # (n_series,) of the training series
 
     def forecast(self, origins, combined):
         """Fixed combinations (n_origins, horizon) with the share of the network."""
         if self.share == 0:
             return combined
-        return self.share * self._learned(origins) + (1 - self.share) * combined
+        identity = origins.identity
+        apart = (identity >= 0) & self.without[identity]
+        share = np.where(apart, 0.0, self.share)[:, None]
+        return share * self._learned(origins) + (1 - share) * combined
 
     def _learned(self, origins):
         """Forecasts of the network; (n_origins, horizon)."""
@@ -66,24 +71,25 @@ def fit_attention(training, combined, classical, random_state):
     from ._candidate_network import train
 
     validation, table = training.validation, training.validation.table
-    near = np.flatnonzero(
-        table.lengths[validation.series] - validation.known <= validation.horizon
-    )
+    without = training.mostly_least
+    left = table.lengths[validation.series] - validation.known
+    near = np.flatnonzero((left <= validation.horizon) & ~without[validation.series])
     until = training.earliest(near)
 
     def learn(end):
+        end = np.where(without, 0, end)
         origins = _training_origins(table, end, validation.horizon, random_state)
         before = origins.steps < end[origins.series][:, None]
         inputs, seed = inputs_at(origins, classical), random_state.randint(2**31 - 1)
         return train(inputs, before, origins.series, classical.logs, seed)
 
-    trial = CandidateAttention(classical, 1.0, learn(until))
+    trial = CandidateAttention(classical, 1.0, learn(until), without)
     found = np.full_like(combined, np.nan)
     found[near] = trial._learned(validation.take(near).with_season_before(until))
     share, _ = best_share(training, combined, found)
     held_out = np.where(np.isnan(found), combined, share * found + (1 - share) * combined)
     network = learn(table.lengths) if share else {}
-    return CandidateAttention(classical, share, network), held_out
+    return CandidateAttention(classical, share, network, without), held_out
 
 
 def inputs_at(origins, classical):

@@ -485,7 +485,7 @@ class Forecaster(AttentionEstimator, ABC):
         ends = Origins.at_ends(table, self.horizon_)
         # Nothing is known before the first step, which stands for itself.
         known = np.maximum(requested.step - table.starts[series], 0)
-        origins = ends.at(series[~later], known[~later])
+        origins = ends.at(series[~later], known[~later]).with_few_seasons()
         n_within = len(origins)
         origins = origins.joined(ends) if n_blocks else origins
         if finish is None:

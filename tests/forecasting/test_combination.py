@@ -40,7 +40,7 @@ class TestRelativeErrors:
     def test_are_logarithms_of_ratios_to_the_best(self):
         rng = np.random.default_rng(0)
         errors, series = rng.uniform(1, 3, size=(7, 3)), np.array([0, 0, 0, 2, 2, 2, 2])
-        own, panel = relative_errors(errors, series, 3)
+        own, panel = relative_errors(errors, series, np.zeros(3, dtype=bool))
         for i in (0, 2):
             mean = errors[series == i].mean(axis=0)
             np.testing.assert_allclose(own[i], np.log(mean / mean.min()), atol=1e-8)
@@ -49,19 +49,28 @@ class TestRelativeErrors:
 
     def test_what_is_not_known_is_left_out(self):
         errors = np.array([[1.0, np.nan, 4.0], [3.0, np.nan, np.nan], [1.0, 2.0, np.nan]])
-        own, panel = relative_errors(errors, np.array([0, 0, 1]), 2)
-        np.testing.assert_allclose(own, np.log([[1, np.nan, 2], [1, 2, np.nan]]), atol=1e-8)
-        np.testing.assert_allclose(panel, np.log([1, 2, 2]), atol=1e-8)
+        own, panel = relative_errors(errors, np.array([0, 0, 1]), np.zeros(2, dtype=bool))
+        # The third is compared with the first where it is there, and not with 3 as well.
+        np.testing.assert_allclose(own, np.log([[1, np.nan, 4], [1, 2, np.nan]]), atol=1e-8)
+        np.testing.assert_allclose(panel, np.log([1, 2, 4]), atol=1e-8)
+
+    def test_squares_of_series_that_mostly_are_0_count_as_roots_and_chance_little(self):
+        errors = np.array([[1.0, 4.0], [4.0, 16.0], [0.0, 9.0]])
+        squared = np.array([True, True])
+        own, _ = relative_errors(errors, np.array([0, 0, 1]), squared)
+        np.testing.assert_allclose(own, [[0, np.log(2)], [0, 2.3]], atol=1e-8)
 
     def test_a_candidate_that_is_never_there_is_the_worst(self):
         errors = np.array([[1.0, np.nan]])
-        assert relative_errors(errors, np.array([0]), 1)[1][1] > 100
+        assert relative_errors(errors, np.array([0]), np.zeros(1, dtype=bool))[1][1] > 100
 
     def test_perfect_candidates_leave_finite_errors(self):
-        own, panel = relative_errors(np.array([[0.0, 0.0, 1.0]]), np.array([0]), 1)
+        own, panel = relative_errors(
+            np.array([[0.0, 0.0, 1.0]]), np.array([0]), np.zeros(1, dtype=bool)
+        )
         np.testing.assert_allclose(own[0], [0, 0, np.log(3e9)], rtol=1e-6)
         assert np.isfinite(panel).all()
-        own, _ = relative_errors(np.zeros((2, 2)), np.array([0, 0]), 1)
+        own, _ = relative_errors(np.zeros((2, 2)), np.array([0, 0]), np.zeros(1, dtype=bool))
         np.testing.assert_array_equal(own, 0)
 
 

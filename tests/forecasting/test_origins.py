@@ -105,6 +105,17 @@ def test_origins_are_of_the_training_series_of_their_series():
     np.testing.assert_array_equal(origins.identity, np.array([2, -1, 0, 5])[origins.series])
 
 
+def test_patterns_are_learned_anew_after_a_quarter_more():
+    table = Table.of([np.arange(500.0)])
+    known = np.arange(500)
+    origins = Origins(table, np.zeros(500, dtype=int), known, 1).with_few_seasons()
+    seasons = origins.season_known
+    assert (seasons <= known).all()
+    assert (known[1:] < 1.25 * seasons[1:] + 1).all()
+    assert len(np.unique(seasons)) < 30
+    np.testing.assert_array_equal(origins.take([7, 300]).season_known, seasons[[7, 300]])
+
+
 def test_forecasts_are_appended():
     observations, forecasts = make(), np.arange(8.0).reshape(4, 2)
     longer = observations.extended(forecasts)
@@ -239,6 +250,12 @@ def test_many_series_that_can_be_validated_are_a_panel():
     assert make_training_of(make_walks([20] * 30)).is_panel
     assert not make_training_of(make_walks([20] * 29)).is_panel
     assert not make_training_of(make_walks([4] * 30)).is_panel
+    rare = [
+        np.where(np.arange(20) % 3 == 0, own - own.min(), 0) for own in make_walks([20] * 30)
+    ]
+    training = make_training_of([*make_walks([20] * 29), *rare])
+    np.testing.assert_array_equal(training.mostly_least, [False] * 29 + [True] * 30)
+    assert not training.is_panel
 
 
 def test_series_are_long_where_most_have_ten_horizons():
