@@ -21,7 +21,7 @@ PAIRS, _TERMS = 2**16, 4_000_000
 # followed them would be measured in a unit close to 0.
 _LEAST_VARIATION = 0.1
 # Of more windows than these, evenly spread ones are predicted, and predicted from.
-_MOST_ROWS, MOST_KEYS = 500, 4000
+_MOST_ROWS, MOST_KEYS = 250, 4000
 # Multiples of the keys' spread that are tried: first these, then some around the best.
 _SCALES = 2.0 ** np.arange(-7, 3.1, 0.5)
 _FINER = 2.0 ** np.array([-0.35, -0.2, -0.1, 0.1, 0.2, 0.35])

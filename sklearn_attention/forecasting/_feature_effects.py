@@ -72,6 +72,10 @@ class FeatureEffects:
         ]
         return table.with_values(rest)
 
+    def rest(self, table):
+        """A table of series less effects, without the features that these are of."""
+        return without_known(self.take_out(table))
+
     def added_to(self, forecast, origins):
         """Forecasts by `forecast(origins)` of series without effects, and these effects.
 
@@ -93,6 +97,12 @@ class FeatureEffects:
 
     def _of_rows(self, table):
         return self.basis(table.features[:, table.known], table.known) @ self.coef
+
+
+def without_known(table):
+    """A table without the features that are known beforehand."""
+    past = np.setdiff1d(np.arange(table.n_features), table.known)
+    return replace(table, features=table.features[:, past], known=table.known[:0])
 
 
 def cut_at_origins(origins):
