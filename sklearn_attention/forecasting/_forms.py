@@ -120,6 +120,8 @@ def _one_below_the_other(y, index, rows_are_series, what):
         y = pd.Series(y, index) if isinstance(index, pd.MultiIndex) else y
     if len(y) == 0 or 0 in np.shape(y):
         raise ValueError(f"{what} is empty (shape {np.shape(y)}): pass at least one series.")
+    if isinstance(y, pd.DataFrame) and not y.columns.is_unique:
+        raise ValueError(f"{what} has columns of the same name, {list(y)}: rename them.")
     indexes = None if index is None else [index]
     if isinstance(y, dict):
         names, columns, indexes = _of_dict(y, what)
@@ -130,8 +132,6 @@ def _one_below_the_other(y, index, rows_are_series, what):
         names, columns, kind = [y.name], [y], "series"
     elif isinstance(y, pd.DataFrame):
         names, kind, labels = list(y), "frame", list(y.columns.names)
-        if len(set(names)) < len(names):
-            raise ValueError(f"{what} has columns of the same name, {names}: rename them.")
         columns = [y.iloc[:, i] for i in range(len(names))]
     else:
         kind = "array" if y.ndim == 1 else "windows" if rows_are_series else "table"
@@ -168,8 +168,6 @@ def _of_long(y, what):
                 f"that {TARGET!r}."
             )
         kind, y = "tidy", y[[SERIES, TIME, TARGET]].assign(**{TIME: as_index(y[TIME])})
-        if y[SERIES].isna().any():
-            raise ValueError(f"{what} has rows without {SERIES!r}: drop them.")
         kind_of(pd.Index(y[TIME]), what)
         y = y.sort_values([SERIES, TIME]).set_index([SERIES, TIME])
     if isinstance(y, pd.DataFrame):
@@ -184,10 +182,9 @@ def _of_long(y, what):
             f"{what} has an index of {y.index.nlevels} levels: pass two, series and time."
         )
     series, names = pd.factorize(y.index.get_level_values(0))
+    if (series < 0).any():
+        raise ValueError(f"{what} has rows without the name of their series: drop them.")
     order = np.argsort(series, kind="stable")
-    order = order[series[order] >= 0]  # rows without a series go
-    if len(order) == 0:
-        raise ValueError(f"{what} has no row with the name of its series: pass some.")
     cuts = pairwise(np.searchsorted(series[order], np.arange(len(names) + 1)))
     spans = [slice(*cut) for cut in cuts]
     steps, y = as_index(y.index.get_level_values(1))[order], y.iloc[order]
@@ -198,6 +195,8 @@ def _of_long(y, what):
 def as_array(y, what):
     """One or two dimensions of what has no index, or an error that names it."""
     refuse_other_arrays(what, y)
+    if isinstance(y, np.ma.MaskedArray):
+        y = y.astype(np.float64).filled(np.nan)
     with suppress(ValueError):  # rows of different lengths are none
         table = np.asarray(y)
         if table.ndim in (1, 2):
@@ -219,15 +218,15 @@ def _floats(values, what):
     if values.dtype.kind not in "fiubOUS":
         problem = "Complex data not supported: " * (values.dtype.kind == "c")
         raise ValueError(f"{problem}{what} has dtype {values.dtype}, no numbers: {_NUMBERS}")
-    with suppress(TypeError, ValueError):
+    with suppress(TypeError, ValueError, OverflowError):
         return values.astype(np.float64)
     numbers = np.empty(len(values))
     for row, value in enumerate(values):
         try:
             numbers[row] = np.nan if value is pd.NA else value
-        except (TypeError, ValueError) as error:
+        except (TypeError, ValueError, OverflowError) as error:
             raise ValueError(
-                f"{what} has the entry {value!r} at row {row}, no number: {_NUMBERS}"
+                f"{what} has the entry {value!r:.60} at row {row}, no number: {_NUMBERS}"
             ) from error
     return numbers
 

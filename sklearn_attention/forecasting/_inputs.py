@@ -13,7 +13,7 @@ from ._checks import fill_features, fill_values, in_series, is_integer
 from ._forms import SERIES, TARGET, TIME, as_array, dated, is_tidy, library_of, read_series
 from ._season import season_of
 from ._table import Table, positions
-from ._time import as_index, check_steps, is_date, refuse_repeated, steps_until
+from ._time import FOLDS, as_index, check_steps, is_date, refuse_repeated, steps_until
 
 # Levels of a category that have a column of their own, at most: the most frequent ones.
 _MOST_LEVELS = 64
@@ -56,7 +56,7 @@ def keyed(X):
     """
     if isinstance(X, dict) or np.ndim(X) == 0:
         raise ValueError(
-            f"X={X!r} is not valid: pass features or an index, to forecast also None, the "
+            f"X={X!r:.60} is not valid: pass features or an index, to forecast also None, the "
             "number of steps, or a date."
         )
     X = _dated_rows(X)
@@ -145,6 +145,8 @@ def _about(X, index, labels, y):
     # None where they follow one another.
     rows = y.index if isinstance(y, pd.Series | pd.DataFrame) else None
     if isinstance(y, dict):
+        if labels is None:
+            _check_lengths(X, max(y.values(), key=len, default=()))
         return index
     if labels is None or rows is None or labels.equals(rows):
         _check_lengths(X, y)
@@ -223,7 +225,7 @@ def _read_rows(forecaster, X, table):
         X = X if known else X.drop(columns=TARGET)
     if not forecaster.n_features_in_ and (index is None or len(X.columns)):
         raise ValueError(
-            f"X={given!r} is no index, and {type(forecaster).__name__} was fitted without "
+            f"X={given!r:.60} is no index, and {type(forecaster).__name__} was fitted without "
             "features: pass only the index of X, or the number of steps as an int."
         )
     if len(X) == 0:
@@ -372,6 +374,13 @@ def read_later(forecaster, X, y, *, may_add=False):
         )
     options = {"missing": missing, "what": what}
     later = read_series(y, index=index, onto=known, **options)
+    early = (later.counts > 0)[: len(known)] & (later.starts[: len(known)] < known.starts)
+    for i in np.flatnonzero(early)[:1]:
+        steps = (known.time.name_steps([place]) for place in (later.starts[i], known.starts[i]))
+        raise ValueError(
+            "{}{} begins at {}, before the series that the forecaster was fitted on, at {}: "
+            "pass later observations. {}".format(what, in_series(known, i), *steps, FOLDS)
+        )
     if not may_add:
         if len(later) > len(known):
             raise ValueError(

@@ -86,8 +86,8 @@ class KernelForecaster(Forecaster):
         * None does nothing.
 
         "auto" takes the seasonal one, and of a single series that of these and "standard" with
-        least error on three stretches of later windows. Without a season in the window it is "standard" or
-        "last", and with a given bandwidth "standard".
+        least error on three stretches of later windows. Without a season in the window it is
+        "standard" or "last", and with a given bandwidth "standard".
 
     Attributes
     ----------

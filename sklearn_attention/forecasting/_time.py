@@ -14,7 +14,7 @@ from .._blocks import check_memory
 
 _MIDNIGHT = " 00:00:00"
 # What else leaves rows out, or before the others.
-_FOLDS = "In cross-validation pass cv=TimeSeriesSplit(...), whose folds are stretches of time."
+FOLDS = "In cross-validation pass cv=TimeSeriesSplit(...), whose folds are stretches of time."
 # A text ends with a time zone, which periods would drop.
 _HAS_ZONE = re.compile(r":\d\d.*([+-]\d\d(:?\d\d)?|[A-Za-z]+)$")
 _NAMED = 5  # dates that a message names before it only counts
@@ -82,7 +82,7 @@ class TimeIndex:
             raise ValueError(
                 f"{what} has an index that does not go on at frequency {time.freq!r} as of "
                 f"{index[0]}, {_name(wrong)} for one: {_of_zone(index)}resample it to regular "
-                f"steps. {_FOLDS}"
+                f"steps. {FOLDS}"
             )
         return replace(time, values=numbers_of(grid).copy())
 
@@ -157,7 +157,7 @@ class TimeIndex:
                 f"{what} has steps that are none of the series', which begins at "
                 f"{self.between(0, 1)[0]} with frequency {self.freq!r}: "
                 f"{_name(index[found < 0])}. Remove them, or fit a series that has them. "
-                + _FOLDS
+                + FOLDS
             )
         return found
 
@@ -189,7 +189,7 @@ class TimeIndex:
             raise ValueError(
                 f"{what} has gaps in its index: {self.name_steps(lost)} missing at frequency "
                 f"{self.freq!r}. Pass missing='zero' where a step without a row is 0, or "
-                f"missing='interpolate' or missing='seasonal'. {_FOLDS}"
+                f"missing='interpolate' or missing='seasonal'. {FOLDS}"
             )
 
     def _timestamps(self, values):
@@ -263,8 +263,8 @@ def refuse_repeated(index, what):
     if not index.is_unique:
         repeated = index[index.duplicated()].unique()
         raise ValueError(
-            f"{what} has an index with duplicates, {_name(repeated)}: keep one row each, for "
-            "example with groupby(level=0).mean()."
+            f"{what} has an index with duplicates, {_name(repeated)}: keep one row for each "
+            "step of a series, as drop_duplicates or a mean by groupby do."
         )
 
 
@@ -338,7 +338,7 @@ def _offset_with_gaps(index, what):
     raise ValueError(
         f"{what} has timestamps of no frequency that can be inferred, such as "
         f"{_name(index[:3])}: {_of_zone(index)}pass them with one by asfreq, or resample to "
-        f"regular steps. {_FOLDS}"
+        f"regular steps. {FOLDS}"
     )
 
 
@@ -407,6 +407,8 @@ def steps_until(time, date):
     # the year, as in slices of pandas.
     is_text = isinstance(date, str) and not _HAS_ZONE.search(date)
     try:
+        if is_text and not date[:4].isdigit():
+            raise ValueError(date)  # days or months may come first
         is_span = is_text or type(date) is datetime.date
         last = pd.Period(date, None if is_text else "D") if is_span else date
         last = last.end_time if isinstance(last, pd.Period) else pd.Timestamp(last)

@@ -152,6 +152,16 @@ def changed(places, value, dtype=float):
         (SERIES.index, "only an index, and y is None"),
         (pd.concat({"a": SERIES, "b": SERIES[::-1]}), r"X\['b'\].*not sorted"),
         (pd.concat({"a": SERIES, "b": SERIES.drop(SERIES.index[5])}), "gaps.*2015-06-01"),
+        (pd.concat({"a": SERIES, None: SERIES}), "rows without the name of their series"),
+        ([10**400, *range(30)], "has the entry 10+"),
+        (
+            make_frame()
+            .stack()
+            .rename("y")
+            .reset_index()
+            .set_axis(["ds", "unique_id", "ds"], axis=1),
+            "columns of the same name",
+        ),
         (pd.concat({"u": pd.concat({"a": SERIES})}), "index of 3 levels: pass two"),
         (make_frame().stack().to_frame("u").assign(v=1), r"columns \['u', 'v'\]"),
     ],
@@ -168,12 +178,12 @@ def test_bad_series(y, message):
     assert vars(model) == vars(KernelForecaster(lookback=12))
 
 
-def test_rows_without_a_series_are_left_out():
-    long = make_frame().unstack()
-    names = long.index.get_level_values(0).to_series().replace("b", None)
-    table = read_series(long.set_axis([names, long.index.get_level_values(1)]))
-    assert table.names == ["a"]
-    np.testing.assert_array_equal(table.value, long["a"])
+def test_masked_values_are_missing():
+    values = np.ma.masked_array(make_values(), np.arange(60) == 7)
+    found = fit(values, missing="interpolate").observed_.value
+    expected = make_values()
+    expected[7] = (expected[6] + expected[8]) / 2
+    np.testing.assert_allclose(found, expected)
 
 
 def test_indexes_of_other_zones_and_resolutions_go_together():

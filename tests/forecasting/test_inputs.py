@@ -265,6 +265,14 @@ class TestMissingAfterwards:
         np.testing.assert_allclose(panel.observed_.value, whole.observed_.value)
 
 
+def test_steps_before_a_series_are_not_scored():
+    model = fit({"a": A, "b": B[20:]})
+    with pytest.raises(
+        ValueError, match=r"X in 'b' begins at 2015-01-01, before .* at 2016-09"
+    ):
+        model.score({"b": B[:10]})
+
+
 def test_observations_find_their_series_whatever_the_order():
     frame = pd.DataFrame({name: make_series(seed=i) for i, name in enumerate("abc")})
     frame.iloc[55:, 1] = np.nan

@@ -98,6 +98,7 @@ class TestDates:
         ("date", "message"),
         [
             ("soon", "X='soon' is no date"),
+            ("05.01.2020", "X='05.01.2020' is no date: pass one such as '2024-06'"),
             (pd.NaT, "X=NaT is no date"),
             ("2019-12", "X='2019-12' is not after the end of the series, 2019-12-01"),
             ("1999", "X='1999' is not after the end"),

@@ -104,7 +104,7 @@ class TestTidy:
             (TIDY.assign(place=TIDY["ds"]), "X has dates or times in column 'place'"),
             (
                 TIDY.assign(unique_id=TIDY["unique_id"].mask(TIDY.index == 4)),
-                "without 'unique_id'",
+                "rows without the name of their series",
             ),
         ],
     )
