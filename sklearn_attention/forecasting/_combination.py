@@ -42,8 +42,8 @@ _SHORTEST, _LONGEST = 4, 1100
 # Share of the windows that a transformer without others is calibrated on.
 _HELD_OUT = 0.2
 # Share of errors that trees or a transformer have to save: held out among steps that they
-# learn from they do better than after them. A transformer that was briefly trained, little:
-# the whole training saves several times as much.
+# learn from they do better than after them. Trees do on a first part of it, too. A transformer
+# that was briefly trained, little: the whole training saves several times as much.
 _LEAST_SAVED, _LEAST_SAVED_BRIEFLY = 0.02, 1e-3
 CANDIDATES = ("classical", "ridge", "analogs", "features", "trees", "transformer")
 # They learn effects of features themselves, and come after the others.
@@ -253,11 +253,12 @@ def add_candidate(fitted, candidate, unable):
     # Its share is the one with the least error of a mixture with the others, since there are
     # many of these, and alike.
     combined, training, every, held_out = fitted
-    brief = candidate.brief() if isinstance(candidate, TransformerCandidate) else None
-    if brief is not None:
-        found = brief.fit(training)[1][:, 0]
-        if best_share(training, held_out, found)[1] < _LEAST_SAVED_BRIEFLY:
-            return fitted
+    candidate, found = candidate.tried_on(training)
+    least = (
+        _LEAST_SAVED_BRIEFLY if isinstance(candidate, TransformerCandidate) else _LEAST_SAVED
+    )
+    if found is not None and best_share(training, held_out, found[:, 0])[1] < least:
+        return fitted
     candidate, forecasts = candidate.fit(training)
     found, mixed = forecasts[:, 0], held_out.copy()
     if np.isnan(found).all():

@@ -94,10 +94,9 @@ def shift_of(values):
     return float(_SHIFT * np.median(positive))
 
 
-def choose_transform(table, horizon, log, plain, fit):
+def choose_transform(table, log, plain, fit):
     """The scale on which candidates have smaller errors on some series, for `log` "auto"."""
-    # `plain` is the Transform without logarithms, `fit(table, logs)` is `fit_combined`. Its
-    # result on that scale is returned as well, if that was for all series, otherwise None.
+    # `plain` is the Transform without logarithms, `fit(table, logs)` is `fit_combined`.
     values, shift = table.values, shift_of(table.values)
     flat = np.concatenate(values)
     possible = flat.min() >= 0 and flat.any()
@@ -110,26 +109,24 @@ def choose_transform(table, horizon, log, plain, fit):
                 f"log=True is for series that are not negative, nor all 0, but the least "
                 f"value is {flat.min()}: pass log='auto', or add a constant to the series."
             )
-        return (logarithms if log else plain), None
+        return logarithms if log else plain
     if not possible or (flat == 0).mean() > _MOST_ZEROS:
-        return plain, None
+        return plain
     # Absolute errors are least at the median, which of counts with zeros is below the mean.
     power = 1 if flat.min() > 0 else 2
     rows = evenly_spread(len(values), _MOST_TRIED)
     few = table.take(rows)
     tried = []
     for transform in (plain, logarithms):
-        fitted = fit(transform.encode(few), logs=transform.log)
-        _, training, _, held_out = fitted
+        _, training, _, held_out = fit(transform.encode(few), logs=transform.log)
         if len(training.block) == 0:
-            return logarithms, None
+            return logarithms
         origins = replace(training.validation, table=few)
         missed = transform.decode(held_out, origins) - origins.targets()
         missed = np.abs(missed / naive_scales(few.values)[origins.series, None])
         error = np.nanmean(missed**power)
-        tried.append((error, transform, fitted))
-    _, transform, fitted = min(tried, key=lambda one: one[0])
-    return transform, fitted if len(rows) == len(table) else None
+        tried.append((error, transform))
+    return min(tried, key=lambda one: one[0])[1]
 
 
 # How improbable a value has to be to be replaced: one in so many.

@@ -80,6 +80,11 @@ class TransformerCandidate:
         fitted = replace(self, ridge=ridge).learn(origins)
         return fitted, fitted.forecast(validation)
 
+    def tried_on(self, training):
+        """The same, and forecasts after a brief training; None without."""
+        brief = self.brief()
+        return self, None if brief is None else brief.fit(training)[1]
+
     def brief(self):
         """The same, to be trained briefly, where that is to show whether it helps; or None."""
         most = self.settings.training.max_steps

@@ -384,17 +384,19 @@ class TransformerForecaster(NetworkParameters, Forecaster):
             self.combined_, validation = fit_transformer(transformer, table, self.horizon_)
             self.calibration_ = Calibration.fit(self._forecasts(validation))
             return
-        trees = [Trees(tuple(self.seasons_))] if "trees" in whole else []
+        trees = [Trees(tuple(self.seasons_), not named)] if "trees" in whole else []
         slow = transformer or (trees and len(table.value) >= _STEPS_OF_SLOW_TREES)
         fit = partial(
             fit_combined, horizon=self.horizon_, seasons=self.seasons_,
             lookback=lookback, share=_SHARE_IF_SLOW if slow else None,
         )  # fmt: skip
-        self.transform_, fitted = choose_transform(
-            table, self.horizon_, self.log, self.transform_, partial(fit, kinds=kinds or trees)
+        # Logarithms are as good for the others as for classical candidates, which are fast.
+        fast = ["classical", *(["features"] if "features" in kinds else [])]
+        fast = fast if "classical" in kinds else kinds or trees
+        self.transform_ = choose_transform(
+            table, self.log, self.transform_, partial(fit, kinds=fast)
         )
-        if fitted is None:
-            fitted = fit(self.transform_.encode(table), logs=self.log_, kinds=kinds or trees)
+        fitted = fit(self.transform_.encode(table), logs=self.log_, kinds=kinds or trees)
         further = [*(trees if kinds else ()), *([transformer] if transformer else ())]
         if (
             "transformer" in whole

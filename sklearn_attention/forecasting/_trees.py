@@ -35,37 +35,55 @@ class Trees:
     # where levels drift relative to the mean of the last season.
 
     seasons: tuple
+    tried: bool = False  # whether a part is to show if they help
     dated: bool = False  # whether there is a calendar
     drifts: bool = False
     averaged: np.ndarray | None = None  # columns of features
     level: np.ndarray | None = None  # of each training series
     unit: np.ndarray | None = None
     fitted: object = None
+    first: object = None  # the same, learned apart from the first part of the blocks
 
     names = ("trees",)
 
+    def tried_on(self, training):
+        """The same with trees for the first part of the blocks, and forecasts of these."""
+        # None without a trial, and where there is too little to learn from.
+        if not self.tried:
+            return self, None
+        first = self._learner(training)[0](0)
+        if first.fitted is None:
+            return self, None
+        return replace(self, first=first), held_out(
+            lambda block: self if block % _PARTS else first, training
+        )
+
     def fit(self, training):
         """Learn, and forecast validation origins by trees learned apart from them."""
+        learn, n_parts = self._learner(training)
+        parts = [self.first or learn(0), *map(learn, range(1, n_parts))]
+        return learn(None), held_out(lambda block: parts[block % _PARTS], training)
+
+    def _learner(self, training):
+        """A function that learns from all but a part of the blocks, and the number of parts."""
         table, horizon = training.origins.table, training.origins.horizon
         several = [len(np.unique(table.features[:, i])) > _FEW_VALUES for i in table.known]
         blank = replace(
             self, dated=calendar_of(table.time, 2).size > 0,
             averaged=table.known[np.array(several, dtype=bool)],
             level=means(table.values), unit=deviations(table.values),
-            drifts=self._drifts(table),
+            drifts=self._drifts(table), first=None,
         )  # fmt: skip
         series, step, ahead = _rows_of(table, horizon)
-        if len(series) < _FEWEST:
-            return blank, np.full((len(training.validation), 1, horizon), np.nan)
         columns, level, unit = blank._columns(Origins(table, series, step - ahead, 1), ahead)
         aim = (table.value[table.first[series] + step] - level) / unit
         block = training.within(series, step)
-        parts = [
-            blank._learned(columns, aim, ~block[:, part::_PARTS].any(axis=1))
-            for part in range(min(_PARTS, training.n_blocks))
-        ]
-        whole = blank._learned(columns, aim, slice(None))
-        return whole, held_out(lambda block: parts[block % _PARTS], training)
+
+        def learn(part):
+            apart = slice(None) if part is None else ~block[:, part::_PARTS].any(axis=1)
+            return blank._learned(columns, aim, apart)
+
+        return learn, min(_PARTS, training.n_blocks)
 
     def forecast(self, origins):
         """Forecasts at some origins; (n_origins, 1, horizon)."""

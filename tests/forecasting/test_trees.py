@@ -196,6 +196,18 @@ class TestCalendar:
         assert calendar_of(TimeIndex.of_positions(9), 9).shape == (9, 0)
 
 
+def test_a_part_that_is_held_out_shows_whether_trees_help():
+    training = make_training()
+    assert Trees(SEASONS).tried_on(training)[1] is None
+    one, part = Trees(SEASONS, tried=True).tried_on(training)
+    _, found = one.fit(training)
+    _, expected = Trees(SEASONS).fit(training)
+    np.testing.assert_array_equal(found, expected)
+    first = training.block % 2 == 0
+    np.testing.assert_array_equal(part[first], expected[first])
+    assert np.isnan(part[~first]).all()
+
+
 class TestTrial:
     """A brief training of a transformer beside trees."""
 
