@@ -390,8 +390,8 @@ class TransformerForecaster(NetworkParameters, Forecaster):
             fit_combined, horizon=self.horizon_, seasons=self.seasons_,
             lookback=lookback, share=_SHARE_IF_SLOW if slow else None,
         )  # fmt: skip
-        # Logarithms are as good for the others as for classical candidates, which are fast.
-        fast = ["classical", *(["features"] if "features" in kinds else [])]
+        # Ridges, half of the seconds, and regressors need not be fitted to choose the scale.
+        fast = [one for one in kinds if isinstance(one, str) and one != "ridge"]
         fast = fast if "classical" in kinds else kinds or trees
         self.transform_ = choose_transform(
             table, self.log, self.transform_, partial(fit, kinds=fast)
