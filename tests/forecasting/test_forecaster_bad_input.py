@@ -8,7 +8,6 @@ import pandas as pd
 import polars as pl
 import pytest
 from forecasting_data import make_indexes, make_series, make_values
-from scipy.sparse import csr_array
 
 from sklearn_attention import KernelForecaster, TransformerForecaster
 
@@ -97,11 +96,6 @@ def test_functions_that_take_negative_values(bandwidth):
     found = model.set_params(kernel=bump).fit(SERIES).predict()
     expected = model.set_params(kernel="gaussian").fit(SERIES).predict()
     np.testing.assert_allclose(found, expected)
-
-
-def test_sparse_features():
-    with pytest.raises(TypeError, match="sparse"):
-        KernelForecaster().fit(csr_array(X.to_numpy()), SERIES)
 
 
 def test_columns_of_truth_values_and_missing_ones_are_read():

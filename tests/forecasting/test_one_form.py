@@ -55,20 +55,10 @@ def panels(draw):
 
 
 def slow(series, index, missing):
-    """First step, and values with those that lack filled, one at a time."""
-    steps = [list(index).index(time) for time in series.index]
-    values = [
-        series.iloc[steps.index(i)] if i in steps else 0.0
-        for i in range(steps[0], steps[-1] + 1)
-    ]
-    for i in range(steps[0], steps[-1] + 1):
-        if missing == "interpolate" and i not in steps:
-            before, after = max(k for k in steps if k < i), min(k for k in steps if k > i)
-            near = series.iloc[steps.index(before)], series.iloc[steps.index(after)]
-            values[i - steps[0]] = near[0] + (near[1] - near[0]) * (i - before) / (
-                after - before
-            )
-    return steps[0], values
+    """First step, and values with those that lack filled."""
+    first, *_, last = index.get_indexer(series.index)
+    whole = series.reindex(index[first : last + 1])
+    return first, whole.fillna(0.0) if missing == "zero" else whole.interpolate()
 
 
 def formed(series, cells, form):

@@ -164,12 +164,6 @@ def test_the_resolution_is_kept(unit):
     np.testing.assert_array_equal(TimeIndex.read(dates[:5]).positions(other), np.arange(9))
 
 
-def test_other_time_zones_are_converted():
-    dates = pd.date_range("2024-01-01", periods=9, freq="h", tz="UTC")
-    time = TimeIndex.read(dates)
-    np.testing.assert_array_equal(time.positions(dates.tz_convert("Asia/Tokyo")), np.arange(9))
-
-
 def test_it_comes_back_from_plain_values():
     time = TimeIndex.read(pd.date_range("2024-03-30", periods=9, freq="D", tz="Europe/Berlin"))
     fields = asdict(time)
