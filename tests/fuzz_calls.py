@@ -643,7 +643,7 @@ LEARNERS = [
             "horizon": [1, 50],
             "lookback": [2, 39, 50],
             "normalize": ["standard", "seasonal", "x"],
-            "missing": ["interpolate", "seasonal", "x"],
+            "missing": ["interpolate", "seasonal", "zero", "x"],
             "bounds": [(0, None), (1, 0), "x"],
             "season_length": [2, 0.5, 100],
         },

@@ -8,8 +8,8 @@ import pandas as pd
 from sklearn.base import clone
 from sklearn.model_selection import TimeSeriesSplit, check_cv
 
-from .._validation import check_positive
-from ._checks import check_levels
+from .._validation import check_positive, is_one_of
+from ._checks import check_levels, fill_values
 from ._forms import SERIES, TARGET, TIME, in_library
 from ._inputs import read_given, request, with_known, without_gaps
 
@@ -25,7 +25,9 @@ def backtest(forecaster, X, y, cv, refit, coverage):
     if coverage is not None:
         coverage = check_levels("coverage", coverage)
     reader = clone(forecaster)
-    table, rows, _ = read_given(reader, X, y)
+    table, rows, what = read_given(reader, X, y)
+    if rows is None and is_one_of(reader.missing, "zero"):  # then that is what was observed
+        table = fill_values(table, missing="zero", season_length=1, what=what)
     form, names = table.form, table.names
     past = _Past(reader, table, rows)
     target = (X if y is None else y) if form.aligned else np.empty(len(table.time))

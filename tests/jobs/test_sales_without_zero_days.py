@@ -26,6 +26,8 @@ def test_days_without_a_row_are_zeros():
         model.fit(rows)
     found = model.set_params(missing="zero").fit(rows).predict(7)
     assert abs(found["forecast"].mean() - 1.5) < 0.35
+    tested = model.backtest(rows, cv=3)
+    assert (tested["y"] == 0).sum() > 5  # days of three weeks on which nothing was sold count
     # Between days of sales alone forecasts are of these, the mean of which is 1.93.
     between = model.set_params(missing="interpolate").fit(rows).predict(7)
     assert between["forecast"].mean() > found["forecast"].mean()
