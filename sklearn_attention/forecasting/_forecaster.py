@@ -20,6 +20,7 @@ from ._checks import (
     refuse_too_small,
     resolve_past,
 )
+from ._feature_effects import rare_events, with_distances
 from ._forms import wrap
 from ._inputs import (
     columns_of,
@@ -86,6 +87,9 @@ class Forecaster(AttentionEstimator, ABC):
         Their names, if they are all strings.
     columns_ : Columns
         Kinds of the features, and the levels of categories.
+    events_ : list of int
+        Known columns of features that rarely are 1 and else 0, for less than a season, such as
+        holidays. The steps since and until then are further features.
 
     See Also
     --------
@@ -176,6 +180,9 @@ class Forecaster(AttentionEstimator, ABC):
         self.horizon_ = int(self.horizon)
         self._keep("missing")
         self.season_length_ = season_of(table, self.season_length)
+        season = self.season_length_
+        self.events_ = rare_events(table, season) if self._sees_events else []
+        table = with_distances(table, self.events_)
         self.scale_ = naive_scales(table.values)
         self.transform_ = Transform.within(self.bounds, self.observed_.values)
         if table.lengths.max() < self.horizon_:
@@ -441,6 +448,9 @@ class Forecaster(AttentionEstimator, ABC):
     def _check_parameters(self):
         """Refuse parameters of a subclass that are not valid."""
 
+    # Whether steps since and until rare events are features too.
+    _sees_events = False
+
     # Number of tasks that `_learn` reports to callbacks; None if unknown before.
     _max_subtasks = 0
 
@@ -454,7 +464,7 @@ class Forecaster(AttentionEstimator, ABC):
 
     def _encoded(self, table):
         """Series as forecasts are made of them: single outliers damped, then transformed."""
-        return self.transform_.encode(damped(table))
+        return self.transform_.encode(with_distances(damped(table), self.events_))
 
     def _ends(self, X, history):
         """Encoded series to forecast, at their ends; these as they are, and their names."""

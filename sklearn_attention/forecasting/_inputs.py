@@ -8,7 +8,7 @@ import numpy as np
 import pandas as pd
 
 from .._columns import UNORDERED, Columns, read_table, to_pandas
-from .._validation import check_positive, is_one_of
+from .._validation import check_positive, is_one_of, refuse_other_arrays
 from ._checks import fill_features, fill_values, in_series, is_integer
 from ._forms import SERIES, TARGET, TIME, as_array, dated, is_tidy, library_of, read_series
 from ._season import season_of
@@ -59,6 +59,7 @@ def keyed(X):
             f"X={X!r:.60} is not valid: pass features or an index, to forecast also None, the "
             "number of steps, or a date."
         )
+    refuse_other_arrays("X", X)
     X = _dated_rows(X)
     if isinstance(X, pd.Index):
         return pd.DataFrame(index=range(len(X))), as_index(X), X

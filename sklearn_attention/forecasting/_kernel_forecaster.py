@@ -322,6 +322,10 @@ class KernelForecaster(Forecaster):
         quantiles = None if levels is None else np.moveaxis(found[:, 1:], 1, 2)
         return Forecasts(origins, found[:, 0], quantiles=quantiles)
 
+    @property
+    def _sees_events(self):
+        return isinstance(self.bandwidth, str)  # a number is of columns that were passed
+
     def _check_parameters(self):
         check_in_open_interval("validation_fraction", self.validation_fraction, 0, 1)
         if self.normalize is not None:

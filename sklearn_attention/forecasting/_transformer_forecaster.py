@@ -449,6 +449,7 @@ class TransformerForecaster(NetworkParameters, Forecaster):
         return replace(found, mean=self.attention_.forecast(origins, found.mean))
 
     _max_subtasks = None
+    _sees_events = True
 
     @property
     def _least_history(self):

@@ -14,6 +14,8 @@ from sklearn_attention.forecasting._feature_effects import (
     cut_at_origins,
     fit_without_effects,
     learn_effects,
+    rare_events,
+    with_distances,
 )
 from sklearn_attention.forecasting._origins import Validation
 from sklearn_attention.forecasting._ridges import WindowRidge
@@ -206,3 +208,38 @@ def test_series_that_were_not_learned_from_end_at_their_origins():
     origins = Origins.at_ends(table, HORIZON).at(series, known)
     np.testing.assert_array_equal(found.past(5), origins.past(5))
     np.testing.assert_array_equal(found.future_features(), origins.future_features())
+
+
+def make_events(every, lasting=1, n=60):
+    """Two series, with a number, a frequent flag, and a rare one."""
+    steps = np.arange(n)
+    rare = (steps % every >= every - lasting) * 1.0
+    features = np.column_stack([steps / 7, steps % 2, rare])
+    parts = [features, np.roll(features, 9, axis=0)[:40]]
+    return Table.of([np.zeros(n), np.zeros(33)], features=parts, known=[0, 1, 2])
+
+
+@pytest.mark.parametrize(("every", "lasting"), [(25, 1), (30, 2)])
+def test_distances_from_rare_events_are_those_of_a_loop(every, lasting):
+    table = make_events(every, lasting)
+    assert rare_events(table, 3) == rare_events(table, 7) == [2]
+    longer = with_distances(table, [2])
+    np.testing.assert_array_equal(longer.known, range(5))
+    np.testing.assert_array_equal(longer.features[:, :3], table.features)
+    for i in range(2):
+        own = longer.features[table.series == i]
+        there = np.flatnonzero(own[:, 2])
+        for step, (since, until) in enumerate(own[:, 3:]):
+            before, after = step - there[there <= step], there[there >= step] - step
+            assert since == min(min(before, default=99), 4)
+            assert until == min(min(after, default=99), 4)
+
+
+def test_what_is_frequent_or_no_flag_or_not_known_beforehand_is_no_event():
+    assert rare_events(make_events(7), 7) == []
+    assert rare_events(make_events(45, lasting=3), 3) == []  # for a season
+    assert rare_events(replace(make_events(25), known=np.array([0, 1])), 7) == []
+    table = make_events(25)
+    assert with_distances(table, []) is table
+    features = np.where(table.features == 1, 0.5, table.features)
+    assert rare_events(replace(table, features=features), 7) == []
