@@ -85,7 +85,7 @@ def separate(X, y):
 
     Also "X" or "y", what the series were passed as.
     """
-    own, of_rows = {SERIES, TIME, TARGET}, isinstance(y, pd.Series | pd.DataFrame | dict)
+    own = {SERIES, TIME, TARGET}
     if X is None or y is None:
         y, what = (X, "X") if y is None else (y, "y")
         if isinstance(y, pd.Index):
@@ -107,16 +107,18 @@ def separate(X, y):
             "in X, or all in one frame."
         )
     if is_tidy(X) and not is_tidy(y):
-        _check_rows(X, y, getattr(y, "index", X.index), X.index)
+        rows = y.index if isinstance(y, pd.Series | pd.DataFrame) else X.index
+        _check_rows(X, y, rows, X.index)
         y = X[[SERIES, TIME]].assign(**{TARGET: np.asarray(y)})
         return None if own.issuperset(X) else X, y, "y"
-    plain = not of_rows or isinstance(getattr(y, "index", None), pd.RangeIndex)
-    if isinstance(X, pd.Index) and plain and not is_tidy(y) and not isinstance(y, dict):
+    if isinstance(X, pd.Index) and not isinstance(y, dict):
         # Forecasts then have an index too.
-        y = y if of_rows else as_array(y, "y")
-        _check_lengths(X, y)
-        kind = pd.Series if y.ndim == 1 else pd.DataFrame
-        y = y.set_axis(X) if of_rows else kind(y, index=X)
+        if not isinstance(y, pd.Series | pd.DataFrame):
+            y = as_array(y, "y")
+            y = (pd.Series if y.ndim == 1 else pd.DataFrame)(y)
+        if isinstance(y.index, pd.RangeIndex) and not is_tidy(y):
+            _check_lengths(X, y)
+            y = y.set_axis(X)
     return X, y, "y"
 
 
