@@ -24,6 +24,8 @@ _ABOUT, _MOST, _FEWEST, _FEWEST_OF_SHORT = 400, 100, 6, 12
 # Series are long from so many horizons on: then so large a share of them is validated, and so
 # many horizons where there are many of them, whose recent errors suffice.
 _LONG, _SHARE, _PANEL_SPAN = 10, 0.6, 6
+# Changes from which on a series that mostly is at its least value has events.
+_FEWEST_CHANGES = 4
 # Steps there have to be before a validation origin.
 _LEAST_KNOWN = 4
 
@@ -249,8 +251,12 @@ class Validation:
     @cached_property
     def mostly_least(self):
         """True for series that mostly are at their least value, as counts at 0; (n_series,)."""
-        values = self.validation.table.values
-        return np.array([2 * np.sum(own == own.min()) > len(own) for own in values])
+        # Those that hardly ever changed are none.
+        pairs = [
+            (own == own.min(), np.sum(own[1:] != own[:-1]))
+            for own in self.validation.table.values
+        ]
+        return np.array([2 * low.sum() > len(low) and n >= _FEWEST_CHANGES for low, n in pairs])
 
     @property
     def n_blocks(self):
