@@ -426,6 +426,24 @@ MUTATIONS = [
         "top of a parabola on the wrong side",
     ),
     Mutation(
+        "forecasting/_inputs.py",
+        "own, asked = self.series * span + self.step, series * span + step",
+        "own, asked = self.step, step",
+        "features of one series become those of another",
+    ),
+    Mutation(
+        "forecasting/_combination.py",
+        "errors[~squared[series]] **= 0.5",
+        "errors **= 0.5",
+        "forecasts of rare sales are near the median",
+    ),
+    Mutation(
+        "forecasting/_feature_effects.py",
+        "(last >= first, rows - last)",
+        "(last >= 0, rows - last)",
+        "the last event of a series is that of the one before",
+    ),
+    Mutation(
         "forecasting/_forms.py",
         "table = cut if len(columns) > 1 and not empty.all() else table",
         "table = cut",

@@ -115,6 +115,15 @@ class TestCombine:
 
 
 class TestChooseWeights:
+    def test_the_mean_of_rare_sales_has_more_than_their_median(self):
+        rng = np.random.default_rng(0)
+        sold = (rng.random((2, 120)) < 0.3) * rng.integers(1.0, 6.0, (2, 120))
+        training = make_training_of(list(sold * 1.0), horizon=1)
+        shape = training.validation.steps.shape
+        forecasts = np.stack([np.zeros(shape), np.full(shape, sold.mean())], axis=1)
+        weights = choose_weights(forecasts, training)[0]
+        assert (weights[:, 1] > 0.7).all()
+
     @pytest.mark.parametrize("lengths", [(120,), (90, 60), (40,) * 30])
     def test_rows_sum_to_1_and_the_best_is_heaviest(self, lengths):
         training, forecasts = make(lengths)
