@@ -47,7 +47,7 @@ def with_distances(table, events):
             further.append(np.where(there, np.minimum(steps, _FARTHEST), _FARTHEST))
     features = np.column_stack([table.features, *further])
     known = np.append(table.known, np.arange(table.n_features, features.shape[1]))
-    return replace(table, features=features, known=known) if events else table
+    return replace(table, features=features, known=known)
 
 
 @dataclass(frozen=True, eq=False)

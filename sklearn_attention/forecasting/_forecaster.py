@@ -180,9 +180,10 @@ class Forecaster(AttentionEstimator, ABC):
         self.horizon_ = int(self.horizon)
         self._keep("missing")
         self.season_length_ = season_of(table, self.season_length)
-        season = self.season_length_
-        self.events_ = rare_events(table, season) if self._sees_events else []
-        table = with_distances(table, self.events_)
+        self.events_ = []
+        if self._sees_events and len(table.known):
+            self.events_ = rare_events(table, self.season_length_)
+        table = self._with_events(table)
         self.scale_ = naive_scales(table.values)
         self.transform_ = Transform.within(self.bounds, self.observed_.values)
         if table.lengths.max() < self.horizon_:
@@ -464,7 +465,11 @@ class Forecaster(AttentionEstimator, ABC):
 
     def _encoded(self, table):
         """Series as forecasts are made of them: single outliers damped, then transformed."""
-        return self.transform_.encode(with_distances(damped(table), self.events_))
+        return self.transform_.encode(self._with_events(damped(table)))
+
+    def _with_events(self, table):
+        """A table with distances from rare events, where there are some, as features."""
+        return with_distances(table, self.events_) if self.events_ else table
 
     def _ends(self, X, history):
         """Encoded series to forecast, at their ends; these as they are, and their names."""

@@ -240,6 +240,5 @@ def test_what_is_frequent_or_no_flag_or_not_known_beforehand_is_no_event():
     assert rare_events(make_events(45, lasting=3), 3) == []  # for a season
     assert rare_events(replace(make_events(25), known=np.array([0, 1])), 7) == []
     table = make_events(25)
-    assert with_distances(table, []) is table
     features = np.where(table.features == 1, 0.5, table.features)
     assert rare_events(replace(table, features=features), 7) == []
