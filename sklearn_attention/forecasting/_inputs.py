@@ -49,7 +49,7 @@ class Rows(NamedTuple):
 
 
 def keyed(X):
-    """A table of features, what its rows are about, and their labels.
+    """A table of features of :func:`_dated_rows`, what its rows are about, and their labels.
 
     Rows are about the entries of an index of steps, or of series and steps; None where they
     follow one another.
@@ -60,7 +60,6 @@ def keyed(X):
             "number of steps, or a date."
         )
     refuse_other_arrays("X", X)
-    X = _dated_rows(X)
     if isinstance(X, pd.Index):
         return pd.DataFrame(index=range(len(X))), as_index(X), X
     if is_tidy(X):
@@ -238,10 +237,11 @@ def _read_rows(forecaster, X, table):
     return _read_features(forecaster, X, reset=False), index, labels
 
 
-def place(features, index, table, begins, columns):
-    """Place rows of features on the steps of a table; those before its first are left out."""
+def place(features, index, table, begins, columns, *, may_precede=True):
+    """Place rows of features on the steps of a table."""
     # An index has steps, for all series alike, or series and step, in two levels. Rows without
-    # an index are consecutive, from a step `begins` of each series on.
+    # an index are consecutive, from a step `begins` of each series on. Rows before the first
+    # step are left out if they may precede it.
     n_rows, names, owner = len(features), table.names, "X"
     series, row = np.divmod(np.arange(n_rows * len(names)), max(n_rows, 1))
     if index is None:
@@ -259,7 +259,8 @@ def place(features, index, table, begins, columns):
             raise ValueError(f"X has rows of unknown series, {unknown}: fit them first.")
     times = as_index(index.get_level_values(-1))
     table.time.check_kind(times, "X")
-    step, early = table.time.find(times)[row], np.asarray(times < table.time.index[0])[row]
+    step = table.time.find(times)[row]
+    early = np.asarray(times < table.time.index[0])[row] & may_precede
     twice = pd.DataFrame({"series": series, "time": times[row]}).duplicated()
     for i in series[(step < 0) & ~early | twice][:1]:  # errors are about one series
         of_one = times[row[(series == i) & ~early]]
@@ -435,10 +436,10 @@ def read_request(forecaster, X, history):
         requested = _following(X, table, forecaster.horizon_)
         return with_known(forecaster, table, None, requested), requested
     features, index, labels = _read_rows(forecaster, X, table)
-    if index is not None and not unknown:
-        table.time.positions(index.get_level_values(-1))
     columns = columns_of(forecaster)
-    wanted = rows = place(features, index, table, table.next_steps, columns)
+    wanted = rows = place(
+        features, index, table, table.next_steps, columns, may_precede=unknown
+    )
     if unknown:
         if index is None:
             raise ValueError(

@@ -245,19 +245,21 @@ class KernelForecaster(Forecaster):
             table = self.effects_.rest(table)
         lookbacks = self._lookbacks(table)
         self.kernel_ = as_kernel(clone(self.kernel, safe=False))
-        tried = []
-        for normalize in self._normalizations(table, lookbacks[0]):
+        train, _ = self._split(table, lookbacks[-1])
+        normalizations, tried = self._normalizations(table, lookbacks[0]), []
+        # A single one needs no errors.
+        stretches = list(self._stretches(table, lookbacks[-1])) if normalizations[1:] else []
+        for normalize in normalizations:
             analogs = Analogs(
                 lookbacks[0], self.kernel_, normalize, self.scale_, season=self.season_length_
             )
-            train, _ = self._split(table, lookbacks[-1])
             analogs = analogs.with_share(analogs.comparable(train))
             analogs, loo = choose_analogs(analogs, train, lookbacks, self.bandwidth)
-            errors = []
-            for early, late in self._stretches(table, lookbacks[-1]):
+            error = 0.0
+            for early, late in stretches:
                 self.analogs_, late = analogs.fit(early), replace(late, table=whole)
-                errors.append(_log_error(self._forecasts(_few(late)), self.scale_))
-            tried.append((np.mean(errors), analogs, loo))
+                error += _log_error(self._forecasts(_few(late)), self.scale_)
+            tried.append((error, analogs, loo))
         _, analogs, loo = min(tried, key=lambda one: one[0])
         if isinstance(self.bandwidth, str):
             self.loo_score_ = loo

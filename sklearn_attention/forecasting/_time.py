@@ -91,7 +91,9 @@ class TimeIndex:
 
     @property
     def index(self):
-        """The steps as an index of pandas."""
+        """The steps as an index of pandas, timestamps without their frequency."""
+        if self.kind == "datetime":
+            return self._timestamps(self.values).rename(self.name)
         return self.between(0, len(self))
 
     @property
@@ -139,13 +141,14 @@ class TimeIndex:
 
     def find(self, index, what="X"):
         """Positions of the entries of an index of this kind, in any order; -1 for no steps."""
-        if len(index) == 0:
-            return np.empty(0, dtype=np.int64)
-        if self.kind != "datetime":
-            offsets = numbers_of(index) - self.values[0]
-            return np.where(offsets % self._step == 0, offsets // self._step, -1)
-        longer = self.reaching(index.max(), what)
-        return longer._timestamps(longer.values).get_indexer(index).astype(np.int64)
+        there = index.notna()
+        if not there.any():
+            return np.full(len(index), -1)
+        if self.kind == "datetime":
+            longer = self.reaching(index.max(), what)
+            return longer.index.get_indexer(index).astype(np.int64)
+        offsets = np.where(there, numbers_of(index), self.values[0] - 1) - self.values[0]
+        return np.where(offsets % self._step == 0, offsets // self._step, -1)
 
     def positions(self, index, what="X"):
         """Positions of the entries of an index on this one, in any order; later ones too."""

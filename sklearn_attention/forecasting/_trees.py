@@ -42,7 +42,8 @@ class Trees:
     level: np.ndarray | None = None  # of each training series
     unit: np.ndarray | None = None
     fitted: object = None
-    first: object = None  # the same, learned apart from the first part of the blocks
+    # Of a trial: a function that learns, the number of parts, and what it learned from one.
+    trial: tuple | None = None
 
     names = ("trees",)
 
@@ -51,17 +52,22 @@ class Trees:
         # None without a trial, and where there is too little to learn from.
         if not self.tried:
             return self, None
-        first = self._learner(training)[0](0)
+        learn, n_parts = self._learner(training)
+        first = learn(0)
         if first.fitted is None:
             return self, None
-        return replace(self, first=first), held_out(
+        return replace(self, trial=(learn, n_parts, first)), held_out(
             lambda block: self if block % _PARTS else first, training
         )
 
     def fit(self, training):
         """Learn, and forecast validation origins by trees learned apart from them."""
-        learn, n_parts = self._learner(training)
-        parts = [self.first or learn(0), *map(learn, range(1, n_parts))]
+        if self.trial is None:
+            learn, n_parts = self._learner(training)
+            first = learn(0)
+        else:
+            learn, n_parts, first = self.trial
+        parts = [first, *map(learn, range(1, n_parts))]
         return learn(None), held_out(lambda block: parts[block % _PARTS], training)
 
     def _learner(self, training):
@@ -72,7 +78,7 @@ class Trees:
             self, dated=calendar_of(table.time, 2).size > 0,
             averaged=table.known[np.array(several, dtype=bool)],
             level=means(table.values), unit=deviations(table.values),
-            drifts=self._drifts(table), first=None,
+            drifts=self._drifts(table), trial=None,
         )  # fmt: skip
         series, step, ahead = _rows_of(table, horizon)
         columns, level, unit = blank._columns(Origins(table, series, step - ahead, 1), ahead)

@@ -227,6 +227,7 @@ def test_irregular_indexes_are_refused(index, message):
     [
         (DAYS.tz_localize("UTC"), "UTC., but the series are datetime64.us.: .*tz_localize"),
         (pd.DatetimeIndex(["2024-01-06", "2023-12-29"]), "2024-01-06, 2023-12-29"),
+        (pd.DatetimeIndex([pd.NaT]), "none of the series'.*: NaT"),
         (pd.RangeIndex(3), "int64, but the series are datetime64"),
         (DAYS.to_period("D"), "period.D., but the series are datetime64"),
     ],
@@ -260,6 +261,8 @@ def test_steps_are_found_later_and_not_before(kind):
     later = TimeIndex.read(index[3:30])
     assert (later.find(index[:3]) < 0).all()
     np.testing.assert_array_equal(later.find(index[[3, 29]]), [0, 26])
+    if kind != "numbers":
+        assert later.find(index[[3]].insert(1, pd.NaT)).tolist() == [0, -1]
 
 
 @pytest.mark.parametrize(
