@@ -450,9 +450,10 @@ def read_request(forecaster, X, history):
         table = fill_features(table, forecaster._kept["missing"], columns)
         # Rows up to the end of the history are only read for their features.
         wanted = rows.take(rows.step >= table.next_steps[rows.series])
-    requested = _following(None, table, forecaster.horizon_)
     if len(wanted.step):
         requested = _of_rows(table, wanted, index, labels)
+    else:
+        requested = _following(None, table, forecaster.horizon_)
     return with_known(forecaster, table, rows, requested), requested
 
 
