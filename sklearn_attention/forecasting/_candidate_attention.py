@@ -11,7 +11,7 @@ from ._season import SeasonalAdjustment
 from ._table import positions
 
 # Steps of the window that a network reads, and origins that it is trained on.
-_WINDOW, _MOST_ORIGINS = 32, 100_000
+_WINDOW, _MOST_ORIGINS = 32, 40_000
 
 
 @dataclass(frozen=True, eq=False)

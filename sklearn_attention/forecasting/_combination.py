@@ -224,18 +224,20 @@ def _window_lengths(table, horizon, season, lookback):
     return [length for length in lengths if _SHORTEST <= length <= min(most, _LONGEST)]
 
 
-def fit_combined(table, horizon, seasons, lookback, logs, kinds, share=None):
+def fit_combined(table, horizon, seasons, lookback, logs, kinds, share=None, begun=None):
     """Combination of candidates by validation errors, Validation, and held-out forecasts."""
     # The latter are of all candidates, (n_validation, n_names, horizon), and combined, by
     # weights chosen on other blocks. Windows are measured in the first of the `seasons`; a
     # `lookback` of None is several by the season. `kinds` are names of candidates, regressors,
-    # and trees. Of long series a `share` is validated; None for the usual one.
+    # and trees. Of long series a `share` is validated; None for the usual one. Candidates of
+    # `begun`, results of other kinds for the same table, come first.
     lengths = _window_lengths(table, horizon, seasons[0], lookback)
     options = {} if share is None else {"share": share}
     training = Validation.of(table, horizon, max(lengths, default=_SHORTEST), **options)
-    # Of the few series that logarithms are tried on, all may be too short for those wanted.
     candidates = new_candidates(kinds, table, horizon, seasons, lookback, logs)
-    candidates = candidates or [Classical(seasons[0], logs)]
+    if begun is None:
+        # Of the few series that logarithms are tried on, all may be too short for those wanted.
+        candidates = candidates or [Classical(seasons[0], logs)]
     effects = None
     if "features" in kinds:
         effects, apart = learn_effects(training, seasons[0])
@@ -243,6 +245,9 @@ def fit_combined(table, horizon, seasons, lookback, logs, kinds, share=None):
         candidates, every = fit_each(candidates, training)
     else:
         candidates, every = fit_without_effects(candidates, training, effects, apart)
+    if begun is not None:
+        candidates = [*begun[0].candidates, *candidates]
+        every = np.append(begun[2], every, axis=1)
     weights, of_new, held_out = choose_weights(every, training)
     return CombinedForecast(candidates, effects, weights, of_new), training, every, held_out
 

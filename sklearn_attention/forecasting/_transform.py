@@ -96,7 +96,8 @@ def shift_of(values):
 
 def choose_transform(table, log, plain, fit):
     """The scale on which candidates have smaller errors on some series, for `log` "auto"."""
-    # `plain` is the Transform without logarithms, `fit(table, logs)` is `fit_combined`.
+    # With what was fitted on it if that was to all series, otherwise None. `plain` is the
+    # Transform without logarithms, `fit(table, logs)` is `fit_combined`.
     values, shift = table.values, shift_of(table.values)
     flat = np.concatenate(values)
     possible = flat.min() >= 0 and flat.any()
@@ -109,24 +110,25 @@ def choose_transform(table, log, plain, fit):
                 f"log=True is for series that are not negative, nor all 0, but the least "
                 f"value is {flat.min()}: pass log='auto', or add a constant to the series."
             )
-        return logarithms if log else plain
+        return (logarithms if log else plain), None
     if not possible or (flat == 0).mean() > _MOST_ZEROS:
-        return plain
+        return plain, None
     # Absolute errors are least at the median, which of counts with zeros is below the mean.
     power = 1 if flat.min() > 0 else 2
     rows = evenly_spread(len(values), _MOST_TRIED)
     few = table.take(rows)
     tried = []
     for transform in (plain, logarithms):
-        _, training, _, held_out = fit(transform.encode(few), logs=transform.log)
+        fitted = fit(transform.encode(few), logs=transform.log)
+        _, training, _, held_out = fitted
         if len(training.block) == 0:
-            return logarithms
+            return logarithms, None
         origins = replace(training.validation, table=few)
         missed = transform.decode(held_out, origins) - origins.targets()
         missed = np.abs(missed / naive_scales(few.values)[origins.series, None])
         error = np.nanmean(missed**power)
-        tried.append((error, transform))
-    return min(tried, key=lambda one: one[0])[1]
+        tried.append((error, transform, fitted if len(rows) == len(values) else None))
+    return min(tried, key=lambda one: one[0])[1:]
 
 
 # How improbable a value has to be to be replaced: one in so many.

@@ -393,10 +393,14 @@ class TransformerForecaster(NetworkParameters, Forecaster):
         # Ridges, half of the seconds, and regressors need not be fitted to choose the scale.
         fast = [one for one in kinds if isinstance(one, str) and one != "ridge"]
         fast = fast if "classical" in kinds else kinds or trees
-        self.transform_ = choose_transform(
+        self.transform_, begun = choose_transform(
             table, self.log, self.transform_, partial(fit, kinds=fast)
         )
-        fitted = fit(self.transform_.encode(table), logs=self.log_, kinds=kinds or trees)
+        left = [one for one in kinds if one not in fast or one == "features"]
+        fitted = fit(
+            self.transform_.encode(table), logs=self.log_, begun=begun,
+            kinds=(kinds or trees) if begun is None else left,
+        )  # fmt: skip
         further = [*(trees if kinds else ()), *([transformer] if transformer else ())]
         if (
             "transformer" in whole

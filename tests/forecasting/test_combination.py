@@ -309,6 +309,25 @@ class TestFitCombined:
         options = {"kinds": ["classical"], "seasons": [6.0, 4.0]}
         assert len(names_of(few, **options)) == 2 * len(names_of(many, **options))
 
+    @pytest.mark.parametrize("further", [[], ["features"]])
+    def test_kinds_one_after_the_other_are_those_at_once(self, further):
+        rng = np.random.default_rng(0)
+        flags = (rng.random((124, 1)) < 0.5).astype(float)
+        values = 100 + 20 * flags[:120, 0] + rng.normal(size=120)
+        table = Table.of([values], features=[flags], known=[0])
+        options = {"horizon": 4, "seasons": [7.0], "lookback": 9, "logs": False}
+        begun = fit_combined(table, kinds=["classical", *further], **options)
+        found, _, every, held_out = fit_combined(
+            table, kinds=["ridge", *further], begun=begun, **options
+        )
+        wanted, _, at_once, combined = fit_combined(
+            table, kinds=["classical", "ridge", *further], **options
+        )
+        assert found.names == wanted.names
+        assert (found.effects is None) == (not further)
+        np.testing.assert_array_equal(every, at_once)
+        np.testing.assert_array_equal(held_out, combined)
+
     def test_where_nothing_is_validated_all_count_alike(self):
         found, training, every, held_out = fit_combined(
             Table.of([np.array([3.0, 4.0, 5.0])]), AHEAD, [1.0], None, False, ["classical"]

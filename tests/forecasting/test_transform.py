@@ -15,7 +15,11 @@ from sklearn_attention.forecasting._transform import Transform, choose_transform
 HORIZON = 3
 
 
-def choose(values, log="auto", bounds=None, fit=None):
+def choose(*arguments, **options):
+    return choose_with_fit(*arguments, **options)[0]
+
+
+def choose_with_fit(values, log="auto", bounds=None, fit=None):
     table = Table.of(values)
     plain = Transform.within(bounds, values)
 
@@ -111,6 +115,18 @@ class TestChooseTransform:
         noise = np.random.default_rng(0).normal(size=96)
         flat = 12 + 0.5 * steps + 8 * np.sin(2 * np.pi * steps / 12) + noise
         assert not choose([flat]).log
+
+    def test_what_was_fitted_is_kept_if_to_all_series(self, monkeypatch):
+        values = [growing(seed=i) for i in range(3)]
+        _, fitted = choose_with_fit(values)
+        wanted = fit_combined(
+            Table.of([np.log(own) for own in values]), HORIZON, [12.0], 12, True,
+            ["ridge", "classical"],
+        )  # fmt: skip
+        np.testing.assert_array_equal(fitted[3], wanted[3])
+        monkeypatch.setattr(module, "_MOST_TRIED", 2)
+        assert choose_with_fit(values)[1] is None
+        assert choose_with_fit(values, True)[1] is None
 
     def test_few_of_many_series_are_tried(self, monkeypatch):
         monkeypatch.setattr(module, "_MOST_TRIED", 2)
