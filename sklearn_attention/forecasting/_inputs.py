@@ -54,7 +54,7 @@ def keyed(X):
     Rows are about the entries of an index of steps, or of series and steps; None where they
     follow one another.
     """
-    if isinstance(X, dict) or np.ndim(X) == 0:
+    if isinstance(X, dict) or np.shape(X) == ():
         raise ValueError(
             f"X={X!r:.60} is not valid: pass features or an index, to forecast also None, the "
             "number of steps, or a date."
@@ -73,7 +73,8 @@ def keyed(X):
 
 def _dated_rows(X):
     """Dates in one dimension as an index, and frames with a column of times by these."""
-    if np.ndim(X) == 1 and not isinstance(X, pd.Index | dict) and len(X):
+    # Frames of polars have a shape, but no number of dimensions without a copy.
+    if len(np.shape(X)) == 1 and not isinstance(X, pd.Index | dict) and len(X):
         index = as_index(pd.Index(X))
         return index if isinstance(index, pd.DatetimeIndex | pd.PeriodIndex) else X
     return dated(X)
@@ -93,8 +94,8 @@ def separate(X, y):
         further = is_tidy(y) and not own.issuperset(y)
         return y.drop(columns=TARGET, errors="ignore") if further else None, y, what
     X, y = _dated_rows(X), dated(y)
-    flat = np.ndim(X) == 1 and not isinstance(X, pd.Index)
-    if flat and np.ndim(y) == 2 and not is_tidy(y):
+    flat = len(np.shape(X)) == 1 and not isinstance(X, pd.Index)
+    if flat and len(np.shape(y)) == 2 and not is_tidy(y):
         raise ValueError(
             f"X is one-dimensional, of shape {np.shape(X)}, beside y of shape {np.shape(y)}, "
             "as if the series came first: the order is fit(X, y), features before series. Pass "

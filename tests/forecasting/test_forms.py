@@ -4,7 +4,7 @@ import numpy as np
 import pandas as pd
 import polars as pl
 import pytest
-from forecasting_data import make_indexes, make_series, make_values
+from forecasting_data import make_indexes, make_series, make_values, new
 
 from sklearn_attention import KernelForecaster
 from sklearn_attention.forecasting._forms import read_series
@@ -299,6 +299,17 @@ class TestAbsentRows:
         assert model.observed_.time.freq == "D"
         with pytest.raises(ValueError, match="no frequency that can be inferred"):
             fit(parts["a"], missing="interpolate")
+
+
+@pytest.mark.parametrize("columns", [["ds", "x", "unique_id"], ["x", "ds", "unique_id"]])
+def test_columns_of_polars_are_in_any_order(columns):
+    days = pd.date_range("2024", periods=20)
+    frame = pl.DataFrame(
+        {"ds": days.to_numpy(), "x": np.cos(np.arange(20.0)), "unique_id": ["a"] * 20}
+    )
+    frame = frame.select(columns)
+    model = new().fit(frame[:-3].with_columns(y=pl.Series(np.arange(17.0))))
+    assert model.predict(frame[-3:])["ds"].to_list() == frame[-3:]["ds"].to_list()
 
 
 @pytest.mark.parametrize("form", ["series", "frame"])
