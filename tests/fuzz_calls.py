@@ -647,7 +647,15 @@ LEARNERS = [
             "bounds": [(0, None), (1, 0), "x"],
             "season_length": [2, 0.5, 100],
         },
-        ("predict", "predict_interval", "predict_quantiles", "update", "score", "backtest"),
+        (
+            "predict",
+            "predict_interval",
+            "predict_quantiles",
+            "explain_features",
+            "update",
+            "score",
+            "backtest",
+        ),
         SERIES,
     ),
     Kind(

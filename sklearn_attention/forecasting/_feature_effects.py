@@ -22,6 +22,47 @@ _RARE, _FARTHEST = 0.1, 4
 _MOST_VALUES = 2_000_000
 
 
+def usual_features(table, names):
+    """Values (n_features,) of known features that add nothing; `names` are of their columns."""
+    # The lower median, which occurs; of categories, which have a column for each level, those
+    # of the most frequent.
+    usual = np.quantile(table.features, 0.5, axis=0, method="lower")
+    for columns in columns_by_name(names, table.known):
+        if len(columns) > 1:
+            rows, counts = np.unique(table.features[:, columns], axis=0, return_counts=True)
+            usual[columns] = rows[counts.argmax()]
+    return usual
+
+
+def columns_by_name(names, known):
+    """Positions of the known columns of each feature; a list of lists."""
+    found = {}
+    for column in known:
+        found.setdefault(names[column], []).append(int(column))
+    return list(found.values())
+
+
+def added_by_features(forecast, table, usual, features):
+    """Forecasts where features are usual, and what each adds to them; (n_rows, 1 + n)."""
+    # `forecast(table)` is (n_rows,), `features` are lists of columns. Steps after the end of a
+    # series are given the values of one feature after the other, in one order and in the
+    # opposite one: what features add sums to the forecast, and is the Shapley value of two.
+    later = np.flatnonzero(np.isnan(table.value))
+
+    def with_only(kept):
+        values = table.features.copy()
+        for columns in features:
+            if columns not in kept:
+                values[np.ix_(later, columns)] = usual[columns]
+        return forecast(replace(table, features=values))
+
+    n = len(features)
+    first = [with_only(features[:i]) for i in range(n + 1)]
+    last = [first[0], *(with_only(features[n - i :]) for i in range(1, n)), first[-1]]
+    added = (np.diff(first, axis=0) + np.diff(last, axis=0)[::-1]) / 2
+    return np.column_stack([first[0], *added])
+
+
 def rare_events(table, season_length):
     """Known columns that rarely are 1 and else 0, for less than a season, such as holidays."""
     # Distances in days from holidays in hourly series changed errors by -3 to 5 %.

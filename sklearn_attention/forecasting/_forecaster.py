@@ -20,7 +20,13 @@ from ._checks import (
     refuse_too_small,
     resolve_past,
 )
-from ._feature_effects import rare_events, with_distances
+from ._feature_effects import (
+    added_by_features,
+    columns_by_name,
+    rare_events,
+    usual_features,
+    with_distances,
+)
 from ._forms import wrap
 from ._inputs import (
     columns_of,
@@ -178,7 +184,7 @@ class Forecaster(AttentionEstimator, ABC):
         refuse_too_small(table)
         table = damped(table)
         self.horizon_ = int(self.horizon)
-        self._keep("missing")
+        self._keep("missing", usual=usual_features(table, columns))
         self.season_length_ = season_of(table, self.season_length)
         self.events_ = []
         if self._sees_events and len(table.known):
@@ -418,6 +424,61 @@ class Forecaster(AttentionEstimator, ABC):
         mase, msis, crps : Errors of forecasts, intervals and quantiles.
         """
         return backtest(self, X, y, cv, refit, coverage)
+
+    def explain_features(self, X=None, *, history=None):
+        """What each known feature adds to forecasts of the steps after the series.
+
+        Parameters
+        ----------
+        X, history
+            As for :meth:`predict`, but only of steps after the last observation.
+
+        Returns
+        -------
+        effects : DataFrame, dict or ndarray
+            In the form of :meth:`predict` with a `coverage`: the column "usual" is the forecast
+            if all features that are known beforehand had their usual values, the median or the
+            most frequent category of the fit. A column for each feature is what its values in X
+            add. The columns of a step sum to its forecast.
+
+        Raises
+        ------
+        ValueError
+            If no features are known beforehand, or steps have been observed.
+
+        Notes
+        -----
+        Features take their values one after the other, in the order of the columns and in the
+        opposite one, and the difference each makes is averaged over both. Of two features these
+        are Shapley values [1]_, of more an estimate of them by two permutations.
+
+        References
+        ----------
+        .. [1] Shapley, L. S. (1953). A value for n-person games. Contributions to the Theory of
+           Games 2, 307-317.
+        """
+        check_is_fitted(self)
+        names = columns_of(self)
+        features = columns_by_name(names, self.known_columns_)
+        if not features:
+            raise ValueError(
+                "explain_features is of features known beforehand, but there are none: pass "
+                "fit X and y, where not all columns of X are past_features."
+            )
+        table, requested = read_request(self, X, history)
+        observed = np.flatnonzero(requested.step < table.ends[requested.series])
+        if len(observed):
+            raise ValueError(
+                f"X has steps that have been observed, {len(observed)} from "
+                f"{table.time.name_steps(requested.step[observed[:1]])} on: pass only steps "
+                "after the end of the series."
+            )
+
+        def forecast(table):
+            return self._in_one_pass(table, requested)[:, 0]
+
+        found = added_by_features(forecast, table, self._kept["usual"], features)
+        return wrap(requested, found, ["usual", *(names[columns[0]] for columns in features)])
 
     @abstractmethod
     def _learn(self, table, context, task_data):

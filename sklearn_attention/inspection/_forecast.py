@@ -11,7 +11,10 @@ from .._validation import check_positive, check_probabilities
 from ..forecasting._forms import dated, is_tidy, read_series
 from ._pipelines import check_fitted, named, unfit
 from ._series import forecast_of, place_of, plain_times
-from ._style import BLUE, GREY, INK, ORANGE, canvas, write_dates, write_legend
+from ._style import BLUE, COLORS, GREY, INK, ORANGE, canvas, write_dates, write_legend
+
+# Features whose effects have a colour of their own.
+_MOST_EFFECTS = 4
 
 
 class ForecastDisplay:
@@ -32,6 +35,9 @@ class ForecastDisplay:
     analogs : list of (float, Series), default=None
         Weights of past windows that are similar to the last one, and the windows with the
         values that followed, at their times.
+    effects : DataFrame, default=None
+        What each feature adds to the forecast, from its first column on, as
+        :meth:`~sklearn_attention.forecasting.Forecaster.explain_features` returns it.
     name : str, default=None
         Of the series.
 
@@ -53,16 +59,17 @@ class ForecastDisplay:
     """
 
     def __init__(
-        self, history, forecast, *, intervals=None, actual=None, analogs=None, name=None
-    ):
+        self, history, forecast, *, intervals=None, actual=None, analogs=None, effects=None,
+        name=None,
+    ):  # fmt: skip
         self.history, self.forecast, self.intervals = history, forecast, intervals
-        self.actual, self.analogs, self.name = actual, analogs, name
+        self.actual, self.analogs, self.effects, self.name = actual, analogs, effects, name
 
     @classmethod
     @named
     def from_estimator(
         cls, estimator, X=None, y=None, *, series=None, coverage=(0.5, 0.8, 0.95),
-        n_past=None, n_analogs=0, ax=None, **kwargs,
+        n_past=None, n_analogs=0, effects=False, ax=None, **kwargs,
     ):  # fmt: skip
         """Draw the forecast of a fitted forecaster.
 
@@ -84,6 +91,9 @@ class ForecastDisplay:
         n_analogs : int, default=0
             Number of similar windows of the same series to mark, for a KernelForecaster: those
             with the largest weights that end at least `lookback` steps from one another.
+        effects : bool, default=False
+            Whether to draw what known features add to the forecast, as bars from the forecast
+            with their usual values; X has to have steps after the series only.
         ax : Axes, default=None
             Axes to draw on; None makes a figure.
         **kwargs
@@ -111,9 +121,10 @@ class ForecastDisplay:
             for i, level in enumerate(levels)
         }
         analogs = _analogs(estimator, X, panel, place, n_analogs) if n_analogs else None
+        added = forecast_of(estimator.explain_features(X), panel, place) if effects else None
         display = cls(
             past if n_analogs else past.iloc[-n_past:], table.iloc[:, 0], intervals=intervals,
-            actual=actual, analogs=analogs, name=panel.names[place],
+            actual=actual, analogs=analogs, effects=added, name=panel.names[place],
         )  # fmt: skip
         return display.plot(ax=ax, **kwargs)
 
@@ -142,6 +153,8 @@ class ForecastDisplay:
                 shade = 0.25 + 0.75 * weight / heaviest
                 label = None if number else "similar windows, and what followed"
                 ax.plot(window, color=ORANGE, lw=2.2, alpha=shade, label=label)
+            if self.effects is not None:
+                _draw_effects(ax, self.effects)
             if self.actual is not None:
                 ax.plot(self.actual, color=INK, lw=1.2, label="what happened")
             levels = ", ".join(f"{100 * level:g}" for level in sorted(self.intervals or {}))
@@ -152,6 +165,25 @@ class ForecastDisplay:
             write_legend(ax)
             write_dates(ax, self.forecast.index)
         return self
+
+
+def _draw_effects(ax, effects):
+    """Bars of what features add, upwards and downwards from the forecast without."""
+    usual, added = effects.iloc[:, 0], effects.iloc[:, 1:]
+    largest = added.abs().mean().sort_values(ascending=False, kind="stable").index
+    named, others = list(largest[:_MOST_EFFECTS]), list(largest[_MOST_EFFECTS:])
+    parts = {str(name): added[name] for name in named}
+    if others:
+        parts[f"{len(others)} others"] = added[others].sum(axis=1)
+    width = 0.8 * (effects.index[1] - effects.index[0]) if len(effects) > 1 else 0.8
+    top, bottom = usual.to_numpy(), usual.to_numpy()
+    for color, (name, part) in zip(COLORS[1:], parts.items(), strict=False):
+        part = part.to_numpy()
+        start = np.where(part >= 0, top, bottom)
+        ax.bar(effects.index, part, width, start, color=color, alpha=0.75, label=name)
+        top, bottom = top + np.maximum(part, 0), bottom + np.minimum(part, 0)
+    label = "forecast if features were usual"
+    ax.plot(usual, color=BLUE, lw=1.4, ls=":", label=label)
 
 
 def _happened(y, panel, place, index):

@@ -3,18 +3,24 @@
 from dataclasses import replace
 
 import numpy as np
+import pandas as pd
+import polars as pl
 import pytest
 from forecasting_training import check_knows_nothing_later, overlapping_rows, unknown_twins
 
+from sklearn_attention import KernelForecaster, TransformerForecaster
 from sklearn_attention.forecasting import Origins, Table
 from sklearn_attention.forecasting import _feature_effects as module
 from sklearn_attention.forecasting._classical import Classical
 from sklearn_attention.forecasting._combination import CombinedForecast
 from sklearn_attention.forecasting._feature_effects import (
+    added_by_features,
+    columns_by_name,
     cut_at_origins,
     fit_without_effects,
     learn_effects,
     rare_events,
+    usual_features,
     with_distances,
 )
 from sklearn_attention.forecasting._origins import Validation
@@ -242,3 +248,138 @@ def test_what_is_frequent_or_no_flag_or_not_known_beforehand_is_no_event():
     table = make_events(25)
     features = np.where(table.features == 1, 0.5, table.features)
     assert rare_events(replace(table, features=features), 7) == []
+
+
+def test_usual_values_occur():
+    features = np.array(
+        [[3.0, 1, 0, 7], [1, 0, 1, 7], [2, 0, 1, 7], [9, 1, 0, 7], [8, 0, 1, 8], [5, 0, 1, 9]]
+    )
+    table = Table.of([np.arange(6.0)], features=[features], known=[0, 1, 2])
+    names = ["price", "kind", "kind", "past"]
+    assert columns_by_name(names, table.known) == [[0], [1, 2]]
+    np.testing.assert_array_equal(usual_features(table, names)[:3], [3, 0, 1])
+
+
+@pytest.mark.parametrize("n_features", [1, 2, 4])
+def test_what_features_add_is_the_mean_over_two_orders(n_features):
+    rng = np.random.default_rng(0)
+    features, usual = rng.normal(size=(9, n_features)), rng.normal(size=n_features)
+    table = Table.of([np.arange(6.0)], features=[features], known=range(n_features))
+
+    def forecast(table):
+        rows = table.features[6:]
+        return np.prod(1 + rows, axis=1) + rows @ np.arange(n_features)
+
+    def mixed(kept):
+        rows = features.copy()
+        rows[6:] = np.where(np.isin(np.arange(n_features), kept), rows[6:], usual)
+        return forecast(replace(table, features=rows))
+
+    expected = [mixed([])]
+    for column in range(n_features):
+        parts = []
+        for before in (range(column), range(column + 1, n_features)):
+            parts.append(mixed([*before, column]) - mixed([*before]))
+        expected.append(np.mean(parts, axis=0))
+    found = added_by_features(forecast, table, usual, [[i] for i in range(n_features)])
+    np.testing.assert_allclose(found, np.column_stack(expected), atol=1e-12)
+    np.testing.assert_allclose(found.sum(axis=1), forecast(table), atol=1e-12)
+
+
+def make_shop(n=300, further=6):
+    """Sales with a promotion of 9, a price of -2 a unit and a closed kind of day of -4."""
+    rng, days = np.random.default_rng(0), pd.date_range("2024", periods=n + further, name="day")
+    X = pd.DataFrame(
+        {"promotion": rng.random(len(days)) < 0.2, "price": rng.normal(size=len(days))}, days
+    )
+    X["kind"] = rng.choice(["open", "open", "closed"], len(days))
+    X.iloc[-3:, 0] = [True, False, True]
+    true = pd.DataFrame(
+        {
+            "promotion": 9.0 * X["promotion"], "price": -2 * X["price"],
+            "kind": -4.0 * (X["kind"] == "closed"),
+        }
+    )  # fmt: skip
+    y = (
+        50
+        + WEEK[np.arange(len(days)) % SEASON]
+        + true.sum(axis=1)
+        + 0.3 * rng.normal(size=len(days))
+    )
+    return X, y.rename("sales"), true
+
+
+@pytest.mark.parametrize("forecaster", [KernelForecaster, TransformerForecaster])
+class TestExplainFeatures:
+    def test_columns_are_effects_and_sum_to_the_forecast(self, forecaster):
+        X, y, true = make_shop()
+        model = forecaster(3).fit(X[:-6], y[:-6])
+        found = model.explain_features(X[-6:])  # two horizons
+        assert found.columns.tolist() == ["usual", "promotion", "price", "kind"]
+        np.testing.assert_allclose(found.sum(axis=1), model.predict(X[-6:]))
+        wanted = true - [0, -2 * X["price"][:-6].median(), 0]
+        np.testing.assert_allclose(found[["promotion", "price", "kind"]], wanted[-6:], atol=1.2)
+
+    @pytest.mark.parametrize("form", ["frame", "dict", "tidy", "polars", "array"])
+    def test_are_in_the_form_of_forecasts_with_intervals(self, forecaster, form):
+        X, y, _ = make_shop(60)
+        X = X.drop(columns="kind").astype(float)
+        past, later = X[:-6], X[-6:]
+        parts = {"south": y[:-6], "north": 2 * y[:-6]}
+        if form == "array":
+            parts = (past.to_numpy(), np.column_stack(list(parts.values())))
+            later = later.to_numpy()
+        elif form in ("tidy", "polars"):
+            rows = [
+                own.rename_axis("ds").reset_index().assign(unique_id=name)
+                for own in (past, later) for name in parts
+            ]  # fmt: skip
+            both, later = pd.concat(rows[:2]), pd.concat(rows[2:])
+            both["y"] = np.concatenate(list(parts.values()))
+            parts = (both,)
+            if form == "polars":
+                parts, later = (pl.from_pandas(both),), pl.from_pandas(later)
+        else:
+            parts = (past, pd.DataFrame(parts) if form == "frame" else parts)
+        model = forecaster(3).fit(*parts)
+        found, told = model.explain_features(later), model.predict(later, coverage=0.9)
+        assert type(found) is type(told)
+        if form == "array":
+            sums, forecasts = found.sum(axis=1), told[:, 0]
+        elif form == "dict":
+            sums = np.array([own.sum(axis=1) for own in found.values()])
+            forecasts = np.array([own["forecast"] for own in told.values()])
+        elif form == "frame":
+            assert found.columns.get_level_values(1)[:3].tolist() == ["usual", *X.columns]
+            sums = found.T.groupby(level=0).sum().T
+            forecasts = told.xs("forecast", axis=1, level=1)[sums.columns]
+        else:
+            assert list(found.columns) == ["unique_id", "ds", "usual", *X.columns]
+            sums = sum(found[name].to_numpy() for name in ("usual", *X.columns))
+            forecasts = told["forecast"].to_numpy()
+        np.testing.assert_allclose(sums, forecasts)
+
+    def test_what_is_not_known_beforehand_is_none_of_them(self, forecaster):
+        X, y, _ = make_shop(60)
+        model = forecaster(3, past_features=["price"]).fit(X[:-6], y[:-6])
+        found = model.explain_features(X[["promotion", "kind"]][-6:-3])
+        assert found.columns.tolist() == ["usual", "promotion", "kind"]
+        with pytest.raises(ValueError, match="known beforehand, but there are none"):
+            forecaster(3, past_features=list(X)).fit(X[:-6], y[:-6]).explain_features()
+        with pytest.raises(ValueError, match="known beforehand, but there are none"):
+            forecaster(3).fit(y[:-6]).explain_features()
+
+    def test_steps_that_have_been_observed_are_refused(self, forecaster):
+        X, y, _ = make_shop(60)
+        model = forecaster(3).fit(X[:-6], y[:-6])
+        with pytest.raises(ValueError, match=r"X has .*observed, 2 from 2024-02-28.* on"):
+            model.explain_features(X[-8:])
+
+    def test_usual_is_what_was_usual_in_the_fit(self, forecaster):
+        X, y, _ = make_shop(60)
+        model = forecaster(3).fit(X[:-6], y[:-6])
+        later = X[-6:-3].assign(price=9.0, promotion=True)
+        median = np.quantile(X["price"][:-6], 0.5, method="lower")
+        X = X[-3:].assign(promotion=False, price=median)
+        found = model.update(later, y[-6:-3]).explain_features(X)
+        assert (found[["promotion", "price"]] == 0).all(axis=None)

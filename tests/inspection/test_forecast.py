@@ -128,3 +128,28 @@ def test_what_happened_is_in_rows_of_a_frame(series, times, library):
 def test_without_intervals(analogs):
     display = ForecastDisplay.from_estimator(analogs, coverage=[])
     assert_allclose(display.forecast, analogs.predict())
+
+
+@pytest.mark.parametrize(("n_features", "several"), [(2, False), (6, True)])
+def test_bars_are_what_features_add(n_features, several):
+    rng = np.random.default_rng(0)
+    days = pd.date_range("2024", periods=90)
+    X = pd.DataFrame(rng.random((90, n_features)), days).add_prefix("x")
+    effect = np.arange(n_features, 0, -1.0) * np.where(np.arange(n_features) % 2, -1, 1)
+    y = pd.Series(20 + X.to_numpy() @ effect + 0.1 * rng.normal(size=90), days)
+    y = pd.DataFrame({"north": y, "south": 2 * y}) if several else y
+    model = KernelForecaster(5, lookback=7).fit(X[:-5], y[:-5])
+    options = {"series": "south"} if several else {}
+    display = ForecastDisplay.from_estimator(model, X[-5:], effects=True, **options)
+    told = model.explain_features(X[-5:])
+    told = told["south"] if several else told
+    assert_allclose(display.effects, told)
+    labels = [text.get_text() for text in display.ax_.get_legend().get_texts()]
+    named = [f"x{i}" for i in range(n_features)] if n_features < 4 else ["2 others"]
+    assert {*named, "x0", "forecast if features were usual"} <= {*labels}
+    heights = [sum(bar.get_height() for bar in group) for group in display.ax_.containers]
+    assert_allclose(np.sum(heights), told.iloc[:, 1:].to_numpy().sum())
+    # Bars upwards begin at the usual forecast or at the end of another.
+    usual = told["usual"].to_numpy()
+    first = [bar.get_y() for bar in display.ax_.containers[0]]
+    assert_allclose(first, usual)
