@@ -433,6 +433,30 @@ MUTATIONS = [
     ),
     Mutation(
         "forecasting/_combination.py",
+        "rate /= 2",
+        "rate /= 1",
+        "a step of weights that went too far is taken again",
+    ),
+    Mutation(
+        "forecasting/_calibration.py",
+        "block[counted] == 0, growth)",
+        "block[counted] == 4, growth)",
+        "the earliest errors widen intervals, not the latest",
+    ),
+    Mutation(
+        "forecasting/_feature_effects.py",
+        "np.diff(last, axis=0)[::-1]",
+        "np.diff(last, axis=0)",
+        "features take one another's effects",
+    ),
+    Mutation(
+        "forecasting/_feature_effects.py",
+        "later = np.flatnonzero(np.isnan(table.value))",
+        "later = np.arange(len(table.value))",
+        "features of the past are made usual, too",
+    ),
+    Mutation(
+        "forecasting/_combination.py",
         "errors[~squared[series]] **= 0.5",
         "errors **= 0.5",
         "forecasts of rare sales are near the median",

@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 import numpy as np
 import pandas as pd
-from _forecasting_panels import panels
+from _forecasting_panels import cuts, panels
 from _forecasting_tasks import Fold, Task, read
 from _forecasting_weather import beijing, weather
 
@@ -215,4 +215,5 @@ TABLES = {
     "beijing": beijing,
     "weather": weather,
     "panels": panels,
+    "cuts": cuts,
 }

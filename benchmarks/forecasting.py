@@ -31,6 +31,8 @@ none. `report` prints Markdown tables of the file alone.
   Expected: trees on features, calendar and lags of whole seasons lead.
 * panels: seven panels on which no setting was chosen, of 20 to 125 yearly, quarterly, monthly
   and daily series, two of them counts; the last steps of each.
+* cuts: eighteen sets of series on which nothing was chosen either, 5-minutely to yearly, eight
+  cuts of most with a fit at each; features of two are told to LightGBM and ours.
 * ett: seven channels at published horizons, from every row of the test part; beside published
   transformers, and a ridge regression with about the same errors.
 * speed: one forecast after `fit`, and thousands of new windows in one call, of our models.
@@ -81,6 +83,7 @@ PEERS = {
     "beijing": ("seasonal naive", "AutoETS", "LightGBM", "LightGBM on steps"),
     "weather": ("seasonal naive", "LightGBM", "LightGBM on steps"),
     "panels": ("seasonal naive", "AutoTheta", "AutoETS", "LightGBM"),
+    "cuts": ("seasonal naive", "AutoTheta", "AutoETS", "MSTL", "LightGBM"),
     "speed": (),
 }
 # Errors as printed by their authors, beside ours in the order of the rows of a table.
@@ -359,6 +362,12 @@ TITLES = {
         "Panels that nothing was chosen on",
         ("smape", "mase"),
         "sMAPE / MASE of all series.",
+    ),
+    "cuts": (
+        "Series at several cuts that nothing was chosen on",
+        ("mase",),
+        "MASE, mean over cuts and series. Holidays of births, working days and temperatures of "
+        "demand are known to LightGBM and ours.",
     ),
     "speed": (
         "Speed",

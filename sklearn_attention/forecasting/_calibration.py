@@ -26,6 +26,10 @@ _FEWEST = 60
 _TAIL = 5.0
 # Levels between the median and one that is wanted, which its quantile lies beyond.
 _NESTED = (0.005, 0.01, 0.025, 0.05, 0.1, 0.15, 0.2, 0.25, 0.3, 0.4)
+# Where errors of the latest block exceed those of the others, intervals are wider by this power
+# of their ratio, up to a limit: on 29 series covered are .894 of the steps for .869, with an
+# interval score of .99; on eighteen panels .876 for .873, with the same.
+_POWER_OF_LATEST, _WIDEST = 0.5, 1.6
 # Errors since the fit: origins of each series that count, and horizons that held-out errors
 # count as among them. Patterns are learned again whenever a series has grown by this factor.
 _SINCE, _LEARNED, _GROWTH = 20, 2.0, 1.25
@@ -50,6 +54,9 @@ class Calibration:
         Both of an unknown series, in units of its naive error so far.
     until : ndarray of int of shape (n_series,)
         Steps of each series that were learned from.
+    widening : float
+        Factor in units by which errors of the latest held-out block exceed earlier ones, in
+        part; 1 where they do not.
     """
 
     # With e the mean error of a series and s the disagreement of candidates, errors are taken
@@ -65,6 +72,7 @@ class Calibration:
     unit: np.ndarray
     of_new_series: tuple
     until: np.ndarray
+    widening: float = 1.0
     _shifts: dict = field(default_factory=dict, init=False, repr=False)
 
     @classmethod
@@ -96,6 +104,9 @@ class Calibration:
             if other.any():
                 apart[~other] = units(errors, other)[0][series[~other]]
         apart = np.where(exact[series], unit[series], apart)
+        counted = (clear & ~exact)[series]
+        wider = widening_of(errors[counted], series[counted], block[counted] == 0, growth)
+        unit, of_new = wider * unit, wider * of_new
         errors = errors / apart[:, None, None]
         # Series that are forecast but for rounding are left out of the errors of others.
         errors = errors[clear[series]]
@@ -105,7 +116,7 @@ class Calibration:
             further = errors_of_a_distribution(_FEWEST - len(errors), apart, n_steps)
             errors = np.concatenate([errors, growth[:, None] * further])
         error, unit = np.where(changing, (error, unit), np.nan)
-        return cls(levels, errors, error, unit, (error_of_new, of_new), table.lengths)
+        return cls(levels, errors, error, unit, (error_of_new, of_new), table.lengths, wider)
 
     def intervals(self, forecasts, coverages, drift=1.0, n_blocks=1):
         """Ends of intervals; (n_origins, horizon, 2 * n_coverages)."""
@@ -207,6 +218,22 @@ def _growth(forecasts, error):
     if forecasts.disagreement is None:
         return np.ones((len(error), 1))
     return np.sqrt(1 + forecasts.disagreement / error[:, None])
+
+
+def widening_of(errors, series, latest, growth):
+    """Factor by which errors of the latest block exceed those of the others, in part."""
+    # `latest` (n_origins,) are its origins. A geometric mean over series.
+    size, there = np.abs(errors).mean(axis=2), ~np.isnan(errors).any(axis=2)
+    size = np.where(there, size, 0.0).sum(axis=1)
+    size /= np.maximum((there * growth).sum(axis=1), _TINY)
+    logs = []
+    for part in (latest, ~latest):
+        count = np.bincount(series[part], there.any(axis=1)[part], series.max(initial=0) + 1)
+        mean = np.bincount(series[part], size[part], len(count)) / np.maximum(count, _TINY)
+        logs.append(np.log(mean, where=mean > 0, out=np.full(len(mean), np.nan)))
+    ratio = logs[0] - logs[1]
+    ratio = ratio[~np.isnan(ratio)].mean() if (~np.isnan(ratio)).any() else 0.0
+    return float(np.clip(np.exp(_POWER_OF_LATEST * ratio), 1.0, _WIDEST))
 
 
 def own_scales(values):

@@ -21,6 +21,7 @@ from ._origins import (
     split_at_ends,
 )
 from ._ridges import WindowRidge
+from ._season import steps_in_a_year
 from ._transformer_candidate import TransformerCandidate
 from ._trees import Trees
 from ._window_regressor import window_regressors
@@ -32,6 +33,11 @@ _TEMPERATURES, _SHARE_IF_SHORT, _SHARE_IF_LONG = (0.05, 0.2), 0.75, 0.5
 # Logarithm of errors, relative to the best, that is as bad as any: of series that mostly are 0
 # candidates may have none at all. From .7 to 4 errors are within .2 %.
 _WORST = 2.3
+# Of one series half of the weights are those after so many steps towards the least error of the
+# combination: on fourteen series errors are .98 of those without, on fifteen others 1.00. And
+# origins within a horizon of its end, or of whole years before, count so many times: .99, .997.
+# With panels neither gains anything.
+_STACKED, _STACKING_STEPS, _NEAR = 0.5, 30, 11
 # Weights below are none, so that not every candidate has to be computed.
 _LEAST_WEIGHT = 0.01
 # Lookbacks of ridges and analogs in seasons, or in steps of series without; for ridges so many
@@ -39,6 +45,8 @@ _LEAST_WEIGHT = 0.01
 _SEASONS, _STEPS, _N_LOOKBACKS = (1, 3, 7, 14, 21, 30), (8, 24, 56), 3
 _LARGEST_SHARE = 0.5
 _SHORTEST, _LONGEST = 4, 1100
+# Steps of a year, and horizons in a series, from which on origins near whole years count more.
+_SHORTEST_YEAR, _FEWEST_HORIZONS = 30, 20
 # Share of the windows that a transformer without others is calibrated on.
 _HELD_OUT = 0.2
 # Share of errors that trees or a transformer have to save: held out among steps that they
@@ -66,11 +74,19 @@ def choose_weights(forecasts, training):
     errors[np.isnan(forecasts).any(axis=2)] = np.nan
     share = _SHARE_IF_LONG if training.are_long else _SHARE_IF_SHORT
     share = share if n_series > 1 else 0.0
+    counts = np.ones(len(series))
+    if n_series == 1:
+        counts[near_whole_years(validation)] = _NEAR
 
     def weights_by(rows):
-        own, panel = relative_errors(errors[rows], series[rows], squared)
+        own, panel = relative_errors(errors[rows], series[rows], squared, counts[rows])
         new = np.full((1, len(panel)), np.nan)
-        return softmax_weights(np.concatenate([own, new]), panel, share)
+        found = softmax_weights(np.concatenate([own, new]), panel, share)
+        if n_series == 1 and not squared[0] and len(errors[rows]):
+            missed = forecasts[rows] - targets[rows, None]
+            stacked = stacked_weights(found[0], missed, counts[rows])
+            found = (1 - _STACKED) * found + _STACKED * stacked
+        return found
 
     held_out, naive = np.empty_like(targets), validation.past(1)
     for block in range(training.n_blocks):
@@ -83,17 +99,57 @@ def choose_weights(forecasts, training):
     return weights[:-1], weights[-1], held_out
 
 
-def relative_errors(errors, series, squared):
+def near_whole_years(origins):
+    """True within a horizon of the end of a series, or of whole years before; (n_origins,)."""
+    # Years of months or quarters are too short for it, and so are series of few horizons.
+    year, lengths = steps_in_a_year(origins.table.time), origins.table.lengths[origins.series]
+    if not _SHORTEST_YEAR <= year < np.inf:
+        return np.zeros(len(origins), dtype=bool)
+    left, long = lengths - origins.known, lengths >= _FEWEST_HORIZONS * origins.horizon
+    return long & (np.abs((left + year / 2) % year - year / 2) <= origins.horizon)
+
+
+def stacked_weights(weights, missed, counts):
+    """Weights (n_candidates,) with which the error of the combination is nearly the least.
+
+    Found from some weights by exponentiated gradients, from what candidates missed, (n_origins,
+    n_candidates, horizon), NaN where unknown; `counts` (n_origins,) is how often an origin
+    counts.
+    """
+    # Kivinen and Warmuth (1997). Errors are roots of mean squares of each origin. Slopes are
+    # relative to the error; a step is at most 1, as towards a candidate without any error, and
+    # half as long after one that went too far.
+    there = ~np.isnan(missed)
+    others = np.where(there, missed, 0.0).sum(axis=1, keepdims=True)
+    missed = np.where(there, missed, others / np.maximum(there.sum(axis=1, keepdims=True), 1))
+    products = missed @ missed.transpose(0, 2, 1)
+    best, least, slope, rate = weights, np.inf, 0.0, 1.0
+    for _ in range(_STACKING_STEPS):
+        slopes = products @ weights
+        sizes = np.sqrt(np.maximum(slopes @ weights, 1e-300))[:, None]
+        error = counts @ sizes
+        if error < least:
+            best, least, slope = weights, error, counts @ (slopes / sizes - sizes) / error
+        else:
+            rate /= 2
+        weights = best * np.exp(-rate * np.clip(slope, -1, 1))
+        weights /= weights.sum()
+    return best
+
+
+def relative_errors(errors, series, squared, counts=1.0):
     """Logarithms of errors (n_origins, n_candidates) relative to those of the best candidate.
 
     Of each series, (n_series, n_candidates), NaN if unknown; and their mean, (n_candidates,).
-    Errors of series that are `squared` (n_series,) are squares.
+    Errors of series that are `squared` (n_series,) are squares; `counts` (n_origins,) is how
+    often an origin counts.
     """
+    counts = np.broadcast_to(counts, series.shape)[:, None]
     there = ~np.isnan(errors)
 
     def totals(cells):
         found = np.zeros((len(squared), errors.shape[1]))
-        np.add.at(found, series, np.where(there, cells, 0.0))
+        np.add.at(found, series, counts * np.where(there, cells, 0.0))
         return found
 
     total, count = totals(errors), totals(1.0)

@@ -77,6 +77,15 @@ def seasons_of(table, season_length):
     return [float(season) for season in seasons if 1 < season <= most] or [1.0]
 
 
+def steps_in_a_year(time):
+    """Mean number of steps of an index in a year; infinite without dates."""
+    if time.kind not in ("datetime", "period") or len(time) < 2:
+        return np.inf
+    ends = [time.between(i, i + 1) for i in (0, len(time) - 1)]
+    first, last = (own.to_timestamp()[0] if time.kind == "period" else own[0] for own in ends)
+    return _YEAR * _DAY * (len(time) - 1) / (last - first)
+
+
 def _steps_of(offset):
     """Stem of a frequency, and number of its steps; whole days and weeks are named as such."""
     if offset is None:

@@ -14,6 +14,9 @@ _FLOOR = 0.1
 # What is added where there are zeros, or values below the first share of their median: a share
 # of the median of positive values.
 _NEAR_ZERO, _SHIFT = 0.1, 0.2
+# Share of errors that forecasts of few series without logarithms have to save: on fourteen sets
+# errors are .989 of those without such a share, on fifteen others 1.000.
+_LEAST_SAVED = 0.02
 # Share of zeros from which on logarithms are not tried: means of them are far below the mean.
 _MOST_ZEROS = 0.05
 
@@ -127,6 +130,7 @@ def choose_transform(table, log, plain, fit):
         missed = transform.decode(held_out, origins) - origins.targets()
         missed = np.abs(missed / naive_scales(few.values)[origins.series, None])
         error = np.nanmean(missed**power)
+        error *= 1.0 if transform.log or len(values) >= PANEL else 1 + _LEAST_SAVED
         tried.append((error, transform, fitted if len(rows) == len(values) else None))
     return min(tried, key=lambda one: one[0])[1:]
 

@@ -55,8 +55,9 @@ class TransformerForecaster(NetworkParameters, Forecaster):
 
     Candidates :math:`f_c` are the forecasts of cheap methods: exponential smoothing and theta,
     linear maps of windows, analogs, and where there are features boosted trees and a
-    transformer. Weights :math:`w_c` are a softmax of their errors
-    at past origins that they have not learned from; `candidate_weights_` has them. In panels of
+    transformer. Weights :math:`w_c` are a softmax of their errors at past origins that they
+    have not learned from, of a single series averaged with those of least error of the
+    combination; `candidate_weights_` has them. In panels of
     30 series or more a network learns to weight the classical ones by the state of a series.
     With ``candidates=None`` only the transformer forecasts.
 
@@ -86,7 +87,8 @@ class TransformerForecaster(NetworkParameters, Forecaster):
         transformer. Of named ones those that lack features or steps to learn from are left out,
         with a warning.
     log : bool or "auto", default="auto"
-        Whether candidates work on logarithms. "auto" tries both where no value is negative.
+        Whether candidates work on logarithms. "auto" tries both where no value is negative, and
+        takes logarithms of fewer than 30 series unless errors without are 2 % less.
     bounds : "auto", (float, float) or None, default="auto"
         Bounds to which forecasts and intervals are clipped; None is an open end, or no bounds.
         "auto" is 0 from below for series without a negative value, both in training and up to

@@ -22,6 +22,7 @@ from sklearn_attention.forecasting._calibration import (
     nested_quantiles,
     own_scales,
     quantile_shift,
+    widening_of,
 )
 from sklearn_attention.forecasting._origins import split_at_ends
 
@@ -551,3 +552,33 @@ def test_intervals_of_series_that_hardly_changed(forecaster, name, n, level):
             assert (np.maximum(upper - forecast, forecast - lower) <= most).all()
             ends = model.predict_quantiles(6, [(1 - coverage) / 2, (1 + coverage) / 2])
             assert (np.abs(ends - forecast[:, None]) <= most[:, None]).all()
+
+
+@pytest.mark.parametrize(
+    ("ratio", "expected"), [(4.0, 1.6), (2.25, 1.5), (1.0, 1.0), (0.2, 1.0)]
+)
+def test_larger_errors_of_the_latest_block_widen_intervals(ratio, expected):
+    series = np.repeat([0, 1], 10)
+    latest = np.tile(np.arange(10) < 4, 2)
+    growth = np.array([0.5, 1.5])
+    unit = np.where(series == 0, 1.0, 70.0) * np.where(latest, ratio, 1.0)
+    errors = (unit[:, None] * growth)[:, :, None]
+    assert widening_of(errors, series, latest, growth) == pytest.approx(expected)
+    # Steps beyond the end of a series do not count, nor does a series of which one part lacks.
+    errors[latest, 1] = np.nan
+    errors[(series == 1) & ~latest] = np.nan
+    assert widening_of(errors, series, latest, growth) == pytest.approx(expected)
+    assert widening_of(errors, series, np.zeros(20, dtype=bool), growth) == 1
+
+
+def test_intervals_after_a_break_are_wider():
+    rng = np.random.default_rng(0)
+    calm = 50 + rng.normal(size=300)
+    broken = calm.copy()
+    broken[-40:] += 4 * rng.normal(size=40)
+    found = {}
+    for name, values in {"calm": calm, "broken": broken}.items():
+        model = TransformerForecaster(4, candidates=["classical"]).fit(values)
+        found[name] = model.calibration_.widening
+    assert found["calm"] < 1.1
+    assert 1.2 < found["broken"] <= 1.6

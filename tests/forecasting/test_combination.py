@@ -3,18 +3,22 @@
 from dataclasses import dataclass, replace
 
 import numpy as np
+import pandas as pd
 import pytest
 from forecasting_training import make_training_of, make_walks
+from scipy.optimize import minimize
 
-from sklearn_attention.forecasting import Origins, Table, _trees
+from sklearn_attention.forecasting import Origins, Table, TimeIndex, _trees
 from sklearn_attention.forecasting._combination import (
     CombinedForecast,
     add_candidate,
     best_share,
     choose_weights,
     fit_combined,
+    near_whole_years,
     relative_errors,
     softmax_weights,
+    stacked_weights,
 )
 from sklearn_attention.forecasting._origins import combine
 from sklearn_attention.forecasting._transformer_candidate import (
@@ -184,10 +188,40 @@ class TestChooseWeights:
         mean = np.array([errors[series == i].mean(axis=0) for i in range(len(lengths))])
         logs = np.log(mean / mean.min(axis=1, keepdims=True))
         weights = softmax_weights(logs, logs.mean(axis=0), share)
+        if len(lengths) == 1:
+            missed = forecasts - targets[:, None]
+            weights += stacked_weights(weights[0], missed, np.ones(len(series)))
+            weights /= 2
         weights[weights < 0.01] = 0
         weights /= weights.sum(axis=1, keepdims=True)
         found = choose_weights(forecasts, training)[0]
         np.testing.assert_allclose(found, weights, rtol=1e-5)
+
+    def test_origins_near_whole_years_count_more_for_one_series(self):
+        training, forecasts = make((150,), noises=(1.0, 1.0, 1.0))
+        table = replace(
+            training.origins.table, time=TimeIndex.read(pd.date_range("2024", periods=150))
+        )
+        dated = replace(training, validation=replace(training.validation, table=table))
+        near = near_whole_years(dated.validation)
+        assert 0 < near.sum() < len(near) / 10
+        # Among these the last candidate is the best, among the others the first.
+        better = np.where(near, 2, 0)
+        targets = dated.validation.targets()
+        forecasts[np.arange(len(near)), better] = (
+            targets + 0.3 * (forecasts - targets[:, None])[np.arange(len(near)), better]
+        )
+        alike = choose_weights(forecasts, training)[0][0]
+        found = choose_weights(forecasts, dated)[0][0]
+        assert found[2] > alike[2] + 0.005
+        # Of several series they do not.
+        several, forecasts = make()
+        index = TimeIndex.read(pd.date_range("2024", periods=90))
+        table = replace(several.origins.table, time=index)
+        dated = replace(several, validation=replace(several.validation, table=table))
+        assert near_whole_years(dated.validation).any()
+        pairs = (choose_weights(forecasts, own)[0] for own in (several, dated))
+        np.testing.assert_array_equal(*pairs)
 
     def test_units_of_a_series_do_not_matter(self):
         training, forecasts = make(noises=(0.8, 1.0, 1.3))
@@ -212,6 +246,65 @@ class TestChooseWeights:
         targets = training.validation.targets()[easy]
         forecasts[easy, 0] = targets + 0.2 * (forecasts[easy, 0] - targets)
         assert choose_weights(forecasts, training)[0][0, 0] > 0.5
+
+
+class TestStackedWeights:
+    @pytest.mark.parametrize("opposite", [0.8, 4.0])
+    def test_the_error_of_the_combination_is_nearly_the_least(self, opposite):
+        rng = np.random.default_rng(0)
+        common = rng.normal(size=(60, 1, 4))
+        missed = np.concatenate([common, -opposite * common, 3 * common, common], axis=1)
+        missed += 0.3 * rng.normal(size=missed.shape)
+        counts = rng.integers(1, 4, 60).astype(float)
+
+        def error(weights):
+            return counts @ np.linalg.norm(np.einsum("c,nch->nh", weights, missed), axis=1)
+
+        start = np.full(4, 0.25)
+        found = stacked_weights(start, missed, counts)
+        best = minimize(
+            error, start, bounds=[(0, 1)] * 4,
+            constraints={"type": "eq", "fun": lambda weights: weights.sum() - 1},
+        )  # fmt: skip
+        assert found.min() >= 0
+        np.testing.assert_allclose(found.sum(), 1)
+        assert error(found) < best.fun + 0.02 * (error(start) - best.fun)
+
+    def test_without_forecasts_a_candidate_is_as_the_others(self):
+        rng = np.random.default_rng(0)
+        missed = rng.normal(size=(30, 3, 2))
+        missed[:10, 2] = np.nan
+        missed[-3:, :, 1] = np.nan  # beyond the end of the series
+        filled = missed.copy()
+        filled[:10, 2] = missed[:10, :2].mean(axis=1)
+        filled[-3:, :, 1] = 0.0
+        start, counts = np.full(3, 1 / 3), np.ones(30)
+        found = stacked_weights(start, missed, counts)
+        np.testing.assert_allclose(found, stacked_weights(start, filled, counts), rtol=1e-9)
+
+    def test_what_has_no_weight_gets_none_and_perfect_ones_are_kept(self):
+        missed = np.zeros((5, 2, 3))
+        missed[:, 1] = 1.0
+        start = np.array([1.0, 0.0])
+        np.testing.assert_array_equal(stacked_weights(start, missed, np.ones(5)), start)
+        found = stacked_weights(np.array([0.5, 0.5]), missed, np.ones(5))
+        assert found[0] > 0.999
+
+
+@pytest.mark.parametrize(
+    ("freq", "n", "expected"),
+    [("D", 800, [0, 3, 4, 363, 367]), ("MS", 800, []), (None, 800, []), ("D", 79, [])],
+)
+def test_near_whole_years(freq, n, expected):
+    table = Table.of([np.arange(float(n))])
+    if freq is not None:
+        index = pd.date_range("1950", periods=n, freq=freq)
+        table = replace(table, time=TimeIndex.read(index))
+    left = np.array([0, 3, 4, 5, 60, 200, 360, 363, 367, 370])
+    left = left[left < n]
+    origins = Origins(table, np.zeros_like(left), n - left, 4)
+    left = left[near_whole_years(origins)]
+    assert left.tolist() == expected
 
 
 AHEAD = 3

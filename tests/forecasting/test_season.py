@@ -16,6 +16,7 @@ from sklearn_attention.forecasting._season import (
     season_of,
     season_of_values,
     seasons_of,
+    steps_in_a_year,
 )
 
 
@@ -287,3 +288,19 @@ def test_adjusted_series_are_without_their_patterns_and_end_where_they_should():
     found = season.adjusted(np.array([1, 0]), np.array([4, 9]))
     np.testing.assert_allclose(found[0], [2, 3, 4, 5, 5, 5, 5, 5, 5])
     np.testing.assert_allclose(found[1], 0.1 * steps[:9], atol=0.01)
+
+
+@pytest.mark.parametrize(
+    ("index", "expected"),
+    [
+        (pd.date_range("2020", periods=500), 365.25),
+        (pd.date_range("2020", periods=500, freq="W"), 365.25 / 7),
+        (pd.date_range("2020", periods=500, freq="B"), 365.25 * 5 / 7),
+        (pd.period_range("2000", periods=481, freq="M"), 12.0),
+        (pd.date_range("2020", periods=1), np.inf),
+        (pd.RangeIndex(500), np.inf),
+    ],
+)
+def test_steps_in_a_year(index, expected):
+    table = read_series(pd.Series(np.arange(len(index), dtype=float), index))
+    np.testing.assert_allclose(steps_in_a_year(table.time), expected, rtol=2e-3)

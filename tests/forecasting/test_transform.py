@@ -116,6 +116,19 @@ class TestChooseTransform:
         flat = 12 + 0.5 * steps + 8 * np.sin(2 * np.pi * steps / 12) + noise
         assert not choose([flat]).log
 
+    @pytest.mark.parametrize(("ratio", "log"), [(0.97, False), (0.99, True), (1.01, True)])
+    def test_without_logarithms_errors_have_to_be_clearly_less(self, ratio, log):
+        values = growing()
+
+        def fit(table, logs):
+            fitted = fit_combined(table, HORIZON, [12.0], 12, logs, ["classical"])
+            targets = fitted[1].validation.targets()
+            truth = np.exp(targets) if logs else targets
+            found = truth + 1e-3 * (1.0 if logs else ratio)
+            return *fitted[:3], np.log(found) if logs else found
+
+        assert choose([values], fit=fit).log == log
+
     def test_what_was_fitted_is_kept_if_to_all_series(self, monkeypatch):
         values = [growing(seed=i) for i in range(3)]
         _, fitted = choose_with_fit(values)
