@@ -79,6 +79,8 @@ VARIANTS = {
         "attention",
     ),
     "one lookback": ([(_combination, "_N_LOOKBACKS", 1)], "WindowRidge"),
+    "no stacking": ([(_combination, "_STACKED", 0.0)], "Classical"),
+    "no whole years": ([(_combination, "_NEAR", 1)], "Classical"),
 }
 
 
