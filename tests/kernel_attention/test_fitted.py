@@ -265,6 +265,18 @@ class TestCopies:
         np.testing.assert_array_equal(rows, np.arange(200))
         np.testing.assert_array_equal(weights, 1)
 
+    @pytest.mark.parametrize("n_copies", [5, 30])
+    def test_one_row_many_times_is_observations(self, n_copies):
+        X, _, weights = self.make()
+        y = (np.arange(40) % 4 == 0).astype(float)
+        again = np.append(np.arange(40), np.full(n_copies, 8))
+        rows, _ = join_copies(X[again], y[again], weights[again])
+        assert len(rows) == (40 if n_copies == 5 else 40 + n_copies)
+        # A class of which all rows are there as often is a sample with replacement.
+        rare = np.flatnonzero(y)
+        again = np.append(np.arange(40), np.repeat(rare, n_copies))
+        assert len(join_copies(X[again], y[again], weights[again])[0]) == 40
+
     @pytest.mark.parametrize("estimator", [KernelAttentionRegressor, KernelAttentionClassifier])
     def test_copies_change_nothing(self, estimator):
         X, y, _ = self.make()
