@@ -179,8 +179,9 @@ def mstl(trend, **options):
         from statsforecast import models
 
         def build(n):
-            seasons = [season for season in task.seasons if 2 * season <= n]
-            return models.MSTL(seasons, trend_forecaster=getattr(models, trend)(**options))
+            seasons = [season for season in task.seasons if 1 < season <= n / 2]
+            of_trend = getattr(models, trend)(**options)
+            return models.MSTL(seasons, trend_forecaster=of_trend) if seasons else of_trend
 
         return Statistical(task, build)
 

@@ -6,11 +6,18 @@ from collections.abc import Iterable
 import numpy as np
 from sklearn.base import RegressorMixin, is_classifier
 from sklearn.metrics import accuracy_score, r2_score
+from sklearn.utils.class_weight import compute_sample_weight
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, column_or_1d
 
 from ._partitions import in_memory, is_partitioned, over
-from ._validation import check_numeric_target, read_weights, refuse_other_arrays, types_of
+from ._validation import (
+    check_numeric_target,
+    is_one_of,
+    read_weights,
+    refuse_other_arrays,
+    types_of,
+)
 
 
 class ClassLabels:
@@ -155,6 +162,46 @@ def split_outputs(columns, n_classes):
     """The part of each output in an array with as many columns as it has classes."""
     ends = np.cumsum(n_classes).tolist()
     return [columns[..., end - n : end] for n, end in zip(n_classes, ends, strict=True)]
+
+
+def class_factors(class_weight, y):
+    """Weights of rows by their classes, (n_samples,), from the parameter `class_weight`."""
+    if class_weight is None:
+        return np.ones(len(y))
+    if is_partitioned(y):
+        raise ValueError(
+            f"class_weight={class_weight!r} is of labels in memory: pass y.compute() as y, or "
+            "weights as sample_weight."
+        )
+    dicts = class_weight if isinstance(class_weight, list) else [class_weight]
+    valid = is_one_of(class_weight, "balanced") or all(isinstance(own, dict) for own in dicts)
+    factors = compute_sample_weight(class_weight, y) if valid else np.zeros(0)
+    if not valid or not (np.isfinite(factors) & (factors >= 0)).all():
+        raise ValueError(
+            f"class_weight={class_weight!r} is not valid: pass 'balanced', a dict with a "
+            "number of 0 or more for each class, a list of dicts for several outputs, or None."
+        )
+    return factors
+
+
+def times_class_weights(sample_weight, class_weight, y):
+    """Weights of rows times those of their classes; None if there are neither."""
+    if class_weight is None:
+        return sample_weight
+    weights = class_factors(class_weight, y)
+    if sample_weight is not None:
+        weights = weights * read_weights(sample_weight, len(y))
+    if not weights.any():
+        raise without_weight(class_weight)
+    return weights
+
+
+def without_weight(class_weight, name="y"):
+    """The error of classes none of which has weight."""
+    return ValueError(
+        f"class_weight={class_weight!r} is zero for every row of {name}: leave at least one "
+        "class above 0."
+    )
 
 
 def read_labels(y, name="y"):

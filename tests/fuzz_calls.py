@@ -600,7 +600,12 @@ LEARNERS = [
     Kind(
         "KernelAttentionClassifier",
         {"n_folds": 1, "max_steps": 1},
-        {"readout": ["solve", "average"], "encodings": [("standard",)], "ridge": [1.0, -1.0]},
+        {
+            "readout": ["solve", "average"],
+            "encodings": [("standard",)],
+            "ridge": [1.0, -1.0],
+            "class_weight": ["balanced", {"a": 2.0}, "x"],
+        },
         ("predict", "predict_proba", "score", "explain"),
     ),
     Kind(

@@ -555,3 +555,13 @@ def test_objects_of_dask_are_read_where_they_are_needed():
     np.testing.assert_array_equal(model.fit(rows, y).predict(rows), expected)
     objects = frames.from_pandas(flags, npartitions=3).to_dask_array(lengths=True)
     assert numeric_table(objects.astype(object)).shape == (20, 2)
+
+
+@pytest.mark.parametrize("estimator", [KernelAttentionRegressor, KernelAttentionClassifier])
+@pytest.mark.parametrize("named", [["zip"], [1], [False, True]])
+def test_numbers_that_are_categories_of_kernel_attention(estimator, named):
+    X, y = rows_with_codes()
+    numbers = X.astype({"zip": float})
+    model = estimator(**QUICK, categorical_features=named).fit(numbers, y)
+    assert model.columns_.kinds == ("numeric", "unordered")
+    np.testing.assert_allclose(model.predict(numbers), estimator(**QUICK).fit(X, y).predict(X))

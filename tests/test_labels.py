@@ -131,6 +131,62 @@ class TestOutputsOfSeveralTypes:
             )
 
 
+@every_classifier
+class TestClassWeight:
+    """Weights of classes are weights of their rows."""
+
+    def data(self):
+        rng = np.random.default_rng(0)
+        X = rng.uniform(size=(60, 2))
+        return X, np.where(X[:, 0] + 0.3 * rng.normal(size=60) > 0.8, "rare", "usual")
+
+    def same(self, classifier, class_weight, factors, y, sample_weight=None):
+        X, _ = self.data()
+        weighted = clone(classifier).set_params(class_weight=class_weight)
+        found = weighted.fit(X, y, sample_weight).predict_proba(X)
+        weights = factors if sample_weight is None else factors * sample_weight
+        plain = clone(classifier).set_params(class_weight=None).fit(X, y, weights)
+        np.testing.assert_allclose(found, plain.predict_proba(X), rtol=1e-6)
+
+    def test_times_those_of_rows(self, classifier):
+        _, y = self.data()
+        factors, rows = np.where(y == "rare", 4.0, 1.0), np.linspace(1, 2, 60)
+        self.same(classifier, {"rare": 4.0}, factors, y)
+        self.same(classifier, {"rare": 4.0}, factors, y, rows)
+
+    def test_balanced(self, classifier):
+        _, y = self.data()
+        n = np.sum(y == "rare")
+        self.same(classifier, "balanced", np.where(y == "rare", 30 / n, 30 / (60 - n)), y)
+
+    def test_of_several_outputs_they_multiply(self, classifier):
+        X, y = self.data()
+        y = np.column_stack([y, np.where(X[:, 1] > 0.5, "top", "low")])
+        factors = np.where(y[:, 0] == "rare", 3.0, 1.0) * np.where(y[:, 1] == "top", 2.0, 1.0)
+        self.same(classifier, [{"rare": 3.0}, {"top": 2.0}], factors, y)
+
+    @pytest.mark.parametrize("given", ["x", [1], {"rare": -1.0}, {"rare": np.nan}, 3])
+    def test_others_are_refused(self, classifier, given):
+        with pytest.raises(ValueError, match=r"class_weight=.* is not valid: pass 'balanced'"):
+            clone(classifier).set_params(class_weight=given).fit(*self.data())
+
+    def test_some_class_has_weight(self, classifier):
+        none = dict.fromkeys(["rare", "usual"], 0.0)
+        with pytest.raises(ValueError, match=r"class_weight=.* is zero for every row of y"):
+            clone(classifier).set_params(class_weight=none).fit(*self.data())
+
+
+def test_class_weights_of_rows_that_come_one_after_the_other():
+    rng = np.random.default_rng(0)
+    X, y = rng.uniform(size=(40, 2)), rng.integers(0, 2, 40)
+    model = NadarayaWatsonClassifier(bandwidth=0.2, class_weight={1: 5.0})
+    later = clone(model).partial_fit(X[:25], y[:25]).partial_fit(X[25:], y[25:])
+    np.testing.assert_allclose(later.predict_proba(X), model.fit(X, y).predict_proba(X))
+    model.set_params(class_weight="balanced")
+    with pytest.raises(ValueError, match=r"partial_fit does not have: pass a dict"):
+        clone(model).partial_fit(X, y)
+
+
 def test_labels_of_another_type_are_unknown():
     X = np.random.default_rng(0).uniform(size=(40, 2))
     y = labels_of_types(X)

@@ -196,6 +196,12 @@ EXPECTED = [
         TOO_FEW,
     ),
     (
+        lambda e: isinstance(e, NadarayaWatsonClassifier) and isinstance(e.bandwidth, float),
+        ["check_class_weight_classifiers"],
+        "votes are of near rows: where all rows of a class are far away, a weight of 1e7 does "
+        "not make up for the distance",
+    ),
+    (
         lambda e: isinstance(e, ConditionalKernelDensity),
         [ORDER, SUBSETS],
         "score_samples needs targets beside the rows, and the check passes rows alone",

@@ -17,19 +17,21 @@ from .._labels import (
     known_classes,
     read_labels,
     split_classes,
+    times_class_weights,
 )
 from .._stacking import LEAST_PROBABILITY
 from .._thread_pools import one_blas_thread
 from .._validation import check_key_weights
 from ._boosting import FEWEST_ROWS, MultinomialLink, predict_trees, stack_classifier
+from ._encodings import ENCODINGS
 from ._estimator import KernelAttention, Options
 from ._fitted import Rows, Task, fit_kernel_attention
 from ._members import KernelRidge, LossOfClasses, cross_entropy, log_loss_of_shares
 
 # Rows up to which kernels are held near their start and have no rough part, and up to which
 # batches are drawn at random. With a rough part beyond, log-losses of phonemes are .85, of
-# computing times .98, of leaves of 32 species 1.07, and of twelve other sets .99 to 1.01 of those
-# without; of smaller sets 1.00 to 1.04.
+# computing times .98, of leaves of 32 species 1.07, and of twelve other sets .99 to 1.01 of
+# those without; of smaller sets 1.00 to 1.04.
 _FEW, _RANDOM = 1000, 5000
 
 
@@ -84,6 +86,12 @@ class KernelAttentionClassifier(ClassLabels, ClassifierMixin, KernelAttention):
     max_steps : int or "auto", default="auto"
         As for :class:`KernelAttentionRegressor`, but "auto" is 25 up to 5000 rows, and 150
         beyond.
+    categorical_features : "from_dtype" or list of (str, int or bool), default="from_dtype"
+        As for :class:`KernelAttentionRegressor`.
+    class_weight : dict, list of dict, "balanced" or None, default=None
+        Factor of the `sample_weight` of the rows of each class; "balanced" is in inverse
+        proportion to the frequency of the class. Several outputs have a dict each, whose
+        factors multiply.
     boosting : None or "auto", default=None
         Whether boosted trees are stacked with kernel attention. "auto": for each fold
         scikit-learn's `HistGradientBoosting` is fitted without the rows held out, and stacked
@@ -122,7 +130,7 @@ class KernelAttentionClassifier(ClassLabels, ClassifierMixin, KernelAttention):
     Scores :math:`f_c` are predictions of the indicators less the frequencies :math:`\pi_c` of
     the classes. The kernel has a linear part, no constant, and of more than 1000 rows a rough
     part. It is learned by the cross-entropy of :math:`P(c) \propto \pi_c e^{\theta f_c}` on
-    batches, with leave-one-out scores in closed form. The link makes probabilities of the scores,
+    batches, with leave-one-out scores in closed form. The link makes probabilities of scores,
 
     .. math:: P(c \mid x) = (1 - \epsilon)\, \frac{\pi_c e^{z_c}}{\sum_k \pi_k e^{z_k}}
               + \epsilon\, \pi_c, \quad
@@ -147,6 +155,35 @@ class KernelAttentionClassifier(ClassLabels, ClassifierMixin, KernelAttention):
     >>> bool(model.score(X, y) > 0.95)
     True
     """
+
+    def __init__(
+        self,
+        readout="solve",
+        *,
+        kernel="gaussian",
+        encodings=ENCODINGS,
+        n_folds="auto",
+        max_steps="auto",
+        bandwidth="learned",
+        ridge="learned",
+        categorical_features="from_dtype",
+        class_weight=None,
+        boosting=None,
+        random_state=0,
+    ):
+        super().__init__(
+            readout,
+            kernel=kernel,
+            encodings=encodings,
+            n_folds=n_folds,
+            max_steps=max_steps,
+            bandwidth=bandwidth,
+            ridge=ridge,
+            categorical_features=categorical_features,
+            boosting=boosting,
+            random_state=random_state,
+        )
+        self.class_weight = class_weight
 
     @keeps_state_on_failure
     @one_blas_thread()
@@ -174,7 +211,9 @@ class KernelAttentionClassifier(ClassLabels, ClassifierMixin, KernelAttention):
             If data or parameters are not valid. The estimator then is as it was before.
         """
         X, y = self._learn_rows(X, y=read_labels(y), multi_output=True)
-        y, weights = check_labels(y), check_key_weights(sample_weight, X, np.float32)
+        y = check_labels(y)
+        weights = times_class_weights(sample_weight, self.class_weight, y)
+        weights = check_key_weights(weights, X, np.float32)
         options, report = Options.of(self), FitReport(self, X, y, sample_weight, "member")
         self.classes_ = known_classes(y)
         values = indicators(y, self.classes_, np.float64)

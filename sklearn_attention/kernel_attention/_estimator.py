@@ -45,6 +45,7 @@ class KernelAttention(MultiOutputMixin, TransformerMixin, MixedRows):
         max_steps="auto",
         bandwidth="learned",
         ridge="learned",
+        categorical_features="from_dtype",
         boosting=None,
         random_state=0,
     ):
@@ -55,6 +56,7 @@ class KernelAttention(MultiOutputMixin, TransformerMixin, MixedRows):
         self.max_steps = max_steps
         self.bandwidth = bandwidth
         self.ridge = ridge
+        self.categorical_features = categorical_features
         self.boosting = boosting
         self.random_state = random_state
 

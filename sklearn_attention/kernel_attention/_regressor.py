@@ -90,6 +90,10 @@ class KernelAttentionRegressor(NumericTargets, KernelAttention):
     ridge : "learned" or float, default="learned"
         For "solve" the noise variance, in units of the targets' variance (in the targets' own
         where the bandwidth is given).
+    categorical_features : "from_dtype" or list of (str, int or bool), default="from_dtype"
+        Columns of numbers that are unordered categories: their names or positions, or one
+        bool for each column. In data frames, columns of a categorical dtype and of strings
+        are categories in any case.
     boosting : None or "auto", default="auto"
         Whether boosted trees are stacked with kernel attention. "auto": where a few trees
         lower the squared error of the first fold by 4 % or more, scikit-learn's
@@ -214,12 +218,14 @@ class KernelAttentionRegressor(NumericTargets, KernelAttention):
         max_steps="auto",
         bandwidth="learned",
         ridge="learned",
+        categorical_features="from_dtype",
         boosting="auto",
         random_state=0,
     ):
         super().__init__(
             readout, kernel=kernel, encodings=encodings, n_folds=n_folds, max_steps=max_steps,
-            bandwidth=bandwidth, ridge=ridge, boosting=boosting, random_state=random_state,
+            bandwidth=bandwidth, ridge=ridge, categorical_features=categorical_features,
+            boosting=boosting, random_state=random_state,
         )  # fmt: skip
 
     @keeps_state_on_failure

@@ -14,6 +14,7 @@ from .._labels import (
     read_labels,
     refuse_unknown,
     split_classes,
+    times_class_weights,
     winners,
 )
 from .._partitions import over
@@ -41,6 +42,10 @@ class NadarayaWatsonClassifier(ClassLabels, ClassifierMixin, KernelSmoother):
         As for :class:`NadarayaWatsonRegressor`; the squared error is the Brier score.
     per_feature, categorical_features, algorithm, gap, random_state
         As for :class:`NadarayaWatsonRegressor`.
+    class_weight : dict, list of dict, "balanced" or None, default=None
+        Factor of the `sample_weight` of the rows of each class; "balanced" is in inverse
+        proportion to the frequency of the class, which :meth:`partial_fit` refuses. Several
+        outputs have a dict each, whose factors multiply.
     empty : {"nearest", "nan"}, default="nearest"
         Prediction where no training row has weight: the nearest row's class, or NaN
         probabilities.
@@ -72,6 +77,31 @@ class NadarayaWatsonClassifier(ClassLabels, ClassifierMixin, KernelSmoother):
     >>> round(model.score(X, y), 2)
     0.99
     """
+
+    def __init__(
+        self,
+        kernel="gaussian",
+        *,
+        bandwidth="penalized-loo",
+        per_feature="auto",
+        categorical_features="from_dtype",
+        class_weight=None,
+        algorithm="auto",
+        empty="nearest",
+        gap=0,
+        random_state=0,
+    ):
+        super().__init__(
+            kernel,
+            bandwidth=bandwidth,
+            per_feature=per_feature,
+            categorical_features=categorical_features,
+            algorithm=algorithm,
+            empty=empty,
+            gap=gap,
+            random_state=random_state,
+        )
+        self.class_weight = class_weight
 
     # The Brier score adds up the classes' errors as they are.
     _standardizes_outputs = False
@@ -110,7 +140,8 @@ class NadarayaWatsonClassifier(ClassLabels, ClassifierMixin, KernelSmoother):
         self.classes_ = known_classes(y, classes)
         if classes is not None:
             refuse_unknown(y, self.classes_, *_FIRST)
-        return self._store(X, indicators(y, self.classes_, bool), sample_weight)
+        weights = times_class_weights(sample_weight, self.class_weight, y)
+        return self._store(X, indicators(y, self.classes_, bool), weights)
 
     @keeps_state_on_failure
     @with_callbacks
@@ -135,6 +166,11 @@ class NadarayaWatsonClassifier(ClassLabels, ClassifierMixin, KernelSmoother):
         -------
         self : NadarayaWatsonClassifier
         """
+        if isinstance(self.class_weight, str):
+            raise ValueError(
+                f"class_weight={self.class_weight!r} is by the frequencies of classes in all "
+                "rows, which partial_fit does not have: pass a dict."
+            )
         if not hasattr(self, "keys_"):
             return self._fit_first(X, y, classes, sample_weight)
         self._extend_columns(X)
@@ -146,7 +182,8 @@ class NadarayaWatsonClassifier(ClassLabels, ClassifierMixin, KernelSmoother):
                 "name all classes there, and leave them out from then on."
             )
         refuse_unknown(y, self.classes_, *_FIRST)
-        return self._store(X, indicators(y, self.classes_, bool), sample_weight, append=True)
+        weights = times_class_weights(sample_weight, self.class_weight, y)
+        return self._store(X, indicators(y, self.classes_, bool), weights, append=True)
 
     def predict_proba(self, X):
         """Probability of each class for each query.

@@ -3,10 +3,9 @@
 import numpy as np
 from sklearn.base import ClassifierMixin
 from sklearn.callback import with_callbacks
-from sklearn.utils import compute_sample_weight
 
 from .._base import keeps_state_on_failure
-from .._labels import ClassLabels, check_labels, read_labels
+from .._labels import ClassLabels, check_labels, class_factors, read_labels, without_weight
 from ._estimator import TransformerEstimator
 from ._task import Classes
 
@@ -166,30 +165,14 @@ class TransformerClassifier(ClassLabels, ClassifierMixin, TransformerEstimator):
 
     def _class_factors(self, labels):
         """Weights of rows by their classes, of some arrays of labels together."""
-        sizes = [len(y) for y in labels]
-        factors = np.ones(sum(sizes))
-        given = self.class_weight
-        if given is None:
-            return np.split(factors, np.cumsum(sizes)[:-1])
-        dicts = given if isinstance(given, list) else [given]
-        valid = isinstance(given, str) or all(isinstance(weights, dict) for weights in dicts)
-        if valid:
-            factors = compute_sample_weight(given, np.concatenate(labels))
-        if not valid or not (np.isfinite(factors) & (factors >= 0)).all():
-            raise ValueError(
-                f"class_weight={given!r} is not valid: pass 'balanced', a dict with a number "
-                "of 0 or more for each class, a list of dicts for several outputs, or None."
-            )
-        return np.split(factors, np.cumsum(sizes)[:-1])
+        factors = class_factors(self.class_weight, np.concatenate(labels))
+        return np.split(factors, np.cumsum(list(map(len, labels)))[:-1])
 
     def _counting(self, examples, factors, name):
         """Examples times the weights of their classes, without those of none."""
         weights = examples.weights * factors
         if not weights.any():
-            raise ValueError(
-                f"class_weight={self.class_weight!r} is zero for every row of {name}: leave at "
-                "least one class above 0."
-            )
+            raise without_weight(self.class_weight, name)
         return examples._replace(weights=weights).take(np.flatnonzero(weights))
 
     def predict_log_proba(self, X):
