@@ -104,8 +104,8 @@ class KernelForecaster(Forecaster):
         Whether a series is forecast from the windows of all series, as a single one always is,
         or from its own.
     loo_score_ : float
-        Least mean squared leave-one-out error, in units of windows of the shortest lookback
-        tried; only with the bandwidth "loo".
+        Least mean squared leave-one-out error, of up to 24 of the steps ahead, in units of
+        windows of the shortest lookback tried; only with the bandwidth "loo".
     kernel_ : Kernel
         The kernel, resolved.
     analogs_ : Analogs
@@ -149,7 +149,7 @@ class KernelForecaster(Forecaster):
 
     In units of standard deviations, windows that vary less than a tenth of the median one of
     their series are left out, since what followed is measured in their unit. Of more than 4000
-    windows evenly spread ones are used to choose the bandwidth.
+    windows, and of more than 24 steps ahead, evenly spread ones choose the bandwidth.
 
     Of several series either all windows are averaged, or only those of the series that is
     forecast: whichever has the smaller leave-one-out error over all series. Series with less

@@ -260,6 +260,21 @@ class TestOwnOrPooled:
         assert len(rows) == len(errors) <= 250
         assert model.loo_score_ == pytest.approx(np.mean(errors))
 
+    def test_of_far_horizons_some_steps_count(self):
+        values = np.sin(np.arange(150) / 3) + 0.3 * np.random.default_rng(0).normal(size=150)
+        model = KernelForecaster(
+            30, lookback=8, normalize="standard", validation_fraction=1e-9
+        ).fit(values)
+        train = model.analogs_.steps + 30 <= 150 - 30
+        keys, values = model.analogs_.keys[train], model.analogs_.values[train]
+        apart = np.abs(np.subtract.outer(*2 * [np.arange(len(keys))])) >= 30
+        squared = np.square((keys[:, None] - keys) / model.bandwidth_).sum(axis=2)
+        weights = np.where(apart, np.exp(-squared / 2), 0)
+        kept = weights.sum(axis=1) > 0
+        missed = (weights @ values / weights.sum(axis=1, keepdims=True) - values)[kept]
+        steps = np.unique(np.linspace(0, 29, 24).astype(int))
+        assert model.loo_score_ == pytest.approx(np.mean(missed[:, steps] ** 2))
+
     def test_what_is_held_out_does_not_choose_windows(self):
         panel, model = make_shapes(), fit_to_shapes()
         # A last fifth without any shape changes intervals, and nothing that was chosen.
