@@ -432,6 +432,12 @@ MUTATIONS = [
         "features of one series become those of another",
     ),
     Mutation(
+        "kernel_attention/_ridge.py",
+        "if own >= _MATTERS * rest and",
+        "if rest >= _MATTERS * own and",
+        "blocks of levels that do not matter",
+    ),
+    Mutation(
         "kernel_attention/_fitted.py",
         "many = (copies > _MOST_COPIES * usual[target]).any()",
         "many = (copies > _MOST_COPIES).any()",

@@ -99,6 +99,16 @@ class Encoding:
     def __len__(self):
         return len(self.feature)
 
+    def level_columns(self, feature):
+        """Positions of the columns of a category's levels."""
+        return len(self.center) + np.flatnonzero(self.levels[:, 0] == feature)
+
+    @property
+    def many_levels(self):
+        """Categories of so many levels that only the first encoding has them."""
+        features, counts = np.unique(self.levels[:, 0], return_counts=True)
+        return features[counts > _MANY_LEVELS].astype(np.int64)
+
     def encode(self, X, dtype=np.float64):
         """Rows in the coordinates of the encoding, (n, n_columns)."""
         coordinates = np.empty((len(X), len(self)), dtype=dtype)

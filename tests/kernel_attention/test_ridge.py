@@ -358,3 +358,52 @@ def test_predictions_of_single_precision_do_not_depend_on_the_other_queries(monk
     assert member.coefficients[0].dtype == np.float32
     alone = np.concatenate([member.predict(training, query[None]) for query in queries])
     np.testing.assert_allclose(alone, member.predict(training, queries), rtol=0, atol=1e-10)
+
+
+class TestBlocksOfLevels:
+    """Rows of a level are in one block where the category matters as much as all else."""
+
+    def fit(self, monkeypatch, *, steepness, largest=5, n_levels=80, most=200):
+        monkeypatch.setattr(_ridge, "_MOST", most)
+        rng = np.random.default_rng(0)
+        codes = np.append(np.tile(np.arange(n_levels), 5), np.full(largest - 5, 3))
+        X = np.column_stack([rng.normal(size=(len(codes), 2)), rng.permutation(codes)])
+        kinds = ["numeric", "numeric", "unordered"]
+        learned = Encoding.learn_all(ENCODINGS, X, kinds, 12)
+        targets = rng.normal(size=n_levels)[X[:, [2]].astype(int)] + X[:, :1]
+        n = len(X)
+        training = TrainingRows(X, targets, np.ones(n), learned, np.zeros(1), np.ones(1))
+        kernel = make_kernel(training)
+        values = kernel.values.copy()
+        kernel.named(values)["scale"][0, 2] += steepness
+        return X, fit(kernel.with_values(values), training)[0]
+
+    def parted(self, X, member):
+        """Share of levels whose rows are not all in the same blocks."""
+        blocks = np.zeros((len(X), len(member.rows)), dtype=bool)
+        for leaf, rows in enumerate(member.rows):
+            blocks[rows, leaf] = True
+        levels = np.unique(X[:, 2])
+        assert len(member.rows) > 1
+        assert blocks.any(axis=1).all()
+        return np.mean(
+            [
+                (
+                    blocks[X[:, 2] == level].min(axis=0) < blocks[X[:, 2] == level].max(axis=0)
+                ).any()
+                for level in levels
+            ]
+        )
+
+    def test_if_it_matters(self, monkeypatch):
+        assert self.parted(*self.fit(monkeypatch, steepness=2.0)) == 0
+
+    def test_not_if_numbers_matter_more(self, monkeypatch):
+        assert self.parted(*self.fit(monkeypatch, steepness=-2.0)) > 0.5
+
+    def test_not_of_a_level_that_is_much_of_a_block(self, monkeypatch):
+        assert self.parted(*self.fit(monkeypatch, steepness=2.0, largest=60)) > 0.5
+
+    def test_not_of_few_levels(self, monkeypatch):
+        options = {"steepness": 2.0, "n_levels": 64, "most": 150}
+        assert self.parted(*self.fit(monkeypatch, **options)) > 0.5
