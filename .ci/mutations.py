@@ -432,6 +432,12 @@ MUTATIONS = [
         "features of one series become those of another",
     ),
     Mutation(
+        "kernel_attention/_encodings.py",
+        "np.count_nonzero(~alone)",
+        "np.count_nonzero(alone)",
+        "rare levels together are no level",
+    ),
+    Mutation(
         "kernel_attention/_ridge.py",
         "if own >= _MATTERS * rest and",
         "if rest >= _MATTERS * own and",

@@ -300,8 +300,8 @@ def _axes(kernel, training, rng):
     for feature in standard.many_levels:
         levels = standard.level_columns(feature)
         own, rest = (_lost(kernel, rows, levels, others) for others in (False, True))
-        _, counts = np.unique(training.X[:, feature], return_counts=True)
-        if own >= _MATTERS * rest and counts.max() <= _LARGEST_LEVEL * _MOST:
+        largest = standard.largest_level(feature, training.X[:, feature])
+        if own >= _MATTERS * rest and largest <= _LARGEST_LEVEL * _MOST:
             axes = np.zeros((sum(map(len, training.encodings)), _MOST_AXES), np.float32)
             axes[levels] = rng.normal(size=(len(levels), _MOST_AXES))
             # Each level is at a random place, whatever its scale.

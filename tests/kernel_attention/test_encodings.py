@@ -192,6 +192,34 @@ class TestEveryEncoding:
             ]
             assert len(learn(name, codes[:-2], ["unordered"])) == 0
 
+    @pytest.mark.parametrize(
+        ("n_levels", "n", "n_columns"), [(21, 600, 6), (20, 600, 20), (21, 599, 21)]
+    )
+    def test_rare_ones_of_many_are_one(self, name, n_levels, n, n_columns):
+        # Five levels are frequent, the others have four rows each.
+        rare = np.repeat(np.arange(5.0, n_levels), 4)
+        codes = np.append(rare, np.arange(n - len(rare)) % 5)[:, None]
+        encoding = learn(name, codes, ["unordered"])
+        assert len(encoding) == n_columns
+        found = encoding.encode(np.array([[0.0], [5.0], [6.0], [77.0]]))
+        one = n_columns == 6
+        np.testing.assert_array_equal(found[:, 0], [1, 0, 0, 0])
+        assert (found[1] == found[2]).all() == one
+        assert found[3].sum() == one
+        largest = (n_levels - 5) * 4 if one else 0
+        frequent = np.bincount(codes[:, 0].astype(int)).max()
+        assert encoding.largest_level(0, codes[:, 0]) == max(largest, frequent)
+
+    def test_a_rare_level_may_be_the_largest(self, name):
+        codes = np.append(np.repeat(np.arange(200.0), 4), np.repeat([500.0, 501.0], 6))
+        encoding = learn(name, codes[:, None], ["unordered"])
+        assert len(encoding) == 3
+        assert encoding.largest_level(0, codes) == 800
+
+    def test_levels_that_are_all_rare_have_columns_of_their_own(self, name):
+        codes = np.repeat(np.arange(300.0), 3)[:, None]
+        assert len(learn(name, codes, ["unordered"])) == 300
+
     def test_many_levels_that_occur_twice_have_columns_of_their_own(self, name):
         codes = np.repeat(np.arange(80.0), [1] * 30 + [2] * 50)[:, None]
         np.testing.assert_array_equal(
