@@ -44,6 +44,9 @@ from ._table import Form, Table, naive_scales
 from ._time import TimeIndex
 from ._transform import Transform, check_bounds, damped
 
+# Column of forecasts where features have their usual values.
+_USUAL = "usual"
+
 
 class Forecaster(AttentionEstimator, ABC):
     """Base class of forecasters, which read series and calibrate intervals.
@@ -444,7 +447,8 @@ class Forecaster(AttentionEstimator, ABC):
         Raises
         ------
         ValueError
-            If no features are known beforehand, or steps have been observed.
+            If no features are known beforehand, one is named "usual", or steps have been
+            observed.
 
         Notes
         -----
@@ -462,8 +466,13 @@ class Forecaster(AttentionEstimator, ABC):
         features = columns_by_name(names, self.known_columns_)
         if not features:
             raise ValueError(
-                "explain_features is of features known beforehand, but there are none: pass "
-                "fit X and y, where not all columns of X are past_features."
+                "explain_features is of features known beforehand, but there are none: fit "
+                "with X and y, and with some columns of X that are no past_features."
+            )
+        if _USUAL in names:
+            raise ValueError(
+                f"X has a column {_USUAL!r}, which is what explain_features names the forecast "
+                "without effects: rename it."
             )
         table, requested = read_request(self, X, history)
         observed = np.flatnonzero(requested.step < table.ends[requested.series])
@@ -478,7 +487,7 @@ class Forecaster(AttentionEstimator, ABC):
             return self._in_one_pass(table, requested)[:, 0]
 
         found = added_by_features(forecast, table, self._kept["usual"], features)
-        return wrap(requested, found, ["usual", *(names[columns[0]] for columns in features)])
+        return wrap(requested, found, [_USUAL, *(names[columns[0]] for columns in features)])
 
     @abstractmethod
     def _learn(self, table, context, task_data):

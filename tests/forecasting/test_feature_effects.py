@@ -369,6 +369,13 @@ class TestExplainFeatures:
         with pytest.raises(ValueError, match="known beforehand, but there are none"):
             forecaster(3).fit(y[:-6]).explain_features()
 
+    def test_a_feature_named_as_the_rest_is_refused(self, forecaster):
+        X, y, _ = make_shop(60)
+        X = X.rename(columns={"price": "usual"})
+        model = forecaster(3).fit(X[:-6], y[:-6])
+        with pytest.raises(ValueError, match=r"X has a column 'usual', .* rename it"):
+            model.explain_features(X[-6:])
+
     def test_steps_that_have_been_observed_are_refused(self, forecaster):
         X, y, _ = make_shop(60)
         model = forecaster(3).fit(X[:-6], y[:-6])
