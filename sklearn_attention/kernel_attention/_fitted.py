@@ -183,7 +183,9 @@ def fit_kernel_attention(rows, task, options, report):
     positions, weights = _remembered(rows)
     X, values = rows.X[positions], rows.values[positions]
     center, scale = _units(values.reshape(len(X), -1), weights, task, options)
-    encodings = Encoding.learn_all(options.encodings, X, rows.columns.kinds, task.fewest_bins)
+    encodings = Encoding.learn_all(
+        options.encodings, X, rows.columns.kinds, task.fewest_bins, values.reshape(len(X), -1)
+    )
     training = TrainingRows(X, values, weights, encodings, center, scale)
     folds = _folds(len(X), task, options, np.random.default_rng(options.seed))
     learners = {options.readout: LocalAverage()}

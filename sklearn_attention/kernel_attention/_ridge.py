@@ -294,13 +294,12 @@ def _axes(kernel, training, rng):
     # many levels matters about as much as all else: errors of shops are .95 (500 levels) and
     # .80 (2000), those of one block of all rows. Where it matters less they would be 1.03 to
     # 1.05 (flights, hotels), as numbers then are far apart within a block.
-    standard = training.encodings[0]
-    sample = np.sort(rng.choice(len(training), min(len(training), _COMPARED), replace=False))
-    rows = training.coordinates(sample, np.float64)
-    for feature in standard.many_levels:
-        levels = standard.level_columns(feature)
+    first = training.encodings[0]
+    for feature in first.many_levels:
+        sample = rng.choice(len(training), min(len(training), _COMPARED), replace=False)
+        rows, levels = training.coordinates(sample, np.float64), first.level_columns(feature)
         own, rest = (_lost(kernel, rows, levels, others) for others in (False, True))
-        largest = standard.largest_level(feature, training.X[:, feature])
+        largest = first.largest_level(feature, training.X[:, feature])
         if own >= _MATTERS * rest and largest <= _LARGEST_LEVEL * _MOST:
             axes = np.zeros((sum(map(len, training.encodings)), _MOST_AXES), np.float32)
             axes[levels] = rng.normal(size=(len(levels), _MOST_AXES))
@@ -311,7 +310,7 @@ def _axes(kernel, training, rng):
 
 
 def _lost(kernel, rows, columns, others):
-    """Share of the kernel that rows lose if columns, or all others, are those of other rows."""
+    """Share of the kernel that rows lose if columns, or all others, are those of the next."""
     swapped = [np.roll(z, 1, axis=0) if others else z.copy() for z in rows]
     swapped[0][:, columns] = (rows[0] if others else np.roll(rows[0], 1, axis=0))[:, columns]
     same, other = (kernel.matrix(rows, z).diagonal() for z in (rows, swapped))

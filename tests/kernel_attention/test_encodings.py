@@ -5,7 +5,8 @@ import pytest
 from scipy.special import ndtri
 
 from sklearn_attention import _blocks
-from sklearn_attention.kernel_attention._encodings import ENCODINGS, Encoding
+from sklearn_attention.kernel_attention import _encodings
+from sklearn_attention.kernel_attention._encodings import ENCODINGS, Encoding, tells_rare
 
 NAN = np.nan
 
@@ -21,9 +22,9 @@ def make_rows(n=50, seed=0):
 KINDS = ["numeric", "numeric", "unordered"]
 
 
-def learn(name, X, kinds=None):
+def learn(name, X, kinds=None, **options):
     kinds = ["numeric"] * X.shape[1] if kinds is None else kinds
-    return Encoding.learn(name, X, kinds)
+    return Encoding.learn(name, X, kinds, **options)
 
 
 class TestStandard:
@@ -335,3 +336,48 @@ def test_derivatives_at_an_edge_are_those_below():
     encoding = learn("piecewise_linear", X)
     found = encoding.derivative(np.array([[0.0], [1.0], [2.0], [3.0]]))
     np.testing.assert_allclose(found, [[0, 0], [1, 0], [0, 0.5], [0, 0.5]])
+
+
+def slow_correlation(codes, y):
+    """The intraclass correlation of groups of several codes, by loops."""
+    groups = [y[codes == code] for code in np.unique(codes)]
+    groups = [own for own in groups if 1 < len(own) < 5]
+    n, k = sum(map(len, groups)), len(groups)
+    mean = np.concatenate(groups).mean()
+    between = sum(len(own) * (own.mean() - mean) ** 2 for own in groups) / (k - 1)
+    within = sum(((own - own.mean()) ** 2).sum() for own in groups) / (n - k)
+    size = (n - sum(len(own) ** 2 for own in groups) / n) / (k - 1)
+    return (between - within) / (between + (size - 1) * within)
+
+
+class TestTellsRare:
+    """Rare levels that tell much of the targets have columns of their own."""
+
+    def make(self, effect):
+        rng = np.random.default_rng(0)
+        codes = np.repeat(
+            np.arange(160.0), np.append([80.0] * 5, np.arange(155) % 4 + 1).astype(int)
+        )
+        y = effect * rng.normal(size=160)[codes.astype(int)] + rng.normal(size=len(codes))
+        return codes, y
+
+    @pytest.mark.parametrize("effect", [0.0, 0.45, 0.55, 0.65, 0.75, 1.5])
+    def test_by_the_intraclass_correlation(self, effect):
+        codes, y = self.make(effect)
+        expected = slow_correlation(codes, y) > _encodings._TOLD
+        for scale in (1.0, 1e-200, 1e200):
+            assert tells_rare(codes, scale * y[:, None]) == expected
+        assert len(learn("standard", codes[:, None], ["unordered"], targets=y[:, None])) == (
+            160 if expected else 6
+        )
+
+    def test_several_outputs_are_in_units_of_their_own(self):
+        codes, y = self.make(1.5)
+        noise = np.random.default_rng(1).normal(size=(len(y), 9))
+        assert tells_rare(codes, y[:, None])
+        assert tells_rare(codes, np.column_stack([y, y, 1000 * noise[:, 0]]))
+        assert not tells_rare(codes, np.column_stack([1000 * y, noise]))
+
+    def test_levels_of_one_row_tell_nothing(self):
+        assert not tells_rare(np.arange(50.0), np.random.default_rng(0).normal(size=(50, 1)))
+        assert not tells_rare(np.repeat(np.arange(30.0), 2), np.ones((60, 1)))

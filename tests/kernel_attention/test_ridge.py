@@ -363,11 +363,12 @@ def test_predictions_of_single_precision_do_not_depend_on_the_other_queries(monk
 class TestBlocksOfLevels:
     """Rows of a level are in one block where the category matters as much as all else."""
 
-    def fit(self, monkeypatch, *, steepness, largest=5, n_levels=80, most=200):
+    def fit(self, monkeypatch, *, steepness, largest=5, n_levels=80, most=200, ordered=False):
         monkeypatch.setattr(_ridge, "_MOST", most)
         rng = np.random.default_rng(0)
         codes = np.append(np.tile(np.arange(n_levels), 5), np.full(largest - 5, 3))
-        X = np.column_stack([rng.normal(size=(len(codes), 2)), rng.permutation(codes)])
+        codes = np.sort(codes) if ordered else rng.permutation(codes)
+        X = np.column_stack([rng.normal(size=(len(codes), 2)), codes])
         kinds = ["numeric", "numeric", "unordered"]
         learned = Encoding.learn_all(ENCODINGS, X, kinds, 12)
         targets = rng.normal(size=n_levels)[X[:, [2]].astype(int)] + X[:, :1]
@@ -397,6 +398,9 @@ class TestBlocksOfLevels:
 
     def test_if_it_matters(self, monkeypatch):
         assert self.parted(*self.fit(monkeypatch, steepness=2.0)) == 0
+
+    def test_if_rows_of_a_level_follow_one_another(self, monkeypatch):
+        assert self.parted(*self.fit(monkeypatch, steepness=2.0, ordered=True)) == 0
 
     def test_not_if_numbers_matter_more(self, monkeypatch):
         assert self.parted(*self.fit(monkeypatch, steepness=-2.0)) > 0.5
