@@ -314,7 +314,7 @@ def inferred(index):
 
 def _of_dates(days):
     """Offset of days that are the same in each month, or in each week; None for others."""
-    if not days.is_unique:
+    if not days.is_unique or not days.is_monotonic_increasing:
         return None
     months, counts = 12 * days.year + days.month, np.bincount(days.day_of_week, minlength=7)
     offset = pd.DateOffset(months=int(months[1] - months[0]))

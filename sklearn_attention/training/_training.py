@@ -21,6 +21,8 @@ OPTIMIZERS, SCHEDULES = ("adam", "adamw", "muon"), ("constant", "one_cycle")
 _STEPS, _MOST_EPOCHS = 1000, 64
 # "auto": the fewest rows that a tenth is held out of, and the fewest that are held out.
 _FEWEST, _FEWEST_HELD_OUT = 40, 10
+# Single precision has the product of two such numbers.
+_LARGEST_RATE = 1e18
 
 
 class Training(BaseEstimator):
@@ -156,10 +158,13 @@ def plan_of(training, n_samples, *, validates, largest_batch=64, fewest_epochs=1
     plan.autocast = check_flag("autocast", plan.autocast)
     check_flag("training.verbose", plan.verbose, "auto")
     plan.learning_rate = check_positive("learning_rate", plan.learning_rate)
+    if plan.learning_rate > _LARGEST_RATE:
+        raise ValueError(
+            f"learning_rate={plan.learning_rate!r} is not valid: pass a number up to "
+            f"{_LARGEST_RATE:g}, as weights are in single precision."
+        )
     plan.warm_up = check_in_interval("warm_up", plan.warm_up, 0, 1, closed_right=False)
-    plan.weight_decay = check_in_interval(
-        "weight_decay", plan.weight_decay, 0, math.inf, closed_right=False
-    )
+    plan.weight_decay = check_in_interval("weight_decay", plan.weight_decay, 0, _LARGEST_RATE)
     if plan.clip_norm is not None:
         plan.clip_norm = check_positive("clip_norm", plan.clip_norm)
     plan.batch_size = _check_batch_size(plan.batch_size)
