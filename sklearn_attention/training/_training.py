@@ -4,6 +4,7 @@ import copy
 import math
 from collections.abc import Sequence
 
+import numpy as np
 from sklearn.base import BaseEstimator
 
 from .._blocks import check_memory
@@ -21,8 +22,8 @@ OPTIMIZERS, SCHEDULES = ("adam", "adamw", "muon"), ("constant", "one_cycle")
 _STEPS, _MOST_EPOCHS = 1000, 64
 # "auto": the fewest rows that a tenth is held out of, and the fewest that are held out.
 _FEWEST, _FEWEST_HELD_OUT = 40, 10
-# Single precision has the product of two such numbers.
-_LARGEST_RATE = 1e18
+# Of numbers in single precision, as weights are.
+_LARGEST_RATE = float(np.finfo(np.float32).max)
 
 
 class Training(BaseEstimator):
@@ -161,7 +162,7 @@ def plan_of(training, n_samples, *, validates, largest_batch=64, fewest_epochs=1
     if plan.learning_rate > _LARGEST_RATE:
         raise ValueError(
             f"learning_rate={plan.learning_rate!r} is not valid: pass a number up to "
-            f"{_LARGEST_RATE:g}, as weights are in single precision."
+            f"{_LARGEST_RATE:.4g}, as weights are in single precision."
         )
     plan.warm_up = check_in_interval("warm_up", plan.warm_up, 0, 1, closed_right=False)
     plan.weight_decay = check_in_interval("weight_decay", plan.weight_decay, 0, _LARGEST_RATE)
