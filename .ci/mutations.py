@@ -361,9 +361,9 @@ MUTATIONS = [
     ),
     Mutation(
         "kernel_attention/_fitted.py",
-        "total + np.multiply.outer(np.mean(weights, axis=0), share)",
-        "total + np.multiply.outer(np.mean(weights, axis=0), 0 * share + share.mean())",
-        "outputs are explained by the mean of their blends",
+        "total += np.outer(1 - total.sum(axis=1), of_mean)",
+        "total += np.outer(1 - total.mean(axis=1), of_mean)",
+        "weights of rows and of their mean do not sum to 1",
     ),
     Mutation(
         "kernel_attention/_kernel.py",

@@ -130,11 +130,9 @@ learned = pd.DataFrame(
     index=[f"x{feature}" for feature in range(10)],
 )
 print(learned.round(2).to_string())
-print("blend:", {kind: round(share, 2) for kind, share in model.blend_weights_.items()})
 
 # %%
-# The true slopes of :math:`x_3` and :math:`x_4` are 10 and 5. The blend combines members that
-# were trained on batches of different sizes.
+# The true slopes of :math:`x_3` and :math:`x_4` are 10 and 5.
 #
 # The figure
 # ----------

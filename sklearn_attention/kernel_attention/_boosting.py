@@ -31,15 +31,14 @@ class MultinomialLink:
     r"""Probabilities from scores of the classes.
 
     :math:`P(c \mid x) = (1 - \epsilon) \pi_c e^{z_c} / \sum_k \pi_k e^{z_k} + \epsilon \pi_c`
-    with :math:`z_c = b_c + \sum_m \theta_m f_{mc} + \vartheta_m \operatorname{arsinh}((f_{mc} +
-    \pi_c) / .04) + \theta_t g_c` and :math:`\theta_m, \vartheta_m, \theta_t \ge 0`. A score f
-    is about an indicator less the frequency :math:`\pi_c`; g, if there are boosted trees, are
-    their log-probabilities less those of the frequencies.
+    with :math:`z_c = b_c + \theta f_c + \vartheta \operatorname{arsinh}((f_c + \pi_c) / .04) +
+    \theta_t g_c` and :math:`\theta, \vartheta, \theta_t \ge 0`. A score f is about an indicator
+    less the frequency :math:`\pi_c`; g, if there are boosted trees, are their
+    log-probabilities less those of the frequencies.
     """
 
     frequencies: np.ndarray  # (n_classes,)
-    # The theta, then the vartheta of all kinds, then that of the trees if any.
-    strengths: np.ndarray
+    strengths: np.ndarray  # theta, vartheta, and that of the trees if any
     bias: np.ndarray  # (n_classes,)
     mix: float  # the epsilon
 
@@ -47,7 +46,7 @@ class MultinomialLink:
     def fit(cls, scores, indicators, weights, frequencies, trees=None):
         """The link of least log-loss of rows held out.
 
-        Scores are (n_kinds, n_held_out, n_classes), indicators and trees without kinds.
+        Scores, indicators and trees are (n_held_out, n_classes).
         """
         heads = _heads(scores, frequencies, trees)
         units = np.maximum(heads.std(axis=(1, 2)), 1e-6)
@@ -85,7 +84,7 @@ class MultinomialLink:
         return cls(frequencies, x[:n_heads] / units, x[n_heads:-1], float(expit(x[-1])))
 
     def __call__(self, scores, trees=None):
-        """Probabilities (n, n_classes) from scores (n_kinds, n, n_classes), and trees'."""
+        """Probabilities (n, n_classes) from scores, and trees', of the same shape."""
         heads = _heads(scores, self.frequencies, trees)
         logits = np.log(self.frequencies) + self.bias + np.tensordot(self.strengths, heads, 1)
         return (1 - self.mix) * softmax(logits, axis=1) + self.mix * self.frequencies
@@ -93,7 +92,7 @@ class MultinomialLink:
 
 def _heads(scores, frequencies, trees=None):
     heads = [scores, np.arcsinh((scores + frequencies) / _LEAST_SHARE)]
-    return np.concatenate(heads if trees is None else [*heads, trees[None]])
+    return np.stack(heads if trees is None else [*heads, trees])
 
 
 def stack_regressor(X, columns, targets, weights, folds, kernel):
@@ -123,7 +122,7 @@ def stack_regressor(X, columns, targets, weights, folds, kernel):
 def stack_classifier(X, columns, indicators, weights, folds, scores, frequencies):
     """Boosters of one output, and the link that stacks them, None if they do not help.
 
-    `scores` (n_kinds, n_held_out, n_classes) are those of kernel attention, fold by fold.
+    `scores` (n_held_out, n_classes) are those of kernel attention, fold by fold.
     """
     codes, held_out = indicators.argmax(axis=1), np.concatenate(folds)
     if not all(np.ptp(np.delete(codes, fold)) for fold in folds):
@@ -132,11 +131,11 @@ def stack_classifier(X, columns, indicators, weights, folds, scores, frequencies
 
     def stack(trees):
         n, own = len(trees), known_weights[: len(trees)]
-        data = scores[:, :n], known_indicators[:n], own, frequencies
+        data = scores[:n], known_indicators[:n], own, frequencies
         losses = []
         for heads in (None, trees):
             link = MultinomialLink.fit(*data, heads)
-            found = (link(scores[:, :n], heads) * known_indicators[:n]).sum(axis=1)
+            found = (link(scores[:n], heads) * known_indicators[:n]).sum(axis=1)
             losses.append(-np.average(np.log(found), weights=own))
         # A deviance is twice the log-loss.
         least = max(_LEAST_GAIN * losses[0], _CHANCE / 2 / len(held_out))

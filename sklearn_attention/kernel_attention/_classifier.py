@@ -35,15 +35,14 @@ from ._members import KernelRidge, LossOfClasses, cross_entropy, log_loss_of_sha
 _FEW, _RANDOM = 1000, 5000
 
 
-def _ridges(n_rows, n_folds):
-    """Learners of the members of each kind."""
+def _ridge(n_rows):
     usual = KernelRidge(
         share=0.4, n_steps=25 if n_rows <= _RANDOM else 150, most_at_random=_RANDOM,
         noise=0.5, rough=n_rows > _FEW, linear=True, constant=False,
     )  # fmt: skip
     if n_rows <= _FEW:
         usual = dataclasses.replace(usual, batch=256, rate=0.1, precision=0.2)
-    return {"solve": usual}
+    return usual
 
 
 def _loss(readout, center, outputs):
@@ -59,8 +58,7 @@ def _frequencies(center):
 # Indicators stay indicators, less their frequencies.
 CLASSIFICATION = Task(
     loss=_loss,
-    ridges=_ridges,
-    keep=lambda kinds, *first: kinds,
+    ridge=_ridge,
     folds=MappingProxyType({_FEW: 8, _RANDOM: 4, 30_000: 2, np.inf: 1}),
     scales_targets=False,
     fewest_bins=12,
@@ -254,12 +252,12 @@ class KernelAttentionClassifier(ClassLabels, ClassifierMixin, KernelAttention):
         """Of every output, (n_queries, n_classes)."""
         scores, center = (
             split_classes(found, self.classes_)
-            for found in (self._fitted.scores(X), self._fitted.training.center)
+            for found in (self._fitted.predict(X), self._fitted.training.center)
         )
         outputs, found = zip(scores, center, self.links_, self.boosters_, strict=True), []
         for own, shares, link, boosters in outputs:
             if link is None:
-                votes = np.clip(own[0] + shares, 0, None)
+                votes = np.clip(own + shares, 0, None)
                 found.append(votes / votes.sum(axis=1, keepdims=True))
                 continue
             trees = None
@@ -272,7 +270,7 @@ class KernelAttentionClassifier(ClassLabels, ClassifierMixin, KernelAttention):
 def _heads(fitted, left_out, values, classes, columns, options, boosts):
     """Boosted trees and the link of an output, which make probabilities of its scores."""
     training, held_out = fitted.training, fitted.held_out
-    frequencies, scores = _frequencies(training.center[classes]), left_out[:, :, classes]
+    frequencies, scores = _frequencies(training.center[classes]), left_out[:, classes]
     boosters, link = [], None
     if boosts:
         boosters, link = stack_classifier(

@@ -1,12 +1,11 @@
 """Methods that the regressor and the classifier have in common, and their parameters."""
 
 import dataclasses
-import functools
 import math
 import numbers
 
 import numpy as np
-from sklearn.base import MultiOutputMixin, TransformerMixin, clone, is_classifier
+from sklearn.base import MultiOutputMixin, TransformerMixin, clone
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import _check_feature_names_in, check_is_fitted
 
@@ -111,16 +110,13 @@ class KernelAttention(MultiOutputMixin, TransformerMixin, MixedRows):
         explanation : Explanation
             Named tuple of ``indices``, ``weights`` and ``values``, the heaviest first. The
             weights are effective: a prediction is the sum of weights times targets, over all
-            rows, which also share the mean of the targets. A regressor of several outputs has
-            weights for each, (n_queries, k, n_outputs), and the rows are in the order of
-            their largest. A classifier's are those of the scores of its classes, before the
-            link, the same for all outputs. Rows of weight 0 in `fit` do not count. Where
-            boosted trees are stacked, they are the weights of the kernel part.
+            rows, which also share the mean of the targets, and the same for all outputs. A
+            classifier's are those of the scores of its classes, before the link. Rows of weight
+            0 in `fit` do not count. Where boosted trees are stacked, they are the weights of
+            the kernel part.
         """
         X, fitted = self._read_rows(X), self._fitted
-        several = self.values_.ndim == 2 and not is_classifier(self)
-        weights_of = functools.partial(fitted.weights, outputs=slice(None) if several else 0)
-        indices, weights = heaviest(weights_of, X, len(self.keys_), k)
+        indices, weights = heaviest(fitted.weights, X, len(self.keys_), k)
         return Explanation(fitted.positions[indices], weights, targets_at(self, indices))
 
     def local_slopes(self, X):

@@ -8,7 +8,6 @@ import numpy as np
 from scipy import ndimage
 
 from .._columns import Columns
-from .._stacking import nonnegative_weights
 from .._thread_pools import one_blas_thread
 from ._distribution import HeldOutRows
 from ._encodings import SAMPLED, Encoding, TrainingRows
@@ -30,11 +29,7 @@ class Task:
 
     # From readout, frequencies of classes and outputs to a loss of leave-one-out errors.
     loss: Callable
-    # From numbers of rows and folds to the KernelRidge of each kind.
-    ridges: Callable
-    # From names, held-out predictions, targets and weights of the first fold to the names of
-    # the kinds that are worth their time.
-    keep: Callable
+    ridge: Callable  # from the number of rows to a KernelRidge
     folds: Mapping  # number of folds, by the number of rows at most
     scales_targets: bool
     fewest_bins: int
@@ -53,13 +48,11 @@ class Rows:
 
 @dataclasses.dataclass(frozen=True)
 class Fitted:
-    """Training rows, members of every kind, and the rows that were held out."""
+    """Training rows, members, and the rows that were held out."""
 
     training: TrainingRows
     positions: np.ndarray  # of the stored rows among those passed
-    kinds: list
-    members: list  # for each kind those of all folds
-    shares: np.ndarray  # of each kind in predictions, (n_kinds, n_outputs)
+    members: list  # of all folds
     folds: list  # rows held out by each fold
 
     @property
@@ -67,68 +60,44 @@ class Fitted:
         """Positions of the rows held out, fold by fold."""
         return np.concatenate(self.folds)
 
-    def scores(self, X):
-        """Predictions of each kind, the mean over its members, (n_kinds, n, n_outputs)."""
+    def predict(self, X):
+        """Mean of the members' predictions, in their units, (n, n_outputs)."""
         with one_blas_thread():
             found = [
-                [
-                    sum(member.predict(self.training, queries) for member in members)
-                    / len(members)
-                    for members in self.members
-                ]
+                sum(member.predict(self.training, queries) for member in self.members)
                 for queries in self.training.query_blocks(X)
             ]
-            return np.concatenate(found, axis=1)
+        return np.concatenate(found) / len(self.members)
 
-    def predict(self, X):
-        """Predictions of all kinds together, in units of the members, (n, n_outputs)."""
-        return np.einsum("kno,ko->no", self.scores(X), self.shares)
-
-    def weights(self, X, outputs):
-        """Effective weights of the training rows in predictions, (n, n_training, *outputs).
-
-        `outputs` is an index of one or several outputs, whose blends may differ.
-        """
-        total = 0.0
-        for members, share in zip(self.members, self.shares[:, outputs], strict=True):
-            weights = [member.weights(self.training, X) for member in members]
-            total = total + np.multiply.outer(np.mean(weights, axis=0), share)
+    def weights(self, X):
+        """Effective weights of the training rows in predictions, (n, n_training)."""
+        total = np.mean([member.weights(self.training, X) for member in self.members], axis=0)
         if self.training.center.any():
             # What is left of weight 1 is that of the mean, which is all rows'.
             of_mean = self.training.weights / self.training.weights.sum()
-            rest = np.multiply.outer(1 - total.sum(axis=1), of_mean)
-            total += np.moveaxis(rest, -1, 1)
+            total += np.outer(1 - total.sum(axis=1), of_mean)
         return total
 
     def slopes(self, X):
         """Derivatives of predictions, in units of the values, (n, n_outputs, n_features)."""
-        total = 0.0
-        for members, share in zip(self.members, self.shares, strict=True):
-            slopes = [member.slopes(self.training, X) for member in members]
-            total = total + np.mean(slopes, axis=0) * share[:, None]
-        return total * self.training.scale[:, None]
+        slopes = np.mean([member.slopes(self.training, X) for member in self.members], axis=0)
+        return slopes * self.training.scale[:, None]
 
     def space(self, X):
         """Rows in the learned space of the first member, (n, n_columns)."""
-        return self.members[0][0].kernel.space(self.training.encode(X, np.float64))
+        return self.members[0].kernel.space(self.training.encode(X, np.float64))
 
-    def scores_of_held_out(self):
-        """Predictions of the rows held out by the members of their folds, with these rows.
-
-        (n_kinds, n_held_out, n_outputs), fold by fold.
-        """
-        return np.stack([
-            np.concatenate([
-                member.predict(self.training, self.training.X[fold])
-                for member, fold in zip(members, self.folds, strict=True)
-            ])
-            for members in self.members
+    def predict_held_out(self):
+        """Of the rows held out, by the members of their folds, with these rows."""
+        return np.concatenate([
+            member.predict(self.training, self.training.X[fold])
+            for member, fold in zip(self.members, self.folds, strict=True)
         ])  # fmt: skip
 
     @functools.cached_property
     def held_out_rows(self):
         """Rows held out, as distributions of errors compare them with queries."""
-        member, training = self.members[0][0], self.training
+        member, training = self.members[0], self.training
         rows = training.encode(training.X[self.held_out], np.float64)
         varied = isinstance(member, RidgeMember)
         return HeldOutRows(member.kernel, rows, training.weights[self.held_out], varied)
@@ -141,21 +110,17 @@ class Fitted:
             "values_": self.training.values,
             "key_weights_": self.training.weights,
             "encodings_": self.training.encodings,
-            "members_": [member for members in self.members for member in members],
+            "members_": self.members,
             "held_out_rows_": self.held_out,
             "length_scales_": length_scales,
             "bandwidth_": length_scales[0].copy(),
             "feature_relevance_": self._relevance(),
         }
 
-    @property
-    def _kernels(self):
-        return [member.kernel for members in self.members for member in members]
-
     def _length_scales(self):
         """Geometric means over the members, (n_encodings, n_features)."""
         encodings = self.training.encodings
-        means = np.mean([kernel.named()["scale"] for kernel in self._kernels], axis=0)
+        means = np.mean([member.kernel.named()["scale"] for member in self.members], axis=0)
         found = np.full((len(encodings), self.training.X.shape[1]), np.inf)
         for own, encoding, log_scales in zip(found, encodings, means, strict=True):
             used = np.unique(encoding.feature)
@@ -169,7 +134,8 @@ class Fitted:
         training = self.training
         sample = training.encode(training.X[:SAMPLED], np.float64)
         variances = np.concatenate([z.var(axis=0) for z in sample])
-        squares = sum(np.square(np.concatenate(k.column_scales)) for k in self._kernels)
+        scales = [np.concatenate(member.kernel.column_scales) for member in self.members]
+        squares = np.square(scales).sum(axis=0)
         features = np.concatenate(training.features)
         relevance = np.bincount(features, variances * squares, training.X.shape[1])
         total = relevance.sum()
@@ -178,8 +144,8 @@ class Fitted:
 
 def fit_kernel_attention(rows, task, options, report):
     """Learn encodings and members; return Fitted, and predictions of the rows held out."""
-    # The latter (n_kinds, n_held_out, n_outputs), in units of the members, are each by members
-    # that have not learned from the row, and without it.
+    # The latter (n_held_out, n_outputs), in units of the members, are each by a member that has
+    # not learned from the row, and without it.
     positions, weights = _remembered(rows)
     X, values = rows.X[positions], rows.values[positions]
     center, scale = _units(values.reshape(len(X), -1), weights, task, options)
@@ -188,35 +154,17 @@ def fit_kernel_attention(rows, task, options, report):
     )
     training = TrainingRows(X, values, weights, encodings, center, scale)
     folds = _folds(len(X), task, options, np.random.default_rng(options.seed))
-    learners = {options.readout: LocalAverage()}
-    if options.readout == "solve":
-        learners = task.ridges(len(X), len(folds))
+    learner = task.ridge(len(X)) if options.readout == "solve" else LocalAverage()
     loss = task.loss(options.readout, center, rows.outputs)
-    report.begin(len(folds) * len(learners))
-    found = {kind: [] for kind in learners}
+    report.begin(len(folds))
+    members, left_out = [], []
     for number, fold in enumerate(folds):
-        for order, kind in enumerate(list(found)):
-            rng = np.random.default_rng([options.seed, number, order])
-            found[kind].append(learners[kind].fit(training, fold, loss, rng, options))
-            report.done()
-        if number == 0 and len(found) > 1:
-            first = np.stack([fits[0][1] for fits in found.values()])
-            known = training.targets[fold], weights[fold]
-            found = {kind: found[kind] for kind in task.keep(list(found), first, *known)}
-    left_out = np.stack([np.concatenate([left for _, left in fits]) for fits in found.values()])
-    held_out = np.concatenate(folds)
-    shares = np.ones((1, len(center)))
-    if len(found) > 1:
-        shares = blend(left_out, training.targets[held_out], weights[held_out])
-    used = shares.any(axis=1)
-    members = [[member for member, _ in fits] for fits in found.values()]
-    fitted = Fitted(
-        training, positions,
-        kinds=[kind for kind, kept in zip(found, used, strict=True) if kept],
-        members=[own for own, kept in zip(members, used, strict=True) if kept],
-        shares=shares[used], folds=folds,
-    )  # fmt: skip
-    return fitted, left_out[used]
+        rng = np.random.default_rng([options.seed, number, 0])
+        member, left = learner.fit(training, fold, loss, rng, options)
+        members.append(member)
+        left_out.append(left)
+        report.done()
+    return Fitted(training, positions, members, folds), np.concatenate(left_out)
 
 
 def _remembered(rows):
@@ -309,15 +257,3 @@ def _folds(n, task, options, rng):
     else:
         folds = np.array_split(shuffled, n_folds)
     return [np.sort(fold[:_MOST_HELD_OUT]) for fold in folds]
-
-
-def blend(left_out, targets, weights):
-    """Non-negative weights (n_kinds, n_outputs), by which held-out predictions fit best."""
-    found = np.zeros((len(left_out), targets.shape[1]))
-    for output, target in enumerate(targets.T):
-        columns = left_out[:, :, output].T
-        found[:, output] = nonnegative_weights(columns, target, weights)
-        if not found[:, output].any():
-            # None predicts better than the mean; the least bad one is near it.
-            found[(weights @ np.square(columns - target[:, None])).argmin(), output] = 1.0
-    return found

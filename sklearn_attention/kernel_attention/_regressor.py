@@ -20,35 +20,19 @@ from ._boosting import FEWEST_ROWS, predict_trees, stack_regressor
 from ._distribution import ErrorDistribution
 from ._encodings import ENCODINGS
 from ._estimator import KernelAttention, Options
-from ._fitted import Rows, Task, blend, fit_kernel_attention
+from ._fitted import Rows, Task, fit_kernel_attention
 from ._members import FEW_ROWS, KernelRidge, squared_loss
 
-# A kind of less weight in the blend of the first fold is not worth its time.
-_LITTLE = 0.15
 
-
-def _ridges(n_rows, n_folds):
-    """Learners of the members of each kind."""
+def _ridge(n_rows):
     if n_rows > FEW_ROWS:
-        return {"solve": KernelRidge(rate=0.12, noise=0.03, n_steps=80, linear=True)}
-    large = KernelRidge(linear=True)
-    if n_folds == 1:
-        return {"solve": large}
-    small = KernelRidge(batch=256, share=0.4, rate=0.15, n_steps=27, linear=True)
-    return {"solve": large, "solve_small": small}
-
-
-def _worth_their_time(kinds, left_out, targets, weights):
-    """Kinds to continue with after the first fold."""
-    shares = blend(left_out, targets, weights).mean(axis=1)
-    worth = shares >= _LITTLE * shares.sum()
-    return [kind for kind, kept in zip(kinds, worth, strict=True) if kept]
+        return KernelRidge(rate=0.12, noise=0.03, n_steps=80, linear=True)
+    return KernelRidge(linear=True)
 
 
 REGRESSION = Task(
     loss=lambda readout, center, outputs: squared_loss,
-    ridges=_ridges,
-    keep=_worth_their_time,
+    ridge=_ridge,
     folds=MappingProxyType({600: 4, 30_000: 2, np.inf: 1}),
     scales_targets=True,
     fewest_bins=20,
@@ -78,11 +62,11 @@ class KernelAttentionRegressor(NumericTargets, KernelAttention):
         Categories have a column for each level in every encoding, those of more than 64
         levels in the first one, missing cells one that marks them.
     n_folds : int or "auto", default="auto"
-        Number of members of each kind, which are averaged. Each is learned without the rows of
+        Number of members, which are averaged. Each is learned without the rows of
         its own fold, a quarter of all or fewer, and evaluated by its leave-one-out predictions
         of them. "auto" is 4 up to 600 rows, 2 up to 30 000 and 1 beyond; 1 is fastest.
     max_steps : int or "auto", default="auto"
-        Gradient steps for each member. "auto" is 20 or 27 up to 2500 rows, and 80 beyond and
+        Gradient steps for each member. "auto" is 20 up to 2500 rows, and 80 beyond and
         for averages. With 0 length-scales keep their starting values, equal for all features.
     bandwidth : "learned", float or array-like of shape (n_features,), default="learned"
         Numbers are the length-scales, in the features' own units, so that only the ridge is
@@ -111,10 +95,6 @@ class KernelAttentionRegressor(NumericTargets, KernelAttention):
     feature_relevance_ : ndarray of shape (n_features,)
         Share of each feature in the mean squared distance that the kernels compare; sums
         to 1. Not its importance: a feature that the target follows on a line has little.
-    blend_weights_ : dict of str to float or ndarray of shape (n_outputs,)
-        Weight of each kind of member: "solve", and up to 2500 rows "solve_small", learned on
-        smaller batches. Kinds of weight 0 are dropped. The blend is the kernel part of the
-        prediction, which stacking weights again.
     boosting_share_ : float or ndarray of shape (n_outputs,)
         Weight of the boosted trees in predictions; 0 where they are not used.
     boosters_ : list of list of HistGradientBoostingRegressor
@@ -166,8 +146,8 @@ class KernelAttentionRegressor(NumericTargets, KernelAttention):
     :math:`[K^{-1} y]_i / [K^{-1}]_{ii}`, the exact leave-one-out errors [1]_, with their
     gradient in closed form, on batches of about 500 rows; beyond 2500 rows these are patches
     of neighbours. The averages learn from theirs on 2048 keys a step. Members are
-    blended [2]_ by leave-one-out predictions of rows they have not learned from: the
-    leave-one-out error of rows that length-scales were learned from is biased downwards.
+    judged by leave-one-out predictions of rows they have not learned from: the leave-one-out
+    error of rows that length-scales were learned from is biased downwards.
 
     With ``boosting="auto"`` trees are stacked [2]_ on top: the prediction is
     :math:`a \hat y + b \hat t`, where :math:`\hat t` is the mean over the folds' boosters, and
@@ -176,8 +156,8 @@ class KernelAttentionRegressor(NumericTargets, KernelAttention):
 
     Up to 3000 rows there is one linear system. Beyond, the learned space is split at
     medians into overlapping blocks, each is solved, and predictions pass smoothly from one
-    block to the next. Systems are solved in single precision where there are more than 1500
-    rows and there is enough noise; predictions are sums in double precision. Beyond 20 000
+    block to the next. Where there are more than 500 rows and there is enough noise, systems
+    are solved and kernels evaluated in single precision, which sums are not. Beyond 20 000
     rows kernels are learned from a sample, and averages are taken over 50 000 rows at most.
     Results are the same for the same `random_state`. Linear algebra in fits and predictions
     uses one thread.
@@ -263,22 +243,16 @@ class KernelAttentionRegressor(NumericTargets, KernelAttention):
         self._fitted = fitted
         vars(self).update(fitted.attributes())
         held_out, single = fitted.held_out, y.ndim == 1
-        kernel = np.einsum("kno,ko->no", left_out, fitted.shares)
         boosts = options.boosting and len(self.keys_) >= FEWEST_ROWS
-        stacks = _stacks(fitted, kernel, self.columns_, boosts)
+        stacks = _stacks(fitted, left_out, self.columns_, boosts)
         self.boosters_ = [boosters for boosters, *_ in stacks]
         self._stacking = np.column_stack([shares for _, shares, _ in stacks])
         stacked = np.column_stack([predictions for *_, predictions in stacks])
         errors = fitted.training.targets[held_out] - stacked
-        self.blend_weights_ = {
-            kind: float(share[0]) if single else share
-            for kind, share in zip(fitted.kinds, fitted.shares, strict=True)
-        }
         share = self._stacking[1]
         self.boosting_share_ = float(share[0]) if single else share
         self.loo_residuals_ = (errors * fitted.training.scale).reshape(-1, *y.shape[1:])
-        known = np.einsum("kno,ko->no", fitted.scores_of_held_out(), fitted.shares)
-        in_sample_gain = (known - kernel) * self._stacking[0]
+        in_sample_gain = (fitted.predict_held_out() - left_out) * self._stacking[0]
         self._distribution = ErrorDistribution.calibrate(
             fitted.held_out_rows, errors, in_sample_gain, fitted.training.weights[held_out]
         )
@@ -399,12 +373,12 @@ class KernelAttentionRegressor(NumericTargets, KernelAttention):
         return np.concatenate(parts) * fitted.training.scale
 
 
-def _stacks(fitted, kernel, columns, boosts):
+def _stacks(fitted, left_out, columns, boosts):
     """For each output boosted trees, weights of kernel and trees, and both held out."""
     training = fitted.training
     if not boosts:
-        return [([], np.array([1.0, 0.0]), held_out) for held_out in kernel.T]
+        return [([], np.array([1.0, 0.0]), kernel) for kernel in left_out.T]
     return [
-        stack_regressor(training.X, columns, targets, training.weights, fitted.folds, held_out)
-        for targets, held_out in zip(training.targets.T, kernel.T, strict=True)
+        stack_regressor(training.X, columns, targets, training.weights, fitted.folds, kernel)
+        for targets, kernel in zip(training.targets.T, left_out.T, strict=True)
     ]

@@ -101,7 +101,7 @@ class TestPrediction:
 
 
 def test_rows_of_weight_0_do_not_count_as_many(monkeypatch):
-    # The number of rows decides which members there are.
+    # The number of rows decides how members learn.
     monkeypatch.setattr(_regressor, "FEW_ROWS", 99)
     X, y = make_data(110)
     weight = np.ones(110)
@@ -109,7 +109,6 @@ def test_rows_of_weight_0_do_not_count_as_many(monkeypatch):
     options = {"max_steps": 0, "n_folds": 2}
     model = KernelAttentionRegressor(**options).fit(X, y, weight)
     without = KernelAttentionRegressor(**options).fit(X[weight > 0], y[weight > 0])
-    assert list(model.blend_weights_) == list(without.blend_weights_)
     assert model.keys_.shape == (99, 3)
     np.testing.assert_array_equal(model.predict(X), without.predict(X))
 
@@ -176,11 +175,11 @@ class TestWhatIsLearned:
         alone = clone(model).set_params(encodings="standard", max_steps=80).fit(X, y)
         assert alone.bandwidth_[2] < 0.8 * np.delete(alone.bandwidth_, 2).min()
 
-    def test_length_scales_are_the_geometric_mean_of_the_members_kept(self):
+    def test_length_scales_are_the_geometric_mean_of_the_members(self):
         X, y = make_data(200)
         y = y + np.random.default_rng(1).normal(size=200)
         model = KernelAttentionRegressor(max_steps=2, n_folds=3).fit(X, y)
-        assert len(model.members_) == 3 * len(model.blend_weights_)
+        assert len(model.members_) == 3
         scales = [m.kernel.named()["scale"] for m in model.members_]
         found = np.exp(-np.mean(scales, axis=0))
         found[0] *= model.encodings_[0].scale
@@ -220,8 +219,7 @@ class TestWhatIsLearned:
         X, y = make_data()
         model = fit(estimator, X, y, n_folds="auto", max_steps=2)
         n_folds = 4 if estimator is KernelAttentionRegressor else 8
-        kinds = getattr(model, "blend_weights_", {"solve": 1})
-        assert len(model.members_) == n_folds * len(kinds)
+        assert len(model.members_) == n_folds
         np.testing.assert_array_equal(np.sort(model.held_out_rows_), np.arange(60))
 
     def test_rows_held_out_are_not_learned_from(self):
@@ -320,7 +318,7 @@ class TestSlopes:
                 if estimator is KernelAttentionRegressor:
                     ends.append(model.predict(at))
                 else:
-                    ends.append(model._fitted.scores(at)[0])
+                    ends.append(model._fitted.predict(at))
             expected = (ends[0] - ends[1]) / (2 * unit * step)
             tolerance = 1e-4 if most == 3000 else 0.03
             np.testing.assert_allclose(
@@ -354,32 +352,19 @@ class TestExplanations:
         model = KernelAttentionRegressor(readout, boosting=None, **QUICK).fit(X, y, weight)
         queries = make_data(10, seed=1)[0]
         found = model.explain(queries, k=60)
-        assert found.weights.shape == (10, 56, *y.shape[1:])
+        assert found.weights.shape == (10, 56)
         np.testing.assert_array_equal(found.values, y[found.indices])
-        expected = (found.weights * found.values).sum(axis=1)
+        expected = np.einsum("qk,qk...->q...", found.weights, found.values)
         np.testing.assert_allclose(expected, model.predict(queries), atol=1e-7)
-        size = np.abs(found.weights).reshape(10, 56, -1).max(axis=2)
-        assert (np.diff(size, axis=1) <= 0).all()
+        assert (np.diff(np.abs(found.weights), axis=1) <= 0).all()
         np.testing.assert_allclose(found.weights.sum(axis=1), 1)
-
-    def test_outputs_of_different_blends(self):
-        rng = np.random.default_rng(0)
-        X = rng.uniform(size=(200, 3))
-        smooth, rough = np.sin(6 * X[:, 0]) + X[:, 1], np.sign(np.sin(30 * X[:, 2]))
-        y = np.column_stack([smooth, rough]) + [0.01, 0.3] * rng.normal(size=(200, 2))
-        model = KernelAttentionRegressor(boosting=None, max_steps=5, n_folds=4).fit(X, y)
-        shares = np.array(list(model.blend_weights_.values()))
-        assert np.ptp(shares, axis=1).max() > 0.5
-        found = model.explain(X[:9], k=200)
-        expected = (found.weights * found.values).sum(axis=1)
-        np.testing.assert_allclose(expected, model.predict(X[:9]), atol=1e-7)
 
     def test_a_given_bandwidth_has_no_mean(self):
         X, y = make_data()
         both = np.column_stack([y + 3, 2 * y])
         model = KernelAttentionRegressor(bandwidth=0.5, encodings="standard").fit(X, both)
         found = model.explain(X, k=60)
-        expected = (found.weights * found.values).sum(axis=1)
+        expected = np.einsum("qk,qko->qo", found.weights, found.values)
         np.testing.assert_allclose(expected, model.predict(X), atol=1e-7)
 
     @every_readout

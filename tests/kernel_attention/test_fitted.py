@@ -1,17 +1,15 @@
-"""Kernel attention as it is learned: rows remembered, folds, members by kind, their shares."""
+"""Kernel attention as it is learned: rows remembered, folds, members."""
 
 import dataclasses
 import pickle
 
 import numpy as np
 import pytest
-from scipy.optimize import minimize, nnls
 
 from sklearn_attention import Columns, KernelAttentionClassifier, KernelAttentionRegressor
 from sklearn_attention.kernel_attention._estimator import Options
 from sklearn_attention.kernel_attention._fitted import (
     Rows,
-    blend,
     fit_kernel_attention,
     join_copies,
 )
@@ -20,10 +18,7 @@ from sklearn_attention.kernel_attention._regressor import REGRESSION
 from sklearn_attention.kernels import Gaussian
 
 OPTIONS = Options(Gaussian(), encodings=("standard", "quantile"), n_folds=2, max_steps=2)
-RIDGES = {"one": KernelRidge(), "other": KernelRidge(noise=0.5)}
-TASK = dataclasses.replace(
-    REGRESSION, ridges=lambda n_rows, n_folds: RIDGES, keep=lambda kinds, *first: kinds
-)
+TASK = dataclasses.replace(REGRESSION, ridge=lambda n_rows: KernelRidge())
 
 
 class Report:
@@ -57,23 +52,11 @@ def learned():
 QUERIES = np.random.default_rng(1).normal(size=(9, 3))
 
 
-def test_every_fold_has_a_member_of_every_kind(learned):
+def test_every_fold_has_a_member_and_predictions_are_their_mean(learned):
     fitted, left_out, report = learned
-    assert fitted.kinds == ["one", "other"]
-    assert [len(members) for members in fitted.members] == [2, 2]
-    assert report.n_tasks == report.n_done == 4
-    assert left_out.shape == (2, 40, 2)
-    assert fitted.shares.shape == (2, 2)
-
-
-def test_scores_are_means_over_folds_and_predictions_are_blends(learned):
-    fitted = learned[0]
-    of_kinds = [
-        np.mean([m.predict(fitted.training, QUERIES) for m in members], axis=0)
-        for members in fitted.members
-    ]
-    np.testing.assert_allclose(fitted.scores(QUERIES), of_kinds, rtol=1e-12)
-    expected = sum(found * share for found, share in zip(of_kinds, fitted.shares, strict=True))
+    assert report.n_tasks == report.n_done == len(fitted.members) == 2
+    assert left_out.shape == (40, 2)
+    expected = np.mean([m.predict(fitted.training, QUERIES) for m in fitted.members], axis=0)
     np.testing.assert_allclose(fitted.predict(QUERIES), expected, rtol=1e-12)
 
 
@@ -89,15 +72,13 @@ def test_slopes_are_those_of_the_values(learned):
 def test_weights_make_predictions_of_every_output(learned):
     fitted = learned[0]
     expected, targets = fitted.predict(QUERIES), fitted.training.targets
-    weights = fitted.weights(QUERIES, slice(None))
-    found = np.einsum("qko,ko->qo", weights, targets)
+    found = fitted.weights(QUERIES) @ targets
     np.testing.assert_allclose(found, expected, rtol=1e-6, atol=1e-9)
-    np.testing.assert_allclose(fitted.weights(QUERIES, 1), weights[:, :, 1], atol=1e-12)
 
 
 def test_rows_held_out_and_queries_are_compared_by_the_first_member(learned):
     fitted = learned[0]
-    kernel, training = fitted.members[0][0].kernel, fitted.training
+    kernel, training = fitted.members[0].kernel, fitted.training
     at, keys = (training.encode(X, np.float64) for X in (QUERIES, training.X[fitted.held_out]))
     expected = np.log(kernel.matrix(at, keys) - kernel.constant)
     found, deviations = fitted.held_out_rows(at)
@@ -108,11 +89,11 @@ def test_rows_held_out_and_queries_are_compared_by_the_first_member(learned):
 
 def test_rows_held_out_are_known_to_the_members_of_their_folds(learned):
     fitted, left_out, _ = learned
-    found = fitted.scores_of_held_out()
+    found = fitted.predict_held_out()
     assert found.shape == left_out.shape
-    member, fold = fitted.members[1][1], fitted.folds[1]
+    member, fold = fitted.members[1], fitted.folds[1]
     expected = member.predict(fitted.training, fitted.training.X[fold])
-    np.testing.assert_allclose(found[1, len(fitted.folds[0]) :], expected)
+    np.testing.assert_allclose(found[len(fitted.folds[0]) :], expected)
     targets = fitted.training.targets[fitted.held_out]
     assert np.square(targets - found).mean() < np.square(targets - left_out).mean()
 
@@ -137,28 +118,6 @@ def test_a_given_bandwidth_learns_from_all_rows_in_units_of_the_values():
     np.testing.assert_array_equal(fitted.training.center, 0)
     np.testing.assert_array_equal(fitted.training.scale, 1)
     np.testing.assert_array_equal(fitted.held_out, np.arange(80))
-
-
-def test_kinds_that_are_not_kept_are_learned_once():
-    task = dataclasses.replace(TASK, keep=lambda kinds, *first: kinds[1:])
-    fitted, left_out, report = fit(task=task)
-    assert fitted.kinds == ["other"]
-    assert (report.n_tasks, report.n_done) == (4, 3)
-    assert left_out.shape == (1, 40, 2)
-    np.testing.assert_array_equal(fitted.shares, 1)
-
-
-def test_kinds_of_no_use_are_forgotten():
-    class Useless(KernelRidge):
-        def fit(self, training, held_out, *learning):
-            member, left_out = super().fit(training, held_out, *learning)
-            return member, np.zeros_like(left_out)
-
-    ridges = {"useless": Useless(), "one": KernelRidge()}
-    task = dataclasses.replace(TASK, ridges=lambda n_rows, n_folds: ridges)
-    fitted, left_out, _ = fit(task=task)
-    assert fitted.kinds == ["one"]
-    assert len(fitted.members) == len(fitted.shares) == len(left_out) == 1
 
 
 @pytest.mark.parametrize(
@@ -196,7 +155,7 @@ def test_the_loss_is_that_of_the_task():
 
 def test_a_seed_draws_folds_and_starts():
     values = [
-        [members[0].kernel.values for members in fit(options=options)[0].members]
+        [member.kernel.values for member in fit(options=options)[0].members]
         for options in (OPTIONS, OPTIONS, dataclasses.replace(OPTIONS, seed=1))
     ]
     np.testing.assert_array_equal(values[0], values[1])
@@ -287,46 +246,3 @@ class TestCopies:
         thrice = estimator(**options).fit(np.tile(X, (3, 1)), np.tile(y, 3))
         np.testing.assert_array_equal(thrice.predict(X), once.predict(X))
         assert thrice.explain(X, k=40).indices.max() < 40
-
-
-class TestBlend:
-    def make(self, n_kinds=3, n=40, n_outputs=2, seed=0):
-        rng = np.random.default_rng(seed)
-        targets = rng.normal(size=(n, n_outputs))
-        left_out = targets + 0.5 * rng.normal(size=(n_kinds, n, n_outputs))
-        return left_out, targets, rng.uniform(0.2, 3, n)
-
-    def test_equals_scipy(self):
-        left_out, targets, weights = self.make()
-        found = blend(left_out, targets, weights)
-        for output in range(2):
-            root = np.sqrt(weights)
-            expected, _ = nnls(
-                left_out[:, :, output].T * root[:, None], targets[:, output] * root
-            )
-            np.testing.assert_allclose(found[:, output], expected, atol=1e-12)
-
-    def test_no_other_weights_fit_better(self):
-        left_out, targets, weights = self.make(n_outputs=1)
-
-        def error(shares):
-            errors = targets[:, 0] - shares @ left_out[:, :, 0]
-            return weights @ errors**2
-
-        found = blend(left_out, targets, weights)[:, 0]
-        assert (found >= 0).all()
-        best = minimize(error, np.full(3, 0.3), bounds=[(0, None)] * 3)
-        np.testing.assert_allclose(found, best.x, atol=1e-4)
-
-    def test_what_misleads_has_no_weight(self):
-        left_out, targets, weights = self.make(n_outputs=1)
-        left_out[1] = -targets
-        found = blend(left_out, targets, weights)[:, 0]
-        assert found[1] == 0
-        assert found[0] > 0
-        assert found[2] > 0
-
-    def test_where_all_mislead_the_least_bad_one_is_left(self):
-        _, targets, weights = self.make(n_outputs=1)
-        left_out = np.stack([-2 * targets, -targets, -3 * targets])
-        np.testing.assert_array_equal(blend(left_out, targets, weights)[:, 0], [0, 1, 0])

@@ -1,50 +1,10 @@
-"""Kernel attention of numbers: kinds of members, and predictive distributions."""
+"""Kernel attention of numbers: predictive distributions."""
 
 import numpy as np
 import pytest
 from sklearn.metrics import root_mean_squared_error
 
 from sklearn_attention import KernelAttentionRegressor
-from sklearn_attention.kernel_attention import _regressor
-
-
-def make_data(n=60, n_features=3, seed=0):
-    rng = np.random.default_rng(seed)
-    X = rng.normal(size=(n, n_features))
-    return X, np.sin(2 * X[:, 0]) + 0.1 * rng.normal(size=n)
-
-
-class TestKindsOfMembers:
-    def test_blend_weights_are_positive_and_kinds_without_are_forgotten(self):
-        X, y = make_data()
-        seen = set()
-        for noise in (0.0, 1.0, 3.0):
-            noisy = y + noise * np.random.default_rng(1).normal(size=60)
-            model = KernelAttentionRegressor(max_steps=5, n_folds=2).fit(X, noisy)
-            kinds = tuple(model.blend_weights_)
-            assert set(kinds) <= {"solve", "solve_small"}
-            assert all(share > 0 for share in model.blend_weights_.values())
-            assert len(model.members_) == 2 * len(kinds)
-            seen.add(kinds)
-        assert len(seen) > 1
-
-    def test_blend_weights_of_several_outputs(self):
-        X, y = make_data()
-        rng = np.random.default_rng(1)
-        both = np.column_stack([y, y]) + rng.normal(size=(60, 2))
-        model = KernelAttentionRegressor(max_steps=2, n_folds=2).fit(X, both)
-        for share in model.blend_weights_.values():
-            assert share.shape == (2,)
-            assert (share >= 0).all()
-
-    def test_many_rows_and_one_fold_have_one_kind(self, monkeypatch):
-        monkeypatch.setattr(_regressor, "FEW_ROWS", 100)
-        X, y = make_data(120)
-        for rows, n_folds in ((120, 2), (90, 1)):
-            model = KernelAttentionRegressor(max_steps=0, n_folds=n_folds)
-            model.fit(X[:rows], y[:rows])
-            assert model.blend_weights_ == {"solve": 1.0}
-            assert len(model.members_) == n_folds
 
 
 def make_toy(n=600, seed=0):
