@@ -343,8 +343,8 @@ MUTATIONS = [
     ),
     Mutation(
         "kernel_attention/_boosting.py",
-        "least = max(_LEAST_GAIN * losses[0], _CHANCE / 2 / len(held_out))",
-        "least = min(_LEAST_GAIN * losses[0], _CHANCE / 2 / len(held_out))",
+        "least = max(least_gain * losses[0], _CHANCE / 2 / n)",
+        "least = min(least_gain * losses[0], _CHANCE / 2 / n)",
         "trees are taken for a gain that chance makes",
     ),
     Mutation(

@@ -14,10 +14,14 @@ FEWEST_ROWS = 50
 # The loss of held-out rows has to fall by this share of it, and by more than one further
 # weight without meaning lowers the loss of so many rows by chance.
 _LEAST_GAIN, _CHANCE = 0.003, 6.0
-# Trees of regression that show in a fiftieth of a fit's time whether more would help,
-# by such a share of the loss.
+# Trees that show in a fiftieth of a fit's time whether more would help: in regression by such
+# a share of the loss. Of twenty sets of classes, all log-losses that trees lowered, those of
+# bank customers, computing times, incomes and e-mails by 2 to 7 %, fell by more than by chance.
 _FEW_TREES = {"max_iter": 12, "max_leaf_nodes": 8, "learning_rate": 0.4}
 _LEAST_HINT = 0.04
+# Of classes, whose every tree is one for each: log-losses are those of 200 trees of 31 leaves,
+# in a fifth of the time.
+_TREES_OF_CLASSES = {"max_iter": 60, "max_leaf_nodes": 15, "learning_rate": 0.15}
 # Typical errors beyond which an error counts less, so that few rows do not decide.
 _LARGE_ERROR = 9.0
 # Of the link: strengths, biases, and the logarithm of how much frequencies are mixed in.
@@ -99,8 +103,7 @@ def stack_regressor(X, columns, targets, weights, folds, kernel):
     """Boosters of one output, weights (2,) of kernel and trees, and held-out predictions."""
     # `kernel` are held-out predictions of kernel attention, fold by fold. There is a booster
     # for each fold, fitted without its rows, or none if they do not help; the predictions are
-    # held out too. A few trees without the first fold come first: where they gain little, no
-    # more are grown.
+    # held out too.
     held_out = np.concatenate(folds)
     known_targets, known_weights = targets[held_out], weights[held_out]
 
@@ -109,11 +112,7 @@ def stack_regressor(X, columns, targets, weights, folds, kernel):
         both = np.column_stack([kernel[:n], trees])
         return _robust_shares(both, known_targets[:n], known_weights[:n], least_gain)
 
-    first, boosters = folds[0], []
-    # To bin by weights would take twenty times as long, and this is a hint.
-    few = _fit_without(first, X, columns, targets, **_FEW_TREES)
-    if stack(_predict(few, X[first]), _LEAST_HINT) is not None:
-        boosters, shares, trees = _boost(X, columns, targets, weights, folds, stack)
+    boosters, shares, trees = _boost(X, columns, targets, weights, folds, stack, _LEAST_HINT)
     if not boosters:
         return [], np.array([1.0, 0.0]), kernel
     return boosters, shares, shares[0] * kernel + shares[1] * trees
@@ -129,7 +128,7 @@ def stack_classifier(X, columns, indicators, weights, folds, scores, frequencies
         return [], None
     known_indicators, known_weights = indicators[held_out], weights[held_out]
 
-    def stack(trees):
+    def stack(trees, least_gain=_LEAST_GAIN):
         n, own = len(trees), known_weights[: len(trees)]
         data = scores[:n], known_indicators[:n], own, frequencies
         losses = []
@@ -138,11 +137,12 @@ def stack_classifier(X, columns, indicators, weights, folds, scores, frequencies
             found = (link(scores[:n], heads) * known_indicators[:n]).sum(axis=1)
             losses.append(-np.average(np.log(found), weights=own))
         # A deviance is twice the log-loss.
-        least = max(_LEAST_GAIN * losses[0], _CHANCE / 2 / len(held_out))
+        least = max(least_gain * losses[0], _CHANCE / 2 / n)
         return link if losses[0] - losses[1] >= least else None
 
-    options = {"classifies": True, "learning_rate": 0.05, "max_iter": 200}
-    return _boost(X, columns, codes, weights, folds, stack, frequencies, **options)[:2]
+    options = {"classifies": True} | _TREES_OF_CLASSES
+    data = X, columns, codes, weights, folds
+    return _boost(*data, stack, _LEAST_GAIN, frequencies, **options)[:2]
 
 
 def predict_trees(boosters, X, columns, frequencies=None):
@@ -155,8 +155,13 @@ def predict_trees(boosters, X, columns, frequencies=None):
     return sum(_predict(booster, X, frequencies) for booster in boosters) / len(boosters)
 
 
-def _boost(X, columns, y, weights, folds, stack, frequencies=None, **options):
+def _boost(X, columns, y, weights, folds, stack, least_hint, frequencies=None, **options):
     """Boosters of all folds, the result of `stack`, and their held-out predictions."""
+    # A few trees come first: where they gain little, no more are grown. To bin by weights
+    # would take twenty times as long, and this is a hint.
+    few = _fit_without(folds[0], X, columns, y, **options | _FEW_TREES)
+    if stack(_predict(few, X[folds[0]], frequencies), least_hint) is None:
+        return [], None, None
     boosters, held_out = [], []
     for number, fold in enumerate(folds):
         own = options | {"random_state": number}

@@ -90,9 +90,10 @@ class KernelAttentionClassifier(ClassLabels, ClassifierMixin, KernelAttention):
         Factor of the `sample_weight` of the rows of each class; "balanced" is in inverse
         proportion to the frequency of the class. Several outputs have a dict each, whose
         factors multiply.
-    boosting : None or "auto", default=None
-        Whether boosted trees are stacked with kernel attention. "auto": for each fold
-        scikit-learn's `HistGradientBoosting` is fitted without the rows held out, and stacked
+    boosting : None or "auto", default="auto"
+        Whether boosted trees are stacked with kernel attention. "auto": where a few trees
+        lower the log-loss of the first fold by more than by chance, scikit-learn's
+        `HistGradientBoosting` is fitted for each fold without the rows held out, and stacked
         if the log-loss of these then falls by at least 0.3 %. Never with a given bandwidth, or
         fewer than 50 rows.
     random_state : int, RandomState instance or None, default=0
@@ -166,7 +167,7 @@ class KernelAttentionClassifier(ClassLabels, ClassifierMixin, KernelAttention):
         ridge="learned",
         categorical_features="from_dtype",
         class_weight=None,
-        boosting=None,
+        boosting="auto",
         random_state=0,
     ):
         super().__init__(

@@ -45,7 +45,7 @@ class KernelAttention(MultiOutputMixin, TransformerMixin, MixedRows):
         bandwidth="learned",
         ridge="learned",
         categorical_features="from_dtype",
-        boosting=None,
+        boosting="auto",
         random_state=0,
     ):
         self.readout = readout

@@ -18,7 +18,6 @@ from .._validation import (
 )
 from ._boosting import FEWEST_ROWS, predict_trees, stack_regressor
 from ._distribution import ErrorDistribution
-from ._encodings import ENCODINGS
 from ._estimator import KernelAttention, Options
 from ._fitted import Rows, Task, fit_kernel_attention
 from ._members import FEW_ROWS, KernelRidge, squared_loss
@@ -187,26 +186,6 @@ class KernelAttentionRegressor(NumericTargets, KernelAttention):
     >>> int(model.feature_relevance_.argmin())
     2
     """
-
-    def __init__(
-        self,
-        readout="solve",
-        *,
-        kernel="gaussian",
-        encodings=ENCODINGS,
-        n_folds="auto",
-        max_steps="auto",
-        bandwidth="learned",
-        ridge="learned",
-        categorical_features="from_dtype",
-        boosting="auto",
-        random_state=0,
-    ):
-        super().__init__(
-            readout, kernel=kernel, encodings=encodings, n_folds=n_folds, max_steps=max_steps,
-            bandwidth=bandwidth, ridge=ridge, categorical_features=categorical_features,
-            boosting=boosting, random_state=random_state,
-        )  # fmt: skip
 
     @keeps_state_on_failure
     @one_blas_thread()

@@ -12,6 +12,7 @@ from sklearn.metrics import log_loss
 from slow_cases import slow_but
 
 from sklearn_attention import Columns, KernelAttentionClassifier, KernelAttentionRegressor
+from sklearn_attention.kernel_attention import _boosting
 from sklearn_attention.kernel_attention._boosting import (
     MultinomialLink,
     _robust_shares,
@@ -80,13 +81,13 @@ def boosted(estimator, X, y, weight=None, **parameters):
 
 def fits_of_trees(monkeypatch):
     """A list to which each fit adds the number of its rows, that of its trees, and weights."""
-    found, fit = [], HistGradientBoostingRegressor.fit
+    found, fit = [], _boosting.fit_trees
 
-    def record(self, X, y, weight):
-        found.append((len(X), self.max_iter, weight))
-        return fit(self, X, y, weight)
+    def record(X, y, weights, **parameters):
+        found.append((len(X), parameters.get("max_iter", 100), weights))
+        return fit(X, y, weights, **parameters)
 
-    monkeypatch.setattr(HistGradientBoostingRegressor, "fit", record)
+    monkeypatch.setattr(_boosting, "fit_trees", record)
     return found
 
 
@@ -295,10 +296,9 @@ class TestBoth:
         given = boosted(estimator, X, y, bandwidth=0.5)
         assert few.boosters_ == given.boosters_ == [[]]
 
-    def test_usual_is_trees_for_numbers_alone(self, estimator):
+    def test_usual_is_trees_where_they_help(self, estimator):
         X, y = make_data(estimator)
-        model = estimator(n_folds=1, **QUICK).fit(X, y)
-        assert len(model.boosters_[0]) == (estimator is KernelAttentionRegressor)
+        assert len(estimator(n_folds=1, **QUICK).fit(X, y).boosters_[0]) == 1
 
     @pytest.mark.parametrize("value", ["yes", True, 3, []])
     def test_bad_value(self, estimator, value):
@@ -362,11 +362,19 @@ class TestFunctions:
     def test_few_trees_tell_whether_more_are_grown(self, monkeypatch, make, n_fits):
         found = fits_of_trees(monkeypatch)
         KernelAttentionRegressor(n_folds=1, **QUICK).fit(*make(300))
-        assert found == [(225, 12, None), (225, 100, None)][:n_fits]
+        assert [fit[:2] for fit in found] == [(225, 12), (225, 100)][:n_fits]
 
-    def test_weights_reach_the_trees(self, monkeypatch):
-        found, weight = fits_of_trees(monkeypatch), np.repeat([1.0, 2.0], 150)
-        KernelAttentionRegressor(n_folds=1, **QUICK).fit(*make_plain_steps(300), weight)
+    @pytest.mark.parametrize("steps", [False, True])
+    def test_few_trees_tell_whether_more_are_grown_for_classes(self, monkeypatch, steps):
+        found, (X, y) = fits_of_trees(monkeypatch), make_classes()
+        y = y if steps else (X.sum(axis=1) > 1.5).astype(int)
+        KernelAttentionClassifier(n_folds=1, **QUICK).fit(X, y)
+        assert [fit[:2] for fit in found] == [(300, 12), (300, 60)][: 1 + steps]
+
+    @pytest.mark.parametrize("estimator", ESTIMATORS)
+    def test_weights_reach_the_trees(self, monkeypatch, estimator):
+        found, weight = fits_of_trees(monkeypatch), np.repeat([1.0, 2.0], 200)
+        estimator(n_folds=1, **QUICK).fit(*make_data(estimator), weight)
         (*_, hint), (*_, passed) = found
         assert hint is None
         np.testing.assert_allclose(passed.max() / passed.min(), 2)
