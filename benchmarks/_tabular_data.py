@@ -12,7 +12,13 @@ from functools import cache
 
 import numpy as np
 import pandas as pd
-from sklearn.datasets import load_breast_cancer, load_digits, load_wine, make_classification
+from sklearn.datasets import (
+    load_breast_cancer,
+    load_digits,
+    load_wine,
+    make_classification,
+    make_friedman1,
+)
 from sklearn.model_selection import train_test_split
 
 REPORTED = range(5, 8)
@@ -165,6 +171,16 @@ def adult(data, split):
     return X.iloc[train], X.iloc[test], y[train], y[test]
 
 
+def friedman(n_rows, n_columns):
+    def load(data, split):
+        n = n_rows + 4000
+        X, y = make_friedman1(n, n_features=n_columns, noise=1.0, random_state=split)
+        X = pd.DataFrame(X).add_prefix("x")
+        return X[:n_rows], X[n_rows:], y[:n_rows], y[n_rows:]
+
+    return load
+
+
 # Small sets first.
 SETS = {
     "regression": {
@@ -245,8 +261,11 @@ SETS = {
             *("toothed_edge", "undulate_edge"),
         ),
     },
+    "scale": {},
 }
-SPLITS = dict.fromkeys([name for sets in SETS.values() for name in sets], REPORTED)
+for n_rows, n_columns in ((1000, 10), (5000, 10), (20_000, 10), (100_000, 10), (2000, 200)):
+    SETS["scale"][f"{n_rows} x {n_columns}"] = friedman(n_rows, n_columns)
+SPLITS = {"regression": REPORTED, "classification": REPORTED, "scale": range(5, 6)}
 
 
 def load_split(task, name, split, data):

@@ -215,6 +215,8 @@ LIKE_OTHERS = {
     *(f"forecaster of {form}" for form in ("months", "array")),
 }
 OWN = CASES.keys() - LIKE_OTHERS
+# Of those that read rows alike, one each.
+READERS = "average", "conditional density", "density", "kernel attention", "regressor", "waves"
 every = pytest.mark.parametrize("name", slow_but(OWN, CASES))
 
 
@@ -539,7 +541,7 @@ def test_progress_is_shown(name, capfd):
 SERIES_AND_ROWS = ["forecaster", "analogs", *ROWS]
 
 
-@pytest.mark.parametrize("name", SERIES_AND_ROWS)
+@pytest.mark.parametrize("name", slow_but(OWN, SERIES_AND_ROWS))
 def test_single_precision_stays(name):
     data = [
         part.astype(np.float32) if part.dtype.kind == "f" else part for part in CASES[name][1]
@@ -549,7 +551,7 @@ def test_single_precision_stays(name):
     assert answer(fresh(name).fit(*data), data).dtype == expected
 
 
-@pytest.mark.parametrize("name", SERIES_AND_ROWS)
+@pytest.mark.parametrize("name", slow_but(OWN, SERIES_AND_ROWS))
 def test_data_may_be_overwritten_after_a_fit(name):
     data, model = CASES[name][1], fresh(name)
     passed = [part.copy() for part in data]
@@ -565,7 +567,7 @@ def remembers_rows(name):
     return type(CASES[name][0]).__module__.startswith("sklearn_attention.smoothing")
 
 
-@pytest.mark.parametrize("name", list(filter(remembers_rows, ROWS)))
+@pytest.mark.parametrize("name", slow_but(READERS, list(filter(remembers_rows, ROWS))))
 def test_memory_maps_are_not_copied(name, tmp_path):
     X, y = CASES[name][1]
     np.save(tmp_path / "X.npy", X)
@@ -602,7 +604,7 @@ def test_errors_name_the_class_that_was_called(name):
         kind(1, 2, 3)
 
 
-@pytest.mark.parametrize("name", ROWS)
+@pytest.mark.parametrize("name", slow_but(OWN, ROWS))
 def test_columns_have_names(name):
     X, y = CASES[name][1]
     frame = pd.DataFrame(X, columns=["a", "b"])
@@ -620,7 +622,7 @@ def test_columns_have_names(name):
         answer(model, (frame[["b", "a"]], y))
 
 
-@pytest.mark.parametrize("name", ROWS)
+@pytest.mark.parametrize("name", slow_but(READERS, ROWS))
 def test_dates_and_classes_are_no_numbers(name):
     X, y = CASES[name][1]
     dates = pd.to_datetime(np.arange(60), unit="D", origin="2024-01-01").to_numpy()
@@ -650,7 +652,7 @@ def outcome(model, X, y):
         return str(error)
 
 
-@pytest.mark.parametrize("name", ROWS)
+@pytest.mark.parametrize("name", slow_but(READERS, ROWS))
 def test_cells_of_a_database_are_numbers(name):
     """Decimals and flags are what they are worth, and pandas.NA and None are NaN."""
     (_, y), model = CASES[name][1], fitted(name)[0]
@@ -671,7 +673,7 @@ WRONG_ARRAYS = {
 }
 
 
-@pytest.mark.parametrize("name", ROWS)
+@pytest.mark.parametrize("name", slow_but(READERS, ROWS))
 def test_other_arrays_are_named(name):
     (X, y), (model, _) = CASES[name][1], fitted(name)
     for words, make in WRONG_ARRAYS.items():
@@ -685,7 +687,9 @@ def test_other_arrays_are_named(name):
                     call(X, make(np.ones((60, 1))))
 
 
-@pytest.mark.parametrize("name", [name for name in ROWS if hasattr(fresh(name), "predict")])
+@pytest.mark.parametrize(
+    "name", slow_but(READERS, [name for name in ROWS if hasattr(fresh(name), "predict")])
+)
 def test_targets_that_are_missing_are_named(name):
     (X, y), (model, _) = CASES[name][1], fitted(name)
     for missing in (None, np.nan, pd.NA):
@@ -700,11 +704,14 @@ def test_targets_that_are_missing_are_named(name):
 
 @pytest.mark.parametrize(
     "name",
-    [
-        name
-        for name in ROWS
-        if not hasattr(fresh(name), "fit_transform") or hasattr(fresh(name), "predict")
-    ],
+    slow_but(
+        READERS,
+        [
+            name
+            for name in ROWS
+            if not hasattr(fresh(name), "fit_transform") or hasattr(fresh(name), "predict")
+        ],
+    ),
 )
 def test_weights_that_are_none_are_named(name):
     (X, y), (model, _) = CASES[name][1], fitted(name)

@@ -71,40 +71,40 @@ ONE_OF_EACH = [
     RandomFourierFeatures(random_state=0),
     PositiveRandomFeatures(8, bandwidth=3.0),
 ]
-# Each way to a bandwidth; tests/test_relations.py has more of them, with more kernels.
+# Ways to a bandwidth, and forms of networks, that have code of their own.
 VARIANTS = [
     NadarayaWatsonRegressor(),
-    NadarayaWatsonRegressor("epanechnikov", bandwidth="loo"),
     NadarayaWatsonRegressor(UserKernel(), bandwidth="scott"),
-    NadarayaWatsonRegressor(bandwidth="gcv"),
     NadarayaWatsonRegressor(bandwidth="knn-loo"),
     NadarayaWatsonRegressor(bandwidth=AdaptiveBandwidth(3)),
-    NadarayaWatsonClassifier(),
-    NadarayaWatsonClassifier("epanechnikov", bandwidth="loo"),
     NadarayaWatsonClassifier(bandwidth=AdaptiveBandwidth(3)),
-    NadarayaWatsonCV(["gaussian"]),
     ProductKernelDensity(),
-    ProductKernelDensity(bandwidth="least_squares"),
     TransformerRegressor("steps", **ENCODER, pooling="last", baseline=False),
-    TransformerClassifier(
-        "features",
-        **ENCODER,
-        pooling="mean",
-        architecture=Architecture(attention_kernel="gaussian"),
-    ),
     KernelForecaster(3, lookback=2, kernel="epanechnikov", normalize=None),
     TransformerForecaster(
         **FORECASTER,
         candidates=None,
         architecture=Architecture(instance_norm=None, attention_kernel="gaussian"),
     ),
-    RandomFourierFeatures(7, kernel="laplacian", orthogonal=False),
     # Wide enough for products of the checks' rows, which are far from 0, to be finite.
     PositiveRandomFeatures(8, kernel="scaled_dot_product", bandwidth=30.0),
 ]
-# In ten features there are ten bandwidths to search, and parabolas have 66 coefficients;
-# averages start with wide kernels.
+# Those like others; in ten features there are ten bandwidths to search, and parabolas have 66
+# coefficients; averages start with wide kernels.
 SLOW_VARIANTS = [
+    NadarayaWatsonRegressor("epanechnikov", bandwidth="loo"),
+    NadarayaWatsonRegressor(bandwidth="gcv"),
+    NadarayaWatsonClassifier(),
+    NadarayaWatsonClassifier("epanechnikov", bandwidth="loo"),
+    NadarayaWatsonCV(["gaussian"]),
+    ProductKernelDensity(bandwidth="least_squares"),
+    RandomFourierFeatures(7, kernel="laplacian", orthogonal=False),
+    TransformerClassifier(
+        "features",
+        **ENCODER,
+        pooling="mean",
+        architecture=Architecture(attention_kernel="gaussian"),
+    ),
     ConditionalKernelDensity(),
     LocalPolynomialRegressor(bandwidth="loo"),
     NadarayaWatsonRegressor(per_feature=True),
@@ -302,8 +302,8 @@ def test_scikit_learn_conventions_of_variants(estimator, check, request):
 
 @pytest.mark.slow
 @with_checks(SLOW_VARIANTS)
-def test_scikit_learn_conventions_of_slow_variants(estimator, check):
-    check(estimator)
+def test_scikit_learn_conventions_of_slow_variants(estimator, check, request):
+    run(estimator, check, request)
 
 
 # Those that fit nothing, or nothing but what must be refused: the others know no texts, of

@@ -306,11 +306,7 @@ class KernelAttentionRegressor(NumericTargets, KernelAttention):
         """
         check_is_fitted(self)
         quantiles = check_probabilities("quantiles", quantiles)
-        X = self._read_rows(X)
-        found = self._of_errors(X, lambda *at: self._distribution.quantiles(*at, quantiles))
-        found = self._predict(X)[:, None, :] + found
-        shape = len(X), len(quantiles), *self.values_.shape[1:]
-        return found.reshape(shape).astype(self.keys_.dtype)
+        return self._quantiles(X, quantiles)
 
     def predict_interval(self, X, coverage=0.9):
         """Intervals that contain a new target with a given probability.
@@ -326,11 +322,13 @@ class KernelAttentionRegressor(NumericTargets, KernelAttention):
         -------
         intervals : ndarray of shape (n_queries, 2) or (n_queries, 2, n_outputs)
             Lower and upper ends, quantiles of the predictive distribution that leave as much
-            below as above; see :meth:`predict_quantiles`.
+            below as above, or the prediction where that is beyond; see
+            :meth:`predict_quantiles`.
         """
         check_is_fitted(self)
         coverage = check_in_open_interval("coverage", coverage, 0, 1)
-        return self.predict_quantiles(X, [(1 - coverage) / 2, (1 + coverage) / 2])
+        quantiles = np.array([(1 - coverage) / 2, (1 + coverage) / 2])
+        return self._quantiles(X, quantiles, around_mean=True)
 
     def _predict(self, X):
         """Predictions with those of the trees, (n, n_outputs)."""
@@ -341,6 +339,17 @@ class KernelAttentionRegressor(NumericTargets, KernelAttention):
                 trees = predict_trees(boosters, X, self.columns_)
                 found[:, output] += self._stacking[1, output] * trees
         return found * fitted.training.scale + fitted.training.center
+
+    def _quantiles(self, X, quantiles, around_mean=False):
+        """Quantiles, which may be made to have the prediction between them."""
+        X = self._read_rows(X)
+        found = self._of_errors(X, lambda *at: self._distribution.quantiles(*at, quantiles))
+        if around_mean:
+            # Few huge errors may move the mean beyond most of them.
+            found[:, 0], found[:, 1] = np.minimum(found[:, 0], 0), np.maximum(found[:, 1], 0)
+        found += self._predict(X)[:, None, :]
+        shape = len(X), len(quantiles), *self.values_.shape[1:]
+        return found.reshape(shape).astype(self.keys_.dtype)
 
     def _of_errors(self, X, describe):
         """Results of ``describe(held_out_rows, queries)``, in units of the targets."""
