@@ -23,7 +23,6 @@ import argparse
 import multiprocessing
 import os
 import platform
-import resource
 import sys
 import time
 import warnings
@@ -103,18 +102,23 @@ def measure(task, model, X_train, X_test, y_train, y_test):
     return {name: float(f"{value:.6g}") for name, value in scores.items()}
 
 
+def peak_megabytes():
+    """Of this process; getrusage has those of its parent too."""
+    lines = Path("/proc/self/status").read_text().splitlines()
+    return next(int(line.split()[1]) / 1024 for line in lines if line.startswith("VmHWM"))
+
+
 def cell(task, name, split, model, data):
     """A line of results; in a process of its own its memory is that of the model."""
     parts = load_split(task, name, split, data)
-    before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    before = peak_megabytes()
     found = measure(task, MODELS[task][model](parts[0], 1), *parts)
-    grown = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before
     shape = {"n_train": parts[0].shape[0], "n_features": parts[0].shape[1]}
     return (
         dict(zip(KEYS, (task, name, split, model), strict=True))
         | shape
         | found
-        | {"megabytes": round(grown / 1024)}
+        | {"megabytes": round(peak_megabytes() - before)}
     )
 
 
