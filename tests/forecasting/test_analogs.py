@@ -16,9 +16,7 @@ from sklearn_attention.kernels import ProductKernel
 from sklearn_attention.kernels._base import as_kernel
 
 LOOKBACK, HORIZON = 3, 2
-KERNELS = {
-    name: as_kernel(name) for name in ("gaussian", "epanechnikov", "laplacian", "matern32")
-}
+KERNELS = {name: as_kernel(name) for name in ("gaussian", "epanechnikov")}
 KERNELS["product"] = ProductKernel([(f"c{i}", "gaussian", [i]) for i in range(LOOKBACK)])
 
 
@@ -35,8 +33,9 @@ def fit(kernel="gaussian", bandwidth=1.0, pooled=True, normalize=None):
     return analogs.fit(Origins.within(table, HORIZON, LOOKBACK)), table
 
 
-@pytest.mark.parametrize("bandwidth", [0.05, 1.0])
-@pytest.mark.parametrize("kernel", KERNELS)
+@pytest.mark.parametrize(
+    ("kernel", "bandwidth"), [("gaussian", 0.05), ("epanechnikov", 1.0), ("product", 1.0)]
+)
 def test_forecasts_are_averages_by_attention(kernel, bandwidth):
     analogs, table = fit(kernel, bandwidth)
     origins = Origins.at_ends(table, HORIZON).at(np.array([2, 0, 1]), np.array([12, 17, 55]))
@@ -78,31 +77,6 @@ def test_own_windows_are_those_of_the_series_if_there_are_enough():
         np.testing.assert_allclose(found[0], mean[row], rtol=1e-12)
 
 
-def test_windows_that_hardly_vary_are_not_remembered():
-    values = np.random.default_rng(0).normal(size=60)
-    values[20:30] *= 1e-3
-    analogs = Analogs(LOOKBACK, KERNELS["gaussian"], "standard", np.ones(1), np.ones(LOOKBACK))
-    analogs = analogs.fit(Origins.within(Table.of([values]), HORIZON, LOOKBACK))
-    deviation = np.lib.stride_tricks.sliding_window_view(values, LOOKBACK)[:-HORIZON].std(
-        axis=1
-    )
-    kept = np.flatnonzero(deviation >= 0.1 * np.median(deviation)) + LOOKBACK
-    np.testing.assert_array_equal(analogs.steps, kept)
-    assert len(kept) < len(deviation)
-
-
-def test_the_heaviest_windows_are_in_order_of_origins_and_weights():
-    analogs, table = fit(pooled=False)
-    origins = Origins.at_ends(table, HORIZON)
-    rows, found, weights = analogs.heaviest(origins, 3)
-    np.testing.assert_array_equal(rows, np.repeat([0, 1, 2], 3))
-    for row, memory in ((0, slice(0, 36)), (1, slice(36, 92)), (2, slice(0, 100))):
-        every = analogs.weights(memory, analogs.windows(origins).keys[[row]])[0]
-        order = np.argsort(-every)[:3]
-        np.testing.assert_array_equal(found[rows == row], memory.start + order)
-        np.testing.assert_allclose(weights[rows == row], every[order], rtol=1e-12)
-
-
 @pytest.mark.parametrize("terms", [1, 4_000_000])
 def test_quantiles_are_those_of_the_weights(terms, monkeypatch):
     monkeypatch.setattr("sklearn_attention.forecasting._analogs._TERMS", terms)
@@ -131,8 +105,9 @@ def slow_leave_one_out(keys, values, origins, bandwidth, kernel):
     return np.mean(np.square(errors))
 
 
-@pytest.mark.parametrize("kernel", ["gaussian", "matern32", "product"])
-@pytest.mark.parametrize("n_features", [0, 2])
+@pytest.mark.parametrize(
+    ("kernel", "n_features"), [("gaussian", 2), ("matern32", 0), ("product", 2)]
+)
 def test_the_bandwidth_is_of_least_leave_one_out_error(kernel, n_features):
     if kernel == "product":
         columns = range(5 + 3 * n_features)

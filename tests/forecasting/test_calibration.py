@@ -15,7 +15,6 @@ from sklearn_attention.forecasting import Calibration, Forecaster, Forecasts, Or
 from sklearn_attention.forecasting._calibration import (
     error_units,
     errors_at,
-    errors_of_a_distribution,
     growth_of_errors,
     growth_of_walks,
     interval_margin,
@@ -78,20 +77,11 @@ def slow_shift(errors, level):
     return own + (1 - share) * (of_all - own)
 
 
-@pytest.mark.parametrize(
-    ("n", "coverage"), [(9, 0.9), (40, 0.9), (99, 0.9), (99, 0.99), (60, 0.5)]
-)
+@pytest.mark.parametrize(("n", "coverage"), [(9, 0.9), (99, 0.9), (60, 0.5)])
 def test_steps_borrow_errors_of_all_where_few_lie_beyond_their_margin(n, coverage):
     errors = make_errors(n)
     found = interval_margin(errors, np.array([0.5]), coverage)
     np.testing.assert_allclose(found, slow_margin(errors, coverage))
-
-
-def test_of_many_errors_the_margin_of_a_step_is_its_own():
-    errors = make_errors(19999)
-    found = interval_margin(errors, np.array([0.5]), 0.9)
-    own = np.sort(np.abs(errors[..., 0]), axis=0)[18000 - 1]
-    np.testing.assert_allclose(found, own, rtol=1e-3)
 
 
 def test_sizes_do_not_shrink_with_the_horizon():
@@ -128,7 +118,7 @@ def test_units_of_series_are_in_part_those_of_all():
     np.testing.assert_array_equal(clear, [True, False, True])
 
 
-@pytest.mark.parametrize("rounding", [0.0, 1e-16, 1e-13])
+@pytest.mark.parametrize("rounding", [0.0, 1e-13])
 def test_a_series_without_errors_does_not_narrow_intervals_of_others(rounding):
     errors = np.array([2.0, 2.0, 3.0, rounding])[:, None, None]
     series, scale, one = np.array([0, 0, 1, 2]), np.ones(3), np.ones(4)
@@ -138,18 +128,6 @@ def test_a_series_without_errors_does_not_narrow_intervals_of_others(rounding):
     assert usual == pytest.approx(apart)
     np.testing.assert_allclose(unit[:2], expected)
     np.testing.assert_array_equal(clear, [True, True, False])
-
-
-def test_units_follow_the_steps_that_were_observed():
-    rng = np.random.default_rng(0)
-    growth = np.sqrt(np.arange(1, 7))
-    errors = growth * rng.normal(size=(400, 6))
-    scale, series = np.ones(2), np.repeat([0, 1], 200)
-    errors[200:, 2:] = np.nan  # of the second series two steps of each origin were
-    found = growth_of_errors(errors[:, :, None], scale[series], growth)
-    np.testing.assert_allclose(found, growth / growth.mean(), rtol=0.1)
-    unit, *_ = error_units(errors[:, :, None], series, np.ones(400), scale, found, walk=1.0)
-    np.testing.assert_allclose(unit[1], unit[0], rtol=0.1)
 
 
 def test_growth_of_few_errors_is_that_of_a_random_walk():
@@ -185,26 +163,11 @@ def test_without_origins_errors_are_those_of_a_random_walk():
     np.testing.assert_allclose(of_levels, np.repeat(found.errors, 2, axis=2))
 
 
-def test_few_errors_are_filled_up_with_those_of_quantiles():
-    found = errors_of_a_distribution(200, np.array([0.1, 0.5]), n_steps=5)
-    np.testing.assert_allclose((found < 0).mean(axis=(0, 1)), [0.1, 0.5])
-    found = errors_of_a_distribution(2000, np.array([0.5]), n_steps=5)
-    assert np.abs(found).mean() == pytest.approx(1, rel=0.01)
-
-
-@pytest.mark.parametrize(
-    "model",
-    [
-        Last(3, lookback=4),
-        pytest.param(KernelForecaster(3, bandwidth=1.0), marks=pytest.mark.slow),
-    ],
-    ids=["last", "kernel"],
-)
-def test_units_of_a_series_that_did_not_change_are_those_since(model):
+def test_units_of_a_series_that_did_not_change_are_those_since():
     rng, inside, widths = np.random.default_rng(0), [], []
     for _ in range(20):
         later = 5 + rng.normal(size=33)
-        fitted = clone(model).fit(np.full(30, 5.0))
+        fitted = Last(3, lookback=4).fit(np.full(30, 5.0))
         np.testing.assert_allclose(fitted.predict_interval(), 5, rtol=1e-6)
         lower, upper = fitted.update(later[:30]).predict_interval().T
         inside.append((lower <= later[30:]) & (later[30:] <= upper))
@@ -249,12 +212,6 @@ def test_levels_in_between_are_interpolated():
         assert errors_at(errors, levels, level)[0, 0] == pytest.approx(expected)
 
 
-def test_the_shift_of_a_quantile_is_in_part_its_own():
-    errors = make_errors(50)
-    found = quantile_shift(errors, np.array([0.5]), 0.3)
-    np.testing.assert_allclose(found, slow_shift(errors, 0.3))
-
-
 def test_intervals_are_those_of_the_errors_on_the_holdout():
     series = make_series(n=320)
     model = Last(3, lookback=4).fit(series)
@@ -274,28 +231,10 @@ def test_intervals_are_those_of_the_errors_on_the_holdout():
     pd.testing.assert_frame_equal(mixed[[0.25, 0.5, 0.9]], quantiles)
 
 
-def test_series_of_a_panel_are_measured_in_their_own_units():
-    series = make_series(n=120)
-    frame = pd.DataFrame({"small": series, "large": 1000 * series})
-    found = Last(2, lookback=4).fit(frame).predict_interval()
-    widths = found.xs("upper", axis=1, level=1) - found.xs("lower", axis=1, level=1)
-    np.testing.assert_allclose(widths["large"], 1000 * widths["small"])
-    model = Last(2, lookback=4).fit(frame)
-    fresh = model.predict_interval(history={"new": 1e6 * series})["new"]
-    np.testing.assert_allclose(
-        fresh["upper"] - fresh["lower"], 1e6 * widths["small"].to_numpy(), rtol=0.05
-    )
-
-
 @pytest.mark.parametrize(
     "model",
-    [
-        Last(3, lookback=5),
-        KernelForecaster(3, lookback=5, bandwidth=1.0),
-        # The search for a bandwidth takes most of the time.
-        pytest.param(KernelForecaster(3, lookback=5), marks=pytest.mark.slow),
-    ],
-    ids=["last", "kernel", "kernel, bandwidth searched"],
+    [Last(3, lookback=5), KernelForecaster(3, lookback=5, bandwidth=1.0)],
+    ids=["last", "kernel"],
 )
 def test_coverage_on_simulated_series(model):
     rng = np.random.default_rng(1)
@@ -348,16 +287,6 @@ def test_errors_grow_with_the_disagreement_of_candidates():
     np.testing.assert_allclose(width, width[0])
 
 
-def test_several_coverages_are_those_of_each():
-    errors = np.random.default_rng(0).normal(size=(40, 3))
-    forecasts = forecasts_with(errors, np.abs(errors))
-    found = Calibration.fit(forecasts)
-    both = found.intervals(forecasts, [0.5, 0.9], 1.5, 2)
-    for place, coverage in [(0, 0.5), (2, 0.9)]:
-        own = found.intervals(forecasts, [coverage], 1.5, 2)
-        np.testing.assert_array_equal(both[:, :, place : place + 2], own)
-
-
 @pytest.mark.parametrize(
     "model",
     [Last(3, lookback=4), KernelForecaster(3, lookback=4, bandwidth=1.0, normalize="last")],
@@ -382,14 +311,13 @@ def test_intervals_nest_whatever_else_is_wanted(model):
         np.testing.assert_array_equal(found[:, 0], quantiles[:, place])
 
 
-@pytest.mark.parametrize("X", [None, 7])
-def test_many_quantiles_do_not_cross(X):
+def test_many_quantiles_do_not_cross():
     series = np.cumsum(np.random.default_rng(0).normal(size=80))
     model = KernelForecaster(3, lookback=4, bandwidth=1.0).fit(series)
     levels = np.arange(1, 100) / 100
-    found = model.predict_quantiles(X, levels)
+    found = model.predict_quantiles(7, levels)
     assert (np.diff(found, axis=1) >= 0).all()
-    np.testing.assert_array_equal(model.predict_quantiles(X, levels[::-1]), found[:, ::-1])
+    np.testing.assert_array_equal(model.predict_quantiles(7, levels[::-1]), found[:, ::-1])
 
 
 def test_the_outermost_value_up_to_a_level():
@@ -461,9 +389,14 @@ def simulate(seed, drifting):
     return {str(i): own for i, own in enumerate(values.T)}
 
 
-def check_coverage_of_candidates(drifting, seeds):
+@pytest.mark.parametrize(
+    ("drifting", "n_seeds"),
+    [(True, 1), pytest.param(False, 6, marks=pytest.mark.slow),
+     pytest.param(True, 6, marks=pytest.mark.slow)],
+)  # fmt: skip
+def test_coverage_of_candidates_on_simulated_series(drifting, n_seeds):
     inside = []
-    for seed in seeds:
+    for seed in range(n_seeds):
         series = simulate(seed, drifting)
         model = TransformerForecaster(12, candidates=["classical", "ridge"], season_length=1)
         found = model.fit({name: own[:160] for name, own in series.items()}).predict_interval()
@@ -471,11 +404,6 @@ def check_coverage_of_candidates(drifting, seeds):
             truth = series[name][160:]
             inside.append((ends[:, 0] <= truth) & (truth <= ends[:, 1]))
     assert 0.85 <= np.mean(inside) <= 0.95
-
-
-@pytest.mark.parametrize("drifting", [False, True])
-def test_coverage_of_candidates_on_simulated_series(drifting):
-    check_coverage_of_candidates(drifting, [2])
 
 
 def make_short(kind, n, rng):
@@ -486,10 +414,12 @@ def make_short(kind, n, rng):
     ]
 
 
-def check_coverage_of_short_series(kind, lengths, n_series):
+@pytest.mark.slow
+@pytest.mark.parametrize("kind", ["walk", "noise", "trend"])
+def test_coverage_of_short_series(kind):
     inside, widths = [], []
-    for n in lengths:
-        for seed in range(n_series):
+    for n in (4, 5, 6, 8, 11, 15):
+        for seed in range(30):
             values = 100 + 10 * make_short(kind, n, np.random.default_rng([n, seed]))
             lower, upper = TransformerForecaster(3).fit(values[:n]).predict_interval().T
             inside.append((lower <= values[n:]) & (values[n:] <= upper))
@@ -497,19 +427,6 @@ def check_coverage_of_short_series(kind, lengths, n_series):
     assert 0.84 <= np.mean(inside) <= 0.96
     assert np.min(widths) > 0.05
     assert np.max(widths) < 100
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("kind", ["walk", "noise", "trend"])
-def test_coverage_of_short_series(kind):
-    check_coverage_of_short_series(kind, (4, 5, 6, 8, 11, 15), 30)
-
-
-@pytest.mark.slow
-@pytest.mark.usefixtures("all_rates")
-@pytest.mark.parametrize("drifting", [False, True])
-def test_coverage_of_candidates_on_many_simulated_series(drifting):
-    check_coverage_of_candidates(drifting, range(6))
 
 
 def _hardly_changed(n):
@@ -535,7 +452,10 @@ def _hardly_changed(n):
 
 @pytest.mark.parametrize("level", slow_but([5.0], [-1e6, -5.0, 0.0, 5.0, 100.0, 1e6]))
 @pytest.mark.parametrize("n", slow_but([30], [30, 36, 60, 120]))
-@pytest.mark.parametrize("name", [name for name, _ in _hardly_changed(30)])
+@pytest.mark.parametrize(
+    "name",
+    slow_but(["last", "dip", "near constant"], [name for name, _ in _hardly_changed(30)]),
+)
 @pytest.mark.parametrize("forecaster", [KernelForecaster, TransformerForecaster])
 def test_intervals_of_series_that_hardly_changed(forecaster, name, n, level):
     y = level + dict(_hardly_changed(n))[name]
@@ -554,9 +474,7 @@ def test_intervals_of_series_that_hardly_changed(forecaster, name, n, level):
             assert (np.abs(ends - forecast[:, None]) <= most[:, None]).all()
 
 
-@pytest.mark.parametrize(
-    ("ratio", "expected"), [(4.0, 1.6), (2.25, 1.5), (1.0, 1.0), (0.2, 1.0)]
-)
+@pytest.mark.parametrize(("ratio", "expected"), [(4.0, 1.6), (2.25, 1.5), (0.2, 1.0)])
 def test_larger_errors_of_the_latest_block_widen_intervals(ratio, expected):
     series = np.repeat([0, 1], 10)
     latest = np.tile(np.arange(10) < 4, 2)

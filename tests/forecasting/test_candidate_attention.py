@@ -1,6 +1,5 @@
 """Attention over candidates: its inputs, and the forecasts that training promises."""
 
-from dataclasses import replace
 from functools import cache
 from types import SimpleNamespace
 
@@ -63,19 +62,6 @@ def test_the_share_is_that_of_the_least_error():
     errors = [np.sum(np.sqrt(np.nansum(own**2, axis=1)) / unit) for own in mixed]
     assert 0 < share <= 1
     assert errors[0] < 1.02 * min(errors)
-
-
-def test_forecasts_are_in_between_by_the_share():
-    model = fit()
-    ends = Origins.at_ends(model.table, HORIZON)
-    combined = np.full((12, HORIZON), 50.0)
-    parts = []
-    for share in (0.0, 0.4, 1.0):
-        attention = replace(model.attention, share=share)
-        parts.append(attention.forecast(ends, combined))
-    np.testing.assert_array_equal(parts[0], combined)
-    np.testing.assert_allclose(parts[1], 0.6 * parts[0] + 0.4 * parts[2])
-    assert np.isfinite(parts[2]).all()
 
 
 def test_the_random_state_decides():

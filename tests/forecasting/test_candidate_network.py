@@ -87,30 +87,9 @@ def test_series_with_many_origins_count_as_the_root_of_them(steps, monkeypatch):
     assert np.mean(draws == 36) == pytest.approx(1 / 7, abs=0.03)
 
 
-def test_an_interrupt_is_of_the_whole_fit(steps, monkeypatch):
-    steps(3)
-
-    def interrupted(*_):
-        raise KeyboardInterrupt
-
-    monkeypatch.setattr(network.CandidateNetwork, "forward", interrupted)
-    with pytest.raises(KeyboardInterrupt):
-        train(make_inputs())
-
-
 def test_volatile_logarithms_count_more(steps):
     steps(3)
     inputs, parts = make_inputs(), []
     for logs in (False, True):
         parts.append(train(inputs, logs=logs)["correction.bias"])
     assert not np.array_equal(*parts)
-
-
-def test_the_seed_decides_and_that_of_torch_stays(steps):
-    steps(2)
-    before = torch.random.get_rng_state()
-    first, again, other = (train(make_inputs(), seed=seed) for seed in (0, 0, 1))
-    assert torch.equal(before, torch.random.get_rng_state())
-    name = "body.0.weight"
-    np.testing.assert_array_equal(first[name], again[name])
-    assert not np.array_equal(first[name], other[name])

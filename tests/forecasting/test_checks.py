@@ -6,7 +6,6 @@ import pytest
 from forecasting_data import (
     fit,
     make_features,
-    make_long,
     make_panel,
     make_series,
     make_values,
@@ -26,14 +25,12 @@ from sklearn_attention.forecasting._checks import (
 
 A, B = make_panel().values()
 SERIES = A
-TIDY = tidy_of(make_long())
 WIDE = pd.DataFrame({"a": A, "b": make_series(seed=1)})
 X = make_features()
 
 
 class TestOrder:
-    @pytest.mark.parametrize("first", [A, A.to_numpy(), A.tolist()])
-    @pytest.mark.parametrize("second", [X, X[["sun"]]])
+    @pytest.mark.parametrize(("first", "second"), [(A, X), (A.tolist(), X[["sun"]])])
     def test_series_before_features_are_refused(self, first, second):
         message = r"X is one-dimensional.* the order is fit\(X, y\)"
         for method in (new().fit, new().backtest, fit(X, A).update, fit(X, A).score):
@@ -58,11 +55,9 @@ class TestOrder:
         ("column", "found"),
         [
             (pd.Categorical(list("ab") * 30), "the entry 'a'"),
-            (["mild", "cold"] * 30, "the entry 'mild'"),
             ([None, "cold"] * 30, "the entry 'cold'"),
             (pd.array(["mild", None] * 30, dtype="string"), "the entry 'mild'"),
             (A.index, "dtype datetime64"),
-            (A.index.tz_localize("UTC"), "the entry Timestamp"),
             (A.index.astype(str), "the entry '2015-01-01'"),
         ],
     )
@@ -88,25 +83,16 @@ class TestOrder:
         found = fit(A.to_frame(), A.index.month.to_series(A.index)).predict(A[-9:].to_frame())
         assert found.between(1, 12).all()
 
-    @pytest.mark.parametrize("kind", [list, pd.Series, np.asarray, lambda i: list(map(str, i))])
-    @pytest.mark.parametrize("beside", [pd.Series.to_numpy, pd.Series.reset_index])
-    def test_dates_are_the_index_of_series_without_one(self, kind, beside):
-        y = A.to_numpy() if beside is pd.Series.to_numpy else A.reset_index(drop=True)
-        found, expected = fit(kind(A.index), y).predict(), fit(A).predict()
-        pd.testing.assert_series_equal(
-            found, expected, check_names=False, check_index_type=False, check_freq=False
-        )
-
-    def test_an_index_beside_arrays_is_kept(self):
-        pd.testing.assert_series_equal(
-            fit(A.index, A.to_numpy()).predict(), fit(A).predict().rename(None)
-        )
-        frame = pd.DataFrame({0: A, 1: A[::-1].to_numpy()})
-        pd.testing.assert_frame_equal(
-            fit(A.index, frame.to_numpy()).predict(), fit(frame).predict()
-        )
+    @pytest.mark.parametrize("kind", [list, pd.Series, pd.Index, lambda i: list(map(str, i))])
+    def test_dates_are_the_index_of_series_without_one(self, kind):
+        expected = fit(A).predict()
+        for y in (A.to_numpy(), A.reset_index(drop=True)):
+            found = fit(kind(A.index), y).predict()
+            pd.testing.assert_series_equal(
+                found, expected, check_names=False, check_index_type=False, check_freq=False
+            )
         with pytest.raises(ValueError, match="inconsistent numbers of samples"):
-            fit(A.index, A.to_numpy()[1:])
+            fit(kind(A.index), A.to_numpy()[1:])
 
 
 class TestTimeAmongSeries:
@@ -133,10 +119,6 @@ class TestTimeAmongSeries:
         message = r"X \('date'\) has .*, no number.*dates are the index, by set_index"
         with pytest.raises(ValueError, match=message):
             new().fit(frame)
-
-    def test_dates_of_several_series(self):
-        with pytest.raises(ValueError, match=r"column 'ds' beside 'unique_id'"):
-            new().fit(TIDY.rename(columns={"unique_id": "shop", "ds": "day"}))
 
 
 def test_leakage_is_seen_in_any_series_but_not_in_what_is_past():
@@ -201,7 +183,6 @@ def test_the_series_and_steps_of_large_values_are_named(value, kind):
     ("past", "names", "found"),
     [
         (None, ["a", "b", "c"], []),
-        ([], ["a", "b", "c"], []),
         (["c", "a"], ["a", "b", "c"], ["c", "a"]),
         ((np.int64(2),), [], [2]),
     ],
@@ -238,14 +219,14 @@ def slow_fill(values, season):
     return filled
 
 
-@pytest.mark.parametrize("places", [[9], [20, 21, 22], range(12, 20), [3, 10, 16], [58], [1]])
+@pytest.mark.parametrize("places", [[20, 21, 22], range(12, 20), [58], [1]])
 def test_a_trend_and_a_season_are_filled_in_exactly(places):
     found = fill_seasonal(without(EXACT, list(places)), 6)
     np.testing.assert_allclose(found, EXACT)
     assert np.abs(fill_line(without(EXACT, list(places))) - EXACT).max() > 0.5
 
 
-@pytest.mark.parametrize("season", [1, 2, 6, 29, 59, 60, 100])
+@pytest.mark.parametrize("season", [1, 6, 29, 60])
 def test_it_is_a_loop(season):
     rng = np.random.default_rng(0)
     values = without(rng.normal(size=60), rng.choice(np.arange(1, 59), 25, replace=False))
@@ -293,8 +274,11 @@ def test_gaps_are_filled_series_by_series():
     assert np.isnan(table.value).sum() == 3
 
 
-@pytest.mark.parametrize("missing", ["interpolate", "seasonal"])
-@pytest.mark.parametrize("form", ["series", "array", "frame", "dict", "tidy"])
+@pytest.mark.parametrize(
+    ("form", "missing"),
+    [("series", "interpolate"), ("array", "seasonal"), ("frame", "seasonal"),
+     ("dict", "interpolate"), ("tidy", "seasonal")],
+)  # fmt: skip
 def test_a_series_is_shorter_where_values_at_its_ends_are_missing(form, missing):
     def formed(series):
         return {

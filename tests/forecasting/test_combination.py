@@ -64,10 +64,6 @@ class TestRelativeErrors:
         own, _ = relative_errors(errors, np.array([0, 0, 1]), squared)
         np.testing.assert_allclose(own, [[0, np.log(2)], [0, 2.3]], atol=1e-8)
 
-    def test_a_candidate_that_is_never_there_is_the_worst(self):
-        errors = np.array([[1.0, np.nan]])
-        assert relative_errors(errors, np.array([0]), np.zeros(1, dtype=bool))[1][1] > 100
-
     def test_perfect_candidates_leave_finite_errors(self):
         own, panel = relative_errors(
             np.array([[0.0, 0.0, 1.0]]), np.array([0]), np.zeros(1, dtype=bool)
@@ -79,7 +75,7 @@ class TestRelativeErrors:
 
 
 class TestSoftmaxWeights:
-    @pytest.mark.parametrize("share", [0.0, 0.3, 1.0])
+    @pytest.mark.parametrize("share", [0.0, 0.3])
     def test_are_the_formula(self, share):
         rng = np.random.default_rng(0)
         own, panel = rng.uniform(0, 1, size=(4, 3)), rng.uniform(0, 1, size=3)
@@ -128,23 +124,6 @@ class TestChooseWeights:
         weights = choose_weights(forecasts, training)[0]
         assert (weights[:, 1] > 0.7).all()
 
-    @pytest.mark.parametrize("lengths", [(120,), (90, 60), (40,) * 30])
-    def test_rows_sum_to_1_and_the_best_is_heaviest(self, lengths):
-        training, forecasts = make(lengths)
-        weights, usual, held_out = choose_weights(forecasts, training)
-        assert weights.shape == (len(lengths), 3)
-        np.testing.assert_allclose(weights.sum(axis=1), 1)
-        assert usual.sum() == pytest.approx(1)
-        assert (weights >= 0).all()
-        assert weights.mean(axis=0).argmax() == usual.argmax() == 0
-        assert held_out.shape == training.validation.targets().shape
-
-    def test_small_weights_are_none(self):
-        training, forecasts = make(noises=(0.1, 30.0, 0.11))
-        weights = choose_weights(forecasts, training)[0]
-        assert (weights[:, 1] == 0).all()
-        assert (weights[:, [0, 2]] > 0.01).all()
-
     def test_a_candidate_without_forecasts_has_no_weight(self):
         training, forecasts = make()
         first = training.validation.series == 0
@@ -159,24 +138,18 @@ class TestChooseWeights:
     def test_blocks_do_not_choose_their_own_weights(self, lengths):
         training, forecasts = make(lengths)
         expected, _, combined = choose_weights(forecasts, training)
-        block = training.n_blocks // 2
-        rows = training.block == block
-        series, scale = training.validation.series[rows], training.scale
+        rows = training.block == training.n_blocks // 2
         # In this block the best and the worst change places.
         changed = forecasts.copy()
         changed[rows] = forecasts[rows][:, ::-1]
         found, _, held_out = choose_weights(changed, training)
-        weights = []
-        for row in np.flatnonzero(rows):
-            parts = changed[row].T, held_out[row]
-            weights.append(np.linalg.lstsq(*parts, rcond=None)[0])
-        for before, row in zip(weights, np.flatnonzero(rows), strict=True):
-            parts = forecasts[row].T, combined[row]
-            same = np.linalg.lstsq(*parts, rcond=None)[0]
-            np.testing.assert_allclose(before, same, atol=1e-6)
         assert not np.allclose(found, expected)
-        assert len(series) < len(training.block) / 2
-        assert len(scale) == len(lengths)
+        for row in np.flatnonzero(rows):
+            before, after = (
+                np.linalg.lstsq(forecast[row].T, combination[row], rcond=None)[0]
+                for forecast, combination in ((forecasts, combined), (changed, held_out))
+            )
+            np.testing.assert_allclose(after, before, atol=1e-6)
 
     @pytest.mark.parametrize(
         ("lengths", "share"), [((90, 60), 0.5), ((38, 36), 0.75), ((90,), 0.0)]
@@ -222,19 +195,6 @@ class TestChooseWeights:
         assert near_whole_years(dated.validation).any()
         pairs = (choose_weights(forecasts, own)[0] for own in (several, dated))
         np.testing.assert_array_equal(*pairs)
-
-    def test_units_of_a_series_do_not_matter(self):
-        training, forecasts = make(noises=(0.8, 1.0, 1.3))
-        forecasts[training.validation.series == 1] = forecasts[training.validation.series == 1][
-            :, ::-1
-        ]
-        small, large = training.origins.table.values
-        units = np.where(training.validation.series == 1, 1000.0, 1.0)[:, None, None]
-        found = choose_weights(
-            units * forecasts, make_training_of([small, 1000 * large], HORIZON)
-        )
-        expected = choose_weights(forecasts, training)
-        np.testing.assert_allclose(found[0], expected[0], rtol=1e-6)
 
     def test_a_few_hard_origins_do_not_choose_for_all(self):
         training, forecasts = make((150,), noises=(0.5, 0.5))
@@ -376,26 +336,21 @@ class TestCombinedForecast:
         one = TransformerCandidate(4, scaling=Scaling.of(Origins.within(table, AHEAD, 4), 4))
         assert CombinedForecast.of(one).share_of(TransformerCandidate) == 1
 
-    def test_a_transformer_computes_where_it_is_wanted(self):
-        model = combined([[0.5, 0, 0, 0.5]])
-        assert model.on("cuda") is model
-        more = replace(model, candidates=[*model.candidates, TransformerCandidate(4)])
-        assert more.on("cuda").transformer.device == "cuda"
-        assert more.transformer.device == "auto"
-
 
 class TestFitCombined:
-    @pytest.mark.parametrize(("n", "lengths"), [(80, [8, 24]), (200, [8, 24, 56])])
-    def test_windows_fit_into_a_series(self, n, lengths):
-        names = names_of(Table.of(make_walks([n])), kinds=["ridge"])
+    @pytest.mark.parametrize(
+        ("n", "seasons", "lookback", "lengths"),
+        [
+            (80, [1.0], None, [8, 24]),  # what fits into a series
+            (200, [1.0], None, [8, 24, 56]),
+            (100, [6.4, 30.0], None, [6, 19, 45]),  # in seasons
+            (100, [6.4], 11, [11]),
+        ],
+    )
+    def test_lengths_of_windows(self, n, seasons, lookback, lengths):
+        options = {"seasons": seasons, "lookback": lookback}
+        names = names_of(Table.of(make_walks([n])), kinds=["ridge"], **options)
         assert names == [f"ridge of {length} steps" for length in lengths]
-
-    def test_windows_are_measured_in_seasons(self):
-        table = Table.of(make_walks([100]))
-        names = names_of(table, kinds=["ridge"], seasons=[6.4, 30.0])
-        assert names == [f"ridge of {length} steps" for length in (6, 19, 45)]
-        names = names_of(table, kinds=["ridge"], seasons=[6.4], lookback=11)
-        assert names == ["ridge of 11 steps"]
 
     def test_many_series_are_adjusted_for_one_season(self):
         few, many = (Table.of(make_walks([40] * n)) for n in (2, 30))
@@ -428,6 +383,8 @@ class TestFitCombined:
         assert len(training.block) == len(every) == len(held_out) == 0
         np.testing.assert_allclose(found.weights, 1 / len(found.names))
         np.testing.assert_allclose(found.of_new_series, found.weights[0])
+        fitted = found, training, every, held_out
+        assert add_candidate(fitted, Stub(4, network="perfect"), []) is fitted
 
     @pytest.mark.parametrize("network", ["perfect", "worthless", None])
     def test_a_transformer_is_kept_where_it_has_weight(self, network):
@@ -458,11 +415,6 @@ class TestFitCombined:
         assert worthless not in trained
         assert add_candidate(fitted, Spy(4, network="perfect", tried=True), [])[0].transformer
         assert len(trained) == 3
-
-    def test_where_nothing_was_validated_it_has_no_share(self):
-        table = Table.of([np.array([3.0, 4.0, 5.0])])
-        fitted = fit_combined(table, AHEAD, [1.0], None, False, ["classical"])
-        assert add_candidate(fitted, Stub(4, network="perfect"), []) is fitted
 
     def test_a_share_has_the_least_error(self):
         training = make((90, 60))[0]
@@ -510,14 +462,6 @@ class TestFitCombined:
             expected = (1 - own) * before[rows] + own * forecasts[rows]
             np.testing.assert_allclose(held_out[rows], expected)
 
-    def test_so_large_a_share_of_a_long_series_is_validated(self):
-        table, arguments = Table.of(make_walks([200])), (AHEAD, [1.0], None, False, ["ridge"])
-        spans = []
-        for share in (None, 0.25):
-            training = fit_combined(table, *arguments, share)[1]
-            spans.append(200 - training.validation.known.min())
-        assert spans == [120, 50]
-
     def test_trees_see_what_others_do_not(self, monkeypatch):
         monkeypatch.setattr(_trees, "_FEWEST_TREES", 10)
         rng = np.random.default_rng(0)
@@ -532,8 +476,3 @@ class TestFitCombined:
         trees = found.candidates[-1].forecast(origins)[:, 0]
         np.testing.assert_array_equal(found.each(origins)[:, -1], trees)
         np.testing.assert_array_equal(found.each(origins)[:, :-1], fitted[0].each(origins))
-
-    def test_trees_may_be_the_only_ones(self, monkeypatch):
-        monkeypatch.setattr(_trees, "_FEWEST_TREES", 10)
-        table = Table.of(make_walks([100]))
-        assert names_of(table, kinds=[Trees((6.0,))]) == ["trees"]

@@ -1,13 +1,12 @@
 """Data and parameters that a forecaster refuses, or makes the best of."""
 
-import warnings
 from functools import partial
 
 import numpy as np
 import pandas as pd
 import polars as pl
 import pytest
-from forecasting_data import make_indexes, make_series, make_values
+from forecasting_data import make_series
 
 from sklearn_attention import KernelForecaster, TransformerForecaster
 
@@ -27,24 +26,19 @@ def holed(frame, row, column, value):
         ({"horizon": 0}, "horizon=0"),
         ({"horizon": 1.5}, "horizon=1.5"),
         ({"horizon": True}, "horizon=True"),
-        ({"lookback": 0}, "lookback=0"),
         ({"season_length": -1}, "season_length=-1"),
         ({"missing": "drop"}, "missing='drop' is unknown"),
         ({"bounds": (1, 0)}, r"bounds=\(1, 0\) is not valid: pass 'auto', None"),
         ({"bounds": 3}, "bounds=3 is not valid"),
-        ({"bounds": "lo"}, "bounds='lo' is not valid"),
         ({"validation_fraction": 0}, "validation_fraction=0"),
         ({"validation_fraction": 1.0}, "validation_fraction=1.0"),
         ({"horizon": 9, "validation_fraction": 0.9}, "leaves none of 37 windows to learn"),
         ({"kernel": "silverman"}, "kernel='silverman' takes negative values"),
-        ({"kernel": "gauss"}, "kernel='gauss' is unknown"),
-        ({"bandwidth": 0}, "bandwidth=0"),
         ({"bandwidth": "scott"}, "bandwidth='scott' is unknown"),
         ({"bandwidth": [1.0, 2.0]}, r"bandwidth=.* shape \(2,\)"),
         ({"normalize": "mean"}, "normalize='mean' is unknown"),
         ({"past_features": "wind"}, "past_features='wind' is not valid: pass a list"),
         ({"past_features": ["rain"]}, r"'rain', which is no column.*\['wind', 'sun'\]"),
-        ({"past_features": [2]}, "has 2, which is no column"),
         ({"past_features": [True]}, "has True, which is no column"),
     ],
 )
@@ -72,9 +66,7 @@ def test_parameters(parameters, message):
         (X.assign(day=SERIES.index), "X has dates or times in column 'day'"),
         (holed(X, 7, 1, np.nan), "NaN. in column 'sun' in 'load' at 2015-08-01: pass"),
         (holed(X, 0, 1, np.nan), "NaN. .* at 2015-01-01: drop the rows at the ends"),
-        (holed(X, 7, 1, np.inf), "inf. in column 'sun' in 'load' at 2015-08-01"),
         (X["wind"].to_numpy(), "Expected 2D array"),
-        (X.index.tz_localize("UTC"), "UTC., but the series are datetime64"),
     ],
 )
 def test_features(features, message):
@@ -122,10 +114,8 @@ def test_columns_of_truth_values_and_missing_ones_are_read():
         (X[["wind"]][50:], "(?s)feature names should match.*sun"),
         (X[50:].to_numpy()[:, :1], "X has 1 features, but KernelForecaster is expecting 2"),
         (holed(X[50:], 1, 0, np.nan), "NaN. in column 'wind' in 'load' at 2019-04-01"),
-        (holed(X[50:], 1, 0, np.inf), "inf. in column 'wind' in 'load' at 2019-04-01"),
         (X[:0], "X has 0 rows"),
         (X[50:].tz_localize("UTC"), "UTC., but the series are datetime64"),
-        (X[50:].to_period("M"), "period.M., but the series are datetime64"),
         (X[50:].set_axis(X.index[50:] + pd.Timedelta(1, "D")), "none of the series'"),
         (X[50:].set_axis(X.index[[50] * 10]), "duplicates"),
         (
@@ -149,10 +139,8 @@ def test_features_to_forecast_from(future, message):
             10**30,
             r"X=1000000000000000000000000000000 is not valid: pass an integer below 2\*\*63",
         ),
-        (-2, "X=-2"),
         (True, "X=True is not valid: .* None, the number of steps"),
         ({"a": 3}, "is not valid: .* None, the number of steps"),
-        ([1.0, 2.0], "is no index, and KernelForecaster was fitted without features"),
         (np.ones((3, 2)), "is no index"),
         (X[50:], "(?s)is no index, and KernelForecaster was fitted without"),
         (SERIES.index[:0], "X has 0 rows"),
@@ -182,7 +170,7 @@ def test_later_observations():
         panel.update({"a": SERIES[50:].tz_localize("UTC")})
 
 
-@pytest.mark.parametrize("coverage", [0, 1, -0.5, 90, "most"])
+@pytest.mark.parametrize("coverage", [0, 90, "most"])
 def test_coverage(coverage):
     model = KernelForecaster(lookback=5, bandwidth=1.0).fit(SERIES)
     with pytest.raises(ValueError, match="coverage="):
@@ -197,17 +185,10 @@ def test_each_coverage_has_columns_of_its_own(coverage):
             method(coverage=coverage)
 
 
-@pytest.mark.parametrize("candidates", [5, {}, np.array([]), np.array(["ridge", "trend"])])
+@pytest.mark.parametrize("candidates", [5, np.array([]), np.array(["ridge", "trend"])])
 def test_candidates(candidates):
     with pytest.raises(ValueError, match=r"candidates="):
         TransformerForecaster(candidates=candidates).fit(SERIES)
-
-
-def test_candidates_may_be_an_array():
-    names = ["classical", "analogs"]
-    found = TransformerForecaster(candidates=np.array(names)).fit(SERIES).predict()
-    expected = TransformerForecaster(candidates=names).fit(SERIES).predict()
-    pd.testing.assert_series_equal(found, expected)
 
 
 @pytest.mark.parametrize("kind", [KernelForecaster, TransformerForecaster])
@@ -232,16 +213,15 @@ def test_quantiles(quantiles):
         model.predict_quantiles(quantiles=quantiles)
 
 
-@pytest.mark.parametrize("constant", [0.0, 7.3, -1e9])
-@pytest.mark.parametrize("normalize", ["standard", "last", None])
+@pytest.mark.parametrize(
+    ("constant", "normalize"), [(0.0, "standard"), (-1e9, "last"), (7.3, None)]
+)
 def test_a_constant_is_forecast(constant, normalize):
     series = pd.Series(constant, SERIES.index)
-    with warnings.catch_warnings():
-        warnings.simplefilter("error")
-        model = KernelForecaster(3, normalize=normalize).fit(series)
-        np.testing.assert_allclose(model.predict(7), constant, atol=1e-90)
-        np.testing.assert_allclose(model.predict_interval(7, 0.5), constant, atol=1e-90)
-        assert model.score(series) == pytest.approx(0)
+    model = KernelForecaster(3, normalize=normalize).fit(series)
+    np.testing.assert_allclose(model.predict(7), constant, atol=1e-90)
+    np.testing.assert_allclose(model.predict_interval(7, 0.5), constant, atol=1e-90)
+    assert model.score(series) == pytest.approx(0)
 
 
 def test_a_stretch_without_change_does_not_spoil_the_average():
@@ -261,16 +241,6 @@ def test_large_and_small_units():
         np.testing.assert_allclose(found, intervals, rtol=1e-6)
 
 
-def test_the_shortest_series():
-    for horizon in (1, 4):
-        shortest = SERIES[: 2 * horizon + 2]
-        model = KernelForecaster(horizon).fit(shortest)
-        assert np.isfinite(model.predict(10)).all()
-        with pytest.raises(ValueError, match="needs at least"):
-            KernelForecaster(horizon).fit(shortest[:-1])
-        assert np.isfinite(model.predict_interval()).all(axis=None)
-
-
 def test_a_series_shorter_than_the_window_is_forecast_in_the_company_of_others():
     whole, short = SERIES, SERIES[:5]
     model = KernelForecaster(2, lookback=12, normalize="standard")
@@ -278,17 +248,3 @@ def test_a_series_shorter_than_the_window_is_forecast_in_the_company_of_others()
     padded = np.concatenate([np.full(7, short.iloc[0]), short])
     expected = model.predict(history=padded)
     np.testing.assert_allclose(model.predict()["short"], expected)
-
-
-def test_zones_must_go_together():
-    naive = pd.Series(make_values(), make_indexes()["B"])
-    model = KernelForecaster(lookback=5, bandwidth=1.0).fit(naive[:50])
-    aware = naive.tz_localize("UTC")
-    for ask in (
-        lambda: model.predict(aware.index[50:]),
-        lambda: model.predict(history=aware),
-        lambda: model.update(aware[50:]),
-        lambda: model.score(aware[50:]),
-    ):
-        with pytest.raises(ValueError, match=r"UTC., but the series are datetime64"):
-            ask()

@@ -85,16 +85,3 @@ def test_any_number_of_coverages_takes_one_pass_for_each_horizon(monkeypatch, fi
     assert passes(fitted.predict_interval) == 1
     assert passes(fitted.predict_quantiles) == 1
     assert passes(fitted.explain) == 1
-
-
-def test_after_an_update_too(monkeypatch):
-    series = make_series(n=90)
-    model = TransformerForecaster(3, candidates=["classical", "ridge"]).fit(series[:70])
-    model.update(series[70:])
-    later = series.index[80:85]
-    for call in (
-        lambda: model.predict(coverage=[0.5, 0.8, 0.9]),
-        lambda: model.predict_interval(later),
-        lambda: model.predict(later, coverage=0.9),
-    ):
-        assert count_passes(monkeypatch, model, call) == 1

@@ -11,7 +11,7 @@ from sklearn_attention import KernelForecaster, NadarayaWatsonRegressor
 from sklearn_attention.datasets import make_periodic_series
 
 
-@pytest.mark.parametrize("kernel", ["gaussian", "epanechnikov", "matern32"])
+@pytest.mark.parametrize("kernel", ["gaussian", "epanechnikov"])
 def test_it_contains_nadaraya_watson_on_the_matrix_of_lags(kernel):
     values = make_values(90)
     model = KernelForecaster(1, lookback=4, kernel=kernel, bandwidth=3.0, normalize=None)
@@ -86,21 +86,6 @@ def test_periodic_series_are_continued():
         assert np.mean(errors**2) < allowed * np.var(series[400:])
 
 
-def test_intervals_are_wide_where_what_followed_was_not_alike():
-    rng = np.random.default_rng(0)
-    level = np.repeat(rng.integers(0, 2, 200), 10)  # stretches of calm and of storm
-    values = level * 5 + (0.1 + level) * rng.normal(size=2000)
-    model = KernelForecaster(lookback=4, normalize=None).fit(values[:1500])
-    calm, storm = (
-        np.diff(model.predict_interval(1, 0.5, history=values[i : i + 4]))[0, 0]
-        for i in (
-            next(i for i in range(1500, 1990) if (level[i : i + 4] == kind).all())
-            for kind in (0, 1)
-        )
-    )
-    assert storm > 1.5 * calm
-
-
 class TestExplain:
     def test_weights_and_times(self):
         series = make_series("W-MON")
@@ -118,14 +103,6 @@ class TestExplain:
         expected = last.mean() + last.std(ddof=0) * (everything["weight"].to_numpy() @ moved)
         np.testing.assert_allclose(model.predict(), expected)
         pd.testing.assert_frame_equal(model.explain(k=4), everything[:4])
-
-    def test_of_several_series(self):
-        frame = pd.DataFrame({name: make_series(seed=i) for i, name in enumerate("ab")})
-        model = KernelForecaster(3, lookback=12).fit(frame)
-        found = model.explain(k=4)
-        assert list(found) == ["series", "analog", "time", "weight"]
-        assert list(found["series"]) == ["a"] * 4 + ["b"] * 4
-        assert set(found["analog"]) <= {"a", "b"}
 
     def test_with_features(self):
         series = make_series()
@@ -146,17 +123,6 @@ class TestSeriesOfMixedScales:
         """The same walk in three units, and another one."""
         walk, other = make_series("MS", 60), make_series("MS", 60, seed=1)
         return {"small": 0.01 * walk, "large": 1000 * walk - 7e4, "other": other}
-
-    def test_are_answered_alike_in_their_own_units(self):
-        model = KernelForecaster(3, lookback=6, normalize="last").fit(self.make())
-        found = model.predict(7)
-        expected = 1e5 * found["small"] - 7e4
-        np.testing.assert_allclose(found["large"], expected)
-        intervals = model.predict_interval()
-        widths = {name: own["upper"] - own["lower"] for name, own in intervals.items()}
-        np.testing.assert_allclose(widths["large"], 1e5 * widths["small"])
-        fresh = model.predict(history={"new": 50 * self.make()["other"]})["new"]
-        np.testing.assert_allclose(fresh, 50 * found["other"][:3])
 
     def test_forecasts_are_averages_in_units_of_each_series(self):
         series = self.make()
@@ -239,9 +205,10 @@ class TestOwnOrPooled:
         panel = make_alike()
         model = KernelForecaster(2, lookback=8).fit(panel)
         assert model.pooled_ is True
-        first = model.explain(k=10_000).query("series == 's0'")
-        assert set(first["analog"]) == set(panel)
-        assert first["weight"].sum() == pytest.approx(1)
+        found = model.explain(k=10_000)
+        assert list(found) == ["series", "analog", "time", "weight"]
+        assert (found.groupby("series")["analog"].nunique() == len(panel)).all()
+        np.testing.assert_allclose(found.groupby("series")["weight"].sum(), 1)
 
     def test_the_error_is_that_of_a_loop(self):
         panel = dict(list(make_shapes(60).items())[:5])
@@ -307,37 +274,11 @@ class TestOwnOrPooled:
         model.update({"late": panel["s0"][-20:]})
         assert set(model.explain(k=10_000).query("series == 'late'")["analog"]) == short_of
 
-    def test_analogs_are_of_the_own_series_and_in_order(self):
-        model = fit_to_shapes()
-        found = model.explain(k=3)
-        assert list(found["series"]) == list(np.repeat([f"s{i}" for i in range(6)], 3))
-        assert (found["series"] == found["analog"]).all()
-        assert (found.groupby("series")["weight"].sum() <= 1 + 1e-9).all()
-        totals = model.explain(k=10_000).groupby("series")["weight"].sum()
-        np.testing.assert_allclose(totals, 1)
-
-    def test_intervals_cover(self):
-        panel = make_shapes(300, noise=0.4)
-        past = {name: own[:-120] for name, own in panel.items()}
-        model = KernelForecaster(6, lookback=6).fit(past)
-        assert not model.pooled_
-        model.update({name: own[-120:] for name, own in panel.items()})
-        index = panel["s0"].index[-120:]
-        ends = model.predict_interval(index, 0.8)
-        covered = [
-            (own["lower"] <= panel[name][-120:]) & (panel[name][-120:] <= own["upper"])
-            for name, own in ends.items()
-        ]
-        assert 0.72 < np.mean(covered) < 0.88
-
     def test_a_given_bandwidth_chooses_too(self):
         assert not KernelForecaster(6, lookback=6, bandwidth=0.2).fit(make_shapes()).pooled_
         model = KernelForecaster(2, lookback=8, bandwidth=1.0).fit(make_alike())
         assert model.pooled_
         assert not hasattr(model, "loo_score_")
-
-    def test_a_single_series_has_all(self):
-        assert KernelForecaster(2, lookback=8).fit(make_series()).pooled_
 
 
 class TestAutoLookback:
@@ -354,20 +295,18 @@ class TestAutoLookback:
         assert model.lookback_ == 84
         assert np.abs(model.predict() - values[-12:]).mean() < 0.1
 
+    def test_two_of_several_series_and_beside_a_bandwidth(self):
+        values = make_values(400)
+        several = KernelForecaster(1, season_length=12).fit({"a": values, "b": values[::-1]})
+        given = KernelForecaster(1, season_length=12, bandwidth=[0.5] * 24).fit(values)
+        assert several.lookback_ == given.lookback_ == 24
+
     def test_two_where_more_only_blur(self):
         # Chaos: the last step tells the next one, and nothing before it does.
         values = [0.3]
         while len(values) < 400:
             values.append(3.9 * values[-1] * (1 - values[-1]))
         assert KernelForecaster(1, season_length=12).fit(values).lookback_ == 24
-
-    def test_a_given_bandwidth_has_two_seasons(self):
-        model = KernelForecaster(1, season_length=12, bandwidth=[0.5] * 24)
-        assert model.fit(make_values(400)).lookback_ == 24
-
-    def test_several_series_have_two_seasons(self):
-        panel = {name: make_values(400, seed=i) for i, name in enumerate("ab")}
-        assert KernelForecaster(1, season_length=12).fit(panel).lookback_ == 24
 
 
 class TestNormalize:
@@ -408,26 +347,6 @@ class TestNormalize:
         panel = {str(i): steps[:120] + own * rng.normal(size=120) for i, own in enumerate(calm)}
         assert KernelForecaster(6, season_length=12).fit(panel).normalize_ == "seasonal"
 
-    def test_seasons_of_many_series_are_continued(self):
-        # Each series has a season of its own, which windows of others do not have.
-        rng, steps = np.random.default_rng(0), np.arange(72)
-        panel = {
-            str(i): 50
-            + 5 * rng.normal(size=12)[steps % 12]
-            + 0.3 * rng.normal(size=72).cumsum()
-            for i in range(20)
-        }
-        model = KernelForecaster(12, season_length=12).fit(
-            {k: v[:-12] for k, v in panel.items()}
-        )
-        found, naive = model.predict(), {k: v[-24:-12] for k, v in panel.items()}
-        missed, usual = (
-            np.mean([np.abs(own[k] - v[-12:]).mean() for k, v in panel.items()])
-            for own in (found, naive)
-        )
-        assert missed < usual
-        assert model.analogs_.share > 0.9
-
     def test_noise_is_no_season(self):
         rng = np.random.default_rng(0)
         panel = {str(i): rng.normal(size=72) for i in range(20)}
@@ -441,62 +360,3 @@ class TestNormalize:
         assert model.fit(values).normalize_ == "standard"
         model = KernelForecaster(2, season_length=12, lookback=6)
         assert model.fit(values).normalize_ in ("standard", "last")
-
-
-def make_updated(normalize, features, seed=0):
-    """A forecaster of two series, updated by later steps and a third series.
-
-    The seed is of all values from step 70 on, and of features known only up to then.
-    """
-    values = {name: make_values(80, seed=i) for i, name in enumerate(["a", "b", "new"])}
-    values["b"] = 20 * values["b"]
-    X = pd.DataFrame({"known": np.arange(90) % 3.0, "past": np.cos(np.arange(90))}, DAYS)
-    rng = np.random.default_rng(seed)
-    for own in values.values():
-        own[70:] += 40 * rng.normal(size=10) * (1 + own.std())
-    X.iloc[70:, 1] += rng.normal(size=20)
-    series = {name: pd.Series(own, DAYS[:80]) for name, own in values.items()}
-    options = {"past_features": ["past"]} if features else {}
-    model = KernelForecaster(2, lookback=4, bandwidth=0.7, normalize=normalize, **options)
-    first = {name: series[name][:50] for name in "ab"}
-    later = {name: own[50:] for name, own in series.items()}
-    if features:
-        return model.fit(X[:50], first).update(X[50:80], later), X
-    return model.fit(first).update(later), None
-
-
-DAYS = pd.date_range("2024-01-01", periods=90, freq="D")
-
-
-@pytest.mark.parametrize(
-    "normalize", ["standard", "last", "seasonal", "standard_seasonal", None]
-)
-@pytest.mark.parametrize("features", [False, True])
-class TestStepsAlreadyObserved:
-    """They are forecast from what was observed before them, and from nothing else."""
-
-    def forecasts(self, model, X, steps):
-        X = DAYS[steps] if X is None else X.iloc[steps]
-        parts = [
-            model.predict_quantiles(X, [0.1, 0.5]),
-            model.predict(X, coverage=[0.5, 0.8]),
-        ]
-        return {name: np.hstack([part[name].to_numpy() for part in parts]) for name in parts[0]}
-
-    def test_later_observations_do_not_change_them(self, normalize, features):
-        steps = slice(53, 71)
-        found, other = (
-            self.forecasts(*make_updated(normalize, features, seed), steps) for seed in (0, 1)
-        )
-        assert set(found) == {"a", "b", "new"}
-        for name, own in found.items():
-            assert np.isfinite(own).all()
-            np.testing.assert_allclose(other[name], own, rtol=1e-11)
-
-    def test_together_they_are_the_same_as_one_by_one(self, normalize, features):
-        updated = make_updated(normalize, features)
-        every = self.forecasts(*updated, slice(60, 80))
-        for step in (60, 66, 79):
-            found = self.forecasts(*updated, slice(step, step + 1))
-            for name, own in every.items():
-                np.testing.assert_allclose(found[name][0], own[step - 60], rtol=1e-11)

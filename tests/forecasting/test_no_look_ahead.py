@@ -64,34 +64,21 @@ CASES = {
     "analogs by the last value": (analogs(normalize="last", lookback=8), 3, False),
     "analogs by the last season": (analogs(lookback=12), 3, False),
     "analogs with features": (analogs(past_features=["past"], lookback=8), 3, True),
-    "classical": (weighing("classical"), 1, False),
     "classical in a panel": (weighing("classical"), 3, False),
-    "ridge": (weighing("ridge"), 1, False),
     "ridge in a panel": (weighing("ridge"), 3, False),
     "own analogs": (weighing("analogs"), 3, False),
     "regressor": (weighing(LinearRegression()), 3, False),
-    "effects of features": (weighing("ridge", "features"), 1, True),
     "effects of features in a panel": (
         weighing("classical", "features", past_features=["past"]), 3, True,
     ),
     "trees": (weighing("trees"), 3, False),
     "trees with features": (weighing("trees", past_features=["past"]), 3, True),
-    "trees beside effects of features": (
-        weighing("classical", "features", "trees"), 1, True,
-    ),
-    "features beside the past": (
-        weighing("ridge", past_features=["past"]), 3, True,
-    ),
-    "transformer": (
-        TransformerForecaster(HORIZON, candidates=None, lookback=12, **TINY), 1, False,
-    ),
     "transformer with features": (
         TransformerForecaster(
             HORIZON, candidates=None, lookback=12, past_features=["past"], **TINY
         ), 3, True,
     ),
     "logarithms": (weighing("ridge", "analogs", log=True), 3, False),
-    "logarithms of smoothing": (weighing("classical", log=True), 1, False),
     "bounds": (weighing("ridge", bounds=(50, 70)), 3, False),
     "all": (weighing(log="auto"), 1, False),
     "all with features": (
@@ -187,21 +174,12 @@ def test_what_happens_after_a_step_is_no_matter(name, change):
     until = N_FIT + change[0]
     steps = steps_of(name, np.arange(N_FIT - 3, until + 1))
     models = [known_until(name, N_LATER, own) for own in (None, change)]
-    found = [model.predict(steps) for model in models]
-    same(*found, name)
+    same(*(model.predict(steps, coverage=LEVELS) for model in models), name)
+    same(*(model.predict_quantiles(steps) for model in models), name)
     # It does matter to the forecasts of steps after it, but for those at a bound.
     later = [model.predict(steps_of(name, [until + 1])) for model in models]
     if change[1] in ("level", "scale") and name != "bounds":
         assert (flat(later[0]) != flat(later[1])).any()
-
-
-@few
-@given(change=later_values)
-def test_nor_is_it_to_intervals_and_quantiles(name, change):
-    steps = steps_of(name, np.arange(N_FIT - 3, N_FIT + change[0] + 1))
-    models = [known_until(name, N_LATER, own) for own in (None, change)]
-    same(*(model.predict(steps, coverage=LEVELS) for model in models), name)
-    same(*(model.predict_quantiles(steps) for model in models), name)
 
 
 @few

@@ -156,14 +156,6 @@ def test_no_series_is_long_enough():
         assert np.isnan(ridge.forecast(Origins.at_ends(training.origins.table, HORIZON))).all()
 
 
-def test_constant_series_have_maps_too():
-    training = make_training_of([np.full(60, 7.0)], HORIZON, LOOKBACK)
-    ridge, held_out = WindowRidge(LOOKBACK).fit(training)
-    np.testing.assert_allclose(held_out[:, 0], 7.0)
-    ends = Origins.at_ends(training.origins.table, HORIZON)
-    np.testing.assert_allclose(ridge.forecast(ends), 7.0)
-
-
 def test_nothing_later_matters():
     series = make_walks([60, 40])
     training = make_training_of(series, HORIZON, LOOKBACK)

@@ -23,9 +23,8 @@ from sklearn_attention.forecasting._season import (
 @pytest.mark.parametrize(
     ("freq", "expected"),
     [
-        ("MS", 12), ("ME", 12), ("BME", 12), ("QS", 4), ("QE-NOV", 4), ("W-MON", 52),
-        ("B", 5), ("D", 7), ("h", 24), ("10min", 144), ("30min", 48), ("15s", 240),
-        ("2MS", 6), ("2h", 12),
+        ("MS", 12), ("BME", 12), ("QE-NOV", 4), ("W-MON", 52), ("B", 5), ("D", 7),
+        ("30min", 48), ("15s", 240), ("2MS", 6), ("2h", 12),
     ],
 )  # fmt: skip
 def test_of_the_frequency(freq, expected):
@@ -40,7 +39,6 @@ def test_of_the_frequency(freq, expected):
 @pytest.mark.parametrize(
     ("freq", "expected"),
     [
-        (offsets.CustomBusinessDay(weekmask="Mon Tue Wed Thu Fri Sat"), [6]),
         (offsets.CustomBusinessDay(weekmask="Mon Tue Wed Sun", holidays=["2000-05-01"]), [4]),
         (offsets.CustomBusinessDay(weekmask="Mon Tue Wed Thu Fri Sat", n=6), [365.25 / 7]),
         (offsets.CustomBusinessMonthEnd(), [12]),
@@ -59,7 +57,7 @@ def test_of_calendars(freq, expected):
     assert season_of(table, "auto") == int(expected[0])
 
 
-@pytest.mark.parametrize("period", [4, 7, 12, 24])
+@pytest.mark.parametrize("period", [4, 12])
 def test_of_the_autocorrelation(period):
     steps = np.arange(400)
     noise = np.random.default_rng(0).normal(size=400)
@@ -100,12 +98,10 @@ class TestSeveral:
     @pytest.mark.parametrize(
         ("freq", "n", "expected"),
         [
-            ("MS", 60, [12.0]),
             ("D", 1000, [7.0, 365.25]),
             ("D", 700, [7.0]),  # not two years
             ("h", 1000, [24.0, 168.0]),
             ("h", 300, [24.0]),  # not two weeks
-            ("W-MON", 200, [365.25 / 7]),
             ("2W-MON", 100, [365.25 / 14]),
             ("s", 200, [1.0]),
             ("10s", 1000, [360.0]),
@@ -123,31 +119,14 @@ class TestSeveral:
     def test_what_the_values_show_is_not_named_twice(self):
         assert seasons_of(self.make("MS", 300, period=12.2), "auto") == [12.0]
 
-    def test_of_plain_values(self):
-        values = 5 * np.sin(2 * np.pi * np.arange(300) / 17.3)
-        assert seasons_of(read_series(values), "auto") == [pytest.approx(17.3, abs=0.05)]
-        assert seasons_of(read_series(np.arange(9.0)), "auto") == [1.0]
-
-    def test_as_given(self):
-        assert seasons_of(self.make("MS", 60), 5.5) == [5.5]
-
 
 class TestRefined:
-    def test_a_square_wave(self):
-        values = np.where(np.sin(0.137 * np.arange(1000)) >= 0, 1.0, -1.0)
-        season = season_of_values(values)
-        assert _refined(values, season) == pytest.approx(2 * np.pi / 0.137, abs=0.05)
-
-    @pytest.mark.parametrize("period", [6.4, 23.7, 101.3])
+    @pytest.mark.parametrize("period", [6.4, 101.3])
     def test_a_noisy_sine(self, period):
         noise = np.random.default_rng(0).normal(size=1000)
         values = np.sin(2 * np.pi * np.arange(1000) / period) + 0.3 * noise
         found = _refined(values, round(period))
         assert found == pytest.approx(period, rel=0.005)
-
-    def test_a_whole_number_stays(self):
-        values = np.tile(np.random.default_rng(0).normal(size=12), 20)
-        assert _refined(values, 12) == pytest.approx(12, abs=0.01)
 
 
 def pattern_of(values, phase, m):
@@ -172,19 +151,6 @@ def slow_pattern(values, m):
     return pattern - pattern.mean()
 
 
-@pytest.mark.parametrize("m", [4, 7, 12])
-def test_a_known_pattern_is_recovered(m):
-    rng = np.random.default_rng(0)
-    pattern = 3 * rng.normal(size=m)
-    pattern -= pattern.mean()
-    steps = np.arange(10 * m + 3)
-    values = 100 + 0.4 * steps + pattern[steps % m]
-    found = pattern_of(values, steps % m, m)
-    np.testing.assert_allclose(found, pattern, atol=1e-8)
-    noisy = values + 0.2 * rng.normal(size=len(steps))
-    np.testing.assert_allclose(pattern_of(noisy, steps % m, m), pattern, atol=0.3)
-
-
 @pytest.mark.parametrize("m", [4, 7])
 def test_the_pattern_is_that_of_a_loop_but_for_the_shrinkage(m):
     rng = np.random.default_rng(1)
@@ -207,14 +173,6 @@ def test_much_noise_shrinks_the_pattern_more():
     assert 1 > shares[0] > shares[1] > shares[2] > 0
 
 
-def test_there_is_hardly_a_pattern_where_there_is_only_noise():
-    rng = np.random.default_rng(0)
-    found = [pattern_of(rng.normal(size=96), np.arange(96) % 12, 12) for _ in range(40)]
-    sizes = np.array([pattern.std() for pattern in found])
-    assert np.mean(sizes == 0) > 0.5
-    assert sizes.mean() < 0.1
-
-
 @pytest.mark.parametrize(
     "values", [np.arange(11.0) % 4, np.full(40, 3.0), np.zeros(40), np.arange(40.0)]
 )
@@ -228,7 +186,7 @@ def test_phases_of_whole_seasons_are_remainders():
         np.testing.assert_array_equal(phase_of(np.arange(100), m), np.arange(100) % m)
 
 
-@pytest.mark.parametrize("m", [45.86, 52.18, 6.5, 30.4])
+@pytest.mark.parametrize("m", [52.18, 6.5])
 def test_phases_of_fractional_seasons_do_not_drift(m):
     positions = np.arange(2000)
     phases = phase_of(positions, m)
@@ -237,28 +195,6 @@ def test_phases_of_fractional_seasons_do_not_drift(m):
     assert phases.max() == n_phases - 1
     expected = [int(np.floor(((t / m) % 1) * n_phases + 1e-9)) for t in positions]
     np.testing.assert_array_equal(phases, np.minimum(expected, n_phases - 1))
-
-
-def test_patterns_of_fractional_seasons():
-    m = 22.4
-    steps = np.arange(450)
-    values = np.sin(2 * np.pi * steps / m)
-    season = SeasonalAdjustment.of(Origins.at_ends(Table.of([values[:400]]), 1), m)
-    found = season.at(0, steps)
-    # A phase is 1/22 of the circle, so that the sine moves by .29 within one at most.
-    assert np.abs(found - values).max() < 0.3
-    assert np.sqrt(np.mean((found - values) ** 2)) < 0.12
-
-
-def test_series_that_begin_later_have_their_phases_from_then_on():
-    steps = np.arange(60)
-    values = 5 * np.sin(2 * np.pi * steps / 12)
-    origins = Origins.at_ends(Table.of([values, values[17:]], np.array([0, 17])), 1)
-    late = SeasonalAdjustment.of(origins, 12)
-    np.testing.assert_allclose(late.at(0, steps), values, atol=1e-6)
-    np.testing.assert_allclose(late.at(1, steps[:20]), values[17:37], atol=1e-6)
-    both = late.at(np.array([0, 1])[:, None], np.array([[40, 41], [1, 2]]))
-    np.testing.assert_allclose(both, [values[40:42], values[18:20]], atol=1e-6)
 
 
 def test_each_origin_has_the_pattern_of_what_it_learns_from():

@@ -49,14 +49,6 @@ def test_rows_are_in_order_of_series_and_step():
     assert np.isnan(table.value).sum() == FURTHER.sum()
 
 
-def test_without_features_all_begin_at_once():
-    values, _ = make_parts()
-    table = Table.of(values, identity=np.array([1, -1, 0]))
-    assert table.n_features == 0
-    assert table.starts.tolist() == [0, 0, 0]
-    np.testing.assert_array_equal(table.value, np.concatenate(values))
-
-
 def test_rows_of_features_are_those_of_a_loop():
     table, (_, features) = make(), make_parts()
     for i, own in enumerate(features):
@@ -66,16 +58,7 @@ def test_rows_of_features_are_those_of_a_loop():
             np.testing.assert_array_equal(found, expected)
 
 
-def test_values_are_replaced():
-    table = make()
-    found = table.with_values([2 * own for own in table.values])
-    assert_lists(found.values, [2 * own for own in table.values])
-    np.testing.assert_array_equal(np.isnan(found.value), np.isnan(table.value))
-    np.testing.assert_array_equal(found.features, table.features)
-
-
-@pytest.mark.parametrize("n", [1, 2, 5])
-@pytest.mark.parametrize("forecast", [7.0, np.nan])
+@pytest.mark.parametrize(("n", "forecast"), [(1, np.nan), (5, 7.0)])
 def test_forecasts_are_appended(n, forecast):
     table, forecasts = make(), np.full((3, n), forecast)
     longer = table.extended(forecasts)
@@ -102,13 +85,7 @@ def test_some_of_the_series():
     np.testing.assert_array_equal(found.identity, [0, 1])
 
 
-def test_some_of_the_series_count_steps_from_another():
-    found = make().take(np.array([1]), begin=5)
-    assert found.step.tolist() == [2, 3, 4, 5]
-    assert found.time.between(0, 1)[0] == 5
-
-
-@pytest.mark.parametrize(("first", "last"), [(0, 20), (3, 8), (8, 9), (11, 12), (14, 20)])
+@pytest.mark.parametrize(("first", "last"), [(0, 20), (3, 8), (14, 20)])
 def test_stretches_reach_from_the_first_to_the_last_observation(first, last):
     values, _ = make_parts()
     values[0][[0, 3, 8]] = np.nan

@@ -13,12 +13,6 @@ X = make_features()
 
 
 class TestTidy:
-    def test_ids_may_be_categories(self):
-        category = TIDY.astype({"unique_id": "category"})
-        X = category[["unique_id", "ds"]].assign(x=np.sin(np.arange(113)))
-        model = fit(X.assign(y=TIDY["y"])[category["ds"] < "2019-01-01"])
-        assert model.predict(X[category["ds"] >= "2019-01-01"]).shape == (17, 3)
-
     def test_further_columns_are_features(self):
         x = np.random.default_rng(0).normal(size=113)
         frame, features = TIDY.assign(x=x), pd.DataFrame({"x": x}, LONG.index)

@@ -19,14 +19,13 @@ from sklearn_attention.forecasting._time import (
     steps_until,
 )
 
-FREQUENCIES = [
-    "MS", "ME", "B", "W-MON", "10min", "D", "h", "QS", "QE", "YS", "YE", "2MS", "BME", "15s",
-]  # fmt: skip
+FREQUENCIES = ["ME", "B", "W-MON", "10min", "h", "QS", "YE", "2MS", "BME"]
 
 
-@pytest.mark.parametrize("tz", [None, "Europe/Berlin"])
+@pytest.mark.parametrize(
+    ("tz", "known"), [(None, True), ("Europe/Berlin", False), (None, False)]
+)
 @pytest.mark.parametrize("freq", FREQUENCIES)
-@pytest.mark.parametrize("known", [True, False], ids=["freq", "no freq"])
 def test_it_continues_as_pandas_does(freq, tz, known):
     dates = pd.date_range("2000-01-31", periods=60, freq=freq, tz=tz, name="t")
     seen = dates[:40] if known else pd.DatetimeIndex(dates[:40], freq=None)
@@ -42,13 +41,12 @@ def test_it_continues_as_pandas_does(freq, tz, known):
     np.testing.assert_array_equal(time.extended(20).values, dates.asi8)
 
 
-@pytest.mark.parametrize("freq", ["D", "2D", "W-SUN", "MS", "B"])
+@pytest.mark.parametrize("freq", ["D", "W-SUN", "MS"])
 @pytest.mark.parametrize(
     ("tz", "start"),
     [
         ("America/Santiago", "2024-06-02"), ("America/Havana", "2024-01-07"),
-        ("Africa/Cairo", "2024-01-07"), ("Asia/Beirut", "2024-01-07"),
-        ("America/Asuncion", "2017-07-02"), ("America/Sao_Paulo", "2018-08-05"),
+        ("Africa/Cairo", "2024-01-07"),
     ],
 )  # fmt: skip
 def test_days_go_on_where_clocks_change_at_midnight(tz, start, freq):
@@ -79,16 +77,13 @@ def test_a_date_that_the_clock_skips_or_repeats_may_be_the_last():
     "freq",
     [
         offsets.CustomBusinessDay(holidays=["2024-12-25", "2024-05-01"]),
-        offsets.CustomBusinessDay(weekmask="Mon Tue Wed Thu Fri Sat"),
         offsets.CustomBusinessDay(weekmask="Mon Tue Wed Thu Sun", n=2),
         offsets.CustomBusinessDay(calendar=USFederalHolidayCalendar()),
         offsets.CustomBusinessDay(calendar=np.busdaycalendar("1111110", ["2024-05-01"])),
         offsets.CustomBusinessMonthEnd(holidays=["2024-12-31"]),
         offsets.BusinessHour(start="08:00", end="20:00"),
         offsets.CustomBusinessHour(start=["09:00", "14:00"], end=["12:00", "18:00"]),
-        offsets.DateOffset(months=1), offsets.DateOffset(days=1), offsets.DateOffset(years=1),
-        offsets.DateOffset(months=3, day=15), offsets.DateOffset(hours=6), offsets.Week(),
-        offsets.Easter(),
+        offsets.DateOffset(months=3, day=15), offsets.DateOffset(hours=6), offsets.Easter(),
     ],
     ids=repr,
 )  # fmt: skip
@@ -144,8 +139,7 @@ def test_days_of_months_and_weeks_are_recognised(start, freq, found, tz):
         read_whole(series.index)
 
 
-@pytest.mark.parametrize("freq", ["MS", "D", "W-MON", "QS", "ME"])
-@pytest.mark.parametrize("tz", ["UTC", None])
+@pytest.mark.parametrize(("freq", "tz"), [("MS", "UTC"), ("D", None), ("ME", None)])
 def test_local_dates_in_utc_are_refused(freq, tz):
     local = pd.date_range("2024-01-01", periods=120, freq=freq, tz="Europe/Berlin")
     dates = pd.DatetimeIndex(local.tz_convert(tz), freq=None)
@@ -156,21 +150,12 @@ def test_local_dates_in_utc_are_refused(freq, tz):
     assert found.equals(local)
 
 
-@pytest.mark.parametrize("unit", ["s", "us", "ns"])
+@pytest.mark.parametrize("unit", ["s", "ns"])
 def test_the_resolution_is_kept(unit):
     dates = pd.date_range("2000", periods=9, freq="D").as_unit(unit)
     assert TimeIndex.read(dates[:5]).between(3, 9).unit == unit
     other = dates.as_unit("ns")
     np.testing.assert_array_equal(TimeIndex.read(dates[:5]).positions(other), np.arange(9))
-
-
-def test_it_comes_back_from_plain_values():
-    time = TimeIndex.read(pd.date_range("2024-03-30", periods=9, freq="D", tz="Europe/Berlin"))
-    fields = asdict(time)
-    assert all(isinstance(v, np.ndarray | str | int | None) for v in fields.values())
-    pd.testing.assert_index_equal(
-        TimeIndex(**fields).between(5, 12), time.between(5, 12), exact=True
-    )
 
 
 DAYS = pd.date_range("2024-01-01", periods=30, freq="B")
@@ -198,7 +183,6 @@ def read_whole(index, like=None):
         (pd.Index([1, 2, 3, 5, 6]), "gaps.*4 missing at frequency 1"),
         (DAYS.append(DAYS[:2]), "duplicates, 2024-01-01, 2024-01-02.*groupby"),
         (DAYS[[0, 2, 1, 3]], "not sorted.*2024-01-02.*after 2024-01-03.*sort_index"),
-        (DAYS[::-1], "not sorted"),
         (DAYS.insert(3, pd.NaT), "NaT"),
         (
             pd.to_datetime(["2000-01-03", "2000-02-05", "2000-03-27", "2001-01-30"]),
@@ -213,7 +197,6 @@ def read_whole(index, like=None):
             pd.Index([1.0, 2.5], name="year"),
             "2.5 in its 'year', of dtype float64.*number the steps",
         ),
-        (pd.Index([1.0, np.nan]), "nan in its 'index'.*number the steps"),
         (pd.Index(["8", "9"]), r"8, 9 in its 'index'.*pandas.to_numeric\(index\)"),
     ],
 )
@@ -244,12 +227,11 @@ def test_a_known_frequency_helps_where_there_are_few_rows():
         read_whole(DAYS[[3, 5]], like=time)
 
 
-@pytest.mark.parametrize("kind", ["B", "10min", "ME", "period", "numbers"])
+@pytest.mark.parametrize("kind", ["B", "10min", "period", "numbers"])
 def test_steps_are_found_later_and_not_before(kind):
     index = {
         "B": pd.date_range("2024-01-01", periods=40, freq="B"),
         "10min": pd.date_range("2024-03-31", periods=40, freq="10min", tz="Europe/Berlin"),
-        "ME": pd.date_range("2015-01-31", periods=40, freq="ME"),
         "period": pd.period_range("2015-01", periods=40, freq="M"),
         "numbers": pd.Index(np.arange(40) * 3 + 7),
     }[kind]

@@ -12,10 +12,8 @@ from sklearn.base import clone
 from sklearn.linear_model import Ridge
 
 from sklearn_attention import Architecture, Training, TransformerForecaster
-from sklearn_attention.datasets import make_periodic_series
 from sklearn_attention.forecasting import (
     Calibration,
-    _candidate_attention,
     _candidate_network,
 )
 from sklearn_attention.forecasting._network import ForecastNetwork
@@ -62,15 +60,6 @@ def test_alone_it_is_the_network_in_units_of_the_series():
     assert model.transformer_weight_ == 1
 
 
-def test_alone_it_learns_a_sine():
-    series = pd.Series(make_periodic_series("sine", 400))
-    model = TransformerForecaster(
-        horizon=10, lookback=70, candidates=None, d_model=16, n_layers=1, learning_rate=0.01,
-        training=Training(max_steps=60),
-    ).fit(series[:360])  # fmt: skip
-    assert np.abs(model.predict(40) - series[360:]).max() < 0.2
-
-
 def test_level_and_unit_of_the_series_do_not_matter():
     series = make_series()
     for parameters in (
@@ -86,21 +75,13 @@ def test_level_and_unit_of_the_series_do_not_matter():
 @pytest.mark.parametrize(
     "parameters",
     [
-        {"architecture": Architecture(positions="learned")},
-        {"architecture": Architecture(positions="rotary")},
-        {"architecture": Architecture(d_position=4)},
-        {"architecture": Architecture(norm="post", activation="relu")},
-        {"architecture": Architecture(norm="lecture")},
-        {"architecture": Architecture(attention_kernel="gaussian")},
-        {"architecture": Architecture(attention_kernel="periodic")},
-        {"architecture": Architecture(patch_length=1)},
-        {"architecture": Architecture(patch_length=40)},
+        {"architecture": Architecture(positions="rotary", attention_kernel="gaussian")},
+        {"architecture": Architecture(d_position=4, norm="post", activation="relu")},
+        {"architecture": Architecture(patch_length=40)},  # longer than the window
         {"architecture": Architecture(instance_norm="last")},
         {"architecture": Architecture(instance_norm=None)},
-        {"dropout": 0.2},
-        {"training": Training(optimizer="adam", max_steps=1)},
         {"training": Training(schedule="constant", max_steps=4), "batch_size": (16, 64)},
-        {"max_epochs": 2, "training": Training(max_steps=None)},
+        {"max_epochs": 2, "dropout": 0.2, "training": Training(max_steps=None)},
     ],
 )
 def test_every_form_learns_and_answers(parameters):
@@ -186,54 +167,34 @@ class TestFeatures:
 
 
 class TestAttentionMaps:
-    def test_rows_are_averages_of_tokens(self):
+    def test_rows_are_averages_of_tokens_also_of_fresh_windows(self):
         model = fit(n_layers=2, architecture=Architecture(patch_length=3), candidates=None)
         maps = model.attention_maps()
         assert maps.shape == (1, 2, 2, 4, 4)
         np.testing.assert_allclose(maps.sum(axis=-1), 1, atol=1e-6)
         assert (maps >= 0).all()
-
-    def test_of_fresh_windows(self):
         windows = make_series().to_numpy()[:36].reshape(3, 12)
-        model = fit(architecture=Architecture(patch_length=3), candidates=None)
-        assert model.attention_maps(history=windows).shape == (3, 1, 2, 4, 4)
+        assert model.attention_maps(history=windows).shape == (3, 2, 2, 4, 4)
 
-    def test_steps_within_the_series_have_none(self):
-        series = make_series()
-        with pytest.raises(ValueError, match="has no steps after the series"):
-            fit(series, candidates=None).attention_maps(series.index[-2:])
-
-    def test_there_are_none_where_no_transformer_was_trained(self):
-        with pytest.raises(ValueError, match="attention_maps is of the transformer, which is"):
-            fit(candidates=["ridge"]).attention_maps()
+    @pytest.mark.parametrize(
+        ("candidates", "steps", "why"),
+        [
+            (None, make_series().index[-2:], "has no steps after the series"),
+            (["ridge"], None, "attention_maps is of the transformer, which is"),
+        ],
+    )
+    def test_there_may_be_none(self, candidates, steps, why):
+        with pytest.raises(ValueError, match=why):
+            fit(candidates=candidates).attention_maps(steps)
 
 
 class TestTraining:
-    def test_the_same_random_state_makes_the_same_forecaster(self):
-        first, again, other = (
-            fit(candidates=None),
-            fit(candidates=None),
-            fit(candidates=None, random_state=1),
-        )
-        np.testing.assert_array_equal(first.predict(), again.predict())
-        assert not np.array_equal(first.predict(), other.predict())
-
-    def test_leaves_torch_as_it_was(self):
-        before = torch.random.get_rng_state(), torch.get_num_threads()
-        fit(candidates=None).predict()
-        assert torch.equal(before[0], torch.random.get_rng_state())
-        assert before[1] == torch.get_num_threads()
-
     def test_a_second_fit_starts_afresh_unless_told(self):
         model = fit(candidates=None)
-        first = model.predict()
+        first, loss = model.predict(), model.training_history_["loss"][0]
         np.testing.assert_array_equal(model.fit(make_series()).predict(), first)
         model.set_params(warm_start=True).fit(make_series())
-        assert not np.array_equal(model.predict(), first)
-        assert (
-            model.training_history_["loss"][0]
-            < fit(candidates=None).training_history_["loss"][0]
-        )
+        assert model.training_history_["loss"][0] < loss
 
     def test_warm_start_of_another_shape_is_refused(self):
         model = fit(candidates=None, warm_start=True)
@@ -290,12 +251,13 @@ class TestTraining:
         losses = model.training_history_["loss"]
         assert losses == alone.training_history_["loss"] != first.training_history_["loss"]
 
-    def test_epochs_are_tasks_of_callbacks(self):
+    @pytest.mark.parametrize("features", [False, True])
+    def test_callbacks_get_a_forecaster_that_predicts_before_the_end(self, features):
         class Recorder:
             max_propagation_depth = None
 
             def __init__(self):
-                self.names = []
+                self.names, self.forecasts = [], []
 
             def setup(self, estimator, context):
                 pass
@@ -304,52 +266,29 @@ class TestTraining:
                 pass
 
             def on_fit_task_begin(self, estimator, context, *, X, y):
-                assert len(X) == 160
-                assert y is None
+                if not features:
+                    assert len(X) == 160
+                    assert y is None
                 self.names.append(context.task_name)
-
-            def on_fit_task_end(self, estimator, context):
-                return len(self.names) == 4  # after the second epoch
-
-        options = {"max_epochs": 5, "training": Training(max_steps=None), "candidates": None}
-        model = TransformerForecaster(**QUICK | options)
-        recorder = Recorder()
-        model.set_callbacks(recorder).fit(make_series())
-        assert recorder.names == ["fit", "training", "epoch", "epoch"]
-        assert model.training_history_["stopped"] == "callback"
-
-    @pytest.mark.parametrize("features", [False, True])
-    def test_callbacks_get_a_forecaster_that_predicts_before_the_end(self, features):
-        class Recorder:
-            max_propagation_depth = None
-
-            def __init__(self):
-                self.forecasts = []
-
-            def setup(self, estimator, context):
-                pass
-
-            def teardown(self, estimator, context):
-                pass
-
-            def on_fit_task_begin(self, estimator, context):
-                pass
 
             def on_fit_task_end(self, estimator, context, *, fitted_estimator, X):
                 if context.task_name == "epoch":
                     later = X[-3:] if features else None
                     self.forecasts.append(fitted_estimator.predict(later))
+                return len(self.forecasts) == 2
 
-        options = {"max_epochs": 2, "training": Training(max_steps=None), "batch_size": 64}
+        options = {"max_epochs": 5, "training": Training(max_steps=None), "batch_size": 64}
         candidates = ["ridge", "transformer"] if features else None
         model = TransformerForecaster(3, **QUICK | options, candidates=candidates)
         recorder, series = Recorder(), make_series()
         X = pd.DataFrame({"x": np.arange(160.0) % 2}, series.index)
         model.set_callbacks(recorder).fit(*((X, series) if features else (series,)))
-        first, last = recorder.forecasts
+        first, last = recorder.forecasts[:2]
         assert np.isfinite(first).all()
         assert not np.array_equal(first, last)
         if not features:
+            assert recorder.names == ["fit", "training", "epoch", "epoch"]
+            assert model.training_history_["stopped"] == "callback"
             np.testing.assert_array_equal(last, model.predict())
 
 
@@ -359,6 +298,8 @@ class TestBadParameters:
         [
             ({"lookback": -2}, "lookback=-2"),
             ({"lookback": 2.5}, "lookback=2.5"),
+            ({"lookback": 0, "candidates": "auto"}, "lookback=0 is not valid"),
+            ({"lookback": "long", "candidates": "auto"}, "lookback='long' is not valid"),
             ({"candidates": "ridge"}, "candidates='ridge' is not valid"),
             ({"candidates": []}, "candidates=.. is not valid"),
             ({"candidates": ["linear"]}, "candidates='linear' is unknown"),
@@ -366,44 +307,22 @@ class TestBadParameters:
             ({"architecture": Architecture(patch_length=0)}, "patch_length=0 is not valid"),
             ({"d_model": 1.5}, "d_model=1.5 is not valid"),
             ({"n_heads": 3}, "n_heads=3 does not divide d_model=8"),
-            ({"n_layers": 0}, "n_layers=0 is not valid"),
-            ({"architecture": Architecture(d_feedforward=-1)}, "d_feedforward=-1 is not valid"),
-            ({"architecture": Architecture(d_position=0)}, "d_position=0 is not valid"),
-            ({"architecture": Architecture(positions="none")}, "positions='none' is unknown"),
-            ({"architecture": Architecture(norm="both")}, "norm='both' is unknown"),
-            ({"architecture": Architecture(activation="tanh")}, "activation='tanh' is unknown"),
             (
                 {"architecture": Architecture(instance_norm="median")},
                 "instance_norm='median' is unknown",
             ),
-            ({"dropout": 1}, "dropout=1"),
             ({"architecture": Architecture(attention_kernel="loud")}, "'loud'"),
-            (
-                {"training": Training(optimizer="sgd", max_steps=4)},
-                "optimizer='sgd' is unknown",
-            ),
-            ({"learning_rate": 0}, "learning_rate=0 is not valid"),
             ({"max_epochs": None, "training": Training(max_steps=None)}, "would never end"),
-            ({"batch_size": 0}, "batch_size=0 is not valid"),
             ({"random_state": "a"}, "'a' cannot be used to seed"),
             ({"device": "gpu"}, "device='gpu'"),
-            (
-                {"training": Training(checkpoint="/no/such/folder/file", max_steps=4)},
-                "lies in no folder",
-            ),
         ],
     )
     def test_are_named(self, parameters, message):
         with pytest.raises(ValueError, match=message):
             fit(**{"candidates": None} | parameters)
 
-    @pytest.mark.parametrize("lookback", [0, -2, 2.5, "long"])
-    def test_lookbacks_are_named_beside_candidates_too(self, lookback):
-        with pytest.raises(ValueError, match=f"lookback={lookback!r} is not valid"):
-            TransformerForecaster(lookback=lookback).fit(np.arange(30.0))
 
-
-@pytest.mark.parametrize("value", [7.0, 0.0, -2.5])
+@pytest.mark.parametrize("value", [0.0, -2.5])
 def test_constant_series_stay_constant(value):
     series = pd.Series(np.full(60, value))
     model = fit(series)
@@ -455,63 +374,6 @@ class TestCandidates:
         assert "analogs of 12 steps" in weights
         assert "transformer" not in weights
 
-    @pytest.mark.parametrize("candidates", [["classical"], ["ridge"], ["analogs"]])
-    def test_only_those_that_are_wanted(self, candidates):
-        names = {
-            "classical": "theta",
-            "ridge": "ridge of 12 steps",
-            "analogs": "analogs of 12 steps",
-        }
-        found = fit(candidates=candidates, log=False).candidate_weights_
-        for kind, name in names.items():
-            assert (name in found) == (kind in candidates)
-
-    def test_the_forecast_is_their_weighted_sum(self):
-        model = fit()
-        found = model.explain()
-        assert found["weight"].sum() == pytest.approx(1)
-        assert found["weight"].is_monotonic_decreasing
-        assert list(found.columns) == ["candidate", "weight", 1, 2, 3]
-        forecasts = found[[1, 2, 3]].to_numpy()
-        if model.log_:  # averages are of logarithms
-            forecasts = np.log(forecasts)
-        expected = found["weight"].to_numpy() @ forecasts
-        expected = np.exp(expected) if model.log_ else expected
-        np.testing.assert_allclose(model.predict(), expected)
-        weights = model.candidate_weights_.iloc[0]
-        for name, weight in zip(found["candidate"], found["weight"], strict=True):
-            assert weights[name] == weight
-
-    def test_the_explanation_of_several_series_and_of_fresh_ones(self):
-        series = make_series()
-        model = fit({"a": series, "b": series[:60] ** 2}, log=False)
-        found = model.explain()
-        assert list(found.columns[:3]) == ["series", "candidate", "weight"]
-        np.testing.assert_allclose(found.groupby("series")["weight"].sum(), 1)
-        expected = model.predict()
-        for name in "ab":
-            own = found[found["series"] == name]
-            total = own["weight"].to_numpy() @ own[[1, 2, 3]].to_numpy()
-            np.testing.assert_allclose(total, expected[name])
-        fresh = model.explain(history={"a": series[:50]})
-        own = fresh["weight"].to_numpy() @ fresh[[1, 2, 3]].to_numpy()
-        np.testing.assert_allclose(own, model.predict(history={"a": series[:50]})["a"])
-
-    def test_without_candidates_there_is_nothing_to_explain(self):
-        model = fit(candidates=None)
-        with pytest.raises(AttributeError, match="explain needs more than the transformer"):
-            model.explain()
-        assert not hasattr(model, "candidate_weights_")
-
-    def test_the_future_does_not_matter_to_the_held_out_errors(self):
-        series = make_series(80)
-        model = fit(series, log=False, season_length=7)
-        errors = model.calibration_.errors * model.calibration_.error[0]
-        assert np.isfinite(errors[:, 0]).all()
-        # Errors of the held-out forecasts are about those of forecasts of new values.
-        scale = np.abs(np.diff(series)).mean()
-        assert 0.2 * scale < np.abs(errors[:, 0]).mean() < 2 * scale
-
     def test_every_series_that_is_long_enough_has_held_out_origins(self, monkeypatch):
         found, fit_calibration = [], Calibration.fit
 
@@ -526,6 +388,25 @@ class TestCandidates:
         (forecasts,) = found
         assert set(forecasts.origins.series) == {1, 2, 3, 4}
         assert np.isfinite(forecasts.mean).all()
+
+    @pytest.mark.parametrize("log", [False, True])
+    def test_the_forecast_is_their_weighted_sum(self, log):
+        series = make_series()
+        model = fit({"a": series, "b": series[:60] ** 2}, log=log)
+        found, history = model.explain(), {"a": series[:50]}
+        assert list(found) == ["series", "candidate", "weight", 1, 2, 3]
+        averaged = np.log if log else np.asarray
+        for name, expected in model.predict().items():
+            own = found[found["series"] == name]
+            assert own["weight"].sum() == pytest.approx(1)
+            assert own["weight"].is_monotonic_decreasing
+            total = own["weight"].to_numpy() @ averaged(own[[1, 2, 3]].to_numpy())
+            np.testing.assert_allclose(total, averaged(expected))
+            weights = model.candidate_weights_.loc[name, own["candidate"]]
+            np.testing.assert_array_equal(weights, own["weight"])
+        fresh = model.explain(history=history)
+        total = fresh["weight"].to_numpy() @ averaged(fresh[[1, 2, 3]].to_numpy())
+        np.testing.assert_allclose(total, averaged(model.predict(history=history)["a"]))
 
     @pytest.mark.parametrize(
         ("kind", "n", "why"),
@@ -562,9 +443,9 @@ class TestCandidates:
         np.testing.assert_array_equal(model.predict(), alone)
         with pytest.raises(AttributeError, match="needs more than the transformer"):
             model.explain()
+        assert not hasattr(model, "candidate_weights_")
 
-    @pytest.mark.parametrize("horizon", [1, 4])
-    @pytest.mark.parametrize("n", [1, 2, 3, 5, 9, 13])
+    @pytest.mark.parametrize(("n", "horizon"), [(1, 1), (1, 4), (2, 4), (3, 1), (5, 4), (9, 4)])
     def test_short_series(self, n, horizon):
         values = 10 + np.random.default_rng(n).normal(size=n)
         with few_observations(n, horizon):
@@ -579,13 +460,13 @@ class TestCandidates:
         np.testing.assert_allclose(model.candidate_weights_.sum(axis=1), 1)
         assert np.isfinite(model.explain()["weight"]).all()
 
-    @pytest.mark.parametrize("n", [1, 2, 3, 5, 9, 13])
+    @pytest.mark.parametrize("n", [1, 3, 9])
     def test_a_short_series_in_the_company_of_others(self, n):
         frame = {"long": make_series(60), "short": make_series(n)}
         found = TransformerForecaster(4, log=False).fit(frame).predict_interval(6)
         assert all(np.isfinite(own).all(axis=None) for own in found.values())
 
-    @pytest.mark.parametrize("n", [1, 2, 5, 7, 9, 15, 25])
+    @pytest.mark.parametrize("n", [1, 5, 15])
     def test_short_series_with_features(self, n):
         series = make_series(n)
         X = pd.DataFrame({"x": np.arange(n) % 2.0}, index=series.index)
@@ -636,13 +517,6 @@ class TestTransformerAsCandidate:
         maps = model.attention_maps(X[400:])
         np.testing.assert_allclose(maps.sum(axis=-1), 1, atol=1e-6)
 
-    def test_a_warm_start_goes_on_from_its_weights(self):
-        X, y = self.make()
-        model = deepcopy(self.learned())
-        first = model.training_history_["loss"][0]
-        model.set_params(warm_start=True).fit(X[:400], y)
-        assert model.training_history_["loss"][0] < first
-
     def test_it_has_no_weight_where_it_learns_nothing(self):
         X, y = self.make()
         model = fit(
@@ -660,12 +534,6 @@ class TestTransformerAsCandidate:
         assert vars(model).keys() == vars(without).keys()
         with pytest.raises(ValueError, match="better forecasts without it"):
             model.attention_maps(0 * X[400:])
-
-    def test_among_given_candidates_there_is_none(self):
-        X, y = self.make()
-        model = fit(y, X[:400], log=False, candidates=["ridge", "features"])
-        assert model.network_ is None
-        assert {"ridge of 12 steps"} == set(model.candidate_weights_)
 
     def test_a_fit_without_features_forgets_it(self):
         X, y = self.make()
@@ -711,12 +579,6 @@ class TestLog:
             with pytest.raises(ValueError, match="log=True is for series that are not negat"):
                 fit(other, log=True)
 
-    def test_units_do_not_matter(self):
-        series = self.make(60)
-        plain = fit(series, log=True, candidates=["ridge"])
-        moved = fit(1000 * series, log=True, candidates=["ridge"])
-        np.testing.assert_allclose(moved.predict(), 1000 * plain.predict(), rtol=1e-6)
-
     def test_intervals_are_positive_and_of_ratios(self):
         model = fit(self.make(60), log=True, candidates=["ridge"])
         found = model.predict_interval(8)
@@ -733,26 +595,15 @@ class TestLog:
             model.predict(history=-history.abs())
 
 
-class TestBounds:
-    def test_clip_forecasts_intervals_and_quantiles(self):
-        series = make_series()
-        options = {"candidates": ["ridge"], "log": False}
-        free, low = fit(series, **options), series.iloc[-1]
-        bounded = fit(series, bounds=(low, low + 0.3), **options)
-        for method in ("predict", "predict_interval", "predict_quantiles"):
-            expected = getattr(free, method)(5).clip(low, low + 0.3)
-            np.testing.assert_array_equal(getattr(bounded, method)(5), expected)
-        np.testing.assert_array_equal(
-            bounded.explain()[[1, 2, 3]], free.explain()[[1, 2, 3]].clip(low, low + 0.3)
-        )
-
-    def test_one_end_may_be_open(self):
-        series = make_series()
-        options = {"candidates": ["ridge"], "log": False}
-        free = fit(series, **options).predict_interval(5)
-        for bounds in ((10.5, None), (None, 12.9)):
-            found = fit(series, bounds=bounds, **options).predict_interval(5)
-            np.testing.assert_array_equal(found, free.clip(*bounds))
+@pytest.mark.parametrize("bounds", [(12.0, 12.3), (10.5, None), (None, 12.1)])
+def test_bounds_clip_forecasts_intervals_and_quantiles(bounds):
+    options = {"candidates": ["ridge"], "log": False}
+    free, bounded = fit(**options), fit(bounds=bounds, **options)
+    for method in ("predict", "predict_interval", "predict_quantiles"):
+        expected = getattr(free, method)(5).clip(*bounds)
+        np.testing.assert_array_equal(getattr(bounded, method)(5), expected)
+    steps = [1, 2, 3]
+    np.testing.assert_array_equal(bounded.explain()[steps], free.explain()[steps].clip(*bounds))
 
 
 class TestPanel:
@@ -777,18 +628,3 @@ class TestPanel:
         for name, own in again.predict().items():
             np.testing.assert_array_equal(own, found[name])
         assert torch.equal(before, torch.random.get_rng_state())
-
-    def test_files(self, monkeypatch):
-        skops = pytest.importorskip("skops.io")
-        # Networks have to be stored too, whether they are worth their share or not.
-        monkeypatch.setattr(_candidate_attention, "best_share", lambda *_: (0.5, 0.1))
-        model = TransformerForecaster(3, candidates=["classical", "ridge"], log=False)
-        model.fit(self.make())
-        binary = skops.dumps(model)
-        loaded = skops.loads(binary, trusted=skops.get_untrusted_types(data=binary))
-        for method in ("predict", "predict_interval"):
-            expected = getattr(model, method)()
-            for name, own in getattr(loaded, method)().items():
-                np.testing.assert_array_equal(own, expected[name])
-        pd.testing.assert_frame_equal(loaded.candidate_weights_, model.candidate_weights_)
-        pd.testing.assert_frame_equal(loaded.explain(), model.explain())

@@ -9,7 +9,7 @@ from forecasting_training import check_knows_nothing_later, make_walks, unknown_
 from sklearn.ensemble import HistGradientBoostingRegressor
 
 from sklearn_attention import Training, TransformerForecaster
-from sklearn_attention.forecasting import Origins, Table, TimeIndex, _transformer_forecaster
+from sklearn_attention.forecasting import Origins, Table, TimeIndex
 from sklearn_attention.forecasting import _trees as module
 from sklearn_attention.forecasting._origins import Validation
 from sklearn_attention.forecasting._transformer_candidate import TransformerCandidate
@@ -154,14 +154,6 @@ def test_levels_that_drift_go_on_beyond_what_was_learned(quick):
     assert not Trees((6.0,)).fit(Validation.of(wave, HORIZON, 6))[0].drifts
 
 
-def test_lags_may_have_no_value_among_the_rows_that_are_learned_from(quick):
-    """Before the last of two years no value is two years old."""
-    months = Table.of([np.arange(24.0) % 12 + np.arange(24) % 5])
-    fitted, _ = Trees((12.0,)).fit(Validation.of(months, 3, 6))
-    assert fitted.fitted is not None
-    assert np.isfinite(fitted.forecast(Origins.at_ends(months, 3))).all()
-
-
 def test_short_series_have_none():
     training = Validation.of(Table.of([np.arange(9.0)]), 2, 3)
     fitted, found = Trees((1.0,)).fit(training)
@@ -192,9 +184,6 @@ class TestCalendar:
         found = calendar_of(TimeIndex.read(index), 3)
         np.testing.assert_allclose(found, np.transpose(expected))
 
-    def test_there_is_none_without_dates(self):
-        assert calendar_of(TimeIndex.of_positions(9), 9).shape == (9, 0)
-
 
 def test_a_part_that_is_held_out_shows_whether_trees_help():
     training = make_training()
@@ -224,22 +213,6 @@ class TestTrial:
             assert found.weight_decay == 0.2
             assert one.settings.training.max_steps == most
             assert replace(one, tried=False).brief() is None
-
-    def test_is_made_on_long_series_alone(self, quick, monkeypatch):
-        X, y = TestForecaster.make(120, 0)
-        tried = []
-
-        def fit(self, training):
-            tried.append((self.tried, self.settings.training.max_steps))
-            return self, np.full((len(training.validation), 1, 7), np.nan)
-
-        monkeypatch.setattr(TransformerCandidate, "fit", fit)
-        TestForecaster.fit(X, y)
-        assert not tried
-        monkeypatch.setattr(_transformer_forecaster, "_STEPS_OF_TRANSFORMER", 120)
-        model = TestForecaster.fit(X, y)
-        assert tried == [(True, 300)]
-        assert model.network_ is None
 
 
 class TestForecaster:
