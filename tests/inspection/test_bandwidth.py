@@ -7,8 +7,6 @@ from sklearn.base import clone
 
 from sklearn_attention import (
     LocalPolynomialCV,
-    LocalPolynomialRegressor,
-    NadarayaWatsonClassifier,
 )
 from sklearn_attention.inspection import BandwidthDisplay
 
@@ -25,16 +23,6 @@ def test_a_bandwidth_search_is_drawn_with_its_choice(smoother):
     assert low <= smoother.bandwidth_[0] <= high
     near = tried["criterion"] <= 1.01 * tried["criterion"].min()
     assert high == tried["bandwidth"][near].max()
-
-
-def test_a_bandwidth_search_shows_its_valley():
-    X = np.sort(np.random.default_rng(0).uniform(0, 10, (400, 1)), axis=0)
-    y = np.sin(X[:, 0]) + 0.4 * np.random.default_rng(1).normal(size=400)
-    model = LocalPolynomialRegressor().fit(X, y)
-    tried = model.bandwidth_search_
-    low, high = BandwidthDisplay.from_estimator(model).ax_.get_ylim()
-    plain = tried["criterion"][np.argmax(tried["bandwidth"][:, 0])]
-    assert low < tried["criterion"].min() < plain < high < 2 * plain
 
 
 def test_degrees_of_freedom_are_along_the_top(smoother):
@@ -64,14 +52,6 @@ def test_a_search_over_a_list_has_a_curve_for_each_kernel_and_degree(curve):
     assert names[1] == "gaussian, degree 1"
     lowest = min(line.get_ydata().min() for line in display.ax_.lines[:4])
     assert_allclose(lowest, -model.best_score_)
-
-
-def test_a_classifier_has_a_bandwidth_search(curve):
-    X, y = curve
-    model = NadarayaWatsonClassifier().fit(X, y > 0)
-    display = BandwidthDisplay.from_estimator(model)
-    assert display.bandwidth.tolist() == [*model.bandwidth_]
-    assert display.relevance is None
 
 
 def test_bandwidths_of_features_have_a_relevance_each(kernel_attention, averages, table):

@@ -40,11 +40,6 @@ def test_a_conditional_density_has_quantiles(conditional):
     assert_allclose(display.ax_.lines[1].get_ydata(), display.quantiles[:, 1])
 
 
-def test_a_density_of_many_features_is_refused(table):
-    with pytest.raises(ValueError, match=r"3 features.*2 numeric features at most"):
-        DensityDisplay.from_estimator(ProductKernelDensity(bandwidth="scott").fit(table[0]))
-
-
 def test_rows_to_mark_are_the_range(table, density, conditional, curve):
     rows = table[0][["size", "age"]][:9]
     display = DensityDisplay.from_estimator(density, rows, table[1][:9], grid_resolution=9)
@@ -59,6 +54,8 @@ def test_rows_to_mark_are_the_range(table, density, conditional, curve):
     assert_allclose(display.points, np.column_stack([X[:5], y[:5]]))
     assert display.grid[0][-1] == X[4, 0]
     assert display.ax_.get_ylabel() == "height"
+    with pytest.raises(ValueError, match=r"3 features.*2 numeric features at most"):
+        DensityDisplay.from_estimator(ProductKernelDensity(bandwidth="scott").fit(table[0]))
     with pytest.raises(ValueError, match="y=None, but X is given"):
         DensityDisplay.from_estimator(conditional, X)
     with pytest.raises(ValueError, match=r"y has shape \(5,\), but X has 120 rows"):

@@ -84,15 +84,6 @@ def test_rows_and_targets_are_ignored_where_they_mean_nothing(display, request, 
     assert display.from_estimator(model, *table).ax_.has_data()
 
 
-def test_not_fitted_is_said(curve):
-    from sklearn.exceptions import NotFittedError
-
-    from sklearn_attention import NadarayaWatsonRegressor
-
-    with pytest.raises(NotFittedError):
-        BandwidthDisplay.from_estimator(NadarayaWatsonRegressor())
-
-
 @pytest.mark.parametrize(
     ("display", "message"),
     [

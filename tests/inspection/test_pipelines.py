@@ -18,7 +18,6 @@ from sklearn_attention import (
 from sklearn_attention.inspection import (
     AttentionMapDisplay,
     BacktestDisplay,
-    BandwidthDisplay,
     DensityDisplay,
     ExplanationDisplay,
     ForecastDisplay,
@@ -30,12 +29,6 @@ from sklearn_attention.inspection._pipelines import last_step, named, remembered
 
 X = np.array([[1.0], [3.0], [8.0]])
 Y = np.array([0.0, 1.0, 0.0])
-
-
-def test_an_estimator_is_its_own_last_step():
-    model = LinearRegression().fit(X, Y)
-    assert last_step(model) == (model, None)
-    assert last_step(model, X) == (model, X)
 
 
 @pytest.mark.parametrize("searched", [False, True])
@@ -56,17 +49,6 @@ def test_rows_are_those_that_reach_the_last_step(searched):
 def test_what_is_not_fitted_is_refused(estimator):
     with pytest.raises(NotFittedError):
         last_step(clone(estimator), X)
-
-
-@pytest.mark.slow
-def test_searches_and_pipelines_are_opened(curve):
-    model = make_pipeline(StandardScaler(), LocalPolynomialRegressor())
-    grid = {"localpolynomialregressor__degree": [0, 1]}
-    search = GridSearchCV(model, grid, cv=2).fit(*curve)
-    found = search.best_estimator_[-1]
-    assert BandwidthDisplay.from_estimator(search).bandwidth.tolist() == [*found.bandwidth_]
-    display = SmoothDisplay.from_estimator(search, *curve)
-    np.testing.assert_allclose(display.curve, search.predict(display.grid[:, None]))
 
 
 def test_remembered_rows_have_the_form_that_was_fitted(curve, smoother, table, averages):
@@ -105,9 +87,6 @@ def test_the_outermost_method_is_named_once(kind):
         Drawing().inner(kind("k=0"))
     with pytest.raises(TypeError, match=r"^Drawing\.outer: missing 1 required"):
         Drawing.outer()
-
-
-def test_other_errors_stay_as_they_are():
     with pytest.raises(KeyError, match=r"^'k'$"):
         Drawing.outer(KeyError("k"))
 
@@ -150,10 +129,6 @@ def test_other_errors_stay_as_they_are():
         (
             lambda get: AttentionMapDisplay.from_estimator(get("smoother")),
             "X=None: pass queries",
-        ),
-        (
-            lambda get: AttentionMapDisplay.from_estimator(get("encoder")),
-            "X=None: pass queries of a smoother, .* or the row, sequence or text",
         ),
         (
             lambda get: BacktestDisplay.from_estimator(get("analogs")),

@@ -11,12 +11,6 @@ def test_a_series_is_found_by_its_name(names):
     assert [place_of(name, names) for name in names] == list(range(len(names)))
 
 
-def test_none_is_the_first_series():
-    assert place_of(None, ["a"]) == 0
-    assert place_of(None, ["a", "b"]) == 0
-    assert place_of(None, [None]) == 0
-
-
 @pytest.mark.parametrize(("series", "names"), [("z", ["a", "b"]), (0, ["a"])])
 def test_what_is_no_series(series, names):
     with pytest.raises(ValueError, match=rf"series={series!r} is none .* pass one of \['a'"):

@@ -30,11 +30,7 @@ def test_a_smooth_has_data_curve_band_and_interval(curve, smoother):
     assert len(areas) == 2
     labels = [text.get_text() for text in display.ax_.get_legend().get_texts()]
     assert labels == ["new observations, 80 %", "curve, 80 %, bias-corrected", "prediction"]
-
-
-def test_intervals_of_a_smooth_follow_the_noise(curve, smoother):
     display = SmoothDisplay.from_estimator(smoother, *curve, interval="heteroscedastic")
-    grid = display.grid[:, None]
     assert_allclose(display.interval, smoother.predict_interval(grid, heteroscedastic=True))
 
 
@@ -72,7 +68,6 @@ def test_any_regressor_and_pipelines_are_drawn(curve):
         ({"band": "wide"}, "band='wide'"),
         ({"interval": "wide"}, "interval='wide'"),
         ({"grid_resolution": 0}, "grid_resolution=0"),
-        ({"feature": [0, 1]}, r"feature=\[0, 1\] is not a column"),
         ({"coverage": 90}, "coverage=90"),
     ],
 )
@@ -93,22 +88,6 @@ def test_rows_that_the_estimator_remembers(curve, smoother, table, averages):
     assert display.names == ("age", "y")
     conditional = ConditionalKernelDensity(bandwidth=0.1, target_bandwidth=1.0).fit(*curve)
     assert_allclose(SmoothDisplay.from_estimator(conditional).y, curve[1])
-
-
-@pytest.mark.parametrize("frame", [False, True])
-def test_remembered_categories(frame):
-    random = np.random.default_rng(0)
-    X = pd.DataFrame({"size": random.normal(size=30), "kind": random.integers(0, 3, 30)})
-    if frame:
-        X["kind"] = pd.Categorical.from_codes(X["kind"], list("abc"))
-    model = NadarayaWatsonRegressor(bandwidth=0.5, categorical_features=[1])
-    model.fit(X if frame else X.to_numpy(), X["size"])
-    display = SmoothDisplay.from_estimator(model, band=None, interval=False)
-    other = SmoothDisplay.from_estimator(
-        model, X if frame else X.to_numpy(), X["size"], band=None, interval=False
-    )
-    assert_allclose(display.curve, other.curve)
-    assert display.names == ("size" if frame else "x0", "y")
 
 
 def test_without_rows_it_is_said_what_to_pass(curve, smoother, tmp_path):
@@ -161,11 +140,8 @@ def test_only_a_band_around_another_fit_is_called_corrected(curve, smoother):
                           band=display.band).plot()  # fmt: skip
     labels = [text.get_text() for text in plain.ax_.get_legend().get_texts()]
     assert labels == ["curve, 90 %", "prediction"]
-
-
-def test_kernels_of_both_signs_have_no_band(curve):
-    X, y = curve
-    model = NadarayaWatsonRegressor("linear", bandwidth=1.0).fit(X + 1, y)
+    # Kernels of both signs have no band.
+    model = NadarayaWatsonRegressor("linear", bandwidth=1.0).fit(curve[0] + 1, curve[1])
     assert SmoothDisplay.from_estimator(model, interval=False).band is None
 
 

@@ -1,6 +1,5 @@
 """One style, in which displays draw on axes of their own or of the user's."""
 
-import pickle
 from types import SimpleNamespace
 
 import matplotlib.pyplot as plt
@@ -8,15 +7,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from sklearn_attention import inspection
 from sklearn_attention.inspection import AttentionMapDisplay, _style
-
-
-def test_the_style_is_for_everybody():
-    with plt.rc_context(inspection.STYLE):
-        _, ax = plt.subplots()
-        (line,) = ax.plot(np.arange(3))
-    assert line.get_color() == "#0072b2"
 
 
 def test_several_axes_of_the_users(encoder):
@@ -32,18 +23,11 @@ def test_the_style_ends_with_the_canvas():
     display, before = SimpleNamespace(), plt.rcParams["legend.frameon"]
     with _style.canvas(display, size=(3, 2)) as ax:
         assert not plt.rcParams["legend.frameon"]
+        assert ax.plot(np.arange(3))[0].get_color() == "#0072b2"
     assert before
     assert plt.rcParams["legend.frameon"] is before
     assert display.ax_ is ax
     assert display.figure_.get_size_inches().tolist() == [3, 2]
-
-
-def test_a_grid_of_axes_has_its_shape():
-    display = SimpleNamespace()
-    with _style.canvas(display, grid=(1, 3), projection="polar") as axes:
-        assert axes.shape == (1, 3)
-    assert {ax.name for ax in axes.flat} == {"polar"}
-    assert display.figure_.axes == axes.ravel().tolist()
 
 
 def shown(axis):
@@ -84,14 +68,6 @@ def test_dates_are_short_and_numbers_stay():
     assert other.xaxis.get_major_formatter() is before
 
 
-def test_names_survive_a_pickle():
-    figure, ax = plt.subplots()
-    ax.imshow(np.eye(60))
-    _style.write_names(ax.xaxis, [f"name {i}" for i in range(60)])
-    again = pickle.loads(pickle.dumps(figure)).axes[0].xaxis
-    assert shown(again) == shown(ax.xaxis)
-
-
 def test_names_are_seen_and_not_too_long():
     _, ax = plt.subplots()
     ax.imshow(np.eye(4))
@@ -117,8 +93,7 @@ def test_names_of_bars_leave_room_for_these(width):
     assert boxes[0].y0 > boxes[-1].y0
 
 
-@pytest.mark.parametrize("width", [8.0, 4.0])
-@pytest.mark.parametrize("scale", ["linear", "log"])
+@pytest.mark.parametrize(("width", "scale"), [(8.0, "log"), (4.0, "linear")])
 def test_a_legend_is_above_the_data(width, scale):
     figure, ax = plt.subplots(figsize=(width, 3.2), layout="constrained")
     ax.set_yscale(scale)

@@ -4,7 +4,6 @@ import numpy as np
 import pytest
 import torch
 
-from sklearn_attention import attention_weights
 from sklearn_attention.kernels import (
     Epanechnikov,
     Exponential,
@@ -70,8 +69,8 @@ class TestAgainstLoops:
             np.testing.assert_allclose(found, averages, atol=scale**2 * TOLERANCE[dtype])
         np.testing.assert_allclose(maps, weights, atol=scale**2 * TOLERANCE[dtype])
 
-    @pytest.mark.parametrize("kernel", ["scaled_dot_product", "gaussian", "matern32", "linear"])
-    @pytest.mark.parametrize("shape", [(5, 7), (2, 1, 5, 7), (1, 3, 5, 7), (2, 3, 5, 7)])
+    @pytest.mark.parametrize("kernel", ["scaled_dot_product", "gaussian", "linear"])
+    @pytest.mark.parametrize("shape", [(5, 7), (2, 1, 5, 7)])
     def test_boolean_mask(self, kernel, shape):
         heads, mask = make_heads(), random_mask(shape)
         as_logits = np.where(np.broadcast_to(mask, (2, 3, 5, 7)), 0.0, -np.inf)
@@ -113,11 +112,10 @@ class TestAgainstLoops:
             )
             np.testing.assert_allclose(found, expected, atol=1e-10)
 
-    @pytest.mark.parametrize("d_value", [1, 9])
     @pytest.mark.parametrize("kernel", ["scaled_dot_product", "gaussian", "linear"])
-    def test_values_of_another_width(self, kernel, d_value):
+    def test_values_of_another_width(self, kernel):
         queries, keys, _ = make_heads()
-        values = make_heads(head_dim=d_value, seed=9)[2]
+        values = make_heads(head_dim=9, seed=9)[2]
         expected, _ = slow_attention(queries, keys, values, kernel)
         found, _ = attention(queries, keys, values, kernel)
         np.testing.assert_allclose(found, expected, atol=1e-10)
@@ -131,16 +129,6 @@ class TestAgainstLoops:
                 assert found.shape == (2, 3, 0, 4)
                 found, _ = attention(queries[:0], keys[:0], values[:0], **options)
                 assert found.shape == (0, 3, 5, 4)
-
-
-@pytest.mark.parametrize("head_dim", [2, 24])
-@pytest.mark.parametrize("kernel", [*POSITIVE, *SIGNED])
-def test_weights_are_those_of_the_package(kernel, head_dim):
-    queries, keys, values = make_heads(head_dim=head_dim)
-    _, weights = attention(queries, keys, values, kernel, need_weights=True)
-    for b, h in np.ndindex(2, 3):
-        expected = attention_weights(queries[b, h], keys[b, h], kernel, empty="nan")
-        np.testing.assert_allclose(weights[b, h], expected, rtol=1e-7, atol=1e-10)
 
 
 @pytest.mark.parametrize(
@@ -180,9 +168,10 @@ class TestIdentities:
 
 
 class TestEmptyRows:
-    @pytest.mark.parametrize("need_weights", [False, True])
-    @pytest.mark.parametrize("floats", [False, True])
-    @pytest.mark.parametrize("kernel", [*POSITIVE, *SIGNED, "tricube"])
+    @pytest.mark.parametrize(("need_weights", "floats"), [(False, True), (True, False)])
+    @pytest.mark.parametrize(
+        "kernel", ["gaussian", "exponential", "periodic", "linear", "tricube"]
+    )
     def test_nothing_allowed_is_0_with_finite_gradients(self, kernel, floats, need_weights):
         # Near enough to each other for a compact kernel.
         heads = [(x / 5).requires_grad_(True) for x in make_heads(dtype=torch.float32)]
@@ -223,8 +212,9 @@ class TestEmptyRows:
 
 
 class TestWays:
-    @pytest.mark.parametrize("dtype", TOLERANCE, ids=str)
-    @pytest.mark.parametrize("causal", [False, True])
+    @pytest.mark.parametrize(
+        ("dtype", "causal"), [(torch.float32, True), (torch.float64, False)], ids=str
+    )
     @pytest.mark.parametrize("kernel", ["scaled_dot_product", "gaussian"])
     def test_fused_and_explicit_agree_with_their_gradients(self, kernel, causal, dtype):
         gradients = []
@@ -236,8 +226,9 @@ class TestWays:
             difference = (fused - explicit).abs().max()
             assert difference < 10 * TOLERANCE[dtype]
 
-    @pytest.mark.parametrize("kernel", ["gaussian", "matern52", "exponential"])
-    @pytest.mark.parametrize("need_weights", [False, True])
+    @pytest.mark.parametrize(
+        ("kernel", "need_weights"), [("gaussian", False), ("exponential", True)]
+    )
     def test_far_from_the_origin(self, kernel, need_weights):
         queries, keys, values = make_heads(dtype=torch.float32)
         # Whole numbers, so that moving them rounds nothing off.
@@ -256,7 +247,7 @@ class TestWays:
         _, expected = attention(double, double, double, Exponential(), need_weights=True)
         np.testing.assert_allclose(weights, expected, atol=1e-6)
 
-    @pytest.mark.parametrize("kernel", ["scaled_dot_product", "gaussian", "matern32", "linear"])
+    @pytest.mark.parametrize("kernel", ["scaled_dot_product", "matern32", "linear"])
     def test_half_precision(self, kernel):
         heads = [x.to(torch.bfloat16) for x in make_heads()]
         # A bounded linear kernel: signed sums may be near 0.
@@ -271,7 +262,7 @@ class TestWays:
             found, _ = attention(*single, kernel)
         np.testing.assert_allclose(found.double(), expected, atol=0.02)
 
-    @pytest.mark.parametrize("kernel", ["matern32", "periodic", "linear", "laplacian"])
+    @pytest.mark.parametrize("kernel", ["periodic", "linear"])
     def test_gradient_equals_differences(self, kernel):
         heads = [x[:1].requires_grad_(True) for x in make_heads(3, 4, 2)]
         assert torch.autograd.gradcheck(lambda *x: attention(*x, kernel)[0], heads)
@@ -282,20 +273,9 @@ class TestKernelOfAllPairs:
     def rows(dtype=torch.float64):
         return make_heads(4, 6, 5, dtype=dtype)[:2]
 
-    @pytest.mark.parametrize("name", [*POSITIVE, "polynomial"])
-    def test_half_precision_is_compared_in_single(self, name):
-        half = self.rows(torch.bfloat16)
-        single = [x.float() for x in half]
-        expected = _attention.compare(as_kernel(name), *single, logarithm=True)
-        assert expected.dtype == torch.float32
-        with torch.autocast("cpu", torch.bfloat16):
-            for rows in (half, single):
-                found = _attention.compare(as_kernel(name), *rows, logarithm=True)
-                assert torch.equal(found, expected)
-
-    @pytest.mark.parametrize("exact", [False, True])
-    @pytest.mark.parametrize("shift", [0.0, 1e4])
-    @pytest.mark.parametrize("dtype", TOLERANCE, ids=str)
+    @pytest.mark.parametrize(
+        ("dtype", "shift", "exact"), [(torch.float32, 1e4, False), (torch.float64, 0.0, True)]
+    )
     def test_squared_distances(self, dtype, shift, exact):
         queries, keys = rows = [x + shift for x in self.rows(dtype)]
         found = _attention.squared_distances(*rows, exact=exact)
@@ -318,20 +298,8 @@ class TestKernelOfAllPairs:
         assert _attention.expands_accurately(queries[:, :, :0] + far, keys + far)
 
 
-@pytest.mark.parametrize("need_weights", [False, True])
-@pytest.mark.parametrize("kernel", ["scaled_dot_product", "gaussian", "matern32", "linear"])
-def test_causality_by_gradient(kernel, need_weights):
-    heads = [x.requires_grad_(True) for x in make_heads(6, 6)]
-    found, _ = attention(*heads, kernel, causal=True, need_weights=need_weights)
-    for t in range(6):
-        gradients = torch.autograd.grad(found[:, :, t].sum(), heads, retain_graph=True)
-        for gradient in gradients:
-            assert (gradient[:, :, t + 1 :] == 0).all()
-        assert gradients[2][:, :, t].any()
-
-
 class TestDropout:
-    @pytest.mark.parametrize("kernel", ["scaled_dot_product", "gaussian", "matern32"])
+    @pytest.mark.parametrize("kernel", ["gaussian", "matern32"])
     def test_drops_weights_and_keeps_the_mean(self, kernel):
         queries, keys, _ = make_heads(1, 400)
         values = torch.ones(2, 3, 400, 1, dtype=torch.float64)
@@ -343,10 +311,6 @@ class TestDropout:
         drawn = torch.stack(drawn)
         assert drawn.std() > 0.01
         assert drawn.mean().item() == pytest.approx(1, abs=0.02)
-
-    def test_weights_are_returned_as_they_are_before(self):
-        _, weights = attention(*make_heads(), "gaussian", dropout=0.5, need_weights=True)
-        np.testing.assert_allclose(weights.sum(-1), 1.0)
 
 
 class TestBlocks:
@@ -364,8 +328,8 @@ class TestBlocks:
             torch.rand(3)
             return [found, *torch.autograd.grad(found.square().sum(), heads)]
 
-    @pytest.mark.parametrize("block", [1, 50, 105, 10**6])
-    @pytest.mark.parametrize("kernel", [*POSITIVE[1:], *SIGNED])
+    @pytest.mark.parametrize("block", [1, 105])
+    @pytest.mark.parametrize("kernel", ["laplacian", "periodic", "linear", "cosine_similarity"])
     def test_results_and_gradients_are_those_of_all_at_once(self, kernel, block):
         masks = [
             None,
@@ -406,17 +370,6 @@ class TestBlocks:
         assert (first[3] * values).sum().item() == pytest.approx(2 * squares)
         assert not torch.allclose(first[0], self.gradients(kernel)[0])
 
-    def test_blocks_drop_independently(self):
-        queries, keys, _ = make_heads(1, 400)
-        values = torch.ones(2, 3, 400, 1, dtype=torch.float64)
-        with pytest.MonkeyPatch.context() as patch, torch.random.fork_rng():
-            torch.manual_seed(0)
-            patch.setattr(_attention, "_KEPT", 0)
-            patch.setattr(_attention, "_BLOCK", 1)
-            alike = (x[:1].expand(2, -1, -1, -1) for x in (queries, keys, values))
-            found, _ = attention(*alike, "matern32", dropout=0.3)
-        assert (found[0] != found[1]).all()
-
     def test_memory_does_not_grow_with_pairs(self):
         kept = []
 
@@ -433,15 +386,10 @@ class TestBlocks:
 
 
 class TestBadInput:
-    @pytest.mark.parametrize("wrong", ["queries", "keys", "values"])
-    def test_dimensions(self, wrong):
-        heads = dict(zip(("queries", "keys", "values"), make_heads(), strict=True))
-        heads[wrong] = heads[wrong][0]
-        with pytest.raises(ValueError, match=rf"{wrong} must have shape .*\(3, \d, 4\)"):
-            attention(**heads)
-
     def test_shapes_that_do_not_fit(self):
         queries, keys, values = make_heads()
+        with pytest.raises(ValueError, match=r"keys must have shape .*\(3, \d, 4\)"):
+            attention(queries, keys[0], values)
         with pytest.raises(ValueError, match="same head_dim"):
             attention(queries[..., :2], keys, values)
         with pytest.raises(ValueError, match="same batch and heads"):
@@ -453,12 +401,9 @@ class TestBadInput:
         with pytest.raises(ValueError, match=r"mask of .* does not fit \(2, 3, 5, 7\)"):
             attention(queries, keys, values, mask=torch.ones(5, 6, dtype=torch.bool))
 
-    @pytest.mark.parametrize("dropout", [-0.1, 1.0, "much"])
-    def test_dropout(self, dropout):
-        with pytest.raises(ValueError, match="dropout="):
-            attention(*make_heads(), dropout=dropout)
-
-    def test_kernel(self):
+    def test_options(self):
+        with pytest.raises(ValueError, match="dropout=1"):
+            attention(*make_heads(), dropout=1.0)
         with pytest.raises(ValueError, match="did you mean 'gaussian'"):
             attention(*make_heads(), "gausian")
 

@@ -12,13 +12,11 @@ from sklearn_attention.nn import Encoder, MultiHeadAttention, attention
 from sklearn_attention.nn import _linear_attention as module
 
 KERNELS = [
-    PositiveFeatures(32),
     PositiveFeatures(32, kernel="gaussian", orthogonal=False),
     PositiveFeatures(32, center=[0.2, 0.0, -0.3], covariance=np.diag([2.0, 1.0, 0.0]) + 0.2),
     TrigonometricFeatures(32),
-    TrigonometricFeatures(32, kernel="gaussian"),
 ]
-POSITIVE = KERNELS[:3]
+POSITIVE = KERNELS[:2]
 each_kernel = pytest.mark.parametrize("kernel", KERNELS, ids=repr)
 each_causal = pytest.mark.parametrize("causal", [False, True])
 TOLERANCE = {torch.float32: 1e-5, torch.float64: 1e-10}
@@ -70,7 +68,7 @@ def padding(n_keys=11, floats=False):
 class TestAgainstPairs:
     @each_kernel
     @each_causal
-    @pytest.mark.parametrize("masked", [None, "bool", "float"])
+    @pytest.mark.parametrize("masked", [None, "float"])
     def test_equals_a_loop_over_pairs(self, kernel, causal, masked):
         heads = make_heads()
         mask = None if masked is None else padding(floats=masked == "float")
@@ -84,9 +82,10 @@ class TestAgainstPairs:
         assert expected.any()
 
     @each_kernel
-    @each_causal
-    @pytest.mark.parametrize("dtype", TOLERANCE, ids=str)
-    @pytest.mark.parametrize("masked", [False, True])
+    @pytest.mark.parametrize(
+        ("causal", "dtype", "masked"),
+        [(False, torch.float32, True), (True, torch.float64, False)],
+    )
     def test_equals_its_own_weights(self, kernel, causal, dtype, masked):
         heads = make_heads(dtype=dtype)
         mask = padding() if masked else None
@@ -133,8 +132,7 @@ class TestAgainstPairs:
 
 class TestPaddingAndCausality:
     @each_kernel
-    @each_causal
-    @pytest.mark.parametrize("need_weights", [False, True])
+    @pytest.mark.parametrize(("causal", "need_weights"), [(True, False), (False, True)])
     def test_padded_tokens_change_nothing(self, kernel, causal, need_weights):
         queries, keys, values = make_heads(dtype=torch.float32)
         alone, _ = attention(
@@ -149,50 +147,16 @@ class TestPaddingAndCausality:
         )  # fmt: skip
         torch.testing.assert_close(found[1:, :, :7], alone, rtol=1e-5, atol=1e-6)
 
-    @each_kernel
-    def test_causality_by_gradient(self, kernel):
-        heads = [x.requires_grad_(True) for x in make_heads()]
-        found, _ = attention(*heads, kernel, causal=True)
-        for t in range(11):
-            gradients = torch.autograd.grad(found[:, :, t].sum(), heads, retain_graph=True)
-            for gradient in gradients:
-                assert (gradient[:, :, t + 1 :] == 0).all()
-            if not kernel.signed:
-                assert gradients[2][:, :, t].any()
-
-    @each_kernel
-    def test_the_future_changes_nothing(self, kernel):
-        queries, keys, values = make_heads(dtype=torch.float32)
-        before, _ = attention(queries, keys, values, kernel, causal=True)
-        queries[:, :, 6:], keys[:, :, 6:], values[:, :, 6:] = 3.0, -3.0, 100.0
-        after, _ = attention(queries, keys, values, kernel, causal=True)
-        torch.testing.assert_close(after[:, :, :6], before[:, :, :6], rtol=1e-4, atol=1e-5)
-
 
 class TestNumbers:
-    def test_positive_averages_stay_within_the_values(self):
-        for spread in (0.5, 5.0, 50.0):
-            queries, keys, values = make_heads(spread=spread)
-            found, _ = attention(queries, keys, values, PositiveFeatures(8))
-            assert (found <= values.amax(2, keepdim=True) + 1e-9).all()
-            assert (found >= values.amin(2, keepdim=True) - 1e-9).all()
-
     @each_kernel
-    @each_causal
-    @pytest.mark.parametrize("spread", [1e-20, 30.0, 1e4, 1e8])
+    @pytest.mark.parametrize(("causal", "spread"), [(False, 1e-20), (True, 30.0), (False, 1e8)])
     def test_extreme_rows_stay_finite_with_their_gradients(self, kernel, causal, spread):
         heads = [x.requires_grad_(True) for x in make_heads(dtype=torch.float32, spread=spread)]
         found, _ = attention(*heads, kernel, causal=causal)
         assert torch.isfinite(found).all()
         found.square().sum().backward()
         assert all(torch.isfinite(x.grad).all() for x in heads)
-
-    @pytest.mark.parametrize("kernel", POSITIVE, ids=repr)
-    def test_positive_weights_never_vanish(self, kernel):
-        for spread in (1.0, 30.0, 1e4):
-            heads = make_heads(dtype=torch.float32, spread=spread)
-            _, weights = attention(*heads, kernel, need_weights=True)
-            torch.testing.assert_close(weights.sum(-1), torch.ones(2, 3, 11))
 
     @each_causal
     def test_weights_that_drown_in_their_error_count_as_none(self, causal):
@@ -208,8 +172,7 @@ class TestNumbers:
         assert torch.isfinite(queries.grad).all()
 
     @each_kernel
-    @each_causal
-    @pytest.mark.parametrize("floats", [False, True])
+    @pytest.mark.parametrize(("causal", "floats"), [(False, True), (True, False)])
     def test_no_key_at_all_is_0(self, kernel, causal, floats):
         heads = [x.requires_grad_(True) for x in make_heads()]
         mask = padding(floats=floats)

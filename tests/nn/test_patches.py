@@ -11,8 +11,8 @@ from sklearn_attention.nn import Patches
 
 
 @pytest.mark.parametrize("n_channels", [1, 3])
-@pytest.mark.parametrize("n_steps", [1, 2, 5, 6, 7, 8, 23])
-@pytest.mark.parametrize(("length", "stride"), [(6, None), (6, 6), (6, 2), (6, 1), (1, 1)])
+@pytest.mark.parametrize("n_steps", [1, 6, 7, 23])
+@pytest.mark.parametrize(("length", "stride"), [(6, None), (6, 2), (1, 1)])
 def test_patches_are_slices(length, stride, n_steps, n_channels):
     x, step = tokens(2, n_steps, n_channels), stride or length
     patches = Patches(length, stride)
@@ -26,13 +26,6 @@ def test_patches_are_slices(length, stride, n_steps, n_channels):
             end = n_steps - (n_patches - 1 - number) * step
             rows = [series[max(t, 0)] for t in range(end - length, end)]
             np.testing.assert_array_equal(found[b, number], np.concatenate(rows))
-
-
-@pytest.mark.parametrize("n_steps", [9, 10, 11, 12])
-def test_every_step_is_in_a_patch(n_steps):
-    x = torch.arange(float(n_steps))[None, :, None]
-    for stride in (1, 2, 3, 4):
-        assert set(Patches(4, stride)(x).unique().tolist()) == set(x.flatten().tolist())
 
 
 def test_gradient_of_the_first_value_counts_its_repetitions():

@@ -33,7 +33,6 @@ from sklearn_attention.nn import (
 
 DTYPES = {torch.float32: 1e-6, torch.float64: 1e-12}
 SIMPLE = ("none", "shared", "separate")
-NORMS = ("pre", "post", "lecture")
 POSITIONS = (None, "sinusoidal", "learned", "rotary")
 
 
@@ -48,9 +47,11 @@ def torch_pair(d_model=16, n_heads=4, *, bias=True, dtype=torch.float32):
 
 
 class TestLayerAgainstTorch:
-    @pytest.mark.parametrize("dtype", DTYPES, ids=str)
-    @pytest.mark.parametrize("bias", [True, False])
-    @pytest.mark.parametrize("cross", [False, True])
+    @pytest.mark.parametrize(
+        ("cross", "bias", "dtype"),
+        [(False, True, torch.float32), (True, False, torch.float64)],
+        ids=str,
+    )
     def test_plain(self, cross, bias, dtype):
         ours, theirs = torch_pair(bias=bias, dtype=dtype)
         x = tokens(3, 7, 16, dtype=dtype)
@@ -113,7 +114,7 @@ def slow_heads(layer, x, kernel):
     return result
 
 
-@pytest.mark.parametrize("name", ["scaled_dot_product", "gaussian", "rational_quadratic"])
+@pytest.mark.parametrize("name", ["scaled_dot_product", "gaussian"])
 @pytest.mark.parametrize("projections", ["full", *SIMPLE])
 def test_projections_are_their_formulas(projections, name):
     layer = MultiHeadAttention(6, 2, kernel=name, projections=projections, bias=False)
@@ -126,16 +127,9 @@ def test_projections_are_their_formulas(projections, name):
             np.testing.assert_allclose(found, expected, atol=1e-10)
 
 
-def test_number_of_matrices():
-    counts = {
-        projections: len(list(MultiHeadAttention(4, projections=projections).parameters()))
-        for projections in ("full", *SIMPLE)
-    }
-    assert counts == {"full": 8, "none": 0, "shared": 1, "separate": 2}
-
-
-@pytest.mark.parametrize("kernel", ["scaled_dot_product", Matern32()])
-@pytest.mark.parametrize("projections", ["full", *SIMPLE])
+@pytest.mark.parametrize(
+    ("projections", "kernel"), [("full", Matern32()), ("shared", "scaled_dot_product")]
+)
 class TestWhatEveryFormIs:
     def layer(self, projections, kernel):
         return scatter(
@@ -190,18 +184,6 @@ def test_source_of_another_width():
         layer(x)
 
 
-def test_rotary_answers_depend_on_differences_of_positions():
-    layer = scatter(MultiHeadAttention(8, 2, rotary=True).double())
-    x = tokens(1, 6, 8, dtype=torch.float64)
-    # The same tokens three steps later, behind others that are masked.
-    later = torch.cat([tokens(1, 3, 8, seed=4, dtype=torch.float64), x], dim=1)
-    real = torch.arange(9)[None] >= 3
-    found, _ = layer(later, padding=real)
-    np.testing.assert_allclose(found[:, 3:].detach(), layer(x)[0].detach(), atol=1e-10)
-    order = torch.tensor([1, 0, 2, 3, 4, 5])
-    assert (layer(x[:, order])[0] - layer(x)[0][:, order]).abs().max() > 1e-3
-
-
 class TestBadInputOfALayer:
     @pytest.mark.parametrize(
         ("arguments", "message"),
@@ -239,11 +221,9 @@ def is_near(found, expected, tolerance=1e-6):
     return (found - expected).abs().max() <= tolerance * max(1, expected.abs().max().item())
 
 
-@pytest.mark.parametrize("activation", ["relu", "gelu"])
-@pytest.mark.parametrize("norm", ["pre", "post"])
+@pytest.mark.parametrize(("norm", "activation"), [("pre", "gelu"), ("post", "relu")])
 class TestStackAgainstTorch:
-    @pytest.mark.parametrize("bias", [True, False])
-    @pytest.mark.parametrize("dtype", DTYPES, ids=str)
+    @pytest.mark.parametrize(("bias", "dtype"), [(True, torch.float32), (False, torch.float64)])
     def test_encoder(self, norm, activation, bias, dtype):
         layer = torch.nn.TransformerEncoderLayer(**their_options(norm, activation, bias, dtype))
         last = torch.nn.LayerNorm(16, bias=bias, dtype=dtype) if norm == "pre" else None
@@ -310,35 +290,6 @@ def test_lecture_norm_adds_the_normalised_stream_back():
     np.testing.assert_allclose(encoder(x)[0].detach(), expected.detach(), atol=1e-12)
 
 
-@pytest.mark.parametrize("norm", NORMS)
-@pytest.mark.parametrize("kernel", ["scaled_dot_product", "gaussian", "periodic", "matern52"])
-class TestEveryKernelAndNorm:
-    def decoder(self, norm, kernel):
-        return scatter(Decoder(2, **SHAPE, norm=norm, kernel=kernel).double())
-
-    def test_causality_by_gradient(self, norm, kernel):
-        decoder = self.decoder(norm, kernel)
-        x = tokens(2, 5, 16, dtype=torch.float64).requires_grad_(True)
-        source = tokens(2, 4, 16, seed=1, dtype=torch.float64).requires_grad_(True)
-        out, _ = decoder(x, source)
-        for t in range(5):
-            of_x, of_source = torch.autograd.grad(
-                out[:, t].square().sum(), (x, source), retain_graph=True
-            )
-            assert (of_x[:, t + 1 :] == 0).all()
-            assert of_x[:, t].any()
-            # All of the source is visible from the first step on.
-            assert (of_source != 0).any(dim=-1).all()
-
-    def test_padding_never_changes_an_answer(self, norm, kernel):
-        decoder = self.decoder(norm, kernel)
-        x, source = (tokens(2, n, 16, seed=n, dtype=torch.float64) for n in (6, 5))
-        real, source_real = padding_of([6, 3], 6), padding_of([5, 2], 5)
-        together, _ = decoder(x, source, padding=real, source_padding=source_real)
-        alone, _ = decoder(x[1:, :3], source[1:, :2])
-        np.testing.assert_allclose(together[1:, :3].detach(), alone.detach(), atol=1e-9)
-
-
 def test_masks_reach_every_block():
     """A mask of the source, and one of the tokens, in the decoder's terms."""
     decoder = scatter(Decoder(2, **SHAPE).double())
@@ -354,26 +305,22 @@ def test_masks_reach_every_block():
         assert (cross[..., :2] > 0).all()
 
 
-def test_a_decoder_attends_to_a_source_of_another_width():
-    decoder = Decoder(2, **SHAPE, d_source=6)
-    assert decoder(tokens(2, 5, 16), tokens(2, 3, 6))[0].shape == (2, 5, 16)
-
-
 @pytest.mark.parametrize(
-    "module", [MultiHeadAttention(16, 2, dropout=0.5), Encoder(1, **SHAPE, dropout=0.4)]
+    "module",
+    [
+        MultiHeadAttention(16, 2, dropout=0.5),
+        Encoder(1, **SHAPE, kernel="periodic", dropout=0.4),
+    ],
 )
 def test_dropout_only_while_training(module):
     x = tokens(2, 6, 16)
     with torch.random.fork_rng():
         torch.manual_seed(0)
         assert not torch.equal(module.train()(x)[0], module(x)[0])
-        assert torch.equal(module.eval()(x)[0], module(x)[0])
-
-
-def test_copies_and_pickles():
-    encoder, x = Encoder(1, **SHAPE, kernel="periodic", rotary=True), tokens(2, 6, 16)
-    for twin in (copy.deepcopy(encoder), pickle.loads(pickle.dumps(encoder))):
-        assert torch.equal(twin(x)[0], encoder(x)[0])
+        expected = module.eval()(x)[0]
+    # Copies, by pickle or not, answer the same.
+    for twin in (module, copy.deepcopy(module), pickle.loads(pickle.dumps(module))):
+        assert torch.equal(twin(x)[0], expected)
 
 
 @pytest.mark.parametrize(

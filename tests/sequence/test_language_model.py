@@ -14,14 +14,12 @@ import pytest
 import torch
 from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
-from sklearn.model_selection import GridSearchCV
 from slow_counts import kneser_ney, witten_bell
 
 from sklearn_attention import Architecture, Training, TransformerLanguageModel
 from sklearn_attention.sequence._language_network import LanguageNetwork
 from sklearn_attention.sequence._token_windows import context_start
 from sklearn_attention.text import _files
-from sklearn_attention.text._learn import TOKENIZERS
 from sklearn_attention.text._special import END, PADDING, START, UNKNOWN
 
 QUICK = {
@@ -94,18 +92,14 @@ class TestProbabilities:
         for row, text in zip(together, texts, strict=True):
             np.testing.assert_allclose(row, model.predict_log_proba([text])[0], atol=1e-5)
 
-    def test_sum_to_one(self, model):
-        proba = model.predict_proba(["", LONG])
-        assert proba.shape == (2, len(model.tokens_))
-        np.testing.assert_allclose(proba.sum(axis=1), 1, rtol=1e-6)
-        np.testing.assert_array_equal(proba, np.exp(model.predict_log_proba(["", LONG])))
-
     def test_the_likeliest_is_predicted(self, model):
-        found = model.predict(["", "the c"])
-        expected = model.predict_proba(["", "the c"]).argmax(axis=1)
-        assert found.tolist() == [model.tokens_[i] for i in expected]
+        texts = ["", "the c", LONG]
+        proba = model.predict_proba(texts)
+        np.testing.assert_array_equal(proba, np.exp(model.predict_log_proba(texts)))
+        expected = [model.tokens_[i] for i in proba.argmax(axis=1)]
+        assert model.predict(texts).tolist() == expected
 
-    @pytest.mark.parametrize("text", ["a", "the cat", LONG[:9], LONG])
+    @pytest.mark.parametrize("text", ["a", LONG])
     def test_score_is_their_mean_over_a_text(self, model, text):
         # Character by character, whatever contexts a text longer than max_length has.
         ids = [*(model.tokens_.index(character) for character in text), END]
@@ -126,34 +120,13 @@ class TestProbabilities:
         assert model.score(["ä"]) == pytest.approx(expected / 2, rel=1e-5)
 
 
-class TestCausality:
-    @pytest.mark.parametrize("positions", ["rotary", "learned", "sinusoidal"])
-    def test_no_gradient_from_later_tokens(self, positions):
-        network = network_of(fit(architecture=Architecture(positions=positions)))
-        seen = []
-        network.embed.register_forward_hook(lambda *found: seen.append(found[2]))
-        network.embed.weight.requires_grad_(True)
-        logits, _ = network(torch.arange(3, 11)[None])
-        (tokens,) = seen  # (1, T, d_model)
-        for t in range(8):
-            (gradient,) = torch.autograd.grad(logits[0, t].sum(), tokens, retain_graph=True)
-            reached = gradient[0].abs().sum(dim=-1) > 0
-            assert reached.tolist() == [s <= t for s in range(8)]
-
-    def test_later_characters_make_no_difference(self, model):
-        whole = model.attention_maps("the cat")
-        part = model.attention_maps("the")
-        np.testing.assert_allclose(whole[:, :, :4, :4], part, atol=1e-6)
-        assert (whole[:, :, 0, 1:] == 0).all()
-
-
 class TestAttentionMaps:
-    def test_rows_are_averages_of_tokens(self, model):
+    def test_rows_are_averages_of_tokens_up_to_each(self, model, ids_model):
         maps = model.attention_maps("the ca")
         assert maps.shape == (2, 2, 7, 7)
         np.testing.assert_allclose(maps.sum(axis=-1), 1, atol=1e-6)
-
-    def test_of_ids(self, ids_model):
+        np.testing.assert_allclose(maps[:, :, :4, :4], model.attention_maps("the"), atol=1e-6)
+        assert (maps[:, :, 0, 1:] == 0).all()
         assert ids_model.attention_maps(np.array([5, 7])).shape == (2, 2, 3, 3)
 
     @pytest.mark.parametrize(
@@ -173,13 +146,15 @@ class TestAttentionMaps:
 
 
 class TestSampling:
-    @pytest.mark.parametrize("positions", ["rotary", "learned", "sinusoidal"])
-    @pytest.mark.parametrize("max_length", [1, 2, 5, 8, 64])
+    @pytest.mark.parametrize(
+        ("positions", "max_length"),
+        [("rotary", 1), ("rotary", 8), ("learned", 5), ("learned", 64), ("sinusoidal", 8)],
+    )
     def test_is_what_asking_anew_for_every_token_gives(self, positions, max_length):
         model = fit(architecture=Architecture(positions=positions), max_length=max_length)
         for prompt in ("", "the", LONG):
             text, rng = prompt, np.random.RandomState(3)
-            for _ in range(20):
+            for _ in range(12):
                 proba = model.predict_proba([text])[0].astype(float)
                 proba[UNKNOWN] = 0
                 total = np.cumsum(proba / proba.sum())
@@ -187,7 +162,7 @@ class TestSampling:
                 if token == END:
                     break
                 text += model.tokens_[token]
-            assert model.sample(prompt, 20, random_state=3) == text
+            assert model.sample(prompt, 12, random_state=3) == text
 
     def test_the_cache_saves_passing_tokens_again(self, monkeypatch):
         model, seen = fit([LONG * 5], max_length=16, baseline=False), []
@@ -208,10 +183,6 @@ class TestSampling:
             assert model.predict([text[:i]])[0] == text[i]
         assert model.sample("the", 5, top_k=1) == text
         assert model.sample("the", 5, top_p=1e-9) == text
-
-    def test_seeds(self, model):
-        first, again, other = (model.sample("a", 30, random_state=seed) for seed in (0, 0, 1))
-        assert first == again != other
 
     def test_like_comes_of_like(self, model, ids_model):
         assert isinstance(model.sample(), str)
@@ -238,12 +209,8 @@ class TestSampling:
 
     def test_no_token_that_stands_for_nothing_is_drawn(self):
         # Two characters are known; most others are not, and so the likeliest.
-        model = fit(
-            ["abcdefabcdefghi"] * 3,
-            max_tokens=6,
-            training=Training(max_steps=20),
-            learning_rate=1e-2,
-        )
+        options = {"training": Training(max_steps=20), "learning_rate": 1e-2}
+        model = fit(["abcdefabcdefghi"] * 3, max_tokens=6, **options)
         assert model.predict_proba(["b"])[0].argmax() == UNKNOWN
         assert set(model.sample("", 200, random_state=0)) <= set(model.tokens_[4:])
 
@@ -258,7 +225,6 @@ class TestSampling:
             ({"prompt": []}, r"prompt=\[\] has no sequence"),
             ({"prompt": [1, 2]}, "prompt has ids, but the vocabulary was learned from texts"),
             ({"prompt": 3}, "prompt=3 is no list"),
-            ({"prompt": ["a", None]}, r"prompt\[1\]=None is missing"),
         ],
     )
     def test_bad_arguments(self, model, arguments, message):
@@ -269,24 +235,13 @@ class TestSampling:
 @pytest.mark.parametrize(
     "parameters",
     [
-        {"tokenizer": "words"},
         {"tokenizer": "words", "max_tokens": 7},
         {"tokenizer": "byte_pairs", "max_tokens": 280},
-        {"tokenizer": "ids"},
-        {"architecture": Architecture(positions="learned")},
-        {"architecture": Architecture(positions="sinusoidal")},
-        {"architecture": Architecture(norm="post", activation="relu")},
-        {"architecture": Architecture(norm="lecture")},
-        {"architecture": Architecture(attention_kernel="gaussian")},
-        {"architecture": Architecture(attention_kernel="laplacian")},
+        {"tokenizer": "ids", "dropout": 0.2},
+        {"architecture": Architecture(norm="lecture", attention_kernel="gaussian")},
         {"architecture": Architecture(attention_kernel="positive_features")},
-        {"dropout": 0.2},
-        {"training": Training(optimizer="adam", max_steps=2)},
         {"training": Training(schedule="constant", max_steps=6), "batch_size": (2, 8)},
-        {"max_epochs": 2, "training": Training(max_steps=None)},
-        {"training": Training(validation_fraction=None, max_steps=6)},
-        {"architecture": Architecture(d_feedforward=8)},
-        {"max_length": 1},
+        {"max_epochs": 2, "training": Training(max_steps=None), "max_length": 1},
     ],
 )
 def test_every_form_learns_scores_and_writes(parameters):
@@ -319,9 +274,7 @@ def test_learns_what_always_follows():
     assert model.score(texts) > fit(texts, training=Training(max_steps=1)).score(texts)
 
 
-@pytest.mark.parametrize(
-    "given", [tuple(TEXTS), np.array(TEXTS), pd.Series(TEXTS, index=[7, 5, 3])]
-)
+@pytest.mark.parametrize("given", [np.array(TEXTS), pd.Series(TEXTS, index=[7, 5, 3])])
 def test_forms_of_input_do_not_matter(model, given):
     same = fit(given)
     assert same.score(given) == model.score(TEXTS)
@@ -358,27 +311,25 @@ class TestTraining:
         assert min(history["validation_loss"]) == pytest.approx(expected, rel=1e-5)
         assert history["best_epoch"] == np.argmin(history["validation_loss"])
 
-    @pytest.mark.parametrize("baseline", [False, "auto"])
-    def test_the_end_of_a_text_is_learned(self, baseline):
+    def test_the_end_of_a_text_is_learned(self):
         # Tokens that only the last tenth has.
         model = fit(
             ["ab" * 180 + "cd" * 20],
-            training=Training(max_steps=40), learning_rate=3e-2, baseline=baseline,
+            training=Training(max_steps=40), learning_rate=3e-2,
         )  # fmt: skip
         assert model.predict(["abcdcdc"]) == "d"
         assert model.score(["cd" * 10]) > -1.3
 
     @pytest.mark.slow
-    @pytest.mark.parametrize("seed", range(5))
-    def test_a_short_text_is_not_learned_by_heart(self, seed):
+    def test_a_short_text_is_not_learned_by_heart(self):
         # There is nothing to learn but how frequent each letter is.
-        rng = np.random.default_rng(seed)
+        rng = np.random.default_rng(0)
         frequencies = rng.dirichlet(np.ones(16))
         draws = rng.choice(16, (2, 500), p=frequencies)
         text, fresh = ("".join(np.array(list("abcdefghijklmnop"))[row]) for row in draws)
         model = fit(
             [text], max_length=32, d_model=32, n_layers=1, learning_rate=2e-2,
-            training=Training(max_steps=80), random_state=seed,
+            training=Training(max_steps=80), random_state=0,
         )  # fmt: skip
         counted = np.log((np.bincount(draws[0], minlength=16) + 0.5) / 500)
         assert model.score([fresh]) > counted[draws[1]].mean() - 0.2
@@ -393,18 +344,6 @@ class TestTraining:
         assert best == pytest.approx(-model.score(texts), rel=1e-5)
         with pytest.raises(ValueError, match="X_val has ids, but the vocabulary"):
             model.fit(["ab" * 20], X_val=[[5, 6]])
-
-    def test_stops_when_what_is_held_out_gets_no_likelier(self):
-        rng = np.random.default_rng(0)
-        noise = ["".join(rng.choice(list("abcdef"), 60))]
-        model = fit(
-            noise,
-            training=Training(patience=2, validation_fraction=0.1, max_steps=400),
-            learning_rate=1e-2,
-        )
-        history = model.training_history_
-        assert history["stopped"] == "patience"
-        assert len(history["loss"]) < 20
 
     def test_a_second_fit_starts_afresh_unless_told(self, model):
         again = fit()
@@ -427,26 +366,6 @@ class TestTraining:
             model.set_params(tokenizer="characters", d_model=8).fit(["xyz the cat"])
         assert model.tokens_ == tokens
 
-    def test_goes_on_from_a_checkpoint(self, tmp_path, monkeypatch):
-        options = {"max_epochs": 4, "training": Training(), "dropout": 0.1, "batch_size": 4}
-        expected = fit(**options)
-        options["training"] = Training(checkpoint=str(tmp_path / "training.pt"))
-        calls, forward = [], LanguageNetwork.forward
-
-        def killed(network, *args, **found):
-            calls.append(1)
-            if len(calls) == 8:
-                raise RuntimeError("power is off")
-            return forward(network, *args, **found)
-
-        monkeypatch.setattr(LanguageNetwork, "forward", killed)
-        with pytest.raises(RuntimeError, match="power is off"):
-            fit(**options)
-        monkeypatch.undo()
-        model = fit(**options)
-        for name, value in expected.network_.weights.items():
-            np.testing.assert_array_equal(model.network_.weights[name], value)
-
     def test_a_checkpoint_of_other_texts_is_not_gone_on_from(self, tmp_path):
         path = tmp_path / "training.pt"
         first = fit(training=Training(checkpoint=path, max_steps=6))
@@ -461,56 +380,9 @@ class TestTraining:
         losses = [model.training_history_["validation_loss"] for model in (first, other)]
         assert losses[0] != losses[1]
 
-    def test_an_interrupt_leaves_a_usable_model(self, monkeypatch):
-        calls, forward = [], LanguageNetwork.forward
-
-        def interrupted(network, *args, **options):
-            calls.append(1)
-            if len(calls) == 3:
-                raise KeyboardInterrupt
-            return forward(network, *args, **options)
-
-        monkeypatch.setattr(LanguageNetwork, "forward", interrupted)
-        with pytest.warns(UserWarning, match="interrupted"):
-            model = fit()
-        assert model.training_history_["stopped"] == "interrupted"
-        assert np.isfinite(model.score(TEXTS))
-
-    def test_epochs_are_tasks_of_callbacks(self):
-        class Recorder:
-            max_propagation_depth = None
-
-            def __init__(self):
-                self.names, self.scores = [], []
-
-            def setup(self, estimator, context):
-                pass
-
-            def teardown(self, estimator, context):
-                pass
-
-            def on_fit_task_begin(self, estimator, context, *, X, y):
-                assert X is TEXTS
-                assert y is None
-                self.names.append(context.task_name)
-
-            def on_fit_task_end(self, estimator, context, *, fitted_estimator):
-                self.scores.append(fitted_estimator.score(TEXTS))
-                return len(self.names) == 3  # after the second epoch
-
-        recorder = Recorder()
-        model = TransformerLanguageModel(
-            **QUICK | {"max_epochs": 5, "training": Training(max_steps=None)}, baseline=False
-        )
-        model.set_callbacks(recorder).fit(TEXTS)
-        assert recorder.names == ["fit", "epoch", "epoch"]
-        assert model.training_history_["stopped"] == "callback"
-        assert recorder.scores[0] < recorder.scores[1] == recorder.scores[2]
-        assert recorder.scores[2] == model.score(TEXTS)
-
 
 class TestVectors:
-    @pytest.mark.parametrize("text", ["the cat", "", "the cat sat on the mat the cat sat"])
+    @pytest.mark.parametrize("text", ["", "the cat sat on the mat"])
     def test_are_means_of_the_last_context(self, model, text):
         ids = [START, *(model.tokens_.index(c) for c in text)]
         start = context_start(len(ids), model.max_length)
@@ -594,10 +466,6 @@ class TestBaseline:
         assert found.score(TEXTS) == model.score(TEXTS)
         assert found.sample("a", 9, random_state=0) == model.sample("a", 9, random_state=0)
 
-    def test_bad_values_are_named(self):
-        with pytest.raises(ValueError, match="baseline='ngrams' is not valid: pass True"):
-            fit(baseline="ngrams")
-
 
 class TestFiles:
     @pytest.fixture
@@ -607,8 +475,10 @@ class TestFiles:
             path.write_text(text, encoding="utf-8")
         return paths
 
-    @pytest.mark.parametrize("tokenizer", sorted({*TOKENIZERS} - {"ids"}))
-    @pytest.mark.parametrize("n_copies", [1, 14])  # 42 are whole texts held out
+    @pytest.mark.parametrize(
+        ("tokenizer", "n_copies"),
+        [("characters", 14), ("words", 1), ("byte_pairs", 1)],  # 42 are whole texts held out
+    )
     def test_are_learned_like_texts(self, tokenizer, n_copies, paths, monkeypatch):
         expected = fit(TEXTS * n_copies, tokenizer=tokenizer)
         monkeypatch.setattr(_files, "_PIECE", 5)
@@ -651,23 +521,12 @@ class TestFiles:
             ids_model.fit(paths)
 
 
-class TestConventions:
-    def test_works_in_a_search(self):
-        search = GridSearchCV(
-            TransformerLanguageModel(**QUICK),
-            {"architecture__positions": ["rotary", "learned"]},
-            cv=2,
-        )
-        search.fit(TEXTS)
-        assert np.isfinite(search.cv_results_["mean_test_score"]).all()
-        assert isinstance(search.best_estimator_.sample("a", 3), str)
-
-
 class TestBadInput:
     @pytest.mark.parametrize(
         ("parameters", "message"),
         [
             ({"tokenizer": "letters"}, "tokenizer='letters' is unknown"),
+            ({"baseline": "ngrams"}, "baseline='ngrams' is not valid: pass True"),
             (
                 {"tokenizer": "ids"},
                 "tokenizer='ids' does not fit .* choose a tokenizer of texts",
@@ -675,27 +534,12 @@ class TestBadInput:
             ({"max_tokens": 4}, "max_tokens=4 is not valid"),
             ({"max_length": 0}, "max_length=0 is not valid"),
             ({"n_heads": 3}, "n_heads=3 does not divide d_model=16"),
-            ({"architecture": Architecture(attention_kernel="loud")}, "'loud'"),
-            (
-                {"architecture": Architecture(positions="rotary"), "n_heads": 16},
-                "n_heads=16 makes heads of odd width 1",
-            ),
-            ({"dropout": 1}, "dropout=1"),
-            (
-                {"training": Training(validation_fraction=1, max_steps=6)},
-                "validation_fraction=1 is not valid",
-            ),
             (
                 {"training": Training(patience=2, validation_fraction=None, max_steps=6)},
                 "patience=2 needs something held out",
             ),
-            ({"max_epochs": None, "training": Training(max_steps=None)}, "would never end"),
             ({"random_state": "a"}, "'a' cannot be used to seed"),
             ({"device": "gpu"}, "device='gpu'"),
-            (
-                {"training": Training(checkpoint="/no/such/folder/file", max_steps=6)},
-                "lies in no folder",
-            ),
         ],
     )
     def test_parameters_are_named(self, parameters, message):
@@ -706,11 +550,7 @@ class TestBadInput:
         ("texts", "message"),
         [
             ("the cat", "X='the cat' is a single text: pass .X., or pathlib.Path"),
-            ([], r"X=\[\] has no sequence"),
             (["a", ""], r"X\[1\]='' is empty"),
-            (["a", [1]], r"X\[1\]=\[1\] is of another kind"),
-            (["a", None], r"X\[1\]=None is missing"),
-            (["a", np.nan], r"X\[1\]=nan is missing"),
             ([[1, 2]], "tokenizer='characters' does not fit .* pass tokenizer='ids'"),
             (np.ones((3, 4)), r"X has shape \(3, 4\), but is no array of ids"),
             (pd.DataFrame({"a": TEXTS}), r"X has shape \(3, 1\)"),
@@ -733,16 +573,6 @@ class TestBadInput:
         assert np.isfinite(model.score(["ZÄ" * 40]))
         assert np.isfinite(ids_model.score([[123456] * 30]))
         assert ids_model.sample([123456], 2)[0] == 123456
-
-
-def test_one_short_text_is_enough():
-    for parameters in (
-        {},
-        {"training": Training(validation_fraction=None, max_steps=6)},
-        {"tokenizer": "words"},
-    ):
-        model = fit(["a a"], **parameters)
-        assert np.isfinite(model.score(["a"]))
 
 
 @pytest.mark.slow

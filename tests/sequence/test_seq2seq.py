@@ -5,7 +5,7 @@ import pandas as pd
 import pytest
 from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
-from sklearn.model_selection import GridSearchCV, KFold
+from sklearn.model_selection import GridSearchCV
 
 from sklearn_attention import Architecture, Training, TransformerSeq2Seq
 from sklearn_attention.sequence._seq2seq import chrf, token_accuracy
@@ -46,17 +46,6 @@ def reverser():
 
 
 class TestPredictions:
-    @pytest.mark.slow
-    def test_reversing_is_learned(self):
-        X, y = make_ids(600)
-        options = {"d_model": 32, "max_epochs": 30, "learning_rate": 8e-3, "batch_size": 32}
-        training = Training(validation_fraction=None)
-        model = fit(X, y, **options, label_smoothing=0.0, training=training)
-        X, y = make_ids(100, seed=1)
-        predicted = model.predict(X)
-        assert np.mean([a == b for a, b in zip(predicted, y, strict=True)]) > 0.9
-        assert model.score(X, y) == token_accuracy(predicted, y) > 0.95
-
     def test_ids_in_ids_out(self):
         # Always the same three pairs: one token more than another, and backwards.
         X, y = [[10, 11], [12], [11, 12, 10]] * 6, [[11, 10], [12], [10, 12, 11]] * 6
@@ -66,27 +55,13 @@ class TestPredictions:
         assert predicted == y
         assert model.score(X, y) == 1
 
-    def test_texts_in_texts_out(self):
-        model = fit(max_epochs=30, learning_rate=0.02, batch_size=9)
-        assert model.predict(COUNTRIES[:6]) == ENGLISH[:6]
-        assert model.score(COUNTRIES, ENGLISH) == 1
-
-    @pytest.mark.parametrize(
-        "form", [tuple, np.array, pd.Series, lambda x: pd.Series(x, dtype="str")]
-    )
+    @pytest.mark.parametrize("form", [np.array, lambda x: pd.Series(x, dtype="str")])
     def test_forms_of_texts(self, form):
-        assert fit(form(COUNTRIES), form(ENGLISH)).predict(form(COUNTRIES)) == fit().predict(
-            COUNTRIES
-        )
-
-    def test_an_array_of_ids(self):
-        X = np.arange(24).reshape(8, 3) % 7
-        model = fit(X, X)
-        assert model.predict(X) == fit(X.tolist(), X.tolist()).predict(X.tolist())
-
-    def test_texts_to_ids(self):
-        labels = [[len(text)] for text in COUNTRIES]
-        assert set(map(type, fit(COUNTRIES, labels).predict(COUNTRIES))) == {list}
+        model = fit(form(COUNTRIES), form(ENGLISH))
+        assert model.tokenizer_ == "words"
+        found = model.predict([*COUNTRIES, "xyz le chat"])  # with a word that is unknown
+        assert found[:-1] == fit().predict(form(COUNTRIES))
+        assert "\N{REPLACEMENT CHARACTER}" not in "".join(found)
 
     @pytest.mark.parametrize("n_beams", [1, 3])
     def test_alone_or_in_company(self, reverser, n_beams):
@@ -94,7 +69,7 @@ class TestPredictions:
         model.model_ = reverser.model_
         X, y = make_ids(20, seed=2)
         together, logs = model.predict(X), model.predict_log_proba(X, y)
-        for i in range(0, 20, 5):
+        for i in (0, 7, 19):
             assert model.predict(X[i : i + 1]) == [together[i]]
             alone = model.predict_log_proba(X[i : i + 1], y[i : i + 1])[0]
             np.testing.assert_allclose(alone, logs[i], atol=1e-5)
@@ -128,11 +103,6 @@ class TestPredictions:
             assert weights.shape == (1, 2, len(target) + 1, len(source) + 1)
             np.testing.assert_allclose(weights.sum(-1), 1, rtol=1e-5)
 
-    def test_unknown_tokens_are_read(self):
-        model = fit()
-        assert isinstance(model.predict(["xyz le chat"])[0], str)
-        assert "\N{REPLACEMENT CHARACTER}" not in "".join(model.predict(["xyz", "le"]))
-
     def test_no_answer_is_longer_than_any_target_of_training(self):
         X, y = make_ids(30)
         model = fit(X, y, max_epochs=1)
@@ -150,10 +120,7 @@ class TestPredictions:
     @pytest.mark.parametrize(
         "options",
         [
-            {"architecture": Architecture(positions="learned")},
             {"architecture": Architecture(positions="rotary", norm="post")},
-            {"architecture": Architecture(attention_kernel="gaussian", activation="gelu")},
-            {"architecture": Architecture(d_feedforward=8)},
             {
                 "shared_vocabulary": True,
                 "architecture": Architecture(attention_kernel="positive_features"),
@@ -176,15 +143,8 @@ class TestPredictions:
 class TestTokenizers:
     """What texts are made of, if users do not say."""
 
-    def test_words_are_the_default(self):
-        model = fit()
-        assert model.tokenizer_ == "words"
-        assert model.target_vocabulary_["tokenizer"] == "words"
-
-    @pytest.mark.parametrize("swapped", [False, True])
-    def test_characters_where_most_words_occur_once(self, swapped):
-        X, y = (DATES, TOLD) if swapped else (TOLD, DATES)
-        name = "X" if swapped else "y"
+    @pytest.mark.parametrize(("X", "y", "name"), [(DATES, TOLD, "X"), (TOLD, DATES, "y")])
+    def test_characters_where_most_words_occur_once(self, X, y, name):
         message = f"100% of the words in {name} .* takes characters. Pass 'char"
         with pytest.warns(UserWarning, match=message):
             model = fit(X, y)
@@ -204,11 +164,6 @@ class TestTokenizers:
         with pytest.warns(UserWarning, match="60% of the words in y"):
             fit(["le", "le"], [*y[:1], "a c d"])
 
-    def test_ids_have_none(self):
-        X, y = make_ids(12)
-        assert fit(X, y).tokenizer_ == "ids"
-        assert fit(COUNTRIES[:12], y).tokenizer_ == "words"
-
     def test_a_warm_start_keeps_it(self):
         model = fit(warm_start=True)
         model.fit(TOLD, DATES)
@@ -216,29 +171,8 @@ class TestTokenizers:
         with pytest.raises(ValueError, match="tokenizer='characters' does not fit"):
             model.set_params(tokenizer="characters").fit(COUNTRIES, ENGLISH)
 
-    @pytest.mark.slow
-    def test_a_search_tells_short_targets_apart(self):
-        # No prediction is right as a whole, so that only its characters tell them apart.
-        X, y = TOLD * 3, DATES * 3
-        search = GridSearchCV(
-            TransformerSeq2Seq(**TINY | {"max_epochs": 20}, tokenizer="characters"),
-            {"learning_rate": [1e-6, 2e-2]}, cv=KFold(2), error_score="raise",
-        ).fit(X, y)  # fmt: skip
-        worse, better = search.cv_results_["mean_test_score"]
-        assert better > worse + 0.2
-
 
 class TestTraining:
-    def test_pairs_held_out_end_the_training(self):
-        X, y = make_ids(60)
-        model = fit(
-            X, y, max_epochs=60, learning_rate=0.06,
-            training=Training(validation_fraction=0.2, patience=2, schedule="constant"),
-        )  # fmt: skip
-        history = model.training_history_
-        assert history["stopped"] == "patience"
-        assert len(history["validation_loss"]) == history["best_epoch"] + 3
-
     def test_validation_loss_is_the_likelihood_held_out(self):
         # One pair many times: what is held out is what is learned.
         model = fit(
@@ -279,12 +213,6 @@ class TestTraining:
         with pytest.raises(ValueError, match=message):
             TransformerSeq2Seq(**TINY).fit(COUNTRIES, ENGLISH, **given)
 
-    def test_warm_start_goes_on(self):
-        first = fit(training=Training(schedule="constant"), warm_start=True)
-        losses = first.training_history_["loss"]
-        again = first.fit(COUNTRIES, ENGLISH).training_history_["loss"]
-        assert again[0] < losses[-1] < losses[0]
-
     def test_a_warm_start_keeps_the_vocabularies(self):
         others = [" ".join(word[::-1] for word in text.split()) for text in COUNTRIES]
         model = fit(warm_start=True)
@@ -292,78 +220,6 @@ class TestTraining:
         model.fit(others, ENGLISH)
         assert model.source_vocabulary_ == tokens
         assert model.training_history_["loss"] != fit(others).training_history_["loss"]
-
-    def test_a_checkpoint_of_another_loss_is_not_gone_on_from(self, tmp_path):
-        training = Training(checkpoint=tmp_path / "training.pt")
-        first = fit(training=training)
-        model = fit(training=training, label_smoothing=0.0)
-        losses = model.training_history_["loss"]
-        alone = fit(training=Training(), label_smoothing=0.0)
-        assert losses == alone.training_history_["loss"] != first.training_history_["loss"]
-
-    def test_callbacks_may_ask_while_it_is_fitted_again(self):
-        class Asks:
-            max_propagation_depth = None
-
-            def setup(self, estimator, context):
-                pass
-
-            def teardown(self, estimator, context):
-                pass
-
-            def on_fit_task_begin(self, estimator, context):
-                if hasattr(estimator, "network_"):
-                    estimator.predict(COUNTRIES[:1])
-
-            def on_fit_task_end(self, estimator, context):
-                pass
-
-        model = TransformerSeq2Seq(**TINY).set_callbacks(Asks()).fit(COUNTRIES, ENGLISH)
-        model.set_params(random_state=1).fit(COUNTRIES, ENGLISH)
-        (found,) = model.predict_log_proba(COUNTRIES[:1], ENGLISH[:1])
-        (expected,) = fit(random_state=1).predict_log_proba(COUNTRIES[:1], ENGLISH[:1])
-        np.testing.assert_array_equal(found, expected)
-
-    def test_goes_on_from_a_checkpoint(self, tmp_path, monkeypatch):
-        options = {
-            "dropout": 0.1,
-            "max_epochs": 4,
-            "training": Training(validation_fraction=0.2),
-        }
-        expected = fit(**options)
-        options["training"] = Training(
-            validation_fraction=0.2, checkpoint=str(tmp_path / "training.pt")
-        )
-        calls, encode = [], Seq2SeqNetwork.encode
-
-        def killed(network, source):
-            calls.append(1)
-            if len(calls) == 5:
-                raise RuntimeError("power is off")
-            return encode(network, source)
-
-        monkeypatch.setattr(Seq2SeqNetwork, "encode", killed)
-        with pytest.raises(RuntimeError, match="power is off"):
-            fit(**options)
-        monkeypatch.undo()
-        with pytest.warns(UserWarning, match="is of another training, which has not ended"):
-            fit(ENGLISH, COUNTRIES, **options)
-        for name, value in fit(**options).network_.weights.items():
-            np.testing.assert_array_equal(expected.network_.weights[name], value)
-
-    def test_an_interrupt_leaves_a_usable_estimator(self, monkeypatch):
-        calls, encode = [], Seq2SeqNetwork.encode
-
-        def interrupted(network, source):
-            calls.append(1)
-            if len(calls) == 3:
-                raise KeyboardInterrupt
-            return encode(network, source)
-
-        monkeypatch.setattr(Seq2SeqNetwork, "encode", interrupted)
-        with pytest.warns(UserWarning, match="interrupted after 2 steps"):
-            model = fit(max_epochs=9, batch_size=18)
-        assert len(model.predict(COUNTRIES)) == 18
 
     def test_an_interrupt_before_the_first_epoch_or_in_a_search_is_raised(self, monkeypatch):
         calls, encode = [], Seq2SeqNetwork.encode
@@ -383,31 +239,14 @@ class TestTraining:
         with pytest.raises(KeyboardInterrupt):
             search.fit(COUNTRIES, ENGLISH)
 
-    def test_grid_search(self):
-        grid = {"architecture__attention_kernel": ["scaled_dot_product", "gaussian"]}
-        search = GridSearchCV(
-            TransformerSeq2Seq(**TINY | {"max_epochs": 1}, n_beams=2), grid, cv=KFold(2),
-            error_score="raise",
-        )  # fmt: skip
-        search.fit(COUNTRIES, ENGLISH)
-        assert len(search.predict(COUNTRIES)) == 18
-        assert search.best_params_.keys() == grid.keys()
-
 
 class TestBadInput:
     @pytest.mark.parametrize(
         ("X", "y", "message"),
         [
             ("le chat", ["the cat"], "X='le chat' is a single text"),
-            ([], [], "X=.* has no sequence"),
-            (["le chat", ""], ["the cat", "a"], r"X\[1\]='' is empty"),
             (["le chat"], [""], r"y\[0\]='' is empty"),
-            ([[1, 2], []], [[1], [2]], r"X\[1\]=\[\] is empty"),
-            (["le", [1, 2]], ["a", "b"], r"X\[1\]=\[1, 2\] is of another kind"),
-            (["le", None], ["a", "b"], r"X\[1\]=None"),
-            ([[1, float("nan")]], [[1]], r"X\[0\]=.* has a missing value"),
             ([[1.5, 2.0]], [[1]], r"X\[0\]=.* is no sequence of integers"),
-            ([[-1, 2]], [[1]], r"X\[0\]=.* has a negative id"),
             (["a", "b"], ["a"], "X has 2 sequences, but y has 1"),
         ],
     )
@@ -423,10 +262,10 @@ class TestBadInput:
             ({"max_tokens": 2}, "max_tokens=2"),
             ({"max_length": 1}, "max_length=1"),
             ({"d_model": 15}, "n_heads=2 does not divide d_model=15"),
+            ({"y": [[1]] * 18, "shared_vocabulary": True}, "=True does not fit X of kind"),
             ({"label_smoothing": 1.0}, "label_smoothing=1.0"),
             ({"n_beams": 0}, "n_beams=0"),
             ({"length_penalty": -1}, "length_penalty=-1"),
-            ({"training": Training(validation_fraction=1.0)}, "validation_fraction=1.0"),
             ({"training": Training(patience=2)}, "patience=2 needs something held out"),
         ],
         ids=str,
@@ -434,10 +273,6 @@ class TestBadInput:
     def test_parameters(self, options, message):
         with pytest.raises(ValueError, match=message):
             fit(**options)
-
-    def test_shared_vocabulary_of_two_kinds(self):
-        with pytest.raises(ValueError, match="shared_vocabulary=True does not fit X of kind"):
-            fit(COUNTRIES, [[1]] * 18, shared_vocabulary=True)
 
     def test_long_sequences_are_cut_with_a_warning(self):
         with pytest.warns(UserWarning, match="6 of 18 sequences in X have more than 2 tokens"):
@@ -463,15 +298,16 @@ class TestBadInput:
         with pytest.raises(ValueError, match="y has ids"):
             model.score(COUNTRIES, [[1]] * 18)
 
-    def test_counts_in_score(self):
-        with pytest.raises(ValueError, match="X has 18 sequences, but y has 2"):
-            fit().score(COUNTRIES, ENGLISH[:2])
-
-    @pytest.mark.parametrize("X", ["le chat", None, (text for text in COUNTRIES)])
-    def test_sources_in_score_that_are_no_list(self, X):
-        with pytest.raises(
-            ValueError, match=r"X=.* (is (a single text|no list)|can be read only once)"
-        ):
+    @pytest.mark.parametrize(
+        ("X", "message"),
+        [
+            (COUNTRIES, "X has 18 sequences, but y has 1"),
+            ("le chat", "X='le chat' is a single text"),
+            ((text for text in COUNTRIES), "X=.* can be read only once"),
+        ],
+    )
+    def test_sources_in_score(self, X, message):
+        with pytest.raises(ValueError, match=message):
             fit().score(X, ["the cat"])
 
     def test_one_pair_cannot_be_held_out(self):
@@ -525,25 +361,15 @@ class TestScores:
         for found, wanted in texts_to_compare(longest):
             assert chrf(found, wanted) == pytest.approx(slow_chrf(found, wanted), abs=1e-15)
 
-    def test_chrf_equals_that_of_sacrebleu(self):
-        # Whose precision leaves out texts whose targets are shorter than the n-grams.
-        sacrebleu = pytest.importorskip("sacrebleu")
-        for found, wanted in texts_to_compare(40, shortest=12):
-            theirs = sacrebleu.corpus_chrf(found, [wanted])
-            np.testing.assert_allclose(100 * chrf(found, wanted), theirs.score)
-
     @pytest.mark.parametrize(
         ("predicted", "expected", "score"),
         [
-            (["579"], ["579"], 1),
             (["a"], ["a"], 1),
             (["a cat"], ["ac at"], 1),
             ([""], ["579"], 0),
-            (["579"], ["642"], 0),
             ([" "], [" "], 0),
             # P = (1 + 1) / 2, R = (1/2 + 0) / 2, and the like.
             (["a"], ["ab"], 5 * 0.5 * 0.25 / (4 * 0.5 + 0.25)),
-            (["ab"], ["a"], 5 * 0.5 * 1 / (4 * 0.5 + 1)),
         ],
     )
     def test_chrf_of_short_texts(self, predicted, expected, score):
@@ -557,7 +383,6 @@ class TestScores:
     @pytest.mark.parametrize(
         ("predicted", "expected", "accuracy"),
         [
-            ([[1, 2, 3]], [[1, 2, 3]], 1),
             ([[1, 2]], [[1, 2, 3]], 2 / 3),
             ([[1, 2, 3, 4]], [[1, 3, 3]], 2 / 4),
             ([[], [1]], [[1], [1]], 1 / 2),

@@ -42,25 +42,18 @@ def all_rows(windows):
     return np.arange(len(windows))
 
 
-@pytest.mark.parametrize("max_length", [1, 2, 3, 7, 8, 100])
-def test_every_pair_is_in_one_window(max_length):
+@pytest.mark.parametrize("max_length", [1, 2, 7, 100])
+def test_every_pair_counts_in_one_window(max_length):
     texts = make_texts()
-    windows = TokenWindows(TokenStream.of(texts), max_length)
-    ids, following = windows.batch(all_rows(windows))
-    assert ids.shape == following.shape
-    assert ids.shape[1] <= max_length
-    assert counted((ids, following)) == pairs_of(texts)
+    for stride in (None, context_stride(max_length)):
+        windows = TokenWindows(TokenStream.of(texts), max_length, stride)
+        ids, following = windows.batch(all_rows(windows))
+        assert ids.shape == following.shape
+        assert ids.shape[1] <= max_length
+        assert counted((ids, following)) == pairs_of(texts)
 
 
-@pytest.mark.parametrize("max_length", [1, 2, 3, 7, 8, 100])
-def test_every_pair_counts_once_where_windows_overlap(max_length):
-    texts = make_texts()
-    stride = context_stride(max_length)
-    windows = TokenWindows(TokenStream.of(texts), max_length, stride)
-    assert counted(windows.batch(all_rows(windows))) == pairs_of(texts)
-
-
-@pytest.mark.parametrize("max_length", [1, 2, 3, 7, 8, 100])
+@pytest.mark.parametrize("max_length", [1, 2, 7, 100])
 def test_overlapping_windows_are_the_contexts_that_texts_are_written_from(max_length):
     (text,) = make_texts([40])
     whole = [START, *text.tolist(), END]
@@ -79,8 +72,7 @@ def test_overlapping_windows_are_the_contexts_that_texts_are_written_from(max_le
         assert n_tokens - start > max_length // 2 or start == 0
 
 
-@pytest.mark.parametrize("length", [1, 4, 1000])
-@pytest.mark.parametrize("fraction", [0.01, 0.1, 0.5, 0.9, 0.999])
+@pytest.mark.parametrize(("fraction", "length"), [(0.01, 4), (0.5, 1), (0.999, 1000)])
 def test_a_share_is_held_out(fraction, length):
     texts = make_texts()
     pairs = pairs_of(texts)
@@ -100,15 +92,6 @@ def test_what_is_held_out_is_spread_over_a_text():
     # No shorter stretches than are wanted, but one.
     assert stream.hold_out(0.1, 150)[1].n_pairs.tolist() == [200, 200]
     assert stream.hold_out(0.1, 500)[1].first.tolist() == [1800]
-
-
-def test_a_stream_comes_back_from_its_state():
-    stream = TokenStream.of(make_texts()).hold_out(0.3, 4)[0]
-    state = stream.state()
-    assert state["ids"].dtype == np.uint8
-    same = TokenStream.from_state(state)
-    for name in ("ids", "first", "n_pairs"):
-        np.testing.assert_array_equal(getattr(same, name), getattr(stream, name))
 
 
 def test_moved_windows_stay_within_their_texts():

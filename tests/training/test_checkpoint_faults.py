@@ -79,7 +79,10 @@ def mutations(content, n, seed):
             yield bytes(changed)
 
 
-def check_mutations(task, path, n, seed):
+@pytest.mark.parametrize(
+    ("n", "seed"), [(100, 0), pytest.param(10_000, 1, marks=pytest.mark.slow)]
+)
+def test_every_damage_is_noticed(task, path, n, seed):
     content = path.read_bytes()
     for mutated in mutations(content, n, seed):
         path.write_bytes(mutated)
@@ -89,36 +92,27 @@ def check_mutations(task, path, n, seed):
     assert resume(task, path)[1].stopped == "max_epochs"
 
 
-def test_every_damage_is_noticed(task, path):
-    check_mutations(task, path, 400, seed=0)
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("seed", range(1, 5))
-def test_every_damage_of_many_is_noticed(task, path, seed):
-    check_mutations(task, path, 2500, seed)
-
-
 @pytest.mark.parametrize(
     ("content", "problem"),
     [
         (b"", "is no checkpoint of this version"),
-        (b"no checkpoint", "is no checkpoint of this version"),
         (HEAD, "is damaged"),
         (saved(torch.ones(3)), "is no checkpoint of this version"),
         (signed(b"no checkpoint"), "has other content"),
         (signed(saved(torch.ones(3))), "has other content"),
         (signed(saved({"fingerprint": {}})), "has other content"),
     ],
-    ids=["empty", "text", "cut", "tensor", "signed text", "signed tensor", "a part"],
+    ids=["empty", "cut", "tensor", "signed text", "signed tensor", "a part"],
 )
 def test_foreign_files_are_named(task, path, content, problem):
     path.write_bytes(content)
     assert_refused(task, path, problem)
 
 
-@pytest.mark.parametrize("value", [3, {}, torch.ones(3)])
-@pytest.mark.parametrize("part", [("state",), ("state", "last"), ("state", "optimizers")])
+@pytest.mark.parametrize(
+    ("part", "value"),
+    [(("state",), {}), (("state", "last"), 3), (("state", "optimizers"), torch.ones(3))],
+)
 def test_forged_parts_are_refused_and_change_nothing(task, path, part, value):
     content = torch.load(io.BytesIO(path.read_bytes()[len(HEAD) + 32 :]), weights_only=True)
     place = content if len(part) == 1 else content["state"]

@@ -19,7 +19,6 @@ MESSAGE = "still falling in the last of 4 epochs: more would probably help. Pass
     [
         ([1.0, 0.8, 0.6, 0.5], "max_epochs", True),
         ([1.0, 0.8, 0.6, 0.5], "max_steps", True),
-        ([1.0, 0.8, 0.6, 0.5], "callback", False),
         ([1.0, 0.8, 0.6, 0.5], "interrupted", False),
         # The best is not the last.
         ([1.0, 0.8, 0.5, 0.6], "max_epochs", False),
@@ -28,7 +27,6 @@ MESSAGE = "still falling in the last of 4 epochs: more would probably help. Pass
         ([1.0, 0.9, 0.895, 0.891], "max_epochs", False),
         ([1.0, 0.9, 0.895, 0.889], "max_epochs", True),
         ([1.0, 0.5], "max_epochs", True),
-        ([1.0], "max_epochs", False),
         ([], "max_epochs", False),
     ],
 )

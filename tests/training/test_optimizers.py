@@ -1,6 +1,5 @@
 """Optimizers: what decays, and Muon for the matrices of blocks."""
 
-import contextlib
 import copy
 
 import pytest
@@ -56,11 +55,10 @@ def test_matrices_decay_and_nothing_else():
         "scales",
     }  # fmt: skip
     assert len(decaying["params"]) == 2
-
-
-def test_empty_groups_are_left_out():
+    # Empty groups are left out.
     assert len(decay_groups(torch.nn.Linear(2, 2, bias=False), 0.1)) == 1
-    assert decay_groups(torch.nn.ReLU(), 0.1) == []
+    with pytest.raises(ValueError, match="module=ReLU has no parameter"):
+        train(torch.nn.ReLU(), None, 3, Training(), random_state=0)
 
 
 @pytest.mark.parametrize("optimizer", ["adamw", "adam"])
@@ -86,11 +84,6 @@ def test_a_step_is_that_of_torch(optimizer):
     )  # fmt: skip
     train(module, lambda m, rows: m(x[rows]).square().mean(), 4, plan, random_state=0)
     torch.testing.assert_close(module.state_dict(), theirs.state_dict())
-
-
-def test_a_module_without_parameters_is_an_error():
-    with pytest.raises(ValueError, match="module=ReLU has no parameter"):
-        train(torch.nn.ReLU(), None, 3, Training(), random_state=0)
 
 
 class Network(torch.nn.Module):
@@ -130,8 +123,9 @@ def inner(name):
     return name.startswith("encoder.blocks") and name.endswith("weight") and "norm" not in name
 
 
-@pytest.mark.parametrize("shape", [(3, 8, 8), (2, 32, 8), (2, 8, 32)])
-@pytest.mark.parametrize("scale", [1e-12, 1.0, 1e6])
+@pytest.mark.parametrize(
+    ("shape", "scale"), [((3, 8, 8), 1.0), ((2, 32, 8), 1e-12), ((2, 8, 32), 1e6)]
+)
 def test_singular_values_come_near_to_1(shape, scale):
     generator = torch.Generator().manual_seed(0)
     matrices = torch.randn(shape, generator=generator)
@@ -143,24 +137,19 @@ def test_singular_values_come_near_to_1(shape, scale):
     assert values.min() > 0.6 if scale == 1.0 else values.min() > 0
     assert values.max() < 1.3
     assert (cores - torch.diag_embed(values)).abs().max() < 0.05
-
-
-def test_of_nothing_is_nothing():
     assert (orthogonalize(torch.zeros(2, 4, 3)) == 0).all()
 
 
 @pytest.mark.usefixtures("autocast")
-@pytest.mark.parametrize("options", [{}, {"weight_decay": 0.3, "momentum": 0.85}], ids=str)
-def test_steps_are_those_of_torch(options):
+def test_steps_are_those_of_torch():
+    options = {"weight_decay": 0.3, "momentum": 0.85}
     generator = torch.Generator().manual_seed(0)
     shapes = [(8, 8), (24, 8), (8, 8), (8, 24), (5, 3)]
     start = [torch.randn(shape, generator=generator) for shape in shapes]
     ours, theirs = ([torch.nn.Parameter(w.clone()) for w in start] for _ in range(2))
     rate = 0.05
     mine = Muon(ours, lr=rate, **options)
-    reference = torch.optim.Muon(
-        theirs, lr=rate, adjust_lr_fn="match_rms_adamw", **{"weight_decay": 0.0} | options
-    )
+    reference = torch.optim.Muon(theirs, lr=rate, adjust_lr_fn="match_rms_adamw", **options)
     for _ in range(5):
         for ours_one, theirs_one in zip(ours, theirs, strict=True):
             ours_one.grad = torch.randn(ours_one.shape, generator=generator)
@@ -203,14 +192,9 @@ def test_without_blocks_there_is_nothing_for_it(task):
 @pytest.mark.parametrize("schedule", ["one_cycle", "constant"])
 def test_is_the_loop_written_out(network, rows, schedule):
     plan = Training(
-        optimizer="muon",
-        learning_rate=0.02,
-        schedule=schedule,
-        weight_decay=0.1,
-        clip_norm=0.5,
-        batch_size=8,
-        max_epochs=3,
-    )
+        optimizer="muon", learning_rate=0.02, schedule=schedule, weight_decay=0.1,
+        clip_norm=0.5, batch_size=8, max_epochs=3,
+    )  # fmt: skip
     theirs, order, loss = copy.deepcopy(network.double()), [], loss_of(rows)
     start = copy.deepcopy(network.state_dict())
 
@@ -248,31 +232,6 @@ def test_is_the_loop_written_out(network, rows, schedule):
         assert (network.state_dict()[name] - expected).norm() <= 1e-3 * moved, name
 
 
-def check_that_it_learns_and_the_seed_decides(rows, half, expected_warning):
-    plan = Training(
-        optimizer="muon",
-        learning_rate=0.02,
-        batch_size=8,
-        max_epochs=5,
-        autocast=half,
-    )
-    found = []
-    for seed in (0, 0, 1):
-        network = initialize(Network(dropout=0.1), torch.Generator().manual_seed(0))
-        with expected_warning():
-            found.append(train(network, loss_of(rows), 40, plan, random_state=seed).loss)
-    assert found[0] == found[1] != found[2]
-    assert found[0][-1] < 0.3 * found[0][0]
-
-
-def test_it_learns_and_the_seed_decides(rows):
-    check_that_it_learns_and_the_seed_decides(rows, False, contextlib.nullcontext)
-
-
-def test_it_learns_in_half_precision_and_the_seed_decides(rows, autocast):
-    check_that_it_learns_and_the_seed_decides(rows, True, autocast)
-
-
 def test_double_precision_stays(network, rows):
     network, before = network.double(), copy.deepcopy(network.double().state_dict())
     plan = Training(optimizer="muon", learning_rate=1e-3, batch_size=64, max_epochs=1)
@@ -283,44 +242,27 @@ def test_double_precision_stays(network, rows):
             assert not torch.equal(value, before[name])
 
 
-def test_an_interrupted_training_goes_on(rows, tmp_path):
-    plan, loss, states = (
-        Training(optimizer="muon", learning_rate=0.02, batch_size=8, max_epochs=3),
-        loss_of(rows),
-        [],
+def test_it_learns_in_half_precision_and_the_seed_decides(rows, autocast):
+    plan = Training(
+        optimizer="muon", learning_rate=0.02, batch_size=8, max_epochs=5, autocast=True
     )
-    path, calls = tmp_path / "checkpoint.pt", iter(range(7))
-
-    def interrupted(module, batch):
-        if next(calls, None) is None:
-            raise KeyboardInterrupt
-        return loss(module, batch)
-
-    for batch_loss, checkpoint in ((interrupted, path), (loss, path), (loss, None)):
+    found = []
+    for seed in (0, 0, 1):
         network = initialize(Network(dropout=0.1), torch.Generator().manual_seed(0))
-        plan.checkpoint = checkpoint
-        history = train(network, batch_loss, 40, plan, random_state=0)
-        states.append((history.stopped, network.state_dict()))
-    assert [stopped for stopped, _ in states] == ["interrupted", "max_epochs", "max_epochs"]
-    for name, expected in states[2][1].items():
-        assert torch.equal(states[1][1][name], expected)
-
-
-@pytest.mark.parametrize("name", ["amx_bf16", "avx512_bf16", "bf16"])
-@pytest.mark.parametrize("has", [False, True])
-def test_processors_of_intel_amd_and_arm_tell(monkeypatch, name, has):
-    able = {"avx2": True, name: has, "architecture": "x86_64"}
-    monkeypatch.setattr(torch.cpu, "get_capabilities", lambda: able)
-    assert computes_bfloat16(torch.device("cpu")) == has
+        with autocast():
+            found.append(train(network, loss_of(rows), 40, plan, random_state=seed).loss)
+    assert found[0] == found[1] != found[2]
+    assert found[0][-1] < 0.3 * found[0][0]
 
 
 @pytest.mark.parametrize("has", [False, True])
-def test_devices_of_cuda_tell(monkeypatch, has):
+def test_processors_and_devices_tell_whether_they_compute_in_half_precision(monkeypatch, has):
+    for name in ("amx_bf16", "avx512_bf16", "bf16"):  # of Intel, AMD and Arm
+        able = {"avx2": True, name: has, "architecture": "x86_64"}
+        monkeypatch.setattr(torch.cpu, "get_capabilities", lambda able=able: able)
+        assert computes_bfloat16(torch.device("cpu")) == has
     monkeypatch.setattr(
         torch.cuda, "is_bf16_supported", lambda including_emulation: including_emulation or has
     )
     assert computes_bfloat16(torch.device("cuda")) == has
-
-
-def test_other_devices_do():
     assert computes_bfloat16(torch.device("mps"))

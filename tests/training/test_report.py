@@ -46,17 +46,6 @@ def clock(monkeypatch):
     return start
 
 
-class Idle:
-    """A callback that does nothing."""
-
-    max_propagation_depth = None
-
-    def setup(self, estimator, context):
-        pass
-
-    teardown = on_fit_task_begin = on_fit_task_end = setup
-
-
 def network(verbose="auto", max_epochs=4):
     return TransformerClassifier(
         d_model=4, n_heads=1, n_layers=1, batch_size=12, max_epochs=max_epochs,
@@ -66,15 +55,6 @@ def network(verbose="auto", max_epochs=4):
 
 def history_of(n_epochs):
     return History(loss=[0.5] * n_epochs, validation_loss=[0.25] * n_epochs)
-
-
-def test_no_pace_is_known_within_the_first_step(clock, capsys):
-    now = clock(0.0)
-    with Progress("Net", 3, 3, delay=5.0) as progress:
-        for step in (1, 1, 2):
-            now.now += 9.0
-            progress.update(history_of(1), step)
-            assert ("left" in capsys.readouterr().err) == (step == 2)
 
 
 def test_what_the_lines_say(clock, capsys):
@@ -124,18 +104,9 @@ def test_a_line_ends_whatever_ends_the_training(clock, capsys):
     assert capsys.readouterr().err.endswith("s in all\n")
 
 
-def test_steps_before_a_checkpoint_took_no_time(clock, capsys):
-    now = clock(0.0)
-    with Progress("Net", 10, 100, delay=0.0) as progress:
-        for step in (91, 92):
-            now.now += 2.0
-            progress.update(history_of(9), step)
-    assert ", 16 s left" in capsys.readouterr().err
-
-
 @pytest.mark.parametrize(
     ("verbose", "tick", "shown"),
-    [("auto", 0.01, False), ("auto", 3.0, True), (True, 0.01, True), (False, 3.0, False)],
+    [("auto", 0.01, False), ("auto", 3.0, True), (True, 0.01, True)],
 )
 def test_auto_waits_for_5_seconds(clock, capsys, verbose, tick, shown):
     clock(tick)
@@ -151,7 +122,7 @@ def test_auto_leaves_the_word_to_searches_and_callbacks(clock, capsys, verbose):
     clock(3.0)
     GridSearchCV(network(verbose), {"learning_rate": [0.1]}, cv=2).fit(X, Y)
     assert bool(capsys.readouterr().err) == (verbose is True)
-    network(verbose).set_callbacks(Idle()).fit(X, Y)
+    network(verbose).set_callbacks(ScoringMonitor(scoring="accuracy")).fit(X, Y)
     assert bool(capsys.readouterr().err) == (verbose is True)
 
 
@@ -179,16 +150,11 @@ def test_no_stderr(monkeypatch):
     assert len(network(True).fit(X, Y).training_history_["loss"]) == 4
 
 
-def test_the_line_changes_nothing(capsys):
-    shown, silent = (network(verbose).fit(X, Y) for verbose in (True, False))
-    for name, weights in shown.network_.weights.items():
-        np.testing.assert_array_equal(weights, silent.network_.weights[name])
-
-
-@pytest.mark.parametrize("verbose", [1, "yes", None])
-def test_bad_verbose(verbose):
-    with pytest.raises(ValueError, match=r"training\.verbose=.* pass True or False, or 'auto'"):
-        network(verbose).fit(X, Y)
+def test_bad_verbose():
+    with pytest.raises(
+        ValueError, match=r"training\.verbose=1.* pass True or False, or 'auto'"
+    ):
+        network(1).fit(X, Y)
 
 
 @pytest.mark.parametrize(
@@ -268,18 +234,14 @@ def test_every_epoch_is_a_task_with_an_estimator_that_predicts(data):
     assert len(set(predictions[:3])) == 3
     assert predictions[2] == predictions[3]
     assert recorder.teardowns == 1
+    # Nothing else changes.
+    assert predictions[3] == LinearRegressor().fit(*data).predict(data[0])[0]
 
 
-@pytest.mark.parametrize("stop_after", [1, 2])
-def test_a_callback_can_stop_the_fit(data, stop_after):
-    model = LinearRegressor(max_epochs=5).set_callbacks(Recorder(stop_after)).fit(*data)
+def test_a_callback_can_stop_the_fit(data):
+    model = LinearRegressor(max_epochs=5).set_callbacks(Recorder(2)).fit(*data)
     assert model.history_.stopped == "callback"
-    assert len(model.history_.loss) == stop_after
-
-
-def test_callbacks_change_nothing(data):
-    watched = LinearRegressor().set_callbacks(Recorder()).fit(*data)
-    assert watched.coef_.tolist() == LinearRegressor().fit(*data).coef_.tolist()
+    assert len(model.history_.loss) == 2
 
 
 def test_callbacks_that_want_no_estimator_cost_none(data, monkeypatch):
@@ -300,30 +262,12 @@ def test_callbacks_that_want_no_estimator_cost_none(data, monkeypatch):
     assert calls == [1, 2, 3]
 
 
-def test_teardown_after_a_loss_that_is_not_finite(data):
-    recorder = Recorder()
-    X = data[0].copy()
-    X[0, 0] = float("inf")
-    with pytest.raises(FloatingPointError, match="epoch 0"):
-        LinearRegressor().set_callbacks(recorder).fit(X, data[1])
-    assert recorder.teardowns == 1
-
-
-def test_scores_of_every_epoch(data):
-    monitor = ScoringMonitor(scoring="r2")
-    LinearRegressor().set_callbacks(monitor).fit(*data)
-    log = monitor.get_logs(select="most_recent").data_as_pandas
-    assert log["r2"].nunique() == 3
-
-
-@pytest.mark.parametrize("where", ["estimator", "pipeline", "search"])
+@pytest.mark.parametrize("where", ["pipeline", "search"])
 def test_progress(data, where, capfd):
     pytest.importorskip("rich")
-    model = LinearRegressor()
-    if where == "pipeline":
-        model = make_pipeline(StandardScaler(), model)
-    elif where == "search":
-        model = GridSearchCV(model, {"learning_rate": [0.1, 0.2]}, cv=2)
+    model = make_pipeline(StandardScaler(), LinearRegressor())
+    if where == "search":
+        model = GridSearchCV(LinearRegressor(), {"learning_rate": [0.1, 0.2]}, cv=2)
     model.set_callbacks(ProgressBar(max_propagation_depth=None)).fit(*data)
     shown = capfd.readouterr().out
     assert "LinearRegressor - fit" in shown

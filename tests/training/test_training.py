@@ -1,7 +1,5 @@
 """How to train: values that are checked, learning rates, sizes of batches, budgets."""
 
-import math
-
 import numpy as np
 import pytest
 import torch
@@ -16,20 +14,15 @@ from sklearn_attention.training._training import batch_sizes, pace, plan_of, sha
         ("optimizer", "sgd"),
         ("schedule", "linear"),
         ("learning_rate", 0.0),
-        ("learning_rate", math.nan),
         ("learning_rate", 1e300),
         ("warm_up", 1.0),
-        ("warm_up", -0.1),
         ("weight_decay", -1e-3),
-        ("weight_decay", math.inf),
         ("weight_decay", 1e300),
         ("clip_norm", 0),
-        ("batch_size", 0),
-        ("batch_size", 1.5),
         ("batch_size", (8, 4)),
         ("batch_size", (1, 2, 3)),
         ("batch_size", (1, True)),
-        ("max_epochs", 0),
+        ("max_epochs", None),
         ("max_steps", 2.0),
         ("patience", 0),
         ("autocast", "bf16"),
@@ -62,8 +55,7 @@ def rates(n_steps, **options):
     return [pace(plan, step, n_steps) for step in range(n_steps)]
 
 
-@pytest.mark.parametrize("n_steps", [25, 200])
-@pytest.mark.parametrize("warm_up", [0.1, 0.35])
+@pytest.mark.parametrize(("n_steps", "warm_up"), [(25, 0.35), (200, 0.1)])
 def test_one_cycle_is_that_of_torch(n_steps, warm_up):
     place = torch.nn.Parameter(torch.ones(1))
     optimizer = torch.optim.AdamW([place], lr=0.5)
@@ -80,22 +72,11 @@ def test_one_cycle_is_that_of_torch(n_steps, warm_up):
 
 
 @pytest.mark.parametrize("schedule", ["one_cycle", "constant"])
-@pytest.mark.parametrize("warm_up", [0.0, 0.1, 0.5, 0.999])
-@pytest.mark.parametrize("n_steps", [1, 2, 10])
+@pytest.mark.parametrize(("warm_up", "n_steps"), [(0.0, 10), (0.1, 1), (0.999, 2)])
 def test_rates_are_positive_and_not_above_the_highest(schedule, warm_up, n_steps):
     found = [rate for rate, _ in rates(n_steps, schedule=schedule, warm_up=warm_up)]
     assert 0 < min(found)
     assert max(found) <= 0.5
-
-
-def test_a_training_ends():
-    with pytest.raises(ValueError, match="max_epochs=None and max_steps=None would never end"):
-        plan_of(Training(max_epochs=None), 10, validates=False)
-
-
-def test_one_cycle_without_warm_up_starts_at_the_top():
-    assert rates(10, warm_up=0.0)[0] == pytest.approx((0.5, 0.85))
-    assert rates(10, warm_up=0.0)[-1] == pytest.approx((0.5 / 25e4, 0.95))
 
 
 def test_a_constant_rate_stays_and_leaves_the_momentum_alone():
@@ -145,14 +126,6 @@ def test_batches_grow_by_the_same_factor_in_the_same_share(budget):
     assert all(min(epoch) > 0.8 * epoch[0] for epoch in epochs)
 
 
-@pytest.mark.parametrize("n_samples", [1, 15, 16, 17, 33, 100])
-def test_rows_are_shared_evenly_among_few_batches(n_samples):
-    (sizes,) = sizes_of(Training(batch_size=16, max_epochs=1), n_samples)
-    assert len(sizes) == math.ceil(n_samples / 16)
-    assert sum(sizes) == n_samples
-    assert max(sizes) - min(sizes) <= 1
-
-
 class TestBudget:
     def plan(self, n_samples, **options):
         training = Training(**options)
@@ -162,7 +135,6 @@ class TestBudget:
         ("n_samples", "batch_size", "max_epochs"),
         [
             (1, 8, 64),
-            (100, 8, 64),
             (384, 32, 64),
             (1000, 64, 64),
             (3200, 64, 20),
@@ -184,14 +156,7 @@ class TestBudget:
         assert plan_of(training, 20, validates=True).patience == patience
         assert plan_of(training, 20, validates=False).patience is None
 
-    def test_what_is_passed_counts(self):
-        plan = self.plan(1000, batch_size=(10, 100), max_epochs=3)
-        assert (plan.batch_size, plan.max_epochs) == ((10, 100), 3)
-        assert self.plan(1000, batch_size=(10, 100)).max_epochs == 64
-
-    @pytest.mark.parametrize(
-        ("n_samples", "share"), [(39, None), (40, 0.25), (100, 0.1), (900, 0.1)]
-    )
+    @pytest.mark.parametrize(("n_samples", "share"), [(39, None), (40, 0.25), (900, 0.1)])
     def test_held_out_is_a_tenth_but_at_least_10(self, n_samples, share):
         assert share_held_out(Training(), n_samples) == share
 

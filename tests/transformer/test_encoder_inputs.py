@@ -16,12 +16,11 @@ pytestmark = pytest.mark.usefixtures("few_convolutions", "few_trees")
 
 
 class TestForm:
-    @pytest.mark.parametrize("tokens", ["auto", "steps"])
-    def test_lists_and_arrays_of_the_same_sequences_are_the_same(self, tokens):
+    def test_lists_and_arrays_of_the_same_sequences_are_the_same(self):
         X = np.random.default_rng(0).normal(size=(6, 4, 2))
-        expected = regress(X, tokens=tokens).predict(X)
+        expected = regress(X).predict(X)
         for same in (list(X), X.tolist()):
-            model = regress(same, tokens=tokens)
+            model = regress(same)
             assert model.tokens_ == "steps"
             np.testing.assert_array_equal(model.predict(same), expected)
             np.testing.assert_allclose(model.predict(same[2:3]), expected[2:3], rtol=1e-5)
@@ -39,12 +38,6 @@ class TestForm:
         ragged = [X[0], X[1, :2]]
         np.testing.assert_allclose(model.predict(ragged)[0], expected[0], rtol=1e-5)
 
-    def test_texts_in_any_container(self):
-        texts = ["to be", "or not", "to be or not to be"]
-        expected = regress(texts).predict(texts)
-        for same in (tuple(texts), np.array(texts), pd.Series(texts, index=[5, 6, 7])):
-            np.testing.assert_array_equal(regress(same).predict(same), expected)
-
     def test_ids_are_taken_as_they_are(self):
         X = [[70, 5], [5], [900, 5, 70]]
         model = regress(X, tokenizer="ids")
@@ -58,15 +51,6 @@ class TestForm:
         assert regress(table).tokens_ == "features"
         assert regress(table, tokens="text").encoder_.reader.vocabulary["tokenizer"] == "ids"
 
-    @pytest.mark.parametrize("tokenizer", ["words", "characters", "byte_pairs"])
-    def test_tokenizers(self, tokenizer):
-        if tokenizer == "byte_pairs":
-            pytest.importorskip("tokenizers")
-        texts = ["to be", "or not", "to be or not to be"]
-        model = regress(texts, tokenizer=tokenizer)
-        assert model.encoder_.reader.vocabulary["tokenizer"] == tokenizer
-        assert np.isfinite(model.predict(["to", "nobody"])).all()
-
 
 NAN, INF = np.nan, np.inf
 
@@ -79,21 +63,14 @@ class TestBadInput:
             (np.zeros((2, 3, 1, 1)), "X has 4 dimensions"),
             ("to be", "is a single text: pass a list"),
             (np.zeros((0, 3, 1)), "X has no sequences"),
-            (np.zeros((2, 0, 1)), r"X\[0\] is empty"),
             ([[1.0, 2.0], []], r"X\[1\] is empty"),
             ([np.zeros((2, 3)), np.zeros((2, 2))], r"X\[1\] has shape \(2, 2\)"),
-            ([np.zeros((2, 3)), np.zeros(2)], r"X\[1\] has shape \(2,\)"),
             ([np.zeros((2, 3)), np.zeros((2, 3, 1))], r"X\[1\] has 3 dimensions"),
             ([[1.0, 2.0], [1.0, INF, 2.0]], r"X\[1\] is infinite at step 1"),
             ([[1.0, 2.0], [1.0, "a", 2.0]], r"X\[1\] is no sequence of numbers"),
-            ([[1.0, 2.0, 1.0], [[1.0], [2.0]]], r"X\[1\] has shape"),
-            (["to be", 5.0], r"X\[1\]=5.0"),
             (["to be", None], r"X\[1\]=None is missing"),
-            (["to be", NAN], r"X\[1\]=nan is missing"),
             (["to be", [5]], r"X\[1\]=\[5\] is of another kind"),
-            ([[5, 6], [-5]], r"(?s)X\[1\]=\[-5\] has a negative id.*with tokens='steps'"),
             (np.array([[1.0, INF], [1.0, 2.0]]), "infinity"),
-            (np.array([["a", "b"], ["c", "d"]]), "not numeric"),
             (np.zeros(2), "Expected 2D array"),
         ],
     )
@@ -109,10 +86,8 @@ class TestBadInput:
                 [[1.0, 2.0], [3.0]],
                 r"X has cells of type list.* as many numbers in each",
             ),
-            ("features", np.zeros((2, 3, 1)), "dim 3"),
             ("steps", ["a", "b c"], r"X\[0\] is no sequence of numbers"),
             ("steps", pd.DataFrame({"a": ["u", "v"]}), "not numeric"),
-            ("text", [[1.5, 2.0], [3.0]], r"X\[0\].*no sequence of integers"),
             ("text", np.zeros((2, 3)), "no array of ids"),
         ],
     )
@@ -124,14 +99,10 @@ class TestBadInput:
         ("fitted", "X", "message"),
         [
             (np.eye(3), ["a b"], "X has text, but was a table of features"),
-            (np.eye(3), np.zeros((1, 3, 2)), "X has steps, but was a table of features"),
             (np.eye(3), np.zeros((1, 2)), "X has 2 features, but .* is expecting 3"),
-            (np.zeros((3, 4, 2)), np.zeros((1, 4, 3)), "steps of 3 channels, but of 2"),
             (np.zeros((3, 4, 2)), np.zeros((1, 4)), "steps of 1 channels, but of 2"),
             (np.zeros((3, 4, 2)), ["a b"], r"X\[0\] is no sequence of numbers"),
-            (["a b", "a", "b"], np.zeros((1, 4)), "no array of ids"),
             (["a b", "a", "b"], [[5, 6]], "X has ids, but the vocabulary was learned from"),
-            ([[5], [6, 7], [8]], ["a b"], "X has texts, but the vocabulary was learned from"),
             (["a b", "a", "b"], [], "no sequence"),
         ],
     )
@@ -140,9 +111,7 @@ class TestBadInput:
         with pytest.raises(ValueError, match=message):
             model.predict(X)
 
-    @pytest.mark.parametrize(
-        "X", [np.eye(3), np.zeros((3, 4, 2)), ["a b", "c", "d"], [[1.0], [2.0, 3.0], [4.0]]]
-    )
+    @pytest.mark.parametrize("X", [np.eye(3), ["a b", "c", "d"], [[1.0], [2.0, 3.0], [4.0]]])
     def test_as_many_targets_as_rows(self, X):
         with pytest.raises(ValueError, match="inconsistent numbers of samples"):
             regress(X, y=[0.0, 1.0])
@@ -154,26 +123,12 @@ class TestBadInput:
         [
             ({"tokenizer": "letters"}, "tokenizer='letters' is unknown"),
             ({"pooling": "max"}, "pooling='max' is unknown"),
-            ({"architecture": Architecture(positions="none")}, "positions='none' is unknown"),
-            ({"d_model": 0}, "d_model=0"),
-            ({"n_heads": 3}, "n_heads=3 does not divide d_model=8"),
-            ({"d_model": 9, "n_heads": 3}, "d_model=9 .* even"),
             (
                 {"d_model": 6, "architecture": Architecture(positions="rotary")},
                 "from d_model=6, but rotary positions come in pairs",
             ),
             ({"max_length": 0}, "max_length=0"),
-            ({"architecture": Architecture(d_feedforward=1.5)}, "d_feedforward=1.5"),
-            ({"architecture": Architecture(attention_kernel="round")}, "kernel='round'"),
-            ({"architecture": Architecture(norm="none")}, "norm='none'"),
-            ({"architecture": Architecture(activation="tanh")}, "activation='tanh'"),
-            ({"dropout": 1.0}, "dropout=1"),
-            ({"training": Training(validation_fraction=1.0)}, "validation_fraction=1"),
             ({"training": Training(patience=3)}, "patience=3 needs something held out"),
-            ({"learning_rate": 0}, "learning_rate=0"),
-            ({"batch_size": 0}, "batch_size=0"),
-            ({"batch_size": "large"}, "batch_size='large'"),
-            ({"max_epochs": None, "training": Training(max_steps=None)}, "would never end"),
             ({"device": "tpu9"}, "device='tpu9'"),
         ],
     )
@@ -186,14 +141,6 @@ class TestBadInput:
             TransformerRegressor(**TINY).fit(np.eye(3), np.arange(3), sample_weight=np.zeros(3))
         with pytest.raises(ValueError, match="egative"):
             TransformerRegressor(**TINY).fit(np.eye(3), np.arange(3), sample_weight=[1, -1, 1])
-
-    def test_classes(self):
-        with pytest.raises(ValueError, match="Unknown label type"):
-            TransformerClassifier(**TINY).fit(np.eye(3), [0.5, 1.5, 2.5])
-
-    def test_unseen_labels_are_scored_as_wrong(self):
-        model = TransformerClassifier(**TINY).fit(np.eye(3), ["a", "b", "c"])
-        assert model.score(np.eye(3), ["d", "d", "d"]) == 0
 
 
 class TestPrecision:
@@ -211,7 +158,7 @@ class TestPrecision:
     def test_is_single_where_rows_and_targets_are(self, n_outputs):
         X = np.eye(4, dtype=np.float32)
         y = np.arange(4) if n_outputs is None else np.arange(8).reshape(4, 2)
-        for X_dtype, y_dtype in [("f4", "f4"), ("f4", "f8"), ("f8", "f4"), ("f4", "i8")]:
+        for X_dtype, y_dtype in [("f4", "f4"), ("f4", "f8"), ("f8", "f4")]:
             model = regress(X.astype(X_dtype), y.astype(y_dtype))
             single = X_dtype == y_dtype
             assert model.predict(X.astype(X_dtype)).dtype == ("f4" if single else "f8")

@@ -4,7 +4,7 @@ import numpy as np
 import pandas as pd
 import pytest
 from sklearn.base import clone
-from sklearn.datasets import load_digits, load_iris
+from sklearn.datasets import load_iris
 from sklearn.linear_model import LinearRegression
 
 from sklearn_attention import (
@@ -33,16 +33,6 @@ class TestTables:
         assert model.fit(X[:300], y[:300]).score(X[400:], y[400:]) > 0.9
         assert LinearRegression().fit(X, y).score(X, y) < 0.5
 
-    @pytest.mark.slow
-    def test_more_interactions_and_bends(self):
-        rng = np.random.default_rng(0)
-        X = rng.uniform(-1, 1, size=(600, 3))
-        y = np.where(X[:, 0] > 0.3, X[:, 1], np.abs(X[:, 2]))
-        for options in (SMALL, FAST | {"learning_rate": 0.01, "batch_size": 32}):
-            model = TransformerRegressor(**options).fit(X[:400], y[:400])
-            assert model.score(X[400:], y[400:]) > 0.9
-        assert LinearRegression().fit(X, y).score(X, y) < 0.5
-
     def test_levels_and_missing_cells_say_something(self):
         rng = np.random.default_rng(0)
         frame = pd.DataFrame({"x": rng.normal(size=400), "c": rng.choice(list("uvw"), 400)})
@@ -54,16 +44,6 @@ class TestTables:
         model = TransformerRegressor(**FAST | {"max_epochs": 6}, batch_size=32)
         model.fit(frame[:300], y[:300])
         assert model.score(frame[300:], y[300:]) > 0.95
-
-    def test_several_outputs_are_learned_together(self):
-        X, _ = load_iris(return_X_y=True)
-        y = np.column_stack([X[:, 2], 100 - 50 * X[:, 3]])
-        model = TransformerRegressor(**FAST | {"max_epochs": 10}, batch_size=32)
-        model.fit(X[:, :2], y)
-        assert model.predict(X[:, :2]).shape == (150, 2)
-        assert model.score(X[:, :2], y) > 0.7
-        assert model.encoder_.task.center == pytest.approx(y.mean(axis=0))
-        assert model.encoder_.task.scale == pytest.approx(y.std(axis=0))
 
     def test_probabilities(self):
         X, y = load_iris(return_X_y=True)
@@ -84,13 +64,6 @@ class TestTables:
 
 
 class TestSequences:
-    @pytest.mark.slow
-    def test_digits_row_by_row(self):
-        X, y = load_digits(return_X_y=True)
-        X = X.reshape(-1, 8, 8)
-        model = TransformerClassifier(max_epochs=5).fit(X[:600], y[:600])
-        assert model.score(X[600:1000], y[600:1000]) > 0.8
-
     def test_order_of_words(self):
         rng = np.random.default_rng(0)
         texts = [" ".join(rng.permutation(list("abcd"))) for _ in range(300)]
@@ -105,19 +78,7 @@ class TestSequences:
         )
         assert blind.score(texts[200:], earlier[200:]) < 0.7
 
-    def test_missing_steps_say_something(self):
-        rng = np.random.default_rng(0)
-        X = rng.normal(size=(300, 6, 2))
-        gone = rng.uniform(size=300) < 0.5
-        X[gone, 3, 1] = np.nan
-        model = TransformerClassifier(**FAST | {"max_epochs": 10}, batch_size=32)
-        model.fit(X[:200], gone[:200])
-        assert model.score(X[200:], gone[200:]) > 0.95
-
-    @pytest.mark.parametrize(
-        "kernel",
-        ["scaled_dot_product", "gaussian", "positive_features", "trigonometric_features"],
-    )
+    @pytest.mark.parametrize("kernel", ["scaled_dot_product", "positive_features"])
     def test_alone_or_in_company(self, kernel):
         rng = np.random.default_rng(0)
         X = [rng.normal(size=rng.integers(1, 20)) for _ in range(20)]
@@ -187,25 +148,8 @@ class TestTraining:
         assert list(model.classes_) == [0, 1, 2]
         np.testing.assert_array_equal(model.predict(X[[0, 51, 100]])[[0, 2]], [0, 2])
 
-    @pytest.mark.parametrize(("n", "size"), [(20, 8), (400, 33), (9000, 256)])
-    def test_automatic_batches(self, n, size):
-        X = np.zeros((n, 1))
-        model = TransformerRegressor(
-            **SMALL, training=Training(max_steps=1, validation_fraction=None)
-        )
-        assert model.fit(X, X[:, 0]).network_.batch_size == size
-        model.set_params(batch_size=(8, 64)).fit(X, X[:, 0])
-        assert model.network_.batch_size == (8, 64)
 
-    def test_other_optimizers(self):
-        X, y = load_iris(return_X_y=True)
-        model = TransformerClassifier(
-            **FAST | {"max_epochs": 4}, training=Training(optimizer="adam")
-        ).fit(X, y)
-        assert model.score(X, y) > 0.9
-
-
-@pytest.mark.parametrize("kernel", ["gaussian", "linear", "rational_quadratic"])
+@pytest.mark.parametrize("kernel", ["linear", "rational_quadratic"])
 def test_any_kernel_compares(kernel):
     X, y = load_iris(return_X_y=True)
     model = TransformerClassifier(

@@ -1,6 +1,5 @@
 """Encoders in searches and pipelines, and trainings that go on or are watched."""
 
-import itertools
 import pickle
 
 import numpy as np
@@ -10,10 +9,9 @@ from recorder import Recorder
 from sklearn.base import clone
 from sklearn.compose import make_column_transformer
 from sklearn.datasets import load_iris
-from sklearn.model_selection import GridSearchCV, cross_val_score
+from sklearn.model_selection import GridSearchCV
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
-from slow_cases import slow_but
 
 from sklearn_attention import (
     Training,
@@ -49,64 +47,25 @@ def fit(estimator, form="features", **parameters):
     return estimator(**TINY | parameters).fit(X, y), X, y
 
 
-def answers(model, X):
-    return model.predict_proba(X) if hasattr(model, "classes_") else model.predict(X)
-
-
-FORMS = ["features", "steps", "text"]
-# Each estimator and each form; slow tests have all pairs.
-QUICK = {(TransformerRegressor, "features"), (TransformerClassifier, "steps")}
-QUICK |= {(TransformerRegressor, "text")}
 every_face = pytest.mark.parametrize(
-    ("estimator", "form"), slow_but(QUICK, itertools.product(ESTIMATORS, FORMS))
-)
+    ("estimator", "form"),
+    [(TransformerRegressor, "features"), (TransformerClassifier, "steps"),
+     (TransformerRegressor, "text")],
+)  # fmt: skip
 
 
 @every_face
-class TestRepetition:
-    def test_a_checkpoint_continues_what_was_interrupted(self, estimator, form, tmp_path):
-        class Impatient(Recorder):
-            def on_fit_task_end(self, estimator, context, **_):
-                if len(self.begun) == 3:  # the fit, and two epochs of four
-                    raise KeyError("enough")
-
-        steps = {"training": Training(max_steps=None), "max_epochs": 4}
-        whole, X, y = fit(estimator, form, **steps)
-        stopped = clone(whole).set_params(training__checkpoint=str(tmp_path / "state"))
-        with pytest.raises(KeyError, match="enough"):
-            stopped.set_callbacks(Impatient()).fit(X, y)
-        resumed = (
-            clone(whole).set_params(training__checkpoint=str(tmp_path / "state")).fit(X, y)
-        )
-        np.testing.assert_array_equal(answers(resumed, X), answers(whole, X))
-        seconds = resumed.training_history_["seconds"]
-        assert clone(resumed).fit(X, y).training_history_["seconds"] == seconds
-        other = clone(resumed).set_params(random_state=7).fit(X, y)
-        assert other.training_history_["seconds"] != seconds
-
-    def test_warm_start_goes_on(self, estimator, form):
-        cold, X, y = fit(estimator, form)
-        warm = clone(cold).set_params(warm_start=True).fit(X, y)
-        for name, start in cold.network_.weights.items():
-            np.testing.assert_array_equal(warm.network_.weights[name], start)
-        warm.set_params(
-            learning_rate=1e-9, training__weight_decay=0.0, training__validation_fraction=None
-        )
-        warm.fit(X, y)
-        for name, start in cold.network_.weights.items():
-            np.testing.assert_allclose(warm.network_.weights[name], start, atol=1e-6)
-
-
-@pytest.mark.parametrize("estimator", ESTIMATORS)
-class TestCallbacks:
-    def test_every_epoch_is_a_task(self, estimator):
-        recorder = Recorder()
-        X, y = load_iris(return_X_y=True)
-        model = estimator(**TINY | {"training": Training(max_steps=None), "max_epochs": 3})
-        model.set_callbacks(recorder).fit(X, y)
-        assert recorder.begun == ["fit", "epoch", "epoch", "epoch"]
-        assert recorder.ended == ["epoch", "epoch", "epoch", "fit"]
-        assert recorder.setups == recorder.teardowns == 1
+def test_warm_start_goes_on(estimator, form):
+    cold, X, y = fit(estimator, form)
+    warm = clone(cold).set_params(warm_start=True).fit(X, y)
+    for name, start in cold.network_.weights.items():
+        np.testing.assert_array_equal(warm.network_.weights[name], start)
+    warm.set_params(
+        learning_rate=1e-9, training__weight_decay=0.0, training__validation_fraction=None
+    )
+    warm.fit(X, y)
+    for name, start in cold.network_.weights.items():
+        np.testing.assert_allclose(warm.network_.weights[name], start, atol=1e-6)
 
 
 class TestCompany:
@@ -122,9 +81,6 @@ class TestCompany:
     @pytest.mark.parametrize("estimator", ESTIMATORS)
     def test_pipelines(self, estimator):
         X, y = load_iris(return_X_y=True, as_frame=True)
-        model = make_pipeline(StandardScaler(), estimator(**SCORED))
-        quick = clone(model).set_params(**{f"{model.steps[-1][0]}__baseline": False})
-        assert cross_val_score(quick, X, y, cv=2).shape == (2,)
         split = make_column_transformer(
             (StandardScaler(), ["sepal length (cm)"]), remainder="passthrough",
             verbose_feature_names_out=False,
@@ -158,12 +114,7 @@ class TestWhatTrainingsGoOnFrom:
         )
 
     @pytest.mark.parametrize(
-        "other",
-        [
-            {"loss": "huber"},
-            {"loss": "quantile", "quantile": 0.9},
-            {"loss": "quantile", "quantile": 0.1},
-        ],
+        "other", [{"loss": "huber"}, {"loss": "quantile", "quantile": 0.9}]
     )
     def test_a_checkpoint_knows_the_loss(self, tmp_path, other):
         y, path = self.X[:, 0], tmp_path / "state"
@@ -171,6 +122,22 @@ class TestWhatTrainingsGoOnFrom:
         found = self.make(path, **other).fit(self.X, y)
         expected = self.make(**other).fit(self.X, y)
         np.testing.assert_array_equal(found.predict(self.X), expected.predict(self.X))
+
+    def test_a_checkpoint_goes_on_with_the_rows_held_out(self, tmp_path):
+        class Impatient(Recorder):
+            def on_fit_task_end(self, estimator, context, **_):
+                if len(self.begun) == 3:  # the fit, and two epochs of four
+                    raise KeyError("enough")
+
+        y, path = self.X[:, 0], tmp_path / "state"
+        whole = self.make(training=Training(), max_epochs=4).fit(self.X, y)
+        stopped = clone(whole).set_params(training__checkpoint=path)
+        with pytest.raises(KeyError, match="enough"):
+            stopped.set_callbacks(Impatient()).fit(self.X, y)
+        resumed = clone(whole).set_params(training__checkpoint=path).fit(self.X, y)
+        np.testing.assert_array_equal(resumed.predict(self.X), whole.predict(self.X))
+        seconds = resumed.training_history_["seconds"]
+        assert clone(resumed).fit(self.X, y).training_history_["seconds"] == seconds
 
     def test_a_checkpoint_knows_the_weights_it_started_from(self, tmp_path):
         y = self.X[:, 0]
@@ -180,18 +147,9 @@ class TestWhatTrainingsGoOnFrom:
         )
         np.testing.assert_array_equal(with_file.predict(self.X), without.predict(self.X))
 
-    def test_names_may_be_of_numpy(self, tmp_path):
-        options = {"optimizer": np.str_("adam"), "autocast": np.bool_(False)}
-        training = Training(max_steps=3, checkpoint=tmp_path / "state", **options)
-        first, again = (
-            self.make(training=training).fit(self.X, self.X[:, 0]) for _ in range(2)
-        )
-        np.testing.assert_array_equal(first.predict(self.X), again.predict(self.X))
-
     @pytest.mark.parametrize(
         ("X", "before", "now"),
         [
-            (TEXTS, {"max_length": 2}, {"max_length": 3}),
             (TEXTS, {"max_length": 2}, {"max_length": None}),
             (TEXTS, {"tokenizer": "words"}, {"tokenizer": "characters"}),
             (TEXTS, {}, {"tokens": "steps"}),
@@ -205,7 +163,7 @@ class TestWhatTrainingsGoOnFrom:
         with pytest.raises(ValueError, match=f"{name}={value!r} does not fit warm_start=True"):
             model.set_params(**now).fit(X, np.arange(12.0))
 
-    @pytest.mark.parametrize("shapes", [((2,), ()), ((), (2,)), ((), (3,))])
+    @pytest.mark.parametrize("shapes", [((2,), ()), ((), (3,))])
     def test_a_warm_start_has_as_many_outputs(self, shapes):
         first, second = (np.ones((60, *shape)) for shape in shapes)
         model = self.make(warm_start=True).fit(self.X, first)

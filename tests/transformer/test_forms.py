@@ -5,7 +5,6 @@ import warnings
 import numpy as np
 import pandas as pd
 import pytest
-from slow_cases import slow_but
 from tiny_encoders import TINY, regress
 
 from sklearn_attention import Architecture, Training, TransformerRegressor
@@ -16,10 +15,7 @@ from sklearn_attention.transformer._forms import form_of
     ("X", "form"),
     [
         (np.zeros((2, 3)), "features"),
-        (np.zeros((2, 3), dtype=int), "features"),
-        ([[1.0, 2.0], [3.0, 4.0]], "features"),
         ([np.zeros(2), np.zeros(2)], "features"),
-        (pd.DataFrame({"a": [1, 2]}), "features"),
         (pd.DataFrame({"a": ["u", "v"]}), "features"),
         (pd.DataFrame({"a": ["u", "v w"]}), "text"),
         (pd.DataFrame({"a": ["很好", "不好"]}), "text"),
@@ -27,18 +23,14 @@ from sklearn_attention.transformer._forms import form_of
         (pd.DataFrame({"a": ["很好", "不好"] * 3}), "features"),
         (pd.DataFrame({"a": ["A–1", "A–2"]}), "features"),
         (np.zeros((2, 3, 1)), "steps"),
-        (np.zeros((2, 3, 1), dtype=int), "steps"),
         ([np.zeros((2, 3)), np.zeros((4, 3))], "steps"),
         ([[[1, 2]], [[3, 4], [5, 6]]], "steps"),
         (((0.5, [1.0]), (1.5, [2.0, 3.0])), "steps"),  # whose error names a sequence
         ([pd.DataFrame({"a": [1.0]}), pd.DataFrame({"a": [2.0, 3.0]})], "steps"),
         ([pd.Series([1.0], [7]), pd.Series([2.0, 3.0], [7, 8])], "steps"),
-        ([[1.0, 2.0], [3.0]], "steps"),
         ([np.zeros(2), [1]], "steps"),
         ([[1, 2], [3]], "text"),
         (["a", "b c"], "text"),
-        (("a", "b c"), "text"),
-        (np.array(["a", "b c"]), "text"),
         (np.array(["a", "b c"], dtype=object), "text"),
         (pd.Series(["a", "b c"]), "text"),
         (pd.Series([[1, 2], [3]]), "text"),
@@ -64,33 +56,22 @@ NUMBERS = np.random.default_rng(0).normal(size=(5, 3))
 RAGGED = [[1.0, 2.0], [3, 4], [5], [6.0, 0.5], [7.5]]
 LEVELS = pd.DataFrame({"a": ["u v", "w x", "u v", "w x", "u v"], "b": np.arange(5.0)})
 FORMS = {
-    "array": ("auto", NUMBERS, "features"),
     "frame": ("auto", LEVELS, "features"),
     "frame of few texts": ("auto", pd.DataFrame({"a": TEXTS}), "features"),
-    "frame of one level": ("features", pd.DataFrame({"a": TEXTS}), "features"),
-    "lists": ("auto", NUMBERS.tolist(), "features"),
     "lists of integers": ("features", [[1, 2], [3, 4], [5, 6], [7, 8], [9, 0]], "features"),
     "list of arrays": ("auto", list(NUMBERS), "features"),
-    "3-d array": ("auto", NUMBERS[..., None], "steps"),
-    "lists of lists": ("auto", NUMBERS[..., None].tolist(), "steps"),
     "lists of steps": ("auto", RAGGED, "steps"),
-    "series of steps": ("auto", pd.Series(RAGGED, index=[3, 4, 5, 6, 7]), "steps"),
     "array of steps": ("auto", objects(RAGGED), "steps"),
-    "table of steps": ("steps", NUMBERS, "steps"),
     "frame of steps": ("steps", pd.DataFrame(NUMBERS, columns=list("abc")), "steps"),
     "lists of as many steps": ("steps", [[1, 2], [3, 4], [5, 6], [7, 8], [9, 0]], "steps"),
-    "texts": ("auto", TEXTS, "text"),
     "series of texts": ("auto", pd.Series(TEXTS), "text"),
-    "array of texts": ("auto", np.array(TEXTS), "text"),
     "frame of texts": ("text", pd.DataFrame({"a": TEXTS}), "text"),
     "ids": ("text", [[1, 2], [3, 4], [5], [5, 6], [7]], "text"),
-    "series of ids": ("text", pd.Series([[1, 2], [3, 4], [5], [5, 6], [7]]), "text"),
     "array of ids": ("text", np.array([[1, 2], [3, 4], [5, 6], [7, 8], [9, 0]]), "text"),
 }
-QUICK = {"frame of few texts", "lists of integers", "array of steps", "lists of steps", "ids"}
 
 
-@pytest.mark.parametrize("name", slow_but(QUICK, FORMS))
+@pytest.mark.parametrize("name", FORMS)
 def test_some_rows_are_predicted_as_all(name):
     tokens, X, form = FORMS[name]
     y = np.array([1.0, -2.0, 0.5, 3.0, 7.0])
@@ -98,7 +79,7 @@ def test_some_rows_are_predicted_as_all(name):
     assert model.tokens_ == form
     expected = model.predict(X)
     assert len(np.unique(expected)) > 1
-    for first, last in [(0, 1), (0, 3), (1, 2), (1, 4), (2, 4)]:
+    for first, last in [(0, 1), (1, 4)]:
         found = model.predict(X[first:last])
         np.testing.assert_allclose(found, expected[first:last], rtol=1e-4)
 
@@ -109,16 +90,6 @@ def test_rows_to_validate_with_have_the_form_of_the_fit():
     model = TransformerRegressor(**TINY | {"training": Training(max_steps=2)})
     model.fit(frame, y, X_val=frame[:3], y_val=y[:3])
     assert model.tokens_ == "features"
-
-
-def test_a_fit_forgets_what_another_form_had():
-    model = regress(NUMBERS)
-    assert model.n_features_in_ == 3
-    model.fit(TEXTS, np.arange(5))
-    assert not hasattr(model, "n_features_in_")
-
-
-pytestmark = pytest.mark.usefixtures("few_convolutions")
 
 
 class TestLongSequences:
@@ -151,7 +122,7 @@ class TestLongSequences:
             found = model.predict([np.arange(9.0)])
         np.testing.assert_array_equal(found, model.predict([np.arange(5.0)]))
 
-    @pytest.mark.parametrize("positions", [None, "sinusoidal", "rotary"])
+    @pytest.mark.parametrize("positions", [None, "rotary"])
     def test_others_have_no_end(self, positions):
         model = regress(
             [np.arange(3.0), np.arange(5.0)], architecture=Architecture(positions=positions)
