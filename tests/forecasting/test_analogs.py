@@ -130,21 +130,6 @@ def test_the_bandwidth_is_of_least_leave_one_out_error(kernel, n_features):
         assert (bandwidth[5:] / spread[5:] > bandwidth[0] / spread[0]).all()
 
 
-def test_windows_that_share_targets_do_not_tell_the_bandwidth():
-    # In a random walk the window one step later is the best analog by far, if it is let in.
-    rng = np.random.default_rng(0)
-    walk = rng.normal(size=400).cumsum()
-    keys, values = lag_matrix(walk, 3, 20)
-    origins = np.arange(len(keys)) + 3
-    gaussian = as_kernel("gaussian")
-    apart, leaking = (
-        search_bandwidth(left_out(steps, 20), keys, values, 3, gaussian)
-        for steps in (origins, 20 * origins)
-    )
-    assert leaking[1].mean() < 0.75 * apart[1].mean()
-    assert leaking[0][0] < 0.7 * apart[0][0]
-
-
 def test_without_others_the_widest_bandwidth_is_taken():
     keys, values = np.array([[0.0], [1.0]]), np.zeros((2, 5))
     groups = left_out(np.arange(2), 5)

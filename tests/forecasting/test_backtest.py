@@ -6,8 +6,6 @@ import pytest
 from forecasting_data import make_long, make_panel, tidy_of
 from sklearn.base import clone
 from sklearn.model_selection import TimeSeriesSplit
-from utilsforecast.evaluation import evaluate
-from utilsforecast.losses import mae
 
 from sklearn_attention import KernelForecaster
 
@@ -57,16 +55,6 @@ def test_all_forms_are_a_loop(form, refit):
             np.testing.assert_array_equal(own["actual"], actual)
             parts = own[["forecast", "lower_80", "upper_80"]]
             np.testing.assert_allclose(parts, expected[name][: len(own)])
-
-
-def test_a_tidy_frame_is_evaluated_by_utilsforecast():
-    found = MODEL.backtest(TIDY, cv=3)
-    assert list(found) == ["unique_id", "fold", "cutoff", "ds", "y", "forecast"]
-    missed = evaluate(found, metrics=[mae], models=["forecast"])
-    errors = (found["y"] - found["forecast"]).abs()
-    expected = errors.groupby([found["unique_id"], found["cutoff"]]).mean()
-    both = missed.set_index(["unique_id", "cutoff"])["forecast"]
-    np.testing.assert_allclose(both.sort_index(), expected)
 
 
 def test_a_series_that_begins_later_joins():
@@ -130,13 +118,6 @@ def test_a_series_has_no_column_for_its_name():
     assert list(MODEL.backtest(A.to_frame(), cv=2)) == COLUMNS
     single = MODEL.backtest(A.astype("float32"), cv=2)
     assert single["forecast"].dtype == np.float32
-
-
-def test_training_rows_that_are_not_learned_from():
-    cv = [(np.arange(40), np.arange(40, 44)), (np.arange(44, 48), np.arange(48, 52))]
-    found = MODEL.backtest(A, cv=cv)
-    known = clone(MODEL).fit(A[:40]).update(A[40:48])
-    np.testing.assert_allclose(found["forecast"][4:], known.predict(4))
 
 
 def test_a_past_without_observations():

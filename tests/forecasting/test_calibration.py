@@ -15,11 +15,9 @@ from sklearn_attention.forecasting import Calibration, Forecaster, Forecasts, Or
 from sklearn_attention.forecasting._calibration import (
     error_units,
     errors_at,
-    growth_of_errors,
     growth_of_walks,
     interval_margin,
     nested_quantiles,
-    own_scales,
     quantile_shift,
     widening_of,
 )
@@ -84,12 +82,6 @@ def test_steps_borrow_errors_of_all_where_few_lie_beyond_their_margin(n, coverag
     np.testing.assert_allclose(found, slow_margin(errors, coverage))
 
 
-def test_sizes_do_not_shrink_with_the_horizon():
-    errors = make_errors(30, horizon=3)[:, [0, 2, 1]]
-    found = interval_margin(errors, np.array([0.5]), 0.9)
-    assert found[0] < found[1] == found[2]
-
-
 def test_a_step_that_was_never_observed_is_as_uncertain_as_the_one_before():
     errors = make_errors(30, horizon=3)
     errors[:, 2] = np.nan
@@ -130,19 +122,6 @@ def test_a_series_without_errors_does_not_narrow_intervals_of_others(rounding):
     np.testing.assert_array_equal(clear, [True, True, False])
 
 
-def test_growth_of_few_errors_is_that_of_a_random_walk():
-    walks = np.sqrt([1 * (1 + 1 / 6), 2 * (1 + 2 / 6), 3 * (1 + 3 / 6)])
-    np.testing.assert_allclose(growth_of_walks(3, 6), walks)
-    shape = walks / walks.mean()
-    found = growth_of_errors(np.empty((0, 3, 1)), np.empty(0), walks)
-    np.testing.assert_allclose(found, shape)
-    flat = np.ones((1, 3, 1))
-    found = growth_of_errors(flat, np.ones(1), walks)
-    np.testing.assert_allclose(found, shape, rtol=0.1)
-    found = growth_of_errors(np.tile(flat, (999, 1, 1)), np.ones(999), walks)
-    np.testing.assert_allclose(found, 1, rtol=0.02)
-
-
 def test_without_origins_errors_are_those_of_a_random_walk():
     series = [np.array([1.0, 3.0, 2.0]), np.array([5.0, 5.0, 8.0, 6.0])]
     ends = Origins.at_ends(Table.of(series), 4)
@@ -174,24 +153,6 @@ def test_units_of_a_series_that_did_not_change_are_those_since():
         widths.append(upper - lower)
     assert np.mean(inside) > 0.7
     assert np.max(widths) < 20
-
-
-def test_constant_series_of_a_panel_do_not_change_intervals_of_others():
-    series = {"a": make_series(), "b": 3 * make_series(seed=1)}
-    expected = Last(3, lookback=4).fit(series).predict_interval()
-    constant = pd.Series(7.0, series["a"].index)
-    found = Last(3, lookback=4).fit(series | {"c": constant}).predict_interval()
-    np.testing.assert_allclose(found["c"], 7, rtol=1e-6)
-    for name in series:
-        np.testing.assert_allclose(found[name], expected[name])
-
-
-def test_scales_of_series_that_do_not_change_are_rounding():
-    values = [np.full(5, 7.0), np.zeros(3), np.array([3.0]), np.array([1.0, 2.0, 5.0])]
-    found = own_scales(values)
-    np.testing.assert_allclose(found[[2, 3]], [3, 2])
-    assert 0 < found[0] < 1e-7
-    assert 0 < found[1] < 1e-50
 
 
 def test_the_margin_of_quantiles_is_how_far_the_truth_lies_outside():
@@ -253,20 +214,6 @@ def test_coverage_on_simulated_series(model):
     below = (truth[:, :, None] <= quantiles).mean(axis=(0, 1))
     np.testing.assert_allclose(below, [0.1, 0.75], atol=0.06)
     assert (np.diff(quantiles, axis=2) >= 0).all()
-
-
-@pytest.mark.slow
-def test_units_from_few_blocks_are_known_to_be_uncertain():
-    rng, inside = np.random.default_rng(0), []
-    block = np.repeat(np.arange(5), 8)
-    for _ in range(400):
-        # Errors within a block of time have most in common.
-        errors = 0.95 * rng.normal(size=(6, 1, 1)) + 0.3 * rng.normal(size=(6, 8, 4))
-        found = Calibration.fit(forecasts_with(errors[:5].reshape(40, 4)), block=block)
-        margin = found.unit[0] * interval_margin(found.errors, np.array([0.5]), 0.9)
-        inside.append(np.abs(errors[5]) <= margin)
-    # In units of all blocks, their own included, 84 % would be inside.
-    assert 0.87 < np.mean(inside) < 0.93
 
 
 def test_errors_grow_with_the_disagreement_of_candidates():
@@ -367,16 +314,6 @@ def test_drift_counts_horizons_beside_those_held_out():
     found = calibration.drift(Forecasts(since, np.full((len(since), 2), 6.0)), rows)
     horizons = np.array([1.5, 0.0, 28.0])
     np.testing.assert_allclose(found, 1 + 2 * horizons / (horizons + 2))
-
-
-def test_drift_at_an_origin_is_of_errors_known_there():
-    calibration, ends = make_drifting()
-    origins = ends.at(np.array([2, 2, 2]), np.array([5, 6, 20]))
-    since, rows = calibration.origins_since(origins)
-    assert (rows[0] == -1).all()
-    for row, known in zip(rows[1:], (6, 20), strict=True):
-        assert since.known[row[row >= 0]].max() + 2 == known
-    assert (since.season_known <= since.known).all()
 
 
 def simulate(seed, drifting):

@@ -76,20 +76,6 @@ def test_the_random_state_decides():
     assert not np.array_equal(first.held_out, other.held_out)
 
 
-def test_inputs_are_relative_to_the_origin_in_units_of_the_series():
-    series = make(4)
-    moved = [1000 * own + 5 for own in series]
-    classical, parts = Classical(1.0, False), []
-    for values in (series, moved):
-        table = Table.of(values)
-        ends = Origins.at_ends(table, HORIZON)
-        parts.append(inputs_at(ends, classical))
-    for name in ("past", "candidates", "statistics"):
-        np.testing.assert_allclose(getattr(parts[0], name), getattr(parts[1], name), atol=1e-6)
-    np.testing.assert_allclose(parts[1].unit, 1000 * parts[0].unit, rtol=1e-9)
-    np.testing.assert_allclose(parts[0].past[:, -1], 0, atol=1e-12)
-
-
 @pytest.mark.parametrize("logs", [False, True])
 def test_later_values_and_other_origins_do_not_matter_to_inputs(logs):
     rng = np.random.default_rng(0)

@@ -85,11 +85,3 @@ def test_series_with_many_origins_count_as_the_root_of_them(steps, monkeypatch):
     train(make_inputs(37), series=np.repeat([0, 1], [36, 1]))
     (draws,) = (own for own in drawn if own.shape == (40 * 32,))
     assert np.mean(draws == 36) == pytest.approx(1 / 7, abs=0.03)
-
-
-def test_volatile_logarithms_count_more(steps):
-    steps(3)
-    inputs, parts = make_inputs(), []
-    for logs in (False, True):
-        parts.append(train(inputs, logs=logs)["correction.bias"])
-    assert not np.array_equal(*parts)

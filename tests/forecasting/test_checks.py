@@ -37,12 +37,6 @@ class TestOrder:
             with pytest.raises(ValueError, match=message):
                 method(first, second)
 
-    def test_one_feature_may_be_a_series_or_a_frame(self):
-        expected = fit(X[["sun"]], A).observed_.features
-        np.testing.assert_array_equal(fit(X["sun"], A).observed_.features, expected)
-        fit(X["sun"].to_frame(), WIDE)
-        fit(A.index, WIDE)
-
     def test_tables_of_series_before_features_are_refused_too(self):
         with pytest.raises(
             ValueError, match=r"y of shape .*, as if .* the order is fit\(X, y\)"
@@ -72,17 +66,6 @@ class TestOrder:
         with pytest.raises(ValueError, match="feature names should match"):
             fit(X[:40], A[:40]).update(WIDE[40:], feature[40:])
 
-    def test_features_that_are_passed_second_are_what_is_forecast(self):
-        # Nothing says for certain that they are no series: the forecasts show it.
-        holiday = (X["sun"] > 1).rename("holiday")
-        found = fit(A.to_frame(), holiday).predict(A.iloc[-2:].to_frame() + 1)
-        assert found.name == "holiday"
-        assert found.between(0, 1).all()
-        found = fit(A.to_frame(), X.assign(holiday=holiday)).predict(A.iloc[-2:].to_frame())
-        assert list(found) == ["wind", "sun", "holiday"]
-        found = fit(A.to_frame(), A.index.month.to_series(A.index)).predict(A[-9:].to_frame())
-        assert found.between(1, 12).all()
-
     @pytest.mark.parametrize("kind", [list, pd.Series, pd.Index, lambda i: list(map(str, i))])
     def test_dates_are_the_index_of_series_without_one(self, kind):
         expected = fit(A).predict()
@@ -96,22 +79,6 @@ class TestOrder:
 
 
 class TestTimeAmongSeries:
-    @pytest.mark.parametrize("dated", [False, True])
-    def test_numbers_are_series_whatever_they_are_called_and_however_they_grow(self, dated):
-        when = pd.DataFrame({
-            "t": np.arange(60), "day": A.index.day, "month": A.index.month,
-            "year": A.index.year, "weekend": A.index.day_of_week >= 5,
-        })  # fmt: skip
-        frame = when.assign(sales=A.to_numpy()).set_axis(A.index if dated else when.index)
-        # A count that was meant to be no series has forecasts of its own, which go on counting.
-        found = fit(frame, normalize="last").predict()
-        assert list(found) == list(frame)
-        np.testing.assert_allclose(found["t"], [60, 61, 62], atol=1e-6)
-        new().backtest(frame, cv=2)
-        fit(frame["t"])
-        fit(frame[["day", "t"]], frame[["sales"]])
-        fit(frame[["sales"]], frame[["day", "t"]])
-
     @pytest.mark.parametrize("as_text", [False, True])
     def test_columns_of_dates(self, as_text):
         frame = A.rename_axis("date").reset_index()
@@ -232,31 +199,6 @@ def test_it_is_a_loop(season):
     values = without(rng.normal(size=60), rng.choice(np.arange(1, 59), 25, replace=False))
     expected = fill_line(values) if season == 1 else slow_fill(values, season)
     np.testing.assert_allclose(fill_seasonal(values, season), expected)
-
-
-def test_without_neighbours_a_season_away_values_are_on_the_line():
-    gap = without(EXACT, slice(20, 40))
-    found = fill_seasonal(gap, 6)
-    np.testing.assert_allclose(
-        found[[*range(26), *range(34, 60)]], EXACT[[*range(26), *range(34, 60)]]
-    )
-    np.testing.assert_allclose(found[26:34], fill_line(gap)[26:34])
-
-
-def test_the_season_is_found_before_gaps_are_filled():
-    series = make_series(n=96)
-    holes = series.copy()
-    holes.iloc[[7, 30, 31, 50]] = np.nan
-    filled = pd.Series(fill_seasonal(holes.to_numpy(), 12), series.index, name="load")
-    model = KernelForecaster(3, missing="seasonal").fit(holes)
-    assert model.season_length_ == 12
-    expected = KernelForecaster(3).fit(filled)
-    pd.testing.assert_series_equal(model.predict(), expected.predict())
-    recent = model.predict(history=holes)
-    pd.testing.assert_series_equal(recent, expected.predict(history=filled))
-    own = KernelForecaster(3, missing="seasonal", season_length=6).fit(holes)
-    by_six = fill_seasonal(holes.to_numpy(), 6)
-    np.testing.assert_array_equal(own.observed_.value, by_six)
 
 
 def test_gaps_are_filled_series_by_series():

@@ -64,12 +64,6 @@ def test_of_logarithms_trends_of_the_series_themselves_are_tried_too():
     np.testing.assert_allclose(found["median"], median)
 
 
-def test_trends_of_the_series_themselves_do_not_fall_below_a_share_of_the_mean():
-    values = np.linspace(100, 5, 20)
-    found = by_name(Classical(1.0, True), np.log(values), horizon=9)
-    np.testing.assert_allclose(np.exp(found["raw Holt"][-1]), 0.05 * values.mean())
-
-
 @pytest.mark.parametrize(("n", "season", "sizes"), [(40, 1.0, (1, 2, 3)), (43, 4.0, (1, 2, 4))])
 def test_blocks_are_forecasts_of_means_interpolated(n, season, sizes, monkeypatch):
     monkeypatch.setattr(_season, "patterns_of", lambda values, n, phase, m: 0.0)
@@ -163,15 +157,3 @@ def test_the_first_step_stands_for_itself():
     first = origins.at(np.zeros(2, dtype=int), np.array([0, 1]))
     found = Classical(1.0, False).forecast(first)
     np.testing.assert_allclose(found, make()[0])
-
-
-def test_a_further_season_is_adjusted_for_and_named():
-    steps = np.arange(90)
-    values = np.sin(2 * np.pi * steps / 10) + 0.3 * make(90)
-    usual, further = Classical(4.0, False), Classical(10.0, False, further=True)
-    assert set(usual.names).isdisjoint(further.names)
-    ahead = np.sin(2 * np.pi * (90 + np.arange(HORIZON)) / 10)
-    flat, seasonal = by_name(usual, values)["naive"], by_name(further, values)
-    seasonal = seasonal["naive, season of 10 steps"]
-    assert np.ptp(flat) == 0
-    np.testing.assert_allclose(seasonal - seasonal.mean(), ahead - ahead.mean(), atol=0.35)

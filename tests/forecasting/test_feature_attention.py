@@ -29,12 +29,3 @@ def test_the_number_of_features_can_be_searched():
     assert search.best_params_[f"{KERNEL}__n_features"] in (4, 16)
     assert np.isfinite(search.cv_results_["mean_test_score"]).all()
     assert model.architecture.attention_kernel == PositiveFeatures()
-
-
-def test_both_kinds_by_name():
-    series = make_periodic_series("sine", 200)
-    for name in ("positive_features", "trigonometric_features"):
-        model = TransformerForecaster(
-            2, lookback=24, architecture=Architecture(attention_kernel=name), **TINY
-        ).fit(series)
-        assert np.isfinite(model.predict()).all()

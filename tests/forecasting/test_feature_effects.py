@@ -16,7 +16,6 @@ from sklearn_attention.forecasting._combination import CombinedForecast
 from sklearn_attention.forecasting._feature_effects import (
     added_by_features,
     columns_by_name,
-    cut_at_origins,
     fit_without_effects,
     learn_effects,
     rare_events,
@@ -145,17 +144,6 @@ def test_there_are_none_where_features_explain_nothing(training, season):
     assert learn_effects(training, season) == (None, [])
 
 
-def test_the_last_known_features_go_on():
-    training = make((160, 160))
-    found = combined(training, Classical(SEASON, False))[0]
-    seen = training.origins.table
-    further = seen.extended(np.full((2, 2 * HORIZON), 100.0))
-    longer = [np.concatenate([own, own[-1:].repeat(20, axis=0)]) for own in parts_of(seen)]
-    spelled = Table.of(further.values, features=longer, known=seen.known)
-    expected = found.each(Origins.at_ends(spelled, HORIZON))
-    np.testing.assert_array_equal(found.each(Origins.at_ends(further, HORIZON)), expected)
-
-
 @pytest.mark.parametrize("twins", [False, True])
 def test_nothing_later_matters(twins, monkeypatch):
     training = make((60, 50), known=(0,))
@@ -168,20 +156,6 @@ def test_nothing_later_matters(twins, monkeypatch):
     expected = found.each(origins)
     monkeypatch.setattr(module, "_MOST_VALUES", 500)
     np.testing.assert_allclose(found.each(origins), expected, rtol=1e-9)
-
-
-def test_series_that_were_not_learned_from_end_at_their_origins():
-    table = make((30, 20)).origins.table
-    table = replace(table, identity=np.array([-1, 1]))
-    series, known = np.array([0, 0, 1, 1, 0]), np.array([9, 30, 12, 20, 9])
-    found = cut_at_origins(Origins.at_ends(table, HORIZON).at(series, known))
-    assert list(found.table.lengths) == [9, 30, 20]
-    assert list(found.table.counts) == [9 + HORIZON, 30 + HORIZON, 20 + HORIZON]
-    assert list(found.table.identity) == [-1, -1, 1]
-    assert list(found.series) == [0, 1, 2, 2, 0]
-    origins = Origins.at_ends(table, HORIZON).at(series, known)
-    np.testing.assert_array_equal(found.past(5), origins.past(5))
-    np.testing.assert_array_equal(found.future_features(), origins.future_features())
 
 
 def make_events(every, lasting=1, n=60):
@@ -288,7 +262,7 @@ class TestExplainFeatures:
         wanted = true - [0, -2 * X["price"][:-6].median(), 0]
         np.testing.assert_allclose(found[["promotion", "price", "kind"]], wanted[-6:], atol=1.2)
 
-    @pytest.mark.parametrize("form", ["frame", "dict", "tidy", "polars", "array"])
+    @pytest.mark.parametrize("form", ["frame", "dict", "polars", "array"])
     def test_are_in_the_form_of_forecasts_with_intervals(self, forecaster, form):
         X, y, _ = make_shop(60)
         X = X.drop(columns="kind").astype(float)
@@ -297,16 +271,14 @@ class TestExplainFeatures:
         if form == "array":
             parts = (past.to_numpy(), np.column_stack(list(parts.values())))
             later = later.to_numpy()
-        elif form in ("tidy", "polars"):
+        elif form == "polars":
             rows = [
                 own.rename_axis("ds").reset_index().assign(unique_id=name)
                 for own in (past, later) for name in parts
             ]  # fmt: skip
             both, later = pd.concat(rows[:2]), pd.concat(rows[2:])
             both["y"] = np.concatenate(list(parts.values()))
-            parts = (both,)
-            if form == "polars":
-                parts, later = (pl.from_pandas(both),), pl.from_pandas(later)
+            parts, later = (pl.from_pandas(both),), pl.from_pandas(later)
         else:
             parts = (past, pd.DataFrame(parts) if form == "frame" else parts)
         model = forecaster(3).fit(*parts)

@@ -5,21 +5,18 @@ import pickle
 import numpy as np
 import pandas as pd
 import pytest
-from forecasting_data import fit, make_features, make_long, make_panel, new
+from forecasting_data import fit, make_features, make_panel, new
 
 from sklearn_attention.forecasting import Table
 from sklearn_attention.forecasting._checks import fill_features
-from sklearn_attention.forecasting._forms import read_series
 from sklearn_attention.forecasting._inputs import (
     Rows,
     _read_rows,
-    place,
     with_features,
     with_later_features,
 )
 
 A, B = make_panel().values()
-LONG = make_long()
 X = make_features()
 STARTS, LENGTHS = np.array([3, 0, 6]), np.array([5, 9, 4])  # they end at 8, 9 and 10
 
@@ -38,38 +35,6 @@ def make_rows(steps, seed=1):
     features = rng.normal(size=(len(pairs), 3))
     rows = Rows(pairs[:, 0], pairs[:, 1], np.arange(len(pairs)), features, list("uvw"))
     return rows, {tuple(map(int, pair)): own for pair, own in zip(pairs, features, strict=True)}
-
-
-class TestPlace:
-    def test_rows_without_an_index_follow_one_another(self):
-        table = make_table()
-        rows = place(np.arange(8.0).reshape(4, 2), None, table, np.array([8, 9, 10]), [])
-        assert sorted(zip(rows.series, rows.step, rows.row, strict=True)) == [
-            (i, 8 + i + k, k) for i in range(3) for k in range(4)
-        ]
-
-    def test_rows_of_series_and_time_are_their_own(self):
-        table = read_series(LONG)
-        order = np.random.default_rng(0).permutation(len(LONG))
-        rows = place(np.ones((len(LONG), 1)), LONG.index[order], table, None, [])
-        for k, (name, month) in enumerate(LONG.index[order]):
-            assert table.names[rows.series[k]] == name
-            assert A.index[rows.step[k]] == month
-        np.testing.assert_array_equal(rows.row, np.arange(len(LONG)))
-
-    def test_steps_of_one_series_are_refused_by_name(self):
-        table = read_series(LONG)
-        twice = LONG.index[[0, 1, 60, 61, 60]]
-        with pytest.raises(
-            ValueError, match=r"^X of 'b' has an index with duplicates, 2015-01-01:"
-        ):
-            place(np.ones((5, 1)), twice, table, None, [])
-        months = A.index[[3, 4]]
-        foreign = pd.MultiIndex.from_arrays(
-            [["a", "b", "b"], [months[0], months[0] + pd.Timedelta("1D"), months[1]]]
-        )
-        with pytest.raises(ValueError, match=r"are none of the series'.*: 2015-04-02\. Remove"):
-            place(np.ones((3, 1)), foreign, table, None, [])
 
 
 class TestCategories:
@@ -145,11 +110,6 @@ class TestCategories:
         ):
             model.update(mixed[["sun"]][50:], A[50:])
 
-    def test_numbers_stay_numbers(self):
-        model = fit(X[:50], A[:50])
-        with pytest.raises(ValueError, match="'sun', which was numeric when fitted"):
-            model.predict(X[50:].assign(sun="bright"))
-
 
 class TestOfEveryStep:
     def test_are_those_of_a_loop(self):
@@ -158,13 +118,6 @@ class TestOfEveryStep:
         for i, step, own in zip(table.series, table.step, joined.features, strict=True):
             np.testing.assert_array_equal(own, found[i, step])
         np.testing.assert_array_equal(joined.value, table.value)
-
-    def test_all_are_needed(self):
-        rows, _ = make_rows([range(3, 8), [0, 1, 2, 4, 5, 8], range(12)])
-        with pytest.raises(
-            ValueError, match=r"^X does not cover y: it has no rows for 3, 6, 7 in 1\. Add"
-        ):
-            with_features(make_table(), rows)
 
     def test_so_many_at_the_end_are_needed_and_as_many_are_taken_as_there_are(self):
         rows, found = make_rows([range(3, 8), [0, 1, 2, 4, 5, 6, 7, 8], range(9, 12)])
@@ -228,15 +181,6 @@ class TestLater:
                 make_table(features=True), rows, np.array([8, 10, 9]), 4, "raise"
             )
 
-    def test_rows_between_the_end_and_those_to_forecast_are_needed(self):
-        rows, _ = make_rows([[8, 9], [9, 12], [10]])
-        with pytest.raises(
-            ValueError, match=r"and those before: it has no rows for 10, 11 in 1\."
-        ):
-            with_later_features(
-                make_table(features=True), rows, np.array([9, 12, 10]), 4, "raise"
-            )
-
     def test_gaps_are_filled_from_later_rows_alone(self):
         rows, found = make_rows([range(8, 14), [], []])
         place_of = {int(step): k for k, step in enumerate(rows.step)}
@@ -257,13 +201,6 @@ class TestLater:
 
 
 class TestSharedFeatures:
-    def test_as_many_times_as_rows(self):
-        before = LONG.index.get_level_values(1) < "2019-01-01"
-        model = fit(X[:48], LONG[before])
-        few = LONG[~before].groupby(level=0).head(3)
-        model.update(X[48:54], few)
-        np.testing.assert_array_equal(model.observed_.features[48:51], X[48:51])
-
     def test_rows_of_another_order_are_refused(self):
         whole = pd.concat([X, X]).reset_index(drop=True)
         numbers = pd.concat({"a": A, "b": A}).droplevel(1)

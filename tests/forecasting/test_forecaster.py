@@ -7,7 +7,6 @@ import numpy as np
 import pandas as pd
 import pytest
 from forecasting_data import make_series, make_values
-from sklearn.base import clone
 from sklearn.model_selection import GridSearchCV, TimeSeriesSplit
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
@@ -183,22 +182,6 @@ class TestPredict:
         frame = pd.DataFrame(X[50:], make_series().index[:10])
         np.testing.assert_array_equal(model.predict(frame), expected)
 
-    def test_an_array_of_targets_takes_the_index_of_the_features(self):
-        series = make_series()
-        X = make_features(series)
-        model = Drift(3, lookback=4).fit(X[:50], series[:50].to_numpy())
-        expected = Drift(3, lookback=4).fit(X[:50], series[:50])
-        rows = X[45:56]
-        assert isinstance(model.predict(rows), np.ndarray)
-        np.testing.assert_array_equal(model.predict(rows), expected.predict(rows))
-
-    def test_features_of_training_rows_may_be_changed(self):
-        series = make_series()
-        X = make_features(series)
-        model = Drift(1, lookback=4).fit(X, series)
-        found = model.predict(X[20:21] + 1.0) - model.predict(X[20:21])
-        np.testing.assert_allclose(found, 2.0)
-
     def test_it_writes_nothing(self):
         series = make_series()
         X = make_features(series)
@@ -254,19 +237,6 @@ class TestHistory:
         assert intervals.shape == (len(windows), 4, 2)
         np.testing.assert_allclose(intervals[7], model.predict_interval(history=windows[7]))
 
-    def test_of_several_series(self):
-        frame = pd.DataFrame({name: make_series(seed=i) for i, name in enumerate("ab")})
-        model = KernelForecaster(3, lookback=12, bandwidth=1.0).fit(frame[:50])
-        fresh = model.predict(history=frame[10:55])
-        updated = copy.deepcopy(model).update(frame[50:55]).predict()
-        pd.testing.assert_frame_equal(fresh, updated)
-        # Series that are known have the scale of their training.
-        intervals = model.predict_interval(history=frame[30:52])
-        expected = copy.deepcopy(model).update(frame[50:52]).predict_interval()
-        pd.testing.assert_frame_equal(intervals, expected)
-        new = model.predict(history={"c": frame["a"], "d": frame["b"][:30]})
-        assert list(new) == ["c", "d"]
-
     def test_features_are_rows_of_X(self):
         series = make_series()
         X = make_features(series)
@@ -315,28 +285,6 @@ class TestUpdate:
         pd.testing.assert_series_equal(model.predict(), expected)
         assert model.calibration_ is calibration
         assert model.n_learned_ == Drift(3, lookback=4).fit(series[:40]).n_learned_
-
-    def test_with_features_of_several_series(self):
-        frame = pd.DataFrame({name: make_series(seed=i) for i, name in enumerate("ab")})
-        X = make_features(frame)
-        for features in (X, X.to_numpy()):
-            model = Drift(2, lookback=4).fit(features[:40], frame[:40])
-            model.update(features[40:50], frame[["b", "a"]][40:50])
-            expected = Drift(2, lookback=4).fit(features[:50], frame[:50])
-            pd.testing.assert_frame_equal(
-                model.predict(features[50:52]), expected.predict(features[50:52])
-            )
-
-    def test_of_arrays_and_dicts(self):
-        values = make_values()
-        model = Drift(2, lookback=4).fit(values[:40]).update(values[40:])
-        np.testing.assert_allclose(model.predict(), Drift(2, lookback=4).fit(values).predict())
-        series = make_series()
-        two = {"a": series[:40], "b": series[:30]}
-        model = Drift(2, lookback=4).fit(two).update({"b": series[30:45]})
-        found = model.predict()
-        assert found["b"].index[0] == series.index[45]
-        assert found["a"].index[0] == series.index[40]
 
     def test_a_series_that_has_ended_may_lack(self):
         frame = pd.DataFrame({name: make_series(seed=i) for i, name in enumerate("ab")})
@@ -404,24 +352,6 @@ class TestScore:
         gap = -np.abs(series[55:] - forecasts[5:]).mean() / scale
         assert model.score(series[55:]) == pytest.approx(gap)
 
-    def test_with_features(self):
-        series = make_series()
-        X = make_features(series).to_numpy()
-        model = Drift(3, lookback=4).fit(X[:50], series[:50])
-        errors = np.abs(series[50:].to_numpy() - np.asarray(model.predict(X[50:])))
-        expected = -errors.mean() / model.scale_[0]
-        assert model.score(X[50:], series[50:]) == pytest.approx(expected)
-
-    def test_in_a_search_over_a_panel(self):
-        frame = pd.DataFrame({name: make_series(seed=i) for i, name in enumerate("ab")})
-        for panel in (frame, frame.to_numpy()):
-            search = GridSearchCV(
-                KernelForecaster(2, lookback=4), GRID, cv=TimeSeriesSplit(3, gap=1),
-                error_score="raise",
-            ).fit(panel)  # fmt: skip
-            assert np.isfinite(search.cv_results_["mean_test_score"]).all()
-            assert search.predict(None).shape == (2, 2)
-
     def test_of_several_series_of_unequal_length(self):
         frame = pd.DataFrame({name: make_series(seed=i) for i, name in enumerate("ab")})
         frame["b"] *= 1000
@@ -440,28 +370,6 @@ class TestScore:
 
 
 class TestBacktest:
-    @pytest.mark.parametrize("refit", [False, True])
-    def test_is_a_loop(self, refit):
-        series = make_series()
-        model = KernelForecaster(4, lookback=12)
-        cv = TimeSeriesSplit(3, test_size=4, gap=2)
-        found = model.backtest(series, cv=cv, refit=refit)
-        assert list(found) == ["fold", "cutoff", "time", "actual", "forecast"]
-        first = clone(model).fit(series[: 60 - 3 * 4 - 2])
-        for fold in range(3):
-            start = 60 - (3 - fold) * 4
-            known, test = series[: start - 2], series[start : start + 4]
-            if refit:
-                expected = clone(model).fit(known).predict(test.index)
-            else:
-                expected = first.predict(test.index, history=known)
-            rows = found[found["fold"] == fold]
-            np.testing.assert_array_equal(rows["time"], test.index)
-            assert (rows["cutoff"] == series.index[start - 3]).all()
-            np.testing.assert_array_equal(rows["actual"], test)
-            np.testing.assert_allclose(rows["forecast"], expected)
-        assert not hasattr(model, "observed_")
-
     @pytest.mark.parametrize("form", ["array", "index"])
     def test_with_features(self, form):
         series = make_series()
@@ -534,12 +442,6 @@ class TestCompany:
         with pytest.raises(ValueError, match=r"X has missing values \(NaN\) in 'load' at 2020"):
             model.update(make_series(n=70)[60:] * np.nan)
         assert vars(model) == before
-        pd.testing.assert_series_equal(model.predict(), expected)
-
-    def test_parameters_changed_after_fit_do_not_matter_before_the_next(self):
-        model = KernelForecaster(3, lookback=12).fit(make_series())
-        expected = model.predict()
-        model.set_params(horizon=5, lookback=7, normalize=None, bandwidth=9.0, kernel="boxcar")
         pd.testing.assert_series_equal(model.predict(), expected)
 
 

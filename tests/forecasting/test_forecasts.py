@@ -49,14 +49,6 @@ def test_where_those_with_weight_have_none_the_others_count():
         np.testing.assert_allclose(found.mean, [[5, 5], [5, 5]])
 
 
-def test_some_of_the_origins():
-    found = Forecasts.at(origins_at(3, 7), Fixed(), full=True).take([1])
-    assert len(found.origins) == 1
-    np.testing.assert_allclose(found.mean, [[4, 4]])
-    assert found.quantiles is None
-    assert found.every.shape == (1, 3, 2)
-
-
 @pytest.fixture(scope="module")
 def fitted():
     return TransformerForecaster(3, candidates=["classical", "ridge"]).fit(make_series(n=90))

@@ -53,16 +53,6 @@ def test_new_series_are_forecast_from_then_on(form):
     assert loaded.observed_.lengths.tolist() == [58, 50, 10]
 
 
-def test_those_of_a_frame_begin_after_its_last_row():
-    model = fit(WIDE[:50]).update(WIDE[50:55].assign(c=np.arange(5) % 2))
-    found = model.predict()
-    assert list(found) == ["a", "b", "c"]
-    np.testing.assert_array_equal(
-        found[["a", "b"]], fit(WIDE[:50]).update(WIDE[50:55]).predict()
-    )
-    assert found.index[0] == A.index[55]
-
-
 def test_they_have_units_of_their_own():
     model = fit({"a": A[:50], "b": B[:50]}).update({"c": 1000 * C[:2]})
     model.update({"c": 1000 * C[2:]})
@@ -133,11 +123,6 @@ class TestRequests:
         assert rows.form.index is None
         assert requested(fit(A), plain)[1].form.index.equals(plain)
 
-    def test_rows_of_a_dict_are_sorted_by_series(self):
-        _, rows, pairs = requested(fit({"a": A, "b": B}), LATER)
-        assert pairs == [LATER[1], LATER[0], LATER[2]]
-        assert rows.form.index is None
-
     def test_rows_within_the_history_are_not_forecast(self):
         model = fit(X[:40], A[:40])
         table, rows, pairs = requested(model, X[40:54], history=A[30:50])
@@ -148,19 +133,6 @@ class TestRequests:
         np.testing.assert_array_equal(table.values[0], A[40:50])
         assert requested(model, X[40:59], history=A[30:50])[0].counts[0] == 10 + 9
 
-    def test_all_of_a_history_counts_that_has_features(self):
-        model = fit(X[:40], A[:40], lookback=4)
-        whole = fit(X[:40], A[:40], lookback=4).update(X[40:50], A[40:50])
-        table, _, _ = requested(model, X[:53], history=A[:50])
-        np.testing.assert_array_equal(table.features[:50], whole.observed_.features)
-        np.testing.assert_array_equal(
-            model.predict(X[:53], history=A[:50]), whole.predict(X[50:53])
-        )
-        with pytest.raises(
-            ValueError, match=r"X does not cover history: it has no rows for 2018-11-01"
-        ):
-            model.predict(X[47:53], history=A[:50])
-
 
 @pytest.mark.parametrize("kind", [KernelForecaster, TransformerForecaster])
 def test_steps_within_a_history_are_forecast_one_ahead(kind):
@@ -170,15 +142,6 @@ def test_steps_within_a_history_are_forecast_one_ahead(kind):
     expected = kind(3, lookback=6).fit(A[:40]).update(A[40:50]).predict(steps)
     pd.testing.assert_series_equal(found, expected)
     assert found.index.equals(steps)
-
-
-def test_a_history_of_unequal_lengths_ends_with_its_rows():
-    frame = pd.DataFrame({"a": A, "b": make_series(seed=1)})
-    model, recent = fit(frame[:50]), frame[:50].copy()
-    recent.iloc[-5:, 1] = np.nan
-    expected = model.predict(history=recent)
-    found = model.predict(A.index[46:53], history=recent)
-    pd.testing.assert_frame_equal(found[4:], expected, check_freq=False)
 
 
 class TestMissingAfterwards:
@@ -210,21 +173,6 @@ class TestMissingAfterwards:
                 np.testing.assert_allclose(model.observed_.value, whole.value)
             assert np.abs(model.observed_.value[:60] - A).max() < 2
             assert model.observed_.lengths.tolist() == whole.lengths.tolist()
-
-    def test_so_are_features(self):
-        holes = X.copy()
-        holes.iloc[[50, 53]] = np.nan
-        whole = fit(holes, self.values, missing="interpolate").observed_
-        model = fit(X[:50], A[:50], missing="interpolate")
-        model.update(holes[50:51], self.values[50:51])
-        model.update(holes[51:], self.values[51:])
-        np.testing.assert_allclose(model.observed_.features, whole.features)
-        np.testing.assert_allclose(model.observed_.value, whole.value)
-
-    def test_series_of_a_dict_follow_columns(self):
-        model = fit(WIDE[:50]).update({"a": A[50:53], "b": WIDE["b"][50:55]})
-        assert len(model.observed_.time) == 55
-        assert model.predict(1).index[0] == A.index[55]
 
     def test_missing_steps_are_filled_if_asked(self):
         model = fit(A[:50])

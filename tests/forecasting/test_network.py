@@ -59,20 +59,6 @@ def test_units_of_windows(center):
     np.testing.assert_allclose(scale[:, 0, 0], [windows[0].numpy().std(), 1, 1, 1])
 
 
-def test_tokens_are_patches_of_windows_and_of_later_features():
-    network = make(n_past=2, n_future=1)
-    assert network.n_tokens == LOOKBACK // 4 + 1
-    parts = torch.randn(5, LOOKBACK), torch.randn(5, LOOKBACK, 2), torch.randn(5, HORIZON, 1)
-    with torch.no_grad():
-        found, weights = network(*parts, need_weights=True)
-        assert found.shape == (5, HORIZON)
-        assert [own.shape for own in weights] == [(5, 2, 4, 4)]
-        for i in range(3):
-            changed = [part + 1 if i == j else part for j, part in enumerate(parts)]
-            if i:  # a shift of the window alone changes nothing but the level
-                assert not torch.allclose(network(*changed)[0], found)
-
-
 @pytest.mark.parametrize("known", [None, (), (1,)])
 def test_outputs_and_the_loss_are_those_of_scaled_windows(known, monkeypatch):
     monkeypatch.setattr(module, "_BLOCK", 7)

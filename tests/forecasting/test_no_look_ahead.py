@@ -243,34 +243,6 @@ def test_one_series_is_no_matter_to_another():
             pd.testing.assert_frame_equal(found[own], expected[own])
 
 
-def test_windows_at_once_are_those_one_by_one(name):
-    model = fitted(name)
-    if model.n_features_in_:
-        with pytest.raises(ValueError, match="history"):
-            model.predict(history=np.ones((3, 24)))
-        return
-    windows = np.lib.stride_tricks.sliding_window_view(values_of(5), 24)[::15]
-    both = model.predict(5, history=windows, coverage=LEVELS)
-    for window, own in zip(windows, both, strict=True):
-        alone = model.predict(5, history=window, coverage=LEVELS)
-        np.testing.assert_allclose(own, np.asarray(alone), rtol=PRECISION[name])
-
-
-def test_a_season_that_turns_later_is_not_seen_before():
-    months = pd.date_range("2010-01-01", periods=132, freq="MS")
-    t = np.arange(132)
-    noise = np.random.default_rng(0).normal(size=132)
-    series = pd.Series(100 + 10 * np.sin(2 * np.pi * t / 12) + noise, months)
-    turned = series.copy()
-    turned.iloc[108:] = 100 - 30 * np.sin(2 * np.pi * t[108:] / 12)
-    model = TransformerForecaster(6, candidates=["classical"], log=False).fit(series[:96])
-    found, expected = (
-        copy.deepcopy(model).update(own[96:]).predict(months[96:104])
-        for own in (turned, series)
-    )
-    pd.testing.assert_series_equal(found, expected)
-
-
 def test_a_small_value_later_does_not_lower_the_floor_of_logarithms():
     series = pd.Series(values_of(), OBSERVED)
     series.iloc[N_FIT + 2] = 0.0

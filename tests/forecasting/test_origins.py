@@ -5,7 +5,7 @@ import pytest
 from forecasting_training import make_training_of, make_walks, overlapping_rows
 
 from sklearn_attention.forecasting import Origins, Table
-from sklearn_attention.forecasting._origins import evenly_spread, held_out, split_at_ends
+from sklearn_attention.forecasting._origins import held_out, split_at_ends
 
 LOOKBACK, HORIZON = 5, 3
 LENGTHS = 30, 24, 9, 6
@@ -79,21 +79,6 @@ def test_features_that_are_only_known_up_to_now_have_no_future():
     assert Origins.at_ends(past_only, HORIZON).past_features(2).shape == (4, 2, 4)
 
 
-def test_some_of_the_origins():
-    origins = Origins.within(make(), HORIZON, LOOKBACK)
-    some = origins.take([4, 20])
-    np.testing.assert_array_equal(some.past(3), origins.past(3)[[4, 20]])
-    np.testing.assert_array_equal(some.targets(), origins.targets()[[4, 20]])
-    others = origins.at(np.array([1]), np.array([7]))
-    np.testing.assert_array_equal(others.past(2)[0], make().values[1][5:7])
-
-
-def test_origins_are_of_the_training_series_of_their_series():
-    observations = Table.of(make().values, np.zeros(4, dtype=int), np.array([2, -1, 0, 5]))
-    origins = Origins.within(observations, HORIZON, LOOKBACK)
-    np.testing.assert_array_equal(origins.identity, np.array([2, -1, 0, 5])[origins.series])
-
-
 def test_patterns_are_learned_anew_after_a_quarter_more():
     table = Table.of([np.arange(500.0)])
     known = np.arange(500)
@@ -103,16 +88,6 @@ def test_patterns_are_learned_anew_after_a_quarter_more():
     assert (known[1:] < 1.25 * seasons[1:] + 1).all()
     assert len(np.unique(seasons)) < 30
     np.testing.assert_array_equal(origins.take([7, 300]).season_known, seasons[[7, 300]])
-
-
-@pytest.mark.parametrize(("n", "most"), [(1, 3), (7, 1), (7, 3), (100, 50)])
-def test_evenly_spread_positions(n, most):
-    rows = evenly_spread(n, most)
-    assert len(rows) == min(n, most)
-    assert rows[0] == 0
-    if most > 1:
-        assert rows[-1] == n - 1
-        assert np.ptp(np.diff(rows)) <= 1 if len(rows) > 1 else True
 
 
 @pytest.mark.parametrize("fraction", [0.05, 0.2, 0.6])
@@ -173,11 +148,6 @@ def test_origins_of_large_panels_are_a_horizon_apart_in_long_series_and_twelve_i
             assert (gaps.min(), gaps.max()) == (6, 36)
 
 
-def test_nothing_can_be_validated_in_the_shortest_series():
-    training = make_training_of(make_walks([3, 4]))
-    assert len(training.validation) == len(training.block) == training.n_blocks == 0
-
-
 @pytest.mark.parametrize("lengths", [(200,), (22, 70)])
 def test_what_overlaps_is_what_a_loop_finds(lengths):
     training = make_training_of(make_walks(lengths))
@@ -212,10 +182,6 @@ class TestHeldOut:
         np.testing.assert_array_equal(found[:, 0, 0], training.block)
         np.testing.assert_array_equal(found[:, 1, -1], training.validation.known)
 
-    def test_nothing_is_learned_where_nothing_is_validated(self):
-        training = make_training_of(make_walks([3]))
-        assert held_out(None, training).shape == (0, 1, 4)
-
 
 def test_many_series_that_can_be_validated_are_a_panel():
     assert make_training_of(make_walks([20] * 30)).is_panel
@@ -227,8 +193,3 @@ def test_many_series_that_can_be_validated_are_a_panel():
     training = make_training_of([*make_walks([20] * 29), *rare])
     np.testing.assert_array_equal(training.mostly_least, [False] * 29 + [True] * 30)
     assert not training.is_panel
-
-
-def test_series_are_long_where_most_have_ten_horizons():
-    assert make_training_of(make_walks([40, 40, 12])).are_long
-    assert not make_training_of(make_walks([400, 39, 39])).are_long

@@ -96,15 +96,3 @@ def test_forecasts_do_not_depend_on_later_values_or_other_origins():
         np.testing.assert_allclose(
             analogs.forecast(Origins.at_ends(cut, HORIZON))[0], found[row], rtol=1e-12
         )
-
-
-def test_windows_are_remembered_up_to_a_number_of_them(monkeypatch):
-    series, training, _, _ = fit((200,))
-    monkeypatch.setattr("sklearn_attention.forecasting._analogs.MOST_KEYS", 40)
-    fewer, _ = OwnAnalogs(LOOKBACK, SEASON).fit(training)
-    ends = Origins.at_ends(training.origins.table, HORIZON)
-    rows = np.unique(np.linspace(0, 200 - LOOKBACK - HORIZON, 40).astype(int)) + LOOKBACK
-    left_out = set(range(LOOKBACK, 200)) - set(rows)
-    past = series[0][-LOOKBACK:]
-    expected = slow_average(series[0], past, fewer.temperature, left_out)
-    np.testing.assert_allclose(fewer.forecast(ends)[0, 0], expected, rtol=1e-6)

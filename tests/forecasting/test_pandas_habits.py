@@ -80,12 +80,6 @@ class TestDates:
             with pytest.raises(ValueError, match="time zone"):
                 fit(known).predict(date)
 
-    def test_each_series_from_its_own_end(self):
-        found = fit({"a": A, "b": B}).predict("2020-02")
-        assert [len(found[name]) for name in "ab"] == [2, 9]
-        early = fit(TIDY).predict("2019-08")
-        assert list(early["unique_id"]) == ["b"] * 3
-
     @pytest.mark.parametrize(
         ("date", "message"),
         [
@@ -101,12 +95,6 @@ class TestDates:
             fit(A).predict(date)
         with pytest.raises(ValueError, match=r"X='.*' is a date, but series have no dates"):
             fit(A.to_numpy()).predict("2020")
-
-    @pytest.mark.parametrize(("kind", "period"), [(pd.Series, False), (list, True)])
-    def test_that_are_no_index(self, kind, period):
-        series = A.to_period("M") if period else A
-        model, later = fit(series[:50]), series.index[[52, 50]]
-        pd.testing.assert_series_equal(model.predict(kind(later)), model.predict(later))
 
     def test_that_are_no_timestamps(self):
         model, later = fit(A[:50]), A.index[[52, 50]]
@@ -127,14 +115,6 @@ class TestIntervalsBesideForecasts:
             np.testing.assert_array_equal(found[own], model.predict_interval(4, level))
         assert list(model.predict(coverage=0.5)) == ["forecast", "lower_50", "upper_50"]
 
-    def test_forms(self):
-        for y, shape in [(A.to_numpy(), (4, 3)), (WIDE.to_numpy(), (4, 3, 2))]:
-            assert fit(y).predict(4, coverage=0.8).shape == shape
-        wide = fit(WIDE).predict(4, coverage=0.8)
-        assert list(wide["b"]) == ["forecast", "lower_80", "upper_80"]
-        tidy = fit(TIDY).predict(4, coverage=0.8)
-        assert list(tidy) == ["unique_id", "ds", "forecast", "lower_80", "upper_80"]
-
 
 class TestCrossValidation:
     @pytest.mark.parametrize("data", [(A,), (X, A), (WIDE,)])
@@ -153,11 +133,6 @@ class TestCrossValidation:
         assert len(texts) == 2
         assert all("cv=TimeSeriesSplit(...)" in text for text in texts)
         assert np.isnan(scores).tolist() == [True, True, True, True, False]
-
-    def test_rows_sorted_in_time(self):
-        rows = TIDY.sort_values("ds")
-        scores = cross_val_score(new(), rows, cv=TimeSeriesSplit(3, test_size=10))
-        assert np.isfinite(scores).all()
 
     def test_rows_before_the_series(self):
         with pytest.raises(

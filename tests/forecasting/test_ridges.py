@@ -125,15 +125,6 @@ def test_what_is_chosen_has_the_least_error(monkeypatch):
     assert ridge.penalty == min(PENALTIES, key=error)
 
 
-def test_a_series_too_short_has_no_map_of_its_own_but_a_pooled_one():
-    training = make_training_of(make_walks([90, 13, 6]), HORIZON, LOOKBACK)
-    ridge, held_out = WindowRidge(LOOKBACK, own=True).fit(training)
-    there = ~np.isnan(held_out[:, OWN, 0])
-    assert set(training.validation.series[there]) == {0}
-    found = np.isnan(ridge.forecast(Origins.at_ends(training.origins.table, HORIZON))[:, :, 0])
-    np.testing.assert_array_equal(found, [[False, False], [False, True], [True, True]])
-
-
 def test_unknown_series_are_forecast_by_the_pooled_map_alone():
     series = make_walks([90, 80])
     training = make_training_of(series, HORIZON, LOOKBACK)

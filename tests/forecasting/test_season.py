@@ -5,7 +5,6 @@ import pandas as pd
 import pytest
 from pandas import offsets
 
-from sklearn_attention.datasets import make_periodic_series
 from sklearn_attention.forecasting import Origins, Table
 from sklearn_attention.forecasting._forms import read_series
 from sklearn_attention.forecasting._season import (
@@ -16,7 +15,6 @@ from sklearn_attention.forecasting._season import (
     season_of,
     season_of_values,
     seasons_of,
-    steps_in_a_year,
 )
 
 
@@ -65,21 +63,10 @@ def test_of_the_autocorrelation(period):
     assert season_of_values(values) == period
 
 
-def test_of_a_period_that_is_no_whole_number_of_steps():
-    for name in ("sine", "square", "growing_sine"):
-        assert season_of_values(make_periodic_series(name, 1000)) == 63
-
-
 def test_there_may_be_none():
     rng = np.random.default_rng(0)
     for values in (rng.normal(size=300), np.ones(50), 3.0 * np.arange(50), np.ones(3)):
         assert season_of_values(values) == 1
-
-
-def test_a_year_of_weeks_needs_two():
-    index = pd.date_range("2000-01-03", periods=60, freq="W-MON")
-    values = np.sin(2 * np.pi * np.arange(60) / 6)
-    assert season_of(read_series(pd.Series(values, index)), "auto") == 6
 
 
 def test_as_given():
@@ -162,28 +149,12 @@ def test_the_pattern_is_that_of_a_loop_but_for_the_shrinkage(m):
     assert 0.9 < share < 1
 
 
-def test_much_noise_shrinks_the_pattern_more():
-    steps, season = np.arange(48), np.sin(np.arange(48) * 2 * np.pi / 12)
-    noise = np.random.default_rng(2).normal(size=48)
-    shares = []
-    for size in (0.1, 0.3, 0.6):
-        values = season + size * noise
-        found, slow = pattern_of(values, steps % 12, 12), slow_pattern(values, 12)
-        shares.append(found[0] / slow[0])
-    assert 1 > shares[0] > shares[1] > shares[2] > 0
-
-
 @pytest.mark.parametrize(
     "values", [np.arange(11.0) % 4, np.full(40, 3.0), np.zeros(40), np.arange(40.0)]
 )
 def test_short_constant_and_straight_series_have_none(values):
     found = pattern_of(values, np.arange(len(values)) % 4, 4)
     np.testing.assert_allclose(found, 0, atol=1e-12)
-
-
-def test_phases_of_whole_seasons_are_remainders():
-    for m in (1, 4, 12):
-        np.testing.assert_array_equal(phase_of(np.arange(100), m), np.arange(100) % m)
 
 
 @pytest.mark.parametrize("m", [52.18, 6.5])
@@ -224,19 +195,3 @@ def test_adjusted_series_are_without_their_patterns_and_end_where_they_should():
     found = season.adjusted(np.array([1, 0]), np.array([4, 9]))
     np.testing.assert_allclose(found[0], [2, 3, 4, 5, 5, 5, 5, 5, 5])
     np.testing.assert_allclose(found[1], 0.1 * steps[:9], atol=0.01)
-
-
-@pytest.mark.parametrize(
-    ("index", "expected"),
-    [
-        (pd.date_range("2020", periods=500), 365.25),
-        (pd.date_range("2020", periods=500, freq="W"), 365.25 / 7),
-        (pd.date_range("2020", periods=500, freq="B"), 365.25 * 5 / 7),
-        (pd.period_range("2000", periods=481, freq="M"), 12.0),
-        (pd.date_range("2020", periods=1), np.inf),
-        (pd.RangeIndex(500), np.inf),
-    ],
-)
-def test_steps_in_a_year(index, expected):
-    table = read_series(pd.Series(np.arange(len(index), dtype=float), index))
-    np.testing.assert_allclose(steps_in_a_year(table.time), expected, rtol=2e-3)

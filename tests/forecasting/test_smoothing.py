@@ -88,22 +88,6 @@ def test_states_are_those_of_a_loop(level):
                 np.testing.assert_allclose(found[method, i], wanted, rtol=1e-11, atol=1e-10)
 
 
-def test_errors_of_extreme_rates_give_the_states():
-    values = make(2, 40)
-    choices = np.array([[0.03, 0, 1], [0.08, 0.01, 1], [0.96, 0.4, 0.8], [0.5, 0.05, 0.98]])
-    last = np.array([0, 1, 2, 3, 7, 39])
-    row = np.array([0, 1, 0, 1, 1, 0])
-    x = values - values[:, :1]
-    ((_, _, error, sums),) = module._errors(x, np.array([40, 8]), row, last, *choices.T)
-    for k, (alpha, beta, phi) in enumerate(choices):
-        for n, (i, t) in enumerate(zip(row, last, strict=True)):
-            level, trend = slow_state(values[i, : t + 1], alpha, beta or None, phi)
-            found = values[i, t] - (1 - alpha) * error[n, k]
-            assert found == pytest.approx(level, rel=1e-11)
-            if beta:
-                assert alpha * beta * sums[n, k] == pytest.approx(trend, rel=1e-11, abs=1e-11)
-
-
 def test_long_series_have_the_states_of_short_ones(monkeypatch):
     values = 1e4 + make(1, 60)
     expected = smooth_all(values)

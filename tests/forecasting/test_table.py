@@ -11,7 +11,6 @@ from forecasting_data import make_series
 
 from sklearn_attention import KernelForecaster
 from sklearn_attention.forecasting import Origins, Table
-from sklearn_attention.forecasting._table import Form
 
 LENGTHS, FURTHER = np.array([9, 4, 6]), np.array([3, 0, 2])
 STARTS = np.array([2, 7, 0])
@@ -49,15 +48,6 @@ def test_rows_are_in_order_of_series_and_step():
     assert np.isnan(table.value).sum() == FURTHER.sum()
 
 
-def test_rows_of_features_are_those_of_a_loop():
-    table, (_, features) = make(), make_parts()
-    for i, own in enumerate(features):
-        for step in range(-3, 20):
-            expected = own[min(max(step, 0), len(own) - 1)]
-            found = table.features[table.feature_rows(i, step)]
-            np.testing.assert_array_equal(found, expected)
-
-
 @pytest.mark.parametrize(("n", "forecast"), [(1, np.nan), (5, 7.0)])
 def test_forecasts_are_appended(n, forecast):
     table, forecasts = make(), np.full((3, n), forecast)
@@ -73,16 +63,6 @@ def test_forecasts_are_appended(n, forecast):
         expected = np.concatenate([own, more])
         np.testing.assert_array_equal(longer.features[longer.series == i], expected)
     np.testing.assert_array_equal(table.lengths, LENGTHS)
-
-
-def test_some_of_the_series():
-    values, features = make_parts()
-    found = make().take(np.array([2, 0]))
-    assert found.names == [2, 0]
-    assert_lists(found.values, [values[2], values[0]])
-    np.testing.assert_array_equal(found.features, np.concatenate([features[2], features[0]]))
-    np.testing.assert_array_equal(found.starts, STARTS[[2, 0]])
-    np.testing.assert_array_equal(found.identity, [0, 1])
 
 
 @pytest.mark.parametrize(("first", "last"), [(0, 20), (3, 8), (14, 20)])
@@ -120,13 +100,6 @@ def test_later_rows_and_series_are_appended():
     assert found.names == ["a", "b", "c"]
     np.testing.assert_array_equal(found.identity, [0, 1, -1])
     assert len(found.time) == 11
-
-
-def test_forecasts_begin_after_each_series_or_after_common_rows():
-    table = make()
-    np.testing.assert_array_equal(table.next_steps, STARTS + LENGTHS)
-    frame = replace(table, form=Form("frame"))
-    np.testing.assert_array_equal(frame.next_steps, [len(table.time)] * 3)
 
 
 def test_what_is_observed_is_stored_as_plain_values(tmp_path):

@@ -68,20 +68,6 @@ class TestTidy:
         model.update(with_features[known & ~early])
         pd.testing.assert_frame_equal(found, model.predict(with_features[~known]))
 
-    def test_rows_may_lack_what_is_not_known_yet(self):
-        model = fit(TIDY.assign(x=np.arange(113.0) % 7), past_features=["x"])
-        rows = pd.DataFrame(
-            {"unique_id": ["a", "b"], "ds": A.index[[59, 53]] + pd.DateOffset(months=1)}
-        )
-        found = model.predict(rows)["forecast"]
-        expected = model.predict(2)["forecast"]
-        np.testing.assert_allclose(found, expected.iloc[[0, 3]])
-
-    def test_an_index_of_series_and_time(self):
-        model, rows = fit(TIDY), [58, 3]
-        found, expected = model.predict(LONG.index[rows]), model.predict(TIDY.iloc[rows])
-        pd.testing.assert_frame_equal(found, expected.reset_index(drop=True))
-
     @pytest.mark.parametrize(
         ("frame", "message"),
         [

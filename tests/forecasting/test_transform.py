@@ -45,15 +45,6 @@ def growing(n=96, seed=0):
 
 
 class TestTransform:
-    def test_there_and_back(self):
-        values = np.array([0.0, 3.0, 1.5])
-        transform = Transform(True, 0.5, 0.5)
-        np.testing.assert_allclose(encoded(transform, values), np.log(values + 0.5))
-        table = Table.of([values])
-        np.testing.assert_allclose(decoded(transform, encoded(transform, values)), values)
-        assert Transform().encode(table) is table
-        assert np.isfinite(decoded(transform, np.array([1e5])))
-
     @pytest.mark.parametrize("log", [False, True])
     def test_series_without_negative_values_have_none_in_forecasts(self, log):
         learned = [np.array([1.0, 0.0]), np.array([1.0, -1.0])]
@@ -134,17 +125,6 @@ class TestChooseTransform:
         assert choose_with_fit(values)[1] is None
         assert choose_with_fit(values, True)[1] is None
 
-    def test_few_of_many_series_are_tried(self, monkeypatch):
-        monkeypatch.setattr(module, "_MOST_TRIED", 2)
-        tried = []
-
-        def fit(table, logs):
-            tried.append(len(table))
-            return fit_combined(table, HORIZON, [12.0], 12, logs, ["classical"])
-
-        assert choose([growing(seed=i) for i in range(4)], fit=fit).log
-        assert tried == [2, 2]
-
     @pytest.mark.parametrize("log", [True, False])
     def test_what_is_given_is_not_tried(self, log):
         transform = choose([growing()], log, (0, 9), fit=pytest.fail)
@@ -152,13 +132,6 @@ class TestChooseTransform:
         values = np.array([0.1, 0.5, 300.0])
         found = decoded(transform, np.log(values + transform.shift) if log else values)
         np.testing.assert_allclose(found, [0.1, 0.5, 9.0])
-
-    def test_the_floor_before_a_positive_value_is_of_the_training_series(self):
-        series = [np.array([5.0, 4.0, 6.0]), np.array([300.0, 200.0])]
-        assert choose(series, True).least == 4
-        series[1][0] = 0.0
-        transform = choose(series, True)
-        assert transform.least == transform.shift > 0
 
     @pytest.mark.parametrize("values", [[-1.0, 2.0], [0.0, 0.0]])
     def test_there_are_none_of_negative_values_or_zeros_alone(self, values):

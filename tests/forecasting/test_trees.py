@@ -1,7 +1,5 @@
 """Trees against a table that is written out row by row, and what they learn."""
 
-from dataclasses import replace
-
 import numpy as np
 import pandas as pd
 import pytest
@@ -102,16 +100,6 @@ def test_forecasts_are_those_of_a_table_written_out(quick, monkeypatch, drifts):
     np.testing.assert_allclose(found[:, 0].ravel(), expected, rtol=1e-9)
 
 
-def test_rows_are_of_every_step_and_many_steps_ahead():
-    table = Table.of([np.arange(50.0), np.arange(7.0)])
-    series, step, ahead = module._rows_of(table, HORIZON)
-    assert (step - ahead >= 1).all()
-    assert {(i, t) for i, n in enumerate((50, 7)) for t in range(4, n)} <= {
-        *zip(series, step, strict=True)
-    }
-    assert np.ptp(np.bincount(ahead[step >= HORIZON])) <= 0.2 * len(ahead) / HORIZON
-
-
 def test_validation_origins_are_forecast_by_trees_learned_apart(quick, monkeypatch):
     training = make_training((200,))
     _, found = Trees(SEASONS).fit(training)
@@ -175,15 +163,6 @@ class TestCalendar:
         if freq not in ("W-SUN",):  # a period of a week begins before its day
             np.testing.assert_array_equal(periods, found[:20])
 
-    def test_columns(self):
-        index = pd.date_range("2023-12-31 23:00", periods=3, freq="h")
-        angle = 2 * np.pi * np.array([365, 1, 1]) / 365.25
-        expected = [
-            [23 * 3600, 0, 3600], [6, 0, 0], np.sin(angle), np.cos(angle), [12, 1, 1],
-        ]  # fmt: skip
-        found = calendar_of(TimeIndex.read(index), 3)
-        np.testing.assert_allclose(found, np.transpose(expected))
-
 
 def test_a_part_that_is_held_out_shows_whether_trees_help():
     training = make_training()
@@ -195,24 +174,6 @@ def test_a_part_that_is_held_out_shows_whether_trees_help():
     first = training.block % 2 == 0
     np.testing.assert_array_equal(part[first], expected[first])
     assert np.isnan(part[~first]).all()
-
-
-class TestTrial:
-    """A brief training of a transformer beside trees."""
-
-    def test_is_shorter_than_the_training(self):
-        for most, brief in ((None, 300), (500, 300), (300, None)):
-            training = Training(max_steps=most, weight_decay=0.2)
-            settings = NetworkSettings.of(TransformerForecaster(training=training))
-            one = TransformerCandidate(6, settings=settings, tried=True)
-            if brief is None:
-                assert one.brief() is None
-                continue
-            found = one.brief().settings.training
-            assert found.max_steps == brief
-            assert found.weight_decay == 0.2
-            assert one.settings.training.max_steps == most
-            assert replace(one, tried=False).brief() is None
 
 
 class TestForecaster:
@@ -230,12 +191,6 @@ class TestForecaster:
         model = TransformerForecaster(7, log=False, **parameters)
         return model.fit(X, y)
 
-    def test_features_that_count_on_some_days_are_left_to_trees(self):
-        X, y = self.make()
-        model = self.fit(X[:280], y[:280])
-        assert model.candidate_weights_["trees"].item() > 0.5
-        assert np.abs(model.predict(X[280:287]) - y[280:287]).mean() < 1
-
     def test_without_features_there_are_none_but_those_wanted(self):
         _, y = self.make(120, 0)
         model = TransformerForecaster(7, log=False).fit(y)
@@ -244,3 +199,13 @@ class TestForecaster:
         assert "trees" in model.candidate_weights_
         # Fresh rows of an array have no dates.
         assert np.isfinite(model.predict(history=y.to_numpy()[None, -30:])).all()
+
+
+def test_a_trial_of_a_transformer_beside_trees_is_shorter_than_its_training():
+    for most, brief in ((None, 300), (500, 300), (300, None)):
+        training = Training(max_steps=most, weight_decay=0.2)
+        settings = NetworkSettings.of(TransformerForecaster(training=training))
+        found = TransformerCandidate(6, settings=settings, tried=True).brief()
+        assert (found and found.settings.training.max_steps) == brief
+        assert TransformerCandidate(6, settings=settings).brief() is None
+        assert settings.training.max_steps == most

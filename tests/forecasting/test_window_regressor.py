@@ -10,7 +10,7 @@ from forecasting_training import (
     unknown_twins,
 )
 from sklearn.ensemble import HistGradientBoostingRegressor
-from sklearn.linear_model import BayesianRidge, LinearRegression, LogisticRegression
+from sklearn.linear_model import LinearRegression, LogisticRegression
 
 from sklearn_attention import TransformerForecaster
 from sklearn_attention.forecasting import Origins
@@ -61,35 +61,7 @@ def test_forecasts_are_those_of_the_regressor_on_windows():
             np.testing.assert_allclose(held_out[row, 0], expected)
 
 
-def test_regressors_of_one_output_are_fitted_for_each_step():
-    _, training, candidate, held_out = fitted(BayesianRidge())
-    assert np.isfinite(held_out).all()
-    steps = [
-        BayesianRidge().fit(*_pair(training, step)).predict(_pair(training, step)[0])[-1]
-        for step in range(HORIZON)
-    ]
-    last = training.origins.take([-1])
-    unit = naive_scales(training.origins.table.values)[1]
-    expected = last.past(1)[0, 0] + unit * np.array(steps)
-    np.testing.assert_allclose(candidate.forecast(last)[0, 0], expected)
-
-
-def _pair(training, step):
-    origins = training.origins.take(training.origins.known >= LOOKBACK)
-    unit = naive_scales(origins.table.values)[origins.series]
-    past, last = origins.past(LOOKBACK), origins.past(1)
-    return (past - last) / unit[:, None], (origins.targets()[:, step] - last[:, 0]) / unit
-
-
 class TestForecaster:
-    def test_weights_have_the_names_of_the_classes(self):
-        regressors = [LinearRegression(), BayesianRidge(), LinearRegression(positive=True)]
-        candidates = ["classical", *regressors]
-        model = TransformerForecaster(2, candidates=candidates, log=False)
-        model.fit(make_walks([60])[0])
-        names = ["LinearRegression", "BayesianRidge", "LinearRegression 2"]
-        assert list(model.candidate_weights_)[-3:] == names
-
     def test_what_only_a_regressor_can_forecast(self):
         # The logistic map at its most chaotic has no linear trace.
         values = [0.3]

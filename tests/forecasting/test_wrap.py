@@ -30,27 +30,6 @@ def answers_of(columns):
 
 
 @BOTH
-def test_a_dict(columns):
-    found = wrap(requested(PANEL), answers_of(columns), columns)
-    assert list(found) == ["a", "b"]
-    for name, rows, months in [("a", slice(2), [58, 59]), ("b", slice(2, 5), [50, 51, 52])]:
-        index = MONTHS[months[0] : months[-1] + 1]
-        if columns is None:
-            expected = pd.Series(ANSWERS[rows, 0], index, name=name)
-            pd.testing.assert_series_equal(found[name], expected)
-        else:
-            expected = pd.DataFrame(ANSWERS[rows], index, columns)
-            pd.testing.assert_frame_equal(found[name], expected)
-
-
-def test_steps_in_any_order_and_none():
-    found = wrap(requested(PANEL, [1, 1, 1], [52, 50, 59]), np.arange(3.0))
-    assert len(found["a"]) == 0
-    expected = pd.Series(np.arange(3.0), MONTHS[[52, 50, 59]], name="b")
-    pd.testing.assert_series_equal(found["b"], expected)
-
-
-@BOTH
 @pytest.mark.parametrize("form", ["long", "long_frame", "tidy"])
 def test_one_below_the_other(form, columns):
     y = {"long": LONG, "long_frame": LONG.to_frame(), "tidy": tidy_of(LONG)}[form]
@@ -67,19 +46,6 @@ def test_one_below_the_other(form, columns):
     else:
         expected = pd.DataFrame(answers_of(columns).reshape(5, -1), index, columns or ["load"])
         pd.testing.assert_frame_equal(found, expected)
-
-
-@pytest.mark.parametrize("form", ["long", "tidy"])
-def test_rows_of_their_own_index_stay_in_its_order(form):
-    months = MONTHS[[50, 59, 58]]
-    index = pd.MultiIndex.from_arrays([["b", "a", "a"], months], names=["x", "y"])
-    y, labels = LONG if form == "long" else tidy_of(LONG), pd.Index([7, 5, 3], name="row")
-    found = wrap(requested(y, [1, 0, 0], [50, 59, 58], index, labels), np.arange(3.0))
-    if form == "long":
-        pd.testing.assert_series_equal(found, pd.Series(np.arange(3.0), index, name="load"))
-        return
-    parts = {"unique_id": ["b", "a", "a"], "ds": months, "forecast": np.arange(3.0)}
-    pd.testing.assert_frame_equal(found, pd.DataFrame(parts, labels))
 
 
 @BOTH
@@ -103,18 +69,6 @@ def test_a_wide_frame(columns, levels):
     pd.testing.assert_frame_equal(found, expected)
     own = wrap(requested(wide, *asked, pd.Index(["p", "q"])), answers_of(columns)[:4], columns)
     assert list(own.index) == ["p", "q"]
-
-
-@BOTH
-def test_a_series(columns):
-    series = PANEL["a"].astype("float32")
-    found = wrap(requested(series, [0, 0], [60, 61]), answers_of(columns)[:2], columns)
-    months = pd.date_range("2020-01-01", periods=2, freq="MS")
-    values = answers_of(columns)[:2].astype("float32")
-    if columns is None:
-        pd.testing.assert_series_equal(found, pd.Series(values, months, name="load"))
-    else:
-        pd.testing.assert_frame_equal(found, pd.DataFrame(values, months, columns))
 
 
 @BOTH

@@ -7,6 +7,7 @@ from sklearn.base import clone
 
 from sklearn_attention import (
     LocalPolynomialCV,
+    LocalPolynomialRegressor,
 )
 from sklearn_attention.inspection import BandwidthDisplay
 
@@ -78,3 +79,13 @@ def test_of_many_features_the_most_relevant_are_drawn():
     assert [text.get_text() for text in display.ax_.get_yticklabels()] == names[:9:-1]
     written = [text.get_text().strip() for text in display.ax_.texts]
     assert written == ["2"] * 15 + ["∞"] * 5
+
+
+def test_a_bandwidth_search_shows_its_valley():
+    X = np.sort(np.random.default_rng(0).uniform(0, 10, (400, 1)), axis=0)
+    y = np.sin(X[:, 0]) + 0.4 * np.random.default_rng(1).normal(size=400)
+    model = LocalPolynomialRegressor().fit(X, y)
+    tried = model.bandwidth_search_
+    low, high = BandwidthDisplay.from_estimator(model).ax_.get_ylim()
+    plain = tried["criterion"][np.argmax(tried["bandwidth"][:, 0])]
+    assert low < tried["criterion"].min() < plain < high < 2 * plain

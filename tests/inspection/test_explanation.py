@@ -59,8 +59,10 @@ def test_contributions_add_up_and_what_cancels_is_told_apart(model, k, table, re
     assert_allclose(display.contributions_[-1], display.others_.sum() + display.remainder_)
     bars = display.ax_.patches
     assert len(bars) == min(k, len(X)) + np.count_nonzero(display.others_)
-    assert_allclose(bars[0].get_x(), display.baseline + min(0, named[0]))
-    assert_allclose(sum(bar.get_width() for bar in bars), total - display.baseline)
+    # Each bar begins where the one before it ends.
+    ends = display.baseline + np.cumsum([bar.get_width() for bar in bars])
+    assert_allclose([bar.get_x() for bar in bars], [display.baseline, *ends[:-1]])
+    assert_allclose(ends[-1], total)
     assert f"{display.weight_share_:.0%} of absolute weight" in display.ax_.get_xlabel()
 
 

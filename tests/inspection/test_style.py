@@ -1,5 +1,6 @@
 """One style, in which displays draw on axes of their own or of the user's."""
 
+import pickle
 from types import SimpleNamespace
 
 import matplotlib.pyplot as plt
@@ -105,3 +106,11 @@ def test_a_legend_is_above_the_data(width, scale):
     assert ax.transData.transform((0, 10))[1] < lowest
     assert ax.get_legend().get_window_extent().x1 <= figure.bbox.x1
     assert ax.get_autoscaley_on()
+
+
+def test_names_survive_a_pickle():
+    figure, ax = plt.subplots()
+    ax.imshow(np.eye(60))
+    _style.write_names(ax.xaxis, [f"name {i}" for i in range(60)])
+    again = pickle.loads(pickle.dumps(figure)).axes[0].xaxis
+    assert shown(again) == shown(ax.xaxis)
