@@ -37,15 +37,6 @@ def test_maps_of_a_text_are_a_grid_of_layers_and_heads(encoder):
         display.plot(head=2)
 
 
-@pytest.mark.parametrize(
-    ("keys", "rotation"), [(["very", "good"], 0), (["the", "phone", "is", "broken"] * 2, 90)]
-)
-def test_long_names_stand_upright(keys, rotation):
-    weights = np.full((1, 2, len(keys), len(keys)), 1 / len(keys))
-    display = AttentionMapDisplay.from_weights(weights, keys=keys)
-    assert {text.get_rotation() for text in display.ax_[0, 0].get_xticklabels()} == {rotation}
-
-
 def test_features_are_tokens_by_name(table):
     X, y = table
     model = TransformerClassifier(
@@ -137,11 +128,3 @@ def test_an_index_names_queries(averages, table):
     assert display.queries == ["first", "second", "third"]
     written = [text.get_text() for text in display.ax_.get_yticklabels()]
     assert written == display.queries
-
-
-def test_keys_without_names_have_numbers(smoother, curve):
-    display = AttentionMapDisplay.from_estimator(smoother, curve[0][:30])
-    ticks = zip(display.ax_.get_xticks(), display.ax_.get_xticklabels(), strict=True)
-    written = [text.get_text() for place, text in ticks if 0 <= place < 120]
-    assert written[:2] in (["0", "10"], ["0", "20"], ["0", "50"])
-    assert {text.get_rotation() for text in display.ax_.get_xticklabels()} == {0}

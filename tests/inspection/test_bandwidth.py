@@ -1,7 +1,6 @@
 """A bandwidth search is drawn with its choice, and other bandwidths feature by feature."""
 
 import numpy as np
-import pandas as pd
 from numpy.testing import assert_allclose
 from sklearn.base import clone
 
@@ -69,16 +68,6 @@ def test_bandwidths_of_features_have_a_relevance_each(kernel_attention, averages
     display = BandwidthDisplay.from_estimator(by_rule)
     assert_allclose(display.relevance * by_rule.bandwidth_, by_rule.keys_.std(axis=0))
     assert display.search is None
-
-
-def test_of_many_features_the_most_relevant_are_drawn():
-    names = [f"x{i}" for i in range(30)]
-    relevance = pd.Series(np.linspace(0, 1, 30), names)
-    bandwidth = pd.Series(np.where(relevance > 0.5, 2.0, np.inf), names)
-    display = BandwidthDisplay(bandwidth, "relevance", relevance=relevance).plot()
-    assert [text.get_text() for text in display.ax_.get_yticklabels()] == names[:9:-1]
-    written = [text.get_text().strip() for text in display.ax_.texts]
-    assert written == ["2"] * 15 + ["∞"] * 5
 
 
 def test_a_bandwidth_search_shows_its_valley():

@@ -6,7 +6,6 @@ import pytest
 from numpy.testing import assert_allclose
 
 from sklearn_attention import (
-    KernelAttentionRegressor,
     LocalPolynomialRegressor,
     NadarayaWatsonRegressor,
     TransformerForecaster,
@@ -64,24 +63,6 @@ def test_contributions_add_up_and_what_cancels_is_told_apart(model, k, table, re
     assert_allclose([bar.get_x() for bar in bars], [display.baseline, *ends[:-1]])
     assert_allclose(ends[-1], total)
     assert f"{display.weight_share_:.0%} of absolute weight" in display.ax_.get_xlabel()
-
-
-@pytest.mark.slow
-def test_boosted_trees_are_no_rows():
-    from sklearn_attention.kernel_attention._boosting import predict_trees
-
-    random = np.random.default_rng(0)
-    X = random.uniform(-1, 1, (400, 4))
-    y = np.where(X[:, 0] > 0.1, 3.0, 0.0) * np.where(X[:, 1] > -0.2, 1.0, -1.0)
-    y = y + 0.2 * random.standard_normal(400)
-    model = KernelAttentionRegressor(boosting="auto", max_steps=10, n_folds=2).fit(X, y)
-    assert model.boosting_share_ > 0
-    display = ExplanationDisplay.from_estimator(model, X[:1], k=5)
-    trees = predict_trees(model.boosters_[0], X[:1], model.columns_)[0]
-    scale = model._fitted.training.scale[0]
-    assert_allclose(display.remainder_, model.boosting_share_ * trees * scale, rtol=1e-6)
-    assert_allclose(display.baseline + parts(display).sum(), model.predict(X[:1])[0])
-    assert display.ax_.get_yticklabels()[-1].get_text() == "boosted trees"
 
 
 def test_logarithms_are_no_candidates(series):

@@ -125,11 +125,6 @@ def test_what_happened_is_in_rows_of_a_frame(series, times, library):
         ForecastDisplay.from_estimator(model, y=_long(other), series="a", coverage=[])
 
 
-def test_without_intervals(analogs):
-    display = ForecastDisplay.from_estimator(analogs, coverage=[])
-    assert_allclose(display.forecast, analogs.predict())
-
-
 @pytest.mark.parametrize(("n_features", "several"), [(2, False), (6, True)])
 def test_bars_are_what_features_add(n_features, several):
     rng = np.random.default_rng(0)

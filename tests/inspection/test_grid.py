@@ -4,7 +4,6 @@ import re
 
 import numpy as np
 import pandas as pd
-import polars as pl
 import pytest
 from sklearn.linear_model import LinearRegression
 
@@ -31,14 +30,6 @@ def test_a_column_has_a_name_and_numbers(feature, name):
     assert written == name
     assert found.dtype == np.float64
     assert found.tolist() == FRAME[name].tolist()
-
-
-def test_a_frame_of_polars():
-    frame = pl.DataFrame(FRAME.to_dict("list"))
-    name, found = column_of(frame, 1)
-    assert name == "age"
-    assert found.tolist() == FRAME["age"].tolist()
-    pd.testing.assert_frame_equal(rows_along(frame, 1, [0, 1]), rows_along(FRAME, 1, [0, 1]))
 
 
 def test_names_of_arrays():

@@ -32,25 +32,6 @@ def test_what_is_no_mask(mask, message):
         module.check_mask("own", mask, (4, 5, 2, 3))
 
 
-def test_padding_is_a_mask_of_keys():
-    found = module.check_padding("padding", ALLOWED, (2, 3))
-    assert found.shape == (2, 1, 1, 3)
-    assert torch.equal(found[:, 0, 0], ALLOWED)
-
-
-@pytest.mark.parametrize(
-    ("padding", "message"),
-    [
-        (LOGITS, r"real=torch.float32 of shape \(2, 3\) is not valid"),
-        (ALLOWED[:1], r"real=torch.bool of shape \(1, 3\) .* bool of shape \(2, 3\)"),
-        (None, "real=None is not valid"),
-    ],
-)
-def test_what_is_no_padding(padding, message):
-    with pytest.raises(ValueError, match=message):
-        module.check_padding("real", padding, (2, 3))
-
-
 @pytest.mark.parametrize(("n_steps", "n_before"), [(4, 0), (3, 2), (1, 5), (0, 2)])
 def test_a_step_sees_itself_and_what_was_before(n_steps, n_before):
     found = module.causal_mask(n_steps, n_before=n_before)

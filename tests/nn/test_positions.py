@@ -2,7 +2,6 @@
 
 import math
 
-import numpy as np
 import pytest
 import torch
 from torch_weights import tokens
@@ -23,19 +22,6 @@ def test_sinusoidal_formula(base):
             angle = t / base ** (2 * k / 8)
             assert encoding[t, 2 * k].item() == pytest.approx(math.sin(angle))
             assert encoding[t, 2 * k + 1].item() == pytest.approx(math.cos(angle))
-
-
-def test_a_shift_is_one_linear_map_for_all_positions():
-    shift = 7
-    width, encoding = 16, sinusoidal_encoding(200, 16).numpy()
-    rotation = np.zeros((width, width))
-    for k in range(width // 2):
-        angle = shift * 10_000 ** (-2 * k / width)
-        rotation[2 * k : 2 * k + 2, 2 * k : 2 * k + 2] = [
-            [math.cos(angle), math.sin(angle)],
-            [-math.sin(angle), math.cos(angle)],
-        ]
-    np.testing.assert_allclose(encoding[shift:], encoding[:-shift] @ rotation.T, atol=1e-12)
 
 
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
@@ -61,13 +47,6 @@ class TestCombined:
         wide = LearnedPositions(12, 4, combine="concatenate").to(dtype)
         assert wide(x).shape == (2, 9, 10)
         assert torch.equal(wide(x)[1, :, 6:], wide.table.weight[:9])
-
-
-def test_late_positions_are_exact_in_single_precision():
-    x = torch.zeros(1, 20_001, 4)
-    found = SinusoidalPositions(4)(x)[0, -1]
-    expected = [f(20_000 * w) for w in (1, 0.01) for f in (math.sin, math.cos)]
-    np.testing.assert_allclose(found, expected, atol=1e-6)
 
 
 @pytest.mark.parametrize(

@@ -108,11 +108,6 @@ class TestProbabilities:
         assert model.score([text]) == pytest.approx(expected, abs=1e-5)
         assert model.perplexity([text]) == pytest.approx(np.exp(-expected), rel=1e-4)
 
-    def test_score_weighs_texts_by_their_tokens(self, model):
-        scores = [model.score([text]) for text in TEXTS]
-        lengths = [len(text) + 1 for text in TEXTS]
-        assert model.score(TEXTS) == pytest.approx(np.average(scores, weights=lengths))
-
     def test_unknown_tokens_count_as_the_token_for_them(self, model):
         log_proba = model.predict_log_proba(["a", "ä"])
         assert not np.array_equal(*log_proba)
@@ -254,13 +249,6 @@ def test_every_form_learns_scores_and_writes(parameters):
     np.testing.assert_allclose(model.predict_proba(prefixes).sum(axis=1), 1, rtol=1e-5)
 
 
-def test_learns_in_half_precision(autocast):
-    with autocast():
-        model = fit(training=Training(autocast=True, max_steps=6))
-    assert np.isfinite(model.training_history_["loss"]).all()
-    assert np.isfinite(model.score(TEXTS))
-
-
 def test_learns_what_always_follows():
     texts = ["abcabcabc", "bcabca", "cabcabcabcab"]
     model = fit(
@@ -319,21 +307,6 @@ class TestTraining:
         )  # fmt: skip
         assert model.predict(["abcdcdc"]) == "d"
         assert model.score(["cd" * 10]) > -1.3
-
-    @pytest.mark.slow
-    def test_a_short_text_is_not_learned_by_heart(self):
-        # There is nothing to learn but how frequent each letter is.
-        rng = np.random.default_rng(0)
-        frequencies = rng.dirichlet(np.ones(16))
-        draws = rng.choice(16, (2, 500), p=frequencies)
-        text, fresh = ("".join(np.array(list("abcdefghijklmnop"))[row]) for row in draws)
-        model = fit(
-            [text], max_length=32, d_model=32, n_layers=1, learning_rate=2e-2,
-            training=Training(max_steps=80), random_state=0,
-        )  # fmt: skip
-        counted = np.log((np.bincount(draws[0], minlength=16) + 0.5) / 500)
-        assert model.score([fresh]) > counted[draws[1]].mean() - 0.2
-        assert model.score([fresh]) > -np.log(16)
 
     def test_texts_to_validate_with_can_be_passed(self):
         texts = ["abab" * 3, "baba"]
@@ -447,13 +420,6 @@ class TestBaseline:
         model = fit(training=nothing, baseline=True)
         assert (model.baseline_weight_, model.transformer_weight_) == (0.5, 0.5)
 
-    def test_is_weighed_by_texts_that_are_passed(self):
-        # The texts to learn from have all their pairs twice, those to judge by none of them.
-        model = fit(["abcabcabc"] * 9, X_val=["cba"])
-        assert model.baseline_weight_ < 0.5
-        model = fit(["abcabcabc"] * 9, X_val=["abcabcabc"] * 9)
-        assert model.baseline_weight_ > 0.9
-
     def test_is_weighed_by_tokens_that_it_has_not_counted(self):
         # Nothing can be learned but by heart.
         text = "".join(np.random.default_rng(0).choice(list("abcdefghijklmnop"), 400))
@@ -489,17 +455,6 @@ class TestFiles:
         assert pickle.dumps(model.baseline_) == pickle.dumps(expected.baseline_)
         assert model.score(paths) == expected.score(TEXTS)
         assert model.perplexity(paths[0]) == expected.perplexity(TEXTS[:1])
-
-    def test_may_be_one_or_to_validate_with(self, paths):
-        model, expected = fit(paths[0], X_val=paths[2]), fit(TEXTS[:1], X_val=TEXTS[2:])
-        for history in (model.training_history_, expected.training_history_):
-            history.pop("seconds")
-        assert model.training_history_ == expected.training_history_
-
-    def test_go_on_from_a_checkpoint_of_the_same_texts(self, paths, tmp_path):
-        training = Training(checkpoint=tmp_path / "training.pt", max_steps=6)
-        first, again = fit(training=training), fit(paths, training=training)
-        assert again.training_history_["seconds"] == first.training_history_["seconds"]
 
     @pytest.mark.parametrize("fails", [False, True])
     def test_leave_no_others_behind(self, paths, fails, tmp_path, monkeypatch):
@@ -568,11 +523,6 @@ class TestBadInput:
             ids_model.score(TEXTS)
         with pytest.raises(ValueError, match=r"X\[0\]='' is empty"):
             model.score([""])
-
-    def test_unseen_tokens_and_long_texts_are_fine(self, model, ids_model):
-        assert np.isfinite(model.score(["ZÄ" * 40]))
-        assert np.isfinite(ids_model.score([[123456] * 30]))
-        assert ids_model.sample([123456], 2)[0] == 123456
 
 
 @pytest.mark.slow

@@ -42,15 +42,6 @@ def test_without_temperature_the_likeliest_is_certain(options):
     np.testing.assert_array_equal(found, np.eye(5)[[0, 3]])
 
 
-def test_what_is_impossible_stays_so():
-    log_proba = np.log(PROBA)
-    log_proba[:, [0, 3]] = -np.inf
-    for options in ({}, {"temperature": 5.0}, {"top_k": 5}, {"temperature": 1e-3}):
-        found = sampling_proba(log_proba, **options)
-        assert (found[:, [0, 3]] == 0).all()
-        np.testing.assert_allclose(found.sum(axis=1), 1)
-
-
 def test_draws_have_these_probabilities():
     proba = np.tile([0.0, 0.5, 0.0, 0.3, 0.2, 0.0], (30_000, 1))
     uniform = np.random.default_rng(0).random(len(proba))

@@ -74,17 +74,6 @@ class TestPredictions:
             alone = model.predict_log_proba(X[i : i + 1], y[i : i + 1])[0]
             np.testing.assert_allclose(alone, logs[i], atol=1e-5)
 
-    def test_log_proba(self, reverser):
-        X, y = make_ids(10, seed=3)
-        logs = reverser.predict_log_proba(X, y)
-        assert [len(row) for row in logs] == [len(target) + 1 for target in y]
-        assert all((row <= 0).all() for row in logs)
-        others = reverser.predict_log_proba(X, X)
-        assert sum(map(np.sum, logs)) > sum(map(np.sum, others))
-        own = reverser.predict_log_proba(X)
-        for a, b in zip(own, reverser.predict_log_proba(X, reverser.predict(X)), strict=True):
-            np.testing.assert_array_equal(a, b)
-
     def test_log_proba_of_answers_as_long_as_can_be(self):
         # Learned positions have none for a further token.
         with pytest.warns(UserWarning, match="18 of 18 sequences in y"):
@@ -153,11 +142,6 @@ class TestTokenizers:
         expected = fit(X, y, tokenizer="characters").predict_log_proba(X, y)
         np.testing.assert_array_equal(model.predict_log_proba(X, y)[3], expected[3])
 
-    def test_words_that_occur_once_are_kept_on_request_with_a_warning(self):
-        with pytest.warns(UserWarning, match="100% of the words in y .*'byte_pairs'"):
-            model = fit(TOLD, DATES, tokenizer="words")
-        assert model.tokenizer_ == "words"
-
     def test_half_of_the_words_may_occur_once(self):
         y = ["a b", "a c"]
         assert fit(["le", "le"], y).tokenizer_ == "words"
@@ -173,15 +157,6 @@ class TestTokenizers:
 
 
 class TestTraining:
-    def test_validation_loss_is_the_likelihood_held_out(self):
-        # One pair many times: what is held out is what is learned.
-        model = fit(
-            COUNTRIES[:1] * 10, ENGLISH[:1] * 10, training=Training(validation_fraction=0.3)
-        )
-        best = min(model.training_history_["validation_loss"])
-        found = -model.predict_log_proba(COUNTRIES[:1], ENGLISH[:1])[0].mean()
-        np.testing.assert_allclose(found, best, rtol=1e-5)
-
     def test_pairs_to_validate_with_can_be_passed(self):
         pairs = {"X_val": COUNTRIES[3:], "y_val": ENGLISH[3:]}
         model = TransformerSeq2Seq(**TINY | {"training": Training(max_steps=30)}).fit(
@@ -309,13 +284,6 @@ class TestBadInput:
     def test_sources_in_score(self, X, message):
         with pytest.raises(ValueError, match=message):
             fit().score(X, ["the cat"])
-
-    def test_one_pair_cannot_be_held_out(self):
-        with pytest.raises(
-            ValueError, match=r"validation_fraction=0.2 leaves nothing to learn"
-        ):
-            fit([[1]], [[2]], training=Training(validation_fraction=0.2))
-        assert isinstance(fit([[1]], [[2]]).predict([[1]])[0], list)
 
     @pytest.mark.parametrize("method", ["predict", "predict_log_proba", "attention_maps"])
     def test_not_fitted(self, method):

@@ -15,14 +15,6 @@ def seeded(seed=0):
     return torch.Generator().manual_seed(seed)
 
 
-@pytest.mark.parametrize(("n", "fraction", "held"), [(10, 0.2, 2), (10, 0.01, 1), (3, 0.99, 2)])
-def test_parts_are_disjoint_and_complete(n, fraction, held):
-    training, validation = hold_out(n, fraction, generator=seeded())
-    assert len(validation) == held
-    assert sorted([*training.tolist(), *validation.tolist()]) == list(range(n))
-    assert training.tolist() == sorted(training.tolist())
-
-
 @pytest.mark.parametrize(
     ("options", "match"),
     [

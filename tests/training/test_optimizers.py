@@ -232,16 +232,6 @@ def test_is_the_loop_written_out(network, rows, schedule):
         assert (network.state_dict()[name] - expected).norm() <= 1e-3 * moved, name
 
 
-def test_double_precision_stays(network, rows):
-    network, before = network.double(), copy.deepcopy(network.double().state_dict())
-    plan = Training(optimizer="muon", learning_rate=1e-3, batch_size=64, max_epochs=1)
-    train(network, loss_of(rows), 40, plan, random_state=0)
-    for name, value in network.state_dict().items():
-        assert value.dtype == torch.float64
-        if name.endswith(("narrow.weight", "out.weight")):
-            assert not torch.equal(value, before[name])
-
-
 def test_it_learns_in_half_precision_and_the_seed_decides(rows, autocast):
     plan = Training(
         optimizer="muon", learning_rate=0.02, batch_size=8, max_epochs=5, autocast=True

@@ -1,14 +1,11 @@
 """Epochs as tasks of scikit-learn's callbacks, and the line of progress."""
 
 import io
-import os
 import sys
-from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 import pytest
 import torch
-from joblib import Parallel, delayed
 from sklearn.base import BaseEstimator, RegressorMixin
 from sklearn.callback import CallbackSupportMixin, ProgressBar, ScoringMonitor, with_callbacks
 from sklearn.model_selection import GridSearchCV
@@ -126,24 +123,6 @@ def test_auto_leaves_the_word_to_searches_and_callbacks(clock, capsys, verbose):
     assert bool(capsys.readouterr().err) == (verbose is True)
 
 
-def stderr_of_fit(_):
-    """What a fit in a worker writes, as its standard error is no file of pytest's."""
-    sys.stderr = io.StringIO()
-    network(True).fit(X, Y)
-    return os.getpid(), sys.stderr.getvalue()
-
-
-@pytest.mark.slow
-def test_workers_are_silent(capsys):
-    with ThreadPoolExecutor(1) as pool:
-        pool.submit(network(True).fit, X, Y).result()
-    assert capsys.readouterr().err == ""
-    # Two, as a single one would not be a process of its own.
-    for process, err in Parallel(n_jobs=2)(delayed(stderr_of_fit)(i) for i in range(2)):
-        assert process != os.getpid()
-        assert err == ""
-
-
 def test_no_stderr(monkeypatch):
     # As in a program without a console.
     monkeypatch.setattr(sys, "stderr", None)
@@ -155,13 +134,6 @@ def test_bad_verbose():
         ValueError, match=r"training\.verbose=1.* pass True or False, or 'auto'"
     ):
         network(1).fit(X, Y)
-
-
-@pytest.mark.parametrize(
-    ("seconds", "words"), [(0.2, "0 s"), (99, "99 s"), (150, "2 min"), (9000, "2.5 h")]
-)
-def test_durations(seconds, words):
-    assert _report._duration(seconds) == words
 
 
 class LinearRegressor(CallbackSupportMixin, RegressorMixin, BaseEstimator):

@@ -145,12 +145,6 @@ def test_what_requires_no_gradient_stays(task):
     assert torch.equal(module[0].weight, before)
 
 
-def test_double_precision(task):
-    module, x = task.module().double(), task.x.double()
-    task.fit(PLAN, module, batch_loss=lambda m, rows: m(x[rows]).square().mean())
-    assert {p.dtype for p in module.parameters()} == {torch.float64}
-
-
 def test_autocast_is_for_training_alone(task, autocast):
     types = set()
 

@@ -9,12 +9,11 @@ import pandas as pd
 import pytest
 from scipy.special import log_softmax, softmax
 from sklearn.base import clone
-from sklearn.ensemble import HistGradientBoostingClassifier, HistGradientBoostingRegressor
+from sklearn.ensemble import HistGradientBoostingRegressor
 from sklearn.metrics import mean_pinball_loss
 from tiny_encoders import in_units
 
 from sklearn_attention import (
-    Architecture,
     Training,
     TransformerClassifier,
     TransformerRegressor,
@@ -26,7 +25,7 @@ from sklearn_attention.transformer._series_baseline import (
     RandomConvolutions,
     fit_left_out_ridge,
 )
-from sklearn_attention.transformer._task import Loss, check_quantiles
+from sklearn_attention.transformer._task import Loss
 
 TINY = {"d_model": 8, "n_heads": 2, "n_layers": 1, "max_epochs": 2}
 
@@ -70,14 +69,6 @@ class TestConvolutions:
         assert first == found.shape[1]
         assert 2250 < first < 2525
 
-    def test_do_not_depend_on_the_other_series(self):
-        X, _ = make_series(20)
-        convolutions = RandomConvolutions.of(X[:10], np.random.RandomState(0))
-        together = convolutions.features(X)
-        for i in (0, 13):
-            alone = convolutions.features([X[i]])[0]
-            np.testing.assert_array_equal(together[i], alone)
-
 
 class TestRidge:
     @pytest.mark.parametrize("shape", [(30, 80), (60, 5)])
@@ -115,16 +106,6 @@ class TestRidge:
 
         assert loss(1.0) < min(loss(0.5), loss(2.0))
         assert (ridge.sharpness > 1).all()
-
-    def test_outputs_have_logits_of_their_own(self):
-        rng = np.random.default_rng(0)
-        X = rng.normal(size=(100, 3))
-        one, two = (X[:, 0] > 0).astype(int), rng.integers(3, size=100)
-        both = np.hstack([np.eye(2)[one], np.eye(3)[two]])
-        ridge, left_out = fit_left_out_ridge(X, both, np.ones(100), (2, 3))
-        assert ridge.sharpness[0] == ridge.sharpness[1] > 2 * ridge.sharpness[2]
-        assert ridge.sharpness[2] == ridge.sharpness[3] == ridge.sharpness[4]
-        assert log_softmax(left_out[:, :2], axis=1)[np.arange(100), one].mean() > -0.3
 
 
 class TestBlend:
@@ -274,13 +255,6 @@ class TestEstimators:
         with pytest.raises(ValueError, match=message):
             TransformerRegressor(**parameters).fit(np.eye(3), np.arange(3))
 
-    def test_the_middle_of_linspace_is_the_median(self):
-        levels = np.linspace(0.05, 0.95, 5)
-        assert 0.5 not in levels
-        found = check_quantiles("quantile", levels)
-        np.testing.assert_allclose(found, levels)
-        assert 0.5 in found
-
     @pytest.mark.parametrize("n_outputs", [None, 2])
     def test_several_quantiles_do_not_cross(self, n_outputs):
         rng = np.random.default_rng(0)
@@ -378,24 +352,6 @@ class TestEstimators:
         missing = frame.assign(c=pd.Series([None] * 300, dtype=frame["c"].dtype))
         np.testing.assert_array_equal(model.predict(unseen), model.predict(missing))
 
-    @pytest.mark.slow
-    def test_trees_have_the_loss_and_the_weights(self):
-        rng = np.random.default_rng(0)
-        X, weights = rng.normal(size=(200, 2)), rng.uniform(size=200)
-        y = X[:, 0] + rng.standard_cauchy(200)
-        model = TransformerRegressor(**TINY, loss="absolute_error").fit(X, y, weights)
-        trees = HistGradientBoostingRegressor(loss="absolute_error").fit(X, y, weights)
-        found = in_units(model, model.baseline_.outputs(model._read(X)[0]))
-        np.testing.assert_allclose(found[:, 0], trees.predict(X), atol=1e-3 * np.std(y))
-        classes = (X[:, 0] > 0) + (X[:, 1] > 0)
-        model = TransformerClassifier(**TINY, class_weight={0: 5.0, 1: 1.0, 2: 1.0})
-        model.fit(X, classes, weights)
-        trees = HistGradientBoostingClassifier().fit(
-            X, classes, weights * np.where(classes == 0, 5.0, 1.0)
-        )
-        found = model.baseline_.outputs(model._read(X)[0])
-        np.testing.assert_allclose(np.exp(found), trees.predict_proba(X), atol=0.02)
-
     def test_small_tables_have_none(self):
         X, y = np.random.default_rng(0).normal(size=(30, 2)), [0, 1, 2] * 10
         model = TransformerClassifier(**TINY).fit(X, y)
@@ -419,14 +375,6 @@ class TestEstimators:
         X, y = make_series()
         with pytest.raises(ValueError, match=r"class_weight"):
             TransformerClassifier(**TINY, class_weight=weights).fit(X, y)
-
-    @pytest.mark.usefixtures("few_convolutions")
-    def test_patches_can_be_chosen(self):
-        X, y = make_series()
-        architecture = Architecture(patch_length=4)
-        model = TransformerClassifier(**TINY, architecture=architecture).fit(X, y)
-        assert model.encoder_.reader.patch_length == 4
-        assert model.attention_maps(X[:1]).shape[-1] == -(-(len(X[0]) - 4) // 2) + 1
 
 
 def make_labels(form, n=60):

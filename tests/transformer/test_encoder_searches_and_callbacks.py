@@ -9,7 +9,6 @@ from recorder import Recorder
 from sklearn.base import clone
 from sklearn.compose import make_column_transformer
 from sklearn.datasets import load_iris
-from sklearn.model_selection import GridSearchCV
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
@@ -69,15 +68,6 @@ def test_warm_start_goes_on(estimator, form):
 
 
 class TestCompany:
-    @every_face
-    def test_search_over_kernels(self, estimator, form):
-        model, X, y = fit(estimator, form)
-        kernels = ["scaled_dot_product", "positive_features"]
-        grid = {"architecture__attention_kernel": kernels}
-        search = GridSearchCV(clone(model), grid, cv=2).fit(X, y)
-        assert np.isfinite(search.cv_results_["mean_test_score"]).all()
-        assert search.predict(X).shape == y.shape
-
     @pytest.mark.parametrize("estimator", ESTIMATORS)
     def test_pipelines(self, estimator):
         X, y = load_iris(return_X_y=True, as_frame=True)
@@ -88,19 +78,6 @@ class TestCompany:
         model = make_pipeline(split, estimator(**SCORED, baseline=False)).fit(X, y)
         assert set(model[-1].feature_names_in_) == set(X.columns)
         assert model.score(X, y) > 0.5
-
-
-def test_sets_of_ordered_and_missing_levels_are_read():
-    frame, y = make_rows("features")
-    frame["c"] = pd.Categorical(np.where(y > 0, "big", "small"), ["small", "big"], ordered=True)
-    frame.loc[[0, 5], "c"] = np.nan
-    model = TransformerRegressor(**TINY).fit(frame, y)
-    assert model.encoder_.reader.columns.kinds == ("numeric", "unordered", "unordered")
-    unseen = frame.assign(b="new")
-    assert np.isfinite(model.predict(unseen)).all()
-    # What is not known counts as what is missing.
-    missing = frame.assign(b=pd.Series([None] * len(frame), dtype=frame["b"].dtype))
-    np.testing.assert_array_equal(model.predict(unseen), model.predict(missing))
 
 
 class TestWhatTrainingsGoOnFrom:

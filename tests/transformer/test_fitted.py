@@ -30,19 +30,6 @@ def test_weights_of_an_output_do_not_depend_on_the_others():
     assert found[1, 1] > 0.9
 
 
-def test_weights_of_classes_are_of_all_logits_of_an_output():
-    rng = np.random.default_rng(0)
-    classes = np.column_stack([rng.integers(0, 3, 60), rng.integers(0, 2, 60)])
-    right = np.hstack([4.0 * np.eye(n)[own] for n, own in zip((3, 2), classes.T, strict=True)])
-    wrong = rng.normal(size=(60, 5))
-    baseline = np.hstack([right[:, :3], wrong[:, 3:]])
-    network = np.hstack([wrong[:, :3], right[:, 3:]])
-    loss = Loss("log_loss", n_classes=(3, 2))
-    found = weights_of_outputs(loss, classes, np.ones(60), baseline, network)
-    assert found[0, 0] > 5 * found[1, 0]
-    assert found[1, 1] > 2 * found[0, 1]
-
-
 @pytest.mark.usefixtures("few_trees")
 class TestLittleWeight:
     @pytest.mark.parametrize("weight", [0.09, np.array([0.0, 0.05])])

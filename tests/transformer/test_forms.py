@@ -1,13 +1,11 @@
 """Forms of rows: guessed in a fit, those of its predictions, and their lengths."""
 
-import warnings
-
 import numpy as np
 import pandas as pd
 import pytest
-from tiny_encoders import TINY, regress
+from tiny_encoders import regress
 
-from sklearn_attention import Architecture, Training, TransformerRegressor
+from sklearn_attention import Architecture
 from sklearn_attention.transformer._forms import form_of
 
 
@@ -84,14 +82,6 @@ def test_some_rows_are_predicted_as_all(name):
         np.testing.assert_allclose(found, expected[first:last], rtol=1e-4)
 
 
-def test_rows_to_validate_with_have_the_form_of_the_fit():
-    frame = pd.DataFrame({"a": ["to be", "or not"] * 6})
-    y = np.arange(12.0)
-    model = TransformerRegressor(**TINY | {"training": Training(max_steps=2)})
-    model.fit(frame, y, X_val=frame[:3], y_val=y[:3])
-    assert model.tokens_ == "features"
-
-
 class TestLongSequences:
     @pytest.mark.parametrize(
         "X", [np.arange(24.0).reshape(2, 6, 2), ["a b c d e f", "f e d c b a"]]
@@ -121,16 +111,6 @@ class TestLongSequences:
         with pytest.warns(UserWarning, match="longer than the longest in training, 5"):
             found = model.predict([np.arange(9.0)])
         np.testing.assert_array_equal(found, model.predict([np.arange(5.0)]))
-
-    @pytest.mark.parametrize("positions", [None, "rotary"])
-    def test_others_have_no_end(self, positions):
-        model = regress(
-            [np.arange(3.0), np.arange(5.0)], architecture=Architecture(positions=positions)
-        )
-        assert model.encoder_.reader.max_length is None
-        with warnings.catch_warnings():
-            warnings.simplefilter("error")
-            assert np.isfinite(model.predict([np.arange(40.0)])).all()
 
 
 def test_warning_of_cut_sequences_names_the_line_that_predicts():

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 import torch
 
-from sklearn_attention import TransformerClassifier, TransformerRegressor
+from sklearn_attention import TransformerRegressor
 from sklearn_attention.text._special import UNKNOWN
 from sklearn_attention.transformer._forms import SequenceRows, TableRows
 from sklearn_attention.transformer._network import (
@@ -17,8 +17,6 @@ from sklearn_attention.transformer._network import (
     TextTokens,
     attention_maps,
     outputs_of,
-    overall,
-    padded_lengths,
     pinball,
     row_losses,
 )
@@ -139,16 +137,6 @@ class TestPooling:
                 torch.testing.assert_close(together[part][row], alone[part][0])
                 torch.testing.assert_close(noisy[part][row], alone[part][0])
 
-    @pytest.mark.parametrize("kernel", ["gaussian", "epanechnikov"])
-    def test_nor_has_it_with_other_kernels(self, kernel):
-        network = make_network(kernel=kernel)
-        rows = make_sequences()
-        outputs, pooled = outputs_of(network, rows)
-        for row in range(7):
-            alone = outputs_of(network, rows.take(np.array([row])))
-            np.testing.assert_allclose(outputs[row], alone[0][0], rtol=1e-4, atol=1e-5)
-            np.testing.assert_allclose(pooled[row], alone[1][0], rtol=1e-4, atol=1e-5)
-
     def test_each_pooling_takes_what_it_says(self):
         rows = make_sequences(1, seed=3)
         (steps,), _ = rows.batch(np.array([0]))
@@ -164,17 +152,6 @@ class TestPooling:
         network = make_network(pooling="cls")
         rows = torch.cat([network.cls.weight[None], network.tokens(steps)], dim=1)
         torch.testing.assert_close(network(steps)[1], network.encoder(rows)[0][:, 0])
-
-    def test_features_have_no_order_of_their_own(self):
-        options = SMALL | {"positions": None, "pooling": "cls"}
-        tokens = {"n_levels": [None, None], "n_pieces": 2}
-        network = seeded(lambda: RowEncoder("features", tokens, 1, **options))
-        z = torch.randn(5, 2)
-        codes = torch.zeros(5, 0, dtype=torch.long)
-        expected = network(z, z, codes)[0]
-        for parameter in network.tokens.parameters():
-            parameter.data = parameter.data.flip(0)
-        torch.testing.assert_close(network(z.flip(1), z.flip(1), codes)[0], expected)
 
 
 class TestAsking:
@@ -260,12 +237,6 @@ class TestLosses:
         torch.testing.assert_close(both, expected)
 
 
-def test_only_rows_that_are_padded_are_batched_by_length():
-    rows = make_sequences()
-    assert padded_lengths(rows).tolist() == rows.lengths.tolist()
-    assert padded_lengths(rows.cut(1)) is None
-
-
 def test_rows_are_taken_and_cut():
     rows = make_sequences()
     ends = np.cumsum(rows.lengths)
@@ -313,13 +284,6 @@ def test_what_is_worse_than_a_constant_loses_its_share():
     assert shares.shares.tolist() == [1, 1, 1, 1]
 
 
-def test_more_than_the_loss_of_the_constant_counts_as_much():
-    losses = torch.tensor([[0.1, 3.0], [0.1, 3.0]])
-    found = overall(losses, torch.ones(2, 2))
-    assert found.item() == pytest.approx(np.sqrt(0.11 * 1.01), rel=1e-6)
-    assert overall(losses[:, :1], torch.ones(2, 1)).item() == pytest.approx(0.2)
-
-
 def make_outputs(seed=0, n=300):
     """Rows, and targets of which the first can be learned."""
     rng = np.random.default_rng(seed)
@@ -336,25 +300,3 @@ def test_noise_costs_what_can_be_learned_little():
     least = np.mean((alone.predict(X[400:]) - y[400:, 0]) ** 2)
     # Learned with equal shares it is 2.3 times as large.
     assert error < 1.8 * least
-
-
-@pytest.mark.usefixtures("few_trees")
-@pytest.mark.parametrize("estimator", [TransformerRegressor, TransformerClassifier])
-def test_each_output_has_weights_of_its_own(estimator):
-    X, y = make_outputs(n=80)
-    targets = y if estimator is TransformerRegressor else (y > 0).astype(int)
-    model = estimator(d_model=8, n_layers=1, max_epochs=2, baseline=True).fit(X, targets)
-    assert model.baseline_weight_.shape == model.transformer_weight_.shape == (2,)
-    assert model.baseline_weight_[0] > 1.5 * model.baseline_weight_[1]
-    rows, _ = model._read(X)
-    times = 1 if estimator is TransformerRegressor else 2
-    outputs = np.repeat(model.baseline_weight_, times) * model.baseline_.outputs(rows)
-    outputs += (
-        np.repeat(model.transformer_weight_, times) * model.encoder_._encode(rows, "cpu")[0]
-    )
-    if estimator is TransformerRegressor:
-        found = (model.predict(X) - model.encoder_.task.center) / model.encoder_.task.scale
-        np.testing.assert_allclose(found, outputs, rtol=1e-6)
-    else:
-        found = [part[:, 1] - part[:, 0] for part in model.predict_log_proba(X)]
-        np.testing.assert_allclose(found, (outputs[:, 1::2] - outputs[:, ::2]).T, rtol=1e-6)
