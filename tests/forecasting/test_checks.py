@@ -19,8 +19,6 @@ from sklearn_attention.forecasting._checks import (
     fill_line,
     fill_seasonal,
     fill_values,
-    refuse_too_large,
-    resolve_past,
 )
 
 A, B = make_panel().values()
@@ -129,33 +127,6 @@ def test_what_has_no_finite_square_is_refused(kind):
         found = kind(3).fit(wave * scale).predict_interval(6, coverage=0.99)
         expected = model.predict_interval(6, coverage=0.99)
         np.testing.assert_allclose(found / scale, expected, rtol=1e-6)
-
-
-@pytest.mark.parametrize(
-    ("value", "kind"), [(np.inf, "infinite values"), (-1e150, "values of 1e150")]
-)
-def test_the_series_and_steps_of_large_values_are_named(value, kind):
-    series = [np.ones(9), np.ones(9), np.ones(9)]
-    series[1][[2, 5]] = value
-    table = Table.of(series, starts=np.array([0, 3, 0]))
-    with pytest.raises(ValueError, match=rf"^y has {kind}.* in 1 at 5, 8: "):
-        refuse_too_large(table, table.value, "y")
-    features = np.column_stack([np.zeros(27), table.value])
-    with pytest.raises(ValueError, match=rf"^X has {kind}[^']* at 5, 8: "):
-        refuse_too_large(table, features, "X")
-    refuse_too_large(table, np.full(27, 1e149), "y")
-
-
-@pytest.mark.parametrize(
-    ("past", "names", "found"),
-    [
-        (None, ["a", "b", "c"], []),
-        (["c", "a"], ["a", "b", "c"], ["c", "a"]),
-        ((np.int64(2),), [], [2]),
-    ],
-)
-def test_columns_known_up_to_now(past, names, found):
-    assert resolve_past(past, 3, names) == found
 
 
 STEPS = np.arange(60)

@@ -112,32 +112,6 @@ def test_held_out_patterns_are_those_before_the_block():
             np.testing.assert_allclose(held_out[row], expected[0])
 
 
-def seasonal(rng, lengths):
-    """Series some of which have a season that grows, none of the others."""
-    return [
-        20 + rng.normal(size=n) + (1 + 0.1 * t) * np.sin(t * np.pi / 3) * (i % 3 > 0)
-        for i, (n, t) in enumerate((n, np.arange(n)) for n in lengths)
-    ]
-
-
-@pytest.mark.parametrize(
-    ("logs", "m", "seed"), [(False, 1.0, 0), (True, 6.0, 1), (False, 6.4, 2)]
-)
-def test_later_values_and_other_origins_do_not_matter_to_a_forecast(m, logs, seed):
-    rng = np.random.default_rng(seed)
-    classical, lengths = Classical(m, logs), np.array([1, 40, 25, 60])
-    values = seasonal(rng, lengths)
-    series = rng.integers(4, size=12)
-    known = rng.integers(lengths[series] + 1)
-    at_once = classical.forecast(Origins.at_ends(Table.of(values), 3).at(series, known))
-    for i, n, several in zip(series, known, at_once, strict=True):
-        later = 1e3 * rng.normal(size=len(values[i]) - max(n, 1)) if not logs else 3.0
-        changed = [own.copy() for own in values]
-        changed[i][max(n, 1) :] = later
-        one = Origins.at_ends(Table.of(changed), 3).at(np.array([i]), np.array([n]))
-        np.testing.assert_allclose(classical.forecast(one)[0], several, rtol=1e-9)
-
-
 def test_origins_of_one_pattern_go_through_time_together(monkeypatch):
     rng, tables = np.random.default_rng(0), []
     flat, wave = rng.normal(size=40), np.sin(np.arange(40) * np.pi / 3)

@@ -6,12 +6,11 @@ import numpy as np
 import pandas as pd
 import polars as pl
 import pytest
-from forecasting_training import check_knows_nothing_later, overlapping_rows, unknown_twins
+from forecasting_training import overlapping_rows
 
 from sklearn_attention import KernelForecaster, TransformerForecaster
 from sklearn_attention.forecasting import Origins, Table
 from sklearn_attention.forecasting import _feature_effects as module
-from sklearn_attention.forecasting._classical import Classical
 from sklearn_attention.forecasting._combination import CombinedForecast
 from sklearn_attention.forecasting._feature_effects import (
     added_by_features,
@@ -144,20 +143,6 @@ def test_there_are_none_where_features_explain_nothing(training, season):
     assert learn_effects(training, season) == (None, [])
 
 
-@pytest.mark.parametrize("twins", [False, True])
-def test_nothing_later_matters(twins, monkeypatch):
-    training = make((60, 50), known=(0,))
-    found = combined(training, Classical(SEASON, False), WindowRidge(SEASON))[0]
-    table = training.origins.table
-    table = unknown_twins(table) if twins else table
-    check_knows_nothing_later(found.each, table, HORIZON, 1e-9)
-    # Series that end at their origins are as many as these: they come in parts.
-    origins = Origins.within(table, HORIZON, ahead=0)
-    expected = found.each(origins)
-    monkeypatch.setattr(module, "_MOST_VALUES", 500)
-    np.testing.assert_allclose(found.each(origins), expected, rtol=1e-9)
-
-
 def make_events(every, lasting=1, n=60):
     """Two series, with a number, a frequent flag, and a rare one."""
     steps = np.arange(n)
@@ -251,8 +236,8 @@ def make_shop(n=300, further=6):
     return X, y.rename("sales"), true
 
 
-@pytest.mark.parametrize("forecaster", [KernelForecaster, TransformerForecaster])
 class TestExplainFeatures:
+    @pytest.mark.parametrize("forecaster", [KernelForecaster, TransformerForecaster])
     def test_columns_are_effects_and_sum_to_the_forecast(self, forecaster):
         X, y, true = make_shop()
         model = forecaster(3).fit(X[:-6], y[:-6])
@@ -263,7 +248,7 @@ class TestExplainFeatures:
         np.testing.assert_allclose(found[["promotion", "price", "kind"]], wanted[-6:], atol=1.2)
 
     @pytest.mark.parametrize("form", ["frame", "dict", "polars", "array"])
-    def test_are_in_the_form_of_forecasts_with_intervals(self, forecaster, form):
+    def test_are_in_the_form_of_forecasts_with_intervals(self, form):
         X, y, _ = make_shop(60)
         X = X.drop(columns="kind").astype(float)
         past, later = X[:-6], X[-6:]
@@ -281,7 +266,7 @@ class TestExplainFeatures:
             parts, later = (pl.from_pandas(both),), pl.from_pandas(later)
         else:
             parts = (past, pd.DataFrame(parts) if form == "frame" else parts)
-        model = forecaster(3).fit(*parts)
+        model = KernelForecaster(3).fit(*parts)
         found, told = model.explain_features(later), model.predict(later, coverage=0.9)
         assert type(found) is type(told)
         if form == "array":
@@ -299,32 +284,32 @@ class TestExplainFeatures:
             forecasts = told["forecast"].to_numpy()
         np.testing.assert_allclose(sums, forecasts)
 
-    def test_what_is_not_known_beforehand_is_none_of_them(self, forecaster):
+    def test_what_is_not_known_beforehand_is_none_of_them(self):
         X, y, _ = make_shop(60)
-        model = forecaster(3, past_features=["price"]).fit(X[:-6], y[:-6])
+        model = KernelForecaster(3, past_features=["price"]).fit(X[:-6], y[:-6])
         found = model.explain_features(X[["promotion", "kind"]][-6:-3])
         assert found.columns.tolist() == ["usual", "promotion", "kind"]
         with pytest.raises(ValueError, match="known beforehand, but there are none"):
-            forecaster(3, past_features=list(X)).fit(X[:-6], y[:-6]).explain_features()
+            KernelForecaster(3, past_features=list(X)).fit(X[:-6], y[:-6]).explain_features()
         with pytest.raises(ValueError, match="known beforehand, but there are none"):
-            forecaster(3).fit(y[:-6]).explain_features()
+            KernelForecaster(3).fit(y[:-6]).explain_features()
 
-    def test_a_feature_named_as_the_rest_is_refused(self, forecaster):
+    def test_a_feature_named_as_the_rest_is_refused(self):
         X, y, _ = make_shop(60)
         X = X.rename(columns={"price": "usual"})
-        model = forecaster(3).fit(X[:-6], y[:-6])
+        model = KernelForecaster(3).fit(X[:-6], y[:-6])
         with pytest.raises(ValueError, match=r"X has a column 'usual', .* rename it"):
             model.explain_features(X[-6:])
 
-    def test_steps_that_have_been_observed_are_refused(self, forecaster):
+    def test_steps_that_have_been_observed_are_refused(self):
         X, y, _ = make_shop(60)
-        model = forecaster(3).fit(X[:-6], y[:-6])
+        model = KernelForecaster(3).fit(X[:-6], y[:-6])
         with pytest.raises(ValueError, match=r"X has .*observed, 2 from 2024-02-28.* on"):
             model.explain_features(X[-8:])
 
-    def test_usual_is_what_was_usual_in_the_fit(self, forecaster):
+    def test_usual_is_what_was_usual_in_the_fit(self):
         X, y, _ = make_shop(60)
-        model = forecaster(3).fit(X[:-6], y[:-6])
+        model = KernelForecaster(3).fit(X[:-6], y[:-6])
         later = X[-6:-3].assign(price=9.0, promotion=True)
         median = np.quantile(X["price"][:-6], 0.5, method="lower")
         X = X[-3:].assign(promotion=False, price=median)

@@ -9,7 +9,7 @@ import pytest
 from forecasting_data import fit, make_features, make_panel, make_series, tidy_of
 
 from sklearn_attention import KernelForecaster, TransformerForecaster
-from sklearn_attention.forecasting._inputs import read_later, read_request
+from sklearn_attention.forecasting._inputs import read_request
 
 A, B = make_panel().values()
 WIDE = pd.DataFrame({"a": A, "b": make_series(seed=1)})
@@ -194,19 +194,3 @@ def test_steps_before_a_series_are_not_scored():
         ValueError, match=r"X in 'b' begins at 2015-01-01, before .* at 2016-09"
     ):
         model.score({"b": B[:10]})
-
-
-def test_observations_find_their_series_whatever_the_order():
-    frame = pd.DataFrame({name: make_series(seed=i) for i, name in enumerate("abc")})
-    frame.iloc[55:, 1] = np.nan
-    model = fit(frame[:50])
-    later, rows, what = read_later(model, frame[["c", "b", "a"]][50:], None)
-    assert rows is None
-    assert what == "X"
-    assert later.names == ["a", "b", "c"]
-    assert later.starts.tolist() == [50, 50, 50]
-    assert later.lengths.tolist() == [10, 5, 10]
-    for name, values in zip("abc", later.values, strict=True):
-        np.testing.assert_array_equal(values, frame[name][50:].dropna())
-    few, _, _ = read_later(model, frame[["b"]][50:55], None)
-    assert few.counts.tolist() == [0, 5, 0]

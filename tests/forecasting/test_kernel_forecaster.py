@@ -44,24 +44,6 @@ def test_features_are_further_columns_of_the_matrix_of_lags():
     )
 
 
-@pytest.mark.parametrize(("normalize", "unit"), [("standard", 40.0), ("last", 1.0)])
-def test_what_follows_is_brought_back_to_the_level_of_the_window(normalize, unit):
-    values = make_values(90)
-    model = KernelForecaster(3, lookback=12, bandwidth=0.7, normalize=normalize).fit(values)
-    window = values[40:52]
-    expected = model.predict(history=window)
-    found = model.predict(history=1e4 + unit * window)
-    np.testing.assert_allclose(found, 1e4 + unit * expected)
-    if normalize == "standard":
-        keys, after = lag_matrix(values, 12, 3)
-        level, scale = keys.mean(axis=1, keepdims=True), keys.std(axis=1, keepdims=True)
-        query = (window - window.mean()) / window.std()
-        distances = (((keys - level) / scale - query) ** 2).sum(axis=1)
-        weights = np.exp(-distances / 2 / 0.7**2)
-        slow = weights @ ((after - level) / scale) / weights.sum()
-        np.testing.assert_allclose(expected, window.mean() + window.std() * slow)
-
-
 def test_a_feature_that_tells_is_listened_to():
     rng = np.random.default_rng(0)
     feature = rng.normal(size=(300, 1))

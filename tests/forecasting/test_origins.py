@@ -5,7 +5,7 @@ import pytest
 from forecasting_training import make_training_of, make_walks, overlapping_rows
 
 from sklearn_attention.forecasting import Origins, Table
-from sklearn_attention.forecasting._origins import held_out, split_at_ends
+from sklearn_attention.forecasting._origins import split_at_ends
 
 LOOKBACK, HORIZON = 5, 3
 LENGTHS = 30, 24, 9, 6
@@ -136,18 +136,6 @@ def test_origins_span_the_end_of_a_series(lengths, horizon, span):
     assert (lengths[0] - known.min(), lengths[0] - known.max()) == span
 
 
-def test_origins_of_large_panels_are_a_horizon_apart_in_long_series_and_twelve_in_short_ones():
-    training = make_training_of(make_walks([200] * 80 + [100] * 20), horizon=12)
-    validation = training.validation
-    for i in range(100):
-        gaps = validation.table.lengths[i] - validation.known[validation.series == i]
-        if i < 80:
-            np.testing.assert_array_equal(np.sort(gaps), 12 * np.arange(1, 7))
-        else:
-            assert len(gaps) == 12
-            assert (gaps.min(), gaps.max()) == (6, 36)
-
-
 @pytest.mark.parametrize("lengths", [(200,), (22, 70)])
 def test_what_overlaps_is_what_a_loop_finds(lengths):
     training = make_training_of(make_walks(lengths))
@@ -158,29 +146,6 @@ def test_what_overlaps_is_what_a_loop_finds(lengths):
             own = origins.series == i
             expected = overlapping_rows(training, i, block)
             np.testing.assert_array_equal(origins.known[own & found], expected)
-
-
-class TestHeldOut:
-    def test_blocks_are_forecast_by_what_was_learned_without_them(self):
-        training, learned = make_training_of(make_walks([60, 45])), []
-
-        class Constant:
-            def __init__(self, block):
-                self.block = block
-
-            def forecast(self, origins):
-                found = np.full((len(origins), 2, origins.horizon), float(self.block))
-                found[:, 1] = origins.known[:, None]
-                return found
-
-        def learn(block):
-            learned.append(block)
-            return Constant(block)
-
-        found = held_out(learn, training, 2)
-        assert learned == list(range(training.n_blocks))
-        np.testing.assert_array_equal(found[:, 0, 0], training.block)
-        np.testing.assert_array_equal(found[:, 1, -1], training.validation.known)
 
 
 def test_many_series_that_can_be_validated_are_a_panel():

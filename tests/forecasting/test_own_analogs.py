@@ -80,19 +80,3 @@ def test_unknown_and_short_series_have_none():
     assert np.isnan(analogs.forecast(Origins.at_ends(unknown, HORIZON))).all()
     short = Table.of([series[0][:5]], np.zeros(1, dtype=int), np.array([0]))
     assert np.isnan(analogs.forecast(Origins.at_ends(short, HORIZON))).all()
-
-
-def test_forecasts_do_not_depend_on_later_values_or_other_origins():
-    series, _, analogs, _ = fit()
-    rng = np.random.default_rng(0)
-    known = np.array([70, 90, 65, 85, 81, 66])
-    longer = [np.concatenate([own, own[-1] + rng.normal(size=30)]) for own in series]
-    whole = Table.of([longer[0], longer[1], longer[0]], identity=np.array([0, 1, -1]))
-    origins = Origins.at_ends(whole, HORIZON).at(np.array([0, 0, 1, 1, 0, 2]), known)
-    found = analogs.forecast(origins)
-    assert np.isfinite(found[:5]).all()
-    for row, (i, step) in enumerate(zip(origins.series, known, strict=True)):
-        cut = Table.of([longer[i % 2][:step]], identity=whole.identity[[i]])
-        np.testing.assert_allclose(
-            analogs.forecast(Origins.at_ends(cut, HORIZON))[0], found[row], rtol=1e-12
-        )

@@ -3,11 +3,9 @@
 import numpy as np
 import pytest
 from forecasting_training import (
-    check_knows_nothing_later,
     make_training_of,
     make_walks,
     overlapping_rows,
-    unknown_twins,
 )
 
 from sklearn_attention.forecasting import Origins, Table
@@ -145,13 +143,3 @@ def test_no_series_is_long_enough():
         ridge, held_out = WindowRidge(LOOKBACK, own).fit(training)
         assert np.isnan(held_out).all()
         assert np.isnan(ridge.forecast(Origins.at_ends(training.origins.table, HORIZON))).all()
-
-
-def test_nothing_later_matters():
-    series = make_walks([60, 40])
-    training = make_training_of(series, HORIZON, LOOKBACK)
-    candidate = WindowRidge(LOOKBACK, own=True)
-    ridge, _ = candidate.fit(training)
-    assert candidate.coef is None  # a fit changes nothing of what is fitted
-    check_knows_nothing_later(ridge.forecast, training.origins.table, HORIZON)
-    check_knows_nothing_later(ridge.forecast, unknown_twins(training.origins.table), HORIZON)

@@ -4,8 +4,6 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from sklearn_attention.forecasting import Origins, Table
 from sklearn_attention.forecasting import _transform as module
@@ -64,13 +62,6 @@ class TestTransform:
         transform = Transform(True, 0.0, 7.0)
         found = np.exp(encoded(transform, np.array([-1.0, 4.0, 0.0, 2.0, -5.0, 0.1, 0.001])))
         np.testing.assert_allclose(found, [0.7, 4.0, 0.4, 2.0, 0.2, 0.1, 0.001])
-
-    @given(st.lists(st.floats(-10, 10), min_size=2, max_size=12), st.integers(1, 12))
-    def test_no_step_depends_on_later_ones(self, values, n):
-        values, transform = np.array(values), Transform(True, 0.25, 0.5)
-        if (values[:n] + 0.25 > 0).any():
-            found = encoded(transform, values[:n])
-            np.testing.assert_array_equal(found, encoded(transform, values)[:n])
 
     def test_of_negative_values_alone_there_are_none(self):
         with pytest.raises(ValueError, match="a series has only negative values"):

@@ -1,12 +1,10 @@
 """The transformer as a candidate: its units, its base, and what it learns from."""
 
 from contextlib import contextmanager
-from dataclasses import replace
 
 import numpy as np
 import pytest
 from forecasting_training import (
-    check_knows_nothing_later,
     make_training_of,
     make_walks,
     unknown_twins,
@@ -121,19 +119,6 @@ class TestLearn:
         assert (shape["lookback"], shape["horizon"]) == (LOOKBACK, HORIZON)
         assert (shape["n_past"], shape["n_future"], shape["relative"]) == (0, 0, False)
         assert shape["patch_length"] == 2  # four patches at least
-
-    @pytest.mark.parametrize(("with_ridge", "twins"), [(False, True), (True, False)])
-    def test_nothing_later_matters(self, with_ridge, twins):
-        rng, series = np.random.default_rng(0), make_walks([60, 50])
-        features = [rng.normal(size=(len(own) + HORIZON, 2)) for own in series]
-        table = Table.of(series, features=features, known=np.array([1]))
-        candidate = make()
-        if with_ridge:
-            training = make_training_of(series, HORIZON, LOOKBACK)
-            candidate = replace(candidate, ridge=WindowRidge(LOOKBACK).fit(training)[0])
-        fitted = candidate.learn(Origins.within(table, HORIZON, LOOKBACK))
-        table = unknown_twins(table) if twins else table
-        check_knows_nothing_later(fitted.forecast, table, HORIZON, 1e-5)  # single precision
 
     def test_no_windows(self):
         origins = Origins.within(Table.of(make_walks([9])), HORIZON, LOOKBACK)

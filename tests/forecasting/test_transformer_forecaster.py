@@ -8,6 +8,7 @@ import numpy as np
 import pandas as pd
 import pytest
 import torch
+from recorder import Recorder
 from sklearn.base import clone
 from sklearn.linear_model import Ridge
 
@@ -119,13 +120,6 @@ class TestFeatures:
         worse = np.abs(model.predict(other) - y[140:142]).mean()
         assert better < 1.5 < worse
 
-    def test_past_ones_are_not_asked_for(self):
-        X, y = self.make()
-        model = fit(y[:140], X[:140], candidates=None, past_features=["rain", "promotion"])
-        assert model.network_.shape["n_past"] == 2
-        assert model.network_.shape["n_future"] == 0
-        np.testing.assert_array_equal(model.predict(), model.predict(3))
-
     def test_all_candidates_forecast_with_their_effects(self):
         X, y = self.make()
         model = fit(y[:140], X[:140], log=False, candidates=["classical", "features"])
@@ -180,43 +174,21 @@ class TestTraining:
 
     @pytest.mark.parametrize("features", [False, True])
     def test_callbacks_get_a_forecaster_that_predicts_before_the_end(self, features):
-        class Recorder:
-            max_propagation_depth = None
-
-            def __init__(self):
-                self.names, self.forecasts = [], []
-
-            def setup(self, estimator, context):
-                pass
-
-            def teardown(self, estimator, context):
-                pass
-
-            def on_fit_task_begin(self, estimator, context, *, X, y):
-                if not features:
-                    assert len(X) == 160
-                    assert y is None
-                self.names.append(context.task_name)
-
-            def on_fit_task_end(self, estimator, context, *, fitted_estimator, X):
-                if context.task_name == "epoch":
-                    later = X[-3:] if features else None
-                    self.forecasts.append(fitted_estimator.predict(later))
-                return len(self.forecasts) == 2
-
+        series = make_series()
+        X = pd.DataFrame({"x": np.arange(160.0) % 2}, series.index)
+        later = X[-3:] if features else None
+        recorder = Recorder(ask=lambda fitted: fitted.predict(later), stop_after=2)
         options = {"max_epochs": 5, "training": Training(max_steps=None), "batch_size": 64}
         candidates = ["ridge", "transformer"] if features else None
         model = TransformerForecaster(3, **QUICK | options, candidates=candidates)
-        recorder, series = Recorder(), make_series()
-        X = pd.DataFrame({"x": np.arange(160.0) % 2}, series.index)
         model.set_callbacks(recorder).fit(*((X, series) if features else (series,)))
-        first, last = recorder.forecasts[:2]
+        first, second = recorder.answers[:2]
         assert np.isfinite(first).all()
-        assert not np.array_equal(first, last)
+        assert not np.array_equal(first, second)
         if not features:
-            assert recorder.names == ["fit", "training", "epoch", "epoch"]
+            assert recorder.begun == ["fit", "training", "epoch", "epoch"]
             assert model.training_history_["stopped"] == "callback"
-            np.testing.assert_array_equal(last, model.predict())
+            np.testing.assert_array_equal(second, model.predict())
 
 
 class TestBadParameters:

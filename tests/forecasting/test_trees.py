@@ -3,7 +3,7 @@
 import numpy as np
 import pandas as pd
 import pytest
-from forecasting_training import check_knows_nothing_later, make_walks, unknown_twins
+from forecasting_training import make_walks
 from sklearn.ensemble import HistGradientBoostingRegressor
 
 from sklearn_attention import Training, TransformerForecaster
@@ -121,14 +121,6 @@ def test_validation_origins_are_forecast_by_trees_learned_apart(quick, monkeypat
         assert rows.mean() > 0.3
     assert len(learned) == 3
     assert np.isfinite(found[first]).all()
-
-
-@pytest.mark.parametrize("twins", [False, True])
-def test_nothing_later_matters(quick, twins):
-    training = make_training()
-    table = unknown_twins(training.origins.table) if twins else training.origins.table
-    fitted, _ = Trees(SEASONS).fit(training)
-    check_knows_nothing_later(fitted.forecast, table, HORIZON)
 
 
 def test_levels_that_drift_go_on_beyond_what_was_learned(quick):

@@ -6,6 +6,7 @@ import sys
 import numpy as np
 import pytest
 import torch
+from recorder import Recorder
 from sklearn.base import BaseEstimator, RegressorMixin
 from sklearn.callback import CallbackSupportMixin, ProgressBar, ScoringMonitor, with_callbacks
 from sklearn.model_selection import GridSearchCV
@@ -170,39 +171,17 @@ class LinearRegressor(CallbackSupportMixin, RegressorMixin, BaseEstimator):
         return X @ self.coef_
 
 
-class Recorder:
-    """A callback that writes down what it is told, and may stop the fit."""
-
-    max_propagation_depth = None
-
-    def __init__(self, stop_after=None):
-        self.begun, self.ended, self.teardowns, self.stop_after = [], [], 0, stop_after
-
-    def setup(self, estimator, context):
-        pass
-
-    def teardown(self, estimator, context):
-        self.teardowns += 1
-
-    def on_fit_task_begin(self, estimator, context):
-        self.begun.append((context.task_name, context.task_id))
-
-    def on_fit_task_end(self, estimator, context, *, X, fitted_estimator):
-        self.ended.append((context.task_name, fitted_estimator.predict(X)[0]))
-        return len(self.ended) == self.stop_after
-
-
 @pytest.fixture
 def data(task):
     return task.x.numpy(), task.y.numpy()
 
 
 def test_every_epoch_is_a_task_with_an_estimator_that_predicts(data):
-    recorder = Recorder()
+    recorder = Recorder(ask=lambda fitted: fitted.predict(data[0])[0])
     LinearRegressor().set_callbacks(recorder).fit(*data)
-    assert recorder.begun == [("fit", 0), ("epoch", 0), ("epoch", 1), ("epoch", 2)]
-    assert [name for name, _ in recorder.ended] == ["epoch"] * 3 + ["fit"]
-    predictions = [value for _, value in recorder.ended]
+    assert recorder.begun == ["fit"] + ["epoch"] * 3
+    assert recorder.ended == ["epoch"] * 3 + ["fit"]
+    predictions = recorder.answers
     assert len(set(predictions[:3])) == 3
     assert predictions[2] == predictions[3]
     assert recorder.teardowns == 1
@@ -211,7 +190,7 @@ def test_every_epoch_is_a_task_with_an_estimator_that_predicts(data):
 
 
 def test_a_callback_can_stop_the_fit(data):
-    model = LinearRegressor(max_epochs=5).set_callbacks(Recorder(2)).fit(*data)
+    model = LinearRegressor(max_epochs=5).set_callbacks(Recorder(stop_after=2)).fit(*data)
     assert model.history_.stopped == "callback"
     assert len(model.history_.loss) == 2
 
