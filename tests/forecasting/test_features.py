@@ -119,18 +119,6 @@ class TestOfEveryStep:
             np.testing.assert_array_equal(own, found[i, step])
         np.testing.assert_array_equal(joined.value, table.value)
 
-    def test_so_many_at_the_end_are_needed_and_as_many_are_taken_as_there_are(self):
-        rows, found = make_rows([range(3, 8), [0, 1, 2, 4, 5, 6, 7, 8], range(9, 12)])
-        with pytest.raises(
-            ValueError, match=r"X does not cover history: it has no rows for 8 in 2\. Add"
-        ):
-            with_features(make_table(), rows, least=2)
-        joined = with_features(make_table(), rows, least=1)
-        assert joined.lengths.tolist() == [5, 5, 1]
-        assert joined.ends.tolist() == [8, 9, 10]
-        for i, step, own in zip(joined.series, joined.step, joined.features, strict=True):
-            np.testing.assert_array_equal(own, found[i, step])
-
     def test_gaps_are_filled_in_each_series(self):
         rows, found = make_rows([range(12)] * 3)
         for i, step in [(0, 5), (0, 6), (2, 8)]:
@@ -167,19 +155,6 @@ class TestLater:
             if (i, step) in found:
                 expected[[0, 2]] = found[i, step][[0, 2]]
             np.testing.assert_array_equal(own, expected)
-
-    def test_series_that_are_not_forecast_need_none(self):
-        rows, _ = make_rows([[], range(9, 13), []])
-        joined = with_later_features(
-            make_table(features=True), rows, np.array([7, 10, 9]), 4, "raise"
-        )
-        np.testing.assert_array_equal(joined.counts, LENGTHS + np.array([0, 4, 0]))
-        with pytest.raises(
-            ValueError, match=r"does not cover the steps to fore.* for 8 in 0\."
-        ):
-            with_later_features(
-                make_table(features=True), rows, np.array([8, 10, 9]), 4, "raise"
-            )
 
     def test_gaps_are_filled_from_later_rows_alone(self):
         rows, found = make_rows([range(8, 14), [], []])

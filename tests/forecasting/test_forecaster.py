@@ -154,19 +154,6 @@ class TestPredict:
         expected = slow_drift(values, 2, 2) + 100 * window.sum()
         np.testing.assert_allclose(only.predict(4)[2:], expected)
 
-    def test_an_array_of_features_follows_the_series(self):
-        series = make_series()
-        X = make_features(series)
-        frame = Drift(3, lookback=4).fit(X[:50], series[:50])
-        array = Drift(3, lookback=4).fit(X[:50].to_numpy(), series[:50])
-        pd.testing.assert_series_equal(
-            array.predict(X[50:57].to_numpy()), frame.predict(X[50:57]), check_freq=False
-        )
-        plain = Drift(3, lookback=4).fit(X[:50].to_numpy(), series[:50].to_numpy())
-        np.testing.assert_array_equal(
-            plain.predict(X[50:57].to_numpy()), frame.predict(X[50:57])
-        )
-
     def test_rows_of_a_forecaster_without_index(self):
         values = make_values()
         X = np.random.default_rng(0).normal(size=(60, 2))

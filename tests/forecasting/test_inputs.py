@@ -96,33 +96,7 @@ def requested(model, X=None, history=None):
     return table, rows, pairs
 
 
-LATER = pd.MultiIndex.from_tuples([("b", A.index[58]), ("a", A.index[3]), ("b", A.index[53])])
-
-
 class TestRequests:
-    @pytest.mark.parametrize("n", [None, 1, 7])
-    def test_numbers_are_steps_after_each_end(self, n):
-        model = fit({"a": A, "b": B})
-        months = pd.date_range(A.index[0], periods=90, freq="MS")
-        table, _, pairs = requested(model, n)
-        n = n or 3
-        ends = {"a": 60, "b": 53}
-        assert pairs == [(name, months[ends[name] + k]) for name in "ab" for k in range(n)]
-        assert table is model.observed_
-        frame = fit(pd.DataFrame({"a": A, "b": B}))
-        assert requested(frame, n)[2] == [(i, months[60 + k]) for i in "ab" for k in range(n)]
-
-    def test_rows_of_an_index_are_in_its_order(self):
-        model = fit(pd.concat({"a": A, "b": B}))
-        _, rows, pairs = requested(model, LATER)
-        assert pairs == list(LATER)
-        assert rows.form.index.equals(LATER)
-        plain = A.index[[59, 57]]
-        _, rows, pairs = requested(model, plain)
-        assert pairs == [(name, time) for name in "ab" for time in plain]
-        assert rows.form.index is None
-        assert requested(fit(A), plain)[1].form.index.equals(plain)
-
     def test_rows_within_the_history_are_not_forecast(self):
         model = fit(X[:40], A[:40])
         table, rows, pairs = requested(model, X[40:54], history=A[30:50])

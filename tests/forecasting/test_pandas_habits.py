@@ -15,7 +15,7 @@ from forecasting_data import (
     new,
     tidy_of,
 )
-from sklearn.model_selection import KFold, TimeSeriesSplit, cross_val_score
+from sklearn.model_selection import KFold, cross_val_score
 
 A, B = make_panel().values()
 TIDY = tidy_of(make_long())
@@ -24,24 +24,6 @@ X = make_features()
 
 
 class TestDates:
-    @pytest.mark.parametrize("form", ["dict", "long", "tidy"])
-    def test_steps_of_a_plain_index_in_any_order(self, form):
-        long = pd.concat({"a": A, "b": A + 1})
-        panel = {"dict": {"a": A, "b": A + 1}, "long": long, "tidy": tidy_of(long)}
-        model = fit(panel[form])
-        steps = pd.date_range("2020-01-01", periods=4, freq="MS")
-        found, expected = model.predict(steps[::-1]), model.predict(4)
-        if form == "dict":
-            found, expected = found["b"], expected["b"]
-        elif form == "tidy":
-            found, expected = (
-                part.set_index(["unique_id", "ds"]).loc["b"] for part in (found, expected)
-            )
-        else:
-            found, expected = found["b"], expected["b"]
-        assert list(found.index) == list(steps[::-1])
-        np.testing.assert_array_equal(found[::-1], expected)
-
     @pytest.mark.parametrize(
         ("date", "steps"),
         [
@@ -57,16 +39,6 @@ class TestDates:
         pd.testing.assert_frame_equal(
             model.predict_interval(date), model.predict_interval(steps)
         )
-
-    @pytest.mark.parametrize("kind", ["ME", "10min", "period"])
-    def test_at_all_frequencies(self, kind):
-        series = make_series(kind)
-        model = fit(series[:45])
-        found = model.predict(series.index[-1])
-        pd.testing.assert_index_equal(found.index, series.index[45:])
-        if kind != "period":
-            text = str(series.index[-1].tz_localize(None))
-            pd.testing.assert_series_equal(model.predict(text), found)
 
     def test_time_zones(self):
         series = make_series("10min")
@@ -133,13 +105,6 @@ class TestCrossValidation:
         assert len(texts) == 2
         assert all("cv=TimeSeriesSplit(...)" in text for text in texts)
         assert np.isnan(scores).tolist() == [True, True, True, True, False]
-
-    def test_rows_before_the_series(self):
-        with pytest.raises(
-            ValueError, match=r"begins at 2016-01-01.*: 2015-01-01.*cv=TimeSeriesSplit"
-        ):
-            fit(A[12:]).score(A[:12])
-        assert np.isfinite(cross_val_score(new(), A, cv=TimeSeriesSplit(3))).all()
 
 
 class TestArrow:

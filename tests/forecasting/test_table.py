@@ -21,26 +21,6 @@ def make(**options):
     return Table.of(values, STARTS, features=features, known=[1], **options)
 
 
-def assert_lists(found, expected):
-    for mine, theirs in zip(found, expected, strict=True):
-        np.testing.assert_array_equal(mine, theirs)
-
-
-def test_rows_are_in_order_of_series_and_step():
-    table, (values, features) = make(), make_parts()
-    steps = [start + np.arange(len(own)) for start, own in zip(STARTS, features, strict=True)]
-    np.testing.assert_array_equal(table.step, np.concatenate(steps))
-    np.testing.assert_array_equal(table.series, np.repeat(range(3), LENGTHS + FURTHER))
-    np.testing.assert_array_equal(table.features, np.concatenate(features))
-    np.testing.assert_array_equal(table.starts, STARTS)
-    np.testing.assert_array_equal(table.lengths, LENGTHS)
-    np.testing.assert_array_equal(table.ends, STARTS + LENGTHS)
-    np.testing.assert_array_equal(table.identity, range(3))
-    assert (len(table), table.n_features, len(table.time)) == (3, 2, 14)
-    assert_lists(table.values, values)
-    assert np.isnan(table.value).sum() == FURTHER.sum()
-
-
 @pytest.mark.parametrize(("first", "last"), [(0, 20), (3, 8), (14, 20)])
 def test_stretches_reach_from_the_first_to_the_last_observation(first, last):
     values, _ = make_parts()

@@ -1,7 +1,5 @@
 """Logarithms, the way back, when they are chosen, and bounds."""
 
-from dataclasses import replace
-
 import numpy as np
 import pytest
 
@@ -43,21 +41,6 @@ def growing(n=96, seed=0):
 
 
 class TestTransform:
-    @pytest.mark.parametrize("log", [False, True])
-    def test_series_without_negative_values_have_none_in_forecasts(self, log):
-        learned = [np.array([1.0, 0.0]), np.array([1.0, -1.0])]
-        table = Table.of([*learned, np.array([2.0, -1.0, 3.0])], identity=np.array([0, 1, -1]))
-        origins = Origins(table, np.array([0, 0, 1, 2, 2, 2]), np.array([0, 2, 2, 0, 1, 3]), 1)
-
-        def is_bounded(values):
-            transform = replace(Transform.within("auto", values), log=log, shift=2.0)
-            found = transform.decode(np.zeros((6, 1, 2)) - 1, origins)
-            return (found == 0).all(axis=(1, 2))
-
-        np.testing.assert_array_equal(is_bounded(learned), [1, 1, 0, 0, 0, 0])
-        # Others are like those learned from, until they are negative for the first time.
-        np.testing.assert_array_equal(is_bounded(learned[:1] * 2), [1, 1, 0, 1, 1, 0])
-
     def test_what_is_not_positive_is_a_tenth_of_the_least_so_far(self):
         transform = Transform(True, 0.0, 7.0)
         found = np.exp(encoded(transform, np.array([-1.0, 4.0, 0.0, 2.0, -5.0, 0.1, 0.001])))

@@ -71,25 +71,6 @@ def test_a_wide_frame(columns, levels):
     assert list(own.index) == ["p", "q"]
 
 
-@BOTH
-def test_arrays(columns):
-    answers, series, step = answers_of(columns)[:4], [0, 0, 1, 1], [60, 61, 60, 61]
-    table = WIDE.fillna(0.0).to_numpy(dtype=np.float32)
-    found = wrap(requested(table, series, step), answers, columns)
-    assert found.dtype == np.float32
-    expected = np.stack([answers[:2], answers[2:]], axis=-1)
-    np.testing.assert_array_equal(found, expected)
-    rows = read_series(table.T, rows_are_series=True)
-    windows = wrap(request(rows, np.array(series), np.array(step)), answers, columns)
-    np.testing.assert_array_equal(windows, np.stack([answers[:2], answers[2:]]))
-    one = wrap(requested(table[:, 0], [0, 0], step[:2]), answers[:2], columns)
-    np.testing.assert_array_equal(one, answers[:2])
-    named = wrap(
-        requested({"u": table[:, 0], "v": table[:, 1]}, series, step), answers, columns
-    )
-    np.testing.assert_array_equal(named["v"], answers[2:])
-
-
 def test_names_of_tuples_stay_whole():
     keys = {("x", 1): PANEL["a"], ("x", 2): PANEL["a"]}
     long = read_series(LONG)

@@ -7,6 +7,7 @@ from sklearn.base import clone
 from sklearn_attention import (
     LocalPolynomialCV,
     LocalPolynomialRegressor,
+    NadarayaWatsonClassifier,
 )
 from sklearn_attention.inspection import BandwidthDisplay
 
@@ -78,3 +79,11 @@ def test_a_bandwidth_search_shows_its_valley():
     low, high = BandwidthDisplay.from_estimator(model).ax_.get_ylim()
     plain = tried["criterion"][np.argmax(tried["bandwidth"][:, 0])]
     assert low < tried["criterion"].min() < plain < high < 2 * plain
+
+
+def test_a_classifier_has_a_bandwidth_search(curve):
+    X, y = curve
+    model = NadarayaWatsonClassifier().fit(X, y > 0)
+    display = BandwidthDisplay.from_estimator(model)
+    assert display.bandwidth.tolist() == [*model.bandwidth_]
+    assert display.relevance is None

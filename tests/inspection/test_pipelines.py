@@ -91,79 +91,79 @@ def test_the_outermost_method_is_named_once(kind):
         Drawing.outer(KeyError("k"))
 
 
+ROWS = [[0.5, 1.0]]
+ESTIMATORS = [
+    (SmoothDisplay, ["a"], "estimator is of type str: pass a fitted"),
+    (
+        ForecastDisplay,
+        [KernelForecaster],
+        "estimator=KernelForecaster is a class: pass a fitted",
+    ),
+    (
+        BacktestDisplay,
+        [KernelForecaster, [1.0]],
+        "KernelForecaster, which has no backtest: pass",
+    ),
+    (
+        SmoothDisplay,
+        [NadarayaWatsonRegressor()],
+        "This NadarayaWatsonRegressor .* not fitted yet",
+    ),
+    (SmoothDisplay, ["analogs"], "KernelForecaster, which is no regressor of rows: pass one"),
+    (
+        ForecastDisplay,
+        ["smoother"],
+        "LocalPolynomialRegressor, which is no forecaster: pass Ker",
+    ),
+    (
+        KernelDisplay,
+        ["analogs"],
+        "KernelForecaster, which has not one kernel with a bandwidth: p",
+    ),
+    (ExplanationDisplay, ["averages"], "X=None: pass the row that is explained"),
+    (AttentionMapDisplay, ["smoother"], "X=None: pass queries"),
+    (BacktestDisplay, ["analogs"], "X=None: pass the series"),
+    (SmoothDisplay, ["smoother", ROWS, [0.0]], "X has 2 features, but Local.* is expecting 1"),
+    (DensityDisplay, ["density", [[0.5, 1.0, 2.0]]], "X has 3 features, but .* is expecting 2"),
+]
+
+
+@pytest.mark.parametrize(("display", "arguments", "message"), ESTIMATORS)
+@pytest.mark.filterwarnings("ignore:X does not have valid feature names")
+def test_errors_name_method_parameter_and_remedy(display, arguments, message, request):
+    first, *others = arguments
+    if isinstance(first, str) and first != "a":
+        first = request.getfixturevalue(first)
+    named = rf"^{display.__name__}\.from_estimator: (estimator is )?{message}"
+    with pytest.raises((TypeError, ValueError), match=named):
+        display.from_estimator(first, *others)
+
+
 @pytest.mark.parametrize(
     ("call", "message"),
     [
         (
-            lambda get: SmoothDisplay.from_estimator("a"),
-            "estimator is of type str: pass a fitted",
+            lambda: KernelDisplay.from_kernels(["gaussian"], ax=plt.figure()),
+            r"Kernel.*\.from_kernels: ax=<Figure .* is no Axes of matplotlib: pass one",
         ),
         (
-            lambda get: ForecastDisplay.from_estimator(KernelForecaster),
-            "estimator=KernelForecaster is a class: pass a fitted instance",
+            lambda: LayerNormDisplay.from_vectors(np.eye(4), ax=plt.subplots(1, 2)[1]),
+            r"LayerNorm.*\.from_vectors: ax has the projection 'rectilinear': pass axes made",
         ),
         (
-            lambda get: BacktestDisplay.from_estimator(KernelForecaster, [1.0]),
-            "estimator is KernelForecaster, which has no backtest: pass a forecaster",
+            lambda: KernelDisplay.from_kernels(["gaussian"], colour="red"),
+            r"Kernel.*\.from_kernels: got an unexpected keyword argument 'colour'",
         ),
         (
-            lambda get: SmoothDisplay.from_estimator(NadarayaWatsonRegressor()),
-            "This NadarayaWatsonRegressor instance is not fitted yet",
+            lambda: KernelDisplay.from_kernels("gaussian"),
+            r"Kernel.*\.from_kernels: kernels='gaussian' is no list",
         ),
         (
-            lambda get: SmoothDisplay.from_estimator(get("analogs")),
-            "estimator is KernelForecaster, which is no regressor of rows: pass one",
-        ),
-        (
-            lambda get: ForecastDisplay.from_estimator(get("smoother")),
-            "estimator is LocalPolynomialRegressor, which is no forecaster: pass Kernel",
-        ),
-        (
-            lambda get: KernelDisplay.from_estimator(get("analogs")),
-            "estimator is KernelForecaster, which has not one kernel with a bandwidth: pass",
-        ),
-        (
-            lambda get: ExplanationDisplay.from_estimator(get("averages")),
-            "X=None: pass the row that is explained",
-        ),
-        (
-            lambda get: AttentionMapDisplay.from_estimator(get("smoother")),
-            "X=None: pass queries",
-        ),
-        (
-            lambda get: BacktestDisplay.from_estimator(get("analogs")),
-            "X=None: pass the series",
-        ),
-        (
-            lambda get: SmoothDisplay.from_estimator(get("smoother"), [[0.5, 1.0]], [0.0]),
-            "X has 2 features, but LocalPolynomialRegressor is expecting 1",
-        ),
-        (
-            lambda get: DensityDisplay.from_estimator(get("density"), [[0.5, 1.0, 2.0]]),
-            "X has 3 features, but ProductKernelDensity is expecting 2",
-        ),
-        (
-            lambda get: KernelDisplay.from_kernels(["gaussian"], ax=plt.figure()),
-            "ax=<Figure .* is no Axes of matplotlib: pass one",
-        ),
-        (
-            lambda get: LayerNormDisplay.from_vectors(np.eye(4), ax=plt.subplots(1, 2)[1]),
-            "ax has the projection 'rectilinear': pass axes made with projection='3d'",
-        ),
-        (
-            lambda get: SmoothDisplay.from_estimator(get("smoother"), colour="red"),
-            "got an unexpected keyword argument 'colour'",
-        ),
-        (lambda get: KernelDisplay.from_kernels("gaussian"), r"kernels='gaussian' is no list"),
-        (
-            lambda get: BacktestDisplay.from_predictions([1.0]),
-            "table of type list has no columns .* pass what backtest returns",
+            lambda: BacktestDisplay.from_predictions([1.0]),
+            r"Backtest.*\.from_predictions: table of type list has no columns .* pass what",
         ),
     ],
 )
-@pytest.mark.filterwarnings("ignore:X does not have valid feature names")
-def test_errors_name_method_parameter_and_remedy(call, message, request):
-    called = r"^(Smooth|Forecast|Backtest|Kernel|Explanation|AttentionMap|Density|"
-    called += r"LayerNorm)Display\.from_(estimator|kernels|vectors|predictions): "
-    with pytest.raises((TypeError, ValueError), match=called + message):
-        call(request.getfixturevalue)
+def test_other_methods_are_named_too(call, message):
+    with pytest.raises((TypeError, ValueError), match=f"^{message}"):
+        call()

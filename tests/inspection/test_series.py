@@ -6,11 +6,6 @@ import pytest
 from sklearn_attention.inspection._series import place_of, plain_times
 
 
-@pytest.mark.parametrize("names", [["a", "b", "c"], [30, 10, 20], [("a", 1), ("a", 2)]])
-def test_a_series_is_found_by_its_name(names):
-    assert [place_of(name, names) for name in names] == list(range(len(names)))
-
-
 @pytest.mark.parametrize(("series", "names"), [("z", ["a", "b"]), (0, ["a"])])
 def test_what_is_no_series(series, names):
     with pytest.raises(ValueError, match=rf"series={series!r} is none .* pass one of \['a'"):
@@ -21,10 +16,3 @@ def test_periods_become_their_first_day():
     months = pd.period_range("2024-01", periods=3, freq="M")
     expected = pd.DatetimeIndex(["2024-01-01", "2024-02-01", "2024-03-01"])
     assert plain_times(months).equals(expected)
-
-
-@pytest.mark.parametrize(
-    "index", [pd.RangeIndex(3), pd.Index([2.5, 4.0]), pd.date_range("2024-01-01", periods=3)]
-)
-def test_other_times_stay(index):
-    assert plain_times(index) is index

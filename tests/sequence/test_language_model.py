@@ -12,8 +12,6 @@ import numpy as np
 import pandas as pd
 import pytest
 import torch
-from sklearn.base import clone
-from sklearn.exceptions import NotFittedError
 from slow_counts import kneser_ney, witten_bell
 
 from sklearn_attention import Architecture, Training, TransformerLanguageModel
@@ -262,13 +260,6 @@ def test_learns_what_always_follows():
     assert model.score(texts) > fit(texts, training=Training(max_steps=1)).score(texts)
 
 
-@pytest.mark.parametrize("given", [np.array(TEXTS), pd.Series(TEXTS, index=[7, 5, 3])])
-def test_forms_of_input_do_not_matter(model, given):
-    same = fit(given)
-    assert same.score(given) == model.score(TEXTS)
-    np.testing.assert_array_equal(same.predict_proba(given), model.predict_proba(TEXTS))
-
-
 class TestTraining:
     def test_the_loss_is_that_of_a_token(self):
         # A rate so small that all epochs have the weights from the start.
@@ -364,14 +355,6 @@ class TestVectors:
         found = model.transform(["the", text, "the dog sat"])
         assert found.shape == (3, 16)
         np.testing.assert_allclose(found[1], tokens.mean(dim=0), rtol=1e-5, atol=1e-6)
-
-    def test_the_module_is_the_fitted_network(self, model):
-        assert isinstance(model.module_, LanguageNetwork)
-        assert not model.module_.training
-        for name, value in model.module_.state_dict().items():
-            np.testing.assert_array_equal(value, model.network_.weights[name])
-        with pytest.raises(NotFittedError):
-            clone(model).module_  # noqa: B018
 
 
 class TestStop:

@@ -68,16 +68,6 @@ def test_every_row_is_in_one_batch(lengths):
     assert all(map(torch.equal, batches, again))
 
 
-def test_rows_of_a_batch_have_similar_lengths():
-    lengths = torch.randint(1, 100, (600,), generator=generator())
-
-    def padding(batches):
-        return sum(int((lengths[b].max() - lengths[b]).sum()) for b in batches)
-
-    mixed = padding(shuffled_batches(600, SIZES, generator()))
-    assert padding(shuffled_batches(600, SIZES, generator(), lengths)) < 0.2 * mixed
-
-
 def test_short_rows_do_not_come_first():
     lengths = torch.arange(600)
     first = [

@@ -87,18 +87,6 @@ def test_the_loss_of_an_epoch_is_the_mean_over_rows(task):
     assert history.loss == pytest.approx([expected], rel=1e-5)
 
 
-@pytest.mark.parametrize(
-    ("budget", "stopped", "n_steps"),
-    [
-        ({"max_steps": 5, "max_epochs": None}, "max_steps", 5),
-        ({"max_steps": 99}, "max_epochs", 8),
-    ],
-)
-def test_whichever_ends_first(task, budget, stopped, n_steps):
-    _, history = task.fit(Training(**{"batch_size": 16, "max_epochs": 2} | budget))
-    assert (history.stopped, history.n_steps) == (stopped, n_steps)
-
-
 def test_the_seed_decides(task):
     plan = Training(learning_rate=0.01, max_epochs=3)
     modules = []

@@ -51,14 +51,6 @@ def test_less_than_a_hundredth_is_no_gain(task, sign):
     assert len(history.loss) == (8 if sign > 0 else 4)
 
 
-def test_without_patience_all_epochs_and_still_the_best(task):
-    validation = Validation(3.0, 1.0, 2.0)
-    module, history = task.fit(Training(max_epochs=3), validation_loss=validation)
-    assert history.stopped == "max_epochs"
-    assert history.best_epoch == 1
-    assert_equal(weights(module), validation.states[1])
-
-
 def interrupting(task, at, kind=KeyboardInterrupt):
     """A loss that raises in its call number `at`, and the states before each call."""
     states = []

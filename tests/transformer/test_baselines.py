@@ -138,18 +138,6 @@ class TestBlend:
         ]
         assert found[1] == pytest.approx(shares[np.argmin(risks)], abs=0.002)
 
-    def test_few_rows_do_not_decide(self):
-        rng = np.random.default_rng(0)
-        targets = rng.normal(size=(200, 1))
-        baseline = targets + 0.1 * rng.normal(size=(200, 1))
-        network = targets + 0.2 * rng.normal(size=(200, 1))
-        # By squared errors one row would speak for the network alone.
-        baseline[0] += 10
-        loss = Loss("squared_error").of_rows(targets, np.ones(200), baseline)
-        weights = choose_weights(baseline, network, loss)
-        assert weights[0] > 0.5
-        assert weights.sum() == pytest.approx(1, abs=0.05)
-
     def test_log_losses_of_outputs_are_averaged(self):
         rng = np.random.default_rng(0)
         classes = np.column_stack([rng.integers(3, size=20), rng.integers(2, size=20)])
