@@ -188,7 +188,7 @@ def test_one_beam_is_greedy():
 
 @pytest.mark.parametrize(
     ("seed", "n_beams", "length_penalty"),
-    [(0, 2, 0.0), (0, 3, 2.5), (1, 5, 1.0)],
+    [(0, 5, 1.0), (0, 3, 2.5), (1, 2, 0.0)],
 )
 def test_beams(seed, n_beams, length_penalty):
     network = make_trained(seed)
