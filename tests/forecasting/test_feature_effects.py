@@ -213,7 +213,7 @@ def test_what_features_add_is_the_mean_over_two_orders(n_features):
     np.testing.assert_allclose(found.sum(axis=1), forecast(table), atol=1e-12)
 
 
-def make_shop(n=300, further=6):
+def make_shop(n=60, further=6):
     """Sales with a promotion of 9, a price of -2 a unit and a closed kind of day of -4."""
     rng, days = np.random.default_rng(0), pd.date_range("2024", periods=n + further, name="day")
     X = pd.DataFrame(
@@ -239,7 +239,7 @@ def make_shop(n=300, further=6):
 class TestExplainFeatures:
     @pytest.mark.parametrize("forecaster", [KernelForecaster, TransformerForecaster])
     def test_columns_are_effects_and_sum_to_the_forecast(self, forecaster):
-        X, y, true = make_shop()
+        X, y, true = make_shop(150)
         model = forecaster(3).fit(X[:-6], y[:-6])
         found = model.explain_features(X[-6:])  # two horizons
         assert found.columns.tolist() == ["usual", "promotion", "price", "kind"]
@@ -249,7 +249,7 @@ class TestExplainFeatures:
 
     @pytest.mark.parametrize("form", ["frame", "dict", "polars", "array"])
     def test_are_in_the_form_of_forecasts_with_intervals(self, form):
-        X, y, _ = make_shop(60)
+        X, y, _ = make_shop()
         X = X.drop(columns="kind").astype(float)
         past, later = X[:-6], X[-6:]
         parts = {"south": y[:-6], "north": 2 * y[:-6]}
@@ -285,7 +285,7 @@ class TestExplainFeatures:
         np.testing.assert_allclose(sums, forecasts)
 
     def test_what_is_not_known_beforehand_is_none_of_them(self):
-        X, y, _ = make_shop(60)
+        X, y, _ = make_shop()
         model = KernelForecaster(3, past_features=["price"]).fit(X[:-6], y[:-6])
         found = model.explain_features(X[["promotion", "kind"]][-6:-3])
         assert found.columns.tolist() == ["usual", "promotion", "kind"]
@@ -295,20 +295,20 @@ class TestExplainFeatures:
             KernelForecaster(3).fit(y[:-6]).explain_features()
 
     def test_a_feature_named_as_the_rest_is_refused(self):
-        X, y, _ = make_shop(60)
+        X, y, _ = make_shop()
         X = X.rename(columns={"price": "usual"})
         model = KernelForecaster(3).fit(X[:-6], y[:-6])
         with pytest.raises(ValueError, match=r"X has a column 'usual', .* rename it"):
             model.explain_features(X[-6:])
 
     def test_steps_that_have_been_observed_are_refused(self):
-        X, y, _ = make_shop(60)
+        X, y, _ = make_shop()
         model = KernelForecaster(3).fit(X[:-6], y[:-6])
         with pytest.raises(ValueError, match=r"X has .*observed, 2 from 2024-02-28.* on"):
             model.explain_features(X[-8:])
 
     def test_usual_is_what_was_usual_in_the_fit(self):
-        X, y, _ = make_shop(60)
+        X, y, _ = make_shop()
         model = KernelForecaster(3).fit(X[:-6], y[:-6])
         later = X[-6:-3].assign(price=9.0, promotion=True)
         median = np.quantile(X["price"][:-6], 0.5, method="lower")

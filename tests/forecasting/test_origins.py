@@ -5,7 +5,7 @@ import pytest
 from forecasting_training import make_training_of, make_walks, overlapping_rows
 
 from sklearn_attention.forecasting import Origins, Table
-from sklearn_attention.forecasting._origins import split_at_ends
+from sklearn_attention.forecasting._origins import choose_lookback, least_length, split_at_ends
 
 LOOKBACK, HORIZON = 5, 3
 LENGTHS = 30, 24, 9, 6
@@ -158,3 +158,35 @@ def test_many_series_that_can_be_validated_are_a_panel():
     training = make_training_of([*make_walks([20] * 29), *rare])
     np.testing.assert_array_equal(training.mostly_least, [False] * 29 + [True] * 30)
     assert not training.is_panel
+
+
+def choose(n, lookback="auto", horizon=1, season_length=1):
+    return choose_lookback(n, lookback, horizon, season_length)
+
+
+def test_windows_are_as_long_as_seasons_horizons_and_series_let_them():
+    assert choose(400, season_length=12) == 36
+    assert choose(400, horizon=50) == 50
+    assert choose(400) == 10
+    assert choose(60, season_length=12) == 15
+    assert choose(4) == 1
+
+
+def test_a_given_lookback_is_kept_while_there_is_room():
+    assert choose(30, 7, horizon=2) == 7
+    assert choose(30, 25, horizon=2) == 25
+    with pytest.warns(UserWarning, match="lookback=26 leaves too few .* shrinks to 25"):
+        assert choose(30, 26, horizon=2) == 25
+
+
+def test_a_series_may_be_too_short_for_windows():
+    assert choose(12, horizon=5) == 1
+    assert least_length(5) == 12
+    with pytest.raises(ValueError, match="has 11 samples, but horizon=5 needs at least 12"):
+        choose(11, horizon=5)
+
+
+@pytest.mark.parametrize("lookback", [0, "long", None])
+def test_a_lookback_that_is_none(lookback):
+    with pytest.raises(ValueError, match="lookback="):
+        choose(60, lookback)

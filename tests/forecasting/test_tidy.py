@@ -21,8 +21,6 @@ class TestTidy:
         ahead = frame[~past].sample(frac=1, random_state=0)
         models = [
             fit(frame[past]),
-            fit(frame[past].drop(columns="y"), frame["y"][past]),
-            fit(frame[past].drop(columns="y"), frame["y"][past].to_numpy()),
             fit(frame[past].drop(columns="y"), frame["y"][past].tolist()),
             fit(frame.loc[past, ["x"]], TIDY[past]),
             pickle.loads(pickle.dumps(fit(frame[past].sample(frac=1, random_state=1)))),

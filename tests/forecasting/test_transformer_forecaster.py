@@ -11,12 +11,14 @@ import torch
 from recorder import Recorder
 from sklearn.base import clone
 from sklearn.linear_model import Ridge
+from sklearn.model_selection import GridSearchCV, TimeSeriesSplit
 
 from sklearn_attention import Architecture, Training, TransformerForecaster
 from sklearn_attention.forecasting import (
     _candidate_network,
 )
 from sklearn_attention.forecasting._network import ForecastNetwork
+from sklearn_attention.kernels import PositiveFeatures
 
 QUICK = {
     "training": Training(max_steps=4),
@@ -85,7 +87,7 @@ def test_forecasts_of_rare_sales_are_means():
     Each step has a sale with probability .25, of 1 to 5 pieces. The sum of 6 means is within
     four standard errors, 4 * sqrt(2.7 * (6 + 36 / 90)) / sqrt(n_series), of 4.5 a series.
     """
-    rng, n_series = np.random.default_rng(0), 60
+    rng, n_series = np.random.default_rng(0), 30
     sold = (rng.random((90, n_series)) < 0.25) * rng.integers(1, 6, (90, n_series))
     months = pd.date_range("2015", periods=90, freq="MS")
     model = TransformerForecaster(6).fit(pd.DataFrame(sold, months))
@@ -219,6 +221,16 @@ class TestBadParameters:
     def test_are_named(self, parameters, message):
         with pytest.raises(ValueError, match=message):
             fit(**{"candidates": None} | parameters)
+
+
+def test_features_of_an_attention_kernel_can_be_searched():
+    architecture = Architecture(attention_kernel=PositiveFeatures())
+    model = TransformerForecaster(2, **QUICK, candidates=None, architecture=architecture)
+    name = "architecture__attention_kernel__n_features"
+    search = GridSearchCV(model, {name: [4, 16]}, cv=TimeSeriesSplit(2)).fit(make_series(80))
+    assert search.best_params_[name] in (4, 16)
+    assert np.isfinite(search.cv_results_["mean_test_score"]).all()
+    assert architecture.attention_kernel == PositiveFeatures()
 
 
 @pytest.mark.parametrize("value", [0.0, -2.5])

@@ -110,7 +110,7 @@ def test_a_legend_is_above_the_data(width, scale):
 
 def test_names_survive_a_pickle():
     figure, ax = plt.subplots()
-    ax.imshow(np.eye(60))
-    _style.write_names(ax.xaxis, [f"name {i}" for i in range(60)])
+    ax.imshow(np.eye(20))
+    _style.write_names(ax.xaxis, [f"name {i}" for i in range(20)])
     again = pickle.loads(pickle.dumps(figure)).axes[0].xaxis
     assert shown(again) == shown(ax.xaxis)
