@@ -142,19 +142,6 @@ def test_without_origins_errors_are_those_of_a_random_walk():
     np.testing.assert_allclose(of_levels, np.repeat(found.errors, 2, axis=2))
 
 
-def test_units_of_a_series_that_did_not_change_are_those_since():
-    rng, inside, widths = np.random.default_rng(0), [], []
-    for _ in range(20):
-        later = 5 + rng.normal(size=33)
-        fitted = Last(3, lookback=4).fit(np.full(30, 5.0))
-        np.testing.assert_allclose(fitted.predict_interval(), 5, rtol=1e-6)
-        lower, upper = fitted.update(later[:30]).predict_interval().T
-        inside.append((lower <= later[30:]) & (later[30:] <= upper))
-        widths.append(upper - lower)
-    assert np.mean(inside) > 0.7
-    assert np.max(widths) < 20
-
-
 def test_the_margin_of_quantiles_is_how_far_the_truth_lies_outside():
     rng = np.random.default_rng(0)
     truth, levels = rng.normal(size=(50, 1)), np.array([0.1, 0.5, 0.9])
@@ -343,29 +330,6 @@ def test_coverage_of_candidates_on_simulated_series(drifting, n_seeds):
     assert 0.85 <= np.mean(inside) <= 0.95
 
 
-def make_short(kind, n, rng):
-    """A random walk, noise, or a trend with noise; of n steps and three."""
-    noise = rng.normal(size=n + 3)
-    return {"walk": noise.cumsum(), "noise": noise, "trend": 0.5 * np.arange(n + 3) + noise}[
-        kind
-    ]
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("kind", ["walk", "noise", "trend"])
-def test_coverage_of_short_series(kind):
-    inside, widths = [], []
-    for n in (4, 5, 6, 8, 11, 15):
-        for seed in range(30):
-            values = 100 + 10 * make_short(kind, n, np.random.default_rng([n, seed]))
-            lower, upper = TransformerForecaster(3).fit(values[:n]).predict_interval().T
-            inside.append((lower <= values[n:]) & (values[n:] <= upper))
-            widths.append((upper - lower) / 10)
-    assert 0.84 <= np.mean(inside) <= 0.96
-    assert np.min(widths) > 0.05
-    assert np.max(widths) < 100
-
-
 def _hardly_changed(n):
     """Series that are constant, or a season, but for a few steps: name and values."""
     season = np.tile(np.sin(np.arange(12.0) * np.pi / 6), n // 12 + 1)[:n]
@@ -424,16 +388,3 @@ def test_larger_errors_of_the_latest_block_widen_intervals(ratio, expected):
     errors[(series == 1) & ~latest] = np.nan
     assert widening_of(errors, series, latest, growth) == pytest.approx(expected)
     assert widening_of(errors, series, np.zeros(20, dtype=bool), growth) == 1
-
-
-def test_intervals_after_a_break_are_wider():
-    rng = np.random.default_rng(0)
-    calm = 50 + rng.normal(size=300)
-    broken = calm.copy()
-    broken[-40:] += 4 * rng.normal(size=40)
-    found = {}
-    for name, values in {"calm": calm, "broken": broken}.items():
-        model = TransformerForecaster(4, candidates=["classical"]).fit(values)
-        found[name] = model.calibration_.widening
-    assert found["calm"] < 1.1
-    assert 1.2 < found["broken"] <= 1.6

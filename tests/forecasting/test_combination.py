@@ -102,16 +102,6 @@ class TestChooseWeights:
         weights = choose_weights(forecasts, training)[0]
         assert (weights[:, 1] > 0.7).all()
 
-    def test_a_candidate_without_forecasts_has_no_weight(self):
-        training, forecasts = make()
-        first = training.validation.series == 0
-        forecasts[first, 0] = np.nan
-        weights, _, held_out = choose_weights(forecasts, training)
-        assert weights[0, 0] == 0
-        assert weights[1, 0] > 0.5
-        assert np.isfinite(held_out).all()
-        np.testing.assert_allclose(weights.sum(axis=1), 1)
-
     @pytest.mark.parametrize("lengths", [(150,), (90, 60)])
     def test_blocks_do_not_choose_their_own_weights(self, lengths):
         training, forecasts = make(lengths)

@@ -190,71 +190,33 @@ def test_columns_are_cut_where_they_begin_and_end():
 
 
 DAYS = pd.date_range("2024-07-01", periods=120)
-INDEXES = {
-    "dates": DAYS,
-    "zone": DAYS.tz_localize("America/Santiago", nonexistent="shift_forward"),
-    "periods": DAYS.to_period("D"),
-    "numbers": pd.RangeIndex(5, 5 + 3 * 120, 3),
-}
+COUNTS = pd.DataFrame(np.random.default_rng(0).poisson(1.5, (120, 3)), DAYS, list("abc"))
 
 
-class TestAbsentRows:
+@pytest.mark.parametrize("cut", ["2024-10-10", "2024-09-01"])
+def test_rows_that_are_absent_are_filled_in_what_follows(cut):
     """Counts by day, without a row where the count is 0."""
+    long = COUNTS.rename_axis("ds").melt(
+        ignore_index=False, var_name="unique_id", value_name="y"
+    )
+    tidy = long[long["y"] > 0].reset_index()
+    with pytest.raises(ValueError, match=r"^X\['a'\] has gaps in its index: .*='zero'"):
+        fit(tidy)
+    early, late = tidy[tidy["ds"] <= cut], tidy[tidy["ds"] > cut]
+    model = fit(early, missing="interpolate")
+    assert np.isfinite(model.score(late))
+    expected = fit(tidy, missing="interpolate").observed_.value
+    np.testing.assert_allclose(model.update(late).observed_.value, expected)
+    assert len(model.backtest(tidy, cv=2)) > 0
 
-    counts = pd.DataFrame(np.random.default_rng(0).poisson(1.5, (120, 3)), DAYS, list("abc"))
 
-    def formed(self, form, kind):
-        """A form, and the values of its series with missing ones in the place of its gaps."""
-        whole = self.counts.set_axis(INDEXES[kind]).rename_axis("ds")
-        if form in ("series", "frame"):
-            whole = whole[["a"]] if form == "series" else whole
-            there = whole["a"] > 0
-            parts = {name: own[there] for name, own in whole.items()}
-        else:
-            parts = {name: own[own > 0] for name, own in whole.items()}
-        spans = [
-            own.reindex(whole.index).loc[own.index[0] : own.index[-1]] for own in parts.values()
-        ]
-        long = pd.concat(parts, names=["unique_id"]).rename("y")
-        forms = {
-            "series": parts["a"], "frame": pd.DataFrame(parts), "dict": parts, "long": long,
-            "long_frame": long.to_frame(), "tidy": long.reset_index()[::-1],
-        }  # fmt: skip
-        return forms[form], spans
-
-    @pytest.mark.parametrize(
-        ("form", "kind"),
-        [("series", "zone"), ("frame", "periods"), ("dict", "numbers"), ("long_frame", "dates"),
-         ("tidy", "zone")],
-    )  # fmt: skip
-    def test_are_named_and_zeros_if_asked(self, form, kind):
-        given, spans = self.formed(form, kind)
-        named = r"X" if form in ("series", "frame") else r"X\['a'\]"
-        with pytest.raises(ValueError, match=f"^{named} has gaps in its index: .*='zero'"):
-            fit(given)
-        table = fit(given, missing="zero").observed_
-        np.testing.assert_array_equal(table.value, np.nan_to_num(np.concatenate(spans)))
-
-    @pytest.mark.parametrize("cut", ["2024-10-10", "2024-09-01"])
-    def test_are_filled_in_what_follows(self, cut):
-        tidy, _ = self.formed("tidy", "dates")
-        early, late = tidy[tidy["ds"] <= cut], tidy[tidy["ds"] > cut]
-        model = fit(early, missing="interpolate")
-        assert np.isfinite(model.score(late))
-        expected = fit(tidy, missing="interpolate").observed_.value
-        np.testing.assert_allclose(model.update(late).observed_.value, expected)
-        assert len(model.backtest(tidy, cv=2)) > 0
-
-    def test_the_common_steps_are_those_of_all_series(self):
-        # No series has a stretch without gaps.
-        parts = {
-            n: own[np.arange(120) % 5 != i] for i, (n, own) in enumerate(self.counts.items())
-        }
-        parts = {n: own[own.index.day % 3 != i] for i, (n, own) in enumerate(parts.items())}
-        model = fit(parts, missing="interpolate")
-        assert model.observed_.time.freq == "D"
-        with pytest.raises(ValueError, match="no frequency that can be inferred"):
-            fit(parts["a"], missing="interpolate")
+def test_the_common_steps_are_those_of_all_series():
+    # No series has a stretch without gaps.
+    parts = {n: own[np.arange(120) % 5 != i] for i, (n, own) in enumerate(COUNTS.items())}
+    parts = {n: own[own.index.day % 3 != i] for i, (n, own) in enumerate(parts.items())}
+    assert fit(parts, missing="interpolate").observed_.time.freq == "D"
+    with pytest.raises(ValueError, match="no frequency that can be inferred"):
+        fit(parts["a"], missing="interpolate")
 
 
 @pytest.mark.parametrize("columns", [["ds", "x", "unique_id"], ["x", "ds", "unique_id"]])

@@ -183,19 +183,6 @@ def test_what_happens_after_a_step_is_no_matter(name, change):
 
 
 @few
-@given(data=st.data())
-def test_steps_at_once_are_those_one_by_one(name, data):
-    model = known_until(name, N_LATER)
-    positions = data.draw(st.permutations(range(N_FIT - 3, N_FIT + N_LATER + 1)))[:3]
-    if CASES[name][2]:  # rows of X have no gap after the end
-        positions = sorted(p for p in positions if p < N_FIT + N_LATER)
-    both = flat(model.predict(steps_of(name, positions), coverage=LEVELS))
-    for place, position in enumerate(positions):
-        alone = flat(model.predict(steps_of(name, [position]), coverage=LEVELS))
-        np.testing.assert_allclose(both[:, place], alone[:, 0], rtol=PRECISION[name])
-
-
-@few
 @given(until=st.integers(2, N_LATER - 1))
 def test_a_step_is_forecast_as_it_was_when_it_was_the_next(name, until):
     position = N_FIT + until
@@ -241,16 +228,3 @@ def test_one_series_is_no_matter_to_another():
         found, expected = (one.predict(steps, coverage=LEVELS) for one in (other, model))
         for own in ("0", "new"):
             pd.testing.assert_frame_equal(found[own], expected[own])
-
-
-def test_a_small_value_later_does_not_lower_the_floor_of_logarithms():
-    series = pd.Series(values_of(), OBSERVED)
-    series.iloc[N_FIT + 2] = 0.0
-    small = series.copy()
-    small.iloc[N_FIT + 9] = 1e-3
-    model = weighing("ridge", log=True).fit(series[:N_FIT])
-    found, expected = (
-        copy.deepcopy(model).update(own[N_FIT:]).predict(INDEX[N_FIT : N_FIT + 10])
-        for own in (small, series)
-    )
-    pd.testing.assert_series_equal(found, expected)

@@ -122,18 +122,6 @@ class TestFeatures:
         worse = np.abs(model.predict(other) - y[140:142]).mean()
         assert better < 1.5 < worse
 
-    def test_all_candidates_forecast_with_their_effects(self):
-        X, y = self.make()
-        model = fit(y[:140], X[:140], log=False, candidates=["classical", "features"])
-        found, other = (
-            model.explain(X[140:].assign(promotion=on)).set_index("candidate")
-            for on in (1.0, 0.0)
-        )
-        gained = found[[1, 2, 3]] - other[[1, 2, 3]]
-        np.testing.assert_allclose(gained, 5, atol=0.3)
-        model = fit(y[:140], X[:140], log=False, candidates=["classical"])
-        assert model.combined_.effects is None
-
 
 class TestAttentionMaps:
     def test_rows_are_averages_of_tokens_also_of_fresh_windows(self):
@@ -231,15 +219,6 @@ def test_features_of_an_attention_kernel_can_be_searched():
     assert search.best_params_[name] in (4, 16)
     assert np.isfinite(search.cv_results_["mean_test_score"]).all()
     assert architecture.attention_kernel == PositiveFeatures()
-
-
-@pytest.mark.parametrize("value", [0.0, -2.5])
-def test_constant_series_stay_constant(value):
-    series = pd.Series(np.full(60, value))
-    model = fit(series)
-    np.testing.assert_allclose(model.predict(9), value)
-    np.testing.assert_allclose(model.predict_interval(9), value, rtol=1e-6, atol=1e-9)
-    assert np.isfinite(fit(series, candidates=None).predict(9)).all()
 
 
 def few_observations(n, horizon):

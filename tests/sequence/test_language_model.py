@@ -366,19 +366,6 @@ class TestStop:
         assert found == "the " + written[: written.index(stop)]
         assert model.sample("the ", 30, temperature=1.0, random_state=0, stop="~") == whole
 
-    def test_no_more_is_computed_than_needed(self, model, monkeypatch):
-        calls, forward = [], LanguageNetwork.forward
-
-        def counted(network, *args, **options):
-            calls.append(1)
-            return forward(network, *args, **options)
-
-        monkeypatch.setattr(LanguageNetwork, "forward", counted)
-        first = model.sample("the ", 1, random_state=0)[-1]
-        calls.clear()
-        assert model.sample("the ", 30, random_state=0, stop=first) == "the "
-        assert len(calls) == 1
-
     def test_bad_ones_are_named(self, model):
         with pytest.raises(ValueError, match="stop='' is not valid"):
             model.sample("the", stop="")
@@ -407,13 +394,6 @@ class TestBaseline:
         # Nothing can be learned but by heart.
         text = "".join(np.random.default_rng(0).choice(list("abcdefghijklmnop"), 400))
         assert fit([text]).baseline_weight_ < 0.8
-
-    def test_pickles_small(self):
-        model = fit(["abcd" * 500])
-        found = pickle.loads(pickle.dumps(model))
-        assert model.baseline_["ids"].nbytes == 2002
-        assert found.score(TEXTS) == model.score(TEXTS)
-        assert found.sample("a", 9, random_state=0) == model.sample("a", 9, random_state=0)
 
 
 class TestFiles:

@@ -101,16 +101,6 @@ class TestWeights:
         expected = clone(model).fit(X[:60], y[:60])
         np.testing.assert_allclose(weighted.transform(X), expected.transform(X), atol=1e-6)
 
-    def test_heavy_rows_win(self, estimator):
-        X, y = self.make(estimator)
-        other = 1 - y
-        both = np.concatenate([X, X]), np.concatenate([y, other])
-        model = estimator(**FAST | {"max_epochs": 10}, batch_size=40)
-        model.fit(*both, sample_weight=np.repeat([0.01, 1.0], 60))
-        assert model.score(X, other) > 0.9 > 0.5 > model.score(X, y)
-        weighted = model.score(*both, sample_weight=np.repeat([0.01, 1.0], 60))
-        assert weighted > model.score(*both)
-
 
 class TestTraining:
     def test_the_best_epoch_is_kept(self):
@@ -130,16 +120,3 @@ class TestTraining:
         whole = clone(model).set_params(training__validation_fraction=None).fit(X, y)
         assert whole.training_history_["validation_loss"] == []
         assert whole.score(X, y) > model.score(X, y)
-
-
-@pytest.mark.parametrize("kernel", ["linear", "rational_quadratic"])
-def test_any_kernel_compares(kernel):
-    X, y = load_iris(return_X_y=True)
-    model = TransformerClassifier(
-        **FAST | {"max_epochs": 4}, architecture=Architecture(attention_kernel=kernel),
-        batch_size=16,
-    ).fit(X, y)  # fmt: skip
-    assert model.score(X, y) > 0.8
-    maps = model.attention_maps(X[:2])
-    assert maps.shape == (2, 1, 2, 5, 5)
-    np.testing.assert_allclose(maps.sum(axis=-1), 1, rtol=1e-4)

@@ -6,7 +6,7 @@ import torch
 
 from sklearn_attention import TransformerRegressor
 from sklearn_attention.text._special import UNKNOWN
-from sklearn_attention.transformer._forms import SequenceRows, TableRows
+from sklearn_attention.transformer._forms import SequenceRows
 from sklearn_attention.transformer._network import (
     FeatureTokens,
     HeldOutRows,
@@ -235,25 +235,6 @@ class TestLosses:
         both = several(torch.cat([outputs, 0 * outputs], dim=1), classes[:, None].expand(-1, 2))
         expected = torch.stack([expected, torch.full_like(expected, np.log(3))], dim=1)
         torch.testing.assert_close(both, expected)
-
-
-def test_rows_are_taken_and_cut():
-    rows = make_sequences()
-    ends = np.cumsum(rows.lengths)
-    sequences = np.split(rows.steps, ends[:-1])
-    part = rows.take(np.array([4, 1]))
-    np.testing.assert_array_equal(part.steps, np.concatenate([sequences[4], sequences[1]]))
-    cut = rows.cut(3)
-    np.testing.assert_array_equal(cut.steps, np.concatenate([x[:3] for x in sequences]))
-    np.testing.assert_array_equal(cut.lengths, np.minimum(rows.lengths, 3))
-    numbers = np.eye(3), 2 * np.eye(3), 3 * np.eye(3)
-    table = TableRows(*numbers, np.arange(6).reshape(3, 2) - 1)
-    inputs, real = table.take(np.array([2, 0])).batch(np.array([1]))
-    assert real is None
-    np.testing.assert_array_equal(inputs[1], [[3, 0, 0]])
-    np.testing.assert_array_equal(inputs[2], [[-1, 0]])
-    np.testing.assert_array_equal(table.cells()[:2], [[1, 0, 0, np.nan, 0], [0, 1, 0, 1, 2]])
-    np.testing.assert_array_equal(table.lengths, [5, 5, 5])
 
 
 def test_pinball_weighs_what_is_above_and_below_a_quantile():
