@@ -14,6 +14,7 @@ from sklearn.metrics import mean_pinball_loss
 from tiny_encoders import in_units
 
 from sklearn_attention import (
+    Architecture,
     Training,
     TransformerClassifier,
     TransformerRegressor,
@@ -363,6 +364,14 @@ class TestEstimators:
         X, y = make_series()
         with pytest.raises(ValueError, match=r"class_weight"):
             TransformerClassifier(**TINY, class_weight=weights).fit(X, y)
+
+    @pytest.mark.usefixtures("few_convolutions")
+    def test_patches_can_be_chosen(self):
+        X, y = make_series()
+        architecture = Architecture(patch_length=4)
+        model = TransformerClassifier(**TINY, architecture=architecture).fit(X, y)
+        assert model.encoder_.reader.patch_length == 4
+        assert model.attention_maps(X[:1]).shape[-1] == -(-(len(X[0]) - 4) // 2) + 1
 
 
 def make_labels(form, n=60):
