@@ -203,6 +203,16 @@ def test_coverage_on_simulated_series(model):
     assert (np.diff(quantiles, axis=2) >= 0).all()
 
 
+def test_errors_of_a_block_are_in_units_of_the_others():
+    errors, block = make_errors(40, horizon=1)[..., 0], np.repeat(np.arange(5), 8)
+    larger = np.where(block[:, None] == 2, 1.5 * errors, errors)
+    found, other = (
+        Calibration.fit(forecasts_with(own), block=block).errors for own in (errors, larger)
+    )
+    np.testing.assert_allclose(other[block == 2], 1.5 * found[block == 2])
+    assert (np.abs(other[block != 2]) < np.abs(found[block != 2])).all()
+
+
 def test_errors_grow_with_the_disagreement_of_candidates():
     rng = np.random.default_rng(0)
     apart = rng.uniform(0, 9, size=(4000, 1))
