@@ -204,7 +204,7 @@ def test_coverage_on_simulated_series(model):
 
 
 def test_errors_of_a_block_are_in_units_of_the_others():
-    errors, block = make_errors(40, horizon=1)[..., 0], np.repeat(np.arange(5), 8)
+    errors, block = make_errors(80, horizon=1)[..., 0], np.repeat(np.arange(5), 16)
     larger = np.where(block[:, None] == 2, 1.5 * errors, errors)
     found, other = (
         Calibration.fit(forecasts_with(own), block=block).errors for own in (errors, larger)
