@@ -398,3 +398,16 @@ def test_larger_errors_of_the_latest_block_widen_intervals(ratio, expected):
     errors[(series == 1) & ~latest] = np.nan
     assert widening_of(errors, series, latest, growth) == pytest.approx(expected)
     assert widening_of(errors, series, np.zeros(20, dtype=bool), growth) == 1
+
+
+def test_intervals_after_a_break_are_wider():
+    rng = np.random.default_rng(0)
+    calm = 50 + rng.normal(size=300)
+    broken = calm.copy()
+    broken[-40:] += 4 * rng.normal(size=40)
+    found = {}
+    for name, values in {"calm": calm, "broken": broken}.items():
+        model = TransformerForecaster(4, candidates=["classical"]).fit(values)
+        found[name] = model.calibration_.widening
+    assert found["calm"] < 1.1
+    assert 1.2 < found["broken"] <= 1.6

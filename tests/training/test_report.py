@@ -5,19 +5,15 @@ import sys
 
 import numpy as np
 import pytest
-import torch
 from recorder import Recorder
-from sklearn.base import BaseEstimator, RegressorMixin
-from sklearn.callback import CallbackSupportMixin, ProgressBar, ScoringMonitor, with_callbacks
+from sklearn.callback import ProgressBar, ScoringMonitor
 from sklearn.model_selection import GridSearchCV
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 from sklearn_attention import Training, TransformerClassifier
-from sklearn_attention.training import History, _report, train
-from sklearn_attention.training._network import torch_seed
+from sklearn_attention.training import History, _report
 from sklearn_attention.training._report import Progress, Report
-from sklearn_attention.training._training import batch_sizes
 
 X = np.random.default_rng(0).normal(size=(48, 3))
 Y = X[:, 0] > 0
@@ -137,89 +133,46 @@ def test_bad_verbose():
         network(1).fit(X, Y)
 
 
-class LinearRegressor(CallbackSupportMixin, RegressorMixin, BaseEstimator):
-    """Linear regression by gradient descent."""
-
-    def __init__(self, learning_rate=0.1, max_epochs=3):
-        self.learning_rate = learning_rate
-        self.max_epochs = max_epochs
-
-    @with_callbacks
-    def fit(self, X, y):
-        plan = Training(
-            learning_rate=self.learning_rate, max_epochs=self.max_epochs, batch_size=64
-        )
-        context = self._init_callback_context(max_subtasks=len(batch_sizes(plan, len(X))))
-        context.call_on_fit_task_begin(estimator=self, X=X, y=y)
-        inputs, targets = torch.as_tensor(X).float(), torch.as_tensor(y).float()
-        with torch_seed(0):
-            module = torch.nn.Linear(X.shape[1], 1)
-
-        def batch_loss(module, rows):
-            return (module(inputs[rows])[:, 0] - targets[rows]).square().mean()
-
-        def fitted(history):
-            return {"coef_": module.weight.detach().numpy()[0].copy(), "history_": history}
-
-        report = Report(context, self, fitted=fitted, X=X, y=y)
-        self.history_ = train(module, batch_loss, len(X), plan, random_state=0, task=report)
-        self.coef_ = fitted(self.history_)["coef_"]
-        context.call_on_fit_task_end(estimator=self, X=X, y=y, reconstruction_attributes={})
-        return self
-
-    def predict(self, X):
-        return X @ self.coef_
-
-
-@pytest.fixture
-def data(task):
-    return task.x.numpy(), task.y.numpy()
-
-
-def test_every_epoch_is_a_task_with_an_estimator_that_predicts(data):
-    recorder = Recorder(ask=lambda fitted: fitted.predict(data[0])[0])
-    LinearRegressor().set_callbacks(recorder).fit(*data)
-    assert recorder.begun == ["fit"] + ["epoch"] * 3
-    assert recorder.ended == ["epoch"] * 3 + ["fit"]
+def test_every_epoch_is_a_task_with_an_estimator_that_predicts():
+    recorder = Recorder(ask=lambda fitted: fitted.predict_proba(X)[0, 0])
+    network().set_callbacks(recorder).fit(X, Y)
+    assert recorder.begun == ["fit"] + ["epoch"] * 4
+    assert recorder.ended == ["epoch"] * 4 + ["fit"]
     predictions = recorder.answers
-    assert len(set(predictions[:3])) == 3
-    assert predictions[2] == predictions[3]
+    assert len(set(predictions[:4])) == 4
     assert recorder.teardowns == 1
     # Nothing else changes.
-    assert predictions[3] == LinearRegressor().fit(*data).predict(data[0])[0]
+    assert predictions[4] == network().fit(X, Y).predict_proba(X)[0, 0]
+    stopped = network().set_callbacks(Recorder(stop_after=2)).fit(X, Y).training_history_
+    assert (stopped["stopped"], len(stopped["loss"])) == ("callback", 2)
 
 
-def test_a_callback_can_stop_the_fit(data):
-    model = LinearRegressor(max_epochs=5).set_callbacks(Recorder(stop_after=2)).fit(*data)
-    assert model.history_.stopped == "callback"
-    assert len(model.history_.loss) == 2
-
-
-def test_callbacks_that_want_no_estimator_cost_none(data, monkeypatch):
+def test_callbacks_that_want_no_estimator_cost_none(monkeypatch):
     class Idle(Recorder):
         def on_fit_task_end(self, estimator, context):
             self.ended.append(context.task_name)
 
-    calls, init = [], Report.__init__
+    calls, of_training = [], Report.of_training
 
-    def watched(self, *args, fitted, **options):
-        init(self, *args, fitted=lambda h: calls.append(len(h.loss)) or fitted(h), **options)
+    def watched(self, sizes, fitted):
+        return of_training(self, sizes, lambda h: calls.append(len(h.loss)) or fitted(h))
 
-    monkeypatch.setattr(Report, "__init__", watched)
+    monkeypatch.setattr(Report, "of_training", watched)
     recorder = Idle()
-    LinearRegressor().set_callbacks(recorder).fit(*data)
-    assert (recorder.ended, calls) == (["epoch"] * 3 + ["fit"], [])
-    LinearRegressor().set_callbacks(Recorder()).fit(*data)
-    assert calls == [1, 2, 3]
+    network().set_callbacks(recorder).fit(X, Y)
+    assert (recorder.ended, calls) == (["epoch"] * 4 + ["fit"], [])
+    network().set_callbacks(Recorder()).fit(X, Y)
+    assert calls == [1, 2, 3, 4]
 
 
 @pytest.mark.parametrize("where", ["pipeline", "search"])
-def test_progress(data, where, capfd):
+def test_progress(where, capfd, monkeypatch):
     pytest.importorskip("rich")
-    model = make_pipeline(StandardScaler(), LinearRegressor())
+    monkeypatch.setenv("COLUMNS", "200")
+    model = make_pipeline(StandardScaler(), network())
     if where == "search":
-        model = GridSearchCV(LinearRegressor(), {"learning_rate": [0.1, 0.2]}, cv=2)
-    model.set_callbacks(ProgressBar(max_propagation_depth=None)).fit(*data)
+        model = GridSearchCV(network(), {"learning_rate": [0.1, 0.2]}, cv=2)
+    model.set_callbacks(ProgressBar(max_propagation_depth=None)).fit(X, Y)
     shown = capfd.readouterr().out
-    assert "LinearRegressor - fit" in shown
+    assert "TransformerClassifier - fit" in shown
     assert "100%" in shown
