@@ -50,5 +50,4 @@ class TestLittleWeight:
         model.encoder_ = replace(model.encoder_, transformer_weight=weight)
         with warnings.catch_warnings():
             warnings.simplefilter("error")
-            model.transform(X)
-            model.attention_maps(X)
+            assert len(model.transform(X)) == len(model.attention_maps(X)) == 12
