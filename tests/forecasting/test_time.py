@@ -10,6 +10,7 @@ import skops.io
 from pandas import offsets
 from pandas.tseries.holiday import USFederalHolidayCalendar
 
+from sklearn_attention import _blocks
 from sklearn_attention.forecasting import TimeIndex
 from sklearn_attention.forecasting._time import (
     as_index,
@@ -261,3 +262,10 @@ def test_what_is_irregular_where_midnight_is_skipped():
     halves = halves.tz_localize("America/Havana", nonexistent="shift_forward")
     with pytest.raises(ValueError, match=r"^y has timestamps of no frequency .* by asfreq"):
         TimeIndex.read(halves)
+
+
+def test_steps_that_do_not_fit_with_all_arrays_of_them_are_refused(monkeypatch):
+    monkeypatch.setattr(_blocks, "_limit", lambda: 1e6)
+    time = TimeIndex.read(pd.date_range("2024", periods=3))
+    with pytest.raises(MemoryError, match="pass fewer steps, without a date far off"):
+        time.reaching(pd.Timestamp("2124"))
