@@ -203,6 +203,6 @@ def test_more_beams_than_prefixes():
     # One token: a prefix of each length, however many beams there are.
     network = make_network(n_source=6, n_target=5, d_model=8, n_heads=2, n_layers=1)
     sources = [[4, 5, END], [5, END]]
-    expected = [slow_decoding.beams(network, source, 6, 2.5, 5) for source in sources]
-    found = search(network, sources, n_beams=6, length_penalty=2.5, max_length=5)
+    expected = [slow_decoding.beams(network, source, 7, 2.5, 5) for source in sources]
+    found = search(network, sources, n_beams=7, length_penalty=2.5, max_length=5)
     assert found == expected
