@@ -155,6 +155,15 @@ class TestCalendar:
         if freq not in ("W-SUN",):  # a period of a week begins before its day
             np.testing.assert_array_equal(periods, found[:20])
 
+    def test_columns(self):
+        index = pd.date_range("2023-12-31 23:00", periods=3, freq="h")
+        angle = 2 * np.pi * np.array([365, 1, 1]) / 365.25
+        expected = [
+            [23 * 3600, 0, 3600], [6, 0, 0], np.sin(angle), np.cos(angle), [12, 1, 1],
+        ]  # fmt: skip
+        found = calendar_of(TimeIndex.read(index), 3)
+        np.testing.assert_allclose(found, np.transpose(expected))
+
 
 def test_a_part_that_is_held_out_shows_whether_trees_help():
     training = make_training()
