@@ -51,7 +51,6 @@ def _long(frame):
 
 _FORMS = {
     "frame": lambda frame: frame,
-    "dict": dict,
     "long": _long,
     "two levels": lambda frame: frame.T.stack(),
     "array": lambda frame: frame.to_numpy(),
@@ -99,8 +98,10 @@ def test_what_happened_is_a_column_of_a_frame(series):
         ForecastDisplay.from_estimator(model, y=frame[-6:].to_numpy(), series="b", coverage=[])
 
 
-@pytest.mark.parametrize("times", [list, lambda own: own.strftime("%Y-%m-%d")])
-@pytest.mark.parametrize("library", [pd.DataFrame, pl.DataFrame])
+@pytest.mark.parametrize(
+    ("library", "times"),
+    [(pl.DataFrame, list), (pd.DataFrame, lambda own: own.strftime("%Y-%m-%d"))],
+)
 def test_what_happened_is_in_rows_of_a_frame(series, times, library):
     frame = pd.DataFrame({"a": series, "b": 10 - series})
     model = KernelForecaster(6, lookback=12, bandwidth=1.0).fit(_long(frame[:-6]))
