@@ -248,3 +248,11 @@ def test_masked_values_are_missing():
     expected = make_values()
     expected[7] = (expected[6] + expected[8]) / 2
     np.testing.assert_allclose(found, expected)
+
+
+def test_years_that_are_not_in_order_are_no_steps_back():
+    years = pd.date_range("1900", periods=120, freq="YS", tz="Europe/Berlin")
+    order = np.append([119, 0], np.random.default_rng(0).permutation(np.arange(1, 119)))
+    values = pd.Series(np.arange(120.0), years).iloc[order]
+    with pytest.raises(ValueError, match=r"X has an index that is not sorted \(1900-01-01"):
+        new().fit(values)

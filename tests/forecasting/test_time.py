@@ -250,13 +250,6 @@ def test_what_may_be_no_date_stays(given):
     assert list(as_index(pd.Index(given))) == given
 
 
-def test_years_that_are_not_in_order_are_no_steps_back():
-    years = pd.date_range("1900", periods=120, freq="YS", tz="Europe/Berlin")
-    order = np.append([119, 0], np.random.default_rng(0).permutation(np.arange(1, 119)))
-    with pytest.raises(ValueError, match=r"y has an index that is not sorted \(1900-01-01"):
-        TimeIndex.read(years[order])
-
-
 def test_what_is_irregular_where_midnight_is_skipped():
     halves = pd.date_range("1999-06-15", periods=60, freq="SMS")
     halves = halves.tz_localize("America/Havana", nonexistent="shift_forward")

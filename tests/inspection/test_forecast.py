@@ -50,7 +50,7 @@ def _long(frame):
 
 
 _FORMS = {
-    "frame": lambda frame: frame,
+    "dict": dict,
     "long": _long,
     "two levels": lambda frame: frame.T.stack(),
     "array": lambda frame: frame.to_numpy(),
