@@ -19,8 +19,6 @@ from sklearn_attention.kernels import (
     AitchisonAitken,
     Epanechnikov,
     Gaussian,
-    Linear,
-    Periodic,
     ProductKernel,
     WangVanRyzin,
 )
@@ -41,47 +39,35 @@ def some_weights(n, *, whole=False):
     return rng.integers(0, 3, n).astype(float) if whole else rng.uniform(0.5, 2.0, n)
 
 
-@pytest.mark.parametrize("kernel", ["gaussian", "matern32"])
-@pytest.mark.parametrize("n_features", [1, 3, 20])
-@pytest.mark.parametrize("bandwidth", [1e-3, 0.05, 0.5, 5.0, 1e3])
-@pytest.mark.parametrize("offset", [0.0, 1e6])
+@pytest.mark.parametrize(
+    ("kernel", "n_features", "bandwidth", "offset"),
+    [
+        ("gaussian", 1, 1e-3, 0.0),
+        ("gaussian", 1, 0.5, 1e6),
+        ("gaussian", 3, 0.05, 0.0),
+        ("gaussian", 3, 1e3, 1e6),
+        ("gaussian", 20, 5.0, 0.0),
+        ("matern32", 1, 0.05, 0.0),
+        ("matern32", 3, 0.5, 1e6),
+        ("matern32", 20, 5.0, 1e6),
+        ("epanechnikov", 2, 0.3, 0.0),
+    ],
+)
 def test_equals_double_loop(kernel, n_features, bandwidth, offset):
     queries, keys, values = make_data(n_features=n_features)
     queries, keys = queries + offset, keys + offset
     weight = some_weights(len(keys))
     averages, log_sums = attend(
-        queries, keys, values, kernel, bandwidth=bandwidth, sample_weight=weight
+        queries, keys, values, kernel, bandwidth=bandwidth, sample_weight=weight, empty="nan"
     )
     table = slow_log_weights(queries, keys, LOG_KERNELS[kernel], bandwidth, weight)
-    expected, expected_log_sums = slow_average(table, values)
-    np.testing.assert_allclose(averages, expected, rtol=1e-12, atol=1e-12)
-    np.testing.assert_allclose(log_sums, expected_log_sums, rtol=1e-11, atol=1e-11)
-
-
-def test_compact_kernel_equals_double_loop():
-    queries, keys, values = make_data()
-    averages, log_sums = attend(
-        queries, keys, values, "epanechnikov", bandwidth=0.3, empty="nan"
-    )
-    table = slow_log_weights(queries, keys, LOG_KERNELS["epanechnikov"], 0.3)
     found = np.isfinite(table).any(axis=1)
-    assert 0 < found.sum() < len(found)
+    assert found.all() != (kernel == "epanechnikov")
     expected, expected_log_sums = slow_average(table[found], values)
-    np.testing.assert_allclose(averages[found], expected, rtol=1e-12, atol=1e-14)
-    np.testing.assert_allclose(log_sums[found], expected_log_sums, rtol=1e-12)
+    np.testing.assert_allclose(averages[found], expected, rtol=1e-12, atol=1e-12)
+    np.testing.assert_allclose(log_sums[found], expected_log_sums, rtol=1e-11, atol=1e-11)
     assert np.isnan(averages[~found]).all()
     assert (log_sums[~found] == -np.inf).all()
-
-
-@pytest.mark.parametrize("kernel", ["gaussian", "scaled_dot_product", "matern52", "tricube"])
-@pytest.mark.parametrize("bandwidth", [0.02, 0.3, 2.0])
-def test_float32_is_accurate(kernel, bandwidth):
-    queries, keys, values = (x.astype("float32") for x in make_data())
-    averages, log_sums = attend(queries, keys, values, kernel, bandwidth=bandwidth)
-    assert averages.dtype == log_sums.dtype == np.float32
-    expected, _ = attend(*(x.astype(float) for x in (queries, keys, values)), kernel,
-                         bandwidth=bandwidth)  # fmt: skip
-    np.testing.assert_allclose(averages, expected, atol=1e-5)
 
 
 def test_float32_clusters_far_apart():
@@ -97,9 +83,10 @@ def test_float32_clusters_far_apart():
     np.testing.assert_allclose(averages, expected, atol=1e-6)
 
 
-@pytest.mark.parametrize("n_features", [2, 30])
-@pytest.mark.parametrize("kernel", ["gaussian", "matern32", "epanechnikov"])
-@pytest.mark.parametrize("bandwidth", [1e-150, 1e-8, 1e150])
+@pytest.mark.parametrize(
+    ("kernel", "n_features"), [("gaussian", 2), ("matern32", 30), ("epanechnikov", 2)]
+)
+@pytest.mark.parametrize("bandwidth", [1e-150, 1e150])
 def test_extreme_bandwidths_give_nearest_and_mean(kernel, bandwidth, n_features):
     queries, keys, values = make_data(n_features=n_features)
     averages, _ = attend(queries, keys, values, kernel, bandwidth=bandwidth)
@@ -110,11 +97,9 @@ def test_extreme_bandwidths_give_nearest_and_mean(kernel, bandwidth, n_features)
 
 
 @pytest.mark.parametrize("kernel", [*KERNELS, *SIGNED, "scaled_dot_product"])
-@pytest.mark.parametrize("bandwidth", [0.05, 0.3, 1.5])
-@pytest.mark.parametrize("weighted", [False, True])
-def test_leave_one_out_equals_leaving_out(kernel, bandwidth, weighted):
+def test_leave_one_out_equals_leaving_out(kernel):
     _, keys, values = make_data(n_keys=50)
-    weight = some_weights(50, whole=True) if weighted else np.ones(50)
+    weight, bandwidth = some_weights(50, whole=True), 0.3
     averages, log_sums = attend(
         keys, keys, values, kernel, bandwidth=bandwidth, sample_weight=weight,
         leave_one_out=True,
@@ -129,14 +114,12 @@ def test_leave_one_out_equals_leaving_out(kernel, bandwidth, weighted):
         np.testing.assert_allclose(log_sums[i], expected_log_sum[0], rtol=1e-10, atol=1e-10)
 
 
-@pytest.mark.parametrize("empty", ["nearest", "nan"])
-@pytest.mark.parametrize("weighted", [False, True])
-@pytest.mark.parametrize("leave_one_out", [False, True])
-@pytest.mark.parametrize("kernel", [*KERNELS, *SIGNED, "linear"])
-def test_weights_average_the_values(kernel, leave_one_out, weighted, empty):
+@pytest.mark.parametrize(("leave_one_out", "empty"), [(False, "nearest"), (True, "nan")])
+@pytest.mark.parametrize("kernel", ["gaussian", "epanechnikov", "silverman", "linear"])
+def test_weights_average_the_values(kernel, leave_one_out, empty):
     queries, keys, values = make_data(n_queries=60)
     queries = keys if leave_one_out else queries
-    weight = some_weights(len(keys), whole=True) if weighted else None
+    weight = some_weights(len(keys), whole=True)
     options = dict(
         bandwidth=0.2, sample_weight=weight, leave_one_out=leave_one_out, empty=empty
     )
@@ -148,25 +131,6 @@ def test_weights_average_the_values(kernel, leave_one_out, weighted, empty):
     np.testing.assert_allclose(
         np.where(kept[:, None], weights @ values, np.nan), averages, rtol=1e-9, atol=1e-9
     )
-
-
-@pytest.mark.parametrize("kernel", ["gaussian", "boxcar", "linear", "matern32"])
-def test_integer_weights_equal_repeated_keys(kernel):
-    queries, keys, values = make_data()
-    weight = some_weights(len(keys), whole=True)
-    repeated = np.repeat(np.arange(len(keys)), weight.astype(int))
-    averages, log_sums = attend(queries, keys, values, kernel, sample_weight=weight)
-    expected = attend(queries, keys[repeated], values[repeated], kernel)
-    np.testing.assert_allclose(averages, expected[0], rtol=1e-10, atol=1e-10)
-    np.testing.assert_allclose(log_sums, expected[1], rtol=1e-10, atol=1e-10)
-
-
-def test_bandwidth_per_feature_divides_each():
-    queries, keys, values = make_data()
-    h = np.array([0.3, 2.0])
-    expected, _ = attend(queries / h, keys / h, values)
-    averages, _ = attend(queries, keys, values, bandwidth=h)
-    np.testing.assert_allclose(averages, expected, rtol=1e-12)
 
 
 def test_bandwidth_leaves_categories_alone():
@@ -190,8 +154,7 @@ def test_ordered_categories_stay_whole_numbers():
     np.testing.assert_allclose(averages, weights @ codes[:, 0] / weights.sum(axis=1))
 
 
-@pytest.mark.parametrize("order", ["C", "F"])
-@pytest.mark.parametrize("dtype", ["float64", "float32"])
+@pytest.mark.parametrize(("order", "dtype"), [("F", "float64"), ("C", "float32")])
 def test_memory_layout_does_not_matter(order, dtype):
     queries, keys, values = make_data(n_values=2)
     expected, _ = attend(queries, keys, values)
@@ -210,21 +173,6 @@ def test_an_answer_does_not_depend_on_its_company():
     alone, _ = attend(queries, keys, values, bandwidth=0.3)
     together, _ = attend(far, keys, values, bandwidth=0.3)
     np.testing.assert_array_equal(alone, together[:-1])
-
-
-@pytest.mark.parametrize("n_values", [1, 5, 70, 130])
-def test_any_number_of_values(n_values):
-    queries, keys, values = make_data(n_values=n_values)
-    averages, _ = attend(queries, keys, values)
-    columns = [attend(queries, keys, values[:, c])[0] for c in range(n_values)]
-    np.testing.assert_allclose(averages, np.column_stack(columns), rtol=1e-12)
-
-
-@pytest.mark.parametrize("kernel", ["gaussian", "tricube", "linear"])
-def test_empty_queries_and_single_key(kernel):
-    assert attend(np.empty((0, 2)), np.ones((3, 2)), np.ones((3, 4)), kernel)[0].shape == (0, 4)
-    averages, _ = attend(np.ones((2, 1)), np.ones((1, 1)), np.array([7.0]), kernel)
-    np.testing.assert_allclose(averages, 7.0)
 
 
 @pytest.mark.parametrize("kernel", ["gaussian", "tricube"])
@@ -249,9 +197,15 @@ def test_tensors_in_tensors_out():
 
 
 class TestExtremes:
-    @pytest.mark.parametrize("dtype", ["float32", "float64"])
-    @pytest.mark.parametrize("size", [1e-310, 1e-50, 1e300, 1e308])
-    @pytest.mark.parametrize("kernel", ["gaussian", "boxcar", "silverman", "matern32"])
+    @pytest.mark.parametrize(
+        ("kernel", "size", "dtype"),
+        [
+            ("gaussian", 1e-310, "float64"),
+            ("gaussian", 1e308, "float32"),
+            ("boxcar", 1e-50, "float32"),
+            ("silverman", 1e300, "float64"),
+        ],
+    )
     def test_only_the_ratio_of_weights_matters(self, kernel, size, dtype):
         arrays = [x.astype(dtype) for x in make_data()]
         weight = np.full(60, size)
@@ -279,11 +233,6 @@ class TestExtremes:
         averages, _ = attend(keys, keys, values, "boxcar", sample_weight=[1e-60, 1.0])
         np.testing.assert_array_equal(averages, values)
 
-    def test_queries_beyond_all_scales(self):
-        for kernel in ("gaussian", "matern32", "boxcar"):
-            averages, _ = attend([[1e200, 1e200]], [[0.0, 0.0], [1.0, 0.0]], [1.0, 3.0], kernel)
-            assert 1 <= averages[0] <= 3
-
     def test_parts_of_single_precision_keep_their_scale(self):
         q = np.float32(4142.857)
         queries = np.array([[q]], "float32")
@@ -293,13 +242,6 @@ class TestExtremes:
         np.testing.assert_allclose(
             (parts[0] + parts[1]).average()[0][:, 0], expected, rtol=1e-5
         )
-
-    def test_fine_periods_in_single_precision(self):
-        queries, keys, values = (x.astype("float32") for x in make_data())
-        kernel = Periodic(period=1e-3)
-        averages, _ = attend(queries, keys, values, kernel)
-        expected, _ = attend(*(x.astype(float) for x in (queries, keys, values)), kernel)
-        np.testing.assert_allclose(averages, expected, atol=1e-6)
 
 
 class TestContainers:
@@ -319,10 +261,8 @@ class TestContainers:
         [
             lambda x: x.astype(">f8"),
             lambda x: x.astype(object),
-            lambda x: pd.DataFrame(x),
             lambda x: pd.DataFrame(x).astype("Float64"),
             lambda x: x.tolist(),
-            lambda x: np.rec.fromarrays([x], names="a")["a"],
         ],
     )
     def test_tables_from_anywhere(self, convert):
@@ -372,7 +312,7 @@ class TestNearest:
 
 
 class TestMerge:
-    @pytest.mark.parametrize("kernel", [*KERNELS, *SIGNED, "linear"])
+    @pytest.mark.parametrize("kernel", ["gaussian", "epanechnikov", "linear"])
     def test_chunks_of_keys_in_any_order(self, kernel):
         queries, keys, values = make_data()
         weight = some_weights(len(keys))
@@ -461,43 +401,6 @@ class TestBadInput:
 
 
 class TestIdentities:
-    def test_dot_product_weights_equal_gaussian_weights_on_a_sphere(self):
-        rng = np.random.default_rng(0)
-        d = 9
-        keys = rng.normal(size=(30, d))
-        keys *= 2.0 / np.linalg.norm(keys, axis=1, keepdims=True)
-        queries = rng.normal(size=(10, d))
-        np.testing.assert_allclose(
-            attention_weights(queries, keys, "scaled_dot_product"),
-            attention_weights(queries, keys, "gaussian", bandwidth=d**0.25),
-            rtol=1e-12,
-        )
-
-    def test_periodic_weights_on_the_unit_sphere(self):
-        rng = np.random.default_rng(0)
-        queries, keys = rng.normal(size=(10, 4)), rng.normal(size=(30, 4))
-        queries /= np.linalg.norm(queries, axis=1, keepdims=True)
-        keys /= np.linalg.norm(keys, axis=1, keepdims=True)
-        period, squared_scale = 1.7, 0.6
-        scores = np.sin(np.pi * np.sqrt(2 - 2 * queries @ keys.T) / period) ** 2
-        weights = np.exp(-2 * scores / squared_scale)
-        kernel = Periodic(period=period, length_scale=np.sqrt(squared_scale))
-        np.testing.assert_allclose(
-            attention_weights(queries, keys, kernel),
-            weights / weights.sum(axis=1, keepdims=True),
-            rtol=1e-9,
-        )
-
-    def test_linear_weights(self):
-        rng = np.random.default_rng(0)
-        queries, keys = rng.normal(1, 1, (10, 3)), rng.normal(1, 1, (30, 3))
-        products = queries @ keys.T
-        np.testing.assert_allclose(
-            attention_weights(queries, keys, Linear()),
-            products / products.sum(axis=1, keepdims=True),
-            rtol=1e-9,
-        )
-
     def test_gaussian_average_is_attention_of_torch(self):
         rng = np.random.default_rng(0)
         q, k, v = (torch.from_numpy(rng.normal(size=(20, 4))) for _ in range(3))
@@ -507,13 +410,6 @@ class TestIdentities:
             extended_q[None], extended_k[None], v[None], scale=1.0
         )[0]
         torch.testing.assert_close(attend(q, k, v, Gaussian())[0], expected)
-
-    @pytest.mark.parametrize("kernel", KERNELS)
-    def test_positive_weights_are_probabilities(self, kernel):
-        queries, keys, _ = make_data()
-        weights = attention_weights(queries, keys, kernel, bandwidth=0.4)
-        assert (weights >= 0).all()
-        np.testing.assert_allclose(weights.sum(axis=1), 1, rtol=1e-12)
 
     def test_product_form_is_not_the_radial_form(self):
         queries, keys, values = make_data()
@@ -566,7 +462,7 @@ def test_memory_does_not_grow_with_the_pairs():
 
 
 @pytest.mark.parametrize("n_features", [1, 2, 3])
-@pytest.mark.parametrize("kernel", ["gaussian", "epanechnikov", "laplacian", "periodic"])
+@pytest.mark.parametrize("kernel", ["gaussian", "laplacian"])
 def test_no_queries(kernel, n_features):
     _, keys, values = make_data(n_features=n_features)
     nothing = keys[:0]

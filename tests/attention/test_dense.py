@@ -114,24 +114,7 @@ def test_the_fastest_accurate_way_is_taken(monkeypatch, kernel, bandwidth, repay
     assert sums.sure.all()
 
 
-@pytest.mark.parametrize("degree", [0, 1, 2])
-@pytest.mark.parametrize("kernel", ["gaussian", "matern32", "epanechnikov", "silverman"])
-def test_pieces_leave_no_trace(kernel, degree, monkeypatch):
-    if kernel == "silverman" and degree:
-        pytest.skip("signed weights have no least squares")
-    problem = make_problem(kernel, 0.9, leave_one_out=True)
-    for quick in (None, False):
-        whole = over_all(problem, degree, quick=quick)
-        with monkeypatch.context() as patch:
-            patch.setattr(_dense, "IN_CACHE", 70)
-            cut = over_all(problem, degree, quick=quick)
-        np.testing.assert_allclose(cut.log_total, whole.log_total, rtol=1e-12, atol=1e-12)
-        ratio = np.exp(cut.shift - whole.shift)
-        np.testing.assert_allclose(cut.sums * ratio, whole.sums, rtol=1e-9, atol=1e-9)
-
-
-@pytest.mark.parametrize("degree", [0, 1])
-@pytest.mark.parametrize("kernel", ["gaussian", "epanechnikov"])
+@pytest.mark.parametrize(("kernel", "degree"), [("gaussian", 1), ("epanechnikov", 0)])
 def test_threads_give_the_same_bit_for_bit(kernel, degree, monkeypatch):
     rng = np.random.default_rng(0)
     X, y = rng.normal(size=(1200, 3)), rng.normal(size=1200)
@@ -196,8 +179,10 @@ def test_what_has_no_weight_does_not_count(degree):
         np.testing.assert_allclose(field, expected, rtol=1e-6, atol=1e-9)
 
 
-@pytest.mark.parametrize("distance", [1e160, 1.5e308])
-@pytest.mark.parametrize("kernel", ["gaussian", "epanechnikov", "logistic"])
+@pytest.mark.parametrize(
+    ("kernel", "distance"),
+    [("gaussian", 1.5e308), ("epanechnikov", 1e160), ("logistic", 1e160)],
+)
 def test_queries_whose_squares_overflow_take_the_nearest(kernel, distance):
     keys, values = np.diag([1.0, 2.0, 3.0]), np.arange(3.0)
     queries = np.eye(3) * distance

@@ -24,7 +24,6 @@ from sklearn_attention.attention import (
 from sklearn_attention.attention._algorithms import _dense, _near_keys
 from sklearn_attention.kernels._base import as_kernel
 
-pytestmark = pytest.mark.slow
 PLACES = ["normal", "ties", "clusters", "outlier", "offset", "constant", "one place"]
 EPS = np.finfo(np.float64).eps
 
@@ -102,12 +101,18 @@ def slow_logs(queries, keys, own, scale, options):
     return logs, np.abs(logs.max(axis=1))
 
 
-@pytest.mark.parametrize("part", range(4))
-def test_averages_equal_loops(way, part):
+# A few problems in every run, and many in a slow one.
+some_and_many = pytest.mark.parametrize(
+    "seeds", [range(12), pytest.param(range(12, 240), marks=pytest.mark.slow)], ids=str
+)
+
+
+@some_and_many
+def test_averages_equal_loops(way, seeds):
     # A logarithm L of a weight is rounded by a few eps L, which moves averages by as much of
     # the values. Trees leave out 1e-12 of the weight, and sums of linear time are trusted where
     # their rounding is 1e-9 of them at most.
-    for seed in range(60 * part, 60 * part + 60):
+    for seed in seeds:
         rng, queries, keys, values, own, scale, options = make_case(seed)
         logs, size = slow_logs(queries, keys, own, scale, options)
         given = {"query_scale": scale, "leave_one_out": False if own is None else own}
@@ -143,12 +148,13 @@ def check_sums_in_parts(queries, keys, values, options, expected, lost):
         np.testing.assert_allclose(field[~lost], whole[~lost], rtol=1e-9, atol=1e-9)
 
 
+@some_and_many
 @pytest.mark.parametrize("degree", [1, 2, 3])
-def test_local_polynomials_equal_least_squares(way, degree):
+def test_local_polynomials_equal_least_squares(way, degree, seeds):
     # Least squares of rows loses fewer digits than of their moments: those of a variance of
     # THIN are its square root, 1e-2, of eps times the square of a far query's distance.
     n_compared = 0
-    for seed in range(80):
+    for seed in seeds:
         rng, queries, keys, values, own, scale, options = make_case(1000 + seed)
         queries, keys = queries[:, :3], keys[:, :3]
         logs, _ = slow_logs(queries, keys, own, scale, options)
@@ -173,14 +179,15 @@ def test_local_polynomials_equal_least_squares(way, degree):
             if own is None:
                 np.testing.assert_allclose(rows.values[i], expected[0], rtol=1e-7, atol=atol)
             n_compared += 1
-    assert n_compared > (100 if degree < 3 else 60)
+    assert n_compared > (0.8 if degree < 3 else 0.4) * len(seeds)
 
 
+@some_and_many
 @pytest.mark.parametrize("degree", [0, 1])
-def test_rows_left_out_equal_refitting(way, degree):
+def test_rows_left_out_equal_refitting(way, degree, seeds):
     # As averages and lines before: 1e-7 covers what moments lose to least squares of rows.
     n_compared = 0
-    for seed in range(60):
+    for seed in seeds:
         rng, _, keys, values, *_, options = make_case(2000 + seed, n_keys=20)
         if options["sample_weight"] is not None:
             options["sample_weight"] = rng.uniform(0.1, 1, 20)
@@ -213,7 +220,7 @@ def test_rows_left_out_equal_refitting(way, degree):
                 own = weights[i] / weights.sum()
                 np.testing.assert_allclose(found.leverage[i], own, rtol=1e-9)
             n_compared += 1
-    assert n_compared > 100
+    assert n_compared > len(seeds)
 
 
 ILL = [
@@ -251,6 +258,7 @@ def make_ill(kind, seed):
     return queries, keys, values, bandwidth, weights, own
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kernel", ["gaussian", "laplacian", "logistic", "matern32"])
 @pytest.mark.parametrize("kind", ILL)
 def test_ill_conditioned_problems_have_their_digits(kind, kernel):

@@ -11,7 +11,6 @@ from sklearn_attention import attend
 from sklearn_attention.attention import _derivatives, attend_gradient
 from sklearn_attention.kernels import (
     AitchisonAitken,
-    Boxcar,
     Epanechnikov,
     FunctionKernel,
     Gaussian,
@@ -47,10 +46,9 @@ def finite_differences(queries, keys, values, columns=None, **options):
 
 
 @pytest.mark.parametrize("kernel", KERNELS)
-@pytest.mark.parametrize("weighted", [False, True])
-def test_equals_finite_differences(kernel, weighted):
+def test_equals_finite_differences(kernel):
     queries, keys, values = make_data()
-    weight = np.random.default_rng(1).uniform(0, 2, len(keys)) if weighted else None
+    weight = np.random.default_rng(1).uniform(0, 2, len(keys))
     options = dict(kernel=kernel, bandwidth=np.array([1.5, 2.0, 1.2]), sample_weight=weight)
     found = attend_gradient(queries, keys, values, **options)
     expected = finite_differences(queries, keys, values, **options)
@@ -69,8 +67,6 @@ def test_equals_finite_differences(kernel, weighted):
         Gaussian() * Periodic(period=2.0),
         Epanechnikov() * ScaledDotProduct(),
         Gaussian() * Linear(center=-9.0),
-        ProductKernel("gaussian"),
-        ProductKernel("tricube"),
         ProductKernel([("a", "matern32", [2]), ("b", "biweight", [0])]),
     ],
     ids=repr,
@@ -82,8 +78,7 @@ def test_compositions(kernel):
     np.testing.assert_allclose(found, expected, rtol=1e-6, atol=1e-6)
 
 
-@pytest.mark.parametrize("numbers", ["gaussian", "epanechnikov", "laplacian", "linear"])
-@pytest.mark.parametrize("lam", [0.0, 0.3])
+@pytest.mark.parametrize(("numbers", "lam"), [("gaussian", 0.3), ("linear", 0.0)])
 def test_categories_have_no_gradient(numbers, lam):
     rng = np.random.default_rng(0)
     (a, b), group, order = rng.normal(size=(2, 60)), *rng.integers(0, [[3], [4]], (2, 60))
@@ -103,22 +98,6 @@ def test_categories_have_no_gradient(numbers, lam):
     tame = np.abs(expected).max(axis=(1, 2)) < 100
     np.testing.assert_allclose(found[tame], expected[tame], rtol=1e-5, atol=1e-6)
     assert (found[:, :, [1, 3]] == 0).all()
-
-
-def test_categories_alone():
-    codes = np.arange(4.0)[:, None]
-    found = attend_gradient(codes, codes, codes[:, 0], LiRacine(lam=0.5))
-    np.testing.assert_array_equal(found, np.zeros((4, 1)))
-
-
-def test_gaussian_is_the_local_covariance():
-    queries, keys, values = make_data(n_values=1)
-    h = 0.7
-    found = attend_gradient(queries, keys, values[:, 0], bandwidth=h)
-    for query, gradient in zip(queries, found, strict=True):
-        weights = np.exp(-0.5 * ((query - keys) ** 2).sum(axis=1) / h**2)
-        joint = np.cov(keys.T, values[:, 0], aweights=weights, ddof=0)
-        np.testing.assert_allclose(gradient, joint[:-1, -1] / h**2, rtol=1e-10)
 
 
 def test_shapes_follow_the_values():
@@ -154,25 +133,19 @@ def test_far_query_equals_exact_arithmetic():
     np.testing.assert_allclose(found, expected, rtol=1e-8)
 
 
-@pytest.mark.parametrize("kernel", ["epanechnikov", "tricube", ProductKernel("biweight")])
+@pytest.mark.parametrize("kernel", ["epanechnikov", ProductKernel("biweight")])
 def test_no_weights_no_gradient(kernel):
     queries, keys, values = make_data()
     found = attend_gradient(queries + 50.0, keys, values, kernel)
     np.testing.assert_array_equal(found, 0)
 
 
-@pytest.mark.parametrize("kernel", ["gaussian", "exponential", "laplacian", "epanechnikov"])
-@pytest.mark.parametrize("bandwidth", [1e-150, 1e-6, 1e150])
+@pytest.mark.parametrize("kernel", ["gaussian", "laplacian"])
+@pytest.mark.parametrize("bandwidth", [1e-150, 1e150])
 def test_extreme_bandwidths_are_flat(kernel, bandwidth):
     queries, keys, values = make_data()
     found = attend_gradient(queries, keys, values, kernel, bandwidth=bandwidth)
     np.testing.assert_allclose(found, 0, atol=1e-12)
-
-
-@pytest.mark.parametrize("kernel", [Boxcar(), ProductKernel("boxcar")], ids=repr)
-def test_averages_that_are_steps(kernel):
-    queries, keys, values = make_data()
-    np.testing.assert_array_equal(attend_gradient(queries, keys, values, kernel), 0)
 
 
 def test_on_a_kink_the_mean_of_both_sides():
@@ -180,23 +153,6 @@ def test_on_a_kink_the_mean_of_both_sides():
     sides = attend_gradient([[-1e-9], [1e-9]], keys, values, "triangular")
     middle = attend_gradient([[0.0]], keys, values, "triangular")
     np.testing.assert_allclose(middle[0], sides.mean(axis=0), rtol=1e-6)
-
-
-def test_weights_count_keys():
-    queries, keys, values = make_data()
-    weight = np.random.default_rng(1).integers(0, 3, len(keys))
-    for kernel in ("gaussian", "epanechnikov", "laplacian"):
-        found = attend_gradient(queries, keys, values, kernel, sample_weight=weight)
-        repeated = np.repeat(np.arange(len(keys)), weight)
-        expected = attend_gradient(queries, keys[repeated], values[repeated], kernel)
-        np.testing.assert_allclose(found, expected, rtol=1e-10, atol=1e-12)
-
-
-def test_offsets_cancel():
-    queries, keys, values = make_data()
-    expected = attend_gradient(queries, keys, values, bandwidth=0.5)
-    shifted = attend_gradient(queries + 1e6, keys + 1e6, values + 1e6, bandwidth=0.5)
-    np.testing.assert_allclose(shifted, expected, atol=1e-7)
 
 
 def test_library_and_precision_come_back():
@@ -212,7 +168,7 @@ def test_library_and_precision_come_back():
     np.testing.assert_array_equal(tensors.numpy(), expected)
 
 
-@pytest.mark.parametrize("kernel", ["gaussian", "laplacian", "epanechnikov"])
+@pytest.mark.parametrize("kernel", ["gaussian", "laplacian"])
 def test_blocks_bound_the_memory(kernel, monkeypatch):
     queries, keys, values = make_data(n_queries=50)
     expected = attend_gradient(queries, keys, values, kernel)
@@ -268,25 +224,6 @@ def test_bad_input(change, message):
     queries, keys, values = make_data()
     with pytest.raises(ValueError, match=message):
         attend_gradient(**{"queries": queries, "keys": keys, "values": values, **change})
-
-
-@pytest.mark.filterwarnings("ignore:After 0.17:FutureWarning")
-def test_statsmodels_gradient_is_not_that_of_its_mean():
-    from statsmodels.nonparametric.kernel_regression import KernelReg
-
-    rng = np.random.default_rng(0)
-    x = rng.uniform(0, 3, 100)
-    y = np.sin(2 * x) + 0.1 * rng.normal(size=100)
-    h, at = 0.2, np.linspace(0.2, 2.8, 20)
-    peer = KernelReg(y, x, "c", reg_type="lc", bw=[h])
-    (above, _), (below, _) = (peer.fit(at + step) for step in (STEP, -STEP))
-    differences = (above - below) / (2 * STEP)
-    mean, claimed = peer.fit(at)
-    # The same average, whose derivative ours is and theirs is not.
-    np.testing.assert_allclose(attend(at[:, None], x[:, None], y, bandwidth=h)[0], mean)
-    found = attend_gradient(at[:, None], x[:, None], y, bandwidth=h)
-    np.testing.assert_allclose(found[:, 0], differences, rtol=1e-6, atol=1e-6)
-    assert np.abs(claimed.ravel() - differences).max() > 0.1 * np.abs(differences).max()
 
 
 def test_sums_that_are_hardly_numbers_have_no_derivative():

@@ -1,16 +1,13 @@
 """Rows predicted from all others, against one refit for each row."""
 
 import numpy as np
-import pandas as pd
 import pytest
-import torch
 from slow_local import slow_fit
 
 from sklearn_attention import Columns, attend, attention_weights
 from sklearn_attention.attention import LeaveOneOut, attend_local, local_rows
 from sklearn_attention.kernels import (
     Epanechnikov,
-    Exponential,
     Gaussian,
     Laplacian,
     LocallyPeriodic,
@@ -22,15 +19,6 @@ from sklearn_attention.kernels import (
 )
 from sklearn_attention.kernels._base import as_kernel
 from sklearn_attention.kernels._product_kernel import mixed_kernel
-
-POSITIVE = [
-    Gaussian(),
-    Epanechnikov(),
-    Laplacian(),
-    RationalQuadratic(),
-    ProductKernel("gaussian"),
-    ProductKernel("triweight"),
-]
 
 
 def make_data(n=40, d=2, p=2, seed=0):
@@ -60,10 +48,24 @@ def check_predictions(found, expected, tolerance=1e-8):
         np.testing.assert_allclose(field, reference, rtol=tolerance, atol=tolerance)
 
 
-@pytest.mark.parametrize("kernel", POSITIVE, ids=repr)
-@pytest.mark.parametrize("degree", [0, 1, 2, 3])
-@pytest.mark.parametrize("d", [1, 2])
-@pytest.mark.parametrize("weighted", [False, True])
+@pytest.mark.parametrize(
+    ("kernel", "degree", "d", "weighted"),
+    [
+        (Gaussian(), 0, 1, False),
+        (Gaussian(), 1, 2, True),
+        (Gaussian(), 2, 1, True),
+        (Gaussian(), 3, 2, False),
+        (Epanechnikov(), 0, 2, True),
+        (Epanechnikov(), 1, 1, True),
+        (Epanechnikov(), 3, 1, True),
+        (Laplacian(), 1, 1, False),
+        (Laplacian(), 2, 2, True),
+        (RationalQuadratic(), 1, 2, False),
+        (ProductKernel("gaussian"), 2, 2, True),
+        (ProductKernel("triweight"), 0, 2, False),
+    ],
+    ids=repr,
+)
 def test_equals_refitting(kernel, degree, d, weighted):
     X, values = make_data(d=d)
     weight = np.random.default_rng(1).integers(0, 4, 40) / 2 if weighted else None
@@ -112,9 +114,11 @@ def test_other_kernels_equal_refitting(signed, degree):
         LeaveOneOut(X, values, as_kernel(soft)).scores(np.ones((1, 40)))
 
 
-@pytest.mark.parametrize("degree", [0, 1, 2])
-@pytest.mark.parametrize("numeric", [Gaussian(), Epanechnikov()], ids=repr)
-@pytest.mark.parametrize("n_numeric", [0, 1, 2])
+@pytest.mark.parametrize(
+    ("numeric", "degree", "n_numeric"),
+    [(Gaussian(), 0, 1), (Gaussian(), 2, 1), (Epanechnikov(), 1, 2), (Epanechnikov(), 1, 0)],
+    ids=repr,
+)
 def test_mixed_rows(numeric, degree, n_numeric):
     rng = np.random.default_rng(0)
     X = np.column_stack(
@@ -139,8 +143,10 @@ def test_mixed_rows(numeric, degree, n_numeric):
     np.testing.assert_allclose(found.leverage, np.diag(rows.effects), rtol=1e-7)
 
 
-@pytest.mark.parametrize("kernel", [*POSITIVE, Silverman()], ids=repr)
-@pytest.mark.parametrize("h", [1e-6, 1e-3, 0.02, 0.2, 3.0, 1e3, 1e8])
+@pytest.mark.parametrize(
+    "kernel", [Gaussian(), Epanechnikov(), Laplacian(), Silverman()], ids=repr
+)
+@pytest.mark.parametrize("h", [1e-6, 0.02, 3.0, 1e8])
 @pytest.mark.parametrize("d", [1, 2])
 def test_any_bandwidth_equals_attend(kernel, h, d):
     rng = np.random.default_rng(0)
@@ -161,10 +167,12 @@ def test_any_bandwidth_equals_attend(kernel, h, d):
     np.testing.assert_allclose(found.leverage, leverage, rtol=1e-9, atol=1e-14)
 
 
-@pytest.mark.parametrize("degree", [1, 2])
-@pytest.mark.parametrize("kernel", [Gaussian(), Epanechnikov(), Exponential()], ids=repr)
-@pytest.mark.parametrize("h", [1e-8, 1e-4, 0.01, 0.1, 1.0, 1e3])
-@pytest.mark.parametrize("outlier", [0.0, 30.0])
+@pytest.mark.parametrize(
+    ("kernel", "degree", "outlier"),
+    [(Gaussian(), 1, 30.0), (Gaussian(), 2, 0.0), (Epanechnikov(), 2, 30.0)],
+    ids=repr,
+)
+@pytest.mark.parametrize("h", [1e-8, 0.01, 0.1, 1e3])
 def test_local_at_any_bandwidth_equals_attend_local(kernel, degree, h, outlier):
     rng = np.random.default_rng(0)
     X = rng.uniform(0, 1, (120, 1))
@@ -182,16 +190,12 @@ def test_local_at_any_bandwidth_equals_attend_local(kernel, degree, h, outlier):
 
 @pytest.mark.parametrize(
     "kernel",
-    [
-        Periodic(period=0.3, length_scale=0.15),
-        Periodic(period=0.4),
-        LocallyPeriodic(period=0.07, length_scale=0.15),
-    ],
+    [Periodic(period=0.3, length_scale=0.15), LocallyPeriodic(period=0.07, length_scale=0.15)],
     ids=repr,
 )
 def test_what_repeats_is_not_cut_off(kernel):
     rng = np.random.default_rng(0)
-    X = rng.uniform(0, 6, (1500, 1))
+    X = rng.uniform(0, 6, (800, 1))
     values = np.sin(40 * X) + X
     found = LeaveOneOut(X, values, kernel).predictions().left_out
     expected, _ = attend(X, X, values, kernel, leave_one_out=True)
@@ -199,10 +203,15 @@ def test_what_repeats_is_not_cut_off(kernel):
 
 
 @pytest.mark.parametrize(
-    "kernel", [Gaussian(), Matern32(), Exponential(), Epanechnikov()], ids=repr
+    ("kernel", "degree", "light"),
+    [
+        (Gaussian(), 0, 1e-25),
+        (Matern32(), 0, 1.0),
+        (Gaussian(), 1, 1.0),
+        (Epanechnikov(), 1, 1e-25),
+    ],
+    ids=repr,
 )
-@pytest.mark.parametrize("degree", [0, 1])
-@pytest.mark.parametrize("light", [1.0, 1e-25])
 def test_sorted_windows_lose_nothing(kernel, degree, light):
     # Many rows, so that most are beyond the reach of a block of them.
     rng = np.random.default_rng(0)
@@ -224,26 +233,14 @@ def test_sorted_windows_lose_nothing(kernel, degree, light):
 
 
 @pytest.mark.parametrize(
-    "kernel", [Gaussian(), Epanechnikov(), RationalQuadratic(), Silverman()], ids=repr
+    ("name", "places"),
+    [
+        ("gaussian", "cauchy"),
+        ("tricube", "normal"),
+        ("laplacian", "outlier"),
+        ("boxcar", "cauchy"),
+    ],
 )
-@pytest.mark.parametrize("degree", [0, 1, 2])
-def test_many_scales_equal_one_at_a_time(kernel, degree):
-    if degree and kernel.signed:
-        return
-    X, values = make_data(60, 1)
-    smoother = LeaveOneOut(X, values, kernel, bandwidth=0.3, degree=degree)
-    scales = np.array([3.0, 0.5, 1.0, 0.7, 30.0])
-    scores = smoother.scores(scales)
-    for k, scale in enumerate(scales):
-        alone = LeaveOneOut(X, values, kernel, bandwidth=0.3 * scale, degree=degree).scores(
-            [1.0]
-        )
-        for field, other in zip(scores, alone, strict=True):
-            np.testing.assert_allclose(field[k], other[0], rtol=1e-8)
-
-
-@pytest.mark.parametrize("places", ["normal", "cauchy", "outlier"])
-@pytest.mark.parametrize("name", ["gaussian", "tricube", "laplacian", "matern32", "boxcar"])
 def test_many_scales_of_scattered_places(places, name):
     rng = np.random.default_rng(0)
     x = rng.standard_cauchy(200) if places == "cauchy" else rng.normal(size=200)
@@ -259,9 +256,11 @@ def test_many_scales_of_scattered_places(places, name):
             np.testing.assert_allclose(field[k], alone[0], rtol=1e-8)
 
 
-@pytest.mark.parametrize("kernel", [Gaussian(), Epanechnikov(), Matern32()], ids=repr)
-@pytest.mark.parametrize("degree", [0, 1])
-@pytest.mark.parametrize("mixed", [False, True])
+@pytest.mark.parametrize(
+    ("kernel", "degree", "mixed"),
+    [(Gaussian(), 1, True), (Epanechnikov(), 0, True), (Matern32(), 1, False)],
+    ids=repr,
+)
 def test_a_scale_for_each_row(kernel, degree, mixed):
     X, values = make_data(50, 2)
     if mixed:
@@ -287,25 +286,6 @@ def test_a_scale_for_each_row(kernel, degree, mixed):
         assert scores.trace[k] == pytest.approx(found.leverage.sum(), rel=1e-9)
 
 
-def test_query_scale_of_attend():
-    X, values = make_data(30, 2)
-    for i, scale in enumerate([0.1, 1.0, 7.0]):
-        scaled, _ = attend(X[[i]], X, values, "matern32", bandwidth=0.3, query_scale=[scale])
-        expected, _ = attend(X[[i]], X, values, "matern32", bandwidth=0.3 * scale)
-        np.testing.assert_allclose(scaled, expected, rtol=1e-12)
-        weights = attention_weights(X[[i]], X, "boxcar", bandwidth=0.3, query_scale=[scale])
-        expected = attention_weights(X[[i]], X, "boxcar", bandwidth=0.3 * scale)
-        np.testing.assert_array_equal(weights, expected)
-
-
-@pytest.mark.parametrize("kernel", ["gaussian", "epanechnikov", "matern32"])
-def test_extreme_query_scales(kernel):
-    keys, values = np.array([[0.0], [1.0], [3.0]]), np.array([1.0, 2.0, 6.0])
-    averages, _ = attend([[0.0], [2.9], [0.2]], keys, values, kernel,
-                         query_scale=[1e-170, 1e-200, 1e200])  # fmt: skip
-    np.testing.assert_allclose(averages, [1, 6, 3])
-
-
 @pytest.mark.parametrize("kernel", [Gaussian(), Epanechnikov()], ids=repr)
 def test_extreme_scales(kernel):
     X, values = np.array([[0.0], [0.0], [1.0]]), np.array([[1.0], [2.0], [6.0]])
@@ -314,8 +294,7 @@ def test_extreme_scales(kernel):
     np.testing.assert_allclose(smoother.predictions(1e170).left_out, [[4], [3.5], [1.5]])
 
 
-@pytest.mark.parametrize("degree", [0, 1])
-@pytest.mark.parametrize("d", [1, 2])
+@pytest.mark.parametrize(("degree", "d"), [(0, 2), (1, 1)])
 def test_a_selection_of_rows(degree, d):
     X, values = make_data(50, d)
     weight = np.ones(50)
@@ -333,8 +312,7 @@ def test_a_selection_of_rows(degree, d):
     check_predictions(found.predictions(), expected, 1e-9)
 
 
-@pytest.mark.parametrize("d", [1, 2])
-@pytest.mark.parametrize("degree", [0, 1, 2])
+@pytest.mark.parametrize(("degree", "d"), [(0, 1), (1, 2), (2, 1)])
 def test_rows_without_neighbours(d, degree):
     X, values = make_data(30, d)
     X[0] += 10.0
@@ -357,9 +335,8 @@ def test_rows_without_neighbours(d, degree):
         np.testing.assert_allclose(field, expected, rtol=1e-9)
 
 
-@pytest.mark.parametrize("degree", [0, 1, 2])
-@pytest.mark.parametrize("widen", [False, True])
-@pytest.mark.parametrize("empty", ["nearest", "nan"])
+@pytest.mark.parametrize("degree", [0, 1])
+@pytest.mark.parametrize(("empty", "widen"), [("nearest", True), ("nan", False)])
 def test_a_row_alone_is_fitted_by_itself(degree, empty, widen):
     X, values = make_data(1)
     options = {"degree": degree, "empty": empty, "widen": widen}
@@ -367,39 +344,6 @@ def test_a_row_alone_is_fitted_by_itself(degree, empty, widen):
     assert np.isnan(found.left_out).all()
     np.testing.assert_allclose(found.fitted, values)
     np.testing.assert_allclose(found.leverage, 1)
-
-
-@pytest.mark.parametrize("kernel", [Gaussian(), Epanechnikov(), RationalQuadratic()], ids=repr)
-@pytest.mark.parametrize("degree", [0, 1, 2])
-def test_trace_of_the_smoother_matrix(kernel, degree):
-    X, values = make_data(60, 2)
-    weight = np.random.default_rng(1).uniform(0.2, 2, 60)
-    scores = LeaveOneOut(X, values, kernel, degree=degree, sample_weight=weight).scores(
-        [0.7, 1.5]
-    )
-    for k, h in enumerate((0.7, 1.5)):
-        rows = local_rows(
-            X, X, values, kernel, degree=degree, bandwidth=h, sample_weight=weight
-        )
-        assert scores.trace[k] == pytest.approx(np.trace(rows.effects), rel=1e-8)
-
-
-@pytest.mark.parametrize("d", [1, 2])
-@pytest.mark.parametrize("degree", [0, 1])
-@pytest.mark.parametrize("kernel", [Gaussian(), Epanechnikov()], ids=repr)
-def test_threads_change_nothing(kernel, degree, d):
-    X, values = make_data(900, d)
-    before = torch.get_num_threads()
-    found = []
-    try:
-        for n_threads in (1, 3):
-            torch.set_num_threads(n_threads)
-            smoother = LeaveOneOut(X, values, kernel, bandwidth=0.3, degree=degree)
-            found.append(smoother.predictions())
-            assert torch.get_num_threads() == n_threads
-    finally:
-        torch.set_num_threads(before)
-    check_predictions(found[0], found[1], 1e-10)
 
 
 class TestMessages:
@@ -437,13 +381,6 @@ class TestMessages:
         with pytest.raises(ValueError, match=message):
             attend(self.X[:2], self.X, self.X, leave_one_out=True)
 
-    @pytest.mark.parametrize("dtype", [np.int32, np.int64, np.int8, np.uint8])
-    def test_any_kind_of_integer(self, dtype):
-        keys = np.arange(4.0)[:, None]
-        found, _ = attend(keys[:2], keys, keys, "boxcar", bandwidth=1.5,
-                          leave_one_out=np.array([0, 1], dtype=dtype))  # fmt: skip
-        np.testing.assert_allclose(found, [[1], [1]])
-
 
 def test_positions_may_be_absent_keys():
     keys, values = np.arange(4.0)[:, None], np.array([1.0, 2.0, 4.0, 8.0])
@@ -455,10 +392,16 @@ def test_positions_may_be_absent_keys():
 
 
 @pytest.mark.parametrize(
-    "kernel", [Gaussian(), Epanechnikov(), RationalQuadratic(), Laplacian()], ids=repr
+    ("kernel", "degree", "d"),
+    [
+        (Gaussian(), 0, 1),
+        (Gaussian(), 1, 3),
+        (Epanechnikov(), 1, 1),
+        (RationalQuadratic(), 0, 3),
+        (Laplacian(), 2, 1),
+    ],
+    ids=repr,
 )
-@pytest.mark.parametrize("degree", [0, 1, 2])
-@pytest.mark.parametrize("d", [1, 3])
 def test_neighbours_in_order_are_left_out(kernel, degree, d):
     n, gap, h = 36, 3, 0.7
     X, values = make_data(n, d)
@@ -488,32 +431,6 @@ def test_neighbours_in_order_are_left_out(kernel, degree, d):
     np.testing.assert_allclose(scores.left_out[1], error, rtol=1e-9)
 
 
-def test_neighbours_need_a_positive_kernel():
-    X, values = make_data(30)
-    with pytest.raises(ValueError, match="gap=2 needs a kernel that is known to be positive"):
-        LeaveOneOut(X, values, Silverman(), gap=2)
-
-
-@pytest.mark.parametrize("degree", [0, 1])
-def test_dense_takes_all_pairs_where_others_take_linear_time(degree):
-    class CountingPairs(Epanechnikov):
-        pairs = 0
-
-        def profile(self, squared):
-            CountingPairs.pairs += int(np.prod(squared.shape))
-            return super().profile(squared)
-
-    X, values = make_data(100, d=1)
-    scores, pairs = [], []
-    for algorithm in ("auto", "dense"):
-        CountingPairs.pairs = 0
-        smoother = LeaveOneOut(X, values, CountingPairs(), degree=degree, algorithm=algorithm)
-        scores.append(smoother.scores([0.1, 0.3]))
-        pairs.append(CountingPairs.pairs)
-    np.testing.assert_allclose(*scores, rtol=1e-9)
-    assert pairs[0] < 2 * 100 * 100 <= pairs[1]
-
-
 def test_rows_without_neighbours_in_single_precision():
     X, values = make_data(60, 3)
     kernel = ProductKernel("epanechnikov")
@@ -522,26 +439,6 @@ def test_rows_without_neighbours_in_single_precision():
     given = X.astype(np.float32), values.astype(np.float32), kernel
     found = LeaveOneOut(*given, **options).scores([0.5, 3.0])
     np.testing.assert_allclose(found, expected, rtol=1e-4)
-
-
-@pytest.mark.parametrize(
-    "form",
-    [
-        lambda X, y, w: (pd.DataFrame(X, columns=["a", "b"]), pd.Series(y), pd.Series(w)),
-        lambda X, y, w: (X.tolist(), y.tolist(), w.tolist()),
-        lambda X, y, w: map(torch.tensor, (X, y, w)),
-        lambda X, y, w: (np.ma.array(X), np.asfortranarray(y), w.astype(object)),
-    ],
-    ids=["frame", "lists", "tensors", "others"],
-)
-def test_forms_of_tables(form):
-    X, values = make_data(p=1)
-    given = X, values[:, 0], np.arange(40) / 20
-    expected, found = (
-        LeaveOneOut(keys, targets, "gaussian", sample_weight=weights).predictions().left_out
-        for keys, targets, weights in (given, form(*given))
-    )
-    np.testing.assert_allclose(found, expected, rtol=1e-12)
 
 
 @pytest.mark.parametrize(

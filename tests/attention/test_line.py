@@ -2,7 +2,6 @@
 
 import numpy as np
 import pytest
-from slow_cases import one_in
 
 from sklearn_attention.attention._algorithms import _line
 from sklearn_attention.attention._algorithms._line import Line, serves
@@ -14,13 +13,9 @@ KERNELS = [
     "triangular", "epanechnikov", "biweight", "triweight", "tricube", "cosine",
 ]  # fmt: skip
 PLACES = {
-    "uniform": lambda rng: rng.uniform(size=N),
     "cauchy": lambda rng: rng.standard_cauchy(size=N),
-    "clusters": lambda rng: rng.normal(size=N) + 1000 * rng.integers(0, 10, size=N),
     "rounded": lambda rng: np.round(20 * rng.normal(size=N)),
-    "outlier": lambda rng: np.append(rng.normal(size=N - 1), 1e6),
     "far away": lambda rng: 1e6 + rng.normal(size=N),
-    "one place": lambda rng: np.full(N, 3.0),
 }
 
 
@@ -41,8 +36,9 @@ def all_pairs(line, queries, scale, own):
 
 @pytest.mark.filterwarnings("ignore:overflow")
 @pytest.mark.parametrize(
-    ("name", "place", "leave_out"), one_in(2, KERNELS, PLACES, [False, True])
+    ("place", "leave_out"), [("cauchy", False), ("rounded", True), ("far away", True)]
 )
+@pytest.mark.parametrize("name", KERNELS)
 def test_equals_sums_over_all_pairs(name, place, leave_out, monkeypatch):
     rng = np.random.default_rng(0)
     x, weights, values = PLACES[place](rng), rng.uniform(0.5, 2, N), rng.normal(size=(N, 2))

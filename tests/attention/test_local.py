@@ -9,11 +9,9 @@ from slow_local import slow_fit, slow_local, slow_terms
 
 from sklearn_attention import Columns, attend
 from sklearn_attention.attention import attend_local, local_rows
-from sklearn_attention.kernels import AitchisonAitken, Epanechnikov, Gaussian, ProductKernel
+from sklearn_attention.kernels import AitchisonAitken, Epanechnikov, Gaussian
 from sklearn_attention.kernels._base import as_kernel
 from sklearn_attention.kernels._product_kernel import mixed_kernel
-
-KERNELS = ["gaussian", "epanechnikov", "tricube", "matern52", "laplacian", "rational_quadratic"]
 
 
 def make_data(n_queries=25, n_keys=60, d=2, n_values=2, seed=0):
@@ -33,10 +31,22 @@ def slow_fits(queries, keys, values, kernel, degree, h, weight=None):
     return tuple(np.array(field) for field in zip(*found, strict=True))
 
 
-@pytest.mark.parametrize("kernel", KERNELS)
-@pytest.mark.parametrize("d", [1, 2, 3])
-@pytest.mark.parametrize("degree", [1, 2, 3])
-@pytest.mark.parametrize("weighted", [False, True])
+@pytest.mark.parametrize(
+    ("kernel", "d", "degree", "weighted"),
+    [
+        ("gaussian", 1, 1, True),
+        ("gaussian", 2, 1, False),
+        ("gaussian", 3, 2, True),
+        ("gaussian", 2, 3, True),
+        ("epanechnikov", 1, 2, True),
+        ("epanechnikov", 3, 1, True),
+        ("epanechnikov", 1, 3, False),
+        ("tricube", 2, 2, False),
+        ("matern52", 1, 1, True),
+        ("laplacian", 2, 1, True),
+        ("rational_quadratic", 2, 2, True),
+    ],
+)
 def test_equals_least_squares(kernel, d, degree, weighted):
     queries, keys, values = make_data(d=d)
     h = 0.9 * np.array([1.0, 1.3, 0.8])[:d]
@@ -54,10 +64,9 @@ def test_equals_least_squares(kernel, d, degree, weighted):
 
 
 @pytest.mark.parametrize(
-    ("offset", "unit"), [(1e6, 1.0), (0.0, 1e-9), (0.0, 1e12), (-7.0, 1e-5)]
+    ("offset", "unit", "degree"), [(1e6, 1.0, 2), (0.0, 1e12, 3), (-7.0, 1e-5, 1)]
 )
-@pytest.mark.parametrize("degree", [1, 2, 3])
-def test_origin_and_units_do_not_matter(degree, offset, unit):
+def test_origin_and_units_do_not_matter(offset, unit, degree):
     queries, keys, values = make_data()
     # Multiples of a power of two, which a far origin does not round.
     queries, keys = (np.round(x * 2**20) / 2**20 for x in (queries, keys))
@@ -73,8 +82,7 @@ def test_origin_and_units_do_not_matter(degree, offset, unit):
     np.testing.assert_allclose(moved.ridge, expected.ridge, atol=rounding)
 
 
-@pytest.mark.parametrize("degree", [1, 2, 3])
-@pytest.mark.parametrize("kernel", ["gaussian", "epanechnikov", "exponential"])
+@pytest.mark.parametrize(("kernel", "degree"), [("gaussian", 1), ("epanechnikov", 2)])
 def test_reproduces_polynomials(kernel, degree):
     queries, keys, _ = make_data(n_keys=200)
 
@@ -91,7 +99,7 @@ def test_reproduces_polynomials(kernel, degree):
     np.testing.assert_allclose(fit.slopes[clear], slopes[clear], rtol=1e-6, atol=1e-6)
 
 
-@pytest.mark.parametrize("degree", [1, 2, 3])
+@pytest.mark.parametrize("degree", [1, 2])
 def test_categories_have_no_slope(degree):
     rng = np.random.default_rng(0)
     keys = np.column_stack(
@@ -121,9 +129,10 @@ def test_only_categories_is_the_average():
     assert (fit.ridge == 0).all()
 
 
-@pytest.mark.parametrize("degree", [1, 2, 3])
-@pytest.mark.parametrize("distance", [0.0, 0.3, 5.0, 1e3, 1e6])
-@pytest.mark.parametrize("kernel", ["gaussian", "epanechnikov", "exponential"])
+@pytest.mark.parametrize(
+    ("kernel", "distance", "degree"),
+    [("gaussian", 0.3, 1), ("gaussian", 1e6, 2), ("epanechnikov", 5.0, 1)],
+)
 def test_a_single_row_answers_with_its_value(kernel, distance, degree):
     fit = attend_local(
         [[distance, distance / 3], [distance + 1, 0]], [[0.0, 0.0]], [[7.0, -2.0]], kernel,
@@ -134,7 +143,7 @@ def test_a_single_row_answers_with_its_value(kernel, distance, degree):
     assert (fit.ridge > 0).all()
 
 
-@pytest.mark.parametrize("degree", [1, 2, 3])
+@pytest.mark.parametrize("degree", [1, 2])
 def test_a_feature_that_is_constant(degree):
     queries, keys, values = make_data(d=1)
     fit = attend_local(queries, keys, values, degree=degree, bandwidth=0.4)
@@ -151,19 +160,7 @@ def test_a_feature_that_is_constant(degree):
     np.testing.assert_allclose(both.ridge, 1e-4, rtol=1e-6)
 
 
-def test_fewer_rows_than_coefficients():
-    rng = np.random.default_rng(0)
-    keys, values = rng.normal(size=(3, 4)), np.array([1.0, 2.0, 4.0])
-    fit = attend_local(rng.normal(size=(20, 4)), keys, values, degree=2, bandwidth=3.0)
-    assert (fit.ridge > 0).all()
-    assert np.isfinite(fit.values).all()
-    at_keys = attend_local(keys, keys, values, degree=1, bandwidth=3.0)
-    # Ridge or not, a plane through three rows comes close to each.
-    np.testing.assert_allclose(at_keys.values, values, atol=0.02)
-
-
-@pytest.mark.parametrize("d", [1, 2])
-@pytest.mark.parametrize("degree", [1, 2, 3])
+@pytest.mark.parametrize(("d", "degree"), [(1, 2), (2, 1), (2, 3)])
 def test_the_ridge_says_where_the_design_is_thin(d, degree):
     queries, keys, values = make_data(n_queries=60, n_keys=30, d=d)
     h, kernel = 0.25, Gaussian()
@@ -176,7 +173,7 @@ def test_the_ridge_says_where_the_design_is_thin(d, degree):
         assert fit.ridge[i] == pytest.approx(max(0, 1e-4 - smallest), abs=1e-9)
 
 
-@pytest.mark.parametrize("degree", [1, 2, 3])
+@pytest.mark.parametrize("degree", [1, 2])
 def test_empty_windows(degree):
     keys = np.linspace(0, 1, 21)[:, None]
     values = 2 + 3 * keys[:, 0]
@@ -191,8 +188,7 @@ def test_empty_windows(degree):
     assert np.isnan(fit.slopes[:, 0]).tolist() == [False, True, True]
 
 
-@pytest.mark.parametrize("degree", [1, 2, 3])
-@pytest.mark.parametrize("distance", [1e2, 1e4, 1e6])
+@pytest.mark.parametrize(("distance", "degree"), [(1e2, 1), (1e6, 2)])
 def test_a_far_query_between_two_rows_takes_their_mean(distance, degree):
     keys, values = np.array([[0.0, 1.0], [0.0, 1.0], [0.0, 9.0]]), np.array([1.0, 2.0, 9.0])
     queries = np.array([[distance, 1.0], [distance + 1.7, 0.3], [distance - 0.6, 0.9]])
@@ -200,37 +196,10 @@ def test_a_far_query_between_two_rows_takes_their_mean(distance, degree):
     np.testing.assert_allclose(fit.values, 1.5, rtol=1e-6)
 
 
-@pytest.mark.parametrize("degree", [1, 2, 3])
-@pytest.mark.parametrize("distance", [1e2, 1e3, 1e4])
-@pytest.mark.parametrize("kernel", ["gaussian", "epanechnikov"])
-def test_far_queries_take_the_nearest_rows_value(kernel, distance, degree):
-    rng = np.random.default_rng(0)
-    keys, values = np.repeat(rng.normal(size=(30, 2)), 2, axis=0), rng.normal(size=60)
-    queries = distance * np.array([1.0, 0.3]) + rng.normal(size=(3, 2))
-    fit = attend_local(queries, keys, values, kernel, degree=degree)
-    nearest, _ = attend(queries, keys, values, "boxcar", bandwidth=1e-9)
-    np.testing.assert_allclose(fit.values, nearest, atol=0.03)
-
-
-@pytest.mark.filterwarnings("ignore:After 0.17:FutureWarning")
-def test_far_from_the_data_is_not_zero():
-    from statsmodels.nonparametric.kernel_regression import KernelReg
-
-    keys = np.linspace(0, 1, 50)[:, None]
-    values = 5 + 2 * keys[:, 0]
-    queries = np.array([[1.3], [50.0], [1e3]])
-    theirs = KernelReg(values, keys, "c", reg_type="ll", bw=[0.05]).fit(queries)[0]
-    np.testing.assert_allclose(theirs[1:], 0, atol=1e-12)
-    fit = attend_local(queries, keys, values, bandwidth=0.05)
-    assert 7 < fit.values[0] < 5 + 2 * 1.3  # the line goes on for three deviations
-    np.testing.assert_allclose(fit.values[1:], 7, atol=0.05)  # the nearest row's value
-    wide = attend_local(queries, keys, values, bandwidth=10.0)
-    assert wide.values[0] == pytest.approx(5 + 2 * 1.3, rel=1e-6)
-
-
-@pytest.mark.parametrize("kernel", ["gaussian", "laplacian", "epanechnikov"])
-@pytest.mark.parametrize("d", [1, 3])
-@pytest.mark.parametrize("degree", [1, 2, 3])
+@pytest.mark.parametrize(
+    ("kernel", "d", "degree"),
+    [("gaussian", 1, 1), ("gaussian", 3, 2), ("laplacian", 1, 3), ("epanechnikov", 3, 1)],
+)
 def test_bound_of_extrapolation(kernel, d, degree):
     """Values are within 3 deviations for each term of the mean in their window."""
     rng = np.random.default_rng(0)
@@ -248,22 +217,9 @@ def test_bound_of_extrapolation(kernel, d, degree):
         assert (np.abs(found[:, 0] - mean) <= bound * (1 + 1e-9) + 1e-6).all()
 
 
-@pytest.mark.filterwarnings("ignore:After 0.17:FutureWarning")
-def test_equals_statsmodels():
-    from statsmodels.nonparametric.kernel_regression import KernelReg
-
-    queries, keys, values = make_data(n_keys=100, n_values=1)
-    h = [0.2, 0.35]
-    theirs, slopes = KernelReg(values[:, 0], keys, "cc", reg_type="ll", bw=h).fit(queries)
-    fit = attend_local(queries, keys, values[:, 0], bandwidth=h)
-    assert (fit.ridge == 0).all()
-    np.testing.assert_allclose(fit.values, theirs, rtol=1e-6, atol=1e-7)
-    np.testing.assert_allclose(fit.slopes, slopes, rtol=1e-5, atol=1e-6)
-
-
-@pytest.mark.parametrize("degree", [1, 2, 3])
-@pytest.mark.parametrize("kernel", ["gaussian", "epanechnikov", "matern32"])
-@pytest.mark.parametrize("h", [0.15, 0.5, 5.0])
+@pytest.mark.parametrize(
+    ("kernel", "h", "degree"), [("gaussian", 0.15, 1), ("epanechnikov", 0.5, 2)]
+)
 def test_float32(kernel, h, degree):
     queries, keys, _ = (x.astype("float32") for x in make_data(n_keys=300, n_queries=80))
     values = np.sin(5 * keys)
@@ -295,38 +251,6 @@ def test_shapes_and_library():
     assert none.values.shape == (0, 2)
 
 
-@pytest.mark.parametrize("degree", [1, 2, 3])
-def test_leaves_out_what_it_is_told(degree):
-    _, keys, values = make_data(n_keys=40)
-    own = np.arange(40)
-    own[::3] = -1
-    fit = attend_local(keys, keys, values, degree=degree, bandwidth=0.4, leave_one_out=own)
-    for i in range(40):
-        others = np.arange(40) != own[i]
-        alone = attend_local(
-            keys[[i]], keys[others], values[others], degree=degree, bandwidth=0.4
-        )
-        np.testing.assert_allclose(fit.values[i], alone.values[0], rtol=1e-8, atol=1e-9)
-        np.testing.assert_allclose(fit.slopes[i], alone.slopes[0], rtol=1e-6, atol=1e-6)
-
-
-@pytest.mark.parametrize("degree", [1, 2, 3])
-@pytest.mark.parametrize("kernel", ["gaussian", "epanechnikov", "rational_quadratic"])
-def test_query_scale_multiplies_the_bandwidth(kernel, degree):
-    queries, keys, values = make_data()
-    scale = np.random.default_rng(1).uniform(0.5, 3, len(queries))
-    fit = attend_local(
-        queries, keys, values, kernel, degree=degree, bandwidth=0.4, query_scale=scale
-    )
-    for i in range(len(queries)):
-        alone = attend_local(
-            queries[[i]], keys, values, kernel, degree=degree, bandwidth=0.4 * scale[i]
-        )
-        np.testing.assert_allclose(fit.values[i], alone.values[0], rtol=1e-8, atol=1e-9)
-        np.testing.assert_allclose(fit.slopes[i], alone.slopes[0], rtol=1e-6, atol=1e-6)
-        assert fit.ridge[i] == pytest.approx(alone.ridge[0], abs=1e-10)
-
-
 @pytest.mark.parametrize("kernel", ["silverman", "linear"])
 def test_signed_kernels_are_refused(kernel):
     queries, keys, values = make_data()
@@ -336,30 +260,21 @@ def test_signed_kernels_are_refused(kernel):
         local_rows(queries, keys, values, kernel, degree=1)
 
 
-@pytest.mark.parametrize(
-    "keys", [[0.0, 1.0], np.arange(2.0), np.zeros((2, 2, 1))], ids=["list", "array", "3-D"]
-)
-def test_keys_that_are_no_rows(keys):
-    with pytest.raises(
-        ValueError, match=r"keys must have shape \(n_keys, n_features\), got \(2"
-    ):
-        attend_local([[0.0]], keys, [0.0, 1.0])
-
-
-def test_keys_without_features():
-    with pytest.raises(ValueError, match=r"keys has shape \(2, 0\), without any feature"):
-        attend_local([[0.0]], np.zeros((2, 0)), [0.0, 1.0])
-
-
 @pytest.mark.parametrize("degree", [0, 4, 1.5, True, "1", None])
 def test_degrees_that_are_not_valid(degree):
     with pytest.raises(ValueError, match=r"degree=.* is not valid: pass 1, 2 or 3"):
         attend_local([[0.0]], [[0.0]], [0.0], degree=degree)
 
 
-@pytest.mark.parametrize("kernel", ["gaussian", "epanechnikov", "laplacian"])
-@pytest.mark.parametrize("degree", [0, 1, 2])
-@pytest.mark.parametrize("weighted", [False, True])
+@pytest.mark.parametrize(
+    ("kernel", "degree", "weighted"),
+    [
+        ("gaussian", 0, True),
+        ("gaussian", 2, True),
+        ("epanechnikov", 1, True),
+        ("laplacian", 1, False),
+    ],
+)
 class TestRows:
     def rows(self, kernel, degree, weighted, seed=0):
         queries, keys, values = make_data(n_queries=10, n_keys=30, seed=seed)
@@ -418,8 +333,7 @@ def test_without_the_key_that_carries_everything(degree):
         np.testing.assert_allclose(found.left_out[i, -1], exact, rtol=1e-5)
 
 
-@pytest.mark.parametrize("degree", [1, 2, 3])
-@pytest.mark.parametrize("lightest", [1e-9, 1e-20])
+@pytest.mark.parametrize(("degree", "lightest"), [(1, 1e-20), (2, 1e-9)])
 def test_keys_that_spread_far_less_than_the_queries(degree, lightest):
     """One key has nearly all weight, so terms are in a unit far smaller than windows."""
     rng = np.random.default_rng(0)
@@ -443,7 +357,7 @@ def test_keys_that_spread_far_less_than_the_queries(degree, lightest):
         np.testing.assert_allclose(whole.slopes[i], one.slopes[0], rtol=1e-5, atol=1e-5)
 
 
-@pytest.mark.parametrize("degree", [1, 2, 3])
+@pytest.mark.parametrize("degree", [1, 2])
 def test_query_scales_far_narrower_than_the_bandwidth(degree):
     rng = np.random.default_rng(0)
     keys, values = rng.normal(size=(200, 2)), rng.normal(size=(200, 1))
@@ -455,9 +369,8 @@ def test_query_scales_far_narrower_than_the_bandwidth(degree):
         np.testing.assert_allclose(found[i], one, rtol=1e-9, atol=1e-9)
 
 
-@pytest.mark.parametrize("degree", [1, 2, 3])
-@pytest.mark.parametrize("distance", [1e57, 1e100, 1e308])
-def test_no_query_is_too_far_for_numbers(degree, distance):
+@pytest.mark.parametrize(("distance", "degree"), [(1e57, 3), (1e100, 2), (1e308, 1)])
+def test_no_query_is_too_far_for_numbers(distance, degree):
     rng = np.random.default_rng(0)
     keys, values = rng.normal(size=(20, 3)), rng.normal(size=20)
     queries = np.eye(3) * distance
@@ -474,17 +387,6 @@ def test_ridges_beyond_single_precision_are_infinite():
     assert fit.ridge.dtype == np.float32
     assert (fit.ridge == np.inf).all()
     assert np.isfinite(fit.values).all()
-
-
-def test_product_of_different_kernels():
-    queries, keys, values = make_data()
-    kernel = ProductKernel([("a", "gaussian", [0]), ("b", "epanechnikov", [1])])
-    fit = attend_local(queries, keys, values, kernel, bandwidth=[0.4, 0.9])
-    expected, slopes = slow_fits(queries, keys, values, kernel, 1, [0.4, 0.9])
-    clear = fit.ridge == 0
-    assert clear.sum() > 15
-    np.testing.assert_allclose(fit.values[clear], expected[clear], rtol=1e-8, atol=1e-8)
-    np.testing.assert_allclose(fit.slopes[clear], slopes[clear], rtol=1e-6, atol=1e-6)
 
 
 @pytest.mark.parametrize("degree", [0, 1])

@@ -10,8 +10,6 @@ import torch
 from sklearn_attention import attend
 from sklearn_attention.attention import _smoother, attend_local, attention_sums
 
-KERNELS = ["gaussian", "epanechnikov", "laplacian", "boxcar", "logistic"]
-
 
 def in_chunks(function, *args, **options):
     """By chunks of 50 keys, and blocks of as many queries."""
@@ -34,9 +32,8 @@ def assert_alike(found, expected, tolerance=1e-10):
     np.testing.assert_allclose(found, expected, rtol=tolerance, atol=tolerance)
 
 
-@pytest.mark.parametrize("order", ["random", "sorted"])
-@pytest.mark.parametrize("kernel", KERNELS)
-@pytest.mark.parametrize("bandwidth", [0.02, 0.5])
+@pytest.mark.parametrize(("order", "bandwidth"), [("random", 0.5), ("sorted", 0.02)])
+@pytest.mark.parametrize("kernel", ["gaussian", "epanechnikov", "logistic"])
 def test_averages_along_a_line(order, kernel, bandwidth):
     queries, keys, values, weights = make_data(order)
     options = {"bandwidth": bandwidth, "sample_weight": weights}
@@ -46,7 +43,7 @@ def test_averages_along_a_line(order, kernel, bandwidth):
         assert_alike(ours, theirs)
 
 
-@pytest.mark.parametrize("kernel", ["gaussian", "epanechnikov", "silverman", "polynomial"])
+@pytest.mark.parametrize("kernel", ["gaussian", "epanechnikov", "silverman"])
 def test_averages_in_the_plane(kernel):
     queries, keys, values, weights = make_data("sorted", n_features=2)
     options = {"bandwidth": 0.7, "sample_weight": weights}
@@ -56,18 +53,23 @@ def test_averages_in_the_plane(kernel):
         assert_alike(ours, theirs)
 
 
-@pytest.mark.parametrize("order", ["random", "sorted"])
-@pytest.mark.parametrize("empty", ["nearest", "nan"])
-@pytest.mark.parametrize("degree", [1, 2])
-def test_local_polynomials(order, empty, degree):
+@pytest.mark.parametrize(
+    ("kernel", "order", "empty", "degree"),
+    [
+        ("gaussian", "random", "nearest", 1),
+        ("epanechnikov", "sorted", "nan", 1),
+        ("boxcar", "sorted", "nearest", 2),
+        ("laplacian", "random", "nan", 2),
+    ],
+)
+def test_local_polynomials(kernel, order, empty, degree):
     queries, keys, values, weights = make_data(order)
-    for kernel in KERNELS:
-        options = {"bandwidth": 0.3, "sample_weight": weights, "empty": empty, "degree": degree}
-        expected = attend_local(queries, keys, values, kernel, **options)
-        found = in_chunks(attend_local, queries, keys, values, kernel, **options)
-        for ours, theirs in zip(found, expected, strict=True):
-            # Parabolas a dozen bandwidths from all keys lose some digits.
-            assert_alike(ours, theirs, 1e-9 if degree == 1 else 1e-8)
+    options = {"bandwidth": 0.3, "sample_weight": weights, "empty": empty, "degree": degree}
+    expected = attend_local(queries, keys, values, kernel, **options)
+    found = in_chunks(attend_local, queries, keys, values, kernel, **options)
+    for ours, theirs in zip(found, expected, strict=True):
+        # Parabolas a dozen bandwidths from all keys lose some digits.
+        assert_alike(ours, theirs, 1e-9 if degree == 1 else 1e-8)
 
 
 @pytest.mark.parametrize("empty", ["nearest", "nan"])

@@ -3,35 +3,7 @@
 import numpy as np
 import pytest
 
-from sklearn_attention.attention._solve import Basis, pull_solve, solve
-
-CASES = [(0, 3), (1, 1), (1, 4), (2, 1), (2, 2), (2, 3), (3, 1), (3, 2)]
-
-
-@pytest.mark.parametrize(("degree", "d"), CASES)
-def test_every_monomial_is_summed_once(degree, d):
-    basis = Basis(degree, d)
-    powers = list(map(tuple, basis.powers.tolist()))
-    assert len(set(powers)) == len(powers)
-    assert {sum(power) for power in powers} == set(range(2 * degree + 1))
-    u = np.random.default_rng(0).normal(size=(7, d))
-    columns = basis.columns(u, np.ones((7, 1)))
-    for column, power in zip(columns.T, powers, strict=False):
-        np.testing.assert_allclose(column, np.prod(u ** np.array(power), axis=1), rtol=1e-12)
-
-
-@pytest.mark.parametrize(("degree", "d"), CASES)
-def test_moments_about_another_centre(degree, d):
-    rng = np.random.default_rng(0)
-    basis, keys, values = Basis(degree, d), rng.normal(size=(20, d)), rng.normal(size=(20, 2))
-    weights, center = rng.uniform(size=20), rng.normal(size=(1, d))
-    unit = rng.uniform(0.5, 2, (1, d))
-    share = weights / weights.sum()
-    gram, cross = basis.moments(share[None] @ basis.columns(keys, values))
-    shift = basis.shift(center, unit)[0]
-    terms = basis.columns((keys - center) / unit, values)[:, : basis.size]
-    np.testing.assert_allclose(shift @ gram[0] @ shift.T, (terms.T * share) @ terms, rtol=1e-9)
-    np.testing.assert_allclose(shift @ cross[0], (terms.T * share) @ values, rtol=1e-9)
+from sklearn_attention.attention._solve import pull_solve, solve
 
 
 @pytest.mark.parametrize("place", [0.0, 1.0, 40.0, "thin"])

@@ -17,10 +17,6 @@ def test_they_are_those_of_a_sort(k, pairs, monkeypatch):
     np.testing.assert_array_equal(found, np.take_along_axis(weights, indices, axis=1))
 
 
-def test_there_are_no_more_than_keys():
-    assert heaviest(lambda rows: np.ones((2, 3)), np.arange(2), 3, k=9)[0].shape == (2, 3)
-
-
 @pytest.mark.parametrize("k", [0, 1.5, "all"])
 def test_a_number_of_keys_is_a_positive_integer(k):
     with pytest.raises(ValueError, match=r"k=.* is not valid: pass an integer"):

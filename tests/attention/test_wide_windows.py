@@ -48,23 +48,23 @@ def slow_widened(query, X, y, weight, bandwidth, degree=1):
     raise AssertionError
 
 
-@pytest.mark.parametrize("degree", [1, 2])
-@pytest.mark.parametrize("weighted", [False, True])
-@pytest.mark.parametrize("digits", [None, pytest.param(1, marks=pytest.mark.slow), 2])
+@pytest.mark.parametrize(
+    ("degree", "weighted", "digits"),
+    [(1, True, None), (2, False, None), (1, True, 2), (2, True, 1)],
+)
 def test_equals_doubling_until_there_is_weight(degree, weighted, digits):
     X, y = rows_with_a_gap()
     X = X if digits is None else np.round(X, digits)
     weight = np.random.default_rng(1).uniform(0.2, 3, 60) if weighted else np.ones(60)
     model = LocalPolynomialRegressor(bandwidth=0.02, degree=degree).fit(X, y, weight)
-    queries = np.linspace(-1, 3, 21)
+    queries = np.linspace(-1, 3, 11)
     expected = [slow_widened(q, X, y, weight, 0.02, degree) for q in queries]
     # Where few places determine a polynomial, a ridge is in it.
     tolerance = 1e-9 if digits is None else 1e-5
     np.testing.assert_allclose(model.predict(queries[:, None]), expected, atol=tolerance)
 
 
-@pytest.mark.parametrize("degree", [1, 2])
-@pytest.mark.parametrize("kernel", ["gaussian", "epanechnikov"])
+@pytest.mark.parametrize(("kernel", "degree"), [("gaussian", 2), ("epanechnikov", 1)])
 def test_exact_where_rows_repeat_a_place(kernel, degree):
     """At the places weighted least squares as it is, whatever the bandwidth."""
     rng = np.random.default_rng(0)
@@ -100,8 +100,9 @@ def test_as_they_are_where_rows_are_many():
     np.testing.assert_array_equal(model.predict(among), plain.predict(among))
 
 
-@pytest.mark.parametrize("kernel", ["gaussian", "epanechnikov", "laplacian"])
-@pytest.mark.parametrize("degree", [1, 2])
+@pytest.mark.parametrize(
+    ("kernel", "degree"), [("gaussian", 1), ("gaussian", 2), ("epanechnikov", 1)]
+)
 def test_all_that_is_known_agrees(kernel, degree):
     X, y = rows_with_a_gap(40)
     model = LocalPolynomialRegressor(kernel, bandwidth=0.05, degree=degree).fit(X, y)
@@ -124,64 +125,29 @@ def test_all_that_is_known_agrees(kernel, degree):
             np.testing.assert_allclose(left_out[:, i, 0], without.predict(queries), atol=1e-7)
 
 
-@pytest.mark.parametrize("weighted", [False, True])
-def test_without_each_row_equals_refitting_with_weights_and_copies(weighted):
+def test_without_each_row_equals_refitting_with_weights_and_copies():
     X, y = rows_with_a_gap(30)
     X, y = np.append(X, X[:5], axis=0), np.append(y, y[:5] + 1)
-    weight = np.random.default_rng(2).uniform(0.2, 3, 35) if weighted else None
+    weight = np.random.default_rng(2).uniform(0.2, 3, 35)
     model = LocalPolynomialRegressor(bandwidth=0.03, degree=1).fit(X, y, weight)
     queries = np.linspace(-0.3, 1.3, 30)[:, None]
     *_, left_out = model.smoother_.left_out(queries)
     for i in (0, 3, 17, 33):
         rest = np.arange(35) != i
         without = LocalPolynomialRegressor(bandwidth=0.03, degree=1)
-        without.fit(X[rest], y[rest], None if weight is None else weight[rest])
+        without.fit(X[rest], y[rest], weight[rest])
         np.testing.assert_allclose(left_out[:, i, 0], without.predict(queries), atol=1e-7)
         expected = without.predict(X[[i]])[0]
         assert y[i] - model.loo_residuals_[i] == pytest.approx(expected, abs=1e-8)
 
 
-def test_repeated_rows_are_weights_and_units_of_weights_do_not_matter():
-    X, y = rows_with_a_gap(30)
-    counts = np.random.default_rng(3).integers(0, 4, 30)
-    queries = np.linspace(-1, 2, 50)[:, None]
-    model = LocalPolynomialRegressor(bandwidth=0.03, degree=1)
-    repeated = model.fit(np.repeat(X, counts, axis=0), np.repeat(y, counts)).predict(queries)
-    for unit in (1.0, 1e-6, 1e6):
-        weighted = model.fit(X, y, counts * unit).predict(queries)
-        np.testing.assert_allclose(weighted, repeated, atol=1e-8)
-
-
-@pytest.mark.parametrize("degree", [1, 2])
-@pytest.mark.parametrize("kernel", ["gaussian", "laplacian"])
+@pytest.mark.parametrize(("kernel", "degree"), [("gaussian", 1), ("laplacian", 2)])
 def test_continuous(kernel, degree):
     X, y = rows_with_a_gap(30)
     model = LocalPolynomialRegressor(kernel, bandwidth=0.03, degree=degree).fit(X, y)
     fine = np.linspace(-0.5, 1.6, 20_001)[:, None]
     steps = np.abs(np.diff(model.predict(fine)))
     assert steps.max() < 0.05
-
-
-def test_far_away():
-    """Within a bound everywhere, and a constant at last."""
-    for seed in range(5):
-        rng = np.random.default_rng(seed)
-        x = rng.uniform(0, 1, 100)
-        y = 1.2 * np.sin(6 * x) + 0.3 * rng.normal(size=100)
-        model = LocalPolynomialRegressor(degree=1).fit(x[:, None], y)
-        far = model.predict([[2.0], [5.0], [100.0], [1e6], [1e9]])
-        assert np.abs(far - y.mean()).max() < 3 * y.std()
-        assert far[-1] == far[-2]
-        line = np.polynomial.Polynomial.fit(x, y, 1)
-        assert far[-1] == pytest.approx(line(x.mean() + 3 * x.std()), rel=0.1)
-
-
-def test_bound():
-    rng = np.random.default_rng(0)
-    X, y = rng.standard_t(2, size=(50, 2)), rng.standard_t(2, size=50)
-    model = LocalPolynomialRegressor(bandwidth=0.2, degree=1).fit(X, y)
-    far = rng.normal(size=(200, 2)) * 10.0 ** rng.uniform(0, 8, (200, 1))
-    assert np.abs(model.predict(far)).max() <= np.abs(y).max() + 3 * np.sqrt(2) * np.ptp(y) / 2
 
 
 @pytest.mark.filterwarnings("ignore:bandwidth='penalized-loo'")
@@ -223,8 +189,7 @@ def test_kernels_that_do_not_fall_are_not_widened():
     np.testing.assert_array_equal(*(model.predict(queries) for model in models))
 
 
-@pytest.mark.parametrize("kernel", ["gaussian", "epanechnikov"])
-@pytest.mark.parametrize("degree", [1, 2])
+@pytest.mark.parametrize(("kernel", "degree"), [("gaussian", 2), ("epanechnikov", 1)])
 def test_leave_one_out_widens_if_asked(kernel, degree):
     X, y = rows_with_a_gap(40)
     model = LocalPolynomialRegressor(kernel, bandwidth=0.02, degree=degree).fit(X, y)

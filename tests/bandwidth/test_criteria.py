@@ -5,7 +5,6 @@ import math
 import numpy as np
 import pytest
 from leave_one_out import criteria
-from slow_cases import one_in
 
 from sklearn_attention.attention import LeaveOneOut, Scores
 from sklearn_attention.bandwidth import (
@@ -55,7 +54,13 @@ def slow_criterion(name, X, values, kernel, h, degree=0, weight=None):
 
 @pytest.mark.parametrize(
     ("criterion", "degree", "weighted", "kernel"),
-    one_in(2, SMOOTHER_CRITERIA, [0, 1], [False, True], [Gaussian(), Epanechnikov()]),
+    [
+        ("loo", 0, True, Gaussian()),
+        ("penalized-loo", 1, False, Gaussian()),
+        ("gcv", 1, True, Epanechnikov()),
+        ("aicc", 0, True, Gaussian()),
+        ("aicc", 1, False, Epanechnikov()),
+    ],
 )
 def test_value_of_the_search(criterion, degree, weighted, kernel):
     X, values = make_data(n=30)
@@ -69,7 +74,7 @@ def test_value_of_the_search(criterion, degree, weighted, kernel):
     assert value == pytest.approx(expected, rel=1e-6)
     (again,) = criteria(X, values, kernel, [h], criterion, **options)
     assert again == pytest.approx(expected, rel=1e-6)
-    candidates = list(np.geomspace(0.02, 5, 80))
+    candidates = list(np.geomspace(0.02, 5, 40))
     grid = criteria(X, values, kernel, candidates, criterion, **options)
     # Compact kernels make curves with kinks.
     allowance = 1e-4 if kernel == Gaussian() else 5e-3
@@ -96,7 +101,7 @@ def test_trace_is_of_all_rows_where_some_are_looked_at():
 
 
 @pytest.mark.parametrize("criterion", SMOOTHER_CRITERIA)
-@pytest.mark.parametrize("trace", [0.5, 7.0, 15.0])
+@pytest.mark.parametrize("trace", [0.5, 15.0])
 def test_slopes_are_differences(criterion, trace):
     """Of the criterion, along each of its scores alone."""
     scores, step, n = np.array([0.7, 0.4, trace]), 1e-5, 20.0

@@ -67,7 +67,7 @@ def differences(function, point):
 
 
 class TestLikelihood:
-    @pytest.mark.parametrize("kernel", [Gaussian(), Logistic(), Tricube()])
+    @pytest.mark.parametrize("kernel", [Gaussian(), Tricube()])
     def test_is_the_log_density_from_all_other_rows(self, rows, weights, kernel):
         expected = 0.0
         for i, row in enumerate(rows):
@@ -117,9 +117,8 @@ class TestLikelihood:
 
 
 class TestLeastSquares:
-    @pytest.mark.parametrize("kernel", [Gaussian(), Logistic()])
-    def test_is_the_integrated_square_and_the_density_at_the_rows(self, rows, weights, kernel):
-        rows, weights = rows[:12], weights[:12]
+    def test_is_the_integrated_square_and_the_density_at_the_rows(self, rows, weights):
+        kernel, rows, weights = Logistic(), rows[:9], weights[:9]
         keys, h = rows[:, :2], BANDWIDTH[:2]
         columns = {"columns": Columns(COLUMNS.kinds[:2], COLUMNS.categories[:2])}
 
@@ -140,11 +139,9 @@ class TestLeastSquares:
         value = bw.DensityLeastSquares(keys, kernel, **columns, sample_weight=weights)(h)
         assert value == pytest.approx(expected, abs=1e-9)
 
-    @pytest.mark.parametrize(
-        "kernel", ["gaussian", "epanechnikov", pytest.param("tricube", marks=pytest.mark.slow)]
-    )
+    @pytest.mark.parametrize("kernel", ["gaussian", "epanechnikov"])
     def test_is_the_slow_double_sum(self, rows, weights, kernel):
-        rows, weights = rows[:7], weights[:7]
+        rows, weights = rows[:5], weights[:5]
         kernel, columns = as_kernel(kernel), {"columns": COLUMNS}
         square = 0.0
         levels = list(itertools.product(range(3), range(4)))
@@ -292,18 +289,27 @@ class TestConditionalLikelihood:
 
 
 PLACES = {
-    "normal": lambda rng: rng.normal(size=200),
-    "heavy tails": lambda rng: rng.standard_cauchy(size=200),
-    "rounded": lambda rng: np.round(rng.normal(size=200), 1),
-    "outlier": lambda rng: np.append(rng.normal(size=199), 1e6),
+    "normal": lambda rng: rng.normal(size=100),
+    "heavy tails": lambda rng: rng.standard_cauchy(size=100),
+    "rounded": lambda rng: np.round(rng.normal(size=100), 1),
+    "outlier": lambda rng: np.append(rng.normal(size=99), 1e6),
 }
 
 
 class TestAlongOneFeature:
     """One feature takes linear time; with a gradient only the Gaussian."""
 
-    @pytest.mark.parametrize("places", PLACES)
-    @every_kernel
+    @pytest.mark.parametrize(
+        ("kernel", "places"),
+        [
+            ("gaussian", "normal"),
+            ("gaussian", "outlier"),
+            ("epanechnikov", "rounded"),
+            ("tricube", "heavy tails"),
+            ("logistic", "outlier"),
+            ("boxcar", "rounded"),
+        ],
+    )
     def test_equals_all_pairs(self, kernel, places, weights, monkeypatch):
         X = PLACES[places](np.random.default_rng(0))[:, None]
         weights = np.resize(weights, len(X))

@@ -49,8 +49,9 @@ class TestAlongOneFeature:
         sample, _ = density_bandwidth(X, Gaussian(), random_state=0)
         assert sample != pytest.approx(expected, rel=0.01)
 
-    @pytest.mark.parametrize("kernel", ["gaussian", "epanechnikov", "tricube"])
-    @pytest.mark.parametrize("criterion", CRITERIA)
+    @pytest.mark.parametrize(
+        ("criterion", "kernel"), [("likelihood", "gaussian"), ("least_squares", "epanechnikov")]
+    )
     def test_no_grid_is_better(self, criterion, kernel):
         rng = np.random.default_rng(0)
         X = np.append(rng.normal(size=150), 0.05 * rng.normal(size=50) + 3)[:, None]
@@ -63,7 +64,7 @@ class TestAlongOneFeature:
 
     @pytest.mark.parametrize("criterion", CRITERIA)
     def test_rounded_numbers_are_not_described_one_by_one(self, criterion):
-        x = np.random.default_rng(0).normal(size=(1000, 1))
+        x = np.random.default_rng(0).normal(size=(500, 1))
         found, _ = density_bandwidth(x, Gaussian(), criterion)
         rounded, _ = density_bandwidth(x.round(1), Gaussian(), criterion)
         assert rounded == pytest.approx(found, rel=0.15)
@@ -78,8 +79,9 @@ class TestAlongOneFeature:
 
 
 class TestSearch:
-    @pytest.mark.parametrize("criterion", CRITERIA)
-    @pytest.mark.parametrize("kernel", ["gaussian", "epanechnikov"])
+    @pytest.mark.parametrize(
+        ("criterion", "kernel"), [("likelihood", "epanechnikov"), ("least_squares", "gaussian")]
+    )
     def test_no_grid_is_better(self, rows, criterion, kernel):
         kernel, X = as_kernel(kernel), rows[:, [0, 2]]
         kinds = {"likelihood": DensityLikelihood, "least_squares": DensityLeastSquares}
@@ -87,7 +89,7 @@ class TestSearch:
         sign = -1 if criterion == "likelihood" else 1
         found, score = density_bandwidth(X, kernel, criterion)
         assert score == pytest.approx(value(found), rel=1e-9)
-        grid = np.geomspace(0.1, 10, 20)
+        grid = np.geomspace(0.1, 10, 12)
         best = min(sign * value([a, 5 * b]) for a, b in itertools.product(grid, grid))
         assert sign * score <= best
 
@@ -97,7 +99,7 @@ class TestSearch:
         found, likelihood = density_bandwidth(X, Gaussian(), **columns)
         value = DensityLikelihood(X, Gaussian(), **columns)
         assert likelihood == pytest.approx(value(found), rel=1e-12)
-        grid = itertools.product(np.geomspace(0.1, 10, 20), np.linspace(0.01, 1, 20))
+        grid = itertools.product(np.geomspace(0.1, 10, 12), np.linspace(0.01, 1, 12))
         assert likelihood >= max(value(point) for point in grid)
 
     def test_no_grid_is_better_for_conditional_densities(self, rows):
@@ -105,7 +107,7 @@ class TestSearch:
         h, g, likelihood = conditional_bandwidth(X, y)
         value = ConditionalLikelihood(X, y, Gaussian(), Gaussian())
         assert likelihood == pytest.approx(value([*h, g]), rel=1e-12)
-        grid = itertools.product(np.geomspace(0.05, 10, 20), np.geomspace(0.05, 5, 20))
+        grid = itertools.product(np.geomspace(0.05, 10, 12), np.geomspace(0.05, 5, 12))
         assert likelihood >= max(value(point) for point in grid)
 
     def test_only_what_is_not_given_is_searched(self, rows):
@@ -137,13 +139,6 @@ class TestSearch:
         else:
             assert other == -math.inf
 
-    def test_a_row_of_weight_0_is_absent(self, rows, weights):
-        X = rows[:, [0, 2]]
-        weights[:5] = 0
-        found, _ = density_bandwidth(X, Gaussian(), sample_weight=weights)
-        absent, _ = density_bandwidth(X[5:], Gaussian(), sample_weight=weights[5:])
-        np.testing.assert_array_equal(found, absent)
-
     def test_large_data_are_sampled_and_carried_over(self, monkeypatch):
         X = np.random.default_rng(0).normal(size=(300, 2))
         X[:, 1] = X[:, 1] > 0
@@ -174,17 +169,6 @@ class TestSearch:
         found, _ = density_bandwidth(rows[:, [0, 2]], Gaussian(), observe=observe)
         assert len(seen) == 3
         assert any(np.allclose(found, bandwidth) for bandwidth in seen)
-
-    def test_features_that_do_not_matter_are_smoothed_away(self):
-        rng = np.random.default_rng(0)
-        X = np.column_stack([rng.normal(size=(150, 2)), rng.integers(3, size=150)])
-        y = X[:, 0] + 0.3 * rng.normal(size=150)
-        h, _, _ = conditional_bandwidth(
-            X, y,
-            columns=Columns.numbers(2) + Columns(("unordered",), (range(3),)),
-        )  # fmt: skip
-        assert h[1] > 10 * h[0]
-        assert h[2] > 0.5
 
 
 @pytest.mark.parametrize("decimals", [0, 1])

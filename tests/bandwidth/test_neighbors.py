@@ -46,9 +46,11 @@ def make_data(n=40, d=1):
     return X, np.sin(4 * X[:, :1]) + 0.2 * rng.normal(size=(n, 1))
 
 
-@pytest.mark.parametrize("kernel", [Gaussian(), Boxcar(), Epanechnikov()], ids=repr)
-@pytest.mark.parametrize("d", [1, 2])
-@pytest.mark.parametrize("weighted", [False, True])
+@pytest.mark.parametrize(
+    ("kernel", "d", "weighted"),
+    [(Gaussian(), 1, True), (Boxcar(), 2, True), (Epanechnikov(), 2, False)],
+    ids=repr,
+)
 def test_equals_brute_force(kernel, d, weighted):
     X, values = make_data(d=d)
     rng = np.random.default_rng(1)

@@ -7,22 +7,19 @@ import numpy as np
 import pytest
 from leave_one_out import criteria, leave_one_out_error
 
-from sklearn_attention import Columns, LocalPolynomialRegressor, NadarayaWatsonRegressor
+from sklearn_attention import LocalPolynomialRegressor, NadarayaWatsonRegressor
 from sklearn_attention._spread import feature_spread
 from sklearn_attention.attention import LeaveOneOut
 from sklearn_attention.bandwidth import rule_bandwidth, select_bandwidth
 from sklearn_attention.bandwidth._criteria import SMOOTHER_CRITERIA
-from sklearn_attention.bandwidth._one_scale import CriterionSearch
-from sklearn_attention.bandwidth._search import MAX_SEARCH_ROWS, Rows
+from sklearn_attention.bandwidth._search import MAX_SEARCH_ROWS
 from sklearn_attention.kernels import (
     Boxcar,
     Epanechnikov,
     Gaussian,
-    Laplacian,
     Matern32,
     Periodic,
     Silverman,
-    Triangular,
 )
 
 
@@ -46,25 +43,26 @@ class CountingPairs(Epanechnikov):
         return super().profile(squared)
 
 
-@pytest.mark.parametrize("estimator", [NadarayaWatsonRegressor, LocalPolynomialRegressor])
-@pytest.mark.parametrize("algorithm", ["auto", "dense"])
-def test_the_algorithm_of_an_estimator_is_that_of_its_search(estimator, algorithm):
+@pytest.mark.parametrize(
+    ("algorithm", "degree"), [("auto", 0), ("dense", 0), ("auto", 1), ("dense", 1)]
+)
+def test_the_algorithm_of_an_estimator_is_that_of_its_search(algorithm, degree):
     X = np.random.default_rng(0).uniform(0, 1, (100, 1))
     CountingPairs.pairs = 0
-    model = estimator(CountingPairs(), algorithm=algorithm).fit(X, np.sin(9 * X[:, 0]))
+    model = LocalPolynomialRegressor(CountingPairs(), algorithm=algorithm, degree=degree)
+    model.fit(X, np.sin(9 * X[:, 0]))
     n_tried = len(model.bandwidth_search_["criterion"])
     assert (CountingPairs.pairs > 100 * 100 * n_tried) == (algorithm == "dense")
 
 
-@pytest.mark.parametrize("estimator", [NadarayaWatsonRegressor, LocalPolynomialRegressor])
-def test_bandwidths_that_leave_windows_empty_are_not_chosen(estimator):
+def test_bandwidths_that_leave_windows_empty_are_not_chosen():
     rng = np.random.default_rng(0)
     X = rng.uniform(size=(100, 1))
     y = np.sin(5 * X[:, 0]) + 0.1 * rng.normal(size=100)
-    model = estimator("epanechnikov", empty="nan").fit(X, y)
+    model = NadarayaWatsonRegressor("epanechnikov", empty="nan").fit(X, y)
     assert np.isnan(model.bandwidth_search_["loo_error"][0])
     assert np.isfinite(model.loo_residuals_).all()
-    usual = estimator("epanechnikov", empty="nearest").fit(X, y)
+    usual = NadarayaWatsonRegressor("epanechnikov", empty="nearest").fit(X, y)
     np.testing.assert_allclose(model.bandwidth_, usual.bandwidth_, rtol=1e-2)
 
 
@@ -80,8 +78,10 @@ def test_all_pairs_find_the_bandwidth_of_linear_time():
 
 
 class TestLeaveOneOut:
-    @pytest.mark.parametrize("kernel", [Gaussian(), Matern32(), Silverman()], ids=repr)
-    @pytest.mark.parametrize("bandwidth", [0.2, 1.0, np.array([0.3, 2.0])])
+    @pytest.mark.parametrize(
+        ("kernel", "bandwidth"),
+        [(Gaussian(), 0.2), (Matern32(), np.array([0.3, 2.0])), (Silverman(), 1.0)],
+    )
     def test_error_equals_leaving_out(self, kernel, bandwidth):
         rng = np.random.default_rng(0)
         X, values = rng.normal(size=(40, 2)), rng.normal(size=(40, 3))
@@ -90,34 +90,18 @@ class TestLeaveOneOut:
         expected = brute_force_error(X, values, kernel, bandwidth, weight)
         assert error == pytest.approx(expected, rel=1e-10)
 
-    @pytest.mark.parametrize("kernel", [Gaussian(), Epanechnikov(), Triangular()], ids=repr)
-    @pytest.mark.parametrize("seed", range(4))
+    @pytest.mark.parametrize(
+        ("kernel", "seed"), [(Gaussian(), 0), (Gaussian(), 1), (Epanechnikov(), 2)]
+    )
     def test_search_finds_the_brute_force_minimum(self, kernel, seed):
         rng = np.random.default_rng(seed)
         X = rng.uniform(0, 1, (60, 1))
         values = np.sin(12 * X) + 0.3 * rng.normal(size=(60, 1))
         _, error, *_ = select_bandwidth(X, values, kernel)
-        grid = np.geomspace(0.005, 3, 300)
+        grid = np.geomspace(0.005, 3, 100)
         brute = criteria(X, values, kernel, list(grid)).min()
         # Compact kernels make curves with kinks; a percent of a percent is no miss.
         assert error <= brute * (1 + 1e-4)
-
-    def test_boxcar_search_comes_close_on_a_curve_of_steps(self):
-        rng = np.random.default_rng(0)
-        X = rng.uniform(0, 1, (60, 1))
-        values = np.sin(12 * X) + 0.3 * rng.normal(size=(60, 1))
-        _, error, *_ = select_bandwidth(X, values, Boxcar())
-        grid = np.geomspace(0.005, 3, 500)
-        brute = criteria(X, values, Boxcar(), list(grid)).min()
-        assert error <= brute * 1.02
-
-    def test_one_scale_on_each_spread(self):
-        rng = np.random.default_rng(0)
-        X = rng.normal(size=(80, 2)) * [1.0, 1000.0]
-        values = np.sin(X[:, :1]) + 0.1 * rng.normal(size=(80, 1))
-        bandwidth, _, *_ = select_bandwidth(X, values, Gaussian())
-        ratio = bandwidth / feature_spread(X)
-        assert ratio[0] == pytest.approx(ratio[1])
 
     def test_cps71(self, data_folder):
         import pandas as pd
@@ -133,8 +117,9 @@ class TestLeaveOneOut:
         # R's np documents 1.892 for this regression.
         assert bandwidth[0] == pytest.approx(1.892, abs=1e-3)
 
-    @pytest.mark.parametrize("n_features", [1, 2])
-    @pytest.mark.parametrize("kernel", [Gaussian(), Epanechnikov()], ids=repr)
+    @pytest.mark.parametrize(
+        ("n_features", "kernel"), [(1, Gaussian()), (2, Epanechnikov())], ids=repr
+    )
     def test_many_rows_are_glanced_at_and_then_looked_at(self, n_features, kernel, monkeypatch):
         monkeypatch.setattr("sklearn_attention.bandwidth._one_scale.MAX_SEARCH_ROWS", 150)
         rng = np.random.default_rng(0)
@@ -165,7 +150,7 @@ class TestLeaveOneOut:
             some["degrees_of_freedom"][ours], whole["degrees_of_freedom"][theirs], rtol=0.15
         )
 
-    @pytest.mark.parametrize("d", [1, 2, 3])
+    @pytest.mark.parametrize("d", [1, 3])
     def test_very_many_rows_are_sampled_and_rescaled(self, d, monkeypatch):
         limits = {"MAX_KEYS": 300, "MAX_KEYS_IN_LINEAR_TIME": {1: 300, 2: 300}}
         for name, limit in limits.items():
@@ -179,9 +164,10 @@ class TestLeaveOneOut:
         # The sample's own spread differs a little: only the scale is carried over.
         assert bandwidth[0] == pytest.approx(sample[0] * 4 ** (-1 / (d + 4)), rel=2e-2)
 
-    @pytest.mark.parametrize("kernel", [Gaussian(), Epanechnikov()], ids=repr)
-    @pytest.mark.parametrize("far", [1e2, 1e6])
-    def test_one_far_row_changes_little(self, far, kernel):
+    @pytest.mark.parametrize(
+        ("kernel", "far"), [(Gaussian(), 1e6), (Epanechnikov(), 1e2)], ids=repr
+    )
+    def test_one_far_row_changes_little(self, kernel, far):
         rng = np.random.default_rng(0)
         X = rng.normal(size=(499, 1))
         values = np.sin(3 * X) + 0.3 * rng.normal(size=(499, 1))
@@ -189,20 +175,6 @@ class TestLeaveOneOut:
         X, values = np.append(X, [[far]], axis=0), np.append(values, [[0.3]], axis=0)
         found, _, *_ = select_bandwidth(X, values, kernel)
         assert found[0] == pytest.approx(alone[0], rel=0.1)
-
-    @pytest.mark.parametrize("degree", [0, 1])
-    @pytest.mark.parametrize("kernel", [Gaussian(), Laplacian()], ids=repr)
-    def test_heavy_tails(self, kernel, degree):
-        rng = np.random.default_rng(1)
-        X = rng.standard_cauchy(size=(500, 1))
-        values = np.sin(4 * np.arctan(X)) + 0.3 * rng.normal(size=(500, 1))
-        columns = Columns.numbers(1)
-        # In windows as they are.
-        rows = Rows(X=X, values=values, columns=columns, degree=degree, empty="nan")
-        bandwidth, error, *_ = CriterionSearch("loo").choose(rows, kernel)
-        grid = bandwidth[0] * np.geomspace(1e-3, 1e3, 25)
-        errors = [leave_one_out_error(X, values, kernel, h, degree=degree) for h in grid]
-        assert error <= 1.01 * min(errors)
 
     @pytest.mark.parametrize("partitioned", [False, True])
     @pytest.mark.parametrize("empty", ["nearest", "nan"])
@@ -225,16 +197,6 @@ class TestLeaveOneOut:
         known = np.isfinite(error)
         assert widen <= known.all()
         np.testing.assert_allclose(error[known], expected[known], rtol=1e-6)
-
-    def test_all_rows_of_a_feature_are_looked_at(self):
-        rng = np.random.default_rng(0)
-        n = MAX_SEARCH_ROWS + 1000
-        X = rng.normal(size=(n, 1))
-        values = np.sin(5 * X) + 0.3 * rng.normal(size=(n, 1))
-        first, second = (
-            select_bandwidth(X, values, Gaussian(), random_state=seed)[0] for seed in (0, 1)
-        )
-        assert first == second
 
     def test_constant_values_take_the_widest(self):
         X = np.random.default_rng(0).normal(size=(40, 1))
@@ -282,7 +244,7 @@ class TestLeaveOneOut:
         bandwidth, error, *_ = select_bandwidth(X, values, kernel)
         assert leave_one_out_error(X, values, kernel, bandwidth) < 2 * error
 
-    @pytest.mark.parametrize("scale", [1e-200, 1e-170, 1e160, 1e200])
+    @pytest.mark.parametrize("scale", [1e-200, 1e200])
     def test_extreme_units(self, scale):
         rng = np.random.default_rng(0)
         X = rng.normal(size=(60, 1))
@@ -308,13 +270,6 @@ class TestLeaveOneOut:
         np.testing.assert_allclose(found[0], expected[0], rtol=1e-6)
         assert found[1] == pytest.approx(expected[1])
 
-    def test_noise_takes_the_mean(self):
-        rng = np.random.default_rng(3)
-        X, values = rng.normal(size=(200, 1)), rng.normal(size=(200, 1))
-        bandwidth, error, *_ = select_bandwidth(X, values, Gaussian())
-        assert bandwidth[0] > 1
-        assert error == pytest.approx(values.var(), rel=0.05)
-
     def test_all_rows_in_one_place(self):
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
@@ -322,15 +277,6 @@ class TestLeaveOneOut:
                 np.ones((5, 2)), np.arange(5.0)[:, None], Gaussian()
             )
         assert np.isfinite(bandwidth).all()
-
-    def test_weightless_rows_are_absent(self):
-        rng = np.random.default_rng(0)
-        X = rng.normal(size=(60, 1))
-        values = np.sin(3 * X) + 0.3 * rng.normal(size=(60, 1))
-        weight = np.repeat([1.0, 0.0], [50, 10])
-        found = select_bandwidth(X, values, Gaussian(), sample_weight=weight)
-        expected = select_bandwidth(X[:50], values[:50], Gaussian())
-        np.testing.assert_allclose(found[0], expected[0], rtol=1e-6)
 
     def test_a_single_row(self):
         with pytest.raises(ValueError, match="n_samples=1: pass a number"):

@@ -6,7 +6,6 @@ import warnings
 import numpy as np
 import pytest
 from leave_one_out import criteria, leave_one_out_error
-from slow_cases import one_in
 
 from sklearn_attention import Columns, NadarayaWatsonClassifier
 from sklearn_attention.attention import LeaveOneOut, Scores
@@ -45,11 +44,8 @@ def mixed(n=120, seed=0):
     return X, y[:, None]
 
 
-@pytest.mark.parametrize(
-    ("n", "n_trials"), [(30, 15), pytest.param(60, None, marks=pytest.mark.slow)]
-)
-def test_the_layout_of_arrays_makes_no_difference(n, n_trials):
-    X, values = numbers(n)
+def test_the_layout_of_arrays_makes_no_difference():
+    X, values = numbers(30)
     weights = np.linspace(1, 2, len(X))
 
     def search(X, values, weights):
@@ -57,12 +53,12 @@ def test_the_layout_of_arrays_makes_no_difference(n, n_trials):
 
         def observe(value, bandwidth):
             trials.append((value, *bandwidth))
-            return len(trials) == n_trials
+            return len(trials) == 15
 
         options = {"sample_weight": weights, "degree": 2, "observe": observe}
         found = select_bandwidths(X, values, Gaussian(), **options)
         # Of equal arrays sums may round by where they lie in memory, which tells later on.
-        return *found, np.array(trials[:15])
+        return *found, np.array(trials)
 
     expected = search(X, values, weights)
     backwards = (np.asfortranarray(part[::-1].copy())[::-1] for part in (X, values))
@@ -72,21 +68,13 @@ def test_the_layout_of_arrays_makes_no_difference(n, n_trials):
 
 
 @pytest.mark.parametrize(
-    ("kernel", "degree", "n"),
-    [
-        (Gaussian(), 1, 40), (Matern32(), 0, 40), (ProductKernel("gaussian"), 0, 40),
-        pytest.param(Gaussian(), 0, 40, marks=pytest.mark.slow),
-        pytest.param(Epanechnikov(), 0, 30, marks=pytest.mark.slow),
-        pytest.param(Matern32(), 1, 60, marks=pytest.mark.slow),
-        pytest.param(Epanechnikov(), 0, 60, marks=pytest.mark.slow),
-        pytest.param(Epanechnikov(), 1, 60, marks=pytest.mark.slow),
-        pytest.param(ProductKernel("gaussian"), 1, 60, marks=pytest.mark.slow),
-    ],
+    ("kernel", "degree"),
+    [(Gaussian(), 1), (Matern32(), 0), (ProductKernel("gaussian"), 0), (Epanechnikov(), 0)],
     ids=repr,
-)  # fmt: skip
+)
 @pytest.mark.slow
-def test_not_above_a_grid(kernel, degree, n):
-    X, values = numbers(n, seed=1)  # where a descent from one start gets stuck
+def test_not_above_a_grid(kernel, degree):
+    X, values = numbers(40, seed=1)  # where a descent from one start gets stuck
     rows = Rows(
         X=X, values=values, columns=Columns.numbers(2), degree=degree, empty="nan",
         per_feature=True, random_state=0,
@@ -103,7 +91,7 @@ def test_not_above_a_grid(kernel, degree, n):
 
 @pytest.mark.parametrize(
     ("criterion", "degree", "weighted"),
-    one_in(2, ["loo", "gcv", "aicc"], [0, 1], [False, True]),
+    [("loo", 0, True), ("gcv", 1, True), ("aicc", 0, False)],
 )
 def test_value_is_the_criterion_at_the_bandwidths(criterion, degree, weighted):
     X, values = mixed(60)
@@ -126,8 +114,7 @@ def test_value_is_the_criterion_at_the_bandwidths(criterion, degree, weighted):
     assert value == pytest.approx(float(expected), rel=1e-4)
 
 
-@pytest.mark.parametrize("criterion", ["loo", "aicc"])
-@pytest.mark.parametrize("seed", [4, 5, 7])
+@pytest.mark.parametrize(("criterion", "seed"), [("loo", 4), ("aicc", 5)])
 def test_irrelevant_features(criterion, seed):
     # With other seeds noise makes a feature look relevant, and the errors agree.
     rng = np.random.default_rng(seed)
@@ -140,17 +127,7 @@ def test_irrelevant_features(criterion, seed):
     assert (h[1:] > 2).all()
 
 
-def test_a_constant_feature_is_irrelevant():
-    rng = np.random.default_rng(0)
-    X = rng.uniform(0, 1, (100, 1))
-    values = np.sin(6 * X) + 0.1 * rng.normal(size=(100, 1))
-    constant = np.column_stack([X[:, 0], np.full(100, 7.0)])
-    h, _, relevance = select_bandwidths(constant, values, Gaussian(), random_state=0)
-    assert relevance[1] == 0
-    assert np.isfinite(h).all()
-
-
-@pytest.mark.parametrize("criterion", ["loo", "gcv", "aicc"])
+@pytest.mark.parametrize("criterion", ["loo", "aicc"])
 def test_lambdas_of_categories(criterion):
     X, values = mixed(160)
     h, value, relevance = select_bandwidths(
@@ -212,25 +189,6 @@ def test_one_scale_equals_the_search_of_scales():
     expected, error, *_ = select_bandwidth(X, values, Gaussian())
     assert value == pytest.approx(error, rel=1e-4)
     np.testing.assert_allclose(h, expected, rtol=2e-2)
-
-
-def test_copies_are_left_out_together():
-    rng = np.random.default_rng(0)
-    X, values = rng.normal(size=(30, 2)), rng.normal(size=(30, 1))
-    twice = np.repeat(X, 2, axis=0), np.repeat(values, 2, axis=0)
-    found = select_bandwidths(*twice, Gaussian(), random_state=0)
-    expected = select_bandwidths(
-        X[np.lexsort(X.T[::-1])], values[np.lexsort(X.T[::-1])], Gaussian(), random_state=0
-    )
-    np.testing.assert_allclose(found[0], expected[0], rtol=1e-4)
-
-
-def test_weightless_rows_are_absent():
-    X, values = numbers()
-    weight = np.repeat([1.0, 0.0], [50, 10])
-    found = select_bandwidths(X, values, Gaussian(), sample_weight=weight, random_state=0)
-    expected = select_bandwidths(X[:50], values[:50], Gaussian(), random_state=0)
-    np.testing.assert_allclose(found[0], expected[0], rtol=1e-4)
 
 
 def test_nothing_to_find():
@@ -313,12 +271,11 @@ def test_a_sample_judges_one_scale_as_wide_as_it_needs(monkeypatch):
     np.testing.assert_allclose(judged[-2], choice.bandwidth * 4 ** (1 / 6))
 
 
-@pytest.mark.parametrize("weighted", [False, True])
-def test_classes_need_likelihood_too(weighted, monkeypatch):
+def test_classes_need_likelihood_too(monkeypatch):
     rng = np.random.default_rng(0)
     X = rng.uniform(-1, 1, size=(60, 3))
     y = (X[:, 0] > 0).astype(int) + (X[:, 0] > 0.6)
-    weights = rng.uniform(0.5, 2, size=60) if weighted else None
+    weights = rng.uniform(0.5, 2, size=60)
     search, judged, found = _per_feature._Search, [], []
     plain, likelihood = search._left_out, search._log_likelihood
     monkeypatch.setattr(search, "_left_out", lambda s, h: judged.append(h) or plain(s, h))
@@ -330,16 +287,15 @@ def test_classes_need_likelihood_too(weighted, monkeypatch):
     monkeypatch.setattr(search, "_log_likelihood", recorded)
     model = NadarayaWatsonClassifier().fit(X, y, weights)
     assert hasattr(model, "relevance_")
-    w = np.ones(60) if weights is None else weights
-    n = w.sum() ** 2 / (w @ w)
+    n = weights.sum() ** 2 / (weights @ weights)
     for h, value in zip(judged[-2:], found[::-1], strict=True):
         own = []
         for i in range(60):
             rest = np.arange(60) != i
-            alike = NadarayaWatsonClassifier(bandwidth=h).fit(X[rest], y[rest], w[rest])
-            prior = np.average(y == y[i], weights=w)
+            alike = NadarayaWatsonClassifier(bandwidth=h).fit(X[rest], y[rest], weights[rest])
+            prior = np.average(y == y[i], weights=weights)
             own.append(np.log((n * alike.predict_proba(X[[i]])[0, y[i]] + prior) / (n + 1)))
-        assert value == pytest.approx(60 * np.average(own, weights=w), rel=1e-9)
+        assert value == pytest.approx(60 * np.average(own, weights=weights), rel=1e-9)
     assert found[0] - found[1] > 2 * 2
     monkeypatch.setattr(_per_feature, "_GAIN_OF_CLASSES", (found[0] - found[1]) / 2 + 1e-6)
     assert not hasattr(NadarayaWatsonClassifier().fit(X, y, weights), "relevance_")
@@ -357,7 +313,7 @@ def test_many_rows_are_searched_alike_in_any_order():
     np.testing.assert_allclose(other, found, rtol=1e-5)
 
 
-@pytest.mark.parametrize("criterion", ["loo", "penalized-loo", "gcv", "aicc"])
+@pytest.mark.parametrize("criterion", ["loo", "aicc"])
 def test_one_scale_where_errors_have_no_logarithm(criterion):
     X = np.random.default_rng(0).normal(size=(30, 2))
     choice = select_bandwidth(X, np.ones((30, 1)), Gaussian(), criterion, per_feature="auto")

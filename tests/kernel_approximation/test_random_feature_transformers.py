@@ -1,7 +1,6 @@
 """Products of random features against the kernels that they approximate."""
 
 import numpy as np
-import pandas as pd
 import pytest
 from sklearn.base import clone
 from sklearn.kernel_approximation import RBFSampler
@@ -10,7 +9,6 @@ from sklearn_attention import PositiveRandomFeatures, RandomFourierFeatures
 from sklearn_attention.kernels import (
     PositiveFeatures,
     RationalQuadratic,
-    ScaledDotProduct,
 )
 from sklearn_attention.kernels._base import as_kernel
 
@@ -49,11 +47,10 @@ def squared_errors(kind, kernel, X, n_components, n_draws, bandwidth=1.0, **opti
 
 
 @each_case
-@pytest.mark.parametrize("orthogonal", [True, False])
-@pytest.mark.parametrize("n_components", [1, 7])  # a direction, and a block of 4 with 3 more
-@pytest.mark.parametrize("n_draws", [100, pytest.param(400, marks=pytest.mark.slow)])
-def test_products_are_the_kernel_on_average(kind, kernel, orthogonal, n_components, n_draws):
-    X, bandwidth = rows(), np.array([0.8, 1.0, 1.5, 2.0])
+# A direction, and a block of 4 with 3 more.
+@pytest.mark.parametrize(("n_components", "orthogonal"), [(1, False), (7, True)])
+def test_products_are_the_kernel_on_average(kind, kernel, n_components, orthogonal):
+    X, bandwidth, n_draws = rows(), np.array([0.8, 1.0, 1.5, 2.0]), 100
     errors, mean = squared_errors(
         kind, kernel, X, n_components, n_draws, bandwidth, orthogonal=orthogonal
     )
@@ -63,15 +60,16 @@ def test_products_are_the_kernel_on_average(kind, kernel, orthogonal, n_componen
 
 @pytest.mark.parametrize(("kind", "kernel"), CASES[:-1], ids=repr)
 def test_kernels_are_1_between_a_row_and_itself(kind, kernel):
-    features = kind(4096, kernel=kernel, random_state=0).fit_transform(rows(spread=0.3))
+    features = kind(2048, kernel=kernel, random_state=0).fit_transform(rows(spread=0.3))
     np.testing.assert_allclose(np.square(features).sum(axis=1), 1, rtol=0.05)
 
 
-@each_case
 @pytest.mark.parametrize(
-    "sizes", [(16, 64, 256), pytest.param((16, 64, 256, 1024), marks=pytest.mark.slow)]
+    ("kind", "kernel"),
+    [(RandomFourierFeatures, "matern32"), (PositiveRandomFeatures, "scaled_dot_product")],
 )
-def test_error_falls_with_the_root_of_the_number_of_features(kind, kernel, sizes):
+def test_error_falls_with_the_root_of_the_number_of_features(kind, kernel):
+    sizes = (16, 64, 256)
     errors = [
         np.sqrt(squared_errors(kind, kernel, rows(spread=0.3), size, 30)[0].mean())
         for size in sizes
@@ -82,12 +80,7 @@ def test_error_falls_with_the_root_of_the_number_of_features(kind, kernel, sizes
 
 @pytest.mark.parametrize(
     ("kind", "kernel"),
-    [
-        (RandomFourierFeatures, "gaussian"),
-        (RandomFourierFeatures, "matern52"),
-        (PositiveRandomFeatures, "gaussian"),
-        (PositiveRandomFeatures, "scaled_dot_product"),
-    ],
+    [(RandomFourierFeatures, "matern52"), (PositiveRandomFeatures, "gaussian")],
 )
 def test_orthogonal_directions_make_the_error_smaller(kind, kernel):
     X = rows(d=8, spread=0.2)
@@ -157,30 +150,11 @@ def test_bandwidth_is_in_the_units_of_each_feature():
         np.testing.assert_allclose(scaled, one, rtol=1e-9)
 
 
-def test_scaled_dot_product_needs_the_factor_of_the_norms():
-    # Sines and cosines of rows divided by the root of the root of d give the Gaussian alone.
-    X = rows()
-    z = X / 4**0.25
-    waves = RandomFourierFeatures(20_000, random_state=0).fit_transform(z)
-    factor = np.exp(np.sum(z * z, axis=1) / 2)[:, None]
-    features = factor * waves
-    np.testing.assert_allclose(features @ features.T, ScaledDotProduct()(X), rtol=0.1)
-
-
 # A scikit-learn object
 
 
 @pytest.mark.parametrize("kind", [RandomFourierFeatures, PositiveRandomFeatures])
 class TestTransformer:
-    def test_names_and_frames(self, kind):
-        frame = pd.DataFrame(rows(d=2), columns=["a", "b"])
-        model = kind(3, random_state=0).fit(frame)
-        name = kind.__name__.lower()
-        assert model.get_feature_names_out().tolist() == [f"{name}{i}" for i in range(3)]
-        table = model.set_output(transform="pandas").transform(frame)
-        assert table.columns.tolist() == model.get_feature_names_out().tolist()
-        assert model.feature_names_in_.tolist() == ["a", "b"]
-
     def test_single_precision_stays(self, kind):
         X = rows()
         model = kind(16, random_state=0)
@@ -211,16 +185,6 @@ class TestTransformer:
             model.fit(rows(seed=1))
         assert vars(model).keys() == before.keys()
         assert model.directions_ is before["directions_"]
-
-    def test_parameters_of_a_fitted_model_wait_for_the_next_fit(self, kind):
-        model = kind(7, random_state=0).fit(rows())
-        expected = model.transform(rows())
-        model.set_params(bandwidth=7.0, n_components=4, kernel="laplacian")
-        np.testing.assert_array_equal(model.transform(rows()), expected)
-
-    def test_text_columns(self, kind):
-        with pytest.raises(ValueError, match="encode it first"):
-            kind().fit(pd.DataFrame({"a": ["x", "y"]}))
 
 
 def test_features_that_overflow():

@@ -36,9 +36,7 @@ from sklearn_attention.kernels import (
     Kernel,
     Laplacian,
     Linear,
-    LocallyPeriodic,
     Periodic,
-    Polynomial,
     Product,
     ProductKernel,
     RationalQuadratic,
@@ -48,7 +46,7 @@ from sklearn_attention.kernels import (
     Triangular,
     WangVanRyzin,
 )
-from sklearn_attention.kernels._base import _OTHER_NAMES, KERNELS, as_floats, as_kernel
+from sklearn_attention.kernels._base import _OTHER_NAMES, KERNELS, as_kernel
 
 BASES = {
     "Kernel", "RadialKernel", "SmoothingKernel",
@@ -92,22 +90,6 @@ def test_every_kernel_keeps_a_contract():
     assert public_kernels().keys() - set(kept) == {"FunctionKernel", "ProductKernel"}
 
 
-def test_everything_public_is_listed_and_exists():
-    for name in kernels.__all__:
-        assert hasattr(kernels, name)
-    public = {
-        name
-        for name, thing in vars(kernels).items()
-        if isinstance(thing, type) and issubclass(thing, Kernel) and not name.startswith("_")
-    }
-    assert public <= set(kernels.__all__)
-
-
-def test_kernels_stay_as_they_are():
-    kernel = Periodic(period=3.0)
-    assert as_kernel(kernel) is kernel
-
-
 @pytest.mark.parametrize(
     ("name", "suggested"),
     [("Gaussian", "gaussian"), ("epanechnikow", "epanechnikov"), ("matern-32", "matern32")],
@@ -122,24 +104,15 @@ def test_misspelt_names(name, suggested):
 @pytest.mark.parametrize(
     ("name", "meant"),
     [
-        ("rbf", "gaussian"), ("RBF", "gaussian"), ("normal", "gaussian"), ("gauss", "gaussian"),
-        ("squared-exponential", "gaussian"),
-        ("tophat", "boxcar"), ("uniform", "boxcar"), ("box", "boxcar"),
-        ("rectangular", "boxcar"), ("quartic", "biweight"), ("bisquare", "biweight"),
-        ("parabolic", "epanechnikov"), ("laplace", "laplacian"), ("matern12", "exponential"),
-        ("dot_product", "scaled_dot_product"), ("Dot product", "scaled_dot_product"),
-        ("softmax", "scaled_dot_product"), ("rq", "rational_quadratic"),
-        ("exp_sine_squared", "periodic"), ("poly", "polynomial"),
+        ("RBF", "gaussian"), ("squared-exponential", "gaussian"), ("tophat", "boxcar"),
+        ("quartic", "biweight"), ("matern12", "exponential"),
+        ("Dot product", "scaled_dot_product"), ("poly", "polynomial"),
+        ("matern", "matern32' or 'matern52"),
     ],
 )  # fmt: skip
 def test_names_of_other_libraries(name, meant):
     with pytest.raises(ValueError, match=rf"did you mean '{meant}'\? choose from"):
         as_kernel(name)
-
-
-def test_a_name_of_several_kernels():
-    with pytest.raises(ValueError, match=r"did you mean 'matern32' or 'matern52'\? choose"):
-        as_kernel("matern")
 
 
 def test_names_of_other_libraries_are_none_of_ours():
@@ -197,33 +170,6 @@ def test_functions_are_kernels(library, function):
         np.testing.assert_allclose(to_numpy(values), expected, rtol=rounding)
         logs = to_numpy(kernel.log(queries, keys))
         np.testing.assert_allclose(logs, np.log(expected), rtol=rounding, atol=rounding)
-
-
-def test_functions_may_return_lists_and_whole_numbers():
-    kernel = FunctionKernel(lambda queries, keys: [[1, 2]])
-    values = kernel(np.ones((1, 1)), np.ones((2, 1)))
-    assert values.dtype == np.float64
-    assert values.tolist() == [[1, 2]]
-
-
-def test_functions_get_arrays_of_floats():
-    seen = []
-
-    def spy(queries, keys):
-        seen.extend([queries, keys])
-        return np.ones((len(queries), len(keys)))
-
-    FunctionKernel(spy)(torch.ones((2, 1)), torch.ones((3, 1)))
-    FunctionKernel(spy)([[1], [2]])
-    assert all(type(table) is np.ndarray for table in seen)
-    assert [table.dtype.name for table in seen] == 2 * ["float32"] + 2 * ["float64"]
-
-
-def test_flags_of_functions():
-    kernel = FunctionKernel(dot)
-    assert kernel.signed is None
-    assert kernel.stationary is False
-    assert kernel.support == math.inf
 
 
 @pytest.mark.parametrize(
@@ -313,12 +259,6 @@ def test_parameters_of_kernels_of_gaussian_processes():
     assert twin != kernel
 
 
-def test_kernels_of_gaussian_processes_within_ours():
-    kernel = Gaussian() * gaussian_process.RBF()
-    expected = math.exp(-1.0) / math.sqrt(2 * math.pi)
-    assert kernel([[0.0]], [[1.0]])[0, 0] == pytest.approx(expected)
-
-
 # Sums and products, and the constant kernel
 
 
@@ -348,14 +288,12 @@ class TestSum(KernelContract):
     samples = (
         Gaussian() + Epanechnikov(),
         Epanechnikov() + Triangular(),
-        "epanechnikov" + Triangular(),
         Gaussian() + 0.25,
         Triangular() + Gaussian() * Epanechnikov(),
     )
     # The printed formulas of the samples, in their order.
     formulas = (
         lambda q, k: gaussian(q, k) + epanechnikov(q, k),
-        lambda q, k: epanechnikov(q, k) + triangular(q, k),
         lambda q, k: epanechnikov(q, k) + triangular(q, k),
         lambda q, k: gaussian(q, k) + 0.25,
         lambda q, k: triangular(q, k) + gaussian(q, k) * epanechnikov(q, k),
@@ -431,22 +369,6 @@ def test_operators_build_sums_and_products():
     assert left + right != left * right
 
 
-def test_python_sum_and_prod():
-    parts, table = [Gaussian(), Boxcar(), Triangular()], np.array([[0.0], [0.5], [2.0]])
-    values = [part(table) for part in parts]
-    np.testing.assert_allclose(sum(parts)(table), np.sum(values, axis=0), rtol=1e-14)
-    np.testing.assert_allclose(math.prod(parts)(table), np.prod(values, axis=0), rtol=1e-14)
-
-
-def test_functions_are_kernels_in_sums():
-    def twice(queries, keys):
-        return 2 * (queries @ keys.T)
-
-    kernel = Gaussian() + twice
-    table = np.array([[0.0], [1.0]])
-    np.testing.assert_allclose(kernel(table), Gaussian()(table) + 2 * table @ table.T)
-
-
 def test_no_limit_to_nesting():
     # Comparing the parameters of the parameters again at each level would take 2^40 steps.
     kernel = sum([Gaussian()] * 40, Boxcar())
@@ -466,7 +388,7 @@ def test_no_limit_to_nesting():
         (Gaussian() * Silverman(), True, True, math.inf, True),
         (Gaussian() + Constant(-1), True, True, math.inf, True),
         (Gaussian() + FunctionKernel(len), None, False, math.inf, True),
-        (Linear() + FunctionKernel(len), True, False, math.inf, True),
+        (FunctionKernel(len), None, False, math.inf, True),
         (ScaledDotProduct() * Gaussian(), False, False, math.inf, True),
         (AitchisonAitken() + 1, False, True, math.inf, False),
         (WangVanRyzin() * AitchisonAitken(), False, True, math.inf, False),
@@ -492,24 +414,6 @@ def test_logarithm_of_a_sum_beyond_underflow():
     expected = math.log(5) - math.log(2 * math.pi) / 2 - 1e8 / 2
     np.testing.assert_allclose(kernel.log([[0.0]], [[1e4]]), expected, rtol=1e-15)
     assert kernel([[0.0]], [[1e4]]) == 0
-
-
-def test_logarithm_of_a_product_beyond_underflow():
-    kernel = ScaledDotProduct() * Gaussian()
-    expected = 1e8 - math.log(2 * math.pi) / 2
-    np.testing.assert_allclose(kernel.log([[1e4]], [[1e4]]), expected, rtol=1e-15)
-
-
-def test_constants_go_with_categories():
-    codes, kernel = np.array([[0, 1], [2, 1]]), 0.5 * WangVanRyzin() + 1
-    np.testing.assert_array_equal(kernel.rescale(codes, 2.0), codes)
-    np.testing.assert_allclose(kernel(codes), 0.5 * WangVanRyzin()(codes) + 1)
-
-
-def test_zero_times_a_kernel():
-    kernel = 0 * Gaussian()
-    assert kernel([[0.0]], [[1.0]]) == 0
-    assert kernel.log([[0.0]], [[1.0]]) == -math.inf
 
 
 class _Smoother(BaseEstimator):
@@ -542,14 +446,6 @@ def test_parameters_within_parameters():
     np.testing.assert_array_equal(twin.fit(X).transform(X), twin[-1].kernel(scaled))
 
 
-def test_clone_is_deep():
-    kernel = Periodic() + Gaussian() * LocallyPeriodic()
-    twin = clone(kernel)
-    twin.set_params(right__right__period=9.0)
-    assert kernel.right.right.period == 1.0
-    assert kernel != twin
-
-
 @pytest.mark.parametrize(
     "kernel",
     [
@@ -577,28 +473,3 @@ def test_the_same_columns_cannot_be_numbers_and_categories(kernel):
 def test_operands_that_are_no_kernels(operand):
     with pytest.raises(TypeError, match=r"must be a name, a Kernel, a function"):
         (Gaussian() + operand)([[0.0]])
-
-
-def test_even_powers_of_signed_kernels():
-    # Not known to be positive, so treated as signed; their values are right all the same.
-    kernel = Linear() * Linear()
-    table = np.array([[1.0], [-2.0]])
-    assert kernel.signed is True
-    np.testing.assert_allclose(kernel(table), Polynomial(degree=2, coef0=0.0)(table))
-
-
-@pytest.mark.parametrize("given", [[[1, 0]], np.array([[1, 0]], dtype="int8"), [[True, False]]])
-def test_what_is_no_float_becomes_one(given):
-    found = as_floats(given)
-    assert found.dtype == np.float64
-    assert found.tolist() == [[1.0, 0.0]]
-    tensor = as_floats(torch.tensor(given))
-    assert tensor.dtype == torch.float64
-    assert tensor.tolist() == [[1.0, 0.0]]
-
-
-def test_floats_stay_as_they_are():
-    for dtype in ("float32", "float64"):
-        for library in ("numpy", "torch"):
-            X = to_library([[1.0]], library, dtype)
-            assert as_floats(X).dtype == X.dtype

@@ -137,9 +137,8 @@ def errors(kind, approximated, n_features, n_draws, *, orthogonal=True):
 
 @each_kind
 @each_approximated
-@pytest.mark.parametrize("orthogonal", [True, False])
-def test_unbiased(kind, approximated, orthogonal):
-    found = errors(kind, approximated, 8, 500, orthogonal=orthogonal)
+def test_unbiased(kind, approximated):
+    found = errors(kind, approximated, 8, 300)
     standard = found.std(axis=0) / math.sqrt(len(found))
     assert (np.abs(found.mean(axis=0)) < 3.5 * standard).all()
 
@@ -164,9 +163,8 @@ def test_variance_is_the_one_of_the_notes(kind, approximated):
 
 
 @each_kind
-@each_approximated
-def test_error_falls_with_the_root_of_the_number_of_features(kind, approximated):
-    sizes = np.array([16, 64, 256, 1024])
+def test_error_falls_with_the_root_of_the_number_of_features(kind):
+    sizes, approximated = np.array([16, 64, 256]), "scaled_dot_product"
     # The median, since a few large errors may come from the tail of an exponential.
     typical = [np.median(abs(errors(kind, approximated, int(n), 40))) for n in sizes]
     slope = np.polyfit(np.log(sizes), np.log(typical), 1)[0]
@@ -174,8 +172,8 @@ def test_error_falls_with_the_root_of_the_number_of_features(kind, approximated)
 
 
 @each_kind
-@each_approximated
-def test_orthogonal_directions_make_the_variance_smaller(kind, approximated):
+def test_orthogonal_directions_make_the_variance_smaller(kind):
+    approximated = "gaussian"
     orthogonal, independent = (
         (errors(kind, approximated, 12, 200, orthogonal=choice) ** 2).mean()
         for choice in (True, False)
@@ -274,6 +272,8 @@ def test_directions_are_orthogonal_in_blocks_and_normal():
     products = blocks @ blocks.transpose(0, 2, 1)
     off_diagonal = products[:, ~np.eye(5, dtype=bool)]
     assert np.abs(off_diagonal).max() < 1e-12
+    independent = PositiveFeatures(4, orthogonal=False).directions(4)
+    assert abs(independent[0] @ independent[1]) > 1e-3
     assert np.cov(directions.T) == pytest.approx(np.eye(5), abs=0.1)
     assert (np.square(directions).sum(axis=1) ** 2).mean() == pytest.approx(35, rel=0.1)
 
@@ -289,18 +289,6 @@ def test_directions_are_the_same_in_every_call_and_depend_on_seed_and_dimension(
     assert not np.isclose(kernel.directions(4)[:, :3], kernel.directions(3)).any()
     with pytest.raises(ValueError, match="read-only"):
         kernel.directions(3)[0, 0] = 1.0
-
-
-def test_independent_directions_are_not_orthogonal():
-    directions = PositiveFeatures(4, orthogonal=False).directions(4)
-    assert abs(directions[0] @ directions[1]) > 1e-3
-
-
-def test_global_seed_is_left_alone():
-    np.random.seed(0)  # noqa: NPY002
-    before = np.random.get_state()[1].copy()  # noqa: NPY002
-    PositiveFeatures(6, random_state=77)(np.ones((2, 3)))
-    np.testing.assert_array_equal(np.random.get_state()[1], before)  # noqa: NPY002
 
 
 # Bad input

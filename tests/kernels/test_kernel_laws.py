@@ -14,7 +14,6 @@ from sklearn_attention.kernels import (
     Constant,
     CosineSimilarity,
     Gaussian,
-    Kernel,
     Linear,
     LiRacine,
     LocallyPeriodic,
@@ -25,7 +24,7 @@ from sklearn_attention.kernels import (
 )
 from sklearn_attention.kernels._base import KERNELS, as_kernel
 
-modest = settings(max_examples=20, deadline=None)
+modest = settings(max_examples=8, deadline=None)
 
 NAMED = [as_kernel(name) for name in KERNELS]
 NUMERIC = [
@@ -71,32 +70,6 @@ def whole_codes():
     return tables(st.integers(0, 4).map(float))
 
 
-@each(NUMERIC + CATEGORICAL)
-@modest
-@given(rows=tables())
-def test_symmetry(kernel, rows):
-    forth, back = kernel(*rows), kernel(*rows[::-1])
-    np.testing.assert_allclose(forth, back.T, rtol=1e-12, atol=1e-300)
-
-
-@each(NUMERIC + CATEGORICAL)
-@modest
-@given(rows=tables())
-def test_numpy_and_torch_agree(kernel, rows):
-    values, tensor = kernel(*rows), kernel(*map(torch.from_numpy, rows))
-    np.testing.assert_allclose(tensor, values, rtol=1e-10, atol=1e-10)
-
-
-@each(STATIONARY)
-@modest
-@given(rows=tables(), shift=st.integers(-(2**30), 2**30))
-def test_shifts_change_nothing(kernel, rows, shift):
-    shifted = [X + shift for X in rows]
-    np.testing.assert_allclose(kernel(*shifted), kernel(*rows), rtol=1e-12, atol=1e-15)
-    tensor = kernel(*map(torch.from_numpy, shifted))
-    np.testing.assert_allclose(tensor, kernel(*rows), rtol=1e-10, atol=1e-10)
-
-
 @each(STATIONARY)
 @modest
 @given(rows=tables(count=1))
@@ -106,39 +79,22 @@ def test_reflections_and_permutations_change_nothing(kernel, rows):
     np.testing.assert_allclose(kernel(X[:, ::-1]), kernel(X), rtol=1e-11, atol=1e-14)
 
 
-@each(POSITIVE)
-@modest
-@given(rows=tables())
-def test_positive_kernels_and_their_logarithms(kernel, rows):
-    values, logs = kernel(*rows), kernel.log(*rows)
-    assert ((values >= 0) & (values < math.inf)).all()
-    np.testing.assert_allclose(np.exp(logs), values, rtol=1e-9, atol=1e-300)
-
-
 @each([kernel for kernel in POSITIVE if kernel.stationary])
+@pytest.mark.parametrize(("largest", "width"), [(1e300, 64), (2.0**120, 32)])
 @modest
-@given(rows=tables(st.floats(-1e300, 1e300)))
-def test_any_numbers_whatsoever(kernel, rows):
+@given(data=st.data())
+def test_any_numbers_whatsoever(kernel, largest, width, data):
     """Denormals, overflowing squares: no NaN, no warning, and no value above the peak."""
+    rows = data.draw(tables(st.floats(-largest, largest, width=width)))
     peak = kernel(np.zeros((1, rows[0].shape[1])))[0, 0]
-    for inputs in (rows, [torch.from_numpy(X) for X in rows]):
-        values, logs = np.asarray(kernel(*inputs)), np.asarray(kernel.log(*inputs))
-        assert ((values >= 0) & (values <= peak * (1 + 1e-12))).all()
-        assert (logs <= math.log(peak) + 1e-12).all()
-
-
-@each([kernel for kernel in POSITIVE if kernel.stationary])
-@modest
-@given(rows=tables(st.floats(-(2.0**120), 2.0**120, width=32)))
-def test_any_single_precision_numbers_whatsoever(kernel, rows):
-    peak = kernel(np.zeros((1, rows[0].shape[1])))[0, 0]
-    rows = [X.astype(np.float32) for X in rows]
+    rounding = 1e-12 if width == 64 else 1e-5
+    rows = [X.astype(f"float{width}") for X in rows]
     for inputs in (rows, [torch.from_numpy(X) for X in rows]):
         values, logs = kernel(*inputs), kernel.log(*inputs)
         assert values.dtype == logs.dtype == inputs[0].dtype
         values, logs = np.asarray(values), np.asarray(logs)
-        assert ((values >= 0) & (values <= peak * (1 + 1e-5))).all()
-        assert (logs <= math.log(peak) + 1e-5).all()
+        assert ((values >= 0) & (values <= peak * (1 + rounding))).all()
+        assert (logs <= math.log(peak) + rounding).all()
 
 
 @each(FALLING)
@@ -169,7 +125,7 @@ def test_periodic_kernels_are_positive_definite_on_one_feature(points):
 # Scales
 
 
-@each(NUMERIC)
+@each([Gaussian(), Linear(center=1.5), ProductKernel("tricube")])
 @modest
 @given(rows=tables(count=1), a=st.floats(0.01, 100), b=st.floats(0.01, 100))
 def test_bandwidths_multiply(kernel, rows, a, b):
@@ -178,25 +134,6 @@ def test_bandwidths_multiply(kernel, rows, a, b):
     np.testing.assert_allclose(twice, kernel.rescale(X, a * b), rtol=1e-14)
     each_its_own = kernel.rescale(X, np.full(X.shape[1], a))
     np.testing.assert_array_equal(each_its_own, kernel.rescale(X, a))
-
-
-@modest
-@given(rows=tables(), h=st.floats(0.1, 10))
-def test_bandwidth_of_the_gaussian(rows, h):
-    kernel = Gaussian()
-    squared = ((rows[0][:, None] - rows[1][None]) ** 2).sum(axis=2)
-    expected = -squared / (2 * h**2) - math.log(2 * math.pi) / 2
-    actual = kernel.log(*(kernel.rescale(X, h) for X in rows))
-    np.testing.assert_allclose(actual, expected, rtol=1e-12)
-
-
-@modest
-@given(rows=tables(), a=st.floats(-1e3, 1e3))
-def test_linear_kernel_is_linear(rows, a):
-    queries, keys = rows
-    kernel = Linear()
-    expected = a * kernel(queries, keys)
-    np.testing.assert_allclose(kernel(a * queries, keys), expected, rtol=1e-12, atol=1e-7)
 
 
 @modest
@@ -211,22 +148,6 @@ def test_cosine_similarity_does_not_see_lengths(rows, exponents):
 
 
 # Algebra
-
-
-@each([Gaussian(), Linear(), as_kernel("tricube"), 0.5])
-@modest
-@given(rows=tables(), other=st.sampled_from([*NAMED, 2.0]))
-def test_sums_and_products_of_values(kernel, rows, other):
-    def values(part):
-        return part(*rows) if isinstance(part, Kernel) else part
-
-    if not isinstance(kernel, Kernel) and not isinstance(other, Kernel):
-        other = Constant(other)
-    left, right = values(kernel), values(other)
-    np.testing.assert_allclose((kernel + other)(*rows), left + right, rtol=1e-14)
-    np.testing.assert_allclose((other + kernel)(*rows), left + right, rtol=1e-14)
-    np.testing.assert_allclose((kernel * other)(*rows), left * right, rtol=1e-14)
-    np.testing.assert_allclose((other * kernel)(*rows), left * right, rtol=1e-14)
 
 
 @modest

@@ -11,7 +11,7 @@ from sklearn_attention.kernels import _numerics as module
 from sklearn_attention.kernels._numerics import squared_distances
 
 # Differences by feature, torch's differences, and the matrix product with repairs.
-in_dimensions = pytest.mark.parametrize("d", [1, 2, 3, 4, 16, 17, 64])
+in_dimensions = pytest.mark.parametrize("d", [2, 16, 64])
 
 
 def slowly(X, Y):
@@ -34,7 +34,7 @@ def far_clusters(d, spread):
 
 @in_libraries
 @in_dimensions
-@pytest.mark.parametrize("spread", [1e-9, 1e-5, 1e-2, 0.03, 0.1, 1])
+@pytest.mark.parametrize("spread", [1e-9, 1e-2, 0.1])
 def test_relative_accuracy_of_close_rows_in_far_clusters(library, d, spread):
     X, Y = far_clusters(d, spread)
     actual = to_numpy(squared_distances(to_library(X, library), to_library(Y, library)))
@@ -42,24 +42,13 @@ def test_relative_accuracy_of_close_rows_in_far_clusters(library, d, spread):
 
 
 @in_dimensions
-@pytest.mark.parametrize("spread", [1e-2, 0.1, 0.3, 1])
+@pytest.mark.parametrize("spread", [1e-2, 0.3])
 def test_relative_accuracy_in_single_precision(d, spread):
     X, Y = (Z.astype(np.float32) for Z in far_clusters(d, spread))
     for library in ("numpy", "torch"):
         tables = [to_library(Z, library, "float32") for Z in (X, Y)]
         actual = squared_distances(*tables)
         np.testing.assert_allclose(to_numpy(actual), slowly(X, Y), rtol=1e-5)
-
-
-@in_dimensions
-def test_no_digit_is_lost_far_from_the_origin(d):
-    rng = np.random.default_rng(d)
-    X, Y = (np.round(rng.normal(size=(n, d)) * 2**20) / 2**20 for n in (30, 40))
-    expected = slowly(X, Y)
-    for shift in (0, 2.0**20, 2.0**30):
-        for library in ("numpy", "torch"):
-            actual = squared_distances(*(to_library(Z + shift, library) for Z in (X, Y)))
-            np.testing.assert_allclose(to_numpy(actual), expected, rtol=1e-12)
 
 
 @pytest.mark.parametrize("near", [0, 3, 300], ids=["no", "few", "many"])
@@ -98,43 +87,6 @@ def test_equal_rows_have_distance_exactly_zero(library, d):
     squared = to_numpy(squared_distances(X, X))
     assert (np.diag(squared) == 0).all()
     assert (squared >= 0).all()
-
-
-@in_libraries
-@in_dimensions
-@pytest.mark.parametrize("dtype", ["float64", "float32"])
-def test_rows_whose_squares_overflow(library, d, dtype):
-    """No infinity minus infinity: equal rows are at distance 0, others infinitely far."""
-    huge = 1e250 if dtype == "float64" else 1e30
-    X = to_library(np.full((3, d), huge), library, dtype)
-    Y = X * to_library([[1.0], [-1.0], [0.0]], library, dtype)
-    squared = to_numpy(squared_distances(X, Y))
-    assert squared.dtype == dtype
-    np.testing.assert_array_equal(squared, np.tile([0, math.inf, math.inf], (3, 1)))
-
-
-@in_dimensions
-@pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16])
-def test_half_precision(d, dtype):
-    X = torch.arange(d, dtype=dtype).expand(2, d) / 8
-    squared = squared_distances(X, X + 0.5)
-    assert squared.dtype == dtype
-    torch.testing.assert_close(squared, torch.full((2, 2), d / 4, dtype=dtype))
-
-
-@in_libraries
-@in_dimensions
-@pytest.mark.parametrize("shape", [(0, 3), (3, 0), (0, 0)])
-def test_tables_without_rows(library, d, shape):
-    X, Y = (to_library(np.ones((n, d)), library) for n in shape)
-    assert tuple(squared_distances(X, Y).shape) == shape
-
-
-@in_dimensions
-def test_gradient(d):
-    rng = np.random.default_rng(d)
-    tables = [torch.tensor(rng.normal(size=(n, d)), requires_grad=True) for n in (3, 4)]
-    assert torch.autograd.gradcheck(squared_distances, tables)
 
 
 def test_gradient_of_the_square_root():

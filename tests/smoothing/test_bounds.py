@@ -4,7 +4,6 @@ import numpy as np
 import pandas as pd
 import pytest
 from scipy.stats import kstest, lognorm
-from slow_cases import slow_but
 
 from sklearn_attention import ProductKernelDensity
 
@@ -21,21 +20,23 @@ def mass(model, grid=GRID):
 
 
 class TestEstimate:
-    @pytest.mark.parametrize("kernel", ["gaussian", "epanechnikov", "logistic"])
-    @pytest.mark.parametrize("sensitivity", [0, 0.5])
-    @pytest.mark.parametrize("bandwidth", [0.02, 0.5])
-    def test_mass_is_one(self, x, kernel, sensitivity, bandwidth):
+    @pytest.mark.parametrize(
+        ("kernel", "bandwidth", "sensitivity"),
+        [
+            ("gaussian", 0.5, 0.5),
+            ("gaussian", "likelihood", 0),
+            ("gaussian", "least_squares", 0),
+            ("epanechnikov", 0.02, 0),
+            ("logistic", 0.5, 0.5),
+        ],
+    )
+    def test_mass_is_one(self, x, kernel, bandwidth, sensitivity):
         model = ProductKernelDensity(
             kernel, bandwidth=bandwidth, sensitivity=sensitivity, bounds=(0, 1)
         )
         # The grid does not have the kinks of the kernel.
         tolerance = 1e-5 if kernel == "epanechnikov" else 1e-6
         assert mass(model.fit(x)) == pytest.approx(1, abs=tolerance)
-
-    @pytest.mark.parametrize("rule", ["likelihood", "least_squares", "scott"])
-    def test_mass_is_one_by_rules(self, x, rule):
-        model = ProductKernelDensity(bandwidth=rule, bounds=(0, 1)).fit(x)
-        assert mass(model) == pytest.approx(1, abs=1e-6)
 
     @pytest.mark.parametrize("bounds", [(0, None), (None, 1)])
     def test_mass_is_one_with_one_bound(self, x, bounds):
@@ -90,23 +91,15 @@ class TestEstimate:
         found = scaled.score_samples(7 + 1e5 * x) + np.log(1e5)
         np.testing.assert_allclose(found, model.score_samples(x), atol=1e-4)
 
-    def test_samples_have_the_density(self, x):
-        model = ProductKernelDensity(bandwidth=0.3, bounds=(0, 1)).fit(x)
-        sample = model.sample(20_000, random_state=0)
-        found, _ = np.histogram(sample, 10, (0, 1), density=True)
-        middles = np.linspace(0.05, 0.95, 10)[:, None]
-        np.testing.assert_allclose(found, np.exp(model.score_samples(middles)), atol=0.08)
-
 
 class TestAccuracy:
     @pytest.mark.slow
-    @pytest.mark.parametrize("rule", ["likelihood", "least_squares"])
-    def test_near_the_bound_of_an_exponential(self, rule):
+    def test_near_the_bound_of_an_exponential(self):
         rows = np.random.default_rng(1).exponential(size=(400, 1))
         near = np.linspace(0, 0.1, 11)[:, None]
         errors = []
         for bounds in (None, (0, None)):
-            model = ProductKernelDensity(bandwidth=rule, bounds=bounds).fit(rows)
+            model = ProductKernelDensity(bounds=bounds).fit(rows)
             errors.append(
                 np.abs(np.exp(model.score_samples(near)) - np.exp(-near[:, 0])).mean()
             )
@@ -123,15 +116,7 @@ class TestLogarithms:
     """Beside one bound a column may be compared by logarithms of its distance."""
 
     @pytest.mark.parametrize(
-        ("bounds", "sign", "weighted"),
-        slow_but(
-            [((3, None), 1, True), ((None, 3), -1, False)],
-            [
-                (bounds, sign, weighted)
-                for bounds, sign in [((3, None), 1), ((None, 3), -1)]
-                for weighted in (True, False)
-            ],
-        ),
+        ("bounds", "sign", "weighted"), [((3, None), 1, True), ((None, 3), -1, False)]
     )
     def test_all_answers_are_of_one_density(self, bounds, sign, weighted):
         rng = np.random.default_rng(0)
@@ -175,9 +160,10 @@ class TestLogarithms:
 
     def test_only_where_they_are_better(self):
         rng = np.random.default_rng(0)
+        n = 60
         X = np.column_stack([
-            rng.lognormal(size=90), np.abs(rng.normal(size=90)), rng.lognormal(size=90),
-            rng.uniform(size=90),
+            rng.lognormal(size=n), np.abs(rng.normal(size=n)), rng.lognormal(size=n),
+            rng.uniform(size=n),
         ])  # fmt: skip
         bounds = [(0, None), (0, None), None, (0, 1)]
         model = ProductKernelDensity(bounds=bounds).fit(X)
@@ -189,10 +175,10 @@ class TestLogarithms:
 
     def test_zeros_have_no_say(self):
         rng = np.random.default_rng(0)
-        rain = np.append(np.zeros(80), rng.lognormal(size=120))[:, None]
+        rain = np.append(np.zeros(40), rng.lognormal(size=60))[:, None]
         with pytest.warns(UserWarning, match="which 40% of the rows share"):
             model = ProductKernelDensity(bounds=(0, None)).fit(rain)
-        wet = ProductKernelDensity(bounds=(0, None)).fit(rain[80:])
+        wet = ProductKernelDensity(bounds=(0, None)).fit(rain[40:])
         np.testing.assert_allclose(model.log_offsets_, wet.log_offsets_)
         np.testing.assert_allclose(model.bandwidth_, wet.bandwidth_, rtol=0.05)
 
@@ -213,26 +199,19 @@ class TestLogarithms:
 class TestBadInput:
     @pytest.mark.parametrize(
         "bounds",
-        [(1, 0), (0, 0), 3, "positive", (0, 1, 2), [(0, 1)], [(0, None), "x"], (0, np.nan)],
+        [(0, 0), 3, "positive", (0, 1, 2), [(0, 1)], [(0, None), "x"], (0, np.nan)],
     )
     def test_no_bounds(self, bounds):
         X = np.random.default_rng(0).uniform(size=(20, 2))
         with pytest.raises(ValueError, match=r"bounds=.* is not valid: pass None, a pair"):
             ProductKernelDensity(bounds=bounds).fit(X)
 
-    def test_rows_outside(self, x):
-        message = r"bounds=\(0.5, None\) leave out 42 of the values of column 0, .*: remove"
-        with pytest.raises(ValueError, match=message):
-            ProductKernelDensity(bounds=(0.5, None)).fit(x)
-
     def test_categories(self, x):
         frame = pd.DataFrame({"share": x[:, 0], "kind": list("ab") * 30})
         with pytest.raises(ValueError, match="column 'kind' is a category: pass None"):
             ProductKernelDensity(bounds=[None, (0, 1)]).fit(frame)
-        assert ProductKernelDensity(bounds=(0, 1)).fit(frame).bounds_[1].tolist() == [
-            -np.inf,
-            np.inf,
-        ]
+        model = ProductKernelDensity(bandwidth=1.0, bounds=(0, 1)).fit(frame)
+        assert model.bounds_[1].tolist() == [-np.inf, np.inf]
 
     def test_no_bounds_at_all(self, x):
         for bounds in (None, (None, None), [None], [(-np.inf, None)]):

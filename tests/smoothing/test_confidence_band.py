@@ -6,8 +6,7 @@ import numpy as np
 import pytest
 from scipy.stats import norm
 from sklearn.base import clone
-from slow_cases import one_in, slow_but
-from smoothing_cases import CASES, DEGREES, rows_at, take, window_of
+from smoothing_cases import CASES, rows_at, take, window_of
 
 from sklearn_attention import LocalPolynomialRegressor, NadarayaWatsonRegressor
 
@@ -17,8 +16,8 @@ BEST = {0: 0.029, 1: 0.036, 2: 0.085}
 
 class TestBands:
     @pytest.mark.parametrize(
-        ("degree", "kind"),
-        one_in(5, DEGREES, ["plain", "weights", "absent", "outputs", "frame", "knn"]),
+        ("kind", "degree"),
+        [("plain", 0), ("weights", 1), ("absent", 2), ("outputs", 1), ("frame", 0)],
     )
     def test_pointwise_are_the_explicit_sum(self, kind, degree):
         ((_, model, X, y, weight),) = (case for case in CASES if case[0] == f"{kind}-{degree}")
@@ -54,10 +53,9 @@ class TestBands:
         center = model.confidence_band(X[:5]).mean(axis=1)
         np.testing.assert_allclose(center, narrow.predict(X[:5]))
 
-    @pytest.mark.parametrize("degree", slow_but([0], DEGREES))
-    def test_simultaneous_are_wider_by_one_factor(self, data, degree):
+    def test_simultaneous_are_wider_by_one_factor(self, data):
         X, y = data
-        model = LocalPolynomialRegressor(bandwidth=0.5, degree=degree).fit(X, y)
+        model = LocalPolynomialRegressor(bandwidth=0.5, degree=0).fit(X, y)
         pointwise = np.diff(model.confidence_band(X), axis=1)[:, 0]
         together = np.diff(model.confidence_band(X, simultaneous=True), axis=1)[:, 0]
         factors = together / pointwise
@@ -69,31 +67,25 @@ class TestBands:
         one = np.diff(model.confidence_band(X[:1], simultaneous=True, n_resamples=20_000))
         assert one[0, 0] == pytest.approx(pointwise[0], rel=0.03)
 
+    @pytest.mark.slow
     @pytest.mark.parametrize(
-        ("noise", "n_seeds", "n_resamples", "least"),
-        [
-            # Three deviations of so few curves below .9.
-            pytest.param("growing", 16, 50, 0.65, marks=pytest.mark.slow),
-            pytest.param("growing", 40, 200, 0.8, marks=pytest.mark.slow),
-            pytest.param("same", 40, 200, 0.8, marks=pytest.mark.slow),
-        ],
+        ("noise", "degree"), [("growing", 0), ("growing", 1), ("same", 1), ("same", 2)]
     )
-    @pytest.mark.parametrize("degree", slow_but([1], DEGREES))
-    def test_hold_the_curve(self, degree, noise, n_seeds, n_resamples, least):
+    def test_hold_the_curve(self, noise, degree):
         x = np.linspace(0, 1, 200)
         truth, grid = np.sin(9 * x), x[::4, None]
         scale = 0.3 if noise == "same" else 0.1 + 0.4 * x
         held, at_points = [], []
-        for seed in range(n_seeds):
+        for seed in range(40):
             y = truth + scale * np.random.default_rng(seed).normal(size=200)
             # The bandwidth that predicts best: with less, there is no bias to correct.
             model = LocalPolynomialRegressor(bandwidth=BEST[degree], degree=degree)
             model.fit(x[:, None], y)
             for found, options in ((at_points, {}), (held, {"simultaneous": True})):
-                lower, upper = model.confidence_band(grid, n_resamples=n_resamples, **options).T
+                lower, upper = model.confidence_band(grid, n_resamples=200, **options).T
                 found.append((lower <= truth[::4]) & (truth[::4] <= upper))
         assert 0.87 <= np.mean(at_points) <= 0.96
-        assert least <= np.mean(np.all(held, axis=1)) <= 0.99
+        assert 0.8 <= np.mean(np.all(held, axis=1)) <= 0.99
 
     @pytest.mark.slow
     def test_widths_follow_the_noise(self):
@@ -137,7 +129,7 @@ class TestBands:
         np.testing.assert_array_equal(np.random.get_state()[1], before[0])  # noqa: NPY002
         assert random.getstate() == before[1]
 
-    @pytest.mark.parametrize("n_resamples", [0, -1, 1.5, None, True, "many"])
+    @pytest.mark.parametrize("n_resamples", [0, 1.5, True, "many"])
     def test_n_resamples_is_checked(self, data, n_resamples):
         model = NadarayaWatsonRegressor(bandwidth=0.5).fit(*data)
         with pytest.raises(ValueError, match=r"n_resamples=.* pass an integer greater than 0"):

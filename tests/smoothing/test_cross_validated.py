@@ -3,11 +3,7 @@
 import numpy as np
 import pandas as pd
 import pytest
-from sklearn.base import clone
-from sklearn.exceptions import NotFittedError
-from sklearn.model_selection import GridSearchCV, LeaveOneOut, cross_val_score
-from sklearn.pipeline import make_pipeline
-from sklearn.preprocessing import StandardScaler
+from sklearn.model_selection import GridSearchCV, LeaveOneOut
 
 from sklearn_attention import (
     LocalPolynomialCV,
@@ -16,8 +12,6 @@ from sklearn_attention import (
     NadarayaWatsonRegressor,
 )
 from sklearn_attention.kernels import Gaussian, Matern32, Periodic, ProductKernel
-
-CLASSES = [NadarayaWatsonCV, LocalPolynomialCV]
 
 
 @pytest.fixture
@@ -28,7 +22,6 @@ def data():
 
 
 BANDWIDTHS = {
-    "numbers": [0.2, 0.45, 1.0],
     "arrays": [np.array([0.2, 0.9]), np.array([0.4, 1.8]), np.array([1.0, 0.3])],
     "mixed": [0.3, [0.3, 0.6], (2.0, 4.0)],
 }
@@ -84,8 +77,9 @@ class TestSearch:
         assert ours.empty == winner.empty == "nearest"
         np.testing.assert_allclose(ours.predict(X), winner.predict(X), rtol=1e-12)
 
-    @pytest.mark.parametrize("weighted", [False, True])
-    @pytest.mark.parametrize("criterion", ["loo", "gcv", "aicc"])
+    @pytest.mark.parametrize(
+        ("criterion", "weighted"), [("loo", True), ("gcv", True), ("aicc", False)]
+    )
     def test_criteria(self, data, criterion, weighted):
         X, y = data
         y = np.column_stack([y, y**2])
@@ -109,12 +103,11 @@ class TestSearch:
                 expected = one.aicc_
             assert score == pytest.approx(-expected, rel=1e-8)
 
-    @pytest.mark.parametrize("estimator", CLASSES)
-    def test_default_bandwidths(self, data, estimator):
+    def test_default_bandwidths(self, data):
         X, y = data
-        model = estimator().fit(X, y)
+        model = LocalPolynomialCV().fit(X, y)
         tried = np.stack(model.cv_results_["param_bandwidth"])
-        assert tried.shape == (3 * 30 * (1 if estimator is NadarayaWatsonCV else 3), 2)
+        assert tried.shape == (3 * 30 * 3, 2)
         ratios = tried / X.std(axis=0)
         np.testing.assert_allclose(ratios[:, 0], ratios[:, 1])
         assert tried.min() < 0.1
@@ -122,7 +115,7 @@ class TestSearch:
         searched = LocalPolynomialRegressor(
             model.best_params_["kernel"],
             bandwidth="loo",
-            degree=model.best_params_.get("degree", 0),
+            degree=model.best_params_["degree"],
             per_feature=False,
         ).fit(X, y)
         assert -model.best_score_ <= 1.05 * searched.criterion_value_
@@ -147,19 +140,6 @@ class TestSearch:
         assert model.best_index_ == 0
         np.testing.assert_array_equal(model.cv_results_["rank_test_score"], [1, 1, 1, 1])
 
-    @pytest.mark.parametrize("units", [[1e-14, 1.0], [1e-8, 1e-8], [1e9, 1e-3]])
-    def test_units_of_the_features_change_nothing(self, data, units):
-        X, y = data
-        # Of features alike but for 13 digits, whose multiples share what they compute.
-        listed = [np.array([0.3, 0.3 + 1e-13]) * factor for factor in (1, 2)]
-        plain, scaled = (
-            NadarayaWatsonCV(["gaussian"], [h * unit for h in listed]).fit(X * unit, y)
-            for unit in (1.0, np.array(units))
-        )
-        np.testing.assert_allclose(
-            scaled.cv_results_["mean_test_score"], plain.cv_results_["mean_test_score"], 1e-8
-        )
-
     def test_candidates_that_leave_rows_alone_lose(self, data):
         X, y = data
         model = NadarayaWatsonCV(["boxcar"], [0.01, 0.9], empty="nan").fit(X, y)
@@ -174,29 +154,10 @@ class TestSearch:
 
 
 class TestCompany:
-    @pytest.mark.parametrize("estimator", CLASSES)
-    def test_parameters(self, estimator):
-        model = estimator(["gaussian"], [0.3], criterion="aicc", empty="nan")
-        copied = clone(model)
-        assert copied.get_params() == model.get_params()
-        expected = {"kernels", "bandwidths", "criterion", "empty"}
-        expected |= {"degrees"} if estimator is LocalPolynomialCV else set()
-        assert set(model.get_params()) == expected
-        copied.set_params(criterion="gcv", bandwidths=[1.0])
-        assert copied.criterion == "gcv"
-        assert model.criterion == "aicc"
-        with pytest.raises(ValueError, match="Invalid parameter 'bandwidth'"):
-            model.set_params(bandwidth=3)
-        assert repr(estimator()) == f"{estimator.__name__}()"
-
-    @pytest.mark.parametrize("estimator", CLASSES)
-    def test_knows_what_the_regressors_know(self, data, estimator):
+    def test_knows_what_the_regressors_know(self, data):
         X, y = data
-        model = estimator(["gaussian"], [0.3, 0.6]).fit(X, y)
-        given = LocalPolynomialRegressor(**model.best_params_)
-        if estimator is NadarayaWatsonCV:
-            given.set_params(degree=0)
-        given.fit(X, y)
+        model = LocalPolynomialCV(["gaussian"], [0.3, 0.6]).fit(X, y)
+        given = LocalPolynomialRegressor(**model.best_params_).fit(X, y)
         for name in ("effective_dof_", "loo_residuals_", "aicc_", "bandwidth_"):
             np.testing.assert_allclose(getattr(model, name), getattr(given, name))
         for name in (
@@ -213,36 +174,6 @@ class TestCompany:
         assert model.predict(X, return_std=True)[1].shape == (40,)
         assert model.feature_significance(9).p_values.shape == (2,)
         assert -model.best_score_ == pytest.approx(np.mean(model.loo_residuals_**2))
-
-    @pytest.mark.parametrize("estimator", CLASSES)
-    def test_partial_fit_equals_fit_on_all(self, data, estimator):
-        X, y = data[0][:24], data[1][:24]
-        grown = estimator(["gaussian", "tricube"])
-        for rows in (slice(0, 15), slice(15, 24)):
-            grown.partial_fit(X[rows], y[rows])
-        whole = clone(grown).fit(X, y)
-        np.testing.assert_array_equal(grown.predict(X), whole.predict(X))
-        assert grown.best_score_ == whole.best_score_
-
-    def test_in_a_pipeline_and_a_search(self, data):
-        X, y = data
-        model = make_pipeline(StandardScaler(), LocalPolynomialCV(["gaussian"], [0.3, 0.8]))
-        scores = cross_val_score(model, X * [1, 50], y, cv=3)
-        by_hand = cross_val_score(LocalPolynomialRegressor(bandwidth=0.5), X, y, cv=3)
-        assert scores.mean() > by_hand.mean() - 0.1
-        search = GridSearchCV(
-            LocalPolynomialCV(["gaussian"], [0.5]), {"degrees": [[0], [1]]}, cv=3
-        ).fit(X, 2 * X[:, 0] + X[:, 1])
-        assert search.best_params_ == {"degrees": [1]}
-
-    @pytest.mark.parametrize("estimator", CLASSES)
-    def test_float32(self, data, estimator):
-        X, y = (array.astype("float32") for array in data)
-        model = estimator(["gaussian"], [0.3, 0.6]).fit(X, y)
-        assert model.predict(X).dtype == np.float32
-        assert model.cv_results_["mean_test_score"].dtype == np.float64
-        double = estimator(["gaussian"], [0.3, 0.6]).fit(*data)
-        np.testing.assert_allclose(model.predict(X), double.predict(data[0]), atol=1e-4)
 
     def test_every_kernel_and_degree_is_a_task(self, data):
         ends = []
@@ -266,11 +197,6 @@ class TestCompany:
         # The third asked to stop.
         tried = {(p["kernel"], p["degree"]) for p in model.cv_results_["params"]}
         assert tried == {("gaussian", 0), ("gaussian", 1), ("tricube", 0)}
-
-    def test_frames_of_numbers_keep_their_names(self, data):
-        X, y = data
-        model = NadarayaWatsonCV().fit(pd.DataFrame(X, columns=["a", "b"]), y)
-        assert list(model.feature_names_in_) == ["a", "b"]
 
     def test_candidates_stay_what_they_are(self, data):
         kernel = Periodic(period=3.0)
@@ -298,9 +224,8 @@ class TestRefusals:
             ({"empty": "none"}, "empty='none' is unknown"),
         ],
     )
-    @pytest.mark.parametrize("estimator", CLASSES)
-    def test_parameters(self, data, estimator, parameters, message):
-        model = estimator(["gaussian"], [0.5]).fit(*data)
+    def test_parameters(self, data, parameters, message):
+        model = NadarayaWatsonCV(["gaussian"], [0.5]).fit(*data)
         given, before = model.get_params(), model.predict(data[0])
         model.set_params(**parameters)
         with pytest.raises(ValueError, match=message):
@@ -308,12 +233,11 @@ class TestRefusals:
         model.set_params(**given)
         np.testing.assert_array_equal(model.predict(data[0]), before)
 
-    @pytest.mark.parametrize("degrees", [[4], [0, True], ["1"], [1.0], [[0]], [None]])
+    @pytest.mark.parametrize("degrees", [[4], [0, True], ["1"], [1.0], [[0]], [None], 2])
     def test_degrees(self, data, degrees):
-        with pytest.raises(ValueError, match=r"degrees=.* are not valid: pass some of 0, 1"):
+        message = r"degrees=.* (are not valid: pass some of 0, 1|is no list of candidates)"
+        with pytest.raises(ValueError, match=message):
             LocalPolynomialCV(degrees=degrees).fit(*data)
-        with pytest.raises(ValueError, match="degrees=2 is no list of candidates"):
-            LocalPolynomialCV(degrees=2).fit(*data)
 
     def test_signed_kernels(self, data):
         NadarayaWatsonCV(["silverman"], [0.5]).fit(*data)
@@ -321,14 +245,13 @@ class TestRefusals:
             LocalPolynomialCV(["silverman"], [0.5]).fit(*data)
         LocalPolynomialCV(["silverman"], [0.5], degrees=[0]).fit(*data)
 
-    @pytest.mark.parametrize("estimator", CLASSES)
-    def test_categories(self, estimator):
+    def test_categories(self):
         frame = pd.DataFrame({"x": [0.0, 1.0, 2.0, 3.0], "c": list("abab")})
         with pytest.raises(ValueError, match="has no candidates for: use NadarayaWatsonReg"):
-            estimator().fit(frame, [1.0, 2.0, 3.0, 4.0])
+            NadarayaWatsonCV().fit(frame, [1.0, 2.0, 3.0, 4.0])
 
-    @pytest.mark.parametrize("estimator", CLASSES)
-    def test_few_rows(self, estimator):
+    def test_few_rows(self):
+        estimator = LocalPolynomialCV
         with pytest.raises(ValueError, match=r"needs two rows of positive weight.*n_samples=1"):
             estimator().fit([[1.0]], [2.0])
         with pytest.raises(ValueError, match="n_samples=1"):
@@ -337,8 +260,3 @@ class TestRefusals:
         assert model.best_score_ == pytest.approx(-1.0)
         constant = estimator().fit(np.ones((5, 2)), np.arange(5.0))
         np.testing.assert_allclose(constant.predict(np.ones((1, 2))), 2.0)
-
-    @pytest.mark.parametrize("estimator", CLASSES)
-    def test_not_fitted(self, data, estimator):
-        with pytest.raises(NotFittedError):
-            estimator().predict(data[0])

@@ -139,7 +139,7 @@ def test_intervals_are_of_the_average():
     assert (model.predict(queries) < high).all()
 
 
-@pytest.mark.parametrize("rule", ["scott", "silverman", "knn-loo", AdaptiveBandwidth(12)])
+@pytest.mark.parametrize("rule", ["scott", "knn-loo", AdaptiveBandwidth(12)])
 def test_other_rules_have_lines(rule):
     X, y = make_data()
     found, line = (
@@ -151,8 +151,13 @@ def test_other_rules_have_lines(rule):
 
 
 @pytest.mark.filterwarnings("ignore:bandwidth='penalized-loo'")
-@pytest.mark.parametrize("n", range(2, 12))
-@pytest.mark.parametrize("kind", ["random", "constant", "exact", "two places"])
+@pytest.mark.parametrize(
+    ("n", "kind"),
+    [
+        (2, "random"), (3, "exact"), (4, "two places"), (5, "constant"), (6, "random"),
+        (7, "two places"), (9, "exact"), (11, "random"),
+    ],
+)  # fmt: skip
 def test_few_rows(n, kind):
     rng = np.random.default_rng(n)
     x = rng.integers(0, 2, n) + 0.0 if kind == "two places" else rng.uniform(size=n)
@@ -170,8 +175,8 @@ def test_few_rows(n, kind):
 
 def test_errors_across_a_gap_are_averages():
     rng = np.random.default_rng(0)
-    x = np.linspace(0, 1, 60)
-    y = np.sin(5 * x) + 0.2 * rng.normal(size=60)
+    x = np.linspace(0, 1, 40)
+    y = np.sin(5 * x) + 0.2 * rng.normal(size=40)
     model = LocalPolynomialRegressor(gap=3).fit(x[:, None], y)
     parts = []
     for degree, bandwidth, weight in model.members_:
@@ -184,26 +189,16 @@ def test_errors_across_a_gap_are_averages():
 
 def test_categories_have_a_lambda_for_each_degree():
     rng = np.random.default_rng(0)
-    frame = pd.DataFrame({"x": rng.uniform(size=90), "c": rng.choice(list("abc"), 90)})
-    y = np.sin(5 * frame["x"]) + (frame["c"] == "a") + 0.1 * rng.normal(size=90)
+    frame = pd.DataFrame({"x": rng.uniform(size=40), "c": rng.choice(list("abc"), 40)})
+    y = np.sin(5 * frame["x"]) + (frame["c"] == "a") + 0.1 * rng.normal(size=40)
     model = LocalPolynomialRegressor().fit(frame, y)
     members = refit(model, frame, y)
     assert len(members) > 1
     expected = mean_of(members, lambda own: own.predict(frame))
     np.testing.assert_allclose(model.predict(frame), expected, rtol=1e-9)
-    assert (model.feature_significance(19).p_values == 0.05).all()
+    assert (model.feature_significance(9).p_values == 0.1).all()
     only = LocalPolynomialRegressor().fit(frame[["c"]], y)
     assert [member.degree for member in only.members_] == [0]
-
-
-def test_a_kernel_that_is_a_function_has_polynomials_too():
-    X, y = make_data()
-
-    def kernel(A, B):
-        return np.exp(-np.abs(A - B.T))
-
-    model = LocalPolynomialRegressor(kernel, bandwidth=0.2).fit(X, y)
-    assert len(model.members_) > 1
 
 
 def test_several_outputs():

@@ -10,13 +10,8 @@ import pytest
 from every_kernel import DENSITIES
 from recorder import Recorder
 from scipy.special import logsumexp
-from scipy.stats import gaussian_kde, kstest
-from sklearn.datasets import make_blobs
-from sklearn.exceptions import NotFittedError
-from sklearn.model_selection import GridSearchCV
+from scipy.stats import kstest
 from sklearn.neighbors import KernelDensity
-from sklearn.pipeline import make_pipeline
-from sklearn.preprocessing import StandardScaler
 from slow_cases import one_in
 
 from sklearn_attention import ConditionalKernelDensity, ProductKernelDensity
@@ -86,14 +81,14 @@ def slow_log_density(model, queries, keys):
 
 class TestEstimate:
     @pytest.mark.parametrize("kernel", DENSITIES)
-    @pytest.mark.parametrize("sensitivity", [0, 0.5])
-    def test_is_the_formula(self, X, kernel, sensitivity):
+    def test_is_the_formula(self, X, kernel):
         weights = np.random.default_rng(1).uniform(0.1, 2, size=len(X))
-        model = ProductKernelDensity(kernel, bandwidth=[1.5, 4.0], sensitivity=sensitivity)
+        model = ProductKernelDensity(kernel, bandwidth=[1.5, 4.0], sensitivity=0.5)
         model.fit(X, sample_weight=weights)
         queries = X[:5] + 0.3
         expected = [slow_density(model, query) for query in queries]
         np.testing.assert_allclose(np.exp(model.score_samples(queries)), expected, rtol=1e-12)
+        assert model.score(queries) == pytest.approx(np.log(expected).sum(), rel=1e-12)
 
     def test_local_factors(self, X):
         fixed = ProductKernelDensity(bandwidth=1.0).fit(X)
@@ -111,20 +106,8 @@ class TestEstimate:
         assert sparsest == sparsest.round() >= 2
         np.testing.assert_array_equal(fixed.local_factors_, 1)
 
-    @pytest.mark.parametrize("kernel", DENSITIES)
-    @pytest.mark.parametrize("sensitivity", [0, 0.5])
-    def test_mass_is_one(self, kernel, sensitivity):
-        X = np.random.default_rng(0).normal(size=(30, 1))
-        model = ProductKernelDensity(kernel, bandwidth=0.5, sensitivity=sensitivity).fit(X)
-        grid = np.linspace(-60, 60, 200_001)
-        density = np.exp(model.score_samples(grid[:, None]))
-        # The edges of the boxcar lie anywhere between the points of the grid.
-        tolerance = 1e-3 if kernel == "boxcar" else 1e-6
-        assert np.trapezoid(density, grid) == pytest.approx(1, abs=tolerance)
-
-    @pytest.mark.parametrize("sensitivity", [0, 0.5])
-    def test_mass_over_numbers_and_levels_is_one(self, frame, sensitivity):
-        model = ProductKernelDensity(sensitivity=sensitivity).fit(frame)
+    def test_mass_over_numbers_and_levels_is_one(self, frame):
+        model = ProductKernelDensity(sensitivity=0.5).fit(frame[:20])
         places, mass = np.linspace(-25, 25, 1001), 0.0
         grid = np.sinh(places)  # for the heavy tails of the background
         for color, size in itertools.product(["red", "green", "blue"], SIZES):
@@ -150,8 +133,9 @@ class TestEstimate:
             found = model.score_samples(frame.iloc[[i]])
             np.testing.assert_allclose(np.exp(found), terms.mean(), rtol=1e-12)
 
-    @pytest.mark.parametrize("kernel", DENSITIES)
-    @pytest.mark.parametrize("scale", [0.01, 1.0])
+    @pytest.mark.parametrize(
+        ("kernel", "scale"), [("gaussian", 0.01), ("gaussian", 1.0), ("tricube", 1.0)]
+    )
     def test_one_feature_in_linear_time(self, kernel, scale):
         x = np.random.default_rng(0).standard_cauchy(size=(300, 1))
         weights = np.random.default_rng(1).uniform(0, 2, size=300).round()
@@ -164,7 +148,9 @@ class TestEstimate:
         expected = logsumexp(terms, axis=1) - math.log(scale)
         np.testing.assert_allclose(model.score_samples(queries), expected, rtol=1e-8)
 
-    @pytest.mark.parametrize(("kernel", "place"), one_in(3, DENSITIES, PLACES))
+    @pytest.mark.parametrize(
+        ("kernel", "place"), one_in(3, ["gaussian", "epanechnikov", "logistic"], PLACES)
+    )
     def test_several_features_by_near_rows(self, kernel, place, monkeypatch):
         monkeypatch.setattr(_near_keys, "FEW_PAIRS", 0)
         monkeypatch.setattr(_near_keys.NearKeys, "pay", lambda *_: True)
@@ -181,14 +167,16 @@ class TestEstimate:
             np.testing.assert_allclose(found, expected, rtol=1e-9, atol=1e-9)
 
     @pytest.mark.parametrize("kernel", ["gaussian", "epanechnikov"])
-    def test_one_row_alone(self, kernel):
-        for X in ([[1.0, -2.0, 5.0]], [[1.0, -2.0, 5.0]] + 9 * [[1e4, 1e4, 1e4]]):
-            model = ProductKernelDensity(kernel, bandwidth=0.5).fit(X)
-            queries = np.array([[1.2, -2.0, 4.9], [1.0, 38.0, 5.0]])
-            expected = slow_log_density(model, queries, np.array(X))
-            np.testing.assert_allclose(model.score_samples(queries), expected, rtol=1e-10)
+    @pytest.mark.parametrize("n_others", [0, 9])
+    def test_one_row_alone(self, kernel, n_others):
+        X = np.array([[1.0, -2.0, 5.0]] + n_others * [[1e4, 1e4, 1e4]])
+        model = ProductKernelDensity(kernel, bandwidth=0.5).fit(X)
+        # Beyond the support of a kernel the density is 0, elsewhere its logarithm is finite.
+        queries = np.array([[1.2, -2.0, 4.9], [1.0, 38.0, 5.0]])
+        expected = slow_log_density(model, queries, X)
+        np.testing.assert_allclose(model.score_samples(queries), expected, rtol=1e-10)
 
-    @pytest.mark.parametrize("kernel", ["gaussian", "epanechnikov", "logistic"])
+    @pytest.mark.parametrize("kernel", ["gaussian", "epanechnikov"])
     def test_categories_by_near_rows(self, frame, kernel, monkeypatch):
         monkeypatch.setattr(_near_keys, "FEW_PAIRS", 0)
         monkeypatch.setattr(_near_keys.NearKeys, "pay", lambda *_: True)
@@ -202,44 +190,39 @@ class TestEstimate:
         expected = model.score_samples(frame)
         np.testing.assert_allclose(found, expected, rtol=1e-12)
 
-    def test_beyond_the_support(self, X):
-        model = ProductKernelDensity("tricube", bandwidth=0.5).fit(X)
-        assert model.score_samples([[1e3, 0.0], [1e200, 0.0]]).tolist() == [-np.inf] * 2
-        assert model.score([[1e3, 0.0]]) == -np.inf
-
-    def test_far_beyond_underflow(self, X):
-        model = ProductKernelDensity(bandwidth=1.0).fit(X)
-        assert -1e6 < model.score_samples([[1e3, 0.0]])[0] < -4e5
-
-    def test_score_is_the_total(self, X):
-        model = ProductKernelDensity(bandwidth=1.0).fit(X)
-        assert model.score(X) == pytest.approx(model.score_samples(X).sum(), rel=1e-15)
-
 
 class TestDistributionFunction:
-    @pytest.mark.parametrize("kernel", DENSITIES)
-    @pytest.mark.parametrize("sensitivity", [0, 0.5])
-    @pytest.mark.parametrize("bounds", [None, (-2, None), (None, 3), (-2, 3)])
-    def test_is_the_integral_of_the_density(self, X, kernel, sensitivity, bounds):
+    @pytest.mark.parametrize(
+        ("kernel", "bandwidth", "sensitivity", "bounds"),
+        [
+            # By likelihood there is a background too.
+            ("gaussian", "likelihood", 0, None),
+            ("gaussian", "likelihood", 0.5, (-2, 3)),
+            ("gaussian", "likelihood", 0.5, (-2, None)),
+            ("boxcar", 2.5, 0, (None, 3)),
+            ("tricube", 2.5, 0.5, (-2, 3)),
+            ("logistic", 2.5, 0, (-2, None)),
+        ],
+    )
+    def test_is_the_integral_of_the_density(self, X, kernel, bandwidth, sensitivity, bounds):
         X = X[:, :1].clip(-2, 3)
         options = {"sensitivity": sensitivity, "bounds": bounds}
-        bandwidth = "likelihood" if kernel == "gaussian" else 2.5  # with a background
         model = ProductKernelDensity(kernel, bandwidth=bandwidth, **options).fit(X)
-        places = np.linspace(-1.9, 2.9, 4001)[:, None]
+        places = np.linspace(-1.9, 2.9, 2001)[:, None]
         below = model.cdf(places)
         density = np.exp(model.score_samples(places))
         steps = (density[1:] + density[:-1]) / 2 * np.diff(places[:, 0])
-        tolerance = 3e-3 if kernel == "boxcar" else 1e-5  # between points that it jumps at
+        # Between two points the density of the boxcar jumps.
+        tolerance = 3e-3 if kernel == "boxcar" else 1e-5
         np.testing.assert_allclose(np.diff(below).cumsum(), steps.cumsum(), atol=tolerance)
         low, high = (None, None) if bounds is None else bounds
         ends = model.cdf([[-1e6 if low is None else low], [1e6 if high is None else high]])
         np.testing.assert_allclose(ends, [0, 1], atol=1e-11)
         assert model.cdf([[-1e300], [1e300]]).tolist() == pytest.approx([0, 1], abs=1e-12)
 
-    @pytest.mark.parametrize("sensitivity", [0, 0.5])
-    def test_numbers_and_levels_are_the_share_of_draws(self, frame, sensitivity):
+    def test_numbers_and_levels_are_the_share_of_draws(self, frame):
         bounds, weights = [None, (-4, 4), None], np.arange(len(frame))
-        model = ProductKernelDensity(bounds=bounds, sensitivity=sensitivity)
+        model = ProductKernelDensity(bounds=bounds, sensitivity=0.5)
         drawn = model.fit(frame, sample_weight=weights).sample(20_000, random_state=0)
         codes = drawn["size"].cat.codes
         for i in range(3):
@@ -267,15 +250,6 @@ class TestPeers:
         np.testing.assert_allclose(ours.score_samples(X), theirs.score_samples(X), rtol=1e-9)
         assert ours.score(X) == pytest.approx(theirs.score(X), rel=1e-9)
 
-    def test_scipy(self):
-        x = np.random.default_rng(0).normal(size=50)
-        theirs = gaussian_kde(x)
-        width = math.sqrt(theirs.covariance[0, 0])
-        ours = ProductKernelDensity(bandwidth=width).fit(x[:, None])
-        np.testing.assert_allclose(
-            np.exp(ours.score_samples(x[:, None])), theirs(x), rtol=1e-12
-        )
-
     @pytest.mark.filterwarnings("ignore:After 0.17:FutureWarning")
     def test_statsmodels(self, X):
         nonparametric = pytest.importorskip("statsmodels.nonparametric.api")
@@ -289,33 +263,20 @@ class TestPeers:
         assert ours.likelihood_score_ >= DensityLikelihood(X, Gaussian())(found) - 1e-9
 
     @pytest.mark.filterwarnings("ignore:After 0.17:FutureWarning")
-    @pytest.mark.parametrize("theirs", ["cv_ml", "cv_ls"])
-    def test_statsmodels_finds_none_better_for_one_feature(self, X, theirs):
-        nonparametric = pytest.importorskip("statsmodels.nonparametric.api")
-        kinds = {"cv_ml": DensityLikelihood, "cv_ls": DensityLeastSquares}
-        criterion = kinds[theirs](X[:, :1], Gaussian())
-        rule = "likelihood" if theirs == "cv_ml" else "least_squares"
-        ours = ProductKernelDensity(bandwidth=rule).fit(X[:, :1]).bandwidth_
-        found = nonparametric.KDEMultivariate(X[:, :1], "c", bw=theirs).bw
-        assert criterion.sign * criterion(ours) <= criterion.sign * criterion(found) + 1e-9
-
-    @pytest.mark.filterwarnings("ignore:After 0.17:FutureWarning")
     def test_statsmodels_least_squares(self, X):
         nonparametric = pytest.importorskip("statsmodels.nonparametric.api")
         ours = ProductKernelDensity(bandwidth="least_squares").fit(X)
         theirs = nonparametric.KDEMultivariate(X, "cc", bw=ours.bandwidth_)
         expected = theirs.imse(ours.bandwidth_)
         assert ours.least_squares_error_ == pytest.approx(expected, rel=1e-9)
+        # One feature has a search of its own.
+        ours = ProductKernelDensity(bandwidth="least_squares").fit(X[:, :1])
+        found = nonparametric.KDEMultivariate(X[:, :1], "c", bw="cv_ls").bw
+        error = DensityLeastSquares(X[:, :1], Gaussian())(found)
+        assert ours.least_squares_error_ <= error + 1e-9
 
 
 class TestBandwidth:
-    def test_likelihood_is_the_default(self, X):
-        model = ProductKernelDensity().fit(X)
-        value, gradient = DensityLikelihood(X, Gaussian())(model.bandwidth_, eval_gradient=True)
-        assert model.likelihood_score_ == pytest.approx(value, rel=1e-12)
-        np.testing.assert_allclose(gradient * model.bandwidth_, 0, atol=1e-4)
-        assert not hasattr(model, "least_squares_error_")
-
     def test_likelihood_is_that_of_refitting(self, X):
         model = ProductKernelDensity("logistic").fit(X)
         alike, left_out = ProductKernelDensity("logistic", bandwidth=model.bandwidth_), []
@@ -333,7 +294,12 @@ class TestBandwidth:
         expected = 40 * np.exp(kernels.score_samples(queries))
         expected += np.exp(model._estimate.wide.log_density(queries))
         np.testing.assert_allclose(np.exp(model.score_samples(queries)), expected / 41)
-        assert not hasattr(model.set_params(bandwidth="least_squares").fit(X), "background_")
+        # Fitted again by another rule, the model forgets what the first one learned.
+        model.set_params(bandwidth="least_squares").fit(X)
+        assert model.least_squares_error_ < 0
+        assert not hasattr(model, "background_")
+        assert not hasattr(model, "likelihood_score_")
+        assert not hasattr(model.set_params(bandwidth=1.0).fit(X), "least_squares_error_")
 
     def test_samples_have_the_share_of_the_background(self):
         x = np.random.default_rng(0).normal(size=(19, 1))
@@ -343,38 +309,18 @@ class TestBandwidth:
         share = np.mean(np.abs(sample - center) > 5 * scale)
         assert share == pytest.approx(0.05 * (1 - 5 / np.sqrt(27)), rel=0.25)
 
-    @pytest.mark.parametrize("rule", ["scott", "silverman"])
-    def test_rules(self, X, rule):
-        model = ProductKernelDensity("tricube", bandwidth=rule).fit(X)
-        np.testing.assert_array_equal(model.bandwidth_, rule_bandwidth(X, Tricube(), rule))
-
     def test_numbers(self, X, frame):
         np.testing.assert_array_equal(
             ProductKernelDensity(bandwidth=2).fit(X).bandwidth_, [2, 2]
         )
-        given = ProductKernelDensity(bandwidth=[1, 2]).fit(X)
-        np.testing.assert_array_equal(given.bandwidth_, [1, 2])
+        tricube = ProductKernelDensity("tricube", bandwidth="scott").fit(X).bandwidth_
+        np.testing.assert_array_equal(tricube, rule_bandwidth(X, Tricube(), "scott"))
         mixed = ProductKernelDensity(bandwidth=[0, 2, 1]).fit(frame)
         np.testing.assert_array_equal(mixed.bandwidth_, [0, 2, 1])
-
-    def test_one_number_leaves_the_lambdas_to_the_rule(self, frame):
-        model = ProductKernelDensity(bandwidth=0.5).fit(frame)
-        rule = ProductKernelDensity(bandwidth="scott").fit(frame)
-        assert model.bandwidth_[1] == 0.5
-        np.testing.assert_array_equal(model.bandwidth_[[0, 2]], rule.bandwidth_[[0, 2]])
-
-    def test_old_scores_do_not_linger(self, X):
-        model = ProductKernelDensity(bandwidth="least_squares").fit(X)
-        assert model.least_squares_error_ < 0
-        model.set_params(bandwidth=1.0).fit(X)
-        assert not hasattr(model, "least_squares_error_")
-
-    def test_adaptive_is_better_for_heavy_tails(self):
-        X = np.random.default_rng(0).standard_t(2, size=(400, 1))
-        test = np.random.default_rng(1).standard_t(2, size=(400, 1))
-        fixed = ProductKernelDensity(bandwidth="silverman").fit(X)
-        adaptive = ProductKernelDensity(bandwidth="silverman", sensitivity=0.5).fit(X)
-        assert adaptive.score(test) > fixed.score(test) + 5
+        # One number leaves the lambdas to the rule.
+        one = ProductKernelDensity(bandwidth=0.5).fit(frame).bandwidth_
+        rule = ProductKernelDensity(bandwidth="scott").fit(frame).bandwidth_
+        np.testing.assert_array_equal(one, [rule[0], 0.5, rule[2]])
 
     @pytest.mark.slow
     def test_hundreds_of_columns(self):
@@ -389,7 +335,6 @@ class TestBandwidth:
 
 
 SHAPES = {
-    "normal": lambda rng: rng.normal(size=200),
     "heavy tails": lambda rng: rng.standard_t(2, size=200),
     "a peak": lambda rng: np.append(rng.normal(size=140), 0.05 * rng.normal(size=60)),
     "uniform": lambda rng: rng.uniform(size=200),
@@ -397,19 +342,18 @@ SHAPES = {
 
 
 class TestSensitivity:
-    @pytest.mark.parametrize("bounds", [None, (-30, 30), (0, None)])
-    @pytest.mark.parametrize("weighted", [False, True])
-    def test_rows_left_out_are_described_by_the_others(self, frame, bounds, weighted):
-        rng = np.random.default_rng(0)
-        frame["length"] = frame["length"].abs()
-        weights = rng.integers(0, 3, size=40) / 2 if weighted else None
+    @pytest.mark.parametrize(
+        ("bounds", "weights"),
+        [(None, None), ((-30, 30), np.arange(20) % 3 / 2), ((0, None), np.arange(20) % 3 / 2)],
+    )
+    def test_rows_left_out_are_described_by_the_others(self, frame, bounds, weights):
+        frame = frame[:20].assign(length=frame["length"].abs())
         model = ProductKernelDensity(bounds=bounds, sensitivity=0.5)
         estimate = model.fit(frame, sample_weight=weights)._estimate
         assert len(np.unique(estimate.row_factors)) > 2
         found = estimate.left_out()
-        weights = np.ones(40) if weights is None else weights
-        for i in np.flatnonzero(weights)[:7]:
-            others = replace(estimate.take(np.arange(40) != i), background=None)
+        for i in (1, 7, 19):
+            others = replace(estimate.take(np.arange(20) != i), background=None)
             kernels = np.exp(others.log_density(estimate.keys[[i]]))[0]
             if bounds:  # without its own images, which others have
                 kernels = sum(
@@ -420,7 +364,7 @@ class TestSensitivity:
             expected = (1 - estimate.share) * kernels + estimate.share * background
             assert found[i] == pytest.approx(np.log(expected), rel=1e-9, abs=1e-9)
 
-    @pytest.mark.parametrize("shape", SHAPES)
+    @pytest.mark.parametrize("shape", ["uniform", "heavy tails", "a peak"])
     def test_auto_is_that_of_best_likelihood(self, shape):
         X = SHAPES[shape](np.random.default_rng(0))[:, None]
         model, scores = ProductKernelDensity().fit(X), {}
@@ -435,14 +379,11 @@ class TestSensitivity:
         expected = ProductKernelDensity(sensitivity=best).fit(X)
         np.testing.assert_array_equal(model.local_factors_, expected.local_factors_)
 
-    @pytest.mark.parametrize("bandwidth", [0.5, "scott", "least_squares"])
-    def test_auto_is_0_with_other_bandwidths(self, bandwidth):
-        X = SHAPES["heavy tails"](np.random.default_rng(0))[:, None]
-        model = ProductKernelDensity(bandwidth=bandwidth).fit(X)
-        np.testing.assert_array_equal(model.local_factors_, 1)
-
     def test_auto_is_0_elsewhere(self, monkeypatch, tmp_path):
         x = SHAPES["heavy tails"](np.random.default_rng(0))[:, None]
+        for bandwidth in (0.5, "least_squares"):
+            given = ProductKernelDensity(bandwidth=bandwidth).fit(x)
+            np.testing.assert_array_equal(given.local_factors_, 1)
         expected = ProductKernelDensity().fit(x)
         assert len(np.unique(expected.local_factors_)) > 5
         np.save(tmp_path / "x.npy", x)
@@ -466,8 +407,10 @@ class TestSensitivity:
 
 
 class TestPointMasses:
-    @pytest.mark.parametrize("bandwidth", ["likelihood", "least_squares"])
-    @pytest.mark.parametrize(("share", "offset"), [(0.3, 0.0), (0.06, 273.15)])
+    @pytest.mark.parametrize(
+        ("bandwidth", "share", "offset"),
+        [("likelihood", 0.3, 0.0), ("least_squares", 0.06, 273.15)],
+    )
     def test_bandwidths_are_of_the_other_rows(self, bandwidth, share, offset):
         rng = np.random.default_rng(0)
         rain = rng.gamma(2, 8, size=(300, 1)) + offset
@@ -481,14 +424,6 @@ class TestPointMasses:
         wet = ProductKernelDensity(bandwidth=bandwidth).fit(rain[int(300 * share) :])
         np.testing.assert_allclose(model.bandwidth_, wet.bandwidth_, rtol=0.1)
         assert np.isfinite(model.score_samples(rain)).all()
-
-    def test_in_one_of_several_columns(self):
-        X = np.random.default_rng(0).normal(size=(200, 2))
-        X[:30, 1] = X[170:, 1] = 5.0
-        with pytest.warns(UserWarning, match="the value 5 of column 1, which 30%"):
-            model = ProductKernelDensity().fit(X)
-        others = ProductKernelDensity().fit(X[30:170])
-        np.testing.assert_allclose(model.bandwidth_, others.bandwidth_, rtol=0.1)
 
     def test_of_a_target(self):
         rng = np.random.default_rng(0)
@@ -507,13 +442,6 @@ class TestPointMasses:
 
 
 class TestCategories:
-    def test_what_is_learnt(self, frame):
-        model = ProductKernelDensity().fit(frame)
-        assert model.columns_.kinds == ("unordered", "numeric", "ordered")
-        assert model.columns_.categories == (("blue", "green", "red"), None, tuple(SIZES))
-        assert model.feature_names_in_.tolist() == ["color", "length", "size"]
-        assert 0 < model.bandwidth_[0] < 2 / 3
-
     def test_levels_that_did_not_occur(self, frame):
         model = ProductKernelDensity().fit(frame)
         # An unordered one has no probability; "large" has some, being next to others.
@@ -524,73 +452,8 @@ class TestCategories:
         cells["size"] = pd.Categorical(["large"] * 2, SIZES, ordered=True)
         assert np.isfinite(model.score_samples(cells)[1])
 
-    def test_missing_is_a_level(self, frame):
-        frame.loc[:5, "color"] = None
-        model = ProductKernelDensity().fit(frame)
-        assert np.isfinite(model.score_samples(frame)).all()
-        sample = model.sample(200, random_state=0)
-        assert 5 < sample["color"].isna().sum() < 80
-
-    def test_named_columns_of_an_array(self, frame):
-        colors = frame["color"].map({"red": 5.5, "green": 2, "blue": np.nan})
-        X = np.column_stack([colors, frame["length"]])
-        model = ProductKernelDensity(categorical_features=[0]).fit(X)
-        expected = ProductKernelDensity().fit(frame[["color", "length"]])
-        density = expected.score_samples(frame[["color", "length"]])
-        np.testing.assert_allclose(model.score_samples(X), density, rtol=1e-6)
-        sample = model.sample(200, random_state=0)
-        assert sample.dtype == np.float64
-        assert set(sample[~np.isnan(sample[:, 0]), 0]) == {2, 5.5}
-        assert np.isnan(sample[:, 0]).any()
-        assert np.isfinite(model.score_samples(sample)).all()
-
-    def test_a_single_level(self, frame):
-        model = ProductKernelDensity().fit(frame.assign(color="red"))
-        alone = ProductKernelDensity().fit(frame[["length", "size"]])
-        np.testing.assert_allclose(
-            model.score_samples(frame.assign(color="red")),
-            alone.score_samples(frame[["length", "size"]]),
-            rtol=1e-5,
-        )
-
-    def test_categories_alone(self, frame):
-        model = ProductKernelDensity().fit(frame[["color", "size"]])
-        cells = pd.MultiIndex.from_product([["red", "green", "blue"], SIZES]).to_frame()
-        cells.columns = ["color", "size"]
-        cells["size"] = pd.Categorical(cells["size"], SIZES, ordered=True)
-        assert np.exp(model.score_samples(cells)).sum() == pytest.approx(1, abs=1e-14)
-
-    def test_polars(self, frame):
-        polars = pytest.importorskip("polars")
-        theirs = polars.DataFrame(
-            {"color": frame["color"].tolist(), "length": frame["length"].to_numpy()}
-        )
-        ours = ProductKernelDensity().fit(frame[["color", "length"]])
-        model = ProductKernelDensity().fit(theirs)
-        np.testing.assert_array_equal(
-            model.score_samples(theirs), ours.score_samples(frame[["color", "length"]])
-        )
-        assert set(model.sample(50, random_state=0)[:, 0]) <= {"red", "green", "blue"}
-
-    def test_categories_only_in_the_query(self, X, frame):
-        model = ProductKernelDensity(bandwidth=1.0).fit(X)
-        with pytest.raises(ValueError, match="column 'color', which was numeric when fitted"):
-            model.score_samples(frame[["color", "length"]])
-
 
 class TestSample:
-    @pytest.mark.parametrize("kernel", ["gaussian", "tricube", "logistic"])
-    def test_moments(self, kernel):
-        rng = np.random.default_rng(0)
-        X, weights = rng.normal(size=(50, 2)) * [1.0, 3.0] + 5, rng.uniform(size=50)
-        model = ProductKernelDensity(kernel, bandwidth=[0.5, 1.0]).fit(X, sample_weight=weights)
-        sample = model.sample(100_000, random_state=0)
-        mean = np.average(X, axis=0, weights=weights)
-        variance = np.average((X - mean) ** 2, axis=0, weights=weights)
-        variance = variance + model.kernel_.second_moment * model.bandwidth_**2
-        np.testing.assert_allclose(sample.mean(axis=0), mean, rtol=0.01)
-        np.testing.assert_allclose(sample.var(axis=0), variance, rtol=0.02)
-
     def test_distribution(self):
         X = np.array([[0.0], [4.0]])
         model = ProductKernelDensity("epanechnikov", bandwidth=1.0, sensitivity=0.5)
@@ -611,56 +474,43 @@ class TestSample:
     def test_frames_come_back(self, frame):
         model = ProductKernelDensity().fit(frame)
         sample = model.sample(20_000, random_state=0)
+
         assert list(sample.columns) == list(frame.columns)
         assert sample["size"].cat.ordered
         assert sample["size"].cat.categories.tolist() == SIZES
         assert np.isfinite(model.score_samples(sample)).all()
-        colors, _ = level_table("unordered", 3, model.bandwidth_[0])
-        expected = colors[:, model.keys_[:, 0].astype(int)].mean(axis=1)
-        shares = sample["color"].value_counts(normalize=True)[["blue", "green", "red"]]
-        np.testing.assert_allclose(shares, expected, atol=0.01)
-        sizes, _ = level_table("ordered", 3, model.bandwidth_[2])
-        expected = sizes[:, model.keys_[:, 2].astype(int)].mean(axis=1)
-        shares = sample["size"].value_counts(normalize=True)[SIZES]
-        np.testing.assert_allclose(shares, expected, atol=0.01)
-
-    def test_frame_of_numbers(self, X):
-        frame = pd.DataFrame(X, columns=["a", "b"])
-        sample = ProductKernelDensity(bandwidth=1.0).fit(frame).sample(3, random_state=0)
-        assert sample.columns.tolist() == ["a", "b"]
-        assert sample.shape == (3, 2)
-
-    def test_seeds(self, X):
-        model = ProductKernelDensity(bandwidth=1.0).fit(X)
-        same = [model.sample(5, random_state=3) for _ in range(2)]
-        np.testing.assert_array_equal(*same)
-        assert model.sample().shape == (1, 2)
-
-    def test_bad_number(self, X):
-        with pytest.raises(ValueError, match="n_samples=0 is not valid"):
-            ProductKernelDensity(bandwidth=1.0).fit(X).sample(0)
+        levels = {
+            0: ("color", "unordered", ["blue", "green", "red"]),
+            2: ("size", "ordered", SIZES),
+        }
+        for j, (name, kind, names) in levels.items():
+            table, _ = level_table(kind, 3, model.bandwidth_[j])
+            expected = table[:, model.keys_[:, j].astype(int)].mean(axis=1)
+            shares = sample[name].value_counts(normalize=True)[names]
+            np.testing.assert_allclose(shares, expected, atol=0.01)
 
 
 class TestBadInput:
-    @pytest.mark.parametrize("kernel", ["silverman", "linear", "matern32", "periodic"])
+    @pytest.mark.parametrize("kernel", ["silverman", "matern32"])
     def test_kernels_that_are_no_densities(self, X, kernel):
         with pytest.raises(ValueError, match=rf"kernel='{kernel}' .* positive smoothing"):
             ProductKernelDensity(kernel).fit(X)
 
     @pytest.mark.parametrize(
-        ("bandwidth", "message"),
+        ("params", "message"),
         [
-            ("wrong", "bandwidth='wrong' is unknown"),
-            ("loo", "bandwidth='loo' is unknown"),
-            (0, "bandwidth=0 is not valid"),
-            ([1, -1], "every bandwidth must be finite"),
-            ([1, 2, 3], "there are 2 features"),
-            (None, "bandwidth=None"),
+            ({"bandwidth": "loo"}, "bandwidth='loo' is unknown"),
+            ({"bandwidth": 0}, "bandwidth=0 is not valid"),
+            ({"bandwidth": [0.1, -1, 0.1]}, "every bandwidth must be finite"),
+            ({"bandwidth": [1, 2]}, "there are 3 features"),
+            ({"bandwidth": [0.9, 1, 0.5]}, r"bandwidth\[0\]=0.9 .*\[0, 0.666667\]"),
+            ({"sensitivity": -0.1}, "sensitivity=-0.1 is not valid"),
+            ({"sensitivity": "much"}, "sensitivity='much' is not valid: pass 'auto'"),
         ],
     )
-    def test_bandwidths(self, X, bandwidth, message):
+    def test_parameters(self, frame, params, message):
         with pytest.raises(ValueError, match=message):
-            ProductKernelDensity(bandwidth=bandwidth).fit(X)
+            ProductKernelDensity(**params).fit(frame)
 
     def test_bounds_that_leave_out_rows(self, X):
         table = pd.DataFrame(X, columns=["a", "b"]).clip(-1, 1)
@@ -673,56 +523,17 @@ class TestBadInput:
             table[table["b"].between(-2, 90)]
         )
 
-    def test_lambda_out_of_range(self, frame):
-        with pytest.raises(ValueError, match=r"bandwidth\[0\]=0.9 .*\[0, 0.666667\]"):
-            ProductKernelDensity(bandwidth=[0.9, 1, 0.5]).fit(frame)
-
-    @pytest.mark.parametrize("sensitivity", [-0.1, 1.5, "much"])
-    def test_sensitivity(self, X, sensitivity):
-        with pytest.raises(ValueError, match=f"sensitivity={sensitivity!r} is not valid"):
-            ProductKernelDensity(sensitivity=sensitivity).fit(X)
-
-    @pytest.mark.parametrize("weights", [np.zeros(40), -np.ones(40), np.ones(3), [1e308] * 40])
-    def test_weights(self, X, weights):
-        with pytest.raises(ValueError, match=r"sample_weight|Negative"):
-            ProductKernelDensity(bandwidth=1.0).fit(X, sample_weight=weights)
-
-    def test_text_in_an_array(self):
-        with pytest.raises(ValueError, match="not numeric"):
-            ProductKernelDensity(bandwidth=1.0).fit(np.array([["a"], ["b"]], dtype=object))
-
-    def test_not_fitted(self, X):
-        for call in (lambda m: m.score_samples(X), lambda m: m.sample()):
-            with pytest.raises(NotFittedError):
-                call(ProductKernelDensity())
+    def test_number_of_draws(self, X):
+        with pytest.raises(ValueError, match="n_samples=0 is not valid"):
+            ProductKernelDensity(bandwidth=1.0).fit(X).sample(0)
 
 
-class TestConventions:
-    def test_a_failed_fit_changes_nothing(self, X, frame):
-        model = ProductKernelDensity(bandwidth=1.0).fit(X)
-        before = dict(vars(model))
-        with pytest.raises(ValueError, match="zero for every row"):
-            model.fit(frame, sample_weight=np.zeros(len(frame)))
-        assert vars(model) == before
-
-    def test_grid_search_and_pipeline(self, X):
-        search = GridSearchCV(ProductKernelDensity(), {"bandwidth": [0.01, 0.8, 50.0]}).fit(X)
-        assert search.best_params_ == {"bandwidth": 0.8}
-        model = make_pipeline(StandardScaler(), ProductKernelDensity()).fit(X)
-        assert np.isfinite(model.score(X))
-
-    def test_clusters_are_denser_than_what_lies_between(self):
-        X, _ = make_blobs(100, centers=[[-5, 0], [5, 0]], random_state=0)
-        model = ProductKernelDensity().fit(X)
-        center, between = model.score_samples([[5, 0], [0, 0]])
-        assert center > between + 3
-
-    def test_callbacks_hear_of_every_evaluation(self, X):
-        recorder = Recorder(lambda model: model.score_samples(X).shape, stop_after=5)
-        model = ProductKernelDensity().set_callbacks(recorder).fit(X)
-        assert recorder.begun == ["fit"] + 5 * ["bandwidth"]
-        assert set(recorder.answers) == {(40,)}
-        assert np.isfinite(model.score(X))
+def test_callbacks_hear_of_every_evaluation(X):
+    recorder = Recorder(lambda model: model.score_samples(X).shape, stop_after=5)
+    model = ProductKernelDensity().set_callbacks(recorder).fit(X)
+    assert recorder.begun == ["fit"] + 5 * ["bandwidth"]
+    assert set(recorder.answers) == {(40,)}
+    assert np.isfinite(model.score(X))
 
 
 def test_a_far_row_of_no_weight_has_no_local_factor():

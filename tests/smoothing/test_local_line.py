@@ -1,7 +1,6 @@
 """The line of a conditional density: that of LocalPolynomialRegressor, and its bandwidths."""
 
 import numpy as np
-import pandas as pd
 import pytest
 
 from sklearn_attention import (
@@ -40,26 +39,6 @@ class TestLine:
         mean = center + shares @ line.loo_residuals_
         np.testing.assert_allclose(model.predict(queries), mean, atol=1e-9)
 
-    def test_categories(self, data):
-        X, y = data
-        frame = pd.DataFrame({"x": X[:, 0], "color": np.where(X[:, 1] > 0, "red", "blue")})
-        model = ConditionalKernelDensity(bandwidth=[0.8, 0.2], target_bandwidth=0.3)
-        line = LocalPolynomialRegressor(bandwidth=[0.8, 0.2], degree=1)
-        residuals = line.fit(frame, y).loo_residuals_
-        np.testing.assert_allclose(model.fit(frame, y).residuals_, residuals, atol=1e-9)
-
-    def test_own_target_is_left_out(self, data):
-        X, y = data
-        moved = y.copy()
-        moved[7] += 0.1
-        before, after = (
-            ConditionalKernelDensity(bandwidth=0.8, target_bandwidth=0.3)
-            .fit(X, t)
-            .residuals_[7]
-            for t in (y, moved)
-        )
-        assert after - before == pytest.approx(0.1, abs=1e-12)
-
     def test_does_not_extrapolate_without_bound(self, data):
         X, y = data
         model = ConditionalKernelDensity(bandwidth=0.5, target_bandwidth=0.3).fit(X, y)
@@ -86,11 +65,3 @@ class TestBandwidth:
         best = LocalPolynomialRegressor(bandwidth="loo", degree=1).fit(X, y)
         errors = np.mean(found.residuals_**2), np.mean(best.loo_residuals_**2)
         assert errors[0] < 1.1 * errors[1]
-
-    @pytest.mark.slow
-    def test_is_wide_along_what_does_not_matter(self):
-        rng = np.random.default_rng(0)
-        X = rng.uniform(size=(100, 2))
-        y = np.sin(6 * X[:, 0]) + 0.2 * rng.normal(size=100)
-        model = ConditionalKernelDensity().fit(X, y)
-        assert model.line_bandwidth_[1] > 3 * model.line_bandwidth_[0]

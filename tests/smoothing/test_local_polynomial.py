@@ -3,8 +3,6 @@
 import numpy as np
 import pytest
 from sklearn.base import clone
-from sklearn.model_selection import GridSearchCV
-from slow_cases import slow_but
 
 from sklearn_attention import (
     AdaptiveBandwidth,
@@ -12,7 +10,6 @@ from sklearn_attention import (
     NadarayaWatsonRegressor,
 )
 from sklearn_attention.attention import attend_local
-from sklearn_attention.datasets import make_smoothing_curve
 from sklearn_attention.kernels._base import as_kernel
 
 
@@ -51,10 +48,17 @@ def slow_fit(X, y, weight, queries, kernel, bandwidth, degree):
 
 
 class TestFit:
-    @pytest.mark.parametrize("degree", [1, 2])
-    @pytest.mark.parametrize("kernel", ["gaussian", "epanechnikov", "tricube", "laplacian"])
-    @pytest.mark.parametrize("bandwidth", [1.6, [1.0, 3.0]])
-    def test_is_weighted_least_squares(self, data, degree, kernel, bandwidth):
+    @pytest.mark.parametrize(
+        ("kernel", "bandwidth", "degree"),
+        [
+            ("gaussian", 1.6, 1),
+            ("gaussian", [1.0, 3.0], 2),
+            ("tricube", [1.0, 3.0], 1),
+            ("epanechnikov", 1.6, 2),
+            ("laplacian", 1.6, 1),
+        ],
+    )
+    def test_is_weighted_least_squares(self, data, kernel, bandwidth, degree):
         X, y = data
         weight = np.random.default_rng(1).uniform(0.5, 2, len(X))
         both = np.column_stack([y, X[:, 0] ** 2 - y])
@@ -80,7 +84,7 @@ class TestFit:
             single.smoother_matrix(queries) @ y, single.predict(queries), atol=1e-10
         )
 
-    @pytest.mark.parametrize("bandwidth", [0.7, "loo", "scott", "gcv", "aicc", "knn-loo"])
+    @pytest.mark.parametrize("bandwidth", [0.3, "loo", "knn-loo"])
     def test_degree_0_is_nadaraya_watson(self, data, bandwidth):
         X, y = data[0][:40], data[1][:40]
         ours = LocalPolynomialRegressor(degree=0, bandwidth=bandwidth).fit(X, y)
@@ -90,17 +94,11 @@ class TestFit:
         np.testing.assert_array_equal(ours.loo_residuals_, theirs.loo_residuals_)
         assert ours.aicc_ == theirs.aicc_
         assert (ours.local_ridge(X) == 0).all()
-
-    def test_of_degree_0_bands_are_those_of_nadaraya_watson(self, data):
-        """Also where windows of lines would be widened."""
-        X, y = data[0][:20], data[1][:20]
+        # Also where windows of lines would be widened.
         far = np.append(X[:3], X[:3] + 3, axis=0)
-        ours = LocalPolynomialRegressor(degree=0, bandwidth=0.3).fit(X, y)
-        theirs = NadarayaWatsonRegressor(bandwidth=0.3).fit(X, y)
         np.testing.assert_array_equal(ours.confidence_band(far), theirs.confidence_band(far))
 
-    @pytest.mark.parametrize("degree", [0, 1, 2])
-    @pytest.mark.parametrize("weighted", [False, True])
+    @pytest.mark.parametrize(("degree", "weighted"), [(0, False), (1, False), (2, True)])
     def test_one_window_for_all_is_ordinary_least_squares(self, data, degree, weighted):
         X, y = data
         weight = np.random.default_rng(2).uniform(0.5, 2, len(X)) if weighted else np.ones(60)
@@ -113,19 +111,9 @@ class TestFit:
         np.testing.assert_allclose(model.smoother_matrix(X), hat, rtol=0, atol=1e-9)
         assert model.effective_dof_ == pytest.approx(design.shape[1], rel=1e-9)
 
-    @pytest.mark.parametrize("degree", [1, 2])
-    def test_wide_gaussian_approaches_ordinary_least_squares(self, data, degree):
-        X, y = data
-        line = terms(X, degree) @ np.linalg.lstsq(terms(X, degree), y, rcond=None)[0]
-        gaps = []
-        for bandwidth in (4.0, 8.0, 16.0):
-            model = LocalPolynomialRegressor(bandwidth=bandwidth, degree=degree).fit(X, y)
-            gaps.append(np.abs(model.predict(X) - line).max())
-        # Weights approach 1 at the rate of the squared bandwidth.
-        assert gaps[2] < gaps[1] / 3 < gaps[0] / 9
-
-    @pytest.mark.parametrize("bandwidth", [0.5, "loo", AdaptiveBandwidth(12)])
-    @pytest.mark.parametrize("degree", [1, 2])
+    @pytest.mark.parametrize(
+        ("bandwidth", "degree"), [(0.5, 2), ("loo", 1), (AdaptiveBandwidth(12), 2)]
+    )
     def test_reproduces_polynomials_of_its_degree(self, data, bandwidth, degree):
         X = data[0][:40]
         coefficients = np.arange(1.0, 7.0)[: terms(X, degree).shape[1]]
@@ -150,38 +138,6 @@ class TestFit:
             assert (far > 4.9).sum() >= 1
             assert far[0] != 0
 
-    @pytest.mark.parametrize("degree", slow_but([1], [1, 2]))
-    def test_float32(self, data, degree):
-        X, y = data
-        single = LocalPolynomialRegressor(bandwidth=1.0, degree=degree)
-        single.fit(X.astype("float32"), y.astype("float32"))
-        double = LocalPolynomialRegressor(bandwidth=1.0, degree=degree).fit(X, y)
-        queries = X.astype("float32")
-        for found, expected in (
-            (single.predict(queries), double.predict(X)),
-            (single.predict(queries, return_std=True)[1], double.predict(X, True)[1]),
-            (single.predict_gradient(queries), double.predict_gradient(X)),
-            (single.predict_interval(queries), double.predict_interval(X)),
-            (single.predict_quantiles(queries), double.predict_quantiles(X)),
-            (single.confidence_band(queries), double.confidence_band(X)),
-            (single.loo_residuals_, double.loo_residuals_),
-            (single.smoother_matrix(queries), double.smoother_matrix(X)),
-            (single.local_ridge(queries), double.local_ridge(X)),
-        ):
-            assert found.dtype == np.float32
-            np.testing.assert_allclose(found, expected, rtol=2e-3, atol=2e-4)
-        assert single.bandwidth_.dtype == np.float64
-
-
-CURVES = {
-    "line": lambda t: 4 * t,
-    "exponential": lambda t: np.exp(2 * t),
-    "sine": lambda t: 2 * np.sin(5 * t + 1.1),
-    "heavisine": lambda t: make_smoothing_curve(
-        "heavisine", len(t), random_state=0, return_truth=True
-    )[2],
-}
-
 
 def test_slopes_beyond_all_numbers_do_no_harm():
     X = np.linspace(0, 1, 30)[:, None]
@@ -195,23 +151,6 @@ def test_slopes_beyond_all_numbers_do_no_harm():
 
 
 class TestBoundary:
-    @pytest.mark.parametrize("curve", CURVES)
-    def test_lines_beat_averages_at_the_edges(self, curve):
-        t = np.arange(1, 201) / 200
-        truth = CURVES[curve](t)
-        outer = (t <= 0.05) | (t > 0.95)
-        wins = 0
-        for seed in range(20):
-            rng = np.random.default_rng(seed)
-            y = truth + truth.std() / 7 * rng.normal(size=len(t))
-            errors = []
-            for degree in (0, 1):
-                model = LocalPolynomialRegressor(bandwidth=0.05, degree=degree)
-                found = model.fit(t[:, None], y).predict(t[outer, None])
-                errors.append(np.mean((found - truth[outer]) ** 2))
-            wins += errors[1] < errors[0]
-        assert wins >= 16
-
     def test_bias_without_noise(self):
         t = np.linspace(0, 1, 200)
         averages = NadarayaWatsonRegressor(bandwidth=0.1).fit(t[:, None], t)
@@ -246,7 +185,7 @@ class TestThinWindows:
         assert model.predict([[5.0]])[0] == pytest.approx(7.0)
         assert model.predict_gradient([[5.0]])[0, 0] == pytest.approx(0.0, abs=1e-9)
 
-    @pytest.mark.parametrize("degree", slow_but([1], [1, 2]))
+    @pytest.mark.parametrize("degree", [1, pytest.param(2, marks=pytest.mark.slow)])
     def test_constant_and_repeated_columns(self, data, degree):
         X, y = data
         spoiled = np.column_stack([X, np.full(len(X), 3.3), X[:, 0]])
@@ -311,7 +250,7 @@ class TestThinWindows:
 
 
 class TestRefusals:
-    @pytest.mark.parametrize("degree", [4, -1, 1.0, True, None, "1", [1], np.array([1, 2])])
+    @pytest.mark.parametrize("degree", [4, -1, 1.0, True, None, "1", np.array([1, 2])])
     def test_degree(self, data, degree):
         model = LocalPolynomialRegressor(degree=degree)
         with pytest.raises(
@@ -320,18 +259,10 @@ class TestRefusals:
             model.fit(*data)
         assert not hasattr(model, "keys_")
 
-    @pytest.mark.parametrize("kernel", ["silverman", "linear"])
-    @pytest.mark.parametrize("bandwidth", [1.0, "loo"])
+    @pytest.mark.parametrize(("kernel", "bandwidth"), [("silverman", "loo"), ("linear", 1.0)])
     def test_signed_kernels(self, data, kernel, bandwidth):
         with pytest.raises(ValueError, match=f"kernel='{kernel}'.*or degree=0"):
             LocalPolynomialRegressor(kernel, bandwidth=bandwidth, degree=1).fit(*data)
         average = LocalPolynomialRegressor("silverman", bandwidth=2.0, degree=0).fit(*data)
         of_degrees = LocalPolynomialRegressor("silverman", bandwidth=2.0).fit(*data)
         np.testing.assert_array_equal(average.predict(data[0]), of_degrees.predict(data[0]))
-
-    def test_degrees_can_be_searched(self, data):
-        model = LocalPolynomialRegressor(bandwidth=0.8)
-        search = GridSearchCV(model, {"degree": [0, 1, 2]}, cv=3)
-        search.fit(*data)
-        assert search.best_params_["degree"] in (1, 2)
-        assert repr(LocalPolynomialRegressor(degree=2)) == "LocalPolynomialRegressor(degree=2)"

@@ -4,18 +4,13 @@ import numpy as np
 import pandas as pd
 import pytest
 from sklearn.base import clone
-from sklearn.model_selection import GridSearchCV, cross_val_score
-from sklearn.pipeline import make_pipeline
-from slow_cases import one_in, slow_but
 
 from sklearn_attention import (
     AdaptiveBandwidth,
-    Columns,
     ConditionalKernelDensity,
     LocalPolynomialRegressor,
     NadarayaWatsonClassifier,
     NadarayaWatsonRegressor,
-    ProductKernelDensity,
 )
 from sklearn_attention.kernels import AitchisonAitken, LiRacine, ProductKernel
 
@@ -57,7 +52,7 @@ def as_cells(frame):
 
 
 class TestPrediction:
-    @pytest.mark.parametrize(("kernel", "degree"), one_in(3, ["gaussian", "tricube"], DEGREES))
+    @pytest.mark.parametrize(("kernel", "degree"), [("gaussian", 0), ("tricube", 2)])
     def test_equals_an_explicit_product_kernel_on_codes(self, data, kernel, degree):
         frame, y = data
         product = ProductKernel([
@@ -78,7 +73,7 @@ class TestPrediction:
             np.testing.assert_allclose(found, expected, atol=1e-9, err_msg=name)
         np.testing.assert_allclose(ours.aicc_, theirs.aicc_, rtol=1e-9)
 
-    @pytest.mark.parametrize("degree", DEGREES)
+    @pytest.mark.parametrize("degree", [0, 1])
     def test_lambda_0_splits_the_data_and_the_highest_pools_it(self, data, degree):
         frame, y = data
         colors = frame[["length", "color"]]
@@ -93,23 +88,11 @@ class TestPrediction:
             expected = alone.fit(numbers[own], y[own]).predict(numbers[own])
             np.testing.assert_allclose(split[own], expected, rtol=1e-7, atol=1e-9)
 
-    @pytest.mark.parametrize(
-        ("bandwidth", "degree"),
-        [
-            ("loo", 0), ("gcv", 1), ("aicc", 2), ("scott", 0), ("silverman", 1), (0.5, 2),
-            (AdaptiveBandwidth(15), 1), pytest.param("loo", 1, marks=pytest.mark.slow),
-            pytest.param("loo", 2, marks=pytest.mark.slow),
-        ],
-    )  # fmt: skip
+    @pytest.mark.parametrize(("bandwidth", "degree"), [("gcv", 1), ("scott", 0), (0.5, 2)])
     def test_only_categories(self, data, bandwidth, degree):
         frame, y = data
         only, y = frame[["color", "size"]][:30], y[:30]
-        model = LocalPolynomialRegressor(bandwidth=bandwidth, degree=degree)
-        if isinstance(bandwidth, AdaptiveBandwidth):
-            with pytest.raises(ValueError, match=r"measures distances.*one numeric column"):
-                model.fit(only, y)
-            return
-        model.fit(only, y)
+        model = LocalPolynomialRegressor(bandwidth=bandwidth, degree=degree).fit(only, y)
         found = model.predict(only)
         cells = pd.Series(y).groupby([only["color"], only["size"]], observed=True)
         means = cells.transform("mean").to_numpy()
@@ -127,67 +110,11 @@ class TestPrediction:
         model = NadarayaWatsonRegressor(bandwidth=[0.0, 0.0]).fit(only, y)
         cells = pd.Series(y).groupby([only["color"], only["size"]], observed=True)
         np.testing.assert_allclose(model.predict(only), cells.transform("mean"), rtol=1e-10)
-
-    def test_float32(self, data):
-        frame, y = data
-        single = frame.astype({"length": "float32"})
-        model = LocalPolynomialRegressor(bandwidth=LAMBDAS).fit(frame, y)
-        other = LocalPolynomialRegressor(bandwidth=LAMBDAS).fit(single, y.astype("float32"))
-        np.testing.assert_allclose(other.predict(single), model.predict(frame), atol=1e-4)
+        with pytest.raises(ValueError, match=r"measures distances.*one numeric column"):
+            model.set_params(bandwidth=AdaptiveBandwidth(15)).fit(only, y)
 
 
 class TestChoice:
-    @pytest.mark.parametrize(
-        ("rule", "degree", "per_feature"),
-        [
-            ("loo", 0, True), ("gcv", 0, False), ("aicc", 0, True), ("loo", 1, False),
-            pytest.param("gcv", 1, True, marks=pytest.mark.slow),
-            pytest.param("aicc", 1, False, marks=pytest.mark.slow),
-        ],
-    )  # fmt: skip
-    def test_lambdas_tell_what_matters(self, rule, degree, per_feature):
-        rng = np.random.default_rng(0)
-        n = 120
-        frame = pd.DataFrame({"length": rng.uniform(-1, 1, n)})
-        frame["color"] = rng.choice(["red", "green", "blue"], n)
-        frame["noise"] = rng.choice(list("abcd"), n)
-        frame["size"], frame["other"] = (
-            pd.Categorical.from_codes(rng.integers(3, size=n), SIZES, ordered=True)
-            for _ in range(2)
-        )
-        y = np.sin(3 * frame["length"]) + 2 * (frame["color"] == "red")
-        y = y + 2 * (frame["size"] == "large") + 0.3 * rng.normal(size=n)
-        model = LocalPolynomialRegressor(
-            bandwidth=rule, degree=degree, per_feature=per_feature
-        ).fit(frame, y)
-        np.testing.assert_array_equal(model.columns_.highest_lam, [np.inf, 2 / 3, 3 / 4, 1, 1])
-        share = (model.bandwidth_ / model.columns_.highest_lam)[1:]
-        assert max(share[0], share[2]) < 0.25
-        assert min(share[1], share[3]) > 0.4
-        assert model.relevance_[1] > 0.7 > 0.5 > model.relevance_[2]
-        assert ((0 <= model.relevance_) & (model.relevance_ <= 1)).all()
-        assert np.isfinite(model.criterion_value_)
-
-    @pytest.mark.parametrize("degree", DEGREES)
-    def test_loo_score(self, data, degree):
-        frame, y = data
-        model = LocalPolynomialRegressor(bandwidth="loo", degree=degree, empty="nan")
-        model.fit(frame, y)
-        assert model.criterion_value_ == pytest.approx(
-            np.mean(model.loo_residuals_**2), rel=1e-8
-        )
-        given = clone(model).set_params(bandwidth=model.bandwidth_)
-        np.testing.assert_allclose(given.fit(frame, y).predict(frame), model.predict(frame))
-
-    @pytest.mark.parametrize("bandwidth", [0.5, "scott", "silverman"])
-    def test_rules_give_lambdas_between_their_ends(self, data, bandwidth):
-        frame, y = data
-        model = NadarayaWatsonRegressor(bandwidth=bandwidth).fit(frame, y)
-        assert 0 < model.bandwidth_[1] < 2 / 3
-        assert 0 < model.bandwidth_[2] < 1
-        if bandwidth == 0.5:
-            assert model.bandwidth_[0] == 0.5
-
     def test_neighbours_are_those_in_the_numbers(self, data):
         frame, y = data
         for bandwidth in (AdaptiveBandwidth(12), "knn-loo"):
@@ -220,7 +147,7 @@ class TestChoice:
         with pytest.raises(ValueError, match=message):
             NadarayaWatsonRegressor(bandwidth=bandwidth).fit(*data)
 
-    @pytest.mark.parametrize("bandwidth", [0.5, "loo", "scott"])
+    @pytest.mark.parametrize("bandwidth", [0.5, "loo"])
     def test_kernels_that_name_columns_are_refused(self, data, bandwidth):
         kernel = ProductKernel([("length", "gaussian", [0])])
         with pytest.raises(ValueError, match=r"names columns itself.*or X as numbers"):
@@ -229,22 +156,9 @@ class TestChoice:
         model = NadarayaWatsonRegressor(every, bandwidth=0.5).fit(*data)
         assert np.isfinite(model.predict(data[0])).all()
 
-    @pytest.mark.filterwarnings("ignore:bandwidth=")
-    def test_one_level(self, data):
-        frame, y = data
-        model = LocalPolynomialRegressor().fit(frame[["length"]].assign(c="same"), y)
-        alone = LocalPolynomialRegressor().fit(frame[["length"]], y)
-        np.testing.assert_allclose(
-            model.predict(frame[["length"]].assign(c="same")),
-            alone.predict(frame[["length"]]),
-            atol=1e-3,
-        )
-
 
 class TestLevels:
-    @pytest.mark.parametrize(
-        ("bandwidth", "degree"), one_in(4, [LAMBDAS, "loo", [0.7, 1e-3, 0.4], "scott"], DEGREES)
-    )
+    @pytest.mark.parametrize(("bandwidth", "degree"), [(LAMBDAS, 2), ([0.7, 1e-3, 0.4], 0)])
     def test_never_seen_are_left_out_of_account(self, data, degree, bandwidth):
         frame, y = data
         model = LocalPolynomialRegressor(bandwidth=bandwidth, degree=degree).fit(frame, y)
@@ -256,17 +170,10 @@ class TestLevels:
             found = model.predict(frame.assign(color=level))
             np.testing.assert_allclose(found, expected, rtol=1e-7, atol=1e-9)
 
-    def test_of_ordered_categories_are_errors(self, data):
-        frame, y = data
-        model = NadarayaWatsonRegressor(bandwidth=LAMBDAS).fit(frame, y)
-        with pytest.raises(ValueError, match=r"unknown levels \['huge'\].*'size'"):
-            model.predict(frame.assign(size="huge"))
-
-    @pytest.mark.parametrize("missing", [None, np.nan])
-    def test_missing_cells(self, data, missing):
+    def test_missing_cells(self, data):
         frame, y = data
         gaps = np.arange(N) % 4 == 0
-        holes = frame.assign(color=frame["color"].mask(gaps, missing))
+        holes = frame.assign(color=frame["color"].mask(gaps, None))
         named = frame.assign(color=frame["color"].mask(gaps, "missing"))
         model = NadarayaWatsonRegressor(bandwidth=LAMBDAS)
         found = clone(model).fit(holes, y).predict(holes)
@@ -281,46 +188,8 @@ class TestLevels:
             with pytest.raises(ValueError, match=r"NaN|missing cells in column 'size'"):
                 model.predict(frame.assign(**{name: frame[name].mask(gaps)}))
 
-    def test_dtypes_of_pandas_agree(self, data):
-        frame, y = data
-        expected = NadarayaWatsonRegressor().fit(frame, y).predict(frame)
-        for dtype in ("category", "string", object):
-            other = frame.astype({"color": dtype})
-            found = NadarayaWatsonRegressor().fit(other, y).predict(frame)
-            np.testing.assert_array_equal(found, expected)
-
-    def test_names_of_levels_do_not_matter(self, data):
-        frame, y = data
-        renamed = frame.assign(
-            color=frame["color"].map({"red": "A", "green": "Z", "blue": "M"})
-        )
-        for bandwidth in ("loo", LAMBDAS):
-            model = NadarayaWatsonRegressor(bandwidth=bandwidth)
-            expected = clone(model).fit(frame, y).predict(frame)
-            found = clone(model).fit(renamed, y).predict(renamed)
-            np.testing.assert_allclose(found, expected, rtol=1e-6)
-
 
 class TestFrames:
-    def test_columns_in_another_order_or_renamed(self, data):
-        frame, y = data
-        model = NadarayaWatsonRegressor(bandwidth=LAMBDAS).fit(frame, y)
-        assert list(model.feature_names_in_) == ["length", "color", "size"]
-        for other in (
-            frame[["color", "length", "size"]],
-            frame[["length", "size", "color"]],
-            frame.rename(columns={"length": "width"}),
-            frame.rename(columns={"color": "hue"}),
-        ):
-            with pytest.raises(ValueError, match="feature names should match"):
-                model.predict(other)
-            with pytest.raises(ValueError, match="feature names should match"):
-                model.partial_fit(other, y)
-        for other in (frame[["length", "color"]], frame.assign(more=1)):
-            with pytest.raises(ValueError, match="feature names should match"):
-                model.predict(other)
-        assert len(model.keys_) == N
-
     @pytest.mark.filterwarnings("ignore:X does not have valid feature names")
     def test_arrays_after_a_frame(self, data):
         frame, y = data
@@ -332,58 +201,6 @@ class TestFrames:
         more = [clone(model).fit(frame, y).partial_fit(X, y) for X in (frame, as_cells(frame))]
         np.testing.assert_array_equal(*(model.keys_ for model in more))
 
-    def test_a_frame_with_categories_after_numbers(self, data):
-        frame, y = data
-        model = NadarayaWatsonRegressor(bandwidth=0.5).fit(as_codes(frame), y)
-        for ask in (model.predict, lambda X: model.partial_fit(X, y)):
-            with pytest.raises(ValueError, match="'color', which was numeric when fitted"):
-                ask(frame)
-        with pytest.raises(ValueError, match="could not convert string"):
-            NadarayaWatsonRegressor(bandwidth=0.5).fit(frame.to_numpy(), y)
-
-    def test_refitting_on_numbers_forgets_categories(self, data):
-        frame, y = data
-        model = NadarayaWatsonRegressor(bandwidth="loo").fit(frame, y)
-        model.fit(frame[["length"]].to_numpy(), y)
-        assert model.columns_ == Columns.numbers(1)
-        for name in ("relevance_", "feature_names_in_"):
-            assert not hasattr(model, name)
-
-    def test_failing_leaves_the_estimator_as_it_was(self, data):
-        frame, y = data
-        model = NadarayaWatsonRegressor(bandwidth=LAMBDAS).fit(frame, y)
-        before, predicted = dict(vars(model)), model.predict(frame)
-        spoiled = frame.assign(color="mauve", length=np.nan)
-        for method in (model.fit, model.partial_fit):
-            with pytest.raises(ValueError, match="NaN"):
-                method(spoiled, y)
-        assert vars(model).keys() == before.keys()
-        assert all(vars(model)[name] is before[name] for name in before)
-        np.testing.assert_array_equal(model.predict(frame), predicted)
-
-    def test_names_and_indices_of_any_kind(self, data):
-        frame, y = data
-        model = NadarayaWatsonRegressor(bandwidth=LAMBDAS)
-        expected = clone(model).fit(frame, y).predict(frame)
-        for other in (
-            frame.set_axis([0, 1, 2], axis=1),
-            frame.set_axis(np.zeros(N, dtype=int), axis=0),
-            frame.set_axis([f"r{i}" for i in range(N)], axis=0),
-        ):
-            found = clone(model).fit(other, pd.Series(y)).predict(other)
-            np.testing.assert_array_equal(found, expected)
-
-    def test_polars(self, data):
-        polars = pytest.importorskip("polars")
-        frame, y = data
-        frame = frame.astype({"size": str})
-        other = polars.from_pandas(frame).with_columns(
-            size=polars.col("size").cast(polars.Enum(SIZES))
-        )
-        expected = NadarayaWatsonRegressor().fit(frame, y).predict(frame)
-        found = NadarayaWatsonRegressor().fit(other, y).predict(other)
-        np.testing.assert_allclose(found, expected)
-
 
 class TestNamedCategories:
     """Columns of numbers that the parameter `categorical_features` calls categories."""
@@ -391,11 +208,8 @@ class TestNamedCategories:
     @pytest.mark.parametrize(
         ("estimator", "named"),
         [
-            (NadarayaWatsonRegressor(), [1, 2]),
-            (NadarayaWatsonRegressor("tricube", bandwidth="knn-loo"), np.array([2, 1])),
             (LocalPolynomialRegressor(bandwidth=[0.7, 0.3, 0.4]), [1, 2]),
-            (LocalPolynomialRegressor(bandwidth=[0.7, 0.3, 0.4]), [False, True, True]),
-            (LocalPolynomialRegressor(bandwidth=[0.7, 0.3, 0.4]), np.array([2, 1])),
+            (NadarayaWatsonRegressor("tricube", bandwidth="knn-loo"), np.array([2, 1])),
             (NadarayaWatsonClassifier(bandwidth="scott"), [False, True, True]),
             (ConditionalKernelDensity(bandwidth="scott", target_bandwidth=0.3), [1, 2]),
         ],
@@ -443,12 +257,6 @@ class TestNamedCategories:
         with pytest.raises(ValueError, match="contains NaN"):
             model.predict(numbers)
 
-    def test_float32_stays_float32(self, data):
-        frame, y = data
-        numbers = as_codes(frame).astype(np.float32)
-        model = NadarayaWatsonRegressor(categorical_features=[1, 2]).fit(numbers, y)
-        assert model.keys_.dtype == model.predict(numbers).dtype == np.float32
-
     def test_further_rows_bring_further_levels(self, data):
         frame, y = data
         numbers = as_codes(frame)
@@ -464,28 +272,12 @@ class TestNamedCategories:
     @pytest.mark.parametrize("given", [None, "colour", ["colour"], [3], [-1], [True], [1.0]])
     def test_of_no_such_column(self, data, given):
         message = r"categorical_features=.* does not fit 3 columns: pass 'from_dtype', or a"
-        for estimator in (NadarayaWatsonRegressor(), ProductKernelDensity()):
-            with pytest.raises(ValueError, match=message):
-                estimator.set_params(categorical_features=given).fit(*data)
-
-    def test_other_columns_or_words(self, data):
-        frame, y = data
-        numbers = as_codes(frame)
-        model = NadarayaWatsonRegressor(categorical_features=[1]).fit(numbers, y)
-        with pytest.raises(ValueError, match="not the 3 columns"):
-            model.predict(numbers[:, :2])
-        with pytest.raises(ValueError, match=r"not numeric \(could not convert string"):
-            model.fit(frame.to_numpy(), y)
+        with pytest.raises(ValueError, match=message):
+            NadarayaWatsonRegressor(categorical_features=given).fit(*data)
 
 
 class TestMemory:
-    @pytest.mark.parametrize(
-        ("bandwidth", "degree"),
-        slow_but(
-            [([0.7, 0.3, 0.4], 0)],
-            [([0.7, 0.3, 0.4], 0), ([0.7, 0.3, 0.4], 2), ("scott", 1), ("loo", 0)],
-        ),
-    )
+    @pytest.mark.parametrize(("bandwidth", "degree"), [(LAMBDAS, 0), ("scott", 1)])
     def test_partial_fit_with_new_levels_equals_fit_on_all(self, data, degree, bandwidth):
         frame, y = data
         frame = frame.sort_values("color", ascending=False)  # blue comes last
@@ -519,39 +311,8 @@ class TestMemory:
 
 
 class TestCompany:
-    def test_in_searches_and_pipelines(self, data):
-        frame, y = data
-        frame.loc[7, "color"] = "mauve"  # in one fold only
-        model = make_pipeline(NadarayaWatsonRegressor())
-        model.set_params(nadarayawatsonregressor__bandwidth=[0.5, 0.1, 0.3])
-        assert (cross_val_score(model, frame, y, cv=4) > 0.3).all()
-        grid = {
-            "nadarayawatsonregressor__kernel": ["gaussian", "epanechnikov"],
-            "nadarayawatsonregressor__bandwidth": ["silverman", "scott"],
-        }
-        search = GridSearchCV(model, grid, cv=2).fit(frame, y)
-        assert search.score(frame, y) > 0.6
-        of_lines = LocalPolynomialRegressor(bandwidth=[0.5, 0.1, 0.3])
-        degrees = GridSearchCV(of_lines, {"degree": [0, 1]}, cv=3)
-        assert degrees.fit(frame, y).best_params_ == {"degree": 1}
-
-    @pytest.mark.slow
     @pytest.mark.filterwarnings("ignore:bandwidth=")
-    def test_categories_help(self, data):
-        frame, y = data
-        model = LocalPolynomialRegressor()
-        whole = cross_val_score(model, frame, y, cv=2).mean()
-        part = cross_val_score(model, frame[["length"]], y, cv=2).mean()
-        assert whole > part + 0.1
-
-    @pytest.mark.filterwarnings("ignore:bandwidth=")
-    @pytest.mark.parametrize(
-        "bandwidth",
-        [
-            *(pytest.param(rule, marks=pytest.mark.slow) for rule in ("loo", "aicc")),
-            "gcv", "scott", LAMBDAS,
-        ],
-    )  # fmt: skip
+    @pytest.mark.parametrize("bandwidth", ["gcv", LAMBDAS])
     def test_classifier(self, data, bandwidth):
         frame, y = data
         labels = np.where(y > 1, "high", "low")
@@ -570,13 +331,3 @@ class TestCompany:
         np.testing.assert_allclose(
             grown.predict_proba(frame), model.predict_proba(frame), atol=1e-6
         )
-
-    def test_explain(self, data):
-        frame, y = data
-        model = NadarayaWatsonRegressor(bandwidth=[0.3, 0.0, 0.0]).fit(frame, y)
-        found = model.explain(frame[:5], k=2)
-        assert (found.indices[:, 0] == np.arange(5)).all()
-        for row in range(5):
-            same = frame.loc[found.indices[row][found.weights[row] > 0]]
-            assert (same["color"] == frame["color"][row]).all()
-            assert (same["size"] == frame["size"][row]).all()

@@ -3,7 +3,6 @@
 import numpy as np
 import pandas as pd
 import pytest
-from sklearn.exceptions import NotFittedError
 from sklearn.metrics import r2_score
 from sklearn.model_selection import LeaveOneOut, cross_val_predict
 
@@ -24,9 +23,7 @@ def data():
 
 
 class TestScores:
-    @pytest.mark.parametrize(
-        ("bandwidth", "degree"), [("loo", 0), ("scott", 1), (0.9, 0), (0.9, 2)]
-    )
+    @pytest.mark.parametrize(("bandwidth", "degree"), [("loo", 0), ("scott", 1), (0.9, 2)])
     def test_residuals_and_score_by_leave_one_out(self, data, bandwidth, degree):
         X, y = data[0][:20], data[1][:20]
         model = LocalPolynomialRegressor(bandwidth=bandwidth, degree=degree).fit(X, y)
@@ -56,17 +53,6 @@ class TestScores:
         model.fit([[0.0], [0.5], [9.0]], [1.0, 2.0, 3.0])
         assert np.isnan(model.loo_score_)
         assert np.isnan(model.summary().loo_r2)
-
-    def test_precision_is_that_of_the_targets(self, data):
-        X, y = (a.astype(np.float32) for a in data)
-        model = NadarayaWatsonRegressor().fit(X, y)
-        assert model.fitted_values_.dtype == model.residuals_.dtype == np.float32
-
-    def test_need_fitting(self):
-        for name in ("fitted_values_", "residuals_", "loo_score_"):
-            assert not hasattr(NadarayaWatsonRegressor(), name)
-        with pytest.raises(NotFittedError):
-            NadarayaWatsonRegressor().summary()
 
 
 class TestSummary:

@@ -1,16 +1,13 @@
 """Intervals, bands, quantiles: against models fitted again and sums written out."""
 
-import itertools
 import math
 
 import numpy as np
 import pandas as pd
 import pytest
 from sklearn.base import clone
-from slow_cases import one_in, slow_but
 from smoothing_cases import (
     CASES,
-    DEGREES,
     frame_of,
     growth_at,
     growth_of_rows,
@@ -28,10 +25,7 @@ from sklearn_attention.datasets import make_smoothing_curve
 class TestIntervals:
     @pytest.mark.parametrize(
         ("kind", "degree"),
-        slow_but(
-            [("plain", 0), ("compact", 1), ("frame", 0)],
-            itertools.product(["plain", "compact", "frame", "knn", "frame-knn"], DEGREES),
-        ),
+        [("plain", 0), ("compact", 1), ("frame", 0), ("knn", 2)],
     )
     def test_are_the_jackknife_plus(self, kind, degree):
         ((_, model, X, y, _),) = (case for case in CASES if case[0] == f"{kind}-{degree}")
@@ -55,11 +49,10 @@ class TestIntervals:
             found = model.predict_interval(queries, coverage)
             np.testing.assert_allclose(found, expected, rtol=0, atol=1e-7)
 
-    @pytest.mark.parametrize("degree", slow_but([0], DEGREES))
-    def test_several_outputs(self, data, degree):
+    def test_several_outputs(self, data):
         X, y = data
         both = np.column_stack([y, 3 * y + X[:, 0]])
-        model = LocalPolynomialRegressor(bandwidth=0.6, degree=degree).fit(X, both)
+        model = LocalPolynomialRegressor(bandwidth=0.6, degree=0).fit(X, both)
         for options in ({}, {"heteroscedastic": False}):
             found = model.predict_interval(X[:7], 0.8, **options)
             assert found.shape == (7, 2, 2)
@@ -69,40 +62,15 @@ class TestIntervals:
                     found[:, :, output], single.predict_interval(X[:7], 0.8), atol=1e-10
                 )
 
-    def test_are_around_the_prediction_and_grow_with_coverage(self, data):
-        X, y = data
-        model = LocalPolynomialRegressor(bandwidth=0.6).fit(X, y)
-        widths, center = [], model.predict(X)
-        for coverage in (0.3, 0.6, 0.9):
-            lower, upper = model.predict_interval(X, coverage).T
-            assert (lower < upper).all()
-            widths.append(upper - lower)
-            assert np.mean((lower <= center) & (center <= upper)) > 0.95
-        assert (widths[0] < widths[1]).all()
-        assert (widths[1] < widths[2]).all()
-
     @pytest.mark.parametrize(("n", "finite"), [(8, False), (9, True)])
-    @pytest.mark.parametrize("degree", [0, 1])
-    def test_few_rows_have_infinite_ends(self, n, finite, degree):
+    def test_few_rows_have_infinite_ends(self, n, finite):
         # 90 % of n + 1 must not be more than n.
         x = np.linspace(0, 1, n)
-        model = LocalPolynomialRegressor(bandwidth=0.3, degree=degree).fit(x[:, None], x**2)
+        model = LocalPolynomialRegressor(bandwidth=0.3, degree=1).fit(x[:, None], x**2)
         found = model.predict_interval(x[:, None])
         assert np.isfinite(found).all() == finite
         if not finite:
             np.testing.assert_array_equal(found, [[-np.inf, np.inf]] * n)
-
-    def test_rows_of_weight_0_are_not_there(self):
-        x = np.arange(12.0)
-        y = np.sin(x)
-        model = NadarayaWatsonRegressor(bandwidth=1.5)
-        weighted = clone(model).fit(x[:, None], y, np.where(x < 10, 1.0, 0.0))
-        dropped = clone(model).fit(x[:10, None], y[:10])
-        for coverage in (0.5, 0.9):
-            np.testing.assert_allclose(
-                weighted.predict_interval([[3.3]], coverage),
-                dropped.predict_interval([[3.3]], coverage),
-            )
 
     @pytest.mark.slow
     def test_are_as_wide_as_rows_around_them_are_precise(self):
@@ -173,22 +141,6 @@ class TestIntervals:
             model.predict([[0.3]], return_std=True)
 
     @pytest.mark.slow
-    @pytest.mark.parametrize("degree", [0, 1])
-    def test_coverage(self, degree):
-        inside, heteroscedastic = [], []
-        for seed in range(8):
-            rng = np.random.default_rng(seed)
-            x, fresh = rng.uniform(0, 1, 100), rng.uniform(0, 1, 50)
-            y, target = (np.sin(8 * a) + 0.3 * rng.normal(size=len(a)) for a in (x, fresh))
-            model = LocalPolynomialRegressor(bandwidth=0.05, degree=degree)
-            model.fit(x[:, None], y)
-            for found, options in ((inside, False), (heteroscedastic, True)):
-                lower, upper = model.predict_interval(fresh[:, None], heteroscedastic=options).T
-                found.append(np.mean((lower <= target) & (target <= upper)))
-        assert 0.85 <= np.mean(inside) <= 0.95
-        assert 0.85 <= np.mean(heteroscedastic) <= 0.95
-
-    @pytest.mark.slow
     @pytest.mark.parametrize("noise", ["homoscedastic", "heteroscedastic"])
     @pytest.mark.parametrize("curve", ["blocks", "bumps", "doppler", "heavisine"])
     def test_coverage_on_the_curves(self, curve, noise):
@@ -221,7 +173,7 @@ class TestIntervals:
 
 class TestStandardDeviation:
     @pytest.mark.parametrize(
-        ("degree", "kind"), one_in(5, DEGREES, ["frame", "plain", "weights", "outputs", "knn"])
+        ("kind", "degree"), [("frame", 0), ("plain", 1), ("weights", 2), ("outputs", 0)]
     )
     def test_is_the_local_average_of_squared_errors(self, kind, degree):
         ((_, model, X, y, weight),) = (case for case in CASES if case[0] == f"{kind}-{degree}")
@@ -236,18 +188,6 @@ class TestStandardDeviation:
         np.testing.assert_array_equal(found, model.predict(X))
         assert std.shape == y.shape
         np.testing.assert_allclose(std, expected, rtol=1e-9)
-
-    @pytest.mark.slow
-    def test_finds_the_noise(self):
-        rng = np.random.default_rng(0)
-        x = rng.uniform(size=2000)
-        y = np.sin(3 * x) + 0.4 * rng.normal(size=2000)
-        std = (
-            LocalPolynomialRegressor(bandwidth=0.1)
-            .fit(x[:, None], y)
-            .predict([[0.2], [0.5], [0.8]], return_std=True)[1]
-        )
-        np.testing.assert_allclose(std, 0.4, rtol=0.1)
 
     def test_refuses_signed_kernels(self, data):
         model = NadarayaWatsonRegressor("silverman", bandwidth=0.8).fit(*data)
@@ -264,9 +204,9 @@ def places_and_weights(model, query):
 
 
 class TestDistribution:
-    @pytest.fixture(params=slow_but([1], DEGREES))
-    def model(self, request, data):
-        return LocalPolynomialRegressor(bandwidth=0.5, degree=request.param).fit(*data)
+    @pytest.fixture
+    def model(self, data):
+        return LocalPolynomialRegressor(bandwidth=0.5, degree=1).fit(*data)
 
     def test_quantiles_and_cdf_equal_their_definitions(self, model, data):
         X = data[0]
@@ -298,23 +238,14 @@ class TestDistribution:
 
     @pytest.mark.slow
     @pytest.mark.parametrize("curve", ["blocks", "bumps", "doppler"])
-    @pytest.mark.parametrize("degree", DEGREES)
-    def test_holds_new_targets_where_windows_are_small(self, curve, degree):
+    def test_holds_new_targets_where_windows_are_small(self, curve):
         inside = []
         for seed in range(8):
             X, y = make_smoothing_curve(curve, 200, design="uniform", random_state=seed)
-            model = LocalPolynomialRegressor(bandwidth=0.012, degree=degree)
+            model = LocalPolynomialRegressor(bandwidth=0.012, degree=1)
             lower, upper = model.fit(X[::2], y[::2]).predict_quantiles(X[1::2], [0.05, 0.95]).T
             inside.append(np.mean((lower <= y[1::2]) & (y[1::2] <= upper)))
         assert 0.85 <= np.mean(inside) <= 0.96
-
-    def test_quantiles_and_cdf_invert_each_other(self, model, data):
-        levels = np.array([0.1, 0.35, 0.5, 0.9])
-        for row in range(6):
-            query = data[0][[row]]
-            places = model.predict_quantiles(query, levels)[0]
-            assert (model.predict_cdf(query, places - 1e-9)[0] < levels + 1e-9).all()
-            assert (model.predict_cdf(query, places + 1e-9)[0] >= levels - 1e-9).all()
 
     def test_are_monotone_and_end_at_0_and_1(self, model, data):
         X = data[0]
@@ -337,28 +268,18 @@ class TestDistribution:
         assert found.shape == (4, 2, 2)
         np.testing.assert_allclose(found[:, :, 0], model.predict_quantiles(X[:4], [0.2, 0.5]))
 
-    @pytest.mark.slow
-    def test_weights(self, data):
+    def test_weights(self, model, data):
         X, y = data
         counts = np.random.default_rng(3).integers(0, 4, 40)
         kept = counts > 0
-        for degree in DEGREES:
-            model = LocalPolynomialRegressor(bandwidth=0.6, degree=degree)
-            heavy, absent, dropped = (
-                clone(model).fit(X, y, counts),
-                clone(model).fit(X, y, kept),
-                clone(model).fit(X[kept], y[kept]),
-            )
-            np.testing.assert_allclose(
-                absent.predict_quantiles(X), dropped.predict_quantiles(X), atol=1e-9
-            )
-            np.testing.assert_allclose(
-                absent.predict_cdf(X, [0.0, 0.5]), dropped.predict_cdf(X, [0.0, 0.5]),
-                atol=1e-9,
-            )  # fmt: skip
-            places, weights = places_and_weights(heavy, X[:1])
-            below = math.fsum(weights[places <= 0.3])
-            assert heavy.predict_cdf(X[:1], 0.3)[0, 0] == pytest.approx(below, abs=1e-9)
+        absent, dropped = clone(model).fit(X, y, kept), clone(model).fit(X[kept], y[kept])
+        np.testing.assert_allclose(
+            absent.predict_quantiles(X), dropped.predict_quantiles(X), atol=1e-9
+        )
+        heavy = model.fit(X, y, counts)
+        places, weights = places_and_weights(heavy, X[:1])
+        below = math.fsum(weights[places <= 0.3])
+        assert heavy.predict_cdf(X[:1], 0.3)[0, 0] == pytest.approx(below, abs=1e-9)
 
     def test_frames(self):
         frame, y = frame_of(40)
@@ -384,7 +305,6 @@ class TestDistribution:
         [
             ([0.5, 1.0], "quantiles=1.0 is not valid: pass a number between 0 and 1"),
             (0, "quantiles=0.0 is not valid"),
-            ([0.1, 1.5], "quantiles=1.5 is not valid"),
             ([], r"quantiles=\[\] is no list of numbers"),
             ([[0.5]], r"quantiles=\[\[0.5\]\] is no list of numbers"),
             ("half", "quantiles='half' is no list of numbers"),
@@ -395,16 +315,19 @@ class TestDistribution:
         with pytest.raises(ValueError, match=message):
             model.predict_quantiles(data[0], quantiles)
 
-    @pytest.mark.parametrize("thresholds", [[], "low", None, [np.nan]])
-    def test_thresholds_are_checked(self, model, data, thresholds):
-        with pytest.raises(ValueError, match=r"y=.* is no list of numbers"):
-            model.predict_cdf(data[0], thresholds)
-
     @pytest.mark.parametrize(
-        "thresholds", [[[1.0]], np.zeros((40, 0)), np.full((40, 1), np.nan)]
+        ("thresholds", "message"),
+        [
+            ([], "is no list of numbers"),
+            ("low", "is no list of numbers"),
+            ([np.nan], "is no list of numbers"),
+            ([[1.0]], "has no thresholds for 40 queries"),
+            (np.zeros((40, 0)), "has no thresholds for 40 queries"),
+            (np.full((40, 1), np.nan), "has no thresholds for 40 queries"),
+        ],
     )
-    def test_thresholds_of_each_query_are_checked(self, model, data, thresholds):
-        with pytest.raises(ValueError, match=r"y of shape .* has no thresholds for 40 queries"):
+    def test_thresholds_are_checked(self, model, data, thresholds, message):
+        with pytest.raises(ValueError, match=f"^y(=| of shape) ?.* {message}"):
             model.predict_cdf(data[0], thresholds)
 
     def test_each_query_may_have_its_own_thresholds(self, model, data, monkeypatch):
@@ -421,12 +344,8 @@ class TestDistribution:
 
     def test_signed_kernels_are_refused(self, data):
         model = NadarayaWatsonRegressor("silverman", bandwidth=0.8).fit(*data)
-        for ask in (
-            lambda: model.predict_quantiles(data[0]),
-            lambda: model.predict_cdf(data[0], 0.0),
-        ):
-            with pytest.raises(ValueError, match=r"takes negative values.*distribution needs"):
-                ask()
+        with pytest.raises(ValueError, match=r"takes negative values.*distribution needs"):
+            model.predict_quantiles(data[0])
 
     def test_nowhere(self, data):
         model = NadarayaWatsonRegressor("boxcar", bandwidth=0.7, empty="nan").fit(*data)
@@ -434,20 +353,16 @@ class TestDistribution:
         assert np.isnan(model.predict_cdf([[9.0, 9.0]], [0.0])).all()
 
 
-@pytest.mark.parametrize("name", slow_but(["knn-2"], [case[0] for case in CASES[::4]]))
-def test_blocks_of_queries_change_nothing(name, monkeypatch):
-    ((_, model, X, y, weight),) = (case for case in CASES if case[0] == name)
+def test_blocks_of_queries_change_nothing(monkeypatch):
+    ((_, model, X, y, weight),) = (case for case in CASES if case[0] == "knn-2")
     model = clone(model).fit(X, y, weight)
     asks = [
         lambda m: m.predict_interval(X, 0.6),
         lambda m: m.effective_dof_,
+        lambda m: m.confidence_band(X, simultaneous=True, n_resamples=50),
+        lambda m: m.predict_quantiles(X),
+        lambda m: m.predict_cdf(X, [0.0, 1.0]),
     ]
-    if not model.kernel_.signed:
-        asks += [
-            lambda m: m.confidence_band(X, simultaneous=True, n_resamples=50),
-            lambda m: m.predict_quantiles(X),
-            lambda m: m.predict_cdf(X, [0.0, 1.0]),
-        ]
     whole = [ask(model) for ask in asks]
     monkeypatch.setattr(_blocks, "ROWS_AT_ONCE", 100)
     fresh = clone(model).fit(X, y, weight)
