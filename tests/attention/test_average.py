@@ -358,6 +358,7 @@ class TestBadInput:
         ("change", "message"),
         [
             ({"queries": np.ones(3)}, r"queries must have shape .*reshape"),
+            ({"keys": np.ones((4, 2, 1))}, r"keys must have shape \(n_keys, n_features\), got"),
             ({"queries": np.ones((2, 5))}, r"queries have 5 features but keys have 2"),
             ({"keys": np.empty((0, 2)), "values": np.empty(0)}, r"keys has 0 rows"),
             ({"keys": np.ones((4, 0))}, r"keys has shape \(4, 0\), without any feature"),

@@ -82,23 +82,6 @@ def test_origin_and_units_do_not_matter(offset, unit, degree):
     np.testing.assert_allclose(moved.ridge, expected.ridge, atol=rounding)
 
 
-@pytest.mark.parametrize(("kernel", "degree"), [("gaussian", 1), ("epanechnikov", 2)])
-def test_reproduces_polynomials(kernel, degree):
-    queries, keys, _ = make_data(n_keys=200)
-
-    def surface(x):
-        curved = 2 * x[:, 0] ** 2 - 5 * x[:, 0] * x[:, 1] if degree == 2 else 0
-        return 3 + 4 * x[:, 0] - 7 * x[:, 1] + curved
-
-    fit = attend_local(queries, keys, surface(keys), kernel, degree=degree, bandwidth=0.5)
-    assert (fit.ridge == 0).any()
-    clear = fit.ridge == 0
-    np.testing.assert_allclose(fit.values[clear], surface(queries)[clear], rtol=1e-8)
-    curved = np.array([[4, -5], [-5, 0]]) * (degree == 2)
-    slopes = [4, -7] + queries @ curved
-    np.testing.assert_allclose(fit.slopes[clear], slopes[clear], rtol=1e-6, atol=1e-6)
-
-
 @pytest.mark.parametrize("degree", [1, 2])
 def test_categories_have_no_slope(degree):
     rng = np.random.default_rng(0)
@@ -127,20 +110,6 @@ def test_only_categories_is_the_average():
     np.testing.assert_allclose(fit.values, attend(codes, codes, values, kernel)[0])
     assert (fit.slopes == 0).all()
     assert (fit.ridge == 0).all()
-
-
-@pytest.mark.parametrize(
-    ("kernel", "distance", "degree"),
-    [("gaussian", 0.3, 1), ("gaussian", 1e6, 2), ("epanechnikov", 5.0, 1)],
-)
-def test_a_single_row_answers_with_its_value(kernel, distance, degree):
-    fit = attend_local(
-        [[distance, distance / 3], [distance + 1, 0]], [[0.0, 0.0]], [[7.0, -2.0]], kernel,
-        degree=degree,
-    )  # fmt: skip
-    np.testing.assert_allclose(fit.values, [[7, -2]] * 2, rtol=1e-9)
-    np.testing.assert_allclose(fit.slopes, 0, atol=1e-9)
-    assert (fit.ridge > 0).all()
 
 
 @pytest.mark.parametrize("degree", [1, 2])

@@ -5,7 +5,6 @@ import tracemalloc
 import numpy as np
 import pandas as pd
 import pytest
-import torch
 
 from sklearn_attention import attend
 from sklearn_attention.attention import _smoother, attend_local, attention_sums
@@ -37,16 +36,6 @@ def assert_alike(found, expected, tolerance=1e-10):
 def test_averages_along_a_line(order, kernel, bandwidth):
     queries, keys, values, weights = make_data(order)
     options = {"bandwidth": bandwidth, "sample_weight": weights}
-    expected = attend(queries, keys, values, kernel, **options)
-    found = in_chunks(attend, queries, keys, values, kernel, **options)
-    for ours, theirs in zip(found, expected, strict=True):
-        assert_alike(ours, theirs)
-
-
-@pytest.mark.parametrize("kernel", ["gaussian", "epanechnikov", "silverman"])
-def test_averages_in_the_plane(kernel):
-    queries, keys, values, weights = make_data("sorted", n_features=2)
-    options = {"bandwidth": 0.7, "sample_weight": weights}
     expected = attend(queries, keys, values, kernel, **options)
     found = in_chunks(attend, queries, keys, values, kernel, **options)
     for ours, theirs in zip(found, expected, strict=True):
@@ -149,16 +138,6 @@ def test_any_of_the_tables_in_any_form(function, form):
         given = {name: form(x) if name in names else x for name, x in tables.items()}
         for ours, theirs in zip(in_chunks(function, **given), expected, strict=True):
             assert_alike(ours, theirs)
-
-
-@pytest.mark.parametrize("tensor", ["keys", "values"])
-def test_many_queries_beside_a_tensor(tensor):
-    _, keys, values, _ = make_data("random")
-    tables = {"queries": keys, "keys": keys, "values": values}
-    expected = attend(**tables)
-    found = in_chunks(attend, **tables | {tensor: torch.tensor(tables[tensor])})
-    for ours, theirs in zip(found, expected, strict=True):
-        assert_alike(ours.numpy(), theirs)
 
 
 def test_memory_grows_with_chunks_alone(monkeypatch):

@@ -150,23 +150,6 @@ def test_continuous(kernel, degree):
     assert steps.max() < 0.05
 
 
-@pytest.mark.filterwarnings("ignore:bandwidth='penalized-loo'")
-@pytest.mark.slow
-def test_worst_error_in_a_gap():
-    """At the 90th percentile a third of that of windows as they are."""
-    t = np.linspace(0.37, 0.63, 40)
-    worst = []
-    for seed in range(40):
-        X, y = rows_with_a_gap(60, seed)
-        row = []
-        for empty in ("nearest", "nan"):
-            model = LocalPolynomialRegressor(empty=empty, degree=1).fit(X, y)
-            row.append(np.abs(model.predict(t[:, None]) - 1.2 * np.sin(2 * np.pi * t)).max())
-        worst.append(row)
-    widened, plain = np.quantile(worst, 0.9, axis=0)
-    assert widened < 0.7 < plain
-
-
 def test_levels_and_numbers():
     """Rows of a level that is rare have wider windows along the numbers."""
     rng = np.random.default_rng(0)

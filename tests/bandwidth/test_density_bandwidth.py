@@ -11,7 +11,6 @@ from slow_background import slow_background
 
 from sklearn_attention import Columns
 from sklearn_attention import bandwidth as bw
-from sklearn_attention.attention import _pair_sums
 from sklearn_attention.attention._algorithms._line import serves
 from sklearn_attention.bandwidth import _convolution, _density
 from sklearn_attention.kernels import (
@@ -93,14 +92,6 @@ class TestLikelihood:
         found = _density._of_others(np.array([1.0, 1e48, 2.0]))
         np.testing.assert_array_equal(found, [1e48, 3, 1e48])
 
-    def test_many_blocks_are_one(self, rows, monkeypatch):
-        likelihood = bw.DensityLikelihood(rows[:, [0, 2]], Gaussian())
-        whole = likelihood(BANDWIDTH[[0, 2]], eval_gradient=True)
-        monkeypatch.setattr(_pair_sums, "BLOCK_PAIRS", 50)
-        parts = likelihood(BANDWIDTH[[0, 2]], eval_gradient=True)
-        assert parts[0] == pytest.approx(whole[0], rel=1e-13)
-        np.testing.assert_allclose(parts[1], whole[1], rtol=1e-12)
-
     @pytest.mark.parametrize("kernel", [Gaussian(), Epanechnikov()])
     def test_rows_out_of_reach_have_the_background(self, kernel):
         X = np.array([[0.0], [1.0], [50.0]])
@@ -109,36 +100,8 @@ class TestLikelihood:
         assert value == pytest.approx(np.mean(np.log(densities)), rel=1e-12)
         assert gradient == 0
 
-    def test_an_outlier_costs_about_what_the_background_does(self):
-        x = np.random.default_rng(0).normal(size=(100, 1))
-        near = bw.DensityLikelihood(x, Gaussian())([0.5])
-        far = bw.DensityLikelihood(np.append(x, [[1e8]], axis=0), Gaussian())([0.5])
-        assert near - 0.7 < far < near
-
 
 class TestLeastSquares:
-    def test_is_the_integrated_square_and_the_density_at_the_rows(self, rows, weights):
-        kernel, rows, weights = Logistic(), rows[:9], weights[:9]
-        keys, h = rows[:, :2], BANDWIDTH[:2]
-        columns = {"columns": Columns(COLUMNS.kinds[:2], COLUMNS.categories[:2])}
-
-        def squared(number, level):
-            return slow_density(kernel, (number, level), keys, weights, h, **columns) ** 2
-
-        # Smooth kernels are integrated by a sum, with an error that vanishes exponentially.
-        grid = np.linspace(-30, 30, 121)
-        step = grid[1] - grid[0]
-        integral = sum(squared(x, level) for x in grid for level in range(3)) * step
-        left_out = 0.0
-        for i, row in enumerate(keys):
-            others = np.arange(len(rows)) != i
-            left_out += weights[i] * slow_density(
-                kernel, row, keys[others], weights[others], h, **columns
-            )
-        expected = integral - 2 * left_out / weights.sum()
-        value = bw.DensityLeastSquares(keys, kernel, **columns, sample_weight=weights)(h)
-        assert value == pytest.approx(expected, abs=1e-9)
-
     @pytest.mark.parametrize("kernel", ["gaussian", "epanechnikov"])
     def test_is_the_slow_double_sum(self, rows, weights, kernel):
         rows, weights = rows[:5], weights[:5]

@@ -12,13 +12,11 @@ from sklearn_attention._spread import feature_spread
 from sklearn_attention.attention import LeaveOneOut
 from sklearn_attention.bandwidth import rule_bandwidth, select_bandwidth
 from sklearn_attention.bandwidth._criteria import SMOOTHER_CRITERIA
-from sklearn_attention.bandwidth._search import MAX_SEARCH_ROWS
 from sklearn_attention.kernels import (
     Boxcar,
     Epanechnikov,
     Gaussian,
     Matern32,
-    Periodic,
     Silverman,
 )
 
@@ -64,17 +62,6 @@ def test_bandwidths_that_leave_windows_empty_are_not_chosen():
     assert np.isfinite(model.loo_residuals_).all()
     usual = NadarayaWatsonRegressor("epanechnikov", empty="nearest").fit(X, y)
     np.testing.assert_allclose(model.bandwidth_, usual.bandwidth_, rtol=1e-2)
-
-
-def test_all_pairs_find_the_bandwidth_of_linear_time():
-    rng = np.random.default_rng(0)
-    X = rng.uniform(0, 1, (80, 1))
-    values = np.sin(9 * X) + 0.2 * rng.normal(size=X.shape)
-    fast, dense = (
-        select_bandwidth(X, values, Gaussian(), algorithm=name) for name in ("auto", "dense")
-    )
-    np.testing.assert_allclose(dense.bandwidth, fast.bandwidth, rtol=1e-2)
-    assert dense.value == pytest.approx(fast.value, rel=1e-4)
 
 
 class TestLeaveOneOut:
@@ -164,18 +151,6 @@ class TestLeaveOneOut:
         # The sample's own spread differs a little: only the scale is carried over.
         assert bandwidth[0] == pytest.approx(sample[0] * 4 ** (-1 / (d + 4)), rel=2e-2)
 
-    @pytest.mark.parametrize(
-        ("kernel", "far"), [(Gaussian(), 1e6), (Epanechnikov(), 1e2)], ids=repr
-    )
-    def test_one_far_row_changes_little(self, kernel, far):
-        rng = np.random.default_rng(0)
-        X = rng.normal(size=(499, 1))
-        values = np.sin(3 * X) + 0.3 * rng.normal(size=(499, 1))
-        alone, _, *_ = select_bandwidth(X, values, kernel)
-        X, values = np.append(X, [[far]], axis=0), np.append(values, [[0.3]], axis=0)
-        found, _, *_ = select_bandwidth(X, values, kernel)
-        assert found[0] == pytest.approx(alone[0], rel=0.1)
-
     @pytest.mark.parametrize("partitioned", [False, True])
     @pytest.mark.parametrize("empty", ["nearest", "nan"])
     def test_windows_of_lines_are_widened_unless_they_are_in_partitions(
@@ -234,15 +209,6 @@ class TestLeaveOneOut:
         found = select_bandwidth(X, values, Gaussian())
         assert "ended at the narrowest bandwidth" in found.warnings[0]
         assert "set gap to about n_samples ** (1 / 3) if rows are in order" in found.warnings[0]
-
-    @pytest.mark.slow
-    def test_a_period_is_not_carried_over(self):
-        rng = np.random.default_rng(0)
-        X = rng.uniform(0, 20, (2 * MAX_SEARCH_ROWS, 1))
-        values = np.sin(2 * np.pi * X)
-        kernel = Periodic(length_scale=0.3)
-        bandwidth, error, *_ = select_bandwidth(X, values, kernel)
-        assert leave_one_out_error(X, values, kernel, bandwidth) < 2 * error
 
     @pytest.mark.parametrize("scale", [1e-200, 1e200])
     def test_extreme_units(self, scale):

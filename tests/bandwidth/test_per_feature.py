@@ -182,15 +182,6 @@ def test_one_scale_with_categories():
         assert value <= other
 
 
-def test_one_scale_equals_the_search_of_scales():
-    X, values = numbers()
-    rows = Rows(X=X, values=values, columns=Columns.numbers(2))
-    h, value, *_ = search_bandwidths("loo", rows, Gaussian(), None)
-    expected, error, *_ = select_bandwidth(X, values, Gaussian())
-    assert value == pytest.approx(error, rel=1e-4)
-    np.testing.assert_allclose(h, expected, rtol=2e-2)
-
-
 def test_nothing_to_find():
     X, values = numbers(3)
     with pytest.raises(ValueError, match=r"bandwidth='aicc' found no bandwidth at which"):
@@ -209,21 +200,6 @@ def test_every_row_must_be_predicted_where_asked(kernel):
     h, value, _ = select_bandwidths(X, values, kernel, empty="nan")
     assert h[0] >= 18
     assert np.isfinite(value)
-
-
-def test_seen_on_the_way():
-    X, values = numbers()
-    seen = []
-
-    def observe(value, bandwidth):
-        seen.append((value, bandwidth.copy()))
-        return len(seen) == 5
-
-    h, value, _ = select_bandwidths(X, values, Gaussian(), observe=observe)
-    assert len(seen) == 5
-    best = min(seen, key=lambda entry: entry[0])
-    assert value == pytest.approx(best[0])
-    np.testing.assert_allclose(h, best[1])
 
 
 def test_all_rows_in_one_place():

@@ -15,7 +15,6 @@ import pytest
 import torch
 from scipy.integrate import quad
 from sklearn.base import clone
-from slow_cases import one_in
 
 from sklearn_attention import kernels
 from sklearn_attention.kernels import Constant
@@ -32,9 +31,14 @@ GRID = 2.0**-20  # rows on this grid are exact in float32, and stay exact when s
 in_dimensions = pytest.mark.parametrize("d", DIMENSIONS)
 in_libraries = pytest.mark.parametrize("library", ["numpy", "torch"])
 in_precisions = pytest.mark.parametrize("dtype", ROUNDING)
-in_spaces = pytest.mark.parametrize(("d", "library"), one_in(2, DIMENSIONS, ["numpy", "torch"]))
 in_all_ways = pytest.mark.parametrize(
-    ("d", "library", "dtype"), one_in(4, DIMENSIONS, ["numpy", "torch"], ROUNDING)
+    ("d", "library", "dtype"),
+    [
+        (1, "numpy", "float32"),
+        (5, "torch", "float64"),
+        (20, "numpy", "float64"),
+        (20, "torch", "float32"),
+    ],
 )
 
 
@@ -146,7 +150,7 @@ class KernelContract:
             expected = to_numpy(kernel(queries, queries))
             np.testing.assert_array_equal(to_numpy(kernel(queries)), expected)
 
-    @in_spaces
+    @pytest.mark.parametrize(("d", "library"), [(5, "numpy"), (20, "torch")])
     def test_stationary_kernels_do_not_see_shifts(self, kernel, d, library):
         assert kernel.stationary or self.shifts_matter
         queries, keys = self.rows(d)

@@ -6,7 +6,6 @@ import numpy as np
 import pytest
 import torch
 from kernel_contracts import KernelContract, independent_draws
-from sklearn.base import clone
 
 from sklearn_attention.kernels import (
     Gaussian,
@@ -253,13 +252,6 @@ class TestAdapted:
         for rows in (skewed(5, 0), np.zeros((1, 3, 5, 4))):
             with pytest.raises(ValueError, match=r"center of shape \(2, 4\) does not fit rows"):
                 of_heads.feature_form(rows)
-
-    def test_equal_and_cloned_by_values(self, approximated):
-        kernel = PositiveFeatures(8, kernel=approximated)
-        adapted = kernel.adapt(skewed(5, 0), skewed(5, 1))
-        assert adapted == clone(adapted) == kernel.adapt(skewed(5, 0), skewed(5, 1))
-        assert adapted != kernel
-        assert kernel.center is None
 
 
 # The directions

@@ -3,7 +3,7 @@
 import numpy as np
 import pandas as pd
 import pytest
-from scipy.stats import kstest, lognorm
+from scipy.stats import kstest
 
 from sklearn_attention import ProductKernelDensity
 
@@ -62,27 +62,6 @@ class TestEstimate:
         within = ProductKernelDensity(bandwidth="least_squares", bounds=(-50, 90)).fit(x)
         assert within.bandwidth_ == pytest.approx(model.bandwidth_, rel=1e-6)
         np.testing.assert_allclose(within.score_samples(x), model.score_samples(x), rtol=1e-6)
-
-    @pytest.mark.slow
-    def test_columns_have_their_own(self, x):
-        frame = pd.DataFrame(
-            {"share": x[:, 0], "size": 5 - x[::-1, 0], "kind": list("abc") * 20}
-        )
-        bounds = [(0, 1), (None, 5), None]
-        model = ProductKernelDensity(bounds=bounds).fit(frame)
-        assert model.bounds_[:2].tolist() == [[0, 1], [-np.inf, 5]]
-        place = np.linspace(0, 1, 101)
-        along, across = np.meshgrid(place, 5 - 20 * place**3)
-        total = 0.0
-        for kind in "abc":
-            cells = pd.DataFrame({"share": along.ravel(), "size": across.ravel(), "kind": kind})
-            density = np.exp(model.score_samples(cells)).reshape(along.shape)
-            total -= np.trapezoid(np.trapezoid(density, place, axis=1), across[:, 0])
-        assert total == pytest.approx(1, abs=0.01)
-        sample = model.sample(2000, random_state=0)
-        assert sample["share"].between(0, 1).all()
-        assert (sample["size"] <= 5).all()
-        assert np.isfinite(model.score_samples(sample)).all()
 
     def test_units_do_not_matter(self, x):
         model = ProductKernelDensity(bounds=(0, None)).fit(x)
@@ -181,19 +160,6 @@ class TestLogarithms:
         wet = ProductKernelDensity(bounds=(0, None)).fit(rain[40:])
         np.testing.assert_allclose(model.log_offsets_, wet.log_offsets_)
         np.testing.assert_allclose(model.bandwidth_, wet.bandwidth_, rtol=0.05)
-
-    def test_accuracy_beside_the_bound(self):
-        rng = np.random.default_rng(0)
-        x = rng.lognormal(size=(300, 1))
-        near = np.linspace(0.01, 0.5, 50)[:, None]
-        errors = [
-            np.abs(np.exp(model.fit(x).score_samples(near)) - lognorm(1).pdf(near[:, 0])).mean()
-            for model in (
-                ProductKernelDensity(bounds=(0, None)),
-                ProductKernelDensity(bounds=(0, None), bandwidth=0.4),
-            )
-        ]
-        assert errors[0] < 0.6 * errors[1]
 
 
 class TestBadInput:

@@ -87,15 +87,6 @@ class TestBands:
         assert 0.87 <= np.mean(at_points) <= 0.96
         assert 0.8 <= np.mean(np.all(held, axis=1)) <= 0.99
 
-    @pytest.mark.slow
-    def test_widths_follow_the_noise(self):
-        rng = np.random.default_rng(0)
-        x = np.linspace(0, 1, 400)
-        y = np.sin(6 * x) + np.where(x < 0.5, 0.1, 1.0) * rng.normal(size=400)
-        model = LocalPolynomialRegressor(bandwidth=0.05).fit(x[:, None], y)
-        quiet, loud = np.diff(model.confidence_band([[0.25], [0.75]]), axis=1)[:, 0]
-        assert 5 < loud / quiet < 20
-
     def test_with_queries_that_no_row_reaches(self):
         x = np.linspace(0, 1, 50)
         model = NadarayaWatsonRegressor("epanechnikov", bandwidth=0.2, empty="nan")

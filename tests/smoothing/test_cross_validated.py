@@ -3,6 +3,7 @@
 import numpy as np
 import pandas as pd
 import pytest
+from recorder import Recorder
 from sklearn.model_selection import GridSearchCV, LeaveOneOut
 
 from sklearn_attention import (
@@ -176,25 +177,11 @@ class TestCompany:
         assert -model.best_score_ == pytest.approx(np.mean(model.loo_residuals_**2))
 
     def test_every_kernel_and_degree_is_a_task(self, data):
-        ends = []
-
-        class Recorder:
-            max_propagation_depth = None
-
-            def setup(self, *_, **__):
-                pass
-
-            teardown = on_fit_task_begin = setup
-
-            def on_fit_task_end(self, estimator, context, *, X, fitted_estimator):
-                ends.append((context.max_subtasks, fitted_estimator.predict(X).shape))
-                return len(ends) == 3
-
+        recorder = Recorder(lambda model: model.predict(data[0]).shape, stop_after=3)
         model = LocalPolynomialCV(["gaussian", "tricube"], degrees=(0, 1))
-        model.set_callbacks(Recorder()).fit(*data)
-        assert [shape for _, shape in ends] == [(len(data[0]),)] * 4
-        assert ends[-1][0] == 4
-        # The third asked to stop.
+        model.set_callbacks(recorder).fit(*data)
+        assert len(recorder.begun) == 4  # the fit, and three candidates
+        assert recorder.answers == [(40,)] * 4
         tried = {(p["kernel"], p["degree"]) for p in model.cv_results_["params"]}
         assert tried == {("gaussian", 0), ("gaussian", 1), ("tricube", 0)}
 

@@ -14,7 +14,7 @@ from scipy.stats import kstest
 from sklearn.neighbors import KernelDensity
 from slow_cases import one_in
 
-from sklearn_attention import ConditionalKernelDensity, ProductKernelDensity
+from sklearn_attention import ProductKernelDensity
 from sklearn_attention.attention._algorithms import _near_keys
 from sklearn_attention.bandwidth import DensityLeastSquares, DensityLikelihood, rule_bandwidth
 from sklearn_attention.kernels import Gaussian, Tricube
@@ -322,17 +322,6 @@ class TestBandwidth:
         rule = ProductKernelDensity(bandwidth="scott").fit(frame).bandwidth_
         np.testing.assert_array_equal(one, [rule[0], 0.5, rule[2]])
 
-    @pytest.mark.slow
-    def test_hundreds_of_columns(self):
-        X = np.random.default_rng(0).normal(size=(9, 850))
-        given = ProductKernelDensity(bandwidth=40.0).fit(X)
-        # The products of 850 kernels are no numbers, their logarithms are.
-        expected = -0.5 * ((X[:, None] - X) ** 2).sum(axis=2) / 40**2
-        expected = logsumexp(expected, axis=1) - 850 * math.log(40 * math.sqrt(2 * math.pi))
-        np.testing.assert_allclose(given.score_samples(X), expected - math.log(9))
-        with pytest.warns(UserWarning, match="no basis of a choice in 850 columns. Pass fewer"):
-            ProductKernelDensity().fit(X)
-
 
 SHAPES = {
     "heavy tails": lambda rng: rng.standard_t(2, size=200),
@@ -424,16 +413,6 @@ class TestPointMasses:
         wet = ProductKernelDensity(bandwidth=bandwidth).fit(rain[int(300 * share) :])
         np.testing.assert_allclose(model.bandwidth_, wet.bandwidth_, rtol=0.1)
         assert np.isfinite(model.score_samples(rain)).all()
-
-    def test_of_a_target(self):
-        rng = np.random.default_rng(0)
-        x, y = rng.uniform(size=(200, 1)), rng.gamma(2, size=200)
-        y[::4] = 0
-        with pytest.warns(UserWarning, match="the value 0 of the target, which 25% of"):
-            model = ConditionalKernelDensity(degree=0).fit(x, y)
-        assert model.target_bandwidth_ > 0.1
-        x[::3] = 0.5  # features may repeat
-        ConditionalKernelDensity(degree=0).fit(x[y > 0], y[y > 0])
 
     def test_of_nearly_all_rows(self):
         x = np.append(np.zeros(95), np.arange(1.0, 6.0))[:, None]

@@ -235,19 +235,6 @@ class TestThinWindows:
             with pytest.raises(ValueError, match=f"'{rule}'.*n_samples=1: pass a number"):
                 LocalPolynomialRegressor(bandwidth=rule, degree=degree).fit([[1.0]], [5.0])
 
-    @pytest.mark.parametrize("degree", [0, 1, 2])
-    def test_two_rows(self, degree):
-        X, y = np.array([[1.0], [2.0]]), np.array([5.0, 7.0])
-        model = LocalPolynomialRegressor(bandwidth=1.0, degree=degree).fit(X, y)
-        np.testing.assert_allclose(model.loo_residuals_, [-2.0, 2.0])
-        found, std = model.predict(X, return_std=True)
-        # The error of a row predicted from one other has the variance of two.
-        own = 1 + (model.smoother_matrix(X) ** 2).sum(axis=1)
-        np.testing.assert_allclose(std, 2 * np.sqrt(own / 2), rtol=1e-4)
-        if degree == 1:
-            np.testing.assert_allclose(found, y)
-        np.testing.assert_array_equal(model.predict_interval(X), [[-np.inf, np.inf]] * 2)
-
 
 class TestRefusals:
     @pytest.mark.parametrize("degree", [4, -1, 1.0, True, None, "1", np.array([1, 2])])

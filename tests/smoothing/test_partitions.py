@@ -248,20 +248,6 @@ def test_data_frames_and_their_names():
     assert model.keys_.shape == X.shape
 
 
-def test_parquet_whose_columns_are_read_in_fewer_partitions(tmp_path):
-    frames = pytest.importorskip("dask.dataframe")
-    pytest.importorskip("pyarrow")
-    X, y, _, queries = make_data()
-    table = pd.DataFrame(X, columns=["x"]).assign(y=y, **dict.fromkeys("abcdefgh", y))
-    table.to_parquet(tmp_path / "table.parquet", row_group_size=100)
-    parts = frames.read_parquet(tmp_path / "table.parquet", split_row_groups=True)
-    model = NadarayaWatsonRegressor(bandwidth="scott").fit(parts[["x"]], parts["y"])
-    assert len(model.keys_.chunks[0]) < parts.npartitions
-    expected = NadarayaWatsonRegressor(bandwidth="scott").fit(table[["x"]], table["y"])
-    asked = pd.DataFrame(queries, columns=["x"])
-    np.testing.assert_allclose(model.predict(asked), expected.predict(asked), rtol=1e-10)
-
-
 def test_dtypes_of_pandas():
     frames = pytest.importorskip("dask.dataframe")
     X, y, weights, queries = make_data()
@@ -575,20 +561,3 @@ def test_partitions_that_differ_are_named(change, words):
         mended = eval(mended.rstrip("."), {"X": X, "pandas": pd})
         np.testing.assert_allclose(model.predict(mended), expected)
         np.testing.assert_allclose(clone(model).fit(mended, y).predict(table), expected)
-
-
-def test_partitions_of_which_one_lacks_a_column_or_its_levels():
-    table = pd.DataFrame({"a": np.arange(40.0), "b": pd.Categorical(["u", "v"] * 20)})
-    model = ProductKernelDensity(bandwidth="scott").fit(table)
-    for other, words in (
-        (table[["a"]], r"columns \['a'\] in a partition, but \['a', 'b'\]"),
-        (table[["b", "a"]], r"columns \['b', 'a'\] in a partition"),
-        (table.assign(b=np.arange(40.0)), "float64 in column 'b' of a partition, but category"),
-    ):
-        X = partitions_of(table, other)
-        for call in (clone(model).fit, lambda X: model.score_samples(X).compute()):
-            with pytest.raises(ValueError, match=f"X has {words}"):
-                call(X)
-    y = partitions_of(table[["a"]], table[["a"]].astype(str))["a"]
-    with pytest.raises(ValueError, match=r"y has .* in column 'a' of a partition"):
-        NadarayaWatsonRegressor(bandwidth=1.0).fit(partitions_of(table, table), y)

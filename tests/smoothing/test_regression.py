@@ -72,17 +72,6 @@ class TestTraining:
         assert ours.aicc_ == pytest.approx(formula(right), rel=1e-6)
         assert abs(ours.aicc_ - their_aicc) > 0.01
 
-    @pytest.mark.filterwarnings("ignore:After 0.17:FutureWarning")
-    def test_tricube_ends_where_that_of_statsmodels_does_not(self):
-        kernels = pytest.importorskip("statsmodels.nonparametric.kernels")
-        x = np.array([0.0, 0.1, 0.5, 2.5])
-        theirs = kernels.tricube(1.0, x, 0.0)
-        assert theirs[3] == theirs.max()
-        model = NadarayaWatsonRegressor("tricube", bandwidth=1.0).fit(x[:, None], x)
-        weights = model.smoother_matrix([[0.0]])[0]
-        assert weights[3] == 0
-        assert (np.diff(weights) < 0).all()
-
     def test_interpolation_has_no_degrees_of_freedom_left(self, data):
         model = NadarayaWatsonRegressor("boxcar", bandwidth=1e-6).fit(*data)
         assert model.effective_dof_ == pytest.approx(40)

@@ -137,15 +137,6 @@ class TestWeights:
         np.testing.assert_allclose(model.predict(X), 2 * X[:, 0], atol=1e-9)
         assert model.robustness_weights_[[7, 33]].max() == 0
 
-    @pytest.mark.slow
-    def test_of_rows_without_neighbours_are_one(self):
-        X, y, _ = curve(60, outliers=[20])
-        X = np.vstack([X, [[9.0]]])
-        model = NadarayaWatsonRegressor("boxcar", bandwidth=0.2, empty="nan", robust=True)
-        model.fit(X, np.append(y, 50.0))
-        assert model.robustness_weights_[-1] == 1
-        assert model.robustness_weights_[20] == 0
-
 
 class TestCure:
     @pytest.mark.slow
@@ -168,16 +159,6 @@ class TestCure:
             )
             ratios.append(np.log(error(robust, X, truth) / error(usual, X, truth)))
         assert np.exp(np.mean(ratios)) < 1.15
-
-    @pytest.mark.slow
-    def test_leaves_noise_that_differs_from_place_to_place(self):
-        X, _, truth = curve(200)
-        noise = np.random.default_rng(3).normal(size=200)
-        y = truth + noise * np.where(X[:, 0] < 0.5, 0.05, 0.6)
-        model = LocalPolynomialRegressor(degree=1, robust=True).fit(X, y)
-        assert np.mean(model.robustness_weights_ > 0.5) > 0.9
-        usual = LocalPolynomialRegressor(degree=1).fit(X, y)
-        assert error(model, X, truth) < 1.02 * error(usual, X, truth)
 
 
 class TestUncertainty:
@@ -208,18 +189,6 @@ class TestUncertainty:
             noise_variance(smoother, X[:1], errors), [[expected]], rtol=1e-5
         )
         assert expected == pytest.approx(1.03, abs=0.08)
-
-    @pytest.mark.slow
-    def test_bands_hold_the_curve(self):
-        held, widths = [], []
-        for seed in range(12):
-            X, y, truth = curve(150, seed, outliers=range(5, 150, 30), size=100.0)
-            model = LocalPolynomialRegressor(robust=True).fit(X, y)
-            low, high = model.confidence_band(X).T
-            held.append(np.mean((low < truth) & (truth < high)))
-            widths.append(np.mean(high - low))
-        assert 0.8 < np.mean(held) < 0.97
-        assert np.mean(widths) < 0.5
 
 
 class TestEstimator:

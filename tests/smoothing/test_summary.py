@@ -73,18 +73,6 @@ class TestSummary:
         assert found.p_values is None
         np.testing.assert_array_equal(found.bandwidth, model.bandwidth_)
 
-    @pytest.mark.filterwarnings("ignore:After 0.17:FutureWarning")
-    def test_r2_is_that_of_statsmodels_where_residuals_are_independent_of_fits(self):
-        # Theirs is the squared correlation; at a line that both fit exactly they agree.
-        kernel_regression = pytest.importorskip("statsmodels.nonparametric.kernel_regression")
-        rng = np.random.default_rng(0)
-        x = rng.uniform(size=80)
-        y = x + 0.1 * rng.normal(size=80)
-        theirs = kernel_regression.KernelReg(y, x, "c", reg_type="ll", bw=[50.0])
-        ours = LocalPolynomialRegressor(bandwidth=50.0, degree=1).fit(x[:, None], y).summary()
-        assert ours.r2 == pytest.approx(theirs.r_squared(), rel=1e-4)
-        assert ours.effective_dof == pytest.approx(2, abs=1e-3)
-
     def test_table(self, data):
         X, y = data
         lines = str(

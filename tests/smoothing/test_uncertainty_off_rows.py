@@ -80,21 +80,6 @@ class TestDependentNoise:
             assert errors[i] == pytest.approx(expected, abs=1e-9)
 
     @pytest.mark.slow
-    def test_bands_are_wider_where_noise_is_alike(self):
-        model = self.fitted(1, 0.6, 5)
-        independent = LocalPolynomialRegressor(degree=1, bandwidth=float(model.bandwidth_[0]))
-        independent.fit(model.keys_, model.values_)
-        X = model.keys_[10:-10:7]
-        wide, narrow = (
-            np.diff(each.confidence_band(X), axis=1) for each in (model, independent)
-        )
-        assert np.median(wide / narrow) > 1.3
-        together = np.diff(model.confidence_band(X, simultaneous=True), axis=1)
-        factors = together / wide
-        np.testing.assert_allclose(factors, factors[0, 0])
-        assert factors[0, 0] > 1.1
-
-    @pytest.mark.slow
     @pytest.mark.parametrize("phi", [0.0, 0.6])
     def test_bands_and_intervals_hold(self, phi):
         rng, found = np.random.default_rng(0), []
