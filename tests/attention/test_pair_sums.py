@@ -45,35 +45,6 @@ def make_rows(place, n=25):
     return X + (1e3 if place == "elsewhere" else 0.0)
 
 
-def test_images_are_left_out_with_their_rows():
-    rows = make_rows("here", 12)
-    X, weights = np.vstack([rows, -rows, rows + 3]), np.tile(np.arange(1.0, 13), 3)
-    codes = np.zeros((36, 0), dtype=int)
-    for name in ("gaussian", "epanechnikovs", "logistics"):
-        kernel = KERNELS[name]
-        sums = PairSums(X, codes, kernel, weights, images=3)
-        _, found, pull = sums(BANDWIDTH)
-        table = kernel(rows / BANDWIDTH, X / BANDWIDTH) * weights
-        table[np.arange(36) % 12 == np.arange(12)[:, None]] = 0
-        with np.errstate(divide="ignore"):
-            np.testing.assert_allclose(found, np.log(table.sum(axis=1)), rtol=1e-10)
-        some = np.isfinite(found) / 12
-        steps = 1e-6 * np.eye(2)
-        slopes = [
-            (
-                _finite_sum(sums(BANDWIDTH * np.exp(s)))
-                - _finite_sum(sums(BANDWIDTH / np.exp(s)))
-            )
-            / 24e-6
-            for s in steps
-        ]
-        np.testing.assert_allclose(pull(some), slopes, atol=1e-7)
-
-
-def _finite_sum(found):
-    return found[1][np.isfinite(found[1])].sum()
-
-
 def make_tables(lam):
     return [level_table("unordered", 3, lam[0]), level_table("ordered", 4, lam[1])]
 

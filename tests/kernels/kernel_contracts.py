@@ -465,7 +465,7 @@ class SmoothingContract(RadialContract):
         else:
             assert round(kernel.canonical_bandwidth, 4) == canonical_bandwidth
 
-    @pytest.mark.parametrize("order", [0.5, 2, 7])
+    @pytest.mark.parametrize("order", [0.5, 1, 7])
     def test_radial_moments_are_the_integrals(self, kernel, order):
         expected = self.integral(kernel, lambda r, K: r**order * K)
         moment = kernel.radial_moment(order)

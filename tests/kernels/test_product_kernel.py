@@ -354,3 +354,34 @@ def test_a_kernel_of_several_products():
     form = wider.radial_form(3)
     assert form.columns == [2]
     np.testing.assert_allclose(form.values(form.squared(Y, Y), Y, Y), wider(Y), rtol=1e-13)
+
+
+@pytest.mark.parametrize(
+    ("kernel", "compact"),
+    [
+        (Boxcar(), True),
+        (Gaussian(), False),
+        (Boxcar() + Gaussian(), False),
+        (Boxcar() * Gaussian(), True),
+        (ProductKernel("boxcar"), True),
+        (ProductKernel([("a", "boxcar", [0]), ("b", LiRacine(), [1])]), True),
+        (ProductKernel([("a", "boxcar", [0]), ("b", "gaussian", [1])]), False),
+        (ProductKernel([("b", LiRacine(), [1])]), False),
+    ],
+    ids=repr,
+)
+def test_what_ends(kernel, compact):
+    assert kernel.compact is compact
+    columns = kernel.numeric_columns(2)
+    far = kernel(np.zeros((1, 2)), 5 * np.eye(2)[columns])
+    assert (bool(columns) and not far.any()) == compact
+
+
+def test_numeric_columns():
+    assert Gaussian().numeric_columns(3) == [0, 1, 2]
+    assert AitchisonAitken().numeric_columns(2) == []
+    assert (Gaussian() + 0.1).numeric_columns(2) == [0, 1]
+    assert ProductKernel([("x", "gaussian", [2])]).numeric_columns(3) == [2]
+    mixed = ProductKernel([("x", "gaussian", [2]), ("a", LiRacine(), [0])])
+    assert mixed.numeric_columns(4) == [2]
+    assert mixed.categorical_columns(4) == [0]

@@ -13,7 +13,6 @@ from sklearn_attention import (
     Columns,
     ConditionalKernelDensity,
     NadarayaWatsonRegressor,
-    ProductKernelDensity,
     attention_weights,
 )
 from sklearn_attention.attention._algorithms import _near_keys
@@ -108,14 +107,6 @@ class TestDensity:
         assert model.score(X[:15], y[:15]) == pytest.approx(logarithms.mean())
         weighted = model.score(X[:15], y[:15], sample_weight=weights)
         assert weighted == pytest.approx(np.average(logarithms, weights=weights))
-
-    def test_is_the_joint_density_over_the_marginal(self, data):
-        X, y = data
-        joint = ProductKernelDensity(bandwidth=[0.5, 0.5, 0.3]).fit(np.column_stack([X, y]))
-        marginal = ProductKernelDensity(bandwidth=0.5).fit(X)
-        expected = joint.score_samples(np.column_stack([X, y])) - marginal.score_samples(X)
-        found = fixed().fit(X, y).score_samples(X, y)
-        np.testing.assert_allclose(found, expected, rtol=1e-11, atol=1e-12)
 
     def test_mixed_columns_are_the_formula(self, mixed):
         X, y = mixed
@@ -228,20 +219,6 @@ class TestDensity:
 
 
 class TestDistribution:
-    @pytest.mark.parametrize("target_kernel", ["gaussian", "boxcar"])
-    def test_is_the_integral_of_the_density(self, data, target_kernel):
-        X, y = data
-        model = fixed("epanechnikov", target_kernel).fit(X, y)
-        grid = np.linspace(-16, 16, 6401)
-        density = np.exp(model.score_samples(np.tile(X[0], (len(grid), 1)), grid))
-        integral = np.concatenate([[0], np.cumsum((density[1:] + density[:-1]) / 2)]) * 0.005
-        cdf = model.predict_cdf(X[:1], grid)[0]
-        tolerance = 5e-3 if target_kernel == "boxcar" else 1e-4
-        np.testing.assert_allclose(cdf, integral, atol=tolerance)
-        assert cdf[0] == pytest.approx(0, abs=1e-12)
-        assert cdf[-1] == pytest.approx(1, abs=1e-12)
-        assert (np.diff(cdf) >= -1e-15).all()
-
     @pytest.mark.parametrize("degree", [0, 1])
     def test_thresholds_of_all_queries_and_of_each(self, data, degree):
         X, y = data
@@ -255,17 +232,6 @@ class TestDistribution:
         np.testing.assert_allclose(
             model.predict_cdf(X, np.tile(y, (50, 1))), common, rtol=1e-12
         )
-
-    @pytest.mark.parametrize("target_kernel", ["gaussian", "boxcar", "tricube"])
-    def test_quantiles_invert_it(self, data, target_kernel):
-        X, y = data
-        model = fixed("epanechnikov", target_kernel).fit(X, y)
-        p = [0.001, 0.1, 0.5, 0.77, 0.999]
-        quantiles = model.predict_quantiles(X, p)
-        assert quantiles.shape == (50, 5)
-        assert (np.diff(quantiles, axis=1) > 0).all()
-        found = model.predict_cdf(X, quantiles)
-        np.testing.assert_allclose(found, np.tile(p, (50, 1)), atol=1e-10)
 
     def test_quantiles_across_a_gap(self):
         # No density between the targets: bisection has to answer there.
