@@ -2,13 +2,11 @@
 
 import numpy as np
 import pytest
-from sklearn.base import clone, is_classifier
-from sklearn.datasets import load_iris
+from sklearn.base import clone
 
 from sklearn_attention import (
     AdaptiveBandwidth,
     LocalPolynomialRegressor,
-    NadarayaWatsonClassifier,
     NadarayaWatsonRegressor,
 )
 from sklearn_attention.bandwidth import _one_scale
@@ -38,19 +36,6 @@ def few(plane):
 
 
 class TestRules:
-    @pytest.mark.filterwarnings("ignore:.*narrowest bandwidth")
-    @pytest.mark.parametrize("rule", ["scott", "gcv", "knn-loo"])
-    def test_classifier(self, rule):
-        X, y = load_iris(return_X_y=True)
-        X, rows = np.unique(X, axis=0, return_index=True)  # a flower occurs twice
-        y = y[rows]
-        model = NadarayaWatsonClassifier(bandwidth=rule)
-        model.fit(X, y)
-        assert model.score(X, y) > 0.9
-        np.testing.assert_allclose(model.predict_proba(X).sum(axis=1), 1)
-        if rule in CRITERIA:
-            assert np.isfinite(model.criterion_value_)
-
     @pytest.mark.parametrize(
         ("rule", "degree", "weighted"),
         [("loo", 0, True), ("gcv", 1, True), ("aicc", 2, False)],
@@ -78,16 +63,6 @@ class TestRules:
         for factor in (0.9, 1.1):
             other = clone(model).set_params(bandwidth=factor * model.bandwidth_)
             assert criterion(other.fit(X, y, weight)) >= told - 1e-9
-
-    @pytest.mark.parametrize("rule", CRITERIA)
-    def test_a_common_factor_of_weights_does_not_lead_to_interpolation(self, few, rule):
-        X, y = few
-        model = NadarayaWatsonRegressor(bandwidth=rule, per_feature=False)
-        plain = model.fit(X, y)
-        doubled = clone(model).fit(X, y, np.full(40, 2.0))
-        # With n the sum of the weights, interpolation leaves degrees of freedom.
-        assert plain.effective_dof_ < 33
-        assert doubled.effective_dof_ < 33
 
     def test_another_choice_forgets_the_last(self, curve):
         X, y = curve[0][:30], curve[1][:30]
@@ -135,32 +110,6 @@ class TestPerFeature:
         assert (model.bandwidth_ > 0).all()
         assert np.isfinite(model.bandwidth_).all()
         assert np.isfinite(model.predict(X)).all()
-
-    @pytest.mark.filterwarnings("ignore:bandwidth=")
-    @pytest.mark.parametrize(
-        "estimator",
-        [
-            NadarayaWatsonRegressor(),
-            pytest.param(LocalPolynomialRegressor(degree=1), marks=pytest.mark.slow),
-            pytest.param(NadarayaWatsonClassifier(), marks=pytest.mark.slow),
-        ],
-    )
-    def test_several_where_they_are_clearly_better(self, estimator):
-        # Two of the features matter, or each as much as the others, or none.
-        rng = np.random.default_rng(0)
-        X, noise = rng.uniform(-1, 1, size=(120, 4)), 0.3 * rng.normal(size=120)
-        of_two = np.sin(4 * X[:, 0]) + X[:, 1] ** 2
-        for of_rows, several in ((of_two, True), (X.sum(axis=1), False), (0 * of_two, False)):
-            y = of_rows + noise
-            y = y > np.median(y) if is_classifier(estimator) else y
-            models = [
-                clone(estimator).set_params(per_feature=given, random_state=0).fit(X, y)
-                for given in ("auto", True, False)
-            ]
-            assert hasattr(models[0], "relevance_") == several
-            value, *expected = (model.criterion_value_ for model in models)
-            # Searches for each start from elsewhere.
-            assert value == pytest.approx(expected[0 if several else 1], rel=0.02)
 
     def test_one_scale_where_there_is_no_choice(self, plane):
         X, y = plane

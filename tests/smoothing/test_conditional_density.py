@@ -4,6 +4,7 @@ import numpy as np
 import pandas as pd
 import pytest
 from every_kernel import DENSITIES
+from recorder import Recorder
 from scipy.integrate import cumulative_simpson, cumulative_trapezoid
 from scipy.special import logsumexp
 from scipy.stats import kstest, t
@@ -386,15 +387,6 @@ class TestBandwidths:
         assert model.target_bandwidth_ == pytest.approx(of_target, rel=1e-15)
         assert not hasattr(model, "likelihood_score_")
 
-    def test_one_given_and_one_searched(self, data):
-        X, y = data
-        free = ConditionalKernelDensity(degree=0).fit(X, y)
-        half = ConditionalKernelDensity(bandwidth=[0.4, 0.6], degree=0).fit(X, y)
-        np.testing.assert_allclose(half.bandwidth_, [0.4, 0.6], rtol=1e-14)
-        other = ConditionalKernelDensity(target_bandwidth=0.3, degree=0).fit(X, y)
-        assert other.target_bandwidth_ == pytest.approx(0.3, rel=1e-14)
-        assert free.likelihood_score_ > max(half.likelihood_score_, other.likelihood_score_)
-
     def test_sums_of_kernels_take_numbers(self, data):
         kernel = Gaussian() + 0.1 * as_kernel("matern32")
         with pytest.raises(ValueError, match="no product of positive kernels"):
@@ -478,3 +470,11 @@ class TestBadInput:
         message = r"quantiles=.*(pass a number between 0 and 1|no list)"
         with pytest.raises(ValueError, match=message):
             fixed().fit(*data).predict_quantiles(data[0], quantiles)
+
+
+def test_callbacks_hear_of_every_evaluation(mixed):
+    recorder = Recorder(lambda model: model.score_samples(*mixed).shape, stop_after=5)
+    model = ConditionalKernelDensity().set_callbacks(recorder).fit(*mixed)
+    assert recorder.begun == ["fit"] + 5 * ["bandwidth"]
+    assert set(recorder.answers) == {(80,)}
+    assert np.isfinite(model.predict(mixed[0])).all()

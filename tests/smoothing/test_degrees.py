@@ -199,14 +199,3 @@ def test_categories_have_a_lambda_for_each_degree():
     assert (model.feature_significance(9).p_values == 0.1).all()
     only = LocalPolynomialRegressor().fit(frame[["c"]], y)
     assert [member.degree for member in only.members_] == [0]
-
-
-def test_several_outputs():
-    X, y = make_data()
-    both = LocalPolynomialRegressor(bandwidth=0.4).fit(X, np.column_stack([y, 3 - 2 * y]))
-    alone = LocalPolynomialRegressor(bandwidth=0.4).fit(X, y)
-    queries = np.linspace(-1.5, 1.5, 11)[:, None]
-    expected = alone.predict(queries)
-    np.testing.assert_allclose(both.predict(queries)[:, 1], 3 - 2 * expected, atol=1e-9)
-    slopes = alone.predict_gradient(queries)
-    np.testing.assert_allclose(both.predict_gradient(queries)[:, 1], -2 * slopes, atol=1e-8)

@@ -11,7 +11,6 @@ from sklearn_attention import (
     LocalPolynomialRegressor,
     NadarayaWatsonRegressor,
 )
-from sklearn_attention.kernels import ProductKernel
 from sklearn_attention.smoothing import _errors
 from sklearn_attention.smoothing._errors import Remoteness, widened
 
@@ -205,17 +204,6 @@ def test_windows_have_many_rows_everywhere(kernel):
     # Among rows windows are as they are for all.
     alike = wide.replace(remoteness=None).weights(x[:5])
     np.testing.assert_allclose(wide.weights(x[:5]), alike, rtol=1e-12)
-
-
-@pytest.mark.parametrize(
-    ("kernel", "n_columns"), [("gaussian", 2), ("periodic", 0), (ProductKernel("tricube"), 2)]
-)
-def test_distances_are_along_what_the_kernel_falls_along(data, kernel, n_columns):
-    X, y = data
-    model = NadarayaWatsonRegressor(kernel, bandwidth=[0.8, 2.0]).fit(X, y)
-    found = model.smoother_.places(X)
-    np.testing.assert_allclose(found, (X / [0.8, 2.0])[:, :n_columns])
-    assert np.isfinite(model.predict_interval(3 * X[:5])).all()
 
 
 def test_variance_around_is_one_over_the_mean_weight(data):

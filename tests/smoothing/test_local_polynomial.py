@@ -202,17 +202,6 @@ class TestThinWindows:
             assert np.isfinite(model.predict(few)).all()
 
     @pytest.mark.parametrize("degree", [0, 1, 2])
-    def test_ties(self, degree):
-        x = np.repeat([0.0, 1.0, 2.0], 4)
-        y = np.arange(12.0)
-        model = LocalPolynomialRegressor(bandwidth=0.05, degree=degree, empty="nan")
-        model.fit(x[:, None], y)
-        means = y.reshape(3, 4).mean(axis=1)
-        np.testing.assert_allclose(model.predict([[0.0], [1.0], [2.0]]), means, atol=1e-8)
-        expected = (y.reshape(3, 4) - means[:, None]) * 4 / 3
-        np.testing.assert_allclose(model.loo_residuals_, expected.ravel(), atol=1e-7)
-
-    @pytest.mark.parametrize("degree", [0, 1, 2])
     def test_one_row(self, degree):
         model = LocalPolynomialRegressor(bandwidth=1.0, degree=degree).fit([[1.0]], [5.0])
         queries = [[-3.0], [1.0], [9.0]]

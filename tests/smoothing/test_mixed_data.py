@@ -257,18 +257,6 @@ class TestNamedCategories:
         with pytest.raises(ValueError, match="contains NaN"):
             model.predict(numbers)
 
-    def test_further_rows_bring_further_levels(self, data):
-        frame, y = data
-        numbers = as_codes(frame)
-        order = np.argsort(-numbers[:, 1], kind="stable")
-        numbers, y = numbers[order], y[order]
-        model = NadarayaWatsonRegressor(categorical_features=[1], bandwidth=[0.5, 0.1, 1])
-        grown = clone(model).partial_fit(numbers[:20], y[:20]).partial_fit(numbers[20:], y[20:])
-        assert set(grown.columns_.categories[1]) == {0, 1, 2}
-        np.testing.assert_allclose(
-            grown.predict(numbers), model.fit(numbers, y).predict(numbers), rtol=1e-12
-        )
-
     @pytest.mark.parametrize("given", [None, "colour", ["colour"], [3], [-1], [True], [1.0]])
     def test_of_no_such_column(self, data, given):
         message = r"categorical_features=.* does not fit 3 columns: pass 'from_dtype', or a"

@@ -47,6 +47,11 @@ def test_coefficients_solve_yule_and_walker():
     assert k == 4
 
 
+def test_of_nothing_nothing_is_learned():
+    assert len(autoregression(np.zeros(20), 5)) == 0
+    assert len(autoregression(np.ones(4), 3)) <= 1
+
+
 def test_variances_of_sums_are_quadratic_forms():
     rng = np.random.default_rng(0)
     effects, variances = rng.normal(size=(4, 30)), rng.uniform(0.5, 2, 30)

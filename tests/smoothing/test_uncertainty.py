@@ -8,7 +8,6 @@ import pytest
 from sklearn.base import clone
 from smoothing_cases import (
     CASES,
-    frame_of,
     growth_at,
     growth_of_rows,
     jackknife_plus,
@@ -248,20 +247,6 @@ class TestDistribution:
         places, weights = places_and_weights(heavy, X[:1])
         below = math.fsum(weights[places <= 0.3])
         assert heavy.predict_cdf(X[:1], 0.3)[0, 0] == pytest.approx(below, abs=1e-9)
-
-    def test_frames(self):
-        frame, y = frame_of(40)
-        model = NadarayaWatsonRegressor(bandwidth=[0.5, 0.0, 1.0]).fit(frame, y)
-        median = model.predict_quantiles(frame, 0.5)[:, 0]
-        for color in "rgb":
-            own = (frame["color"] == color).to_numpy()
-            # A median is an error of the query's own color, moved by the same for all errors.
-            low, high = model.predict_quantiles(frame[own], [0.01, 0.99]).T
-            scale = growth_at(model, model.keys_[own])
-            errors = (model.loo_residuals_ / growth_of_rows(model)[:, 0])[own]
-            np.testing.assert_allclose(high - low, scale[:, 0] * np.ptp(errors))
-            rest = (median[own] - low)[:, None] - scale * (errors - errors.min())
-            np.testing.assert_allclose(np.abs(rest).min(axis=1), 0, atol=1e-9)
 
     def test_without_errors_there_is_no_distribution(self, data):
         model = NadarayaWatsonRegressor("boxcar", bandwidth=0.01, empty="nan").fit(*data)
