@@ -312,26 +312,6 @@ class TestNearest:
 
 
 class TestMerge:
-    @pytest.mark.parametrize("kernel", ["gaussian", "epanechnikov", "linear"])
-    def test_chunks_of_keys_in_any_order(self, kernel):
-        queries, keys, values = make_data()
-        weight = some_weights(len(keys))
-        options = dict(bandwidth=0.3)
-        expected = attend(queries, keys, values, kernel, sample_weight=weight, **options)
-        cuts = [slice(0, 7), slice(7, 40), slice(40, 41), slice(41, None)]
-        parts = [
-            attention_sums(
-                queries, keys[cut], values[cut], kernel, sample_weight=weight[cut], **options
-            )
-            for cut in cuts
-        ]
-        left = parts[0] + parts[1] + parts[2] + parts[3]
-        right = parts[3] + (parts[1] + (parts[2] + parts[0]))
-        for part in (left, right):
-            averages, log_sums = part.average()
-            np.testing.assert_allclose(averages, expected[0], rtol=1e-9, atol=1e-9)
-            np.testing.assert_allclose(log_sums, expected[1], rtol=1e-9, atol=1e-9)
-
     def test_parts_that_do_not_belong_together(self):
         one = attention_sums([[0.0]], [[0.0]], np.array([1.0]))
         two = attention_sums([[0.0], [1.0]], [[0.0]], np.array([1.0]))

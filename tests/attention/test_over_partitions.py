@@ -89,24 +89,6 @@ def test_policies_and_polynomials(kernel, empty, order):
 
 @pytest.mark.parametrize(
     ("kernel", "n_features", "order"),
-    [("gaussian", 2, "random"), ("epanechnikov", 3, "sorted")],
-)
-def test_local_lines_in_several_features(kernel, n_features, order):
-    queries, keys, values, weights = make_data(order, n_features, n=700)
-    options = {"bandwidth": 0.8, "kernel": kernel}
-    expected = attend_local(queries, keys, values, sample_weight=weights, **options)
-    keys_, values_, weights_ = in_partitions(keys, values, weights)
-    (some,) = in_partitions(queries, size=8)
-    near = slice(-3)  # lines a dozen bandwidths from all keys lose some digits
-    for own in (queries, some):
-        found = attend_local(own, keys_, values_, sample_weight=weights_, **options)
-        for ours, theirs in zip(found, expected, strict=True):
-            assert_alike(ours[near], theirs[near], 1e-9)
-            assert_alike(ours, theirs, 1e-7)
-
-
-@pytest.mark.parametrize(
-    ("kernel", "n_features", "order"),
     [
         ("gaussian", 1, "random"), ("gaussian", 2, "sorted"), ("gaussian", 3, "random"),
         ("epanechnikov", 1, "sorted"), ("epanechnikov", 3, "random"),

@@ -134,16 +134,20 @@ def errors(kind, approximated, n_features, n_draws, *, orthogonal=True):
     )
 
 
-@each_kind
-@each_approximated
+each_way = pytest.mark.parametrize(
+    ("kind", "approximated"),
+    [(PositiveFeatures, "scaled_dot_product"), (TrigonometricFeatures, "gaussian")],
+)
+
+
+@each_way
 def test_unbiased(kind, approximated):
     found = errors(kind, approximated, 8, 300)
     standard = found.std(axis=0) / math.sqrt(len(found))
     assert (np.abs(found.mean(axis=0)) < 3.5 * standard).all()
 
 
-@each_kind
-@each_approximated
+@each_way
 def test_variance_is_the_one_of_the_notes(kind, approximated):
     found = errors(kind, approximated, 8, 800, orthogonal=False)
     queries, keys = rows()
@@ -161,18 +165,17 @@ def test_variance_is_the_one_of_the_notes(kind, approximated):
     assert (np.abs(ratio - 1) < 0.6).all()
 
 
-@each_kind
-def test_error_falls_with_the_root_of_the_number_of_features(kind):
-    sizes, approximated = np.array([16, 64, 256]), "scaled_dot_product"
+@each_way
+def test_error_falls_with_the_root_of_the_number_of_features(kind, approximated):
+    sizes = np.array([16, 64, 256])
     # The median, since a few large errors may come from the tail of an exponential.
     typical = [np.median(abs(errors(kind, approximated, int(n), 40))) for n in sizes]
     slope = np.polyfit(np.log(sizes), np.log(typical), 1)[0]
     assert -0.65 < slope < -0.38
 
 
-@each_kind
-def test_orthogonal_directions_make_the_variance_smaller(kind):
-    approximated = "gaussian"
+@each_way
+def test_orthogonal_directions_make_the_variance_smaller(kind, approximated):
     orthogonal, independent = (
         (errors(kind, approximated, 12, 200, orthogonal=choice) ** 2).mean()
         for choice in (True, False)

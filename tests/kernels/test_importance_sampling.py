@@ -57,17 +57,3 @@ def test_weights_are_quotients_of_densities():
         directions
     )
     np.testing.assert_allclose(log_weights, expected, rtol=1e-10, atol=1e-12)
-
-
-def test_several_heads_and_no_spread():
-    covariances = np.stack([np.cov(skewed_rows(20, 3, seed).T) for seed in (0, 1)])
-    normals = np.random.default_rng(0).normal(size=(5, 3))
-    directions, log_weights = spread_directions(normals, covariances)
-    assert (directions.shape, log_weights.shape) == ((2, 5, 3), (2, 5))
-    for head in (0, 1):
-        alone = spread_directions(normals, covariances[head])
-        np.testing.assert_allclose(directions[head], alone[0])
-        np.testing.assert_allclose(log_weights[head], alone[1])
-    directions, log_weights = spread_directions(normals, np.zeros((3, 3)))
-    np.testing.assert_allclose(directions, normals)
-    np.testing.assert_allclose(log_weights, 0.0, atol=1e-14)

@@ -150,25 +150,6 @@ def test_cosine_similarity_does_not_see_lengths(rows, exponents):
 # Algebra
 
 
-@modest
-@given(
-    rows=tables(),
-    parts=st.lists(
-        st.sampled_from(["gaussian", "tricube", "matern32"]), min_size=3, max_size=3
-    ),
-)
-def test_sums_and_products_associate_and_distribute(rows, parts):
-    a, b, c = map(as_kernel, parts)
-    for one, other in (
-        ((a + b) + c, a + (b + c)),
-        ((a * b) * c, a * (b * c)),
-        (a * (b + c), a * b + a * c),
-    ):
-        np.testing.assert_allclose(one(*rows), other(*rows), rtol=1e-13, atol=1e-300)
-        logs = one.log(*rows), other.log(*rows)
-        np.testing.assert_allclose(*logs, rtol=1e-12, atol=1e-12)
-
-
 @each(CATEGORICAL)
 @modest
 @given(rows=whole_codes())
