@@ -83,19 +83,6 @@ def test_ties_and_copies():
         assert value == min(seen.values()) == seen[k]
 
 
-def test_local_lines():
-    X, values = make_data(60)
-    seen = {}
-    select_neighbors(
-        X, values, Gaussian(), degree=1, observe=lambda value, k: seen.update({k: value})
-    )
-    for k in (8, 15, 30):
-        if k in seen:
-            expected = brute_force(X, values, Gaussian(), k, np.ones(60), degree=1)
-            assert seen[k] == pytest.approx(expected, rel=1e-6)
-    assert {8, 15} & set(seen)
-
-
 def test_distances_in_some_columns():
     rng = np.random.default_rng(0)
     X = np.column_stack([rng.uniform(0, 1, 50), rng.integers(0, 3, 50)])

@@ -147,25 +147,6 @@ def test_lambdas_of_categories(criterion):
         assert value <= min(errors)
 
 
-@pytest.mark.parametrize("kind", ["unordered", "ordered"])
-def test_only_categories(kind):
-    columns = Columns((kind,), (range(3),))
-    rng = np.random.default_rng(0)
-    X = rng.integers(0, 3, (60, 1)).astype(float)
-    signal = X + 0.1 * rng.normal(size=(60, 1))
-    h, value, relevance = select_bandwidths(
-        X, signal, Gaussian(), columns=columns, random_state=0
-    )
-    assert h[0] < 0.05
-    assert relevance[0] > 0.9
-    grid = np.linspace(0, columns.highest_lam[0], 31)
-    brute = min(
-        leave_one_out_error(X, signal, mixed_kernel(Gaussian(), columns, [lam]), 1.0)
-        for lam in grid
-    )
-    assert value <= brute * (1 + 1e-6)
-
-
 def test_one_scale_with_categories():
     rng = np.random.default_rng(0)
     X, _ = mixed()

@@ -20,7 +20,6 @@ from sklearn_attention.kernels import (
     Boxcar,
     Epanechnikov,
     Gaussian,
-    Linear,
     LiRacine,
     Periodic,
     ProductKernel,
@@ -302,61 +301,6 @@ def test_a_product_of_gaussians_is_a_gaussian_of_the_distance(kernel):
 
 
 @pytest.mark.parametrize(
-    ("kernel", "expected", "has_rest"),
-    [
-        (Gaussian(), [("Gaussian", [0, 1, 2])], False),
-        (Linear(), [], True),
-        (ProductKernel("boxcar"), [("Boxcar", [0]), ("Boxcar", [1]), ("Boxcar", [2])], False),
-        (
-            ProductKernel([("a", "boxcar", [2]), ("b", ProductKernel("gaussian"), [1, 0])]),
-            [("Boxcar", [2]), ("Gaussian", [1]), ("Gaussian", [0])],
-            False,
-        ),
-        (
-            ProductKernel([("a", "boxcar", [2]), ("b", "laplacian", [0, 1])]),
-            [("Boxcar", [2]), ("Exponential", [0]), ("Exponential", [1])],
-            False,
-        ),
-        (
-            ProductKernel([("a", ProductKernel("boxcar"), [0, 2]), ("b", LiRacine(), [1])]),
-            [("Boxcar", [0]), ("Boxcar", [2])],
-            True,
-        ),
-        (
-            ProductKernel([("a", "boxcar", [0, 2]), ("b", LiRacine(), [1])]),
-            [("Boxcar", [0, 2])],
-            True,
-        ),
-    ],
-    ids=repr,
-)
-def test_factors_of_the_distance(kernel, expected, has_rest):
-    factors, rest = kernel.radial_factors(3)
-    assert [(type(factor).__name__, list(of)) for factor, of in factors] == expected
-    assert (rest is not None) == has_rest
-    X = np.array([[0.0, 0.0, 0.5], [0.3, 1.0, -0.1], [0.2, 2.0, 0.1]])
-    product = 1.0 if rest is None else rest(X)
-    for factor, of in factors:
-        product = product * factor(X[:, of])
-    np.testing.assert_allclose(product, kernel(X), rtol=1e-13)
-
-
-def test_a_kernel_of_several_products():
-    inner = ProductKernel([("x", "gaussian", [0])])
-    outer = ProductKernel([("a", inner, [1]), ("c", LiRacine(lam=0.5), [0])])
-    form = outer.radial_form(2)
-    assert form.kernel == Gaussian()
-    assert form.columns == [1]
-    X = np.array([[0.0, 0.3], [2.0, 1.0]])
-    np.testing.assert_allclose(form.values(form.squared(X, X), X, X), outer(X), rtol=1e-13)
-    wider = ProductKernel([("a", ProductKernel([("x", "gaussian", [1])]), [0, 2])])
-    Y = np.array([[0.0, 0.0, 0.0], [3.0, 4.0, 1.0]])
-    form = wider.radial_form(3)
-    assert form.columns == [2]
-    np.testing.assert_allclose(form.values(form.squared(Y, Y), Y, Y), wider(Y), rtol=1e-13)
-
-
-@pytest.mark.parametrize(
     ("kernel", "compact"),
     [
         (Boxcar(), True),
@@ -385,3 +329,15 @@ def test_numeric_columns():
     mixed = ProductKernel([("x", "gaussian", [2]), ("a", LiRacine(), [0])])
     assert mixed.numeric_columns(4) == [2]
     assert mixed.categorical_columns(4) == [0]
+
+
+def test_factors_of_the_distance_and_what_is_left():
+    nested = ProductKernel([("a", ProductKernel("boxcar"), [0, 2]), ("b", LiRacine(), [1])])
+    factors, rest = nested.radial_factors(3)
+    assert [(type(factor), list(of)) for factor, of in factors] == [
+        (Boxcar, [0]),
+        (Boxcar, [2]),
+    ]
+    X = np.array([[0.0, 0.0, 0.5], [0.3, 1.0, -0.1], [0.2, 2.0, 0.1]])
+    product = rest(X) * Boxcar()(X[:, [0]]) * Boxcar()(X[:, [2]])
+    np.testing.assert_allclose(product, nested(X), rtol=1e-13)

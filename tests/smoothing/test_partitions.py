@@ -202,18 +202,6 @@ def test_a_worker_holds_one_partition(scheduler, n_workers, in_small_groups):
         in_turn(Counted(), Counted(4), n_workers, n_workers)
 
 
-@pytest.mark.slow
-def test_a_worker_of_a_cluster_holds_one_partition(in_small_groups):
-    distributed = pytest.importorskip("distributed")
-    options = {"n_workers": 2, "threads_per_worker": 1, "processes": False}
-    with (
-        distributed.LocalCluster(**options, dashboard_address=None) as cluster,
-        distributed.Client(cluster),
-    ):
-        # Queries are tasks for themselves, of which the next are read beforehand.
-        in_turn(Counted(), Counted(16), 2, 8)
-
-
 @pytest.mark.filterwarnings("ignore:.*no dependence on X")
 @pytest.mark.parametrize(("bandwidth", "times"), [(0.3, 2), ("scott", 2), ("loo", 3)])
 def test_how_often_a_fit_reads_each_partition(bandwidth, times, in_small_groups):
@@ -294,16 +282,6 @@ def test_columns_that_are_no_numbers_or_have_gaps():
     ):
         with pytest.raises(ValueError, match=words):
             model.fit(X, y, sample_weight=w)
-
-
-def test_columns_that_do_not_vary():
-    bandwidth = "loo"
-    X, y, _, queries = (rows[:100] for rows in make_data())
-    X, queries = (np.column_stack([rows, 3 + 0 * rows]) for rows in (X, queries))
-    expected = LocalPolynomialRegressor(bandwidth=bandwidth, empty="nan").fit(X, y)
-    model = clone(expected).fit(*in_partitions(X, y))
-    np.testing.assert_allclose(model.bandwidth_, expected.bandwidth_, rtol=1e-9)
-    np.testing.assert_allclose(model.predict(queries), expected.predict(queries), rtol=1e-9)
 
 
 def test_partial_fit():
