@@ -12,8 +12,6 @@ from sklearn_attention import (
 from sklearn_attention.bandwidth import _one_scale
 from sklearn_attention.kernels import Epanechnikov, Gaussian, ProductKernel
 
-CRITERIA = ["loo", "gcv", "aicc"]
-
 
 @pytest.fixture
 def curve():

@@ -79,9 +79,8 @@ def test_weights_are_votes():
 
 def test_partial_fit_equals_fit_on_all(iris):
     X, y = iris
-    bandwidth = "scott"
-    whole = NadarayaWatsonClassifier(bandwidth=bandwidth).fit(X, y)
-    grown = NadarayaWatsonClassifier(bandwidth=bandwidth)
+    whole = NadarayaWatsonClassifier(bandwidth="scott").fit(X, y)
+    grown = NadarayaWatsonClassifier(bandwidth="scott")
     for start in range(0, 150, 50):
         rows = slice(start, start + 50)
         grown.partial_fit(X[rows], y[rows], classes=[0, 1, 2])

@@ -376,14 +376,16 @@ class TestBounds:
 class TestBandwidths:
     def test_rules_take_features_and_target_together(self, data):
         X, y = data
-        rule = "silverman"
         model = ConditionalKernelDensity(
-            "tricube", bandwidth=rule, target_kernel="logistic", target_bandwidth=rule
+            "tricube",
+            bandwidth="silverman",
+            target_kernel="logistic",
+            target_bandwidth="silverman",
         ).fit(X, y)
         joint = np.column_stack([X, model.residuals_])
-        of_features = rule_bandwidth(joint, as_kernel("tricube"), rule)[:2]
+        of_features = rule_bandwidth(joint, as_kernel("tricube"), "silverman")[:2]
         np.testing.assert_allclose(model.bandwidth_, of_features, rtol=1e-15)
-        of_target = rule_bandwidth(joint, as_kernel("logistic"), rule)[2]
+        of_target = rule_bandwidth(joint, as_kernel("logistic"), "silverman")[2]
         assert model.target_bandwidth_ == pytest.approx(of_target, rel=1e-15)
         assert not hasattr(model, "likelihood_score_")
 

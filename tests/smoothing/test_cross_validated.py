@@ -238,12 +238,11 @@ class TestRefusals:
             NadarayaWatsonCV().fit(frame, [1.0, 2.0, 3.0, 4.0])
 
     def test_few_rows(self):
-        estimator = LocalPolynomialCV
         with pytest.raises(ValueError, match=r"needs two rows of positive weight.*n_samples=1"):
-            estimator().fit([[1.0]], [2.0])
+            LocalPolynomialCV().fit([[1.0]], [2.0])
         with pytest.raises(ValueError, match="n_samples=1"):
-            estimator().fit([[1.0], [2.0]], [2.0, 3.0], sample_weight=[0.0, 1.0])
-        model = estimator(["gaussian"], [1.0]).fit([[1.0], [2.0]], [2.0, 3.0])
+            LocalPolynomialCV().fit([[1.0], [2.0]], [2.0, 3.0], sample_weight=[0.0, 1.0])
+        model = LocalPolynomialCV(["gaussian"], [1.0]).fit([[1.0], [2.0]], [2.0, 3.0])
         assert model.best_score_ == pytest.approx(-1.0)
-        constant = estimator().fit(np.ones((5, 2)), np.arange(5.0))
+        constant = LocalPolynomialCV().fit(np.ones((5, 2)), np.arange(5.0))
         np.testing.assert_allclose(constant.predict(np.ones((1, 2))), 2.0)

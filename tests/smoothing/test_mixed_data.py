@@ -16,7 +16,6 @@ from sklearn_attention.kernels import AitchisonAitken, LiRacine, ProductKernel
 
 SIZES = ["small", "medium", "large"]
 LAMBDAS = [0.7, 0.3, 0.4]
-DEGREES = [0, 1, 2]
 
 
 N = 40
