@@ -168,27 +168,6 @@ def test_any_bandwidth_equals_attend(kernel, h, d):
 
 
 @pytest.mark.parametrize(
-    ("kernel", "degree", "outlier"),
-    [(Gaussian(), 1, 30.0), (Gaussian(), 2, 0.0), (Epanechnikov(), 2, 30.0)],
-    ids=repr,
-)
-@pytest.mark.parametrize("h", [1e-8, 0.01, 0.1, 1e3])
-def test_local_at_any_bandwidth_equals_attend_local(kernel, degree, h, outlier):
-    rng = np.random.default_rng(0)
-    X = rng.uniform(0, 1, (120, 1))
-    values = np.sin(9 * X) + 5
-    X[60] += outlier
-    found = LeaveOneOut(X, values, kernel, degree=degree).predictions(h).left_out
-    expected = attend_local(
-        X, X, values, kernel, degree=degree, bandwidth=h, leave_one_out=True
-    )
-    clear = expected.ridge == 0
-    np.testing.assert_allclose(found[clear], expected.values[clear], rtol=1e-6, atol=1e-6)
-    # Where slopes are shrunk, by how much may depend on rounding.
-    np.testing.assert_allclose(found, expected.values, rtol=1e-2)
-
-
-@pytest.mark.parametrize(
     "kernel",
     [Periodic(period=0.3, length_scale=0.15), LocallyPeriodic(period=0.07, length_scale=0.15)],
     ids=repr,

@@ -112,23 +112,6 @@ def test_only_categories_is_the_average():
     assert (fit.ridge == 0).all()
 
 
-@pytest.mark.parametrize("degree", [1, 2])
-def test_a_feature_that_is_constant(degree):
-    queries, keys, values = make_data(d=1)
-    fit = attend_local(queries, keys, values, degree=degree, bandwidth=0.4)
-
-    def with_constant(x):
-        return np.column_stack([x, np.full(len(x), 0.1)])
-
-    both = attend_local(
-        with_constant(queries), with_constant(keys), values, degree=degree, bandwidth=0.4
-    )
-    # The ridge that the constant needs shrinks the other slopes by as little.
-    np.testing.assert_allclose(both.values, fit.values, atol=0.02)
-    np.testing.assert_allclose(both.slopes[:, :, 1], 0, atol=1e-9)
-    np.testing.assert_allclose(both.ridge, 1e-4, rtol=1e-6)
-
-
 @pytest.mark.parametrize(("d", "degree"), [(1, 2), (2, 1), (2, 3)])
 def test_the_ridge_says_where_the_design_is_thin(d, degree):
     queries, keys, values = make_data(n_queries=60, n_keys=30, d=d)

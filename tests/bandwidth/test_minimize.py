@@ -52,16 +52,5 @@ def test_minimum_at_an_end():
     assert minimize_scale(lambda h: -h, 0.5, 2)[0] == pytest.approx(2, rel=1e-3)
 
 
-def test_counts_candidates():
-    calls = []
-
-    def criterion(h):
-        calls.extend(h)
-        return np.cos(40 * np.log(h))
-
-    minimize_scale(criterion, 1e-3, 1e3)
-    assert 60 < len(calls) < 200
-
-
 def test_of_equals_the_widest():
     assert minimize_scale(lambda h: h * 0, 1, 100)[0] == pytest.approx(100)

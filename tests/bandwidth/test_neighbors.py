@@ -151,16 +151,3 @@ def test_more_neighbours_than_rows():
     with pytest.raises(ValueError, match="n_neighbors=11 is more than the 10 training rows"):
         chosen(11)
     assert AdaptiveBandwidth(3).get_params() == {"n_neighbors": 3}
-
-
-def test_lambdas_do_not_depend_on_the_unit_of_weights():
-    rng = np.random.default_rng(0)
-    X = np.column_stack([rng.normal(size=60), rng.integers(0, 2, 60)])
-    columns = Columns(("numeric", "unordered"), (None, ("a", "b")))
-    weights, options = rng.uniform(1, 2, 60), {"values": X[:, :1] ** 2, "columns": columns}
-    once, often = (
-        NeighborSearch().choose(Rows(X=X, sample_weight=own, **options), Gaussian())
-        for own in (weights, 1024 * weights)
-    )
-    np.testing.assert_array_equal(once.bandwidth, often.bandwidth)
-    assert once.n_neighbors == often.n_neighbors

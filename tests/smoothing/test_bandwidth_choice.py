@@ -98,17 +98,6 @@ class TestRules:
 
 
 class TestPerFeature:
-    @pytest.mark.parametrize(("rule", "seed"), [("loo", 0), ("gcv", 1), ("aicc", 2)])
-    def test_bandwidths_are_never_negative(self, rule, seed):
-        # statsmodels' search steps below 0 (statsmodels #599).
-        rng = np.random.default_rng(seed)
-        X = rng.normal(size=(30, 3)) * [1e-3, 1.0, 1e3]
-        y = rng.normal(size=30) if seed % 2 else np.sign(X[:, 0])
-        model = NadarayaWatsonRegressor(bandwidth=rule, per_feature=True).fit(X, y)
-        assert (model.bandwidth_ > 0).all()
-        assert np.isfinite(model.bandwidth_).all()
-        assert np.isfinite(model.predict(X)).all()
-
     def test_one_scale_where_there_is_no_choice(self, plane):
         X, y = plane
         for kernel, columns, options in (

@@ -25,13 +25,6 @@ def test_probabilities_are_averages_of_indicators(iris, kernel):
     np.testing.assert_allclose(proba.sum(axis=1), 1, rtol=1e-14)
 
 
-def test_float32_probabilities_sum_to_one(iris):
-    X, y = iris[0].astype("float32"), iris[1]
-    proba = NadarayaWatsonClassifier().fit(X, y).predict_proba(X)
-    assert proba.dtype == np.float32
-    np.testing.assert_allclose(proba.sum(axis=1), 1, rtol=3e-7)
-
-
 def test_criterion_is_the_brier_score(iris):
     X, y = iris
     X, y = X[::3], y[::3]

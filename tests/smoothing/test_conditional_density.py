@@ -266,15 +266,6 @@ class TestLine:
             np.testing.assert_allclose(cdf, [0.05, 0.5, 0.95], atol=1e-9)
             assert (np.diff(quantiles) > 0).all()
 
-    def test_given_bandwidths_are_those_of_the_line(self, data):
-        model = ConditionalKernelDensity(bandwidth=[0.4, 3.0], target_bandwidth=0.2).fit(*data)
-        np.testing.assert_array_equal(model.line_bandwidth_, [0.4, 3.0])
-        assert model.degree_ == 1
-        model.set_params(degree=0).fit(*data)
-        assert model.degree_ == 0
-        assert not hasattr(model, "line_bandwidth_")
-        assert not hasattr(model, "residuals_")
-
     def test_categories_alone_have_no_line(self, mixed):
         X, y = mixed[0][["color", "size"]], mixed[1]
         model = ConditionalKernelDensity(bandwidth=0.2, target_bandwidth=0.3).fit(X, y)

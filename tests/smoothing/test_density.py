@@ -150,16 +150,6 @@ class TestEstimate:
             np.testing.assert_allclose(found, expected, rtol=1e-9, atol=1e-9)
 
     @pytest.mark.parametrize("kernel", ["gaussian", "epanechnikov"])
-    @pytest.mark.parametrize("n_others", [0, 9])
-    def test_one_row_alone(self, kernel, n_others):
-        X = np.array([[1.0, -2.0, 5.0]] + n_others * [[1e4, 1e4, 1e4]])
-        model = ProductKernelDensity(kernel, bandwidth=0.5).fit(X)
-        # Beyond the support of a kernel the density is 0, elsewhere its logarithm is finite.
-        queries = np.array([[1.2, -2.0, 4.9], [1.0, 38.0, 5.0]])
-        expected = slow_log_density(model, queries, X)
-        np.testing.assert_allclose(model.score_samples(queries), expected, rtol=1e-10)
-
-    @pytest.mark.parametrize("kernel", ["gaussian", "epanechnikov"])
     def test_categories_by_near_rows(self, frame, kernel, monkeypatch):
         monkeypatch.setattr(_near_keys, "FEW_PAIRS", 0)
         monkeypatch.setattr(_near_keys.NearKeys, "pay", lambda *_: True)
@@ -215,15 +205,6 @@ class TestDistributionFunction:
             )
             share = (inside & (codes <= SIZES.index(row["size"].item()))).mean()
             assert model.cdf(row)[0] == pytest.approx(share, abs=0.015)
-
-    def test_over_levels(self, frame):
-        model = ProductKernelDensity().fit(frame)
-        largest = frame.assign(
-            length=1e12, size=pd.Categorical(["large"] * 40, SIZES, ordered=True)
-        )
-        colors = largest.drop_duplicates("color")
-        assert model.cdf(colors).sum() == pytest.approx(1, abs=1e-11)
-        assert model.cdf(colors.assign(color="pink")).tolist() == [0, 0, 0]
 
 
 class TestPeers:

@@ -129,13 +129,6 @@ def test_growth_is_continuous_and_larger_in_gaps_and_outside(degree):
     assert here[:2].max() < 1.3 < 1.5 < here[2:].min()
 
 
-@pytest.mark.parametrize("degree", [0, "auto"])
-def test_far_away_growth_is_in_proportion_to_the_distance(degree):
-    noise, _, model_errors = parts_at(wave(degree=degree), np.array([[1e3], [2e3]]))
-    assert np.sqrt(model_errors[1] / model_errors[0]) == pytest.approx(2, rel=1e-2)
-    assert (noise == 1).all()
-
-
 def test_origin_and_distance_cost_no_digits():
     model = wave()
     moved = clone(model).fit(model.keys_ + 2.0**30, model.values_)
@@ -158,20 +151,6 @@ def test_categories_alone_have_no_distance():
     effects = smoother.effects(model.keys_[:5])
     growth = smoother.errors.growth(model.keys_[:5], effects)[:, 0]
     np.testing.assert_allclose(growth, np.sqrt(1 + (effects**2).sum(axis=1)))
-
-
-@pytest.mark.parametrize("bandwidth", [0.5, AdaptiveBandwidth(8)])
-def test_samples_of_rows_tell_nearly_the_same(data, bandwidth, monkeypatch):
-    X, y = data
-    X, y = np.tile(X, (4, 1)), np.tile(y, 4)
-    X += 0.1 * np.random.default_rng(0).normal(size=X.shape)
-    model = LocalPolynomialRegressor(bandwidth=bandwidth).fit(X, y)
-    whole = at(model, 3 * X[:9])
-    monkeypatch.setattr(_errors, "_MOST_ROWS", 80)
-    monkeypatch.setattr(_errors, "_MOST_PAIRS", 160 * 100)
-    sampled = at(clone(model).fit(X, y), 3 * X[:9])
-    np.testing.assert_allclose(np.log(sampled), np.log(whole), atol=1.1)
-    assert not np.array_equal(sampled, whole)
 
 
 def test_distances_are_beyond_four_times_the_median():

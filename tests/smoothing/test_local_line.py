@@ -54,14 +54,3 @@ class TestLine:
         model = ConditionalKernelDensity(bandwidth=1.0, target_bandwidth=0.5)
         model.fit([[1.0]], [3.0])
         np.testing.assert_allclose(model.predict([[1.0], [9.0]]), 3.0)
-
-
-class TestBandwidth:
-    def test_of_one_feature_is_near_that_with_the_least_error(self):
-        rng = np.random.default_rng(0)
-        X = rng.uniform(size=(100, 1))
-        y = np.sin(9 * X[:, 0]) + 0.2 * rng.normal(size=100)
-        found = ConditionalKernelDensity(target_bandwidth=0.1).fit(X, y)
-        best = LocalPolynomialRegressor(bandwidth="loo", degree=1).fit(X, y)
-        errors = np.mean(found.residuals_**2), np.mean(best.loo_residuals_**2)
-        assert errors[0] < 1.1 * errors[1]

@@ -102,13 +102,6 @@ class TestPrediction:
         # There is no polynomial in categories.
         averages = clone(model).set_params(degree=0).fit(only, y)
         np.testing.assert_allclose(found, averages.predict(only), rtol=1e-9)
-
-    def test_lambdas_0_of_categories_only_are_means_of_cells(self, data):
-        frame, y = data
-        only = frame[["color", "size"]]
-        model = NadarayaWatsonRegressor(bandwidth=[0.0, 0.0]).fit(only, y)
-        cells = pd.Series(y).groupby([only["color"], only["size"]], observed=True)
-        np.testing.assert_allclose(model.predict(only), cells.transform("mean"), rtol=1e-10)
         with pytest.raises(ValueError, match=r"measures distances.*one numeric column"):
             model.set_params(bandwidth=AdaptiveBandwidth(15)).fit(only, y)
 

@@ -64,16 +64,6 @@ class TestPrediction:
         ours = NadarayaWatsonRegressor(bandwidth=0.03).fit(X, y)
         np.testing.assert_allclose(ours.predict(X), theirs.fit(X[:, 0])[0], rtol=0, atol=1e-10)
 
-    def test_several_outputs(self, data):
-        X, y = data
-        both = np.column_stack([y, -2 * y])
-        model = NadarayaWatsonRegressor(bandwidth=0.7).fit(X, both)
-        single = NadarayaWatsonRegressor(bandwidth=0.7).fit(X, y).predict(X)
-        np.testing.assert_allclose(
-            model.predict(X), np.column_stack([single, -2 * single]), rtol=1e-12
-        )
-        assert model.score(X, both) <= 1
-
     def test_empty_policies(self, data):
         X, y = data
         far = np.full((1, 3), 50.0)
