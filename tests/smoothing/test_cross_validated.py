@@ -81,10 +81,10 @@ class TestSearch:
             assert score == pytest.approx(-expected, rel=1e-8)
 
     def test_default_bandwidths(self, data):
-        X, y = (rows[:25] for rows in data)
-        model = LocalPolynomialCV().fit(X, y)
+        X, y = data
+        model = NadarayaWatsonCV().fit(X, y)
         tried = np.stack(model.cv_results_["param_bandwidth"])
-        assert tried.shape == (3 * 30 * 3, 2)
+        assert tried.shape == (3 * 30, 2)
         ratios = tried / X.std(axis=0)
         np.testing.assert_allclose(ratios[:, 0], ratios[:, 1])
         assert tried.min() < 0.1
@@ -92,7 +92,7 @@ class TestSearch:
         searched = LocalPolynomialRegressor(
             model.best_params_["kernel"],
             bandwidth="loo",
-            degree=model.best_params_["degree"],
+            degree=0,
             per_feature=False,
         ).fit(X, y)
         assert -model.best_score_ <= 1.05 * searched.criterion_value_
@@ -213,5 +213,5 @@ class TestRefusals:
             LocalPolynomialCV().fit([[1.0], [2.0]], [2.0, 3.0], sample_weight=[0.0, 1.0])
         model = LocalPolynomialCV(["gaussian"], [1.0]).fit([[1.0], [2.0]], [2.0, 3.0])
         assert model.best_score_ == pytest.approx(-1.0)
-        constant = LocalPolynomialCV().fit(np.ones((5, 2)), np.arange(5.0))
+        constant = NadarayaWatsonCV().fit(np.ones((5, 2)), np.arange(5.0))
         np.testing.assert_allclose(constant.predict(np.ones((1, 2))), 2.0)

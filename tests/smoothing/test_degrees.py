@@ -189,8 +189,8 @@ def test_errors_across_a_gap_are_averages():
 
 def test_categories_have_a_lambda_for_each_degree():
     rng = np.random.default_rng(0)
-    frame = pd.DataFrame({"x": rng.uniform(size=40), "c": rng.choice(list("abc"), 40)})
-    y = np.sin(5 * frame["x"]) + (frame["c"] == "a") + 0.1 * rng.normal(size=40)
+    frame = pd.DataFrame({"x": rng.uniform(size=30), "c": rng.choice(list("abc"), 30)})
+    y = np.sin(5 * frame["x"]) + (frame["c"] == "a") + 0.1 * rng.normal(size=30)
     model = LocalPolynomialRegressor().fit(frame, y)
     members = refit(model, frame, y)
     assert len(members) > 1
