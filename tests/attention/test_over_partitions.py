@@ -158,6 +158,14 @@ def test_partitions_that_say_nothing():
         attend(queries, keys, values, sample_weight=0 * weights)
 
 
+def test_local_polynomials_over_partitions_without_rows():
+    queries, keys, values, _ = make_data()
+    expected = attend_local(queries, keys, values, bandwidth=0.3)
+    sizes = (0, 1, 149, 0, 250, 0)
+    keys, values = (arrays.from_array(x, chunks=(sizes, -1)[: x.ndim]) for x in (keys, values))
+    assert_all_alike(attend_local(queries, keys, values, bandwidth=0.3), expected, 1e-8)
+
+
 def test_sizes_that_nobody_knows_stay_unknown():
     queries, keys, values, _ = make_data()
     positive = keys[:, 0] > 0

@@ -71,7 +71,8 @@ def slow_sums(X, codes, kernel, weights, columns, leave_out, scale):
 
 
 @pytest.mark.parametrize(
-    ("place", "mixed", "leave_out"), [("far", False, True), ("elsewhere", True, False)]
+    ("place", "mixed", "leave_out"),
+    [("near", False, False), ("far", False, True), ("elsewhere", True, False)],
 )
 @pytest.mark.parametrize("name", KERNELS)
 def test_are_loops_over_pairs(name, place, mixed, leave_out):
