@@ -5,34 +5,15 @@ estimator. It imports its library, so that a missing one affects only its own co
 import is not timed.
 """
 
-from sklearn.compose import make_column_selector, make_column_transformer
-from sklearn.ensemble import (
-    HistGradientBoostingClassifier,
-    HistGradientBoostingRegressor,
-    RandomForestClassifier,
-    RandomForestRegressor,
-)
-from sklearn.impute import SimpleImputer
+from sklearn.ensemble import HistGradientBoostingClassifier, HistGradientBoostingRegressor
 from sklearn.pipeline import make_pipeline
-from sklearn.preprocessing import FunctionTransformer, OneHotEncoder
+from sklearn.preprocessing import FunctionTransformer
 
 OURS = "KernelAttention"
 
 
 def histogram_boosting(build):
     return lambda X, jobs: build(categorical_features="from_dtype", random_state=0)
-
-
-def forest(build):
-    """Medians for missing numbers, and one column for each level."""
-    columns = make_column_transformer(
-        (SimpleImputer(strategy="median"), make_column_selector(dtype_exclude="category")),
-        (
-            OneHotEncoder(handle_unknown="ignore", sparse_output=False),
-            make_column_selector(dtype_include="category"),
-        ),
-    )
-    return lambda X, jobs: make_pipeline(columns, build(random_state=0, n_jobs=jobs))
 
 
 def lightgbm(name):
@@ -80,14 +61,12 @@ def ours(name):
 MODELS = {
     "regression": {
         "HistGradientBoosting": histogram_boosting(HistGradientBoostingRegressor),
-        "RandomForest": forest(RandomForestRegressor),
         "LightGBM": lightgbm("LGBMRegressor"),
         "CatBoost": catboost("CatBoostRegressor"),
         OURS: ours("KernelAttentionRegressor"),
     },
     "classification": {
         "HistGradientBoosting": histogram_boosting(HistGradientBoostingClassifier),
-        "RandomForest": forest(RandomForestClassifier),
         "LightGBM": lightgbm("LGBMClassifier"),
         "CatBoost": catboost("CatBoostClassifier"),
         OURS: ours("KernelAttentionClassifier"),

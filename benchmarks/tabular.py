@@ -174,22 +174,24 @@ def markdown(table, best=None):
 
 def summary(frame, task):
     """How models compare over all sets."""
-    rows = frame[frame["task"] == task]
-    cells = rows.pivot_table("error", ["set", "split"], "model").dropna()
-    fit, predict = (means(frame, task, f) for f in ("fit_s", "predict_s"))
-    geometric = lambda ratio: np.exp(np.log(ratio).mean())  # noqa: E731
+    cells = frame[frame["task"] == task].pivot_table("error", ["set", "split"], "model")
+    ratios = cells.div(cells[BASE], axis=0)
+    fit, predict = (means(frame, task, field) for field in ("fit_s", "predict_s"))
+
+    def geometric(ratios):
+        return np.exp(np.log(ratios).mean())
+
     table = pd.DataFrame({
         "mean rank of errors": means(frame, task, "error").dropna().rank(axis=1).mean(),
-        f"error / {BASE}": geometric(cells.div(cells[BASE], axis=0)),
-        f"splits ahead of {BASE}": cells.lt(cells[BASE], axis=0).sum(),
+        f"error / {BASE}": geometric(ratios),
+        f"splits ahead of {BASE}": ratios.lt(1).sum(),
+        "of": ratios.notna().sum(),
         f"fit / {BASE}": geometric(fit.div(fit[BASE], axis=0)),
         f"prediction / {BASE}": geometric(predict.div(predict[BASE], axis=0)),
     })  # fmt: skip
     table = table.reindex([model for model in MODELS[task] if model in table.index])
-    note = (
-        f"Over {cells.index.unique('set').size} sets and {len(cells)} splits; means of ratios "
-    )
-    return [note + "are geometric.", "", *markdown(table.rename_axis("model")), ""]
+    note = "Means of ratios are geometric; ranks are over the sets that all models can read."
+    return [note, "", *markdown(table)]
 
 
 def sections(frame, task, label):
@@ -231,13 +233,16 @@ def scale(frame):
 
 def report(options):
     frame = results(options.results, KEYS, ["error_message"])
+    several = "earlier" in frame and frame["earlier"].notna().any()
+    note = f" Some of {BASE} were measured earlier, on the same kind of processor."
+    note = note if several else ""
     versions = ", ".join(map(package_version, PACKAGES))
     lines = [
         "# Tabular models at their defaults",
         "",
         f"{platform.platform()}, {platform.machine()}; models ran at one thread, seconds are "
         f"those of the processor. Python {platform.python_version()}, sklearn-attention "
-        f"{__version__}, {versions}. Means over three splits.",
+        f"{__version__}, {versions}. Means over three splits.{note}",
         "",
         *sections(frame, "regression", "Root mean squared error"),
         *sections(frame, "classification", "Log-loss"),
