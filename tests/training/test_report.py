@@ -168,6 +168,8 @@ def test_callbacks_that_want_no_estimator_cost_none(monkeypatch):
 @pytest.mark.parametrize("where", ["pipeline", "search"])
 def test_progress(where, capfd, monkeypatch):
     pytest.importorskip("rich")
+    # Rich's console is as wide as the terminal was when it was first asked for.
+    monkeypatch.setattr("rich._console", None)
     monkeypatch.setenv("COLUMNS", "200")
     model = make_pipeline(StandardScaler(), network())
     if where == "search":
