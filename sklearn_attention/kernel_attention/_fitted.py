@@ -110,7 +110,7 @@ class Fitted:
             "values_": self.training.values,
             "key_weights_": self.training.weights,
             "encodings_": self.training.encodings,
-            "members_": self.members,
+            "members_": list(self.members),
             "held_out_rows_": self.held_out,
             "length_scales_": length_scales,
             "bandwidth_": length_scales[0].copy(),
