@@ -327,6 +327,8 @@ class MixedRows(AttentionEstimator):
     _keeps_partitions = False
     # Whether numbers may be missing.
     _reads_missing = False
+    # Of the training rows, None where these are known by their positions.
+    _row_labels = None
 
     def __sklearn_tags__(self):
         tags = super().__sklearn_tags__()
@@ -349,13 +351,18 @@ class MixedRows(AttentionEstimator):
             X, checks["y"] = in_memory(X, checks.get("y", "no_validation"))
         if reset:
             self.columns_ = Columns.learn(X, self.categorical_features)
+            self._row_labels = row_labels(X)
         checks["ensure_all_finite"] = "allow-nan" if self._reads_missing else True
         return read_table(self, self.columns_, X, reset=reset, **checks)
 
-    def _extend_columns(self, X):
-        """Add the levels that further training rows bring."""
+    def _extend_rows(self, X):
+        """Add the levels and the labels that further training rows bring."""
         _check_names(self, self.columns_, X)
         self.columns_ = self.columns_.extend(X)
+        n_before = len(self.keys_)
+        self._row_labels = _joined_labels(
+            self._row_labels, row_labels(X, n_before), n_before, X
+        )
 
 
 def read_table(estimator, columns, X, *, reset, **checks):
@@ -393,6 +400,36 @@ def frame_of(X, *, allow_series=False):
     if isinstance(frame, nw.LazyFrame) and frame.implementation.is_polars():
         raise TypeError("X or y is a LazyFrame, without rows: pass what its collect() returns.")
     return frame if isinstance(frame, nw.DataFrame | nw.Series) else None
+
+
+def row_labels(X, first=0):
+    """Labels (n_samples,) of the rows of a pandas frame; None where they count from `first`."""
+    if is_partitioned(X) or not hasattr(X, "iloc"):
+        return None
+    counted = X.index.nlevels == 1 and np.array_equal(X.index, range(first, first + len(X)))
+    return None if counted else _as_labels(X.index)
+
+
+def _as_labels(index):
+    """Labels as an array of numbers or times, or of objects that files can have."""
+    labels = np.asarray(index)
+    if labels.dtype != object or {*map(type, labels)} <= {str, int, float, bool, tuple}:
+        return labels
+    # Such as times with a zone, which pandas finds by their texts.
+    return np.asarray(index.astype(str), dtype=object)
+
+
+def _joined_labels(first, further, n_first, X):
+    """Labels of the first rows and of further ones, each None where they are positions."""
+    if first is None and further is None:
+        return None
+    import pandas as pd
+
+    first = range(n_first) if first is None else first
+    further = range(n_first, n_first + len(X)) if further is None else further
+    # Labels may be tuples, and of any types.
+    parts = [pd.Index(part, tupleize_cols=False) for part in (first, further)]
+    return _as_labels(parts[0].append(parts[1]))
 
 
 def to_pandas(X):

@@ -154,7 +154,9 @@ def ask(model, X, y, *, intervals=False):
     if hasattr(model, "predict_gradient") and not hasattr(model, "n_neighbors_"):
         found["slope"] = model.predict_gradient(X)
     if hasattr(model, "explain"):
-        found["number of weights"] = model.explain(X, k=3).weights
+        explained = model.explain(X, k=3)
+        framed = not isinstance(explained, tuple)
+        found["number of weights"] = explained["weight"] if framed else explained.weights
     if intervals:
         for name in "predict_interval", "confidence_band":
             found[f"value of {name}"] = getattr(model, name)(X)

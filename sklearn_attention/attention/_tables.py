@@ -3,9 +3,11 @@
 from dataclasses import replace
 from typing import Any, NamedTuple
 
+import narwhals.stable.v2 as nw
 import numpy as np
 
 from .._blocks import ROWS_AT_ONCE, blocks_of_queries, check_memory
+from .._columns import frame_of, row_labels
 from .._thread_pools import map_on_threads
 from .._validation import check_choice, check_positive
 from ._algorithms._dense import (
@@ -326,10 +328,10 @@ class Explanation(NamedTuple):
     ----------
     indices : ndarray of shape (n_queries, k)
         Rows of the training data.
-    weights : ndarray of shape (n_queries, k) or (n_queries, k, n_outputs)
-        Their weights in the average; for each output where they differ, as those of
-        :class:`KernelAttentionRegressor` do. All training rows together have weight 1; weights
-        are negative only for signed kernels, and ordered by absolute value.
+    weights : ndarray of shape (n_queries, k)
+        Their weights in the average, ordered by absolute value. All training rows together have
+        weight 1; those of local polynomials, signed kernels and kernel ridge regression may be
+        negative.
     values : ndarray of shape (n_queries, k) or (n_queries, k, n_outputs)
         Their targets.
     """
@@ -342,18 +344,37 @@ class Explanation(NamedTuple):
 def heaviest(weights_of, X, n_keys, k):
     """Positions (n_queries, k) and weights of the k heaviest keys of every query.
 
-    ``weights_of(X[rows])`` returns the weights of some queries, (n_rows, n_keys), or for each
-    output, (n_rows, n_keys, n_outputs), of which the largest decides.
+    ``weights_of(X[rows])`` returns the weights of some queries, (n_rows, n_keys).
     """
     k = min(check_positive("k", k, integer=True), n_keys)
     indices, weights = [], []
     for rows in blocks_of_queries(len(X), n_keys):
         block = weights_of(X[rows])
-        size = np.abs(block).reshape(*block.shape[:2], -1).max(axis=-1)
+        size = np.abs(block)
         # Of equal ones the first.
         top = np.sort(np.argpartition(-size, k - 1, axis=1)[:, :k], axis=1)
         order = np.argsort(-np.take_along_axis(size, top, axis=1), axis=1, kind="stable")
         top = np.take_along_axis(top, order, axis=1)
         indices.append(top)
-        weights.append(block[np.arange(len(block))[:, None], top])
+        weights.append(np.take_along_axis(block, top, axis=1))
     return np.concatenate(indices), np.concatenate(weights)
+
+
+def explained(X, found, labels):
+    """An explanation of queries; where they are a frame, a frame with labels of rows.
+
+    `labels` are those of the keys, None where these are known by their positions.
+    """
+    frame = frame_of(X)
+    if frame is None:
+        return found
+    queries, k = row_labels(X), found.indices.shape[1]
+    queries = np.arange(len(found.indices)) if queries is None else queries
+    rows = found.indices if labels is None else labels[found.indices]
+    columns = {"query": queries.repeat(k), "row": rows.ravel(), "weight": found.weights.ravel()}
+    if found.values.ndim == 2:
+        columns["value"] = found.values.ravel()
+    else:
+        outputs = found.values.reshape(len(rows) * k, -1).T
+        columns |= {f"value_{j}": values for j, values in enumerate(outputs)}
+    return nw.from_dict(columns, backend=frame.implementation).to_native()

@@ -1,5 +1,7 @@
 """The rows or candidates that a prediction averages."""
 
+import math
+
 import numpy as np
 import pandas as pd
 from sklearn.base import is_classifier
@@ -108,8 +110,8 @@ class ExplanationDisplay:
         series : object, default=None
             Name of the series of a forecaster of several; None is the first.
         labels : array-like of shape (n_samples,) or data frame, default=None
-            Names of the training rows, or a data frame of them, whose index names them; their
-            numbers if None.
+            Names of the training rows, or a data frame of them, whose index names them. None
+            takes the index of the frame in `fit`, or positions.
         ax : Axes, default=None
             Axes to draw on; None makes a figure.
         **kwargs
@@ -140,22 +142,22 @@ class ExplanationDisplay:
             raise ValueError(f"X has {_num_samples(rows)} rows: pass one row, such as X[:1].")
         if model.values_.ndim != 1:
             raise unfit(model, f"has {model.values_.shape[1]} outputs", "one of one output")
-        (indices,), (weights,), (values,) = model.explain(rows, k=len(model.keys_))
+        (indices,), (weights,), (values,) = model._explain(rows, len(model.keys_))
         mean = float(np.average(model.values_, weights=model.key_weights_))
         options = {}
         if getattr(model, "boosting_share_", 0):
             # The stack with trees multiplies the kernel part by a factor.
             weights = weights * model._stacking[0, 0]
             options["remainder"] = "boosted trees"
-        row = row_names(X)
-        if row is not None:
-            options["name"] = f"prediction of {row[0]}"
         prediction = float(np.ravel(model.predict(rows))[0])
         if not np.isfinite(prediction):
             raise ValueError(
                 f"the prediction of X is {prediction}, since no training row is near: pass "
                 "another row, or fit with empty='nearest'."
             )
+        row = row_names(X)
+        if row is not None:
+            options["name"] = f"row {row[0]} of X: predicted {_written(prediction, '.4g')}"
         return cls(
             _names_of_rows(labels, model, indices, k), weights[:k], values[:k],
             others=(weights[k:], values[k:]), prediction=prediction, baseline=mean, **options,
@@ -189,7 +191,8 @@ class ExplanationDisplay:
     def plot(self, ax=None):
         """Draw.
 
-        Names include weights, which sum to 100 % in averages. Below the axis is
+        Names include weights, which sum to 100 % in averages. Beside each bar is what it adds:
+        with the baseline these numbers sum to the prediction. Below the axis is
         `weight_share_`.
 
         Parameters
@@ -224,14 +227,20 @@ class ExplanationDisplay:
         with canvas(self, ax, size=(6.4, 1.5 + 0.32 * len(names))) as ax:
             places = np.arange(len(names))
             colors = [BLUE if move >= 0 else ORANGE for move in moves]
-            ax.barh(places, moves, left=begins, color=colors, height=0.7)
+            bars = ax.barh(places, moves, left=begins, color=colors, height=0.7)
+            # As many decimals as the largest of three digits has, so that they add up.
+            size = np.abs(moves).max(initial=0.0)
+            decimals = max(0, 2 - math.floor(math.log10(size))) if size > 0 else 0
+            form = f"+.{decimals}f" if decimals <= 6 else "+.2e"
+            added = [_written(move, form) for move in moves]
+            ax.bar_label(bars, added, padding=2, fontsize="small")
             ends = begins + moves
             ax.vlines(ends[:-1], places[:-1], places[1:], color=GREY, lw=0.8)
             ax.axvline(self.baseline, color=GREY, lw=1, ls=":", label="baseline")
             ax.axvline(self.prediction, color=INK, lw=1, ls="--", label="prediction")
             write_bars(ax, names)
             ax.use_sticky_edges = False
-            ax.margins(x=0.05)
+            ax.margins(x=0.18)
             ends = _written(self.baseline, ".4g"), _written(self.prediction, ".4g")
             ax.set_title(" → ".join(ends))
             # Right-aligned, a long label extends below the names.
@@ -250,7 +259,8 @@ def _written(number, form):
 def _names_of_rows(labels, model, indices, k):
     """Names of the k training rows with the largest weights; `indices` has all in order."""
     if labels is None:
-        return [f"row {i}" for i in indices[:k]]
+        own = model._row_labels
+        return [f"row {_text(i if own is None else own[i])}" for i in indices[:k]]
     names = row_names(labels) if isinstance(labels, pd.DataFrame) else list(labels)
     # Kernel attention stores neither duplicates nor rows without weight.
     exact = len(names) == len(indices) or hasattr(model, "members_")
@@ -259,4 +269,9 @@ def _names_of_rows(labels, model, indices, k):
             f"labels has {len(names)} names, but {indices.max() + 1} rows were fitted: pass a "
             "name for each of these."
         )
-    return [str(names[i]) for i in indices[:k]]
+    return [_text(names[i]) for i in indices[:k]]
+
+
+def _text(label):
+    """A label of a row, which is a tuple where an index has several levels."""
+    return ", ".join(map(str, label)) if isinstance(label, tuple) else str(label)

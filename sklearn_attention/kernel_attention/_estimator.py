@@ -12,7 +12,7 @@ from sklearn.utils.validation import _check_feature_names_in, check_is_fitted
 from .._columns import Columns, MixedRows
 from .._labels import targets_at
 from .._validation import check_bandwidth, check_choice, check_positive
-from ..attention._tables import Explanation, heaviest
+from ..attention._tables import Explanation, explained, heaviest
 from ..kernels import RadialKernel
 from ..kernels._base import as_kernel
 from ._averages import AverageMember
@@ -107,14 +107,24 @@ class KernelAttention(MultiOutputMixin, TransformerMixin, MixedRows):
 
         Returns
         -------
-        explanation : Explanation
-            Named tuple of ``indices``, ``weights`` and ``values``, the heaviest first. The
-            weights are effective: a prediction is the sum of weights times targets, over all
-            rows, which also share the mean of the targets, and the same for all outputs. A
-            classifier's are those of the scores of its classes, before the link. Rows of weight
-            0 in `fit` do not count. Where boosted trees are stacked, they are the weights of
-            the kernel part.
+        explanation : Explanation or data frame
+            Named tuple of ``indices``, ``weights`` and ``values``, the heaviest first. If `X`
+            is a data frame, a frame of its library with k rows for each query, in columns
+            "query", "row", "weight" and "value" ("value_0", "value_1" ... of several outputs).
+            Queries and rows are named by the index of `X` and of the frame in `fit`, by their
+            positions where there is none.
+
+        Notes
+        -----
+        Weights are effective: a prediction is the sum of weights times targets, over all rows,
+        which also share the mean of the targets, and the same for all outputs. With
+        ``readout="solve"`` many are negative. A classifier's are those of the scores of its
+        classes, before the link. Rows of weight 0 in `fit` do not count. Where boosted trees
+        are stacked, they are the weights of the kernel part.
         """
+        return explained(X, self._explain(X, k), self._row_labels)
+
+    def _explain(self, X, k):
         X, fitted = self._read_rows(X), self._fitted
         indices, weights = heaviest(fitted.weights, X, len(self.keys_), k)
         return Explanation(fitted.positions[indices], weights, targets_at(self, indices))

@@ -173,7 +173,7 @@ class NadarayaWatsonClassifier(ClassLabels, ClassifierMixin, KernelSmoother):
             )
         if not hasattr(self, "keys_"):
             return self._fit_first(X, y, classes, sample_weight)
-        self._extend_columns(X)
+        self._extend_rows(X)
         X, y = self._read_rows(X, y=read_labels(y), multi_output=True)
         y = check_labels(y)
         if classes is not None and _listed(known_classes(y, classes)) != _listed(self.classes_):

@@ -23,7 +23,7 @@ from .._validation import (
 from ..attention._reduce import ALGORITHMS
 from ..attention._solve import is_degree, refuse_signed
 from ..attention._sums import EMPTY_POLICIES
-from ..attention._tables import Explanation, heaviest
+from ..attention._tables import Explanation, explained, heaviest
 from ..bandwidth._rules import SMOOTHER_RULES
 from ..bandwidth._search import Rows, bandwidth_rule
 from ..kernels import ProductKernel
@@ -91,9 +91,16 @@ class KernelSmoother(MultiOutputMixin, MixedRows):
 
         Returns
         -------
-        explanation : Explanation
-            Named tuple of ``indices``, ``weights`` and ``values``, the heaviest first.
+        explanation : Explanation or data frame
+            Named tuple of ``indices``, ``weights`` and ``values``, the heaviest first. If `X`
+            is a data frame, a frame of its library with k rows for each query, in columns
+            "query", "row", "weight" and "value" ("value_0", "value_1" ... of several outputs).
+            Queries and rows are named by the index of `X` and of the frame in `fit`, by their
+            positions where there is none.
         """
+        return explained(X, self._explain(X, k), self._row_labels)
+
+    def _explain(self, X, k):
         smoother = self._smoother
         need_all_rows("explanations", smoother.keys)
         indices, weights = heaviest(smoother.effects, self._read_rows(X), len(self.keys_), k)

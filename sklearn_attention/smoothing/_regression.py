@@ -78,7 +78,7 @@ class SmootherRegressor(NumericTargets, UncertaintyMixin, KernelSmoother):
         if not hasattr(self, "keys_"):
             return self.fit(X, y, sample_weight)
         y = check_numeric_target(y)
-        self._extend_columns(X)
+        self._extend_rows(X)
         X, y = self._read_rows(X, y=y, multi_output=True, y_numeric=True)
         if y.shape[1:] != self.values_.shape[1:]:
             raise ValueError(

@@ -45,7 +45,8 @@ def test_contributions_add_up_and_what_cancels_is_told_apart(model, k, table, re
     else:
         model = request.getfixturevalue(model)
     display = ExplanationDisplay.from_estimator(model, X[3:4], y[3:4], k=k)
-    (weights,), (values,) = model.explain(X[3:4], k=len(X))[1:]
+    found = model.explain(X[3:4], k=len(X))
+    weights, values = found["weight"].to_numpy(), found["value"].to_numpy()
     named = weights[:k] * (values[:k] - display.baseline)
     assert_allclose(display.contributions_[:-1], named)
     moves = weights[k:] * (values[k:] - display.baseline)
@@ -89,7 +90,7 @@ def test_an_index_names_rows(averages, table):
     X = table[0].set_axis([f"house {i}" for i in range(80)])
     display = ExplanationDisplay.from_estimator(averages, X[7:8], k=1, labels=X)
     assert display.labels == ["house 7"]
-    assert display.ax_.get_xlabel().startswith("prediction of house 7\n")
+    assert display.ax_.get_xlabel().startswith("row house 7 of X: predicted 0.627\n")
     names = pd.Series(X.index, index=np.arange(80)[::-1])  # a series is its values
     display = ExplanationDisplay.from_estimator(averages, X[7:8], k=1, labels=names)
     assert display.labels == ["house 7"]
