@@ -31,9 +31,12 @@ test-min: export OMP_NUM_THREADS = 1
 test-min: .venv-min/installed
 	.venv-min/bin/python -m pytest -n auto -m "not slow"
 
-lint: $(call group,lint)
+# The types are those that users see: two checkers read calls as the guides write them.
+lint: $(PACKAGE) $(call group,lint)
 	$(BIN)/ruff check
 	$(BIN)/ruff format --check
+	$(BIN)/mypy --strict --follow-imports=silent tests/documented_calls.py
+	$(BIN)/basedpyright --level error tests/documented_calls.py
 
 bench: $(PACKAGE) $(call group,bench)
 	$(BIN)/python benchmarks/attend.py
@@ -62,7 +65,7 @@ dist: $(call group,release)
 
 clean:
 	rm -rf .venv-min build demo dist docs/_build docs/api/generated docs/gallery
-	rm -rf .hypothesis .pytest_cache .ruff_cache
+	rm -rf .hypothesis .mypy_cache .pytest_cache .ruff_cache
 	find . -name __pycache__ -not -path "./.venv/*" -prune -exec rm -rf {} +
 
 $(PACKAGE): pyproject.toml constraints.txt | $(BIN)/python

@@ -6,11 +6,14 @@ import importlib.metadata
 import sys
 import types
 import warnings
+from collections.abc import Callable
 from dataclasses import fields
+from typing import Any, TypeVar, cast
 
 import numpy as np
 from sklearn.base import BaseEstimator
 from sklearn.callback import CallbackSupportMixin
+from sklearn.callback import with_callbacks as sklearn_with_callbacks
 
 from . import _thread_pools  # noqa: F401 (so that forks do not hang)
 from ._partitions import need_all_rows
@@ -18,6 +21,7 @@ from ._partitions import need_all_rows
 # Packages whose frames are between the user and a warning.
 _OWN = f"{__package__}.", "sklearn.", "joblib.", "contextlib"
 _KIND = "dataclass"  # where the name of a dataclass is kept among its fields
+_Method = TypeVar("_Method", bound=Callable[..., Any])
 _FORM, _CURRENT = "stored form", 2  # of states: 1 in version 0.1.0, 2 since 0.2.0
 
 
@@ -33,8 +37,10 @@ class OwnInit:
             found.__code__, found.__globals__, "__init__", found.__defaults__, found.__closure__
         )
         init.__kwdefaults__, init.__doc__ = found.__kwdefaults__, found.__doc__
+        init.__annotations__ = found.__annotations__
         init.__qualname__ = f"{cls.__qualname__}.__init__"
-        cls.__init__ = init
+        # An assignment would hide the signature from tools that read the source.
+        setattr(cls, "__init__", init)  # noqa: B010
 
 
 class AttentionEstimator(OwnInit, CallbackSupportMixin, BaseEstimator):
@@ -158,7 +164,12 @@ def warn_user(message):
     warnings.warn(message, UserWarning, stacklevel=level)
 
 
-def keeps_state_on_failure(method):
+def with_callbacks(method: _Method) -> _Method:
+    """scikit-learn's decorator of `fit`, which keeps the type of what it decorates."""
+    return cast(_Method, sklearn_with_callbacks(method))
+
+
+def keeps_state_on_failure(method: _Method) -> _Method:
     """Decorate a method that fits, and assigns attributes: if it raises, they are as before."""
 
     @functools.wraps(method)
@@ -176,4 +187,4 @@ def keeps_state_on_failure(method):
                 sys.modules["torch"].set_grad_enabled(with_gradients)
             raise
 
-    return fit_or_nothing
+    return cast(_Method, fit_or_nothing)

@@ -3,6 +3,7 @@
 import dataclasses
 import functools
 import itertools
+from typing import Any, Self
 
 import narwhals.stable.v2 as nw
 import numpy as np
@@ -89,7 +90,14 @@ class Columns:
         return cls((NUMERIC,) * n_columns, (None,) * n_columns)
 
     @classmethod
-    def learn(cls, X, categorical_features="from_dtype", *, ordered=True, refuse_texts=False):
+    def learn(
+        cls,
+        X,
+        categorical_features="from_dtype",
+        *,
+        ordered: bool = True,
+        refuse_texts: bool = False,
+    ) -> Self:
         """Columns of a table, with the levels of its categories.
 
         Columns of a categorical dtype and of strings in a data frame are categories. A dtype
@@ -185,7 +193,7 @@ class Columns:
         """Divisor of each column: its bandwidth, but 1 for categories and their lambdas."""
         return np.where(self.is_numeric, bandwidth, 1.0)
 
-    def check_bandwidth(self, bandwidth, default):
+    def check_bandwidth(self, bandwidth, default) -> np.ndarray:
         """Bandwidths of numbers and lambdas of categories from what a user passed.
 
         Parameters
@@ -210,7 +218,7 @@ class Columns:
         widths = check_bandwidth(given.tolist(), len(self.kinds))
         return np.where(np.isin(self.kinds, _CATEGORICAL), checked, widths)
 
-    def encode(self, X):
+    def encode(self, X) -> Any:
         """The table as numbers, with the code of its level for every categorical cell.
 
         Parameters
@@ -263,7 +271,7 @@ class Columns:
             codes[names[j]] = codes_of(column, self.categories[j], ordered)
         return _in_numbers(X, table, codes)
 
-    def decode(self, X, *, as_frame=False):
+    def decode(self, X, *, as_frame: bool = False) -> Any:
         """The table that :meth:`encode` makes these numbers of.
 
         Parameters
@@ -293,7 +301,7 @@ class Columns:
         of_numbers = {str, object}.isdisjoint(types_of(itertools.chain(*known.values())))
         return decoded.astype(np.float64) if of_numbers else decoded
 
-    def extend(self, X):
+    def extend(self, X) -> Self:
         """The columns with what further rows bring: new levels of unordered categories.
 
         Parameters

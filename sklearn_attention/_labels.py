@@ -28,7 +28,7 @@ class ClassLabels:
         tags.classifier_tags.multi_label = True
         return tags
 
-    def predict(self, X):
+    def predict(self, X) -> np.ndarray:
         """Most probable class of each row.
 
         Parameters
@@ -45,7 +45,7 @@ class ClassLabels:
         found = self.predict_proba(X)
         return winners(found if isinstance(self.classes_, list) else [found], self.classes_)
 
-    def score(self, X, y, sample_weight=None):
+    def score(self, X, y, sample_weight=None) -> float:
         """Share of rows whose class is right, or with several outputs all of whose classes are.
 
         Parameters
@@ -85,7 +85,7 @@ class ClassLabels:
 class NumericTargets(RegressorMixin):
     """Mixin of regressors: errors of their scores name targets and weights that are none."""
 
-    def score(self, X, y, sample_weight=None):
+    def score(self, X, y, sample_weight=None) -> float:
         """R2 of the predictions, the mean over outputs.
 
         Parameters

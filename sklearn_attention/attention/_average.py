@@ -1,7 +1,11 @@
 """The weighted average of stored values, and local polynomials in place of it."""
 
+from collections.abc import Callable
 from typing import Any, NamedTuple
 
+from numpy.typing import ArrayLike
+
+from ..kernels import Kernel
 from ._read import as_given
 from ._smoother import Smoother, checked, smooth
 from ._solve import is_degree
@@ -11,15 +15,15 @@ def attend(
     queries,
     keys,
     values,
-    kernel="gaussian",
+    kernel: str | Kernel | Callable[..., Any] = "gaussian",
     *,
-    bandwidth=1.0,
+    bandwidth: ArrayLike = 1.0,
     query_scale=None,
     sample_weight=None,
-    leave_one_out=False,
-    algorithm="auto",
-    empty="nearest",
-):
+    leave_one_out: bool | ArrayLike = False,
+    algorithm: str = "auto",
+    empty: str = "nearest",
+) -> Any:
     r"""Weighted averages of values, weighted by a kernel between queries and keys.
 
     .. math:: \text{Attention}(q) =
@@ -110,13 +114,13 @@ def attention_sums(
     queries,
     keys,
     values,
-    kernel="gaussian",
+    kernel: str | Kernel | Callable[..., Any] = "gaussian",
     *,
-    bandwidth=1.0,
+    bandwidth: ArrayLike = 1.0,
     sample_weight=None,
-    algorithm="auto",
-    empty="nearest",
-):
+    algorithm: str = "auto",
+    empty: str = "nearest",
+) -> Any:
     """Sums over some of the keys, from which weighted averages are computed.
 
     For keys that come in parts: add the sums over each, and divide once.
@@ -185,16 +189,16 @@ def attend_local(
     queries,
     keys,
     values,
-    kernel="gaussian",
+    kernel: str | Kernel | Callable[..., Any] = "gaussian",
     *,
-    degree=1,
-    bandwidth=1.0,
+    degree: int = 1,
+    bandwidth: ArrayLike = 1.0,
     query_scale=None,
     sample_weight=None,
-    leave_one_out=False,
-    algorithm="auto",
-    empty="nearest",
-):
+    leave_one_out: bool | ArrayLike = False,
+    algorithm: str = "auto",
+    empty: str = "nearest",
+) -> LocalFit:
     r"""Local polynomial regression: weighted least squares at every query.
 
     .. math:: \min_{\beta} \sum_i w_i K\left(\tfrac{q - k_i}{h}\right)

@@ -1,10 +1,15 @@
 """Derivatives of the weighted average in its query."""
 
+from collections.abc import Callable
+from typing import Any
+
 import numpy as np
+from numpy.typing import ArrayLike
 
 from .._blocks import IN_CACHE, blocks
 from .._thread_pools import map_on_threads
 from .._validation import check_bandwidth
+from ..kernels import Kernel
 from ..kernels._numerics import with_slopes
 from ._algorithms._dense import FEW_PAIRS, in_logarithms
 from ._read import as_passed, read
@@ -15,9 +20,9 @@ def attend_gradient(
     queries,
     keys,
     values,
-    kernel="gaussian",
+    kernel: str | Kernel | Callable[..., Any] = "gaussian",
     *,
-    bandwidth=1.0,
+    bandwidth: ArrayLike = 1.0,
     sample_weight=None,
 ):
     r"""Exact derivatives of the averages of :func:`attend` with respect to the queries.

@@ -1,13 +1,16 @@
 """Every row predicted from all others, at many bandwidths."""
 
 import numbers
+from collections.abc import Callable
 from dataclasses import replace
 from typing import Any, NamedTuple
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from .._blocks import IN_CACHE, IN_MEMORY, blocks
 from .._validation import check_choice, check_flag
+from ..kernels import Kernel
 from ..kernels._numerics import LARGEST
 from ._read import check_table, check_weights, read, to_array
 from ._reduce import ALGORITHMS, Reduction
@@ -109,19 +112,19 @@ class LeaveOneOut:
 
     def __init__(
         self,
-        X,
-        values,
-        kernel,
+        X: Any,
+        values: Any,
+        kernel: str | Kernel | Callable[..., Any],
         *,
-        bandwidth=1.0,
-        degree=0,
-        sample_weight=None,
-        rows=None,
-        empty="nearest",
-        widen=False,
-        algorithm="auto",
-        gap=0,
-    ):
+        bandwidth: ArrayLike = 1.0,
+        degree: int = 0,
+        sample_weight: ArrayLike | None = None,
+        rows: ArrayLike | None = None,
+        empty: str = "nearest",
+        widen: bool = False,
+        algorithm: str = "auto",
+        gap: int = 0,
+    ) -> None:
         degree = check_degree(degree)
         check_choice("empty", empty, EMPTY_POLICIES)
         widen = check_flag("widen", widen) and empty == "nearest"
@@ -152,7 +155,7 @@ class LeaveOneOut:
         self.fewest = 1 if self._windows is None else self._windows.fewest
 
     @_may_overflow
-    def scores(self, scales):
+    def scores(self, scales) -> Scores:
         """Errors and degrees of freedom at some bandwidths.
 
         Parameters
@@ -187,7 +190,7 @@ class LeaveOneOut:
         return Scores(left_out / total, fitted / total, trace)
 
     @_may_overflow
-    def predictions(self, scale=1.0):
+    def predictions(self, scale: float = 1.0) -> Predictions:
         """Each row predicted from all others and from all rows, at one bandwidth.
 
         Parameters

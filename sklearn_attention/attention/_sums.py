@@ -76,7 +76,7 @@ class Sums(NamedTuple):
         least = self.least * one + other.least * two
         return Sums(shift, self.sums * one + other.sums * two, least, fallback)
 
-    def put(self, rows, other):
+    def put(self, rows, other) -> None:
         """Put the sums of some queries in the place of those before."""
         for field, some in zip(self[:3], other[:3], strict=True):
             field[..., rows] = some
@@ -98,7 +98,7 @@ class Sums(NamedTuple):
             found = self.shift + np.log(np.abs(self.sums[0, 0]))
         return np.where(self.shift == -np.inf, -np.inf, found)
 
-    def average(self, empty="nearest"):
+    def average(self, empty: str = "nearest") -> Any:
         """Averages, and logarithms of the sums of weights.
 
         Parameters

@@ -1,15 +1,18 @@
 """Weights and effects of each key at each query, as matrices, and the heaviest keys."""
 
+from collections.abc import Callable
 from dataclasses import replace
 from typing import Any, NamedTuple
 
 import narwhals.stable.v2 as nw
 import numpy as np
+from numpy.typing import ArrayLike
 
 from .._blocks import ROWS_AT_ONCE, blocks_of_queries, check_memory
 from .._columns import frame_of, row_labels
 from .._thread_pools import map_on_threads
 from .._validation import check_choice, check_positive
+from ..kernels import Kernel
 from ._algorithms._dense import (
     APART,
     FEW_PAIRS,
@@ -34,14 +37,14 @@ _IN_PARTS = "pass some queries at a time"
 def attention_weights(
     queries,
     keys,
-    kernel="gaussian",
+    kernel: str | Kernel | Callable[..., Any] = "gaussian",
     *,
-    bandwidth=1.0,
+    bandwidth: ArrayLike = 1.0,
     query_scale=None,
     sample_weight=None,
-    leave_one_out=False,
-    empty="nearest",
-):
+    leave_one_out: bool | ArrayLike = False,
+    empty: str = "nearest",
+) -> Any:
     """Weights of every key in every query's average, as a matrix.
 
     ``attention_weights(...) @ values`` is what :func:`attend` computes without ever
@@ -159,15 +162,15 @@ def local_rows(
     queries,
     keys,
     values,
-    kernel="gaussian",
+    kernel: str | Kernel | Callable[..., Any] = "gaussian",
     *,
-    degree=0,
-    bandwidth=1.0,
+    degree: int = 0,
+    bandwidth: ArrayLike = 1.0,
     query_scale=None,
     sample_weight=None,
-    empty="nearest",
-    without_each=True,
-):
+    empty: str = "nearest",
+    without_each: bool = True,
+) -> LocalRows:
     r"""Effects of each key on the fit at each query, as matrices.
 
     For inspection and uncertainty; all matrices are dense, so pass queries in blocks.

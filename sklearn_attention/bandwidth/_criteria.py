@@ -11,7 +11,7 @@ def leave_one_out_criterion(scores, n_samples):
     return scores.left_out
 
 
-def penalized_leave_one_out(scores, n_samples):
+def penalized_leave_one_out(scores, n_samples) -> np.ndarray:
     r"""Leave-one-out error, penalised for the degrees of freedom.
 
     .. math:: \text{CV}(h)\, e^{(\operatorname{tr} S / n)^2}
@@ -37,7 +37,7 @@ def penalized_leave_one_out(scores, n_samples):
         return scores.left_out * np.exp(np.square(scores.trace / n_samples))
 
 
-def generalized_cross_validation(scores, n_samples):
+def generalized_cross_validation(scores, n_samples) -> np.ndarray:
     r"""Generalised cross-validation (Craven and Wahba 1979).
 
     .. math:: \text{GCV} = \frac{\text{RSS} / n}{(1 - \operatorname{tr} S / n)^2}
@@ -57,7 +57,7 @@ def generalized_cross_validation(scores, n_samples):
     return _where(rest > 0, lambda: scores.fitted / rest**2)
 
 
-def corrected_akaike(scores, n_samples):
+def corrected_akaike(scores, n_samples) -> np.ndarray:
     r"""Corrected Akaike information criterion (Hurvich, Simonoff and Tsai 1998).
 
     .. math:: \text{AIC}_c = \ln(\text{RSS} / n) +

@@ -8,7 +8,7 @@ from .._columns import Columns
 from .._validation import weight_unit
 from ..attention._algorithms._line import Line, serves
 from ..attention._pair_sums import PairSums
-from ..kernels import Gaussian, ProductKernel
+from ..kernels import Gaussian, Kernel, ProductKernel, SmoothingKernel
 from ..kernels._categorical import level_table
 from ._background import Background, background_share, bulk, reflections
 from ._convolution import self_convolution
@@ -110,7 +110,7 @@ class _Likelihood:
 
     sign = -1.0  # times which it is to be minimised
 
-    def __call__(self, bandwidth, eval_gradient=False):
+    def __call__(self, bandwidth, eval_gradient: bool = False) -> float:
         """The criterion at a bandwidth.
 
         Parameters
@@ -217,7 +217,15 @@ class DensityLikelihood(_Likelihood):
     (-2.2925, array([0.705]))
     """
 
-    def __init__(self, X, kernel, *, columns=None, sample_weight=None, bounds=None):
+    def __init__(
+        self,
+        X: np.ndarray,
+        kernel: SmoothingKernel,
+        *,
+        columns: Columns | None = None,
+        sample_weight: np.ndarray | None = None,
+        bounds: np.ndarray | None = None,
+    ) -> None:
         columns = columns or Columns.numbers(X.shape[1])
         self._weights, self._numeric = _weights(X, sample_weight), columns.is_numeric
         self._background = _background(X, columns, self._weights, bounds)
@@ -281,7 +289,16 @@ class ConditionalLikelihood(_Likelihood):
 
     in_linear_time = False
 
-    def __init__(self, X, y, kernel, target_kernel, *, columns=None, sample_weight=None):
+    def __init__(
+        self,
+        X: np.ndarray,
+        y: np.ndarray,
+        kernel: Kernel,
+        target_kernel: SmoothingKernel,
+        *,
+        columns: Columns | None = None,
+        sample_weight: np.ndarray | None = None,
+    ) -> None:
         columns = columns or Columns.numbers(X.shape[1])
         self._weights = weights = _weights(X, sample_weight)
         self._background = _background(y[:, None], Columns.numbers(1), weights)
@@ -339,7 +356,15 @@ class DensityLeastSquares:
 
     sign = 1.0
 
-    def __init__(self, X, kernel, *, columns=None, sample_weight=None, bounds=None):
+    def __init__(
+        self,
+        X: np.ndarray,
+        kernel: Kernel,
+        *,
+        columns: Columns | None = None,
+        sample_weight: np.ndarray | None = None,
+        bounds: np.ndarray | None = None,
+    ) -> None:
         columns = columns or Columns.numbers(X.shape[1])
         given = {"columns": columns, "sample_weight": sample_weight, "bounds": bounds}
         self._likelihood = functools.partial(DensityLikelihood, X, kernel, **given)

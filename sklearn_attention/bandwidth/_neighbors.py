@@ -101,7 +101,7 @@ class AdaptiveBandwidth(_ByNeighbors, BaseEstimator):
     array([ 0.5, 15. ])
     """
 
-    def __init__(self, n_neighbors=10):
+    def __init__(self, n_neighbors: int = 10) -> None:
         self.n_neighbors = n_neighbors
 
     def _neighbors(self, rows, kernel, observe):

@@ -70,19 +70,19 @@ def select_bandwidth(
     X,
     values,
     kernel,
-    criterion="loo",
+    criterion: str = "loo",
     *,
     columns=None,
-    per_feature=False,
-    degree=0,
+    per_feature: bool | str = False,
+    degree: int = 0,
     sample_weight=None,
     random_state=None,
     observe=None,
-    standardize=False,
-    gap=0,
-    empty="nearest",
-    algorithm="auto",
-):
+    standardize: bool = False,
+    gap: int = 0,
+    empty: str = "nearest",
+    algorithm: str = "auto",
+) -> BandwidthChoice:
     r"""Bandwidth at which a criterion is smallest: one scale on all features, or one for each.
 
     .. math:: h_j = c\, \hat\sigma_j,\quad c = \arg\min_c \text{criterion}(c\, \hat\sigma)

@@ -28,7 +28,9 @@ def _silverman(n, d):
 _FACTORS = {"scott": _scott, "silverman": _silverman}
 
 
-def rule_bandwidth(X, kernel, rule="scott", sample_weight=None, *, columns=None):
+def rule_bandwidth(
+    X, kernel, rule: str = "scott", sample_weight=None, *, columns=None
+) -> np.ndarray:
     r"""Bandwidth of each feature, and lambda of each category, by a rule of thumb.
 
     .. math:: h_j = \frac{\delta_0(K)}{\delta_0(\phi)}\, c(n, d)\, \hat\sigma_j, \qquad

@@ -20,7 +20,7 @@ def _square(x):
 _SERIES = {"sine": _sine, "growing_sine": _growing_sine, "square": _square}
 
 
-def make_periodic_series(name, n_steps=1200, *, step=0.1):
+def make_periodic_series(name, n_steps: int = 1200, *, step: float = 0.1) -> np.ndarray:
     r"""Sample one of three periodic series at regular steps, without noise.
 
     All three have the period :math:`2\pi`, the growing one up to its amplitude. The period is

@@ -1,6 +1,7 @@
 """The four test curves of nonparametric regression, with noise."""
 
 import math
+from typing import Any
 
 import numpy as np
 from sklearn.utils import check_random_state
@@ -44,13 +45,13 @@ _CURVES = {
 
 def make_smoothing_curve(
     name,
-    n_samples=2048,
+    n_samples: int = 2048,
     *,
-    signal_to_noise=7.0,
-    design="grid",
+    signal_to_noise: float = 7.0,
+    design: str = "grid",
     random_state=None,
-    return_truth=False,
-):
+    return_truth: bool = False,
+) -> Any:
     r"""Sample one of the test curves of Donoho and Johnstone, with Gaussian noise.
 
     Each curve is hard to smooth in its own way: *blocks* jumps, *bumps* has sharp peaks,

@@ -2,12 +2,13 @@
 
 from abc import ABC, abstractmethod
 from dataclasses import replace
+from typing import Any, Self
 
 import numpy as np
-from sklearn.callback import with_callbacks
+from numpy.typing import ArrayLike
 from sklearn.utils.validation import check_is_fitted
 
-from .._base import AttentionEstimator, keeps_state_on_failure, warn_user
+from .._base import AttentionEstimator, keeps_state_on_failure, warn_user, with_callbacks
 from .._columns import Columns
 from .._validation import check_in_open_interval, check_positive
 from ._backtest import backtest
@@ -124,14 +125,14 @@ class Forecaster(AttentionEstimator, ABC):
 
     def __init__(
         self,
-        horizon=1,
+        horizon: int = 1,
         *,
-        lookback="auto",
-        season_length="auto",
-        past_features=None,
-        missing="raise",
-        bounds="auto",
-    ):
+        lookback: int | str = "auto",
+        season_length: int | str = "auto",
+        past_features: Any = None,
+        missing: str = "raise",
+        bounds: Any = "auto",
+    ) -> None:
         self.horizon = horizon
         self.lookback = lookback
         self.season_length = season_length
@@ -140,7 +141,7 @@ class Forecaster(AttentionEstimator, ABC):
         self.bounds = bounds
 
     @keeps_state_on_failure
-    def fit(self, X, y=None):
+    def fit(self, X, y=None) -> Self:
         """Learn from series, and store them to forecast from.
 
         Parameters
@@ -208,7 +209,7 @@ class Forecaster(AttentionEstimator, ABC):
         return self
 
     @keeps_state_on_failure
-    def update(self, X, y=None):
+    def update(self, X, y=None) -> Self:
         """Append observations to forecast from, without learning from them.
 
         Parameters
@@ -248,7 +249,7 @@ class Forecaster(AttentionEstimator, ABC):
         table = fill_values(self.observed_.append(later), **options)
         self.observed_ = fill_features(table, missing, columns_of(self))
 
-    def predict(self, X=None, *, history=None, coverage=None):
+    def predict(self, X=None, *, history=None, coverage=None) -> Any:
         """Forecast series.
 
         Parameters
@@ -295,7 +296,7 @@ class Forecaster(AttentionEstimator, ABC):
         ends = [f"{end}_{100 * level:g}" for level in coverages for end in ("lower", "upper")]
         return self._intervals(table, requested, coverages, fresh), ["forecast", *ends]
 
-    def predict_interval(self, X=None, coverage=0.9, *, history=None):
+    def predict_interval(self, X=None, coverage: float = 0.9, *, history=None) -> Any:
         """Intervals that contain an observation with a given probability, step by step.
 
         Parameters
@@ -329,7 +330,9 @@ class Forecaster(AttentionEstimator, ABC):
         ends = self._intervals(table, requested, [coverage], history is not None)[:, 1:]
         return wrap(requested, ends, ["lower", "upper"])
 
-    def predict_quantiles(self, X=None, quantiles=(0.1, 0.5, 0.9), *, history=None):
+    def predict_quantiles(
+        self, X=None, quantiles: ArrayLike = (0.1, 0.5, 0.9), *, history=None
+    ) -> Any:
         """Quantiles of the distribution of each step.
 
         Parameters
@@ -359,7 +362,7 @@ class Forecaster(AttentionEstimator, ABC):
         found = self._in_one_pass(table, requested, finish, history is not None)
         return wrap(requested, found, levels)
 
-    def score(self, X, y=None):
+    def score(self, X, y=None) -> float:
         """Minus the mean absolute scaled error; higher is better.
 
         Parameters
@@ -395,7 +398,7 @@ class Forecaster(AttentionEstimator, ABC):
         ]
         return -float(np.mean(errors))
 
-    def backtest(self, X, y=None, *, cv=5, refit=False, coverage=None):
+    def backtest(self, X, y=None, *, cv: Any = 5, refit: bool = False, coverage=None) -> Any:
         """Forecasts from several points in the past, with the observed values.
 
         Parameters
@@ -428,7 +431,7 @@ class Forecaster(AttentionEstimator, ABC):
         """
         return backtest(self, X, y, cv, refit, coverage)
 
-    def explain_features(self, X=None, *, history=None):
+    def explain_features(self, X=None, *, history=None) -> Any:
         """What each known feature adds to forecasts of the steps after the series.
 
         Parameters

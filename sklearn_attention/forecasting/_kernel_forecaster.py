@@ -1,13 +1,17 @@
 """Forecasting by analogs: averages of what followed similar windows of the past."""
 
+from collections.abc import Callable
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 import pandas as pd
+from numpy.typing import ArrayLike
 from sklearn.base import clone
 from sklearn.utils.validation import check_is_fitted
 
 from .._validation import check_choice, check_in_open_interval
+from ..kernels import Kernel
 from ..kernels._base import as_kernel
 from ._analogs import Analogs, choose_analogs, refuse_negative
 from ._calibration import MOST_CALIBRATED, Calibration
@@ -179,18 +183,18 @@ class KernelForecaster(Forecaster):
 
     def __init__(
         self,
-        horizon=1,
+        horizon: int = 1,
         *,
-        lookback="auto",
-        season_length="auto",
-        past_features=None,
-        missing="raise",
-        bounds="auto",
-        validation_fraction=0.2,
-        kernel="gaussian",
-        bandwidth="loo",
-        normalize="auto",
-    ):
+        lookback: int | str = "auto",
+        season_length: int | str = "auto",
+        past_features: Any = None,
+        missing: str = "raise",
+        bounds: Any = "auto",
+        validation_fraction: float = 0.2,
+        kernel: str | Kernel | Callable[..., Any] = "gaussian",
+        bandwidth: str | ArrayLike = "loo",
+        normalize: str | None = "auto",
+    ) -> None:
         super().__init__(
             horizon,
             lookback=lookback,
@@ -204,7 +208,7 @@ class KernelForecaster(Forecaster):
         self.bandwidth = bandwidth
         self.normalize = normalize
 
-    def explain(self, X=None, k=5, *, history=None):
+    def explain(self, X=None, k: int = 5, *, history=None) -> Any:
         """Windows of the past with the largest weights in the forecast.
 
         Parameters

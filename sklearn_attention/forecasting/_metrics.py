@@ -1,12 +1,13 @@
 """The naive forecast, errors of forecasts in its units, and of distributions."""
 
 import numpy as np
+from numpy.typing import ArrayLike
 from sklearn.utils import check_consistent_length
 
 from .._validation import check_in_open_interval, check_positive, check_probabilities
 
 
-def naive_scale(y, season_length=1):
+def naive_scale(y, season_length: int = 1) -> float:
     r"""Mean absolute error of repeating the last season, on the training series.
 
     Parameters
@@ -37,7 +38,7 @@ def naive_scale(y, season_length=1):
     return float(np.abs(y[season_length:] - y[:-season_length]).mean())
 
 
-def mase(y_true, y_pred, scale):
+def mase(y_true, y_pred, scale) -> float:
     r"""Mean absolute scaled error.
 
     Parameters
@@ -70,7 +71,7 @@ def mase(y_true, y_pred, scale):
     return float((np.abs(y_true - y_pred) / _scale(scale, len(y_true))).mean())
 
 
-def msis(y_true, lower, upper, coverage, scale):
+def msis(y_true, lower, upper, coverage, scale) -> float:
     r"""Mean scaled interval score.
 
     Parameters
@@ -110,7 +111,7 @@ def msis(y_true, lower, upper, coverage, scale):
     return float((score / _scale(scale, len(y_true))).mean())
 
 
-def crps(y_true, y_quantiles, quantiles, scale=1.0):
+def crps(y_true, y_quantiles, quantiles, scale: ArrayLike = 1.0) -> float:
     r"""Continuous ranked probability score, approximated from quantiles.
 
     Parameters
@@ -157,7 +158,7 @@ def crps(y_true, y_quantiles, quantiles, scale=1.0):
     return float((2 * loss / _scale(scale, len(y_true))).mean())
 
 
-def seasonal_naive(past, horizon, season_length):
+def seasonal_naive(past, horizon, season_length) -> np.ndarray:
     """Repeat the last season.
 
     Parameters

@@ -168,7 +168,7 @@ class TimeIndex:
         """Names of the first few of some steps, for a message."""
         return _name(self.between(0, int(np.max(positions)) + 1)[np.asarray(positions)])
 
-    def check_kind(self, index, what):
+    def check_kind(self, index, what) -> None:
         """Raise if an index is of another kind, zone or frequency of periods than this one."""
         kind = kind_of(index, what)
         alike = kind == self.kind or (kind, self.kind) == ("integer", "position")
@@ -185,7 +185,7 @@ class TimeIndex:
                 f"convert it, {remedy}."
             )
 
-    def refuse_gaps(self, step, what):
+    def refuse_gaps(self, step, what) -> None:
         """Raise if steps lack between ascending positions."""
         lost = np.setdiff1d(np.arange(step[0], step[-1] + 1), step)
         if len(lost):

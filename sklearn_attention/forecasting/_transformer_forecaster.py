@@ -2,6 +2,7 @@
 
 from dataclasses import replace
 from functools import partial, reduce
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -216,28 +217,28 @@ class TransformerForecaster(NetworkParameters, Forecaster):
 
     def __init__(
         self,
-        horizon=1,
+        horizon: int = 1,
         *,
-        lookback="auto",
-        season_length="auto",
-        past_features=None,
-        missing="raise",
-        candidates="auto",
-        log="auto",
-        bounds="auto",
-        d_model=64,
-        n_heads=4,
-        n_layers=2,
-        dropout=0.0,
-        learning_rate=2e-3,
-        batch_size="auto",
-        max_epochs="auto",
-        architecture=None,
-        training=None,
-        warm_start=False,
-        random_state=0,
-        device="auto",
-    ):
+        lookback: int | str = "auto",
+        season_length: float | str = "auto",
+        past_features: Any = None,
+        missing: str = "raise",
+        candidates: Any = "auto",
+        log: bool | str = "auto",
+        bounds: Any = "auto",
+        d_model: int = 64,
+        n_heads: int = 4,
+        n_layers: int = 2,
+        dropout: float = 0.0,
+        learning_rate: float = 2e-3,
+        batch_size: Any = "auto",
+        max_epochs: int | str = "auto",
+        architecture: Any = None,
+        training: Any = None,
+        warm_start: bool = False,
+        random_state: int | np.random.RandomState | None = 0,
+        device: str = "auto",
+    ) -> None:
         super().__init__(
             horizon,
             lookback=lookback,
@@ -261,7 +262,7 @@ class TransformerForecaster(NetworkParameters, Forecaster):
         self.random_state = random_state
         self.device = device
 
-    def attention_maps(self, X=None, *, history=None):
+    def attention_maps(self, X=None, *, history=None) -> np.ndarray:
         """Weights of the attention of the transformer when forecasting the next steps.
 
         Parameters
@@ -285,7 +286,7 @@ class TransformerForecaster(NetworkParameters, Forecaster):
         transformer = self.combined_.on(self.device).transformer
         return transformer.attention_maps(self._ends(X, history)[0])
 
-    def explain(self, X=None, *, history=None):
+    def explain(self, X=None, *, history=None) -> Any:
         """Candidate forecasts of the next steps, and their weights.
 
         Parameters

@@ -1,5 +1,8 @@
 """Attention, as a map from queries to keys."""
 
+from collections.abc import Sequence
+from typing import Self
+
 import numpy as np
 
 from .._validation import check_flag
@@ -10,7 +13,7 @@ from ._pipelines import last_step, named, unfit
 from ._style import WEIGHTS, canvas, write_names, write_title
 
 
-def attention_rollout(weights):
+def attention_rollout(weights) -> np.ndarray:
     r"""Weights through all layers at once, the mean over heads.
 
     Parameters
@@ -88,12 +91,18 @@ class AttentionMapDisplay:
     (1, 1, 2, 3)
     """
 
-    def __init__(self, weights, *, queries=None, keys=None):
+    def __init__(
+        self,
+        weights: np.ndarray,
+        *,
+        queries: Sequence[str] | None = None,
+        keys: Sequence[str] | None = None,
+    ) -> None:
         self.weights, self.queries, self.keys = weights, queries, keys
 
     @classmethod
     @named
-    def from_weights(cls, weights, *, queries=None, keys=None, ax=None, **kwargs):
+    def from_weights(cls, weights, *, queries=None, keys=None, ax=None, **kwargs) -> Self:
         """Draw weights.
 
         Parameters
@@ -128,7 +137,7 @@ and n_heads before them
 
     @classmethod
     @named
-    def from_estimator(cls, estimator, X=None, y=None, *, ax=None, **kwargs):
+    def from_estimator(cls, estimator, X=None, y=None, *, ax=None, **kwargs) -> Self:
         """Draw the weights of a fitted estimator.
 
         Parameters
@@ -180,7 +189,7 @@ and n_heads before them
         return cls.from_weights(weights[0], queries=queries, keys=keys, ax=ax, **kwargs)
 
     @named
-    def plot(self, ax=None, *, layer=None, head=None, rollout=False):
+    def plot(self, ax=None, *, layer=None, head=None, rollout: bool = False) -> Self:
         """Draw.
 
         Parameters

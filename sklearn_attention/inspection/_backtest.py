@@ -1,5 +1,7 @@
 """Forecasts from the past, beside the observations."""
 
+from typing import Any, Self
+
 import numpy as np
 import pandas as pd
 
@@ -48,7 +50,7 @@ class BacktestDisplay:
     {0.9: 0.95}
     """
 
-    def __init__(self, table, *, name=None):
+    def __init__(self, table: Any, *, name: str | None = None) -> None:
         table = _in_our_names(to_pandas(table))
         self.table, self.name = table, name
         missed = (table["actual"] - table["forecast"]).abs()
@@ -64,9 +66,18 @@ class BacktestDisplay:
     @classmethod
     @named
     def from_estimator(
-        cls, estimator, X=None, y=None, *, cv=5, refit=False, coverage=0.9, series=None,
-        ax=None, **kwargs,
-    ):  # fmt: skip
+        cls,
+        estimator,
+        X=None,
+        y=None,
+        *,
+        cv: Any = 5,
+        refit: Any = False,
+        coverage: Any = 0.9,
+        series=None,
+        ax=None,
+        **kwargs,
+    ) -> Self:
         """Draw a backtest of a forecaster, which need not be fitted.
 
         Parameters
@@ -96,7 +107,7 @@ class BacktestDisplay:
 
     @classmethod
     @named
-    def from_predictions(cls, table, *, series=None, ax=None, **kwargs):
+    def from_predictions(cls, table, *, series=None, ax=None, **kwargs) -> Self:
         """Draw a result of `backtest`.
 
         Parameters
@@ -130,7 +141,7 @@ class BacktestDisplay:
         return cls(table, name=series).plot(ax=ax, **kwargs)
 
     @named
-    def plot(self, ax=None):
+    def plot(self, ax=None) -> Self:
         """Draw.
 
         The mean absolute error of each fold stands above its beginning, and the legend has the

@@ -1,5 +1,7 @@
 """Bandwidths, and what speaks for them."""
 
+from typing import Any, Self
+
 import numpy as np
 import pandas as pd
 
@@ -57,13 +59,15 @@ class BandwidthDisplay:
     ['x0', 'x1', 'x2']
     """
 
-    def __init__(self, bandwidth, measure, *, search=None, relevance=None):
+    def __init__(
+        self, bandwidth: Any, measure: str, *, search: Any = None, relevance: Any = None
+    ) -> None:
         self.bandwidth, self.measure = bandwidth, measure
         self.search, self.relevance = search, relevance
 
     @classmethod
     @named
-    def from_estimator(cls, estimator, X=None, y=None, *, ax=None, **kwargs):
+    def from_estimator(cls, estimator, X=None, y=None, *, ax=None, **kwargs) -> Self:
         """Draw the bandwidths of a fitted estimator.
 
         Parameters
@@ -117,7 +121,7 @@ class BandwidthDisplay:
         return cls(bandwidth, measure, search=search, relevance=relevance).plot(ax=ax, **kwargs)
 
     @named
-    def plot(self, ax=None):
+    def plot(self, ax=None) -> Self:
         """Draw.
 
         Parameters

@@ -1,5 +1,8 @@
 """Densities of one or two features, and conditional densities."""
 
+from collections.abc import Sequence
+from typing import Any, Self
+
 import numpy as np
 import pandas as pd
 
@@ -64,15 +67,23 @@ class DensityDisplay:
     (100, 100)
     """
 
-    def __init__(self, grid, density, points, names, levels=None, quantiles=None):
+    def __init__(
+        self,
+        grid: Sequence[Any],
+        density: np.ndarray,
+        points: np.ndarray,
+        names: Sequence[str],
+        levels: np.ndarray | None = None,
+        quantiles: np.ndarray | None = None,
+    ) -> None:
         self.grid, self.density, self.points, self.names = grid, density, points, names
         self.levels, self.quantiles = levels, quantiles
 
     @classmethod
     @named
     def from_estimator(
-        cls, estimator, X=None, y=None, *, grid_resolution=100, ax=None, **kwargs
-    ):
+        cls, estimator, X=None, y=None, *, grid_resolution: int = 100, ax=None, **kwargs
+    ) -> Self:
         """Draw a fitted density.
 
         Parameters
@@ -120,7 +131,7 @@ class DensityDisplay:
         return cls(*found).plot(ax=ax, **kwargs)
 
     @named
-    def plot(self, ax=None):
+    def plot(self, ax=None) -> Self:
         """Draw.
 
         Parameters

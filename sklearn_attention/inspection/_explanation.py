@@ -1,6 +1,8 @@
 """The rows or candidates that a prediction averages."""
 
 import math
+from collections.abc import Sequence
+from typing import Any, Self
 
 import numpy as np
 import pandas as pd
@@ -71,9 +73,17 @@ class ExplanationDisplay:
     """
 
     def __init__(
-        self, labels, weights, values, *, prediction, baseline, others=((), ()),
-        name="prediction", remainder="remainder",
-    ):  # fmt: skip
+        self,
+        labels: Sequence[str],
+        weights: np.ndarray,
+        values: np.ndarray,
+        *,
+        prediction: float,
+        baseline: float,
+        others: Any = ((), ()),
+        name: str = "prediction",
+        remainder: str = "remainder",
+    ) -> None:
         self.labels, self.weights, self.values = labels, weights, values
         self.prediction, self.baseline, self.others = prediction, baseline, others
         self.name, self.remainder = name, remainder
@@ -89,9 +99,18 @@ class ExplanationDisplay:
     @classmethod
     @named
     def from_estimator(
-        cls, estimator, X=None, y=None, *, k=10, step=1, series=None, labels=None, ax=None,
+        cls,
+        estimator,
+        X=None,
+        y=None,
+        *,
+        k: int = 10,
+        step: int = 1,
+        series=None,
+        labels=None,
+        ax=None,
         **kwargs,
-    ):  # fmt: skip
+    ) -> Self:
         """Draw the explanation of one prediction.
 
         Parameters
@@ -188,7 +207,7 @@ class ExplanationDisplay:
         )  # fmt: skip
 
     @named
-    def plot(self, ax=None):
+    def plot(self, ax=None) -> Self:
         """Draw.
 
         Names include weights, which sum to 100 % in averages. Beside each bar is what it adds:

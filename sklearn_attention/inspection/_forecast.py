@@ -1,7 +1,9 @@
 """A forecast with intervals, after its history."""
 
 import copy
+from collections.abc import Sequence
 from dataclasses import replace
+from typing import Any, Self
 
 import numpy as np
 import pandas as pd
@@ -59,18 +61,35 @@ class ForecastDisplay:
     """
 
     def __init__(
-        self, history, forecast, *, intervals=None, actual=None, analogs=None, effects=None,
-        name=None,
-    ):  # fmt: skip
+        self,
+        history: Any,
+        forecast: Any,
+        *,
+        intervals: Any = None,
+        actual: Any = None,
+        analogs: Any = None,
+        effects: Any = None,
+        name: str | None = None,
+    ) -> None:
         self.history, self.forecast, self.intervals = history, forecast, intervals
         self.actual, self.analogs, self.effects, self.name = actual, analogs, effects, name
 
     @classmethod
     @named
     def from_estimator(
-        cls, estimator, X=None, y=None, *, series=None, coverage=(0.5, 0.8, 0.95),
-        n_past=None, n_analogs=0, effects=False, ax=None, **kwargs,
-    ):  # fmt: skip
+        cls,
+        estimator,
+        X=None,
+        y=None,
+        *,
+        series=None,
+        coverage: float | Sequence[float] = (0.5, 0.8, 0.95),
+        n_past=None,
+        n_analogs: int = 0,
+        effects: bool = False,
+        ax=None,
+        **kwargs,
+    ) -> Self:
         """Draw the forecast of a fitted forecaster.
 
         Parameters
@@ -129,7 +148,7 @@ class ForecastDisplay:
         return display.plot(ax=ax, **kwargs)
 
     @named
-    def plot(self, ax=None):
+    def plot(self, ax=None) -> Self:
         """Draw.
 
         Parameters

@@ -1,5 +1,7 @@
 """Kernels as curves."""
 
+from typing import Any, Self
+
 import numpy as np
 
 from .._validation import check_positive
@@ -37,12 +39,14 @@ class KernelDisplay:
     ['gaussian', 'epanechnikov', 'laplacian']
     """
 
-    def __init__(self, keys, values, *, xlabel="key - query"):
+    def __init__(self, keys: np.ndarray, values: Any, *, xlabel: str = "key - query") -> None:
         self.keys, self.values, self.xlabel = keys, values, xlabel
 
     @classmethod
     @named
-    def from_kernels(cls, kernels, *, bandwidth=1.0, reach=3.0, query=0.0, ax=None):
+    def from_kernels(
+        cls, kernels, *, bandwidth: float = 1.0, reach: float = 3.0, query: float = 0.0, ax=None
+    ) -> Self:
         """Draw kernels of one feature.
 
         Parameters
@@ -76,7 +80,7 @@ class KernelDisplay:
 
     @classmethod
     @named
-    def from_estimator(cls, estimator, X=None, y=None, *, ax=None, **kwargs):
+    def from_estimator(cls, estimator, X=None, y=None, *, ax=None, **kwargs) -> Self:
         """Draw the kernel of a fitted smoother or density along each numeric feature.
 
         Parameters
@@ -114,7 +118,7 @@ class KernelDisplay:
         return cls(places, values, xlabel=label).plot(ax=ax, **kwargs)
 
     @named
-    def plot(self, ax=None):
+    def plot(self, ax=None) -> Self:
         """Draw.
 
         Parameters

@@ -1,6 +1,6 @@
 """Layer normalisation: its geometry (Brody, Alon and Yahav 2023), and a picture of it."""
 
-from typing import NamedTuple
+from typing import NamedTuple, Self
 
 import numpy as np
 from scipy.linalg import helmert
@@ -18,7 +18,7 @@ class LayerNormSteps(NamedTuple):
     scaled: np.ndarray
 
 
-def layer_norm_decomposition(x):
+def layer_norm_decomposition(x) -> LayerNormSteps:
     r"""Layer normalisation as a projection and a scaling.
 
     Parameters
@@ -66,7 +66,7 @@ def layer_norm_decomposition(x):
     return LayerNormSteps(projected, scaled)
 
 
-def unselectable_keys(keys):
+def unselectable_keys(keys) -> np.ndarray:
     r"""Keys that no query gives the largest weight.
 
     Parameters
@@ -144,7 +144,7 @@ class LayerNormDisplay:
     [7, 0]
     """
 
-    def __init__(self, keys):
+    def __init__(self, keys: np.ndarray) -> None:
         self.keys = keys
         basis = helmert(keys.shape[1])  # orthonormal rows, orthogonal to (1, ..., 1)
         steps = layer_norm_decomposition(keys)
@@ -153,7 +153,7 @@ class LayerNormDisplay:
 
     @classmethod
     @named
-    def from_estimator(cls, estimator, X=None, y=None, *, ax=None, **kwargs):
+    def from_estimator(cls, estimator, X=None, y=None, *, ax=None, **kwargs) -> Self:
         """Draw rows of a fitted estimator as keys.
 
         Parameters
@@ -179,7 +179,7 @@ class LayerNormDisplay:
 
     @classmethod
     @named
-    def from_vectors(cls, keys, *, ax=None, **kwargs):
+    def from_vectors(cls, keys, *, ax=None, **kwargs) -> Self:
         """Draw keys.
 
         Parameters
@@ -209,7 +209,7 @@ class LayerNormDisplay:
         return cls(keys).plot(ax=ax, **kwargs)
 
     @named
-    def plot(self, ax=None):
+    def plot(self, ax=None) -> Self:
         """Draw.
 
         Parameters

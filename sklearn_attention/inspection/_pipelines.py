@@ -2,6 +2,8 @@
 
 import functools
 import re
+from collections.abc import Callable
+from typing import Any, TypeVar, cast
 
 import numpy as np
 from sklearn.pipeline import Pipeline
@@ -9,8 +11,10 @@ from sklearn.utils.validation import check_is_fitted
 
 from .._blocks import own_copy
 
+_Method = TypeVar("_Method", bound=Callable[..., Any])
 
-def named(method):
+
+def named(method: _Method) -> _Method:
     """Decorate a method of a display, so that its errors begin with its name."""
 
     @functools.wraps(method)
@@ -24,7 +28,7 @@ def named(method):
             error.args = (f"{kind.__name__}.{method.__name__}: {message}",)
             raise
 
-    return call
+    return cast(_Method, call)
 
 
 def unfit(estimator, fault, remedy):

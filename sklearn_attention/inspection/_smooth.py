@@ -1,5 +1,7 @@
 """A fitted curve with its band and intervals."""
 
+from typing import Any, Self
+
 import numpy as np
 from sklearn.base import is_regressor
 
@@ -54,9 +56,18 @@ class SmoothDisplay:
     """
 
     def __init__(
-        self, x, y, grid, curve, *, band=None, interval=None, coverage=0.9, names=("x", "y"),
-        bias_corrected=False,
-    ):  # fmt: skip
+        self,
+        x: np.ndarray,
+        y: np.ndarray,
+        grid: np.ndarray,
+        curve: np.ndarray,
+        *,
+        band: np.ndarray | None = None,
+        interval: np.ndarray | None = None,
+        coverage: float = 0.9,
+        names: Any = ("x", "y"),
+        bias_corrected: bool = False,
+    ) -> None:
         self.x, self.y, self.grid, self.curve = x, y, grid, curve
         self.band, self.interval, self.coverage, self.names = band, interval, coverage, names
         self.bias_corrected = bias_corrected
@@ -64,9 +75,19 @@ class SmoothDisplay:
     @classmethod
     @named
     def from_estimator(
-        cls, estimator, X=None, y=None, *, feature=0, band="auto", interval="auto",
-        coverage=0.9, grid_resolution=200, ax=None, **kwargs,
-    ):  # fmt: skip
+        cls,
+        estimator,
+        X=None,
+        y=None,
+        *,
+        feature: int | str = 0,
+        band: str | None = "auto",
+        interval: bool | str = "auto",
+        coverage: float = 0.9,
+        grid_resolution: int = 200,
+        ax=None,
+        **kwargs,
+    ) -> Self:
         """Draw the predictions of a fitted regressor along a feature.
 
         Parameters
@@ -149,7 +170,7 @@ class SmoothDisplay:
         return display.plot(ax=ax, **kwargs)
 
     @named
-    def plot(self, ax=None):
+    def plot(self, ax=None) -> Self:
         """Draw.
 
         Parameters

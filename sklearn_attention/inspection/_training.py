@@ -1,5 +1,7 @@
 """Losses during training."""
 
+from typing import Any, Self
+
 import numpy as np
 
 from ._pipelines import last_step, named, unfit
@@ -31,12 +33,12 @@ class TrainingDisplay:
     'epoch'
     """
 
-    def __init__(self, history):
+    def __init__(self, history: dict[str, Any]) -> None:
         self.history = history
 
     @classmethod
     @named
-    def from_estimator(cls, estimator, X=None, y=None, *, ax=None, **kwargs):
+    def from_estimator(cls, estimator, X=None, y=None, *, ax=None, **kwargs) -> Self:
         """Draw the training of a fitted estimator.
 
         Parameters
@@ -67,7 +69,7 @@ class TrainingDisplay:
         return cls(history).plot(ax=ax, **kwargs)
 
     @named
-    def plot(self, ax=None):
+    def plot(self, ax=None) -> Self:
         """Draw.
 
         Parameters

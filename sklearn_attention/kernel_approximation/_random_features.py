@@ -1,6 +1,7 @@
 """Base class of transformers that draw random features."""
 
 from abc import ABC, abstractmethod
+from typing import Any
 
 import numpy as np
 from sklearn.base import (
@@ -32,13 +33,13 @@ class RandomFeatures(
 
     def __init__(
         self,
-        n_components=256,
+        n_components: int = 256,
         *,
-        kernel="gaussian",
-        bandwidth=1.0,
-        orthogonal=True,
-        random_state=None,
-    ):
+        kernel: Any = "gaussian",
+        bandwidth: Any = 1.0,
+        orthogonal: bool = True,
+        random_state: int | np.random.RandomState | None = None,
+    ) -> None:
         self.n_components = n_components
         self.kernel = kernel
         self.bandwidth = bandwidth
@@ -46,7 +47,7 @@ class RandomFeatures(
         self.random_state = random_state
 
     @keeps_state_on_failure
-    def fit(self, X, y=None):
+    def fit(self, X, y=None) -> Any:
         """Draw the directions.
 
         Parameters
@@ -75,7 +76,7 @@ class RandomFeatures(
         self._learn(X, random_state)
         return self
 
-    def transform(self, X):
+    def transform(self, X) -> np.ndarray:
         """Features of some rows.
 
         Parameters

@@ -2,13 +2,15 @@
 
 import dataclasses
 import itertools
+from collections.abc import Sequence
 from types import MappingProxyType
+from typing import Any, Self
 
 import numpy as np
+from numpy.typing import ArrayLike
 from sklearn.base import ClassifierMixin
-from sklearn.callback import with_callbacks
 
-from .._base import FitReport, keeps_state_on_failure
+from .._base import FitReport, keeps_state_on_failure, with_callbacks
 from .._labels import (
     ClassLabels,
     check_labels,
@@ -22,6 +24,7 @@ from .._labels import (
 from .._stacking import LEAST_PROBABILITY
 from .._thread_pools import one_blas_thread
 from .._validation import check_key_weights
+from ..kernels import RadialKernel
 from ._boosting import FEWEST_ROWS, MultinomialLink, predict_trees, stack_classifier
 from ._encodings import ENCODINGS
 from ._estimator import KernelAttention, Options
@@ -157,19 +160,19 @@ class KernelAttentionClassifier(ClassLabels, ClassifierMixin, KernelAttention):
 
     def __init__(
         self,
-        readout="solve",
+        readout: str = "solve",
         *,
-        kernel="gaussian",
-        encodings=ENCODINGS,
-        n_folds="auto",
-        max_steps="auto",
-        bandwidth="learned",
-        ridge="learned",
-        categorical_features="from_dtype",
-        class_weight=None,
-        boosting="auto",
-        random_state=0,
-    ):
+        kernel: str | RadialKernel = "gaussian",
+        encodings: Any = ENCODINGS,
+        n_folds: int | str = "auto",
+        max_steps: int | str = "auto",
+        bandwidth: str | ArrayLike = "learned",
+        ridge: str | float = "learned",
+        categorical_features: Any = "from_dtype",
+        class_weight: dict[Any, Any] | Sequence[Any] | str | None = None,
+        boosting: str | None = "auto",
+        random_state: int | np.random.RandomState | None = 0,
+    ) -> None:
         super().__init__(
             readout,
             kernel=kernel,
@@ -187,7 +190,7 @@ class KernelAttentionClassifier(ClassLabels, ClassifierMixin, KernelAttention):
     @keeps_state_on_failure
     @one_blas_thread()
     @with_callbacks
-    def fit(self, X, y, sample_weight=None):
+    def fit(self, X, y, sample_weight=None) -> Self:
         """Store the training data and learn the kernel.
 
         Parameters
@@ -232,7 +235,7 @@ class KernelAttentionClassifier(ClassLabels, ClassifierMixin, KernelAttention):
         report.end()
         return self
 
-    def predict_proba(self, X):
+    def predict_proba(self, X) -> Any:
         """Probability of each class for each query.
 
         Parameters

@@ -3,8 +3,10 @@
 import dataclasses
 import math
 import numbers
+from typing import Any
 
 import numpy as np
+from numpy.typing import ArrayLike
 from sklearn.base import MultiOutputMixin, TransformerMixin, clone
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import _check_feature_names_in, check_is_fitted
@@ -36,18 +38,18 @@ class KernelAttention(MultiOutputMixin, TransformerMixin, MixedRows):
 
     def __init__(
         self,
-        readout="solve",
+        readout: str = "solve",
         *,
-        kernel="gaussian",
-        encodings=ENCODINGS,
-        n_folds="auto",
-        max_steps="auto",
-        bandwidth="learned",
-        ridge="learned",
-        categorical_features="from_dtype",
-        boosting="auto",
-        random_state=0,
-    ):
+        kernel: str | RadialKernel = "gaussian",
+        encodings: Any = ENCODINGS,
+        n_folds: int | str = "auto",
+        max_steps: int | str = "auto",
+        bandwidth: str | ArrayLike = "learned",
+        ridge: str | float = "learned",
+        categorical_features: Any = "from_dtype",
+        boosting: str | None = "auto",
+        random_state: int | np.random.RandomState | None = 0,
+    ) -> None:
         self.readout = readout
         self.kernel = kernel
         self.encodings = encodings
@@ -59,7 +61,7 @@ class KernelAttention(MultiOutputMixin, TransformerMixin, MixedRows):
         self.boosting = boosting
         self.random_state = random_state
 
-    def transform(self, X):
+    def transform(self, X) -> np.ndarray:
         """Rows in the learned space, where near rows have similar targets.
 
         Parameters
@@ -76,7 +78,7 @@ class KernelAttention(MultiOutputMixin, TransformerMixin, MixedRows):
         X = self._read_rows(X)
         return self._fitted.space(X).astype(self.keys_.dtype, copy=False)
 
-    def get_feature_names_out(self, input_features=None):
+    def get_feature_names_out(self, input_features=None) -> np.ndarray:
         """Names of the columns of :meth:`transform`.
 
         Parameters
@@ -95,7 +97,7 @@ class KernelAttention(MultiOutputMixin, TransformerMixin, MixedRows):
         ]
         return np.array(columns, dtype=object)
 
-    def explain(self, X, k=5):
+    def explain(self, X, k: int = 5) -> Any:
         """Training rows of largest weight in each prediction.
 
         Parameters
@@ -129,7 +131,7 @@ class KernelAttention(MultiOutputMixin, TransformerMixin, MixedRows):
         indices, weights = heaviest(fitted.weights, X, len(self.keys_), k)
         return Explanation(fitted.positions[indices], weights, targets_at(self, indices))
 
-    def local_slopes(self, X):
+    def local_slopes(self, X) -> np.ndarray:
         """Slopes of predictions along the features.
 
         Parameters

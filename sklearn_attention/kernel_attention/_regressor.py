@@ -1,12 +1,13 @@
 """Kernel attention for numbers."""
 
 from types import MappingProxyType
+from typing import Any, Self
 
 import numpy as np
-from sklearn.callback import with_callbacks
+from numpy.typing import ArrayLike
 from sklearn.utils.validation import check_is_fitted
 
-from .._base import FitReport, keeps_state_on_failure
+from .._base import FitReport, keeps_state_on_failure, with_callbacks
 from .._blocks import blocks_of_queries
 from .._labels import NumericTargets
 from .._thread_pools import one_blas_thread
@@ -190,7 +191,7 @@ class KernelAttentionRegressor(NumericTargets, KernelAttention):
     @keeps_state_on_failure
     @one_blas_thread()
     @with_callbacks
-    def fit(self, X, y, sample_weight=None):
+    def fit(self, X, y, sample_weight=None) -> Self:
         """Store the training data and learn the kernel.
 
         Parameters
@@ -238,7 +239,7 @@ class KernelAttentionRegressor(NumericTargets, KernelAttention):
         report.end()
         return self
 
-    def predict(self, X, return_std=False):
+    def predict(self, X, return_std: bool = False) -> Any:
         """Predict the targets of queries.
 
         Parameters
@@ -264,7 +265,7 @@ class KernelAttentionRegressor(NumericTargets, KernelAttention):
         std = self._of_errors(X, self._distribution.deviation)
         return predictions.reshape(shape).astype(dtype), std.reshape(shape).astype(dtype)
 
-    def predict_quantiles(self, X, quantiles=(0.1, 0.5, 0.9)):
+    def predict_quantiles(self, X, quantiles: ArrayLike = (0.1, 0.5, 0.9)) -> np.ndarray:
         r"""Quantiles of the predictive distribution.
 
         Parameters
@@ -308,7 +309,7 @@ class KernelAttentionRegressor(NumericTargets, KernelAttention):
         quantiles = check_probabilities("quantiles", quantiles)
         return self._quantiles(X, quantiles)
 
-    def predict_interval(self, X, coverage=0.9):
+    def predict_interval(self, X, coverage: float = 0.9) -> np.ndarray:
         """Intervals that contain a new target with a given probability.
 
         Parameters

@@ -2,6 +2,8 @@
 
 import math
 import numbers
+from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 from array_api_compat import array_namespace, is_torch_array
@@ -84,7 +86,7 @@ class Kernel(BaseEstimator):
     exponential_polynomial = None
     analytic_strip = 0.0
 
-    def __call__(self, queries, keys=None):
+    def __call__(self, queries, keys=None) -> Any:
         """Compare every query with every key.
 
         Parameters
@@ -106,7 +108,7 @@ class Kernel(BaseEstimator):
         """
         return self._values(*self._check_pair(queries, keys))
 
-    def log(self, queries, keys=None):
+    def log(self, queries, keys=None) -> Any:
         """Logarithm of the kernel for every pair; -inf where the kernel is 0.
 
         Parameters
@@ -131,7 +133,7 @@ class Kernel(BaseEstimator):
             )
         return self._log_values(*self._check_pair(queries, keys))
 
-    def rescale(self, X, bandwidth):
+    def rescale(self, X, bandwidth) -> Any:
         """Express features in units of the bandwidth: ``X / bandwidth``.
 
         Parameters
@@ -161,7 +163,7 @@ class Kernel(BaseEstimator):
             scaled[:, code] = X[:, code]
         return scaled
 
-    def as_dot_product(self, queries, keys):
+    def as_dot_product(self, queries, keys) -> Any:
         """Write the log-kernel as a dot product, if it is one; else return None.
 
         Parameters
@@ -176,7 +178,7 @@ class Kernel(BaseEstimator):
         """
         return None
 
-    def radial_form(self, n_features):
+    def radial_form(self, n_features) -> Any:
         """Split off a kernel of the distance, if the bandwidth divides only that.
 
         Parameters
@@ -191,7 +193,7 @@ class Kernel(BaseEstimator):
         """
         return None
 
-    def radial_factors(self, n_features):
+    def radial_factors(self, n_features) -> Any:
         """Split off the factors of a product that are kernels of the distance.
 
         Parameters
@@ -210,7 +212,7 @@ class Kernel(BaseEstimator):
             return [], self
         return [(form.kernel, form.columns)], form.rest
 
-    def numeric_columns(self, n_features):
+    def numeric_columns(self, n_features) -> list[int]:
         """Positions of the columns that are compared as numbers.
 
         Parameters
@@ -223,7 +225,7 @@ class Kernel(BaseEstimator):
         """
         return sorted(self._column_kinds(n_features)[0])
 
-    def categorical_columns(self, n_features):
+    def categorical_columns(self, n_features) -> list[int]:
         """Positions of the columns that are compared as codes of categories.
 
         Parameters
@@ -345,7 +347,9 @@ class ComposedKernel(Kernel):
 class _Pair(ComposedKernel):
     """Two kernels of the same columns."""
 
-    def __init__(self, left, right):
+    def __init__(
+        self, left: Kernel | str | Callable[..., Any], right: Kernel | str | Callable[..., Any]
+    ) -> None:
         self.left = left
         self.right = right
 
@@ -440,7 +444,7 @@ class Constant(Kernel):
     stationary = True
     scaled = False
 
-    def __init__(self, value=1.0):
+    def __init__(self, value: float = 1.0) -> None:
         self.value = value
 
     @property
@@ -484,7 +488,7 @@ class FunctionKernel(Kernel):
 
     signed = None  # a function may return anything
 
-    def __init__(self, function):
+    def __init__(self, function: Callable[..., Any]) -> None:
         self.function = function
 
     def _values(self, queries, keys):

@@ -17,7 +17,7 @@ class _CategoricalKernel(Kernel):
     scaled = False
     stationary = True
 
-    def __init__(self, lam=0.2):
+    def __init__(self, lam: float = 0.2) -> None:
         self.lam = lam
 
     def _values(self, queries, keys):
@@ -59,7 +59,7 @@ class AitchisonAitken(_CategoricalKernel):
     array([[0.8, 0.1, 0.1]])
     """
 
-    def __init__(self, n_levels=2, lam=0.2):
+    def __init__(self, n_levels: int = 2, lam: float = 0.2) -> None:
         super().__init__(lam)
         self.n_levels = n_levels
 

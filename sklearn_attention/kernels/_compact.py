@@ -1,6 +1,7 @@
 """Smoothing kernels that are exactly 0 beyond one bandwidth."""
 
 import math
+from typing import Any
 
 from array_api_compat import array_namespace
 from scipy.special import beta
@@ -20,23 +21,23 @@ class CompactKernel(SmoothingKernel):
 
     support = 1.0
 
-    def radial_moment(self, order):
+    def radial_moment(self, order) -> float:
         return math.fsum(c / (k + order + 1) for k, c in enumerate(self.polynomial))
 
 
 class _BetaKernel(CompactKernel):
     """Kernels proportional to (1 - u^2)^p, with p = 1, 2 or 3."""
 
-    def profile(self, squared):
+    def profile(self, squared) -> Any:
         xp = array_namespace(squared)
         power = len(self.polynomial) // 2
         return self.polynomial[0] * xp.clip(1 - squared, 0, None) ** power
 
-    def log_slope(self, squared):
+    def log_slope(self, squared) -> Any:
         power = len(self.polynomial) // 2
         return -power / array_namespace(squared).clip(1 - squared, _LAST, None)
 
-    def radial_moment(self, order):
+    def radial_moment(self, order) -> float:
         power = len(self.polynomial) // 2
         return self.polynomial[0] * beta((order + 1) / 2, power + 1) / 2
 
@@ -113,11 +114,11 @@ class Boxcar(CompactKernel, name="boxcar"):
     roughness, second_moment = 1 / 2, 1 / 3
     polynomial = (0.5,)
 
-    def profile(self, squared):
+    def profile(self, squared) -> Any:
         xp = array_namespace(squared)
         return 0.5 * xp.astype(squared <= 1, squared.dtype)
 
-    def log_slope(self, squared):
+    def log_slope(self, squared) -> Any:
         return array_namespace(squared).zeros_like(squared)
 
 
@@ -139,11 +140,11 @@ class Triangular(CompactKernel, name="triangular"):
     polynomial = (1.0, -1.0)
     kinked = True
 
-    def profile(self, squared):
+    def profile(self, squared) -> Any:
         xp = array_namespace(squared)
         return xp.clip(1 - square_root(squared), 0, None)
 
-    def log_slope(self, squared):
+    def log_slope(self, squared) -> Any:
         distance = square_root(squared)
         rest = array_namespace(squared).clip(1 - distance, _LAST, None)
         return per_distance(-1 / rest, distance)
@@ -166,18 +167,18 @@ class Tricube(CompactKernel, name="tricube"):
     roughness, second_moment = 175 / 247, 35 / 243
     polynomial = (70 / 81, 0.0, 0.0, -70 / 27, 0.0, 0.0, 70 / 27, 0.0, 0.0, -70 / 81)
 
-    def profile(self, squared):
+    def profile(self, squared) -> Any:
         xp = array_namespace(squared)
         squared = xp.clip(squared, None, 1.0)
         return 70 / 81 * (1 - squared * square_root(squared)) ** 3
 
-    def log_slope(self, squared):
+    def log_slope(self, squared) -> Any:
         xp = array_namespace(squared)
         squared = xp.clip(squared, None, 1.0)
         distance = square_root(squared)
         return -4.5 * distance / xp.clip(1 - squared * distance, _LAST, None)
 
-    def radial_moment(self, order):
+    def radial_moment(self, order) -> float:
         return 70 / 81 * beta((order + 1) / 3, 4) / 3
 
 
@@ -206,13 +207,13 @@ class Cosine(CompactKernel, name="cosine"):
         for k in range(21)
     )
 
-    def profile(self, squared):
+    def profile(self, squared) -> Any:
         xp = array_namespace(squared)
         distance = square_root(xp.clip(squared, None, 1.0))
         # sin of the rest to the edge: exactly 0 at u = 1, where cos would leave rounding.
         return math.pi / 4 * xp.sin(math.pi / 2 * (1 - distance))
 
-    def log_slope(self, squared):
+    def log_slope(self, squared) -> Any:
         xp = array_namespace(squared)
         distance = square_root(xp.clip(squared, None, 1.0))
         rest = math.pi / 2 * xp.clip(1 - distance, _LAST, None)

@@ -1,6 +1,7 @@
 """Covariance functions of Gaussian processes, used as weights."""
 
 import math
+from typing import Any
 
 from array_api_compat import array_namespace
 
@@ -32,10 +33,10 @@ class Exponential(RadialKernel, name="exponential"):
     exponential_polynomial = (1.0, (1.0,))
     kinked = True
 
-    def log_profile(self, squared):
+    def log_profile(self, squared) -> Any:
         return -square_root(squared)
 
-    def log_slope(self, squared):
+    def log_slope(self, squared) -> Any:
         return per_distance(-1.0, square_root(squared))
 
 
@@ -57,11 +58,11 @@ class Laplacian(Kernel, name="laplacian"):
     exponential_polynomial = (1.0, (1.0,))
     stationary = True
 
-    def radial_form(self, n_features):
+    def radial_form(self, n_features) -> Any:
         # Along a single feature there is but one distance.
         return Exponential().radial_form(1) if n_features == 1 else None
 
-    def radial_factors(self, n_features):
+    def radial_factors(self, n_features) -> Any:
         return [(Exponential(), [j]) for j in range(n_features)], None
 
     def _log_values(self, queries, keys):
@@ -85,12 +86,12 @@ class Matern32(RadialKernel, name="matern32"):
     positive_definite = decreasing = True
     exponential_polynomial = (math.sqrt(3), (1.0, math.sqrt(3)))
 
-    def log_profile(self, squared):
+    def log_profile(self, squared) -> Any:
         xp = array_namespace(squared)
         scaled = math.sqrt(3) * square_root(squared)
         return xp.log1p(xp.clip(scaled, None, _FAR)) - scaled
 
-    def log_slope(self, squared):
+    def log_slope(self, squared) -> Any:
         return -1.5 / (1 + math.sqrt(3) * square_root(squared))
 
 
@@ -111,13 +112,13 @@ class Matern52(RadialKernel, name="matern52"):
     positive_definite = decreasing = True
     exponential_polynomial = (math.sqrt(5), (1.0, math.sqrt(5), 5 / 3))
 
-    def log_profile(self, squared):
+    def log_profile(self, squared) -> Any:
         xp = array_namespace(squared)
         scaled = math.sqrt(5) * square_root(squared)
         near = xp.clip(scaled, None, _FAR)
         return xp.log1p(near + near * near / 3) - scaled
 
-    def log_slope(self, squared):
+    def log_slope(self, squared) -> Any:
         scaled = array_namespace(squared).clip(math.sqrt(5) * square_root(squared), None, _FAR)
         return -5 / 6 * (1 + scaled) / (1 + scaled + scaled * scaled / 3)
 
@@ -144,19 +145,19 @@ class RationalQuadratic(RadialKernel, name="rational_quadratic"):
 
     positive_definite = decreasing = True
 
-    def __init__(self, alpha=1.0):
+    def __init__(self, alpha: float = 1.0) -> None:
         self.alpha = alpha
 
     @property
     def analytic_strip(self):
         return math.sqrt(2 * check_positive("alpha", self.alpha))
 
-    def log_profile(self, squared):
+    def log_profile(self, squared) -> Any:
         alpha = check_positive("alpha", self.alpha)
         xp = array_namespace(squared)
         return -alpha * xp.log1p(0.5 * squared / alpha)
 
-    def log_slope(self, squared):
+    def log_slope(self, squared) -> Any:
         return -0.5 / (1 + 0.5 * squared / check_positive("alpha", self.alpha))
 
 
@@ -185,18 +186,18 @@ class Periodic(RadialKernel, name="periodic"):
     array([[0.1353, 1.    ]])
     """
 
-    def __init__(self, period=1.0, length_scale=1.0):
+    def __init__(self, period: float = 1.0, length_scale: float = 1.0) -> None:
         self.period = period
         self.length_scale = length_scale
 
-    def log_profile(self, squared):
+    def log_profile(self, squared) -> Any:
         period = check_positive("period", self.period)
         length_scale = check_positive("length_scale", self.length_scale)
         xp = array_namespace(squared)
         periods = xp.clip(square_root(squared) / period, None, _FAR)
         return -2 * (xp.sin(math.pi * periods) / length_scale) ** 2
 
-    def log_slope(self, squared):
+    def log_slope(self, squared) -> Any:
         period = check_positive("period", self.period)
         length_scale = check_positive("length_scale", self.length_scale)
         xp = array_namespace(squared)
@@ -231,11 +232,11 @@ class LocallyPeriodic(Periodic, name="locally_periodic"):
     array([[1.    , 0.6065]])
     """
 
-    def log_profile(self, squared):
+    def log_profile(self, squared) -> Any:
         length_scale = check_positive("length_scale", self.length_scale)
         # Divided twice: the square of an extreme length_scale overflows or vanishes.
         return super().log_profile(squared) - 0.5 * squared / length_scale / length_scale
 
-    def log_slope(self, squared):
+    def log_slope(self, squared) -> Any:
         length_scale = check_positive("length_scale", self.length_scale)
         return super().log_slope(squared) - 0.5 / length_scale / length_scale

@@ -1,6 +1,7 @@
 """Kernels of the dot product, as attention layers use them."""
 
 import math
+from typing import Any
 
 from array_api_compat import array_namespace
 
@@ -33,7 +34,7 @@ class ScaledDotProduct(Kernel, name="scaled_dot_product"):
     def _log_values(self, queries, keys):
         return queries / math.sqrt(queries.shape[1]) @ keys.T
 
-    def as_dot_product(self, queries, keys):
+    def as_dot_product(self, queries, keys) -> DotProductForm | None:
         xp = array_namespace(queries, keys)
         return DotProductForm(
             queries / math.sqrt(queries.shape[1]),
@@ -64,7 +65,7 @@ class Linear(Kernel, name="linear"):
 
     signed = True
 
-    def __init__(self, center=0.0):
+    def __init__(self, center: Any = 0.0) -> None:
         self.center = center
 
     def _values(self, queries, keys):
@@ -99,7 +100,7 @@ class Polynomial(Kernel, name="polynomial"):
     array([[49.,  1.]])
     """
 
-    def __init__(self, degree=2, coef0=1.0):
+    def __init__(self, degree: int = 2, coef0: float = 1.0) -> None:
         self.degree = degree
         self.coef0 = coef0
 

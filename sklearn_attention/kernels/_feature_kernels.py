@@ -4,7 +4,7 @@ import functools
 import math
 import numbers
 from abc import abstractmethod
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Self
 
 import numpy as np
 from array_api_compat import array_namespace, is_torch_array
@@ -41,14 +41,19 @@ class FeatureKernel(Kernel):
     _growth, _log_gain = 0.0, 0.0
 
     def __init__(
-        self, n_features=256, *, kernel="scaled_dot_product", orthogonal=True, random_state=0
-    ):
+        self,
+        n_features: int = 256,
+        *,
+        kernel: str = "scaled_dot_product",
+        orthogonal: bool = True,
+        random_state: int = 0,
+    ) -> None:
         self.n_features = n_features
         self.kernel = kernel
         self.orthogonal = orthogonal
         self.random_state = random_state
 
-    def directions(self, dimension):
+    def directions(self, dimension) -> np.ndarray:
         """The random directions, each of which makes two features.
 
         Parameters
@@ -77,7 +82,7 @@ class FeatureKernel(Kernel):
         orthogonal = check_flag("orthogonal", orthogonal)
         return _directions(n_features // 2, dimension, orthogonal, int(seed))
 
-    def feature_form(self, X):
+    def feature_form(self, X) -> FeatureForm:
         """Features of some rows, on a logarithmic scale.
 
         Parameters
@@ -188,21 +193,21 @@ class PositiveFeatures(FeatureKernel, name="positive_features"):
 
     def __init__(
         self,
-        n_features=256,
+        n_features: int = 256,
         *,
-        kernel="scaled_dot_product",
-        orthogonal=True,
-        random_state=0,
-        center=None,
-        covariance=None,
-    ):
+        kernel: str = "scaled_dot_product",
+        orthogonal: bool = True,
+        random_state: int = 0,
+        center: Any = None,
+        covariance: Any = None,
+    ) -> None:
         super().__init__(
             n_features, kernel=kernel, orthogonal=orthogonal, random_state=random_state
         )
         self.center = center
         self.covariance = covariance
 
-    def adapt(self, queries, keys):
+    def adapt(self, queries, keys) -> Self:
         """The same kernel with directions that suit some queries and keys.
 
         Parameters

@@ -2,6 +2,7 @@
 
 import itertools
 import math
+from typing import Any, Self
 
 from .._spread import deviation_of
 from .._validation import check_columns
@@ -46,10 +47,10 @@ class ProductKernel(ComposedKernel):
     array([[0.375]])
     """
 
-    def __init__(self, kernels):
+    def __init__(self, kernels: Any) -> None:
         self.kernels = kernels
 
-    def get_params(self, deep=True):
+    def get_params(self, deep: bool = True) -> dict[str, Any]:
         """Parameters of this kernel and, if ``deep``, of the named kernels within."""
         if not deep or not self._is_list:
             return super().get_params(deep=deep)
@@ -60,7 +61,7 @@ class ProductKernel(ComposedKernel):
             params.update({f"{name}__{key}": value for key, value in inner.items()})
         return params
 
-    def set_params(self, **params):
+    def set_params(self, **params) -> Self:
         """Set ``kernels``, a name to a new kernel, or ``name__parameter`` to a value."""
         if "kernels" in params:
             self.kernels = params.pop("kernels")
@@ -124,7 +125,7 @@ class ProductKernel(ComposedKernel):
         named = [(f"part{i}", *group) for i, group in enumerate(others)]
         return radial, ProductKernel(named) if named else None
 
-    def radial_form(self, n_features):
+    def radial_form(self, n_features) -> RadialForm | None:
         radial, rest = self._radial_groups(n_features)
         if not radial or (rest is not None and rest.scaled):
             return None
@@ -137,11 +138,11 @@ class ProductKernel(ComposedKernel):
             kernel = GaussianProduct(len(radial))
         return RadialForm(kernel, columns, rest)
 
-    def radial_factors(self, n_features):
+    def radial_factors(self, n_features) -> Any:
         whole = self.radial_form(n_features) is not None
         return super().radial_factors(n_features) if whole else self._radial_groups(n_features)
 
-    def as_dot_product(self, queries, keys):
+    def as_dot_product(self, queries, keys) -> Any:
         form = self.radial_form(queries.shape[1])
         if form is None or form.rest is not None:
             return None

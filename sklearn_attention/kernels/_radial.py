@@ -47,7 +47,7 @@ class RadialKernel(Kernel):
     # Whether it has a kink at distance 0, which magnifies rounding errors of the distance.
     kinked = False
 
-    def profile(self, squared):
+    def profile(self, squared) -> Any:
         """The kernel at squared distances in bandwidths, of any shape.
 
         Parameters
@@ -61,7 +61,7 @@ class RadialKernel(Kernel):
         xp = array_namespace(squared)
         return xp.exp(self.log_profile(squared))
 
-    def log_profile(self, squared):
+    def log_profile(self, squared) -> Any:
         """Logarithm of the kernel at squared distances in bandwidths.
 
         Parameters
@@ -74,7 +74,7 @@ class RadialKernel(Kernel):
         """
         return log(self.profile(squared))
 
-    def log_slope(self, squared):
+    def log_slope(self, squared) -> Any:
         """Derivative of :meth:`log_profile`, finite also where the kernel is 0 or has a kink.
 
         Parameters
@@ -95,7 +95,7 @@ class RadialKernel(Kernel):
         slope = torch.where(torch.isfinite(slope), slope, 0.0)
         return slope if is_torch_array(squared) else slope.numpy()
 
-    def radial_form(self, n_features):
+    def radial_form(self, n_features) -> RadialForm | None:
         return RadialForm(self, list(range(n_features)), None)
 
     # Distances that overflow are infinite, which is no reason for a warning.
@@ -146,7 +146,7 @@ class SmoothingKernel(RadialKernel, ABC):
         return (self.roughness / self.second_moment**2) ** 0.2
 
     @abstractmethod
-    def radial_moment(self, order):
+    def radial_moment(self, order) -> float:
         r"""Moment along a ray, :math:`\int_0^\infty r^a K(r)\,dr`.
 
         Parameters
@@ -159,7 +159,7 @@ class SmoothingKernel(RadialKernel, ABC):
         moment : float
         """
 
-    def normalizing_constant(self, n_features):
+    def normalizing_constant(self, n_features) -> float:
         r"""Constant :math:`c_d` for which :math:`c_d K(\lVert u \rVert)` has mass 1.
 
         Parameters

@@ -28,16 +28,16 @@ class Logistic(SmoothingKernel, name="logistic"):
     roughness, second_moment = 1 / 6, math.pi**2 / 3
     analytic_strip = math.pi
 
-    def log_profile(self, squared):
+    def log_profile(self, squared) -> Any:
         xp = array_namespace(squared)
         distance = square_root(squared)
         return -distance - 2 * xp.log1p(xp.exp(-distance))
 
-    def log_slope(self, squared):
+    def log_slope(self, squared) -> Any:
         distance = square_root(squared)
         return per_distance(-array_namespace(squared).tanh(distance / 2), distance)
 
-    def radial_moment(self, order):
+    def radial_moment(self, order) -> float:
         # Gamma(a + 1) eta(a) with Dirichlet's eta; eta(0) = 1/2 and eta(1) = log 2.
         if order == 0:
             return 0.5
@@ -64,16 +64,16 @@ class Sigmoid(SmoothingKernel, name="sigmoid"):
     roughness, second_moment = 2 / math.pi**2, math.pi**2 / 4
     analytic_strip = math.pi / 2
 
-    def log_profile(self, squared):
+    def log_profile(self, squared) -> Any:
         xp = array_namespace(squared)
         distance = square_root(squared)
         return math.log(2 / math.pi) - distance - xp.log1p(xp.exp(-2 * distance))
 
-    def log_slope(self, squared):
+    def log_slope(self, squared) -> Any:
         distance = square_root(squared)
         return per_distance(-array_namespace(squared).tanh(distance), distance)
 
-    def radial_moment(self, order):
+    def radial_moment(self, order) -> float:
         # (2 / pi) Gamma(a + 1) beta(a + 1) with Dirichlet's beta, here by Hurwitz' zeta;
         # beta(1) = pi / 4.
         s = order + 1
@@ -109,13 +109,13 @@ class Silverman(SmoothingKernel, name="silverman"):
     signed = True
     decreasing = False
 
-    def profile(self, squared):
+    def profile(self, squared) -> Any:
         xp = array_namespace(squared)
         # From 1e3 on the exponential is 0, but an infinite sine would be NaN.
         scaled = xp.clip(square_root(squared) / math.sqrt(2), None, 1e3)
         return 0.5 * xp.exp(-scaled) * xp.sin(scaled + math.pi / 4)
 
-    def log_slope(self, squared):
+    def log_slope(self, squared) -> Any:
         xp = array_namespace(squared)
         scaled = xp.clip(square_root(squared) / math.sqrt(2), None, 1e3)
         sine, cosine = xp.sin(scaled + math.pi / 4), xp.cos(scaled + math.pi / 4)
@@ -123,7 +123,7 @@ class Silverman(SmoothingKernel, name="silverman"):
         slope = cosine / xp.where(sine == 0, 1.0, sine) - 1
         return 0.5 * per_distance(slope, scaled)
 
-    def radial_moment(self, order):
+    def radial_moment(self, order) -> float:
         # Imaginary part of Gamma(a + 1) exp(i pi / 4) / (exp(-i pi / 4))^(a + 1).
         # In degrees the sine is exactly 0 where the moment is.
         return 0.5 * math.gamma(order + 1) * float(sindg(45 * (order + 2)))
@@ -168,16 +168,16 @@ class Gaussian(SmoothingKernel, name="gaussian"):
 
     _log_peak = -0.5 * math.log(2 * math.pi)
 
-    def log_profile(self, squared):
+    def log_profile(self, squared) -> Any:
         return self._log_peak - 0.5 * squared
 
-    def log_slope(self, squared):
+    def log_slope(self, squared) -> Any:
         return array_namespace(squared).full_like(squared, -0.5)
 
-    def radial_moment(self, order):
+    def radial_moment(self, order) -> float:
         return 2 ** (order / 2 - 1) * math.gamma((order + 1) / 2) / math.sqrt(math.pi)
 
-    def as_dot_product(self, queries, keys):
+    def as_dot_product(self, queries, keys) -> DotProductForm | None:
         xp = array_namespace(queries, keys)
         return DotProductForm(
             queries,

@@ -1,13 +1,15 @@
 """The weighted average of a transformer: attention on any kernel."""
 
+from collections.abc import Callable
 from contextlib import nullcontext
+from typing import Any
 
 import torch
 from torch.nn.functional import pad, scaled_dot_product_attention
 from torch.utils.checkpoint import checkpoint
 
 from .._validation import check_in_interval
-from ..kernels import Gaussian, RadialKernel, ScaledDotProduct
+from ..kernels import Gaussian, Kernel, RadialKernel, ScaledDotProduct
 from ..kernels._base import as_kernel
 from ..kernels._feature_kernels import FeatureKernel
 from ._linear_attention import at_least_single, feature_weights, linear_attention
@@ -23,13 +25,13 @@ def attention(
     queries,
     keys,
     values,
-    kernel="scaled_dot_product",
+    kernel: str | Kernel | Callable[..., Any] = "scaled_dot_product",
     *,
     mask=None,
-    causal=False,
-    need_weights=False,
-    dropout=0.0,
-):
+    causal: bool = False,
+    need_weights: bool = False,
+    dropout: float = 0.0,
+) -> Any:
     r"""Average the values of every head, weighted by a kernel of queries and keys.
 
     .. math:: o_t = \frac{\sum_s m_{ts}\, K(q_t, k_s)\, v_s}{\sum_s m_{ts}\, K(q_t, k_s)}

@@ -36,7 +36,7 @@ class KeyValueCache:
     (5, True)
     """
 
-    def __init__(self, n_layers):
+    def __init__(self, n_layers: int) -> None:
         self.layers = [
             (Memory(), Memory()) for _ in range(check_size("n_layers", n_layers, 100))
         ]
@@ -46,7 +46,7 @@ class KeyValueCache:
         """Number of tokens so far: the position of the next one."""
         return self.layers[0][0].n_tokens
 
-    def select(self, rows, *, source=True):
+    def select(self, rows, *, source=True) -> None:
         """Keep some of the sequences, in this order; some may come twice.
 
         Parameters

@@ -39,7 +39,7 @@ class Patches(nn.Module):
              [3., 4., 5., 6.]]])
     """
 
-    def __init__(self, patch_length, stride=None):
+    def __init__(self, patch_length: int, stride: int | None = None) -> None:
         super().__init__()
         self.patch_length = check_size("patch_length", patch_length, 4)
         self.stride = check_positive(
@@ -51,7 +51,7 @@ class Patches(nn.Module):
                 "leave steps out: pass at most patch_length."
             )
 
-    def n_patches(self, n_steps):
+    def n_patches(self, n_steps) -> int:
         """Number of patches of a series.
 
         Parameters

@@ -12,7 +12,9 @@ from ._random import initialize
 _COMBINE = ("add", "concatenate")
 
 
-def sinusoidal_encoding(n_steps, d_position, *, base=10_000.0, device=None):
+def sinusoidal_encoding(
+    n_steps, d_position, *, base: float = 10_000.0, device=None
+) -> torch.Tensor:
     r"""Sines and cosines of the position at falling frequencies.
 
     .. math:: p_{t, 2k} = \sin(\omega_k t),\quad p_{t, 2k+1} = \cos(\omega_k t),\quad
@@ -77,7 +79,9 @@ class SinusoidalPositions(nn.Module):
     torch.Size([1, 99, 640])
     """
 
-    def __init__(self, d_position, *, combine="add", base=10_000.0):
+    def __init__(
+        self, d_position: int, *, combine: str = "add", base: float = 10_000.0
+    ) -> None:
         super().__init__()
         self.d_position = _check_even("d_position", d_position)
         self.combine = check_choice("combine", combine, _COMBINE)
@@ -122,7 +126,7 @@ class LearnedPositions(nn.Module):
     torch.Size([1, 50, 16])
     """
 
-    def __init__(self, max_length, d_position, *, combine="add"):
+    def __init__(self, max_length: int, d_position: int, *, combine: str = "add") -> None:
         super().__init__()
         self.d_position = check_positive("d_position", d_position, integer=True)
         self.max_length = check_size("max_length", max_length, self.d_position)
@@ -186,7 +190,7 @@ class RotaryPositions(nn.Module):
             [-0.3000,  1.3800]])
     """
 
-    def __init__(self, head_dim, *, base=10_000.0):
+    def __init__(self, head_dim: int, *, base: float = 10_000.0) -> None:
         super().__init__()
         self.head_dim = _check_even("head_dim", head_dim)
         self.base = check_positive("base", base)

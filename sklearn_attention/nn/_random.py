@@ -115,7 +115,7 @@ class Dropout(nn.Module):
     tensor([1., 1., 1.])
     """
 
-    def __init__(self, probability):
+    def __init__(self, probability: float) -> None:
         super().__init__()
         self.probability = check_in_interval(
             "dropout", probability, 0.0, 1.0, closed_right=False

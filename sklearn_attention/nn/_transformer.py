@@ -1,10 +1,14 @@
 """Transformers: attention in several heads, blocks, stacks of blocks, and tokens' positions."""
 
+from collections.abc import Callable
+from typing import Any
+
 import torch
 from torch import nn
 from torch.nn.functional import linear
 
 from .._validation import check_choice, check_in_interval, check_positive, check_size
+from ..kernels import Kernel
 from ..kernels._base import as_kernel
 from ._attention import attention
 from ._masks import causal_mask, check_mask, check_padding, join_masks
@@ -75,16 +79,16 @@ class MultiHeadAttention(nn.Module):
 
     def __init__(
         self,
-        d_model,
-        n_heads=1,
+        d_model: int,
+        n_heads: int = 1,
         *,
-        kernel="scaled_dot_product",
-        projections="full",
-        d_source=None,
-        bias=True,
-        rotary=False,
-        dropout=0.0,
-    ):
+        kernel: str | Kernel | Callable[..., Any] = "scaled_dot_product",
+        projections: str = "full",
+        d_source: int | None = None,
+        bias: bool = True,
+        rotary: bool = False,
+        dropout: float = 0.0,
+    ) -> None:
         super().__init__()
         self.d_model = check_size("d_model", d_model, d_model, 2)
         self.n_heads = check_positive("n_heads", n_heads, integer=True)
@@ -325,18 +329,18 @@ class EncoderBlock(nn.Module):
 
     def __init__(
         self,
-        d_model,
-        n_heads,
-        d_feedforward,
+        d_model: int,
+        n_heads: int,
+        d_feedforward: int,
         *,
-        norm="pre",
-        activation="relu",
-        dropout=0.0,
-        kernel="scaled_dot_product",
-        bias=True,
-        rotary=False,
-        projections="full",
-    ):
+        norm: str = "pre",
+        activation: str = "relu",
+        dropout: float = 0.0,
+        kernel: str | Kernel | Callable[..., Any] = "scaled_dot_product",
+        bias: bool = True,
+        rotary: bool = False,
+        projections: str = "full",
+    ) -> None:
         super().__init__()
         self.attention = MultiHeadAttention(
             d_model, n_heads, kernel=kernel, projections=projections, bias=bias,
@@ -409,19 +413,19 @@ class DecoderBlock(nn.Module):
 
     def __init__(
         self,
-        d_model,
-        n_heads,
-        d_feedforward,
+        d_model: int,
+        n_heads: int,
+        d_feedforward: int,
         *,
-        d_source=None,
-        norm="pre",
-        activation="relu",
-        dropout=0.0,
-        kernel="scaled_dot_product",
-        bias=True,
-        rotary=False,
-        projections="full",
-    ):
+        d_source: int | None = None,
+        norm: str = "pre",
+        activation: str = "relu",
+        dropout: float = 0.0,
+        kernel: str | Kernel | Callable[..., Any] = "scaled_dot_product",
+        bias: bool = True,
+        rotary: bool = False,
+        projections: str = "full",
+    ) -> None:
         super().__init__()
         self.attention = MultiHeadAttention(
             d_model, n_heads, kernel=kernel, projections=projections, bias=bias,
@@ -487,7 +491,16 @@ class _Stack(nn.Module):
 
     _block = None
 
-    def __init__(self, n_layers, d_model, n_heads, d_feedforward, *, norm="pre", **options):
+    def __init__(
+        self,
+        n_layers: int,
+        d_model: int,
+        n_heads: int,
+        d_feedforward: int,
+        *,
+        norm: str = "pre",
+        **options,
+    ) -> None:
         super().__init__()
         n_layers = check_size("n_layers", n_layers, 2000)  # besides its parameters
         self.blocks = nn.ModuleList(
@@ -641,17 +654,17 @@ class TokenEncoder(nn.Module):
 
     def __init__(
         self,
-        d_model,
+        d_model: int,
         *,
-        n_heads,
-        n_layers,
-        d_feedforward,
-        positions,
-        max_length=None,
-        d_position=None,
-        dropout=0.0,
+        n_heads: int,
+        n_layers: int,
+        d_feedforward: int,
+        positions: str | None,
+        max_length: int | None = None,
+        d_position: int | None = None,
+        dropout: float = 0.0,
         **options,
-    ):
+    ) -> None:
         super().__init__()
         self.width, self.n_layers = d_model + (d_position or 0), n_layers
         self.positions, wide = None, d_position or d_model

@@ -1,13 +1,13 @@
 """A language model: a transformer that predicts the next token, and generates text."""
 
 import math
+from typing import Any, Self
 
 import numpy as np
-from sklearn.callback import with_callbacks
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
-from .._base import AttentionEstimator, keeps_state_on_failure
+from .._base import AttentionEstimator, keeps_state_on_failure, with_callbacks
 from .._validation import check_choice, check_positive, check_size, is_one_of
 from ..text import Vocabulary, learn_vocabulary
 from ..text._check import check_sequences
@@ -150,24 +150,24 @@ default="characters"
 
     def __init__(
         self,
-        tokenizer="characters",
+        tokenizer: str = "characters",
         *,
-        max_tokens=None,
-        max_length=64,
-        baseline="auto",
-        d_model=128,
-        n_heads=4,
-        n_layers=4,
-        dropout=0.0,
-        learning_rate=3e-3,
-        batch_size="auto",
-        max_epochs="auto",
-        architecture=None,
-        training=None,
-        warm_start=False,
-        random_state=0,
-        device="auto",
-    ):
+        max_tokens: int | None = None,
+        max_length: int = 64,
+        baseline: bool | str = "auto",
+        d_model: int = 128,
+        n_heads: int = 4,
+        n_layers: int = 4,
+        dropout: float = 0.0,
+        learning_rate: float = 3e-3,
+        batch_size: Any = "auto",
+        max_epochs: int | str = "auto",
+        architecture: Any = None,
+        training: Any = None,
+        warm_start: bool = False,
+        random_state: int | np.random.RandomState | None = 0,
+        device: str = "auto",
+    ) -> None:
         self.tokenizer = tokenizer
         self.max_tokens = max_tokens
         self.max_length = max_length
@@ -197,7 +197,7 @@ default="characters"
 
     @keeps_state_on_failure
     @with_callbacks
-    def fit(self, X, y=None, *, X_val=None):
+    def fit(self, X, y=None, *, X_val=None) -> Self:
         """Learn from texts.
 
         Parameters
@@ -247,7 +247,7 @@ default="characters"
         tokenizer = choose_tokenizer(self.tokenizer, {"X": texts} if kind == "text" else {})
         return learn_vocabulary(tokenizer, texts, max_tokens=self.max_tokens)
 
-    def score(self, X, y=None):
+    def score(self, X, y=None) -> float:
         """Mean log-likelihood of a token.
 
         Parameters
@@ -267,7 +267,7 @@ default="characters"
         stream = TokenStream.read("X", X, model.vocabulary)
         return float(model.log_proba(stream, self.device).mean())
 
-    def perplexity(self, X):
+    def perplexity(self, X) -> float:
         """Perplexity: number of equally likely tokens with the same log-likelihood.
 
         Parameters
@@ -282,7 +282,7 @@ default="characters"
         """
         return math.exp(-self.score(X))
 
-    def transform(self, X):
+    def transform(self, X) -> np.ndarray:
         """Vectors of texts, as features of other estimators.
 
         Parameters
@@ -298,7 +298,7 @@ default="characters"
         """
         return self.module_.vectors(self._fitted.prefixes("X", X))
 
-    def predict_log_proba(self, X):
+    def predict_log_proba(self, X) -> np.ndarray:
         """Logarithms of the probabilities of the next token.
 
         Parameters
@@ -314,7 +314,7 @@ default="characters"
         model = self._fitted
         return model.next_log_proba(model.prefixes("X", X), self.device)
 
-    def predict_proba(self, X):
+    def predict_proba(self, X) -> np.ndarray:
         """Probabilities of the next token.
 
         Parameters
@@ -329,7 +329,7 @@ default="characters"
         """
         return np.exp(self.predict_log_proba(X))
 
-    def predict(self, X):
+    def predict(self, X) -> np.ndarray:
         """The most probable next token.
 
         Parameters
@@ -348,14 +348,14 @@ default="characters"
     def sample(
         self,
         prompt=None,
-        max_new_tokens=100,
+        max_new_tokens: int = 100,
         *,
-        temperature=1.0,
+        temperature: float = 1.0,
         top_k=None,
         top_p=None,
         stop=None,
         random_state=None,
-    ):
+    ) -> Any:
         """Generate text that continues a prompt.
 
         Parameters
@@ -407,7 +407,7 @@ default="characters"
         texts = [joined(vocabulary, *pair, stop) for pair in zip(prompts, written, strict=True)]
         return texts[0] if single else texts
 
-    def attention_maps(self, X):
+    def attention_maps(self, X) -> np.ndarray:
         """Weights of the attention within a text.
 
         Parameters

@@ -1,12 +1,12 @@
 """Prediction of one sequence from another: encoder and decoder."""
 
 from collections import Counter
+from typing import Any, Self
 
 import numpy as np
-from sklearn.callback import with_callbacks
 from sklearn.utils.validation import check_is_fitted
 
-from .._base import AttentionEstimator, keeps_state_on_failure
+from .._base import AttentionEstimator, keeps_state_on_failure, with_callbacks
 from .._validation import (
     check_choice,
     check_flag,
@@ -137,27 +137,27 @@ class TransformerSeq2Seq(NetworkParameters, AttentionEstimator):
 
     def __init__(
         self,
-        tokenizer="auto",
+        tokenizer: str = "auto",
         *,
-        max_tokens=None,
-        shared_vocabulary=False,
-        max_length=256,
-        d_model=128,
-        n_heads=4,
-        n_layers=2,
-        dropout=0.0,
-        label_smoothing=0.1,
-        n_beams=1,
-        length_penalty=1.0,
-        learning_rate=3e-3,
-        batch_size="auto",
-        max_epochs="auto",
-        architecture=None,
-        training=None,
-        warm_start=False,
-        random_state=0,
-        device="auto",
-    ):
+        max_tokens: int | None = None,
+        shared_vocabulary: bool = False,
+        max_length: int = 256,
+        d_model: int = 128,
+        n_heads: int = 4,
+        n_layers: int = 2,
+        dropout: float = 0.0,
+        label_smoothing: float = 0.1,
+        n_beams: int = 1,
+        length_penalty: float = 1.0,
+        learning_rate: float = 3e-3,
+        batch_size: Any = "auto",
+        max_epochs: int | str = "auto",
+        architecture: Any = None,
+        training: Any = None,
+        warm_start: bool = False,
+        random_state: int | np.random.RandomState | None = 0,
+        device: str = "auto",
+    ) -> None:
         self.tokenizer = tokenizer
         self.max_tokens = max_tokens
         self.shared_vocabulary = shared_vocabulary
@@ -195,7 +195,7 @@ class TransformerSeq2Seq(NetworkParameters, AttentionEstimator):
 
     @keeps_state_on_failure
     @with_callbacks
-    def fit(self, X, y, *, X_val=None, y_val=None):
+    def fit(self, X, y, *, X_val=None, y_val=None) -> Self:
         """Learn from pairs of sequences.
 
         Parameters
@@ -246,7 +246,7 @@ class TransformerSeq2Seq(NetworkParameters, AttentionEstimator):
             )  # fmt: skip
         return self
 
-    def predict(self, X):
+    def predict(self, X) -> Any:
         """Predict the targets of sources.
 
         Parameters
@@ -263,7 +263,7 @@ class TransformerSeq2Seq(NetworkParameters, AttentionEstimator):
         written = model.write(model.reader.sources(X), self.device, *self._check_search())
         return [*map(model.reader.vocabularies[1].decode, written)]
 
-    def predict_log_proba(self, X, y=None):
+    def predict_log_proba(self, X, y=None) -> list[Any]:
         """Log-probability of each token of targets, given its source and those before it.
 
         Parameters
@@ -282,7 +282,7 @@ class TransformerSeq2Seq(NetworkParameters, AttentionEstimator):
 
         return by_length(log_likelihoods, self.module_, *self._read_pairs(X, y))
 
-    def score(self, X, y):
+    def score(self, X, y) -> float:
         """Closeness of predictions to targets: chrF of texts, token accuracy of ids.
 
         Parameters
@@ -314,7 +314,7 @@ class TransformerSeq2Seq(NetworkParameters, AttentionEstimator):
             return token_accuracy(predicted, expected)
         return chrf(predicted, expected)
 
-    def attention_maps(self, X, y=None):
+    def attention_maps(self, X, y=None) -> list[Any]:
         """Weights of the source's tokens for each token of a target.
 
         Parameters

@@ -1,10 +1,13 @@
 """Nadaraya-Watson classification."""
 
-import numpy as np
-from sklearn.base import ClassifierMixin
-from sklearn.callback import with_callbacks
+from collections.abc import Callable, Sequence
+from typing import Any, Self
 
-from .._base import keeps_state_on_failure
+import numpy as np
+from numpy.typing import ArrayLike
+from sklearn.base import ClassifierMixin
+
+from .._base import keeps_state_on_failure, with_callbacks
 from .._labels import (
     ClassLabels,
     check_labels,
@@ -18,6 +21,8 @@ from .._labels import (
     winners,
 )
 from .._partitions import over
+from ..bandwidth._neighbors import AdaptiveBandwidth
+from ..kernels import Kernel
 from ._estimator import KernelSmoother
 from ._fitted_smoother import refuse_negative
 
@@ -80,17 +85,17 @@ class NadarayaWatsonClassifier(ClassLabels, ClassifierMixin, KernelSmoother):
 
     def __init__(
         self,
-        kernel="gaussian",
+        kernel: str | Kernel | Callable[..., Any] = "gaussian",
         *,
-        bandwidth="penalized-loo",
-        per_feature="auto",
-        categorical_features="from_dtype",
-        class_weight=None,
-        algorithm="auto",
-        empty="nearest",
-        gap=0,
-        random_state=0,
-    ):
+        bandwidth: str | ArrayLike | AdaptiveBandwidth = "penalized-loo",
+        per_feature: bool | str = "auto",
+        categorical_features: Any = "from_dtype",
+        class_weight: dict[Any, Any] | Sequence[Any] | str | None = None,
+        algorithm: str = "auto",
+        empty: str = "nearest",
+        gap: int = 0,
+        random_state: int | np.random.RandomState | None = 0,
+    ) -> None:
         super().__init__(
             kernel,
             bandwidth=bandwidth,
@@ -108,7 +113,7 @@ class NadarayaWatsonClassifier(ClassLabels, ClassifierMixin, KernelSmoother):
 
     @keeps_state_on_failure
     @with_callbacks
-    def fit(self, X, y, sample_weight=None):
+    def fit(self, X, y, sample_weight=None) -> Self:
         """Store the training data and choose the bandwidth.
 
         Parameters
@@ -145,7 +150,7 @@ class NadarayaWatsonClassifier(ClassLabels, ClassifierMixin, KernelSmoother):
 
     @keeps_state_on_failure
     @with_callbacks
-    def partial_fit(self, X, y, classes=None, sample_weight=None):
+    def partial_fit(self, X, y, classes=None, sample_weight=None) -> Self:
         """Append training rows.
 
         The result equals `fit` on all rows so far; bandwidth rules are applied again.
@@ -185,7 +190,7 @@ class NadarayaWatsonClassifier(ClassLabels, ClassifierMixin, KernelSmoother):
         weights = times_class_weights(sample_weight, self.class_weight, y)
         return self._store(X, indicators(y, self.classes_, bool), weights, append=True)
 
-    def predict_proba(self, X):
+    def predict_proba(self, X) -> Any:
         """Probability of each class for each query.
 
         Parameters
@@ -208,7 +213,7 @@ class NadarayaWatsonClassifier(ClassLabels, ClassifierMixin, KernelSmoother):
         probabilities = [block / block.sum(axis=1, keepdims=True) for block in blocks]
         return probabilities if isinstance(self.classes_, list) else probabilities[0]
 
-    def predict(self, X):
+    def predict(self, X) -> np.ndarray:
         """Most probable class of each query.
 
         Parameters

@@ -1,15 +1,17 @@
 """The density of a target given the features."""
 
+from collections.abc import Callable
 from dataclasses import replace
 from functools import reduce
+from typing import Any, Self
 
 import numpy as np
+from numpy.typing import ArrayLike
 from scipy.special import logsumexp
 from sklearn.base import RegressorMixin, clone
-from sklearn.callback import with_callbacks
 from sklearn.utils import check_random_state
 
-from .._base import FitReport, keeps_state_on_failure
+from .._base import FitReport, keeps_state_on_failure, with_callbacks
 from .._blocks import IN_CACHE, blocks, own_copy
 from .._columns import Columns, MixedRows
 from .._validation import (
@@ -29,7 +31,7 @@ from ..bandwidth._background import background_share
 from ..bandwidth._density_search import ConditionalSearch, point_masses
 from ..bandwidth._rules import SMOOTHER_RULES
 from ..bandwidth._search import Rows
-from ..kernels import ProductKernel
+from ..kernels import Kernel, ProductKernel, SmoothingKernel
 from ..kernels._base import as_kernel
 from ..kernels._product_kernel import mixed_kernel
 from ._density import check_bounds, check_density_kernel
@@ -205,17 +207,17 @@ class ConditionalKernelDensity(RegressorMixin, MixedRows):
 
     def __init__(
         self,
-        kernel="gaussian",
+        kernel: str | Kernel | Callable[..., Any] = "gaussian",
         *,
-        bandwidth="likelihood",
-        target_kernel="gaussian",
-        target_bandwidth="likelihood",
-        degree="auto",
-        bounds=None,
-        categorical_features="from_dtype",
-        empty="nearest",
-        random_state=0,
-    ):
+        bandwidth: str | ArrayLike = "likelihood",
+        target_kernel: str | SmoothingKernel = "gaussian",
+        target_bandwidth: str | float = "likelihood",
+        degree: str | int = "auto",
+        bounds: Any = None,
+        categorical_features: Any = "from_dtype",
+        empty: str = "nearest",
+        random_state: int | np.random.RandomState | None = 0,
+    ) -> None:
         self.kernel = kernel
         self.bandwidth = bandwidth
         self.target_kernel = target_kernel
@@ -228,7 +230,7 @@ class ConditionalKernelDensity(RegressorMixin, MixedRows):
 
     @keeps_state_on_failure
     @with_callbacks
-    def fit(self, X, y, sample_weight=None):
+    def fit(self, X, y, sample_weight=None) -> Self:
         """Store the training data and choose the bandwidths.
 
         Parameters
@@ -269,7 +271,7 @@ class ConditionalKernelDensity(RegressorMixin, MixedRows):
         self._weights(self.keys_[:1])
         return self
 
-    def predict(self, X):
+    def predict(self, X) -> np.ndarray:
         """Mean of the target for each query: that of the kernels, within the bounds.
 
         Parameters
@@ -286,7 +288,7 @@ class ConditionalKernelDensity(RegressorMixin, MixedRows):
         means = self._averages.predict(X) + self._centers(X)
         return means if self.bounds_ is None else means.clip(*self.bounds_)
 
-    def score_samples(self, X, y):
+    def score_samples(self, X, y) -> np.ndarray:
         """Log-density of each target given its row.
 
         Parameters
@@ -330,7 +332,7 @@ class ConditionalKernelDensity(RegressorMixin, MixedRows):
             log_density[rows] = logsumexp(terms, axis=1)
         return log_density - np.log(self.target_bandwidth_)
 
-    def score(self, X, y, sample_weight=None):
+    def score(self, X, y, sample_weight=None) -> float:
         """Mean log-density of targets given their rows.
 
         Parameters
@@ -351,7 +353,7 @@ class ConditionalKernelDensity(RegressorMixin, MixedRows):
         sample_weight = check_key_weights(sample_weight, log_density)
         return float(np.average(log_density, weights=sample_weight))
 
-    def predict_cdf(self, X, y):
+    def predict_cdf(self, X, y) -> np.ndarray:
         """Probability that the target is at most some thresholds.
 
         Parameters
@@ -375,7 +377,7 @@ class ConditionalKernelDensity(RegressorMixin, MixedRows):
             probability[rows] = found
         return probability
 
-    def predict_quantiles(self, X, quantiles=(0.1, 0.5, 0.9)):
+    def predict_quantiles(self, X, quantiles: ArrayLike = (0.1, 0.5, 0.9)) -> np.ndarray:
         """Quantiles of the target for each query.
 
         Parameters
@@ -398,7 +400,7 @@ class ConditionalKernelDensity(RegressorMixin, MixedRows):
             y[rows] = mixture.quantiles(weights, probability, centers[rows])
         return y
 
-    def sample(self, X, n_samples=1, random_state=None):
+    def sample(self, X, n_samples: int = 1, random_state=None) -> np.ndarray:
         """Draw targets from the estimated density of each query.
 
         Parameters

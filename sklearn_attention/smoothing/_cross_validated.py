@@ -1,8 +1,11 @@
 """Kernel, bandwidth and degree chosen together by leave-one-out."""
 
+from collections.abc import Sequence
 from itertools import product
+from typing import Any
 
 import numpy as np
+from numpy.typing import ArrayLike
 from scipy.stats import rankdata
 from sklearn.base import clone
 
@@ -28,12 +31,12 @@ class _CrossValidated(SmootherRegressor):
 
     def __init__(
         self,
-        kernels=("gaussian", "epanechnikov", "tricube"),
-        bandwidths=None,
+        kernels: Any = ("gaussian", "epanechnikov", "tricube"),
+        bandwidths: ArrayLike | None = None,
         *,
-        criterion="loo",
-        empty="nearest",
-    ):
+        criterion: str = "loo",
+        empty: str = "nearest",
+    ) -> None:
         self.kernels = kernels
         self.bandwidths = bandwidths
         self.criterion = criterion
@@ -211,13 +214,13 @@ class LocalPolynomialCV(_CrossValidated):
 
     def __init__(
         self,
-        kernels=("gaussian", "epanechnikov", "tricube"),
-        bandwidths=None,
+        kernels: Any = ("gaussian", "epanechnikov", "tricube"),
+        bandwidths: ArrayLike | None = None,
         *,
-        degrees=(0, 1, 2),
-        criterion="loo",
-        empty="nearest",
-    ):
+        degrees: Sequence[Any] = (0, 1, 2),
+        criterion: str = "loo",
+        empty: str = "nearest",
+    ) -> None:
         super().__init__(kernels, bandwidths, criterion=criterion, empty=empty)
         self.degrees = degrees
 

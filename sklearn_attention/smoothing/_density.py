@@ -2,14 +2,15 @@
 
 import numbers
 from dataclasses import replace
+from typing import Any, Self
 
 import numpy as np
+from numpy.typing import ArrayLike
 from sklearn.base import DensityMixin, clone
-from sklearn.callback import with_callbacks
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
-from .._base import FitReport, keeps_state_on_failure
+from .._base import FitReport, keeps_state_on_failure, with_callbacks
 from .._blocks import own_copy
 from .._columns import Columns, MixedRows
 from .._partitions import is_partitioned, need_all_rows
@@ -194,14 +195,14 @@ class ProductKernelDensity(DensityMixin, MixedRows):
 
     def __init__(
         self,
-        kernel="gaussian",
+        kernel: str | SmoothingKernel = "gaussian",
         *,
-        bandwidth="likelihood",
-        sensitivity="auto",
-        categorical_features="from_dtype",
-        bounds=None,
-        random_state=0,
-    ):
+        bandwidth: str | ArrayLike = "likelihood",
+        sensitivity: str | float = "auto",
+        categorical_features: Any = "from_dtype",
+        bounds: Any = None,
+        random_state: int | np.random.RandomState | None = 0,
+    ) -> None:
         self.kernel = kernel
         self.bandwidth = bandwidth
         self.sensitivity = sensitivity
@@ -211,7 +212,7 @@ class ProductKernelDensity(DensityMixin, MixedRows):
 
     @keeps_state_on_failure
     @with_callbacks
-    def fit(self, X, y=None, sample_weight=None):
+    def fit(self, X, y=None, sample_weight=None) -> Self:
         """Store the training rows and choose the bandwidths.
 
         Parameters
@@ -262,7 +263,7 @@ class ProductKernelDensity(DensityMixin, MixedRows):
         self._choose_bandwidth(X, sensitivity)
         return self
 
-    def score_samples(self, X):
+    def score_samples(self, X) -> np.ndarray:
         """Log-density of each row.
 
         Parameters
@@ -282,7 +283,7 @@ class ProductKernelDensity(DensityMixin, MixedRows):
         log_density = self._estimate.log_density(scale.apply(X)) + scale.log_slopes(X)
         return np.where(inside, log_density, -np.inf)
 
-    def cdf(self, X):
+    def cdf(self, X) -> np.ndarray:
         r"""Probability of a row that is at most each of some rows, in every column.
 
         .. math:: \hat F(x) = \frac{1}{\sum_i w_i} \sum_i w_i
@@ -314,7 +315,7 @@ class ProductKernelDensity(DensityMixin, MixedRows):
         probability = self._estimate.cdf(X.clip(*self._ends.T))
         return np.where(self._knows(X), probability.clip(0, 1), 0.0)
 
-    def score(self, X, y=None):
+    def score(self, X, y=None) -> float:
         """Total log-likelihood of rows.
 
         Parameters
@@ -331,7 +332,7 @@ class ProductKernelDensity(DensityMixin, MixedRows):
         """
         return float(self.score_samples(X).sum())
 
-    def sample(self, n_samples=1, random_state=None):
+    def sample(self, n_samples: int = 1, random_state=None) -> Any:
         """Draw rows from the estimated density.
 
         Parameters

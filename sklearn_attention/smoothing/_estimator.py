@@ -1,9 +1,12 @@
 """Base class of the regressors and the classifier: training rows, and a bandwidth."""
 
 import functools
+from collections.abc import Callable
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
+from numpy.typing import ArrayLike
 from sklearn.base import MultiOutputMixin, clone
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
@@ -24,9 +27,10 @@ from ..attention._reduce import ALGORITHMS
 from ..attention._solve import is_degree, refuse_signed
 from ..attention._sums import EMPTY_POLICIES
 from ..attention._tables import Explanation, explained, heaviest
+from ..bandwidth._neighbors import AdaptiveBandwidth
 from ..bandwidth._rules import SMOOTHER_RULES
 from ..bandwidth._search import Rows, bandwidth_rule
-from ..kernels import ProductKernel
+from ..kernels import Kernel, ProductKernel
 from ..kernels._base import as_kernel
 from ..kernels._product_kernel import mixed_kernel
 from ._degrees import AverageOfDegrees, averaged, degrees_to_average
@@ -37,12 +41,18 @@ from ._robust import robustness
 _CHECKED_ROWS = 2**12
 # Attributes of a search, which are removed before another.
 _CHOSEN = {"bandwidth_search_", "criterion_value_", "relevance_"}
-# Attributes that are fields of the fitted smoother.
-_FIELDS = {
-    "keys_": "keys", "values_": "values", "key_weights_": "weights_as_given",
-    "kernel_": "kernel", "bandwidth_": "bandwidth", "degree_": "degree",
-    "n_neighbors_": "n_neighbors", "robustness_weights_": "robustness",
-}  # fmt: skip
+
+
+def _field(field, *, may_be_none=False):
+    """A property that is a field of the fitted smoother."""
+
+    def get(self):
+        value = getattr(self._smoother, field)
+        if value is None and not may_be_none:
+            raise AttributeError(f"this {type(self).__name__} was fitted without {field}.")
+        return value
+
+    return property(get)
 
 
 class KernelSmoother(MultiOutputMixin, MixedRows):
@@ -50,7 +60,14 @@ class KernelSmoother(MultiOutputMixin, MixedRows):
 
     _keeps_partitions = True
     _held = (*MixedRows._held, FittedSmoother, AverageOfDegrees)
-    _views = tuple(_FIELDS)
+    _views = (
+        "keys_", "values_", "key_weights_", "kernel_", "bandwidth_", "degree_", "n_neighbors_",
+        "robustness_weights_",
+    )  # fmt: skip
+    keys_, values_ = _field("keys"), _field("values")
+    key_weights_ = _field("weights_as_given", may_be_none=True)
+    kernel_, bandwidth_, degree_ = _field("kernel"), _field("bandwidth"), _field("degree")
+    n_neighbors_, robustness_weights_ = _field("n_neighbors"), _field("robustness")
     # A parameter of those with local polynomials.
     degree = 0
     # Parameters of regressors with one kernel.
@@ -60,16 +77,16 @@ class KernelSmoother(MultiOutputMixin, MixedRows):
 
     def __init__(
         self,
-        kernel="gaussian",
+        kernel: str | Kernel | Callable[..., Any] = "gaussian",
         *,
-        bandwidth="penalized-loo",
-        per_feature="auto",
-        categorical_features="from_dtype",
-        algorithm="auto",
-        empty="nearest",
-        gap=0,
-        random_state=0,
-    ):
+        bandwidth: str | ArrayLike | AdaptiveBandwidth = "penalized-loo",
+        per_feature: bool | str = "auto",
+        categorical_features: Any = "from_dtype",
+        algorithm: str = "auto",
+        empty: str = "nearest",
+        gap: int = 0,
+        random_state: int | np.random.RandomState | None = 0,
+    ) -> None:
         self.kernel = kernel
         self.bandwidth = bandwidth
         self.per_feature = per_feature
@@ -79,7 +96,7 @@ class KernelSmoother(MultiOutputMixin, MixedRows):
         self.gap = gap
         self.random_state = random_state
 
-    def explain(self, X, k=5):
+    def explain(self, X, k: int = 5) -> Any:
         """Training rows of largest weight in each prediction.
 
         Parameters
@@ -106,7 +123,7 @@ class KernelSmoother(MultiOutputMixin, MixedRows):
         indices, weights = heaviest(smoother.effects, self._read_rows(X), len(self.keys_), k)
         return Explanation(indices, weights, targets_at(self, indices))
 
-    def smoother_matrix(self, X):
+    def smoother_matrix(self, X) -> np.ndarray:
         r"""Effective weight of every training row in every prediction.
 
         .. math:: \hat m(x) = \sum_i S_i(x)\, y_i
@@ -242,22 +259,6 @@ class KernelSmoother(MultiOutputMixin, MixedRows):
     def _report(self):
         y = functools.partial(targets_at, self, slice(None))
         return FitReport(self, self.keys_, y, self.key_weights_, "bandwidth")
-
-
-def _fitted(name, field):
-    """A property that is a field of the fitted smoother."""
-
-    def get(self):
-        value = getattr(self._smoother, field)
-        if value is None and name != "key_weights_":
-            raise AttributeError(f"this {type(self).__name__} was fitted without {name}.")
-        return value
-
-    return property(get)
-
-
-for _name, _field in _FIELDS.items():
-    setattr(KernelSmoother, _name, _fitted(_name, _field))
 
 
 def check_first_row(smoother):

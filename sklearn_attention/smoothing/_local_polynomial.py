@@ -1,7 +1,13 @@
 """Local polynomial regression."""
 
-import numpy as np
+from collections.abc import Callable
+from typing import Any
 
+import numpy as np
+from numpy.typing import ArrayLike
+
+from ..bandwidth._neighbors import AdaptiveBandwidth
+from ..kernels import Kernel
 from ._regression import SmootherRegressor
 
 
@@ -145,18 +151,18 @@ class LocalPolynomialRegressor(SmootherRegressor):
 
     def __init__(
         self,
-        kernel="gaussian",
+        kernel: str | Kernel | Callable[..., Any] = "gaussian",
         *,
-        bandwidth="penalized-loo",
-        degree="auto",
-        robust=False,
-        per_feature="auto",
-        categorical_features="from_dtype",
-        algorithm="auto",
-        empty="nearest",
-        gap=0,
-        random_state=0,
-    ):
+        bandwidth: str | ArrayLike | AdaptiveBandwidth = "penalized-loo",
+        degree: str | int = "auto",
+        robust: bool = False,
+        per_feature: bool | str = "auto",
+        categorical_features: Any = "from_dtype",
+        algorithm: str = "auto",
+        empty: str = "nearest",
+        gap: int = 0,
+        random_state: int | np.random.RandomState | None = 0,
+    ) -> None:
         super().__init__(
             kernel,
             bandwidth=bandwidth,
@@ -175,7 +181,7 @@ class LocalPolynomialRegressor(SmootherRegressor):
         """Polynomials that are averaged: degree, bandwidth and weight of each."""
         return self._smoother.members
 
-    def local_ridge(self, X):
+    def local_ridge(self, X) -> np.ndarray:
         """Ridge that is added where a window does not determine the heaviest polynomial.
 
         Parameters

@@ -1,11 +1,11 @@
 """Base class of the regressors: predictions, and statistics of the fit."""
 
 import operator
+from typing import Any, Self
 
 import numpy as np
-from sklearn.callback import with_callbacks
 
-from .._base import keeps_state_on_failure
+from .._base import keeps_state_on_failure, with_callbacks
 from .._labels import NumericTargets, explained
 from .._partitions import over
 from .._spread import ends, mean_squares
@@ -23,7 +23,7 @@ class SmootherRegressor(NumericTargets, UncertaintyMixin, KernelSmoother):
 
     @keeps_state_on_failure
     @with_callbacks
-    def fit(self, X, y, sample_weight=None):
+    def fit(self, X, y, sample_weight=None) -> Self:
         """Store the training data and choose the bandwidth.
 
         Parameters
@@ -56,7 +56,7 @@ class SmootherRegressor(NumericTargets, UncertaintyMixin, KernelSmoother):
 
     @keeps_state_on_failure
     @with_callbacks
-    def partial_fit(self, X, y, sample_weight=None):
+    def partial_fit(self, X, y, sample_weight=None) -> Self:
         """Append training rows.
 
         The result equals `fit` on all rows so far; bandwidth rules are applied again.
@@ -87,7 +87,7 @@ class SmootherRegressor(NumericTargets, UncertaintyMixin, KernelSmoother):
             )
         return self._store(X, _as_values(y, X.dtype), sample_weight, append=True)
 
-    def predict(self, X, return_std=False):
+    def predict(self, X, return_std: bool = False) -> Any:
         r"""Predict the targets of queries.
 
         Parameters
@@ -117,7 +117,7 @@ class SmootherRegressor(NumericTargets, UncertaintyMixin, KernelSmoother):
         std = standard_deviations(smoother, X).reshape(predictions.shape)
         return predictions, std.astype(predictions.dtype)
 
-    def predict_gradient(self, X):
+    def predict_gradient(self, X) -> np.ndarray:
         """Derivative of the prediction with respect to each feature.
 
         For local polynomials the local slope.
@@ -135,7 +135,7 @@ class SmootherRegressor(NumericTargets, UncertaintyMixin, KernelSmoother):
         """
         return self._smoother.gradient(self._read_rows(X), self.values_)
 
-    def summary(self, significance=False):
+    def summary(self, significance: bool = False) -> Any:
         """Table of the fit: bandwidths, degrees of freedom, errors.
 
         Parameters

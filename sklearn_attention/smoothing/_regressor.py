@@ -1,5 +1,13 @@
 """Nadaraya-Watson regression."""
 
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from ..bandwidth._neighbors import AdaptiveBandwidth
+from ..kernels import Kernel
 from ._regression import SmootherRegressor
 
 
@@ -182,17 +190,17 @@ class NadarayaWatsonRegressor(SmootherRegressor):
 
     def __init__(
         self,
-        kernel="gaussian",
+        kernel: str | Kernel | Callable[..., Any] = "gaussian",
         *,
-        bandwidth="penalized-loo",
-        robust=False,
-        per_feature="auto",
-        categorical_features="from_dtype",
-        algorithm="auto",
-        empty="nearest",
-        gap=0,
-        random_state=0,
-    ):
+        bandwidth: str | ArrayLike | AdaptiveBandwidth = "penalized-loo",
+        robust: bool = False,
+        per_feature: bool | str = "auto",
+        categorical_features: Any = "from_dtype",
+        algorithm: str = "auto",
+        empty: str = "nearest",
+        gap: int = 0,
+        random_state: int | np.random.RandomState | None = 0,
+    ) -> None:
         super().__init__(
             kernel,
             bandwidth=bandwidth,

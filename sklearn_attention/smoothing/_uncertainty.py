@@ -1,6 +1,9 @@
 """Uncertainty of a regression smoother: intervals, bands, quantiles, tests of features."""
 
+from typing import Any
+
 import numpy as np
+from numpy.typing import ArrayLike
 from scipy.stats import norm
 from sklearn.utils import check_random_state
 
@@ -20,7 +23,9 @@ from ._significance import feature_significance
 class UncertaintyMixin:
     """Methods of regressors for the uncertainty of their predictions."""
 
-    def predict_interval(self, X, coverage=0.9, *, heteroscedastic=False):
+    def predict_interval(
+        self, X, coverage: float = 0.9, *, heteroscedastic: bool = False
+    ) -> np.ndarray:
         r"""Intervals that contain a new target with a given probability.
 
         Parameters
@@ -102,7 +107,7 @@ class UncertaintyMixin:
             found.append(jackknife_intervals(left_out[:, kept], sizes, scale, coverage))
         return _like_targets(np.concatenate(found), smoother.values)
 
-    def predict_quantiles(self, X, quantiles=(0.1, 0.5, 0.9)):
+    def predict_quantiles(self, X, quantiles: ArrayLike = (0.1, 0.5, 0.9)) -> np.ndarray:
         r"""Quantiles of the conditional distribution of the targets.
 
         Parameters
@@ -143,7 +148,7 @@ class UncertaintyMixin:
 
         return _distribution(self._smoother, self._read_rows(X), found)
 
-    def predict_cdf(self, X, y):
+    def predict_cdf(self, X, y) -> np.ndarray:
         """Conditional distribution function: probability that a target is at most `y`.
 
         Parameters
@@ -173,8 +178,14 @@ class UncertaintyMixin:
         return _distribution(smoother, X, found)
 
     def confidence_band(
-        self, X, coverage=0.9, *, simultaneous=False, n_resamples=1000, random_state=0
-    ):
+        self,
+        X,
+        coverage: float = 0.9,
+        *,
+        simultaneous: bool = False,
+        n_resamples: int = 1000,
+        random_state: int | np.random.RandomState | None = 0,
+    ) -> np.ndarray:
         r"""Confidence intervals for the curve, that is, for the mean of the targets.
 
         Parameters
@@ -263,7 +274,9 @@ class UncertaintyMixin:
         band = np.stack([center - width, center + width], axis=1)
         return _like_targets(band, smoother.values)
 
-    def feature_significance(self, n_resamples=199, random_state=0):
+    def feature_significance(
+        self, n_resamples: int = 199, random_state: int | np.random.RandomState | None = 0
+    ) -> Any:
         """Test for every feature whether the prediction depends on it.
 
         See :class:`~sklearn_attention.Significance` for the method.

@@ -13,7 +13,9 @@ from ._vocabulary import PIECES, Vocabulary, text_bytes, tokenizers_library
 TOKENIZERS = ("byte_pairs", "characters", "ids", "lower_words", "words")
 
 
-def learn_vocabulary(tokenizer, sequences, *, max_tokens=None, min_count=1):
+def learn_vocabulary(
+    tokenizer, sequences, *, max_tokens=None, min_count: int = 1
+) -> Vocabulary:
     """Learn the vocabulary of sequences.
 
     Parameters

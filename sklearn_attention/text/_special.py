@@ -1,6 +1,7 @@
 """Tokens that stand for no piece of a text, the same in every vocabulary, and padding."""
 
 import numbers
+from typing import Any
 
 import numpy as np
 
@@ -11,7 +12,7 @@ PADDING, UNKNOWN, START, END = 0, 1, 2, 3
 SPECIAL_TOKENS = ("<padding>", "<unknown>", "<start>", "<end>")
 
 
-def pad(sequences, *, length=None):
+def pad(sequences, *, length=None) -> Any:
     """Fill sequences of ids up to one length, behind their end.
 
     Parameters

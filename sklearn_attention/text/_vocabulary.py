@@ -4,6 +4,8 @@ import functools
 import re
 import reprlib
 import unicodedata
+from collections.abc import Sequence
+from typing import Any, Self
 
 import numpy as np
 
@@ -81,7 +83,7 @@ class Vocabulary:
     'ba'
     """
 
-    def __init__(self, tokenizer, learned):
+    def __init__(self, tokenizer: str, learned: Sequence[str] | Sequence[int] | str) -> None:
         self.tokenizer = tokenizer
         self._learned = learned
 
@@ -105,7 +107,7 @@ class Vocabulary:
             return [*SPECIAL_TOKENS, *sorted(ids, key=ids.get)]
         return [*SPECIAL_TOKENS, *map(str, self._learned)]
 
-    def encode(self, sequence):
+    def encode(self, sequence) -> np.ndarray:
         """Ids of the tokens of one sequence, without START and END.
 
         Parameters
@@ -127,7 +129,7 @@ class Vocabulary:
         found = [numbers.get(piece, UNKNOWN) for piece in PIECES[self.tokenizer](sequence)]
         return np.array(found, dtype=np.int64)
 
-    def encode_all(self, name, sequences, *, empty=False):
+    def encode_all(self, name, sequences, *, empty=False) -> list[Any]:
         """Ids of the tokens of all sequences that a user passed.
 
         Parameters
@@ -153,7 +155,7 @@ class Vocabulary:
             )
         return [self.encode(sequence) for sequence in sequences]
 
-    def decode(self, ids):
+    def decode(self, ids) -> Any:
         """The sequence that has these tokens.
 
         Parameters
@@ -187,7 +189,7 @@ class Vocabulary:
         tokens = [unknown if i == UNKNOWN else self.tokens[i] for i in ids]
         return BETWEEN[self.tokenizer].join(tokens)
 
-    def state(self):
+    def state(self) -> dict[str, Any]:
         """Plain values from which :meth:`from_state` makes the same vocabulary.
 
         Returns
@@ -203,7 +205,7 @@ class Vocabulary:
         return {"tokenizer": self.tokenizer, "learned": learned}
 
     @classmethod
-    def from_state(cls, state):
+    def from_state(cls, state) -> Self:
         """The vocabulary of a state.
 
         Parameters

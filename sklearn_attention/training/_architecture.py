@@ -1,5 +1,7 @@
 """Parts of a transformer, besides its size."""
 
+from typing import Any
+
 from sklearn.base import BaseEstimator
 
 from .._blocks import check_memory
@@ -51,15 +53,15 @@ class Architecture(BaseEstimator):
     def __init__(
         self,
         *,
-        attention_kernel="scaled_dot_product",
-        positions="auto",
-        d_position=None,
-        d_feedforward=None,
-        norm="pre",
-        activation="auto",
-        patch_length="auto",
-        instance_norm="mean",
-    ):
+        attention_kernel: Any = "scaled_dot_product",
+        positions: str | None = "auto",
+        d_position: int | None = None,
+        d_feedforward: int | None = None,
+        norm: str = "pre",
+        activation: str = "auto",
+        patch_length: int | str = "auto",
+        instance_norm: str | None = "mean",
+    ) -> None:
         self.attention_kernel = attention_kernel
         self.positions = positions
         self.d_position = d_position

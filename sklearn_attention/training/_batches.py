@@ -1,6 +1,7 @@
 """Rows that are held out, and rows that are computed together in batches."""
 
 import math
+from typing import Any
 
 import numpy as np
 import torch
@@ -8,7 +9,7 @@ import torch
 from .._validation import check_in_open_interval, check_positive
 
 
-def hold_out(n_samples, fraction, *, generator, strata=None):
+def hold_out(n_samples, fraction, *, generator, strata=None) -> Any:
     """Split rows at random into those to learn from and those to validate with.
 
     Parameters

@@ -3,6 +3,7 @@
 import dataclasses
 import importlib
 from dataclasses import dataclass, field
+from typing import Self
 
 import numpy as np
 from sklearn.utils import check_random_state
@@ -136,7 +137,7 @@ class NetworkParameters:
     # `batch_size`, `max_epochs`, `architecture`, `training`, `warm_start`, `random_state` and
     # `device`.
 
-    def set_params(self, **params):
+    def set_params(self, **params) -> Self:
         """Set parameters, also those of `architecture` and `training` where these are None.
 
         Parameters

@@ -72,10 +72,10 @@ def train(
     random_state,
     validation_loss=None,
     task=None,
-    checkpoint_key="",
+    checkpoint_key: str = "",
     threads=None,
     lengths=None,
-):
+) -> History:
     """Fit the parameters of a module.
 
     Parameters

@@ -3,6 +3,7 @@
 import copy
 import math
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 from sklearn.base import BaseEstimator
@@ -108,21 +109,21 @@ class Training(BaseEstimator):
     def __init__(
         self,
         *,
-        optimizer="auto",
-        learning_rate="auto",
-        schedule="one_cycle",
-        warm_up=0.1,
-        weight_decay=0.01,
-        clip_norm=1.0,
-        batch_size="auto",
-        max_epochs="auto",
-        max_steps=None,
-        validation_fraction="auto",
-        patience="auto",
-        autocast=False,
-        checkpoint=None,
-        verbose="auto",
-    ):
+        optimizer: str = "auto",
+        learning_rate: float | str = "auto",
+        schedule: str = "one_cycle",
+        warm_up: float = 0.1,
+        weight_decay: float = 0.01,
+        clip_norm: float = 1.0,
+        batch_size: Any = "auto",
+        max_epochs: int | str | None = "auto",
+        max_steps: int | None = None,
+        validation_fraction: float | str | None = "auto",
+        patience: int | str | None = "auto",
+        autocast: bool = False,
+        checkpoint: Any = None,
+        verbose: bool | str = "auto",
+    ) -> None:
         self.optimizer = optimizer
         self.learning_rate = learning_rate
         self.schedule = schedule

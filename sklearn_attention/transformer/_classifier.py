@@ -1,10 +1,12 @@
 """A transformer encoder for classes."""
 
+from collections.abc import Sequence
+from typing import Any, Self
+
 import numpy as np
 from sklearn.base import ClassifierMixin
-from sklearn.callback import with_callbacks
 
-from .._base import keeps_state_on_failure
+from .._base import keeps_state_on_failure, with_callbacks
 from .._labels import ClassLabels, check_labels, class_factors, read_labels, without_weight
 from ._estimator import TransformerEstimator
 from ._task import Classes
@@ -70,27 +72,27 @@ class TransformerClassifier(ClassLabels, ClassifierMixin, TransformerEstimator):
 
     def __init__(
         self,
-        tokens="auto",
+        tokens: str = "auto",
         *,
-        tokenizer="auto",
-        max_tokens=None,
-        max_length=None,
-        pooling="auto",
-        baseline="auto",
-        class_weight=None,
-        d_model=64,
-        n_heads=4,
-        n_layers=2,
-        dropout=0.0,
-        learning_rate=2e-3,
-        batch_size="auto",
-        max_epochs="auto",
-        architecture=None,
-        training=None,
-        warm_start=False,
-        random_state=0,
-        device="auto",
-    ):
+        tokenizer: str = "auto",
+        max_tokens: int | None = None,
+        max_length: int | None = None,
+        pooling: str = "auto",
+        baseline: bool | str = "auto",
+        class_weight: dict[Any, Any] | Sequence[Any] | str | None = None,
+        d_model: int = 64,
+        n_heads: int = 4,
+        n_layers: int = 2,
+        dropout: float = 0.0,
+        learning_rate: float = 2e-3,
+        batch_size: Any = "auto",
+        max_epochs: int | str = "auto",
+        architecture: Any = None,
+        training: Any = None,
+        warm_start: bool = False,
+        random_state: int | np.random.RandomState | None = 0,
+        device: str = "auto",
+    ) -> None:
         super().__init__(
             tokens=tokens,
             tokenizer=tokenizer,
@@ -115,7 +117,9 @@ class TransformerClassifier(ClassLabels, ClassifierMixin, TransformerEstimator):
 
     @keeps_state_on_failure
     @with_callbacks
-    def fit(self, X, y, sample_weight=None, *, X_val=None, y_val=None, sample_weight_val=None):
+    def fit(
+        self, X, y, sample_weight=None, *, X_val=None, y_val=None, sample_weight_val=None
+    ) -> Self:
         """Learn the encoder.
 
         Parameters
@@ -175,7 +179,7 @@ class TransformerClassifier(ClassLabels, ClassifierMixin, TransformerEstimator):
             raise without_weight(self.class_weight, name)
         return examples._replace(weights=weights).take(np.flatnonzero(weights))
 
-    def predict_log_proba(self, X):
+    def predict_log_proba(self, X) -> Any:
         """Logarithm of the probability of each class.
 
         Parameters
@@ -191,7 +195,7 @@ class TransformerClassifier(ClassLabels, ClassifierMixin, TransformerEstimator):
         rows, dtype = self._read(X)
         return self.encoder_.task.log_proba(self.encoder_.outputs(rows, self.device), dtype)
 
-    def predict_proba(self, X):
+    def predict_proba(self, X) -> Any:
         """Probability of each class.
 
         Parameters

@@ -50,7 +50,7 @@ class TransformerEstimator(
     baseline_weight_ = property(lambda self: self.encoder_.baseline_weight)
     transformer_weight_ = property(lambda self: self.encoder_.transformer_weight)
 
-    def __init__(self, **parameters):
+    def __init__(self, **parameters) -> None:
         # Subclasses name them, with their defaults and one more.
         vars(self).update(parameters)
 
@@ -62,7 +62,7 @@ class TransformerEstimator(
         tags.target_tags.multi_output = True
         return tags
 
-    def transform(self, X):
+    def transform(self, X) -> np.ndarray:
         """Vectors of rows, from which the transformer predicts linearly.
 
         A baseline has no part in them, since it predicts from the rows.
@@ -86,7 +86,7 @@ class TransformerEstimator(
         self._warn_of_little_weight("vectors")
         return self.encoder_.vectors(rows, self.device).astype(dtype)
 
-    def attention_maps(self, X):
+    def attention_maps(self, X) -> np.ndarray:
         """Weights of the transformer's attention as rows are encoded.
 
         Parameters

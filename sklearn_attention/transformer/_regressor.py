@@ -1,10 +1,12 @@
 """A transformer encoder for numbers."""
 
+from typing import Any, Self
+
 import numpy as np
-from sklearn.callback import with_callbacks
+from numpy.typing import ArrayLike
 from sklearn.utils.validation import check_is_fitted
 
-from .._base import keeps_state_on_failure
+from .._base import keeps_state_on_failure, with_callbacks
 from .._labels import NumericTargets
 from .._validation import check_numeric_target, check_probabilities
 from ._estimator import TransformerEstimator
@@ -202,28 +204,28 @@ class TransformerRegressor(NumericTargets, TransformerEstimator):
 
     def __init__(
         self,
-        tokens="auto",
+        tokens: str = "auto",
         *,
-        tokenizer="auto",
-        max_tokens=None,
-        max_length=None,
-        pooling="auto",
-        baseline="auto",
-        loss="squared_error",
-        quantile=None,
-        d_model=64,
-        n_heads=4,
-        n_layers=2,
-        dropout=0.0,
-        learning_rate=2e-3,
-        batch_size="auto",
-        max_epochs="auto",
-        architecture=None,
-        training=None,
-        warm_start=False,
-        random_state=0,
-        device="auto",
-    ):
+        tokenizer: str = "auto",
+        max_tokens: int | None = None,
+        max_length: int | None = None,
+        pooling: str = "auto",
+        baseline: bool | str = "auto",
+        loss: str = "squared_error",
+        quantile: ArrayLike | None = None,
+        d_model: int = 64,
+        n_heads: int = 4,
+        n_layers: int = 2,
+        dropout: float = 0.0,
+        learning_rate: float = 2e-3,
+        batch_size: Any = "auto",
+        max_epochs: int | str = "auto",
+        architecture: Any = None,
+        training: Any = None,
+        warm_start: bool = False,
+        random_state: int | np.random.RandomState | None = 0,
+        device: str = "auto",
+    ) -> None:
         super().__init__(
             tokens=tokens,
             tokenizer=tokenizer,
@@ -249,7 +251,9 @@ class TransformerRegressor(NumericTargets, TransformerEstimator):
 
     @keeps_state_on_failure
     @with_callbacks
-    def fit(self, X, y, sample_weight=None, *, X_val=None, y_val=None, sample_weight_val=None):
+    def fit(
+        self, X, y, sample_weight=None, *, X_val=None, y_val=None, sample_weight_val=None
+    ) -> Self:
         """Learn the encoder.
 
         Parameters
@@ -299,7 +303,7 @@ n_steps, n_channels), list of arrays, or list of texts
         self._learn(settings, reader, task, examples, task_data)
         return self
 
-    def predict(self, X):
+    def predict(self, X) -> np.ndarray:
         """Predict the targets of rows.
 
         Parameters
@@ -316,7 +320,7 @@ n_steps, n_channels), list of arrays, or list of texts
         found = self._predictions(X)
         return found[:, 0 if found.shape[1] == 1 else self.quantiles_.tolist().index(0.5)]
 
-    def predict_quantiles(self, X, quantiles=None):
+    def predict_quantiles(self, X, quantiles=None) -> np.ndarray:
         """Quantiles of the conditional distribution of the targets.
 
         Parameters
