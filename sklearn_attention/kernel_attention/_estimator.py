@@ -295,6 +295,6 @@ def _formula(parameters):
         raise ValueError(
             f"kernel={given!r} is not positive definite, so that readout={readout!r} has no "
             "solution: choose 'gaussian', 'matern52' or 'rational_quadratic', or "
-            "readout='average'."
+            "readout='average'. A kernel of your own that is says positive_definite = True."
         )
     return kernel

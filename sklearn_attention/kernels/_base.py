@@ -42,6 +42,10 @@ class Kernel(BaseEstimator):
     Calling a kernel compares every query with every key, as NumPy arrays or, with gradients,
     as torch tensors. Inputs are in units of the bandwidth, that is, after :meth:`rescale`.
 
+    For a formula of your own pass a function of queries and keys, or write a class: of the
+    distance a :class:`RadialKernel`, of all else one with ``_log_values(queries, keys)`` or
+    ``_values(queries, keys)``, which return an array or a tensor (n_queries, n_keys).
+
     Kernels are added and multiplied with ``+`` and ``*``, compared with ``==``, cloned by
     :func:`sklearn.base.clone`, and tuned through ``get_params`` and ``set_params``, so a
     grid such as ``{"kernel": [Periodic()], "kernel__period": [1, 2]}`` works.
@@ -248,11 +252,22 @@ class Kernel(BaseEstimator):
         return 1.0
 
     def _values(self, queries, keys):
+        self._need_formula(Kernel, "_log_values")
         xp = array_namespace(queries, keys)
         return xp.exp(self._log_values(queries, keys))
 
     def _log_values(self, queries, keys):
+        self._need_formula(Kernel, "_values")
         return log(self._values(queries, keys))
+
+    def _need_formula(self, base, name):
+        """Raise an error if a subclass lacks the other of two methods that call each other."""
+        if getattr(type(self), name) is getattr(base, name):
+            raise NotImplementedError(
+                f"{type(self).__name__} has no formula: write its method log_profile(squared), "
+                "the logarithm of the kernel at squared distances, as a subclass of "
+                "RadialKernel, or pass a function of queries and keys as kernel."
+            )
 
     def _column_kinds(self, n_features):
         """Columns compared as numbers and columns compared as categories, as two sets."""

@@ -40,7 +40,22 @@ class RadialKernel(Kernel):
     r"""Base class of kernels of the distance: :math:`K(q, k) = K(\lVert q - k \rVert)`.
 
     A subclass writes its formula once, as a function of the squared distance: in
-    :meth:`log_profile` where the kernel is positive everywhere, else in :meth:`profile`.
+    :meth:`log_profile` where the kernel is positive everywhere, else in :meth:`profile`. It has
+    to take arrays of NumPy, and for attention layers and derivatives tensors of torch:
+    :func:`array_api_compat.array_namespace` has the functions of either.
+
+    Examples
+    --------
+    >>> from sklearn_attention import NadarayaWatsonRegressor
+    >>> from sklearn_attention.kernels import RadialKernel
+    >>> class Student(RadialKernel):
+    ...     positive_definite = decreasing = True
+    ...
+    ...     def profile(self, squared):
+    ...         return 1 / (1 + squared)
+    >>> model = NadarayaWatsonRegressor(Student(), bandwidth=0.5).fit([[0.0], [1.0]], [0, 1])
+    >>> model.predict([[0.0]]).round(3)
+    array([0.167])
     """
 
     stationary = True
@@ -58,6 +73,7 @@ class RadialKernel(Kernel):
         -------
         values : array or tensor
         """
+        self._need_formula(RadialKernel, "log_profile")
         xp = array_namespace(squared)
         return xp.exp(self.log_profile(squared))
 
@@ -72,6 +88,7 @@ class RadialKernel(Kernel):
         -------
         log_values : array or tensor
         """
+        self._need_formula(RadialKernel, "profile")
         return log(self.profile(squared))
 
     def log_slope(self, squared) -> Any:

@@ -10,6 +10,7 @@ import torch
 
 from .._base import warn_user
 from .._validation import check_positive
+from ..kernels import Kernel
 from ..nn._random import draw_from
 from ._batches import shuffled_batches
 from ._checkpoint import UNREADABLE, Checkpoint, fingerprint
@@ -385,9 +386,19 @@ class _Run:
         if again is not None and not math.isfinite(again()):
             return (
                 "so it is for the parameters from before the epoch. Are there inputs or "
-                "targets that are not finite, or huge?"
+                f"targets that are not finite, or huge{self._doubtful_kernels()}?"
             )
         return f"is learning_rate={self.plan.learning_rate!r} too large? Pass a smaller one."
+
+    def _doubtful_kernels(self):
+        """A question about the derivatives of kernels that others have written."""
+        kernels = {getattr(part, "kernel", None) for part in self.module.modules()}
+        own = __package__.partition(".")[0] + "."
+        theirs = [
+            kernel for kernel in kernels
+            if isinstance(kernel, Kernel) and not type(kernel).__module__.startswith(own)
+        ]  # fmt: skip
+        return "".join(f", or derivatives of kernel={kernel!r}" for kernel in theirs)
 
 
 def _weights(module):

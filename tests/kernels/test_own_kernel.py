@@ -1,0 +1,58 @@
+"""Kernels that users write: errors say what is missing, or whose derivative is not finite."""
+
+import numpy as np
+import pytest
+from array_api_compat import array_namespace
+
+from sklearn_attention import Architecture, NadarayaWatsonRegressor, TransformerRegressor
+from sklearn_attention.kernels import Kernel, RadialKernel
+
+X = np.random.default_rng(0).normal(size=(30, 2))
+
+
+class Student(RadialKernel):
+    """A formula, as the base class shows it."""
+
+    def profile(self, squared):
+        return 1 / (1 + squared)
+
+
+class Flat(RadialKernel):
+    """Flat up to distance 1: the derivative of the branch that is not taken is not finite."""
+
+    def log_profile(self, squared):
+        xp = array_namespace(squared)
+        return xp.where(squared > 1, -xp.sqrt(squared - 1), 0 * squared)
+
+
+def test_one_formula_gives_the_kernel_and_its_logarithm():
+    distances = np.linalg.norm(X[:, None] - X, axis=-1)
+    np.testing.assert_allclose(Student()(X), 1 / (1 + distances**2))
+    np.testing.assert_allclose(Student().log(X), -np.log1p(distances**2))
+    model = NadarayaWatsonRegressor(Student(), bandwidth=2.0).fit(X, X[:, 0])
+    weights = Student()(X / 2)
+    np.testing.assert_allclose(model.predict(X), weights @ X[:, 0] / weights.sum(axis=1))
+
+
+@pytest.mark.parametrize("base", [Kernel, RadialKernel])
+def test_a_kernel_without_a_formula_is_told_which_method_to_write(base):
+    own = type("Mine", (base,), {})
+    for call in own(), own().log:
+        with pytest.raises(
+            NotImplementedError, match=r"Mine has no formula: write .* log_prof"
+        ):
+            call(X)
+
+
+def test_a_training_names_the_kernel_whose_derivatives_are_not_finite():
+    architecture = Architecture(attention_kernel=Flat())
+    model = TransformerRegressor(
+        d_model=8,
+        n_heads=2,
+        n_layers=1,
+        max_epochs=1,
+        baseline=False,
+        architecture=architecture,
+    )
+    with pytest.raises(FloatingPointError, match=r"or derivatives of kernel=Flat\(\)\?"):
+        model.fit(X, X[:, 0])
