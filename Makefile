@@ -1,7 +1,7 @@
 # Everything runs in .venv, which is made on first use and brought up to date whenever
 # the project's metadata, its version or the pinned versions change.
 
-.PHONY: demo test test-slow test-min lint bench docs dist clean
+.PHONY: demo test test-slow test-min lint bench bench-all docs dist clean
 .NOTPARALLEL:
 
 PYTHON ?= python3
@@ -49,6 +49,26 @@ bench: $(PACKAGE) $(call group,bench)
 	$(BIN)/python benchmarks/encoders.py report --results .venv/encoders.jsonl
 	$(BIN)/python benchmarks/tabular.py run --sets yacht,penguins --results .venv/tabular.jsonl
 	$(BIN)/python benchmarks/tabular.py report --results .venv/tabular.jsonl
+
+# Pages that are measured again when the version or their script has changed, and tables whose
+# cells are stored one by one: when interrupted, it goes on where it stopped.
+PRINTED := attend kernel_sums language_model random_features scale sequence_tasks \
+	smoothing_coverage smoothing_speed translation
+bench-all: export OMP_NUM_THREADS = 1
+bench-all: $(PACKAGE) $(call group,bench) $(PRINTED:%=benchmarks/%.md)
+	$(BIN)/python benchmarks/tabular.py run
+	$(BIN)/python benchmarks/tabular.py report > benchmarks/tabular.md
+	$(BIN)/python benchmarks/forecasting.py single nn3 m3 m4_weekly m4_hourly \
+		national_illness weather panels cuts
+	$(BIN)/python benchmarks/forecasting.py report > benchmarks/forecasting.md
+	$(BIN)/python benchmarks/encoders.py series text tables
+	$(BIN)/python benchmarks/encoders.py report > benchmarks/encoders.md
+	$(BIN)/python benchmarks/learning.py run
+	$(BIN)/python benchmarks/learning.py report > benchmarks/learning.md
+
+$(PRINTED:%=benchmarks/%.md): benchmarks/%.md: benchmarks/%.py sklearn_attention/__init__.py
+	$(BIN)/python $< > $@.new
+	mv $@.new $@
 
 # Examples run when they have changed: docs/gallery has their results.
 docs: export OMP_NUM_THREADS = 1

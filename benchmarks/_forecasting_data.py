@@ -7,13 +7,10 @@ every row of the test part is an origin.
 
 from typing import NamedTuple
 
-import numpy as np
 import pandas as pd
 from _forecasting_panels import cuts, panels
 from _forecasting_tasks import Fold, Task, read
-from _forecasting_weather import beijing, weather
-
-from sklearn_attention.datasets import make_periodic_series
+from _forecasting_weather import weather
 
 # Panels of a competition: one origin, official horizons.
 
@@ -112,26 +109,6 @@ def single(data):
     }
 
 
-# Square waves whose period is no whole number of steps.
-
-FREQUENCIES = (0.137, 0.11, 0.19, 0.23)
-SQUARE_ROWS, SQUARE_AHEAD = 1000, 200
-
-
-def square_task(frequency):
-    series = make_periodic_series("square", SQUARE_ROWS + SQUARE_AHEAD, step=frequency)
-    season = round(2 * np.pi / frequency)
-    fold = Fold({"square": series[:SQUARE_ROWS]}, {"square": series[SQUARE_ROWS:]})
-    return Task(SQUARE_AHEAD, season, (season,), [fold])
-
-
-def square(data):
-    return {
-        (f"{frequency:g}", SQUARE_AHEAD): lambda frequency=frequency: square_task(frequency)
-        for frequency in FREQUENCIES
-    }
-
-
 # Rolling origins: learned once, then observed.
 
 ILLNESS_HORIZON, ILLNESS_STEP, ILLNESS_TEST = 24, 8, 0.2
@@ -159,60 +136,13 @@ def national_illness(data):
     return {("national_illness", ILLNESS_HORIZON): task}
 
 
-# Every row of a test part an origin.
-
-
-class Channels(NamedTuple):
-    """Standardised channels, and where training, validation and test end."""
-
-    table: pd.DataFrame
-    train: int
-    known: int
-    season: int
-
-    def targets(self, start, stop, lookback, horizon):
-        """Windows and what follows, with all of it between these rows; one channel a time.
-
-        Windows look back into the rows before `start`.
-        """
-        rows = self.table.to_numpy()[max(0, start - lookback) : stop].T
-        for own in rows:
-            both = np.lib.stride_tricks.sliding_window_view(own, lookback + horizon)
-            yield both[:, :lookback], both[:, lookback:]
-
-
-# Rows of a month of 30 days, per set; 12, 4 and 4 months are training, validation and test.
-ETT = {"ETTh1": 720, "ETTh2": 720, "ETTm1": 2880}
-ETT_HORIZONS = (96, 192, 336, 720)
-
-
-def channels(data, name):
-    month = ETT[name]
-    table = read(data, name, index_col="date", parse_dates=True).iloc[: 20 * month]
-    table = table.asfreq(table.index[1] - table.index[0])
-    first = table.iloc[: 12 * month]
-    table = (table - first.mean()) / first.std(ddof=0)
-    return Channels(table, 12 * month, 16 * month, month // 30)
-
-
-def ett(data):
-    return {
-        (name, horizon): lambda name=name: channels(data, name)
-        for name in ETT
-        for horizon in ETT_HORIZONS
-    }
-
-
 TABLES = {
-    "square": square,
     "single": single,
     "nn3": panel("nn3"),
     "national_illness": national_illness,
     "m4_hourly": panel("m4_hourly"),
     "m4_weekly": panel("m4_weekly"),
     "m3": m3,
-    "ett": ett,
-    "beijing": beijing,
     "weather": weather,
     "panels": panels,
     "cuts": cuts,

@@ -8,7 +8,6 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import NamedTuple
 
-import numpy as np
 import pandas as pd
 from _forecasting_tasks import Fold, Task, read
 from pandas.tseries.holiday import USFederalHolidayCalendar
@@ -26,8 +25,6 @@ class Kind(NamedTuple):
         Time of the first origin.
     step : int
         Steps from one origin to the next.
-    most : int or None
-        Origins at most; None for all that there is room for.
     anew : int or None
         Steps before each origin that models learn from anew; None to learn once.
     """
@@ -38,7 +35,6 @@ class Kind(NamedTuple):
     seasons: tuple
     first: str
     step: int
-    most: int | None = None
     anew: int | None = None
 
 
@@ -46,30 +42,13 @@ def task(data, kind, horizon):
     series, X = kind.load(data)
     first, last = series.index.get_loc(pd.Timestamp(kind.first)), len(series) - horizon
     folds = []
-    for origin in range(first, last + 1, kind.step)[: kind.most]:
+    for origin in range(first, last + 1, kind.step):
         start = 0 if kind.anew is None else origin - kind.anew
         past, future = series.iloc[start:origin], series.iloc[origin : origin + horizon]
         known = X.iloc[start : origin + horizon]
         folds.append(Fold({series.name: past}, {series.name: future.to_numpy()}, known))
     refit = kind.anew is not None
     return Task(horizon, kind.season, kind.seasons, folds, refit, recent=1000)
-
-
-def pm25(data):
-    """Hourly concentrations, with gaps; weather and place in the day and the year."""
-    frame = read(data, "beijing_pm25")
-    index = pd.DatetimeIndex(pd.to_datetime(frame[["year", "month", "day", "hour"]]), freq="h")
-    X = pd.get_dummies(frame[["cbwd"]], dtype=float).join(
-        frame[["DEWP", "TEMP", "PRES", "Iws", "Is", "Ir"]].astype(float)
-    )
-    places = {"day": index.hour / 24, "year": (index.dayofyear - 1) / 365.25}
-    for name, place in places.items():
-        angle = 2 * np.pi * place
-        X[f"sin_{name}"], X[f"cos_{name}"] = np.sin(angle), np.cos(angle)
-    series = pd.Series(frame["pm2.5"].to_numpy(float), index, name="pm2.5")
-    # The file begins with a day without concentrations.
-    first = series.first_valid_index()
-    return series.loc[first:], X.set_index(index).loc[first:]
 
 
 def load(data):
@@ -130,7 +109,6 @@ def cells(kinds):
     }
 
 
-beijing = cells({"beijing_pm25": Kind(pm25, (24, 168), 24, (24,), "2014-01-01", 168, most=52)})
 # An origin every eighth, third and fifteenth day, so that all days of a week come first; four
 # on different days of the week and in all seasons where models learn anew.
 LOAD = load, (48, 336), 336, (48, 336)

@@ -1,14 +1,23 @@
-"""Files of results: a line for each cell of a table."""
+"""Files of results, a line for each cell of a table: measured, read again, and shown."""
 
+import argparse
 import json
+import os
+import platform
 import sys
 from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
 
 import pandas as pd
 
+from sklearn_attention import __version__
+
+HERE = Path(__file__).resolve().parent
+
 
 def append(cell, path):
-    line = json.dumps(cell)
+    """Add a line, with the version and the processor that it was measured with."""
+    line = json.dumps(cell | {"version": __version__, "processor": processor()})
     print(line, file=sys.stderr)
     with open(path, "a") as file:
         file.write(line + "\n")
@@ -23,8 +32,79 @@ def results(path, keys, others=()):
     return frame.drop_duplicates(keys, keep="last")
 
 
+def run(cells, keys, options):
+    """Measure what the file does not have: an interrupted run goes on where it stopped.
+
+    `cells` are pairs of a key and a function that returns the fields of its line. A model whose
+    library is missing is left out.
+    """
+    known = results(options.results, keys)
+    measured = set() if options.again else set(known[keys].itertuples(index=False, name=None))
+    for key, measure in cells:
+        if key in measured:
+            continue
+        try:
+            found = measure()
+        except ImportError as error:
+            print(f"{' '.join(map(str, key))} is left out: {error}", file=sys.stderr)
+            continue
+        append(dict(zip(keys, key, strict=True)) | rounded(found), options.results)
+
+
+def rounded(found):
+    """Fields of a line with six digits."""
+    return {k: float(f"{v:.6g}") if isinstance(v, float) else v for k, v in found.items()}
+
+
+def parser_of(description, file, *lists):
+    """A parser with lists of what is measured, the file of results, and the folder of data."""
+    parser = argparse.ArgumentParser(description=description.splitlines()[0])
+    for name in lists:
+        parser.add_argument(f"--{name}", type=lambda text: text.split(","), help="some of them")
+    parser.add_argument("--again", action="store_true", help="also what is measured already")
+    parser.add_argument("--results", type=Path, default=HERE / file)
+    folder = os.environ.get("SKLEARN_ATTENTION_DATA", HERE.parents[1] / "shared" / "data")
+    parser.add_argument("--data", type=Path, default=folder)
+    return parser
+
+
+def refuse_unknown(parser, known, *lists):
+    """End with a message if lists of names have others than are known."""
+    if unknown := {name for names in lists for name in names or ()} - {*known}:
+        parser.error(f"unknown: {', '.join(sorted(unknown))}")
+
+
+def stamp(frame, *packages):
+    """What lines were measured with; in development versions they did not say so."""
+    frame = frame.reindex(columns=["version", "processor"])
+    versions = sorted(frame["version"].fillna("of development before 0.2.0").unique())
+    names = frame["processor"].dropna().unique()
+    return (
+        f"{', '.join(names) or platform.platform()}, one thread. Python "
+        f"{platform.python_version()}, sklearn-attention {', '.join(versions)}, "
+        f"{', '.join(map(package_version, packages))}."
+    )
+
+
 def package_version(name):
+    """Name and version of a package."""
     try:
         return f"{name} {version(name)}"
     except PackageNotFoundError:
         return f"{name} is missing"
+
+
+def processor():
+    """Name of the processor, where Linux tells it."""
+    try:
+        lines = Path("/proc/cpuinfo").read_text().splitlines()
+    except OSError:
+        lines = []
+    names = [line.split(":")[1].strip() for line in lines if "model name" in line]
+    return names[0] if names else platform.machine()
+
+
+def markdown(header, rows):
+    """Lines of a table of texts."""
+    lines = [header, ["---"] * len(header), *rows]
+    return ["| " + " | ".join(line) + " |" for line in lines]

@@ -1,6 +1,6 @@
 """Speed and memory of exact Gaussian averages, against peers in the same run.
 
-    python benchmarks/attend.py [--save FILE]
+    python benchmarks/attend.py
 
 Prints a table of seconds and ratios for n = m = 20 000 queries and keys in float32, the
 peak memory for n = m = 200 000, and how the cost grows with the number of pairs. Peers:
@@ -17,7 +17,6 @@ Peers and ours take turns, and the best of the rounds counts for each.
 """
 
 import argparse
-import platform
 import subprocess
 import sys
 import time
@@ -26,6 +25,7 @@ from itertools import product
 
 import numpy as np
 import torch
+from _results import processor
 
 from sklearn_attention import attend
 
@@ -162,16 +162,6 @@ def process_memory(field):
     return int(line.split()[1]) / 1024
 
 
-def processor():
-    """Name of the processor, where Linux tells it."""
-    try:
-        with open("/proc/cpuinfo") as file:
-            names = [line.split(":")[1].strip() for line in file if "model name" in line]
-    except OSError:
-        names = []
-    return names[0] if names else platform.machine()
-
-
 def report():
     with_keops = keops_works()
     lines = [
@@ -198,10 +188,6 @@ def report():
 
 if __name__ == "__main__":
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--save", metavar="FILE", help="also write the table to this file")
     arguments = parser.parse_args()
     text = report()
     print(text)
-    if arguments.save:
-        with open(arguments.save, "w") as file:
-            file.write(text + "\n")

@@ -1,7 +1,7 @@
 """Coverage and accuracy of conditional densities of degrees 0 and 1 along a feature.
 
     OMP_NUM_THREADS=1 python benchmarks/conditional_densities.py [--rows N,...] [--seeds N]
-                                                                 [--peer] [--save FILE]
+                                                                 [--peer]
 
 `ConditionalKernelDensity` at its defaults, with `degree=0` and `degree=1`, on nine kinds of
 targets at three designs: uniform, normal, and t with three degrees of freedom, whose outer rows
@@ -146,11 +146,7 @@ if __name__ == "__main__":
     )
     parser.add_argument("--seeds", type=int, default=5, help="samples of each kind")
     parser.add_argument("--peer", action="store_true", help="statsmodels too")
-    parser.add_argument("--save", metavar="FILE", help="also write the table to this file")
     arguments = parser.parse_args()
     sizes = [int(n) for n in arguments.rows.split(",")]
     text = "\n".join(report(sizes, arguments.seeds, arguments.peer))
     print(text)
-    if arguments.save:
-        with open(arguments.save, "w") as file:
-            file.write(text + "\n")

@@ -11,9 +11,6 @@
   the integral of the absolute difference from the truth, 2 at most; the score is the mean
   log-density of 1000 new rows without outliers. Expected: outliers hardly change the error of
   our default, and its scores are best for heavy tails.
-* plane: the same for 300 rows of two columns, without the peers that take minutes.
-* given: the same for `ConditionalKernelDensity` and 200 rows of a feature and a target, the
-  error being a mean over features.
 * targets: the mean log-density of 1500 new targets, and the processor's seconds of a fit, for
   200 rows of a feature and eight targets. Expected: the default is near the better of its
   degrees, and no less than statsmodels' but beside the jump.
@@ -221,39 +218,6 @@ def on_line(fit, case, rng):
     return error, mean_log(density(fresh[:, None]))
 
 
-def on_plane(fit, case, rng):
-    shape, outliers = case
-    X = np.column_stack([clean(shape, 300, rng), rng.normal(size=300)])
-    if outliers:
-        X = np.vstack([X, np.column_stack([OUTLIERS[outliers](rng)] * 2)])
-    fresh = np.column_stack([clean(shape, N_FRESH, rng), rng.normal(size=N_FRESH)])
-    density, step = fit(X), 0.2
-    grid = [np.arange(-end, end, step) + step / 2 for end in (15, 5)]
-    places = np.column_stack([x.ravel() for x in np.meshgrid(*grid)])
-    true = truth(shape, places[:, 0]) * stats.norm.pdf(places[:, 1])
-    return distance(density(places), true, step**2), mean_log(density(fresh))
-
-
-def given_feature(fit, case, rng):
-    noise, outliers = case
-    rows = {"target": slice(0, 1), "feature": slice(1, 2), "both": slice(0, 2)}[
-        outliers or "both"
-    ]
-    y, x = clean(noise, 200, rng), rng.uniform(-2, 2, 200)
-    far = np.column_stack([rng.normal(size=2), rng.uniform(-2, 2, 2)])
-    far[:, rows] = 1e4 * rng.uniform(0.5, 1, (2, 1))
-    table = np.column_stack([np.sin(2 * x) + y, x])
-    table = np.vstack([table, far]) if outliers else table
-    model = fit(table[:, 1:], table[:, 0])
-    fresh = rng.uniform(-2, 2, N_FRESH)
-    score = model.score(fresh[:, None], np.sin(2 * fresh) + clean(noise, N_FRESH, rng))
-    grid, places = np.arange(-END / 2, END / 2, 0.1) + 0.05, np.linspace(-1.8, 1.8, 9)
-    queries, targets = np.repeat(places, len(grid))[:, None], np.tile(grid, len(places))
-    density = np.exp(model.score_samples(queries, targets)).reshape(len(places), -1)
-    true = [truth(noise, grid - np.sin(2 * place)) for place in places]
-    return np.mean([distance(*pair, 0.1) for pair in zip(density, true, strict=True)]), score
-
-
 # Of a feature, a normal variable and a generator.
 TARGETS = {
     "sine": lambda x, z, rng: np.sin(6 * x) + 0.2 * z,
@@ -329,12 +293,6 @@ PARTS = {
               [(f"{share}", "") for share in (0.0, 0.1, 0.3, 0.5)], ("score", "highest")),
     "line": (on_line, ESTIMATES, [*((shape, None) for shape in CLEAN),
                                   *(("normal", o) for o in OUTLIERS)], ("error", "score")),
-    "plane": (on_plane, dict(list(ESTIMATES.items())[:4]),
-              [("normal", None), ("bimodal", None), ("t, 2 degrees", None), ("lognormal", None),
-               *(("normal", o) for o in list(OUTLIERS)[::2])], ("error", "score")),
-    "given": (given_feature, {"likelihood": lambda X, y: ConditionalKernelDensity().fit(X, y)},
-              [("normal", None), ("bimodal", None), ("t, 2 degrees", None),
-               *(("normal", o) for o in ("target", "feature", "both"))], ("error", "score")),
     "targets": (on_target, OF_TARGETS, [(name, "") for name in TARGETS], ("score", "seconds")),
     "bounds": (at_bound, {"likelihood": ours(), "likelihood, bounds": ours(bounds=(0, None)),
                           "least_squares, bounds": ours(bandwidth="least_squares",

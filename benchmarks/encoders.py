@@ -1,14 +1,13 @@
 """Transformers of series, texts and tables at their defaults beside simpler models.
 
     python benchmarks/encoders.py TABLE... [--models A,B] [--sets A,B] [--seeds 0,1]
-                                  [--tag TAG] [--again] [--peer-python PYTHON]
+                                  [--again] [--peer-python PYTHON]
                                   [--results FILE] [--data FOLDER]
     python benchmarks/encoders.py report [--results FILE]
 
 Each TABLE measures every set, model and seed that the file of results does not have yet, and
 appends a JSON line for each, so that an interrupted run goes on where it stopped; with several
 lines for the same, the last one counts. `--models` takes names, "peers", "ours" or "parts".
-`--tag` marks lines of our models, to stand beside those of another version; peers have none.
 `report` prints Markdown tables of the file alone.
 
 At its defaults a transformer is blended with a baseline: "own baseline" and "network alone" are
@@ -31,23 +30,18 @@ the predictions of these two parts.
 Seconds are of the processor, in one thread. Progress goes to stderr.
 """
 
-import argparse
 import json
 import os
-import platform
 import subprocess
-import sys
 import time
 import warnings
-from functools import cache
-from importlib.metadata import version
-from pathlib import Path
+from functools import cache, partial
 
 import numpy as np
 import pandas as pd
 import torch
 from _encoders_data import SERIES, docstrings, padded, series
-from _results import append, results
+from _results import HERE, markdown, parser_of, refuse_unknown, results, run, stamp
 from _tabular_data import load_split
 from sklearn.ensemble import HistGradientBoostingClassifier, HistGradientBoostingRegressor
 from sklearn.feature_extraction.text import TfidfVectorizer
@@ -60,11 +54,9 @@ from sklearn_attention import (
     Training,
     TransformerClassifier,
     TransformerRegressor,
-    __version__,
 )
 
-HERE = Path(__file__).resolve().parent
-KEYS = ["table", "set", "model", "seed", "tag"]
+KEYS = ["table", "set", "model", "seed"]
 FIELDS = ["accuracy", "log_loss", "rmse", "fit_s", "predict_s"]
 OWN_BASELINE, NETWORK = PARTS = "own baseline", "network alone"
 OURS, BOOSTING, MINIROCKET, DTW = (
@@ -168,6 +160,8 @@ def measure(table, name, model, seed, data):
 
 
 def measure_by_aeon(name, model, seed, options):
+    if not options.peer_python:
+        raise ImportError("no --peer-python")
     command = [options.peer_python, HERE / "_encoders_peers.py", model, name, str(seed)]
     limits = {f"{library}_NUM_THREADS": "1" for library in ("NUMBA", "OMP", "OPENBLAS")}
     done = subprocess.run(
@@ -179,37 +173,18 @@ def measure_by_aeon(name, model, seed, options):
 # Run.
 
 
-def run(table, options):
-    known = results(options.results, KEYS, FIELDS)
-    measured = set() if options.again else set(known[KEYS].itertuples(index=False, name=None))
-    for name in sets_of(table):
-        if options.sets and name not in options.sets:
-            continue
+def cells(table, options):
+    """Of a table: keys, and what measures them."""
+    for name in [name for name in sets_of(table) if name in (options.sets or sets_of(table))]:
         for model, n_seeds in SEEDS[table].items():
-            if options.models and model not in options.models:
+            if model not in (options.models or SEEDS[table]):
                 continue
             for seed in range(n_seeds):
-                keys = (
-                    table,
-                    name,
-                    model,
-                    seed,
-                    options.tag if model in (OURS, *PARTS) else "",
-                )
-                if keys in measured or (options.seeds and seed not in options.seeds):
-                    continue
-                if model in BY_AEON and not options.peer_python:
-                    print(f"{model} on {name} is left out: no --peer-python", file=sys.stderr)
-                    continue
-                if model in BY_AEON:
-                    found = measure_by_aeon(name, model, seed, options)
-                else:
-                    found = measure(table, name, model, seed, options.data)
-                append(dict(zip(KEYS, keys, strict=True)) | rounded(found), options.results)
-
-
-def rounded(found):
-    return {k: v if isinstance(v, str) else float(f"{v:.6g}") for k, v in found.items()}
+                if seed in (options.seeds or range(n_seeds)):
+                    measured = partial(measure, table, name, model, seed, options.data)
+                    if model in BY_AEON:
+                        measured = partial(measure_by_aeon, name, model, seed, options)
+                    yield (table, name, model, seed), measured
 
 
 # Report.
@@ -231,16 +206,13 @@ TITLES = {
 
 
 def columns_of(table, frame):
-    """The frame with a column for each model and tag, and these columns, ours last."""
-    named = frame["model"] + frame["tag"].map(lambda tag: f", {tag}" if tag else "")
-    places = frame["model"].map(list(SEEDS[table]).index)
-    order = dict.fromkeys(named[places.sort_values(kind="stable").index])
-    return frame.assign(column=named), list(order)
+    """Models in order, ours last."""
+    return [model for model in SEEDS[table] if model in set(frame["model"])]
 
 
 def means_of(frame, columns, field):
     """Means and counts over seeds, a row for each set in their order."""
-    cells = frame.dropna(subset=field).groupby(["set", "column"], sort=False)[field]
+    cells = frame.dropna(subset=field).groupby(["set", "model"], sort=False)[field]
     return [
         found.unstack().reindex(index=list(dict.fromkeys(frame["set"])), columns=columns)
         for found in (cells.mean(), cells.count())
@@ -266,11 +238,6 @@ def texts_of(means, counts, text):
         text(mean) + (f" ({count:.0f})" if count > 1 else "")
         for mean, count in zip(means, counts, strict=True)
     ]
-
-
-def markdown(header, rows):
-    lines = [header, ["---"] * len(header), *rows]
-    return ["| " + " | ".join(line) + " |" for line in lines]
 
 
 def series_section(frame, columns, ours):
@@ -310,7 +277,7 @@ def tables_section(frame, columns, ours):
     parts = [column for column in columns if column.split(",")[0] in PARTS]
     rows = []
     for field, label in (("rmse", ""), ("wrong", ", share"), ("log_loss", ", log-loss")):
-        cells = frame.pivot(index=["set", "seed"], columns="column", values=field)
+        cells = frame.pivot(index=["set", "seed"], columns="model", values=field)
         for name in dict.fromkeys(frame.dropna(subset=field)["set"]):
             row = [name + label]
             for column in parts:
@@ -333,7 +300,7 @@ def section(table, frame):
     if table != "text":
         order = sets_of(table)
         frame = frame.iloc[np.argsort(frame["set"].map(order.index), kind="stable")]
-    frame, columns = columns_of(table, frame)
+    columns = columns_of(table, frame)
     ours = [column for column in columns if column.split(",")[0] == OURS]
     title, note = TITLES[table]
     lines = [f"## {title}", "", note, "", *SECTIONS[table](frame, columns, ours)]
@@ -347,7 +314,7 @@ def section(table, frame):
     lines += ["Seconds of the processor: of the fit / of the predictions.", ""]
     lines += [*markdown(["set", *columns], rows), ""]
     for row in frame.dropna(subset="error").itertuples():
-        lines += [f"{row.column}, {row.set}, seed {row.seed}: {row.error}", ""]
+        lines += [f"{row.model}, {row.set}, seed {row.seed}: {row.error}", ""]
     return lines
 
 
@@ -356,10 +323,7 @@ def report(options):
     lines = [
         "# Transformers of series, texts and tables",
         "",
-        f"{platform.platform()}, {os.cpu_count()} processors, one thread. Python "
-        f"{platform.python_version()}, sklearn-attention {__version__}, "
-        f"{', '.join(f'{name} {version(name)}' for name in PACKAGES)}; MiniRocket and 1-NN "
-        "DTW of aeon 1.6.",
+        f"{stamp(frame, *PACKAGES)} MiniRocket and 1-NN DTW are of aeon 1.6.",
         "",
         "All models at their defaults. Measurements: see `encoders.py`. –: not measured.",
         "",
@@ -371,25 +335,14 @@ def report(options):
     print("\n".join(lines).rstrip())
 
 
-# Command line.
-
-
 def parse():
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser = parser_of(__doc__, "encoders.jsonl", "models", "sets", "seeds")
     parser.add_argument(
         "tables", nargs="+", metavar="TABLE", help=f"{', '.join(SEEDS)}; report"
     )
-    for name in ("models", "sets", "seeds"):
-        parser.add_argument(f"--{name}", type=lambda text: text.split(","), help="some of them")
-    parser.add_argument("--tag", default="", help="marks lines of our models")
-    parser.add_argument("--again", action="store_true", help="also what is measured already")
     parser.add_argument(
         "--peer-python", default=os.environ.get("PEER_PYTHON"), help="a Python that has aeon"
     )
-    parser.add_argument("--results", type=Path, default=HERE / "encoders.jsonl")
-    beside = HERE.parents[1] / "shared" / "data"
-    folder = os.environ.get("SKLEARN_ATTENTION_DATA", beside)
-    parser.add_argument("--data", type=Path, default=folder)
     options = parser.parse_args()
     models = {model for seeds in SEEDS.values() for model in seeds}
     groups = {"ours": [OURS], "parts": PARTS, "peers": models - {OURS, *PARTS}}
@@ -397,11 +350,8 @@ def parse():
         options.models = [m for name in options.models for m in groups.get(name, [name])]
     if options.seeds:
         options.seeds = [int(seed) for seed in options.seeds]
-    unknown = set(options.tables) - {*SEEDS, "report"}
-    unknown |= set(options.models or ()) - models
-    unknown |= set(options.sets or ()) - {*SERIES, *TABLES}
-    if unknown:
-        parser.error(f"unknown: {', '.join(sorted(unknown))}")
+    known = {*SEEDS, "report", *models, *SERIES, *TABLES}
+    refuse_unknown(parser, known, options.tables, options.models, options.sets)
     return options
 
 
@@ -409,4 +359,4 @@ if __name__ == "__main__":
     options = parse()
     torch.set_num_threads(1)
     for table in options.tables:
-        report(options) if table == "report" else run(table, options)
+        report(options) if table == "report" else run(cells(table, options), KEYS, options)

@@ -1,27 +1,19 @@
 """Forecasters without any tuning beside peers: errors, intervals and seconds.
 
     python benchmarks/forecasting.py TABLE... [--models A,B] [--sets A,B] [--horizons N,M]
-                                     [--tag TAG] [--again] [--results FILE] [--data FOLDER]
+                                     [--again] [--results FILE] [--data FOLDER]
     python benchmarks/forecasting.py report [--results FILE]
 
 Each TABLE measures every set, horizon and model that the file of results does not have yet, and
 appends a JSON line for each, so that an interrupted run goes on where it stopped; with
 several lines for the same, the last one counts. `--models` takes names, "peers" or "ours".
-`--tag` marks the lines of our models, to stand beside those of another version; peers have
-none. `report` prints Markdown tables of the file alone.
+`report` prints Markdown tables of the file alone.
 
-* square: square waves of periods that are no whole number of steps, 1000 for training, 200
-  ahead. Expected: models that repeat a rounded season are wrong at more and more edges.
 * single: six series, five folds of one horizon at the end, with a fit for each. Expected: no
   model leads everywhere.
 * nn3, m3, m4_weekly, m4_hourly: all series of competitions, official horizons.
 * national_illness: seven weekly columns, 24 weeks ahead from every eighth week of the last
   fifth. Models are fitted once, to the rows before it, and then updated.
-* beijing: air quality with gaps, 24 and 168 hours ahead from 52 origins, one a week, in the
-  last year. Weather is known for the hours forecast too, to all models that take features.
-  Models are fitted once, to the four years before; AutoETS is fitted to the last 1000 hours at
-  each origin. Missing hours are not scored. Expected: a day or more ahead, features improve
-  forecasts more than the last hours do.
 * weather: series with important features, which are known for the forecast steps too:
   half-hourly electric load (temperature, holidays), hourly rentals of bikes (weather, working
   days), daily riders of a station (weather, home games). Models are fitted once to a year,
@@ -33,9 +25,6 @@ none. `report` prints Markdown tables of the file alone.
   and daily series, two of them counts; the last steps of each.
 * cuts: eighteen sets of series on which nothing was chosen either, 5-minutely to yearly, eight
   cuts of most with a fit at each; features of two are told to LightGBM and ours.
-* ett: seven channels at published horizons, from every row of the test part; beside published
-  transformers, and a ridge regression with about the same errors.
-* speed: one forecast after `fit`, and thousands of new windows in one call, of our models.
 
 Errors are mean absolute errors scaled by that of the seasonal naive forecast on the first past
 (MASE), and symmetric percentages (sMAPE, to 200). Of intervals of 90 % there are the coverage
@@ -46,45 +35,34 @@ intervals are reported separately.
 Models whose library is missing (dependency group `bench`) are left out with a message.
 The rentals of bikes are in the file `Bikeshare.csv` of the package ISLP, which is in no group:
 copy it to the data folder, or install the package.
-All peers together take about forty minutes of a processor. Progress goes to stderr.
+All peers together take about forty minutes of a processor.
 """
 
-import argparse
-import os
-import platform
-import sys
 import time
 import warnings
-from pathlib import Path
+from functools import partial
 
 import numpy as np
 import pandas as pd
-from _forecasting_data import TABLES, single_task
-from _forecasting_models import COVERAGE, MODELS, OURS, VARIANTS, WINDOW_MODELS
-from _results import append, package_version, results
+from _forecasting_data import TABLES
+from _forecasting_models import COVERAGE, MODELS, OURS, VARIANTS
+from _results import markdown, parser_of, refuse_unknown, results, run, stamp
 from threadpoolctl import threadpool_limits
 
-from sklearn_attention import __version__
-
-HERE = Path(__file__).resolve().parent
-KEYS = ["table", "set", "horizon", "model", "tag"]
+KEYS = ["table", "set", "horizon", "model"]
 PACKAGES = ("statsforecast", "lightgbm", "torch", "numpy", "pandas")
 
 PANEL_PEERS = ("seasonal naive", "Naive2", "AutoTheta", "AutoETS", "LightGBM")
 PEERS = {
-    "square": ("seasonal naive", "AutoETS", "MSTL", "LightGBM"),
     "single": ("seasonal naive", "AutoTheta", "AutoETS", "MSTL", "AutoARIMA", "LightGBM"),
     "nn3": PANEL_PEERS,
     "national_illness": ("seasonal naive", "AutoTheta", "AutoETS", "MSTL", "LightGBM"),
     "m4_hourly": PANEL_PEERS,
     "m4_weekly": PANEL_PEERS,
     "m3": PANEL_PEERS,
-    "ett": ("seasonal naive", "ridge"),
-    "beijing": ("seasonal naive", "AutoETS", "LightGBM", "LightGBM on steps"),
     "weather": ("seasonal naive", "LightGBM", "LightGBM on steps"),
     "panels": ("seasonal naive", "AutoTheta", "AutoETS", "LightGBM"),
     "cuts": ("seasonal naive", "AutoTheta", "AutoETS", "MSTL", "LightGBM"),
-    "speed": (),
 }
 # Errors as printed by their authors, beside ours in the order of the rows of a table.
 # sMAPE / MASE; M3 by group and for all.
@@ -104,35 +82,6 @@ PUBLISHED = {
         "PatchTST": ("6.94 / 2.34",),
         "Chronos-2": ("5.97 / 2.026",),
         "TiRex": ("6.01 / 1.990",),
-    },
-    # Mean squared / mean absolute errors, four horizons of each set. PatchTST drops up to a
-    # batch of the last test windows, which flatters it.
-    "ett": {
-        "PatchTST/64": (
-            *(".370 / .400", ".413 / .429", ".422 / .440", ".447 / .468"),
-            *(".274 / .337", ".341 / .382", ".329 / .384", ".379 / .422"),
-            *(".293 / .346", ".333 / .370", ".369 / .392", ".416 / .420"),
-        ),
-        "PatchTST/42": (
-            *(".375 / .399", ".414 / .421", ".431 / .436", ".449 / .466"),
-            *(".274 / .336", ".339 / .379", ".331 / .380", ".379 / .422"),
-            *(".290 / .342", ".332 / .369", ".366 / .392", ".420 / .424"),
-        ),
-        "NLinear": (
-            *(".374 / .394", ".408 / .415", ".429 / .427", ".440 / .453"),
-            *(".277 / .338", ".344 / .381", ".357 / .400", ".394 / .436"),
-            *(".306 / .348", ".349 / .375", ".375 / .388", ".433 / .422"),
-        ),
-        "DLinear": (
-            *(".375 / .399", ".405 / .416", ".439 / .443", ".472 / .490"),
-            *(".289 / .353", ".383 / .418", ".448 / .465", ".605 / .551"),
-            *(".299 / .343", ".335 / .365", ".369 / .386", ".425 / .421"),
-        ),
-        "iTransformer": (
-            *(".386 / .405", ".441 / .436", ".487 / .458", ".503 / .491"),
-            *(".297 / .349", ".380 / .400", ".428 / .432", ".427 / .445"),
-            *(".334 / .368", ".377 / .391", ".426 / .420", ".491 / .459"),
-        ),
     },
 }
 
@@ -207,119 +156,40 @@ def interval_scores(actual, lower, upper):
     return (lower <= actual) & (actual <= upper), loss
 
 
-def measure_windows(channels, horizon, name):
-    """Mean scores over all windows of the test part and all channels, and seconds."""
-    watch, model = Watch(), WINDOW_MODELS[name]()
-    watch("cpu_s", model.fit, channels, horizon)
-    watch("interval_s", model.calibrate, channels, horizon)
-    stop = len(channels.table)
-    windows = channels.targets(channels.known, stop, model.lookback_, horizon)
-    train = channels.table.to_numpy()[: channels.train]
-    units = np.abs(train[channels.season :] - train[: -channels.season]).mean(axis=0)
-    rows = []
-    for i, (past, target) in enumerate(windows):
-        forecasts = watch("cpu_s", model.predict, past, i)
-        lower, upper = watch("interval_s", model.predict_interval, past, i)
-        missed = forecasts - target
-        covered, loss = interval_scores(target, lower, upper)
-        rows.append(
-            {
-                "mse": np.mean(missed**2),
-                "mae": np.mean(np.abs(missed)),
-                "coverage90": covered.mean(),
-                "msis": loss.mean() / units[i],
-            }
-        )
-    means = pd.DataFrame(rows).mean().to_dict()
-    return {"n_series": len(rows), "n_windows": len(target)} | means | watch.seconds
-
-
-def measure_speed(task, name):
-    """Milliseconds of a forecast after `fit`, and seconds of many fresh windows."""
-    model = MODELS[name](task)
-    ((own, past),) = task.folds[0].past.items()
-    model.fit({own: past})
-    ours = model.model
-    times = [seconds_of(ours.predict) for _ in range(101)]
-    windows = np.lib.stride_tricks.sliding_window_view(past.to_numpy(), ours.lookback_)
-    windows = np.array(windows[np.arange(3000) % len(windows)])
-    return {
-        "median_ms": 1e3 * np.median(times),
-        "best_ms": 1e3 * min(times),
-        "windows_s": min(seconds_of(lambda: ours.predict(history=windows)) for _ in range(3)),
-    }
-
-
-def seconds_of(function):
-    start = time.perf_counter()
-    function()
-    return time.perf_counter() - start
-
-
 # Run.
-
-
-def cells_of(table, data):
-    """The cells of a table, by set and horizon: functions that load what is measured."""
-    if table != "speed":
-        return TABLES[table](data)
-    task = single_task(data, "air_passengers")
-    return {("air_passengers", task.horizon): lambda: task}
 
 
 def models_of(table):
     """Peers first, then ours."""
-    variants = VARIANTS if table in ("beijing", "weather") else ()
+    variants = VARIANTS if table == "weather" else ()
     return [*PEERS[table], *OURS, *variants]
 
 
-def measure(table, load, horizon, model):
+def measure(load, model):
     with warnings.catch_warnings(), threadpool_limits(1):
         # Models say what they leave out, or do not converge; their scores show it.
         warnings.simplefilter("ignore")
         try:
-            if table == "ett":
-                found = measure_windows(load(), horizon, model)
-            elif table == "speed":
-                found = measure_speed(load(), model)
-            else:
-                found = measure_folds(load(), model)
+            found = measure_folds(load(), model)
         except ImportError:
             raise
         except Exception as error:
             return {"error": f"{type(error).__name__}: {error}"[:300]}
-    return {name: float(f"{value:.6g}") for name, value in found.items()}
+    return {name: float(value) for name, value in found.items()}
 
 
-def run(table, options):
-    known = results(options.results, KEYS)
-    measured = set() if options.again else set(known[KEYS].itertuples(index=False, name=None))
-    missing = set()
-    for (name, horizon), load in cells_of(table, options.data).items():
-        if options.sets and name not in options.sets:
-            continue
-        if options.horizons and horizon not in options.horizons:
-            continue
-        for model in models_of(table):
-            tag = "" if model in PEERS[table] else options.tag
-            keys = (table, name, horizon, model, tag)
-            if options.models and model not in options.models:
-                continue
-            if keys in measured or model in missing:
-                continue
-            try:
-                found = measure(table, load, horizon, model)
-            except ImportError as error:
-                missing.add(model)
-                print(f"{model} is left out: {error}", file=sys.stderr)
-                continue
-            append(dict(zip(KEYS, keys, strict=True)) | found, options.results)
+def cells(table, options):
+    """Of a table: keys, and what measures them."""
+    for (name, horizon), load in TABLES[table](options.data).items():
+        if name in (options.sets or [name]) and horizon in (options.horizons or [horizon]):
+            for model in models_of(table):
+                if model in (options.models or [model]):
+                    yield (table, name, horizon, model), partial(measure, load, model)
 
 
 # Report.
 
 TITLES = {
-    "square": ("Square waves", ("mse",), "Mean squared error over 200 steps."),
     "single": (
         "Single series",
         ("mase",),
@@ -346,13 +216,6 @@ TITLES = {
         "sMAPE / MASE of all 359 series. Only LightGBM has the season of a year.",
     ),
     "m3": ("M3", ("smape", "mase"), "sMAPE / MASE of all 3003 series."),
-    "ett": ("ETT", ("mse", "mae"), "Mean squared / mean absolute error, standardised."),
-    "beijing": (
-        "Beijing",
-        ("mae", "mase"),
-        "Mean absolute error / MASE, 52 origins. Seasonal naive and AutoETS do not use the "
-        "weather; AutoETS is fitted to the last 1000 hours at each origin.",
-    ),
     "weather": (
         "Weather",
         ("mae", "mase"),
@@ -369,34 +232,21 @@ TITLES = {
         "MASE, mean over cuts and series. Holidays of births, working days and temperatures of "
         "demand are known to LightGBM and ours.",
     ),
-    "speed": (
-        "Speed",
-        ("median_ms", "windows_s"),
-        "Milliseconds of one forecast / seconds of 3000 windows in one call.",
-    ),
 }
 
 
 def with_all(frame):
     """Rows of M3, and those of all its series, where every group was measured."""
     rows = []
-    for (model, tag), own in frame.groupby(["model", "tag"], sort=False):
+    for model, own in frame.groupby("model", sort=False):
         if len(own) == 4 and own["error"].isna().all():
             weights = own["n_series"] / own["n_series"].sum()
             fields = own.select_dtypes("number").columns.drop("horizon")
             means = own[fields].mul(weights, axis=0).sum()
             totals = own[["cpu_s", "interval_s", "n_series", "n_failed"]].sum()
-            names = {"table": "m3", "set": "all", "horizon": "", "model": model, "tag": tag}
+            names = {"table": "m3", "set": "all", "horizon": "", "model": model}
             rows.append({**means, **totals, **names, "error": np.nan})
     return pd.concat([frame, pd.DataFrame(rows)]) if rows else frame
-
-
-def columns_of(table, frame):
-    """Models in order, ours last, a column for each tag."""
-    named = frame["model"] + frame["tag"].map(lambda tag: f" ({tag})" if tag else "")
-    order = models_of(table)
-    places = frame["model"].map(order.index)
-    return named, list(dict.fromkeys(named[places.sort_values(kind="stable").index]))
 
 
 def number(value):
@@ -407,11 +257,10 @@ def number(value):
 
 def grid(table, frame, text, best=None, published=None):
     """Lines of a table: sets and horizons, and a `text` of every model's cell."""
-    named, models = columns_of(table, frame)
-    frame = frame.assign(column=named)
+    models = [model for model in models_of(table) if model in set(frame["model"])]
     rows, published = [], published or {}
     for (name, horizon), own in frame.groupby(["set", "horizon"], sort=False):
-        own = own.set_index("column")
+        own = own.set_index("model")
         least = own[best].min() if best else None
         row = [name, str(horizon)]
         for model in models:
@@ -435,14 +284,9 @@ def seconds(row):
     return " / ".join("< 0.01" if value < 0.01 else f"{value:.3g}" for value in shown)
 
 
-def markdown(header, rows):
-    lines = [header, ["---"] * len(header), *rows]
-    return ["| " + " | ".join(line) + " |" for line in lines]
-
-
 def section(table, frame, data):
     title, fields, note = TITLES[table]
-    cells = list(cells_of(table, data))
+    cells = list(TABLES[table](data))
     places = [cells.index(cell) for cell in zip(frame["set"], frame["horizon"], strict=True)]
     frame = frame.iloc[np.argsort(places, kind="stable")]
     if table == "m3":
@@ -453,8 +297,6 @@ def section(table, frame, data):
     }
     errors = grid(table, frame, numbers(*fields), fields[0], published)
     lines = [f"## {title}", "", note, "", *errors, ""]
-    if table == "speed":
-        return lines
     frame = frame.assign(coverage=(frame["coverage90"] * 100).round(1))
     lines += ["Intervals of 90 %: coverage in % / MSIS.", ""]
     lines += [*grid(table, frame, numbers("coverage", "msis"), "msis"), ""]
@@ -477,18 +319,11 @@ def report(options):
     lines = [
         "# Forecasters without tuning",
         "",
-        f"{platform.platform()}, {platform.machine()}, {os.cpu_count()} processors, one "
-        f"thread. Python {platform.python_version()}, sklearn-attention {__version__}, "
-        f"{', '.join(map(package_version, PACKAGES))}.",
+        stamp(frame, *PACKAGES),
         "",
         "Measurements: see `forecasting.py`. –: not measured. Bold: the least in a row, by "
-        "the first number of errors and by the MSIS of intervals.",
-        "",
-        "Rows of TransformerForecaster on ETT are of earlier versions: their seconds may be "
-        "twice too many, those on ETTh2 were taken on a machine that takes 2.4 times as long, "
-        "and intervals of all but ETTh1 with horizon 96 did not allow for disagreement, few "
-        "blocks of time or errors since the fit. Intervals of Beijing are by an earlier "
-        "calibration. Seconds were in part taken beside other work, which adds up to a half.",
+        "the first number of errors and by the MSIS of intervals. Seconds were in part taken "
+        "beside other work, which adds up to a half.",
         "",
     ]
     for table in TITLES:
@@ -498,37 +333,23 @@ def report(options):
     print("\n".join(lines).rstrip())
 
 
-# Command line.
-
-
 def parse():
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser = parser_of(__doc__, "forecasting.jsonl", "models", "sets", "horizons")
     parser.add_argument(
         "tables", nargs="+", metavar="TABLE", help=f"{', '.join(PEERS)}; report"
     )
-    for name in ("models", "sets", "horizons"):
-        parser.add_argument(f"--{name}", type=lambda text: text.split(","), help="some of them")
-    parser.add_argument("--tag", default="", help="marks lines of our models")
-    parser.add_argument("--again", action="store_true", help="also what is measured already")
-    parser.add_argument("--results", type=Path, default=HERE / "forecasting.jsonl")
-    beside = HERE.parents[1] / "shared" / "data"
-    folder = os.environ.get("SKLEARN_ATTENTION_DATA", beside)
-    parser.add_argument("--data", type=Path, default=folder)
     options = parser.parse_args()
     own = (*OURS, *VARIANTS)
-    groups = {"ours": own, "peers": [m for m in {*MODELS, *WINDOW_MODELS} if m not in own]}
+    groups = {"ours": own, "peers": [model for model in MODELS if model not in own]}
     if options.models:
         options.models = [m for name in options.models for m in groups.get(name, [name])]
     if options.horizons:
         options.horizons = [int(horizon) for horizon in options.horizons]
-    unknown = set(options.models or ()) - {*MODELS, *WINDOW_MODELS}
-    unknown |= set(options.tables) - {*PEERS, "report"}
-    if unknown:
-        parser.error(f"unknown: {', '.join(sorted(unknown))}")
+    refuse_unknown(parser, {*MODELS, *PEERS, "report"}, options.models, options.tables)
     return options
 
 
 if __name__ == "__main__":
     options = parse()
     for table in options.tables:
-        report(options) if table == "report" else run(table, options)
+        report(options) if table == "report" else run(cells(table, options), KEYS, options)

@@ -1,6 +1,6 @@
 """Speed and accuracy of kernel sums along one feature, against peers in the same run.
 
-    python benchmarks/kernel_sums.py [--rows N] [--save FILE]
+    python benchmarks/kernel_sums.py [--rows N]
 
 The density of N = 1 000 000 keys at as many queries, at one bandwidth, in processor seconds:
 
@@ -25,7 +25,7 @@ from collections.abc import Callable
 from typing import NamedTuple
 
 import numpy as np
-from attend import processor
+from _results import processor
 from sklearn.neighbors import KernelDensity
 
 from sklearn_attention import attend
@@ -181,10 +181,6 @@ if __name__ == "__main__":
     parser.add_argument(
         "--rows", type=int, default=1_000_000, metavar="N", help="of queries and of keys"
     )
-    parser.add_argument("--save", metavar="FILE", help="also write the table to this file")
     arguments = parser.parse_args()
     text = report(arguments.rows)
     print(text)
-    if arguments.save:
-        with open(arguments.save, "w") as file:
-            file.write(text + "\n")

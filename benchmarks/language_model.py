@@ -32,7 +32,7 @@ import time
 from pathlib import Path
 
 import torch
-from attend import processor
+from _results import processor
 from torch import nn
 from torch.nn import functional as F
 

@@ -1,6 +1,6 @@
 """Recipes of training that make small networks learn faster per second of the processor.
 
-    python benchmarks/learning.py run [--only dates ...] [--recipes Muon ...] [--seeds 3]
+    python benchmarks/learning.py run [--tasks dates,...] [--recipes Muon,...] [--seeds 3]
     python benchmarks/learning.py report > benchmarks/learning.md
 
 Tasks, at the sizes that the estimators have by default:
@@ -18,20 +18,17 @@ every sublayer. Results are stored in benchmarks/learning.jsonl and not measured
 are of the processor, for the fit, on one thread.
 """
 
-import argparse
 import collections
 import datetime
 import gzip
-import os
 import time
-from pathlib import Path
+from functools import partial
 from unittest import mock
 
 import numpy as np
 import pandas as pd
 import torch
-from _results import append, results
-from attend import processor
+from _results import parser_of, results, run
 from torch import nn
 
 from sklearn_attention import (
@@ -45,9 +42,7 @@ from sklearn_attention.training import _network
 from sklearn_attention.training._fit_network import NetworkSettings
 from sklearn_attention.training._network import torch_seed, torch_threads
 
-RESULTS = Path(__file__).with_name("learning.jsonl")
 KEYS = ["task", "recipe", "seed"]
-REPOSITORY = Path(__file__).resolve().parents[1]
 # AdamW at the same rate too: no row is to be better by its rate alone.
 MUON = {"optimizer": "muon", "learning_rate": 3e-3}
 # Training parameters, and the factor of initial values of the last layers of sublayers.
@@ -178,23 +173,21 @@ TASKS = {
 }
 
 
-def run(options):
+def cells(options):
     for seed in range(options.seeds):
-        for task in options.only:
-            for name in options.recipes:
-                if (task, name, seed) in results(RESULTS, KEYS).set_index(KEYS).index:
-                    continue
-                with torch_threads(1):
-                    value, seconds = TASKS[task][0](RECIPES[name], seed, options.data)
-                line = {
-                    "task": task, "recipe": name, "seed": seed, "value": round(float(value), 5),
-                    "seconds": round(seconds, 2), "processor": processor(),
-                }  # fmt: skip
-                append(line, RESULTS)
+        for task in options.tasks or TASKS:
+            for name in options.recipes or RECIPES:
+                yield (task, name, seed), partial(measure, task, name, seed, options.data)
 
 
-def report(_):
-    frame, found = results(RESULTS, KEYS), collections.defaultdict(list)
+def measure(task, name, seed, data):
+    with torch_threads(1):
+        value, seconds = TASKS[task][0](RECIPES[name], seed, data)
+    return {"value": float(value), "seconds": seconds}
+
+
+def report(options):
+    frame, found = results(options.results, KEYS), collections.defaultdict(list)
     for line in frame.itertuples():
         found[line.task, line.recipe].append((line.value, line.seconds))
     processors = sorted(set(frame["processor"]))
@@ -217,20 +210,9 @@ def report(_):
                 )
 
 
-def main():
-    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
-    parser.add_argument("command", choices=["run", "report"])
-    parser.add_argument("--only", nargs="+", choices=TASKS, default=list(TASKS))
-    parser.add_argument("--recipes", nargs="+", choices=RECIPES, default=list(RECIPES))
-    parser.add_argument("--seeds", type=int, default=3)
-    beside = REPOSITORY.parent / "shared" / "data"
-    parser.add_argument(
-        "--data", type=Path, default=os.environ.get("SKLEARN_ATTENTION_DATA", beside)
-    )
-    options = parser.parse_args()
-    options.data = Path(options.data)
-    {"run": run, "report": report}[options.command](options)
-
-
 if __name__ == "__main__":
-    main()
+    parser = parser_of(__doc__, "learning.jsonl", "tasks", "recipes")
+    parser.add_argument("command", choices=["run", "report"])
+    parser.add_argument("--seeds", type=int, default=3)
+    options = parser.parse_args()
+    run(cells(options), KEYS, options) if options.command == "run" else report(options)

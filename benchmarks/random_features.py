@@ -1,10 +1,9 @@
 """Attention by random features against torch's exact fused attention, in the same run.
 
-    python benchmarks/random_features.py [--data FOLDER] [--save FILE]
+    python benchmarks/random_features.py [--data FOLDER]
 
-The number of features for a median relative error of 5 %, their time on 16 384 steps, and the
-length from which on they are faster than the exact average. Features need no pairs, so they
-were expected to be much faster at that length; the open question was the error. It depends on
+Errors of random features and their time on 16 384 steps. Features need no pairs, so they were
+expected to be much faster at that length; the open question was the error. It depends on
 the norms of queries and keys, and so on the spread of the logits: tokens are random, 512 wide
 and layer-normed, and pass through random projections, which give logits of standard deviation
 1, as in an untrained layer; smaller norms give less. "Adapted" are positive features with
@@ -18,12 +17,9 @@ measures on another. The data lie beside the repository, or where SKLEARN_ATTENT
 * error: median over 256 queries of the norm of the difference, divided by the norm of the exact
   average. Values are a third projection of the same tokens. The mean over two draws of the
   directions.
-* features for 5 %: from the error at the largest number, extrapolated with the square root of
-  the number. No number is given for errors above 50 %, where this law does not hold yet.
 * times: one head in float32, without gradients. Seconds of the processor, which depend little
   on other work on the machine; set OMP_NUM_THREADS=1, so that waiting threads do not count.
-  Methods take turns, and the median of the rounds counts. Times for other numbers of features
-  are interpolated by a line.
+  Methods take turns, and the median of the rounds counts.
 """
 
 import argparse
@@ -36,9 +32,8 @@ from functools import partial
 from pathlib import Path
 from unittest import mock
 
-import numpy as np
 import torch
-from attend import processor
+from _results import processor
 from torch.nn.functional import layer_norm, scaled_dot_product_attention
 
 from sklearn_attention import TransformerLanguageModel
@@ -53,7 +48,6 @@ SPREADS = (1.0, 0.5, 0.25, 0.1)
 SIZES = (64, 256, 1024)
 KINDS = ("positive", "adapted", "trigonometric")
 N_TYPICAL = 1024
-TARGET = 0.05
 ROUNDS = 3
 DRAWS = 2
 
@@ -80,32 +74,22 @@ def make_kernel(name, size, seed, queries, keys):
     return kernel.adapt(queries, keys) if name == "adapted" else kernel
 
 
-def errors(name, head_dim, spread, causal):
+def errors(name, head_dim, spread):
     """Median relative error for each number of features."""
     queries, keys, values = make_heads(head_dim, spread)
-    # The last 256 steps of a causal sequence are queries of all keys.
-    asked = slice(-N_QUERIES, None) if causal else slice(0, N_QUERIES)
-    exact = scaled_dot_product_attention(queries, keys, values, is_causal=causal)[:, :, asked]
+    asked = slice(0, N_QUERIES)
+    exact = scaled_dot_product_attention(queries, keys, values)[:, :, asked]
     typical = [x[:, :, N_STEPS // 2 :][:, :, :N_TYPICAL] for x in (queries, keys)]
     found = []
     for size in SIZES:
         draws = []
         for seed in range(DRAWS):
             kernel = make_kernel(name, size, seed, *typical)
-            if causal:
-                average, _ = attention(queries, keys, values, kernel, causal=True)
-                average = average[:, :, asked]
-            else:
-                average, _ = attention(queries[:, :, asked], keys, values, kernel)
+            average, _ = attention(queries[:, :, asked], keys, values, kernel)
             relative = (average - exact).norm(dim=-1) / exact.norm(dim=-1)
             draws.append(relative.median().item())
         found.append(statistics.mean(draws))
     return found
-
-
-def features_needed(found):
-    """Number of features at the target, if the error falls with the root of the number."""
-    return SIZES[-1] * (found[-1] / TARGET) ** 2 if found[-1] < 0.5 else math.inf
 
 
 def seconds(head_dim):
@@ -137,33 +121,12 @@ def time_table(times, head_dim):
         yield "| " + " | ".join(cells) + " |"
 
 
-def time_at(times, name, causal, n_features):
-    slope, level = np.polyfit(SIZES, [times[name, size, causal] for size in SIZES], 1)
-    return level + slope * n_features
-
-
-def error_rows(times, head_dim):
+def error_rows(head_dim):
     for spread in SPREADS:
         for name in KINDS:
-            found = errors(name, head_dim, spread, causal=False)
-            needed = features_needed(found)
+            found = errors(name, head_dim, spread)
             cells = [f"{head_dim}", f"{spread:g}", name, *(f"{100 * e:.0f} %" for e in found)]
-            if math.isinf(needed):
-                cells += ["–"] * 5
-            else:
-                cells.append(f"{needed:,.0f}".replace(",", " "))
-                for causal in (False, True):
-                    ratio = times["exact", causal] / time_at(times, name, causal, needed)
-                    # Exact time grows with the square of the length, that of features with it.
-                    even = f"{N_STEPS / ratio:,.0f}".replace(",", " ")
-                    cells += [f"{ratio:.2g}", even]
             yield "| " + " | ".join(cells) + " |"
-
-
-def causal_errors(head_dim, spread):
-    for name in KINDS:
-        found = errors(name, head_dim, spread, causal=True)
-        yield f"{name} " + ", ".join(f"{100 * e:.0f} %" for e in found)
 
 
 def trained_heads(text):
@@ -217,16 +180,15 @@ def report(text):
         lines += time_table(times[head_dim], head_dim)
     lines += [
         "",
-        "Error by number of features, the number for 5 %, and there how many times faster than "
-        "exact and from which length on faster, without and with a causal mask:",
+        "Error by number of features:",
         "",
         "| head_dim | spread of logits | features | "
         + " | ".join(f"error at {size}" for size in SIZES)
-        + " | number for 5 % | × exact | breaks even at | × exact, causal | breaks even at |",
-        "|" + "---|" * (3 + len(SIZES) + 5),
+        + " |",
+        "|" + "---|" * (3 + len(SIZES)),
     ]
     for head_dim in HEAD_DIMS:
-        lines += error_rows(times[head_dim], head_dim)
+        lines += error_rows(head_dim)
     lines += [
         "",
         "Heads of a trained language model, head_dim 32, causal: median over the heads, and "
@@ -235,10 +197,6 @@ def report(text):
         "| features | " + " | ".join(f"error at {size}" for size in SIZES) + " |",
         "|" + "---|" * (1 + len(SIZES)),
         *trained_rows(text),
-        "",
-        f"Causal, head_dim 32, spread 0.5, the last {N_QUERIES} steps: "
-        + "; ".join(causal_errors(32, 0.5))
-        + f" at {', '.join(map(str, SIZES))} features.",
     ]
     return "\n".join(lines)
 
@@ -249,13 +207,9 @@ if __name__ == "__main__":
     parser.add_argument(
         "--data", type=Path, default=os.environ.get("SKLEARN_ATTENTION_DATA", beside)
     )
-    parser.add_argument("--save", metavar="FILE", help="also write the table to this file")
     arguments = parser.parse_args()
     with gzip.open(Path(arguments.data) / "text" / "tinyshakespeare.txt.gz", "rt") as file:
         shakespeare = file.read()
     with torch.inference_mode():
         text = report(shakespeare)
     print(text)
-    if arguments.save:
-        with open(arguments.save, "w") as file:
-            file.write(text + "\n")

@@ -21,7 +21,7 @@ import warnings
 
 import numpy as np
 import torch
-from attend import processor
+from _results import processor
 
 from sklearn_attention import Architecture, TransformerSeq2Seq
 

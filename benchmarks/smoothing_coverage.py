@@ -1,7 +1,7 @@
 """Coverage of intervals and bands of smoothers, among the rows and off them.
 
     python benchmarks/smoothing_coverage.py [places] [weights] [dependence] [curves]
-                                            [--seeds N] [--save FILE]
+                                            [--seeds N]
 
 * places: intervals and bands of polynomials by scenario and region. Expected: 85 to 97 % of new
   targets in 90 % intervals, except where rows have no information, as for a peak within a gap.
@@ -234,7 +234,6 @@ if __name__ == "__main__":
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("parts", nargs="*", help=f"some of {', '.join(PARTS)}; default all")
     parser.add_argument("--seeds", type=int, metavar="N", help="data sets of each kind")
-    parser.add_argument("--save", metavar="FILE", help="also write the tables to this file")
     arguments = parser.parse_args()
     if unknown := set(arguments.parts) - set(PARTS):
         parser.error(f"no parts: {', '.join(sorted(unknown))}")
@@ -245,6 +244,3 @@ if __name__ == "__main__":
             make, n_seeds = PARTS[name]
             lines += ["", *make(arguments.seeds or n_seeds)]
     print("\n".join(lines))
-    if arguments.save:
-        with open(arguments.save, "w") as file:
-            file.write("\n".join(lines) + "\n")

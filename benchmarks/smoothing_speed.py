@@ -1,6 +1,6 @@
 """Speed of bandwidth selection, against peers in the same run.
 
-    python benchmarks/smoothing_speed.py [CASE ...] [--save FILE]
+    python benchmarks/smoothing_speed.py [CASE ...]
 
 Cases, all of them unless some are named:
 
@@ -32,7 +32,7 @@ import warnings
 import numpy as np
 import sklearn
 import torch
-from attend import processor
+from _results import processor
 from sklearn.model_selection import GridSearchCV, LeaveOneOut
 
 from sklearn_attention import (
@@ -206,12 +206,8 @@ if __name__ == "__main__":
     every = [*COMPARED, *ALONE]
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("cases", nargs="*", help=f"some of {', '.join(every)}; default all")
-    parser.add_argument("--save", metavar="FILE", help="also write the table to this file")
     arguments = parser.parse_args()
     if unknown := set(arguments.cases) - set(every):
         parser.error(f"no cases: {', '.join(sorted(unknown))}")
     text = report(arguments.cases or every)
     print(text)
-    if arguments.save:
-        with open(arguments.save, "w") as file:
-            file.write(text + "\n")

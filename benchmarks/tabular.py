@@ -19,26 +19,21 @@ Models whose library is missing (dependency group `bench`) are left out with a m
 it takes two hours. Progress goes to stderr.
 """
 
-import argparse
 import multiprocessing
 import os
-import platform
-import sys
 import time
 import warnings
+from functools import partial
 from pathlib import Path
 
 import numpy as np
 import pandas as pd
-from _results import append, package_version, results
+from _results import parser_of, refuse_unknown, results, run, stamp
 from _tabular_data import SETS, SPLITS, load_split
 from _tabular_models import MODELS, OURS
 from sklearn.metrics import mean_pinball_loss, root_mean_squared_error
 from threadpoolctl import threadpool_limits
 
-from sklearn_attention import __version__
-
-HERE = Path(__file__).resolve().parent
 KEYS = ["task", "set", "split", "model"]
 LEVELS = np.arange(1, 20) / 20
 BASE = "CatBoost"
@@ -99,7 +94,7 @@ def measure(task, model, X_train, X_test, y_train, y_test):
                 raise ValueError(f"scores are not finite: {scores}")
         except Exception as error:
             return {"error_message": f"{type(error).__name__}: {error}"[:300]}
-    return {name: float(f"{value:.6g}") for name, value in scores.items()}
+    return {name: float(value) for name, value in scores.items()}
 
 
 def peak_megabytes():
@@ -109,42 +104,28 @@ def peak_megabytes():
 
 
 def cell(task, name, split, model, data):
-    """A line of results; in a process of its own its memory is that of the model."""
+    """Fields of a line; in a process of its own its memory is that of the model."""
     parts = load_split(task, name, split, data)
     before = peak_megabytes()
     found = measure(task, MODELS[task][model](parts[0], 1), *parts)
     shape = {"n_train": parts[0].shape[0], "n_features": parts[0].shape[1]}
-    return (
-        dict(zip(KEYS, (task, name, split, model), strict=True))
-        | shape
-        | found
-        | {"megabytes": round(peak_megabytes() - before)}
-    )
+    return shape | found | {"megabytes": round(peak_megabytes() - before)}
 
 
-def run(options):
-    for library in ("OMP", "NUMBA"):  # for what is loaded later
-        os.environ[f"{library}_NUM_THREADS"] = "1"
-    known = results(options.results, KEYS)
-    measured = set() if options.again else set(known[KEYS].itertuples(index=False, name=None))
-    processes = multiprocessing.get_context("spawn")
+def alone(*key):
+    """The same in a process of its own."""
+    with multiprocessing.get_context("spawn").Pool(1) as pool:
+        return pool.apply(cell, key)
+
+
+def cells(options):
+    """Keys, and what measures them."""
     for task in [options.task] if options.task else SETS:
         for name in [name for name in SETS[task] if name in (options.sets or SETS[task])]:
             for split in [s for s in SPLITS[task] if s in (options.splits or SPLITS[task])]:
                 for model in [m for m in MODELS[task] if m in (options.models or MODELS[task])]:
                     key = task, name, split, model
-                    if key in measured:
-                        continue
-                    try:
-                        if task == "scale":
-                            with processes.Pool(1) as pool:
-                                line = pool.apply(cell, (*key, options.data))
-                        else:
-                            line = cell(*key, options.data)
-                    except ImportError as error:
-                        print(f"{model} is left out: {error}", file=sys.stderr)
-                        continue
-                    append(line, options.results)
+                    yield key, partial(alone if task == "scale" else cell, *key, options.data)
 
 
 # Report.
@@ -236,13 +217,11 @@ def report(options):
     several = "earlier" in frame and frame["earlier"].notna().any()
     note = f" Some of {BASE} were measured earlier, on the same kind of processor."
     note = note if several else ""
-    versions = ", ".join(map(package_version, PACKAGES))
     lines = [
         "# Tabular models at their defaults",
         "",
-        f"{platform.platform()}, {platform.machine()}; models ran at one thread, seconds are "
-        f"those of the processor. Python {platform.python_version()}, sklearn-attention "
-        f"{__version__}, {versions}. Means over three splits.{note}",
+        f"{stamp(frame, *PACKAGES)} Seconds are those of the processor. Means over three "
+        f"splits.{note}",
         "",
         *sections(frame, "regression", "Root mean squared error"),
         *sections(frame, "classification", "Log-loss"),
@@ -255,28 +234,22 @@ def report(options):
     print("\n".join(lines if len(failed) else [*lines, "None."]))
 
 
-# Command line.
-
-
 def parse():
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser = parser_of(__doc__, "tabular.jsonl", "sets", "models", "splits")
     parser.add_argument("action", choices=["run", "report"])
     parser.add_argument("--task", choices=SETS)
-    for name in ("sets", "models", "splits"):
-        parser.add_argument(f"--{name}", type=lambda text: text.split(","), help="some of them")
-    parser.add_argument("--results", type=Path, default=HERE / "tabular.jsonl")
-    beside = HERE.parents[1] / "shared" / "data"
-    folder = os.environ.get("SKLEARN_ATTENTION_DATA", beside)
-    parser.add_argument("--data", type=Path, default=folder)
-    parser.add_argument("--again", action="store_true", help="also what is measured already")
     options = parser.parse_args()
     options.splits = options.splits and [int(split) for split in options.splits]
-    known = {name for names in (*SETS.values(), *MODELS.values()) for name in names}
-    if unknown := {*(options.sets or ()), *(options.models or ())} - known:
-        parser.error(f"unknown: {', '.join(sorted(unknown))}")
+    known = [name for names in (*SETS.values(), *MODELS.values()) for name in names]
+    refuse_unknown(parser, known, options.sets, options.models)
     return options
 
 
 if __name__ == "__main__":
     options = parse()
-    {"run": run, "report": report}[options.action](options)
+    if options.action == "report":
+        report(options)
+    else:
+        for library in ("OMP", "NUMBA"):  # for what is loaded later
+            os.environ[f"{library}_NUM_THREADS"] = "1"
+        run(cells(options), KEYS, options)

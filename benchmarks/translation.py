@@ -26,7 +26,7 @@ from pathlib import Path
 import numpy as np
 import sacrebleu
 import torch
-from attend import processor
+from _results import processor
 
 from sklearn_attention import Architecture, Training, TransformerSeq2Seq
 
