@@ -27,6 +27,8 @@ extensions = [
     "sphinx.ext.autosummary",
     "sphinx.ext.mathjax",
     "sphinx-mathjax-offline",
+    "sphinx.ext.viewcode",
+    "sphinx_copybutton",
     "sphinx_design",
     "sphinx_gallery.gen_gallery",
 ]
@@ -36,6 +38,10 @@ templates_path = ["_templates"]
 
 autodoc_typehints = "none"  # the docstrings give the types
 numpydoc_show_class_members = False  # the templates do
+# What is copied is code without prompts and without what it prints.
+copybutton_prompt_text = r">>> |\.\.\. "
+copybutton_prompt_is_regexp = True
+viewcode_line_numbers = True
 myst_enable_extensions = ["colon_fence", "dollarmath"]
 myst_heading_anchors = 3
 
@@ -69,16 +75,25 @@ sphinx_gallery_conf = {
 toc_object_entries_show_parents = "hide"
 
 html_theme = "pydata_sphinx_theme"
-html_title = project
+html_title = f"{project} {release}"
 html_theme_options = {
-    "navbar_end": ["theme-switcher"],
+    "logo": {"text": f"{project} {release}"},
+    "icon_links": [
+        {
+            "name": "Source on GitHub",
+            "url": "https://github.com/sklearn-attention/sklearn-attention",
+            "icon": "fa-brands fa-github",
+        }
+    ],
+    "navbar_end": ["theme-switcher", "navbar-icon-links"],
     "collapse_navigation": True,
     "show_toc_level": 2,
 }
 html_context = {"default_mode": "auto"}
 html_static_path = ["_static"]
 html_css_files = ["site.css"]
-html_sidebars = {"**": ["sidebar-all"]}
+# The first page has its links in the bar above and in cards.
+html_sidebars = {"index": [], "**": ["sidebar-all"]}
 html_show_sourcelink = False
 
 

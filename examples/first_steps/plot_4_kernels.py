@@ -11,6 +11,7 @@ from sklearn.pipeline import Pipeline
 from sklearn.preprocessing import OneHotEncoder, StandardScaler
 
 from sklearn_attention import NadarayaWatsonRegressor
+from sklearn_attention.inspection import KernelDisplay
 from sklearn_attention.kernels import Matern32
 
 X, y = load_diabetes(return_X_y=True, as_frame=True, scaled=False)
@@ -21,3 +22,4 @@ kernels = ["gaussian", "epanechnikov", Matern32()]
 grid = {"smoother__kernel": kernels, "smoother__bandwidth": ["loo", 0.5, 1.0]}
 search = GridSearchCV(model, grid).fit(X, y)
 print(pd.DataFrame(search.cv_results_)[["params", "mean_test_score"]].to_string())
+KernelDisplay.from_kernels(kernels)

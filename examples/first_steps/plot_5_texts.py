@@ -12,4 +12,6 @@ praise = ["great lamp, thank you", "lovely shoes", "works very well", "so happy 
 texts, labels = (delivery + praise) * 5, (["delivery"] * 4 + ["praise"] * 4) * 5
 model = TransformerClassifier(random_state=0).fit(texts, labels)
 new = ["where is the lamp", "thank you, it works"]
-print(pd.DataFrame(model.predict_proba(new).round(2), new, model.classes_))
+shares = pd.DataFrame(model.predict_proba(new), new, model.classes_)
+print(shares.round(2))
+shares.plot.barh(stacked=True, xlabel="probability").figure.tight_layout()

@@ -6,6 +6,7 @@ Rows in Parquet
 import tempfile
 
 import dask.dataframe as dd
+import matplotlib.pyplot as plt
 import numpy as np
 import pandas as pd
 
@@ -19,5 +20,9 @@ with tempfile.TemporaryDirectory() as folder:
     rows = dd.read_parquet(folder, split_row_groups=True)
     X, y = rows[["hour", "day"]], rows["load"]
     model = NadarayaWatsonRegressor(bandwidth="scott").fit(X, y)  # only sums come together
-    print(model.predict(pd.DataFrame({"hour": [12.0, 12.0], "day": ["Mon", "Sun"]})))
     print(f"R2 of all rows: {model.score(X, y):.3f}")
+    hours = np.linspace(0, 24, 100)
+    for day in ["Mon", "Sun"]:
+        plt.plot(hours, model.predict(pd.DataFrame({"hour": hours, "day": day})), label=day)
+plt.legend()
+plt.gca().set(xlabel="hour", ylabel="load")
