@@ -104,41 +104,6 @@ def test_readme_names_every_estimator():
     assert estimators <= set(re.findall(r"`(\w+)`", README.read_text("utf-8")))
 
 
-def rows_of(benchmark, section, skip=0):
-    """Names of columns, and rows by their first cell, of a table of a benchmark."""
-    path = ROOT / "benchmarks" / benchmark
-    if not path.exists():
-        pytest.skip("benchmarks do not come with an installed package")
-    text = path.read_text("utf-8").partition(f"## {section}\n")[2].partition("\n## ")[0]
-    table = [part for part in text.split("\n\n") if part.startswith("|")][skip]
-    header, _, *rows = [
-        [cell.strip(" *") for cell in line.strip("|").split("|")] for line in table.splitlines()
-    ]
-    return header, {row[0]: row for row in rows}
-
-
-@pytest.mark.parametrize(
-    ("words", "section"), [("numbers", "Regression"), ("classes", "Classification")]
-)
-def test_ranks_on_the_first_page_are_those_of_the_tables(words, section):
-    _, rows = rows_of("tabular.md", section)
-    ranks = {name: f"{float(row[1]):.1f}" for name, row in rows.items()}
-    line = next(x for x in README.read_text("utf-8").splitlines() if f"tables of {words}" in x)
-    assert f"**{ranks.pop('KernelAttention')}**" in line
-    assert all(f"{name} {rank}" in line for name, rank in ranks.items())
-
-
-def test_errors_and_seconds_of_m3_on_the_first_page_are_those_of_the_table():
-    names, errors = rows_of("forecasting.md", "M3")
-    _, seconds = rows_of("forecasting.md", "M3", skip=2)
-    line = next(x for x in README.read_text("utf-8").splitlines() if x.startswith("| M3,"))
-    for name in ("TransformerForecaster", "LightGBM", "AutoETS", "AutoTheta"):
-        place = names.index(name)
-        error = float(errors["all"][place].split("/")[0].strip(" *"))
-        spent = float(seconds["all"][place].split("/")[0])
-        assert re.search(rf"{name}`? \*?\*?{error:.2f}\*?\*? \({spent:.0f}\)", line), name
-
-
 def test_the_page_on_the_house_names_every_folder_and_shared_module():
     page = HOUSE.read_text("utf-8")
     package = ROOT / "sklearn_attention"
