@@ -30,8 +30,8 @@ def tables():
 
 def series():
     """The same of the classification of series."""
-    found = results(BENCHMARKS / "encoders.jsonl", ["table", "set", "model", "seed", "tag"])
-    found = found[(found["table"] == "series") & (found["tag"] == "")]
+    found = results(BENCHMARKS / "encoders.jsonl", ["table", "set", "model", "seed"])
+    found = found[found["table"] == "series"]
     shares = found.pivot_table(index="set", columns="model", values="accuracy").dropna()
     return shares.rank(axis=1, ascending=False).mean(), _seconds(
         found, "model", ["set"], "fit_s"
@@ -40,10 +40,8 @@ def series():
 
 def panels():
     """Mean ranks of scaled errors over panels of series, and seconds of a fit and forecast."""
-    found = results(
-        BENCHMARKS / "forecasting.jsonl", ["table", "set", "horizon", "model", "tag"]
-    )
-    found = found[found["table"].isin(_PANELS) & (found["tag"] == "")]
+    found = results(BENCHMARKS / "forecasting.jsonl", ["table", "set", "horizon", "model"])
+    found = found[found["table"].isin(_PANELS)]
     cells = found.pivot_table(index=["table", "set"], columns="model", values="mase")
     cells = cells.loc[:, cells.notna().all()]
     found = found[found["model"].isin(cells.columns)]

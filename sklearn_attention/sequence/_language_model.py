@@ -32,10 +32,10 @@ class TransformerLanguageModel(NetworkParameters, AttentionEstimator):
 
     Parameters
     ----------
-    tokenizer : {"characters", "words", "lower_words", "byte_pairs", "ids"}, \
-default="characters"
-        Kind of tokens; see :func:`~sklearn_attention.text.learn_vocabulary`. With "ids",
-        texts are sequences of integers.
+    tokenizer : str, default="characters"
+        Kind of tokens, "characters", "words", "lower_words", "byte_pairs" or "ids"; see
+        :func:`~sklearn_attention.text.learn_vocabulary`. With "ids", texts are sequences of
+        integers.
     max_tokens : int, default=None
         Largest size of the vocabulary, with its four special tokens; rare tokens become the
         unknown one. None keeps all, or 8000 byte pairs.

@@ -335,7 +335,7 @@ n_steps, n_channels), list of arrays, or list of texts
         -------
         y : ndarray of shape (n_queries, n_quantiles) or (n_queries, n_quantiles, n_outputs)
             The quantiles. They do not cross: those that are learned are sorted, which never
-            makes the mean of their pinball losses larger [6]_.
+            makes the mean of their pinball losses larger (Chernozhukov et al., 2010).
 
         Raises
         ------
