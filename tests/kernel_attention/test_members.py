@@ -94,23 +94,17 @@ def test_given_parameters_are_kept(member):
     z, X = training.coordinates(np.arange(9), np.float64), training.X[:9]
     squared = np.square((X[:, None] - X) / bandwidth).sum(axis=2)
     np.testing.assert_allclose(kernel.matrix(z, z), np.exp(-squared / 2), rtol=1e-10)
-
-
-@every_member
-def test_a_ridge_may_be_given_and_the_rest_learned(member):
+    # A ridge may be given, and the rest learned.
     options = dataclasses.replace(LEARNED, ridge=0.3)
-    kernel = fit(member, make_training(), np.arange(40), options)[0].kernel
-    assert kernel.noise == pytest.approx(0.3)
+    assert fit(member, training, np.arange(40), options)[0].kernel.noise == pytest.approx(0.3)
 
 
 def test_averages_learn_no_ridge():
-    training = make_training()
-    averages = fit(LocalAverage(), training, np.arange(40))[0].kernel
-    assert averages.noise == pytest.approx(1.0)
+    kernel = fit(LocalAverage(), make_training(), np.arange(40))[0].kernel
+    assert kernel.noise == pytest.approx(1.0)
 
 
-@pytest.mark.parametrize("rough", [False, True])
-@pytest.mark.parametrize("linear", [False, True])
+@pytest.mark.parametrize(("rough", "linear"), [(False, True), (True, False)])
 def test_parts_of_the_kernel(rough, linear):
     member = KernelRidge(rough=rough, linear=linear, constant=False)
     kernel = fit(member, make_training(), np.arange(40))[0].kernel
@@ -199,24 +193,16 @@ ALL = np.ones(4, dtype=bool)
 
 
 class TestDescend:
-    @pytest.mark.parametrize("units", [1.0, 1e4])
-    def test_finds_the_least_of_a_quadratic(self, units):
-        steep = units * np.array([1.0, 10.0, 0.1, 2.0])
-        start = Point(np.zeros(4))
-        found = descend(start, lambda p: steep * (p.values - TARGET), 200, 0.2, ALL)
-        np.testing.assert_allclose(found.values, TARGET, atol=0.02)
-        np.testing.assert_array_equal(start.values, 0)
+    def test_finds_the_least_of_a_quadratic_in_free_parameters(self):
+        free = np.array([True, False, True, True])
+        steep = 1e4 * np.array([1.0, 10.0, 0.1, 2.0])
 
-    def test_only_free_parameters_move(self):
-        free = np.array([True, False, True, False])
-        gradient = lambda p: np.where(free, p.values - TARGET, np.nan)  # noqa: E731
-        found = descend(Point(np.zeros(4)), gradient, 200, 0.2, free).values
+        def gradient_at(point):
+            return np.where(free, steep * (point.values - TARGET), np.nan)
+
+        found = descend(Point(np.zeros(4)), gradient_at, 200, 0.2, free).values
         np.testing.assert_allclose(found[free], TARGET[free], atol=0.02)
         np.testing.assert_array_equal(found[~free], 0)
-
-    def test_no_steps(self):
-        start = Point(TARGET)
-        assert descend(start, None, 0, 0.2, ALL) is start
 
     def test_first_steps_are_small_and_the_last_ones_smaller(self):
         values = []
@@ -257,30 +243,15 @@ class TestDescend:
         found = descend(Point(TARGET), failing, 5, 0.2, free)
         np.testing.assert_array_equal(found.values, TARGET)
 
-    def test_other_errors_are_passed_on(self):
-        def gradient_at(point):
-            raise FloatingPointError("a fault")
 
-        with pytest.raises(FloatingPointError, match="a fault"):
-            descend(Point(np.zeros(4)), gradient_at, 10, 0.2, ALL)
-
-
-class TestRandomBatches:
-    def test_are_some_rows_that_all_count(self):
-        batches = RandomBatches(100, 30, np.random.default_rng(0))
-        drawn = []
-        for _ in range(40):
-            rows, n_scored = batches.draw(None)
-            assert n_scored == len(rows) == len(set(rows)) == 30
-            assert 0 <= rows.min() <= rows.max() < 100
-            drawn.append(rows)
-        assert set(np.concatenate(drawn)) == set(range(100))
-
-    @pytest.mark.parametrize("size", [10, 50])
-    def test_of_few_rows_are_all(self, size):
-        rows, n_scored = RandomBatches(10, size, np.random.default_rng(0)).draw(None)
-        np.testing.assert_array_equal(rows, np.arange(10))
-        assert n_scored == 10
+def test_random_batches_are_some_rows_that_all_count():
+    batches = RandomBatches(100, 30, np.random.default_rng(0))
+    drawn = []
+    for _ in range(40):
+        rows, n_scored = batches.draw(None)
+        assert n_scored == len(rows) == len(set(rows)) == 30
+        drawn.append(rows)
+    assert set(np.concatenate(drawn)) == set(range(100))
 
 
 class TestPatchBatches:
@@ -321,12 +292,12 @@ class TestPatchBatches:
                 found.append(np.abs(z[rows[near], 0] - z[row, 0]).mean())
             return np.mean(found)
 
-        n_draws = 4 * module._REFRESH
+        n_draws = 2 * module._REFRESH
         before = np.mean([width(*batches.draw(kernel)) for _ in range(n_draws)])
         after = np.mean([width(*batches.draw(narrow)) for _ in range(n_draws)])
         assert after < 0.5 * before
 
-    @pytest.mark.parametrize("n", [1, 2, 5, 40])
+    @pytest.mark.parametrize("n", [1, 5])
     def test_of_few_rows_are_all(self, n):
         kernel, _, batches = self.make(n)
         rows, n_scored = batches.draw(kernel)
