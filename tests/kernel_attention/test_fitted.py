@@ -1,7 +1,6 @@
 """Kernel attention as it is learned: rows remembered, folds, members."""
 
 import dataclasses
-import pickle
 
 import numpy as np
 import pytest
@@ -60,22 +59,6 @@ def test_every_fold_has_a_member_and_predictions_are_their_mean(learned):
     np.testing.assert_allclose(fitted.predict(QUERIES), expected, rtol=1e-12)
 
 
-def test_slopes_are_those_of_the_values(learned):
-    fitted, step = learned[0], 1e-6
-    for feature in range(3):
-        moved = step * (np.arange(3) == feature)
-        ends = [fitted.predict(QUERIES + sign * moved) for sign in (1, -1)]
-        expected = (ends[0] - ends[1]) / (2 * step) * fitted.training.scale
-        np.testing.assert_allclose(fitted.slopes(QUERIES)[:, :, feature], expected, rtol=1e-4)
-
-
-def test_weights_make_predictions_of_every_output(learned):
-    fitted = learned[0]
-    expected, targets = fitted.predict(QUERIES), fitted.training.targets
-    found = fitted.weights(QUERIES) @ targets
-    np.testing.assert_allclose(found, expected, rtol=1e-6, atol=1e-9)
-
-
 def test_rows_held_out_and_queries_are_compared_by_the_first_member(learned):
     fitted = learned[0]
     kernel, training = fitted.members[0].kernel, fitted.training
@@ -112,14 +95,6 @@ def test_targets_have_mean_0_and_deviation_1_by_weight():
     np.testing.assert_allclose(values, make_rows().values[7:], rtol=1e-12)
 
 
-def test_a_given_bandwidth_learns_from_all_rows_in_units_of_the_values():
-    given = dataclasses.replace(OPTIONS, encodings=("standard",), bandwidth=np.ones(3))
-    fitted = fit(options=given)[0]
-    np.testing.assert_array_equal(fitted.training.center, 0)
-    np.testing.assert_array_equal(fitted.training.scale, 1)
-    np.testing.assert_array_equal(fitted.held_out, np.arange(80))
-
-
 @pytest.mark.parametrize(
     ("n", "n_folds", "sizes"), [(80, 2, [20, 20]), (82, 4, [21, 21, 20, 20])]
 )
@@ -136,16 +111,6 @@ def test_the_usual_number_of_folds_depends_on_the_rows(n, expected):
     task = dataclasses.replace(TASK, folds={100: 4, 200: 2, np.inf: 1})
     options = dataclasses.replace(OPTIONS, n_folds=None, max_steps=0)
     assert len(fit(make_rows(n), task, options)[0].folds) == expected
-
-
-def test_files_do_not_have_what_is_computed_again():
-    rows = make_rows()
-    model = KernelAttentionRegressor(max_steps=0).fit(rows.X, rows.values)
-    before = len(pickle.dumps(model))
-    expected = model.predict_interval(QUERIES)
-    loaded = pickle.loads(pickle.dumps(model))
-    assert len(pickle.dumps(model)) == before
-    np.testing.assert_array_equal(loaded.predict_interval(QUERIES), expected)
 
 
 class TestCopies:

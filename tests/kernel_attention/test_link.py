@@ -37,25 +37,6 @@ class TestMultinomialLink:
             expected = 0.99 * likely / likely.sum() + 0.01 * FREQUENCIES
             np.testing.assert_allclose(found, expected, rtol=1e-12)
 
-    def test_improves_on_the_scores(self):
-        scores, indicators, weights = self.make()
-        link = MultinomialLink.fit(scores, indicators, weights, FREQUENCIES)
-        raw = np.clip(scores + FREQUENCIES, 1e-3, None)
-        raw /= raw.sum(axis=1, keepdims=True)
-        before = self.log_loss(raw, indicators, weights)
-        assert self.log_loss(link(scores), indicators, weights) < before - 0.05
-        assert link.strengths.shape == (2,)
-        assert (link.strengths >= 0).all()
-        # Timid scores are believed more than they say.
-        assert link.strengths.sum() > 2
-
-    def test_frequencies_answer_where_scores_say_nothing(self):
-        _, indicators, weights = self.make()
-        rates = weights @ indicators / weights.sum()
-        link = MultinomialLink.fit(np.zeros((300, 3)), indicators, weights, rates)
-        found = link(np.zeros((4, 3)))
-        np.testing.assert_allclose(found, np.tile(rates, (4, 1)), atol=0.01)
-
     def test_no_other_link_fits_better(self):
         scores, indicators, weights = self.make(n=60)
         link = MultinomialLink.fit(scores, indicators, weights, FREQUENCIES)

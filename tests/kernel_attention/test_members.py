@@ -54,56 +54,6 @@ def test_learning_helps(member):
     assert after < 0.7 * before
 
 
-@every_member
-def test_rows_held_out_are_not_learned_from(member):
-    training, held_out = make_training(), np.arange(40)
-    targets = training.targets.copy()
-    targets[held_out] = 1e3 * targets[held_out[::-1]]
-    other = dataclasses.replace(training, values=targets)
-    found, expected = fit(member, other, held_out)[0], fit(member, training, held_out)[0]
-    np.testing.assert_array_equal(found.kernel.values, expected.kernel.values)
-
-
-@every_member
-def test_left_out_are_predictions_without_the_row(member):
-    training, held_out = make_training(), np.array([3, 70, 119])
-    fitted, left_out = fit(member, training, held_out)
-    for row, left in zip(held_out, left_out, strict=True):
-        X = training.X[[row]]
-        if isinstance(member, KernelRidge):
-            # Without noise to be told, a row says nothing.
-            weights = training.weights.copy()
-            weights[row] = 1e-12
-            rest = dataclasses.replace(training, weights=weights)
-            nothing = np.array([], dtype=int)
-            again = type(fitted).fit(fitted.kernel, rest, np.random.default_rng(0), nothing)[0]
-        else:
-            again = dataclasses.replace(fitted, rows=np.delete(np.arange(120), row))
-            rest = training
-        np.testing.assert_allclose(again.predict(rest, X)[0], left, rtol=1e-7, atol=1e-9)
-
-
-@every_member
-def test_given_parameters_are_kept(member):
-    training = make_training(encodings=("standard",))
-    bandwidth = np.array([0.9, 1.4, 0.1])
-    options = Options(as_kernel("gaussian"), bandwidth=bandwidth, ridge=0.3)
-    kernel = fit(member, training, np.arange(120), options)[0].kernel
-    assert kernel.noise == pytest.approx(0.3)
-    # Nothing but the smooth part, of size 1.
-    z, X = training.coordinates(np.arange(9), np.float64), training.X[:9]
-    squared = np.square((X[:, None] - X) / bandwidth).sum(axis=2)
-    np.testing.assert_allclose(kernel.matrix(z, z), np.exp(-squared / 2), rtol=1e-10)
-    # A ridge may be given, and the rest learned.
-    options = dataclasses.replace(LEARNED, ridge=0.3)
-    assert fit(member, training, np.arange(40), options)[0].kernel.noise == pytest.approx(0.3)
-
-
-def test_averages_learn_no_ridge():
-    kernel = fit(LocalAverage(), make_training(), np.arange(40))[0].kernel
-    assert kernel.noise == pytest.approx(1.0)
-
-
 @pytest.mark.parametrize(("rough", "linear"), [(False, True), (True, False)])
 def test_parts_of_the_kernel(rough, linear):
     member = KernelRidge(rough=rough, linear=linear, constant=False)

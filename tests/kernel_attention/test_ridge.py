@@ -1,7 +1,5 @@
 """Kernel ridge regression of training rows, in one block and in several, against numpy."""
 
-import dataclasses
-
 import numpy as np
 import pytest
 
@@ -51,37 +49,6 @@ def fit(kernel, training, held_out=()):
 
 
 class TestSystem:
-    @every_part
-    def test_left_out_equals_solving_without_the_row(self, rough, linear):
-        training = make_training(40)
-        kernel = make_kernel(training, rough=rough, linear=linear)
-        rows = np.random.default_rng(2).permutation(40)
-        system = System(kernel, training, rows, np.float64)
-        for n_rows in (40, 6):
-            found = system.left_out(n_rows)
-            assert found.shape == (n_rows, 2)
-            for row, left in zip(rows[-n_rows:], found, strict=True):
-                others = np.setdiff1d(rows, [row])
-                expected = slow_predictions(kernel, training, others, training.X[[row]])[0]
-                np.testing.assert_allclose(left, expected, rtol=1e-9, atol=1e-11)
-        assert system.left_out(0).shape == (0, 2)
-
-    @pytest.mark.parametrize("dtype", [np.float32, np.float64])
-    def test_repeated_rows_without_noise(self, dtype):
-        X = np.repeat(make_training(30).X, 3, axis=0)
-        training = make_training(X=X)
-        targets = np.repeat(training.targets[::3], 3, axis=0)
-        training = dataclasses.replace(training, X=X, values=targets)
-        kernel = make_kernel(training)
-        values = kernel.values.copy()
-        values[-1] = -np.inf
-        system = System(kernel.with_values(values), training, np.arange(90), dtype)
-        assert np.isfinite(system.coefficients).all()
-        assert np.isfinite(system.left_out(9)).all()
-        # Copies agree with each other, so that the targets can be reproduced.
-        found = system.weights(kernel.matrix(system.keys, system.keys)) @ targets
-        np.testing.assert_allclose(found, targets, atol=0.02)
-
     def test_a_matrix_that_is_not_positive_definite_is_an_error(self, monkeypatch):
         training = make_training()
         kernel = make_kernel(training, Tricube(), rough=False)
@@ -193,15 +160,6 @@ class TestSeveralBlocks:
             )  # fmt: skip
             np.testing.assert_allclose(left, expected, rtol=1e-5, atol=1e-6)
 
-    def test_are_about_one_block(self, monkeypatch):
-        # Noise enough for other blocks' rows not to matter.
-        kernel, training = self.make(n=400, noise=0.5)
-        queries = make_training(50, seed=1).X
-        found = fit(kernel, training)[0].predict(training, queries)
-        monkeypatch.setattr(_ridge, "_MOST", 400)
-        whole = fit(kernel, training)[0].predict(training, queries)
-        assert 0 < np.abs(found - whole).mean() < 0.25
-
     def test_equal_rows_are_drawn_from(self):
         X = np.zeros((200, 3))
         X[:5] = make_training(5).X
@@ -213,28 +171,6 @@ class TestSeveralBlocks:
         assert np.isfinite(member.predict(training, queries)).all()
         assert np.isfinite(member.weights(training, queries)).all()
         assert np.isfinite(left_out).all()
-
-    @pytest.mark.parametrize(
-        "X",
-        [
-            np.ones((200, 3)),
-            (np.random.default_rng(0).uniform(size=(200, 1)) < 0.9).astype(float),
-        ],
-        ids=["constant", "mostly 1"],
-    )
-    def test_rows_that_cannot_be_split(self, X):
-        training = make_training(200, X=X)
-        member, left_out = fit(make_kernel(training), training, np.arange(9))
-        whole = member.predict(training, X)
-        assert np.isfinite(whole).all()
-        assert np.isfinite(left_out).all()
-        alone = np.concatenate([member.predict(training, X[[row]]) for row in range(20)])
-        np.testing.assert_allclose(alone, whole[:20], rtol=0, atol=1e-5)
-        queries = make_training(30, seed=1).X[:, : X.shape[1]]
-        effective = member.weights(training, queries)
-        np.testing.assert_allclose(
-            effective @ training.targets, member.predict(training, queries), atol=1e-9
-        )
 
 
 def smooth_at(training, X, step):
