@@ -68,14 +68,6 @@ class TestSoftmaxWeights:
             parts = [np.exp(-(error / error.min() - 1) / t) for t in (0.05, 0.2)]
             np.testing.assert_allclose(row, np.mean([w / w.sum() for w in parts], axis=0))
 
-    def test_where_nothing_is_known_the_panel_counts(self):
-        own, panel = np.array([[np.nan, np.nan], [0.0, 1.0]]), np.array([0.4, 0.1])
-        found = softmax_weights(own, panel, 0.5)
-        expected = softmax_weights(panel[None], panel, 1.0)[0]
-        np.testing.assert_allclose(found[0], expected)
-        assert found[0, 1] > found[0, 0]
-        assert found[1, 0] > found[1, 1]
-
 
 class TestCombine:
     def test_is_the_weighted_average_of_those_that_are_there(self):

@@ -5,7 +5,7 @@ import pickle
 import numpy as np
 import pandas as pd
 import pytest
-from forecasting_data import fit, make_features, make_panel, new
+from forecasting_data import fit, make_features, make_panel
 
 from sklearn_attention.forecasting import Table
 from sklearn_attention.forecasting._checks import fill_features
@@ -67,12 +67,6 @@ class TestCategories:
             rows = pd.DataFrame({"sky": other}, A.index[50:53], dtype=object)
             features, *_ = _read_rows(model, rows, model.observed_)
             np.testing.assert_array_equal(features, np.zeros((3, 3)))
-
-    def test_missing_ones_are_a_level(self):
-        model = fit(self.cells.mask(self.cells == "hot").to_frame("sky"), A)
-        assert model.columns_.categories == (("cold", "mild", None),)
-        flags = self.flags[["cold", "mild", "hot"]]
-        np.testing.assert_array_equal(model.observed_.features, flags)
 
     def test_ordered_ones_are_numbers(self):
         dtype = pd.CategoricalDtype(["cold", "mild", "hot", "torrid"], ordered=True)
@@ -155,30 +149,3 @@ class TestLater:
             if (i, step) in found:
                 expected[[0, 2]] = found[i, step][[0, 2]]
             np.testing.assert_array_equal(own, expected)
-
-    def test_gaps_are_filled_from_later_rows_alone(self):
-        rows, found = make_rows([range(8, 14), [], []])
-        place_of = {int(step): k for k, step in enumerate(rows.step)}
-        rows.features[place_of[9], 0] = np.nan
-        last = np.array([11, 8, 9])
-        joined = with_later_features(make_table(features=True), rows, last, 4, "interpolate")
-        later = joined.features[(joined.series == 0) & (joined.step >= 8)]
-        assert later[1, 0] == pytest.approx((found[0, 8][0] + found[0, 10][0]) / 2)
-        with pytest.raises(
-            ValueError, match=r"^X has missing values \(NaN\) in column 'u' in 0 at 9: pass"
-        ):
-            with_later_features(make_table(features=True), rows, last, 4, "raise")
-        rows.features[place_of[11], 2] = np.nan
-        with pytest.raises(
-            ValueError, match="'u', 'w' in 0 at 9, 11: drop the rows at the ends, or fill"
-        ):
-            with_later_features(make_table(features=True), rows, last, 4, "interpolate")
-
-
-class TestSharedFeatures:
-    def test_rows_of_another_order_are_refused(self):
-        whole = pd.concat([X, X]).reset_index(drop=True)
-        numbers = pd.concat({"a": A, "b": A}).droplevel(1)
-        numbers.index = pd.MultiIndex.from_arrays([numbers.index, [*range(60)] * 2])
-        with pytest.raises(ValueError, match="different indexes"):
-            new().fit(whole, numbers)

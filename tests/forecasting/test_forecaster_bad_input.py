@@ -176,12 +176,6 @@ def test_candidates(candidates):
         TransformerForecaster(candidates=candidates).fit(SERIES)
 
 
-@pytest.mark.parametrize("kind", [KernelForecaster, TransformerForecaster])
-def test_a_season_longer_than_the_series_is_none(kind):
-    found = kind(3, season_length=10**9).fit(SERIES).predict()
-    pd.testing.assert_series_equal(found, kind(3, season_length=60).fit(SERIES).predict())
-
-
 def test_new_series_of_zeros_may_follow_logarithms():
     model = TransformerForecaster(3, log=True, candidates=["classical"]).fit({"a": SERIES})
     model.update({"b": SERIES[:9] * 0})

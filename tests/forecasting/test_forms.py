@@ -21,7 +21,7 @@ def fit(y, horizon=3, **parameters):
     return KernelForecaster(horizon, **parameters).fit(y)
 
 
-@pytest.mark.parametrize("kind", ["ME", "10min", "period", "range"])
+@pytest.mark.parametrize("kind", ["10min", "period"])
 def test_a_series_comes_back_as_a_series(kind):
     series = make_series(kind)
     model = fit(series[:-9].astype(np.float32))
@@ -34,16 +34,6 @@ def test_a_series_comes_back_as_a_series(kind):
     pd.testing.assert_index_equal(intervals.index, series.index[-9:-5], exact=True)
     assert list(intervals.columns) == ["lower", "upper"]
     assert list(model.predict_quantiles().columns) == [0.1, 0.5, 0.9]
-
-
-def test_a_wide_frame_comes_back_wide():
-    frame = make_frame()
-    found = fit(frame[:-9]).predict(9)
-    pd.testing.assert_index_equal(found.index, frame.index[-9:], exact=True)
-    pd.testing.assert_index_equal(found.columns, frame.columns)
-    one = fit(frame[["a"]])
-    assert list(one.predict().columns) == ["a"]
-    np.testing.assert_array_equal(one.predict()["a"], fit(frame["a"]).predict())
 
 
 def test_shorter_series_of_a_frame_are_forecast_up_to_the_common_steps():
@@ -66,19 +56,6 @@ def test_numbers_of_all_dtypes(dtype):
     expected = fit(series.astype("float32" if dtype == "float32" else float)).predict()
     pd.testing.assert_series_equal(found, expected)
     assert found.dtype == ("float32" if dtype == "float32" else "float64")
-
-
-def test_missing_values_are_interpolated_if_asked():
-    series = make_series()
-    holes = series.copy()
-    holes.iloc[[7, 20, 21]] = np.nan
-    model = fit(holes, missing="interpolate")
-    expected = fit(holes.interpolate())
-    pd.testing.assert_series_equal(model.predict(), expected.predict())
-    nullable = fit(holes.astype("Float64"), missing="interpolate").predict()
-    pd.testing.assert_series_equal(nullable, expected.predict())
-    history = expected.predict(history=holes.interpolate())
-    pd.testing.assert_series_equal(model.predict(history=holes), history)
 
 
 SERIES = make_series()
@@ -240,14 +217,6 @@ def test_rows_of_polars_have_times_from_beside_them_or_none(form):
     np.testing.assert_array_equal(table.value, load)
     table = read_series(y)
     assert (table.time.kind, table.form.kind) == ("position", form)
-
-
-def test_masked_values_are_missing():
-    values = np.ma.masked_array(make_values(), np.arange(60) == 7)
-    found = fit(values, missing="interpolate").observed_.value
-    expected = make_values()
-    expected[7] = (expected[6] + expected[8]) / 2
-    np.testing.assert_allclose(found, expected)
 
 
 def test_years_that_are_not_in_order_are_no_steps_back():

@@ -86,44 +86,6 @@ class TestExplain:
         np.testing.assert_allclose(model.predict(), expected)
         pd.testing.assert_frame_equal(model.explain(k=4), everything[:4])
 
-    def test_with_features(self):
-        series = make_series()
-        X = pd.DataFrame({"x": np.arange(60) % 2.0}, series.index)
-        model = KernelForecaster(lookback=2, bandwidth=[9.0, 9.0, 0.1], normalize=None)
-        model.fit(X[:50], series[:50])
-        found = model.explain(X[50:51], k=3)
-        # The step to forecast is even, and so were those after the analogs.
-        assert (series.index.get_indexer(found["time"]) % 2 == 1).all()
-        with pytest.raises(ValueError, match="no steps after the series"):
-            model.explain(X[40:45])
-        with pytest.raises(ValueError, match="k=0"):
-            model.explain(X[50:], k=0)
-
-
-class TestSeriesOfMixedScales:
-    def make(self):
-        """The same walk in three units, and another one."""
-        walk, other = make_series("MS", 60), make_series("MS", 60, seed=1)
-        return {"small": 0.01 * walk, "large": 1000 * walk - 7e4, "other": other}
-
-    def test_forecasts_are_averages_in_units_of_each_series(self):
-        series = self.make()
-        model = KernelForecaster(2, lookback=4, normalize="last", bandwidth=0.8).fit(series)
-        keys, values = [], []
-        for own in series.values():
-            own, scale = own.to_numpy(), np.abs(np.diff(own)).mean()
-            for t in range(4, 60 - 2 + 1):
-                keys.append((own[t - 4 : t] - own[t - 1]) / scale)
-                values.append((own[t : t + 2] - own[t - 1]) / scale)
-        found = model.predict()
-        for name, own in series.items():
-            scale, last = np.abs(np.diff(own)).mean(), own.iloc[-1]
-            query = (own.to_numpy()[-4:] - last) / scale
-            distances = np.sum((np.array(keys) - query) ** 2, axis=1)
-            weights = np.exp(-distances / (2 * 0.8**2))
-            expected = last + scale * (weights @ np.array(values)) / weights.sum()
-            np.testing.assert_allclose(found[name], expected)
-
 
 def make_shapes(n=120, noise=0.1):
     """Series of which each has a shape of twelve steps of its own, with the same beginning."""
@@ -247,19 +209,6 @@ class TestAutoLookback:
         model = KernelForecaster(12, season_length=12).fit(values[:-12])
         assert model.lookback_ == 84
         assert np.abs(model.predict() - values[-12:]).mean() < 0.1
-
-    def test_two_of_several_series_and_beside_a_bandwidth(self):
-        values = make_values(400)
-        several = KernelForecaster(1, season_length=12).fit({"a": values, "b": values[::-1]})
-        given = KernelForecaster(1, season_length=12, bandwidth=[0.5] * 24).fit(values)
-        assert several.lookback_ == given.lookback_ == 24
-
-    def test_two_where_more_only_blur(self):
-        # Chaos: the last step tells the next one, and nothing before it does.
-        values = [0.3]
-        while len(values) < 400:
-            values.append(3.9 * values[-1] * (1 - values[-1]))
-        assert KernelForecaster(1, season_length=12).fit(values).lookback_ == 24
 
 
 class TestNormalize:

@@ -169,21 +169,16 @@ def test_windows_are_as_long_as_seasons_horizons_and_series_let_them():
     assert choose(400, horizon=50) == 50
     assert choose(400) == 10
     assert choose(60, season_length=12) == 15
-    assert choose(4) == 1
-
-
-def test_a_given_lookback_is_kept_while_there_is_room():
-    assert choose(30, 7, horizon=2) == 7
-    assert choose(30, 25, horizon=2) == 25
-    with pytest.warns(UserWarning, match="lookback=26 leaves too few .* shrinks to 25"):
-        assert choose(30, 26, horizon=2) == 25
-
-
-def test_a_series_may_be_too_short_for_windows():
-    assert choose(12, horizon=5) == 1
+    assert choose(4) == choose(12, horizon=5) == 1
     assert least_length(5) == 12
     with pytest.raises(ValueError, match="has 11 samples, but horizon=5 needs at least 12"):
         choose(11, horizon=5)
+
+
+def test_a_given_lookback_is_kept_while_there_is_room():
+    assert choose(30, 25, horizon=2) == 25
+    with pytest.warns(UserWarning, match="lookback=26 leaves too few .* shrinks to 25"):
+        assert choose(30, 26, horizon=2) == 25
 
 
 @pytest.mark.parametrize("lookback", [0, "long", None])

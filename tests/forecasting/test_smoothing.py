@@ -113,15 +113,3 @@ def test_tables_and_origins_at_once_give_the_same_as_each_by_itself(rows, origin
             for name in STATES:
                 state = getattr(one, name)[k % 7]
                 assert state == pytest.approx(getattr(own, name)[0], rel=1e-12, abs=1e-12)
-
-
-def test_paths_go_on_from_the_state():
-    ((_, _, states),) = smooth([(make(), np.array([0, 2, 2]), np.array([5, 3, 14]))])
-    found = states.path(4)
-    for row, value, trend, damping in zip(
-        found, states.level, states.trend, states.damping, strict=True
-    ):
-        for step in range(4):
-            trend *= damping
-            value += trend
-            assert row[step] == pytest.approx(value)

@@ -44,15 +44,6 @@ class TestTidy:
         models[0].update(frame[later])
         np.testing.assert_array_equal(models[0].observed_.features, long.observed_.features)
 
-    def test_rows_without_features_are_steps(self):
-        model = fit(TIDY)
-        rows = pd.DataFrame({"unique_id": ["b", "a", "b"], "ds": A.index[[58, 59, 53]]})
-        found = model.predict(rows.set_axis([7, 5, 3]))
-        assert list(found.index) == [7, 5, 3]
-        expected = fit(LONG).predict(8)
-        assert found["forecast"][7] == pytest.approx(expected["b", A.index[58]])
-        assert found["forecast"][3] == pytest.approx(expected["b", A.index[53]])
-
     def test_history(self):
         model = fit(TIDY)
         found = model.predict(2, history=TIDY[TIDY["ds"] > "2017-01-01"])

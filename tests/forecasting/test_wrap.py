@@ -1,7 +1,5 @@
 """Answers go back in the form of the series, against forms put together by hand."""
 
-from dataclasses import replace
-
 import numpy as np
 import pandas as pd
 import polars as pl
@@ -69,15 +67,6 @@ def test_a_wide_frame(columns, levels):
     pd.testing.assert_frame_equal(found, expected)
     own = wrap(requested(wide, *asked, pd.Index(["p", "q"])), answers_of(columns)[:4], columns)
     assert list(own.index) == ["p", "q"]
-
-
-def test_names_of_tuples_stay_whole():
-    keys = {("x", 1): PANEL["a"], ("x", 2): PANEL["a"]}
-    long = read_series(LONG)
-    long = replace(long, names=list(keys))
-    found = wrap(request(long, SERIES, STEP), ANSWERS[:, 0])
-    assert found.index.nlevels == 2
-    assert found.index[0][0] == ("x", 1)
 
 
 @pytest.mark.parametrize(

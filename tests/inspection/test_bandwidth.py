@@ -6,7 +6,6 @@ from sklearn.base import clone
 
 from sklearn_attention import (
     LocalPolynomialCV,
-    LocalPolynomialRegressor,
     NadarayaWatsonClassifier,
 )
 from sklearn_attention.inspection import BandwidthDisplay
@@ -69,16 +68,6 @@ def test_bandwidths_of_features_have_a_relevance_each(kernel_attention, averages
     display = BandwidthDisplay.from_estimator(by_rule)
     assert_allclose(display.relevance * by_rule.bandwidth_, by_rule.keys_.std(axis=0))
     assert display.search is None
-
-
-def test_a_bandwidth_search_shows_its_valley():
-    X = np.sort(np.random.default_rng(0).uniform(0, 10, (400, 1)), axis=0)
-    y = np.sin(X[:, 0]) + 0.4 * np.random.default_rng(1).normal(size=400)
-    model = LocalPolynomialRegressor().fit(X, y)
-    tried = model.bandwidth_search_
-    low, high = BandwidthDisplay.from_estimator(model).ax_.get_ylim()
-    plain = tried["criterion"][np.argmax(tried["bandwidth"][:, 0])]
-    assert low < tried["criterion"].min() < plain < high < 2 * plain
 
 
 def test_a_classifier_has_a_bandwidth_search(curve):

@@ -42,7 +42,6 @@ def shown(axis):
 @pytest.mark.parametrize(
     ("low", "high", "expected"),
     [
-        (0.9, 4.5, ["1", "2"]),
         (0.15, 12, ["0.2", "0.5", "1", "2", "5", "10"]),
         (0.5, 2000, ["1", "10", "100", "1000"]),
     ],
@@ -80,9 +79,8 @@ def test_names_are_seen_and_not_too_long():
     assert written[3].endswith("uvwxyz")
 
 
-@pytest.mark.parametrize("width", [12.0, 4.0])
-def test_names_of_bars_leave_room_for_these(width):
-    figure, ax = plt.subplots(figsize=(width, 3), layout="constrained")
+def test_names_of_bars_leave_room_for_these():
+    figure, ax = plt.subplots(figsize=(4, 3), layout="constrained")
     names = [f"some candidate of {i} steps   5% of 100.{i}" for i in range(12)]
     ax.barh(range(12), np.ones(12))
     _style.write_bars(ax, names)
