@@ -165,7 +165,7 @@ def test_adjusted_series_are_without_their_patterns_and_end_where_they_should():
     np.testing.assert_allclose(found[1], 0.1 * steps[:9], atol=0.01)
 
 
-@pytest.mark.parametrize(("freq", "expected"), [("MS", 12), ("QE-NOV", 4), ("B", 5)])
+@pytest.mark.parametrize(("freq", "expected"), [("MS", 12), ("QE-NOV", 4)])
 def test_of_the_frequency_also_of_periods(freq, expected):
     index = pd.date_range("2000-01-01", periods=2 * expected, freq=freq)
     for steps in (index, index.to_period()):

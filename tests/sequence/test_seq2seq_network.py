@@ -129,7 +129,7 @@ def test_the_cache_changes_nothing(positions, kernel):
     torch.testing.assert_close(torch.cat(found, dim=1), expected)
 
 
-@pytest.mark.parametrize("most_tokens", [1, 30, 10_000])
+@pytest.mark.parametrize("most_tokens", [1, 30])
 def test_the_loss_of_pairs_held_out_is_the_mean_over_tokens(most_tokens, monkeypatch):
     """Whatever the blocks: pairs of many tokens count for more than those of few."""
     rng = np.random.default_rng(0)
