@@ -17,7 +17,6 @@ from sklearn_attention.forecasting._calibration import (
     errors_at,
     growth_of_walks,
     interval_margin,
-    nested_quantiles,
     quantile_shift,
     widening_of,
 )
@@ -256,14 +255,6 @@ def test_many_quantiles_do_not_cross():
     np.testing.assert_array_equal(model.predict_quantiles(7, levels[::-1]), found[:, ::-1])
 
 
-def test_the_outermost_value_up_to_a_level():
-    at = np.array([0.05, 0.1, 0.2, 0.5, 0.8, 0.93, 0.95])
-    found = np.array([-1.0, -3.0, 0.5, 0.0, 4.0, 9.0, 2.0])
-    wanted = [0.95, 0.93, 0.8, 0.05, 0.2, 0.5]
-    # That of .93 is not among those that count for others.
-    np.testing.assert_array_equal(nested_quantiles(found, at, wanted), [4, 9, 4, -3, 0, 0])
-
-
 def test_intervals_follow_errors_since_the_fit():
     rng, inside = np.random.default_rng(0), {True: [], False: []}
     calm, wild = rng.normal(size=400), 4 * rng.normal(size=400)
@@ -363,16 +354,3 @@ def test_larger_errors_of_the_latest_block_widen_intervals(ratio, expected):
     errors[(series == 1) & ~latest] = np.nan
     assert widening_of(errors, series, latest, growth) == pytest.approx(expected)
     assert widening_of(errors, series, np.zeros(20, dtype=bool), growth) == 1
-
-
-def test_intervals_after_a_break_are_wider():
-    rng = np.random.default_rng(0)
-    calm = 50 + rng.normal(size=300)
-    broken = calm.copy()
-    broken[-40:] += 4 * rng.normal(size=40)
-    found = {}
-    for name, values in {"calm": calm, "broken": broken}.items():
-        model = TransformerForecaster(4, candidates=["classical"]).fit(values)
-        found[name] = model.calibration_.widening
-    assert found["calm"] < 1.1
-    assert 1.2 < found["broken"] <= 1.6

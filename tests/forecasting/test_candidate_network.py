@@ -74,3 +74,14 @@ def test_series_with_many_origins_count_as_the_root_of_them(steps, monkeypatch):
     train(make_inputs(37), series=np.repeat([0, 1], [36, 1]))
     (draws,) = (own for own in drawn if own.shape == (40 * 32,))
     assert np.mean(draws == 36) == pytest.approx(1 / 7, abs=0.03)
+
+
+def test_an_interrupt_is_of_the_whole_fit(steps, monkeypatch):
+    steps(3)
+
+    def interrupted(*_):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(network.CandidateNetwork, "forward", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        train(make_inputs())

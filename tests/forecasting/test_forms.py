@@ -170,23 +170,6 @@ DAYS = pd.date_range("2024-07-01", periods=120)
 COUNTS = pd.DataFrame(np.random.default_rng(0).poisson(1.5, (120, 3)), DAYS, list("abc"))
 
 
-@pytest.mark.parametrize("cut", ["2024-10-10", "2024-09-01"])
-def test_rows_that_are_absent_are_filled_in_what_follows(cut):
-    """Counts by day, without a row where the count is 0."""
-    long = COUNTS.rename_axis("ds").melt(
-        ignore_index=False, var_name="unique_id", value_name="y"
-    )
-    tidy = long[long["y"] > 0].reset_index()
-    with pytest.raises(ValueError, match=r"^X\['a'\] has gaps in its index: .*='zero'"):
-        fit(tidy)
-    early, late = tidy[tidy["ds"] <= cut], tidy[tidy["ds"] > cut]
-    model = fit(early, missing="interpolate")
-    assert np.isfinite(model.score(late))
-    expected = fit(tidy, missing="interpolate").observed_.value
-    np.testing.assert_allclose(model.update(late).observed_.value, expected)
-    assert len(model.backtest(tidy, cv=2)) > 0
-
-
 def test_the_common_steps_are_those_of_all_series():
     # No series has a stretch without gaps.
     parts = {n: own[np.arange(120) % 5 != i] for i, (n, own) in enumerate(COUNTS.items())}
@@ -194,17 +177,6 @@ def test_the_common_steps_are_those_of_all_series():
     assert fit(parts, missing="interpolate").observed_.time.freq == "D"
     with pytest.raises(ValueError, match="no frequency that can be inferred"):
         fit(parts["a"], missing="interpolate")
-
-
-@pytest.mark.parametrize("columns", [["ds", "x", "unique_id"], ["x", "ds", "unique_id"]])
-def test_columns_of_polars_are_in_any_order(columns):
-    days = pd.date_range("2024", periods=20)
-    frame = pl.DataFrame(
-        {"ds": days.to_numpy(), "x": np.cos(np.arange(20.0)), "unique_id": ["a"] * 20}
-    )
-    frame = frame.select(columns)
-    model = new().fit(frame[:-3].with_columns(y=pl.Series(np.arange(17.0))))
-    assert model.predict(frame[-3:])["ds"].to_list() == frame[-3:]["ds"].to_list()
 
 
 @pytest.mark.parametrize("form", ["series", "frame"])
@@ -217,6 +189,12 @@ def test_rows_of_polars_have_times_from_beside_them_or_none(form):
     np.testing.assert_array_equal(table.value, load)
     table = read_series(y)
     assert (table.time.kind, table.form.kind) == ("position", form)
+
+
+def test_masked_values_are_missing():
+    values = np.ma.masked_array(np.arange(60.0), np.arange(60) == 7)
+    found = fit(values, missing="interpolate").observed_.value
+    np.testing.assert_allclose(found, np.arange(60.0))
 
 
 def test_years_that_are_not_in_order_are_no_steps_back():

@@ -1,7 +1,5 @@
 """Analog forecasting: the average, its bandwidth, its distribution, its analogs."""
 
-from functools import cache
-
 import numpy as np
 import pandas as pd
 import pytest
@@ -110,12 +108,6 @@ def make_alike(n=34, n_series=20):
     }
 
 
-@cache
-def fit_to_shapes():
-    """A forecaster of all of them, which tests may not change."""
-    return KernelForecaster(6, lookback=6, normalize="standard").fit(make_shapes())
-
-
 class TestOwnOrPooled:
     def test_own_windows_where_shapes_differ(self):
         panel = make_shapes()
@@ -145,39 +137,6 @@ class TestOwnOrPooled:
         assert list(found) == ["series", "analog", "time", "weight"]
         assert (found.groupby("series")["analog"].nunique() == len(panel)).all()
         np.testing.assert_allclose(found.groupby("series")["weight"].sum(), 1)
-
-    def test_the_error_is_that_of_a_loop(self):
-        panel = dict(list(make_shapes(60).items())[:5])
-        model = KernelForecaster(6, lookback=6, validation_fraction=1e-9).fit(panel)
-        assert not model.pooled_
-        # All but the last horizon of each series is learned from.
-        train = model.analogs_.steps + 6 <= 60 - 6
-        keys, values = model.analogs_.keys[train], model.analogs_.values[train]
-        origins, series = model.analogs_.steps[train], model.analogs_.series[train]
-        rows, errors = np.flatnonzero(train), []
-        for key, value, origin, one in zip(keys, values, origins, series, strict=True):
-            own = (np.abs(origins - origin) >= 6) & (series == one)
-            squared = (((keys[own] - key) / model.bandwidth_) ** 2).sum(axis=1)
-            weights = np.exp(-squared / 2)
-            errors.append(np.mean((weights @ values[own] / weights.sum() - value) ** 2))
-        assert len(rows) == len(errors) <= 250
-        assert model.loo_score_ == pytest.approx(np.mean(errors))
-
-    def test_what_is_held_out_does_not_choose_windows(self):
-        panel, model = make_shapes(), fit_to_shapes()
-        # A last fifth without any shape changes intervals, and nothing that was chosen.
-        rng = np.random.default_rng(3)
-        changed = {name: own.copy() for name, own in panel.items()}
-        for own in changed.values():
-            own.iloc[-20:] = 5 * rng.normal(size=20)
-        other = KernelForecaster(6, lookback=6, normalize="standard").fit(changed)
-        assert other.pooled_ == model.pooled_
-        assert other.loo_score_ == pytest.approx(model.loo_score_)
-        np.testing.assert_allclose(other.bandwidth_, model.bandwidth_)
-        widths = [
-            np.diff(own.predict_interval()["s0"], axis=1).mean() for own in (model, other)
-        ]
-        assert widths[1] > 3 * widths[0]
 
     def test_series_without_windows_of_their_own_have_those_of_all(self):
         panel = make_shapes()

@@ -44,19 +44,6 @@ class TestTidy:
         models[0].update(frame[later])
         np.testing.assert_array_equal(models[0].observed_.features, long.observed_.features)
 
-    def test_history(self):
-        model = fit(TIDY)
-        found = model.predict(2, history=TIDY[TIDY["ds"] > "2017-01-01"])
-        pd.testing.assert_frame_equal(found, model.predict(2))
-        with_features = TIDY.assign(x=np.random.default_rng(0).normal(size=113))
-        early = with_features["ds"] < "2018-06-01"
-        known = with_features["ds"] < "2019-01-01"
-        model = fit(with_features[early])
-        rows = with_features[with_features["ds"] >= "2018-01-01"].drop(columns="y")
-        found = model.predict(rows, history=with_features[known])
-        model.update(with_features[known & ~early])
-        pd.testing.assert_frame_equal(found, model.predict(with_features[~known]))
-
     @pytest.mark.parametrize(
         ("frame", "message"),
         [

@@ -236,6 +236,13 @@ def test_what_may_be_no_date_stays(given):
     assert list(as_index(pd.Index(given))) == given
 
 
+def test_what_is_irregular_where_midnight_is_skipped():
+    halves = pd.date_range("1999-06-15", periods=60, freq="SMS")
+    halves = halves.tz_localize("America/Havana", nonexistent="shift_forward")
+    with pytest.raises(ValueError, match=r"^y has timestamps of no frequency .* by asfreq"):
+        TimeIndex.read(halves)
+
+
 def test_steps_that_do_not_fit_with_all_arrays_of_them_are_refused(monkeypatch):
     monkeypatch.setattr(_blocks, "_limit", lambda: 1e6)
     time = TimeIndex.read(pd.date_range("2024", periods=3))

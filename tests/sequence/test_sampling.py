@@ -59,6 +59,7 @@ def test_draws_have_these_probabilities():
         ("temperature", -1),
         ("temperature", np.inf),
         ("top_k", 1.5),
+        ("top_p", 0),
         ("top_p", "most"),
     ],
 )

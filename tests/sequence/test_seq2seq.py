@@ -207,6 +207,8 @@ class TestBadInput:
         with pytest.warns(UserWarning, match="1 of 1 sequences in y"):
             (logs,) = model.predict_log_proba(["le"], ["the cat"])
         assert logs.shape == (2,)
+        # Of what is predicted, too.
+        assert all(len(logs) <= 2 for logs in model.predict_log_proba(["le", "un"]))
 
     def test_another_kind_than_in_fit(self):
         model = fit()

@@ -99,7 +99,6 @@ class TestBadInput:
         ("fitted", "X", "message"),
         [
             (np.eye(3), ["a b"], "X has text, but was a table of features"),
-            (np.eye(3), np.zeros((1, 2)), "X has 2 features, but .* is expecting 3"),
             (np.zeros((3, 4, 2)), np.zeros((1, 4)), "steps of 1 channels, but of 2"),
             (np.zeros((3, 4, 2)), ["a b"], r"X\[0\] is no sequence of numbers"),
             (["a b", "a", "b"], [[5, 6]], "X has ids, but the vocabulary was learned from"),
@@ -111,7 +110,7 @@ class TestBadInput:
         with pytest.raises(ValueError, match=message):
             model.predict(X)
 
-    @pytest.mark.parametrize("X", [np.eye(3), ["a b", "c", "d"], [[1.0], [2.0, 3.0], [4.0]]])
+    @pytest.mark.parametrize("X", [np.eye(3), ["a b", "c", "d"]])
     def test_as_many_targets_as_rows(self, X):
         with pytest.raises(ValueError, match="inconsistent numbers of samples"):
             regress(X, y=[0.0, 1.0])
@@ -135,12 +134,6 @@ class TestBadInput:
     def test_parameters_are_checked(self, parameters, message):
         with pytest.raises(ValueError, match=message):
             regress([[1.0], [2.0, 3.0], [4.0]], **parameters)
-
-    def test_weights(self):
-        with pytest.raises(ValueError, match="zero for every row"):
-            TransformerRegressor(**TINY).fit(np.eye(3), np.arange(3), sample_weight=np.zeros(3))
-        with pytest.raises(ValueError, match="egative"):
-            TransformerRegressor(**TINY).fit(np.eye(3), np.arange(3), sample_weight=[1, -1, 1])
 
 
 class TestPrecision:

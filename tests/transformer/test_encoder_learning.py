@@ -4,7 +4,6 @@ import numpy as np
 import pandas as pd
 import pytest
 from sklearn.base import clone
-from sklearn.datasets import load_iris
 
 from sklearn_attention import (
     Architecture,
@@ -35,23 +34,6 @@ class TestTables:
         model = TransformerRegressor(**FAST | {"max_epochs": 6}, batch_size=32)
         model.fit(frame[:300], y[:300])
         assert model.score(frame[300:], y[300:]) > 0.95
-
-    def test_probabilities(self):
-        X, y = load_iris(return_X_y=True)
-        names = np.array(["se", "ve", "vi"])[y]
-        model = TransformerClassifier(**FAST, batch_size=32).fit(X[::2], names[::2])
-        assert list(model.classes_) == ["se", "ve", "vi"]
-        probabilities = model.predict_proba(X)
-        np.testing.assert_allclose(probabilities.sum(axis=1), 1, rtol=1e-9)
-        np.testing.assert_allclose(np.log(probabilities), model.predict_log_proba(X))
-        np.testing.assert_array_equal(
-            model.predict(X), model.classes_[probabilities.argmax(axis=1)]
-        )
-        assert model.score(X[1::2], names[1::2]) > 0.9
-        one = TransformerClassifier(**SMALL, training=Training(max_steps=2)).fit(
-            X, np.full(150, "se")
-        )
-        assert set(one.predict(X)) == {"se"}
 
 
 class TestSequences:

@@ -38,10 +38,9 @@ class TestLittleWeight:
         model = TransformerRegressor(**TINY).fit(X, X[:, 0])
         model.encoder_ = replace(model.encoder_, transformer_weight=weight)
         shown = f"transformer_weight_ is {np.max(weight):.2g}: .* baseline=False"
-        with pytest.warns(UserWarning, match=shown):
-            model.transform(X)
-        with pytest.warns(UserWarning, match=shown):
-            model.attention_maps(X)
+        for ask in (model.transform, model.attention_maps):
+            with pytest.warns(UserWarning, match=shown):
+                ask(X)
 
     @pytest.mark.parametrize("weight", [0.1, np.array([0.0, 0.5])])
     def test_more_is_none(self, weight):
