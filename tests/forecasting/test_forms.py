@@ -7,7 +7,7 @@ import pytest
 from forecasting_data import make_series, make_values, new
 
 from sklearn_attention import KernelForecaster
-from sklearn_attention.forecasting._forms import read_series
+from sklearn_attention.forecasting._forms import in_library, read_series
 
 
 def make_frame(kind="MS"):
@@ -203,3 +203,17 @@ def test_years_that_are_not_in_order_are_no_steps_back():
     values = pd.Series(np.arange(120.0), years).iloc[order]
     with pytest.raises(ValueError, match=r"X has an index that is not sorted \(1900-01-01"):
         new().fit(values)
+
+
+@pytest.mark.parametrize(
+    ("unit", "zone"),
+    [("s", None), ("s", "Europe/Berlin"), ("ms", None), ("ns", "Europe/Berlin")],
+)
+def test_times_in_polars_are_as_precise(unit, zone):
+    hours = pd.date_range("2024-03-30", periods=60, freq="h", tz=zone, unit=unit)
+    found = in_library(pd.DataFrame({"ds": hours}), "polars")["ds"]
+    assert [pd.Timestamp(moment) for moment in found] == list(hours)
+    days = pd.date_range("2024-03-30", periods=3, tz=zone, unit=unit)
+    kind = in_library(pd.DataFrame({"ds": days}), "polars")["ds"].dtype
+    precise = pl.Datetime("ms" if unit == "s" else unit, zone)
+    assert kind == (pl.Date if unit == "s" and zone is None else precise)

@@ -69,16 +69,6 @@ def test_what_is_known_and_what_follows_are_those_of_a_loop():
             np.testing.assert_array_equal(before[k], expected)
 
 
-def test_features_that_are_only_known_up_to_now_have_no_future():
-    none = Origins.at_ends(make(features=False), HORIZON)
-    assert none.past_features(LOOKBACK) is none.future_features() is None
-    observations = make()
-    parts = np.split(observations.features, observations.first[1:])
-    past_only = Table.of(observations.values, features=parts)
-    assert Origins.at_ends(past_only, HORIZON).future_features() is None
-    assert Origins.at_ends(past_only, HORIZON).past_features(2).shape == (4, 2, 4)
-
-
 def test_patterns_are_learned_anew_after_a_quarter_more():
     table = Table.of([np.arange(500.0)])
     known = np.arange(500)

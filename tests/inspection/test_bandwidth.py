@@ -25,25 +25,6 @@ def test_a_bandwidth_search_is_drawn_with_its_choice(smoother):
     assert high == tried["bandwidth"][near].max()
 
 
-def test_degrees_of_freedom_are_along_the_top(smoother):
-    display = BandwidthDisplay.from_estimator(smoother)
-    top = next(ax for ax in display.figure_.axes if ax is not display.ax_)
-    marks = [float(text.get_text()) for text in top.get_xticklabels()]
-    places = np.log(top.get_xticks())
-    tried = smoother.bandwidth_search_
-    order = np.argsort(tried["degrees_of_freedom"])
-    expected = np.interp(
-        marks,
-        tried["degrees_of_freedom"][order],
-        np.log(tried["bandwidth"][order, 0]),
-    )
-    assert len(marks) >= 3
-    assert_allclose(places, expected)
-    low, high = np.log(top.get_xlim())
-    assert_allclose(top.get_xlim(), display.ax_.get_xlim())
-    assert np.abs(np.diff(places)).min() > 0.09 * (high - low)
-
-
 def test_a_search_over_a_list_has_a_curve_for_each_kernel_and_degree(curve):
     model = LocalPolynomialCV(["gaussian", "tricube"], degrees=(0, 1)).fit(*curve)
     display = BandwidthDisplay.from_estimator(model)

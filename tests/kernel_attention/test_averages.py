@@ -3,9 +3,7 @@
 import numpy as np
 import pytest
 
-from sklearn_attention import _blocks
-from sklearn_attention.kernel_attention._averages import AverageMember, AveragePairs
-from sklearn_attention.kernel_attention._encodings import ENCODINGS, Encoding, TrainingRows
+from sklearn_attention.kernel_attention._averages import AveragePairs
 from sklearn_attention.kernel_attention._kernel import LearnedKernel
 from sklearn_attention.kernel_attention._members import (
     LossOfClasses,
@@ -47,14 +45,6 @@ def test_weights_are_shares_of_the_kernel_but_for_rows_left_out(formula):
     expected[left_out, left_out] = 0
     expected /= expected.sum(axis=1, keepdims=True)
     np.testing.assert_allclose(found, expected, rtol=1e-11)
-
-
-def test_far_away_shares_are_kept():
-    # Every kernel is 0 in double precision, and the nearest key has most of the weight.
-    data = Data()
-    far = [z + 1000 for z in data.queries]
-    found = AveragePairs(data.kernel, far, data.rows, data.weights).weights
-    np.testing.assert_allclose(found.sum(axis=1), 1)
 
 
 def test_beyond_a_compact_kernel_the_nearest_answer_by_their_weights():
@@ -100,21 +90,3 @@ def test_gradient_of_left_out_losses_equals_differences(formula, loss):
         expected[i] = (evaluate(values + step)[0] - evaluate(values - step)[0]) / 2e-5
     tolerance = 1e-9 if formula == "gaussian" else 1e-5
     np.testing.assert_allclose(found[free], expected[free], atol=tolerance)
-
-
-def test_weights_make_the_predictions_also_in_blocks(monkeypatch):
-    rng = np.random.default_rng(0)
-    X, targets = rng.normal(size=(30, 3)), rng.normal(size=(30, 2))
-    encodings = [Encoding.learn(name, X, ["numeric"] * 3) for name in ENCODINGS]
-    weights = rng.uniform(0.5, 2, 30)
-    training = TrainingRows(X, targets, weights, encodings, np.zeros(2), np.ones(2))
-    variances = [z.var(axis=0) for z in training.coordinates(np.arange(30), np.float64)]
-    kernel = LearnedKernel.start(
-        training.features, variances, 3, as_kernel("gaussian"), rough=False, constant=0.0
-    )
-    member, queries = AverageMember(kernel, np.arange(30)), rng.normal(size=(17, 3))
-    found = member.predict(training, queries)
-    expected = member.weights(training, queries) @ targets
-    np.testing.assert_allclose(found, expected, rtol=1e-11, atol=1e-12)
-    monkeypatch.setattr(_blocks, "ROWS_AT_ONCE", 5 * 30)
-    np.testing.assert_allclose(member.predict(training, queries), found, rtol=1e-12)

@@ -169,13 +169,6 @@ class TestClassifier:
         losses = [log_loss(expected, m.predict_proba(queries)) for m in (without, model)]
         assert losses[1] < 0.9 * losses[0]
 
-    def test_outputs_have_their_own_trees(self):
-        X, steps = make_classes()
-        y = np.column_stack([np.where(X[:, 2] > 0.5, "b", "a"), np.array(["n", "y"])[steps]])
-        model = boosted(KernelAttentionClassifier, X, y, n_folds=1)
-        assert len(model.boosters_[1]) == 1
-        assert (model.predict(X) == y).mean() > 0.9
-
     @pytest.mark.slow
     def test_a_class_that_a_fold_has_not_seen(self):
         X, y = make_classes()

@@ -135,14 +135,6 @@ class TestErrorDistribution:
         np.testing.assert_allclose(second, 3 * first)
         np.testing.assert_allclose(first, 1, atol=0.15)
 
-    def test_moves_by_the_gain_in_sample(self):
-        held_out = self.make()[1]
-        levels = np.array([0.3, 0.6])
-        plain, moved = (self.make(in_sample_gain=p)[0] for p in (0.0, 1.0))
-        gap = [f.quantiles(held_out, [np.array([0])], levels)[0] for f in (plain, moved)]
-        mean = plain.errors.mean(axis=0)
-        np.testing.assert_allclose(gap[0] - gap[1], [mean, mean], atol=1e-12)
-
 
 def test_deviation_is_unbiased():
     rng = np.random.default_rng(0)
@@ -150,10 +142,6 @@ def test_deviation_is_unbiased():
     found = error_deviation(shares, errors[:5])[0]
     new = errors[5] - (shares @ errors[:5])[0]
     assert np.square(found).mean() == pytest.approx(np.square(new).mean(), rel=0.03)
-
-
-def test_one_error_has_no_deviation():
-    assert error_deviation(np.array([[0.0, 1.0]]), np.array([[3.0], [2.0]])) == 0
 
 
 class TestErrorQuantiles:

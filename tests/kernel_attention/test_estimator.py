@@ -42,17 +42,6 @@ def fit(estimator, X, y, weight=None, **parameters):
 @every_estimator
 @every_readout
 class TestPrediction:
-    def test_keeps_the_precision_it_is_given(self, estimator, readout):
-        X, y = make_data()
-        double = fit(estimator, X, y, readout=readout)
-        single = fit(estimator, X.astype("float32"), y.astype("float32"), readout=readout)
-        found = ask(single, X.astype("float32"))
-        assert found.dtype == np.float32
-        assert single.transform(X.astype("float32")).dtype == np.float32
-        assert single.local_slopes(X.astype("float32")).dtype == np.float32
-        assert ask(double, X).dtype == np.float64
-        np.testing.assert_allclose(found, ask(double, X), atol=0.02)
-
     def test_a_row_of_weight_0_is_absent(self, estimator, readout):
         X, y = make_data()
         weight = np.random.default_rng(1).uniform(0.5, 2, 60)
@@ -157,17 +146,6 @@ class TestWhatIsLearned:
         found = np.exp(-np.mean(scales, axis=0))
         found[0] *= X.std(axis=0)
         np.testing.assert_allclose(model.length_scales_, found, rtol=1e-12)
-
-    def test_encodings_are_in_their_own_order(self):
-        X, y = make_data()
-        both = [
-            KernelAttentionRegressor(encodings=names, **QUICK).fit(X, y)
-            for names in (("quantile", "standard"), ("standard", "quantile"))
-        ]
-        for model in both:
-            assert model.length_scales_.shape == (2, 3)
-            np.testing.assert_array_equal(model.bandwidth_, model.length_scales_[0])
-        np.testing.assert_array_equal(both[0].predict(X), both[1].predict(X))
 
     @every_estimator
     def test_few_rows_are_all_held_out(self, estimator):

@@ -4,7 +4,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from sklearn_attention import KernelAttentionClassifier, KernelAttentionRegressor
+from sklearn_attention import KernelAttentionRegressor
 
 SIZES = ["small", "medium", "large"]
 READOUTS = ["average", "solve"]
@@ -40,14 +40,6 @@ class TestPrediction:
         assert model.score(queries, truth) > 0.5
         # Lines need no kernel for what is linear, as length and size are.
         assert model.feature_relevance_[1] > model.feature_relevance_[3:].max()
-
-    def test_classifier(self, data, readout):
-        frame, y = data
-        labels = np.where(y > 1, "high", "low")
-        model = KernelAttentionClassifier(readout, **QUICK | {"max_steps": 15})
-        model.fit(frame, labels)
-        queries, truth = make_frame(seed=1)
-        assert model.score(queries, np.where(truth > 1, "high", "low")) > 0.7
 
     def test_slopes_of_categories_are_0(self, data, readout):
         model = KernelAttentionRegressor(readout, **QUICK).fit(*data)
@@ -114,14 +106,3 @@ def test_arrays_after_a_frame(data):
         model.predict(np.zeros((3, 5)))
     cells = data[0].to_numpy(dtype=object)
     np.testing.assert_array_equal(model.predict(cells), model.predict(data[0]))
-
-
-def test_polars(data):
-    polars = pytest.importorskip("polars")
-    frame, y = data
-    plain = frame.drop(columns=["size", "kind"])
-    plain["color"] = plain["color"].astype(object).where(plain["color"].notna(), None)
-    other = polars.DataFrame({name: plain[name].to_list() for name in plain})
-    expected = KernelAttentionRegressor(**QUICK).fit(plain, y).predict(plain)
-    found = KernelAttentionRegressor(**QUICK).fit(other, y).predict(other)
-    np.testing.assert_allclose(found, expected)

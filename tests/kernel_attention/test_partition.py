@@ -43,13 +43,6 @@ def test_leaves_have_few_rows_and_all_rows_a_leaf(n, overlap):
     np.testing.assert_allclose(seen, 1, rtol=1e-12)
 
 
-def test_weights_sum_to_1_wherever(partition):
-    for points in (1e6 * make_points(20, seed=2), np.zeros((1, 3))):
-        weights = table(partition, points)
-        assert (weights >= 0).all()
-        np.testing.assert_allclose(weights.sum(axis=1), 1, rtol=1e-12)
-
-
 def test_most_rows_belong_to_one_leaf():
     weights = table(learn(make_points(), overlap=0.03), make_points())
     assert ((weights > 0).sum(axis=1) == 1).mean() > 0.7
@@ -64,27 +57,6 @@ def test_weights_are_continuous_across_borders(partition):
         weights = table(partition, path)
         assert np.ptp(weights, axis=0).max() > 0.5
         assert np.abs(np.diff(weights, axis=0)).max() < 0.01
-
-
-def test_slopes_of_weights_equal_differences(partition):
-    points = make_points(20, seed=1)
-    for leaf in range(len(partition.lower) + 1):
-        found = partition.weight_slopes(leaf, points)
-        for column in range(3):
-            step = 1e-6 * (np.arange(3) == column)
-            ends = [table(partition, points + s * step)[:, leaf] for s in (1, -1)]
-            np.testing.assert_allclose(
-                found[:, column], (ends[0] - ends[1]) / 2e-6, rtol=1e-5, atol=1e-6
-            )
-
-
-def test_directions_are_those_of_the_largest_variance():
-    points = make_points(2000, 2) @ np.array([[10.0, 10.0], [0.1, -0.1]])
-    split = learn(points, most=1900).directions[0]
-    np.testing.assert_allclose(np.abs(split), np.sqrt(0.5), atol=0.02)
-    share = learn(points, most=1900).right_share(0, points)[0]
-    assert (share == 1).mean() == pytest.approx(0.4, abs=0.03)
-    assert (share == 0).mean() == pytest.approx(0.4, abs=0.03)
 
 
 @pytest.mark.parametrize(

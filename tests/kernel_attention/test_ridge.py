@@ -84,22 +84,6 @@ class TestOneBlock:
             )
             np.testing.assert_allclose(left, expected[0], rtol=1e-10)
 
-    def test_members_encode_queries_once(self, monkeypatch):
-        encode, lengths = Encoding.encode, []
-        training = make_training()
-        kernel = make_kernel(training, noise=1e-3)
-        member, _ = fit(kernel, training)
-        monkeypatch.setattr(
-            Encoding, "encode",
-            lambda self, X, dtype: lengths.append(len(X)) or encode(self, X, dtype),
-        )  # fmt: skip
-        queries = make_training(50, seed=1).X
-        (shared,) = training.query_blocks(queries)
-        for _ in range(3):
-            found = member.predict(training, shared)
-        assert lengths == [50] * len(training.encodings)
-        np.testing.assert_array_equal(found, member.predict(training, queries))
-
 
 class TestSeveralBlocks:
     @pytest.fixture(autouse=True)

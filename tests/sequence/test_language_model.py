@@ -146,19 +146,6 @@ class TestSampling:
                 text += model.tokens_[token]
             assert model.sample(prompt, 12, random_state=3) == text
 
-    def test_the_cache_saves_passing_tokens_again(self, monkeypatch):
-        model, seen = fit([LONG * 5], max_length=16, baseline=False), []
-        forward = LanguageNetwork.forward
-
-        def counted(network, ids, **options):
-            seen.append(ids.shape[1])
-            return forward(network, ids, **options)
-
-        monkeypatch.setattr(LanguageNetwork, "forward", counted)
-        model.sample("the", 100, temperature=0)
-        # After 16 tokens, and then every 8, the last 9 are passed anew.
-        assert seen == [4, *12 * [1], 9] + 10 * [*7 * [1], 9] + 6 * [1]
-
     def test_greedy_takes_the_likeliest(self, model):
         text = model.sample("the", 5, temperature=0)
         for i in range(3, len(text)):

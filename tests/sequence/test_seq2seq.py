@@ -94,12 +94,6 @@ class TestPredictions:
         losses = model.training_history_["loss"]
         assert losses[-1] < 0.7 * losses[0]
 
-    def test_learns_in_half_precision(self, autocast):
-        with autocast():
-            model = fit(max_epochs=6, learning_rate=0.02, training=Training(autocast=True))
-        losses = model.training_history_["loss"]
-        assert losses[-1] < 0.7 * losses[0]
-
 
 class TestTokenizers:
     """What texts are made of, if users do not say."""

@@ -16,15 +16,6 @@ pytestmark = pytest.mark.usefixtures("few_convolutions", "few_trees")
 
 
 class TestForm:
-    def test_lists_and_arrays_of_the_same_sequences_are_the_same(self):
-        X = np.random.default_rng(0).normal(size=(6, 4, 2))
-        expected = regress(X).predict(X)
-        for same in (list(X), X.tolist()):
-            model = regress(same)
-            assert model.tokens_ == "steps"
-            np.testing.assert_array_equal(model.predict(same), expected)
-            np.testing.assert_allclose(model.predict(same[2:3]), expected[2:3], rtol=1e-5)
-
     def test_rows_of_a_table_as_series(self):
         X = np.random.default_rng(0).normal(size=(6, 4))
         model = regress(X, tokens="steps")
@@ -146,16 +137,6 @@ class TestPrecision:
         assert np.ptp(found) > 1e-3
         doubled = regress(X.astype(np.float64), y, tokens=tokens).predict(X)
         np.testing.assert_allclose(found - 1e9, doubled - 1e9, rtol=1e-3)
-
-    @pytest.mark.parametrize("n_outputs", [None, 2])
-    def test_is_single_where_rows_and_targets_are(self, n_outputs):
-        X = np.eye(4, dtype=np.float32)
-        y = np.arange(4) if n_outputs is None else np.arange(8).reshape(4, 2)
-        for X_dtype, y_dtype in [("f4", "f4"), ("f4", "f8"), ("f8", "f4")]:
-            model = regress(X.astype(X_dtype), y.astype(y_dtype))
-            single = X_dtype == y_dtype
-            assert model.predict(X.astype(X_dtype)).dtype == ("f4" if single else "f8")
-            assert model.transform(X.astype(X_dtype)).dtype == X_dtype
 
 
 @pytest.mark.parametrize("estimator", [TransformerRegressor, TransformerClassifier])

@@ -6,7 +6,6 @@ import pytest
 from sklearn.base import clone
 
 from sklearn_attention import (
-    Architecture,
     Training,
     TransformerClassifier,
     TransformerRegressor,
@@ -17,9 +16,6 @@ pytestmark = pytest.mark.usefixtures("few_convolutions")
 SMALL = {"d_model": 16, "n_heads": 2, "n_layers": 1}
 # What is learned within few steps, and without trees that know it already.
 FAST = SMALL | {"max_epochs": 20, "learning_rate": 0.02, "baseline": False}
-every_estimator = pytest.mark.parametrize(
-    "estimator", [TransformerRegressor, TransformerClassifier]
-)
 
 
 class TestTables:
@@ -50,38 +46,6 @@ class TestSequences:
             .fit(texts[:200], earlier[:200])
         )
         assert blind.score(texts[200:], earlier[200:]) < 0.7
-
-    @pytest.mark.parametrize("kernel", ["scaled_dot_product", "positive_features"])
-    def test_alone_or_in_company(self, kernel):
-        rng = np.random.default_rng(0)
-        X = [rng.normal(size=rng.integers(1, 20)) for _ in range(20)]
-        model = TransformerRegressor(
-            **SMALL,
-            training=Training(max_steps=5),
-            architecture=Architecture(attention_kernel=kernel),
-        )
-        model.fit(X, [x.mean() for x in X])
-        together = model.predict(X)
-        alone = np.concatenate([model.predict([x]) for x in X])
-        np.testing.assert_allclose(together, alone, atol=1e-5)
-
-
-@every_estimator
-class TestWeights:
-    def make(self, estimator):
-        rng = np.random.default_rng(0)
-        X = rng.normal(size=(60, 2))
-        return X, (X[:, 0] > 0).astype(int) if estimator is TransformerClassifier else X[:, 0]
-
-    def test_weight_zero_is_absent(self, estimator):
-        X, y = self.make(estimator)
-        X = np.concatenate([X, 5 * X])
-        y = np.concatenate([y, 1 - y])
-        weights = np.repeat([2.0, 0.0], 60)
-        model = estimator(**SMALL, training=Training(max_steps=5))
-        weighted = clone(model).fit(X, y, sample_weight=weights)
-        expected = clone(model).fit(X[:60], y[:60])
-        np.testing.assert_allclose(weighted.transform(X), expected.transform(X), atol=1e-6)
 
 
 class TestTraining:

@@ -67,16 +67,6 @@ class TestFeatureTokens:
                         expected += min(max(u[row, j] - k, 0.0), 1.0) * pieces[j, k]
                 np.testing.assert_allclose(found[row, j], expected, rtol=1e-5, atol=1e-6)
 
-    def test_missing_numbers_have_gradients_of_their_own(self):
-        tokens = NumericTokens(2, 3, 4)
-        z = torch.tensor([[0.3, torch.nan]])
-        tokens(z, z.clone()).sum().backward()
-        for parameter in tokens.parameters():
-            assert parameter.grad.isfinite().all()
-        assert (tokens.missing.grad[1] == 1).all()
-        assert (tokens.missing.grad[0] == 0).all()
-        assert (tokens.slope.grad[1] == 0).all()
-
     def test_order_is_that_of_the_features(self):
         tokens = seeded(lambda: FeatureTokens(4, n_levels=[3, None, 2, None], n_pieces=2))
         z = torch.tensor([[0.5, -0.5]])
