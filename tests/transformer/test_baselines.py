@@ -14,6 +14,7 @@ from sklearn.metrics import mean_pinball_loss
 from tiny_encoders import in_units
 
 from sklearn_attention import (
+    Architecture,
     Training,
     TransformerClassifier,
     TransformerRegressor,
@@ -189,6 +190,7 @@ class TestEstimators:
         )
         assert model.encoder_.reader.patch_length == 6
         assert model.transform(X).shape == (60, 8)
+        assert len(model.get_feature_names_out()) == 8
 
     @pytest.mark.parametrize(
         ("quantile", "baseline"),
@@ -289,7 +291,10 @@ class TestEstimators:
     @pytest.mark.usefixtures("few_convolutions")
     def test_weights_where_there_is_nothing_to_choose(self):
         X, y = make_series(30)
-        model = TransformerClassifier(**TINY, baseline=False).fit(X, y)
+        architecture = Architecture(patch_length=4)
+        model = TransformerClassifier(**TINY, baseline=False, architecture=architecture)
+        model.fit(X, y)
+        assert model.encoder_.reader.patch_length == 4
         assert model.baseline_ is None
         assert (model.baseline_weight_, model.transformer_weight_) == (0, 1)
         # Nothing is held out of few rows.

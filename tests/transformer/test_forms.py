@@ -53,6 +53,7 @@ RAGGED = [[1.0, 2.0], [3, 4], [5], [6.0, 0.5], [7.5]]
 LEVELS = pd.DataFrame({"a": ["u v", "w x", "u v", "w x", "u v"], "b": np.arange(5.0)})
 FORMS = {
     "frame": ("auto", LEVELS, "features"),
+    "frame of few texts": ("auto", pd.DataFrame({"a": TEXTS}), "features"),
     "lists of integers": ("features", [[1, 2], [3, 4], [5, 6], [7, 8], [9, 0]], "features"),
     "list of arrays": ("auto", list(NUMBERS), "features"),
     "array of steps": ("auto", objects(RAGGED), "steps"),
