@@ -109,10 +109,3 @@ def test_held_out_patterns_are_those_before_the_block():
             )
             expected = classical.forecast(origin)
             np.testing.assert_allclose(held_out[row], expected[0])
-
-
-def test_the_first_step_stands_for_itself():
-    origins = Origins.at_ends(Table.of([make()]), HORIZON)
-    first = origins.at(np.zeros(2, dtype=int), np.array([0, 1]))
-    found = Classical(1.0, False).forecast(first)
-    np.testing.assert_allclose(found, make()[0])

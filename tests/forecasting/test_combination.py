@@ -49,13 +49,6 @@ class TestRelativeErrors:
         assert np.isnan(own[1]).all()
         np.testing.assert_allclose(panel, own[[0, 2]].mean(axis=0))
 
-    def test_what_is_not_known_is_left_out(self):
-        errors = np.array([[1.0, np.nan, 4.0], [3.0, np.nan, np.nan], [1.0, 2.0, np.nan]])
-        own, panel = relative_errors(errors, np.array([0, 0, 1]), np.zeros(2, dtype=bool))
-        # The third is compared with the first where it is there, and not with 3 as well.
-        np.testing.assert_allclose(own, np.log([[1, np.nan, 4], [1, 2, np.nan]]), atol=1e-8)
-        np.testing.assert_allclose(panel, np.log([1, 2, 4]), atol=1e-8)
-
 
 class TestSoftmaxWeights:
     @pytest.mark.parametrize("share", [0.0, 0.3])

@@ -4,7 +4,7 @@ import numpy as np
 import pandas as pd
 import polars as pl
 import pytest
-from forecasting_data import make_series, make_values, new
+from forecasting_data import make_series, make_values
 
 from sklearn_attention import KernelForecaster
 from sklearn_attention.forecasting._forms import in_library, read_series
@@ -170,15 +170,6 @@ DAYS = pd.date_range("2024-07-01", periods=120)
 COUNTS = pd.DataFrame(np.random.default_rng(0).poisson(1.5, (120, 3)), DAYS, list("abc"))
 
 
-def test_the_common_steps_are_those_of_all_series():
-    # No series has a stretch without gaps.
-    parts = {n: own[np.arange(120) % 5 != i] for i, (n, own) in enumerate(COUNTS.items())}
-    parts = {n: own[own.index.day % 3 != i] for i, (n, own) in enumerate(parts.items())}
-    assert fit(parts, missing="interpolate").observed_.time.freq == "D"
-    with pytest.raises(ValueError, match="no frequency that can be inferred"):
-        fit(parts["a"], missing="interpolate")
-
-
 @pytest.mark.parametrize("form", ["series", "frame"])
 def test_rows_of_polars_have_times_from_beside_them_or_none(form):
     load = make_series()
@@ -195,14 +186,6 @@ def test_masked_values_are_missing():
     values = np.ma.masked_array(np.arange(60.0), np.arange(60) == 7)
     found = fit(values, missing="interpolate").observed_.value
     np.testing.assert_allclose(found, np.arange(60.0))
-
-
-def test_years_that_are_not_in_order_are_no_steps_back():
-    years = pd.date_range("1900", periods=120, freq="YS", tz="Europe/Berlin")
-    order = np.append([119, 0], np.random.default_rng(0).permutation(np.arange(1, 119)))
-    values = pd.Series(np.arange(120.0), years).iloc[order]
-    with pytest.raises(ValueError, match=r"X has an index that is not sorted \(1900-01-01"):
-        new().fit(values)
 
 
 @pytest.mark.parametrize(

@@ -8,8 +8,6 @@ import pandas as pd
 import pytest
 from forecasting_data import fit, make_features, make_panel, make_series, tidy_of
 
-from sklearn_attention import KernelForecaster, TransformerForecaster
-
 A, B = make_panel().values()
 WIDE = pd.DataFrame({"a": A, "b": make_series(seed=1)})
 C = make_series(seed=2)[50:58]
@@ -72,16 +70,6 @@ def test_a_single_series_has_no_others():
     with pytest.raises(ValueError, match="begins at"):
         fit({"a": A[10:50]}).update({"c": A[:40]})
     assert pickle.dumps(model) == before
-
-
-@pytest.mark.parametrize("kind", [KernelForecaster, TransformerForecaster])
-def test_steps_within_a_history_are_forecast_one_ahead(kind):
-    model = kind(3, lookback=6).fit(A[:40])
-    steps = A.index[[47, 44, 52, 50]]
-    found = model.predict(steps, history=A[:50])
-    expected = kind(3, lookback=6).fit(A[:40]).update(A[40:50]).predict(steps)
-    pd.testing.assert_series_equal(found, expected)
-    assert found.index.equals(steps)
 
 
 class TestMissingAfterwards:

@@ -109,26 +109,6 @@ def make_alike(n=34, n_series=20):
 
 
 class TestOwnOrPooled:
-    def test_own_windows_where_shapes_differ(self):
-        panel = make_shapes()
-        model = KernelForecaster(6, lookback=6, normalize="standard")
-        model.fit({k: v[:-6] for k, v in panel.items()})
-        assert model.pooled_ is False
-        found = model.predict()
-        for name, own in panel.items():
-            # The average over the windows of this series, and of no other.
-            past = own.to_numpy()[:-6]
-            keys, after = lag_matrix(past, 6, 6)
-            level, unit = keys.mean(axis=1, keepdims=True), keys.std(axis=1, keepdims=True)
-            kept = unit[:, 0] >= 0.1 * np.median(unit)
-            query = (past[-6:] - past[-6:].mean()) / past[-6:].std()
-            squared = ((((keys - level) / unit - query) / model.bandwidth_) ** 2).sum(axis=1)
-            weights = np.exp(-squared / 2) * kept
-            slow = weights @ ((after - level) / unit) / weights.sum()
-            expected = past[-6:].mean() + past[-6:].std() * slow
-            np.testing.assert_allclose(found[name], expected, rtol=1e-6, atol=1e-9)
-            assert np.abs(found[name] - own[-6:]).mean() < 0.3
-
     def test_all_windows_where_series_are_short_and_alike(self):
         panel = make_alike()
         model = KernelForecaster(2, lookback=8).fit(panel)

@@ -10,7 +10,6 @@ import pytest
 from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 from sklearn.linear_model import LinearRegression
-from slow_cases import slow_but
 
 from sklearn_attention import KernelForecaster, Training, TransformerForecaster
 from sklearn_attention.forecasting import _origins
@@ -196,29 +195,6 @@ def test_a_step_is_forecast_as_it_was_when_it_was_the_next(name, until):
         found = flat(known_until(name, N_LATER).predict(ahead, coverage=LEVELS))
     before = flat(known_until(name, until).predict(ahead, coverage=LEVELS))
     np.testing.assert_allclose(found[:, 0], before[:, 0], rtol=PRECISION[name])
-
-
-@pytest.mark.parametrize(
-    "name",
-    slow_but(
-        ["analogs by the last value", "own analogs"],
-        [name for name, (_, n_series, has) in CASES.items() if not has and n_series < 30],
-    ),
-)
-@settings(few, max_examples=1)
-@given(change=later_values.filter(lambda change: change[0] > 5))  # after the first fold
-def test_folds_of_a_backtest_are_those_of_their_past(name, change):
-    model, n_series, _ = CASES[name]
-    panels = []
-    for own in (None, change):
-        later = later_of(name, change=own)[-1]
-        later = {"y": later} if n_series == 1 else later
-        panel = {k: own[: INDEX[N_FIT - 1]] for k, own in make_panel(name).items()}
-        panels.append({k: pd.concat([panel[k], later[k]]) for k in later})
-    first, again = (model.backtest(panel, cv=3, coverage=LEVELS) for panel in panels)
-    early = first["cutoff"] < INDEX[N_FIT + change[0]]
-    columns = [c for c in first if c != "actual"]
-    pd.testing.assert_frame_equal(first.loc[early, columns], again.loc[early, columns])
 
 
 def test_one_series_is_no_matter_to_another():

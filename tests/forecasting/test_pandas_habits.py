@@ -64,8 +64,11 @@ class TestDates:
     def test_bad_dates(self, date, message):
         with pytest.raises(ValueError, match=message):
             fit(A).predict(date)
+        plain = fit(A.to_numpy())
         with pytest.raises(ValueError, match=r"X='.*' is a date, but series have no dates"):
-            fit(A.to_numpy()).predict("2020")
+            plain.predict("2020")
+        with pytest.raises(ValueError, match="but the series are without index"):
+            plain.predict(A.index)
 
 
 class TestCrossValidation:

@@ -63,12 +63,3 @@ class TestTidy:
     def test_bad_frames(self, frame, message):
         with pytest.raises(ValueError, match=message):
             new().fit(frame)
-
-    def test_bad_companions(self):
-        with pytest.raises(ValueError, match=r"y has the features \['x'\] beside X"):
-            new().fit(X, TIDY.assign(x=1.0))
-        with pytest.raises(ValueError, match="inconsistent numbers of samples"):
-            new().fit(X.to_numpy(), TIDY)
-        model = fit(TIDY)
-        with pytest.raises(ValueError, match=r"unknown series, \['c'\]"):
-            model.predict(TIDY[:3].assign(unique_id="c"))

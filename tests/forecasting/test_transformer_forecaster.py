@@ -282,24 +282,6 @@ class TestTransformerAsCandidate:
         maps = model.attention_maps(X[400:])
         np.testing.assert_allclose(maps.sum(axis=-1), 1, atol=1e-6)
 
-    def test_it_has_no_weight_where_it_learns_nothing(self):
-        X, y = self.make()
-        model = fit(
-            y, 0 * X[:400], log=False, training=Training(max_steps=1), learning_rate=10.0,
-            candidates=LEARNING["candidates"],
-        )  # fmt: skip
-        assert model.transformer_weight_ == 0
-        np.testing.assert_allclose(model.candidate_weights_.sum(axis=1), 1)
-        found = model.explain(0 * X[400:])
-        assert found["weight"].sum() == pytest.approx(1)
-        # It is not kept either, so that no forecast has to compute it.
-        assert model.network_ is None
-        assert "transformer" not in model.candidate_weights_
-        without = fit(y, 0 * X[:400], log=False, candidates=["ridge"])
-        assert vars(model).keys() == vars(without).keys()
-        with pytest.raises(ValueError, match="better forecasts without it"):
-            model.attention_maps(0 * X[400:])
-
 
 class TestLog:
     def make(self, n=144):

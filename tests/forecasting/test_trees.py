@@ -130,7 +130,8 @@ def test_levels_that_drift_go_on_beyond_what_was_learned(quick):
     assert fitted.drifts
     found = fitted.forecast(Origins.at_ends(training.origins.table, HORIZON))[0, 0]
     np.testing.assert_allclose(found, 300 + np.arange(HORIZON), atol=2)
-    wave = Table.of([np.sin(2 * np.pi * steps / 6) + 0.1 * (steps % 5)])
+    # Nor does one that is shorter than a season say anything.
+    wave = Table.of([np.sin(2 * np.pi * steps / 6) + 0.1 * (steps % 5), np.arange(5.0)])
     assert not Trees((6.0,)).fit(Validation.of(wave, HORIZON, 6))[0].drifts
 
 
@@ -140,6 +141,7 @@ def test_short_series_have_none():
     assert fitted.fitted is None
     assert np.isnan(found).all()
     assert np.isnan(fitted.forecast(training.validation)).all()
+    assert Trees((1.0,), tried=True).tried_on(training)[1] is None
 
 
 class TestCalendar:

@@ -20,7 +20,8 @@ from sklearn_attention.inspection import SmoothDisplay
 
 def test_a_smooth_has_data_curve_band_and_interval(curve, smoother):
     X, y = curve
-    display = SmoothDisplay.from_estimator(smoother, X, y, band="simultaneous", coverage=0.8)
+    options = {"coverage": 0.8, "grid_resolution": 20}
+    display = SmoothDisplay.from_estimator(smoother, X, y, band="simultaneous", **options)
     grid = display.grid[:, None]
     assert_allclose(display.curve, smoother.predict(grid))
     assert_allclose(display.band, smoother.confidence_band(grid, 0.8, simultaneous=True))
@@ -30,7 +31,8 @@ def test_a_smooth_has_data_curve_band_and_interval(curve, smoother):
     assert len(areas) == 2
     labels = [text.get_text() for text in display.ax_.get_legend().get_texts()]
     assert labels == ["new observations, 80 %", "curve, 80 %, bias-corrected", "prediction"]
-    display = SmoothDisplay.from_estimator(smoother, *curve, interval="heteroscedastic")
+    options = {"interval": "heteroscedastic", "grid_resolution": 20}
+    display = SmoothDisplay.from_estimator(smoother, *curve, **options)
     assert_allclose(display.interval, smoother.predict_interval(grid, heteroscedastic=True))
 
 

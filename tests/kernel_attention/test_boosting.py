@@ -118,13 +118,13 @@ class TestRegressor:
         without, model = both_of_steps()
         size = [np.square(m.loo_residuals_).mean() for m in (without, model)]
         assert size[1] < 0.8 * size[0]
-        queries, targets = make_steps(500, seed=1)
+        queries, targets = make_steps(300, seed=1)
         low, high = model.predict_interval(queries, 0.8).T
         assert abs(np.mean((low <= targets) & (targets <= high)) - 0.8) < 0.1
         assert (high - low).mean() < np.diff(without.predict_interval(queries, 0.8)).mean()
 
     def test_explanations_and_slopes_are_of_the_kernel_part(self):
-        X, (without, model) = make_steps()[0], both_of_steps()
+        X, (without, model) = make_steps(20)[0], both_of_steps()
         np.testing.assert_array_equal(model.local_slopes(X[:9]), without.local_slopes(X[:9]))
         for found, expected in zip(model.explain(X[:9]), without.explain(X[:9]), strict=True):
             np.testing.assert_array_equal(found, expected)
@@ -161,8 +161,8 @@ class TestRegressor:
 class TestClassifier:
     @READOUTS
     def test_trees_where_they_win(self, readout):
-        X, y = make_classes()
-        queries, expected = make_classes(500, seed=1)
+        X, y = make_classes(300)
+        queries, expected = make_classes(300, seed=1)
         without, model = both(KernelAttentionClassifier, X, y, readout=readout, n_folds=2)
         assert len(model.boosters_[0]) == 2
         assert model.links_[0]["strengths"][-1] > 0
@@ -247,8 +247,10 @@ class TestBoth:
     def test_weights_reach_the_trees_which_are_usual_where_they_help(
         self, monkeypatch, estimator
     ):
-        found, weight = fits_of_trees(monkeypatch), np.repeat([1.0, 2.0], 200)
-        estimator(n_folds=1, **QUICK).fit(*make_data(estimator), weight)
+        found, weight = fits_of_trees(monkeypatch), np.repeat([1.0, 2.0], 150)
+        regresses = estimator is KernelAttentionRegressor
+        X, y = make_plain_steps(300) if regresses else make_classes(300)
+        estimator(n_folds=1, **QUICK).fit(X, y, weight)
         (*_, hint), (*_, passed) = found
         assert hint is None
         np.testing.assert_allclose(passed.max() / passed.min(), 2)

@@ -127,9 +127,10 @@ class TestWhatIsLearned:
     @every_readout
     def test_features_of_noise_are_found(self, readout):
         rng = np.random.default_rng(0)
-        X = rng.normal(size=(200, 4))
-        y = np.sin(1.5 * X[:, 2]) + 0.1 * rng.normal(size=200)
-        model = KernelAttentionRegressor(readout, max_steps=30, n_folds=1).fit(X, y)
+        X = rng.normal(size=(120, 4))
+        y = np.sin(1.5 * X[:, 2]) + 0.1 * rng.normal(size=120)
+        options = {"max_steps": 30, "n_folds": 1, "boosting": None}
+        model = KernelAttentionRegressor(readout, **options).fit(X, y)
         relevance = model.feature_relevance_
         assert (relevance >= 0).all()
         assert relevance.sum() == pytest.approx(1)
