@@ -138,15 +138,12 @@ class TestBadParameters:
         ("parameters", "message"),
         [
             ({"lookback": -2}, "lookback=-2"),
-            ({"lookback": 2.5}, "lookback=2.5"),
             ({"lookback": 0, "candidates": "auto"}, "lookback=0 is not valid"),
             ({"lookback": "long", "candidates": "auto"}, "lookback='long' is not valid"),
             ({"candidates": "ridge"}, "candidates='ridge' is not valid"),
-            ({"candidates": []}, "candidates=.. is not valid"),
             ({"candidates": ["linear"]}, "candidates='linear' is unknown"),
             ({"log": "yes"}, "log='yes' is not valid"),
             ({"architecture": Architecture(patch_length=0)}, "patch_length=0 is not valid"),
-            ({"d_model": 1.5}, "d_model=1.5 is not valid"),
             ({"n_heads": 3}, "n_heads=3 does not divide d_model=8"),
             (
                 {"architecture": Architecture(instance_norm="median")},
@@ -154,8 +151,6 @@ class TestBadParameters:
             ),
             ({"architecture": Architecture(attention_kernel="loud")}, "'loud'"),
             ({"max_epochs": None, "training": Training(max_steps=None)}, "would never end"),
-            ({"random_state": "a"}, "'a' cannot be used to seed"),
-            ({"device": "gpu"}, "device='gpu'"),
         ],
     )
     def test_are_named(self, parameters, message):

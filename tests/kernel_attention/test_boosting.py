@@ -277,14 +277,6 @@ def test_few_trees_tell_whether_more_are_grown(monkeypatch, estimator, make, gro
 
 
 class TestShares:
-    def test_of_the_better_prediction(self):
-        rng = np.random.default_rng(0)
-        targets = rng.normal(size=300)
-        good, bad = targets + 0.1 * rng.normal(size=300), rng.normal(size=300)
-        shares = _robust_shares(np.column_stack([bad, good]), targets, np.ones(300), 0.01)
-        np.testing.assert_allclose(shares, [0, 1], atol=0.05)
-        assert _robust_shares(np.column_stack([good, bad]), targets, np.ones(300), 0.01) is None
-
     def test_are_those_of_weighted_least_squares(self):
         """Where no error is so large that it would count less."""
         rng = np.random.default_rng(0)

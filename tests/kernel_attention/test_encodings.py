@@ -147,23 +147,6 @@ class TestEveryEncoding:
         )
         assert encoding.column_names(["c"]) == [f"{name}__c_level{k}" for k in (0, 2, 5)]
 
-    def test_columns_have_names_and_features(self, name):
-        X = make_rows()
-        encoding = learn(name, X, KINDS)
-        found = encoding.encode(X)
-        names = encoding.column_names(["a", "b", "c"])
-        assert len(names) == len(set(names)) == found.shape[1] == len(encoding.feature)
-        for column, feature in zip(names, encoding.feature, strict=True):
-            assert column.startswith(f"{name}__{'abc'[feature]}")
-        assert names[-1] == f"{name}__b_missing"
-        # A column moves with its feature alone.
-        rng = np.random.default_rng(1)
-        for feature in range(3):
-            moved = X.copy()
-            moved[:, feature] = rng.permutation(X[:, feature])
-            changed = (encoding.encode(moved) != found).any(axis=0)
-            np.testing.assert_array_equal(changed, encoding.feature == feature)
-
     def test_rows_are_encoded_independently_in_each_precision(self, name, monkeypatch):
         X = make_rows()
         encoding = learn(name, X, KINDS)

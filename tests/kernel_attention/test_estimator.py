@@ -192,18 +192,6 @@ class TestSpace:
 
 
 class TestSlopes:
-    def test_of_a_linear_function_are_its_coefficients(self):
-        rng = np.random.default_rng(0)
-        X = rng.normal(size=(120, 3)) * [1, 1000, 1]
-        y = 2 * X[:, 0] - 0.003 * X[:, 1] + 5
-        model = KernelAttentionRegressor(encodings="standard", n_folds=1)
-        found = model.fit(X, y).local_slopes(X[:20])
-        # The rough part follows steps, of which there are some among few rows.
-        share = 0.3
-        np.testing.assert_allclose(found[:, 0], 2.0, rtol=share)
-        np.testing.assert_allclose(found[:, 1], -0.003, rtol=share)
-        np.testing.assert_allclose(found[:, 2], 0.0, atol=2 * share)
-
     @every_estimator
     def test_of_solving_equal_differences(self, estimator):
         X, y = make_data(120)

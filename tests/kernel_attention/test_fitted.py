@@ -59,17 +59,6 @@ def test_every_fold_has_a_member_and_predictions_are_their_mean(learned):
     np.testing.assert_allclose(fitted.predict(QUERIES), expected, rtol=1e-12)
 
 
-def test_rows_held_out_and_queries_are_compared_by_the_first_member(learned):
-    fitted = learned[0]
-    kernel, training = fitted.members[0].kernel, fitted.training
-    at, keys = (training.encode(X, np.float64) for X in (QUERIES, training.X[fitted.held_out]))
-    expected = np.log(kernel.matrix(at, keys) - kernel.constant)
-    found, deviations = fitted.held_out_rows(at)
-    np.testing.assert_allclose(found, expected, rtol=1e-8, atol=1e-8)
-    assert (deviations > np.sqrt(kernel.noise)).all()
-    np.testing.assert_array_equal(fitted.space(QUERIES), kernel.space(at))
-
-
 def test_rows_held_out_are_known_to_the_members_of_their_folds(learned):
     fitted, left_out, _ = learned
     found = fitted.predict_held_out()

@@ -153,13 +153,11 @@ def test_compact_kernels_are_for_averages(estimator, encodings):
     ("parameters", "message"),
     [
         ({"readout": "averages"}, "readout='averages' is unknown: did you mean 'average'"),
-        ({"readout": None}, "readout=None is unknown"),
         (
             {"readout": "local_linear"},
             r"readout='local_linear' is unknown: choose from \['average', 'solve'\]",
         ),
         ({"kernel": "gausian"}, "kernel='gausian' is unknown: did you mean 'gaussian'"),
-        ({"kernel": "linear"}, "kernel='linear' is no positive kernel of the distance"),
         ({"kernel": Silverman()}, r"kernel=Silverman\(\) is no positive kernel"),
         ({"kernel": "tricube"}, "kernel='tricube' is not positive definite.*readout='solve'"),
         (
@@ -169,7 +167,6 @@ def test_compact_kernels_are_for_averages(estimator, encodings):
         ({"encodings": ()}, r"encodings=\(\) is not valid: name at least one"),
         ({"encodings": ["standard", "standard"]}, r"'standard', 'standard'\].*once"),
         ({"encodings": 3}, "encodings=3"),
-        ({"encodings": [["standard"]]}, "encodings="),
         (
             {"bandwidth": 0.5, "encodings": ("standard", "quantile")},
             r"bandwidth=0.5 is in the features' own units.*got encodings=\('standard', 'quan",
@@ -182,20 +179,13 @@ def test_compact_kernels_are_for_averages(estimator, encodings):
         ),
         ({"bandwidth": 0, "encodings": "standard"}, "bandwidth=0 is not valid"),
         ({"bandwidth": [1.0, 2.0], "encodings": "standard"}, r"shape \(2,\), but there are 3"),
-        ({"bandwidth": True, "encodings": "standard"}, "bandwidth=True is not valid"),
         ({"n_folds": 0}, "n_folds=0 is not valid"),
         ({"n_folds": 21}, "n_folds=21 folds need two rows each, but only 40"),
-        ({"n_folds": True}, "n_folds=True is not valid"),
         ({"max_steps": -1}, "max_steps=-1 is not valid"),
-        ({"max_steps": 1.5}, "max_steps=1.5 is not valid"),
         ({"max_steps": True}, "max_steps=True is not valid"),
-        ({"max_steps": "80"}, "max_steps='80' is not valid"),
-        ({"ridge": -1}, "ridge=-1 is not valid"),
         ({"ridge": np.nan}, "ridge=nan is not valid"),
-        ({"ridge": "auto"}, "ridge='auto' is not valid"),
         ({"ridge": True}, "ridge=True is not valid"),
         ({"boosting": True}, r"boosting=True is unknown: pass None, or 'auto'"),
-        ({"boosting": []}, r"boosting=\[\] is unknown"),
         ({"random_state": "a"}, "'a' cannot be used to seed"),
     ],
 )

@@ -141,22 +141,6 @@ class TestDescend:
         np.testing.assert_allclose(found[free], TARGET[free], atol=0.02)
         np.testing.assert_array_equal(found[~free], 0)
 
-    def test_first_steps_are_small_and_the_last_ones_smaller(self):
-        values = []
-
-        def slide(point):
-            values.append(point.values.copy())
-            return np.ones(4)
-
-        values.append(descend(Point(np.zeros(4)), slide, 20, 0.5, ALL).values)
-        steps = -np.diff(values, axis=0)[:, 0]
-        # Of a constant gradient every step is the rate.
-        assert steps[0] < 0.05
-        assert steps.max() == pytest.approx(0.5, rel=0.01)
-        assert steps.argmax() == 3
-        assert steps[-1] < 0.01
-        assert (np.diff(steps[3:]) < 0).all()
-
     def test_a_matrix_that_cannot_be_factorised_raises_the_noise(self):
         calls = []
 
@@ -215,24 +199,6 @@ class TestPatchBatches:
         assert np.isin(nearest, rows).mean() > 0.95
         # And rows from elsewhere, so that the batch is as wide as the data.
         assert np.ptp(z[rows], axis=0).min() > 0.6 * np.ptp(z, axis=0).max()
-
-    def test_follow_the_length_scales_after_some_draws(self):
-        kernel, (z,), batches = self.make(3000)
-        values = kernel.values.copy()
-        kernel.named(values)["scale"][0] += [3.0, -3.0]
-        narrow = kernel.with_values(values)
-
-        def width(rows, n_scored):
-            found = []
-            for row in rows[:n_scored]:
-                near = np.argsort(np.square(z[rows] - z[row]) @ [np.e**6, np.e**-6])[:16]
-                found.append(np.abs(z[rows[near], 0] - z[row, 0]).mean())
-            return np.mean(found)
-
-        n_draws = 2 * module._REFRESH
-        before = np.mean([width(*batches.draw(kernel)) for _ in range(n_draws)])
-        after = np.mean([width(*batches.draw(narrow)) for _ in range(n_draws)])
-        assert after < 0.5 * before
 
     @pytest.mark.parametrize("n", [1, 5])
     def test_of_few_rows_are_all(self, n):

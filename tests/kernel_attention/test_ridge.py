@@ -211,26 +211,6 @@ def test_many_rows_are_solved_in_single_precision(monkeypatch):
             np.testing.assert_allclose(found, expected, rtol=2e-3, atol=2e-3)
 
 
-def test_weights_make_the_predictions_where_single_precision_does_not_do(monkeypatch):
-    monkeypatch.setattr(_ridge, "_FEW_ROWS", 50)
-    training = make_training(200)
-    kernel = make_kernel(training, noise=0.03)
-    factorise, dtypes = System._factorise, []
-
-    def fails_in_single_precision(self, least):
-        dtypes.append(self.keys[0].dtype)
-        return dtypes[-1] == np.float64 and factorise(self, least)
-
-    monkeypatch.setattr(System, "_factorise", fails_in_single_precision)
-    member, _ = fit(kernel, training)
-    assert set(dtypes) == {np.dtype(np.float32), np.dtype(np.float64)}
-    queries = make_training(20, seed=1).X
-    found = member.predict(training, queries)
-    np.testing.assert_allclose(
-        member.weights(training, queries) @ training.targets, found, rtol=1e-9, atol=1e-9
-    )
-
-
 def test_predictions_of_single_precision_depend_on_other_queries_by_rounding_only(monkeypatch):
     monkeypatch.setattr(_ridge, "_FEW_ROWS", 50)
     training, queries = make_training(400), make_training(60, seed=1).X

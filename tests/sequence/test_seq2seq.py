@@ -108,12 +108,6 @@ class TestTokenizers:
         expected = fit(X, y, tokenizer="characters").predict_log_proba(X, y)
         np.testing.assert_array_equal(model.predict_log_proba(X, y)[3], expected[3])
 
-    def test_half_of_the_words_may_occur_once(self):
-        y = ["a b", "a c"]
-        assert fit(["le", "le"], y).tokenizer_ == "words"
-        with pytest.warns(UserWarning, match="60% of the words in y"):
-            fit(["le", "le"], [*y[:1], "a c d"])
-
     def test_a_warm_start_keeps_it(self):
         model = fit(warm_start=True)
         tokens = model.source_vocabulary_
