@@ -123,24 +123,6 @@ class TestChooseWeights:
         found = choose_weights(forecasts, training)[0]
         np.testing.assert_allclose(found, weights, rtol=1e-5)
 
-    def test_origins_near_whole_years_count_more_for_one_series(self):
-        training, forecasts = make((150,), noises=(1.0, 1.0, 1.0))
-        table = replace(
-            training.origins.table, time=TimeIndex.read(pd.date_range("2024", periods=150))
-        )
-        dated = replace(training, validation=replace(training.validation, table=table))
-        near = near_whole_years(dated.validation)
-        assert 0 < near.sum() < len(near) / 10
-        # Among these the last candidate is the best, among the others the first.
-        better = np.where(near, 2, 0)
-        targets = dated.validation.targets()
-        forecasts[np.arange(len(near)), better] = (
-            targets + 0.3 * (forecasts - targets[:, None])[np.arange(len(near)), better]
-        )
-        alike = choose_weights(forecasts, training)[0][0]
-        found = choose_weights(forecasts, dated)[0][0]
-        assert found[2] > alike[2] + 0.005
-
 
 class TestStackedWeights:
     def test_the_error_of_the_combination_is_nearly_the_least(self):

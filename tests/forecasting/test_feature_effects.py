@@ -238,7 +238,7 @@ def make_shop(n=60, further=6):
 class TestExplainFeatures:
     @pytest.mark.parametrize("forecaster", [KernelForecaster, TransformerForecaster])
     def test_columns_are_effects_and_sum_to_the_forecast(self, forecaster):
-        X, y, true = make_shop(150)
+        X, y, true = make_shop(100)
         model = forecaster(3).fit(X[:-6], y[:-6])
         found = model.explain_features(X[-6:])  # two horizons
         assert found.columns.tolist() == ["usual", "promotion", "price", "kind"]

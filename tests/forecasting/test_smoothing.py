@@ -94,3 +94,13 @@ def test_long_series_have_the_states_of_short_ones(monkeypatch):
     monkeypatch.setattr(module, "_LONG", 10)
     for found, wanted in zip(smooth_all(values), expected, strict=True):
         np.testing.assert_allclose(found, wanted, rtol=1e-11, atol=1e-10)
+
+
+def test_paths_go_on_from_the_state():
+    ((_, _, states),) = smooth([(make(), np.array([0, 2, 2]), np.array([5, 3, 14]))])
+    of_rows = zip(states.path(4), states.level, states.trend, states.damping, strict=True)
+    for row, value, trend, damping in of_rows:
+        for step in range(4):
+            trend *= damping
+            value += trend
+            assert row[step] == pytest.approx(value)

@@ -22,7 +22,6 @@ class TestTidy:
         models = [
             fit(frame[past]),
             fit(frame[past].drop(columns="y"), frame["y"][past].tolist()),
-            fit(frame.loc[past, ["x"]], TIDY[past]),
             pickle.loads(pickle.dumps(fit(frame[past].sample(frac=1, random_state=1)))),
         ]
         assert models[0].feature_names_in_ == ["x"]
