@@ -23,7 +23,7 @@ def few_steps(monkeypatch):
     monkeypatch.setattr(network, "_BATCH", 32)
 
 
-def make(n_series=6, seed=0):
+def make(n_series=12, seed=0):
     """Series that return to a level: classical forecasts can be corrected."""
     rng = np.random.default_rng(seed)
     series = []
@@ -104,7 +104,7 @@ def test_patterns_and_the_least_unit_are_those_of_the_steps_learned_from(until):
 def test_forecasts_are_in_between_by_the_share():
     model = fit()
     ends = Origins.at_ends(model.table, HORIZON)
-    combined = np.full((6, HORIZON), 50.0)
+    combined = np.full((12, HORIZON), 50.0)
     parts = []
     for share in (0.0, 0.4, 1.0):
         attention = replace(model.attention, share=share)
