@@ -130,25 +130,24 @@ class TestOfEveryStep:
         np.testing.assert_allclose(joined.features[:, 1], expected)
 
 
-class TestLater:
-    @pytest.mark.parametrize(
-        ("last", "n_later"), [([9, 8, 11], [2, 0, 4]), ([8, 12, 11], [2, 4, 4])]
-    )
-    def test_are_those_of_a_loop(self, last, n_later):
-        table = make_table(features=True)
-        # Rows go on for two steps after the first series, and for more after the others.
-        rows, found = make_rows([range(4, 10), range(6, 16), range(7, 20)])
-        joined = with_later_features(table, rows, np.array(last), 4, "raise")
-        np.testing.assert_array_equal(joined.lengths, LENGTHS)
-        np.testing.assert_array_equal(joined.counts, LENGTHS + n_later)
-        end = table.features[[4, 13, 17]]
-        for i, step, own in zip(joined.series, joined.step, joined.features, strict=True):
-            expected = end[i].copy()  # what is not known beforehand stays as it was
-            if step < table.ends[i]:
-                expected = table.features[table.first[i] + step - STARTS[i]].copy()
-            if (i, step) in found:
-                expected[[0, 2]] = found[i, step][[0, 2]]
-            np.testing.assert_array_equal(own, expected)
+@pytest.mark.parametrize(
+    ("last", "n_later"), [([9, 8, 11], [2, 0, 4]), ([8, 12, 11], [2, 4, 4])]
+)
+def test_later_rows_are_those_of_a_loop(last, n_later):
+    table = make_table(features=True)
+    # Rows go on for two steps after the first series, and for more after the others.
+    rows, found = make_rows([range(4, 10), range(6, 16), range(7, 20)])
+    joined = with_later_features(table, rows, np.array(last), 4, "raise")
+    np.testing.assert_array_equal(joined.lengths, LENGTHS)
+    np.testing.assert_array_equal(joined.counts, LENGTHS + n_later)
+    end = table.features[[4, 13, 17]]
+    for i, step, own in zip(joined.series, joined.step, joined.features, strict=True):
+        expected = end[i].copy()  # what is not known beforehand stays as it was
+        if step < table.ends[i]:
+            expected = table.features[table.first[i] + step - STARTS[i]].copy()
+        if (i, step) in found:
+            expected[[0, 2]] = found[i, step][[0, 2]]
+        np.testing.assert_array_equal(own, expected)
 
 
 def test_rows_of_another_order_than_numbered_series_are_refused():

@@ -196,17 +196,16 @@ class TestHistory:
             model.predict(history=series.where(series.index != series.index[55]))
 
 
-class TestUpdate:
-    @pytest.mark.parametrize("kind", ["10min", "range"])
-    def test_is_as_if_observed_before(self, kind):
-        series = make_series(kind)
-        model = Drift(3, lookback=4).fit(series[:40])
-        calibration = model.calibration_
-        assert model.update(series[40:41]).update(series[41:50]) is model
-        expected = Drift(3, lookback=4).fit(series[:50]).predict()
-        pd.testing.assert_series_equal(model.predict(), expected)
-        assert model.calibration_ is calibration
-        assert model.n_learned_ == Drift(3, lookback=4).fit(series[:40]).n_learned_
+@pytest.mark.parametrize("kind", ["10min", "range"])
+def test_an_update_is_as_if_observed_before(kind):
+    series = make_series(kind)
+    model = Drift(3, lookback=4).fit(series[:40])
+    calibration = model.calibration_
+    assert model.update(series[40:41]).update(series[41:50]) is model
+    expected = Drift(3, lookback=4).fit(series[:50]).predict()
+    pd.testing.assert_series_equal(model.predict(), expected)
+    assert model.calibration_ is calibration
+    assert model.n_learned_ == Drift(3, lookback=4).fit(series[:40]).n_learned_
 
 
 class TestBounds:
@@ -273,31 +272,29 @@ class TestScore:
         assert model.score(test) == pytest.approx(np.mean(parts))
 
 
-class TestBacktest:
-    def test_what_cannot_be_split(self):
-        series = make_series()
-        with pytest.raises(ValueError, match="no stretch of time"):
-            Drift(lookback=4).backtest(series, cv=[(np.arange(9), np.array([20, 25]))])
-        with pytest.raises(ValueError, match="cv=1"):
-            Drift().backtest(series, cv=1)
+def test_what_cannot_be_split_for_a_backtest():
+    series = make_series()
+    with pytest.raises(ValueError, match="no stretch of time"):
+        Drift(lookback=4).backtest(series, cv=[(np.arange(9), np.array([20, 25]))])
+    with pytest.raises(ValueError, match="cv=1"):
+        Drift().backtest(series, cv=1)
 
 
-class TestCompany:
-    @pytest.mark.parametrize(("kind", "output"), [("10min", "default"), ("period", "pandas")])
-    def test_a_pipeline_with_a_scaler(self, kind, output):
-        series = make_series(kind)
-        X = make_features(series)
-        model = make_pipeline(StandardScaler(), Drift(3, lookback=4))
-        model.set_output(transform=output).fit(X, series)
-        future = _future(series, X)
-        found = model.predict(future)
-        assert found.index.equals(future.index)
-        scaler = StandardScaler().fit(X)
-        slow = Drift(3, lookback=4).fit(scaler.transform(X), series)
-        np.testing.assert_allclose(found, slow.predict(scaler.transform(future)))
-        grid = {"drift__lookback": [3, 4]}
-        search = GridSearchCV(model, grid, cv=TimeSeriesSplit(2), error_score="raise")
-        assert np.isfinite(search.fit(X, series).cv_results_["mean_test_score"]).all()
+@pytest.mark.parametrize(("kind", "output"), [("10min", "default"), ("period", "pandas")])
+def test_a_pipeline_with_a_scaler(kind, output):
+    series = make_series(kind)
+    X = make_features(series)
+    model = make_pipeline(StandardScaler(), Drift(3, lookback=4))
+    model.set_output(transform=output).fit(X, series)
+    future = _future(series, X)
+    found = model.predict(future)
+    assert found.index.equals(future.index)
+    scaler = StandardScaler().fit(X)
+    slow = Drift(3, lookback=4).fit(scaler.transform(X), series)
+    np.testing.assert_allclose(found, slow.predict(scaler.transform(future)))
+    grid = {"drift__lookback": [3, 4]}
+    search = GridSearchCV(model, grid, cv=TimeSeriesSplit(2), error_score="raise")
+    assert np.isfinite(search.fit(X, series).cv_results_["mean_test_score"]).all()
 
 
 def _future(series, X):

@@ -67,23 +67,22 @@ def test_periodic_series_are_continued(name, allowed):
     assert np.mean(errors**2) < allowed * np.var(series[400:])
 
 
-class TestExplain:
-    def test_weights_and_times(self):
-        series = make_series("W-MON")
-        model = KernelForecaster(3, lookback=12).fit(series)
-        everything = model.explain(k=1000)
-        assert len(everything) == len(model.analogs_.keys) == 60 - 12 - 3 + 1
-        assert everything["weight"].sum() == pytest.approx(1)
-        assert everything["weight"].is_monotonic_decreasing
-        positions = series.index.get_indexer(everything["time"])
-        windows = np.stack([series.iloc[p - 11 : p + 1] for p in positions])
-        after = np.stack([series.iloc[p + 1 : p + 4] for p in positions])
-        level, unit = windows.mean(axis=1), windows.std(axis=1)
-        moved = (after - level[:, None]) / unit[:, None]
-        last = series.iloc[-12:]
-        expected = last.mean() + last.std(ddof=0) * (everything["weight"].to_numpy() @ moved)
-        np.testing.assert_allclose(model.predict(), expected)
-        pd.testing.assert_frame_equal(model.explain(k=4), everything[:4])
+def test_explanations_are_weights_and_times():
+    series = make_series("W-MON")
+    model = KernelForecaster(3, lookback=12).fit(series)
+    everything = model.explain(k=1000)
+    assert len(everything) == len(model.analogs_.keys) == 60 - 12 - 3 + 1
+    assert everything["weight"].sum() == pytest.approx(1)
+    assert everything["weight"].is_monotonic_decreasing
+    positions = series.index.get_indexer(everything["time"])
+    windows = np.stack([series.iloc[p - 11 : p + 1] for p in positions])
+    after = np.stack([series.iloc[p + 1 : p + 4] for p in positions])
+    level, unit = windows.mean(axis=1), windows.std(axis=1)
+    moved = (after - level[:, None]) / unit[:, None]
+    last = series.iloc[-12:]
+    expected = last.mean() + last.std(ddof=0) * (everything["weight"].to_numpy() @ moved)
+    np.testing.assert_allclose(model.predict(), expected)
+    pd.testing.assert_frame_equal(model.explain(k=4), everything[:4])
 
 
 def make_shapes(n=120, noise=0.1):
@@ -136,19 +135,18 @@ class TestOwnOrPooled:
         assert set(model.explain(k=10_000).query("series == 'late'")["analog"]) == short_of
 
 
-class TestAutoLookback:
-    def test_seven_seasons_where_they_tell(self):
-        # The fourth last block of twelve tells which shape comes next.
-        rng = np.random.default_rng(0)
-        shapes = rng.normal(size=(2, 12))
-        kinds = list(rng.integers(0, 2, 4))
-        while len(kinds) < 40:
-            kinds.append(1 - kinds[-4])
-        values = np.concatenate([shapes[kind] for kind in kinds])
-        values = values + 0.05 * rng.normal(size=480)
-        model = KernelForecaster(12, season_length=12).fit(values[:-12])
-        assert model.lookback_ == 84
-        assert np.abs(model.predict() - values[-12:]).mean() < 0.1
+def test_windows_are_seven_seasons_where_they_tell():
+    # The fourth last block of twelve tells which shape comes next.
+    rng = np.random.default_rng(0)
+    shapes = rng.normal(size=(2, 12))
+    kinds = list(rng.integers(0, 2, 4))
+    while len(kinds) < 40:
+        kinds.append(1 - kinds[-4])
+    values = np.concatenate([shapes[kind] for kind in kinds])
+    values = values + 0.05 * rng.normal(size=480)
+    model = KernelForecaster(12, season_length=12).fit(values[:-12])
+    assert model.lookback_ == 84
+    assert np.abs(model.predict() - values[-12:]).mean() < 0.1
 
 
 class TestNormalize:

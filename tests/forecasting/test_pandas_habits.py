@@ -71,20 +71,19 @@ class TestDates:
             plain.predict(A.index)
 
 
-class TestCrossValidation:
-    @pytest.mark.parametrize("data", [(A,), (X, A)])
-    def test_folds_that_are_not_in_time(self, data):
-        message = r"cv=TimeSeriesSplit\(...\)"
-        shuffled = KFold(5, shuffle=True, random_state=0)
-        for cv, error_score in [(5, "raise"), (shuffled, np.nan)]:
-            with pytest.raises(ValueError, match=message):
-                cross_val_score(new(), *data, cv=cv, error_score=error_score)
-        # Folds are nan that cannot be, and the warnings say why: of the first fold it is the
-        # score that fails, of others the fit.
-        with warnings.catch_warnings(record=True) as caught:
-            warnings.simplefilter("always")
-            scores = cross_val_score(new(), *data, cv=5)
-        texts = [str(warning.message) for warning in caught]
-        assert len(texts) == 2
-        assert all("cv=TimeSeriesSplit(...)" in text for text in texts)
-        assert np.isnan(scores).tolist() == [True, True, True, True, False]
+@pytest.mark.parametrize("data", [(A,), (X, A)])
+def test_folds_of_a_cross_validation_that_are_not_in_time(data):
+    message = r"cv=TimeSeriesSplit\(...\)"
+    shuffled = KFold(5, shuffle=True, random_state=0)
+    for cv, error_score in [(5, "raise"), (shuffled, np.nan)]:
+        with pytest.raises(ValueError, match=message):
+            cross_val_score(new(), *data, cv=cv, error_score=error_score)
+    # Folds are nan that cannot be, and the warnings say why: of the first fold it is the
+    # score that fails, of others the fit.
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        scores = cross_val_score(new(), *data, cv=5)
+    texts = [str(warning.message) for warning in caught]
+    assert len(texts) == 2
+    assert all("cv=TimeSeriesSplit(...)" in text for text in texts)
+    assert np.isnan(scores).tolist() == [True, True, True, True, False]

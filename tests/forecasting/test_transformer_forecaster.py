@@ -1,7 +1,6 @@
 """The transformer forecaster: its candidates, and what training promises."""
 
 from contextlib import nullcontext
-from functools import cache
 
 import numpy as np
 import pandas as pd
@@ -113,49 +112,47 @@ class TestAttentionMaps:
             fit(candidates=candidates).attention_maps(steps)
 
 
-class TestTraining:
-    @pytest.mark.parametrize("features", [False, True])
-    def test_callbacks_get_a_forecaster_that_predicts_before_the_end(self, features):
-        series = make_series()
-        X = pd.DataFrame({"x": np.arange(160.0) % 2}, series.index)
-        later = X[-3:] if features else None
-        recorder = Recorder(ask=lambda fitted: fitted.predict(later), stop_after=2)
-        options = {"max_epochs": 5, "training": Training(max_steps=None), "batch_size": 64}
-        candidates = ["ridge", "transformer"] if features else None
-        model = TransformerForecaster(3, **QUICK | options, candidates=candidates)
-        model.set_callbacks(recorder).fit(*((X, series) if features else (series,)))
-        first, second = recorder.answers[:2]
-        assert np.isfinite(first).all()
-        assert not np.array_equal(first, second)
-        if not features:
-            assert recorder.begun == ["fit", "training", "epoch", "epoch"]
-            assert model.training_history_["stopped"] == "callback"
-            np.testing.assert_array_equal(second, model.predict())
+@pytest.mark.parametrize("features", [False, True])
+def test_callbacks_get_a_forecaster_that_predicts_before_the_end(features):
+    series = make_series()
+    X = pd.DataFrame({"x": np.arange(160.0) % 2}, series.index)
+    later = X[-3:] if features else None
+    recorder = Recorder(ask=lambda fitted: fitted.predict(later), stop_after=2)
+    options = {"max_epochs": 5, "training": Training(max_steps=None), "batch_size": 64}
+    candidates = ["ridge", "transformer"] if features else None
+    model = TransformerForecaster(3, **QUICK | options, candidates=candidates)
+    model.set_callbacks(recorder).fit(*((X, series) if features else (series,)))
+    first, second = recorder.answers[:2]
+    assert np.isfinite(first).all()
+    assert not np.array_equal(first, second)
+    if not features:
+        assert recorder.begun == ["fit", "training", "epoch", "epoch"]
+        assert model.training_history_["stopped"] == "callback"
+        np.testing.assert_array_equal(second, model.predict())
 
 
-class TestBadParameters:
-    @pytest.mark.parametrize(
-        ("parameters", "message"),
-        [
-            ({"lookback": -2}, "lookback=-2"),
-            ({"lookback": 0, "candidates": "auto"}, "lookback=0 is not valid"),
-            ({"lookback": "long", "candidates": "auto"}, "lookback='long' is not valid"),
-            ({"candidates": "ridge"}, "candidates='ridge' is not valid"),
-            ({"candidates": ["linear"]}, "candidates='linear' is unknown"),
-            ({"log": "yes"}, "log='yes' is not valid"),
-            ({"architecture": Architecture(patch_length=0)}, "patch_length=0 is not valid"),
-            ({"n_heads": 3}, "n_heads=3 does not divide d_model=8"),
-            (
-                {"architecture": Architecture(instance_norm="median")},
-                "instance_norm='median' is unknown",
-            ),
-            ({"architecture": Architecture(attention_kernel="loud")}, "'loud'"),
-            ({"max_epochs": None, "training": Training(max_steps=None)}, "would never end"),
-        ],
-    )
-    def test_are_named(self, parameters, message):
-        with pytest.raises(ValueError, match=message):
-            fit(**{"candidates": None} | parameters)
+@pytest.mark.parametrize(
+    ("parameters", "message"),
+    [
+        ({"lookback": -2}, "lookback=-2"),
+        ({"lookback": 0, "candidates": "auto"}, "lookback=0 is not valid"),
+        ({"lookback": "long", "candidates": "auto"}, "lookback='long' is not valid"),
+        ({"candidates": "ridge"}, "candidates='ridge' is not valid"),
+        ({"candidates": ["linear"]}, "candidates='linear' is unknown"),
+        ({"log": "yes"}, "log='yes' is not valid"),
+        ({"architecture": Architecture(patch_length=0)}, "patch_length=0 is not valid"),
+        ({"n_heads": 3}, "n_heads=3 does not divide d_model=8"),
+        (
+            {"architecture": Architecture(instance_norm="median")},
+            "instance_norm='median' is unknown",
+        ),
+        ({"architecture": Architecture(attention_kernel="loud")}, "'loud'"),
+        ({"max_epochs": None, "training": Training(max_steps=None)}, "would never end"),
+    ],
+)
+def test_bad_parameters_are_named(parameters, message):
+    with pytest.raises(ValueError, match=message):
+        fit(**{"candidates": None} | parameters)
 
 
 def few_observations(n, horizon):
@@ -242,68 +239,52 @@ class TestCandidates:
         assert np.isfinite(model.explain()["weight"]).all()
 
 
-LEARNING = {
-    "log": False, "training": Training(max_steps=60), "learning_rate": 0.02, "lookback": 1,
-    "candidates": ["classical", "ridge", "analogs", "features", "transformer"],
-}  # fmt: skip
+def test_a_transformer_has_weight_where_features_tell_something():
+    # Two features that only together tell something, which a linear map cannot say.
+    table = np.random.default_rng(1).integers(0, 2, (403, 2)) * 2.0 - 1
+    X = pd.DataFrame(table, pd.date_range("2024-01-01", periods=403), ["a", "b"])
+    noise = 0.1 * np.random.default_rng(0).normal(size=403)
+    y = 10 + 3 * X["a"] * X["b"] + noise
+    model = fit(
+        y[:400], X[:400], log=False, training=Training(max_steps=60), learning_rate=0.02,
+        lookback=1, candidates=["classical", "ridge", "analogs", "features", "transformer"],
+    )  # fmt: skip
+    assert model.transformer_weight_ > 0.3
+    assert model.candidate_weights_["transformer"].iloc[0] == model.transformer_weight_
+    found = model.explain(X[400:])
+    assert found["candidate"].iloc[0] == "transformer"
+    expected = found["weight"].to_numpy() @ found[[1, 2, 3]].to_numpy()
+    np.testing.assert_allclose(model.predict(X[400:]), expected)
+    changed = model.predict(X[400:].assign(a=-X["a"]))
+    assert np.abs(changed - model.predict(X[400:])).max() > 1
+    maps = model.attention_maps(X[400:])
+    np.testing.assert_allclose(maps.sum(axis=-1), 1, atol=1e-6)
 
 
-class TestTransformerAsCandidate:
-    @staticmethod
-    def make():
-        """Two features that only together tell something, which a linear map cannot say."""
-        table = np.random.default_rng(1).integers(0, 2, (403, 2)) * 2.0 - 1
-        X = pd.DataFrame(table, pd.date_range("2024-01-01", periods=403), ["a", "b"])
-        noise = 0.1 * np.random.default_rng(0).normal(size=403)
-        return X, (10 + 3 * X["a"] * X["b"] + noise)[:400]
-
-    @classmethod
-    @cache
-    def learned(cls):
-        """A forecaster of them, which tests may ask but not change."""
-        X, y = cls.make()
-        return fit(y, X[:400], **LEARNING)
-
-    def test_it_has_weight_where_features_tell_something(self):
-        X, model = self.make()[0], self.learned()
-        assert model.transformer_weight_ > 0.3
-        assert model.candidate_weights_["transformer"].iloc[0] == model.transformer_weight_
-        found = model.explain(X[400:])
-        assert found["candidate"].iloc[0] == "transformer"
-        expected = found["weight"].to_numpy() @ found[[1, 2, 3]].to_numpy()
-        np.testing.assert_allclose(model.predict(X[400:]), expected)
-        changed = model.predict(X[400:].assign(a=-X["a"]))
-        assert np.abs(changed - model.predict(X[400:])).max() > 1
-        maps = model.attention_maps(X[400:])
-        np.testing.assert_allclose(maps.sum(axis=-1), 1, atol=1e-6)
+def growing(n=60):
+    """Growth and a season that grows along, as of air passengers."""
+    steps, noise = np.arange(n), np.random.default_rng(0).normal(size=n)
+    wave = 0.2 * np.sin(2 * np.pi * steps / 12)
+    months = pd.date_range("1949-01-01", periods=n, freq="MS")
+    return pd.Series(np.exp(4.8 + 0.01 * steps + wave + 0.03 * noise), months)
 
 
-class TestLog:
-    def make(self, n=144):
-        """Growth and a season that grows along, as of air passengers."""
-        steps = np.arange(n)
-        noise = np.random.default_rng(0).normal(size=n)
-        values = np.exp(
-            4.8 + 0.01 * steps + 0.2 * np.sin(2 * np.pi * steps / 12) + 0.03 * noise
-        )
-        return pd.Series(values, pd.date_range("1949-01-01", periods=n, freq="MS"))
+def test_logarithms_are_taken_as_told():
+    series = growing()
+    for log in (False, True):
+        assert fit(series, log=log, candidates=["classical"]).log_ == log
+    assert not fit(series - series.mean(), candidates=["classical"]).log_
+    for other in (series - series.mean(), 0 * series):
+        with pytest.raises(ValueError, match="log=True is for series that are not negat"):
+            fit(other, log=True)
 
-    def test_as_told(self):
-        series = self.make(60)
-        for log in (False, True):
-            assert fit(series, log=log, candidates=["classical"]).log_ == log
-        assert not fit(series - series.mean(), candidates=["classical"]).log_
-        for other in (series - series.mean(), 0 * series):
-            with pytest.raises(ValueError, match="log=True is for series that are not negat"):
-                fit(other, log=True)
 
-    def test_fresh_observations_that_are_not_positive(self):
-        model = fit(self.make(60), log=True, candidates=["ridge"])
-        history = self.make(60)[:30].copy()
-        history.iloc[7] = -1.0
-        assert np.isfinite(model.predict(history=history)).all()
-        with pytest.raises(ValueError, match="a series has only negative values"):
-            model.predict(history=-history.abs())
+def test_fresh_observations_that_are_not_positive_may_follow_logarithms():
+    model, history = fit(growing(), log=True, candidates=["ridge"]), growing()[:30].copy()
+    history.iloc[7] = -1.0
+    assert np.isfinite(model.predict(history=history)).all()
+    with pytest.raises(ValueError, match="a series has only negative values"):
+        model.predict(history=-history.abs())
 
 
 @pytest.mark.parametrize("bounds", [(12.0, 12.3), (10.5, None), (None, 12.1)])

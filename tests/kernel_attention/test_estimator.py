@@ -169,26 +169,25 @@ class TestWhatIsLearned:
         assert not np.array_equal(again.predict(X), model.predict(X))
 
 
-class TestSpace:
-    @pytest.mark.parametrize("encodings", ["standard", ENCODINGS])
-    def test_distances_are_those_of_the_first_members_kernel(self, encodings):
-        X, y = make_data()
-        model = KernelAttentionRegressor(encodings=encodings, **QUICK).fit(X, y)
-        kernel, space = model.members_[0].kernel, model.transform(X)
-        owners = [name.partition("__")[0] for name in model.get_feature_names_out()]
-        named = kernel.named()
-        total, far = kernel.constant, 0.0
-        for encoding, amplitude in zip(model.encodings_, named["amplitude"], strict=True):
-            columns = space[:, [owner == encoding.name for owner in owners]]
-            squared = np.square(columns[:, None] - columns).sum(axis=2)
-            total = total + np.exp(2 * amplitude - squared / 2)
-            far = far + squared
-        rough, rate = np.exp(2 * named["rough"]), np.exp(named["rate"])
-        total = total + rough * np.exp(-rate * np.sqrt(far + 1e-4))
-        rows = [encoding.encode(X) for encoding in model.encodings_]
-        linear = np.exp(2 * named["linear"]) / rows[0].shape[1]
-        total = total + linear * (rows[0] @ rows[0].T)
-        np.testing.assert_allclose(kernel.matrix(rows, rows), total, rtol=1e-9)
+@pytest.mark.parametrize("encodings", ["standard", ENCODINGS])
+def test_distances_in_the_space_are_those_of_the_first_members_kernel(encodings):
+    X, y = make_data()
+    model = KernelAttentionRegressor(encodings=encodings, **QUICK).fit(X, y)
+    kernel, space = model.members_[0].kernel, model.transform(X)
+    owners = [name.partition("__")[0] for name in model.get_feature_names_out()]
+    named = kernel.named()
+    total, far = kernel.constant, 0.0
+    for encoding, amplitude in zip(model.encodings_, named["amplitude"], strict=True):
+        columns = space[:, [owner == encoding.name for owner in owners]]
+        squared = np.square(columns[:, None] - columns).sum(axis=2)
+        total = total + np.exp(2 * amplitude - squared / 2)
+        far = far + squared
+    rough, rate = np.exp(2 * named["rough"]), np.exp(named["rate"])
+    total = total + rough * np.exp(-rate * np.sqrt(far + 1e-4))
+    rows = [encoding.encode(X) for encoding in model.encodings_]
+    linear = np.exp(2 * named["linear"]) / rows[0].shape[1]
+    total = total + linear * (rows[0] @ rows[0].T)
+    np.testing.assert_allclose(kernel.matrix(rows, rows), total, rtol=1e-9)
 
 
 class TestSlopes:

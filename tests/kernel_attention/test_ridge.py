@@ -48,41 +48,37 @@ def fit(kernel, training, held_out=()):
     return RidgeMember.fit(kernel, training, np.random.default_rng(0), held_out)
 
 
-class TestSystem:
-    def test_a_matrix_that_is_not_positive_definite_is_an_error(self, monkeypatch):
-        training = make_training()
-        kernel = make_kernel(training, Tricube(), rough=False)
-        wild = np.where(np.eye(90), 1.0, 1e12)
-        monkeypatch.setattr(
-            LearnedKernel, "matrix",
-            lambda self, queries, keys: wild[: len(queries[0]), : len(keys.rows[0])],
-        )  # fmt: skip
-        with pytest.raises(np.linalg.LinAlgError, match="choose a positive definite kernel"):
-            System(kernel, training, np.arange(90), np.float64)
+def test_a_matrix_that_is_not_positive_definite_is_an_error(monkeypatch):
+    training = make_training()
+    kernel = make_kernel(training, Tricube(), rough=False)
+    wild = np.where(np.eye(90), 1.0, 1e12)
+    monkeypatch.setattr(
+        LearnedKernel, "matrix",
+        lambda self, queries, keys: wild[: len(queries[0]), : len(keys.rows[0])],
+    )  # fmt: skip
+    with pytest.raises(np.linalg.LinAlgError, match="choose a positive definite kernel"):
+        System(kernel, training, np.arange(90), np.float64)
 
 
-class TestOneBlock:
-    @every_part
-    def test_equals_numpy(self, rough, linear, monkeypatch):
-        monkeypatch.setattr(_blocks, "ROWS_AT_ONCE", 4 * 90)
-        training = make_training()
-        kernel = make_kernel(training, rough=rough, linear=linear)
-        held_out = np.array([5, 3, 80])
-        member, left_out = fit(kernel, training, held_out)
-        queries, rows = make_training(9, seed=1).X, np.arange(90)
-        weights = slow_weights(kernel, training, rows, queries)
-        np.testing.assert_allclose(
-            member.predict(training, queries), weights @ training.targets, rtol=1e-10
-        )
-        np.testing.assert_allclose(
-            member.weights(training, queries), weights, rtol=1e-9, atol=1e-11
-        )
-        assert len(member.rows) == 1
-        for row, left in zip(held_out, left_out, strict=True):
-            expected = slow_predictions(
-                kernel, training, np.delete(rows, row), training.X[[row]]
-            )
-            np.testing.assert_allclose(left, expected[0], rtol=1e-10)
+@every_part
+def test_one_block_equals_numpy(rough, linear, monkeypatch):
+    monkeypatch.setattr(_blocks, "ROWS_AT_ONCE", 4 * 90)
+    training = make_training()
+    kernel = make_kernel(training, rough=rough, linear=linear)
+    held_out = np.array([5, 3, 80])
+    member, left_out = fit(kernel, training, held_out)
+    queries, rows = make_training(9, seed=1).X, np.arange(90)
+    weights = slow_weights(kernel, training, rows, queries)
+    np.testing.assert_allclose(
+        member.predict(training, queries), weights @ training.targets, rtol=1e-10
+    )
+    np.testing.assert_allclose(
+        member.weights(training, queries), weights, rtol=1e-9, atol=1e-11
+    )
+    assert len(member.rows) == 1
+    for row, left in zip(held_out, left_out, strict=True):
+        expected = slow_predictions(kernel, training, np.delete(rows, row), training.X[[row]])
+        np.testing.assert_allclose(left, expected[0], rtol=1e-10)
 
 
 class TestSeveralBlocks:

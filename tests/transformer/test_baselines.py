@@ -43,33 +43,32 @@ def make_series(n=60, n_channels=1, seed=0):
     return X, y
 
 
-class TestConvolutions:
-    def test_are_shares_of_times_above_a_bias(self, monkeypatch):
-        monkeypatch.setattr(_series_baseline, "_N_FEATURES", 1000)
-        X, _ = make_series(6, n_channels=2)
-        convolutions = RandomConvolutions.of(X, np.random.RandomState(0))
-        found = convolutions.features(X)
-        places = [*itertools.combinations(range(9), 3)]
-        places = places[::2] + places[1::2]
-        series, first = X[3].astype(float), 0
-        for i, part in enumerate(convolutions.parts):
-            d, margin = part["dilation"], part["margin"]
-            wide = np.pad(series, ((4 * d, 4 * d), (0, 0)))
-            for k in range(84):
-                kernel = np.where(np.isin(np.arange(9), places[k]), 2.0, -1.0)
-                biases = part["biases"][k]
-                if k in (0, 41, 42, 83):
-                    summed = wide[:, part["used"][k]].sum(axis=1)
-                    seen = [kernel @ summed[t : t + 8 * d + 1 : d] for t in range(len(series))]
-                    cut = margin if (k >= 42) != i % 2 and len(series) > 2 * margin else 0
-                    seen = np.array(seen)[cut : len(series) - cut]
-                    expected = [np.mean(seen > bias) for bias in biases]
-                    # Ties with the bias may fall to either side.
-                    np.testing.assert_allclose(found[3, first : first + len(biases)], expected,
-                                               atol=0.03)  # fmt: skip
-                first += len(biases)
-        assert first == found.shape[1]
-        assert 900 < first < 1010
+def test_convolutions_are_shares_of_times_above_a_bias(monkeypatch):
+    monkeypatch.setattr(_series_baseline, "_N_FEATURES", 1000)
+    X, _ = make_series(6, n_channels=2)
+    convolutions = RandomConvolutions.of(X, np.random.RandomState(0))
+    found = convolutions.features(X)
+    places = [*itertools.combinations(range(9), 3)]
+    places = places[::2] + places[1::2]
+    series, first = X[3].astype(float), 0
+    for i, part in enumerate(convolutions.parts):
+        d, margin = part["dilation"], part["margin"]
+        wide = np.pad(series, ((4 * d, 4 * d), (0, 0)))
+        for k in range(84):
+            kernel = np.where(np.isin(np.arange(9), places[k]), 2.0, -1.0)
+            biases = part["biases"][k]
+            if k in (0, 41, 42, 83):
+                summed = wide[:, part["used"][k]].sum(axis=1)
+                seen = [kernel @ summed[t : t + 8 * d + 1 : d] for t in range(len(series))]
+                cut = margin if (k >= 42) != i % 2 and len(series) > 2 * margin else 0
+                seen = np.array(seen)[cut : len(series) - cut]
+                expected = [np.mean(seen > bias) for bias in biases]
+                # Ties with the bias may fall to either side.
+                np.testing.assert_allclose(found[3, first : first + len(biases)], expected,
+                                           atol=0.03)  # fmt: skip
+            first += len(biases)
+    assert first == found.shape[1]
+    assert 900 < first < 1010
 
 
 class TestRidge:

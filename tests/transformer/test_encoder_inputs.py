@@ -124,16 +124,15 @@ class TestBadInput:
             regress([[1.0], [2.0, 3.0], [4.0]], **parameters)
 
 
-class TestPrecision:
-    @pytest.mark.parametrize("tokens", ["features", "steps"])
-    def test_predictions_have_the_digits_of_the_targets(self, tokens):
-        X = np.random.default_rng(0).normal(size=(40, 3)).astype(np.float32)
-        y = 1e9 + 10 * X[:, 0].astype(np.float64)
-        found = regress(X, y, tokens=tokens).predict(X)
-        assert found.dtype == np.float64
-        assert np.ptp(found) > 1e-3
-        doubled = regress(X.astype(np.float64), y, tokens=tokens).predict(X)
-        np.testing.assert_allclose(found - 1e9, doubled - 1e9, rtol=1e-3)
+@pytest.mark.parametrize("tokens", ["features", "steps"])
+def test_predictions_have_the_digits_of_the_targets(tokens):
+    X = np.random.default_rng(0).normal(size=(40, 3)).astype(np.float32)
+    y = 1e9 + 10 * X[:, 0].astype(np.float64)
+    found = regress(X, y, tokens=tokens).predict(X)
+    assert found.dtype == np.float64
+    assert np.ptp(found) > 1e-3
+    doubled = regress(X.astype(np.float64), y, tokens=tokens).predict(X)
+    np.testing.assert_allclose(found - 1e9, doubled - 1e9, rtol=1e-3)
 
 
 @pytest.mark.parametrize("estimator", [TransformerRegressor, TransformerClassifier])
