@@ -74,7 +74,8 @@ def slow_shift(errors, level):
     return own + (1 - share) * (of_all - own)
 
 
-@pytest.mark.parametrize(("n", "coverage"), [(9, 0.9), (99, 0.9)])
+# Of 100 times .55, which is a little more than 55, the 55th counts.
+@pytest.mark.parametrize(("n", "coverage"), [(9, 0.9), (99, 0.9), (99, 0.55)])
 def test_steps_borrow_errors_of_all_where_few_lie_beyond_their_margin(n, coverage):
     errors = make_errors(n)
     found = interval_margin(errors, np.array([0.5]), coverage)

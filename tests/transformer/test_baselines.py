@@ -360,8 +360,8 @@ def make_labels(form, n=60):
 
 
 @pytest.mark.usefixtures("few_convolutions", "few_trees")
-@pytest.mark.parametrize("form", ["features", "steps", "text"])
 class TestSeveralOutputs:
+    @pytest.mark.parametrize("form", ["features", "steps", "text"])
     def test_are_classes_and_probabilities_of_each(self, form):
         X, y = make_labels(form)
         model = TransformerClassifier(**TINY, baseline=True).fit(X, y)
@@ -376,6 +376,7 @@ class TestSeveralOutputs:
         right = (found == y).all(axis=1)
         assert model.score(X, y, weights) == pytest.approx(np.average(right, weights=weights))
 
+    @pytest.mark.parametrize("form", slow_but(["text"], ["features", "steps", "text"]))
     def test_a_baseline_learns_each_as_if_alone(self, form):
         X, y = make_labels(form)
         model = TransformerClassifier(**TINY, baseline=True).fit(X, y)
