@@ -1,4 +1,4 @@
-"""The learned kernel and its derivatives, against loops and differences."""
+"""The learned kernel against loops."""
 
 import numpy as np
 import pytest
@@ -130,55 +130,10 @@ class TestParameters:
             assert kernel.with_values(values).precision == dtype
 
 
-class TestDerivatives:
-    @pytest.mark.parametrize("own", [False, True])
-    @every_kernel
-    def test_in_the_parameters_equal_differences(self, formula, rough, linear, own):
-        kernel = make_kernel(formula, rough=rough, linear=linear)
-        queries = make_rows(12)
-        keys = None if own else make_rows(15, seed=1)
-        of_matrix = np.random.default_rng(4).normal(size=(12, 12 if own else 15))
-        if own:
-            of_matrix = of_matrix + of_matrix.T
-
-        def value(values):
-            return float(
-                (of_matrix * Pairs(kernel.with_values(values), queries, keys).matrix).sum()
-            )
-
-        found = Pairs(kernel, queries, keys).gradient(of_matrix)
-        assert found[-1] == 0
-        for i in np.flatnonzero(np.isfinite(kernel.values)):
-            step = 1e-5 * (np.arange(len(found)) == i)
-            expected = (value(kernel.values + step) - value(kernel.values - step)) / 2e-5
-            # Other formulas than the Gaussian one have their slopes by differences too.
-            tolerance = 1e-6 if formula == "gaussian" else 1e-3
-            assert found[i] == pytest.approx(expected, rel=tolerance, abs=tolerance)
-
-    @every_kernel
-    def test_in_the_queries_equal_differences(self, formula, rough, linear):
-        kernel = make_kernel(formula, rough=rough, linear=linear)
-        queries, keys = make_rows(6), make_rows(15, seed=1)
-        alpha = np.random.default_rng(4).normal(size=15)
-        found = Pairs(kernel, queries, keys).slopes(alpha)
-        tolerance = 1e-6 if formula == "gaussian" else 1e-3
-        for e, feature in enumerate(FEATURES):
-            assert found[e].shape == (6, len(feature))
-            for column in range(len(feature)):
-                ends = []
-                for step in (1e-5, -1e-5):
-                    moved = [z.copy() for z in queries]
-                    moved[e][:, column] += step
-                    ends.append(kernel.matrix(moved, keys) @ alpha)
-                expected = (ends[0] - ends[1]) / 2e-5
-                np.testing.assert_allclose(
-                    found[e][:, column], expected, rtol=tolerance, atol=tolerance
-                )
-
-    def test_do_not_mind_rows_that_coincide(self):
-        rows = [np.repeat(z, 2, axis=0) for z in make_rows(5)]
-        of_matrix = np.ones((10, 10))
-        for formula in PROFILES:
-            pairs = Pairs(make_kernel(formula, linear=True), rows)
-            assert np.isfinite(pairs.gradient(of_matrix)).all()
-            assert all(np.isfinite(part).all() for part in pairs.slopes(np.ones(10)))
+# What derivatives are is told by those of leave-one-out errors, and by slopes of predictions.
+def test_derivatives_do_not_mind_rows_that_coincide():
+    rows = [np.repeat(z, 2, axis=0) for z in make_rows(5)]
+    for formula in PROFILES:
+        pairs = Pairs(make_kernel(formula, linear=True), rows)
+        assert np.isfinite(pairs.gradient(np.ones((10, 10)))).all()
+        assert all(np.isfinite(part).all() for part in pairs.slopes(np.ones(10)))
