@@ -57,6 +57,7 @@ def test_the_order_of_sequences_makes_no_difference(tokenizer, sequences, vocabu
     [
         (("letters", TEXTS), {}, "tokenizer='letters' is unknown: choose from"),
         (("words", TEXTS), {"max_tokens": 4}, "max_tokens=4 is not valid: pass an integer at"),
+        (("words", TEXTS), {"min_count": "few"}, "min_count='few' is not valid"),
         (("byte_pairs", TEXTS), {"max_tokens": 259}, "max_tokens=259 .* at least 260"),
         (("words", IDS), {}, "tokenizer='words' does not fit .* pass tokenizer='ids'"),
         (("ids", TEXTS), {}, "tokenizer='ids' does not fit .* choose a tokenizer of texts"),

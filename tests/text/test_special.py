@@ -25,8 +25,19 @@ def test_padding_is_behind_the_end(length):
         assert mask.tolist() == [True] * len(sequence) + [False] * (len(row) - len(sequence))
 
 
-def test_nothing_to_pad_and_too_much():
+def test_nothing_to_pad():
     ids, real = pad([])
     assert ids.shape == real.shape == (0, 0)
-    with pytest.raises(ValueError, match="length=2 is too short for a sequence of 3 tokens"):
-        pad([[1], [1, 2, 3]], length=2)
+
+
+@pytest.mark.parametrize(
+    ("sequences", "length", "message"),
+    [
+        ([[1], [1, 2, 3]], 2, "length=2 is too short for a sequence of 3 tokens"),
+        ([[1]], 2.5, "length=2.5 is not valid"),
+        ([1, 2], None, "sequences is no list of lists of ids"),
+    ],
+)
+def test_what_cannot_be_padded(sequences, length, message):
+    with pytest.raises(ValueError, match=message):
+        pad(sequences, length=length)
