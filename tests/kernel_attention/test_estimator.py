@@ -7,7 +7,7 @@ from recorder import Recorder
 from sklearn.base import clone
 
 from sklearn_attention import KernelAttentionClassifier, KernelAttentionRegressor
-from sklearn_attention.kernel_attention import _regressor
+from sklearn_attention.kernel_attention import _encodings, _regressor
 from sklearn_attention.kernel_attention._encodings import ENCODINGS
 
 READOUTS = ["average", "solve"]
@@ -83,6 +83,18 @@ def test_rows_of_weight_0_do_not_count_as_many(monkeypatch):
     without = KernelAttentionRegressor(**options).fit(X[weight > 0], y[weight > 0])
     assert model.keys_.shape == (99, 3)
     np.testing.assert_array_equal(model.predict(X), without.predict(X))
+    many = KernelAttentionRegressor(**options).fit(X, y)
+    noises = [fitted.members_[0].kernel.noise for fitted in (model, many)]
+    np.testing.assert_allclose(noises, [0.1**2, 0.03**2])
+
+
+def test_rows_that_are_encoded_again_and_again_are_predicted_alike(monkeypatch):
+    X, y = make_data()
+    expected = KernelAttentionRegressor(**QUICK).fit(X, y).predict(X)
+    # Rows of which nothing is kept, as those of large tables.
+    monkeypatch.setattr(_encodings, "IN_MEMORY", 0)
+    found = KernelAttentionRegressor(**QUICK).fit(X, y).predict(X)
+    np.testing.assert_allclose(found, expected)
 
 
 @every_readout

@@ -204,3 +204,11 @@ def test_n_folds_counts_rows_that_have_weight():
         KernelAttentionRegressor(n_folds=6, max_steps=3).fit(X, y, weight)
     model = KernelAttentionRegressor(n_folds=5, max_steps=3).fit(X, y, weight)
     assert len(model.members_) == 5
+
+
+def test_targets_whose_squares_are_infinite_are_refused():
+    X, y = make_data()
+    with pytest.raises(
+        ValueError, match=r"y has values as large as .*: divide it by its large"
+    ):
+        KernelAttentionRegressor(**QUICK).fit(X, 1e200 * y)
