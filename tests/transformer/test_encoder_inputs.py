@@ -52,6 +52,8 @@ class TestBadInput:
         [
             ([], "X has no rows"),
             (np.zeros((2, 3, 1, 1)), "X has 4 dimensions"),
+            (np.zeros((0, 3, 1)), "X has no sequences"),
+            ([np.zeros((2, 3)), np.zeros((2, 3, 1))], r"X\[1\] has 3 dimensions"),
             ("to be", "is a single text: pass a list"),
             ([[1.0, 2.0], []], r"X\[1\] is empty"),
             ([np.zeros((2, 3)), np.zeros((2, 2))], r"X\[1\] has shape \(2, 2\)"),
