@@ -83,6 +83,7 @@ def changed(places, value, dtype=float):
         ),
         ([[1.0, 2.0], [3.0]], "no array of one or two.*a dict of different lengths"),
         (pd.DataFrame({"a": SERIES, "b": np.nan}), "no value but missing ones.*'b'"),
+        (pd.concat([SERIES, SERIES], axis=1), "columns of the same name"),
         ({"a": SERIES, "b": SERIES.to_numpy()}, "both Series and arrays"),
         ({"a": np.ones((3, 3))}, r"X\['a'\] has shape \(3, 3\)"),
         (SERIES.index, "only an index, and y is None"),

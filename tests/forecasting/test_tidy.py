@@ -62,3 +62,10 @@ class TestTidy:
     def test_bad_frames(self, frame, message):
         with pytest.raises(ValueError, match=message):
             new().fit(frame)
+
+
+def test_features_beside_a_tidy_frame_go_together_with_it():
+    with pytest.raises(ValueError, match=r"y has the features \['x'\] beside X"):
+        new().fit(X, TIDY.assign(x=1.0))
+    with pytest.raises(ValueError, match=r"unknown series, \['c'\]"):
+        fit(TIDY).predict(TIDY[:3].assign(unique_id="c"))

@@ -169,6 +169,7 @@ def test_irregular_indexes_are_refused(index, message):
     [
         (DAYS.tz_localize("UTC"), "UTC., but the series are datetime64.us.: .*tz_localize"),
         (pd.DatetimeIndex(["2024-01-06", "2023-12-29"]), "2024-01-06, 2023-12-29"),
+        (pd.DatetimeIndex([pd.NaT]), "none of the series'.*: NaT"),
         (pd.RangeIndex(3), "int64, but the series are datetime64"),
         (DAYS.to_period("D"), "period.D., but the series are datetime64"),
     ],
@@ -226,6 +227,13 @@ def test_steps_written_in_other_ways(given, expected):
 )  # fmt: skip
 def test_what_may_be_no_date_stays(given):
     assert list(as_index(pd.Index(given))) == given
+
+
+def test_years_that_are_not_in_order_are_no_steps_back():
+    years = pd.date_range("1900", periods=120, freq="YS", tz="Europe/Berlin")
+    order = np.append([119, 0], np.random.default_rng(0).permutation(np.arange(1, 119)))
+    with pytest.raises(ValueError, match=r"y has an index that is not sorted \(1900-01-01"):
+        TimeIndex.read(years[order])
 
 
 def test_what_is_irregular_where_midnight_is_skipped():
