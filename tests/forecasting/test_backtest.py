@@ -137,11 +137,3 @@ def test_what_cannot_be_compared():
         MODEL.backtest(lacking, {"a": A, "b": B}, cv=3)
     with pytest.raises(ValueError, match="coverage=2"):
         MODEL.backtest(A, cv=2, coverage=2)
-
-
-@pytest.mark.parametrize("parameters", [{"horizon": 1.5}, {"lookback": 0}])
-def test_parameters_are_checked_as_by_fit(parameters):
-    (name, value), cv = next(iter(parameters.items())), TimeSeriesSplit(3, test_size=4)
-    model = clone(MODEL).set_params(**parameters)
-    with pytest.raises(ValueError, match=f"{name}={value} is not valid"):
-        model.backtest(A, cv=cv)

@@ -17,7 +17,6 @@ from sklearn_attention.forecasting._calibration import (
     errors_at,
     growth_of_walks,
     interval_margin,
-    nested_quantiles,
     quantile_shift,
     widening_of,
 )
@@ -75,7 +74,8 @@ def slow_shift(errors, level):
     return own + (1 - share) * (of_all - own)
 
 
-@pytest.mark.parametrize(("n", "coverage"), [(9, 0.9), (99, 0.9), (60, 0.5)])
+# Of 100 times .55, which is a little more than 55, the 55th counts.
+@pytest.mark.parametrize(("n", "coverage"), [(9, 0.9), (99, 0.9), (99, 0.55)])
 def test_steps_borrow_errors_of_all_where_few_lie_beyond_their_margin(n, coverage):
     errors = make_errors(n)
     found = interval_margin(errors, np.array([0.5]), coverage)
@@ -108,18 +108,6 @@ def test_units_of_series_are_in_part_those_of_all():
     expected = scale * usual * np.array([size[0] / usual, 1, size[1] / usual]) ** share
     np.testing.assert_allclose(unit, expected)
     np.testing.assert_array_equal(clear, [True, False, True])
-
-
-@pytest.mark.parametrize("rounding", [0.0, 1e-13])
-def test_a_series_without_errors_does_not_narrow_intervals_of_others(rounding):
-    errors = np.array([2.0, 2.0, 3.0, rounding])[:, None, None]
-    series, scale, one = np.array([0, 0, 1, 2]), np.ones(3), np.ones(4)
-    unit, usual, clear = error_units(errors, series, one, scale, one[:1], walk=1.5)
-    fewer = errors[:3], series[:3], one[:3], scale[:2], one[:1]
-    expected, apart, _ = error_units(*fewer, walk=1.5)
-    assert usual == pytest.approx(apart)
-    np.testing.assert_allclose(unit[:2], expected)
-    np.testing.assert_array_equal(clear, [True, True, False])
 
 
 def test_without_origins_errors_are_those_of_a_random_walk():
@@ -181,8 +169,12 @@ def test_intervals_are_those_of_the_errors_on_the_holdout():
 
 @pytest.mark.parametrize(
     "model",
-    [Last(3, lookback=5), KernelForecaster(3, lookback=5, bandwidth=1.0)],
-    ids=["last", "kernel"],
+    [
+        pytest.param(Last(3, lookback=5), id="last"),
+        pytest.param(
+            KernelForecaster(3, lookback=5, bandwidth=1.0), id="kernel", marks=pytest.mark.slow
+        ),
+    ],
 )
 def test_coverage_on_simulated_series(model):
     rng = np.random.default_rng(1)
@@ -264,21 +256,13 @@ def test_many_quantiles_do_not_cross():
     np.testing.assert_array_equal(model.predict_quantiles(7, levels[::-1]), found[:, ::-1])
 
 
-def test_the_outermost_value_up_to_a_level():
-    at = np.array([0.05, 0.1, 0.2, 0.5, 0.8, 0.93, 0.95])
-    found = np.array([-1.0, -3.0, 0.5, 0.0, 4.0, 9.0, 2.0])
-    wanted = [0.95, 0.93, 0.8, 0.05, 0.2, 0.5]
-    # That of .93 is not among those that count for others.
-    np.testing.assert_array_equal(nested_quantiles(found, at, wanted), [4, 9, 4, -3, 0, 0])
-
-
 def test_intervals_follow_errors_since_the_fit():
     rng, inside = np.random.default_rng(0), {True: [], False: []}
-    calm, wild = rng.normal(size=400), 4 * rng.normal(size=400)
+    calm, wild = rng.normal(size=400), 4 * rng.normal(size=240)
     series = np.cumsum(np.concatenate([calm, wild]))
     model = Last(4, lookback=4).fit(series[:400])
     width = np.ptp(model.predict_interval(), axis=1)
-    for end in range(400, 796, 4):
+    for end in range(400, 636, 4):
         lower, upper = model.predict_interval().T
         truth = series[end : end + 4]
         inside[end >= 440].append((lower <= truth) & (truth <= upper))
@@ -311,33 +295,6 @@ def test_drift_counts_horizons_beside_those_held_out():
     found = calibration.drift(Forecasts(since, np.full((len(since), 2), 6.0)), rows)
     horizons = np.array([1.5, 0.0, 28.0])
     np.testing.assert_allclose(found, 1 + 2 * horizons / (horizons + 2))
-
-
-def simulate(seed, drifting):
-    """Twenty-five autoregressions, or random walks whose drift changes."""
-    rng, values = np.random.default_rng(seed), np.zeros((172, 25))
-    drift = np.repeat(0.3 * rng.normal(size=(9, 25)), 20, axis=0)
-    for t in range(1, len(values)):
-        values[t] = values[t - 1] + rng.normal(size=25)
-        values[t] += drift[t] if drifting else -0.2 * values[t - 1]
-    return {str(i): own for i, own in enumerate(values.T)}
-
-
-@pytest.mark.parametrize(
-    ("drifting", "n_seeds"),
-    [(True, 1), pytest.param(False, 6, marks=pytest.mark.slow),
-     pytest.param(True, 6, marks=pytest.mark.slow)],
-)  # fmt: skip
-def test_coverage_of_candidates_on_simulated_series(drifting, n_seeds):
-    inside = []
-    for seed in range(n_seeds):
-        series = simulate(seed, drifting)
-        model = TransformerForecaster(12, candidates=["classical", "ridge"], season_length=1)
-        found = model.fit({name: own[:160] for name, own in series.items()}).predict_interval()
-        for name, ends in found.items():
-            truth = series[name][160:]
-            inside.append((ends[:, 0] <= truth) & (truth <= ends[:, 1]))
-    assert 0.85 <= np.mean(inside) <= 0.95
 
 
 def _hardly_changed(n):
@@ -403,11 +360,10 @@ def test_larger_errors_of_the_latest_block_widen_intervals(ratio, expected):
 def test_intervals_after_a_break_are_wider():
     rng = np.random.default_rng(0)
     calm = 50 + rng.normal(size=300)
-    broken = calm.copy()
-    broken[-40:] += 4 * rng.normal(size=40)
-    found = {}
-    for name, values in {"calm": calm, "broken": broken}.items():
-        model = TransformerForecaster(4, candidates=["classical"]).fit(values)
-        found[name] = model.calibration_.widening
-    assert found["calm"] < 1.1
-    assert 1.2 < found["broken"] <= 1.6
+    broken = np.append(calm[:-40], calm[-40:] + 4 * rng.normal(size=40))
+    found = [
+        TransformerForecaster(4, candidates=["classical"]).fit(values).calibration_.widening
+        for values in (calm, broken)
+    ]
+    assert found[0] < 1.1
+    assert 1.2 < found[1] <= 1.6

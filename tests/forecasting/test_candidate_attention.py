@@ -6,7 +6,6 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
-import torch
 
 from sklearn_attention.forecasting import Origins, Table
 from sklearn_attention.forecasting import _candidate_network as network
@@ -63,18 +62,6 @@ def test_the_share_is_that_of_the_least_error():
     errors = [np.sum(np.sqrt(np.nansum(own**2, axis=1)) / unit) for own in mixed]
     assert 0 < share <= 1
     assert errors[0] < 1.02 * min(errors)
-
-
-def test_the_random_state_decides():
-    torch.manual_seed(7)
-    before = torch.random.get_rng_state()
-    first, again, other = fit(), fit.__wrapped__(), fit(seed=1)
-    # And leaves that of torch as it was.
-    assert torch.equal(before, torch.random.get_rng_state())
-    for name, value in first.attention.network.items():
-        np.testing.assert_array_equal(again.attention.network[name], value)
-    np.testing.assert_array_equal(first.held_out, again.held_out)
-    assert not np.array_equal(first.held_out, other.held_out)
 
 
 @pytest.mark.parametrize("logs", [False, True])

@@ -4,10 +4,8 @@ import numpy as np
 import pytest
 import torch
 
-from sklearn_attention.forecasting import Origins, Table
 from sklearn_attention.forecasting import _candidate_network as network
-from sklearn_attention.forecasting._candidate_attention import Inputs, inputs_at
-from sklearn_attention.forecasting._classical import Classical
+from sklearn_attention.forecasting._candidate_attention import Inputs
 
 HORIZON = 3
 
@@ -39,15 +37,6 @@ def missed(weights, inputs):
 def steps(monkeypatch):
     monkeypatch.setattr(network, "_BATCH", 32)
     return lambda n: monkeypatch.setattr(network, "_STEPS", n)
-
-
-def test_an_untrained_network_averages_all_candidates_without_correction():
-    rng, classical = np.random.default_rng(0), Classical(1.0, False)
-    ends = Origins.at_ends(Table.of([100 + rng.normal(size=30) for _ in range(5)]), HORIZON)
-    inputs = inputs_at(ends, classical)
-    weights = {k: v.numpy() for k, v in network._build(inputs, seed=0).state_dict().items()}
-    found = network.apply(weights, inputs)
-    np.testing.assert_allclose(found, classical.forecast(ends).mean(axis=1), rtol=1e-4)
 
 
 def test_training_lowers_the_error(steps):

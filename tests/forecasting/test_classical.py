@@ -5,7 +5,6 @@ import pytest
 from forecasting_training import make_training_of, make_walks
 
 from sklearn_attention.forecasting import Origins, Table, _season
-from sklearn_attention.forecasting import _classical as module
 from sklearn_attention.forecasting._classical import Classical, smooth
 
 HORIZON = 7
@@ -110,24 +109,3 @@ def test_held_out_patterns_are_those_before_the_block():
             )
             expected = classical.forecast(origin)
             np.testing.assert_allclose(held_out[row], expected[0])
-
-
-def test_origins_of_one_pattern_go_through_time_together(monkeypatch):
-    rng, tables = np.random.default_rng(0), []
-    flat, wave = rng.normal(size=40), np.sin(np.arange(40) * np.pi / 3)
-    smooth_tables = module.smooth
-    monkeypatch.setattr(module, "smooth", lambda own: tables.extend(own) or smooth_tables(own))
-    origins = Origins.at_ends(Table.of([flat, 9 * wave]), 2)
-    origins = origins.at(np.repeat([0, 1], 3), np.array([20, 30, 40] * 2))
-    Classical(6.0, False).forecast(origins)
-    assert len(tables[0][0]) == 4
-    tables.clear()
-    Classical(6.0, False).forecast(origins.with_season_before(np.array([18, 20])))
-    assert len(tables[0][0]) == 2
-
-
-def test_the_first_step_stands_for_itself():
-    origins = Origins.at_ends(Table.of([make()]), HORIZON)
-    first = origins.at(np.zeros(2, dtype=int), np.array([0, 1]))
-    found = Classical(1.0, False).forecast(first)
-    np.testing.assert_allclose(found, make()[0])

@@ -38,58 +38,40 @@ def make(lengths=(90, 60), noises=(0.5, 1.0, 2.0), seed=0):
     return training, np.stack(forecasts, axis=1)
 
 
-class TestRelativeErrors:
-    def test_are_logarithms_of_ratios_to_the_best(self):
-        rng = np.random.default_rng(0)
-        errors, series = rng.uniform(1, 3, size=(7, 3)), np.array([0, 0, 0, 2, 2, 2, 2])
-        own, panel = relative_errors(errors, series, np.zeros(3, dtype=bool))
-        for i in (0, 2):
-            mean = errors[series == i].mean(axis=0)
-            np.testing.assert_allclose(own[i], np.log(mean / mean.min()), atol=1e-8)
-        assert np.isnan(own[1]).all()
-        np.testing.assert_allclose(panel, own[[0, 2]].mean(axis=0))
-
-    def test_what_is_not_known_is_left_out(self):
-        errors = np.array([[1.0, np.nan, 4.0], [3.0, np.nan, np.nan], [1.0, 2.0, np.nan]])
-        own, panel = relative_errors(errors, np.array([0, 0, 1]), np.zeros(2, dtype=bool))
-        # The third is compared with the first where it is there, and not with 3 as well.
-        np.testing.assert_allclose(own, np.log([[1, np.nan, 4], [1, 2, np.nan]]), atol=1e-8)
-        np.testing.assert_allclose(panel, np.log([1, 2, 4]), atol=1e-8)
+def test_relative_errors_are_logarithms_of_ratios_to_the_best():
+    rng = np.random.default_rng(0)
+    errors, series = rng.uniform(1, 3, size=(7, 3)), np.array([0, 0, 0, 2, 2, 2, 2])
+    own, panel = relative_errors(errors, series, np.zeros(3, dtype=bool))
+    for i in (0, 2):
+        mean = errors[series == i].mean(axis=0)
+        np.testing.assert_allclose(own[i], np.log(mean / mean.min()), atol=1e-8)
+    assert np.isnan(own[1]).all()
+    np.testing.assert_allclose(panel, own[[0, 2]].mean(axis=0))
 
 
-class TestSoftmaxWeights:
-    @pytest.mark.parametrize("share", [0.0, 0.3])
-    def test_are_the_formula(self, share):
-        rng = np.random.default_rng(0)
-        own, panel = rng.uniform(0, 1, size=(4, 3)), rng.uniform(0, 1, size=3)
-        found = softmax_weights(own, panel, share)
-        for row, logs in zip(found, own, strict=True):
-            error = np.exp(logs) ** (1 - share) * np.exp(panel) ** share
-            parts = [np.exp(-(error / error.min() - 1) / t) for t in (0.05, 0.2)]
-            np.testing.assert_allclose(row, np.mean([w / w.sum() for w in parts], axis=0))
-
-    def test_where_nothing_is_known_the_panel_counts(self):
-        own, panel = np.array([[np.nan, np.nan], [0.0, 1.0]]), np.array([0.4, 0.1])
-        found = softmax_weights(own, panel, 0.5)
-        expected = softmax_weights(panel[None], panel, 1.0)[0]
-        np.testing.assert_allclose(found[0], expected)
-        assert found[0, 1] > found[0, 0]
-        assert found[1, 0] > found[1, 1]
+@pytest.mark.parametrize("share", [0.0, 0.3])
+def test_softmax_weights_are_the_formula(share):
+    rng = np.random.default_rng(0)
+    own, panel = rng.uniform(0, 1, size=(4, 3)), rng.uniform(0, 1, size=3)
+    found = softmax_weights(own, panel, share)
+    for row, logs in zip(found, own, strict=True):
+        error = np.exp(logs) ** (1 - share) * np.exp(panel) ** share
+        parts = [np.exp(-(error / error.min() - 1) / t) for t in (0.05, 0.2)]
+        np.testing.assert_allclose(row, np.mean([w / w.sum() for w in parts], axis=0))
 
 
-class TestCombine:
-    def test_is_the_weighted_average_of_those_that_are_there(self):
-        forecasts = np.random.default_rng(0).normal(size=(4, 3, 2))
-        weights = np.array([[0.2, 0.3, 0.5], [0.2, 0.3, 0.5], [0, 0, 1.0], [0.4, 0.6, 0]])
-        forecasts[1, 2] = np.nan
-        forecasts[2, 2, 1] = np.nan  # all that has weight is gone
-        forecasts[3] = np.nan
-        otherwise = np.arange(4.0)[:, None]
-        found = combine(forecasts, weights, otherwise)
-        np.testing.assert_allclose(found[0], weights[0] @ forecasts[0])
-        np.testing.assert_allclose(found[1], 0.4 * forecasts[1, 0] + 0.6 * forecasts[1, 1])
-        np.testing.assert_allclose(found[2], forecasts[2, :2].mean(axis=0))
-        np.testing.assert_array_equal(found[3], 3)
+def test_a_combination_is_the_weighted_average_of_those_that_are_there():
+    forecasts = np.random.default_rng(0).normal(size=(4, 3, 2))
+    weights = np.array([[0.2, 0.3, 0.5], [0.2, 0.3, 0.5], [0, 0, 1.0], [0.4, 0.6, 0]])
+    forecasts[1, 2] = np.nan
+    forecasts[2, 2, 1] = np.nan  # all that has weight is gone
+    forecasts[3] = np.nan
+    otherwise = np.arange(4.0)[:, None]
+    found = combine(forecasts, weights, otherwise)
+    np.testing.assert_allclose(found[0], weights[0] @ forecasts[0])
+    np.testing.assert_allclose(found[1], 0.4 * forecasts[1, 0] + 0.6 * forecasts[1, 1])
+    np.testing.assert_allclose(found[2], forecasts[2, :2].mean(axis=0))
+    np.testing.assert_array_equal(found[3], 3)
 
 
 class TestChooseWeights:
@@ -138,45 +120,26 @@ class TestChooseWeights:
         found = choose_weights(forecasts, training)[0]
         np.testing.assert_allclose(found, weights, rtol=1e-5)
 
-    def test_origins_near_whole_years_count_more_for_one_series(self):
-        training, forecasts = make((150,), noises=(1.0, 1.0, 1.0))
-        table = replace(
-            training.origins.table, time=TimeIndex.read(pd.date_range("2024", periods=150))
-        )
-        dated = replace(training, validation=replace(training.validation, table=table))
-        near = near_whole_years(dated.validation)
-        assert 0 < near.sum() < len(near) / 10
-        # Among these the last candidate is the best, among the others the first.
-        better = np.where(near, 2, 0)
-        targets = dated.validation.targets()
-        forecasts[np.arange(len(near)), better] = (
-            targets + 0.3 * (forecasts - targets[:, None])[np.arange(len(near)), better]
-        )
-        alike = choose_weights(forecasts, training)[0][0]
-        found = choose_weights(forecasts, dated)[0][0]
-        assert found[2] > alike[2] + 0.005
 
+def test_the_error_of_stacked_weights_is_nearly_the_least():
+    rng = np.random.default_rng(0)
+    common = rng.normal(size=(60, 1, 4))
+    missed = np.concatenate([common, -4 * common, 3 * common, common], axis=1)
+    missed += 0.3 * rng.normal(size=missed.shape)
+    counts = rng.integers(1, 4, 60).astype(float)
 
-class TestStackedWeights:
-    def test_the_error_of_the_combination_is_nearly_the_least(self):
-        rng = np.random.default_rng(0)
-        common = rng.normal(size=(60, 1, 4))
-        missed = np.concatenate([common, -4 * common, 3 * common, common], axis=1)
-        missed += 0.3 * rng.normal(size=missed.shape)
-        counts = rng.integers(1, 4, 60).astype(float)
+    def error(weights):
+        return counts @ np.linalg.norm(np.einsum("c,nch->nh", weights, missed), axis=1)
 
-        def error(weights):
-            return counts @ np.linalg.norm(np.einsum("c,nch->nh", weights, missed), axis=1)
-
-        start = np.full(4, 0.25)
-        found = stacked_weights(start, missed, counts)
-        best = minimize(
-            error, start, bounds=[(0, 1)] * 4,
-            constraints={"type": "eq", "fun": lambda weights: weights.sum() - 1},
-        )  # fmt: skip
-        assert found.min() >= 0
-        np.testing.assert_allclose(found.sum(), 1)
-        assert error(found) < best.fun + 0.02 * (error(start) - best.fun)
+    start = np.full(4, 0.25)
+    found = stacked_weights(start, missed, counts)
+    best = minimize(
+        error, start, bounds=[(0, 1)] * 4,
+        constraints={"type": "eq", "fun": lambda weights: weights.sum() - 1},
+    )  # fmt: skip
+    assert found.min() >= 0
+    np.testing.assert_allclose(found.sum(), 1)
+    assert error(found) < best.fun + 0.02 * (error(start) - best.fun)
 
 
 @pytest.mark.parametrize(
@@ -240,21 +203,11 @@ def names_of(table, **options):
     return fit_combined(table, AHEAD, **arguments)[0].names
 
 
-class TestCombinedForecast:
-    def test_weights_are_those_of_the_series_or_the_usual_ones(self):
-        model = combined([[1.0, 0, 0, 0], [0, 0, 1, 0]])
-        table = Table.of([np.ones(5)] * 3, identity=np.array([1, -1, 0]))
-        found = model.weights_at(Origins.at_ends(table, AHEAD))
-        np.testing.assert_array_equal(found, [[0, 0, 1, 0], [0.5, 0, 0, 0.5], [1, 0, 0, 0]])
-
-    def test_only_candidates_with_a_wanted_name_are_computed(self):
-        model = combined([[0, 1.0, 0, 0]])
-        origins = Origins.at_ends(Table.of([np.ones(5)]), AHEAD)
-        found = model.each(origins, np.array([False, True, False, False]))
-        np.testing.assert_array_equal(found[0, :2, 0], [1, 2])
-        assert np.isnan(found[0, 2:]).all()
-        assert [len(one.calls) for one in model.candidates] == [1, 0]
-        np.testing.assert_array_equal(model.each(origins)[0, :, 0], [1, 2, 10, 20])
+def test_weights_are_those_of_the_series_or_the_usual_ones():
+    model = combined([[1.0, 0, 0, 0], [0, 0, 1, 0]])
+    table = Table.of([np.ones(5)] * 3, identity=np.array([1, -1, 0]))
+    found = model.weights_at(Origins.at_ends(table, AHEAD))
+    np.testing.assert_array_equal(found, [[0, 0, 1, 0], [0.5, 0, 0, 0.5], [1, 0, 0, 0]])
 
 
 class TestFitCombined:

@@ -68,12 +68,6 @@ class TestCategories:
             features, *_ = _read_rows(model, rows, model.observed_)
             np.testing.assert_array_equal(features, np.zeros((3, 3)))
 
-    def test_missing_ones_are_a_level(self):
-        model = fit(self.cells.mask(self.cells == "hot").to_frame("sky"), A)
-        assert model.columns_.categories == (("cold", "mild", None),)
-        flags = self.flags[["cold", "mild", "hot"]]
-        np.testing.assert_array_equal(model.observed_.features, flags)
-
     def test_ordered_ones_are_numbers(self):
         dtype = pd.CategoricalDtype(["cold", "mild", "hot", "torrid"], ordered=True)
         rows = self.cells.astype(dtype).to_frame("sky")
@@ -136,49 +130,28 @@ class TestOfEveryStep:
         np.testing.assert_allclose(joined.features[:, 1], expected)
 
 
-class TestLater:
-    @pytest.mark.parametrize(
-        ("last", "n_later"), [([9, 8, 11], [2, 0, 4]), ([8, 12, 11], [2, 4, 4])]
-    )
-    def test_are_those_of_a_loop(self, last, n_later):
-        table = make_table(features=True)
-        # Rows go on for two steps after the first series, and for more after the others.
-        rows, found = make_rows([range(4, 10), range(6, 16), range(7, 20)])
-        joined = with_later_features(table, rows, np.array(last), 4, "raise")
-        np.testing.assert_array_equal(joined.lengths, LENGTHS)
-        np.testing.assert_array_equal(joined.counts, LENGTHS + n_later)
-        end = table.features[[4, 13, 17]]
-        for i, step, own in zip(joined.series, joined.step, joined.features, strict=True):
-            expected = end[i].copy()  # what is not known beforehand stays as it was
-            if step < table.ends[i]:
-                expected = table.features[table.first[i] + step - STARTS[i]].copy()
-            if (i, step) in found:
-                expected[[0, 2]] = found[i, step][[0, 2]]
-            np.testing.assert_array_equal(own, expected)
-
-    def test_gaps_are_filled_from_later_rows_alone(self):
-        rows, found = make_rows([range(8, 14), [], []])
-        place_of = {int(step): k for k, step in enumerate(rows.step)}
-        rows.features[place_of[9], 0] = np.nan
-        last = np.array([11, 8, 9])
-        joined = with_later_features(make_table(features=True), rows, last, 4, "interpolate")
-        later = joined.features[(joined.series == 0) & (joined.step >= 8)]
-        assert later[1, 0] == pytest.approx((found[0, 8][0] + found[0, 10][0]) / 2)
-        with pytest.raises(
-            ValueError, match=r"^X has missing values \(NaN\) in column 'u' in 0 at 9: pass"
-        ):
-            with_later_features(make_table(features=True), rows, last, 4, "raise")
-        rows.features[place_of[11], 2] = np.nan
-        with pytest.raises(
-            ValueError, match="'u', 'w' in 0 at 9, 11: drop the rows at the ends, or fill"
-        ):
-            with_later_features(make_table(features=True), rows, last, 4, "interpolate")
+@pytest.mark.parametrize(
+    ("last", "n_later"), [([9, 8, 11], [2, 0, 4]), ([8, 12, 11], [2, 4, 4])]
+)
+def test_later_rows_are_those_of_a_loop(last, n_later):
+    table = make_table(features=True)
+    # Rows go on for two steps after the first series, and for more after the others.
+    rows, found = make_rows([range(4, 10), range(6, 16), range(7, 20)])
+    joined = with_later_features(table, rows, np.array(last), 4, "raise")
+    np.testing.assert_array_equal(joined.lengths, LENGTHS)
+    np.testing.assert_array_equal(joined.counts, LENGTHS + n_later)
+    end = table.features[[4, 13, 17]]
+    for i, step, own in zip(joined.series, joined.step, joined.features, strict=True):
+        expected = end[i].copy()  # what is not known beforehand stays as it was
+        if step < table.ends[i]:
+            expected = table.features[table.first[i] + step - STARTS[i]].copy()
+        if (i, step) in found:
+            expected[[0, 2]] = found[i, step][[0, 2]]
+        np.testing.assert_array_equal(own, expected)
 
 
-class TestSharedFeatures:
-    def test_rows_of_another_order_are_refused(self):
-        whole = pd.concat([X, X]).reset_index(drop=True)
-        numbers = pd.concat({"a": A, "b": A}).droplevel(1)
-        numbers.index = pd.MultiIndex.from_arrays([numbers.index, [*range(60)] * 2])
-        with pytest.raises(ValueError, match="different indexes"):
-            new().fit(whole, numbers)
+def test_rows_of_another_order_than_numbered_series_are_refused():
+    whole = pd.concat([X, X]).reset_index(drop=True)
+    index = pd.MultiIndex.from_arrays([np.repeat(["a", "b"], 60), [*range(60)] * 2])
+    with pytest.raises(ValueError, match="different indexes"):
+        new().fit(whole, pd.concat([A, A]).set_axis(index))

@@ -28,17 +28,13 @@ def origins_at(*known):
     return Origins.at_ends(table, 2).at(np.zeros(len(known), int), np.array(known))
 
 
-def test_candidates_with_a_forecast_are_averaged():
-    found = Forecasts.at(origins_at(3, 7), Fixed())
-    np.testing.assert_allclose(found.mean, [[1, 1], [4, 4]])
-    assert np.isnan(found.every[:, 2]).all()
-    assert found.disagreement is None
-
-
-def test_disagreement_is_that_of_all():
-    found = Forecasts.at(origins_at(3, 7), Fixed(), full=True)
-    np.testing.assert_allclose(found.mean, [[1, 1], [4, 4]])
-    np.testing.assert_allclose(found.disagreement, [[4, 4], [8 / 3, 8 / 3]])
+def test_candidates_with_a_forecast_are_averaged_and_all_may_disagree():
+    plain, full = (Forecasts.at(origins_at(3, 7), Fixed(), full=full) for full in (False, True))
+    for found in (plain, full):
+        np.testing.assert_allclose(found.mean, [[1, 1], [4, 4]])
+    assert np.isnan(plain.every[:, 2]).all()
+    assert plain.disagreement is None
+    np.testing.assert_allclose(full.disagreement, [[4, 4], [8 / 3, 8 / 3]])
 
 
 def test_where_those_with_weight_have_none_the_others_count():

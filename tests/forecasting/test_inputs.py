@@ -8,9 +8,6 @@ import pandas as pd
 import pytest
 from forecasting_data import fit, make_features, make_panel, make_series, tidy_of
 
-from sklearn_attention import KernelForecaster, TransformerForecaster
-from sklearn_attention.forecasting._inputs import read_request
-
 A, B = make_panel().values()
 WIDE = pd.DataFrame({"a": A, "b": make_series(seed=1)})
 C = make_series(seed=2)[50:58]
@@ -53,18 +50,6 @@ def test_new_series_are_forecast_from_then_on(form):
     assert loaded.observed_.lengths.tolist() == [58, 50, 10]
 
 
-def test_they_have_units_of_their_own():
-    model = fit({"a": A[:50], "b": B[:50]}).update({"c": 1000 * C[:2]})
-    model.update({"c": 1000 * C[2:]})
-    scale = 1000 * np.abs(np.diff(C)).mean()
-    error = np.abs(1000 * A[58:] - model.predict("2019-12")["c"]).mean() / scale
-    assert model.score({"c": 1000 * A[58:]}) == pytest.approx(-error)
-    same = {"a": A[:50], "c": 1000 * C}
-    intervals, expected = model.predict_interval(), model.predict_interval(history=same)
-    pd.testing.assert_frame_equal(intervals["c"], expected["c"])
-    assert (np.diff(intervals["c"], axis=1) > 50 * np.diff(intervals["a"], axis=1)).all()
-
-
 def test_they_need_features():
     model = fit(X[:50], {"a": A[:50], "b": B[:50]})
     model.update(X[45:58], {"a": A[50:58], "c": make_series(seed=2)[45:58]})
@@ -85,37 +70,6 @@ def test_a_single_series_has_no_others():
     with pytest.raises(ValueError, match="begins at"):
         fit({"a": A[10:50]}).update({"c": A[:40]})
     assert pickle.dumps(model) == before
-
-
-def requested(model, X=None, history=None):
-    """Table, requested rows, and these as pairs of names and times."""
-    table, rows = read_request(model, X, history)
-    times = rows.time.between(0, int(rows.step.max()) + 1)[rows.step]
-    pairs = [(table.names[i], time) for i, time in zip(rows.series, times, strict=True)]
-    assert np.isnan(rows.value).all()
-    return table, rows, pairs
-
-
-class TestRequests:
-    def test_rows_within_the_history_are_not_forecast(self):
-        model = fit(X[:40], A[:40])
-        table, rows, pairs = requested(model, X[40:54], history=A[30:50])
-        assert pairs == [("load", time) for time in A.index[50:54]]
-        assert rows.form.index.equals(A.index[50:54])
-        # As much of the history counts as has features, and what follows of whole horizons.
-        np.testing.assert_array_equal(table.features, X[40:54])
-        np.testing.assert_array_equal(table.values[0], A[40:50])
-        assert requested(model, X[40:59], history=A[30:50])[0].counts[0] == 10 + 9
-
-
-@pytest.mark.parametrize("kind", [KernelForecaster, TransformerForecaster])
-def test_steps_within_a_history_are_forecast_one_ahead(kind):
-    model = kind(3, lookback=6).fit(A[:40])
-    steps = A.index[[47, 44, 52, 50]]
-    found = model.predict(steps, history=A[:50])
-    expected = kind(3, lookback=6).fit(A[:40]).update(A[40:50]).predict(steps)
-    pd.testing.assert_series_equal(found, expected)
-    assert found.index.equals(steps)
 
 
 class TestMissingAfterwards:

@@ -5,7 +5,6 @@ import pytest
 from sklearn.metrics import mean_pinball_loss
 
 from sklearn_attention.forecasting import crps, mase, msis, naive_scale, seasonal_naive
-from sklearn_attention.forecasting._table import naive_scales
 
 
 def test_the_scale_is_the_error_of_the_last_season():
@@ -40,10 +39,8 @@ def test_quantiles():
     ("ask", "message"),
     [
         (lambda: naive_scale([1.0], 1), "y has 1 steps.*season_length=1"),
-        (lambda: naive_scale([1.0, 2.0], 0), "season_length=0"),
         (lambda: mase([1.0], [1.0], 0.0), "scale=.*greater than 0"),
         (lambda: mase([1.0, 2.0], [1.0, 2.0], [1.0, 2.0, 3.0]), "scale=.*2 of them"),
-        (lambda: mase([1.0, 2.0], [1.0], 1.0), "inconsistent numbers of samples"),
         (lambda: mase([[1.0]], [1.0], 1.0), r"y_true has shape \(1, 1\)"),
         (lambda: msis([1.0], [0.0], [2.0], 90, 1.0), "coverage=90"),
         (lambda: crps([1.0], [[1.0, 2.0]], [0.5]), r"y_quantiles has shape \(1, 2\)"),
@@ -53,16 +50,6 @@ def test_quantiles():
 def test_bad_input(ask, message):
     with pytest.raises(ValueError, match=message):
         ask()
-
-
-def test_scales_are_errors_of_the_naive_forecast():
-    found = naive_scales([np.array([1.0, 4.0, 2.0]), np.array([-2.0, 2.0])])
-    np.testing.assert_allclose(found, [2.5, 4.0])
-
-
-def test_constant_series_have_scales_that_may_divide():
-    found = naive_scales([np.ones(5), np.ones(1), np.zeros(3)])
-    np.testing.assert_array_equal(found, 1.0)
 
 
 def test_seasonal_naive_repeats_the_last_season():

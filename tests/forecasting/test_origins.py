@@ -69,16 +69,6 @@ def test_what_is_known_and_what_follows_are_those_of_a_loop():
             np.testing.assert_array_equal(before[k], expected)
 
 
-def test_features_that_are_only_known_up_to_now_have_no_future():
-    none = Origins.at_ends(make(features=False), HORIZON)
-    assert none.past_features(LOOKBACK) is none.future_features() is None
-    observations = make()
-    parts = np.split(observations.features, observations.first[1:])
-    past_only = Table.of(observations.values, features=parts)
-    assert Origins.at_ends(past_only, HORIZON).future_features() is None
-    assert Origins.at_ends(past_only, HORIZON).past_features(2).shape == (4, 2, 4)
-
-
 def test_patterns_are_learned_anew_after_a_quarter_more():
     table = Table.of([np.arange(500.0)])
     known = np.arange(500)
@@ -169,21 +159,16 @@ def test_windows_are_as_long_as_seasons_horizons_and_series_let_them():
     assert choose(400, horizon=50) == 50
     assert choose(400) == 10
     assert choose(60, season_length=12) == 15
-    assert choose(4) == 1
-
-
-def test_a_given_lookback_is_kept_while_there_is_room():
-    assert choose(30, 7, horizon=2) == 7
-    assert choose(30, 25, horizon=2) == 25
-    with pytest.warns(UserWarning, match="lookback=26 leaves too few .* shrinks to 25"):
-        assert choose(30, 26, horizon=2) == 25
-
-
-def test_a_series_may_be_too_short_for_windows():
-    assert choose(12, horizon=5) == 1
+    assert choose(4) == choose(12, horizon=5) == 1
     assert least_length(5) == 12
     with pytest.raises(ValueError, match="has 11 samples, but horizon=5 needs at least 12"):
         choose(11, horizon=5)
+
+
+def test_a_given_lookback_is_kept_while_there_is_room():
+    assert choose(30, 25, horizon=2) == 25
+    with pytest.warns(UserWarning, match="lookback=26 leaves too few .* shrinks to 25"):
+        assert choose(30, 26, horizon=2) == 25
 
 
 @pytest.mark.parametrize("lookback", [0, "long", None])

@@ -8,7 +8,7 @@ from forecasting_training import (
     overlapping_rows,
 )
 
-from sklearn_attention.forecasting import Origins, Table
+from sklearn_attention.forecasting import Origins
 from sklearn_attention.forecasting import _ridges as module
 from sklearn_attention.forecasting._ridges import PENALTIES, WindowRidge
 
@@ -121,20 +121,6 @@ def test_what_is_chosen_has_the_least_error(monkeypatch):
     training = make_training_of(make_walks((90, 70)), HORIZON, LOOKBACK)
     ridge, _ = WindowRidge(LOOKBACK, own=True).fit(training)
     assert ridge.penalty == min(PENALTIES, key=error)
-
-
-def test_unknown_series_are_forecast_by_the_pooled_map_alone():
-    series = make_walks([90, 80])
-    training = make_training_of(series, HORIZON, LOOKBACK)
-    unknown = Table.of([series[1] + 7], np.zeros(1, dtype=int), np.array([-1]))
-    known = Table.of([series[1]], np.zeros(1, dtype=int), np.array([1]))
-    ridge, _ = WindowRidge(LOOKBACK, own=True).fit(training)
-    found = ridge.forecast(Origins.at_ends(unknown, HORIZON))[0]
-    expected = ridge.forecast(Origins.at_ends(known, HORIZON))[0]
-    assert np.isnan(found[OWN]).all()
-    np.testing.assert_allclose(found[POOLED], expected[POOLED] + 7)
-    both = ridge.forecast(Origins.at_ends(training.origins.table, HORIZON))[1]
-    np.testing.assert_allclose(expected, both)
 
 
 def test_no_series_is_long_enough():

@@ -96,31 +96,10 @@ def test_long_series_have_the_states_of_short_ones(monkeypatch):
         np.testing.assert_allclose(found, wanted, rtol=1e-11, atol=1e-10)
 
 
-@pytest.mark.parametrize(("rows", "origins"), [(1, 1), (2, 5), (100, 2)])
-def test_tables_and_origins_at_once_give_the_same_as_each_by_itself(rows, origins, monkeypatch):
-    rng = np.random.default_rng(0)
-    tables = []
-    for n_series, n_steps in ((3, 12), (1, 30), (2, 1), (4, 9)):
-        last = rng.integers(n_steps, size=7)
-        tables.append((make(n_series, n_steps), rng.integers(n_series, size=7), last))
-    expected = [smooth([(values, row[k : k + 1], last[k : k + 1])])[0]
-                for values, row, last in tables for k in range(7)]  # fmt: skip
-    monkeypatch.setattr(module, "_ROWS", rows)
-    monkeypatch.setattr(module, "_ORIGINS", origins)
-    found = smooth(tables)
-    for k, methods in enumerate(expected):
-        for one, own in zip(found[k // 7], methods, strict=True):
-            for name in STATES:
-                state = getattr(one, name)[k % 7]
-                assert state == pytest.approx(getattr(own, name)[0], rel=1e-12, abs=1e-12)
-
-
 def test_paths_go_on_from_the_state():
     ((_, _, states),) = smooth([(make(), np.array([0, 2, 2]), np.array([5, 3, 14]))])
-    found = states.path(4)
-    for row, value, trend, damping in zip(
-        found, states.level, states.trend, states.damping, strict=True
-    ):
+    of_rows = zip(states.path(4), states.level, states.trend, states.damping, strict=True)
+    for row, value, trend, damping in of_rows:
         for step in range(4):
             trend *= damping
             value += trend

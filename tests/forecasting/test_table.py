@@ -1,42 +1,15 @@
-"""Tables of series against lists of arrays."""
+"""Units of the series of a table."""
 
 import numpy as np
-import pytest
 
-from sklearn_attention.forecasting import Table
-
-LENGTHS, FURTHER = np.array([9, 4, 6]), np.array([3, 0, 2])
-STARTS = np.array([2, 7, 0])
+from sklearn_attention.forecasting._table import naive_scales
 
 
-def make_parts(seed=0):
-    """Values of three series, and features that two of them have for later steps too."""
-    rng = np.random.default_rng(seed)
-    values = [rng.normal(size=n) for n in LENGTHS]
-    return values, [rng.normal(size=(n, 2)) for n in LENGTHS + FURTHER]
+def test_scales_are_errors_of_the_naive_forecast():
+    found = naive_scales([np.array([1.0, 4.0, 2.0]), np.array([-2.0, 2.0])])
+    np.testing.assert_allclose(found, [2.5, 4.0])
 
 
-def make(**options):
-    values, features = make_parts()
-    return Table.of(values, STARTS, features=features, known=[1], **options)
-
-
-@pytest.mark.parametrize(("first", "last"), [(0, 20), (3, 8), (14, 20)])
-def test_stretches_reach_from_the_first_to_the_last_observation(first, last):
-    values, _ = make_parts()
-    values[0][[0, 3, 8]] = np.nan
-    values[2][4:] = np.nan
-    table = Table.of(values, STARTS)
-    found = table.between(first, last)
-    expected = []
-    for i, (own, start) in enumerate(zip(values, STARTS, strict=True)):
-        steps = start + np.flatnonzero(~np.isnan(own))
-        steps = steps[(steps >= first) & (steps < last)]
-        if len(steps):
-            whole = range(steps[0], steps[-1] + 1)
-            expected += [(i, step, own[step - start]) for step in whole]
-    np.testing.assert_array_equal(
-        np.column_stack([found.series, found.step, found.value]),
-        np.array(expected).reshape(-1, 3),
-    )
-    assert len(found) == 3
+def test_constant_series_have_scales_that_may_divide():
+    found = naive_scales([np.ones(5), np.ones(1), np.zeros(3)])
+    np.testing.assert_array_equal(found, 1.0)

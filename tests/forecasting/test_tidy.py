@@ -1,7 +1,5 @@
 """Frames with a row for each observation."""
 
-import pickle
-
 import numpy as np
 import pandas as pd
 import pytest
@@ -19,52 +17,24 @@ class TestTidy:
         past = (TIDY["ds"] < "2019-01-01").to_numpy()
         long = fit(features[past], LONG[past])
         ahead = frame[~past].sample(frac=1, random_state=0)
-        models = [
-            fit(frame[past]),
-            fit(frame[past].drop(columns="y"), frame["y"][past].tolist()),
-            fit(frame.loc[past, ["x"]], TIDY[past]),
-            pickle.loads(pickle.dumps(fit(frame[past].sample(frac=1, random_state=1)))),
-        ]
+        # In any order of the rows, and with the values beside them or apart; whether what
+        # happened stands beside makes no difference either.
+        mixed = frame[past].sample(frac=1, random_state=1)
+        models = fit(mixed), fit(frame[past].drop(columns="y"), frame["y"][past].tolist())
         assert models[0].feature_names_in_ == ["x"]
         expected = long.predict(features[~past])
-        for model in models:
-            # Whether what happened stands beside makes no difference.
-            for rows in (ahead, ahead.drop(columns="y")):
-                found = model.predict(rows)
-                pd.testing.assert_index_equal(found.index, ahead.index)
-                pd.testing.assert_frame_equal(
-                    found[["unique_id", "ds"]], ahead[["unique_id", "ds"]]
-                )
-                keys = pd.MultiIndex.from_frame(found[["unique_id", "ds"]])
-                np.testing.assert_allclose(found["forecast"], expected.reindex(keys))
-            score = long.score(features[~past], LONG[~past])
-            assert model.score(ahead) == pytest.approx(score)
+        for model, rows in zip(models, (ahead, ahead.drop(columns="y")), strict=True):
+            found = model.predict(rows)
+            steps = ["unique_id", "ds"]
+            pd.testing.assert_frame_equal(found[steps], ahead[steps])
+            keys = pd.MultiIndex.from_frame(found[steps])
+            np.testing.assert_allclose(found["forecast"], expected.reindex(keys))
+        score = long.score(features[~past], LONG[~past])
+        assert models[0].score(ahead) == pytest.approx(score)
         later = (TIDY["ds"] == "2019-01-01").to_numpy()
         long.update(features[later], LONG[later])
         models[0].update(frame[later])
         np.testing.assert_array_equal(models[0].observed_.features, long.observed_.features)
-
-    def test_rows_without_features_are_steps(self):
-        model = fit(TIDY)
-        rows = pd.DataFrame({"unique_id": ["b", "a", "b"], "ds": A.index[[58, 59, 53]]})
-        found = model.predict(rows.set_axis([7, 5, 3]))
-        assert list(found.index) == [7, 5, 3]
-        expected = fit(LONG).predict(8)
-        assert found["forecast"][7] == pytest.approx(expected["b", A.index[58]])
-        assert found["forecast"][3] == pytest.approx(expected["b", A.index[53]])
-
-    def test_history(self):
-        model = fit(TIDY)
-        found = model.predict(2, history=TIDY[TIDY["ds"] > "2017-01-01"])
-        pd.testing.assert_frame_equal(found, model.predict(2))
-        with_features = TIDY.assign(x=np.random.default_rng(0).normal(size=113))
-        early = with_features["ds"] < "2018-06-01"
-        known = with_features["ds"] < "2019-01-01"
-        model = fit(with_features[early])
-        rows = with_features[with_features["ds"] >= "2018-01-01"].drop(columns="y")
-        found = model.predict(rows, history=with_features[known])
-        model.update(with_features[known & ~early])
-        pd.testing.assert_frame_equal(found, model.predict(with_features[~known]))
 
     @pytest.mark.parametrize(
         ("frame", "message"),
@@ -86,11 +56,9 @@ class TestTidy:
         with pytest.raises(ValueError, match=message):
             new().fit(frame)
 
-    def test_bad_companions(self):
-        with pytest.raises(ValueError, match=r"y has the features \['x'\] beside X"):
-            new().fit(X, TIDY.assign(x=1.0))
-        with pytest.raises(ValueError, match="inconsistent numbers of samples"):
-            new().fit(X.to_numpy(), TIDY)
-        model = fit(TIDY)
-        with pytest.raises(ValueError, match=r"unknown series, \['c'\]"):
-            model.predict(TIDY[:3].assign(unique_id="c"))
+
+def test_features_beside_a_tidy_frame_go_together_with_it():
+    with pytest.raises(ValueError, match=r"y has the features \['x'\] beside X"):
+        new().fit(X, TIDY.assign(x=1.0))
+    with pytest.raises(ValueError, match=r"unknown series, \['c'\]"):
+        fit(TIDY).predict(TIDY[:3].assign(unique_id="c"))

@@ -1,8 +1,6 @@
 """The transformer forecaster: its candidates, and what training promises."""
 
 from contextlib import nullcontext
-from copy import deepcopy
-from functools import cache
 
 import numpy as np
 import pandas as pd
@@ -11,14 +9,12 @@ import torch
 from recorder import Recorder
 from sklearn.base import clone
 from sklearn.linear_model import Ridge
-from sklearn.model_selection import GridSearchCV, TimeSeriesSplit
 
 from sklearn_attention import Architecture, Training, TransformerForecaster
 from sklearn_attention.forecasting import (
     _candidate_network,
 )
 from sklearn_attention.forecasting._network import ForecastNetwork
-from sklearn_attention.kernels import PositiveFeatures
 
 QUICK = {
     "training": Training(max_steps=4),
@@ -66,10 +62,8 @@ def test_alone_it_is_the_network_in_units_of_the_series():
     "parameters",
     [
         {"architecture": Architecture(positions="rotary", attention_kernel="gaussian")},
-        {"architecture": Architecture(d_position=4, norm="post", activation="relu")},
         {"architecture": Architecture(patch_length=40)},  # longer than the window
-        {"architecture": Architecture(instance_norm="last")},
-        {"architecture": Architecture(instance_norm=None)},
+        {"architecture": Architecture(instance_norm=None, d_position=4, norm="post")},
         {"training": Training(schedule="constant", max_steps=4), "batch_size": (16, 64)},
         {"max_epochs": 2, "dropout": 0.2, "training": Training(max_steps=None)},
     ],
@@ -96,33 +90,6 @@ def test_forecasts_of_rare_sales_are_means():
     assert abs(found - 4.5) < 4 * np.sqrt(2.7 * (6 + 36 / 90) / n_series)
 
 
-class TestFeatures:
-    def make(self):
-        series = make_series()
-        rng = np.random.default_rng(1)
-        X = pd.DataFrame(
-            {"promotion": rng.integers(0, 2, len(series)), "rain": rng.normal(size=160)},
-            index=series.index,
-            dtype=float,
-        )
-        return X, series + 5 * X["promotion"]
-
-    def test_known_ones_are_seen_ahead(self):
-        X, y = self.make()
-        options = {
-            "horizon": 2,
-            "candidates": None,
-            "training": Training(max_steps=60),
-            "learning_rate": 0.02,
-            "d_model": 16,
-        }
-        model = fit(y[:140], X[:140], **options)
-        better = np.abs(model.predict(X[140:142]) - y[140:142]).mean()
-        other = X[140:142].assign(promotion=1 - X["promotion"][140:142])
-        worse = np.abs(model.predict(other) - y[140:142]).mean()
-        assert better < 1.5 < worse
-
-
 class TestAttentionMaps:
     def test_rows_are_averages_of_tokens_also_of_fresh_windows(self):
         model = fit(n_layers=2, architecture=Architecture(patch_length=3), candidates=None)
@@ -145,80 +112,47 @@ class TestAttentionMaps:
             fit(candidates=candidates).attention_maps(steps)
 
 
-class TestTraining:
-    def test_a_second_fit_starts_afresh_unless_told(self):
-        model = fit(candidates=None)
-        first, loss = model.predict(), model.training_history_["loss"][0]
-        np.testing.assert_array_equal(model.fit(make_series()).predict(), first)
-        model.set_params(warm_start=True).fit(make_series())
-        assert model.training_history_["loss"][0] < loss
-
-    def test_a_checkpoint_of_other_data_is_not_gone_on_from(self, tmp_path):
-        training = Training(checkpoint=tmp_path / "training.pt", max_steps=4)
-        first = fit(training=training, candidates=None)
-        others = 2 * make_series(seed=1)
-        model = fit(others, training=training, candidates=None)
-        alone = fit(others, training=Training(max_steps=4), candidates=None)
-        losses = model.training_history_["loss"]
-        assert losses == alone.training_history_["loss"] != first.training_history_["loss"]
-
-    @pytest.mark.parametrize("features", [False, True])
-    def test_callbacks_get_a_forecaster_that_predicts_before_the_end(self, features):
-        series = make_series()
-        X = pd.DataFrame({"x": np.arange(160.0) % 2}, series.index)
-        later = X[-3:] if features else None
-        recorder = Recorder(ask=lambda fitted: fitted.predict(later), stop_after=2)
-        options = {"max_epochs": 5, "training": Training(max_steps=None), "batch_size": 64}
-        candidates = ["ridge", "transformer"] if features else None
-        model = TransformerForecaster(3, **QUICK | options, candidates=candidates)
-        model.set_callbacks(recorder).fit(*((X, series) if features else (series,)))
-        first, second = recorder.answers[:2]
-        assert np.isfinite(first).all()
-        assert not np.array_equal(first, second)
-        if not features:
-            assert recorder.begun == ["fit", "training", "epoch", "epoch"]
-            assert model.training_history_["stopped"] == "callback"
-            np.testing.assert_array_equal(second, model.predict())
+@pytest.mark.parametrize("features", [False, True])
+def test_callbacks_get_a_forecaster_that_predicts_before_the_end(features):
+    series = make_series()
+    X = pd.DataFrame({"x": np.arange(160.0) % 2}, series.index)
+    later = X[-3:] if features else None
+    recorder = Recorder(ask=lambda fitted: fitted.predict(later), stop_after=2)
+    options = {"max_epochs": 5, "training": Training(max_steps=None), "batch_size": 64}
+    candidates = ["ridge", "transformer"] if features else None
+    model = TransformerForecaster(3, **QUICK | options, candidates=candidates)
+    model.set_callbacks(recorder).fit(*((X, series) if features else (series,)))
+    first, second = recorder.answers[:2]
+    assert np.isfinite(first).all()
+    assert not np.array_equal(first, second)
+    if not features:
+        assert recorder.begun == ["fit", "training", "epoch", "epoch"]
+        assert model.training_history_["stopped"] == "callback"
+        np.testing.assert_array_equal(second, model.predict())
 
 
-class TestBadParameters:
-    @pytest.mark.parametrize(
-        ("parameters", "message"),
-        [
-            ({"lookback": -2}, "lookback=-2"),
-            ({"lookback": 2.5}, "lookback=2.5"),
-            ({"lookback": 0, "candidates": "auto"}, "lookback=0 is not valid"),
-            ({"lookback": "long", "candidates": "auto"}, "lookback='long' is not valid"),
-            ({"candidates": "ridge"}, "candidates='ridge' is not valid"),
-            ({"candidates": []}, "candidates=.. is not valid"),
-            ({"candidates": ["linear"]}, "candidates='linear' is unknown"),
-            ({"log": "yes"}, "log='yes' is not valid"),
-            ({"architecture": Architecture(patch_length=0)}, "patch_length=0 is not valid"),
-            ({"d_model": 1.5}, "d_model=1.5 is not valid"),
-            ({"n_heads": 3}, "n_heads=3 does not divide d_model=8"),
-            (
-                {"architecture": Architecture(instance_norm="median")},
-                "instance_norm='median' is unknown",
-            ),
-            ({"architecture": Architecture(attention_kernel="loud")}, "'loud'"),
-            ({"max_epochs": None, "training": Training(max_steps=None)}, "would never end"),
-            ({"random_state": "a"}, "'a' cannot be used to seed"),
-            ({"device": "gpu"}, "device='gpu'"),
-        ],
-    )
-    def test_are_named(self, parameters, message):
-        with pytest.raises(ValueError, match=message):
-            fit(**{"candidates": None} | parameters)
-
-
-def test_features_of_an_attention_kernel_can_be_searched():
-    architecture = Architecture(attention_kernel=PositiveFeatures())
-    model = TransformerForecaster(2, **QUICK, candidates=None, architecture=architecture)
-    name = "architecture__attention_kernel__n_features"
-    search = GridSearchCV(model, {name: [4, 16]}, cv=TimeSeriesSplit(2)).fit(make_series(80))
-    assert search.best_params_[name] in (4, 16)
-    assert np.isfinite(search.cv_results_["mean_test_score"]).all()
-    assert architecture.attention_kernel == PositiveFeatures()
+@pytest.mark.parametrize(
+    ("parameters", "message"),
+    [
+        ({"lookback": -2}, "lookback=-2"),
+        ({"lookback": 0, "candidates": "auto"}, "lookback=0 is not valid"),
+        ({"lookback": "long", "candidates": "auto"}, "lookback='long' is not valid"),
+        ({"candidates": "ridge"}, "candidates='ridge' is not valid"),
+        ({"candidates": ["linear"]}, "candidates='linear' is unknown"),
+        ({"log": "yes"}, "log='yes' is not valid"),
+        ({"architecture": Architecture(patch_length=0)}, "patch_length=0 is not valid"),
+        ({"n_heads": 3}, "n_heads=3 does not divide d_model=8"),
+        (
+            {"architecture": Architecture(instance_norm="median")},
+            "instance_norm='median' is unknown",
+        ),
+        ({"architecture": Architecture(attention_kernel="loud")}, "'loud'"),
+        ({"max_epochs": None, "training": Training(max_steps=None)}, "would never end"),
+    ],
+)
+def test_bad_parameters_are_named(parameters, message):
+    with pytest.raises(ValueError, match=message):
+        fit(**{"candidates": None} | parameters)
 
 
 def few_observations(n, horizon):
@@ -227,37 +161,11 @@ def few_observations(n, horizon):
     return warns if n < horizon else nullcontext()
 
 
-@pytest.mark.parametrize("rate", [0.5, 3.0])
-def test_forecasts_of_counts_have_their_mean(rate):
-    rng, found, ends = np.random.default_rng(0), [], []
-    for _ in range(4):
-        model = TransformerForecaster(12, candidates=["classical", "ridge"])
-        ends.append(model.fit(rng.poisson(rate, 120)).predict(coverage=0.9))
-        found.append(ends[-1][:, 0].mean())
-    assert 0.8 * rate < np.mean(found) < 1.25 * rate
-    ends = np.array(ends)
-    assert (ends >= 0).all()
-    # Ends change little from step to step.
-    assert np.abs(np.diff(ends[:, :, 2], axis=1)).max() < 0.25 * ends[:, :, 2].max()
-
-
 class TestCandidates:
     def test_a_square_wave(self):
         values = np.where(np.sin(0.137 * np.arange(1200)) >= 0, 1.0, -1.0)
         model = TransformerForecaster(horizon=200, random_state=0).fit(values[:1000])
         assert np.mean((model.predict() - values[1000:]) ** 2) <= 0.01
-
-    def test_weights_are_named_and_sum_to_1(self):
-        series = make_series()
-        model = fit({"a": series, "b": series[:60] ** 2})
-        weights = model.candidate_weights_
-        assert list(weights.index) == ["a", "b"]
-        np.testing.assert_allclose(weights.sum(axis=1), 1)
-        assert (weights >= 0).all(axis=None)
-        assert {"theta", "classical mean"} <= set(weights)
-        assert {"own ridge of 12 steps", "pooled ridge of 12 steps"} <= set(weights)
-        assert "analogs of 12 steps" in weights
-        assert "transformer" not in weights
 
     @pytest.mark.parametrize("log", [False, True])
     def test_the_forecast_is_their_weighted_sum(self, log):
@@ -315,7 +223,7 @@ class TestCandidates:
             model.explain()
         assert not hasattr(model, "candidate_weights_")
 
-    @pytest.mark.parametrize(("n", "horizon"), [(1, 1), (1, 4), (2, 4), (3, 1), (5, 4), (9, 4)])
+    @pytest.mark.parametrize(("n", "horizon"), [(1, 4), (2, 4), (3, 1), (9, 4)])
     def test_short_series(self, n, horizon):
         values = 10 + np.random.default_rng(n).normal(size=n)
         with few_observations(n, horizon):
@@ -330,121 +238,53 @@ class TestCandidates:
         np.testing.assert_allclose(model.candidate_weights_.sum(axis=1), 1)
         assert np.isfinite(model.explain()["weight"]).all()
 
-    @pytest.mark.parametrize("n", [1, 5, 15])
-    def test_short_series_with_features(self, n):
-        series = make_series(n)
-        X = pd.DataFrame({"x": np.arange(n) % 2.0}, index=series.index)
-        model = TransformerForecaster(3, **{k: v for k, v in QUICK.items() if k != "lookback"})
-        with few_observations(n, 3):
-            model.fit(X, series)
-        days = pd.date_range(series.index[-1], periods=4)[1:]
-        later = pd.DataFrame({"x": np.ones(3)}, index=days)
-        assert np.isfinite(model.predict(later)).all()
-        np.testing.assert_allclose(model.candidate_weights_.sum(axis=1), 1)
-        assert model.network_ is None  # there are too few windows
-        assert model.transformer_weight_ == 0
-        assert "transformer" not in model.candidate_weights_
+
+def test_a_transformer_has_weight_where_features_tell_something():
+    # Two features that only together tell something, which a linear map cannot say.
+    table = np.random.default_rng(1).integers(0, 2, (403, 2)) * 2.0 - 1
+    X = pd.DataFrame(table, pd.date_range("2024-01-01", periods=403), ["a", "b"])
+    noise = 0.1 * np.random.default_rng(0).normal(size=403)
+    y = 10 + 3 * X["a"] * X["b"] + noise
+    model = fit(
+        y[:400], X[:400], log=False, training=Training(max_steps=60), learning_rate=0.02,
+        lookback=1, candidates=["classical", "ridge", "analogs", "features", "transformer"],
+    )  # fmt: skip
+    assert model.transformer_weight_ > 0.3
+    assert model.candidate_weights_["transformer"].iloc[0] == model.transformer_weight_
+    found = model.explain(X[400:])
+    assert found["candidate"].iloc[0] == "transformer"
+    expected = found["weight"].to_numpy() @ found[[1, 2, 3]].to_numpy()
+    np.testing.assert_allclose(model.predict(X[400:]), expected)
+    changed = model.predict(X[400:].assign(a=-X["a"]))
+    assert np.abs(changed - model.predict(X[400:])).max() > 1
+    maps = model.attention_maps(X[400:])
+    np.testing.assert_allclose(maps.sum(axis=-1), 1, atol=1e-6)
 
 
-LEARNING = {
-    "log": False, "training": Training(max_steps=60), "learning_rate": 0.02, "lookback": 1,
-    "candidates": ["classical", "ridge", "analogs", "features", "transformer"],
-}  # fmt: skip
+def growing(n=60):
+    """Growth and a season that grows along, as of air passengers."""
+    steps, noise = np.arange(n), np.random.default_rng(0).normal(size=n)
+    wave = 0.2 * np.sin(2 * np.pi * steps / 12)
+    months = pd.date_range("1949-01-01", periods=n, freq="MS")
+    return pd.Series(np.exp(4.8 + 0.01 * steps + wave + 0.03 * noise), months)
 
 
-class TestTransformerAsCandidate:
-    @staticmethod
-    def make():
-        """Two features that only together tell something, which a linear map cannot say."""
-        table = np.random.default_rng(1).integers(0, 2, (403, 2)) * 2.0 - 1
-        X = pd.DataFrame(table, pd.date_range("2024-01-01", periods=403), ["a", "b"])
-        noise = 0.1 * np.random.default_rng(0).normal(size=403)
-        return X, (10 + 3 * X["a"] * X["b"] + noise)[:400]
-
-    @classmethod
-    @cache
-    def learned(cls):
-        """A forecaster of them, which tests may ask but not change."""
-        X, y = cls.make()
-        return fit(y, X[:400], **LEARNING)
-
-    def test_it_has_weight_where_features_tell_something(self):
-        X, model = self.make()[0], self.learned()
-        assert model.transformer_weight_ > 0.3
-        assert model.candidate_weights_["transformer"].iloc[0] == model.transformer_weight_
-        found = model.explain(X[400:])
-        assert found["candidate"].iloc[0] == "transformer"
-        expected = found["weight"].to_numpy() @ found[[1, 2, 3]].to_numpy()
-        np.testing.assert_allclose(model.predict(X[400:]), expected)
-        changed = model.predict(X[400:].assign(a=-X["a"]))
-        assert np.abs(changed - model.predict(X[400:])).max() > 1
-        maps = model.attention_maps(X[400:])
-        np.testing.assert_allclose(maps.sum(axis=-1), 1, atol=1e-6)
-
-    def test_it_has_no_weight_where_it_learns_nothing(self):
-        X, y = self.make()
-        model = fit(
-            y, 0 * X[:400], log=False, training=Training(max_steps=1), learning_rate=10.0,
-            candidates=LEARNING["candidates"],
-        )  # fmt: skip
-        assert model.transformer_weight_ == 0
-        np.testing.assert_allclose(model.candidate_weights_.sum(axis=1), 1)
-        found = model.explain(0 * X[400:])
-        assert found["weight"].sum() == pytest.approx(1)
-        # It is not kept either, so that no forecast has to compute it.
-        assert model.network_ is None
-        assert "transformer" not in model.candidate_weights_
-        without = fit(y, 0 * X[:400], log=False, candidates=["ridge"])
-        assert vars(model).keys() == vars(without).keys()
-        with pytest.raises(ValueError, match="better forecasts without it"):
-            model.attention_maps(0 * X[400:])
-
-    def test_a_fit_without_features_forgets_it(self):
-        X, y = self.make()
-        model = deepcopy(self.learned()).set_params(warm_start=True)
-        assert model.network_ is not None
-        model.set_params(candidates=["ridge"]).fit(y)
-        assert model.network_ is None
-        without = fit(y, **LEARNING | {"candidates": ["ridge"]}, warm_start=True)
-        assert vars(model).keys() == vars(without).keys()
-        np.testing.assert_array_equal(model.predict(), without.predict())
-        model.set_params(candidates=LEARNING["candidates"]).fit(X[:400], y)
-        np.testing.assert_array_equal(model.predict(X[400:]), self.learned().predict(X[400:]))
+def test_logarithms_are_taken_as_told():
+    series = growing()
+    for log in (False, True):
+        assert fit(series, log=log, candidates=["classical"]).log_ == log
+    assert not fit(series - series.mean(), candidates=["classical"]).log_
+    for other in (series - series.mean(), 0 * series):
+        with pytest.raises(ValueError, match="log=True is for series that are not negat"):
+            fit(other, log=True)
 
 
-class TestLog:
-    def make(self, n=144):
-        """Growth and a season that grows along, as of air passengers."""
-        steps = np.arange(n)
-        noise = np.random.default_rng(0).normal(size=n)
-        values = np.exp(
-            4.8 + 0.01 * steps + 0.2 * np.sin(2 * np.pi * steps / 12) + 0.03 * noise
-        )
-        return pd.Series(values, pd.date_range("1949-01-01", periods=n, freq="MS"))
-
-    def test_as_told(self):
-        series = self.make(60)
-        for log in (False, True):
-            assert fit(series, log=log, candidates=["classical"]).log_ == log
-        assert not fit(series - series.mean(), candidates=["classical"]).log_
-        for other in (series - series.mean(), 0 * series):
-            with pytest.raises(ValueError, match="log=True is for series that are not negat"):
-                fit(other, log=True)
-
-    def test_intervals_are_positive_and_of_ratios(self):
-        model = fit(self.make(60), log=True, candidates=["ridge"])
-        found = model.predict_interval(8)
-        assert (found > 0).all(axis=None)
-        center = model.predict(8)
-        np.testing.assert_allclose(found["upper"] / center, center / found["lower"])
-
-    def test_fresh_observations_that_are_not_positive(self):
-        model = fit(self.make(60), log=True, candidates=["ridge"])
-        history = self.make(60)[:30].copy()
-        history.iloc[7] = -1.0
-        assert np.isfinite(model.predict(history=history)).all()
-        with pytest.raises(ValueError, match="a series has only negative values"):
-            model.predict(history=-history.abs())
+def test_fresh_observations_that_are_not_positive_may_follow_logarithms():
+    model, history = fit(growing(), log=True, candidates=["ridge"]), growing()[:30].copy()
+    history.iloc[7] = -1.0
+    assert np.isfinite(model.predict(history=history)).all()
+    with pytest.raises(ValueError, match="a series has only negative values"):
+        model.predict(history=-history.abs())
 
 
 @pytest.mark.parametrize("bounds", [(12.0, 12.3), (10.5, None), (None, 12.1)])
@@ -458,25 +298,16 @@ def test_bounds_clip_forecasts_intervals_and_quantiles(bounds):
     np.testing.assert_array_equal(bounded.explain()[steps], free.explain()[steps].clip(*bounds))
 
 
-class TestPanel:
-    @pytest.fixture(autouse=True)
-    def few_steps(self, monkeypatch):
-        monkeypatch.setattr(_candidate_network, "_STEPS", 5)
-        monkeypatch.setattr(_candidate_network, "_BATCH", 32)
-
-    def make(self):
-        rng = np.random.default_rng(0)
-        lengths = rng.integers(20, 40, size=30)
-        return {f"s{i}": 50 + np.cumsum(rng.normal(size=n)) for i, n in enumerate(lengths)}
-
-    def test_has_attention_over_its_candidates(self):
-        before = torch.random.get_rng_state()
-        model = TransformerForecaster(3, candidates=["classical"], log=False).fit(self.make())
-        assert 0 <= model.attention_share_ <= 1
-        assert model.attention_share_ == model.attention_.share
-        found = model.predict()
-        assert all(np.isfinite(own).all() for own in found.values())
-        again = clone(model).fit(self.make())
-        for name, own in again.predict().items():
-            np.testing.assert_array_equal(own, found[name])
-        assert torch.equal(before, torch.random.get_rng_state())
+def test_a_panel_has_attention_over_its_candidates(monkeypatch):
+    monkeypatch.setattr(_candidate_network, "_STEPS", 5)
+    monkeypatch.setattr(_candidate_network, "_BATCH", 32)
+    rng = np.random.default_rng(0)
+    lengths = rng.integers(20, 40, size=30)
+    panel = {f"s{i}": 50 + np.cumsum(rng.normal(size=n)) for i, n in enumerate(lengths)}
+    model = TransformerForecaster(3, candidates=["classical"], log=False).fit(panel)
+    assert 0 <= model.attention_share_ <= 1
+    assert model.attention_share_ == model.attention_.share
+    found, again = model.predict(), clone(model).fit(panel).predict()
+    for name, own in again.items():
+        assert np.isfinite(own).all()
+        np.testing.assert_array_equal(own, found[name])

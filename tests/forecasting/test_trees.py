@@ -130,7 +130,8 @@ def test_levels_that_drift_go_on_beyond_what_was_learned(quick):
     assert fitted.drifts
     found = fitted.forecast(Origins.at_ends(training.origins.table, HORIZON))[0, 0]
     np.testing.assert_allclose(found, 300 + np.arange(HORIZON), atol=2)
-    wave = Table.of([np.sin(2 * np.pi * steps / 6) + 0.1 * (steps % 5)])
+    # Nor does one that is shorter than a season say anything.
+    wave = Table.of([np.sin(2 * np.pi * steps / 6) + 0.1 * (steps % 5), np.arange(5.0)])
     assert not Trees((6.0,)).fit(Validation.of(wave, HORIZON, 6))[0].drifts
 
 
@@ -140,6 +141,7 @@ def test_short_series_have_none():
     assert fitted.fitted is None
     assert np.isnan(found).all()
     assert np.isnan(fitted.forecast(training.validation)).all()
+    assert Trees((1.0,), tried=True).tried_on(training)[1] is None
 
 
 class TestCalendar:
@@ -177,29 +179,15 @@ def test_a_part_that_is_held_out_shows_whether_trees_help():
     assert np.isnan(part[~first]).all()
 
 
-class TestForecaster:
-    @staticmethod
-    def make(n=280, later=14):
-        """A flag that counts on workdays alone."""
-        days = pd.date_range("2023-01-01", periods=n + later, freq="D", name="day")
-        flag = (np.random.default_rng(1).random(n + later) < 0.4).astype(float)
-        noise = 0.1 * np.random.default_rng(2).normal(size=n + later)
-        y = pd.Series(50 + 8 * flag * (days.day_of_week < 5) + noise, days, name="y")
-        return pd.DataFrame({"flag": flag}, days), y
-
-    @staticmethod
-    def fit(X, y, **parameters):
-        model = TransformerForecaster(7, log=False, **parameters)
-        return model.fit(X, y)
-
-    def test_without_features_there_are_none_but_those_wanted(self):
-        _, y = self.make(120, 0)
-        model = TransformerForecaster(7, log=False).fit(y)
-        assert "trees" not in model.candidate_weights_
-        model = TransformerForecaster(7, log=False, candidates=["classical", "trees"]).fit(y)
-        assert "trees" in model.candidate_weights_
-        # Fresh rows of an array have no dates.
-        assert np.isfinite(model.predict(history=y.to_numpy()[None, -30:])).all()
+def test_without_features_there_are_none_but_those_wanted():
+    rng, days = np.random.default_rng(1), pd.date_range("2023-01-01", periods=120, name="day")
+    y = pd.Series(50 + 8 * (days.day_of_week < 5) + 0.1 * rng.normal(size=120), days)
+    model = TransformerForecaster(7, log=False, candidates=["classical", "trees"]).fit(y)
+    assert "trees" in model.candidate_weights_
+    # Fresh rows of an array have no dates.
+    assert np.isfinite(model.predict(history=y.to_numpy()[None, -30:])).all()
+    model.set_params(candidates="auto").fit(y)
+    assert "trees" not in model.candidate_weights_
 
 
 def test_a_trial_of_a_transformer_beside_trees_is_shorter_than_its_training():

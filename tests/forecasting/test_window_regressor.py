@@ -65,7 +65,7 @@ class TestForecaster:
     def test_what_only_a_regressor_can_forecast(self):
         # The logistic map at its most chaotic has no linear trace.
         values = [0.3]
-        for _ in range(599):
+        for _ in range(399):
             values.append(4 * values[-1] * (1 - values[-1]))
         values = np.array(values)
         boosted = HistGradientBoostingRegressor(max_iter=30)

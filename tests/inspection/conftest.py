@@ -91,4 +91,5 @@ def conditional(curve):
 def encoder():
     texts = ["good", "not bad", "very good", "bad", "not good", "very bad"] * 10
     liked = ["yes", "yes", "yes", "no", "no", "no"] * 10
-    return TransformerClassifier(d_model=8, n_heads=2, max_epochs=5).fit(texts, liked)
+    model = TransformerClassifier(d_model=8, n_heads=2, max_epochs=2, baseline=False)
+    return model.fit(texts, liked)

@@ -6,7 +6,6 @@ from sklearn.base import clone
 
 from sklearn_attention import (
     LocalPolynomialCV,
-    LocalPolynomialRegressor,
     NadarayaWatsonClassifier,
 )
 from sklearn_attention.inspection import BandwidthDisplay
@@ -24,25 +23,6 @@ def test_a_bandwidth_search_is_drawn_with_its_choice(smoother):
     assert low <= smoother.bandwidth_[0] <= high
     near = tried["criterion"] <= 1.01 * tried["criterion"].min()
     assert high == tried["bandwidth"][near].max()
-
-
-def test_degrees_of_freedom_are_along_the_top(smoother):
-    display = BandwidthDisplay.from_estimator(smoother)
-    top = next(ax for ax in display.figure_.axes if ax is not display.ax_)
-    marks = [float(text.get_text()) for text in top.get_xticklabels()]
-    places = np.log(top.get_xticks())
-    tried = smoother.bandwidth_search_
-    order = np.argsort(tried["degrees_of_freedom"])
-    expected = np.interp(
-        marks,
-        tried["degrees_of_freedom"][order],
-        np.log(tried["bandwidth"][order, 0]),
-    )
-    assert len(marks) >= 3
-    assert_allclose(places, expected)
-    low, high = np.log(top.get_xlim())
-    assert_allclose(top.get_xlim(), display.ax_.get_xlim())
-    assert np.abs(np.diff(places)).min() > 0.09 * (high - low)
 
 
 def test_a_search_over_a_list_has_a_curve_for_each_kernel_and_degree(curve):
@@ -69,16 +49,6 @@ def test_bandwidths_of_features_have_a_relevance_each(kernel_attention, averages
     display = BandwidthDisplay.from_estimator(by_rule)
     assert_allclose(display.relevance * by_rule.bandwidth_, by_rule.keys_.std(axis=0))
     assert display.search is None
-
-
-def test_a_bandwidth_search_shows_its_valley():
-    X = np.sort(np.random.default_rng(0).uniform(0, 10, (400, 1)), axis=0)
-    y = np.sin(X[:, 0]) + 0.4 * np.random.default_rng(1).normal(size=400)
-    model = LocalPolynomialRegressor().fit(X, y)
-    tried = model.bandwidth_search_
-    low, high = BandwidthDisplay.from_estimator(model).ax_.get_ylim()
-    plain = tried["criterion"][np.argmax(tried["bandwidth"][:, 0])]
-    assert low < tried["criterion"].min() < plain < high < 2 * plain
 
 
 def test_a_classifier_has_a_bandwidth_search(curve):

@@ -20,11 +20,3 @@ def test_a_smoothers_kernel_is_drawn_along_each_feature(averages):
     width = np.std(averages.keys_[:, 0]) / averages.bandwidth_[0]
     found = next(iter(display.values.values()))
     assert_allclose(found, np.exp(-np.square(display.keys * width) / 2), atol=1e-12)
-
-
-def test_more_curves_than_colours_differ_by_their_lines():
-    display = KernelDisplay.from_kernels(
-        ["gaussian", "boxcar", "tricube", "laplacian", "cosine", "matern32", "matern52"]
-    )
-    looks = {(line.get_color(), line.get_linestyle()) for line in display.ax_.lines}
-    assert len(looks) == 7

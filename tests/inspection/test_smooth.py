@@ -20,7 +20,8 @@ from sklearn_attention.inspection import SmoothDisplay
 
 def test_a_smooth_has_data_curve_band_and_interval(curve, smoother):
     X, y = curve
-    display = SmoothDisplay.from_estimator(smoother, X, y, band="simultaneous", coverage=0.8)
+    options = {"coverage": 0.8, "grid_resolution": 20}
+    display = SmoothDisplay.from_estimator(smoother, X, y, band="simultaneous", **options)
     grid = display.grid[:, None]
     assert_allclose(display.curve, smoother.predict(grid))
     assert_allclose(display.band, smoother.confidence_band(grid, 0.8, simultaneous=True))
@@ -30,7 +31,8 @@ def test_a_smooth_has_data_curve_band_and_interval(curve, smoother):
     assert len(areas) == 2
     labels = [text.get_text() for text in display.ax_.get_legend().get_texts()]
     assert labels == ["new observations, 80 %", "curve, 80 %, bias-corrected", "prediction"]
-    display = SmoothDisplay.from_estimator(smoother, *curve, interval="heteroscedastic")
+    options = {"interval": "heteroscedastic", "grid_resolution": 20}
+    display = SmoothDisplay.from_estimator(smoother, *curve, **options)
     assert_allclose(display.interval, smoother.predict_interval(grid, heteroscedastic=True))
 
 
@@ -106,6 +108,11 @@ def test_without_rows_it_is_said_what_to_pass(curve, smoother, tmp_path):
         SmoothDisplay.from_estimator(smoother, X)
     with pytest.raises(ValueError, match="y has 3 targets, but X 120 rows"):
         SmoothDisplay.from_estimator(smoother, X, y[:3])
+    model = NadarayaWatsonRegressor(bandwidth=0.1).fit(X, np.column_stack([y, y]))
+    with pytest.raises(ValueError, match=r"y has shape \(120, 2\)"):
+        SmoothDisplay.from_estimator(model)
+    with pytest.raises(ValueError, match="NadarayaWatsonRegressor, which has 2 outputs: pass"):
+        SmoothDisplay.from_estimator(model, X, y)
     with pytest.raises(ValueError, match="NadarayaWatsonClassifier, which is no regressor"):
         SmoothDisplay.from_estimator(NadarayaWatsonClassifier(bandwidth=0.1).fit(X, y > 0))
 
@@ -120,17 +127,6 @@ def test_a_curve_of_rows_in_dask(curve):
     display = SmoothDisplay.from_estimator(model, X, y)
     assert_allclose(display.curve, model.predict(display.grid[:, None]))
     assert display.band is display.interval is None
-
-
-def test_one_output_is_drawn(curve):
-    X, y = curve
-    model = NadarayaWatsonRegressor(bandwidth=0.1).fit(X, np.column_stack([y, y]))
-    with pytest.raises(ValueError, match=r"y has shape \(120, 2\)"):
-        SmoothDisplay.from_estimator(model)
-    with pytest.raises(
-        ValueError, match="NadarayaWatsonRegressor, which has 2 outputs: pass one"
-    ):
-        SmoothDisplay.from_estimator(model, X, y)
 
 
 def test_only_a_band_around_another_fit_is_called_corrected(curve, smoother):

@@ -80,23 +80,9 @@ def test_names_are_seen_and_not_too_long():
     assert written[3].endswith("uvwxyz")
 
 
-@pytest.mark.parametrize("width", [12.0, 4.0])
-def test_names_of_bars_leave_room_for_these(width):
-    figure, ax = plt.subplots(figsize=(width, 3), layout="constrained")
-    names = [f"some candidate of {i} steps   5% of 100.{i}" for i in range(12)]
-    ax.barh(range(12), np.ones(12))
-    _style.write_bars(ax, names)
-    figure.draw_without_rendering()
-    assert ax.get_position().width > 0.4
-    boxes = [text.get_window_extent() for text in ax.get_yticklabels()]
-    assert [text.get_text() for text in ax.get_yticklabels()] == names
-    assert not any(a.overlaps(b) for a, b in zip(boxes[1:], boxes[:-1], strict=True))
-    assert boxes[0].y0 > boxes[-1].y0
-
-
-@pytest.mark.parametrize(("width", "scale"), [(8.0, "log"), (4.0, "linear")])
-def test_a_legend_is_above_the_data(width, scale):
-    figure, ax = plt.subplots(figsize=(width, 3.2), layout="constrained")
+@pytest.mark.parametrize("scale", ["log", "linear"])
+def test_a_legend_is_above_the_data(scale):
+    figure, ax = plt.subplots(figsize=(4, 3.2), layout="constrained")
     ax.set_yscale(scale)
     for i in range(3):
         ax.plot([0, 1], [9.0, 10.0], label=f"the curve of number {i}")

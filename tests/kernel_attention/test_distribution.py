@@ -23,12 +23,12 @@ def slow_crps(shares, errors, in_sample_gain, error):
     """The integral over a fine grid, of one distribution and what happened."""
     moved = errors - shares @ in_sample_gain
     low, high = min(moved.min(), error) - 0.1, max(moved.max(), error) + 0.1
-    t = np.linspace(low, high, 200_001)
+    t = np.linspace(low, high, 40_001)
     reached = (shares[:, None] * (moved[:, None] <= t)).sum(axis=0)
     return np.square(reached - (error <= t)).mean() * (high - low)
 
 
-@pytest.mark.parametrize("n", [1, 2, 5, 9])
+@pytest.mark.parametrize("n", [1, 9])
 def test_crps_equals_its_integral(n):
     rng = np.random.default_rng(n)
     # Copies, and a row of errors that are far off.
@@ -46,20 +46,12 @@ def test_crps_equals_its_integral(n):
     )
 
 
-def test_crps_of_errors_beyond_all_places():
-    errors = np.array([-1.0, 0.0, 10.0])
-    shares = np.array([[0.5, 0.5, 0.0], [0.0, 1.0, 0.0], [0.5, 0.5, 0.0]])
-    pairs = zip(shares, errors, strict=True)
-    expected = [slow_crps(own, errors, errors, e) for own, e in pairs]
-    np.testing.assert_allclose(_crps(shares, errors, errors, np.arange(3)), expected, atol=3e-4)
-
-
 class TestErrorWeights:
     def make(self, n_queries=4, n=6):
         rng = np.random.default_rng(0)
         return rng.normal(size=(n_queries, n)), rng.uniform(0.5, 2, n)
 
-    @pytest.mark.parametrize("sharpness", [0.0, 0.25, 1.0])
+    @pytest.mark.parametrize("sharpness", [0.0, 0.25])
     def test_equal_their_formula(self, sharpness):
         likeness, weights = self.make()
         found = error_weights(likeness, weights, sharpness)
@@ -67,16 +59,6 @@ class TestErrorWeights:
         near /= near.sum(axis=1, keepdims=True)
         expected = 0.9 * near + 0.1 * weights / weights.sum()
         np.testing.assert_allclose(found, expected, rtol=1e-12)
-        np.testing.assert_allclose(found.sum(axis=1), 1)
-
-    @pytest.mark.parametrize("sharpness", [0.0, 0.25])
-    def test_what_does_not_count_has_no_weight(self, sharpness):
-        likeness, weights = self.make(6)
-        others = ~np.eye(6, dtype=bool)
-        found = error_weights(likeness, weights, sharpness, others)
-        assert (found.diagonal() == 0).all()
-        assert (found[others] > 0).all()
-        np.testing.assert_allclose(found.sum(axis=1), 1)
 
     def test_where_a_compact_kernel_reaches_nobody_all_are_alike(self):
         likeness, weights = self.make()
@@ -97,30 +79,19 @@ class TestCalibration:
         return likeness, errors, 0 * errors, np.ones(n), np.arange(n), np.ones(n)
 
     def test_errors_alike_everywhere_are_weighted_alike(self):
-        sharpness = calibrate(*self.make(np.ones_like))
-        assert sharpness <= 0.0625
+        assert calibrate(*self.make(np.ones_like)) <= 0.0625
 
-    def test_errors_that_differ_are_weighted_by_where_they_were_made(self):
-        sharpness = calibrate(*self.make(lambda x: np.where(x > 0, 2.0, 0.1)))
-        assert sharpness >= 0.25
+    @pytest.mark.parametrize("n_scored", [200, 60])
+    def test_errors_that_differ_are_weighted_by_where_they_were_made(self, n_scored):
+        likeness, *data, _, _ = self.make(lambda x: np.where(x > 0, 2.0, 0.1))
+        some = np.random.default_rng(0).permutation(200)[:n_scored]
+        assert calibrate(likeness[some], *data, some, np.ones(n_scored)) >= 0.25
 
-    @pytest.mark.parametrize("n", [1, 2])
-    def test_too_few_errors_are_weighted_alike(self, n):
-        data = np.zeros((n, n)), np.ones((n, 1)), np.zeros((n, 1)), np.ones(n)
+    @pytest.mark.parametrize(("n", "error"), [(2, 1.0), (5, 0.0)])
+    def test_too_few_errors_and_none_at_all(self, n, error):
+        errors = np.full((n, 1), error)
+        data = np.zeros((n, n)), errors, 0 * errors, np.ones(n)
         assert calibrate(*data, np.arange(n), np.ones(n)) == 0
-
-    def test_no_errors_at_all(self):
-        zeros = np.zeros((5, 1))
-        found = calibrate(np.zeros((5, 5)), zeros, zeros, np.ones(5), np.arange(5), np.ones(5))
-        assert np.isfinite(found).all()
-
-    def test_some_rows_are_enough_to_be_scored(self):
-        likeness, errors, in_sample_gain, weights, *_ = self.make(
-            lambda x: np.where(x > 0, 2.0, 0.1)
-        )
-        some = np.random.default_rng(0).permutation(200)[:60]
-        found = calibrate(likeness[some], errors, in_sample_gain, weights, some, np.ones(60))
-        assert found >= 0.25
 
     def test_scores_count_by_their_weights(self):
         # Errors differ from place to place on one side alone.
@@ -164,14 +135,6 @@ class TestErrorDistribution:
         np.testing.assert_allclose(second, 3 * first)
         np.testing.assert_allclose(first, 1, atol=0.15)
 
-    def test_moves_by_the_gain_in_sample(self):
-        held_out = self.make()[1]
-        levels = np.array([0.3, 0.6])
-        plain, moved = (self.make(in_sample_gain=p)[0] for p in (0.0, 1.0))
-        gap = [f.quantiles(held_out, [np.array([0])], levels)[0] for f in (plain, moved)]
-        mean = plain.errors.mean(axis=0)
-        np.testing.assert_allclose(gap[0] - gap[1], [mean, mean], atol=1e-12)
-
 
 def test_deviation_is_unbiased():
     rng = np.random.default_rng(0)
@@ -179,10 +142,6 @@ def test_deviation_is_unbiased():
     found = error_deviation(shares, errors[:5])[0]
     new = errors[5] - (shares @ errors[:5])[0]
     assert np.square(found).mean() == pytest.approx(np.square(new).mean(), rel=0.03)
-
-
-def test_one_error_has_no_deviation():
-    assert error_deviation(np.array([[0.0, 1.0]]), np.array([[3.0], [2.0]])) == 0
 
 
 class TestErrorQuantiles:
@@ -201,9 +160,8 @@ class TestErrorQuantiles:
         found = error_quantiles(shares, errors, 0 * errors, middle[1:4])[0, :, 0]
         np.testing.assert_allclose(found, [1, 2, 3])
 
-    @pytest.mark.parametrize("n", [9, 40])
-    def test_intervals_of_few_errors_cover(self, n):
-        rng = np.random.default_rng(0)
+    def test_intervals_of_few_errors_cover(self):
+        rng, n = np.random.default_rng(0), 9
         errors = rng.normal(size=(n + 1, 4000))
         shares, levels = np.full((1, n), 1 / n), np.array([0.1, 0.9])
         low, high = error_quantiles(shares, errors[:n], 0 * errors[:n], levels)[0]
@@ -218,12 +176,6 @@ class TestErrorQuantiles:
         expected = shares @ (errors - in_sample_gain)
         np.testing.assert_allclose(found.mean(axis=1), expected, atol=0.05)
         assert (np.diff(found, axis=1) >= 0).all()
-
-    def test_few_huge_errors_do_not_move_the_others(self):
-        errors = np.append(np.random.default_rng(0).normal(size=99), 1e6)[:, None]
-        levels = np.array([0.1, 0.5, 0.9])
-        found = error_quantiles(np.full((1, 100), 0.01), errors, 0 * errors, levels)[0, :, 0]
-        np.testing.assert_allclose(found, [-1.28, 0, 1.28], atol=0.3)
 
 
 N = 30
@@ -298,23 +250,3 @@ def test_of_many_rows_some_are_known(monkeypatch):
     np.testing.assert_allclose(found.deviations[known], some.deviations)
     others = np.setdiff1d(np.arange(N), known)
     np.testing.assert_allclose(found.deviations[others], some([rows[0][others]])[1])
-
-
-@pytest.mark.parametrize("noise", [0.0, 1e-12])
-def test_copies_without_noise_are_no_error(noise):
-    kernel, rows, _ = make(noise=1.0)
-    values = kernel.values.copy()
-    values[-1] = np.log(noise) / 2 if noise else -np.inf
-    rows = [np.repeat(rows[0][:3], 5, axis=0)]
-    found = HeldOutRows(kernel.with_values(values), rows, np.ones(15))
-    assert np.isfinite(found.deviations).all()
-    assert (found.deviations > 0).all()
-    at, far = found([np.array([rows[0][0], [50.0, 50.0]])])[1]
-    assert 0 < at < 0.1 * far
-
-
-def test_deviations_of_averages_do_not_vary():
-    kernel, rows, weights = make()
-    found = HeldOutRows(kernel, rows, weights, varied=False)
-    assert (found.deviations == 1).all()
-    assert (found([np.zeros((2, 2))])[1] == 1).all()

@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 from scipy.special import ndtri
+from slow_cases import slow_but
 
 from sklearn_attention import _blocks
 from sklearn_attention.kernel_attention import _encodings
@@ -54,7 +55,7 @@ class TestQuantile:
         found = learn("quantile", x[:, None]).encode(x[:, None])
         np.testing.assert_allclose(found[:, 0], expected, rtol=1e-12)
 
-    @pytest.mark.parametrize("n", [300, 3000])
+    @pytest.mark.parametrize("n", slow_but([3000], [300, 3000]))
     def test_scores_are_monotone_and_about_normal(self, n):
         rng = np.random.default_rng(0)
         X = rng.exponential(size=(n, 1)) ** 3
@@ -66,19 +67,9 @@ class TestQuantile:
         near = np.abs(normal) < 2
         np.testing.assert_allclose(np.sort(found)[near], normal[near], atol=0.05)
         assert found.std() == pytest.approx(1)
+        beyond = encoding.encode(np.array([[-1e9], [1e9]]))[:, 0]
+        np.testing.assert_array_equal(beyond, [found.min(), found.max()])
         assert len(encoding.knots[0]) <= 1000
-
-    def test_whatever_the_scale_of_the_numbers(self):
-        X = make_rows()[:, :1]
-        np.testing.assert_allclose(
-            learn("quantile", X).encode(X), learn("quantile", X**3).encode(X**3), rtol=1e-12
-        )
-
-    def test_queries_beyond_the_data_are_at_its_edge(self):
-        X = np.arange(20.0)[:, None]
-        encoding = learn("quantile", X)
-        edges = encoding.encode(np.array([[0.0], [19.0]]))
-        np.testing.assert_array_equal(encoding.encode(np.array([[-1e9], [1e9]])), edges)
 
 
 def slow_bins(x, edges):
@@ -97,29 +88,22 @@ class TestPiecewiseLinear:
         encoding = learn("piecewise_linear", X)
         queries = np.linspace(-1, 1.2 * X.max(), 40)
         (edges,) = encoding.knots
+        np.testing.assert_allclose(edges, np.quantile(X, np.linspace(0, 1, 13)), rtol=1e-12)
         expected = slow_bins(queries, edges) - slow_bins(X[:, 0], edges).mean(axis=0)
         np.testing.assert_allclose(encoding.encode(queries[:, None]), expected, atol=1e-12)
 
-    def test_edges_are_quantiles(self):
-        X = make_rows(200)[:, :1]
-        (edges,) = learn("piecewise_linear", X).knots
-        expected = np.quantile(X, np.linspace(0, 1, len(edges)))
-        assert len(edges) - 1 == 12
-        np.testing.assert_allclose(edges, expected, rtol=1e-12)
+    @pytest.mark.parametrize(
+        ("n_rows", "n_features", "fewest", "n_bins"),
+        [(100, 1, 12, 12), (100, 1, 20, 20), (8000, 1, 12, 28), (60, 240, 20, 5)],
+    )
+    def test_more_rows_have_more_bins_and_many_features_fewer(
+        self, n_rows, n_features, fewest, n_bins
+    ):
+        X = np.random.default_rng(0).normal(size=(n_rows, n_features))
+        encoding = learn("piecewise_linear", X, fewest_bins=fewest)
+        assert [len(edges) - 1 for edges in encoding.knots] == [n_bins] * n_features
 
-    def test_more_rows_have_more_bins(self):
-        bins = []
-        for n in (100, 8000, 20_000, 100_000):
-            X = np.random.default_rng(0).normal(size=(n, 1))
-            bins.append(len(learn("piecewise_linear", X).knots[0]))
-        assert bins == sorted(bins)
-        assert bins[0] < bins[1] < bins[2]
-        assert (bins[0], bins[-1]) == (13, 49)
-        X = np.random.default_rng(0).normal(size=(100, 1))
-        encoding = Encoding.learn("piecewise_linear", X, ["numeric"], fewest_bins=20)
-        assert len(encoding.knots[0]) == 21
-
-    @pytest.mark.parametrize("unit", [1e-100, 1.0, 1e100])
+    @pytest.mark.parametrize("unit", [1e-100, 1e100])
     def test_edges_that_single_precision_does_not_tell_apart(self, unit):
         x = unit * np.append([0.0, 0.0], 1.6e9 + np.arange(30))[:, None]
         encoding = learn("piecewise_linear", x)
@@ -133,40 +117,26 @@ class TestPiecewiseLinear:
         X = np.array([3.0, 1.0, 1.0, 7.0, 3.0, 3.0])[:, None]
         encoding = learn("piecewise_linear", X)
         np.testing.assert_array_equal(encoding.knots[0], [1, 3, 7])
-        np.testing.assert_allclose(
-            encoding.encode(np.array([[1.0], [2.0], [3.0], [6.0], [9.0]])),
-            np.array([[0, 0], [0.5, 0], [1, 0], [1, 0.75], [1, 1]]) - [4 / 6, 1 / 6],
-        )
-
-    def test_quantiles_that_coincide_are_one_edge(self):
-        X = np.append(np.zeros(500), np.random.default_rng(0).uniform(size=500))[:, None]
-        (edges,) = learn("piecewise_linear", X).knots
-        assert (np.diff(edges) > 0).all()
-        assert np.isfinite(learn("piecewise_linear", X).encode(X)).all()
+        queries = np.array([[1.0], [2.0], [3.0], [6.0], [9.0]])
+        reached = np.array([[0, 0], [0.5, 0], [1, 0], [1, 0.75], [1, 1]])
+        np.testing.assert_allclose(encoding.encode(queries), reached - [4 / 6, 1 / 6])
+        # At an edge derivatives are those below.
+        expected = [[0, 0], [0.5, 0], [0.5, 0], [0, 0.25], [0, 0]]
+        np.testing.assert_allclose(encoding.derivative(queries), expected)
 
 
 @pytest.mark.parametrize("name", ENCODINGS)
 class TestEveryEncoding:
-    def test_missing_cells_lie_at_the_mean(self, name):
+    def test_missing_cells_lie_at_the_mean_in_a_column_of_their_own(self, name):
         X = make_rows()[:, 1:2]
-        found = learn(name, X).encode(X)
-        numbers, missing = found[:, :-1], found[:, -1]
         empty = np.isnan(X[:, 0])
-        np.testing.assert_array_equal(missing, empty)
-        expected = numbers[~empty].mean(axis=0)
-        np.testing.assert_allclose(
-            numbers[empty], np.broadcast_to(expected, numbers[empty].shape), atol=1e-12
-        )
-
-    def test_only_missing_cells_in_training_have_a_column(self, name):
-        X = make_rows()[:, [1]]
-        full = X[~np.isnan(X[:, 0])]
-        assert learn(name, X).encode(X).shape[1] == learn(name, full).encode(X).shape[1] + 1
+        found, full = learn(name, X).encode(X), learn(name, X[~empty])
+        np.testing.assert_array_equal(found[:, -1], empty)
+        np.testing.assert_allclose(found[~empty, :-1], full.encode(X[~empty]), atol=1e-12)
+        np.testing.assert_allclose(found[empty, :-1], 0, atol=1e-12)
         # Queries with a cell that was never missing are there, where the average row is.
-        found = learn(name, full).encode(np.array([[NAN]]))
-        np.testing.assert_allclose(
-            found[0], learn(name, full).encode(full).mean(axis=0), atol=1e-9
-        )
+        np.testing.assert_allclose(full.encode(np.array([[NAN]])), 0)
+        np.testing.assert_allclose(full.encode(X[~empty]).mean(axis=0), 0, atol=1e-9)
 
     def test_categories_have_a_column_for_each_level_that_occurs(self, name):
         X = np.array([0.0, 2.0, 2.0, 5.0, 0.0])[:, None]
@@ -177,110 +147,16 @@ class TestEveryEncoding:
         )
         assert encoding.column_names(["c"]) == [f"{name}__c_level{k}" for k in (0, 2, 5)]
 
-    @pytest.mark.parametrize("n_levels", [60, 90])
-    def test_levels_that_occur_once_are_one_in_an_identifier_of_rows(self, name, n_levels):
-        codes = np.append(np.arange(n_levels - 1.0), [500.0, 500.0])[:, None]
-        encoding = learn(name, codes, ["unordered"])
-        found = encoding.encode(np.array([[0.0], [1.0], [500.0], [-1.0]]))
-        if n_levels == 60:
-            assert found.shape[1] == 60
-            np.testing.assert_array_equal(found @ found.T, np.diag([1.0, 1, 1, 0]))
-        else:
-            np.testing.assert_array_equal(found, [[0, 1], [0, 1], [1, 0], [0, 1]])
-            assert encoding.column_names(["c"]) == [
-                f"{name}__c_level500",
-                f"{name}__c_levelnan",
-            ]
-            assert len(learn(name, codes[:-2], ["unordered"])) == 0
-
-    @pytest.mark.parametrize(
-        ("n_levels", "n", "n_columns"), [(21, 600, 6), (20, 600, 20), (21, 599, 21)]
-    )
-    def test_rare_ones_of_many_are_one(self, name, n_levels, n, n_columns):
-        # Five levels are frequent, the others have four rows each.
-        rare = np.repeat(np.arange(5.0, n_levels), 4)
-        codes = np.append(rare, np.arange(n - len(rare)) % 5)[:, None]
-        encoding = learn(name, codes, ["unordered"])
-        assert len(encoding) == n_columns
-        found = encoding.encode(np.array([[0.0], [5.0], [6.0], [77.0]]))
-        one = n_columns == 6
-        np.testing.assert_array_equal(found[:, 0], [1, 0, 0, 0])
-        assert (found[1] == found[2]).all() == one
-        assert found[3].sum() == one
-        largest = (n_levels - 5) * 4 if one else 0
-        frequent = np.bincount(codes[:, 0].astype(int)).max()
-        assert encoding.largest_level(0, codes[:, 0]) == max(largest, frequent)
-
-    def test_a_rare_level_may_be_the_largest(self, name):
-        codes = np.append(np.repeat(np.arange(200.0), 4), np.repeat([500.0, 501.0], 6))
-        encoding = learn(name, codes[:, None], ["unordered"])
-        assert len(encoding) == 3
-        assert encoding.largest_level(0, codes) == 800
-
-    def test_levels_that_are_all_rare_have_columns_of_their_own(self, name):
-        codes = np.repeat(np.arange(300.0), 3)[:, None]
-        assert len(learn(name, codes, ["unordered"])) == 300
-
-    def test_many_levels_that_occur_twice_have_columns_of_their_own(self, name):
-        codes = np.repeat(np.arange(80.0), [1] * 30 + [2] * 50)[:, None]
-        np.testing.assert_array_equal(
-            learn(name, codes, ["unordered"]).encode(codes), codes == np.arange(80)
-        )
-
-    def test_ordered_categories_are_numbers(self, name):
-        codes = np.random.default_rng(0).integers(4, size=(60, 1)).astype(float)
-        np.testing.assert_array_equal(
-            learn(name, codes, ["ordered"]).encode(codes), learn(name, codes).encode(codes)
-        )
-
-    def test_constant_and_empty_columns_have_none(self, name):
-        X = make_rows()[:, [0, 0, 0, 0]]
-        X[:, 1], X[:, 2], X[:, 3] = 3.3, NAN, 1.0
-        encoding = learn(name, X, ["numeric"] * 3 + ["unordered"])
-        assert set(encoding.feature) == {0}
-        alone = learn(name, X[:, :1]).encode(X[:, :1])
-        np.testing.assert_array_equal(encoding.encode(X), alone)
-        # Queries may have what they like there.
-        X[:, 1:] = np.random.default_rng(0).normal(size=(len(X), 3))
-        np.testing.assert_array_equal(encoding.encode(X), alone)
-
-    def test_a_constant_with_missing_cells_says_which(self, name):
-        X = np.array([[2.0], [NAN], [2.0]])
-        np.testing.assert_array_equal(learn(name, X).encode(X), [[0], [1], [0]])
-
-    def test_no_columns_at_all(self, name):
-        encoding = learn(name, np.ones((5, 2)))
-        assert encoding.encode(np.zeros((3, 2))).shape == (3, 0)
-        assert encoding.column_names(["a", "b"]) == []
-
-    def test_columns_have_names_and_features(self, name):
+    def test_rows_are_encoded_independently_in_each_precision(self, name, monkeypatch):
         X = make_rows()
         encoding = learn(name, X, KINDS)
         found = encoding.encode(X)
-        names = encoding.column_names(["a", "b", "c"])
-        assert len(names) == len(set(names)) == found.shape[1] == len(encoding.feature)
-        for column, feature in zip(names, encoding.feature, strict=True):
-            assert column.startswith(f"{name}__{'abc'[feature]}")
-        assert names[-1] == f"{name}__b_missing"
-        # A column moves with its feature alone.
-        rng = np.random.default_rng(1)
-        for feature in range(3):
-            moved = X.copy()
-            moved[:, feature] = rng.permutation(X[:, feature])
-            changed = (encoding.encode(moved) != found).any(axis=0)
-            np.testing.assert_array_equal(changed, encoding.feature == feature)
-
-    def test_coordinates_in_single_precision(self, name):
-        X = make_rows()
-        encoding = learn(name, X, KINDS)
+        np.testing.assert_array_equal(encoding.encode(X[[5]])[0], found[5])
         single = encoding.encode(X, np.float32)
         assert single.dtype == np.float32
-        np.testing.assert_allclose(single, encoding.encode(X), atol=1e-6)
-
-    def test_rows_are_encoded_independently(self, name):
-        X = make_rows()
-        encoding = learn(name, X, KINDS)
-        np.testing.assert_array_equal(encoding.encode(X[[5]])[0], encoding.encode(X)[5])
+        np.testing.assert_allclose(single, found, atol=1e-6)
+        monkeypatch.setattr(_blocks, "ROWS_AT_ONCE", 7 * len(encoding))
+        np.testing.assert_allclose(encoding.encode(X), found, atol=1e-12)
 
     def test_derivatives_equal_differences(self, name):
         X = make_rows(30)
@@ -301,25 +177,55 @@ class TestEveryEncoding:
         assert not found[:, encoding.feature == 2].any()
         assert not found[::9, encoding.feature == 1].any()
 
-    def test_rows_in_blocks(self, name, monkeypatch):
-        X = make_rows()
-        whole = learn(name, X, KINDS)
-        monkeypatch.setattr(_blocks, "ROWS_AT_ONCE", 7 * len(whole))
-        by_block = learn(name, X, KINDS)
-        np.testing.assert_allclose(by_block.encode(X), whole.encode(X), atol=1e-12)
 
-    def test_large_offsets_keep_their_digits(self, name):
-        X = make_rows()[:, :1]
-        moved = X + 1e6
-        found = learn(name, moved).encode(moved)
-        np.testing.assert_allclose(found, learn(name, X).encode(X), atol=1e-7)
+class TestRareLevels:
+    """Some of many levels are one, in every encoding alike."""
 
+    def test_levels_that_occur_once_are_one_in_an_identifier_of_rows(self):
+        codes = np.append(np.arange(89.0), [500.0, 500.0])[:, None]
+        encoding = learn("standard", codes, ["unordered"])
+        found = encoding.encode(np.array([[0.0], [1.0], [500.0], [-1.0]]))
+        np.testing.assert_array_equal(found, [[0, 1], [0, 1], [1, 0], [0, 1]])
+        names = ["standard__c_level500", "standard__c_levelnan"]
+        assert encoding.column_names(["c"]) == names
+        # Without the level that occurs twice there is nothing to compare.
+        assert len(learn("standard", codes[:-2], ["unordered"])) == 0
 
-@pytest.mark.parametrize(("n_features", "n_bins"), [(60, 20), (100, 12), (240, 5)])
-def test_many_features_have_fewer_bins(n_features, n_bins):
-    X = np.random.default_rng(0).normal(size=(60, n_features))
-    found = Encoding.learn("piecewise_linear", X, ["numeric"] * n_features, 20)
-    assert len(found) == n_features * n_bins
+    @pytest.mark.parametrize(
+        "counts",
+        [
+            pytest.param([1] * 59 + [2], id="few levels"),
+            pytest.param([3] * 300, id="all are rare"),
+            pytest.param([1] * 30 + [2] * 50, id="many occur twice"),
+        ],
+    )
+    def test_others_have_columns_of_their_own(self, counts):
+        codes = np.repeat(np.arange(len(counts)), counts)[:, None].astype(float)
+        found = learn("standard", codes, ["unordered"]).encode(codes)
+        np.testing.assert_array_equal(found, codes == np.arange(len(counts)))
+
+    @pytest.mark.parametrize(
+        ("n_levels", "n", "n_columns"), [(21, 600, 6), (20, 600, 20), (21, 599, 21)]
+    )
+    def test_are_one_if_there_are_many_levels_and_rows(self, n_levels, n, n_columns):
+        # Five levels are frequent, the others have four rows each.
+        rare = np.repeat(np.arange(5.0, n_levels), 4)
+        codes = np.append(rare, np.arange(n - len(rare)) % 5)[:, None]
+        encoding = learn("standard", codes, ["unordered"])
+        assert len(encoding) == n_columns
+        found = encoding.encode(np.array([[0.0], [5.0], [6.0], [77.0]]))
+        one = n_columns == 6
+        np.testing.assert_array_equal(found[:, 0], [1, 0, 0, 0])
+        assert (found[1] == found[2]).all() == one
+        assert found[3].sum() == one
+        frequent = np.bincount(codes[:, 0].astype(int)).max()
+        assert encoding.largest_level(0, codes[:, 0]) == frequent
+
+    def test_together_may_be_the_largest(self):
+        codes = np.append(np.repeat(np.arange(200.0), 4), np.repeat([500.0, 501.0], 6))
+        encoding = learn("standard", codes[:, None], ["unordered"])
+        assert len(encoding) == 3
+        assert encoding.largest_level(0, codes) == 800
 
 
 @pytest.mark.parametrize(("n_levels", "widths"), [(60, [61, 61]), (70, [71, 1])])
@@ -329,13 +235,6 @@ def test_categories_of_many_levels_stand_in_the_first_encoding(n_levels, widths)
     found = Encoding.learn_all(["standard", "quantile"], X, ["numeric", "unordered"], 12)
     assert [len(encoding) for encoding in found] == widths
     assert len(Encoding.learn_all(["quantile"], X, ["numeric", "unordered"], 12)[0]) > 60
-
-
-def test_derivatives_at_an_edge_are_those_below():
-    X = np.array([[0.0], [1.0], [3.0]])
-    encoding = learn("piecewise_linear", X)
-    found = encoding.derivative(np.array([[0.0], [1.0], [2.0], [3.0]]))
-    np.testing.assert_allclose(found, [[0, 0], [1, 0], [0, 0.5], [0, 0.5]])
 
 
 def slow_correlation(codes, y):
@@ -361,7 +260,8 @@ class TestTellsRare:
         y = effect * rng.normal(size=160)[codes.astype(int)] + rng.normal(size=len(codes))
         return codes, y
 
-    @pytest.mark.parametrize("effect", [0.0, 0.45, 0.55, 0.65, 0.75, 1.5])
+    # Both sides of what decides, and far from it.
+    @pytest.mark.parametrize("effect", [0.0, 0.55, 0.65, 1.5])
     def test_by_the_intraclass_correlation(self, effect):
         codes, y = self.make(effect)
         expected = slow_correlation(codes, y) > _encodings._TOLD

@@ -35,7 +35,7 @@ def all_finite(model, X):
 class TestPoorTargets:
     def test_a_constant_is_predicted(self, readout):
         X, _ = make_data()
-        for constant in (0.0, 7.3, -1e9):
+        for constant in (0.0, -1e9):
             model = KernelAttentionRegressor(readout, **QUICK).fit(X, np.full(40, constant))
             found = model.predict(X, return_std=True)
             np.testing.assert_allclose(found[0], constant, rtol=1e-12)
@@ -59,8 +59,7 @@ class TestPoorTargets:
     def test_a_class_of_one_row(self, readout, n_folds):
         X, y = make_data(KernelAttentionClassifier)
         y[7] = 2
-        model = KernelAttentionClassifier(readout, max_steps=3, n_folds=n_folds)
-        model.fit(X, y)
+        model = KernelAttentionClassifier(readout, max_steps=3, n_folds=n_folds).fit(X, y)
         assert model.predict_proba(X).shape == (40, 3)
         assert all_finite(model, X)
 
@@ -70,13 +69,6 @@ class TestPoorTargets:
         model = KernelAttentionClassifier(readout, **QUICK).fit(X, np.arange(40))
         assert model.predict_proba(X).shape == (40, 40)
         assert all_finite(model, X)
-
-    def test_large_and_small_targets(self, readout):
-        X, y = make_data()
-        expected = KernelAttentionRegressor(readout, **QUICK).fit(X, y).predict(X)
-        for unit in (1e-150, 1e100):
-            model = KernelAttentionRegressor(readout, **QUICK).fit(X, unit * y)
-            np.testing.assert_allclose(model.predict(X) / unit, expected, rtol=1e-3, atol=1e-3)
 
 
 @every_estimator
@@ -104,51 +96,31 @@ class TestPoorRows:
         assert all_finite(model, queries)
         assert model.transform(queries).shape == (2, 0)
         assert (model.feature_relevance_ == 0).all()
-        if estimator is KernelAttentionRegressor:
-            np.testing.assert_allclose(model.predict(queries), y.mean(), atol=0.1)
-        else:
-            found = model.predict_proba(queries)
-            np.testing.assert_allclose(found[:, 1], y.mean(), atol=0.1)
+        classifies = estimator is KernelAttentionClassifier
+        found = model.predict_proba(queries)[:, 1] if classifies else model.predict(queries)
+        np.testing.assert_allclose(found, y.mean(), atol=0.1)
 
     def test_many_rows_of_which_none_can_be_told_apart(self, estimator, readout, monkeypatch):
         # More than one block has.
         monkeypatch.setattr(_ridge, "_MOST", 30)
         y = make_data(estimator, n=150)[1]
-        rng = np.random.default_rng(0)
-        for X in (np.ones((150, 2)), rng.integers(2, size=(150, 2)).astype(float)):
-            model = estimator(readout, **QUICK).fit(X, y)
-            queries = np.vstack([X[:5], rng.normal(size=(5, 2))])
-            assert all_finite(model, queries)
+        X = np.random.default_rng(0).integers(2, size=(150, 2)).astype(float)
+        model = estimator(readout, **QUICK).fit(X, y)
+        assert all_finite(model, np.vstack([X[:5], X[:5] + 0.3]))
 
-    def test_repeated_rows(self, estimator, readout):
+    def test_copies_that_contradict_each_other_without_noise(self, estimator, readout):
         X, y = make_data(estimator)
-        X, y = np.repeat(X[:10], 4, axis=0), np.repeat(y[:10], 4)
-        assert all_finite(estimator(readout, **QUICK).fit(X, y), X)
-        # Copies that contradict each other, and no noise asked for.
-        y = np.tile(y[::4], 4)
+        X, y = np.repeat(X[:10], 4, axis=0), np.tile(y[:10], 4)
         assert all_finite(estimator(readout, ridge=0.0, **QUICK).fit(X, y), X)
 
-    @pytest.mark.parametrize("n", [2, 3, 7, 8, 9])
+    @pytest.mark.parametrize("n", [1, 2, 7, 8])
     def test_few_rows(self, estimator, readout, n):
         X, y = make_data(estimator)
         y[:2] = [0, 1]
         model = estimator(readout, max_steps=3).fit(X[:n], y[:n])
         assert all_finite(model, X[:4])
-
-    def test_one_row(self, estimator, readout):
-        X, y = make_data(estimator)
-        model = estimator(readout, max_steps=3).fit(X[:1], y[:1])
-        assert all_finite(model, X[:4])
-        np.testing.assert_allclose(model.predict(X[:4]), y[0])
-
-    def test_rows_of_one_weight(self, estimator, readout):
-        X, y = make_data(estimator)
-        weight = np.zeros(40)
-        weight[[3, 20]] = 2.0
-        y[[3, 20]] = [0, 1]
-        model = estimator(readout, max_steps=3).fit(X, y, weight)
-        assert all_finite(model, X[:4])
-        assert set(model.explain(X).indices.ravel()) == {3, 20}
+        if n == 1:
+            np.testing.assert_allclose(model.predict(X[:4]), 0)
 
     def test_weights_that_differ_much(self, estimator, readout):
         X, y = make_data(estimator)
@@ -156,173 +128,87 @@ class TestPoorRows:
         assert all_finite(estimator(readout, **QUICK).fit(X, y, weight), X)
 
     def test_numbers_far_from_the_data(self, estimator, readout):
-        X, y = make_data(estimator)
-        model = estimator(readout, **QUICK).fit(X, y)
-        far = np.array(
-            [[1e5, -1e5, 0.0], [1e3, 0.0, -1e3], [1e30, 0.0, 0.0], [0.0, 1e200, 0.0]]
-        )
-        assert all_finite(model, far)
+        model = estimator(readout, **QUICK).fit(*make_data(estimator))
+        assert all_finite(model, np.array([[1e5, -1e5, 0.0], [0.0, 1e200, 0.0]]))
 
-    def test_0_steps(self, estimator, readout):
+    def test_0_steps_leave_length_scales_where_they_start(self, estimator, readout):
         X, y = make_data(estimator)
         model = estimator(readout, n_folds=1, max_steps=0).fit(X, y)
         assert all_finite(model, X)
+        moved = estimator(readout, **QUICK).fit(X, y)
+        assert not np.allclose(moved.length_scales_, model.length_scales_, rtol=1e-3)
         # Averages start with a wide kernel of all features.
         assert model.score(X, y) > (0.5 if readout == "solve" else 0.05)
 
 
+@pytest.mark.parametrize("encodings", ["standard", ("standard", "quantile")])
 @every_estimator
-class TestBadParameters:
-    @pytest.mark.parametrize(
-        ("parameters", "message"),
-        [
-            (
-                {"readout": "averages"},
-                r"readout='averages' is unknown: did you mean 'average'",
-            ),
-            ({"readout": "blend"}, "readout='blend' is unknown"),
-            ({"readout": None}, "readout=None is unknown"),
-            (
-                {"readout": "local_linear"},
-                r"readout='local_linear' is unknown: choose from \['average', 'solve'\]",
-            ),
-            ({"kernel": "gausian"}, "kernel='gausian' is unknown: did you mean 'gaussian'"),
-            ({"kernel": "linear"}, "kernel='linear' is no positive kernel of the distance"),
-            ({"kernel": "laplacian"}, "kernel='laplacian' is no positive kernel of the dist"),
-            ({"kernel": Silverman()}, r"kernel=Silverman\(\) is no positive kernel"),
-            ({"kernel": "tricube"}, "kernel='tricube' is not positive definite.*'solve'"),
-            (
-                {"kernel": "epanechnikov", "readout": "solve"},
-                "kernel='epanechnikov' is not positive definite.*readout='solve' has no",
-            ),
-            (
-                {"encodings": "rank"},
-                r"encodings='rank' is unknown: choose from \['piecewise_linear'",
-            ),
-            ({"encodings": ("standard", "rank")}, "encodings='rank' is unknown"),
-            ({"encodings": ()}, r"encodings=\(\) is not valid: name at least one"),
-            (
-                {"encodings": ["standard", "standard"]},
-                r"encodings=\['standard', 'standard'\].*once",
-            ),
-            (
-                {"bandwidth": 0.5},
-                "bandwidth=0.5 is in the features' own units.*encodings='standard'",
-            ),
-            (
-                {"bandwidth": 0.5, "encodings": ("standard", "quantile")},
-                r"bandwidth=0.5 is.*got encodings=\('standard', 'quantile'\)",
-            ),
-            ({"bandwidth": "loo"}, r"bandwidth='loo' is unknown: choose from \['learned'\]"),
-            ({"bandwidth": 0, "encodings": "standard"}, "bandwidth=0 is not valid"),
-            (
-                {"bandwidth": [1.0, 2.0], "encodings": "standard"},
-                r"shape \(2,\), but there are 3",
-            ),
-            ({"bandwidth": True, "encodings": "standard"}, "bandwidth=True is not valid"),
-            ({"n_folds": 0}, "n_folds=0 is not valid"),
-            ({"n_folds": 21}, "n_folds=21 folds need two rows each, but only 40"),
-            ({"n_folds": True}, "n_folds=True is not valid"),
-            ({"max_steps": -1}, "max_steps=-1 is not valid"),
-            ({"max_steps": 1.5}, "max_steps=1.5 is not valid"),
-            ({"max_steps": True}, "max_steps=True is not valid"),
-            ({"max_steps": "80"}, "max_steps='80' is not valid"),
-            ({"ridge": -1}, "ridge=-1 is not valid"),
-            ({"ridge": np.nan}, "ridge=nan is not valid"),
-            ({"ridge": np.inf}, "ridge=inf is not valid"),
-            ({"ridge": "auto"}, "ridge='auto' is not valid"),
-            ({"ridge": True}, "ridge=True is not valid"),
-            ({"random_state": "a"}, "'a' cannot be used to seed"),
-        ],
-    )
-    def test_nonsense(self, estimator, parameters, message):
-        model = estimator(**parameters)
-        with pytest.raises(ValueError, match=message):
-            model.fit(*make_data(estimator))
-        assert not hasattr(model, "keys_")
-
-    @pytest.mark.parametrize(
-        "encodings",
-        [
-            None,
-            3,
-            [["standard"]],
-            [None],
-        ],
-    )
-    def test_encodings_are_names(self, estimator, encodings):
-        with pytest.raises(ValueError, match="encodings="):
-            estimator(encodings=encodings).fit(*make_data(estimator))
-
-    def test_n_folds_counts_rows_that_have_weight(self, estimator):
-        X, y = make_data(estimator)
-        weight = np.ones(40)
-        weight[10:] = 0
-        with pytest.raises(ValueError, match=r"n_folds=6 folds.*only 10 rows have weight"):
-            estimator(n_folds=6, max_steps=3).fit(X, y, weight)
-        model = estimator("solve", n_folds=5, max_steps=3).fit(X, y, weight)
-        assert len(model.members_) == 5
-
-    def test_compact_kernels_are_for_averages(self, estimator):
-        X, y = make_data(estimator)
-        model = estimator("average", kernel="tricube", encodings="standard", **QUICK)
-        assert all_finite(model.fit(X, y), X)
-
-    def test_compact_kernels_in_several_encodings(self, estimator):
-        X, y = make_data(estimator)
-        assert all_finite(estimator("average", kernel="tricube", **QUICK).fit(X, y), X)
+def test_compact_kernels_are_for_averages(estimator, encodings):
+    X, y = make_data(estimator)
+    model = estimator("average", kernel="tricube", encodings=encodings, **QUICK).fit(X, y)
+    assert all_finite(model, X)
 
 
-@every_estimator
-class TestBadData:
-    @pytest.mark.parametrize("bad", [np.inf, -np.inf])
-    def test_infinite_rows(self, estimator, bad):
-        X, y = make_data(estimator)
-        model = estimator(**QUICK).fit(X, y)
-        X[3, 1] = bad
-        with pytest.raises(ValueError, match="infinity"):
-            estimator(**QUICK).fit(X, y)
-        with pytest.raises(ValueError, match="infinity"):
-            model.predict(X)
-
-    @pytest.mark.parametrize("bad", [np.nan, np.inf])
-    def test_targets_that_are_not_finite(self, estimator, bad):
-        X, y = make_data(estimator)
-        y = y.astype(float)
-        y[3] = bad
-        with pytest.raises(ValueError, match=r"NaN|infinity"):
-            estimator(**QUICK).fit(X, y)
-
-    @pytest.mark.parametrize(
-        ("weight", "message"),
-        [
-            (np.zeros(40), "sample_weight is zero for every row"),
-            (-np.ones(40), "[Nn]egative values"),
-            (np.ones(39), "sample_weight"),
-            (np.full(40, np.nan), "NaN"),
-            (np.full(40, 1e308), "sums to inf"),
-        ],
-    )
-    def test_weights(self, estimator, weight, message):
-        with pytest.raises(ValueError, match=message):
-            estimator(**QUICK).fit(*make_data(estimator), weight)
-
-    def test_another_number_of_features(self, estimator):
-        X, y = make_data(estimator)
-        model = estimator("average", **QUICK).fit(X, y)
-        for ask in (model.predict, model.transform, model.explain, model.local_slopes):
-            with pytest.raises(ValueError, match=r"2 features, but .* is expecting 3"):
-                ask(X[:, :2])
-
-    def test_strings_in_an_array(self, estimator):
-        X, y = make_data(estimator)
-        X = X.astype(object)
-        X[0, 0] = "red"
-        with pytest.raises(ValueError, match="X has texts in column 0, such as 'red'"):
-            estimator(**QUICK).fit(X, y)
+@pytest.mark.parametrize(
+    ("parameters", "message"),
+    [
+        ({"readout": "averages"}, "readout='averages' is unknown: did you mean 'average'"),
+        (
+            {"readout": "local_linear"},
+            r"readout='local_linear' is unknown: choose from \['average', 'solve'\]",
+        ),
+        ({"kernel": "gausian"}, "kernel='gausian' is unknown: did you mean 'gaussian'"),
+        ({"kernel": Silverman()}, r"kernel=Silverman\(\) is no positive kernel"),
+        ({"kernel": "tricube"}, "kernel='tricube' is not positive definite.*readout='solve'"),
+        (
+            {"encodings": "rank"},
+            r"encodings='rank' is unknown: choose from \['piecewise_linear'",
+        ),
+        ({"encodings": ()}, r"encodings=\(\) is not valid: name at least one"),
+        ({"encodings": ["standard", "standard"]}, r"'standard', 'standard'\].*once"),
+        ({"encodings": 3}, "encodings=3"),
+        (
+            {"bandwidth": 0.5, "encodings": ("standard", "quantile")},
+            r"bandwidth=0.5 is in the features' own units.*got encodings=\('standard', 'quan",
+        ),
+        ({"bandwidth": "loo"}, r"bandwidth='loo' is unknown: choose from \['learned'\]"),
+        # Whatever the encodings are.
+        (
+            {"bandwidth": [1.0, np.nan, 1.0]},
+            "every bandwidth must be finite and greater than 0",
+        ),
+        ({"bandwidth": 0, "encodings": "standard"}, "bandwidth=0 is not valid"),
+        ({"bandwidth": [1.0, 2.0], "encodings": "standard"}, r"shape \(2,\), but there are 3"),
+        ({"n_folds": 0}, "n_folds=0 is not valid"),
+        ({"n_folds": 21}, "n_folds=21 folds need two rows each, but only 40"),
+        ({"max_steps": -1}, "max_steps=-1 is not valid"),
+        ({"max_steps": True}, "max_steps=True is not valid"),
+        ({"ridge": np.nan}, "ridge=nan is not valid"),
+        ({"ridge": True}, "ridge=True is not valid"),
+        ({"boosting": True}, r"boosting=True is unknown: pass None, or 'auto'"),
+        ({"random_state": "a"}, "'a' cannot be used to seed"),
+    ],
+)
+def test_bad_parameters_are_named(parameters, message):
+    model = KernelAttentionRegressor(**parameters)
+    with pytest.raises(ValueError, match=message):
+        model.fit(*make_data())
+    assert not hasattr(model, "keys_")
 
 
-def test_continuous_targets_are_no_classes():
+def test_n_folds_counts_rows_that_have_weight():
     X, y = make_data()
-    with pytest.raises(ValueError, match="Unknown label type"):
-        KernelAttentionClassifier(**QUICK).fit(X, y)
+    weight = np.ones(40)
+    weight[10:] = 0
+    with pytest.raises(ValueError, match=r"n_folds=6 folds.*only 10 rows have weight"):
+        KernelAttentionRegressor(n_folds=6, max_steps=3).fit(X, y, weight)
+    model = KernelAttentionRegressor(n_folds=5, max_steps=3).fit(X, y, weight)
+    assert len(model.members_) == 5
+
+
+def test_targets_whose_squares_are_infinite_are_refused():
+    X, y = make_data()
+    with pytest.raises(
+        ValueError, match=r"y has values as large as .*: divide it by its large"
+    ):
+        KernelAttentionRegressor(**QUICK).fit(X, 1e200 * y)

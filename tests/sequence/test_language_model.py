@@ -20,13 +20,8 @@ from sklearn_attention.sequence._token_windows import context_start
 from sklearn_attention.text import _files
 from sklearn_attention.text._special import END, PADDING, START, UNKNOWN
 
-QUICK = {
-    "max_length": 8,
-    "d_model": 16,
-    "n_heads": 2,
-    "n_layers": 2,
-    "training": Training(max_steps=6),
-}
+QUICK = {"max_length": 8, "d_model": 16, "n_heads": 2, "n_layers": 2}
+QUICK |= {"training": Training(max_steps=6)}
 TEXTS = ["the cat sat on the mat", "a dog", "the dog sat on a log and saw the cat"]
 IDS = [[5, 7, 9, 7, 5, 900], [7, 7], [900, 5, 9, 9, 9, 5, 7, 7, 900, 5, 9, 7]]
 LONG = "the mat sat on the cat on the log on the dog"
@@ -106,12 +101,6 @@ class TestProbabilities:
         assert model.score([text]) == pytest.approx(expected, abs=1e-5)
         assert model.perplexity([text]) == pytest.approx(np.exp(-expected), rel=1e-4)
 
-    def test_unknown_tokens_count_as_the_token_for_them(self, model):
-        log_proba = model.predict_log_proba(["a", "ä"])
-        assert not np.array_equal(*log_proba)
-        expected = model.predict_log_proba([""])[0, UNKNOWN] + log_proba[1, END]
-        assert model.score(["ä"]) == pytest.approx(expected / 2, rel=1e-5)
-
 
 class TestAttentionMaps:
     def test_rows_are_averages_of_tokens_up_to_each(self, model, ids_model):
@@ -141,7 +130,7 @@ class TestAttentionMaps:
 class TestSampling:
     @pytest.mark.parametrize(
         ("positions", "max_length"),
-        [("rotary", 1), ("rotary", 8), ("learned", 5), ("learned", 64), ("sinusoidal", 8)],
+        [("rotary", 1), ("learned", 8), ("sinusoidal", 64)],
     )
     def test_is_what_asking_anew_for_every_token_gives(self, positions, max_length):
         model = fit(architecture=Architecture(positions=positions), max_length=max_length)
@@ -157,19 +146,6 @@ class TestSampling:
                 text += model.tokens_[token]
             assert model.sample(prompt, 12, random_state=3) == text
 
-    def test_the_cache_saves_passing_tokens_again(self, monkeypatch):
-        model, seen = fit([LONG * 5], max_length=16, baseline=False), []
-        forward = LanguageNetwork.forward
-
-        def counted(network, ids, **options):
-            seen.append(ids.shape[1])
-            return forward(network, ids, **options)
-
-        monkeypatch.setattr(LanguageNetwork, "forward", counted)
-        model.sample("the", 100, temperature=0)
-        # After 16 tokens, and then every 8, the last 9 are passed anew.
-        assert seen == [4, *12 * [1], 9] + 10 * [*7 * [1], 9] + 6 * [1]
-
     def test_greedy_takes_the_likeliest(self, model):
         text = model.sample("the", 5, temperature=0)
         for i in range(3, len(text)):
@@ -179,19 +155,15 @@ class TestSampling:
 
     def test_like_comes_of_like(self, model, ids_model):
         assert isinstance(model.sample(), str)
-        assert model.sample("the c", 3).startswith("the c")
-        several = model.sample(["the", "a", "", "dog"], 4, random_state=0)
-        assert isinstance(several, list)
-        for prompt, text in zip(["the", "a", "", "dog"], several, strict=True):
+        several = model.sample(["the", "", "dog"], 4, random_state=0)
+        for prompt, text in zip(["the", "", "dog"], several, strict=True):
             assert text.startswith(prompt)
             assert len(text) <= len(prompt) + 4
         numbers = ids_model.sample([5, 7], 4, random_state=0)
         assert numbers[:2] == [5, 7]
         assert {type(number) for number in numbers} == {int}
-        assert isinstance(ids_model.sample(random_state=0), list)
         several = ids_model.sample([[5], [7, 900]], 4)
         assert [found[:n] for found, n in zip(several, (1, 2), strict=True)] == [[5], [7, 900]]
-        assert len(ids_model.sample(np.array([[5, 7]]), 1)) == 1
 
     def test_prompts_stay_as_they_were_passed(self):
         model = fit(tokenizer="words", training=Training(max_steps=40))
@@ -210,11 +182,8 @@ class TestSampling:
     @pytest.mark.parametrize(
         ("arguments", "message"),
         [
-            ({"max_new_tokens": 0}, "max_new_tokens=0 is not valid"),
-            ({"temperature": -1}, "temperature=-1 is not valid"),
             ({"top_k": 0}, "top_k=0 is not valid"),
             ({"top_p": 2}, "top_p=2 is not valid"),
-            ({"random_state": "a"}, "'a' cannot be used to seed"),
             ({"prompt": []}, r"prompt=\[\] has no sequence"),
             ({"prompt": [1, 2]}, "prompt has ids, but the vocabulary was learned from texts"),
             ({"prompt": 3}, "prompt=3 is no list"),
@@ -228,11 +197,9 @@ class TestSampling:
 @pytest.mark.parametrize(
     "parameters",
     [
-        {"tokenizer": "words", "max_tokens": 7},
         {"tokenizer": "byte_pairs", "max_tokens": 280},
         {"tokenizer": "ids", "dropout": 0.2},
-        {"architecture": Architecture(norm="lecture", attention_kernel="gaussian")},
-        {"architecture": Architecture(attention_kernel="positive_features")},
+        {"architecture": Architecture(norm="lecture", attention_kernel="positive_features")},
         {"training": Training(schedule="constant", max_steps=6), "batch_size": (2, 8)},
         {"max_epochs": 2, "training": Training(max_steps=None), "max_length": 1},
     ],
@@ -249,12 +216,8 @@ def test_every_form_learns_scores_and_writes(parameters):
 
 def test_learns_what_always_follows():
     texts = ["abcabcabc", "bcabca", "cabcabcabcab"]
-    model = fit(
-        texts,
-        n_layers=1,
-        training=Training(max_steps=40, validation_fraction=None),
-        learning_rate=3e-2,
-    )
+    training = Training(max_steps=40, validation_fraction=None)
+    model = fit(texts, n_layers=1, training=training, learning_rate=3e-2)
     assert model.predict(["a", "ab", "abc"]).tolist() == ["b", "c", "a"]
     assert model.sample("ab", 6, temperature=0, top_k=1)[:6] == "abcabc"
     assert model.score(texts) > fit(texts, training=Training(max_steps=1)).score(texts)
@@ -292,10 +255,8 @@ class TestTraining:
 
     def test_the_end_of_a_text_is_learned(self):
         # Tokens that only the last tenth has.
-        model = fit(
-            ["ab" * 180 + "cd" * 20],
-            training=Training(max_steps=40), learning_rate=3e-2,
-        )  # fmt: skip
+        texts = ["ab" * 180 + "cd" * 20]
+        model = fit(texts, training=Training(max_steps=40), learning_rate=3e-2)
         assert model.predict(["abcdcdc"]) == "d"
         assert model.score(["cd" * 10]) > -1.3
 
@@ -308,14 +269,6 @@ class TestTraining:
         assert best == pytest.approx(-model.score(texts), rel=1e-5)
         with pytest.raises(ValueError, match="X_val has ids, but the vocabulary"):
             model.fit(["ab" * 20], X_val=[[5, 6]])
-
-    def test_a_second_fit_starts_afresh_unless_told(self, model):
-        again = fit()
-        again.fit(TEXTS)
-        np.testing.assert_array_equal(again.predict_proba(["a"]), model.predict_proba(["a"]))
-        again.set_params(warm_start=True).fit(TEXTS)
-        first = model.training_history_["loss"][0]
-        assert again.training_history_["loss"][0] < first
 
     def test_a_warm_start_keeps_the_vocabulary(self):
         model = fit(warm_start=True)
@@ -330,31 +283,27 @@ class TestTraining:
             model.set_params(tokenizer="characters", d_model=8).fit(["xyz the cat"])
         assert model.tokens_ == tokens
 
-    def test_a_checkpoint_of_other_texts_is_not_gone_on_from(self, tmp_path):
-        path = tmp_path / "training.pt"
-        first = fit(training=Training(checkpoint=path, max_steps=6))
+    def test_a_checkpoint_knows_its_texts_and_what_is_held_out(self, tmp_path):
+        def losses(texts, X_val=None):
+            return fit(texts, X_val=X_val, training=training).training_history_
+
+        training = Training(checkpoint=tmp_path / "training.pt", max_steps=6)
         # The same numbers of tokens, which mean something else.
         others = [text.replace("a", "\0").replace("o", "a") for text in TEXTS]
-        model = fit(others, training=Training(checkpoint=path, max_steps=6))
-        assert model.training_history_["seconds"] != first.training_history_["seconds"]
-
-    def test_a_checkpoint_knows_what_is_held_out(self, tmp_path):
-        training = Training(checkpoint=tmp_path / "training.pt", max_steps=6)
-        first, other = (fit(training=training, X_val=[text]) for text in ("the cat", "aaa"))
-        losses = [model.training_history_["validation_loss"] for model in (first, other)]
-        assert losses[0] != losses[1]
+        assert losses(TEXTS)["seconds"] != losses(others)["seconds"]
+        first, other = (losses(TEXTS, [text])["validation_loss"] for text in ("the cat", "aaa"))
+        assert first[0] != other[0]
 
 
-class TestVectors:
-    @pytest.mark.parametrize("text", ["", "the cat sat on the mat"])
-    def test_are_means_of_the_last_context(self, model, text):
-        ids = [START, *(model.tokens_.index(c) for c in text)]
-        start = context_start(len(ids), model.max_length)
-        with torch.no_grad():
-            tokens = model.module_.encode(torch.tensor([ids[start:]]))[0][0]
-        found = model.transform(["the", text, "the dog sat"])
-        assert found.shape == (3, 16)
-        np.testing.assert_allclose(found[1], tokens.mean(dim=0), rtol=1e-5, atol=1e-6)
+@pytest.mark.parametrize("text", ["", "the cat sat on the mat"])
+def test_vectors_are_means_of_the_last_context(model, text):
+    ids = [START, *(model.tokens_.index(c) for c in text)]
+    start = context_start(len(ids), model.max_length)
+    with torch.no_grad():
+        tokens = model.module_.encode(torch.tensor([ids[start:]]))[0][0]
+    found = model.transform(["the", text, "the dog sat"])
+    assert found.shape == (3, 16)
+    np.testing.assert_allclose(found[1], tokens.mean(dim=0), rtol=1e-5, atol=1e-6)
 
 
 class TestStop:
@@ -406,7 +355,7 @@ class TestFiles:
 
     @pytest.mark.parametrize(
         ("tokenizer", "n_copies"),
-        [("characters", 14), ("words", 1), ("byte_pairs", 1)],  # 42 are whole texts held out
+        [("characters", 14), ("words", 1)],  # 42 are whole texts held out
     )
     def test_are_learned_like_texts(self, tokenizer, n_copies, paths, monkeypatch):
         expected = fit(TEXTS * n_copies, tokenizer=tokenizer)
@@ -449,15 +398,8 @@ class TestBadInput:
                 {"tokenizer": "ids"},
                 "tokenizer='ids' does not fit .* choose a tokenizer of texts",
             ),
-            ({"max_tokens": 4}, "max_tokens=4 is not valid"),
             ({"max_length": 0}, "max_length=0 is not valid"),
             ({"n_heads": 3}, "n_heads=3 does not divide d_model=16"),
-            (
-                {"training": Training(patience=2, validation_fraction=None, max_steps=6)},
-                "patience=2 needs something held out",
-            ),
-            ({"random_state": "a"}, "'a' cannot be used to seed"),
-            ({"device": "gpu"}, "device='gpu'"),
         ],
     )
     def test_parameters_are_named(self, parameters, message):

@@ -129,7 +129,7 @@ def test_the_cache_changes_nothing(positions, kernel):
     torch.testing.assert_close(torch.cat(found, dim=1), expected)
 
 
-@pytest.mark.parametrize("most_tokens", [1, 30, 10_000])
+@pytest.mark.parametrize("most_tokens", [1, 30])
 def test_the_loss_of_pairs_held_out_is_the_mean_over_tokens(most_tokens, monkeypatch):
     """Whatever the blocks: pairs of many tokens count for more than those of few."""
     rng = np.random.default_rng(0)
@@ -156,10 +156,10 @@ def test_the_loss_of_pairs_held_out_is_the_mean_over_tokens(most_tokens, monkeyp
 
 
 @functools.cache
-def make_trained(seed):
+def make_trained():
     """A network that has learned a little: what it writes differs from source to source."""
-    network = make_network(seed=seed, n_target=11, d_model=8, n_heads=2, d_feedforward=16)
-    with torch_seed(seed):
+    network = make_network(n_target=11, d_model=8, n_heads=2, d_feedforward=16)
+    with torch_seed(0):
         lengths = torch.randint(1, 7, (24, 2)).tolist()
         pairs = [[torch.randint(4, 10, (n,)).tolist() for n in pair] for pair in lengths]
     source = torch.from_numpy(pad([[*x, END] for x, _ in pairs])[0])
@@ -181,17 +181,17 @@ def search(network, sources=MORE_SOURCES, n_beams=1, length_penalty=1.0, max_len
 
 
 def test_one_beam_is_greedy():
-    network = make_trained(0)
+    network = make_trained()
     expected = [slow_decoding.greedy(network, source, 8) for source in MORE_SOURCES]
     assert search(network) == expected
 
 
 @pytest.mark.parametrize(
-    ("seed", "n_beams", "length_penalty"),
-    [(0, 5, 1.0), (0, 3, 2.5), (1, 2, 0.0)],
+    ("n_beams", "length_penalty"),
+    [(5, 1.0), (3, 2.5), (2, 0.0)],
 )
-def test_beams(seed, n_beams, length_penalty):
-    network = make_trained(seed)
+def test_beams(n_beams, length_penalty):
+    network = make_trained()
     expected = [
         slow_decoding.beams(network, source, n_beams, length_penalty, 8)
         for source in MORE_SOURCES

@@ -14,12 +14,10 @@ IDS = [[5, 0, 7], [7, 2, 1]]
 @pytest.mark.parametrize(
     "given",
     [
-        TEXTS,
         tuple(TEXTS),
         np.array(TEXTS),
         np.array(TEXTS, dtype=object),
         pd.Series(TEXTS, index=[4, 2]),
-        pd.Series(TEXTS, dtype=object),
     ],
 )
 def test_texts(given):
@@ -33,8 +31,6 @@ def test_texts(given):
     "given",
     [
         IDS,
-        tuple(map(tuple, IDS)),
-        np.array(IDS),
         np.array(IDS, dtype=np.uint8),
         list(np.array(IDS, dtype=np.int32)),
         pd.Series(IDS),
@@ -48,45 +44,31 @@ def test_ids(given):
     assert [ids.tolist() for ids in sequences] == IDS
 
 
-def test_lengths_may_differ():
-    _, sequences = check_sequences("X", [[1], range(3), np.arange(2)])
-    assert [ids.tolist() for ids in sequences] == [[1], [0, 1, 2], [0, 1]]
-
-
 @pytest.mark.parametrize(
     ("given", "message"),
     [
         ("to be", r"X='to be' is a single text: pass a list of texts"),
         (b"to be", r"X=b'to be' is a single text"),
         ([], r"X=\[\] has no sequence: pass at least one"),
-        (np.empty((0, 3), dtype=int), "has no sequence"),
-        (3, r"X=3 is no list"),
         (None, r"X=None is no list"),
         (csr_array(np.eye(2, dtype=int)), "X=.* is no list"),
         ({"a": 1}, r"X=\{'a': 1\} is no list"),
         ((text for text in TEXTS), r"can be read only once: pass list\(X\)"),
         (pd.DataFrame({"a": TEXTS}), r"X has shape \(2, 1\).* one column of a table"),
         (np.ones((2, 3)), r"X has shape \(2, 3\), but is no array of ids"),
-        (np.ones((2, 3, 4), dtype=int), r"X has shape \(2, 3, 4\)"),
         (["to be", ""], r"X\[1\]='' is empty: leave it out"),
         ([[1], []], r"X\[1\]=\[\] is empty"),
         (["to be", [1]], r"X\[1\]=\[1\] is of another kind .* which are texts"),
         ([[1], "to be"], r"X\[1\]='to be' is of another kind .* which are sequences of ids"),
         (["to be", None], r"X\[1\]=None is missing: leave it out"),
-        (["to be", float("nan")], r"X\[1\]=nan is missing"),
-        (pd.Series(["to be", None]), r"X\[1\]=.* is missing"),
         (pd.Series(["to be", pd.NA], dtype="string"), r"X\[1\]=<NA> is missing"),
-        ([[1, None]], r"X\[0\]=\[1, None\] has a missing value"),
         ([[1, np.nan]], r"X\[0\]=\[1, nan\] has a missing value"),
         ([[1], [1.5]], r"X\[1\]=\[1.5\] is no sequence of integers"),
         ([[1], [True]], r"X\[1\]=\[True\] is no sequence of integers"),
-        ([["to", "be"]], r"X\[0\]=\['to', 'be'\] is no sequence of integers"),
-        ([[[1, 2]]], r"X\[0\]=\[\[1, 2\]\] is no sequence of integers"),
         ([[[1], [2, 3]]], r"X\[0\]=.* is no sequence of integers"),
         ([[2**63]], "is no sequence of integers"),
         ([[1], [3, -2]], r"X\[1\]=\[3, -2\] has a negative id"),
         ([1, 2], r"X\[0\]=1 is no sequence"),
-        ([[1], {"a": 1}], r"X\[1\]=\{'a': 1\} is no sequence"),
         ([[1], b"to be"], r"X\[1\]=b'to be' is no sequence"),
     ],
 )

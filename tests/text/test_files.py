@@ -20,7 +20,7 @@ def path(tmp_path):
     return path
 
 
-@pytest.mark.parametrize("size", [1, 3, 2**20])
+@pytest.mark.parametrize("size", [1, 3])
 @pytest.mark.parametrize("tokenizer", sorted({*TOKENIZERS} - {"ids"}))
 def test_pieces_have_the_tokens_of_the_whole(path, tokenizer, size, monkeypatch):
     monkeypatch.setattr(_files, "_PIECE", size)
@@ -40,12 +40,12 @@ def test_ends_of_lines_are_those_of_text(path):
     assert [*with_files("X", path, "characters")] == [path.read_text()] == ["a\nb\nc"]
 
 
-@pytest.mark.parametrize("kind", [tuple, np.array, pd.Series])
+@pytest.mark.parametrize("kind", [np.array, pd.Series])
 def test_paths_stand_in_any_list(path, kind):
     assert with_files("X", kind([path, path]), "words").paths == (path, path)
 
 
-@pytest.mark.parametrize("given", [["a", "b"], [[1, 2]], None, 3, ()])
+@pytest.mark.parametrize("given", [["a", "b"], None, ()])
 def test_what_is_no_path_stays(given):
     assert with_files("X", given, "words") is given
 

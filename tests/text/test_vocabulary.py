@@ -49,24 +49,18 @@ def test_ids_of_tokens_are_their_positions():
     assert ids.encode([9, 700]).tolist() == [5, 7]
 
 
-def test_unknown_characters_and_words():
+def test_unknown_tokens_are_shown_in_texts_and_left_out_of_ids():
     characters = learn_vocabulary("characters", ["abc"])
     assert characters.encode("axé").tolist() == [4, UNKNOWN, UNKNOWN]
     assert characters.decode(characters.encode("axb")) == "a\N{REPLACEMENT CHARACTER}b"
     words = learn_vocabulary("words", ["one two"])
     assert words.decode(words.encode("one three")) == "one \N{REPLACEMENT CHARACTER}"
-
-
-def test_unknown_ids_are_left_out():
-    vocabulary = learn_vocabulary("ids", [[3, 3], [9]])
-    assert vocabulary.encode([3, 4, 9]).tolist() == [4, UNKNOWN, 5]
-    assert vocabulary.decode([4, UNKNOWN, 5]) == [3, 9]
-
-
-def test_unknown_among_byte_pairs_is_shown():
-    vocabulary = learn_vocabulary("byte_pairs", ["a cat is a cat"])
-    ids = [*vocabulary.encode("a é"), UNKNOWN, *vocabulary.encode("b"), UNKNOWN]
-    assert vocabulary.decode(ids) == "a é\N{REPLACEMENT CHARACTER}b\N{REPLACEMENT CHARACTER}"
+    ids = learn_vocabulary("ids", [[3, 3], [9]])
+    assert ids.encode([3, 4, 9]).tolist() == [4, UNKNOWN, 5]
+    assert ids.decode([4, UNKNOWN, 5]) == [3, 9]
+    pairs = learn_vocabulary("byte_pairs", ["a cat is a cat"])
+    found = pairs.decode([*pairs.encode("a é"), UNKNOWN, *pairs.encode("b"), UNKNOWN])
+    assert found == "a é\N{REPLACEMENT CHARACTER}b\N{REPLACEMENT CHARACTER}"
 
 
 def test_state_holds_plain_values_and_makes_the_same_vocabulary(sequences, vocabulary):
@@ -80,11 +74,6 @@ def test_state_holds_plain_values_and_makes_the_same_vocabulary(sequences, vocab
         assert same.decode(same.encode(sequence)) == vocabulary.decode(
             vocabulary.encode(sequence)
         )
-
-
-def test_a_state_keeps_characters_that_arrays_of_text_would_drop():
-    vocabulary = learn_vocabulary("characters", ["a\0\0 \n"])
-    assert Vocabulary.from_state(vocabulary.state()).tokens == vocabulary.tokens
 
 
 def test_everything_a_user_passes(sequences, vocabulary):

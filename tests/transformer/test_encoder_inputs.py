@@ -16,15 +16,6 @@ pytestmark = pytest.mark.usefixtures("few_convolutions", "few_trees")
 
 
 class TestForm:
-    def test_lists_and_arrays_of_the_same_sequences_are_the_same(self):
-        X = np.random.default_rng(0).normal(size=(6, 4, 2))
-        expected = regress(X).predict(X)
-        for same in (list(X), X.tolist()):
-            model = regress(same)
-            assert model.tokens_ == "steps"
-            np.testing.assert_array_equal(model.predict(same), expected)
-            np.testing.assert_allclose(model.predict(same[2:3]), expected[2:3], rtol=1e-5)
-
     def test_rows_of_a_table_as_series(self):
         X = np.random.default_rng(0).normal(size=(6, 4))
         model = regress(X, tokens="steps")
@@ -61,11 +52,11 @@ class TestBadInput:
         [
             ([], "X has no rows"),
             (np.zeros((2, 3, 1, 1)), "X has 4 dimensions"),
-            ("to be", "is a single text: pass a list"),
             (np.zeros((0, 3, 1)), "X has no sequences"),
+            ([np.zeros((2, 3)), np.zeros((2, 3, 1))], r"X\[1\] has 3 dimensions"),
+            ("to be", "is a single text: pass a list"),
             ([[1.0, 2.0], []], r"X\[1\] is empty"),
             ([np.zeros((2, 3)), np.zeros((2, 2))], r"X\[1\] has shape \(2, 2\)"),
-            ([np.zeros((2, 3)), np.zeros((2, 3, 1))], r"X\[1\] has 3 dimensions"),
             ([[1.0, 2.0], [1.0, INF, 2.0]], r"X\[1\] is infinite at step 1"),
             ([[1.0, 2.0], [1.0, "a", 2.0]], r"X\[1\] is no sequence of numbers"),
             (["to be", None], r"X\[1\]=None is missing"),
@@ -99,7 +90,6 @@ class TestBadInput:
         ("fitted", "X", "message"),
         [
             (np.eye(3), ["a b"], "X has text, but was a table of features"),
-            (np.eye(3), np.zeros((1, 2)), "X has 2 features, but .* is expecting 3"),
             (np.zeros((3, 4, 2)), np.zeros((1, 4)), "steps of 1 channels, but of 2"),
             (np.zeros((3, 4, 2)), ["a b"], r"X\[0\] is no sequence of numbers"),
             (["a b", "a", "b"], [[5, 6]], "X has ids, but the vocabulary was learned from"),
@@ -111,7 +101,7 @@ class TestBadInput:
         with pytest.raises(ValueError, match=message):
             model.predict(X)
 
-    @pytest.mark.parametrize("X", [np.eye(3), ["a b", "c", "d"], [[1.0], [2.0, 3.0], [4.0]]])
+    @pytest.mark.parametrize("X", [np.eye(3), ["a b", "c", "d"]])
     def test_as_many_targets_as_rows(self, X):
         with pytest.raises(ValueError, match="inconsistent numbers of samples"):
             regress(X, y=[0.0, 1.0])
@@ -129,40 +119,22 @@ class TestBadInput:
             ),
             ({"max_length": 0}, "max_length=0"),
             ({"training": Training(patience=3)}, "patience=3 needs something held out"),
-            ({"device": "tpu9"}, "device='tpu9'"),
         ],
     )
     def test_parameters_are_checked(self, parameters, message):
         with pytest.raises(ValueError, match=message):
             regress([[1.0], [2.0, 3.0], [4.0]], **parameters)
 
-    def test_weights(self):
-        with pytest.raises(ValueError, match="zero for every row"):
-            TransformerRegressor(**TINY).fit(np.eye(3), np.arange(3), sample_weight=np.zeros(3))
-        with pytest.raises(ValueError, match="egative"):
-            TransformerRegressor(**TINY).fit(np.eye(3), np.arange(3), sample_weight=[1, -1, 1])
 
-
-class TestPrecision:
-    @pytest.mark.parametrize("tokens", ["features", "steps"])
-    def test_predictions_have_the_digits_of_the_targets(self, tokens):
-        X = np.random.default_rng(0).normal(size=(40, 3)).astype(np.float32)
-        y = 1e9 + 10 * X[:, 0].astype(np.float64)
-        found = regress(X, y, tokens=tokens).predict(X)
-        assert found.dtype == np.float64
-        assert np.ptp(found) > 1e-3
-        doubled = regress(X.astype(np.float64), y, tokens=tokens).predict(X)
-        np.testing.assert_allclose(found - 1e9, doubled - 1e9, rtol=1e-3)
-
-    @pytest.mark.parametrize("n_outputs", [None, 2])
-    def test_is_single_where_rows_and_targets_are(self, n_outputs):
-        X = np.eye(4, dtype=np.float32)
-        y = np.arange(4) if n_outputs is None else np.arange(8).reshape(4, 2)
-        for X_dtype, y_dtype in [("f4", "f4"), ("f4", "f8"), ("f8", "f4")]:
-            model = regress(X.astype(X_dtype), y.astype(y_dtype))
-            single = X_dtype == y_dtype
-            assert model.predict(X.astype(X_dtype)).dtype == ("f4" if single else "f8")
-            assert model.transform(X.astype(X_dtype)).dtype == X_dtype
+@pytest.mark.parametrize("tokens", ["features", "steps"])
+def test_predictions_have_the_digits_of_the_targets(tokens):
+    X = np.random.default_rng(0).normal(size=(40, 3)).astype(np.float32)
+    y = 1e9 + 10 * X[:, 0].astype(np.float64)
+    found = regress(X, y, tokens=tokens).predict(X)
+    assert found.dtype == np.float64
+    assert np.ptp(found) > 1e-3
+    doubled = regress(X.astype(np.float64), y, tokens=tokens).predict(X)
+    np.testing.assert_allclose(found - 1e9, doubled - 1e9, rtol=1e-3)
 
 
 @pytest.mark.parametrize("estimator", [TransformerRegressor, TransformerClassifier])

@@ -4,10 +4,8 @@ import numpy as np
 import pandas as pd
 import pytest
 from sklearn.base import clone
-from sklearn.datasets import load_iris
 
 from sklearn_attention import (
-    Architecture,
     Training,
     TransformerClassifier,
     TransformerRegressor,
@@ -18,105 +16,46 @@ pytestmark = pytest.mark.usefixtures("few_convolutions")
 SMALL = {"d_model": 16, "n_heads": 2, "n_layers": 1}
 # What is learned within few steps, and without trees that know it already.
 FAST = SMALL | {"max_epochs": 20, "learning_rate": 0.02, "baseline": False}
-every_estimator = pytest.mark.parametrize(
-    "estimator", [TransformerRegressor, TransformerClassifier]
-)
 
 
-class TestTables:
-    def test_levels_and_missing_cells_say_something(self):
-        rng = np.random.default_rng(0)
-        frame = pd.DataFrame({"x": rng.normal(size=400), "c": rng.choice(list("uvw"), 400)})
-        frame["gone"] = rng.normal(size=400)
-        frame.loc[rng.uniform(size=400) < 0.3, "gone"] = np.nan
-        frame.loc[rng.uniform(size=400) < 0.2, "c"] = None
-        y = frame["c"].map({"u": 1.0, "v": -1.0, "w": 0.0}).fillna(3.0)
-        y = y + 2.0 * frame["gone"].isna() + 0.05 * frame["x"]
-        model = TransformerRegressor(**FAST | {"max_epochs": 6}, batch_size=32)
-        model.fit(frame[:300], y[:300])
-        assert model.score(frame[300:], y[300:]) > 0.95
-
-    def test_probabilities(self):
-        X, y = load_iris(return_X_y=True)
-        names = np.array(["se", "ve", "vi"])[y]
-        model = TransformerClassifier(**FAST, batch_size=32).fit(X[::2], names[::2])
-        assert list(model.classes_) == ["se", "ve", "vi"]
-        probabilities = model.predict_proba(X)
-        np.testing.assert_allclose(probabilities.sum(axis=1), 1, rtol=1e-9)
-        np.testing.assert_allclose(np.log(probabilities), model.predict_log_proba(X))
-        np.testing.assert_array_equal(
-            model.predict(X), model.classes_[probabilities.argmax(axis=1)]
-        )
-        assert model.score(X[1::2], names[1::2]) > 0.9
-        one = TransformerClassifier(**SMALL, training=Training(max_steps=2)).fit(
-            X, np.full(150, "se")
-        )
-        assert set(one.predict(X)) == {"se"}
+def test_levels_and_missing_cells_say_something():
+    rng = np.random.default_rng(0)
+    frame = pd.DataFrame({"x": rng.normal(size=400), "c": rng.choice(list("uvw"), 400)})
+    frame["gone"] = rng.normal(size=400)
+    frame.loc[rng.uniform(size=400) < 0.3, "gone"] = np.nan
+    frame.loc[rng.uniform(size=400) < 0.2, "c"] = None
+    y = frame["c"].map({"u": 1.0, "v": -1.0, "w": 0.0}).fillna(3.0)
+    y = y + 2.0 * frame["gone"].isna() + 0.05 * frame["x"]
+    model = TransformerRegressor(**FAST | {"max_epochs": 6}, batch_size=32)
+    model.fit(frame[:300], y[:300])
+    assert model.score(frame[300:], y[300:]) > 0.95
 
 
-class TestSequences:
-    def test_order_of_words(self):
-        rng = np.random.default_rng(0)
-        texts = [" ".join(rng.permutation(list("abcd"))) for _ in range(300)]
-        earlier = [text.index("a") < text.index("b") for text in texts]
-        model = TransformerClassifier(**FAST | {"max_epochs": 8}, batch_size=32)
-        model.fit(texts[:200], earlier[:200])
-        assert model.score(texts[200:], earlier[200:]) > 0.95
-        blind = (
-            clone(model)
-            .set_params(architecture__positions=None)
-            .fit(texts[:200], earlier[:200])
-        )
-        assert blind.score(texts[200:], earlier[200:]) < 0.7
-
-    @pytest.mark.parametrize("kernel", ["scaled_dot_product", "positive_features"])
-    def test_alone_or_in_company(self, kernel):
-        rng = np.random.default_rng(0)
-        X = [rng.normal(size=rng.integers(1, 20)) for _ in range(20)]
-        model = TransformerRegressor(
-            **SMALL,
-            training=Training(max_steps=5),
-            architecture=Architecture(attention_kernel=kernel),
-        )
-        model.fit(X, [x.mean() for x in X])
-        together = model.predict(X)
-        alone = np.concatenate([model.predict([x]) for x in X])
-        np.testing.assert_allclose(together, alone, atol=1e-5)
+def test_order_of_words_is_learned():
+    rng = np.random.default_rng(0)
+    texts = [" ".join(rng.permutation(list("abcd"))) for _ in range(200)]
+    earlier = [text.index("a") < text.index("b") for text in texts]
+    model = TransformerClassifier(**FAST | {"max_epochs": 8}, batch_size=32)
+    model.fit(texts[:150], earlier[:150])
+    assert model.score(texts[150:], earlier[150:]) > 0.95
+    blind = clone(model).set_params(architecture__positions=None, max_epochs=2)
+    assert blind.fit(texts[:150], earlier[:150]).score(texts[150:], earlier[150:]) < 0.7
 
 
-@every_estimator
-class TestWeights:
-    def make(self, estimator):
-        rng = np.random.default_rng(0)
-        X = rng.normal(size=(60, 2))
-        return X, (X[:, 0] > 0).astype(int) if estimator is TransformerClassifier else X[:, 0]
-
-    def test_weight_zero_is_absent(self, estimator):
-        X, y = self.make(estimator)
-        X = np.concatenate([X, 5 * X])
-        y = np.concatenate([y, 1 - y])
-        weights = np.repeat([2.0, 0.0], 60)
-        model = estimator(**SMALL, training=Training(max_steps=5))
-        weighted = clone(model).fit(X, y, sample_weight=weights)
-        expected = clone(model).fit(X[:60], y[:60])
-        np.testing.assert_allclose(weighted.transform(X), expected.transform(X), atol=1e-6)
-
-
-class TestTraining:
-    def test_the_best_epoch_is_kept(self):
-        rng = np.random.default_rng(0)
-        X, y = rng.normal(size=(40, 5)), rng.integers(2, size=40)
-        # Nothing can be learned, so that the loss on other rows soon rises.
-        model = TransformerClassifier(
-            **SMALL, training=Training(validation_fraction=0.3), baseline=False, max_epochs=15,
-            learning_rate=0.01, batch_size=16,
-        ).fit(X, y)  # fmt: skip
-        history = model.training_history_
-        losses = history["validation_loss"]
-        assert history["best_epoch"] == np.argmin(losses) < len(losses) - 1
-        patient = clone(model).set_params(training__patience=2).fit(X, y)
-        assert patient.training_history_["stopped"] == "patience"
-        assert len(patient.training_history_["loss"]) < len(losses)
-        whole = clone(model).set_params(training__validation_fraction=None).fit(X, y)
-        assert whole.training_history_["validation_loss"] == []
-        assert whole.score(X, y) > model.score(X, y)
+def test_the_best_epoch_is_kept():
+    rng = np.random.default_rng(0)
+    X, y = rng.normal(size=(40, 5)), rng.integers(2, size=40)
+    # Nothing can be learned, so that the loss on other rows soon rises.
+    model = TransformerClassifier(
+        **SMALL, training=Training(validation_fraction=0.3), baseline=False, max_epochs=15,
+        learning_rate=0.01, batch_size=16,
+    ).fit(X, y)  # fmt: skip
+    history = model.training_history_
+    losses = history["validation_loss"]
+    assert history["best_epoch"] == np.argmin(losses) < len(losses) - 1
+    patient = clone(model).set_params(training__patience=2).fit(X, y)
+    assert patient.training_history_["stopped"] == "patience"
+    assert len(patient.training_history_["loss"]) < len(losses)
+    whole = clone(model).set_params(training__validation_fraction=None).fit(X, y)
+    assert whole.training_history_["validation_loss"] == []
+    assert whole.score(X, y) > model.score(X, y)

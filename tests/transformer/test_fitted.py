@@ -1,6 +1,6 @@
 """How much a transformer counts beside its baseline."""
 
-import warnings
+from contextlib import nullcontext
 from dataclasses import replace
 
 import numpy as np
@@ -31,23 +31,20 @@ def test_weights_of_an_output_do_not_depend_on_the_others():
 
 
 @pytest.mark.usefixtures("few_trees")
-class TestLittleWeight:
-    @pytest.mark.parametrize("weight", [0.09, np.array([0.0, 0.05])])
-    def test_is_a_warning_of_what_is_of_the_transformer(self, weight):
-        X = np.arange(24.0).reshape(12, 2)
-        model = TransformerRegressor(**TINY).fit(X, X[:, 0])
-        model.encoder_ = replace(model.encoder_, transformer_weight=weight)
-        shown = f"transformer_weight_ is {np.max(weight):.2g}: .* baseline=False"
-        with pytest.warns(UserWarning, match=shown):
-            model.transform(X)
-        with pytest.warns(UserWarning, match=shown):
-            model.attention_maps(X)
-
-    @pytest.mark.parametrize("weight", [0.1, np.array([0.0, 0.5])])
-    def test_more_is_none(self, weight):
-        X = np.arange(24.0).reshape(12, 2)
-        model = TransformerRegressor(**TINY).fit(X, X[:, 0])
-        model.encoder_ = replace(model.encoder_, transformer_weight=weight)
-        with warnings.catch_warnings():
-            warnings.simplefilter("error")
-            assert len(model.transform(X)) == len(model.attention_maps(X)) == 12
+@pytest.mark.parametrize(
+    ("weight", "warns"),
+    [
+        (0.09, True),
+        (np.array([0.0, 0.05]), True),
+        (0.1, False),
+        (np.array([0, 0.5]), False),
+    ],
+)
+def test_little_weight_is_a_warning_of_what_is_of_the_transformer(weight, warns):
+    X = np.arange(24.0).reshape(12, 2)
+    model = TransformerRegressor(**TINY).fit(X, X[:, 0])
+    model.encoder_ = replace(model.encoder_, transformer_weight=weight)
+    shown = f"transformer_weight_ is {np.max(weight):.2g}: .* baseline=False"
+    for ask in (model.transform, model.attention_maps):
+        with pytest.warns(UserWarning, match=shown) if warns else nullcontext():
+            assert len(ask(X)) == 12
