@@ -26,7 +26,7 @@ class TestEpanechnikov(CompactContract):
     def profile(self, kernel, r):
         return 3 / 4 * (1 - r**2) if r <= 1 else 0
 
-    @pytest.mark.parametrize("d", [1, 2, 3, 10, 50])
+    @pytest.mark.parametrize("d", [2, 50])
     def test_normalizing_constant_in_closed_form(self, kernel, d):
         # The density (d + 2) / (2 V_d) (1 - r^2), with V_d the volume of the unit ball.
         volume = pi ** (d / 2) / math.gamma(d / 2 + 1)
