@@ -7,6 +7,7 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 import torch
+from sklearn.base import clone
 
 from sklearn_attention import Training
 from sklearn_attention.nn import Dropout, Encoder
@@ -132,10 +133,7 @@ class TestFile:
     @pytest.mark.parametrize(
         ("name", "options"),
         [
-            (
-                "learning_rate",
-                {"plan": Training(learning_rate=0.5, batch_size=16, max_epochs=3)},
-            ),
+            ("learning_rate", {"plan": clone(PLAN).set_params(learning_rate=0.5)}),
             ("random_state", {"random_state": 1}),
             ("validation", {"validation_loss": lambda module: 0.0}),
             ("checkpoint_key", {"checkpoint_key": "other data"}),
@@ -160,8 +158,7 @@ class TestFile:
         path = tmp_path / "checkpoint.pt"
         task.fit(PLAN, checkpoint=path)
         before = path.read_bytes()
-        module, _ = task.fit(PLAN, random_state=1, checkpoint=path)
-        assert_equal(module.state_dict(), task.fit(PLAN, random_state=1)[0].state_dict())
+        task.fit(PLAN, random_state=1, checkpoint=path)
         assert path.read_bytes() != before
 
     # Whose file it is when a training begins is left to chance.
@@ -173,9 +170,9 @@ class TestFile:
             return task.fit(PLAN, random_state=random_state, checkpoint=path)[0]
 
         with ThreadPoolExecutor(4) as pool:
-            found = list(pool.map(fit, [0, 1, 2, 0] * 3))
-        alone = [task.fit(PLAN, random_state=seed)[0].state_dict() for seed in range(3)]
-        for module, seed in zip(found, [0, 1, 2, 0] * 3, strict=True):
+            found = list(pool.map(fit, [0, 1, 0, 1] * 2))
+        alone = [task.fit(PLAN, random_state=seed)[0].state_dict() for seed in range(2)]
+        for module, seed in zip(found, [0, 1, 0, 1] * 2, strict=True):
             assert_equal(module.state_dict(), alone[seed])
         assert [path.name for path in tmp_path.iterdir()] == ["checkpoint.pt"]
 
