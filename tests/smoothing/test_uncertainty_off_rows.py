@@ -15,33 +15,6 @@ def curve_and_design(kind, n, rng):
     return x, np.sin(2 * np.pi * x + 1) + 0.3 * rng.normal(size=n)
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize(
-    ("kind", "low", "high"),
-    [("gap", 0.42, 0.68), ("outside", 1.03, 1.2), ("outside", 1.2, 1.5)],
-)
-@pytest.mark.parametrize("degree", [0, 1])
-def test_hold_targets_off_the_rows(kind, low, high, degree):
-    found, rng = [], np.random.default_rng(0)
-    for _ in range(16):
-        x, y = curve_and_design(kind, 100, rng)
-        model = LocalPolynomialRegressor(degree=degree).fit(x[:, None], y)
-        queries = np.linspace(low, high, 30)
-        truth = np.sin(2 * np.pi * queries + 1)
-        targets = truth + 0.3 * rng.normal(size=30)
-        lower, upper = model.predict_interval(queries[:, None]).T
-        bottom, top = model.confidence_band(queries[:, None]).T
-        first, last = model.predict_quantiles(queries[:, None], [0.05, 0.95]).T
-        found.append(
-            [
-                np.mean((lower <= targets) & (targets <= upper)),
-                np.mean((bottom <= truth) & (truth <= top)),
-                np.mean((first <= targets) & (targets <= last)),
-            ]
-        )
-    assert np.mean(found, axis=0).min() > 0.7
-
-
 @pytest.mark.parametrize(
     ("method", "degree"),
     [("predict_interval", 0), ("confidence_band", 1), ("predict_quantiles", 1)],
