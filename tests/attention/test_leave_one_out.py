@@ -402,11 +402,16 @@ def test_what_does_not_fit_is_named(wrong, message):
 
 @pytest.mark.parametrize("scales", [1.0, [], [0.0], [np.nan], ["a"], np.ones((2, 5))])
 def test_scales_that_do_not_fit_are_named(scales):
-    smoother, message = LeaveOneOut(*make_data(), "gaussian"), "=.* is not valid: pass"
-    with pytest.raises(ValueError, match=rf"(?s)scales{message} numbers greater than 0"):
-        smoother.scores(scales)
-    with pytest.raises(ValueError, match=rf"(?s)scale{message} a number greater than 0"):
-        smoother.predictions(0.0 if scales == 1.0 else scales)
+    message = r"(?s)scales=.* is not valid: pass numbers greater than 0"
+    with pytest.raises(ValueError, match=message):
+        LeaveOneOut(*make_data(), "gaussian").scores(scales)
+
+
+@pytest.mark.parametrize("scale", [0.0, None, [], np.ones(5), np.ones((40, 40))])
+def test_a_scale_that_does_not_fit_is_named(scale):
+    message = r"(?s)scale=.* is not valid: pass a number greater than 0"
+    with pytest.raises(ValueError, match=message):
+        LeaveOneOut(*make_data(), "gaussian").predictions(scale)
 
 
 def test_values_without_a_column_have_no_scores():

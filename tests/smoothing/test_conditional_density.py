@@ -4,7 +4,6 @@ import numpy as np
 import pandas as pd
 import pytest
 from every_kernel import DENSITIES
-from recorder import Recorder
 from scipy.integrate import cumulative_simpson, cumulative_trapezoid
 from scipy.special import logsumexp
 from scipy.stats import kstest, t
@@ -412,11 +411,3 @@ class TestBadInput:
         message = r"quantiles=.*(pass a number between 0 and 1|no list)"
         with pytest.raises(ValueError, match=message):
             fixed().fit(*data).predict_quantiles(data[0], quantiles)
-
-
-def test_callbacks_hear_of_every_evaluation(mixed):
-    recorder = Recorder(lambda model: model.score_samples(*mixed).shape, stop_after=5)
-    model = ConditionalKernelDensity().set_callbacks(recorder).fit(*mixed)
-    assert recorder.begun == ["fit"] + 5 * ["bandwidth"]
-    assert set(recorder.answers) == {(80,)}
-    assert np.isfinite(model.predict(mixed[0])).all()

@@ -106,8 +106,8 @@ class TestSearch:
 
 class TestCompany:
     def test_knows_what_the_regressors_know(self, data):
-        X, y = data
-        model = LocalPolynomialCV(["gaussian"], [0.3, 0.6]).fit(X, y)
+        X, y = data[0][:24], data[1][:24]
+        model = LocalPolynomialCV(["gaussian"], [0.3, 0.6], degrees=(1,)).fit(X, y)
         given = LocalPolynomialRegressor(**model.best_params_).fit(X, y)
         for name in ("effective_dof_", "loo_residuals_", "aicc_", "bandwidth_"):
             np.testing.assert_allclose(getattr(model, name), getattr(given, name))
@@ -122,7 +122,7 @@ class TestCompany:
             model.predict_interval(X[:5], heteroscedastic=True),
             given.predict_interval(X[:5], heteroscedastic=True),
         )
-        assert model.predict(X, return_std=True)[1].shape == (40,)
+        assert model.predict(X, return_std=True)[1].shape == (24,)
         assert model.feature_significance(9).p_values.shape == (2,)
         assert -model.best_score_ == pytest.approx(np.mean(model.loo_residuals_**2))
 
@@ -155,13 +155,8 @@ class TestRefusals:
         ],
     )
     def test_parameters(self, data, parameters, message):
-        model = LocalPolynomialCV(["gaussian"], [0.5]).fit(*data)
-        given, before = model.get_params(), model.predict(data[0])
-        model.set_params(**parameters)
         with pytest.raises(ValueError, match=message):
-            model.fit(data[0][:20], data[1][:20])
-        model.set_params(**given)
-        np.testing.assert_array_equal(model.predict(data[0]), before)
+            LocalPolynomialCV(**({"kernels": ["gaussian"]} | parameters)).fit(*data)
 
     def test_signed_kernels(self, data):
         NadarayaWatsonCV(["silverman"], [0.5]).fit(*data)

@@ -7,7 +7,6 @@ import numpy as np
 import pandas as pd
 import pytest
 from every_kernel import DENSITIES
-from recorder import Recorder
 from scipy.special import logsumexp
 from scipy.stats import kstest
 
@@ -397,14 +396,6 @@ class TestBadInput:
             message = f"leave out {n_outside} .*'b', .* from -5 to 100: remove"
             with pytest.raises(ValueError, match=message):
                 ProductKernelDensity(bounds=bounds).fit(table)
-
-
-def test_callbacks_hear_of_every_evaluation(X):
-    recorder = Recorder(lambda model: model.score_samples(X).shape, stop_after=5)
-    model = ProductKernelDensity().set_callbacks(recorder).fit(X)
-    assert recorder.begun == ["fit"] + 5 * ["bandwidth"]
-    assert set(recorder.answers) == {(40,)}
-    assert np.isfinite(model.score(X))
 
 
 def test_a_far_row_of_no_weight_has_no_local_factor():

@@ -147,37 +147,6 @@ class TestLevels:
             found = model.predict(frame.assign(color=level))
             np.testing.assert_allclose(found, expected, rtol=1e-7, atol=1e-9)
 
-    def test_missing_cells(self, data):
-        frame, y = data
-        gaps = np.arange(N) % 4 == 0
-        holes = frame.assign(color=frame["color"].mask(gaps, None))
-        named = frame.assign(color=frame["color"].mask(gaps, "missing"))
-        model = NadarayaWatsonRegressor(bandwidth=LAMBDAS)
-        found = clone(model).fit(holes, y).predict(holes)
-        np.testing.assert_allclose(found, clone(model).fit(named, y).predict(named))
-        with pytest.raises(ValueError, match=r"10 missing cells in column 'size'.*fill them"):
-            model.fit(frame.assign(size=frame["size"].mask(gaps)), y)
-        with pytest.raises(ValueError, match="contains NaN"):
-            model.fit(frame.assign(length=frame["length"].mask(gaps)), y)
-        assert not hasattr(model, "keys_")
-        model.fit(frame, y)
-        for name in ("length", "size"):
-            with pytest.raises(ValueError, match=r"NaN|missing cells in column 'size'"):
-                model.predict(frame.assign(**{name: frame[name].mask(gaps)}))
-
-
-class TestFrames:
-    @pytest.mark.filterwarnings("ignore:X does not have valid feature names")
-    def test_arrays_after_a_frame(self, data):
-        frame, y = data
-        model = NadarayaWatsonRegressor(bandwidth=LAMBDAS).fit(frame, y)
-        for ask in (model.predict, lambda X: model.partial_fit(X, y)):
-            with pytest.raises(ValueError, match="of float64, in column 1, whose levels were"):
-                ask(as_codes(frame))
-        assert len(model.keys_) == N
-        more = [clone(model).fit(frame, y).partial_fit(X, y) for X in (frame, as_cells(frame))]
-        np.testing.assert_array_equal(*(model.keys_ for model in more))
-
 
 class TestNamedCategories:
     """Columns of numbers that the parameter `categorical_features` calls categories."""
@@ -222,17 +191,6 @@ class TestNamedCategories:
         strings = frame.assign(group=frame["group"].astype(str))
         expected = NadarayaWatsonRegressor().fit(strings, y).predict(strings)
         np.testing.assert_array_equal(model.predict(frame), expected)
-
-    def test_may_be_missing(self, data):
-        frame, y = data
-        numbers = as_codes(frame)
-        numbers[::7, 1] = np.nan
-        model = NadarayaWatsonRegressor(categorical_features=[1]).fit(numbers, y)
-        assert model.columns_.categories[1] == (0, 1, 2, None)
-        assert np.isfinite(model.predict(numbers)).all()
-        numbers[0, 0] = np.nan
-        with pytest.raises(ValueError, match="contains NaN"):
-            model.predict(numbers)
 
     @pytest.mark.parametrize("given", [None, "colour", ["colour"], [3], [-1], [1.0]])
     def test_of_no_such_column(self, data, given):

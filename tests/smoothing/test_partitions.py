@@ -193,27 +193,6 @@ def test_how_often_a_fit_reads_each_partition(bandwidth, times, in_small_groups)
     assert rows.made <= 8 * times + 1
 
 
-def test_data_frames_and_their_names():
-    frames = pytest.importorskip("dask.dataframe")
-    X, y, weights, queries = make_data(2)
-    columns = ["left", "right"]
-    table = pd.DataFrame(X, columns=columns).assign(y=y, weight=weights)
-    expected = NadarayaWatsonRegressor(bandwidth="scott")
-    expected.fit(table[columns], table["y"], sample_weight=table["weight"])
-    parts = frames.from_pandas(table, npartitions=3)
-    model = NadarayaWatsonRegressor(bandwidth="scott")
-    model.fit(parts[columns], parts["y"], sample_weight=parts["weight"])
-    assert model.feature_names_in_.tolist() == columns
-    asked = pd.DataFrame(queries, columns=columns)
-    for rows in (asked, frames.from_pandas(asked, npartitions=2)):
-        np.testing.assert_allclose(model.predict(rows), expected.predict(asked), rtol=1e-10)
-    with pytest.raises(ValueError, match="feature names should match"):
-        model.predict(frames.from_pandas(asked[columns[::-1]], npartitions=2))
-    missing = frames.from_pandas(table.assign(left=np.nan), npartitions=2)
-    with pytest.raises(ValueError, match="X, in column 'left', contains NaN"):
-        model.fit(missing[columns], missing["y"])
-
-
 def test_dtypes_of_pandas():
     frames = pytest.importorskip("dask.dataframe")
     X, y, weights, queries = make_data()
@@ -289,12 +268,9 @@ def test_partial_fit():
     ],
 )
 def test_what_is_refused(change, words):
-    X, y, weights, queries = make_data()
-    model = NadarayaWatsonRegressor(bandwidth=0.3).fit(X, y)
-    before = model.predict(queries)
+    X, y, weights, _ = make_data()
     with pytest.raises(ValueError, match=words):
-        model.fit(*change(*in_partitions(X, y, weights)))
-    np.testing.assert_array_equal(model.predict(queries), before)
+        NadarayaWatsonRegressor(bandwidth=0.3).fit(*change(*in_partitions(X, y, weights)))
 
 
 def test_what_needs_all_rows():

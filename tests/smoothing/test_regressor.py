@@ -135,15 +135,8 @@ class TestBadInput:
         ],
     )
     def test_parameters(self, data, parameters, message):
-        good = NadarayaWatsonRegressor(bandwidth=0.5).fit(*data)
-        before, predictions = dict(vars(good)), good.predict(data[0])
-        given = good.get_params()
-        good.set_params(**parameters)
         with pytest.raises((ValueError, TypeError), match=message):
-            good.fit(data[0][:50], data[1][:50])
-        good.set_params(**given)
-        assert vars(good).keys() == before.keys()
-        np.testing.assert_array_equal(good.predict(data[0]), predictions)
+            NadarayaWatsonRegressor(**({"bandwidth": 0.5} | parameters)).fit(*data)
 
     def test_targets_too_large_for_the_precision(self, data):
         X, y = data
@@ -161,10 +154,8 @@ class TestBadInput:
         ],
     )
     def test_weights(self, data, weight, message):
-        model = NadarayaWatsonRegressor()
         with pytest.raises(ValueError, match=message):
-            model.fit(*data, sample_weight=weight)
-        assert not hasattr(model, "n_features_in_")
+            NadarayaWatsonRegressor().fit(*data, sample_weight=weight)
 
     def test_repeated_rows_are_left_out_together(self, data):
         X, y = np.repeat(data[0], 2, axis=0), np.repeat(data[1], 2)

