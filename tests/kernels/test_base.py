@@ -18,13 +18,13 @@ from kernel_contracts import (
     to_numpy,
     weight_by_log,
 )
-from sklearn.base import BaseEstimator, clone
+from sklearn.base import clone
 from sklearn.gaussian_process import kernels as gaussian_process
 from sklearn.metrics.pairwise import laplacian_kernel
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
-from sklearn_attention import kernels
+from sklearn_attention import NadarayaWatsonRegressor, kernels
 from sklearn_attention.kernels import (
     AitchisonAitken,
     Boxcar,
@@ -356,34 +356,19 @@ def test_logarithm_of_a_sum_beyond_underflow():
     assert kernel([[0.0]], [[1e4]]) == 0
 
 
-class _Smoother(BaseEstimator):
-    """An estimator with a kernel, and no more."""
-
-    def __init__(self, kernel="gaussian"):
-        self.kernel = kernel
-
-    def fit(self, X, y=None):
-        self.kernel_ = clone(as_kernel(self.kernel))
-        return self
-
-    def transform(self, X):
-        return self.kernel_(X)
-
-
 def test_parameters_within_parameters():
     kernel = Periodic(period=2.0) * RationalQuadratic() + 0.5
-    pipeline = make_pipeline(StandardScaler(), _Smoother(kernel))
-    name = "_smoother__kernel__left__left__period"
-    assert pipeline.get_params()[name] == 2.0
+    pipeline = make_pipeline(StandardScaler(), NadarayaWatsonRegressor(kernel, bandwidth=1.0))
+    of_kernel = "nadarayawatsonregressor__kernel__left__"
+    assert pipeline.get_params()[of_kernel + "left__period"] == 2.0
     twin = clone(pipeline)
-    twin.set_params(**{name: 3.0, "_smoother__kernel__left__right__alpha": 5.0})
+    twin.set_params(**{of_kernel + "left__period": 3.0, of_kernel + "right__alpha": 5.0})
     assert twin[-1].kernel == Periodic(period=3.0) * RationalQuadratic(5.0) + 0.5
     assert kernel.left.left.period == 2.0
-    twin.set_params(_smoother__kernel__left__left=Gaussian())
+    twin.set_params(**{of_kernel + "left": Gaussian()})
     assert twin[-1].kernel == Gaussian() * RationalQuadratic(5.0) + 0.5
     X = np.array([[0.0], [1.0], [5.0]])
-    scaled = StandardScaler().fit_transform(X)
-    np.testing.assert_array_equal(twin.fit(X).transform(X), twin[-1].kernel(scaled))
+    assert twin.fit(X, X[:, 0])[-1].kernel_ == twin[-1].kernel
 
 
 @pytest.mark.parametrize(

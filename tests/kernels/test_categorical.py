@@ -137,7 +137,3 @@ class TestLevelTable:
         ordered, _ = level_table("ordered", 4, 0.3, normalized=False)
         np.testing.assert_allclose(unordered, AitchisonAitken(4, 0.3)(levels), rtol=1e-15)
         np.testing.assert_allclose(ordered, LiRacine(0.3)(levels), rtol=1e-15)
-
-    def test_lambda_out_of_range(self):
-        with pytest.raises(ValueError, match=r"lam=0.8 .*\[0, 0.75\]"):
-            level_table("unordered", 4, 0.8)

@@ -157,10 +157,3 @@ def test_dot_product_form_is_the_logarithm(kernel, d):
         assert form.query_bias.shape == (4,)
         scores = form.queries @ form.keys.T + form.key_bias + form.query_bias[:, None]
         np.testing.assert_allclose(scores, kernel.log(*tables), rtol=1e-12, atol=1e-13)
-
-
-@pytest.mark.parametrize(
-    "kernel", [Linear(), Polynomial(), CosineSimilarity(), ProductKernel("boxcar")], ids=repr
-)
-def test_other_kernels_have_no_dot_product_form(kernel):
-    assert kernel.as_dot_product(np.ones((2, 1)), np.ones((3, 1))) is None

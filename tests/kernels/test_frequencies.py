@@ -51,12 +51,6 @@ def test_directions_are_orthogonal_in_blocks(kernel):
     assert abs(independent[0] @ independent[1]) > 1e-6
 
 
-def test_the_seed_decides():
-    first, again, other = (draw(Matern52(), 5, 2, seed) for seed in (0, 0, 1))
-    np.testing.assert_array_equal(first, again)
-    assert not np.isclose(first, other).any()
-
-
 def test_frequencies_of_a_kernel_without_known_density():
     with pytest.raises(ValueError, match=r"ScaledDotProduct\(\) has no known spectral density"):
         draw(ScaledDotProduct(), 2, 3)

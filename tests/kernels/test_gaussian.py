@@ -22,11 +22,6 @@ class TestGaussian(WithoutUnderflow, SmoothingContract):
     def log_profile(self, kernel, r):
         return -r * r / 2 - math.log(2 * pi) / 2
 
-    @pytest.mark.parametrize("d", [2, 100])
-    def test_normalizing_constant_in_closed_form(self, kernel, d):
-        expected = (2 * pi) ** (-(d - 1) / 2)
-        assert kernel.normalizing_constant(d) == pytest.approx(expected, rel=1e-12)
-
 
 @pytest.mark.parametrize("n_factors", [1, 5])
 def test_gaussians_along_several_axes_multiply(n_factors):

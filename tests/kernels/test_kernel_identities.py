@@ -4,24 +4,20 @@ import math
 
 import numpy as np
 import pytest
-import torch
 from sklearn.gaussian_process import kernels as gaussian_process
 from sklearn.metrics import pairwise
 
 from sklearn_attention.kernels import (
     CosineSimilarity,
-    Exponential,
     Gaussian,
     Laplacian,
     Linear,
-    LocallyPeriodic,
     Matern32,
     Matern52,
     Periodic,
     Polynomial,
     ProductKernel,
     RationalQuadratic,
-    ScaledDotProduct,
 )
 from sklearn_attention.kernels._base import KERNELS, as_kernel
 
@@ -30,34 +26,6 @@ from sklearn_attention.kernels._base import KERNELS, as_kernel
 def tables(request):
     rng = np.random.default_rng(request.param)
     return rng.normal(size=(6, request.param)), rng.normal(size=(9, request.param))
-
-
-def weights(values):
-    return values / values.sum(axis=1, keepdims=True)
-
-
-def test_dot_product_weights_are_gaussian_if_all_keys_are_equally_long(tables):
-    queries, keys = tables
-    keys = 3 * keys / np.linalg.norm(keys, axis=1, keepdims=True)
-    d = queries.shape[1]
-    gaussian, bandwidth = Gaussian(), d**0.25
-    scaled = [gaussian.rescale(X, bandwidth) for X in (queries, keys)]
-    np.testing.assert_allclose(
-        weights(ScaledDotProduct()(queries, keys)), weights(gaussian(*scaled)), rtol=1e-12
-    )
-    # And not otherwise.
-    longer = keys * np.arange(1, 10)[:, None]
-    scaled = [gaussian.rescale(X, bandwidth) for X in (queries, longer)]
-    difference = weights(ScaledDotProduct()(queries, longer)) - weights(gaussian(*scaled))
-    assert np.abs(difference).max() > 0.01
-
-
-def test_dot_product_weights_are_those_of_transformers(tables):
-    queries, keys = tables
-    attention = torch.nn.functional.scaled_dot_product_attention(
-        *(torch.from_numpy(X) for X in (queries, keys, np.eye(9)))
-    )
-    np.testing.assert_allclose(weights(ScaledDotProduct()(queries, keys)), attention)
 
 
 def test_rational_quadratic_becomes_gaussian(tables):
@@ -93,11 +61,6 @@ def test_kernels_of_scikit_learn(tables, ours, theirs):
     np.testing.assert_allclose(ours(*tables), theirs(*tables), rtol=1e-10, atol=1e-13)
 
 
-def test_laplacian_is_a_product_of_exponentials(tables):
-    product = ProductKernel(Exponential())
-    np.testing.assert_allclose(product(*tables), Laplacian()(*tables), rtol=1e-12)
-
-
 @pytest.mark.parametrize("name", sorted(KERNELS.keys() - {"cosine_similarity"}))
 def test_product_and_radial_form_agree_on_one_feature_alone(name):
     rng = np.random.default_rng(0)
@@ -105,8 +68,3 @@ def test_product_and_radial_form_agree_on_one_feature_alone(name):
     one, kernel, product = X[:, :1], as_kernel(name), ProductKernel(name)
     np.testing.assert_array_equal(product(one), kernel(one))
     assert (name == "laplacian") == np.allclose(product(X), kernel(X))
-
-
-def test_locally_periodic_is_periodic_times_gaussian(tables):
-    product = Periodic(period=1.5, length_scale=1.0) * Gaussian() * math.sqrt(2 * math.pi)
-    np.testing.assert_allclose(LocallyPeriodic(period=1.5)(*tables), product(*tables))

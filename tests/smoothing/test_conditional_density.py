@@ -5,7 +5,6 @@ import pandas as pd
 import pytest
 from every_kernel import DENSITIES
 from scipy.integrate import cumulative_simpson, cumulative_trapezoid
-from scipy.special import logsumexp
 from scipy.stats import kstest, t
 from sklearn.base import clone
 
@@ -15,7 +14,6 @@ from sklearn_attention import (
     NadarayaWatsonRegressor,
     attention_weights,
 )
-from sklearn_attention.attention._algorithms import _near_keys
 from sklearn_attention.bandwidth import rule_bandwidth
 from sklearn_attention.bandwidth._background import Background, bulk
 from sklearn_attention.kernels import AitchisonAitken, Gaussian, LiRacine
@@ -23,12 +21,6 @@ from sklearn_attention.kernels._base import as_kernel
 from sklearn_attention.smoothing import _conditional_density
 
 SIZES = ["small", "medium", "large"]
-PLACES = {
-    "heavy tails": lambda rng, shape: rng.standard_t(1.5, size=shape),
-    "clusters": lambda rng, shape: rng.normal(size=shape) + 99 * rng.integers(3, size=shape),
-    "ties": lambda rng, shape: np.round(4 * rng.normal(size=shape)) / 4,
-    "outlier": lambda rng, shape: np.vstack([rng.normal(size=shape)[1:], [[1e6] * shape[1]]]),
-}
 
 
 @pytest.fixture
@@ -138,42 +130,6 @@ class TestDensity:
         mixed = np.log(30) + left_out, background.log_density(y[:, None])
         expected = np.mean(np.logaddexp(*mixed)) - np.log(31)
         assert model.likelihood_score_ == pytest.approx(expected, rel=1e-10)
-
-    @pytest.mark.parametrize(
-        ("place", "kernels", "empty"),
-        [
-            ("heavy tails", ("epanechnikov", "gaussian"), "nearest"),
-            ("clusters", ("gaussian", "biweight"), "nan"),
-            ("ties", ("matern32", "logistic"), "nearest"),
-            ("outlier", ("laplacian", "gaussian"), "nan"),
-        ],
-    )
-    def test_near_rows_are_told_from_all(self, place, kernels, empty, monkeypatch):
-        monkeypatch.setattr(_near_keys, "FEW_PAIRS", 0)
-        monkeypatch.setattr(_near_keys.NearKeys, "pay", lambda *_: True)
-        rng, d = np.random.default_rng(0), 4
-        weights = rng.integers(0, 3, size=120)
-        rows, queries = PLACES[place](rng, (120, d + 1)), PLACES[place](rng, (20, d + 1))
-        model = fixed(*kernels, empty=empty).fit(rows[:, :d], rows[:, d], weights)
-        queries[:5] = rows[:5] + 0.1
-        queries[5:10, :d] += 30.0
-        x, y = queries[:, :d], queries[:, d]
-        shares = attention_weights(
-            x, model.keys_, model.kernel_, bandwidth=0.5, sample_weight=weights, empty=empty
-        )
-        gaps = (y[:, None] - rows[:, d]) / 0.3
-        of_targets = model.target_kernel_.log(gaps.reshape(-1, 1), np.zeros((1, 1)))
-        of_targets = of_targets.reshape(gaps.shape) - np.log(0.3)
-        with np.errstate(divide="ignore"):
-            of_rows = np.log(weights) + model.kernel_.log(x / 0.5, model.keys_ / 0.5)
-            log_shares = np.log(shares)
-        total = logsumexp(of_rows, axis=1)
-        # Beside others shares underflow; further out logarithms have too few digits.
-        near = np.abs(total) < 1e5
-        log_shares[near] = of_rows[near] - total[near, None]
-        expected = logsumexp(log_shares + of_targets, axis=1)
-        found = model.score_samples(x, y)
-        np.testing.assert_allclose(found, expected, rtol=1e-9, atol=1e-9)
 
     def test_far_out_the_nearest_row_alone_counts(self, data):
         X, y = data

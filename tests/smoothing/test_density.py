@@ -7,7 +7,6 @@ import numpy as np
 import pandas as pd
 import pytest
 from every_kernel import DENSITIES
-from scipy.special import logsumexp
 from scipy.stats import kstest
 
 from sklearn_attention import ProductKernelDensity
@@ -19,13 +18,6 @@ from sklearn_attention.smoothing import _density
 from sklearn_attention.smoothing._mixtures import KernelDistribution, Scale
 
 SIZES = ["small", "medium", "large"]
-
-
-PLACES = {
-    "clusters": lambda rng, shape: rng.normal(size=shape) + 99 * rng.integers(3, size=shape),
-    "offset": lambda rng, shape: 1e6 + rng.normal(size=shape),
-    "outlier": lambda rng, shape: np.vstack([rng.normal(size=shape)[1:], [[1e6] * shape[1]]]),
-}
 
 
 @pytest.fixture
@@ -62,17 +54,6 @@ def slow_density(model, x):
     return total
 
 
-def slow_log_density(model, queries, keys):
-    """Its logarithm, for numbers, without local factors."""
-    weights, h = model.key_weights_, model.bandwidth_
-    weights = np.ones(len(keys)) if weights is None else weights
-    with np.errstate(divide="ignore"):
-        terms = np.log(weights / weights.sum()) - np.log(h).sum()
-    for x, key, width in zip(queries.T, keys.T, h, strict=True):
-        terms = terms + model.kernel_.log(x[:, None] / width, key[:, None] / width)
-    return logsumexp(terms, axis=1)
-
-
 class TestEstimate:
     @pytest.mark.parametrize("kernel", DENSITIES)
     def test_is_the_formula(self, X, kernel):
@@ -105,27 +86,6 @@ class TestEstimate:
         sparsest = np.log2(far.local_factors_[-1])
         assert sparsest == sparsest.round() >= 2
         np.testing.assert_array_equal(fixed.local_factors_, 1)
-
-    @pytest.mark.parametrize(
-        ("kernel", "place"),
-        [
-            ("gaussian", "outlier"), ("epanechnikov", "clusters"), ("logistic", "offset"),
-        ],
-    )  # fmt: skip
-    def test_several_features_by_near_rows(self, kernel, place, monkeypatch):
-        monkeypatch.setattr(_near_keys, "FEW_PAIRS", 0)
-        monkeypatch.setattr(_near_keys.NearKeys, "pay", lambda *_: True)
-        rng = np.random.default_rng(0)
-        for d in (1, 4):  # one feature takes linear time
-            X, queries = PLACES[place](rng, (200, d)), PLACES[place](rng, (20, d))
-            middle = np.median(X, axis=0)
-            queries = np.vstack([queries, X[:5], middle + np.array([[10], [40], [1e3]])])
-            weights = rng.integers(0, 3, size=200)
-            bandwidth = rng.uniform(0.1, 0.5, size=d)
-            model = ProductKernelDensity(kernel, bandwidth=bandwidth)
-            found = model.fit(X, sample_weight=weights).score_samples(queries)
-            expected = slow_log_density(model, queries - middle, X - middle)
-            np.testing.assert_allclose(found, expected, rtol=1e-9, atol=1e-9)
 
     @pytest.mark.parametrize("kernel", ["gaussian", "epanechnikov"])
     def test_categories_by_near_rows(self, frame, kernel, monkeypatch):

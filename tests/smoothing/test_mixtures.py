@@ -43,15 +43,3 @@ class TestKernelMixture:
             cdf = weights[row] @ norm.cdf(u)
             found = mixture.cdf(weights[:, None], y + 7, np.full((2, 1), 7.0))
             assert found[row, place] == pytest.approx(cdf, rel=1e-12)
-
-    @pytest.mark.parametrize("kernel", ["gaussian", "boxcar", "tricube"])
-    def test_quantiles_invert_it(self, weights, kernel):
-        mixture = KernelMixture(np.array([0.0, 2.0, 5.0]), as_kernel(kernel), 1.5)
-        probability = np.array([0.01, 0.4, 0.99])
-        found = mixture.quantiles(weights, probability, np.zeros(2))
-        assert (np.diff(found, axis=1) > 0).all()
-        np.testing.assert_allclose(
-            mixture.cdf(weights[:, None], found, np.zeros((2, 1))),
-            np.tile(probability, (2, 1)),
-            atol=1e-12,
-        )

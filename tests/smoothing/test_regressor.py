@@ -156,8 +156,3 @@ class TestBadInput:
     def test_weights(self, data, weight, message):
         with pytest.raises(ValueError, match=message):
             NadarayaWatsonRegressor().fit(*data, sample_weight=weight)
-
-    def test_repeated_rows_are_left_out_together(self, data):
-        X, y = np.repeat(data[0], 2, axis=0), np.repeat(data[1], 2)
-        once, twice = NadarayaWatsonRegressor().fit(*data), NadarayaWatsonRegressor().fit(X, y)
-        np.testing.assert_allclose(twice.bandwidth_, once.bandwidth_, rtol=1e-6)

@@ -171,17 +171,6 @@ class TestDistribution:
         means = model.predict_quantiles(data[0][:5], levels).mean(axis=1)
         np.testing.assert_allclose(means, model.predict(data[0][:5]), atol=2e-3)
 
-    def test_shapes(self, model, data):
-        X, y = data
-        assert model.predict_quantiles(X).shape == (40, 3)
-        assert model.predict_quantiles(X, 0.5).shape == (40, 1)
-        assert model.predict_cdf(X, 0.5).shape == (40, 1)
-        both = clone(model).fit(X, np.column_stack([y, -y]))
-        assert both.predict_cdf(X[:4], [0, 1, 2]).shape == (4, 3, 2)
-        found = both.predict_quantiles(X[:4], [0.2, 0.5])
-        assert found.shape == (4, 2, 2)
-        np.testing.assert_allclose(found[:, :, 0], model.predict_quantiles(X[:4], [0.2, 0.5]))
-
     def test_weights(self, model, data):
         X, y = data
         counts = np.random.default_rng(3).integers(0, 4, 40)

@@ -1,7 +1,5 @@
 """Seeds of torch, and how many threads it uses."""
 
-import contextlib
-import os
 import threading
 from concurrent.futures import ThreadPoolExecutor
 
@@ -9,7 +7,6 @@ import pytest
 import torch
 
 from sklearn_attention.nn import Dropout
-from sklearn_attention.training import _network
 from sklearn_attention.training._network import torch_seed, torch_threads
 
 
@@ -80,32 +77,6 @@ class TestTorchThreads:
         leave.set()
         worker.join()
         assert seen == [2, 4]
-        assert torch.get_num_threads() == 4
-
-    @pytest.mark.filterwarnings("ignore:.*multi-threaded, use of fork:DeprecationWarning")
-    @pytest.mark.skipif(not hasattr(os, "fork"), reason="there are no forks")
-    @pytest.mark.parametrize("n_own", [0, 1])
-    def test_a_fork_leaves_the_contexts_of_other_threads_behind(self, n_own):
-        entered, leave = threading.Event(), threading.Event()
-
-        def other():
-            with torch_threads(2), _network._lock:
-                entered.set()
-                leave.wait(10)
-
-        worker = threading.Thread(target=other)
-        with torch_threads(3) if n_own else contextlib.nullcontext():
-            worker.start()
-            entered.wait(10)
-            child = os.fork()
-            if child == 0:
-                inside = torch.get_num_threads()
-                free = _network._lock.acquire(timeout=5)
-                os._exit(10 * inside + _network._active if free else 0)
-            leave.set()
-            worker.join()
-            _, status = os.waitpid(child, 0)
-        assert os.waitstatus_to_exitcode(status) == (31 if n_own else 40)
         assert torch.get_num_threads() == 4
 
     @pytest.mark.parametrize("n_threads", [0, 1.5, True])

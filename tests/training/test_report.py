@@ -13,7 +13,7 @@ from sklearn.preprocessing import StandardScaler
 
 from sklearn_attention import Training, TransformerClassifier
 from sklearn_attention.training import History, _report
-from sklearn_attention.training._report import Progress, Report
+from sklearn_attention.training._report import Progress
 
 X = np.random.default_rng(0).normal(size=(48, 3))
 Y = X[:, 0] > 0
@@ -137,24 +137,6 @@ def test_every_epoch_is_a_task_with_an_estimator_that_predicts():
     assert predictions[4] == network().fit(X, Y).predict_proba(X)[0, 0]
     stopped = network().set_callbacks(Recorder(stop_after=2)).fit(X, Y).training_history_
     assert (stopped["stopped"], len(stopped["loss"])) == ("callback", 2)
-
-
-def test_callbacks_that_want_no_estimator_cost_none(monkeypatch):
-    class Idle(Recorder):
-        def on_fit_task_end(self, estimator, context):
-            self.ended.append(context.task_name)
-
-    calls, of_training = [], Report.of_training
-
-    def watched(self, sizes, fitted):
-        return of_training(self, sizes, lambda h: calls.append(len(h.loss)) or fitted(h))
-
-    monkeypatch.setattr(Report, "of_training", watched)
-    recorder = Idle()
-    network().set_callbacks(recorder).fit(X, Y)
-    assert (recorder.ended, calls) == (["epoch"] * 4 + ["fit"], [])
-    network().set_callbacks(Recorder()).fit(X, Y)
-    assert calls == [1, 2, 3, 4]
 
 
 def test_progress_bars_of_scikit_learn(capfd, monkeypatch):
