@@ -288,45 +288,6 @@ def test_positions_may_be_absent_keys():
 
 
 @pytest.mark.parametrize(
-    ("kernel", "degree", "d"),
-    [
-        (Gaussian(), 0, 1),
-        (Epanechnikov(), 1, 1),
-        (RationalQuadratic(), 0, 3),
-        (Laplacian(), 2, 1),
-    ],
-    ids=repr,
-)
-def test_neighbours_in_order_are_left_out(kernel, degree, d):
-    n, gap, h = 36, 3, 0.7
-    X, values = make_data(n, d)
-    weight = np.random.default_rng(1).uniform(0.5, 2, n)
-    smoother = LeaveOneOut(
-        X, values, kernel, bandwidth=h, degree=degree, sample_weight=weight, gap=gap
-    )
-    plain = LeaveOneOut(X, values, kernel, bandwidth=h, degree=degree, sample_weight=weight)
-    for scale in (0.05, 1.0, 4.0):
-        found, usual = smoother.predictions(scale), plain.predictions(scale)
-        for field, other in zip(found[1:], usual[1:], strict=True):
-            np.testing.assert_allclose(field, other, rtol=1e-7)
-        for i in (0, 2, 17, 35):
-            rest = np.abs(np.arange(n) - i) > gap
-            options = dict(bandwidth=h * scale, sample_weight=weight[rest])
-            expected = (
-                attend(X[[i]], X[rest], values[rest], kernel, **options)[0]
-                if degree == 0
-                else attend_local(
-                    X[[i]], X[rest], values[rest], kernel, degree=degree, **options
-                ).values
-            )
-            np.testing.assert_allclose(found.left_out[i], expected[0], rtol=1e-6, atol=1e-8)
-    scores = smoother.scores([0.5, 1.0])
-    errors = ((smoother.predictions().left_out - values) ** 2).mean(axis=1)
-    error = np.average(errors, weights=weight)
-    np.testing.assert_allclose(scores.left_out[1], error, rtol=1e-9)
-
-
-@pytest.mark.parametrize(
     ("wrong", "message"),
     [
         ({"X": np.zeros(40)}, r"X must have shape \(n_samples, n_features\), got \(40,\)"),

@@ -211,6 +211,7 @@ def test_mixed_kernels_divide_the_distance_alone(kernel, bandwidth):
     np.testing.assert_allclose(form.rest(X, X), by_hand, rtol=1e-12)
     np.testing.assert_allclose(form.log_values(squared, X, X), whole.log(scaled), rtol=1e-10)
     assert whole.spread == kernel.spread
+    assert whole.as_dot_product(X, X) is None
 
 
 @pytest.mark.parametrize(

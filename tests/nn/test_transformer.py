@@ -46,22 +46,6 @@ def torch_pair(d_model=16, n_heads=4, *, bias=True, dtype=torch.float32):
 
 
 class TestLayerAgainstTorch:
-    @pytest.mark.parametrize(
-        ("cross", "bias", "dtype"),
-        [(False, True, torch.float32), (True, False, torch.float64)],
-        ids=str,
-    )
-    def test_plain(self, cross, bias, dtype):
-        ours, theirs = torch_pair(bias=bias, dtype=dtype)
-        x = tokens(3, 7, 16, dtype=dtype)
-        source = tokens(3, 9, 16, seed=1, dtype=dtype) if cross else None
-        keys = x if source is None else source
-        expected, maps = theirs(x, keys, keys, average_attn_weights=False)
-        for need_weights in (False, True):
-            found, weights = ours(x, source, need_weights=need_weights)
-            assert (found - expected).abs().max() <= DTYPES[dtype]
-        assert (weights - maps).abs().max() <= DTYPES[dtype]
-
     @pytest.mark.parametrize("need_weights", [False, True])
     def test_causal_padding_and_masks_together(self, need_weights):
         ours, theirs = torch_pair()

@@ -4,6 +4,7 @@ import numpy as np
 import pandas as pd
 import pytest
 from every_kernel import DENSITIES
+from recorder import Recorder
 from scipy.integrate import cumulative_simpson, cumulative_trapezoid
 from scipy.stats import kstest, t
 from sklearn.base import clone
@@ -15,7 +16,7 @@ from sklearn_attention import (
     attention_weights,
 )
 from sklearn_attention.bandwidth import rule_bandwidth
-from sklearn_attention.bandwidth._background import Background, bulk
+from sklearn_attention.bandwidth._background import bulk
 from sklearn_attention.kernels import AitchisonAitken, Gaussian, LiRacine
 from sklearn_attention.kernels._base import as_kernel
 from sklearn_attention.smoothing import _conditional_density
@@ -113,23 +114,6 @@ class TestDensity:
             found = model.score_samples(X.iloc[[i]], y[[i]])
             expected = weights @ spread / weights.sum()
             np.testing.assert_allclose(np.exp(found), expected, rtol=1e-12)
-
-    def test_likelihood_is_that_of_refitting(self, data):
-        X, y = data[0][:30], data[1][:30]
-        model = ConditionalKernelDensity(degree=0).fit(X, y)
-        alike = ConditionalKernelDensity(
-            bandwidth=model.bandwidth_, target_bandwidth=model.target_bandwidth_, degree=0
-        )
-        left_out = [
-            clone(alike)
-            .fit(np.delete(X, i, axis=0), np.delete(y, i))
-            .score_samples(X[[i]], y[[i]])[0]
-            for i in range(len(X))
-        ]
-        background = Background(*bulk(y[:, None], Columns.numbers(1)), Columns.numbers(1))
-        mixed = np.log(30) + left_out, background.log_density(y[:, None])
-        expected = np.mean(np.logaddexp(*mixed)) - np.log(31)
-        assert model.likelihood_score_ == pytest.approx(expected, rel=1e-10)
 
     def test_far_out_the_nearest_row_alone_counts(self, data):
         X, y = data
@@ -367,3 +351,10 @@ class TestBadInput:
         message = r"quantiles=.*(pass a number between 0 and 1|no list)"
         with pytest.raises(ValueError, match=message):
             fixed().fit(*data).predict_quantiles(data[0], quantiles)
+
+
+def test_a_callback_can_end_the_search(mixed):
+    recorder = Recorder(stop_after=5)
+    model = ConditionalKernelDensity().set_callbacks(recorder).fit(*mixed)
+    assert recorder.begun == ["fit"] + 5 * ["bandwidth"]
+    assert np.isfinite(model.predict(mixed[0])).all()

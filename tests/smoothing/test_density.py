@@ -145,16 +145,6 @@ class TestDistributionFunction:
 
 
 class TestBandwidth:
-    def test_likelihood_is_that_of_refitting(self, X):
-        model = ProductKernelDensity("logistic").fit(X)
-        alike, left_out = ProductKernelDensity("logistic", bandwidth=model.bandwidth_), []
-        background = model._estimate.wide.log_density(X)
-        for i in range(len(X)):
-            kernels = alike.fit(np.delete(X, i, axis=0)).score(X[[i]])
-            mixed = np.log(len(X)) + kernels, background[i]
-            left_out.append(np.logaddexp(*mixed) - np.log(len(X) + 1))
-        assert model.likelihood_score_ == pytest.approx(np.mean(left_out), rel=1e-12)
-
     def test_the_estimate_has_the_background_with_likelihood_alone(self, X):
         model = ProductKernelDensity().fit(X)
         kernels = ProductKernelDensity(bandwidth=model.bandwidth_).fit(X)

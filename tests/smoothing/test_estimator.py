@@ -51,6 +51,7 @@ def test_the_smoother_matrix_has_the_shares_of_the_rows(data, kernel):
     shares = weight * as_kernel(kernel)(X[:9] / units, X / units)
     shares /= shares.sum(axis=1, keepdims=True)
     np.testing.assert_allclose(model.smoother_matrix(X[:9]), shares, rtol=1e-9, atol=1e-15)
+    np.testing.assert_allclose(model.predict(X[:9]), shares @ y, rtol=0, atol=1e-12)
 
 
 def test_the_algorithm_is_told():

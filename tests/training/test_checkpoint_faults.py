@@ -1,6 +1,7 @@
 """Damaged and foreign checkpoints, and writes that do not end."""
 
 import builtins
+import copy
 import errno
 import hashlib
 import io
@@ -105,6 +106,18 @@ def test_every_damage_is_noticed(task, path, n, seed):
 def test_foreign_files_are_named(task, path, content, problem):
     path.write_bytes(content)
     assert_refused(task, path, problem)
+
+
+@pytest.mark.parametrize("part", ["last", "optimizers"])
+def test_forged_parts_are_refused_and_change_nothing(task, path, part):
+    content = torch.load(io.BytesIO(path.read_bytes()[len(HEAD) + 32 :]), weights_only=True)
+    content["state"][part] = torch.ones(3)
+    path.write_bytes(signed(saved(content)))
+    module = task.module()
+    before = copy.deepcopy(module.state_dict())
+    with pytest.raises(ValueError, match=rf"{path.name}.* has other content: delete it"):
+        task.fit(PLAN, module, validation_loss=lambda module: 0.5, checkpoint=path)
+    torch.testing.assert_close(module.state_dict(), before, rtol=0, atol=0)
 
 
 class Shout:

@@ -37,7 +37,7 @@ def test_ends_too_early(losses, stopped, early):
 def network(**training):
     return TransformerRegressor(
         d_model=8, n_heads=1, n_layers=1, dropout=0.0, learning_rate=3e-3, max_epochs=4,
-        random_state=0, training=Training(**training),
+        baseline=False, random_state=0, training=Training(**training),
     )  # fmt: skip
 
 

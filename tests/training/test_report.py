@@ -6,10 +6,8 @@ import sys
 import numpy as np
 import pytest
 from recorder import Recorder
-from sklearn.callback import ProgressBar, ScoringMonitor
+from sklearn.callback import ScoringMonitor
 from sklearn.model_selection import GridSearchCV
-from sklearn.pipeline import make_pipeline
-from sklearn.preprocessing import StandardScaler
 
 from sklearn_attention import Training, TransformerClassifier
 from sklearn_attention.training import History, _report
@@ -43,7 +41,7 @@ def clock(monkeypatch):
 def network(verbose="auto", max_epochs=4):
     return TransformerClassifier(
         d_model=4, n_heads=1, n_layers=1, batch_size=12, max_epochs=max_epochs,
-        random_state=0, training=Training(verbose=verbose),
+        baseline=False, random_state=0, training=Training(verbose=verbose),
     )  # fmt: skip
 
 
@@ -137,15 +135,3 @@ def test_every_epoch_is_a_task_with_an_estimator_that_predicts():
     assert predictions[4] == network().fit(X, Y).predict_proba(X)[0, 0]
     stopped = network().set_callbacks(Recorder(stop_after=2)).fit(X, Y).training_history_
     assert (stopped["stopped"], len(stopped["loss"])) == ("callback", 2)
-
-
-def test_progress_bars_of_scikit_learn(capfd, monkeypatch):
-    pytest.importorskip("rich")
-    # Rich's console is as wide as the terminal was when it was first asked for.
-    monkeypatch.setattr("rich._console", None)
-    monkeypatch.setenv("COLUMNS", "200")
-    model = make_pipeline(StandardScaler(), network(max_epochs=2))
-    model.set_callbacks(ProgressBar(max_propagation_depth=None)).fit(X, Y)
-    shown = capfd.readouterr().out
-    assert "TransformerClassifier - fit" in shown
-    assert "100%" in shown

@@ -20,6 +20,7 @@ from sklearn_attention.training._training import batch_sizes, pace, plan_of, sha
         ("weight_decay", 1e300),
         ("clip_norm", 0),
         ("batch_size", (8, 4)),
+        ("batch_size", (1, 2, 3)),
         ("batch_size", (1, True)),
         ("max_epochs", None),
         ("max_steps", 2.0),
