@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from scipy.stats import norm
 from sklearn.base import clone
-from smoothing_cases import CASES, rows_at, take, window_of
+from smoothing_cases import case_of, rows_at, take, window_of
 
 from sklearn_attention import LocalPolynomialRegressor, NadarayaWatsonRegressor
 
@@ -18,8 +18,8 @@ class TestBands:
         [("plain", 0), ("weights", 1), ("absent", 2), ("outputs", 1), ("frame", 0)],
     )
     def test_pointwise_are_the_explicit_sum(self, kind, degree):
-        ((_, model, X, y, weight),) = (case for case in CASES if case[0] == f"{kind}-{degree}")
-        model = clone(model).set_params(empty="nan").fit(X, y, weight)
+        model, X, y, weight = case_of(f"{kind}-{degree}")
+        model.set_params(empty="nan").fit(X, y, weight)
         counts = np.ones(len(y)) if weight is None else weight
         unit = counts[counts > 0].mean()
         errors = model.loo_residuals_.reshape(len(y), -1)

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 from sklearn.base import clone
-from smoothing_cases import CASES, refit_without, take
+from smoothing_cases import case_of, refit_without, take
 
 from sklearn_attention import (
     LocalPolynomialRegressor,
@@ -27,10 +27,10 @@ def at(model, queries):
 
 @pytest.mark.parametrize("kind", ["weights-0", "absent-2", "frame-1"])
 def test_variances_are_those_of_fits_without_each_row(kind, monkeypatch):
-    ((_, model, X, y, weight),) = (case for case in CASES if case[0] == kind)
+    model, X, y, weight = case_of(kind)
     # Of the distance, which other tests are about, nothing.
     monkeypatch.setattr(_errors._Bias, "squares", lambda bias, reach: np.zeros((1, 1)))
-    model = clone(model).set_params(empty="nan").fit(X, y, weight)
+    model.set_params(empty="nan").fit(X, y, weight)
     counts = np.ones(len(y)) if weight is None else weight
     kept = np.flatnonzero(counts)
     for i in kept[:4]:

@@ -7,7 +7,7 @@ import pandas as pd
 import pytest
 from sklearn.base import clone
 from smoothing_cases import (
-    CASES,
+    case_of,
     growth_at,
     growth_of_rows,
     jackknife_plus,
@@ -23,8 +23,8 @@ from sklearn_attention import LocalPolynomialRegressor, NadarayaWatsonRegressor,
 class TestIntervals:
     @pytest.mark.parametrize(("kind", "degree"), [("compact", 1), ("frame", 0), ("knn", 2)])
     def test_are_the_jackknife_plus(self, kind, degree):
-        ((_, model, X, y, _),) = (case for case in CASES if case[0] == f"{kind}-{degree}")
-        model = clone(model).fit(X, y)
+        model, X, y, _ = case_of(f"{kind}-{degree}")
+        model.fit(X, y)
         queries = take(X, np.arange(6))
         if not isinstance(X, pd.DataFrame):
             queries = queries + 0.05
@@ -114,8 +114,8 @@ class TestStandardDeviation:
         ("kind", "degree"), [("frame", 0), ("plain", 1), ("weights", 2), ("outputs", 0)]
     )
     def test_is_the_local_average_of_squared_errors(self, kind, degree):
-        ((_, model, X, y, weight),) = (case for case in CASES if case[0] == f"{kind}-{degree}")
-        model = clone(model).fit(X, y, weight)
+        model, X, y, weight = case_of(f"{kind}-{degree}")
+        model.fit(X, y, weight)
         # The weights of the kernel, whatever polynomial is fitted with them: rows count alike.
         averages = clone(model).set_params(degree=0).fit(X, y)
         of_rows, scale = growth_of_rows(model), growth_at(model, model.keys_)
@@ -226,8 +226,8 @@ class TestDistribution:
 
 
 def test_blocks_of_queries_change_nothing(monkeypatch):
-    ((_, model, X, y, weight),) = (case for case in CASES if case[0] == "knn-2")
-    model = clone(model).fit(X, y, weight)
+    model, X, y, weight = case_of("knn-2")
+    model.fit(X, y, weight)
     asks = [
         lambda m: m.predict_interval(X, 0.6),
         lambda m: m.effective_dof_,
