@@ -47,7 +47,6 @@ def mixed(n=120, seed=0):
 @pytest.mark.parametrize(
     ("kernel", "degree"), [(Gaussian(), 1), (Matern32(), 0), (Epanechnikov(), 0)], ids=repr
 )
-@pytest.mark.slow
 def test_not_above_a_grid(kernel, degree):
     X, values = numbers(40, seed=1)  # where a descent from one start gets stuck
     rows = Rows(
