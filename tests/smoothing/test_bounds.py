@@ -84,7 +84,7 @@ class TestLogarithms:
             [rng.lognormal(size=n), np.abs(rng.normal(size=n)), rng.uniform(size=n)]
         )
         bounds = [(0, None), (0, None), (0, 1)]
-        model = ProductKernelDensity(bounds=bounds).fit(X)
+        model = ProductKernelDensity(bounds=bounds, sensitivity=0).fit(X)
         assert np.isfinite(model.log_offsets_).tolist() == [True, False, False]
         given = ProductKernelDensity(bounds=bounds, bandwidth=0.5).fit(X)
         assert not hasattr(given, "log_offsets_")
@@ -94,9 +94,10 @@ class TestLogarithms:
     def test_zeros_have_no_say(self):
         rng = np.random.default_rng(0)
         rain = np.append(np.zeros(20), rng.lognormal(size=30))[:, None]
+        options = {"bounds": (0, None), "sensitivity": 0}
         with pytest.warns(UserWarning, match="which 40% of the rows share"):
-            model = ProductKernelDensity(bounds=(0, None)).fit(rain)
-        wet = ProductKernelDensity(bounds=(0, None)).fit(rain[20:])
+            model = ProductKernelDensity(**options).fit(rain)
+        wet = ProductKernelDensity(**options).fit(rain[20:])
         np.testing.assert_allclose(model.log_offsets_, wet.log_offsets_)
         np.testing.assert_allclose(model.bandwidth_, wet.bandwidth_, rtol=0.05)
 
