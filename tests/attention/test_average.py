@@ -324,6 +324,7 @@ def test_no_queries(kernel, n_features):
     averages, log_normalizers = attend(nothing, keys, values, kernel)
     assert averages.shape == (0, values.shape[1])
     assert log_normalizers.shape == (0,)
+    assert attention_weights(nothing, keys, kernel).shape == (0, len(keys))
     fit = attend_local(nothing, keys, values, kernel, degree=2)
     assert fit.values.shape == (0, values.shape[1])
     assert fit.slopes.shape == (0, values.shape[1], n_features)

@@ -292,6 +292,7 @@ def test_positions_may_be_absent_keys():
     [
         ({"X": np.zeros(40)}, r"X must have shape \(n_samples, n_features\), got \(40,\)"),
         ({"X": np.zeros((40, 0))}, r"X has shape \(40, 0\), without any feature"),
+        ({"X": np.zeros((0, 2))}, "X has 0 rows"),
         ({"values": np.zeros(30)}, "values must have shape"),
         ({"sample_weight": -np.ones(40)}, "sample_weight has a negative value"),
         ({"sample_weight": "heavy"}, "sample_weight has texts, such as 'heavy'"),

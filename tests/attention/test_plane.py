@@ -143,6 +143,16 @@ def test_some_queries_have_no_key_of_their_own(algorithm):
     np.testing.assert_allclose(missing, np.where(own >= 0, PEAK, 0), atol=1e-12)
 
 
+def test_the_only_key_left_out():
+    plane = Plane(np.zeros((1, 2)), np.ones(1), np.ones((1, 1)), GAUSSIAN, degree=1)
+    found = plane.sums(plane.points, 1.0, np.zeros(1, dtype=int))
+    assert found.shift[0] == -np.inf
+    assert not found.sums.any()
+    distance, sums = plane.nearest(plane.points, np.zeros(1, dtype=int))
+    assert distance[0] == np.inf
+    assert not sums.any()
+
+
 def test_only_gaussians_are_served():
     assert serves_plane(GAUSSIAN)
     for name in ("logistic", "rational_quadratic", "matern32", "boxcar"):
