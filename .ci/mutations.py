@@ -312,6 +312,12 @@ MUTATIONS = [
         "statistic without the rows' weights",
     ),
     Mutation(
+        "smoothing/_significance.py",
+        "np.sum(drawn >= observed)",
+        "np.sum(drawn > observed)",
+        "a feature that never changes is found to matter",
+    ),
+    Mutation(
         "smoothing/_noise.py",
         "return (effects**2 @ self.variances[rows])[:, None]",
         "return (effects**2).sum(axis=1)[:, None]",
@@ -534,6 +540,12 @@ MUTATIONS = [
         "sums stay in the old scale",
     ),
     Mutation(
+        "nn/_linear_attention.py",
+        "torch.exp(mask.to(dtype) - mask.amax(-1, keepdim=True).clamp_min(_NOTHING))",
+        "torch.exp(mask.to(dtype))",
+        "logits of a mask overflow, or all vanish",
+    ),
+    Mutation(
         "nn/_patches.py",
         "torch.cat([x[:, :1].expand(-1, missing, -1), x], dim=1)",
         "torch.cat([x[:, -1:].expand(-1, missing, -1), x], dim=1)",
@@ -598,6 +610,12 @@ MUTATIONS = [
         "total += len(rows) * self._step(rows.to(self.device), step)",
         "total += sizes[0] * self._step(rows.to(self.device), step)",
         "a smaller batch counts like the others",
+    ),
+    Mutation(
+        "training/_train.py",
+        "loss=[*history.loss, total / sum(sizes)]",
+        "loss=[*history.loss, total / self.n_samples]",
+        "rows that an epoch cut short did not see count in its loss",
     ),
     Mutation(
         "transformer/_fitted.py",

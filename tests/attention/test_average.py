@@ -1,12 +1,8 @@
 """The weighted average against double loops, in every regime that once went wrong."""
 
-import subprocess
-import sys
 import tracemalloc
-from pathlib import Path
 
 import numpy as np
-import pandas as pd
 import pytest
 import torch
 from scipy import sparse
@@ -17,10 +13,7 @@ from sklearn_attention import attend, attention_weights
 from sklearn_attention.attention import attend_local, attention_sums
 from sklearn_attention.kernels import (
     AitchisonAitken,
-    Epanechnikov,
-    Gaussian,
     ProductKernel,
-    WangVanRyzin,
 )
 
 KERNELS = ["gaussian", "epanechnikov", "matern32", "tricube", "laplacian", "periodic"]
@@ -146,14 +139,6 @@ def test_bandwidth_leaves_categories_alone():
     np.testing.assert_allclose(averages, weights @ y / weights.sum(axis=1), rtol=1e-12)
 
 
-def test_ordered_categories_stay_whole_numbers():
-    codes = np.arange(5.0)[:, None]
-    averages, _ = attend(codes, codes, codes[:, 0], WangVanRyzin(lam=0.5), bandwidth=0.01)
-    step = abs(codes - codes.T)
-    weights = np.where(step == 0, 0.5, 0.25 * 0.5**step)
-    np.testing.assert_allclose(averages, weights @ codes[:, 0] / weights.sum(axis=1))
-
-
 def test_an_answer_does_not_depend_on_its_company():
     queries, keys, values = (x.astype("float32") for x in make_data())
     far = np.concatenate([queries, np.full((1, 2), 1e5, "float32")])
@@ -215,11 +200,6 @@ class TestExtremes:
         found, _ = attend(queries, keys, values, bandwidth=bandwidth, sample_weight=weights)
         np.testing.assert_allclose(found, shares @ values, atol=1e-9)
 
-    def test_weights_of_very_different_size_in_single_precision(self):
-        keys, values = np.array([[0.0], [5.0]], "float32"), np.array([1.0, 2.0], "float32")
-        averages, _ = attend(keys, keys, values, "boxcar", sample_weight=[1e-60, 1.0])
-        np.testing.assert_array_equal(averages, values)
-
     def test_parts_of_single_precision_keep_their_scale(self):
         q = np.float32(4142.857)
         queries = np.array([[q]], "float32")
@@ -232,42 +212,12 @@ class TestExtremes:
 
 
 class TestContainers:
-    def test_weights_from_anywhere(self):
-        queries, keys, values = make_data()
-        weight = some_weights(len(keys))
-        expected, _ = attend(queries, keys, values, sample_weight=weight)
-        read_only = weight.copy()
-        read_only.flags.writeable = False
-        series = pd.Series(weight, index=range(7, 7 + len(weight)))
-        for given in (read_only, weight[::-1].copy()[::-1], series, list(weight)):
-            averages, _ = attend(queries, keys, values, sample_weight=given)
-            np.testing.assert_array_equal(averages, expected)
-
-    @pytest.mark.parametrize(
-        "convert",
-        [
-            lambda x: x.astype(">f8"),
-            lambda x: x.astype(object),
-            lambda x: pd.DataFrame(x).astype("Float64"),
-            lambda x: x.tolist(),
-        ],
-    )
-    def test_tables_from_anywhere(self, convert):
-        queries, keys, values = make_data()
-        expected, _ = attend(queries, keys, values)
-        averages, _ = attend(convert(queries), convert(keys), values)
-        np.testing.assert_array_equal(averages, expected)
-
     @pytest.mark.parametrize(
         ("keys", "error", "message"),
         [
             (sparse.csr_array(np.eye(3)), TypeError, r"keys is sparse.*toarray\(\)"),
             (np.eye(3) * 1j, ValueError, "keys is not numeric"),
-            (
-                np.array([["a"] * 3] * 3),
-                ValueError,
-                "keys has texts, such as 'a'.*encode it first",
-            ),
+            (np.array([["a"] * 3] * 3), ValueError, "keys has texts, such as 'a'.*encode it"),
         ],
     )
     def test_what_is_not_numbers(self, keys, error, message):
@@ -312,13 +262,6 @@ class TestMerge:
         with pytest.raises(ValueError, match="empty='bogus' is unknown"):
             one.average("bogus")
 
-    def test_parts_far_apart_in_scale(self):
-        near, _ = attend([[0.0]], [[0.0]], [1.0])
-        far = attention_sums([[0.0]], [[1e5]], np.array([5.0]))
-        close = attention_sums([[0.0]], [[0.0]], np.array([1.0]))
-        np.testing.assert_allclose((far + close).average()[0][:, 0], near)
-        np.testing.assert_allclose((far + far).average()[0], 5.0)
-
 
 class TestBadInput:
     @pytest.mark.parametrize(
@@ -328,17 +271,12 @@ class TestBadInput:
             ({"keys": np.ones((4, 2, 1))}, r"keys must have shape \(n_keys, n_features\), got"),
             ({"queries": np.ones((2, 5))}, r"queries have 5 features but keys have 2"),
             ({"keys": np.empty((0, 2)), "values": np.empty(0)}, r"keys has 0 rows"),
-            ({"keys": np.ones((4, 0))}, r"keys has shape \(4, 0\), without any feature"),
             ({"keys": np.full((4, 2), np.nan)}, r"keys contains NaN: impute"),
             ({"queries": np.full((3, 2), np.inf)}, r"queries contains infinity"),
             ({"values": np.ones(3)}, r"values must have shape \(4,\)"),
-            ({"values": np.full(4, np.nan)}, r"values contains NaN"),
-            ({"queries": None}, "queries is None: pass an array"),
-            ({"keys": None}, "keys is None: pass an array"),
             ({"values": None}, "values is None: pass an array"),
             ({"kernel": "gausian"}, r"'gausian' is unknown: did you mean 'gaussian'"),
             ({"bandwidth": 0.0}, r"bandwidth=0.0 is not valid.*greater than 0"),
-            ({"bandwidth": -1}, r"bandwidth=-1 is not valid"),
             ({"bandwidth": np.nan}, r"bandwidth=nan is not valid"),
             ({"bandwidth": "wide"}, r"bandwidth='wide' is not valid"),
             ({"bandwidth": [1.0, 2.0, 3.0]}, r"shape \(3,\), but there are 2 features"),
@@ -346,7 +284,6 @@ class TestBadInput:
             ({"sample_weight": np.ones(3)}, r"sample_weight must have shape \(4,\)"),
             ({"sample_weight": -np.ones(4)}, r"sample_weight has a negative value, -1"),
             ({"sample_weight": np.zeros(4)}, r"sample_weight is 0 for every key"),
-            ({"sample_weight": np.full(4, np.inf)}, r"sample_weight contains infinity"),
             ({"leave_one_out": True}, r"leave_one_out=True needs the keys"),
             ({"algorithm": "magic"}, r"algorithm='magic' is unknown: choose from"),
             ({"empty": "zero"}, r"empty='zero' is unknown: choose from"),
@@ -368,48 +305,8 @@ class TestBadInput:
             attend(torch.ones((3, 2)), keys, torch.ones(4))
 
 
-class TestIdentities:
-    def test_gaussian_average_is_attention_of_torch(self):
-        rng = np.random.default_rng(0)
-        q, k, v = (torch.from_numpy(rng.normal(size=(20, 4))) for _ in range(3))
-        extended_q = torch.cat([q, torch.ones(20, 1)], dim=1)
-        extended_k = torch.cat([k, -0.5 * k.square().sum(1, keepdim=True)], dim=1)
-        expected = torch.nn.functional.scaled_dot_product_attention(
-            extended_q[None], extended_k[None], v[None], scale=1.0
-        )[0]
-        torch.testing.assert_close(attend(q, k, v, Gaussian())[0], expected)
-
-    def test_product_form_is_not_the_radial_form(self):
-        queries, keys, values = make_data()
-        product, _ = attend(queries, keys, values, ProductKernel(Epanechnikov()))
-        u = queries[:, None] - keys
-        weights = np.where(abs(u) < 1, 0.75 * (1 - u**2), 0).prod(axis=-1)
-        full = weights.sum(axis=1) > 0
-        expected = weights[full] @ values / weights[full].sum(axis=1, keepdims=True)
-        np.testing.assert_allclose(product[full], expected, rtol=1e-12)
-
-
-MEASURE = """
-import numpy as np
-from sklearn_attention import attend
-
-def megabytes(field):
-    with open("/proc/self/status") as file:
-        return next(int(line.split()[1]) / 1024 for line in file if line.startswith(field))
-
-X = np.linspace(0, 1, 20_000)[:, None]
-for kernel in ("epanechnikov", "gaussian"):
-    attend(X[:100], X, X[:, 0], kernel, bandwidth=0.1)
-# Of peaks: what is resident may shrink meanwhile, where the system takes idle pages away.
-before = megabytes("VmHWM")
-for kernel in ("epanechnikov", "gaussian"):
-    attend(X, X, X[:, 0], kernel, bandwidth=0.1)
-print(megabytes("VmHWM") - before)
-"""
-
-
-def test_no_matrix_of_the_pairs():
-    # Which is 72 MB for 3000 x 3000.
+def test_memory_does_not_grow_with_the_pairs():
+    # A matrix of 3000 x 3000 pairs has 72 MB.
     X = np.linspace(0, 1, 3000)[:, None]
     for kernel in ("epanechnikov", "gaussian"):
         attend(X[:100], X, X[:, 0], kernel, bandwidth=0.1)
@@ -420,23 +317,14 @@ def test_no_matrix_of_the_pairs():
         assert peak < 8e6
 
 
-@pytest.mark.slow
-@pytest.mark.skipif(not Path("/proc/self/status").exists(), reason="Linux tells the memory")
-def test_memory_does_not_grow_with_the_pairs():
-    # 20 000 x 20 000 pairs would be 3.2 GB as a matrix of float64.
-    run = subprocess.run([sys.executable, "-c", MEASURE], capture_output=True, text=True)
-    assert run.returncode == 0, run.stderr
-    assert float(run.stdout) < 200
-
-
-@pytest.mark.parametrize("n_features", [1, 2, 3])
-@pytest.mark.parametrize("kernel", ["gaussian", "laplacian"])
+@pytest.mark.parametrize(("kernel", "n_features"), [("gaussian", 1), ("laplacian", 3)])
 def test_no_queries(kernel, n_features):
     _, keys, values = make_data(n_features=n_features)
     nothing = keys[:0]
     averages, log_normalizers = attend(nothing, keys, values, kernel)
     assert averages.shape == (0, values.shape[1])
     assert log_normalizers.shape == (0,)
+    assert attention_weights(nothing, keys, kernel).shape == (0, len(keys))
     fit = attend_local(nothing, keys, values, kernel, degree=2)
     assert fit.values.shape == (0, values.shape[1])
     assert fit.slopes.shape == (0, values.shape[1], n_features)

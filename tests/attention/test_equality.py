@@ -1,15 +1,7 @@
-"""Random problems of all kinds against plain loops, and ill-conditioned ones with 50 digits."""
+"""Random problems of all kinds against plain loops."""
 
-import mpmath
 import numpy as np
 import pytest
-from exact_local import (
-    exact_average,
-    exact_deviations,
-    exact_line,
-    exact_weights,
-    numbers,
-)
 from slow_attention import LOG_KERNELS, slow_average, slow_log_weights
 from slow_local import slow_fit, slow_local
 
@@ -221,82 +213,3 @@ def test_rows_left_out_equal_refitting(way, degree, seeds):
                 np.testing.assert_allclose(found.leverage[i], own, rtol=1e-9)
             n_compared += 1
     assert n_compared > len(seeds)
-
-
-ILL = [
-    "offset",
-    "thin windows",
-    "far queries",
-    "weights of any size",
-    "own key",
-    "without the heaviest",
-]
-
-
-def make_ill(kind, seed):
-    """A problem in which most digits can be lost."""
-    rng = np.random.default_rng([ILL.index(kind), seed])
-    d, n_keys = 1 + seed % 3, 14
-    keys, values = rng.normal(size=(n_keys, d)), rng.normal(size=(n_keys, 2))
-    queries, own = keys[:3] + 0.3 * rng.normal(size=(3, d)), None
-    bandwidth, weights = 1.0, rng.uniform(0.5, 2, n_keys)
-    if kind == "offset":
-        keys, queries = (x + 10.0 ** rng.integers(3, 9) for x in (keys, queries))
-        values += 1e6
-    elif kind == "thin windows":
-        bandwidth = 10 ** rng.uniform(-3, -1)
-    elif kind == "far queries":
-        queries = queries * 10 ** rng.uniform(1, 4)
-    elif kind == "weights of any size":
-        weights = 10 ** rng.uniform(-150, 150, n_keys)
-    elif kind == "without the heaviest":
-        weights[5] = 1e9
-        own = np.full(3, 5)
-    else:
-        weights[:3] = 1e9
-        queries, own = keys[:3].copy(), np.arange(3)
-    return queries, keys, values, bandwidth, weights, own
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("kernel", ["gaussian", "laplacian", "logistic", "matern32"])
-@pytest.mark.parametrize("kind", ILL)
-def test_ill_conditioned_problems_have_their_digits(kind, kernel):
-    # The logarithm L of a weight is rounded by a few eps L, whatever is done, and an average by
-    # as much of the values. Distances by products of matrices are rounded as squares of 24
-    # bandwidths: together 8 eps (300 + L). Sums of linear time, which "auto" takes, may be
-    # rounded by 1e-9. A line is moved sqrt(1 + 9 d) < 6 times as much, and besides by what
-    # moments lose: eps times squares of distances, over a thin variance of 1e-4, is 1e-9 for
-    # values, and more for the slopes in thin directions.
-    for seed in range(3):
-        queries, keys, values, bandwidth, weights, own = make_ill(kind, seed)
-        options = dict(bandwidth=bandwidth, sample_weight=weights)
-        options["leave_one_out"] = False if own is None else own
-        q, k, v, w = map(numbers, (queries, keys, values, weights))
-        h = mpmath.mpf(bandwidth)
-        spread = mpmath.mpf(as_kernel(kernel).spread) * h
-        unit = [min(spread, x) for x in exact_deviations(k, w)]
-        for algorithm in "auto", "dense":
-            found, log_total = attend(
-                queries, keys, values, kernel, algorithm=algorithm, **options
-            )
-            fit = attend_local(queries, keys, values, kernel, algorithm=algorithm, **options)
-            for i in range(3):
-                exact = exact_weights(kernel, q[i], k, h, w)
-                if own is not None:
-                    exact[own[i]] = mpmath.mpf(0)
-                log_sum = mpmath.log(mpmath.fsum(exact))
-                size = 300 + float(abs(log_sum - mpmath.log(max(w))))
-                rounding, largest = 8 * EPS * size, np.abs(values).max()
-                rounding += 1e-9 if algorithm == "auto" else 0.0
-                average = np.array(exact_average(exact, v), dtype=float)
-                assert np.abs(found[i] - average).max() <= rounding * largest
-                error = abs(float(log_total[i] - log_sum))
-                assert error <= rounding + EPS * abs(float(log_sum))
-                value, slopes, distance = exact_line(q[i], k, v, exact, unit)
-                error = np.abs(fit.values[i] - np.array(value, dtype=float)).max()
-                assert error <= (1e-9 + 6 * rounding) * largest
-                slopes = np.array(slopes, dtype=float)
-                error = np.abs(fit.slopes[i] - slopes) * np.array(unit, dtype=float)
-                assert error.max() <= (1e-6 + 1e3 * rounding) * largest
-                assert fit.squared_distance[i] == pytest.approx(float(distance), rel=1e-5)

@@ -18,7 +18,6 @@ from sklearn_attention.kernels import (
     Linear,
     LiRacine,
     Matern52,
-    Periodic,
     ProductKernel,
     ScaledDotProduct,
 )
@@ -62,9 +61,7 @@ def test_equals_finite_differences(kernel):
 @pytest.mark.parametrize(
     "kernel",
     [
-        Gaussian() + Laplacian(),
-        0.5 * Matern52() + 0.1,
-        Gaussian() * Periodic(period=2.0),
+        0.5 * Matern52() + Laplacian(),
         Epanechnikov() * ScaledDotProduct(),
         Gaussian() * Linear(center=-9.0),
         ProductKernel([("a", "matern32", [2]), ("b", "biweight", [0])]),
@@ -109,17 +106,8 @@ def test_shapes_follow_the_values():
         np.testing.assert_allclose(single, both[:, c], rtol=1e-10, atol=1e-14)
     assert attend_gradient(queries, keys, values[:, :0]).shape == (30, 0, 3)
     assert attend_gradient(queries[:0], keys, values).shape == (0, 2, 3)
-
-
-@pytest.mark.parametrize("kernel", ["gaussian", "matern32", "laplacian", "exponential"])
-def test_queries_far_from_all_keys(kernel):
-    _, keys, values = make_data(n_features=1)
-    queries = np.array([[60.0], [-300.0]])
-    found = attend_gradient(queries, keys, values, kernel, bandwidth=1.0)
-    # With e^-r the weights' ratios no longer change beyond the outermost key.
-    assert (np.abs(found).max() > 1e-5) == (kernel in ("gaussian", "matern32"))
-    expected = finite_differences(queries, keys, values, kernel=kernel)
-    np.testing.assert_allclose(found, expected, rtol=1e-4, atol=1e-6)
+    with pytest.raises(ValueError, match="sample_weight is 0 for every key"):
+        attend_gradient(queries, keys, values, sample_weight=np.zeros(80))
 
 
 def test_far_query_equals_exact_arithmetic():
@@ -138,14 +126,6 @@ def test_no_weights_no_gradient(kernel):
     queries, keys, values = make_data()
     found = attend_gradient(queries + 50.0, keys, values, kernel)
     np.testing.assert_array_equal(found, 0)
-
-
-@pytest.mark.parametrize("kernel", ["gaussian", "laplacian"])
-@pytest.mark.parametrize("bandwidth", [1e-150, 1e150])
-def test_extreme_bandwidths_are_flat(kernel, bandwidth):
-    queries, keys, values = make_data()
-    found = attend_gradient(queries, keys, values, kernel, bandwidth=bandwidth)
-    np.testing.assert_allclose(found, 0, atol=1e-12)
 
 
 def test_on_a_kink_the_mean_of_both_sides():
@@ -169,7 +149,7 @@ def test_library_and_precision_come_back():
 
 
 @pytest.mark.parametrize("kernel", ["gaussian", "laplacian"])
-def test_blocks_bound_the_memory(kernel, monkeypatch):
+def test_blocks_and_threads_bound_the_memory_and_change_nothing(kernel, monkeypatch):
     queries, keys, values = make_data(n_queries=50)
     expected = attend_gradient(queries, keys, values, kernel)
     sizes = []
@@ -181,21 +161,12 @@ def test_blocks_bound_the_memory(kernel, monkeypatch):
 
     monkeypatch.setattr(_derivatives, "shares", spy)
     monkeypatch.setattr(_derivatives, "IN_CACHE", 300)
-    found = attend_gradient(queries, keys, values, kernel)
-    np.testing.assert_allclose(found, expected, rtol=1e-12, atol=1e-14)
-    assert max(sizes) <= 300
-    assert sum(sizes) == 50 * 80
-
-
-@pytest.mark.parametrize("kernel", ["matern52", "laplacian"])
-def test_threads_change_nothing(kernel, monkeypatch):
-    queries, keys, values = make_data(n_queries=200)
-    expected = attend_gradient(queries, keys, values, kernel)
-    monkeypatch.setattr(_derivatives, "IN_CACHE", 1600)
     monkeypatch.setattr(_derivatives, "FEW_PAIRS", 0)
     with threadpool_limits(3):
         found = attend_gradient(queries, keys, values, kernel)
-    np.testing.assert_array_equal(found, expected)
+    np.testing.assert_allclose(found, expected, rtol=1e-12, atol=1e-14)
+    assert max(sizes) <= 300
+    assert sum(sizes) == 50 * 80
 
 
 @pytest.mark.parametrize(
@@ -207,23 +178,6 @@ def test_functions_cannot_be_differentiated(kernel):
     queries, keys, values = make_data()
     with pytest.raises(TypeError, match=r"kernel=.*has no gradient: use one of the kernels"):
         attend_gradient(queries, keys, values, kernel)
-
-
-@pytest.mark.parametrize(
-    ("change", "message"),
-    [
-        ({"queries": np.zeros((3, 2))}, "queries have 2 features but keys have 3"),
-        ({"keys": np.zeros(3)}, r"keys must have shape \(n_keys, n_features\)"),
-        ({"values": np.full((80, 1), np.nan)}, "values contains NaN"),
-        ({"bandwidth": 0.0}, "bandwidth=0.0 is not valid"),
-        ({"sample_weight": np.zeros(80)}, "sample_weight is 0 for every key"),
-        ({"kernel": "gausian"}, "did you mean 'gaussian'"),
-    ],
-)
-def test_bad_input(change, message):
-    queries, keys, values = make_data()
-    with pytest.raises(ValueError, match=message):
-        attend_gradient(**{"queries": queries, "keys": keys, "values": values, **change})
 
 
 def test_sums_that_are_hardly_numbers_have_no_derivative():

@@ -105,12 +105,3 @@ def test_kernels_with_heavy_tails_are_not_served():
     assert not serves(as_kernel("rational_quadratic"))
     assert not serves(as_kernel("periodic"))
     assert all(serves(as_kernel(name)) for name in KERNELS)
-
-
-def test_cells_of_few_keys_are_not_worth_their_time():
-    rng = np.random.default_rng(0)
-    x = rng.normal(size=20_000)
-    line = Line(x, np.ones(len(x)), rng.normal(size=(len(x), 1)), as_kernel("gaussian"), 1)
-    nearest = 1 / (0.3 * len(x))
-    assert line._pairs_are_few(line.points, nearest)
-    assert not line._pairs_are_few(line.points, 100 * nearest)

@@ -35,14 +35,11 @@ def slow_fits(queries, keys, values, kernel, degree, h, weight=None):
     ("kernel", "d", "degree", "weighted"),
     [
         ("gaussian", 1, 1, True),
-        ("gaussian", 2, 1, False),
         ("gaussian", 3, 2, True),
         ("gaussian", 2, 3, True),
-        ("epanechnikov", 1, 2, True),
         ("epanechnikov", 3, 1, True),
         ("epanechnikov", 1, 3, False),
         ("tricube", 2, 2, False),
-        ("matern52", 1, 1, True),
         ("laplacian", 2, 1, True),
         ("rational_quadratic", 2, 2, True),
     ],
@@ -61,25 +58,6 @@ def test_equals_least_squares(kernel, d, degree, weighted):
     np.testing.assert_allclose(fit.slopes[clear], slopes[clear], rtol=1e-6, atol=1e-6)
     _, log_sums = attend(queries, keys, values, kernel, bandwidth=h, sample_weight=weight)
     np.testing.assert_allclose(fit.log_normalizers, log_sums, rtol=1e-12, atol=1e-12)
-
-
-@pytest.mark.parametrize(
-    ("offset", "unit", "degree"), [(1e6, 1.0, 2), (0.0, 1e12, 3), (-7.0, 1e-5, 1)]
-)
-def test_origin_and_units_do_not_matter(offset, unit, degree):
-    queries, keys, values = make_data()
-    # Multiples of a power of two, which a far origin does not round.
-    queries, keys = (np.round(x * 2**20) / 2**20 for x in (queries, keys))
-    expected = attend_local(queries, keys, values, degree=degree, bandwidth=0.3)
-    moved = attend_local(
-        queries * unit + offset, keys * unit + offset, values + 1e3, degree=degree,
-        bandwidth=0.3 * unit,
-    )  # fmt: skip
-    # Rounding of the features themselves is not the average's to repair.
-    rounding = 1e-9 if offset != -7.0 else 1e-5
-    np.testing.assert_allclose(moved.values - 1e3, expected.values, atol=1e2 * rounding)
-    np.testing.assert_allclose(moved.slopes * unit, expected.slopes, atol=1e3 * rounding)
-    np.testing.assert_allclose(moved.ridge, expected.ridge, atol=rounding)
 
 
 @pytest.mark.parametrize("degree", [1, 2])
@@ -169,25 +147,6 @@ def test_bound_of_extrapolation(kernel, d, degree):
         assert (np.abs(found[:, 0] - mean) <= bound * (1 + 1e-9) + 1e-6).all()
 
 
-@pytest.mark.parametrize(
-    ("kernel", "h", "degree"), [("gaussian", 0.15, 1), ("epanechnikov", 0.5, 2)]
-)
-def test_float32(kernel, h, degree):
-    queries, keys, _ = (x.astype("float32") for x in make_data(n_keys=300, n_queries=80))
-    values = np.sin(5 * keys)
-    single = attend_local(queries, keys, values, kernel, degree=degree, bandwidth=h)
-    assert single.values.dtype == single.slopes.dtype == np.float32
-    double = attend_local(
-        *(x.astype(float) for x in (queries, keys, values)), kernel, degree=degree, bandwidth=h
-    )
-    assert double.values.dtype == np.float64
-    clear = double.ridge == 0
-    # Parabolas through few rows magnify the rounding of their places.
-    atol = 0.02 if degree == 2 else 1e-3
-    np.testing.assert_allclose(single.values[clear], double.values[clear], atol=atol)
-    np.testing.assert_allclose(single.values, double.values, atol=0.05)
-
-
 def test_shapes_and_library():
     queries, keys, values = make_data()
     one = attend_local(queries, keys, values[:, 0], bandwidth=0.5)
@@ -203,19 +162,16 @@ def test_shapes_and_library():
     assert none.values.shape == (0, 2)
 
 
-@pytest.mark.parametrize("kernel", ["silverman", "linear"])
-def test_signed_kernels_are_refused(kernel):
+def test_signed_kernels_and_other_degrees_are_refused():
     queries, keys, values = make_data()
-    with pytest.raises(ValueError, match=r"kernel=.*negative values.*choose a positive kernel"):
-        attend_local(queries, keys, values, kernel)
-    with pytest.raises(ValueError, match=r"kernel=.*negative values"):
-        local_rows(queries, keys, values, kernel, degree=1)
-
-
-@pytest.mark.parametrize("degree", [0, 4, 1.5, True, "1", None])
-def test_degrees_that_are_not_valid(degree):
-    with pytest.raises(ValueError, match=r"degree=.* is not valid: pass 1, 2 or 3"):
-        attend_local([[0.0]], [[0.0]], [0.0], degree=degree)
+    for function in (attend_local, local_rows):
+        with pytest.raises(
+            ValueError, match=r"kernel=.*negative values.*choose a positive ker"
+        ):
+            function(queries, keys, values, "silverman", degree=1)
+    for degree in (0, 4, 1.5, True, "1", None):
+        with pytest.raises(ValueError, match=r"degree=.* is not valid: pass 1, 2 or 3"):
+            attend_local(queries, keys, values, degree=degree)
 
 
 @pytest.mark.parametrize(
@@ -299,26 +255,14 @@ def test_keys_that_spread_far_less_than_the_queries(degree, lightest):
         np.testing.assert_allclose(whole.slopes[i], one.slopes[0], rtol=1e-5, atol=1e-5)
 
 
-@pytest.mark.parametrize("degree", [1, 2])
-def test_query_scales_far_narrower_than_the_bandwidth(degree):
-    rng = np.random.default_rng(0)
-    keys, values = rng.normal(size=(200, 2)), rng.normal(size=(200, 1))
-    options = dict(degree=degree, bandwidth=100.0, query_scale=np.full(50, 1e-3))
-    found = local_rows(keys[:50], keys, values, **options).values
-    options |= dict(bandwidth=0.1, query_scale=None)
-    for i in range(50):
-        one = local_rows(keys[[i]], keys, values, **options).values[0]
-        np.testing.assert_allclose(found[i], one, rtol=1e-9, atol=1e-9)
-
-
 @pytest.mark.parametrize(("distance", "degree"), [(1e57, 3), (1e100, 2), (1e308, 1)])
 def test_no_query_is_too_far_for_numbers(distance, degree):
     rng = np.random.default_rng(0)
     keys, values = rng.normal(size=(20, 3)), rng.normal(size=20)
-    queries = np.eye(3) * distance
     for algorithm in "auto", "dense":
-        fit = attend_local(queries, keys, values, degree=degree, algorithm=algorithm)
-        assert np.isfinite(fit.values).all()
+        fit = attend_local(
+            np.eye(3) * distance, keys, values, degree=degree, algorithm=algorithm
+        )
         assert (np.abs(fit.values) <= np.abs(values).max()).all()
 
 
@@ -339,11 +283,3 @@ def test_a_window_that_is_empty_without_its_only_key(degree, empty):
         [[0.1]], keys, values, "epanechnikov", degree=degree, empty=empty
     ).left_out[0, :, 0]
     np.testing.assert_allclose(found, [2.0 if empty == "nearest" else np.nan, 1.0, 1.0])
-
-
-@pytest.mark.parametrize("degree", [0, 1])
-def test_no_queries_have_no_effects(degree):
-    _, keys, values = make_data()
-    found = local_rows(keys[:0], keys, values, degree=degree)
-    assert found.effects.shape == found.left_out_distance.shape == (0, len(keys))
-    assert found.values.shape == (0, values.shape[1])

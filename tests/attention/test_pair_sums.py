@@ -136,22 +136,6 @@ def test_blocks_and_threads_change_nothing(name, monkeypatch):
         np.testing.assert_allclose(part, field, rtol=1e-12)
 
 
-def test_columns_of_blocks():
-    X, codes = make_rows("near"), np.empty((25, 0), int)
-    sums = PairSums(X, codes, Gaussian(), np.ones(25))
-    blocks = [np.arange(10), np.arange(24, 9, -1)]
-    columns = np.column_stack([np.ones(25), X])
-
-    def about(rows):
-        return columns - np.append(0.0, X[rows[0]])
-
-    averages, *_ = sums(BANDWIDTH, (), about, blocks)
-    expected, *_ = sums(BANDWIDTH, (), columns)
-    for rows in blocks:
-        shift = np.append(0.0, X[rows[0]])
-        np.testing.assert_allclose(averages[rows], expected[rows] - shift, atol=1e-12)
-
-
 @pytest.mark.parametrize(
     "kernel", [Silverman(), ProductKernel("silverman"), ScaledDotProduct()], ids=repr
 )

@@ -134,17 +134,6 @@ def test_squares_of_many_and_of_few_rows(places, degree, monkeypatch):
     np.testing.assert_allclose(parts, whole, rtol=1e-12, atol=1e-9)
 
 
-def test_a_scale_for_each_query(monkeypatch):
-    rng = np.random.default_rng(1)
-    plane = Plane(rng.normal(size=(50, 2)), np.ones(50), rng.normal(size=(50, 1)), GAUSSIAN)
-    monkeypatch.setattr(_plane, "_FEW_PAIRS", 0)
-    scales = rng.uniform(0.01, 2, size=50)
-    found = plane.sums(plane.points, scales)
-    for i in range(0, 50, 7):
-        alone = plane.sums(plane.points[i : i + 1], scales[i])
-        np.testing.assert_allclose(found.sums[:, :, i], alone.sums[:, :, 0], rtol=1e-12)
-
-
 def test_some_queries_have_no_key_of_their_own(algorithm):
     rng = np.random.default_rng(2)
     plane = Plane(rng.normal(size=(N, 2)), np.ones(N), np.ones((N, 0)), GAUSSIAN)

@@ -31,6 +31,8 @@ COLUMNS = Columns(
 )
 CATEGORIES = Columns(COLUMNS.kinds[1::2], COLUMNS.categories[1::2])
 every_kernel = pytest.mark.parametrize("kernel", DENSITIES)
+# By a formula, by polynomials, and by a table.
+some_kernels = pytest.mark.parametrize("kernel", ["gaussian", "tricube", "logistic"])
 
 
 BANDWIDTH = np.array([1.1, 0.3, 4.0, 0.4])
@@ -80,7 +82,7 @@ class TestLikelihood:
         )
         assert value == pytest.approx(expected, rel=1e-12)
 
-    @every_kernel
+    @some_kernels
     def test_gradient(self, rows, weights, kernel):
         value = bw.DensityLikelihood(
             rows, as_kernel(kernel), columns=COLUMNS, sample_weight=weights
@@ -131,7 +133,7 @@ class TestLeastSquares:
         )
         assert value == pytest.approx(expected, rel=1e-11)
 
-    @every_kernel
+    @some_kernels
     def test_gradient(self, rows, weights, kernel):
         value = bw.DensityLeastSquares(
             rows, as_kernel(kernel), columns=COLUMNS, sample_weight=weights
@@ -172,23 +174,16 @@ class TestConvolution:
                 )
                 assert found == pytest.approx(expected, abs=1e-10)
 
-    @every_kernel
-    def test_begins_at_the_roughness(self, kernel):
-        kernel = as_kernel(kernel)
-        ((factor, part, _),) = _convolution.self_convolution(kernel)
-        assert factor * part.profile(np.zeros(1)) == pytest.approx(kernel.roughness, abs=1e-10)
-
     @pytest.mark.parametrize("name", ["triangular", "tricube"])
     def test_the_parts_of_a_polynomial_have_one_sign(self, name):
         # Sums are trusted, and have logarithms, where all terms are positive.
         for _, part, _ in _convolution.self_convolution(as_kernel(name), 2):
             assert part.profile(np.linspace(0, 1, 1001)).min() > -1e-12
 
-    def test_reach(self):
+    def test_reach_of_tails_that_do_not_fall_too_slowly(self):
         assert _convolution.kernel_reach(Boxcar()) == 1
         assert 8 < _convolution.kernel_reach(Gaussian()) < 12
 
-    def test_slow_tails_are_refused(self):
         class Cauchy(SmoothingKernel):
             roughness, second_moment = 1 / (2 * math.pi), math.inf
 
@@ -240,7 +235,7 @@ class TestConditionalLikelihood:
         pairs, _ = value([0.5, 2.0], eval_gradient=True)
         assert value([0.5, 2.0]) == pytest.approx(pairs, rel=1e-9)
 
-    @pytest.mark.parametrize("kernel", [*DENSITIES, "matern32", "laplacian"])
+    @pytest.mark.parametrize("kernel", ["tricube", "matern32", "laplacian"])
     def test_gradient(self, rows, weights, kernel):
         y = rows[:, 0] + rows[:, 1]
         value = bw.ConditionalLikelihood(
@@ -252,7 +247,6 @@ class TestConditionalLikelihood:
 
 
 PLACES = {
-    "normal": lambda rng: rng.normal(size=100),
     "heavy tails": lambda rng: rng.standard_cauchy(size=100),
     "rounded": lambda rng: np.round(rng.normal(size=100), 1),
     "outlier": lambda rng: np.append(rng.normal(size=99), 1e6),
@@ -265,9 +259,7 @@ class TestAlongOneFeature:
     @pytest.mark.parametrize(
         ("kernel", "places"),
         [
-            ("gaussian", "normal"),
             ("gaussian", "outlier"),
-            ("epanechnikov", "rounded"),
             ("tricube", "heavy tails"),
             ("logistic", "outlier"),
             ("boxcar", "rounded"),

@@ -85,15 +85,6 @@ class TestSearch:
         best = min(sign * value([a, 5 * b]) for a, b in itertools.product(grid, grid))
         assert sign * score <= best
 
-    def test_no_grid_is_better_with_categories(self, rows):
-        columns = {"columns": Columns(("numeric", "ordered"), (None, range(4)))}
-        X = rows[:, [0, 3]]
-        found, likelihood = density_bandwidth(X, Gaussian(), **columns)
-        value = DensityLikelihood(X, Gaussian(), **columns)
-        assert likelihood == pytest.approx(value(found), rel=1e-12)
-        grid = itertools.product(np.geomspace(0.1, 10, 12), np.linspace(0.01, 1, 12))
-        assert likelihood >= max(value(point) for point in grid)
-
     def test_no_grid_is_better_for_conditional_densities(self, rows):
         X, y = rows[:, [0]], np.sin(rows[:, 0]) + 0.1 * rows[:, 2]
         h, g, likelihood = conditional_bandwidth(X, y)

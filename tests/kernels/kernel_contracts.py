@@ -30,7 +30,6 @@ GRID = 2.0**-20  # rows on this grid are exact in float32, and stay exact when s
 
 LIBRARIES = ("numpy", "torch")
 in_libraries = pytest.mark.parametrize("library", LIBRARIES)
-in_precisions = pytest.mark.parametrize("dtype", ROUNDING)
 in_all_ways = pytest.mark.parametrize(
     ("d", "library", "dtype"),
     [
@@ -80,19 +79,6 @@ def weight_by_log(kernel, key=0):
     return weight
 
 
-def independent_draws(kernel, queries, keys, n_draws):
-    """What so many equal parts of the directions of positive features give by themselves."""
-    parts = []
-    for X in (queries, keys):
-        form = kernel.feature_form(X)
-        features = np.exp(form.exponents + form.offsets)
-        # A direction and its opposite belong to the same part.
-        parts.append(features.reshape(len(X), 2, n_draws, -1))
-    draws = n_draws * np.einsum("qspi,kspi->pqk", *parts)
-    np.testing.assert_allclose(draws.mean(axis=0), kernel(queries, keys), rtol=1e-9)
-    return draws
-
-
 class KernelContract:
     """Every kernel."""
 
@@ -119,13 +105,18 @@ class KernelContract:
     @in_all_ways
     def test_values_follow_the_printed_formula(self, kernel, d, library, dtype):
         queries, keys = self.rows(d)
-        values = kernel(*(to_library(X, library, dtype) for X in (queries, keys)))
+        tables = [to_library(X, library, dtype) for X in (queries, keys)]
+        before = copy.deepcopy(tables)
+        values = kernel(*tables)
         assert_library(values, library, dtype)
         expected = each_pair(lambda q, k: self.formula(kernel, q, k), queries, keys)
         np.testing.assert_allclose(to_numpy(values), expected, **ROUNDING[dtype])
-        if dtype == "float64":
-            back = kernel(*(to_library(X, library) for X in (keys, queries)))
-            np.testing.assert_allclose(to_numpy(back).T, expected, rtol=1e-12, atol=1e-14)
+        back = to_numpy(kernel(*tables[::-1])).T
+        np.testing.assert_allclose(back, expected, **ROUNDING[dtype])
+        alone, itself = kernel(tables[0]), kernel(tables[0], tables[0])
+        np.testing.assert_array_equal(to_numpy(alone), to_numpy(itself))
+        for now, then in zip(tables, before, strict=True):
+            np.testing.assert_array_equal(to_numpy(now), to_numpy(then))
 
     @in_all_ways
     def test_log_is_the_logarithm_of_the_values(self, kernel, d, library, dtype):
@@ -142,12 +133,6 @@ class KernelContract:
         assert positive.any()
         rounding = {name: 10 * size for name, size in ROUNDING[dtype].items()}
         np.testing.assert_allclose(logs[positive], np.log(values[positive]), **rounding)
-
-    def test_queries_are_compared_with_themselves_without_keys(self, kernel):
-        for d, library in itertools.product(DIMENSIONS, LIBRARIES):
-            queries = to_library(self.rows(d)[0], library)
-            expected = to_numpy(kernel(queries, queries))
-            np.testing.assert_array_equal(to_numpy(kernel(queries)), expected)
 
     @pytest.mark.parametrize(("d", "library"), [(5, "numpy"), (20, "torch")])
     def test_stationary_kernels_do_not_see_shifts(self, kernel, d, library):
@@ -171,69 +156,31 @@ class KernelContract:
 
     # Inputs
 
-    def test_inputs_stay_as_they_are(self, kernel):
-        for d, library in itertools.product(DIMENSIONS, LIBRARIES):
-            inputs = [to_library(X, library) for X in self.rows(d)]
-            before = copy.deepcopy(inputs)
-            kernel(*inputs)
-            kernel.rescale(inputs[0], np.full(d, 2.0))
-            if not kernel.signed:
-                kernel.log(*inputs)
-            for now, then in zip(inputs, before, strict=True):
-                np.testing.assert_array_equal(to_numpy(now), to_numpy(then))
-
-    def test_numpy_inputs_in_any_layout(self, kernel):
-        for d in DIMENSIONS:
-            queries, keys = self.rows(d)
-            expected = kernel(queries, keys)
-            queries, keys = np.asfortranarray(queries), keys[::-1]
-            queries.flags.writeable = False
-            np.testing.assert_allclose(kernel(queries, keys)[:, ::-1], expected, rtol=1e-12)
-
-    def test_whole_numbers_and_truth_values_are_numbers(self, kernel):
-        for kind, library in itertools.product(("int64", "int8", "bool"), LIBRARIES):
-            table = np.array([[0, 1], [1, 1], [0, 0]], dtype=kind)
-            expected = kernel(table.astype(float), table[:2].astype(float))
-            queries, keys = (to_library(X, library, kind) for X in (table, table[:2]))
-            values = kernel(queries, keys)
-            assert_library(values, library, "float64")
-            np.testing.assert_allclose(to_numpy(values), expected, rtol=1e-14)
-
-    def test_lists_and_frames_are_tables(self, kernel):
+    @in_libraries
+    def test_tables_of_any_kind(self, kernel, library):
+        """Whole numbers, truth values, lists, frames, any order in memory, two precisions."""
         table = np.array([[0.0, 1.0], [1.0, 1.0], [0.0, 0.0]])
         expected = kernel(table, table[:2])
-        np.testing.assert_array_equal(kernel(table.tolist(), table[:2].tolist()), expected)
-        frame = pd.DataFrame(table, columns=["a", "b"])
-        np.testing.assert_array_equal(kernel(frame, frame[:2]), expected)
-
-    def test_the_more_precise_of_two_types_wins(self, kernel):
-        for d, library in itertools.product(DIMENSIONS, LIBRARIES):
-            queries, keys = self.rows(d)
-            values = kernel(
-                to_library(queries, library, "float32"), to_library(keys, library, "float64")
-            )
+        for kind in ("int64", "int8", "bool"):
+            values = kernel(*(to_library(X, library, kind) for X in (table, table[:2])))
             assert_library(values, library, "float64")
-            np.testing.assert_allclose(to_numpy(values), kernel(queries, keys), atol=1e-14)
+            np.testing.assert_allclose(to_numpy(values), expected, rtol=1e-14)
+        # The more precise of two types wins.
+        values = kernel(to_library(table, library, "float32"), to_library(table[:2], library))
+        assert_library(values, library, "float64")
+        np.testing.assert_allclose(to_numpy(values), expected, rtol=1e-14)
+        frame, fixed = pd.DataFrame(table, columns=["a", "b"]), np.asfortranarray(table)
+        fixed.flags.writeable = False
+        for queries in (table.tolist(), frame, fixed):
+            np.testing.assert_array_equal(kernel(queries, table[1::-1])[:, ::-1], expected)
 
     def test_tables_without_rows(self, kernel):
-        shapes = [(0, 3), (3, 0), (0, 0)]
-        for d, library, shape in itertools.product(DIMENSIONS, LIBRARIES, shapes):
-            queries, keys = (to_library(np.ones((n, d)), library) for n in shape)
-            assert tuple(kernel(queries, keys).shape) == shape
-            if not kernel.signed:
-                assert tuple(kernel.log(queries, keys).shape) == shape
-
-    def test_tables_that_do_not_fit(self, kernel):
-        table = np.ones((3, 1))
-        for wrong in (np.ones(3), np.ones((3, 1, 1)), np.float64(1), np.ones((3, 0))):
-            with pytest.raises(ValueError, match=r"queries must have shape .*reshape"):
-                kernel(wrong, table)
-            with pytest.raises(ValueError, match=r"keys must have shape .*reshape"):
-                kernel(table, wrong)
-        with pytest.raises(ValueError, match=r"2 features but keys have 3: pass"):
-            kernel(np.ones((4, 2)), np.ones((4, 3)))
-        with pytest.raises(TypeError, match="Multiple namespaces"):
-            kernel(table, torch.ones((2, 1)))
+        for d, library in ((1, "torch"), (5, "numpy"), (20, "torch")):
+            for shape in ((0, 3), (3, 0), (0, 0)):
+                queries, keys = (to_library(np.ones((n, d)), library) for n in shape)
+                assert tuple(kernel(queries, keys).shape) == shape
+                if not kernel.signed:
+                    assert tuple(kernel.log(queries, keys).shape) == shape
 
     def test_tensors_stay_on_their_device(self, kernel):
         tensor = torch.ones((3, 2), device="meta")
@@ -251,9 +198,10 @@ class KernelContract:
     @pytest.mark.parametrize("d", [1, 20])
     def test_gradient(self, kernel, d):
         tables = [torch.tensor(X, requires_grad=True) for X in self.close_rows(d)]
-        assert torch.autograd.gradcheck(kernel, tables)
+        fast = d > 1  # along random directions
+        assert torch.autograd.gradcheck(kernel, tables, fast_mode=fast)
         if not kernel.signed:
-            assert torch.autograd.gradcheck(kernel.log, tables)
+            assert torch.autograd.gradcheck(kernel.log, tables, fast_mode=fast)
 
     @pytest.mark.parametrize("d", [1, 20])
     def test_gradient_is_finite_wherever_rows_lie(self, kernel, d):
@@ -277,53 +225,43 @@ class KernelContract:
     )
     def test_rescale_divides_by_the_bandwidth(self, kernel, library, dtype, bandwidth):
         X = to_library([[1, 2], [3, 4], [0, 1]], library, dtype)
+        before = to_numpy(X).copy()
         if isinstance(bandwidth, list):
             bandwidth = np.array(bandwidth)
         scaled = kernel.rescale(X, bandwidth)
         assert_library(scaled, library, dtype)
-        expected = to_numpy(X) / bandwidth if kernel.scaled else to_numpy(X)
+        expected = before / bandwidth if kernel.scaled else before
         np.testing.assert_array_equal(to_numpy(scaled), expected)
+        np.testing.assert_array_equal(to_numpy(X), before)
 
     # A scikit-learn object
 
-    def test_copies_are_equal(self, kernel):
-        twin = clone(kernel)
+    def test_copies_are_equal_and_others_are_not(self, kernel):
+        twin, parameters = clone(kernel), kernel.get_params(deep=False)
         assert twin is not kernel
-        assert type(twin) is type(kernel)
-        assert twin == kernel
         assert hash(twin) == hash(kernel)
-        assert pickle.loads(pickle.dumps(kernel)) == kernel
-        assert eval(repr(kernel), vars(kernels).copy()) == kernel
-
-    def test_params_can_be_set(self, kernel):
-        parameters = kernel.get_params(deep=False)
-        assert type(kernel)(**parameters) == kernel
-        other = clone(kernel)
-        assert other.set_params(**parameters) is other
-        assert other == kernel
-        with pytest.raises(ValueError, match="Invalid parameter 'nonsense'"):
-            other.set_params(nonsense=1)
-
-    def test_differs_from_other_kernels_and_things(self, kernel):
-        assert kernel != Constant(0.123)
-        assert kernel != repr(kernel)
-        assert kernel != None  # noqa: E711
-        for name, value in kernel.get_params(deep=False).items():
+        copies = (
+            twin, pickle.loads(pickle.dumps(kernel)), eval(repr(kernel), vars(kernels).copy()),
+            type(kernel)(**parameters), clone(kernel).set_params(**parameters),
+        )  # fmt: skip
+        assert all(made == kernel for made in copies)
+        for other in (Constant(0.123), repr(kernel), None):
+            assert kernel != other
+        for name, value in parameters.items():
             if isinstance(value, int | float):
                 assert clone(kernel).set_params(**{name: value + 0.125}) != kernel
 
     def test_numpy_scalars_as_parameters_keep_the_dtype(self, kernel):
-        parameters = kernel.get_params(deep=False)
         scalars = {
             name: np.array(value)[()] if isinstance(value, int | float) else value
-            for name, value in parameters.items()
+            for name, value in kernel.get_params(deep=False).items()
         }
         scalars = type(kernel)(**scalars)
-        queries, keys = (X.astype("float32") for X in self.rows(2))
-        assert_library(scalars(queries, keys), "numpy", "float32")
-        tensors = torch.from_numpy(queries), torch.from_numpy(keys)
-        assert_library(scalars(*tensors), "torch", "float32")
-        np.testing.assert_array_equal(scalars(queries, keys), kernel(queries, keys))
+        for library in LIBRARIES:
+            tables = [to_library(X, library, "float32") for X in self.rows(2)]
+            values = scalars(*tables)
+            assert_library(values, library, "float32")
+            np.testing.assert_array_equal(values, kernel(*tables))
 
 
 class RadialContract(KernelContract):
@@ -349,7 +287,7 @@ class RadialContract(KernelContract):
 
     def test_stationary_without_rounding_far_from_the_origin(self, kernel):
         # The expansion |x|^2 + |y|^2 - 2 x.y would leave no digit at all here.
-        for d, library in itertools.product(DIMENSIONS, LIBRARIES):
+        for d, library in ((1, "torch"), (5, "numpy"), (20, "numpy"), (20, "torch")):
             queries, keys = self.rows(d)
             expected = each_pair(lambda q, k: self.formula(kernel, q, k), queries, keys)
             far = [to_library(X + 2.0**25, library) for X in (queries, keys)]
@@ -380,8 +318,7 @@ class RadialContract(KernelContract):
         near = to_numpy(kernel(keys[:1], keys[:4]))
         np.testing.assert_allclose(near, self.profile(kernel, 0.0), **ROUNDING[dtype])
 
-    @in_precisions
-    @in_libraries
+    @pytest.mark.parametrize(("library", "dtype"), [("numpy", "float64"), ("torch", "float32")])
     def test_positive_within_the_support_and_zero_beyond(self, kernel, library, dtype):
         zero = to_library([[0.0]], library, dtype)
         edge = np.array(min(kernel.support, self.reach), dtype)
@@ -403,8 +340,7 @@ class WithoutUnderflow:
         raise NotImplementedError
 
     def test_log_is_accurate_far_beyond_underflow(self, kernel):
-        distances = [30.0, 1e3, 1e6, 1e100]
-        for d, r, library in itertools.product(DIMENSIONS, distances, LIBRARIES):
+        for d, r, library in itertools.product(DIMENSIONS, (30.0, 1e6, 1e100), LIBRARIES):
             keys = np.zeros((2, d))
             keys[0, 0] = r
             keys[1] = r / math.sqrt(d)
@@ -428,7 +364,8 @@ class WithoutGradient:
 class SmoothingContract(RadialContract):
     """Smoothing kernels: densities with known constants."""
 
-    table = ()  # R(K), mu_2 and delta_0 of the table in the design
+    table = ()  # R(K), mu_2 and delta_0 as they are printed in books
+    massless = ()  # dimensions in which the kernel integrates to 0
 
     # Area of the unit sphere in d dimensions.
     spheres = {1: 2, 3: 4 * math.pi, 5: 8 * math.pi**2 / 3}  # noqa: RUF012
@@ -444,14 +381,15 @@ class SmoothingContract(RadialContract):
         assert error < 1e-9 * max(1, abs(value))
         return value
 
-    def test_mass_is_one(self, kernel):
-        assert 2 * self.integral(kernel, lambda r, K: K) == pytest.approx(1, rel=1e-10)
-
     def test_constants_are_the_integrals(self, kernel):
+        assert 2 * self.integral(kernel, lambda r, K: K) == pytest.approx(1, rel=1e-10)
         roughness = 2 * self.integral(kernel, lambda r, K: K**2)
-        second_moment = 2 * self.integral(kernel, lambda r, K: r**2 * K)
         assert kernel.roughness == pytest.approx(roughness, rel=1e-10)
-        assert kernel.second_moment == pytest.approx(second_moment, rel=1e-10, abs=1e-10)
+        for order in (0.5, 1, 2, 7):
+            expected = self.integral(kernel, lambda r, K, order=order: r**order * K)
+            moment = kernel.radial_moment(order)
+            assert moment == pytest.approx(expected, rel=1e-9, abs=1e-9)
+        assert kernel.second_moment == pytest.approx(2 * kernel.radial_moment(2), abs=1e-15)
 
     def test_constants_are_those_of_the_table(self, kernel):
         roughness, second_moment, canonical_bandwidth = self.table
@@ -462,43 +400,28 @@ class SmoothingContract(RadialContract):
         else:
             assert round(kernel.canonical_bandwidth, 4) == canonical_bandwidth
 
-    @pytest.mark.parametrize("order", [0.5, 1, 7])
-    def test_radial_moments_are_the_integrals(self, kernel, order):
-        expected = self.integral(kernel, lambda r, K: r**order * K)
-        moment = kernel.radial_moment(order)
-        assert type(moment) in (float, np.float64)
-        assert moment == pytest.approx(expected, rel=1e-9, abs=1e-9)
-
-    @pytest.mark.parametrize("d", [1, 3, 5])
-    def test_normalizing_constant_gives_mass_one(self, kernel, d):
-        moment = self.integral(kernel, lambda r, K: r ** (d - 1) * K)
-        if self.massless(d):
-            assert moment == pytest.approx(0, abs=1e-9)
-            with pytest.raises(ValueError, match=rf"mass 0 in n_features={d} .*choose"):
-                kernel.normalizing_constant(d)
-        else:
-            mass = kernel.normalizing_constant(d) * self.spheres[d] * moment
-            assert mass == pytest.approx(1, rel=1e-9)
-
-    def massless(self, d):
-        """Whether the kernel integrates to 0 in d dimensions."""
-        return False
-
-    def test_normalizing_constant_in_many_dimensions(self, kernel):
-        # Volumes become tiny, or huge, but not 0.
-        constants = [kernel.normalizing_constant(d) for d in (10, 30, 50, 100)]
-        assert all(0 < constant < math.inf for constant in constants)
+    def test_normalizing_constant_gives_mass_one(self, kernel):
+        for d, sphere in self.spheres.items():
+            moment = self.integral(kernel, lambda r, K, d=d: r ** (d - 1) * K)
+            if d in self.massless:
+                assert moment == pytest.approx(0, abs=1e-9)
+                with pytest.raises(ValueError, match=rf"mass 0 in n_features={d} .*choose"):
+                    kernel.normalizing_constant(d)
+            else:
+                mass = kernel.normalizing_constant(d) * sphere * moment
+                assert mass == pytest.approx(1, rel=1e-9)
+        if not kernel.signed:
+            # Volumes become tiny, or huge, but not 0.
+            assert all(0 < kernel.normalizing_constant(d) < math.inf for d in (10, 30, 100))
 
 
 class CompactContract(SmoothingContract):
     """Smoothing kernels that are 0 beyond one bandwidth."""
 
-    def test_the_support_is_one_bandwidth(self, kernel):
+    @pytest.mark.parametrize("d", [1, 20])
+    def test_gradient_is_finite_on_a_grid_of_whole_bandwidths(self, kernel, d):
         assert kernel.support == 1
         assert isinstance(kernel, CompactKernel)
-
-    @pytest.mark.parametrize("d", DIMENSIONS)
-    def test_gradient_is_finite_on_a_grid_of_whole_bandwidths(self, kernel, d):
         # Integers with bandwidth 1: most pairs lie at the corner in the middle, or at the edge.
         grid = np.zeros((5, d))
         grid[:, 0] = np.arange(-2, 3)

@@ -11,19 +11,20 @@ import torch
 from kernel_contracts import (
     KernelContract,
     WithoutGradient,
+    assert_library,
     gradient_is_finite,
     in_libraries,
     to_library,
     to_numpy,
     weight_by_log,
 )
-from sklearn.base import BaseEstimator, clone
+from sklearn.base import clone
 from sklearn.gaussian_process import kernels as gaussian_process
 from sklearn.metrics.pairwise import laplacian_kernel
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
-from sklearn_attention import kernels
+from sklearn_attention import NadarayaWatsonRegressor, kernels
 from sklearn_attention.kernels import (
     AitchisonAitken,
     Boxcar,
@@ -40,7 +41,6 @@ from sklearn_attention.kernels import (
     ProductKernel,
     RationalQuadratic,
     ScaledDotProduct,
-    Silverman,
     Sum,
     Triangular,
     WangVanRyzin,
@@ -74,12 +74,12 @@ def test_kernels_go_by_the_names_of_their_classes():
     }
 
 
-@pytest.mark.parametrize(("name", "kind"), KERNELS.items())
-def test_every_name_stands_for_its_kernel(name, kind):
-    kernel = as_kernel(name)
-    assert type(kernel) is kind
-    assert kernel == kind()
-    assert as_kernel(name) is not kernel, "a name must not share its kernel's parameters"
+def test_every_name_stands_for_its_kernel():
+    for name, kind in KERNELS.items():
+        kernel = as_kernel(name)
+        assert type(kernel) is kind
+        assert kernel == kind()
+        assert as_kernel(name) is not kernel, "a name must not share its kernel's parameters"
 
 
 def test_every_kernel_keeps_a_contract():
@@ -90,42 +90,48 @@ def test_every_kernel_keeps_a_contract():
 
 
 @pytest.mark.parametrize(
-    ("name", "suggested"),
-    [("Gaussian", "gaussian"), ("epanechnikow", "epanechnikov"), ("matern-32", "matern32")],
-)
-def test_misspelt_names(name, suggested):
-    with pytest.raises(ValueError, match=rf"kernel='{name}' is unknown: did you mean") as error:
-        as_kernel(name)
-    assert f"did you mean '{suggested}'?" in str(error.value)
-    assert all(repr(known) in str(error.value) for known in KERNELS)
-
-
-@pytest.mark.parametrize(
     ("name", "meant"),
     [
-        ("RBF", "gaussian"), ("squared-exponential", "gaussian"), ("tophat", "boxcar"),
-        ("quartic", "biweight"), ("matern12", "exponential"),
-        ("Dot product", "scaled_dot_product"), ("poly", "polynomial"),
-        ("matern", "matern32' or 'matern52"),
+        ("Gaussian", "gaussian"), ("epanechnikow", "epanechnikov"), ("matern-32", "matern32"),
+        # Names of other libraries.
+        ("RBF", "gaussian"), ("squared-exponential", "gaussian"), ("matern12", "exponential"),
+        ("Dot product", "scaled_dot_product"), ("matern", "matern32' or 'matern52"),
     ],
 )  # fmt: skip
-def test_names_of_other_libraries(name, meant):
-    with pytest.raises(ValueError, match=rf"did you mean '{meant}'\? choose from"):
+def test_misspelt_names_and_those_of_other_libraries(name, meant):
+    match = rf"kernel='{name}' is unknown: did you mean '{meant}'\? choose from"
+    with pytest.raises(ValueError, match=match) as error:
         as_kernel(name)
+    assert all(repr(known) in str(error.value) for known in KERNELS)
 
 
 def test_names_of_other_libraries_are_none_of_ours():
     assert _OTHER_NAMES.keys() <= KERNELS.keys()
     others = " ".join(_OTHER_NAMES.values()).split()
     assert not set(others) & KERNELS.keys()
-    twice = {name for name in others if others.count(name) > 1}
-    assert twice == {"matern"}
+    assert {name for name in others if others.count(name) > 1} == {"matern"}
 
 
 def test_a_class_is_not_a_kernel():
     for kind in (Gaussian, gaussian_process.RBF, dict):
         with pytest.raises(TypeError, match=rf"create it, as in {kind.__name__}\(\)"):
             as_kernel(kind)
+
+
+@pytest.mark.parametrize(
+    "kernel", [*map(as_kernel, KERNELS), Gaussian() + 1, ProductKernel("gaussian")], ids=repr
+)
+def test_tables_that_do_not_fit(kernel):
+    table = np.ones((3, 1))
+    for wrong in (np.ones(3), np.ones((3, 1, 1)), np.float64(1), np.ones((3, 0))):
+        with pytest.raises(ValueError, match=r"queries must have shape .*reshape"):
+            kernel(wrong, table)
+        with pytest.raises(ValueError, match=r"keys must have shape .*reshape"):
+            kernel(table, wrong)
+    with pytest.raises(ValueError, match=r"2 features but keys have 3: pass"):
+        kernel(np.ones((4, 2)), np.ones((4, 3)))
+    with pytest.raises(TypeError, match="Multiple namespaces"):
+        kernel(table, torch.ones((2, 1)))
 
 
 # Functions
@@ -136,53 +142,42 @@ def dot(queries, keys):
 
 
 @in_libraries
-@pytest.mark.parametrize(
-    "function",
-    [laplacian_kernel, functools.partial(laplacian_kernel, gamma=1.0)],
-    ids=["function", "partial"],
-)
-def test_functions_are_kernels(library, function):
-    rng = np.random.default_rng(0)
+@pytest.mark.parametrize("dtype", ["float64", "float32"])
+def test_functions_are_kernels(library, dtype):
+    function = functools.partial(laplacian_kernel, gamma=1.0)
     kernel = as_kernel(function)
     assert kernel == FunctionKernel(function)
+    rng = np.random.default_rng(0)
     X, Y = rng.normal(size=(4, 1)), rng.normal(size=(5, 1))
-    for dtype in ("float64", "float32"):
-        queries, keys = (to_library(table, library, dtype) for table in (X, Y))
-        values = kernel(queries, keys)
-        assert values.dtype == queries.dtype
-        assert type(values) is type(queries)
-        expected = Laplacian()(X, Y)
-        rounding = 1e-12 if dtype == "float64" else 1e-5
-        np.testing.assert_allclose(to_numpy(values), expected, rtol=rounding)
-        logs = to_numpy(kernel.log(queries, keys))
-        np.testing.assert_allclose(logs, np.log(expected), rtol=rounding, atol=rounding)
+    queries, keys = (to_library(table, library, dtype) for table in (X, Y))
+    values = kernel(queries, keys)
+    assert_library(values, library, dtype)
+    expected = Laplacian()(X, Y)
+    rounding = 1e-12 if dtype == "float64" else 1e-5
+    np.testing.assert_allclose(to_numpy(values), expected, rtol=rounding)
+    logs = to_numpy(kernel.log(queries, keys))
+    np.testing.assert_allclose(logs, np.log(expected), rtol=rounding, atol=rounding)
 
 
 @pytest.mark.parametrize(
-    "function",
+    ("function", "match"),
     [
-        lambda queries, keys: np.ones(len(queries)),
-        lambda queries, keys: np.ones((len(keys), len(queries))),
-        lambda queries, keys: 1.0,
-        lambda queries, keys: None,
+        (lambda X, Y: np.ones(len(X)), r"returned shape .* must return one value.*\(2, 3\)"),
+        (lambda X, Y: np.ones((len(Y), len(X))), r"returned shape .* must return one value"),
+        (lambda X, Y: None, r"returned shape .* must return one value"),
+        (lambda X, Y: np.full((len(X), len(Y)), math.nan), r"NaN or infinity: it must return"),
+        (lambda X, Y: np.full((len(X), len(Y)), -math.inf), r"NaN or infinity: it must return"),
     ],
-    ids=["one_axis", "transposed", "number", "nothing"],
+    ids=["one_axis", "transposed", "nothing", "nan", "inf"],
 )
-def test_functions_that_return_another_shape(function):
-    with pytest.raises(ValueError, match=r"returned shape .* must return one value.*\(2, 3\)"):
-        FunctionKernel(function)(np.ones((2, 1)), np.ones((3, 1)))
+def test_functions_that_return_something_else(function, match):
+    for library in ("numpy", "torch"):
+        queries, keys = (to_library(np.ones((n, 1)), library) for n in (2, 3))
+        with pytest.raises(ValueError, match=match):
+            FunctionKernel(function)(queries, keys)
 
 
-@in_libraries
-@pytest.mark.parametrize("value", [math.nan, math.inf, -math.inf])
-def test_functions_that_return_no_number(library, value):
-    kernel = FunctionKernel(lambda queries, keys: np.full((len(queries), len(keys)), value))
-    with pytest.raises(ValueError, match=r"returned NaN or infinity: it must return a finite"):
-        kernel(to_library([[1.0]], library))
-
-
-@in_libraries
-def test_functions_have_no_gradient(library):
+def test_functions_have_no_gradient():
     table = torch.ones((2, 1))
     tracked = torch.ones((2, 1), requires_grad=True)
     for queries, keys in ((table, tracked), (tracked, table)):
@@ -195,26 +190,20 @@ def test_functions_have_no_gradient(library):
 @in_libraries
 def test_logarithm_of_a_function_that_turns_out_negative(library):
     kernel = FunctionKernel(dot)
-    queries, keys = to_library([[1.0]], library), to_library([[2.0], [-1.0], [0.0]], library)
-    assert kernel(queries, keys).tolist() == [[2, -1, 0]]
+    queries, keys = to_library([[1.0]], library), to_library([[2.0], [0.0], [-1.0]], library)
+    assert kernel(queries, keys).tolist() == [[2, 0, -1]]
     with pytest.raises(ValueError, match=r"returned negative values and so has no logarithm"):
         kernel.log(queries, keys)
-    logs = kernel.log(queries, keys[::2] if library == "numpy" else keys[[0, 2]])
-    np.testing.assert_allclose(to_numpy(logs), [[math.log(2), -math.inf]])
-
-
-# scikit-learn's own
+    logs = to_numpy(kernel.log(queries, keys[:2]))
+    np.testing.assert_allclose(logs, [[math.log(2), -math.inf]])
 
 
 @in_libraries
 @pytest.mark.parametrize(
     "kernel",
     [
-        gaussian_process.RBF(0.7),
         gaussian_process.RBF([0.7, 2.0]) + 0.5 * gaussian_process.Matern(nu=1.5),
-        gaussian_process.Matern(length_scale=2.0, nu=0.8),
         gaussian_process.DotProduct() ** 2,
-        gaussian_process.ExpSineSquared() * gaussian_process.RationalQuadratic(),
     ],
     ids=repr,
 )
@@ -253,14 +242,12 @@ def formula_of(contract, kernel):
 
 class TestSum(KernelContract):
     samples = (
-        Gaussian() + Epanechnikov(),
         Epanechnikov() + Triangular(),
         Gaussian() + 0.25,
         Triangular() + Gaussian() * Epanechnikov(),
     )
     # The printed formulas of the samples, in their order.
     formulas = (
-        lambda q, k: gaussian(q, k) + epanechnikov(q, k),
         lambda q, k: epanechnikov(q, k) + triangular(q, k),
         lambda q, k: gaussian(q, k) + 0.25,
         lambda q, k: triangular(q, k) + gaussian(q, k) * epanechnikov(q, k),
@@ -277,17 +264,13 @@ class TestSum(KernelContract):
 
 class TestProduct(KernelContract):
     samples = (
-        Gaussian() * Epanechnikov(),
         Epanechnikov() * Triangular(),
         Periodic(period=2.0) * "gaussian",
-        3 * Gaussian(),
         Gaussian() * Epanechnikov() + 2 * Periodic(period=2.0),
     )
     formulas = (
-        lambda q, k: gaussian(q, k) * epanechnikov(q, k),
         lambda q, k: epanechnikov(q, k) * triangular(q, k),
         lambda q, k: periodic(q, k) * gaussian(q, k),
-        lambda q, k: 3 * gaussian(q, k),
         lambda q, k: gaussian(q, k) * epanechnikov(q, k) + 2 * periodic(q, k),
     )
 
@@ -311,26 +294,21 @@ class TestConstant(WithoutGradient, KernelContract):
         scaled = kernel.rescale(np.ones((2, 1)), 2.0)
         np.testing.assert_array_equal(kernel(scaled), kernel(np.ones((2, 1))))
 
-    @pytest.mark.parametrize("value", [math.nan, "1", None])
-    def test_bad_value(self, value):
-        with pytest.raises(ValueError, match=rf"value={value!r} is not valid: pass a number"):
-            Constant(value)([[0.0]])
+    def test_bad_value(self, kernel):
+        for value in (math.nan, "1"):
+            with pytest.raises(ValueError, match=rf"value={value!r} is not valid: pass a num"):
+                Constant(value)([[0.0]])
 
 
 def test_operators_build_sums_and_products():
     left, right = Gaussian(), Periodic(period=2.0)
     assert left + right == Sum(left, right)
     assert left * right == Product(left, right)
-    assert left + 2 == Sum(left, 2)
-    assert 2 + left == Sum(2, left)
-    assert 2 * left == Product(2, left)
-    assert left * 0.5 == Product(left, 0.5)
-    assert "boxcar" + left == Sum("boxcar", left)
-    assert left + "boxcar" == Sum(left, "boxcar")
-    assert "boxcar" * left == Product("boxcar", left)
-    assert left * "boxcar" == Product(left, "boxcar")
-    assert np.float64(2) * left == Product(2.0, left)
-    assert np.float32(2) + left == Sum(2.0, left)
+    for part in (2, 0.5, "boxcar", np.float64(2)):
+        assert left + part == Sum(left, part)
+        assert part + left == Sum(part, left)
+        assert left * part == Product(left, part)
+        assert part * left == Product(part, left)
     assert left + 2 * right == Sum(left, Product(2, right))
     assert left + right != Sum(right, left)
     assert left + right != left * right
@@ -346,18 +324,13 @@ def test_no_limit_to_nesting():
 @pytest.mark.parametrize(
     ("kernel", "signed", "stationary", "support", "scaled"),
     [
-        (Gaussian() + Boxcar(), False, True, math.inf, True),
         (Triangular() + Boxcar(), False, True, 1.0, True),
         (Gaussian() * Boxcar(), False, True, 1.0, True),
         (Boxcar() + 0.1, False, True, math.inf, True),
-        (0.1 * Boxcar(), False, True, 1.0, True),
         (Gaussian() + Linear(), True, False, math.inf, True),
-        (Gaussian() * Silverman(), True, True, math.inf, True),
         (Gaussian() + Constant(-1), True, True, math.inf, True),
         (Gaussian() + FunctionKernel(len), None, False, math.inf, True),
-        (FunctionKernel(len), None, False, math.inf, True),
         (ScaledDotProduct() * Gaussian(), False, False, math.inf, True),
-        (AitchisonAitken() + 1, False, True, math.inf, False),
         (WangVanRyzin() * AitchisonAitken(), False, True, math.inf, False),
     ],
     ids=repr,
@@ -383,60 +356,39 @@ def test_logarithm_of_a_sum_beyond_underflow():
     assert kernel([[0.0]], [[1e4]]) == 0
 
 
-class _Smoother(BaseEstimator):
-    """An estimator with a kernel, and no more."""
-
-    def __init__(self, kernel="gaussian"):
-        self.kernel = kernel
-
-    def fit(self, X, y=None):
-        self.kernel_ = clone(as_kernel(self.kernel))
-        return self
-
-    def transform(self, X):
-        return self.kernel_(X)
-
-
 def test_parameters_within_parameters():
     kernel = Periodic(period=2.0) * RationalQuadratic() + 0.5
-    pipeline = make_pipeline(StandardScaler(), _Smoother(kernel))
-    name = "_smoother__kernel__left__left__period"
-    assert pipeline.get_params()[name] == 2.0
+    pipeline = make_pipeline(StandardScaler(), NadarayaWatsonRegressor(kernel, bandwidth=1.0))
+    of_kernel = "nadarayawatsonregressor__kernel__left__"
+    assert pipeline.get_params()[of_kernel + "left__period"] == 2.0
     twin = clone(pipeline)
-    twin.set_params(**{name: 3.0, "_smoother__kernel__left__right__alpha": 5.0})
+    twin.set_params(**{of_kernel + "left__period": 3.0, of_kernel + "right__alpha": 5.0})
     assert twin[-1].kernel == Periodic(period=3.0) * RationalQuadratic(5.0) + 0.5
     assert kernel.left.left.period == 2.0
-    twin.set_params(_smoother__kernel__left__left=Gaussian())
+    twin.set_params(**{of_kernel + "left": Gaussian()})
     assert twin[-1].kernel == Gaussian() * RationalQuadratic(5.0) + 0.5
     X = np.array([[0.0], [1.0], [5.0]])
-    scaled = StandardScaler().fit_transform(X)
-    np.testing.assert_array_equal(twin.fit(X).transform(X), twin[-1].kernel(scaled))
+    assert twin.fit(X, X[:, 0])[-1].kernel_ == twin[-1].kernel
 
 
 @pytest.mark.parametrize(
     "kernel",
     [
-        Gaussian() + AitchisonAitken(),
-        WangVanRyzin() * Epanechnikov(),
         "gaussian" * AitchisonAitken(),
         1 + WangVanRyzin() * Epanechnikov(),
         Gaussian() + ProductKernel([("a", Gaussian(), [0]), ("b", WangVanRyzin(), [1])]),
-        ProductKernel(AitchisonAitken()) * ProductKernel("gaussian"),
+        ProductKernel([("number", Gaussian(), 0), ("category", WangVanRyzin(), [-2])]),
     ],
     ids=repr,
 )
 def test_the_same_columns_cannot_be_numbers_and_categories(kernel):
-    message = r"both as numbers and as categories: pass a ProductKernel"
     table = np.ones((2, 2))
-    with pytest.raises(ValueError, match=message):
-        kernel(table)
-    with pytest.raises(ValueError, match=message):
-        kernel.log(table)
-    with pytest.raises(ValueError, match=message):
-        kernel.rescale(table, 2.0)
+    for call in (kernel, kernel.log, lambda X: kernel.rescale(X, 2.0)):
+        with pytest.raises(ValueError, match=r"both as numbers and as categories: pass a Prod"):
+            call(table)
 
 
-@pytest.mark.parametrize("operand", [None, [1, 2], 1j, np.ones(2)], ids=repr)
+@pytest.mark.parametrize("operand", [None, [1, 2], 1j], ids=repr)
 def test_operands_that_are_no_kernels(operand):
     with pytest.raises(TypeError, match=r"must be a name, a Kernel, a function"):
         (Gaussian() + operand)([[0.0]])

@@ -45,34 +45,27 @@ class TestLinear(KernelContract):
         assert kernel.signed
         assert kernel([[10.0]], [[-10.0]]) < 0
 
-    @pytest.mark.parametrize("center", [[1.0, -2.0], (1, -2), np.array([1.0, -2.0])], ids=repr)
+    @pytest.mark.parametrize("center", [[1.0, -2.0], np.array([1.0, -2.0])], ids=repr)
     def test_center_for_each_feature(self, center):
-        for queries, keys in (
-            (np.array([[3.0, 4.0]]), np.array([[1.0, 1.0], [2.0, 5.0]])),
-            (torch.tensor([[3.0, 4.0]]), torch.tensor([[1.0, 1.0], [2.0, 5.0]])),
-        ):
-            values = Linear(center)(queries, keys)
-            assert values.dtype == queries.dtype
-            assert values.tolist() == [[18, 44]]
+        queries, keys = np.array([[3.0, 4.0]]), np.array([[1.0, 1.0], [2.0, 5.0]])
+        for tables in ((queries, keys), (torch.tensor(queries).float(), torch.tensor(keys))):
+            assert Linear(center)(*tables).tolist() == [[18, 44]]
+        elsewhere = torch.ones((3, 2), device="meta")
+        assert Linear(center)(elsewhere).device == elsewhere.device
 
-    def test_center_goes_to_the_device_of_the_tensors(self):
-        tensor = torch.ones((3, 2), device="meta")
-        assert Linear([1.0, 2.0])(tensor).device == tensor.device
-
-    @pytest.mark.parametrize("center", [[1.0], [1.0, 2.0, 3.0], [[1.0, 2.0]]])
-    def test_center_that_does_not_fit(self, center):
-        with pytest.raises(ValueError, match=r"center=.* does not fit 2 features: pass"):
-            Linear(center)(np.ones((3, 2)))
-
-    def test_center_that_would_broadcast_over_rows(self):
-        with pytest.raises(ValueError, match=r"does not fit 1 features"):
-            Linear([1.0, 2.0, 3.0])(np.ones((3, 1)))
+    @pytest.mark.parametrize(
+        # Three would broadcast over the rows of one feature.
+        ("center", "d"),
+        [([1.0], 2), ([[1.0, 2.0]], 2), ([1.0, 2.0, 3.0], 1)],
+    )
+    def test_center_that_does_not_fit(self, center, d):
+        with pytest.raises(ValueError, match=rf"center=.* does not fit {d} features: pass"):
+            Linear(center)(np.ones((3, d)))
 
 
 class TestPolynomial(KernelContract):
     samples = (
         Polynomial(),
-        Polynomial(degree=1, coef0=0.0),
         Polynomial(degree=3, coef0=0.5),
         Polynomial(degree=4, coef0=-0.25),
     )
@@ -98,18 +91,18 @@ class TestPolynomial(KernelContract):
         assert kernel(queries, keys)[0, 0] == 0
         assert gradient_is_finite(weight_by_log(kernel, key=1), queries, keys)
 
-    @pytest.mark.parametrize("degree", [0, -2, 1.5, 2.0, "2", None, True])
-    def test_bad_degree(self, degree):
-        message = rf"degree={degree!r} is not valid: pass an integer greater than 0"
-        with pytest.raises(ValueError, match=message):
-            Polynomial(degree)([[0.0]])
-        with pytest.raises(ValueError, match=message):
-            Polynomial(degree).signed  # noqa: B018
-
-    @pytest.mark.parametrize("coef0", [math.nan, "1", None])
-    def test_bad_coef0(self, coef0):
-        with pytest.raises(ValueError, match=rf"coef0={coef0!r} is not valid: pass a number"):
-            Polynomial(coef0=coef0)([[0.0]])
+    @pytest.mark.parametrize(
+        ("options", "match"),
+        [
+            ({"degree": 0}, "degree=0 is not valid: pass an integer greater than 0"),
+            ({"degree": 2.0}, r"degree=2\.0 is not valid: pass an integer greater than 0"),
+            ({"degree": True}, "degree=True is not valid: pass an integer greater than 0"),
+            ({"coef0": math.nan}, "coef0=nan is not valid: pass a number"),
+        ],
+    )
+    def test_bad_parameters(self, options, match):
+        with pytest.raises(ValueError, match=match):
+            Polynomial(**options)([[0.0]])
 
 
 class TestCosineSimilarity(KernelContract):
@@ -135,7 +128,7 @@ class TestCosineSimilarity(KernelContract):
         assert kernel(table).tolist() == [[0, 0], [0, pytest.approx(1)]]
         assert gradient_is_finite(kernel, table, table)
 
-    @pytest.mark.parametrize("scale", [1e-310, 1e-200, 1e-160, 1e160, 1e200, 1e307])
+    @pytest.mark.parametrize("scale", [1e-310, 1e-160, 1e160, 1e307])
     def test_length_does_not_matter_however_extreme(self, kernel, scale):
         queries, keys = scale * np.array([[3.0, 4.0]]), np.array([[4.0, 3.0]]) / 7
         np.testing.assert_allclose(kernel(queries, keys), 0.96, rtol=1e-12)
@@ -143,7 +136,7 @@ class TestCosineSimilarity(KernelContract):
         np.testing.assert_allclose(kernel(*tensors), 0.96, rtol=1e-12)
 
 
-@pytest.mark.parametrize("d", [1, 2, 5, 20])
+@pytest.mark.parametrize("d", [1, 5])
 @pytest.mark.parametrize(
     "kernel",
     [
@@ -164,10 +157,3 @@ def test_dot_product_form_is_the_logarithm(kernel, d):
         assert form.query_bias.shape == (4,)
         scores = form.queries @ form.keys.T + form.key_bias + form.query_bias[:, None]
         np.testing.assert_allclose(scores, kernel.log(*tables), rtol=1e-12, atol=1e-13)
-
-
-@pytest.mark.parametrize(
-    "kernel", [Linear(), Polynomial(), CosineSimilarity(), ProductKernel("boxcar")], ids=repr
-)
-def test_other_kernels_have_no_dot_product_form(kernel):
-    assert kernel.as_dot_product(np.ones((2, 1)), np.ones((3, 1))) is None

@@ -38,13 +38,6 @@ def test_variance_is_the_minimiser_of_the_mean_over_pairs():
     assert directions.item() ** 2 == pytest.approx(1 / found.x, rel=1e-4)
 
 
-def test_variance_is_the_printed_one():
-    for precision, s in ((1.0, 0.7), (0.6, 1.5), (0.4, 0.0)):
-        expected = precision * s**2 / (2 - precision)
-        expected -= 0.5 * math.log(precision * (2 - precision))
-        assert log_second_moment(precision, s) == pytest.approx(expected, abs=1e-8)
-
-
 def test_weights_are_quotients_of_densities():
     rows = skewed_rows(50, 4, seed=0)
     covariance = np.cov(rows.T)

@@ -23,7 +23,6 @@ from sklearn_attention.kernels import (
     LiRacine,
     Periodic,
     ProductKernel,
-    Triangular,
     WangVanRyzin,
 )
 from sklearn_attention.kernels._product_kernel import mixed_kernel
@@ -39,18 +38,6 @@ class TestOneKernelForEachColumn(KernelContract):
             return math.exp(-u * u / 2) / math.sqrt(2 * math.pi)
 
         return math.prod(one_column(a - b) for a, b in zip(q, k, strict=True))
-
-    @pytest.mark.parametrize("d", [1, 5])  # more columns are more of the same
-    def test_gradient(self, kernel, d):
-        super().test_gradient(kernel, d)
-
-    @pytest.mark.parametrize("d", [1, 2, 5])
-    def test_equals_the_product_written_out(self, kernel, d):
-        queries, keys = self.rows(d)
-        groups = [(f"column{j}", kernel.kernels, j) for j in range(d)]
-        np.testing.assert_array_equal(
-            kernel(queries, keys), ProductKernel(groups)(queries, keys)
-        )
 
 
 def mixed(age="epanechnikov", level=None, city=None):
@@ -93,7 +80,7 @@ def test_groups_of_columns(library):
 
 @pytest.mark.parametrize(
     "columns",
-    [[1, 2], (1, 2), np.array([1, 2]), slice(1, None), slice(-2, None), [-2, -1], range(1, 3)],
+    [[1, 2], np.array([1, 2]), slice(-2, None), [-2, -1], range(1, 3)],
     ids=repr,
 )
 def test_ways_to_name_columns(columns):
@@ -101,43 +88,26 @@ def test_ways_to_name_columns(columns):
     X, Y = rng.normal(size=(4, 3)), rng.normal(size=(5, 3))
     kernel = ProductKernel([("x", Gaussian(), columns)])
     np.testing.assert_array_equal(kernel(X, Y), Gaussian()(X[:, 1:], Y[:, 1:]))
-    tensors = torch.from_numpy(X), torch.from_numpy(Y)
-    np.testing.assert_allclose(kernel(*tensors), kernel(X, Y), rtol=1e-14)
     assert clone(kernel) == kernel
-
-
-def test_the_order_of_columns_is_kept():
-    table = np.array([[0.0, 2.0, 7.0], [1.0, 4.0, 7.0]])
-    seen = []
-
-    def spy(queries, keys):
-        seen.append(queries)
-        return np.ones((len(queries), len(keys)))
-
-    ProductKernel([("x", spy, [2, 0]), ("y", spy, slice(None, None, -1))])(table)
-    np.testing.assert_array_equal(seen[0], table[:, [2, 0]])
-    np.testing.assert_array_equal(seen[1], table[:, ::-1])
 
 
 @pytest.mark.parametrize(
     "columns",
-    [3, -4, [0, 3], [], slice(3, 5), [0.5], "age", [True, False, True], [np.True_]],
+    [3, -4, [0, 3], [], slice(3, 5), [0.5], "age", [np.True_]],
     ids=repr,
 )
 def test_columns_that_do_not_fit(columns):
     kernel = ProductKernel([("x", Gaussian(), columns)])
     message = r"columns=.* of kernel 'x' do not fit 3 features: pass positions from 0 to 2"
-    with pytest.raises(ValueError, match=message):
-        kernel(np.ones((2, 3)))
-    with pytest.raises(ValueError, match=message):
-        kernel.rescale(np.ones((2, 3)), 1.0)
+    for call in (kernel, lambda X: kernel.rescale(X, 1.0)):
+        with pytest.raises(ValueError, match=message):
+            call(np.ones((2, 3)))
 
 
 @pytest.mark.parametrize(
     "kernels",
     [
         [],
-        (),
         [Gaussian(), Boxcar()],
         [("x", Gaussian())],
         [("x", Gaussian(), 0), ("x", Boxcar(), 1)],
@@ -149,19 +119,9 @@ def test_columns_that_do_not_fit(columns):
 )
 def test_lists_that_are_not_valid(kernels):
     kernel = ProductKernel(kernels)
-    assert repr(kernel).startswith("ProductKernel(")
-    with pytest.raises(ValueError, match=r"kernels=.* is not valid: pass one kernel, or"):
-        kernel(np.ones((2, 2)))
-    with pytest.raises(ValueError, match=r"kernels=.* is not valid: pass one kernel, or"):
-        kernel.get_params()
-
-
-def test_kernels_that_are_not_valid():
-    for kernels in (None, Gaussian, [("x", None, 0)]):
-        with pytest.raises(TypeError, match="must be a name, a Kernel"):
-            ProductKernel(kernels)(np.ones((2, 2)))
-    with pytest.raises(ValueError, match="did you mean 'gaussian'"):
-        ProductKernel([("x", "gausian", 0)])(np.ones((2, 2)))
+    for call in (lambda: kernel(np.ones((2, 2))), kernel.get_params):
+        with pytest.raises(ValueError, match=r"kernels=.* is not valid: pass one kernel, or"):
+            call()
 
 
 def test_parameters_by_name():
@@ -182,8 +142,6 @@ def test_parameters_by_name():
     np.testing.assert_array_equal(
         twin(MIXED), mixed("boxcar", WangVanRyzin(0.1), AitchisonAitken(4, 0.6))(MIXED)
     )
-    twin.set_params(kernels="gaussian")
-    np.testing.assert_array_equal(twin(MIXED), ProductKernel(Gaussian())(MIXED))
     twin.set_params(kernels=[("x", Periodic(), 0)], x__period=4.0)
     assert twin == ProductKernel([("x", Periodic(4.0), 0)])
     with pytest.raises(ValueError, match="Invalid parameter 'nonsense'"):
@@ -191,23 +149,16 @@ def test_parameters_by_name():
 
 
 def test_equal_lists_are_equal_kernels():
-    assert mixed() == mixed()
     assert mixed() == pickle.loads(pickle.dumps(mixed())) == clone(mixed())
-    assert mixed() != mixed(age="boxcar")
     assert mixed() != mixed(level=WangVanRyzin(0.4))
     assert ProductKernel([("x", Gaussian(), [0, 1])]) != ProductKernel([("x", Gaussian(), [0])])
     assert ProductKernel([("x", Gaussian(), 0)]) != ProductKernel([("y", Gaussian(), 0)])
-    assert ProductKernel("gaussian") == ProductKernel("gaussian") != ProductKernel("boxcar")
-    assert ProductKernel("gaussian") != ProductKernel([("x", "gaussian", 0)])
     assert hash(mixed()) == hash(mixed(age="boxcar"))
 
 
 # Kernels that see columns 1, 2 and 3 of MIXED as categories.
 UNSCALED = [
-    mixed(),
-    mixed() + 1,
-    2 * mixed() * mixed(age="gaussian"),
-    ProductKernel([("all", mixed(), slice(None))]),
+    2 * mixed() * mixed(age="gaussian") + 1,
     ProductKernel([("turned", mixed(), [4, 1, 2, 3, 0])]),
 ]
 
@@ -228,22 +179,10 @@ def test_rescale_leaves_categories_alone(library, kernel, bandwidth):
         np.testing.assert_array_equal(to_numpy(scaled), expected)
 
 
-@pytest.mark.parametrize("categories", [[0, 1], -2, slice(None)], ids=repr)
-def test_one_column_cannot_be_both_number_and_category(categories):
-    kernel = ProductKernel(
-        [("number", Gaussian(), 0), ("category", WangVanRyzin(), categories)]
-    )
-    with pytest.raises(ValueError, match="both as numbers and as categories"):
-        kernel(np.ones((2, 2)))
-    with pytest.raises(ValueError, match="both as numbers and as categories"):
-        kernel.rescale(np.ones((2, 2)), 2.0)
-
-
-@pytest.mark.parametrize("kernel", ["epanechnikov", "gaussian", Triangular()], ids=repr)
-def test_gradient(kernel):
+def test_gradient_of_groups():
     rng = np.random.default_rng(1)
     tables = [torch.tensor(0.3 * rng.random((n, 3)), requires_grad=True) for n in (2, 3)]
-    product = ProductKernel([("a", kernel, [2, 0]), ("b", "exponential", 1)])
+    product = ProductKernel([("a", "epanechnikov", [2, 0]), ("b", "exponential", 1)])
     assert torch.autograd.gradcheck(product, tables)
     assert torch.autograd.gradcheck(product.log, tables)
 
@@ -257,14 +196,8 @@ def test_gradient(kernel):
 def test_mixed_kernels_divide_the_distance_alone(kernel, bandwidth):
     rng = np.random.default_rng(0)
     kinds = ("ordered", "numeric", "unordered", "numeric")
-    X = np.column_stack(
-        [
-            rng.integers(0, 4, 12),
-            rng.normal(size=12),
-            rng.integers(0, 3, 12),
-            rng.normal(size=12),
-        ]
-    )
+    X = rng.normal(size=(12, 4))
+    X[:, 0], X[:, 2] = rng.integers(0, 4, 12), rng.integers(0, 3, 12)
     columns = Columns(kinds, (range(4), None, range(3), None))
     whole = mixed_kernel(kernel, columns, [0.4, 0, 0.2, 0])
     form = whole.radial_form(4)
@@ -278,12 +211,12 @@ def test_mixed_kernels_divide_the_distance_alone(kernel, bandwidth):
     np.testing.assert_allclose(form.rest(X, X), by_hand, rtol=1e-12)
     np.testing.assert_allclose(form.log_values(squared, X, X), whole.log(scaled), rtol=1e-10)
     assert whole.spread == kernel.spread
+    assert whole.as_dot_product(X, X) is None
 
 
 @pytest.mark.parametrize(
     "kernel",
     [
-        ProductKernel("gaussian"),
         ProductKernel([("a", "gaussian", [2]), ("b", "gaussian", [0, 1])]),
         ProductKernel(
             [("c", LiRacine(lam=0.5), [1]), ("a", ProductKernel("gaussian"), [2, 0])]
@@ -303,8 +236,6 @@ def test_a_product_of_gaussians_is_a_gaussian_of_the_distance(kernel):
 @pytest.mark.parametrize(
     ("kernel", "compact"),
     [
-        (Boxcar(), True),
-        (Gaussian(), False),
         (Boxcar() + Gaussian(), False),
         (Boxcar() * Gaussian(), True),
         (ProductKernel("boxcar"), True),
@@ -321,11 +252,9 @@ def test_what_ends(kernel, compact):
     assert (bool(columns) and not far.any()) == compact
 
 
-def test_numeric_columns():
-    assert Gaussian().numeric_columns(3) == [0, 1, 2]
+def test_columns_of_numbers_and_of_categories():
     assert AitchisonAitken().numeric_columns(2) == []
     assert (Gaussian() + 0.1).numeric_columns(2) == [0, 1]
-    assert ProductKernel([("x", "gaussian", [2])]).numeric_columns(3) == [2]
     mixed = ProductKernel([("x", "gaussian", [2]), ("a", LiRacine(), [0])])
     assert mixed.numeric_columns(4) == [2]
     assert mixed.categorical_columns(4) == [0]

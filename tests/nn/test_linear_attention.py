@@ -16,7 +16,6 @@ KERNELS = [
     PositiveFeatures(32, center=[0.2, 0.0, -0.3], covariance=np.diag([2.0, 1.0, 0.0]) + 0.2),
     TrigonometricFeatures(32),
 ]
-POSITIVE = KERNELS[:2]
 each_kernel = pytest.mark.parametrize("kernel", KERNELS, ids=repr)
 each_causal = pytest.mark.parametrize("causal", [False, True])
 
@@ -95,15 +94,15 @@ class TestAgainstPairs:
         if floats:
             bias = torch.randn(2, 1, 5, 7, dtype=torch.float64, generator=generator)
             allowed = allowed * bias.exp()
-            mask = bias.masked_fill(~mask, -torch.inf)
+            # What is added to all logits of a query cancels, however large it is.
+            large = 1e3 * torch.tensor([-2.0, -1.0, 0.0, 1.0, 2.0])[:, None]
+            mask = (bias + large).masked_fill(~mask, -torch.inf)
         found, _ = attention(*heads, kernel, mask=mask)
         torch.testing.assert_close(found, slow_average(kernel, *heads, allowed))
         assert (found[:, :, 2] == 0).all()
         weighed, _ = attention(*heads, kernel, mask=mask, need_weights=True)
         torch.testing.assert_close(weighed, found)
 
-
-class TestPaddingAndCausality:
     @each_kernel
     @pytest.mark.parametrize(("causal", "need_weights"), [(True, False), (False, True)])
     def test_padded_tokens_change_nothing(self, kernel, causal, need_weights):
@@ -161,9 +160,8 @@ class TestNumbers:
             gradients = torch.autograd.grad((found + 1).square().sum(), heads)
             assert all(torch.isfinite(g).all() and (g[1] == 0).all() for g in gradients)
 
-    @pytest.mark.parametrize("kernel", POSITIVE, ids=repr)
-    def test_half_precision(self, kernel):
-        heads = [x.to(torch.bfloat16) for x in make_heads()]
+    def test_half_precision(self):
+        kernel, heads = KERNELS[0], [x.to(torch.bfloat16) for x in make_heads()]
         expected, _ = attention(*(x.double() for x in heads), kernel)
         for need_weights in (False, True):
             found, _ = attention(*heads, kernel, need_weights=need_weights)
@@ -176,14 +174,12 @@ class TestNumbers:
     @each_kernel
     @each_causal
     def test_gradient_equals_differences(self, kernel, causal):
-        small = clone(kernel).set_params(n_features=8)
-        heads = [x[:1, :1].requires_grad_(True) for x in make_heads(6, 6, 3, spread=0.4)]
+        small = clone(kernel).set_params(n_features=4)
+        heads = [x[:1, :1].requires_grad_(True) for x in make_heads(5, 5, 3, spread=0.4)]
         assert torch.autograd.gradcheck(
             lambda *x: attention(*x, small, causal=causal)[0], heads, atol=1e-4
         )
 
-
-class TestLayers:
     def test_no_table_of_pairs_is_made(self, monkeypatch):
         monkeypatch.setattr(module, "_CHUNK", 256)
         layer = MultiHeadAttention(4, 2, kernel=PositiveFeatures(8)).eval()
@@ -193,16 +189,3 @@ class TestLayers:
         with torch.no_grad():
             for causal in (False, True):
                 assert layer(tokens, padding=real, causal=causal)[0].shape == (1, n, 4)
-
-    def test_dropout_drops_keys_and_keeps_the_mean(self):
-        queries, keys, _ = make_heads(3, 400, spread=0.3)
-        values = torch.ones(2, 3, 400, 1, dtype=torch.float64)
-        with torch.random.fork_rng():
-            torch.manual_seed(0)
-            drawn = [
-                attention(queries, keys, values, PositiveFeatures(64), dropout=0.3)[0]
-                for _ in range(10)
-            ]
-        drawn = torch.stack(drawn)
-        assert drawn.std() > 0.01
-        assert drawn.mean().item() == pytest.approx(1, abs=0.02)

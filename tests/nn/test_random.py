@@ -141,14 +141,3 @@ def test_the_generator_decides_and_the_global_one_is_untouched():
     assert torch.equal(torch.get_rng_state(), state)
     assert all(map(torch.equal, first, again))
     assert not all(map(torch.equal, first, other))
-
-
-def test_a_deep_stack_starts_with_signals_of_one_size():
-    """Signals neither die nor explode through a deep stack."""
-    encoder = initialize(Encoder(12, 32, 4, 128), torch.Generator().manual_seed(0))
-    x = torch.randn(2, 10, 32, generator=torch.Generator().manual_seed(1)).requires_grad_(True)
-    out, _ = encoder(x)
-    assert 0.5 < out.std().item() < 2
-    out.square().sum().backward()
-    norms = [block.feedforward.widen.weight.grad.norm().item() for block in encoder.blocks]
-    assert max(norms) < 30 * min(norms)

@@ -6,15 +6,10 @@ import numpy as np
 import pandas as pd
 from sklearn.base import clone
 
-from sklearn_attention import (
-    AdaptiveBandwidth,
-    LocalPolynomialRegressor,
-    NadarayaWatsonRegressor,
-)
+from sklearn_attention import AdaptiveBandwidth, LocalPolynomialRegressor
 from sklearn_attention.attention import local_rows
 from sklearn_attention.kernels import ProductKernel
 
-DEGREES = [0, 1, 2]
 LEVELS = ["small", "medium", "large"]
 
 
@@ -44,40 +39,32 @@ def refit_without(model, X, y, i, weight=None):
     return other
 
 
-def cases():
-    """Names, estimators, and what they are fitted to."""
+def case_of(name):
+    """An estimator, by a kind of rows and a degree, and what it is fitted to."""
+    kind, _, degree = name.rpartition("-")
     rng = np.random.default_rng(1)
     X, y = rng.uniform(-1, 1, size=(18, 2)), rng.normal(size=18)
     weight = rng.uniform(0.2, 3, 18)
     some = weight * (rng.uniform(size=18) > 0.2)
     both = np.column_stack([y, X[:, 0] + y**2])
     frame, target = frame_of(18)
-    for degree in DEGREES:
-        local = LocalPolynomialRegressor(bandwidth=0.9, degree=degree)
-        yield f"plain-{degree}", local, X, y, None
-        yield f"weights-{degree}", local, X, y, weight
-        yield f"absent-{degree}", local, X, y, some
-        yield f"outputs-{degree}", local, X, both, weight
-        tricube = LocalPolynomialRegressor("tricube", bandwidth=[2.5, 3.0], degree=degree)
-        yield f"compact-{degree}", tricube, X, y, weight
-        product = LocalPolynomialRegressor(
-            ProductKernel("epanechnikov"), bandwidth=2.5, degree=degree
-        )
-        yield f"product-{degree}", product, X, both, weight
-        neighbours = clone(local).set_params(bandwidth=AdaptiveBandwidth(11))
-        yield f"knn-{degree}", neighbours, X, y, None
-        yield f"knn-weights-{degree}", neighbours, X, both, some
-        mixed = clone(local).set_params(bandwidth=[0.8, 0.2, 0.3])
-        yield f"frame-{degree}", mixed, frame, target, None
-        yield f"frame-weights-{degree}", mixed, frame, target, some
-        of_frame = clone(local).set_params(bandwidth=AdaptiveBandwidth(11))
-        yield f"frame-knn-{degree}", of_frame, frame, target, None
-    yield "searched-0", NadarayaWatsonRegressor(), X, np.sin(3 * X[:, 0]) + 0.1 * y, None
-    yield "periodic-0", NadarayaWatsonRegressor("periodic", bandwidth=0.9), X, y, weight
-    yield "signed-0", NadarayaWatsonRegressor("silverman", bandwidth=0.9), X, y, weight
-
-
-CASES = list(cases())
+    neighbours, product = AdaptiveBandwidth(11), ProductKernel("epanechnikov")
+    kernel, bandwidth, *given = {
+        "plain": ("gaussian", 0.9, X, y, None),
+        "weights": ("gaussian", 0.9, X, y, weight),
+        "absent": ("gaussian", 0.9, X, y, some),
+        "outputs": ("gaussian", 0.9, X, both, weight),
+        "compact": ("tricube", [2.5, 3.0], X, y, weight),
+        "product": (product, 2.5, X, both, weight),
+        "periodic": ("periodic", 0.9, X, y, weight),
+        "signed": ("silverman", 0.9, X, y, weight),
+        "knn": ("gaussian", neighbours, X, y, None),
+        "knn-weights": ("gaussian", neighbours, X, both, some),
+        "frame": ("gaussian", [0.8, 0.2, 0.3], frame, target, None),
+        "frame-weights": ("gaussian", [0.8, 0.2, 0.3], frame, target, some),
+        "frame-knn": ("gaussian", neighbours, frame, target, None),
+    }[kind]
+    return LocalPolynomialRegressor(kernel, bandwidth=bandwidth, degree=int(degree)), *given
 
 
 def jackknife_plus(values, errors, coverage):

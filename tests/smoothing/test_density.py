@@ -1,6 +1,5 @@
 """ProductKernelDensity: the sum it says it is, with mass 1, and a good scikit-learn citizen."""
 
-import itertools
 import math
 from dataclasses import replace
 
@@ -8,29 +7,17 @@ import numpy as np
 import pandas as pd
 import pytest
 from every_kernel import DENSITIES
-from recorder import Recorder
-from scipy.special import logsumexp
 from scipy.stats import kstest
-from sklearn.neighbors import KernelDensity
 
 from sklearn_attention import ProductKernelDensity
 from sklearn_attention.attention._algorithms import _near_keys
-from sklearn_attention.bandwidth import DensityLeastSquares, DensityLikelihood, rule_bandwidth
-from sklearn_attention.kernels import Gaussian, Tricube
+from sklearn_attention.bandwidth import rule_bandwidth
+from sklearn_attention.kernels import Tricube
 from sklearn_attention.kernels._categorical import level_table
 from sklearn_attention.smoothing import _density
 from sklearn_attention.smoothing._mixtures import KernelDistribution, Scale
 
 SIZES = ["small", "medium", "large"]
-
-
-PLACES = {
-    "heavy tails": lambda rng, shape: rng.standard_t(1.5, size=shape),
-    "clusters": lambda rng, shape: rng.normal(size=shape) + 99 * rng.integers(3, size=shape),
-    "ties": lambda rng, shape: np.round(rng.normal(size=shape), 1),
-    "offset": lambda rng, shape: 1e6 + rng.normal(size=shape),
-    "outlier": lambda rng, shape: np.vstack([rng.normal(size=shape)[1:], [[1e6] * shape[1]]]),
-}
 
 
 @pytest.fixture
@@ -44,13 +31,8 @@ def frame():
     rng = np.random.default_rng(0)
     n = 40
     sizes = pd.Categorical.from_codes(rng.integers(2, size=n), SIZES, ordered=True)
-    return pd.DataFrame(
-        {
-            "color": rng.choice(["red", "green", "blue"], n, p=[0.6, 0.3, 0.1]),
-            "length": rng.normal(size=n),
-            "size": sizes,
-        }
-    )
+    colors = rng.choice(["red", "green", "blue"], n, p=[0.6, 0.3, 0.1])
+    return pd.DataFrame({"color": colors, "length": rng.normal(size=n), "size": sizes})
 
 
 def slow_density(model, x):
@@ -70,17 +52,6 @@ def slow_density(model, x):
                 product *= level_table(kind, columns.n_levels[j], h)[0][int(x[j]), int(key[j])]
         total += product
     return total
-
-
-def slow_log_density(model, queries, keys):
-    """Its logarithm, for numbers, without local factors."""
-    weights, h = model.key_weights_, model.bandwidth_
-    weights = np.ones(len(keys)) if weights is None else weights
-    with np.errstate(divide="ignore"):
-        terms = np.log(weights / weights.sum()) - np.log(h).sum()
-    for x, key, width in zip(queries.T, keys.T, h, strict=True):
-        terms = terms + model.kernel_.log(x[:, None] / width, key[:, None] / width)
-    return logsumexp(terms, axis=1)
 
 
 class TestEstimate:
@@ -116,39 +87,6 @@ class TestEstimate:
         assert sparsest == sparsest.round() >= 2
         np.testing.assert_array_equal(fixed.local_factors_, 1)
 
-    def test_mass_over_numbers_and_levels_is_one(self, frame):
-        model = ProductKernelDensity(sensitivity=0.5).fit(frame[:20])
-        places, mass = np.linspace(-25, 25, 1001), 0.0
-        grid = np.sinh(places)  # for the heavy tails of the background
-        for color, size in itertools.product(["red", "green", "blue"], SIZES):
-            sizes = pd.Categorical([size] * len(grid), SIZES, ordered=True)
-            cells = pd.DataFrame({"color": color, "length": grid, "size": sizes})
-            density = np.exp(model.score_samples(cells)) * np.cosh(places)
-            mass += np.trapezoid(density, places)
-        assert mass == pytest.approx(1, abs=1e-11)
-
-    @pytest.mark.parametrize(
-        ("kernel", "place"),
-        [
-            ("gaussian", "heavy tails"), ("gaussian", "outlier"), ("epanechnikov", "ties"),
-            ("epanechnikov", "clusters"), ("logistic", "offset"),
-        ],
-    )  # fmt: skip
-    def test_several_features_by_near_rows(self, kernel, place, monkeypatch):
-        monkeypatch.setattr(_near_keys, "FEW_PAIRS", 0)
-        monkeypatch.setattr(_near_keys.NearKeys, "pay", lambda *_: True)
-        rng = np.random.default_rng(0)
-        for d in (1, 2, 8):  # one feature takes linear time
-            X, queries = PLACES[place](rng, (200, d)), PLACES[place](rng, (20, d))
-            middle = np.median(X, axis=0)
-            queries = np.vstack([queries, X[:5], middle + np.array([[10], [40], [1e3]])])
-            weights = rng.integers(0, 3, size=200)
-            bandwidth = rng.uniform(0.1, 0.5, size=d)
-            model = ProductKernelDensity(kernel, bandwidth=bandwidth)
-            found = model.fit(X, sample_weight=weights).score_samples(queries)
-            expected = slow_log_density(model, queries - middle, X - middle)
-            np.testing.assert_allclose(found, expected, rtol=1e-9, atol=1e-9)
-
     @pytest.mark.parametrize("kernel", ["gaussian", "epanechnikov"])
     def test_categories_by_near_rows(self, frame, kernel, monkeypatch):
         monkeypatch.setattr(_near_keys, "FEW_PAIRS", 0)
@@ -171,10 +109,9 @@ class TestDistributionFunction:
             # By likelihood there is a background too.
             ("gaussian", "likelihood", 0, None),
             ("gaussian", "likelihood", 0.5, (-2, 3)),
-            ("gaussian", "likelihood", 0.5, (-2, None)),
+            ("gaussian", "least_squares", 0, (-2, None)),
             ("boxcar", 2.5, 0, (None, 3)),
             ("tricube", 2.5, 0.5, (-2, 3)),
-            ("logistic", 2.5, 0, (-2, None)),
         ],
     )
     def test_is_the_integral_of_the_density(self, X, kernel, bandwidth, sensitivity, bounds):
@@ -207,50 +144,7 @@ class TestDistributionFunction:
             assert model.cdf(row)[0] == pytest.approx(share, abs=0.015)
 
 
-class TestPeers:
-    def test_scikit_learn(self, X):
-        ours = ProductKernelDensity(bandwidth=0.7).fit(X)
-        theirs = KernelDensity(bandwidth=0.7, rtol=0, atol=0).fit(X)
-        np.testing.assert_allclose(ours.score_samples(X), theirs.score_samples(X), rtol=1e-9)
-        assert ours.score(X) == pytest.approx(theirs.score(X), rel=1e-9)
-
-    @pytest.mark.filterwarnings("ignore:After 0.17:FutureWarning")
-    def test_statsmodels(self, X):
-        nonparametric = pytest.importorskip("statsmodels.nonparametric.api")
-        ours = ProductKernelDensity().fit(X)
-        theirs = nonparametric.KDEMultivariate(X, "cc", bw=ours.bandwidth_)
-        alike = ProductKernelDensity(bandwidth=ours.bandwidth_).fit(X)
-        np.testing.assert_allclose(np.exp(alike.score_samples(X)), theirs.pdf(X), rtol=1e-12)
-        np.testing.assert_allclose(alike.cdf(X), theirs.cdf(X), rtol=1e-12)
-        # No search of theirs finds a better bandwidth.
-        found = nonparametric.KDEMultivariate(X, "cc", bw="cv_ml").bw
-        assert ours.likelihood_score_ >= DensityLikelihood(X, Gaussian())(found) - 1e-9
-
-    @pytest.mark.filterwarnings("ignore:After 0.17:FutureWarning")
-    def test_statsmodels_least_squares(self, X):
-        nonparametric = pytest.importorskip("statsmodels.nonparametric.api")
-        ours = ProductKernelDensity(bandwidth="least_squares").fit(X)
-        theirs = nonparametric.KDEMultivariate(X, "cc", bw=ours.bandwidth_)
-        expected = theirs.imse(ours.bandwidth_)
-        assert ours.least_squares_error_ == pytest.approx(expected, rel=1e-9)
-        # One feature has a search of its own.
-        ours = ProductKernelDensity(bandwidth="least_squares").fit(X[:, :1])
-        found = nonparametric.KDEMultivariate(X[:, :1], "c", bw="cv_ls").bw
-        error = DensityLeastSquares(X[:, :1], Gaussian())(found)
-        assert ours.least_squares_error_ <= error + 1e-9
-
-
 class TestBandwidth:
-    def test_likelihood_is_that_of_refitting(self, X):
-        model = ProductKernelDensity("logistic").fit(X)
-        alike, left_out = ProductKernelDensity("logistic", bandwidth=model.bandwidth_), []
-        background = model._estimate.wide.log_density(X)
-        for i in range(len(X)):
-            kernels = alike.fit(np.delete(X, i, axis=0)).score(X[[i]])
-            mixed = np.log(len(X)) + kernels, background[i]
-            left_out.append(np.logaddexp(*mixed) - np.log(len(X) + 1))
-        assert model.likelihood_score_ == pytest.approx(np.mean(left_out), rel=1e-12)
-
     def test_the_estimate_has_the_background_with_likelihood_alone(self, X):
         model = ProductKernelDensity().fit(X)
         kernels = ProductKernelDensity(bandwidth=model.bandwidth_).fit(X)
@@ -274,9 +168,6 @@ class TestBandwidth:
         assert share == pytest.approx(0.05 * (1 - 5 / np.sqrt(27)), rel=0.25)
 
     def test_numbers(self, X, frame):
-        np.testing.assert_array_equal(
-            ProductKernelDensity(bandwidth=2).fit(X).bandwidth_, [2, 2]
-        )
         tricube = ProductKernelDensity("tricube", bandwidth="scott").fit(X).bandwidth_
         np.testing.assert_array_equal(tricube, rule_bandwidth(X, Tricube(), "scott"))
         mixed = ProductKernelDensity(bandwidth=[0, 2, 1]).fit(frame)
@@ -288,9 +179,8 @@ class TestBandwidth:
 
 
 SHAPES = {
-    "heavy tails": lambda rng: rng.standard_t(2, size=200),
-    "a peak": lambda rng: np.append(rng.normal(size=140), 0.05 * rng.normal(size=60)),
-    "uniform": lambda rng: rng.uniform(size=200),
+    "heavy tails": lambda rng: rng.standard_t(2, size=100),
+    "uniform": lambda rng: rng.uniform(size=100),
 }
 
 
@@ -317,7 +207,7 @@ class TestSensitivity:
             expected = (1 - estimate.share) * kernels + estimate.share * background
             assert found[i] == pytest.approx(np.log(expected), rel=1e-9, abs=1e-9)
 
-    @pytest.mark.parametrize("shape", ["uniform", "heavy tails", "a peak"])
+    @pytest.mark.parametrize("shape", SHAPES)
     def test_auto_is_that_of_best_likelihood(self, shape):
         X = SHAPES[shape](np.random.default_rng(0))[:, None]
         model, scores = ProductKernelDensity().fit(X), {}
@@ -326,14 +216,14 @@ class TestSensitivity:
             assert own.bandwidth_ == model.bandwidth_
             scores[sensitivity] = own._estimate.left_out().sum() - 2 * (sensitivity > 0)
             if sensitivity == 0:
-                assert own.likelihood_score_ * 200 == pytest.approx(scores[0], rel=1e-9)
+                assert own.likelihood_score_ * 100 == pytest.approx(scores[0], rel=1e-9)
         best = max(scores, key=scores.get)
-        assert (best > 0) == (shape in ("heavy tails", "a peak"))
+        assert (best > 0) == (shape == "heavy tails")
         expected = ProductKernelDensity(sensitivity=best).fit(X)
         np.testing.assert_array_equal(model.local_factors_, expected.local_factors_)
 
     def test_auto_is_0_elsewhere(self, monkeypatch, tmp_path):
-        x = SHAPES["heavy tails"](np.random.default_rng(0))[:100, None]
+        x = SHAPES["heavy tails"](np.random.default_rng(0))[:, None]
         for bandwidth in (0.5, "least_squares"):
             given = ProductKernelDensity(bandwidth=bandwidth).fit(x)
             np.testing.assert_array_equal(given.local_factors_, 1)
@@ -351,8 +241,8 @@ class TestSensitivity:
     def test_many_rows_have_factors_by_some(self, monkeypatch):
         X = SHAPES["heavy tails"](np.random.default_rng(0))[:, None]
         whole = ProductKernelDensity().fit(X)
-        monkeypatch.setattr(_density, "_MOST_OF_PILOT", 100)
-        monkeypatch.setattr(_density, "MAX_SEARCH_ROWS", 100)
+        monkeypatch.setattr(_density, "_MOST_OF_PILOT", 50)
+        monkeypatch.setattr(_density, "MAX_SEARCH_ROWS", 50)
         some = ProductKernelDensity().fit(X)
         ratio = some.local_factors_ / whole.local_factors_
         assert 0 < np.quantile(np.abs(np.log2(ratio)), 0.9) <= 0.5
@@ -422,11 +312,9 @@ class TestSample:
         assert sample["size"].cat.ordered
         assert sample["size"].cat.categories.tolist() == SIZES
         assert np.isfinite(model.score_samples(sample)).all()
-        levels = {
-            0: ("color", "unordered", ["blue", "green", "red"]),
-            2: ("size", "ordered", SIZES),
-        }
-        for j, (name, kind, names) in levels.items():
+        for j, name, kind, names in (
+            (0, "color", "unordered", ["blue", "green", "red"]), (2, "size", "ordered", SIZES),
+        ):  # fmt: skip
             table, _ = level_table(kind, 3, model.bandwidth_[j])
             expected = table[:, model.keys_[:, j].astype(int)].mean(axis=1)
             shares = sample[name].value_counts(normalize=True)[names]
@@ -434,16 +322,12 @@ class TestSample:
 
 
 class TestBadInput:
-    @pytest.mark.parametrize("kernel", ["silverman", "matern32"])
-    def test_kernels_that_are_no_densities(self, X, kernel):
-        with pytest.raises(ValueError, match=rf"kernel='{kernel}' .* positive smoothing"):
-            ProductKernelDensity(kernel).fit(X)
-
     @pytest.mark.parametrize(
         ("params", "message"),
         [
+            ({"kernel": "silverman"}, "kernel='silverman' .* positive smoothing"),
+            ({"kernel": "matern32"}, "kernel='matern32' .* positive smoothing"),
             ({"bandwidth": "loo"}, "bandwidth='loo' is unknown"),
-            ({"bandwidth": 0}, "bandwidth=0 is not valid"),
             ({"bandwidth": [0.1, -1, 0.1]}, "every bandwidth must be finite"),
             ({"bandwidth": [1, 2]}, "there are 3 features"),
             ({"bandwidth": [0.9, 1, 0.5]}, r"bandwidth\[0\]=0.9 .*\[0, 0.666667\]"),
@@ -458,25 +342,10 @@ class TestBadInput:
     def test_bounds_that_leave_out_rows(self, X):
         table = pd.DataFrame(X, columns=["a", "b"]).clip(-1, 1)
         table.loc[:2, "b"] = [100, -5, 90]
-        for bounds, n_outside in (((-2, 90), 2), ([None, (-2, 90)], 2), ((None, 90), 1)):
+        for bounds, n_outside in (([None, (-2, 90)], 2), ((None, 90), 1)):
             message = f"leave out {n_outside} .*'b', .* from -5 to 100: remove"
             with pytest.raises(ValueError, match=message):
                 ProductKernelDensity(bounds=bounds).fit(table)
-        ProductKernelDensity(bandwidth=1.0, bounds=(-2, 90)).fit(
-            table[table["b"].between(-2, 90)]
-        )
-
-    def test_number_of_draws(self, X):
-        with pytest.raises(ValueError, match="n_samples=0 is not valid"):
-            ProductKernelDensity(bandwidth=1.0).fit(X).sample(0)
-
-
-def test_callbacks_hear_of_every_evaluation(X):
-    recorder = Recorder(lambda model: model.score_samples(X).shape, stop_after=5)
-    model = ProductKernelDensity().set_callbacks(recorder).fit(X)
-    assert recorder.begun == ["fit"] + 5 * ["bandwidth"]
-    assert set(recorder.answers) == {(40,)}
-    assert np.isfinite(model.score(X))
 
 
 def test_a_far_row_of_no_weight_has_no_local_factor():

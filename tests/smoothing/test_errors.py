@@ -1,18 +1,16 @@
 """Errors of predictions where rows are few or far, and windows of many errors."""
 
 import numpy as np
-import pandas as pd
 import pytest
 from sklearn.base import clone
-from smoothing_cases import CASES, refit_without, take
+from smoothing_cases import case_of, refit_without, take
 
 from sklearn_attention import (
-    AdaptiveBandwidth,
     LocalPolynomialRegressor,
     NadarayaWatsonRegressor,
 )
 from sklearn_attention.smoothing import _errors
-from sklearn_attention.smoothing._errors import Remoteness, widened
+from sklearn_attention.smoothing._errors import Remoteness
 
 
 def wave(n=80, seed=0, **options):
@@ -29,10 +27,10 @@ def at(model, queries):
 
 @pytest.mark.parametrize("kind", ["weights-0", "absent-2", "frame-1"])
 def test_variances_are_those_of_fits_without_each_row(kind, monkeypatch):
-    ((_, model, X, y, weight),) = (case for case in CASES if case[0] == kind)
+    model, X, y, weight = case_of(kind)
     # Of the distance, which other tests are about, nothing.
     monkeypatch.setattr(_errors._Bias, "squares", lambda bias, reach: np.zeros((1, 1)))
-    model = clone(model).set_params(empty="nan").fit(X, y, weight)
+    model.set_params(empty="nan").fit(X, y, weight)
     counts = np.ones(len(y)) if weight is None else weight
     kept = np.flatnonzero(counts)
     for i in kept[:4]:
@@ -137,22 +135,6 @@ def test_origin_and_distance_cost_no_digits():
     assert np.isfinite(at(model, np.array([[-1e120], [1e120]]))).all()
 
 
-def test_errors_that_are_all_0_do_not_grow():
-    x = np.linspace(0, 1, 30)[:, None]
-    model = LocalPolynomialRegressor(bandwidth=0.2, degree=1).fit(x, np.ones(30))
-    assert np.isfinite(at(model, np.array([[-1.0], [0.5], [9.0]]))).all()
-
-
-def test_categories_alone_have_no_distance():
-    rng = np.random.default_rng(0)
-    frame = pd.DataFrame({"color": rng.choice(list("rgb"), 40)})
-    model = NadarayaWatsonRegressor(bandwidth=[0.2]).fit(frame, rng.normal(size=40))
-    smoother = model.smoother_
-    effects = smoother.effects(model.keys_[:5])
-    growth = smoother.errors.growth(model.keys_[:5], effects)[:, 0]
-    np.testing.assert_allclose(growth, np.sqrt(1 + (effects**2).sum(axis=1)))
-
-
 def test_distances_are_beyond_four_times_the_median():
     rows = np.array([0.0, 1.0, 3.0, 6.0, 6.5])[:, None]
     remoteness = Remoteness(rows)
@@ -163,14 +145,6 @@ def test_distances_are_beyond_four_times_the_median():
     # Rows in one place are as far as anything.
     for places in (np.zeros((9, 1)), np.zeros((1, 2)), np.zeros((5, 0))):
         np.testing.assert_array_equal(Remoteness(places).beyond(places[:3]), 0)
-
-
-def test_rows_of_weight_0_are_no_rows():
-    x = np.arange(10.0)[:, None]
-    model = LocalPolynomialRegressor(bandwidth=2.0).fit(x, x[:, 0], 1.0 * (x[:, 0] < 8))
-    remoteness = Remoteness.of(model.smoother_)
-    np.testing.assert_allclose(remoteness.beyond(np.array([[9.0]]) / 2), [0.0])
-    np.testing.assert_allclose(remoteness.beyond(np.array([[17.0]]) / 2), [5 - 2])
 
 
 @pytest.mark.parametrize("kernel", ["gaussian", "epanechnikov"])
@@ -195,18 +169,6 @@ def test_variance_around_is_one_over_the_mean_weight(data):
     np.testing.assert_allclose(found, expected, rtol=1e-9)
     without = LocalPolynomialRegressor(bandwidth=0.4).fit(X, y).smoother_
     np.testing.assert_array_equal(without.errors.variance_around(X[:5]), np.ones((5, 1)))
-
-
-@pytest.mark.parametrize("bandwidth", [0.1, 5.0, AdaptiveBandwidth(4)])
-def test_windows_are_widened_until_they_have_many_rows(data, bandwidth):
-    X, y = data
-    smoother = LocalPolynomialRegressor(bandwidth=bandwidth).fit(X, y).smoother_
-    wide = widened(smoother, 10)
-    for factor in 2.0 ** np.arange(0, 10, 0.5):
-        if np.trace(smoother.replace(factor=factor).weights(X)) <= len(X) / 10:
-            break
-    assert wide.factor == factor
-    assert wide.empty == "nearest"
 
 
 def test_sizes_are_large_where_errors_are():

@@ -50,7 +50,6 @@ class TestLine:
             assert found.min() > y.min() - margin
             assert found.max() < y.max() + margin
 
-    def test_one_row(self):
+    def test_of_one_row_is_its_target(self):
         model = ConditionalKernelDensity(bandwidth=1.0, target_bandwidth=0.5)
-        model.fit([[1.0]], [3.0])
-        np.testing.assert_allclose(model.predict([[1.0], [9.0]]), 3.0)
+        np.testing.assert_allclose(model.fit([[1.0]], [3.0]).predict([[1.0], [9.0]]), 3.0)

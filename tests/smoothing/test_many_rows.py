@@ -22,10 +22,8 @@ from sklearn_attention.smoothing import _estimator
 N_ROWS = 60_000
 MODELS = [
     NadarayaWatsonRegressor(bandwidth="scott"),
-    NadarayaWatsonRegressor("epanechnikov", bandwidth=0.2),
     LocalPolynomialRegressor(bandwidth="silverman"),
     NadarayaWatsonClassifier(bandwidth="scott"),
-    ProductKernelDensity(bandwidth="scott"),
     ProductKernelDensity("epanechnikov", bandwidth=0.5),
 ]
 

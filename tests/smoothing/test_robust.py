@@ -111,14 +111,6 @@ class TestWeights:
         assert robust.loo_score_ == plain.loo_score_ > 0.8
         assert not np.isin([20, 50], robust.explain(X[[20]]).indices).any()
 
-    @pytest.mark.slow
-    def test_are_the_largest_over_outputs(self):
-        X, y, _ = curve(outliers=[20])
-        Y = np.column_stack([y, 1e4 * curve(seed=1, outliers=[60])[1]])
-        model = NadarayaWatsonRegressor(robust=True).fit(X, Y)
-        np.testing.assert_array_equal(model.robustness_weights_[[20, 60]], 0)
-        assert np.mean(model.robustness_weights_ > 0.5) > 0.9
-
     def test_are_exact_where_most_rows_are(self):
         X = np.linspace(0, 1, 50)[:, None]
         y = 2 * X[:, 0]
@@ -139,36 +131,12 @@ class TestCure:
         assert error(kind(robust=True).fit(X, y), X, truth) < 1.3 * best
         assert error(kind().fit(X, y), X, truth) > 1.7 * best
 
-    @pytest.mark.slow
-    def test_costs_little_in_normal_noise(self):
-        ratios = []
-        for seed in range(6):
-            X, y, truth = curve(seed=seed)
-            robust, usual = (
-                LocalPolynomialRegressor(degree=1, robust=r).fit(X, y) for r in (True, False)
-            )
-            ratios.append(np.log(error(robust, X, truth) / error(usual, X, truth)))
-        assert np.exp(np.mean(ratios)) < 1.15
-
 
 class TestUncertainty:
-    @pytest.mark.slow
-    def test_intervals_contain_new_targets_outliers_included(self):
-        rng = np.random.default_rng(0)
-        X, y, truth = curve(300, outliers=rng.choice(300, 9, replace=False), size=100.0)
-        model = LocalPolynomialRegressor(robust=True).fit(X, y)
-        new = truth + 0.2 * rng.normal(size=300)
-        new[rng.choice(300, 9, replace=False)] += 100
-        for options in ({}, {"heteroscedastic": True}):
-            low, high = model.predict_interval(X, **options).T
-            assert 0.86 < np.mean((low <= new) & (new <= high)) < 0.96
-            assert np.median(high - low) < 0.9
-
-    @pytest.mark.slow
     def test_variance_is_that_of_huber(self):
         rng = np.random.default_rng(0)
-        X, y = rng.uniform(size=(2000, 1)), rng.normal(size=2000)
-        model = LocalPolynomialRegressor(robust=True, bandwidth=0.3).fit(X, y)
+        X, y = rng.uniform(size=(200, 1)), rng.normal(size=200)
+        model = NadarayaWatsonRegressor(robust=True, bandwidth=0.3).fit(X, y)
         errors = model.loo_residuals_[:, None]
         smoother = model.smoother_.replace(bandwidth=np.array([1e3])).unweighted
         b, r = model.robustness_weights_, errors[:, 0]
@@ -178,7 +146,6 @@ class TestUncertainty:
         np.testing.assert_allclose(
             noise_variance(smoother, X[:1], errors), [[expected]], rtol=1e-5
         )
-        assert expected == pytest.approx(1.03, abs=0.08)
 
 
 class TestEstimator:
@@ -193,8 +160,3 @@ class TestEstimator:
         parts = da.from_array(X, chunks=10), da.from_array(y, chunks=10)
         with pytest.raises(ValueError, match=r"robust=True need .* partitions of Dask"):
             kind(robust=True, bandwidth=1.0).fit(*parts)
-
-    def test_signed_kernels_are_refused(self):
-        X, y, _ = curve(20)
-        with pytest.raises(ValueError, match="robust=True needs weights"):
-            NadarayaWatsonRegressor("silverman", bandwidth=0.5, robust=True).fit(X, y)

@@ -7,7 +7,7 @@ import pandas as pd
 import pytest
 from sklearn.base import clone
 from smoothing_cases import (
-    CASES,
+    case_of,
     growth_at,
     growth_of_rows,
     jackknife_plus,
@@ -18,17 +18,13 @@ from smoothing_cases import (
 )
 
 from sklearn_attention import LocalPolynomialRegressor, NadarayaWatsonRegressor, _blocks
-from sklearn_attention.datasets import make_smoothing_curve
 
 
 class TestIntervals:
-    @pytest.mark.parametrize(
-        ("kind", "degree"),
-        [("plain", 0), ("compact", 1), ("frame", 0), ("knn", 2)],
-    )
+    @pytest.mark.parametrize(("kind", "degree"), [("compact", 1), ("frame", 0), ("knn", 2)])
     def test_are_the_jackknife_plus(self, kind, degree):
-        ((_, model, X, y, _),) = (case for case in CASES if case[0] == f"{kind}-{degree}")
-        model = clone(model).fit(X, y)
+        model, X, y, _ = case_of(f"{kind}-{degree}")
+        model.fit(X, y)
         queries = take(X, np.arange(6))
         if not isinstance(X, pd.DataFrame):
             queries = queries + 0.05
@@ -71,41 +67,17 @@ class TestIntervals:
         if not finite:
             np.testing.assert_array_equal(found, [[-np.inf, np.inf]] * n)
 
-    @pytest.mark.slow
     def test_heteroscedastic_ones_follow_the_noise(self):
-        def draw(n, rng):
-            x = rng.uniform(0, 1, n)
-            return x, np.sin(6 * x) + np.where(x < 0.5, 0.1, 1.0) * rng.normal(size=n)
-
-        x, y = draw(300, np.random.default_rng(0))
-        model = LocalPolynomialRegressor(bandwidth=0.1).fit(x[:, None], y)
+        rng = np.random.default_rng(0)
+        x = rng.uniform(0, 1, 200)
+        y = np.sin(6 * x) + np.where(x < 0.5, 0.1, 1.0) * rng.normal(size=200)
+        model = LocalPolynomialRegressor(bandwidth=0.1, degree=1).fit(x[:, None], y)
         grid = np.array([[0.1], [0.25], [0.75], [0.9]])
         same = np.diff(model.predict_interval(grid), axis=1)[:, 0]
         local = np.diff(model.predict_interval(grid, heteroscedastic=True), axis=1)[:, 0]
         assert same.max() < 1.2 * same.min()
         assert (local[:2] < 0.6 * same[:2]).all()
         assert (local[2:] > same[2:]).all()
-        quiet, loud, everywhere = [], [], []
-        for seed in range(7):
-            rng = np.random.default_rng(seed)
-            x, y = draw(200, rng)
-            fresh, target = draw(80, rng)
-            model.fit(x[:, None], y)
-            lower, upper = model.predict_interval(fresh[:, None], heteroscedastic=True).T
-            inside = (lower <= target) & (target <= upper)
-            quiet.append(inside[fresh < 0.45].mean())
-            loud.append(inside[fresh > 0.55].mean())
-            everywhere.append(inside.mean())
-        assert 0.84 < np.mean(quiet) < 0.97
-        assert 0.84 < np.mean(loud) < 0.97
-        assert 0.87 < np.mean(everywhere) < 0.93
-
-    def test_without_noise_they_have_no_width(self):
-        x = np.linspace(0, 1, 50)
-        model = LocalPolynomialRegressor(bandwidth=0.3).fit(x[:, None], 1 + 2 * x)
-        for heteroscedastic in (False, True):
-            found = model.predict_interval([[0.4]], heteroscedastic=heteroscedastic)
-            np.testing.assert_allclose(found, [[1.8, 1.8]], atol=1e-7)
 
     def test_rows_without_prediction_make_ends_infinite(self):
         # Of ten rows three see no other; 70 % of eleven are more than the seven left.
@@ -115,33 +87,21 @@ class TestIntervals:
         assert np.isnan(model.loo_residuals_).sum() == 3
         assert np.isfinite(model.predict_interval([[0.3]], 0.6)).all()
         np.testing.assert_array_equal(model.predict_interval([[0.3]], 0.7), [[-np.inf, np.inf]])
-        with pytest.raises(ValueError, match=r"3 of 10 training rows.*empty='nearest'"):
-            model.predict([[0.3]], return_std=True)
+        for ask in (
+            lambda: model.predict([[0.3]], return_std=True),
+            lambda: model.predict_quantiles([[0.3]]),
+        ):
+            with pytest.raises(ValueError, match=r"3 of 10 training rows.*empty='nearest'"):
+                ask()
+        signed = NadarayaWatsonRegressor("silverman", bandwidth=0.8).fit(x[:, None], x)
+        for ask in (
+            lambda: signed.predict([[0.3]], return_std=True),
+            lambda: signed.predict_quantiles([[0.3]]),
+        ):
+            with pytest.raises(ValueError, match="takes negative values"):
+                ask()
 
-    @pytest.mark.slow
-    @pytest.mark.parametrize("noise", ["homoscedastic", "heteroscedastic"])
-    @pytest.mark.parametrize("curve", ["blocks", "bumps", "doppler", "heavisine"])
-    def test_coverage_on_the_curves(self, curve, noise):
-        """200 training sets of 256 rows, and as many fresh rows."""
-        inside = []
-        for seed in range(200):
-            sets = [
-                make_smoothing_curve(
-                    curve, 256, design="uniform", random_state=s, return_truth=True
-                )
-                for s in (seed, 1000 + seed)
-            ]
-            if noise == "heteroscedastic":
-                sets = [(X, t + (y - t) * (0.5 + X[:, 0]), t) for X, y, t in sets]
-            (X, y, _), (fresh, target, _) = sets
-            model = LocalPolynomialRegressor(bandwidth=0.015).fit(X, y)
-            lower, upper = model.predict_interval(
-                fresh, heteroscedastic=noise == "heteroscedastic"
-            ).T
-            inside.append(np.mean((lower <= target) & (target <= upper)))
-        assert 0.88 <= np.mean(inside) <= 0.92
-
-    @pytest.mark.parametrize("coverage", [0, 1, -0.1, 90, "0.9", None, np.nan, [0.9]])
+    @pytest.mark.parametrize("coverage", [0, 1, 90, "0.9", np.nan, [0.9]])
     def test_coverage_is_checked(self, data, coverage):
         model = NadarayaWatsonRegressor(bandwidth=0.5).fit(*data)
         for ask in (model.predict_interval, model.confidence_band):
@@ -154,8 +114,8 @@ class TestStandardDeviation:
         ("kind", "degree"), [("frame", 0), ("plain", 1), ("weights", 2), ("outputs", 0)]
     )
     def test_is_the_local_average_of_squared_errors(self, kind, degree):
-        ((_, model, X, y, weight),) = (case for case in CASES if case[0] == f"{kind}-{degree}")
-        model = clone(model).fit(X, y, weight)
+        model, X, y, weight = case_of(f"{kind}-{degree}")
+        model.fit(X, y, weight)
         # The weights of the kernel, whatever polynomial is fitted with them: rows count alike.
         averages = clone(model).set_params(degree=0).fit(X, y)
         of_rows, scale = growth_of_rows(model), growth_at(model, model.keys_)
@@ -166,11 +126,6 @@ class TestStandardDeviation:
         np.testing.assert_array_equal(found, model.predict(X))
         assert std.shape == y.shape
         np.testing.assert_allclose(std, expected, rtol=1e-9)
-
-    def test_refuses_signed_kernels(self, data):
-        model = NadarayaWatsonRegressor("silverman", bandwidth=0.8).fit(*data)
-        with pytest.raises(ValueError, match=r"return_std=True needs weights.*'gaussian'"):
-            model.predict(data[0], return_std=True)
 
 
 def places_and_weights(model, query):
@@ -194,6 +149,8 @@ class TestDistribution:
         quantiles = model.predict_quantiles(queries, asked)
         cdf = model.predict_cdf(queries, thresholds)
         assert quantiles.shape == cdf.shape == (3, 4)
+        assert (np.diff(quantiles, axis=1) >= 0).all()
+        assert (np.diff(cdf, axis=1) >= 0).all()
         for q in range(3):
             places, weights = places_and_weights(model, queries[[q]])
             order = np.argsort(places)
@@ -214,27 +171,6 @@ class TestDistribution:
         means = model.predict_quantiles(data[0][:5], levels).mean(axis=1)
         np.testing.assert_allclose(means, model.predict(data[0][:5]), atol=2e-3)
 
-    def test_are_monotone_and_end_at_0_and_1(self, model, data):
-        X = data[0]
-        grid = np.linspace(-9, 9, 50)
-        cdf = model.predict_cdf(X, grid)
-        assert (np.diff(cdf, axis=1) >= 0).all()
-        np.testing.assert_array_equal(cdf[:, 0], 0)
-        np.testing.assert_allclose(cdf[:, -1], 1, rtol=1e-12)
-        np.testing.assert_array_equal(model.predict_cdf(X, [-np.inf])[:, 0], 0)
-        assert (np.diff(model.predict_quantiles(X, [0.1, 0.4, 0.9]), axis=1) >= 0).all()
-
-    def test_shapes(self, model, data):
-        X, y = data
-        assert model.predict_quantiles(X).shape == (40, 3)
-        assert model.predict_quantiles(X, 0.5).shape == (40, 1)
-        assert model.predict_cdf(X, 0.5).shape == (40, 1)
-        both = clone(model).fit(X, np.column_stack([y, -y]))
-        assert both.predict_cdf(X[:4], [0, 1, 2]).shape == (4, 3, 2)
-        found = both.predict_quantiles(X[:4], [0.2, 0.5])
-        assert found.shape == (4, 2, 2)
-        np.testing.assert_allclose(found[:, :, 0], model.predict_quantiles(X[:4], [0.2, 0.5]))
-
     def test_weights(self, model, data):
         X, y = data
         counts = np.random.default_rng(3).integers(0, 4, 40)
@@ -248,16 +184,10 @@ class TestDistribution:
         below = math.fsum(weights[places <= 0.3])
         assert heavy.predict_cdf(X[:1], 0.3)[0, 0] == pytest.approx(below, abs=1e-9)
 
-    def test_without_errors_there_is_no_distribution(self, data):
-        model = NadarayaWatsonRegressor("boxcar", bandwidth=0.01, empty="nan").fit(*data)
-        with pytest.raises(ValueError, match=r"distribution needs every leave-one-out error"):
-            model.predict_quantiles(data[0])
-
     @pytest.mark.parametrize(
         ("quantiles", "message"),
         [
             ([0.5, 1.0], "quantiles=1.0 is not valid: pass a number between 0 and 1"),
-            (0, "quantiles=0.0 is not valid"),
             ([], r"quantiles=\[\] is no list of numbers"),
             ([[0.5]], r"quantiles=\[\[0.5\]\] is no list of numbers"),
             ("half", "quantiles='half' is no list of numbers"),
@@ -275,7 +205,6 @@ class TestDistribution:
             ("low", "is no list of numbers"),
             ([np.nan], "is no list of numbers"),
             ([[1.0]], "has no thresholds for 40 queries"),
-            (np.zeros((40, 0)), "has no thresholds for 40 queries"),
             (np.full((40, 1), np.nan), "has no thresholds for 40 queries"),
         ],
     )
@@ -295,20 +224,10 @@ class TestDistribution:
         both = clone(model).fit(X, np.column_stack([y, -y])).predict_cdf(X, own)
         np.testing.assert_allclose(both[:, :, 0], found, rtol=1e-9)
 
-    def test_signed_kernels_are_refused(self, data):
-        model = NadarayaWatsonRegressor("silverman", bandwidth=0.8).fit(*data)
-        with pytest.raises(ValueError, match=r"takes negative values.*distribution needs"):
-            model.predict_quantiles(data[0])
-
-    def test_nowhere(self, data):
-        model = NadarayaWatsonRegressor("boxcar", bandwidth=0.7, empty="nan").fit(*data)
-        assert np.isnan(model.predict_quantiles([[9.0, 9.0]])).all()
-        assert np.isnan(model.predict_cdf([[9.0, 9.0]], [0.0])).all()
-
 
 def test_blocks_of_queries_change_nothing(monkeypatch):
-    ((_, model, X, y, weight),) = (case for case in CASES if case[0] == "knn-2")
-    model = clone(model).fit(X, y, weight)
+    model, X, y, weight = case_of("knn-2")
+    model.fit(X, y, weight)
     asks = [
         lambda m: m.predict_interval(X, 0.6),
         lambda m: m.effective_dof_,

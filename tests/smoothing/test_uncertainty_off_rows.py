@@ -15,33 +15,6 @@ def curve_and_design(kind, n, rng):
     return x, np.sin(2 * np.pi * x + 1) + 0.3 * rng.normal(size=n)
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize(
-    ("kind", "low", "high"),
-    [("gap", 0.42, 0.68), ("outside", 1.03, 1.2), ("outside", 1.2, 1.5)],
-)
-@pytest.mark.parametrize("degree", [0, 1])
-def test_hold_targets_off_the_rows(kind, low, high, degree):
-    found, rng = [], np.random.default_rng(0)
-    for _ in range(16):
-        x, y = curve_and_design(kind, 100, rng)
-        model = LocalPolynomialRegressor(degree=degree).fit(x[:, None], y)
-        queries = np.linspace(low, high, 30)
-        truth = np.sin(2 * np.pi * queries + 1)
-        targets = truth + 0.3 * rng.normal(size=30)
-        lower, upper = model.predict_interval(queries[:, None]).T
-        bottom, top = model.confidence_band(queries[:, None]).T
-        first, last = model.predict_quantiles(queries[:, None], [0.05, 0.95]).T
-        found.append(
-            [
-                np.mean((lower <= targets) & (targets <= upper)),
-                np.mean((bottom <= truth) & (truth <= top)),
-                np.mean((first <= targets) & (targets <= last)),
-            ]
-        )
-    assert np.mean(found, axis=0).min() > 0.7
-
-
 @pytest.mark.parametrize(
     ("method", "degree"),
     [("predict_interval", 0), ("confidence_band", 1), ("predict_quantiles", 1)],
@@ -57,40 +30,15 @@ def test_far_away_nothing_is_known(method, degree):
     assert furthest > 100 * far
 
 
-class TestDependentNoise:
-    @staticmethod
-    def fitted(seed, phi, gap, n=120):
-        rng = np.random.default_rng(seed)
-        shocks = rng.normal(size=n + 50) * np.sqrt(1 - phi**2)
-        noise = shocks.copy()
-        for t in range(1, n + 50):
-            noise[t] = phi * noise[t - 1] + shocks[t]
-        x = np.linspace(0, 1, n)
-        y = 1.4 * np.sin(2 * np.pi * x + 1) + 0.5 * noise[50:]
-        return LocalPolynomialRegressor(degree=1, gap=gap).fit(x[:, None], y)
-
-    def test_errors_are_those_of_rows_predicted_across_the_gap(self):
-        model = self.fitted(0, 0.6, 5, n=60)
-        errors = model.smoother_.errors.left_out[:, 0]
-        fixed = LocalPolynomialRegressor(degree=1, bandwidth=float(model.bandwidth_[0]))
-        for i in (0, 20, 57):
-            far = np.abs(np.arange(60) - i) > 5
-            fixed.fit(model.keys_[far], model.values_[far])
-            expected = model.values_[i] - fixed.predict(model.keys_[[i]])[0]
-            assert errors[i] == pytest.approx(expected, abs=1e-9)
-
-    @pytest.mark.slow
-    @pytest.mark.parametrize("phi", [0.0, 0.6])
-    def test_bands_and_intervals_hold(self, phi):
-        rng, found = np.random.default_rng(0), []
-        for seed in range(12):
-            model = self.fitted(seed, phi, 6)
-            X = model.keys_[5:-5:5]
-            truth = 1.4 * np.sin(2 * np.pi * X[:, 0] + 1)
-            target = truth + 0.5 * rng.normal(size=len(X))
-            for ends, there in (
-                (model.confidence_band(X), truth), (model.predict_interval(X), target),
-            ):  # fmt: skip
-                found.append(np.mean((ends[:, 0] <= there) & (there <= ends[:, 1])))
-        assert np.mean(found[::2]) > 0.78
-        assert 0.8 < np.mean(found[1::2]) < 0.98
+def test_errors_are_those_of_rows_predicted_across_the_gap():
+    rng = np.random.default_rng(0)
+    x = np.linspace(0, 1, 60)
+    y = 1.4 * np.sin(2 * np.pi * x + 1) + 0.5 * np.cumsum(rng.normal(size=60)) / 4
+    model = LocalPolynomialRegressor(degree=1, gap=5).fit(x[:, None], y)
+    errors = model.smoother_.errors.left_out[:, 0]
+    fixed = LocalPolynomialRegressor(degree=1, bandwidth=float(model.bandwidth_[0]))
+    for i in (0, 20, 57):
+        far = np.abs(np.arange(60) - i) > 5
+        fixed.fit(model.keys_[far], model.values_[far])
+        expected = model.values_[i] - fixed.predict(model.keys_[[i]])[0]
+        assert errors[i] == pytest.approx(expected, abs=1e-9)

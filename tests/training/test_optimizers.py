@@ -61,31 +61,6 @@ def test_matrices_decay_and_nothing_else():
         train(torch.nn.ReLU(), None, 3, Training(), random_state=0)
 
 
-@pytest.mark.parametrize("optimizer", ["adamw", "adam"])
-def test_a_step_is_that_of_torch(optimizer):
-    module, theirs = (torch.nn.Linear(3, 2, dtype=torch.float64) for _ in range(2))
-    theirs.load_state_dict(module.state_dict())
-    x = torch.linspace(-1, 2, 12, dtype=torch.float64).reshape(4, 3)
-    kind = torch.optim.AdamW if optimizer == "adamw" else torch.optim.Adam
-    reference = kind(
-        [
-            {"params": [theirs.weight], "weight_decay": 0.5},
-            {"params": [theirs.bias], "weight_decay": 0.0},
-        ],
-        lr=0.05,
-    )
-    for _ in range(3):
-        reference.zero_grad()
-        (theirs(x).square().mean()).backward()
-        reference.step()
-    plan = Training(
-        optimizer=optimizer, learning_rate=0.05, schedule="constant", weight_decay=0.5,
-        clip_norm=None, batch_size=4, max_epochs=3,
-    )  # fmt: skip
-    train(module, lambda m, rows: m(x[rows]).square().mean(), 4, plan, random_state=0)
-    torch.testing.assert_close(module.state_dict(), theirs.state_dict())
-
-
 class Network(torch.nn.Module):
     """An encoder between other layers."""
 
@@ -123,9 +98,7 @@ def inner(name):
     return name.startswith("encoder.blocks") and name.endswith("weight") and "norm" not in name
 
 
-@pytest.mark.parametrize(
-    ("shape", "scale"), [((3, 8, 8), 1.0), ((2, 32, 8), 1e-12), ((2, 8, 32), 1e6)]
-)
+@pytest.mark.parametrize(("shape", "scale"), [((3, 8, 8), 1.0), ((2, 8, 32), 1e6)])
 def test_singular_values_come_near_to_1(shape, scale):
     generator = torch.Generator().manual_seed(0)
     matrices = torch.randn(shape, generator=generator)
@@ -230,19 +203,6 @@ def test_is_the_loop_written_out(network, rows, schedule):
             continue  # Its gradient is 0 but for rounding, which AdamW enlarges.
         moved = (expected - start[name]).norm()
         assert (network.state_dict()[name] - expected).norm() <= 1e-3 * moved, name
-
-
-def test_it_learns_in_half_precision_and_the_seed_decides(rows, autocast):
-    plan = Training(
-        optimizer="muon", learning_rate=0.02, batch_size=8, max_epochs=5, autocast=True
-    )
-    found = []
-    for seed in (0, 0, 1):
-        network = initialize(Network(dropout=0.1), torch.Generator().manual_seed(0))
-        with autocast():
-            found.append(train(network, loss_of(rows), 40, plan, random_state=seed).loss)
-    assert found[0] == found[1] != found[2]
-    assert found[0][-1] < 0.3 * found[0][0]
 
 
 @pytest.mark.parametrize("has", [False, True])

@@ -12,59 +12,44 @@ from sklearn_attention.training._training import batch_sizes, pace
 PLAN = Training(learning_rate=0.01, batch_size=(4, 16), max_epochs=6)
 
 
-def assert_same(module, other):
-    for mine, theirs in zip(
-        module.state_dict().values(), other.state_dict().values(), strict=True
-    ):
-        assert torch.equal(mine, theirs)
-
-
-def slow_training(module, loss, n_samples, plan, order_of):
-    """Every step written out; `order_of` returns the rows as they come."""
-    optimizer = torch.optim.AdamW(
-        [
-            {"params": [p for p in module.parameters() if p.ndim > 1]},
-            {"params": [p for p in module.parameters() if p.ndim < 2], "weight_decay": 0.0},
-        ],
-        lr=plan.learning_rate,
-        weight_decay=plan.weight_decay,
-    )
-    sizes = batch_sizes(plan, n_samples)
-    n_steps, step = sum(map(len, sizes)), 0
-    for epoch in sizes:
-        order = order_of()
-        for size in epoch:
-            rows, order = order[:size], order[size:]
-            rate, momentum = pace(plan, step, n_steps)
-            for group in optimizer.param_groups:
-                group["lr"], group["betas"] = rate, (momentum, 0.999)
-            optimizer.zero_grad()
-            loss(module, rows).backward()
-            torch.nn.utils.clip_grad_norm_(module.parameters(), plan.clip_norm)
-            optimizer.step()
-            step += 1
-
-
-@pytest.mark.parametrize("clip_norm", [0.05, 100.0])
-def test_is_the_loop_written_out(task, clip_norm):
-    plan = Training(learning_rate=0.02, batch_size=(4, 16), max_epochs=4, clip_norm=clip_norm)
-    seen, start = [], task.module(dropout=0.0)
+@pytest.mark.parametrize(
+    ("optimizer", "clip_norm"), [("adamw", 0.05), ("adamw", 100.0), ("adam", None)]
+)
+def test_is_the_loop_written_out(task, optimizer, clip_norm):
+    plan = Training(
+        optimizer=optimizer, learning_rate=0.02, batch_size=(4, 16), max_epochs=4,
+        weight_decay=0.1, clip_norm=clip_norm,
+    )  # fmt: skip
+    seen, theirs = [], task.module(dropout=0.0)
 
     def recording(module, rows):
         assert module.training
         seen.append(rows)
         return task.loss(module, rows)
 
-    module, _ = task.fit(plan, copy.deepcopy(start), batch_loss=recording)
-    orders = torch.cat(seen).split(50)
+    ours, _ = task.fit(plan, copy.deepcopy(theirs), batch_loss=recording)
     # Every row is seen once an epoch, each time in another order.
+    orders = torch.cat(seen).split(50)
     assert all(sorted(order.tolist()) == list(range(50)) for order in orders)
     assert len({tuple(order.tolist()) for order in orders}) == 4
-    orders = iter(orders)
-    slow_training(start, task.loss, 50, plan, lambda: next(orders))
-    torch.testing.assert_close(module.state_dict(), start.state_dict(), atol=1e-6, rtol=1e-4)
-    assert not module.training
-    assert all(p.grad is None and p.requires_grad for p in module.parameters())
+    kind = {"adamw": torch.optim.AdamW, "adam": torch.optim.Adam}[optimizer]
+    decaying = {"params": [p for p in theirs.parameters() if p.ndim > 1], "weight_decay": 0.1}
+    others = {"params": [p for p in theirs.parameters() if p.ndim < 2], "weight_decay": 0.0}
+    reference = kind([decaying, others])
+    sizes = [size for epoch in batch_sizes(plan, 50) for size in epoch]
+    assert [len(rows) for rows in seen] == sizes
+    for step, rows in enumerate(seen):
+        rate, momentum = pace(plan, step, len(sizes))
+        for group in reference.param_groups:
+            group["lr"], group["betas"] = rate, (momentum, 0.999)
+        reference.zero_grad()
+        task.loss(theirs, rows).backward()
+        if clip_norm is not None:
+            torch.nn.utils.clip_grad_norm_(theirs.parameters(), clip_norm)
+        reference.step()
+    torch.testing.assert_close(ours.state_dict(), theirs.state_dict(), atol=1e-6, rtol=1e-4)
+    assert not ours.training
+    assert all(p.grad is None and p.requires_grad for p in ours.parameters())
 
 
 def test_history(task):
@@ -79,23 +64,32 @@ def test_history(task):
     assert all(type(value) is float for value in history.loss + history.seconds)
 
 
-def test_the_loss_of_an_epoch_is_the_mean_over_rows(task):
-    # Nothing moves, so the loss of the epoch is that of all rows, whatever the batches.
-    plan = Training(learning_rate=1e-30, batch_size=16, max_epochs=1)
-    module, history = task.fit(plan, task.module(dropout=0.0))
-    expected = task.loss(module, torch.arange(50)).item()
+@pytest.mark.parametrize("options", [{"max_epochs": 1}, {"max_epochs": None, "max_steps": 3}])
+def test_the_loss_of_an_epoch_is_the_mean_over_its_rows(task, options):
+    """Also of an epoch that a number of steps cuts short."""
+    seen = []
+
+    def recording(module, rows):
+        seen.append(rows)
+        return task.loss(module, rows)
+
+    # Nothing moves, so the loss of the epoch is that of all its rows, whatever the batches.
+    plan = Training(learning_rate=1e-30, batch_size=16, **options)
+    module, history = task.fit(plan, task.module(dropout=0.0), batch_loss=recording)
+    rows = torch.cat(seen)
+    assert len(rows) == (38 if "max_steps" in options else 50)
+    expected = task.loss(module, rows).item()
     assert history.loss == pytest.approx([expected], rel=1e-5)
 
 
 def test_the_seed_decides(task):
-    plan = Training(learning_rate=0.01, max_epochs=3)
-    modules = []
+    plan, found = Training(learning_rate=0.01, max_epochs=3), []
     for seed in (0, 0, 1):
         torch.rand(3)  # torch's global generator does not matter
-        modules.append(task.fit(plan, random_state=seed)[0])
-    assert_same(modules[0], modules[1])
-    with pytest.raises(AssertionError):
-        assert_same(modules[0], modules[2])
+        module, _ = task.fit(plan, random_state=seed)
+        found.append(torch.cat([p.detach().flatten() for p in module.parameters()]))
+    assert torch.equal(found[0], found[1])
+    assert not torch.equal(found[0], found[2])
 
 
 def test_dropout_draws_other_numbers_than_the_order_of_the_rows(task):
