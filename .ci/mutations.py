@@ -397,6 +397,12 @@ MUTATIONS = [
     ),
     Mutation(
         "forecasting/_calibration.py",
+        "ranks = np.ceil((counts + 1) * coverage - _ROUNDING).astype(np.int64)",
+        "ranks = np.ceil((counts + 1) * coverage).astype(np.int64)",
+        "a rank that is whole but for rounding is the next one",
+    ),
+    Mutation(
+        "forecasting/_calibration.py",
         "apart[~other] = units(errors, other)[0][series[~other]]",
         "apart[~other] = units(errors)[0][series[~other]]",
         "errors are in units that they have a part in",
@@ -652,6 +658,12 @@ MUTATIONS = [
         "left_out = targets - residual / (1 - leverage)",
         "left_out = targets - residual",
         "errors of rows that were learned from",
+    ),
+    Mutation(
+        "transformer/_series_baseline.py",
+        "margin = int(4 * dilation * (min(lengths) > 8 * dilation))",
+        "margin = int(4 * dilation * (max(lengths) > 8 * dilation))",
+        "short series have windows that are not whole",
     ),
     Mutation(
         "transformer/_network.py",
