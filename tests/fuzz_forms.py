@@ -254,7 +254,8 @@ DAMAGES = {
     "absent": lambda index, rng: index.delete([3, 9]),
     "missing": lambda index, rng: index[:-1].append(pd.Index([pd.NaT])),
 }
-_FORMS = "series", "frame", "dict", "tidy", "long", "polars", "wide polars"
+# Others are those of tests/forecasting/test_one_form.py.
+_FORMS = "series", "frame", "tidy", "polars"
 
 
 def _form(form, index, values):
@@ -263,18 +264,9 @@ def _form(form, index, values):
         return pd.Series(values, index, name="t")
     if form == "frame":
         return pd.DataFrame({"u": values, "v": values[::-1]}, index)
-    if form == "dict":
-        return {"u": pd.Series(values, index), "v": pd.Series(values[2:], index[2:])}
-    if form == "long":
-        levels = [np.repeat(["u", "v"], len(index)), index.append(index)]
-        return pd.Series(np.append(values, -values), pd.MultiIndex.from_arrays(levels))
     names, both = np.repeat(["u", "v"], len(index)), np.append(values, -values)
     tidy = pd.DataFrame({"unique_id": names, "ds": index.append(index), "y": both})
-    if form == "tidy":
-        return tidy
-    if form == "polars":
-        return pl.from_pandas(tidy)
-    return pl.from_pandas(pd.DataFrame({"ds": index, "u": values, "v": values[::-1]}))
+    return tidy if form == "tidy" else pl.from_pandas(tidy)
 
 
 def series_call(rng):

@@ -24,13 +24,11 @@ from slow_cases import slow_but
 import sklearn_attention
 from sklearn_attention import (
     AdaptiveBandwidth,
-    Architecture,
     ConditionalKernelDensity,
     KernelAttentionClassifier,
     KernelAttentionRegressor,
     KernelForecaster,
     LocalPolynomialRegressor,
-    NadarayaWatsonClassifier,
     NadarayaWatsonCV,
     NadarayaWatsonRegressor,
     ProductKernelDensity,
@@ -99,7 +97,6 @@ def months(form):
 
 
 FRAME, ROWS_AND_NUMBERS = mixed_frame(), data_for(EVERY["average"])
-KERNEL_ATTENTION = {"n_folds": 1, "max_steps": 3}
 TINY = {"d_model": 8, "n_heads": 2, "n_layers": 1, "training": Training(max_steps=3)}
 ANALOGS = KernelForecaster(3, lookback=6, bandwidth=1.0)
 RIDGE = TransformerForecaster(3, candidates=["ridge"], log=False)
@@ -120,7 +117,7 @@ OF_OWN_FORMS = {
         FRAME,
     ),
     "kernel attention of a frame": (
-        KernelAttentionRegressor("average", **KERNEL_ATTENTION),
+        KernelAttentionRegressor("average", n_folds=1, max_steps=3),
         FRAME,
     ),
     "regressor of a frame": (TransformerRegressor(**TINY), FRAME),
@@ -155,14 +152,9 @@ LIKE_OTHERS = {
         ROWS_AND_NUMBERS,
     ),
     "lines of a frame": (LocalPolynomialRegressor(bandwidth=[0.7, 0.5, 0.5]), FRAME),
-    "votes of a frame": (NadarayaWatsonClassifier(), labelled(*FRAME)),
     "classes of a frame by kernel attention": (
-        KernelAttentionClassifier(**KERNEL_ATTENTION),
+        KernelAttentionClassifier(n_folds=1, max_steps=3),
         labelled(*FRAME),
-    ),
-    "regressor on another kernel": (
-        TransformerRegressor(**TINY, architecture=Architecture(attention_kernel="laplacian")),
-        ROWS_AND_NUMBERS,
     ),
 }
 CASES = {name: (estimator, data_for(estimator)) for name, estimator in EVERY.items()}

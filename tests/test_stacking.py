@@ -35,14 +35,20 @@ class TestColumnsWithoutValues:
             queries = np.column_stack([X, np.full(400, anything)])
             np.testing.assert_array_equal(outputs(trees, queries), known.predict(X))
 
-    # Of the rows that are drawn by this seed, none has a value.
-    def test_few_values_of_which_none_is_drawn(self):
-        X = np.column_stack([np.arange(10_001) % 7.0, np.full(10_001, np.nan)])
-        X[0, 1] = 1.0
-        options = {"max_iter": 1, "random_state": 1, "early_stopping": True}
+    # Of the rows that are drawn by these seeds, or by these weights, none has a value.
+    @pytest.mark.parametrize(
+        ("n", "n_values", "weight", "seed", "stops"),
+        [(10_001, 1, None, 1, True), (250_000, 30, 1e-6, 0, False)],
+    )
+    def test_few_values_of_which_none_is_drawn(self, n, n_values, weight, seed, stops):
+        X = np.column_stack([np.arange(n) % 7.0, np.full(n, np.nan)])
+        X[:n_values, 1] = 1.0
+        weights = None if weight is None else np.where(np.arange(n) < n_values, weight, 1.0)
+        options = {"max_iter": 1, "random_state": seed, "early_stopping": stops}
         with pytest.raises(ValueError, match="window shape"):
-            HistGradientBoostingRegressor(**options).fit(X, X[:, 0])
-        assert np.ptp(outputs(fit_trees(X, X[:, 0], **options), X)) > 0
+            HistGradientBoostingRegressor(**options).fit(X, X[:, 0], weights)
+        found = outputs(fit_trees(X, X[:, 0], weights, **options), X)
+        assert np.ptp(found) > 0
 
     def test_missing_in_some_rows_is_learned_from(self):
         X, y = make_rows()
