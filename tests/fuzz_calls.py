@@ -256,7 +256,7 @@ SERIES = _numbers(
         "two series": lambda x: pd.DataFrame({"u": x, "v": -x}, _DAYS(periods=40)),
         "arrays": lambda x: [x, x[:30]],
         "dict of series": lambda x: {"a": x, "b": x[:35]},
-        "gaps in time": lambda x: pd.Series(x, _DAYS(periods=40)).drop(_DAYS()[7:9]),
+        "gaps in time": lambda x: pd.Series(x[1:], _DAYS(periods=40).delete(7)),
         "unsorted": _indexed(_DAYS(periods=40)[::-1]),
         "twice": _indexed(_DAYS(periods=20).repeat(2)),
         "NaT": _indexed([pd.NaT, *_DAYS(periods=39)]),
