@@ -380,6 +380,8 @@ def sums(draw):
     data = {
         name: draw.input(name, DATA[name], 0.6) for name in parameters(function) if name in DATA
     }
+    if function is local_rows and isinstance(data["keys"], pd.DataFrame):
+        data["keys"] = data["keys"].to_numpy()  # it takes no frames
     options = draw.options(function)
     # Their logarithms are infinite where there is no weight.
     draw.moderate &= function is not attention_sums
@@ -400,6 +402,8 @@ def left_out(draw):
     weights = draw.input("sample_weight", WEIGHTS, 0.7)
     options = draw.options(LeaveOneOut, but=["kernel"])
     kernel, scale = draw.option("kernel", nonsense=0.05), draw.option("scale", nonsense=0.05)
+    # Sums of similarities of both signs, or of rows of zeros, may be 0.
+    draw.moderate &= repr(kernel) != "'cosine_similarity'"
     draw.moderate &= "gap" not in options and "empty" not in options
     method = draw.one_of(["scores", "predictions"])
 
@@ -509,6 +513,8 @@ def _data(draw, name, function):
                 "backtest",
             ):
                 data[key] = draw.input(key, inputs)
+        elif key == "y" and function.__name__ == "predict_cdf":
+            data[key] = draw.option("thresholds")
         elif key == "y" and inputs is TEXTS:
             data[key] = draw.input(key, TEXTS)
         elif key == "y" and name.endswith("Classifier") and draw.often(0.7):
@@ -517,7 +523,7 @@ def _data(draw, name, function):
             data[key] = draw.input(key, TARGETS, 0.7)
         elif key == "sample_weight" and function.__name__ != "score":
             data[key] = draw.input(key, WEIGHTS, 0.7)
-        elif key in ("quantiles", "thresholds", "coverage") and draw.often(0.7):
+        elif key in ("quantiles", "coverage") and draw.often(0.7):
             data[key] = draw.option(key)
     return data
 
