@@ -2,6 +2,7 @@
 
 import copy
 import functools
+import inspect
 from dataclasses import dataclass, field
 from decimal import Decimal
 from typing import Any
@@ -62,266 +63,216 @@ class Draw:
     def often(self, share=0.5):
         return self.rng.random() < share
 
-    def input(self, key, makers, *args, plain=0.4):
+    def input(self, key, makers, plain=0.4):
         """An input, often a plain one."""
         name = PLAIN if self.often(plain) else self.one_of(list(makers))
         self.given[key] = name
         self.moderate &= name in MODERATE
-        return makers[name](self.rng, *args)
+        return makers[name](self.rng)
 
-    def option(self, key, values, nonsense=0.15):
-        value = self.one_of(NONSENSE if self.often(nonsense) else values)
+    def option(self, key, nonsense=0.15):
+        value = self.one_of(NONSENSE if self.often(nonsense) else VALUES[key])
         self.given[key] = repr(value)
         # A tiny or huge number is no mistake, but what comes of it may be.
         numbers = np.abs(value) if isinstance(value, float | np.ndarray) else 1.0
         self.moderate &= bool(np.all((numbers >= 1e-3) & (numbers <= 1e3)))
         return value
 
-    def options(self, values, most=2):
-        """Some of the options that a call has."""
-        some = self.rng.permutation(list(values))[: self.rng.integers(most + 1)]
-        return {str(key): self.option(str(key), values[key]) for key in some}
+    def options(self, function, most=2, but=()):
+        """Some of the optional parameters of a function."""
+        known = [name for name in optional(function) if name in VALUES and name not in but]
+        some = self.rng.permutation(known)[: self.rng.integers(most + 1)]
+        return {str(name): self.option(str(name)) for name in some}
 
 
-def _table(rng, n=N, d=2):
-    return rng.normal(size=(n, d))
+def parameters(function):
+    return inspect.signature(function).parameters
 
 
-def _cell(value):
-    def make(rng, n=N, d=2):
-        X = _table(rng, n, d)
-        X[rng.integers(n), rng.integers(d)] = value
-        return X
-
-    return make
+def optional(function):
+    empty = inspect.Parameter.empty
+    return [name for name, own in parameters(function).items() if own.default is not empty]
 
 
-def _read_only(X):
-    X.flags.writeable = False
-    return X
+# Inputs: numbers of some shape, in every form; then what is special to tables, targets, ...
 
 
-def _as(convert):
-    return lambda rng, n=N, d=2: convert(_table(rng, n, d))
+def _last(value):
+    def spoil(x):
+        x = x.copy()
+        x[-1] = value
+        return x
+
+    return spoil
+
+
+def _read_only(x):
+    x.flags.writeable = False
+    return x
 
 
 def _typed(dtype):
-    return lambda rng, n=N, d=2: abs(rng.normal(size=(n, d)) * 3).astype(dtype)
+    return lambda x: abs(3 * x).astype(dtype)
+
+
+NUMBERS = {
+    PLAIN: lambda x: x,
+    **{f"of {t}": _typed(t) for t in ("i1", "i4", "i8", "u1", "u4", "f2", "f4", ">f8")},
+    "of f16": _typed(np.longdouble),
+    "bool": lambda x: x > 0,
+    "list": np.ndarray.tolist,
+    "read-only": _read_only,
+    "strided": lambda x: np.repeat(x, 2, axis=-1)[..., ::-2],
+    "masked": np.ma.array,
+    "duplicates": np.round,
+    "constant": lambda x: x * 0 + 3,
+    "more rows": lambda x: np.concatenate([x, x[:7]]),
+    "tensor": torch.tensor,
+    "one row": lambda x: x[:1],
+    "two rows": lambda x: x[:2],
+    "no rows": lambda x: x[:0],
+    "no columns": lambda x: x.reshape(len(x), -1)[:, :0],
+    "3-D": lambda x: x.reshape(len(x), -1, 1),
+    "scalar": lambda x: 3.0,
+    "ragged": lambda x: [*x.tolist(), [1.0, [2.0, 3.0]]],
+    "empty list": lambda x: [],
+    "dict": lambda x: {"a": [1.0, 2.0]},
+    "None": lambda x: None,
+    "text": lambda x: "text",
+    "sparse": lambda x: scipy.sparse.csr_array(x.reshape(len(x), -1)),
+    "complex": lambda x: x + 1j,
+    "objects": lambda x: x.astype(object),
+    "odd objects": lambda x: np.where(x > 0, None, x.astype(object)),
+    "pandas.NA": lambda x: np.where(x > 0, pd.NA, x.astype(object)),
+    "strings": lambda x: x.astype(str),
+    "dates": lambda x: x.astype("M8[D]"),
+    "tensor with gradients": lambda x: torch.tensor(x, requires_grad=True),
+    "records": lambda x: np.rec.fromarrays(np.atleast_2d(x.T)),
+    "NaN": _last(np.nan),
+    "inf": _last(-np.inf),
+    "1e300": _last(1e300),
+    "1e160": _last(1e160),
+    "subnormal": _last(5e-324),
+    "all subnormal": lambda x: x * 1e-310,
+    "all 1e300": lambda x: x * 1e300,
+}
+
+
+def _numbers(shape, **others):
+    """Makers of such numbers, and of others that are made of rows of these."""
+    makers = NUMBERS | others
+    return {name: _made(make, shape) for name, make in makers.items()}
+
+
+def _made(make, shape):
+    return lambda rng: make(rng.normal(size=shape))
 
 
 def _frame(**columns):
-    def make(rng, n=N, d=2):
-        X = pd.DataFrame(_table(rng, n, d), columns=[f"x{j}" for j in range(d)])
-        return X.assign(**{name: make_column(rng, n) for name, make_column in columns.items()})
+    def make(X):
+        frame = pd.DataFrame(X, columns=["a", "b"])
+        return frame.assign(**{name: column(len(X)) for name, column in columns.items()})
 
     return make
 
 
-def _letters(rng, n):
-    return rng.choice(list("abc"), size=n)
+def _letters(n):
+    return np.resize(list("bac"), n)
 
 
 def _polars(frame):
     return pl.DataFrame({str(name): column.tolist() for name, column in frame.items()})
 
 
-def _nested(rng, n=N, d=2):
-    cells = [[pd.Series(rng.normal(size=9)) for _ in range(n)] for _ in range(d)]
-    return pd.DataFrame({f"dim_{j}": column for j, column in enumerate(cells)})
-
-
-def _panel(rng):
-    ids, days = ["a"] * 40 + ["b"] * 40, [*_DAYS(periods=40)] * 2
-    return pd.DataFrame({"unique_id": ids, "ds": days, "y": rng.normal(size=80)})
-
-
-TABLES = {
-    PLAIN: _table,
-    **{f"of {t}": _typed(t) for t in ("i1", "i2", "i4", "i8", "u1", "u4", "f2", "f4", ">f8")},
-    "bool": _as(lambda X: X > 0),
-    "list": _as(np.ndarray.tolist),
-    "read-only": _as(_read_only),
-    "strided": lambda rng, n=N, d=2: _table(rng, 2 * n, 2 * d)[::2, ::-2],
-    "masked": _as(np.ma.array),
-    "duplicates": _as(np.round),
-    "constant columns": _as(lambda X: X * 0 + 3),
-    "frame": _frame(),
-    "one column": lambda rng, n=N, d=2: _table(rng, n, 1),
-    "one row": lambda rng, n=N, d=2: _table(rng, 1, d),
-    "two rows": lambda rng, n=N, d=2: _table(rng, 2, d),
-    "more rows": lambda rng, n=N, d=2: _table(rng, n + 7, d),
-    "no rows": lambda rng, n=N, d=2: _table(rng, 0, d),
-    "no columns": lambda rng, n=N, d=2: _table(rng, n, 0),
-    "tensor": _as(torch.tensor),
-    "of f16": _typed(np.longdouble),
-    "1-D": _as(lambda X: X[:, 0]),
-    "3-D": _as(lambda X: X[:, :, None]),
-    "scalar": lambda *_: 3.0,
-    "ragged": _as(lambda X: [*X.tolist(), [1.0, [2.0, 3.0]]]),
-    "empty list": lambda *_: [],
-    "dict": lambda *_: {"a": [1.0, 2.0]},
-    "None": lambda *_: None,
-    "sparse": _as(scipy.sparse.csr_array),
-    "sparse matrix": _as(scipy.sparse.coo_matrix),
-    "complex": _as(lambda X: X + 1j),
-    "objects": _as(lambda X: X.astype(object)),
-    "odd objects": _as(lambda X: np.where(X > 0, None, X.astype(object))),
-    "strings": _as(lambda X: X.astype(str)),
-    "text": lambda *_: "text",
-    "dates": _as(lambda X: X.astype("M8[D]")),
-    "durations": _as(lambda X: X.astype("m8[s]")),
-    "NaN": _cell(np.nan),
-    "inf": _cell(-np.inf),
-    "1e300": _cell(1e300),
-    "1e160": _cell(1e160),
-    "subnormal": _cell(5e-324),
-    "all subnormal": _as(lambda X: X * 1e-310),
-    "all 1e300": _as(lambda X: X * 1e300),
-    "frame of letters": _frame(letter=_letters),
-    "frame of categories": _frame(kind=lambda rng, n: pd.Categorical(_letters(rng, n))),
-    "frame of order": _frame(
-        kind=lambda rng, n: pd.Categorical(_letters(rng, n), list("abc"), ordered=True)
-    ),
-    "frame of nullables": _frame(x=lambda rng, n: pd.array([1, None] * (n // 2), "Int64")),
-    "frame of codes": _frame(letter=lambda rng, n: rng.integers(9, size=n)),
-    "cells": lambda *args, **kwargs: TABLES["frame of letters"](*args, **kwargs).to_numpy(),
-    "frame of dates": _frame(day=lambda rng, n: pd.date_range("2020", periods=n)),
-    "frame of objects": _frame(thing=lambda rng, n: [object()] * n),
-    "polars": lambda *args, **kwargs: _polars(TABLES["frame of letters"](*args, **kwargs)),
-    "nested": lambda rng, n=N, d=2: _nested(rng, n, d),
-    "channels first": lambda rng, n=N, d=2: rng.normal(size=(n, d, 9)),
+TABLES = _numbers((N, 2)) | {
+    name: _made(make, (N, 2))
+    for name, make in {
+        "frame": _frame(),
+        "one column": lambda X: X[:, :1],
+        "1-D": lambda X: X[:, 0],
+        "frame of letters": _frame(letter=_letters),
+        "frame of categories": _frame(kind=lambda n: pd.Categorical(_letters(n))),
+        "frame of order": _frame(
+            kind=lambda n: pd.Categorical(_letters(n), list("abc"), ordered=True)
+        ),
+        "frame of nullables": _frame(x=lambda n: pd.array([1, None] * (n // 2), "Int64")),
+        "frame of dates": _frame(day=lambda n: pd.date_range("2020", periods=n)),
+        "frame of objects": _frame(thing=lambda n: [object()] * n),
+        "frame of Decimals": _frame(x=lambda n: [Decimal("1.5"), None] * (n // 2)),
+        "cells": lambda X: _frame(letter=_letters)(X).to_numpy(),
+        "polars": lambda X: _polars(_frame(letter=_letters)(X)),
+        "nested": lambda X: pd.DataFrame({"dim_0": [pd.Series(row) for row in X]}),
+        "frame of one name": lambda X: pd.DataFrame(X, columns=["x", "x"]),
+    }.items()
+}
+TARGETS = _numbers(
+    N,
     **{
-        f"frame of {name}": _frame(x=lambda rng, n, cells=cells: pd.Series([*cells] * n)[:n])
-        for name, cells in {
-            "pandas.NA": [1.5, pd.NA, True], "Decimals": [Decimal("1.5"), None],
-            "NaT": [pd.NaT, 1], "durations": [pd.Timedelta(1, "h")],
-            "periods": [pd.Period("2020-01")], "intervals": [pd.Interval(0, 1)],
-        }.items()
+        "classes": lambda y: np.resize(["a", "b"], len(y)),
+        "classes of two types": lambda y: [["a", True], ["b", False]] * (len(y) // 2),
+        "two outputs": lambda y: np.column_stack([y, -y]),
+        "column": lambda y: y[:, None],
+        "frame": pd.Series,
+        "texts and pandas.NA": lambda y: pd.Series(np.resize(["a", "b", pd.NA], len(y))),
+        "nullables": lambda y: pd.array([1, None] * (len(y) // 2), "Int64"),
+        "Decimals": lambda y: [Decimal(k % 3) for k in range(len(y))],
+        "periods": lambda y: pd.period_range("2020-01", periods=len(y), freq="M"),
+        "mixed": lambda y: np.resize(np.array([1, "a", True], dtype=object), len(y)),
+        "short": lambda y: y[1:],
     },
-    "pandas.NA": _as(lambda X: np.where(X > 0, pd.NA, X.astype(object))),
-    "tensor with gradients": _as(lambda X: torch.tensor(X, requires_grad=True)),
-    "records": _as(lambda X: np.rec.fromarrays(X.T)),
-    "frame of one name": lambda rng, n=N, d=2: pd.DataFrame(_table(rng, n, d), None, ["x"] * d),
-}  # fmt: skip
-
-
-def _of_rows(convert):
-    return lambda rng, n=N: convert(rng.normal(size=n))
-
-
-TARGETS = {
-    PLAIN: lambda rng, n=N: rng.normal(size=n),
-    "classes": lambda rng, n=N: np.resize(["a", "b"], n),
-    "list": _of_rows(np.ndarray.tolist),
-    "classes of two types": lambda rng, n=N: [["a", True], ["b", False]] * (n // 2),
-    "two outputs": lambda rng, n=N: rng.normal(size=(n, 2)),
-    "column": lambda rng, n=N: rng.normal(size=(n, 1)),
-    "of i8": _of_rows(lambda y: np.resize([0, 1, 2], len(y))),
-    "of f4": _of_rows(lambda y: y.astype("f4")),
-    "of f2": _of_rows(lambda y: y.astype("f2")),
-    "bool": _of_rows(lambda y: y > 0),
-    "constant columns": _of_rows(lambda y: y * 0),
-    "frame": _of_rows(pd.Series),
-    "masked": _of_rows(np.ma.array),
-    "strings": _of_rows(lambda y: y.astype(str)),
-    "objects": _of_rows(lambda y: y.astype(object)),
-    "odd objects": _of_rows(lambda y: np.where(y > 0, None, y.astype(object))),
-    "pandas.NA": _of_rows(lambda y: np.where(y > 0, pd.NA, y.astype(object))),
-    "texts and pandas.NA": lambda rng, n=N: pd.Series(np.resize(["a", "b", pd.NA], n)),
-    "categories and NaN": lambda rng, n=N: pd.Series(
-        np.resize(["a", "b", None], n), dtype="category"
-    ),
-    "nullables": lambda rng, n=N: pd.array([1, None] * (n // 2), "Int64"),
-    "Decimals": lambda rng, n=N: [Decimal(k % 3) for k in range(n)],
-    "periods": lambda rng, n=N: pd.period_range("2020-01", periods=n, freq="M"),
-    "mixed": lambda rng, n=N: np.resize(np.array([1, "a", True], dtype=object), n),
-    "tensor with gradients": _of_rows(lambda y: torch.tensor(y, requires_grad=True)),
-    "records": _of_rows(lambda y: np.rec.fromarrays([y, y])),
-    "sparse": _of_rows(lambda y: scipy.sparse.csr_array(y[:, None])),
-    "complex": _of_rows(lambda y: y + 1j),
-    "dates": _of_rows(lambda y: y.astype("M8[D]")),
-    "NaN": _of_rows(lambda y: np.append(y[1:], np.nan)),
-    "inf": _of_rows(lambda y: np.append(y[1:], np.inf)),
-    "1e300": _of_rows(lambda y: np.append(y[1:], 1e300)),
-    "all 1e300": _of_rows(lambda y: y * 1e300),
-    "all subnormal": _of_rows(lambda y: y * 1e-310),
-    "short": _of_rows(lambda y: y[1:]),
-    "long": _of_rows(lambda y: np.append(y, y)),
-    "no rows": _of_rows(lambda y: y[:0]),
-    "no columns": lambda rng, n=N: np.zeros((n, 0)),
-    "3-D": lambda rng, n=N: rng.normal(size=(n, 1, 1)),
-    "ragged": _of_rows(lambda y: [*y[1:].tolist(), [1.0]]),
-    "scalar": lambda *_: 3.0,
-    "None": lambda *_: None,
-}
-WEIGHTS = {
-    PLAIN: lambda *_: None,
-    "ones": lambda rng, n=N: np.ones(n),
-    "counts": lambda rng, n=N: rng.integers(0, 3, n) + np.eye(1, n, dtype=int)[0],
-    "one row": lambda rng, n=N: np.eye(1, n)[0],
-    "list": lambda rng, n=N: [1.0] * n,
-    "zero": lambda rng, n=N: np.zeros(n),
-    "negative": lambda rng, n=N: rng.normal(size=n),
-    "NaN": lambda rng, n=N: np.append(np.ones(n - 1), np.nan),
-    "1e300": lambda rng, n=N: np.append(np.ones(n - 1), 1e300),
-    "all 1e300": lambda rng, n=N: np.full(n, 1.7e308),
-    "all subnormal": lambda rng, n=N: np.full(n, 5e-324),
-    "short": lambda rng, n=N: np.ones(n - 1),
-    "column": lambda rng, n=N: np.ones((n, 1)),
-    "strings": lambda rng, n=N: ["heavy"] * n,
-    "pandas.NA": lambda rng, n=N: [pd.NA, *[1.0] * (n - 1)],
-    "None": lambda rng, n=N: [None, *[1.0] * (n - 1)],
-    "Decimals": lambda rng, n=N: [Decimal(1)] * n,
-    "dates": lambda rng, n=N: pd.date_range("2020", periods=n),
-    "tensor with gradients": lambda rng, n=N: torch.ones(n, requires_grad=True),
-    "records": lambda rng, n=N: np.rec.fromarrays(np.ones((2, n))),
-    "sparse": lambda rng, n=N: scipy.sparse.csr_array(np.ones((n, 1))),
-    "scalar": lambda *_: 2.0,
-}
+)
+WEIGHTS = _numbers(N) | _numbers(
+    N,
+    **{
+        PLAIN: lambda w: None,
+        "ones": np.ones_like,
+        "counts": lambda w: np.arange(len(w)) % 3,
+        "one row": lambda w: np.eye(1, len(w))[0],
+        "zero": np.zeros_like,
+        "negative": lambda w: w,
+        "all 1e300": lambda w: np.full(len(w), 1.7e308),
+        "all subnormal": lambda w: np.full(len(w), 5e-324),
+        "short": lambda w: np.ones(len(w) - 1),
+        "column": lambda w: np.ones((len(w), 1)),
+        "Decimals": lambda w: [Decimal(1)] * len(w),
+    },
+)
 _DAYS = functools.partial(pd.date_range, "2024-01-01")
-SERIES = {
-    PLAIN: lambda rng: np.sin(np.arange(40.0)) + rng.normal(size=40) / 9,
-    "frame": lambda rng: pd.Series(rng.normal(size=40), _DAYS(periods=40)),
-    "two series": lambda rng: pd.DataFrame(rng.normal(size=(40, 2)), _DAYS(periods=40)),
-    "list": lambda rng: rng.normal(size=40).tolist(),
-    "arrays": lambda rng: [rng.normal(size=40), rng.normal(size=30)],
-    "dict of series": lambda rng: {"a": rng.normal(size=40), "b": rng.normal(size=35)},
-    "of i8": lambda rng: rng.integers(0, 9, 40),
-    "of f4": lambda rng: rng.normal(size=40).astype("f4"),
-    "constant columns": lambda rng: np.full(40, 2.0),
-    "bool": lambda rng: np.arange(40) % 2 == 0,
-    "gaps in time": lambda rng: pd.Series(np.arange(39.0), _DAYS(periods=40).delete(7)),
-    "unsorted": lambda rng: pd.Series(np.arange(40.0), _DAYS(periods=40)[::-1]),
-    "twice": lambda rng: pd.Series(np.arange(40.0), _DAYS(periods=20).repeat(2)),
-    "NaT": lambda rng: pd.Series(np.arange(9.0), [pd.NaT, *_DAYS(periods=8)]),
-    "panel": _panel,
-    "polars": lambda rng: _polars(_panel(rng)),
-    "polars series": lambda rng: pl.Series("y", rng.normal(size=40)),
-    "polars columns": lambda rng: _polars(_panel(rng)[:40].drop(columns="unique_id")),
-    "lazy": lambda rng: _polars(_panel(rng)).lazy(),
-    "float years": lambda rng: pd.Series(rng.normal(size=40), np.arange(1980.0, 2020.0)),
-    "half years": lambda rng: pd.Series(rng.normal(size=40), np.arange(40) / 2),
-    "text dates": lambda rng: pd.Series(rng.normal(size=40), _DAYS(periods=40).astype(str)),
-    "odd dates": lambda rng: _panel(rng).assign(ds=["2024-01-01", 3, None, "?"] * 20),
-    "nested": _nested,
-    "short": lambda rng: np.arange(3.0),
-    "one row": lambda rng: np.arange(1.0),
-    "no rows": lambda rng: np.arange(0.0),
-    "NaN": lambda rng: np.append(rng.normal(size=39), np.nan),
-    "all NaN": lambda rng: np.full(40, np.nan),
-    "inf": lambda rng: np.append(rng.normal(size=39), np.inf),
-    "1e300": lambda rng: np.append(rng.normal(size=39), 1e300),
-    "all 1e300": lambda rng: rng.normal(size=40) * 1e300,
-    "all subnormal": lambda rng: rng.normal(size=40) * 1e-310,
+
+
+def _panel(x):
+    ids, days = ["a"] * 40 + ["b"] * 40, [*_DAYS(periods=40)] * 2
+    return pd.DataFrame({"unique_id": ids, "ds": days, "y": np.append(x, -x)})
+
+
+def _indexed(index):
+    return lambda x: pd.Series(x, index)
+
+
+SERIES = _numbers(
+    40,
     **{
-        name: TABLES[name]
-        for name in (
-            "2-D", "3-D", "None", "scalar", "text", "strings", "complex", "dates", "objects",
-            "odd objects", "sparse", "dict", "ragged", "empty list", "frame of letters",
-        )
-        if name in TABLES
+        "frame": _indexed(_DAYS(periods=40)),
+        "two series": lambda x: pd.DataFrame({"u": x, "v": -x}, _DAYS(periods=40)),
+        "arrays": lambda x: [x, x[:30]],
+        "dict of series": lambda x: {"a": x, "b": x[:35]},
+        "gaps in time": lambda x: pd.Series(x[1:], _DAYS(periods=40).delete(7)),
+        "unsorted": _indexed(_DAYS(periods=40)[::-1]),
+        "twice": _indexed(_DAYS(periods=20).repeat(2)),
+        "NaT": _indexed([pd.NaT, *_DAYS(periods=39)]),
+        "panel": _panel,
+        "polars": lambda x: _polars(_panel(x)),
+        "polars series": lambda x: pl.Series("y", x),
+        "polars columns": lambda x: _polars(_panel(x)[:40].drop(columns="unique_id")),
+        "lazy": lambda x: _polars(_panel(x)).lazy(),
+        "float years": _indexed(np.arange(1980.0, 2020.0)),
+        "half years": _indexed(np.arange(40) / 2),
+        "text dates": _indexed(_DAYS(periods=40).astype(str)),
+        "odd dates": lambda x: _panel(x).assign(ds=["2024-01-01", 3, None, "?"] * 20),
+        "short": lambda x: x[:3],
+        "all NaN": lambda x: x * np.nan,
     },
-}  # fmt: skip
+)
 TEXTS = {
     PLAIN: lambda rng: ["".join(rng.choice(list("abc "), 6)) for _ in range(6)],
     "ids": lambda rng: [rng.integers(0, 5, 4) for _ in range(6)],
@@ -337,62 +288,107 @@ TEXTS = {
     "huge ids": lambda rng: [[2**62], [1]],
     "floats": lambda rng: [[0.5], [1.0]],
     "mixed": lambda rng: ["ab", None, 3, ["a"]],
-    "nested": lambda rng: [[["a"]], "b"],
     "None": lambda rng: None,
     "3-D": TABLES["3-D"],
     "NaN": lambda rng: ["ab", np.nan],
 }
 # Of these, results are finite; "no rows" and others that are refused are none.
 MODERATE = {
-    PLAIN, "of i1", "of i2", "of i4", "of i8", "of u1", "of u4", "of f4", "of >f8", "bool",
-    "list", "read-only", "strided", "masked", "frame", "more rows", "tensor", "classes",
+    PLAIN, "of i1", "of i4", "of i8", "of u1", "of u4", "of f4", "of >f8", "bool", "list",
+    "read-only", "strided", "masked", "frame", "more rows", "tensor", "classes",
     "two outputs", "column", "ones", "counts", "two series", "arrays", "dict of series",
     "panel", "polars series", "polars columns", "float years", "text dates",
 }  # fmt: skip
+
+# Values of parameters by their names, whatever has them: most are taken, some are not.
 _KERNELS = [
     "gaussian", "epanechnikov", "laplacian", "matern32", "boxcar", "silverman", "linear",
     "cosine_similarity", "scaled_dot_product", "periodic", kernels.ProductKernel("gaussian"),
     kernels.Polynomial(), kernels.AitchisonAitken(3), rbf_kernel, kernels.Gaussian,
 ]  # fmt: skip
-_OPTIONS = {
-    "bandwidth": [1.0, 0.3, [0.5, 2.0], np.array([1, 1]), 1e-300, 1e300, 5e-324, [1.0], "x"],
-    "kernel": _KERNELS,
-    "empty": ["nearest", "nan", "mean"],
+VALUES = {
     "algorithm": ["auto", "dense"],
-    "leave_one_out": [True, False, np.arange(N), np.full(N, -1), [50], np.zeros(N)],
-    "query_scale": [None, np.ones(N), np.full(N, 1e-300), np.ones(3), -np.ones(N)],
+    "architecture": [package.Architecture(norm="post"), package.Architecture(positions="x")],
+    "bandwidth": [
+        1.0, 0.3, [0.5, 2.0], np.array([1, 1]), 1e-300, 1e300, 5e-324, [1.0], "x", "scott",
+        "silverman", "penalized-loo", "gcv", package.AdaptiveBandwidth(3),
+    ],
+    "bandwidths": [[1.0], [], "x"],
+    "batch_size": [3, (2, 5), (5, 2)],
+    "bounds": [None, [(0, None)] * 2, (0, 0), (-1e9, None), (1, 0)],
+    "candidates": [[], ["x"], "x"],
+    "categorical_features": ["from_dtype", [0], [True, False], ["letter"], [9], "x"],
+    "class_weight": ["balanced", {"a": 2.0}, "x"],
+    "coverage": [0.5, 0.0, 1.0, 2.0, [0.5, 0.9]],
+    "criterion": ["loo", "gcv", "x"],
     "degree": [0, 1, 2, 3, 4, 1.0, True],
-}
-
-
-def _some(*names):
-    return {name: _OPTIONS[name] for name in names}
-
-
-_FUNCTIONS = {
-    attend: _some("bandwidth", "kernel", "empty", "algorithm", "leave_one_out", "query_scale"),
-    attend_local: _some(*_OPTIONS) | {"degree": [1, 2, 3, 0]},
-    attend_gradient: _some("bandwidth", "kernel"),
-    attention_sums: _some("bandwidth", "kernel", "empty", "algorithm"),
-    attention_weights: _some("bandwidth", "kernel", "empty", "leave_one_out", "query_scale"),
-    local_rows: _some("bandwidth", "kernel", "empty", "degree", "query_scale"),
-}
+    "dropout": [0.1, 1.0, -0.5],
+    "empty": ["nearest", "nan", "mean"],
+    "encodings": [("standard",), ("x",), ()],
+    "gap": [0, 1, 2, 3, 50, -2, 0.5],
+    "horizon": [1, 50],
+    "kernel": _KERNELS,
+    "kernels": [["gaussian"], ["x"], []],
+    "label_smoothing": [0.0, 2.0],
+    "learning_rate": [0.1, "x"],
+    "leave_one_out": [True, False, np.arange(N), np.full(N, -1), [50], np.zeros(N)],
+    "length": [None, 3, 0, 100, 10**15],
+    "log": [True, False, "x"],
+    "lookback": [2, 39, 50],
+    "loss": ["huber", "quantile", "x"],
+    "max_epochs": [1],
+    "max_tokens": [5, 1, 10**9],
+    "min_count": [1, 2, 0.5],
+    "missing": ["interpolate", "seasonal", "zero", "x"],
+    "n_beams": [1, 2, 0],
+    "n_components": [1, 3, 5],
+    "n_heads": [2, 3],
+    "n_layers": [1, 2],
+    "normalize": ["standard", "seasonal", "x"],
+    "orthogonal": [True, False],
+    "per_feature": [True, False, "auto"],
+    "pooling": ["cls", "last", "x"],
+    "quantile": [0.9, [0.1, 0.5, 0.9], [0.1, 0.9], [], "x"],
+    "quantiles": [[0.1, 0.9], 0.5, [], [0.0], [2.0], "x", [np.nan]],
+    "query_scale": [None, np.ones(N), np.full(N, 1e-300), np.ones(3), -np.ones(N)],
+    "random_state": [1, "x"],
+    "readout": ["solve", "average", "x"],
+    "ridge": [1.0, "learned", -1.0],
+    "rows": [None, [0, 3], [99], [-1], np.ones(N, bool)],
+    "rule": ["scott", "silverman", "normal-reference", "normal"],
+    "scale": [1.0, 0.7, 2.0, [0.5, 2.0], 0.0, np.ones((2, N)), [[1.0]], "x"],
+    "season_length": [2, 0.5, 100],
+    "sensitivity": ["auto", 0.0, 0.5, 2.0],
+    "target_kernel": _KERNELS,
+    "thresholds": [0.0, [0.0, 1.0], np.zeros((N, 2)), "x", []],
+    "tokenizer": [*TOKENIZERS, "auto", "ids", "x"],
+    "tokens": ["steps", "features", "text", "x"],
+    "training": [package.Training(warm_up="x"), package.Training(optimizer="adam")],
+    "widen": [False, True, "yes"],
+}  # fmt: skip
+_OF_KERNELS = [1, 2, 0.5, 1e-300, True, "x", [1.0, 2.0]]
+# What is drawn for arguments that are data.
+DATA = {"queries": TABLES, "keys": TABLES, "values": TARGETS, "X": TABLES, "y": TARGETS}
+DATA["sample_weight"] = WEIGHTS
 
 
 def sums(draw):
     """A function of attention."""
-    function = draw.one_of(list(_FUNCTIONS))
-    tables = [draw.input("queries", TABLES), draw.input("keys", TABLES, plain=0.6)]
-    if function is not attention_weights:
-        tables.append(draw.input("values", TARGETS, plain=0.6))
-    weights = draw.input("sample_weight", WEIGHTS, plain=0.7)
-    options = draw.options(_FUNCTIONS[function])
+    function = draw.one_of(
+        [attend, attend_local, attend_gradient, attention_sums, attention_weights, local_rows]
+    )
+    data = {
+        name: draw.input(name, DATA[name], 0.6) for name in parameters(function) if name in DATA
+    }
+    if function is local_rows and isinstance(data["keys"], pd.DataFrame):
+        data["keys"] = data["keys"].to_numpy()  # it takes no frames
+    options = draw.options(function)
     # Their logarithms are infinite where there is no weight.
     draw.moderate &= function is not attention_sums
     draw.moderate &= "empty" not in options and "leave_one_out" not in options
 
     def call():
-        found = function(*tables, sample_weight=weights, **options)
+        found = function(**data, **options)
         if function is attend:
             return found[0]
         return found._replace(log_normalizers=None) if function is attend_local else found
@@ -402,16 +398,13 @@ def sums(draw):
 
 def left_out(draw):
     """Predictions of every row from all others."""
-    X, y = draw.input("X", TABLES), draw.input("values", TARGETS, plain=0.6)
-    weights = draw.input("sample_weight", WEIGHTS, plain=0.6)
-    options = draw.options(
-        _some("bandwidth", "degree", "empty", "algorithm")
-        | {"gap": [0, 1, 3, 50, -2, 0.5], "rows": [None, [0, 3], [99], [-1], np.ones(N, bool)]}
-        | {"widen": [False, True, "yes"]}
-    )
-    kernel = draw.option("kernel", _KERNELS, nonsense=0.05)
+    X, y = draw.input("X", TABLES, 0.6), draw.input("values", TARGETS, 0.7)
+    weights = draw.input("sample_weight", WEIGHTS, 0.7)
+    options = draw.options(LeaveOneOut, but=["kernel"])
+    kernel, scale = draw.option("kernel", nonsense=0.05), draw.option("scale", nonsense=0.05)
+    # Sums of similarities of both signs, or of rows of zeros, may be 0.
+    draw.moderate &= repr(kernel) != "'cosine_similarity'"
     draw.moderate &= "gap" not in options and "empty" not in options
-    scale = draw.option("scale", [1.0, [0.5, 2.0], 0.0, np.ones((2, N)), [[1.0]], "x"])
     method = draw.one_of(["scores", "predictions"])
 
     def call():
@@ -422,55 +415,38 @@ def left_out(draw):
 
 
 def evaluate(draw):
-    """A kernel itself."""
-    kernel = draw.option("kernel", [*KERNELS, *_KERNELS])
+    """A kernel itself, by its name or with parameters of its own."""
     X, Y = draw.input("queries", TABLES), draw.input("keys", TABLES)
     logarithm = draw.often(0.3)
     draw.moderate &= not logarithm
+    if draw.often():
+        kernel, options = draw.one_of([*KERNELS, *_KERNELS]), {}
+    else:
+        kernel = draw.one_of(list(KERNELS.values()))
+        names = draw.rng.permutation(list(parameters(kernel)))[: draw.rng.integers(3)]
+        options = {str(name): draw.one_of(_OF_KERNELS + NONSENSE) for name in names}
+        draw.moderate &= not options
+    draw.given |= {"kernel": repr(kernel), **options}
 
     def call():
-        found = as_kernel(kernel)
+        found = kernel(**options) if isinstance(kernel, type) else as_kernel(kernel)
         return found.log(X, Y) if logarithm else found(X, Y)
 
     return Call("kernel", call)
 
 
-def make_kernel(draw):
-    """A kernel with parameters of its own."""
-    kind, names = draw.one_of([
-        (kernels.Periodic, ("period", "length_scale")),
-        (kernels.LocallyPeriodic, ("period", "length_scale")),
-        (kernels.RationalQuadratic, ("alpha",)),
-        (kernels.Polynomial, ("degree", "coef0")),
-        (kernels.AitchisonAitken, ("n_levels", "lam")),
-        (kernels.LiRacine, ("lam",)),
-        (kernels.WangVanRyzin, ("lam",)),
-        (kernels.Constant, ("value",)),
-        (kernels.Linear, ("center",)),
-    ])  # fmt: skip
-    values = [1, 2, 0.5, 1e-300, True, "x", [1.0, 2.0]]
-    options = draw.options({name: values for name in names})
-    X = draw.input("queries", TABLES)
-    draw.moderate &= not options
-    return Call(kind.__name__, lambda: kind(**options)(X))
-
-
 def choose_bandwidth(draw):
     """A bandwidth by a rule."""
-    rule = draw.option("rule", ["scott", "silverman", "normal-reference", "normal"])
-    weights = draw.input("sample_weight", WEIGHTS, plain=0.6)
-    kernel = kernels.Gaussian()
-    X = draw.input("X", TABLES)
+    rule, weights = draw.option("rule"), draw.input("sample_weight", WEIGHTS, 0.6)
+    X, kernel = draw.input("X", TABLES), kernels.Gaussian()
     call = functools.partial(bandwidth.rule_bandwidth, X, kernel, rule, weights)
     return Call("rule_bandwidth", call)
 
 
 def read_text(draw):
     """Vocabularies and padding."""
-    given = draw.input("sequences", TEXTS)
-    options = draw.options({"max_tokens": [5, 1, 10**9], "min_count": [1, 2, 0.5]})
-    tokenizer = draw.option("tokenizer", [*TOKENIZERS, "ids"])
-    length = draw.option("length", [None, 3, 0, 100, 10**15])
+    given, tokenizer = draw.input("sequences", TEXTS), draw.option("tokenizer")
+    options, length = draw.options(text.learn_vocabulary), draw.option("length")
     return draw.one_of([
         Call("learn_vocabulary", lambda: text.learn_vocabulary(tokenizer, given, **options)),
         Call("check_sequences", lambda: check_sequences("X", given)),
@@ -478,274 +454,102 @@ def read_text(draw):
     ])  # fmt: skip
 
 
-_RULES = ["silverman", "scott", 1.0, 0.2, [1.0, 0.5]]
-_SMOOTHER = _some("kernel", "empty", "algorithm") | {
-    "bandwidth": [*_RULES, "penalized-loo", "loo", "gcv", package.AdaptiveBandwidth(3)],
-    "categorical_features": ["from_dtype", [0], [True, False], ["letter"], [9], "x"],
-    "gap": [0, 1, 2, 0.5], "per_feature": [True, False, "auto"],
-}  # fmt: skip
-_NETWORK = {
-    "architecture": [package.Architecture(norm="post"), package.Architecture(positions="x")],
-    "training": [package.Training(warm_up="x"), package.Training(optimizer="adam")],
-    "dropout": [0.1, 1.0, -0.5], "learning_rate": [0.1, "x"], "batch_size": [3, (2, 5), (5, 2)],
-    "n_heads": [2, 3], "n_layers": [1, 2], "max_epochs": ["bad", 1], "random_state": [1, "x"],
-}  # fmt: skip
-_TINY = {"d_model": 4, "n_heads": 1, "n_layers": 1, "max_epochs": 1}
-_QUANTILES = [[0.1, 0.9], 0.5, [], [0.0], [2.0], "x", [np.nan]]
+# Small parameters of estimators; then of those that take longer to fit.
+_NETWORK = {"d_model": 4, "n_heads": 1, "n_layers": 1, "max_epochs": 1}
+_TEXTS = _NETWORK | {"max_length": 8}
+ESTIMATORS = {
+    "NadarayaWatsonRegressor": {"bandwidth": 0.5},
+    "LocalPolynomialRegressor": {"bandwidth": 0.8},
+    "NadarayaWatsonClassifier": {"bandwidth": 0.5},
+    "ProductKernelDensity": {"bandwidth": "silverman"},
+    "ConditionalKernelDensity": {"bandwidth": 0.5, "target_bandwidth": 0.5},
+    "RandomFourierFeatures": {"n_components": 4, "random_state": 0},
+    "PositiveRandomFeatures": {"n_components": 4, "random_state": 0},
+}
+LEARNERS = {
+    "NadarayaWatsonCV": {"bandwidths": [0.5, 1.0], "kernels": ["gaussian"]},
+    "KernelAttentionRegressor": {"n_folds": 1, "max_steps": 1, "boosting": None},
+    "KernelAttentionClassifier": {"n_folds": 1, "max_steps": 1},
+    "TransformerRegressor": _NETWORK | {"baseline": False},
+    "TransformerClassifier": _NETWORK | {"baseline": False},
+    "TransformerLanguageModel": _TEXTS | {"baseline": False},
+    "TransformerSeq2Seq": _TEXTS | {"tokenizer": "characters"},
+    "KernelForecaster": {"horizon": 2, "lookback": 4, "bandwidth": 1.0, "normalize": "last"},
+    "TransformerForecaster": _NETWORK | {"horizon": 2, "lookback": 4, "candidates": None},
+}
+_METHODS = (
+    "attention_maps backtest cdf explain explain_features local_slopes partial_fit perplexity "
+    "predict predict_cdf predict_gradient predict_interval predict_proba predict_quantiles "
+    "score score_samples smoother_matrix transform update"
+).split()
+_A_ROW_EACH = "predict", "predict_proba", "smoother_matrix", "transform"
 
 
-@dataclass(frozen=True)
-class Kind:
-    """An estimator, small parameters, others to be tried, and its methods."""
-
-    name: str
-    small: dict
-    options: dict
-    methods: tuple
-    inputs: dict = field(default_factory=lambda: TABLES)
-
-    def make(self, **options):
-        return getattr(package, self.name)(**self.small | options)
-
-
-_OF_REGRESSORS = (
-    "predict", "predict_interval", "predict_quantiles", "predict_gradient", "explain",
-    "smoother_matrix", "score", "partial_fit", "predict_cdf",
-)  # fmt: skip
-KINDS = [
-    Kind("NadarayaWatsonRegressor", {"bandwidth": 0.5}, _SMOOTHER, _OF_REGRESSORS),
-    Kind(
-        "LocalPolynomialRegressor",
-        {"bandwidth": 0.8},
-        _SMOOTHER | {"degree": ["auto", 0, 1, 2, 3, 4]},
-        _OF_REGRESSORS,
-    ),
-    Kind(
-        "NadarayaWatsonClassifier",
-        {"bandwidth": 0.5},
-        _SMOOTHER,
-        ("predict", "predict_proba", "score", "explain", "partial_fit"),
-    ),
-    Kind(
-        "ProductKernelDensity",
-        {"bandwidth": "silverman"},
-        {
-            "kernel": _KERNELS,
-            "bandwidth": _RULES,
-            "bounds": [None, [(0, None)] * 2, (0, 0)],
-            "sensitivity": ["auto", 0.0, 0.5, 2.0],
-        },
-        ("score_samples", "cdf", "score"),
-    ),
-    Kind(
-        "ConditionalKernelDensity",
-        {"bandwidth": 0.5, "target_bandwidth": 0.5},
-        {
-            "kernel": _KERNELS,
-            "bandwidth": _RULES,
-            "bounds": [None, (-1e9, None), (0, 0)],
-            "degree": [0, 1, 2],
-            "target_kernel": _KERNELS,
-        },
-        ("predict", "predict_quantiles", "score_samples", "predict_cdf", "score"),
-    ),
-    Kind(
-        "RandomFourierFeatures",
-        {"n_components": 4, "random_state": 0},
-        {
-            "n_components": [1, 3, 5],
-            "kernel": _KERNELS,
-            "bandwidth": _RULES,
-            "orthogonal": [True, False],
-        },
-        ("transform",),
-    ),
-    Kind(
-        "PositiveRandomFeatures",
-        {"n_components": 4, "random_state": 0},
-        {"n_components": [1, 3, 5], "kernel": _KERNELS, "bandwidth": _RULES},
-        ("transform",),
-    ),
-]
-LEARNERS = [
-    Kind(
-        "NadarayaWatsonCV",
-        {"bandwidths": [0.5, 1.0], "kernels": ["gaussian"]},
-        {
-            "criterion": ["loo", "gcv", "x"],
-            "bandwidths": [[1.0], [], "x"],
-            "kernels": [["x"], []],
-        },
-        _OF_REGRESSORS,
-    ),
-    Kind(
-        "KernelAttentionRegressor",
-        {"n_folds": 1, "max_steps": 1, "boosting": None},
-        {
-            "readout": ["solve", "average", "x"],
-            "encodings": [("standard",), ("x",), ()],
-            "ridge": [1.0, "learned"],
-            "kernel": _KERNELS,
-        },
-        (
-            "predict",
-            "predict_interval",
-            "predict_quantiles",
-            "explain",
-            "score",
-            "transform",
-            "local_slopes",
-        ),
-    ),
-    Kind(
-        "KernelAttentionClassifier",
-        {"n_folds": 1, "max_steps": 1},
-        {
-            "readout": ["solve", "average"],
-            "encodings": [("standard",)],
-            "ridge": [1.0, -1.0],
-            "class_weight": ["balanced", {"a": 2.0}, "x"],
-        },
-        ("predict", "predict_proba", "score", "explain"),
-    ),
-    Kind(
-        "TransformerRegressor",
-        _TINY | {"baseline": False},
-        _NETWORK
-        | {
-            "loss": ["huber", "quantile", "x"],
-            "quantile": [0.9, [0.1, 0.5, 0.9], [0.1, 0.9], [], "x"],
-            "pooling": ["cls", "last", "x"],
-            "tokens": ["steps", "features", "text", "x"],
-            "tokenizer": ["auto", "words", "x"],
-        },
-        ("predict", "transform", "score", "attention_maps", "predict_quantiles"),
-    ),
-    Kind(
-        "TransformerClassifier",
-        _TINY | {"baseline": False},
-        _NETWORK | {"class_weight": ["balanced", {"a": 2.0}, "x"]},
-        ("predict", "predict_proba", "score", "transform"),
-    ),
-    Kind(
-        "TransformerLanguageModel",
-        _TINY | {"max_length": 8, "baseline": False},
-        _NETWORK | {"tokenizer": ["characters", "words", "x"]},
-        ("predict", "score", "perplexity", "transform", "predict_proba"),
-        TEXTS,
-    ),
-    Kind(
-        "TransformerSeq2Seq",
-        _TINY | {"max_length": 8, "tokenizer": "characters"},
-        _NETWORK | {"n_beams": [1, 2, 0], "label_smoothing": [0.0, 2.0]},
-        ("predict", "score"),
-        TEXTS,
-    ),
-    Kind(
-        "KernelForecaster",
-        {"horizon": 2, "lookback": 4, "bandwidth": 1.0, "normalize": "last"},
-        {
-            "horizon": [1, 50],
-            "lookback": [2, 39, 50],
-            "normalize": ["standard", "seasonal", "x"],
-            "missing": ["interpolate", "seasonal", "zero", "x"],
-            "bounds": [(0, None), (1, 0), "x"],
-            "season_length": [2, 0.5, 100],
-        },
-        (
-            "predict",
-            "predict_interval",
-            "predict_quantiles",
-            "explain_features",
-            "update",
-            "score",
-            "backtest",
-        ),
-        SERIES,
-    ),
-    Kind(
-        "TransformerForecaster",
-        _TINY | {"horizon": 2, "lookback": 4, "candidates": None},
-        _NETWORK
-        | {"horizon": [1, 50], "log": [True, False, "x"], "candidates": [[], ["x"], "x"]},
-        ("predict", "predict_interval", "update"),
-        SERIES,
-    ),
-]
-
-
-def _training_data(draw, kind):
-    """Names and values of what a fit is given."""
-    if kind.inputs is not TABLES:
-        given = {"X": draw.input("X", kind.inputs)}
-        if kind.name == "TransformerSeq2Seq":
-            given["y"] = draw.input("y", TEXTS)
-        return given
-    given = {"X": draw.input("X", TABLES)}
-    if kind.name.endswith("Classifier"):
-        # Classes are what is plain for it.
-        y = draw.input("y", TARGETS, plain=0.0) if draw.often(0.3) else np.resize(["a", "b"], N)
-        given["y"] = y
-    elif not kind.name.endswith(("Features", "ProductKernelDensity")):
-        given["y"] = draw.input("y", TARGETS, plain=0.6)
-    if not kind.name.endswith("Features"):
-        given["sample_weight"] = draw.input("sample_weight", WEIGHTS, plain=0.8)
-    return given
+def _inputs(name):
+    if name.endswith("Forecaster"):
+        return SERIES
+    return TEXTS if name in ("TransformerLanguageModel", "TransformerSeq2Seq") else TABLES
 
 
 @functools.cache
-def _fitted(kind_index, learner):
-    kind = (LEARNERS if learner else KINDS)[kind_index]
-    model = kind.make()
-    if kind.inputs is not TABLES or kind.name.endswith("Features"):
+def _fitted(name):
+    model = getattr(package, name)(**(ESTIMATORS | LEARNERS)[name])
+    if _inputs(name) is not TABLES:
         return model.fit(*data_for(model))
-    X, y = _table(np.random.default_rng(0)), np.random.default_rng(1).normal(size=N)
-    y = np.resize(["a", "b"], N) if kind.name.endswith("Classifier") else y
-    return model.fit(X) if kind.name == "ProductKernelDensity" else model.fit(X, y)
+    X, y = np.random.default_rng(0).normal(size=(N, 2)), np.arange(N) % 5.0
+    return model.fit(X, np.resize(["a", "b"], N) if name.endswith("Classifier") else y)
 
 
-def estimate(draw, learner=False):
+def _data(draw, name, function):
+    """Data that a method takes: X, and more where it has to be given, or may be."""
+    inputs, data = _inputs(name), {}
+    for key in parameters(function):
+        if key == "X":
+            # Forecasts go on from the series that was fitted, unless another is passed.
+            if inputs is not SERIES or function.__name__ in (
+                "fit",
+                "update",
+                "score",
+                "backtest",
+            ):
+                data[key] = draw.input(key, inputs)
+        elif key == "y" and function.__name__ == "predict_cdf":
+            data[key] = draw.option("thresholds")
+        elif key == "y" and inputs is TEXTS:
+            data[key] = draw.input(key, TEXTS)
+        elif key == "y" and name.endswith("Classifier") and draw.often(0.7):
+            data[key] = np.resize(["a", "b"], N)
+        elif key == "y" and inputs is TABLES:
+            data[key] = draw.input(key, TARGETS, 0.7)
+        elif key == "sample_weight" and function.__name__ != "score":
+            data[key] = draw.input(key, WEIGHTS, 0.7)
+        elif key in ("quantiles", "coverage") and draw.often(0.7):
+            data[key] = draw.option(key)
+    return data
+
+
+def estimate(draw, names=tuple(ESTIMATORS)):
     """A fit, or a method of a fitted estimator."""
-    kinds = LEARNERS if learner else KINDS
-    index = int(draw.rng.integers(len(kinds)))
-    kind = kinds[index]
-    model = copy.copy(_fitted(index, learner))
+    name = draw.one_of(names)
+    model = copy.copy(_fitted(name))
     if draw.often(0.4):
-        options, given = draw.options(kind.options), _training_data(draw, kind)
+        options, data = draw.options(type(model)), _data(draw, name, model.fit)
         try:
             model.set_params(**options)
         except ValueError:
             draw.given["refused"] = "set_params"
-        return Call(f"{kind.name}.fit", functools.partial(model.fit, **given), model=model)
-    method = draw.one_of(kind.methods)
-    rows = draw.input("X", kind.inputs)
-    further = []
-    if method in ("score", "partial_fit", "score_samples") and kind.inputs is TABLES:
-        further = [draw.input("y", TARGETS, plain=0.6)]
-        further = further if "Density" not in kind.name[:13] else []
-    elif method == "predict_quantiles":
-        further = [draw.option("quantiles", _QUANTILES)]
-    elif method == "predict_cdf":
-        further = [draw.option("thresholds", [0.0, [0.0, 1.0], np.zeros((N, 2)), "x", []])]
-    elif method == "predict_interval" and draw.often():
-        further = [draw.option("coverage", [0.5, 0.0, 1.0, 2.0, [0.5, 0.9]])]
-    if kind.inputs is SERIES:
-        # Forecasts go on from the series that was fitted, unless another is passed.
-        takes_series = method in ("update", "score", "backtest")
-        further = [rows, *further] if takes_series else []
-        arguments = further if method != "predict_quantiles" else [[0.1, 0.9]]
-        return Call(
-            f"{kind.name}.{method}", lambda: getattr(model, method)(*arguments), model=model
-        )
-    is_row = method in ("predict", "predict_proba", "smoother_matrix", "transform")
-    n_rows = N if draw.given["X"] == PLAIN and is_row and kind.inputs is TABLES else None
-    call = lambda: getattr(model, method)(rows, *further)  # noqa: E731
-    return Call(f"{kind.name}.{method}", call, n_rows=n_rows, model=model)
+        return Call(f"{name}.fit", functools.partial(model.fit, **data), model=model)
+    method = draw.one_of([method for method in _METHODS if hasattr(model, method)])
+    data = _data(draw, name, getattr(model, method))
+    is_plain = draw.given.get("X") == PLAIN and _inputs(name) is TABLES
+    n_rows = N if is_plain and method in _A_ROW_EACH else None
+    call = lambda: getattr(model, method)(**data)  # noqa: E731
+    return Call(f"{name}.{method}", call, n_rows=n_rows, model=model)
 
 
-CHEAP = [sums, left_out, evaluate, make_kernel, choose_bandwidth, read_text, estimate]
-_ALL = [*CHEAP, functools.partial(estimate, learner=True)]
-_SHARES = np.array([30, 15, 10, 5, 5, 8, 35, 12.0])
+CHEAP = [sums, left_out, evaluate, choose_bandwidth, read_text, estimate]
+_ALL = [*CHEAP, functools.partial(estimate, names=tuple(LEARNERS))]
+_SHARES = np.array([30, 15, 15, 5, 8, 35, 12.0])
 
 
 def draw_call(rng, *, cheap=False):

@@ -4,12 +4,10 @@ import collections
 import copy
 import functools
 import inspect
-import io
-import itertools
 import pickle
 from decimal import Decimal
 
-import joblib
+import every_estimator
 import matplotlib
 import numpy as np
 import pandas as pd
@@ -26,14 +24,11 @@ from slow_cases import slow_but
 import sklearn_attention
 from sklearn_attention import (
     AdaptiveBandwidth,
-    Architecture,
     ConditionalKernelDensity,
     KernelAttentionClassifier,
     KernelAttentionRegressor,
     KernelForecaster,
-    LocalPolynomialCV,
     LocalPolynomialRegressor,
-    NadarayaWatsonClassifier,
     NadarayaWatsonCV,
     NadarayaWatsonRegressor,
     ProductKernelDensity,
@@ -68,17 +63,18 @@ def labelled(X, y):
     return X, np.where(y > np.median(y), "b", "a")
 
 
-def sequences(words):
-    """Sequences of steps, or texts, of several lengths, and a number for each."""
+def steps():
+    """Series of several lengths, and a number for each."""
     rng = np.random.default_rng(0)
     y, lengths = rng.normal(size=40), rng.integers(1, 6, size=40)
-    if words:
-        X = [
-            "good " * n + ("day" if v > 0 else "night") for n, v in zip(lengths, y, strict=True)
-        ]
-    else:
-        X = [v + rng.normal(size=(n, 2)) for n, v in zip(lengths, y, strict=True)]
-    return X, y
+    return [v + rng.normal(size=(n, 2)) for n, v in zip(lengths, y, strict=True)], y
+
+
+def texts():
+    rng = np.random.default_rng(0)
+    y, lengths = rng.normal(size=40), rng.integers(1, 6, size=40)
+    ends = np.where(y > 0, "day", "night")
+    return ["good " * n + end for n, end in zip(lengths, ends, strict=True)], y
 
 
 def ids(n=30):
@@ -100,124 +96,83 @@ def months(form):
     return (X[:60], y[:60]), X[60:]
 
 
-FRAME = mixed_frame()
-READOUTS = "average", "solve"
-KERNEL_ATTENTION = {"n_folds": 1, "max_steps": 3}
+FRAME, ROWS_AND_NUMBERS = mixed_frame(), data_for(EVERY["average"])
 TINY = {"d_model": 8, "n_heads": 2, "n_layers": 1, "training": Training(max_steps=3)}
-FORECASTERS = {
-    "analogs": KernelForecaster(3, lookback=6),
-    "forecaster": TransformerForecaster(3, candidates=["ridge"], log=False),
-}
+ANALOGS = KernelForecaster(3, lookback=6, bandwidth=1.0)
+RIDGE = TransformerForecaster(3, candidates=["ridge"], log=False)
 
 # Estimators and what they are fitted to; forecasters also with the features of what follows.
-CASES = {
-    **{name: (estimator, data_for(estimator)) for name, estimator in EVERY.items()},
-    # In place of the default, which tries thirty ways.
-    "best line": (
-        LocalPolynomialCV(["gaussian"], degrees=[0, 1]),
-        data_for(EVERY["best line"]),
-    ),
+OF_OWN_FORMS = {
+    "average by search": (NadarayaWatsonRegressor(), ROWS_AND_NUMBERS),
     "periodic average": (
         NadarayaWatsonRegressor(Periodic(period=2.0), bandwidth=0.5),
-        data_for(EVERY["average"]),
+        ROWS_AND_NUMBERS,
     ),
-    "robust lines": (LocalPolynomialRegressor(robust=True), data_for(EVERY["lines"])),
-    "lines of neighbours": (
-        LocalPolynomialRegressor(bandwidth=AdaptiveBandwidth(15)),
-        data_for(EVERY["lines"]),
-    ),
-    "best kernel": (
-        NadarayaWatsonCV(["gaussian", Periodic(period=3.0)], [0.3, [0.6, 0.5]]),
-        data_for(EVERY["average"]),
-    ),
-    "best degree": (
-        LocalPolynomialCV(["gaussian"], [0.3, [0.6, 0.5]], degrees=[0, 1]),
-        data_for(EVERY["average"]),
-    ),
-    "average of a frame": (NadarayaWatsonRegressor(), FRAME),
-    "lines of a frame": (LocalPolynomialRegressor(bandwidth=[0.7, 0.5, 0.5]), FRAME),
-    "votes of a frame": (NadarayaWatsonClassifier(), labelled(*FRAME)),
     "density of a frame": (
         ProductKernelDensity("tricube", bandwidth="scott", sensitivity=0.5),
         FRAME[:1],
     ),
     "conditional density of a frame": (
-        ConditionalKernelDensity("tricube", bandwidth="scott"),
+        ConditionalKernelDensity("tricube", bandwidth="scott", target_bandwidth="scott"),
         FRAME,
     ),
-    **{
-        f"kernel attention of a frame, {readout}": (
-            KernelAttentionRegressor(readout, **KERNEL_ATTENTION),
-            FRAME,
-        )
-        for readout in READOUTS
-    },
-    **{
-        f"classes of a frame by kernel attention, {readout}": (
-            KernelAttentionClassifier(readout, **KERNEL_ATTENTION),
-            labelled(*FRAME),
-        )
-        for readout in READOUTS
-    },
-    **{
-        f"{name} of {form}": (kind(**TINY), label(*data))
-        for name, kind, label in (
-            ("regressor", TransformerRegressor, lambda *data: data),
-            ("classifier", TransformerClassifier, labelled),
-        )
-        for form, data in (
-            ("a frame", FRAME),
-            ("steps", sequences(words=False)),
-            ("texts", sequences(words=True)),
-        )
-    },
+    "kernel attention of a frame": (
+        KernelAttentionRegressor("average", n_folds=1, max_steps=3),
+        FRAME,
+    ),
+    "regressor of a frame": (TransformerRegressor(**TINY), FRAME),
+    "classifier of steps": (TransformerClassifier(**TINY), labelled(*steps())),
+    "regressor of texts": (TransformerRegressor(**TINY), texts()),
     "regressor of quantiles": (
         TransformerRegressor(**TINY, loss="quantile", quantile=[0.1, 0.5, 0.9]),
-        data_for(EVERY["regressor"]),
+        ROWS_AND_NUMBERS,
     ),
-    "regressor on another kernel": (
-        TransformerRegressor(**TINY, architecture=Architecture(attention_kernel="laplacian")),
-        data_for(EVERY["regressor"]),
-    ),
+    "analogs of months": (ANALOGS, *months("months")),
+    "analogs of an array": (ANALOGS, *months("array")),
     **{
-        f"{name} of {form}": (estimator, *months(form))
-        for name, estimator in FORECASTERS.items()
-        for form in ("months", "minutes", "periods", "array", "frame")
+        f"forecaster of {form}": (RIDGE, *months(form))
+        for form in ("minutes", "periods", "frame")
     },
     "language model of words": (
         TransformerLanguageModel(tokenizer="words", **TINY),
-        (sequences(words=True)[0],),
+        (texts()[0],),
     ),
     "language model of ids": (TransformerLanguageModel(tokenizer="ids", **TINY), (ids(),)),
     "translator of ids": (TransformerSeq2Seq(**TINY), (ids(), [x[::-1] for x in ids()])),
 }
-ROWS = [
-    name for name, (estimator, (X, *_), *_) in CASES.items()
-    if isinstance(X, np.ndarray) and X.ndim == 2
-]  # fmt: skip
 # Each of these has a part of others; slow tests ask them too.
 LIKE_OTHERS = {
-    "regressor without dropout",
-    "average of a frame",
-    "best degree",
-    "best kernel",
-    "best line",
-    "lines of a frame",
-    "lines of neighbours",
-    "robust lines",
-    "votes of a frame",
-    "classifier of a frame",
-    "classifier of texts",
-    "regressor of steps",
-    *(f"kernel attention of a frame, {readout}" for readout in READOUTS[:2]),
-    *(f"classes of a frame by kernel attention, {readout}" for readout in READOUTS[1:]),
-    *(f"analogs of {form}" for form in ("minutes", "periods", "frame")),
-    *(f"forecaster of {form}" for form in ("months", "array")),
+    "robust lines": (LocalPolynomialRegressor(robust=True, bandwidth=0.3), ROWS_AND_NUMBERS),
+    "lines of neighbours": (
+        LocalPolynomialRegressor(bandwidth=AdaptiveBandwidth(15)),
+        ROWS_AND_NUMBERS,
+    ),
+    "best kernel": (
+        NadarayaWatsonCV(["gaussian", Periodic(period=3.0)], [0.3, [0.6, 0.5]]),
+        ROWS_AND_NUMBERS,
+    ),
+    "lines of a frame": (LocalPolynomialRegressor(bandwidth=[0.7, 0.5, 0.5]), FRAME),
+    "classes of a frame by kernel attention": (
+        KernelAttentionClassifier(n_folds=1, max_steps=3),
+        labelled(*FRAME),
+    ),
 }
-OWN = CASES.keys() - LIKE_OTHERS
+CASES = {name: (estimator, data_for(estimator)) for name, estimator in EVERY.items()}
+CASES |= OF_OWN_FORMS | LIKE_OTHERS
+OWN = CASES.keys() - LIKE_OTHERS - {"kernel attention and trees"}
+ROWS = [
+    name for name, (_, (X, *_), *_) in CASES.items()
+    if isinstance(X, np.ndarray) and X.ndim == 2
+]  # fmt: skip
 # Of those that read rows alike, one each.
 READERS = "average", "conditional density", "density", "kernel attention", "regressor", "waves"
-every = pytest.mark.parametrize("name", slow_but(OWN, CASES))
+
+
+def of(names, quick=OWN):
+    return pytest.mark.parametrize("name", slow_but(quick, names))
+
+
+every = of(CASES)
 
 
 def fresh(name):
@@ -227,7 +182,8 @@ def fresh(name):
 @functools.cache
 def fitted(name):
     """The fitted estimator, which is not to be changed, and all that it says."""
-    model = fresh(name).fit(*CASES[name][1])
+    data = CASES[name][1]
+    model = every_estimator.fitted(name) if name in EVERY else fresh(name).fit(*data)
     return model, answers(model, name)
 
 
@@ -251,7 +207,7 @@ def ask(model, method, data, ahead=()):
         arguments = ahead if "X" in takes else ()
     else:
         arguments = data[: 1 + ("y" in takes)]
-    return getattr(model, method)(*arguments, **options)
+    return plain(getattr(model, method)(*arguments, **options))
 
 
 def plain(value):
@@ -275,15 +231,23 @@ def lacks(model, method):
 
 
 def answers(model, name):
+    """All that a model says, by method and property."""
     _, data, *ahead = CASES[name]
     found = {
-        method: plain(ask(model, method, data, ahead))
+        method: ask(model, method, data, ahead)
         for method in METHODS
         if hasattr(model, method) and not lacks(CASES[name][0], method)
     }
     found |= {name: plain(getattr(model, name)) for name in PROPERTIES if hasattr(model, name)}
     assert len(found) > 1
     return found
+
+
+def assert_says(model, name, expected):
+    """What it is for, out of all that it said before."""
+    _, data, *ahead = CASES[name]
+    method = next(x for x in ("score_samples", "predict", "transform") if x in expected)
+    np.testing.assert_equal(ask(model, method, data, ahead), expected[method])
 
 
 def attributes(model):
@@ -303,12 +267,6 @@ def test_every_public_estimator_is_here():
     assert estimators == {type(estimator) for estimator in EVERY.values()}
 
 
-def through_joblib(model):
-    file = io.BytesIO()
-    joblib.dump(model, file)
-    return joblib.load(file)
-
-
 def through_skops(model):
     """By trusting the estimator, parameters, kernels, and what scikit-learn's trees hold."""
     skops = pytest.importorskip("skops.io")
@@ -326,54 +284,34 @@ def through_skops(model):
     return skops.loads(binary, trusted=types)
 
 
-STORES = {
-    "pickle": lambda model: pickle.loads(pickle.dumps(model)),
-    "deepcopy": copy.deepcopy,
-    "joblib": through_joblib,
-    "skops": through_skops,
-}
+@every
+def test_files_bring_it_back(name):
+    """Pickles, as which copies and joblib's files are made, and skops's.
 
-
-# Copies and joblib's files are made by the methods by which pickles are.
-@pytest.mark.parametrize(
-    ("name", "store"),
-    [
-        *slow_but(
-            {*itertools.product(OWN, ("pickle", "skops"))},
-            itertools.product(CASES, ("pickle", "skops")),
-        ),
-        ("forecaster", "deepcopy"),
-        ("regressor of a frame", "joblib"),
-    ],
-)
-def test_files_bring_it_back(name, store):
+    What is loaded is changed by no answer: pickles leave out what is computed again.
+    """
     model, expected = fitted(name)
-    loaded = STORES[store](model)
+    loaded = pickle.loads(pickle.dumps(model))
     assert not getattr(loaded, "_memo", {})
     assert repr(loaded) == repr(model)
-    if store == "skops":  # pickles have the same attributes, and are asked everything
-        _, data, *ahead = CASES[name]
-        method = next(
-            each for each in ("score_samples", "predict", "transform") if each in expected
-        )
-        found = plain(ask(loaded, method, data, ahead))
-        np.testing.assert_equal(found, expected[method])
-    else:
-        np.testing.assert_equal(answers(loaded, name), expected)
+    before, stored = attributes(loaded), pickle.dumps(loaded)
+    np.testing.assert_equal(answers(loaded, name), expected)
+    assert_untouched(loaded, before)
+    assert pickle.dumps(loaded) == stored
+    loaded = through_skops(model)
+    assert repr(loaded) == repr(model)
+    assert_says(loaded, name, expected)
 
 
-@pytest.mark.parametrize(
-    "name", slow_but(OWN, [n for n in CASES if hasattr(CASES[n][0], "partial_fit")])
-)
+@of([n for n in CASES if hasattr(CASES[n][0], "partial_fit")])
 def test_what_was_stored_learns_more(name):
     _, (X, y) = CASES[name]
-    loaded = through_skops(fitted(name)[0])
-    twins = copy.deepcopy(fitted(name)[0]), loaded
+    twins = copy.deepcopy(fitted(name)[0]), through_skops(fitted(name)[0])
     one, other = (twin.partial_fit(X[:9], y[:9]).predict(X) for twin in twins)
     np.testing.assert_array_equal(one, other)
 
 
-@pytest.mark.parametrize("name", [n for n in CASES if hasattr(CASES[n][0], "update")])
+@of([n for n in CASES if hasattr(CASES[n][0], "update")])
 def test_what_was_stored_is_updated(name):
     (_, _, *ahead), model = CASES[name], fitted(name)[0]
     following = *ahead, model.predict(*ahead)
@@ -397,16 +335,6 @@ def test_a_clone_is_unfitted_and_alike(name):
             ask(again, method, data, ahead)
 
 
-@every
-def test_answers_change_no_attribute(name):
-    model = copy.deepcopy(fitted(name)[0])
-    before, stored = attributes(model), pickle.dumps(model)
-    answers(model, name)
-    assert_untouched(model, before)
-    # Pickles leave out what objects keep because they would compute it again.
-    assert pickle.dumps(model) == stored
-
-
 class SetLater:
     """A parameter that a fitted estimator has no business with."""
 
@@ -425,49 +353,39 @@ MAY_CHANGE = {False: set(), True: {"device", "n_beams", "length_penalty"}}
 
 @every
 def test_parameters_that_are_set_later_change_nothing(name):
-    """Whether or not anything was asked, and computed, before."""
-    fit, expected = fitted(name)
-    unasked, asked = copy.deepcopy(fit), copy.deepcopy(fit)
-    answers(asked, name)
-    for model in (unasked, asked):
-        for parameter in model.get_params(deep=False):
-            if parameter not in MAY_CHANGE[hasattr(model, "network_")]:
-                setattr(model, parameter, SetLater())
-        np.testing.assert_equal(answers(model, name), expected)
+    """Of a copy, which has computed nothing yet."""
+    model, expected = copy.deepcopy(fitted(name)[0]), fitted(name)[1]
+    for parameter in model.get_params(deep=False):
+        if parameter not in MAY_CHANGE[hasattr(model, "network_")]:
+            setattr(model, parameter, SetLater())
+    np.testing.assert_equal(answers(model, name), expected)
 
 
 @pytest.mark.usefixtures("two_threads_of_torch")
+@pytest.mark.filterwarnings("ignore:transformer_weight_ is")
 @every
 def test_the_same_again_and_no_global_state_changes(name):
-    data = CASES[name][1]
-    model, expected = fitted(name)
+    """By an estimator that has learned and said something else before, which it forgets."""
+    data, (model, expected) = CASES[name][1], fitted(name)
     before = global_state(), dict(matplotlib.rcParams)
-    again = fresh(name).fit(*data)
-    found = answers(again, name)
-    STORES["pickle"](model)
+    n = len(data[0]) // 2
+    again = fresh(name).fit(*[part[:n] for part in data])
+    for method in {"partial_fit", "update"} & {*dir(again)}:
+        getattr(again, method)(*[part[n : n + 3] for part in data])
+    if hasattr(again, "_memo"):
+        answers(again, name)
+    found = answers(again.fit(*data), name)
+    pickle.dumps(again)
     assert (global_state(), dict(matplotlib.rcParams)) == before
     np.testing.assert_equal(found, expected)
+    assert vars(again).keys() == vars(model).keys()
 
 
-@pytest.mark.parametrize("name", NETWORKS)
+@of(NETWORKS, {"regressor", "translator"})
 def test_another_seed_makes_another_network(name):
     other = fresh(name).set_params(random_state=1).fit(*CASES[name][1])
     weights = fitted(name)[0].network_.weights
     assert any((other.network_.weights[part] != value).any() for part, value in weights.items())
-
-
-@every
-@pytest.mark.filterwarnings("ignore:transformer_weight_ is")
-def test_fitting_again_forgets(name):
-    data = CASES[name][1]
-    n = len(data[0]) // 2
-    model = fresh(name).fit(*[part[:n] for part in data])
-    for method in {"partial_fit", "update"} & {*dir(model)}:
-        getattr(model, method)(*[part[n : n + 3] for part in data])
-    if len(CASES[name]) == 2:  # otherwise it continues after the end of the whole series
-        answers(model, name)
-    np.testing.assert_equal(answers(model.fit(*data), name), fitted(name)[1])
-    assert vars(model).keys() == vars(fitted(name)[0]).keys()
 
 
 def spoiled(part):
@@ -488,6 +406,11 @@ def spoiled(part):
 WRONG = {"dropout": 2.0, "n_folds": 31, "kernels": ["cubic"], "kernel": "cubic"}
 
 
+def wrong_parameter(estimator):
+    name = next(name for name in WRONG if name in estimator.get_params())
+    return {name: WRONG[name]}
+
+
 @every
 def test_a_failed_fit_leaves_the_estimator_as_it_was(name):
     data = CASES[name][1]
@@ -496,40 +419,39 @@ def test_a_failed_fit_leaves_the_estimator_as_it_was(name):
     with pytest.raises(ValueError, match=r"inf|missing"):
         model.fit(spoiled(data[0]), *data[1:])
     assert_untouched(model, before)
-    parameter = next(parameter for parameter in WRONG if parameter in model.get_params())
-    wrong = {parameter: WRONG[parameter]}
-    usual = {parameter: getattr(model, parameter)}
+    wrong = wrong_parameter(model)
+    usual = {parameter: getattr(model, parameter) for parameter in wrong}
     for estimator in (model, fresh(name)):
         estimator.set_params(**wrong)
         before = attributes(estimator)
         with pytest.raises(ValueError, match=r"2\.0|31|cubic"):
             estimator.fit(*data)
         assert_untouched(estimator, before)
-    np.testing.assert_equal(answers(model.set_params(**usual), name), expected)
+    assert_says(model.set_params(**usual), name, expected)
 
 
 TASKS = {"epoch", "bandwidth", "member", "candidate", "training"}
+TELLING = [n for n in ("average by search", *EVERY) if hasattr(CASES[n][0], "set_callbacks")]
 
 
-@pytest.mark.parametrize("name", [n for n in EVERY if hasattr(EVERY[n], "set_callbacks")])
+@of(TELLING)
 def test_callbacks_are_told_of_every_task_and_change_nothing(name):
     data = CASES[name][1]
     recorder = Recorder(lambda model: answer(model, data))
     model = fresh(name).set_callbacks(recorder).fit(*data)
-    np.testing.assert_equal(answers(model, name), fitted(name)[1])
+    assert_says(model, name, fitted(name)[1])
     assert recorder.begun[0] == recorder.ended[-1] == "fit"
     assert collections.Counter(recorder.begun) == collections.Counter(recorder.ended)
     assert {*recorder.begun} - {"fit"} <= TASKS
     assert recorder.setups == recorder.teardowns == 1
     np.testing.assert_array_equal(recorder.answers[-1], answer(model, data))
-    wrong = next(parameter for parameter in WRONG if parameter in model.get_params())
     recorder = Recorder()
     with pytest.raises(ValueError, match=r"2\.0|31|cubic"):
-        fresh(name).set_params(**{wrong: WRONG[wrong]}).set_callbacks(recorder).fit(*data)
+        fresh(name).set_params(**wrong_parameter(model)).set_callbacks(recorder).fit(*data)
     assert recorder.setups == recorder.teardowns
 
 
-@pytest.mark.parametrize("name", [n for n in EVERY if hasattr(EVERY[n], "set_callbacks")])
+@of(TELLING, {"average by search", "classes by kernel attention", "regressor"})
 def test_progress_is_shown(name, capfd):
     pytest.importorskip("rich")
     estimator = fresh(name).set_callbacks(ProgressBar(max_propagation_depth=None))
@@ -541,7 +463,7 @@ def test_progress_is_shown(name, capfd):
 SERIES_AND_ROWS = ["forecaster", "analogs", *ROWS]
 
 
-@pytest.mark.parametrize("name", slow_but(OWN, SERIES_AND_ROWS))
+@of(SERIES_AND_ROWS)
 def test_single_precision_stays(name):
     data = [
         part.astype(np.float32) if part.dtype.kind == "f" else part for part in CASES[name][1]
@@ -551,7 +473,7 @@ def test_single_precision_stays(name):
     assert answer(fresh(name).fit(*data), data).dtype == expected
 
 
-@pytest.mark.parametrize("name", slow_but(OWN, SERIES_AND_ROWS))
+@of(SERIES_AND_ROWS)
 def test_data_may_be_overwritten_after_a_fit(name):
     data, model = CASES[name][1], fresh(name)
     passed = [part.copy() for part in data]
@@ -563,23 +485,17 @@ def test_data_may_be_overwritten_after_a_fit(name):
     np.testing.assert_array_equal(answer(model, data), expected)
 
 
-def remembers_rows(name):
-    return type(CASES[name][0]).__module__.startswith("sklearn_attention.smoothing")
-
-
-@pytest.mark.parametrize("name", slow_but(READERS, list(filter(remembers_rows, ROWS))))
+@of([n for n in ROWS if ".smoothing." in type(CASES[n][0]).__module__], READERS)
 def test_memory_maps_are_not_copied(name, tmp_path):
     X, y = CASES[name][1]
     np.save(tmp_path / "X.npy", X)
     mapped = np.load(tmp_path / "X.npy", mmap_mode="r")
     model = fresh(name).fit(mapped, y)
     assert np.shares_memory(model.keys_, mapped)
-    np.testing.assert_equal(answers(model, name), fitted(name)[1])
+    assert_says(model, name, fitted(name)[1])
 
 
-@pytest.mark.parametrize(
-    "name", [n for n in EVERY if n in ROWS and hasattr(EVERY[n], "predict")]
-)
+@of([n for n in EVERY if n in ROWS and hasattr(EVERY[n], "predict")])
 def test_a_score_is_higher_for_what_is_better(name):
     model, (X, y) = fitted(name)[0], CASES[name][1]
     assert model.score(X, y) > model.score(X, y[::-1])
@@ -597,14 +513,13 @@ def test_a_flag_is_true_or_false(name, flag):
     model.set_params(**{flag: np.True_}).fit(*data)
 
 
-@pytest.mark.parametrize("name", EVERY)
-def test_errors_name_the_class_that_was_called(name):
-    kind = type(EVERY[name])
-    with pytest.raises(TypeError, match=rf"^{kind.__name__}\.__init__"):
-        kind(1, 2, 3)
+def test_errors_name_the_class_that_was_called():
+    for kind in map(type, EVERY.values()):
+        with pytest.raises(TypeError, match=rf"^{kind.__name__}\.__init__"):
+            kind(1, 2, 3)
 
 
-@pytest.mark.parametrize("name", slow_but(OWN, ROWS))
+@of(ROWS)
 def test_columns_have_names(name):
     X, y = CASES[name][1]
     frame = pd.DataFrame(X, columns=["a", "b"])
@@ -622,28 +537,6 @@ def test_columns_have_names(name):
         answer(model, (frame[["b", "a"]], y))
 
 
-@pytest.mark.parametrize("name", slow_but(READERS, ROWS))
-def test_dates_and_classes_are_no_numbers(name):
-    X, y = CASES[name][1]
-    dates = pd.to_datetime(np.arange(60), unit="D", origin="2024-01-01").to_numpy()
-    for wrong in (dates[:, None], pd.DataFrame({"when": dates})):
-        with pytest.raises(ValueError, match=r"X has dates or times .*make numbers of them"):
-            fresh(name).fit(wrong, y)
-    stamps = np.column_stack([X, pd.Series(dates).astype(object)])
-    with pytest.raises(ValueError, match=r"X has dates or times in column 2, .*Timestamp"):
-        fresh(name).fit(stamps, y)
-    months = pd.period_range("2020-01", periods=60, freq="M")
-    for cells in (months, months.astype(object), [pd.NaT] * 60):
-        with pytest.raises(ValueError, match=r"X has dates or times in column 'b'"):
-            fresh(name).fit(pd.DataFrame({"a": X[:, 0], "b": cells}), y)
-    if is_regressor(CASES[name][0]):
-        for names in (np.where(y > 0, "b", "a"), np.where(y > 0, "b", "a").astype(object)):
-            with pytest.raises(
-                ValueError, match=r"y has texts, such as '[ab]', .* a classifier"
-            ):
-                fresh(name).fit(X, names)
-
-
 def outcome(model, X, y):
     """The answer, or what an error says."""
     try:
@@ -652,7 +545,7 @@ def outcome(model, X, y):
         return str(error)
 
 
-@pytest.mark.parametrize("name", slow_but(READERS, ROWS))
+@of(ROWS, READERS)
 def test_cells_of_a_database_are_numbers(name):
     """Decimals and flags are what they are worth, and pandas.NA and None are NaN."""
     (_, y), model = CASES[name][1], fitted(name)[0]
@@ -666,68 +559,81 @@ def test_cells_of_a_database_are_numbers(name):
             np.testing.assert_array_equal(outcome(model, given, y), expected)
 
 
-WRONG_ARRAYS = {
-    "is a tensor with requires_grad": lambda x: torch.tensor(x, requires_grad=True),
-    "is sparse, which .*toarray": scipy.sparse.csr_array,
-    "is an array of records": lambda x: np.ones(len(x), dtype=[("a", "f8"), ("b", "f8")]),
-}
-
-
-@pytest.mark.parametrize("name", slow_but(READERS, ROWS))
-def test_other_arrays_are_named(name):
-    (X, y), (model, _) = CASES[name][1], fitted(name)
-    for words, make in WRONG_ARRAYS.items():
-        with pytest.raises(TypeError, match=f"X {words}"):
-            fresh(name).fit(make(X), y)
-        with pytest.raises(TypeError, match=f"X {words}"):
-            answer(model, (make(X), y))
-        if hasattr(model, "predict"):
-            for call in (fresh(name).fit, model.score):
-                with pytest.raises(TypeError, match=f"y {words}"):
-                    call(X, make(np.ones((60, 1))))
-
-
-@pytest.mark.parametrize(
-    "name", slow_but(READERS, [name for name in ROWS if hasattr(fresh(name), "predict")])
-)
-def test_targets_that_are_missing_are_named(name):
-    (X, y), (model, _) = CASES[name][1], fitted(name)
-    for missing in (None, np.nan, pd.NA):
-        wrong = pd.Series(y).astype(object)
-        wrong[3] = missing
-        nullable = wrong.convert_dtypes(), wrong.astype("category")
-        for given in (wrong, wrong.to_numpy(), wrong.tolist(), *nullable):
-            for call in (fresh(name).fit, model.score):
-                with pytest.raises(ValueError, match=r"y has missing .*NA.*: drop those rows"):
-                    call(X, given)
-
-
-@pytest.mark.parametrize(
-    "name",
-    slow_but(
-        READERS,
-        [
-            name
-            for name in ROWS
-            if not hasattr(fresh(name), "fit_transform") or hasattr(fresh(name), "predict")
-        ],
+# What is refused by name, as X, y or weights, and what is said of it.
+RECORDS = np.ones(60, dtype=[("a", "f8"), ("b", "f8")])
+NO_ARRAYS = [
+    ("is a tensor with requires_grad", torch.ones((60, 2), requires_grad=True)),
+    ("is sparse, which .*toarray", scipy.sparse.csr_array(np.ones((60, 2)))),
+    ("is an array of records", RECORDS),
+]
+DAYS = pd.date_range("2024-01-01", periods=60).to_numpy()
+MONTHS = pd.period_range("2020-01", periods=60, freq="M")
+WRONG_ROWS = [
+    *NO_ARRAYS,
+    ("has dates or times .*make numbers of them", DAYS[:, None]),
+    ("has dates or times .*make numbers of them", pd.DataFrame({"when": DAYS})),
+    (
+        "has dates or times in column 2, .*Timestamp",
+        np.column_stack([np.ones((60, 2)), pd.Series(DAYS).astype(object)]),
     ),
-)
+    *(
+        ("has dates or times in column 'b'", pd.DataFrame({"a": np.ones(60), "b": cells}))
+        for cells in (MONTHS, MONTHS.astype(object), [pd.NaT] * 60)
+    ),
+]
+WRONG_WEIGHTS = [
+    ("texts, such as 'heavy'", ["heavy"] * 60),
+    ("missing values", [pd.NA, *np.ones(59)]),
+    ("missing values", pd.Series([None, *np.ones(59)], dtype="Int64")),
+    (r"shape \(59,\): pass one number for each of the 60", np.ones(59)),
+    (r"shape \(60, 1\): pass one number for each of the 60", np.ones((60, 1))),
+    ("dates or times", pd.Series(DAYS)),
+    ("dates or times", pd.Series(MONTHS)),
+    ("dates or times", np.ones(60, "m8[s]")),
+]
+
+
+def missing(y):
+    """Targets of which one is missing, in several containers."""
+    for nothing in (None, np.nan, pd.NA):
+        wrong = pd.Series(y).astype(object)
+        wrong[3] = nothing
+        yield from (wrong, wrong.tolist(), wrong.convert_dtypes(), wrong.astype("category"))
+
+
+@of(ROWS, READERS)
+def test_rows_that_are_none_are_named(name):
+    (_, y), (model, _) = CASES[name][1], fitted(name)
+    for words, wrong in WRONG_ROWS:
+        for call in (fresh(name).fit, lambda *data: answer(model, data)):
+            with pytest.raises((TypeError, ValueError), match=f"X {words}"):
+                call(wrong, y)
+
+
+@of([name for name in ROWS if hasattr(fresh(name), "predict")], READERS)
+def test_targets_that_are_none_are_named(name):
+    (X, y), (model, _) = CASES[name][1], fitted(name)
+    calls = fresh(name).fit, model.score
+    cases = [
+        (words, wrong[:, None] if wrong is RECORDS else wrong) for words, wrong in NO_ARRAYS
+    ]
+    cases += [("has missing .*NA.*: drop those rows", wrong) for wrong in missing(y)]
+    for words, wrong in cases:
+        for call in calls:
+            with pytest.raises((TypeError, ValueError), match=f"y {words}"):
+                call(X, wrong)
+    if is_regressor(model):
+        names = np.where(y > 0, "b", "a")
+        for wrong in (names, names.astype(object)):
+            with pytest.raises(ValueError, match=r"y has texts, such as '[ab]', .* classifier"):
+                fresh(name).fit(X, wrong)
+
+
+@of([n for n in ROWS if "sample_weight" in inspect.signature(fresh(n).fit).parameters], READERS)
 def test_weights_that_are_none_are_named(name):
     (X, y), (model, _) = CASES[name][1], fitted(name)
-    ones = np.ones(60)
-    for wrong, words in (
-        (["heavy"] * 60, "texts, such as 'heavy'"),
-        ([pd.NA, *ones[1:]], "missing values"),
-        ([None, *ones[1:]], "missing values"),
-        (pd.Series([None, *ones[1:]], dtype="Int64"), "missing values"),
-        (ones[1:], r"shape \(59,\): pass one number for each of the 60"),
-        (ones[:, None], r"shape \(60, 1\): pass one number for each of the 60"),
-        (pd.Series(pd.date_range("2024", periods=60)), "dates or times"),
-        (pd.Series(pd.period_range("2024", periods=60)), "dates or times"),
-        (ones.astype("m8[s]"), "dates or times"),
-    ):
-        calls = [fresh(name).fit] + ([model.score] if hasattr(model, "predict") else [])
+    calls = [fresh(name).fit] + ([model.score] if hasattr(model, "predict") else [])
+    for words, wrong in WRONG_WEIGHTS:
         for call in calls:
             with pytest.raises(ValueError, match=f"sample_weight has {words}"):
                 call(X, y, sample_weight=wrong)

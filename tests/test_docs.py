@@ -157,7 +157,14 @@ def test_what_holds_a_promise_is_there():
         assert f"def {name}(" in tests
 
 
-LONG_GUIDES = {"forecasting", "kernel_attention", "recipes", "sequences", "smoothing"}
+LONG_GUIDES = {
+    "density",
+    "forecasting",
+    "kernel_attention",
+    "recipes",
+    "sequences",
+    "smoothing",
+}
 
 
 @pytest.mark.parametrize("page", slow_but({*GUIDES} - LONG_GUIDES, GUIDES))

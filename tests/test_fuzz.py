@@ -20,7 +20,7 @@ from fuzz_forms import draw_form
 pytestmark = pytest.mark.filterwarnings("ignore")
 
 SEED = int(os.environ.get("SKLEARN_ATTENTION_FUZZ_SEED", "0"))
-N_CALLS, N_FORMS, CALLS_AT_A_TIME = 10_000, 5_000, 100
+N_CALLS, N_FORMS, CALLS_AT_A_TIME = 5_000, 1_500, 100
 MEANT = ValueError, TypeError, MemoryError, FloatingPointError
 # What is raised within NumPy, torch and Python where nobody checked.
 UNMEANT = re.compile(
@@ -37,7 +37,7 @@ def is_meant(error, call):
     if isinstance(error, AttributeError) and not isinstance(error, ValueError):
         # Methods that an estimator has for some parameters alone.
         method = call.name.rpartition(".")[2]
-        return f"has no attribute '{method}'" in str(error)
+        return bool(re.search(f"has no attribute '{method}'|^{method} needs", str(error)))
     if call.name.endswith("Classifier.score") and "'<' not supported" in str(error):
         return True  # scikit-learn's, about labels that have no order
     if isinstance(error, LookupError | np.linalg.LinAlgError):

@@ -1,11 +1,13 @@
 """What does not fit into memory is refused before it is asked for."""
 
+import copy
 import math
 
 import matplotlib as mpl
 import numpy as np
 import pytest
 import torch
+from every_estimator import fitted
 
 from sklearn_attention import (
     Architecture,
@@ -13,11 +15,9 @@ from sklearn_attention import (
     KernelForecaster,
     LocalPolynomialRegressor,
     NadarayaWatsonRegressor,
-    ProductKernelDensity,
     RandomFourierFeatures,
-    TransformerLanguageModel,
+    Training,
     TransformerRegressor,
-    TransformerSeq2Seq,
     _blocks,
     attend,
     kernels,
@@ -28,7 +28,10 @@ from sklearn_attention.inspection import DensityDisplay, SmoothDisplay
 from sklearn_attention.text import pad
 
 mpl.use("Agg")
-NETWORK = {"d_model": 8, "n_heads": 2, "n_layers": 1, "max_epochs": 1, "random_state": 0}
+NETWORK = {
+    "d_model": 8, "n_heads": 2, "n_layers": 1, "baseline": False,
+    "training": Training(max_steps=1, validation_fraction=None),
+}  # fmt: skip
 
 
 def data(n_features=2):
@@ -64,25 +67,14 @@ def test_parabolas_of_many_features():
 
 def test_attention_maps(little_memory):
     X, y = data(n_features=60)
-    options = {"d_model": 8, "n_heads": 2, "n_layers": 1, "max_epochs": 1, "baseline": False}
-    model = TransformerRegressor(**options).fit(X, y)
+    model = TransformerRegressor(**NETWORK).fit(X, y)
     with pytest.raises(MemoryError, match=r"maps together takes 50 x 1 x 2 x 60 x 60 numbers"):
         model.attention_maps(X)
     assert model.attention_maps(X[:2]).shape[0] == 2
 
 
-def smoother(n_features=1):
-    X, y = data(n_features)
-    return NadarayaWatsonRegressor(bandwidth=1.0).fit(X, y)
-
-
-def densities():
-    X, y = data(1)
-    both = (
-        ProductKernelDensity(bandwidth=1.0),
-        ConditionalKernelDensity(bandwidth=1.0, target_bandwidth=1.0),
-    )
-    return both[0].fit(X), both[1].fit(X, y)
+def smoother():
+    return NadarayaWatsonRegressor(bandwidth=1.0).fit(*data(1))
 
 
 def encoder(**options):
@@ -92,8 +84,10 @@ def encoder(**options):
 
 # Calls with a size. Each is made with a little one, which fits, and with a large one.
 SIZES = {
-    "n_samples of rows": (lambda n: densities()[0].sample(n), "n_samples="),
-    "n_samples of targets": (lambda n: densities()[1].sample([[0.0]], n), "n_samples="),
+    "n_samples of rows": (lambda n: fitted("density").sample(n), "n_samples="),
+    "n_samples of targets": (
+        lambda n: fitted("conditional density").sample([[0.0, 0.0]], n), "n_samples=",
+    ),
     "n_resamples of bands": (
         lambda n: smoother().confidence_band([[0.0]], simultaneous=True, n_resamples=n),
         "n_resamples=",
@@ -106,7 +100,10 @@ SIZES = {
         "grid_resolution=",
     ),
     "grid_resolution of a density": (
-        lambda n: DensityDisplay.from_estimator(densities()[1], grid_resolution=n),
+        lambda n: DensityDisplay.from_estimator(
+            ConditionalKernelDensity(bandwidth=1.0, target_bandwidth=1.0).fit(*data(1)),
+            grid_resolution=n,
+        ),
         "grid_resolution=",
     ),
     "n_components": (
@@ -139,13 +136,10 @@ SIZES = {
     "n_steps": (lambda n: make_periodic_series("sine", n), "n_steps="),
     "n_samples of a curve": (lambda n: make_smoothing_curve("blocks", n), "n_samples="),
     "max_new_tokens": (
-        lambda n: TransformerLanguageModel(**NETWORK).fit(["ab"] * 9).sample("a", n),
-        "max_new_tokens=",
+        lambda n: fitted("language model").sample("a", n), "max_new_tokens=",
     ),
     "n_beams": (
-        lambda n: TransformerSeq2Seq(n_beams=n, **NETWORK).fit(["ab"] * 9, ["ba"] * 9).predict(
-            ["ab"]
-        ),
+        lambda n: copy.copy(fitted("translator")).set_params(n_beams=n).predict(["ab"]),
         "n_beams=",
     ),
     "windows of forecasters": (
@@ -157,12 +151,12 @@ SIZES = {
 
 @pytest.mark.parametrize("name", SIZES)
 @pytest.mark.filterwarnings("ignore::UserWarning")
-def test_sizes_are_refused_by_name(little_memory, name):
+def test_sizes_are_refused_by_name(few_trees, little_memory, name):
     call, message = SIZES[name]
+    call(4)
     large = 2000 if name.startswith(("windows", "d_model", "n_layers", "grid")) else 200_000
     with pytest.raises(MemoryError, match=rf"{message}.*pass"):
         call(large)
-    call(4)
 
 
 def test_the_limit_is_known_here():

@@ -39,9 +39,24 @@ def test_blocks_change_nothing(rows, weighted, size, monkeypatch):
     np.testing.assert_allclose(deviation / unit, expected, rtol=1e-12)
 
 
-def test_a_column_that_is_constant_but_for_rounding_has_no_deviation():
-    X = np.column_stack([np.full(9, 0.1), np.arange(9.0)])
-    assert (deviation_of(whole_spread(X)) > 0).tolist() == [False, True]
+@pytest.mark.parametrize("weighted", [False, True])
+def test_partitions_are_joined(rows, weighted):
+    da = pytest.importorskip("dask.array")
+    weights = np.arange(len(rows)) % 3.0 if weighted else None
+    parts = da.from_array(rows, chunks=(30, 3)), None if weights is None else da.array(weights)
+    found, whole = whole_spread(*parts), whole_spread(rows, weights)
+    for ours, expected in zip(found, whole, strict=True):
+        np.testing.assert_allclose(ours, expected, rtol=1e-12, atol=1e-12)
+    both = join_spreads(spread(rows[:30]), spread(rows[30:]))
+    np.testing.assert_allclose(deviation_of(both), deviation_of(whole_spread(rows)), rtol=1e-12)
+    expected = np.average(rows**2, axis=0, weights=weights)
+    for tables in ((rows, weights), parts):
+        np.testing.assert_allclose(mean_squares(*tables), expected, rtol=1e-12)
+    column = rows[:, 0]
+    own = column if weights is None else column[weights > 0]
+    lazy = da.from_array(column, chunks=((0, 30, len(rows) - 30),))
+    for given in ((column, weights), (lazy, parts[1])):
+        assert ends(*given) == pytest.approx((own.min(), own.max(), own.sum()))
 
 
 def test_features_too_small_for_a_bandwidth_are_refused(rows):
@@ -58,28 +73,6 @@ def test_rows_without_weight_have_no_spread(rows):
     assert spread(rows[:0]) is None
 
 
-def test_partitions_are_joined(rows):
-    da = pytest.importorskip("dask.array")
-    found, whole = whole_spread(da.from_array(rows, chunks=(30, 3))), whole_spread(rows)
-    for ours, expected in zip(found, whole, strict=True):
-        np.testing.assert_allclose(ours, expected, rtol=1e-12, atol=1e-12)
-    both = join_spreads(spread(rows[:30]), spread(rows[30:]))
-    np.testing.assert_allclose(deviation_of(both), deviation_of(found), rtol=1e-12)
-
-
-@pytest.mark.parametrize("weighted", [False, True])
-def test_squares_and_ends_over_any_number_of_rows(rows, weighted):
-    da = pytest.importorskip("dask.array")
-    weights = np.arange(len(rows)) % 3.0 if weighted else None
-    parts = da.from_array(rows, chunks=(30, 3)), None if weights is None else da.array(weights)
-    expected = np.average(rows**2, axis=0, weights=weights)
-    for tables in ((rows, weights), parts):
-        np.testing.assert_allclose(mean_squares(*tables), expected, rtol=1e-12)
-    column = rows[:, 0]
-    for own in (column, da.from_array(column, chunks=((0, 30, len(rows) - 30),))):
-        assert ends(own) == pytest.approx((column.min(), column.max(), column.sum()))
-
-
 @pytest.mark.parametrize("weighted", [False, True])
 def test_a_constant_is_one_in_any_number_of_rows(weighted):
     rng = np.random.default_rng(0)
@@ -90,24 +83,23 @@ def test_a_constant_is_one_in_any_number_of_rows(weighted):
         X[0], weights[0] = 1e17, 0.0
     assert (deviation_of(whole_spread(X, weights)) == 0).all()
     np.testing.assert_array_equal(whole_spread(X, weights).mean, constants)
+    # So it is where rounding makes a difference between its numbers.
+    rounded = np.column_stack([np.append(np.full(8, 0.3), 0.1 + 0.2), np.arange(9.0)])
+    assert (deviation_of(whole_spread(rounded)) > 0).tolist() == [False, True]
 
 
-@pytest.mark.parametrize("numbers", [np.ones(4), np.full(3, 0.1), np.zeros(0)])
-def test_no_spread_divides_by_one(numbers):
-    level, spread = level_and_spread(numbers)
-    assert level == pytest.approx(numbers.mean() if len(numbers) else 0)
+@pytest.mark.parametrize("numbers", [np.ones(4), np.append(np.full(50, 0.1) * 3, 0.3), []])
+def test_no_spread_and_that_of_rounding_are_one(numbers):
+    level, spread = level_and_spread(np.array(numbers))
+    assert level == pytest.approx(np.mean(numbers) if len(numbers) else 0)
     assert spread == 1.0
 
 
-def test_weighted_and_huge():
+def test_a_spread_of_columns_and_of_what_is_weighted_and_huge():
     numbers, weights = np.array([1e200, 3e200, 8e200]), np.array([1.0, 2.0, 1.0])
     level, spread = level_and_spread(numbers, weights)
     repeated = np.array([1.0, 3.0, 3.0, 8.0])
     assert level == pytest.approx(1e200 * repeated.mean())
     assert spread == pytest.approx(1e200 * repeated.std())
-
-
-def test_spread_is_none_where_there_is_only_rounding():
-    rounded = np.append(np.full(50, 0.1) * 3, 0.1 + 0.2)
-    columns = np.column_stack([rounded, np.arange(51.0)])
+    columns = np.column_stack([np.full(51, 0.3), np.arange(51.0)])
     np.testing.assert_allclose(level_and_spread(columns)[1], [1.0, np.arange(51.0).std()])

@@ -1,36 +1,29 @@
 """Fits and predictions in several threads at once, and in workers."""
 
-import pickle
+import copy
 from concurrent.futures import ThreadPoolExecutor
 
 import joblib
 import numpy as np
 import pytest
 import torch
-from every_estimator import EVERY, NETWORKS, answer, data_for, fit_and_answer, global_state
+from every_estimator import (
+    EVERY,
+    NETWORKS,
+    answer,
+    data_for,
+    fit_and_answer,
+    fitted,
+    global_state,
+)
 from sklearn.model_selection import cross_val_score
+from slow_cases import slow_but
 
 from sklearn_attention import Training, TransformerLanguageModel
 
 pytestmark = pytest.mark.usefixtures("two_threads_of_torch")
 everywhere = pytest.mark.parametrize("name", EVERY)
-# Not where other processes fit, which know nothing of it.
 quickly = pytest.mark.usefixtures("few_rates", "few_trees")
-
-
-@pytest.fixture(scope="module")
-def fitted():
-    """Pickle of each fitted estimator and its answer, once it is asked for."""
-    found = {}
-
-    def fitted(name):
-        if name not in found:
-            data = data_for(EVERY[name])
-            model = EVERY[name].fit(*data)
-            found[name] = pickle.dumps(model), answer(model, data)
-        return found[name]
-
-    return fitted
 
 
 def in_threads(n_threads, function, n_calls):
@@ -43,48 +36,26 @@ def state_beside_warnings():
     return {name: part for name, part in global_state().items() if name != "warnings"}
 
 
-def check_fits(name, n_threads, n_fits):
-    estimator, before = EVERY[name], state_beside_warnings()
-    data = data_for(estimator)
-    alone = fit_and_answer(estimator, data)
-    for found in in_threads(n_threads, lambda: fit_and_answer(estimator, data), n_fits):
-        np.testing.assert_array_equal(found, alone)
+@quickly
+@pytest.mark.parametrize(
+    "name", slow_but(["language model", "regressor", "kernel attention"], EVERY)
+)
+def test_fits_in_threads_equal_those_one_after_the_other(name):
+    data, before = data_for(EVERY[name]), state_beside_warnings()
+    expected = answer(fitted(name), data)
+    for found in in_threads(3, lambda: fit_and_answer(EVERY[name], data), 6):
+        np.testing.assert_array_equal(found, expected)
     assert state_beside_warnings() == before
 
 
 @quickly
-@pytest.mark.parametrize("name", ["language model", "regressor", "kernel attention"])
-def test_fits_in_threads_equal_those_one_after_the_other(name):
-    check_fits(name, n_threads=2, n_fits=3)
-
-
-@pytest.mark.slow
 @everywhere
-def test_many_fits_in_threads_equal_those_one_after_the_other(name):
-    check_fits(name, n_threads=4, n_fits=24)
-
-
-def check_predictions(pickled, expected, data, n_rounds):
-    for _ in range(n_rounds):
-        model = pickle.loads(pickled)
-        for found in in_threads(8, lambda model=model: answer(model, data), 8):
-            np.testing.assert_array_equal(found, expected)
-
-
-@quickly
-@everywhere
-def test_eight_threads_predict_what_one_does(name, fitted):
-    pickled, expected = fitted(name)
-    before = global_state()
-    check_predictions(pickled, expected, data_for(EVERY[name]), n_rounds=1)
+def test_eight_threads_predict_what_one_does(name):
+    data, before = data_for(EVERY[name]), global_state()
+    expected, model = answer(fitted(name), data), copy.deepcopy(fitted(name))
+    for found in in_threads(8, lambda: answer(model, data), 8):
+        np.testing.assert_array_equal(found, expected)
     assert global_state() == before
-
-
-@quickly
-@pytest.mark.slow
-@everywhere
-def test_eight_threads_predict_what_one_does_again_and_again(name, fitted):
-    check_predictions(*fitted(name), data_for(EVERY[name]), n_rounds=20)
 
 
 def test_random_numbers_of_others_are_as_if_there_were_no_fit():
@@ -100,32 +71,24 @@ def test_random_numbers_of_others_are_as_if_there_were_no_fit():
     assert all(map(torch.equal, drawn, alone))
 
 
-class TestOneCheckpoint:
-    @pytest.fixture
-    def estimator(self, tmp_path):
-        return TransformerLanguageModel(
-            d_model=8, n_heads=2, n_layers=1, max_epochs=2, dropout=0.1, random_state=0,
-            training=Training(checkpoint=tmp_path / "checkpoint.pt"),
-        )  # fmt: skip
+@pytest.mark.filterwarnings("ignore:.*of another training")
+@pytest.mark.parametrize("n_jobs", [1, 3])
+def test_folds_that_share_a_checkpoint_do_not_disturb_one_another(n_jobs, tmp_path):
+    """One after the other, and at once."""
 
-    def scores(self, estimator, n_jobs=None):
+    def scores(training):
+        estimator = TransformerLanguageModel(
+            d_model=8, n_heads=2, n_layers=1, max_epochs=2, dropout=0.1, random_state=0,
+            training=training,
+        )  # fmt: skip
         (texts,) = data_for(estimator)
         with joblib.parallel_config("threading"):
             return cross_val_score(estimator, texts, cv=3, n_jobs=n_jobs, error_score="raise")
 
-    def test_folds_one_after_the_other(self, estimator, tmp_path):
-        found = self.scores(estimator)
-        np.testing.assert_array_equal(
-            found, self.scores(estimator.set_params(training__checkpoint=None))
-        )
+    found = scores(Training(checkpoint=tmp_path / "checkpoint.pt"))
+    np.testing.assert_array_equal(found, scores(None))
+    if n_jobs == 1:
         assert [path.name for path in tmp_path.iterdir()] == ["checkpoint.pt"]
-
-    @pytest.mark.filterwarnings("ignore:.*of another training")
-    def test_folds_at_once(self, estimator):
-        found = self.scores(estimator, n_jobs=3)
-        np.testing.assert_array_equal(
-            found, self.scores(estimator.set_params(training__checkpoint=None))
-        )
 
 
 @pytest.mark.slow

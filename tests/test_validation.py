@@ -44,10 +44,14 @@ def test_values_that_are_gone_are_told_what_does_their_work(name, value, choices
             check_choice(parameter, value, known)
 
 
-def test_integers_are_those_of_arrays():
+def test_numbers_are_positive_and_integers_are_those_of_arrays():
     assert check_positive("n", 2**63 - 1, integer=True) == 2**63 - 1
     with pytest.raises(ValueError, match=r"n=9223372036854775808 .*: pass .* below 2\*\*63"):
         check_positive("n", 2**63, integer=True)
+    with pytest.raises(ValueError, match="n=1 is not valid: pass an integer at least 2"):
+        check_positive("n", 1, integer=True, minimum=2)
+    with pytest.raises(ValueError, match="h=inf is not valid: pass a finite number greater"):
+        check_positive("h", np.inf)
 
 
 def test_a_choice_is_returned_as_it_is():

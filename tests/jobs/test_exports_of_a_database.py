@@ -16,18 +16,21 @@ from sklearn_attention import (
     TransformerRegressor,
 )
 
-SMALL = {"d_model": 8, "n_heads": 2, "n_layers": 1, "max_epochs": 2, "random_state": 0}
+SMALL = {
+    "d_model": 8, "n_heads": 2, "n_layers": 1, "max_epochs": 1, "baseline": False,
+    "random_state": 0,
+}  # fmt: skip
 QUICK = {"n_folds": 1, "max_steps": 2, "random_state": 0}
-REGRESSORS = [
+EACH = [
     NadarayaWatsonRegressor("gaussian", bandwidth=0.5),
-    KernelAttentionRegressor(**QUICK),
-    TransformerRegressor(**SMALL),
-]
-CLASSIFIERS = [
-    NadarayaWatsonClassifier("gaussian", bandwidth=0.5),
     KernelAttentionClassifier(**QUICK),
+    TransformerRegressor(**SMALL),
+    NadarayaWatsonClassifier("gaussian", bandwidth=0.5),
+    KernelAttentionRegressor(**QUICK),
     TransformerClassifier(**SMALL),
 ]
+# Of each kind, and one by which numbers are predicted, and classes.
+QUICKLY = EACH[:3]
 
 
 def export():
@@ -74,7 +77,9 @@ NAMES = ["age", "pulse", "smokes", "month"]
 
 
 @pytest.mark.parametrize(
-    "estimator", REGRESSORS + CLASSIFIERS, ids=lambda own: type(own).__name__
+    "estimator",
+    [pytest.param(each, marks=[] if each in QUICKLY else [pytest.mark.slow]) for each in EACH],
+    ids=lambda own: type(own).__name__,
 )
 def test_remedies_are_followed_until_the_rest_is_read(estimator):
     table = export().rename(columns={"cost" if is_regressor(estimator) else "outcome": "y"})

@@ -7,11 +7,8 @@ from slow_cases import slow_but
 from sklearn_attention import (
     LocalPolynomialCV,
     LocalPolynomialRegressor,
-    NadarayaWatsonCV,
     NadarayaWatsonRegressor,
 )
-
-KINDS = [NadarayaWatsonRegressor, LocalPolynomialRegressor, NadarayaWatsonCV, LocalPolynomialCV]
 
 
 @pytest.mark.filterwarnings("ignore:bandwidth='penalized-loo' ended")
@@ -19,12 +16,7 @@ KINDS = [NadarayaWatsonRegressor, LocalPolynomialRegressor, NadarayaWatsonCV, Lo
     "kind",
     slow_but(
         [NadarayaWatsonRegressor],
-        [
-            NadarayaWatsonRegressor,
-            LocalPolynomialRegressor,
-            NadarayaWatsonCV,
-            LocalPolynomialCV,
-        ],
+        [NadarayaWatsonRegressor, LocalPolynomialRegressor, LocalPolynomialCV],
     ),
 )
 def test_all_that_is_said_of_a_constant_is_the_constant(kind):
