@@ -188,7 +188,8 @@ def ask(model, X, y):
     if hasattr(model, "explain"):
         explained = model.explain(X, k=3)
         framed = not isinstance(explained, tuple)
-        found["number of weights"] = explained["weight"] if framed else explained.weights
+        weights = np.asarray(explained["weight" if framed else 1])
+        found["number of weights"] = weights.reshape(-1, 3)
     if hasattr(model, "confidence_band") and knows_errors(model):
         for name in "predict_interval", "confidence_band":
             found[f"value of {name}"] = getattr(model, name)(X)
