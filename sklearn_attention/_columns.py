@@ -479,6 +479,11 @@ def _table(X):
                 "TransformerClassifier, as by "
                 "[numpy.column_stack(list(row)) for row in numpy.asarray(X)]."
             )
+        if dtype == nw.Struct:
+            raise ValueError(
+                f"X has records in column {name!r}: make a column of each of their fields, as by "
+                f"X.unnest({name!r}) in polars."
+            )
         if isinstance(cell, complex):
             raise ValueError(
                 f"Complex data not supported: X has {cell} in column {name!r}. Pass real and "

@@ -116,6 +116,7 @@ def check_probabilities(name, given):
 
 def check_thresholds(name, given, n_queries):
     """Thresholds of each query as an array (n_queries, n_thresholds); of one axis for all."""
+    refuse_other_arrays(name, given)
     if np.ndim(given) < 2:
         thresholds = check_list(name, given)
         return np.broadcast_to(thresholds, (n_queries, len(thresholds)))
@@ -225,8 +226,6 @@ def check_key_weights(sample_weight, X, precision=np.float64):
     if is_partitioned(X):
         return _weights_of_partitions(sample_weight, X)
     sample_weight = read_weights(sample_weight, len(X))
-    if not np.any(sample_weight):
-        raise ValueError("sample_weight is zero for every row: leave at least one above 0.")
     weights = own_copy(
         _check_sample_weight(sample_weight, X, dtype=np.float64, ensure_non_negative=True)
     )
@@ -302,7 +301,14 @@ def read_weights(sample_weight, n_rows):
             f"sample_weight has shape {np.shape(weights)}: pass one number for each of the "
             f"{n_rows} rows."
         )
-    return _refuse_missing("sample_weight", weights)
+    _refuse_missing("sample_weight", weights)
+    if np.any(np.less(weights, 0)):
+        raise ValueError(
+            f"sample_weight has negative values, such as {np.min(weights)}: pass 0 or more."
+        )
+    if not np.any(weights):
+        raise ValueError("sample_weight is zero for every row: leave at least one above 0.")
+    return weights
 
 
 def _refuse_missing(name, cells):

@@ -380,8 +380,6 @@ def sums(draw):
     data = {
         name: draw.input(name, DATA[name], 0.6) for name in parameters(function) if name in DATA
     }
-    if function is local_rows and isinstance(data["keys"], pd.DataFrame):
-        data["keys"] = data["keys"].to_numpy()  # it takes no frames
     options = draw.options(function)
     # Their logarithms are infinite where there is no weight.
     draw.moderate &= function is not attention_sums
@@ -521,7 +519,7 @@ def _data(draw, name, function):
             data[key] = np.resize(["a", "b"], N)
         elif key == "y" and inputs is TABLES:
             data[key] = draw.input(key, TARGETS, 0.7)
-        elif key == "sample_weight" and function.__name__ != "score":
+        elif key == "sample_weight":
             data[key] = draw.input(key, WEIGHTS, 0.7)
         elif key in ("quantiles", "coverage") and draw.often(0.7):
             data[key] = draw.option(key)

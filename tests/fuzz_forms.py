@@ -167,8 +167,6 @@ def table_call(rng):
     kind = list(CELLS)[rng.integers(len(CELLS))]
     containers = TABLES if role in ("X", "queries") else COLUMNS
     container = list(containers)[rng.integers(len(containers))]
-    if (kind, container) == ("dicts", "polars"):
-        raise Impossible  # structs, about which polars raises an error of its own
     given = _made(containers[container], CELLS[kind](N))
     model = clone(EVERY[name])
     if "bandwidth" in model.get_params() and rng.random() < 0.8:

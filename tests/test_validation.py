@@ -3,7 +3,9 @@
 import dask.array as da
 import numpy as np
 import pytest
+import torch
 
+from sklearn_attention import NadarayaWatsonClassifier, NadarayaWatsonRegressor
 from sklearn_attention._validation import check_choice, check_key_weights, check_positive
 
 RULES = ("loo", "knn-loo", "scott")
@@ -79,3 +81,23 @@ class TestKeyWeights:
         message = "too large or too small to compute with: divide it by its largest value"
         with pytest.raises(ValueError, match=message):
             self.weights(np.full(5, size), lazy)
+
+
+@pytest.mark.parametrize("y", [np.arange(6.0), np.arange(6) % 2, np.ones((6, 2), dtype=int)])
+@pytest.mark.parametrize(
+    ("weight", "message"),
+    [([1, -1] * 3, "negative values, such as -1"), (6 * [0], "zero for every row")],
+)
+def test_scores_refuse_weights_that_are_none(y, weight, message):
+    X = np.arange(6.0)[:, None]
+    kind = NadarayaWatsonClassifier if y.dtype == int else NadarayaWatsonRegressor
+    model = kind(bandwidth=1.0).fit(X, y)
+    with pytest.raises(ValueError, match=f"sample_weight (has|is) {message}"):
+        model.score(X, y, sample_weight=weight)
+
+
+def test_thresholds_of_torch_that_learn_are_refused_by_name():
+    X = np.arange(6.0)[:, None]
+    model = NadarayaWatsonRegressor(bandwidth=1.0).fit(X, X[:, 0])
+    with pytest.raises(TypeError, match=r"y is a tensor with requires_grad=True.*y.detach\(\)"):
+        model.predict_cdf(X, torch.ones(6, requires_grad=True))

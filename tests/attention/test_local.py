@@ -3,6 +3,7 @@
 import math
 
 import numpy as np
+import pandas as pd
 import pytest
 import torch
 from slow_local import slow_fit, slow_local, slow_terms
@@ -283,3 +284,10 @@ def test_a_window_that_is_empty_without_its_only_key(degree, empty):
         [[0.1]], keys, values, "epanechnikov", degree=degree, empty=empty
     ).left_out[0, :, 0]
     np.testing.assert_allclose(found, [2.0 if empty == "nearest" else np.nan, 1.0, 1.0])
+
+
+def test_rows_of_a_frame_are_those_of_its_array():
+    X = np.random.default_rng(0).normal(size=(12, 2))
+    frame = pd.DataFrame(X, index=np.arange(12) + 5)
+    found = local_rows(frame, frame, frame[0], degree=1)
+    np.testing.assert_array_equal(found.effects, local_rows(X, X, X[:, 0], degree=1).effects)
