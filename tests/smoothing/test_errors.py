@@ -114,19 +114,6 @@ def test_errors_of_an_average_grow_with_those_of_its_line_beyond_the_rows():
     np.testing.assert_allclose(parts_at(model, queries)[2], 1 + expected**2, rtol=1e-9)
 
 
-@pytest.mark.parametrize("degree", [0, "auto"])
-def test_growth_is_continuous_and_larger_in_gaps_and_outside(degree):
-    rng = np.random.default_rng(0)
-    x = np.concatenate([rng.uniform(0, 0.4, 60), rng.uniform(0.7, 1, 40)])
-    model = LocalPolynomialRegressor(bandwidth=0.06, degree=degree)
-    model.fit(x[:, None], np.sin(9 * x) + 0.2 * rng.normal(size=100))
-    grid = np.linspace(-0.5, 1.5, 4001)[:, None]
-    growth = at(model, grid)[:, 0]
-    assert np.abs(np.diff(growth)).max() < 0.02 * growth.max()
-    here = np.interp([0.2, 0.85, 0.55, -0.3, 1.3], grid[:, 0], growth)
-    assert here[:2].max() < 1.3 < 1.5 < here[2:].min()
-
-
 def test_origin_and_distance_cost_no_digits():
     model = wave()
     moved = clone(model).fit(model.keys_ + 2.0**30, model.values_)

@@ -115,15 +115,6 @@ def test_units_do_not_matter(frame, size, target_size):
     np.testing.assert_allclose(tests[2].statistics, tests[0].statistics / 1e100, rtol=1e-9)
 
 
-def test_the_seed_decides(frame):
-    model = NadarayaWatsonRegressor(bandwidth=[0.5, 0.2])
-    model.fit(frame[["length", "color"]], frame["noise"])
-    seeds = (0, 0, 1, 2, 3)
-    found = [tuple(model.feature_significance(19, random_state=s).p_values) for s in seeds]
-    assert found[0] == found[1]
-    assert len(set(found)) > 1
-
-
 def test_parts_of_the_draws_change_nothing(frame, monkeypatch):
     X, y = frame[["length", "color"]], frame["noise"].to_numpy()
     model = LocalPolynomialRegressor(bandwidth=[0.8, 0.3], degree=1).fit(X, y)

