@@ -9,12 +9,10 @@ from sklearn_attention.attention._leave_one_out_gradient import LeaveOneOutGradi
 from sklearn_attention.bandwidth._criteria import SMOOTHER_CRITERIA, criterion_slopes
 from sklearn_attention.kernels import (
     Epanechnikov,
-    Exponential,
     Gaussian,
     Laplacian,
     Periodic,
     ProductKernel,
-    RationalQuadratic,
     Triweight,
 )
 from sklearn_attention.kernels._product_kernel import mixed_kernel
@@ -65,9 +63,7 @@ def by_leave_one_out(X, values, kernel, mixed, options):
         (ProductKernel("gaussian"), 1, False, False),
         (Triweight(), 1, True, True),
         (ProductKernel("triweight"), 0, True, False),
-        (Exponential(), 1, False, True),
         (Laplacian(), 2, False, True),
-        (RationalQuadratic(alpha=0.05), 0, False, True),
         (Periodic(period=5.0), 1, True, False),
     ],
 )
@@ -98,23 +94,6 @@ class TestBothParts:
                 assert slope == pytest.approx(difference, rel=2e-4, abs=2e-6)
 
 
-@pytest.mark.parametrize(
-    ("kernel", "degree", "d"), [(Epanechnikov(), 0, 1), (ProductKernel("triweight"), 1, 2)]
-)
-def test_rows_without_neighbours(kernel, degree, d):
-    rng = np.random.default_rng(0)
-    X, values = rng.uniform(0, 1, (30, d)), rng.normal(size=(30, 1))
-    X[0] += 10.0
-    h = np.full(d, 0.5)
-    smoother = LeaveOneOutGradient(X, values, kernel, ["numeric"] * d, degree=degree)
-    scores, pull = smoother(np.log(h))
-    expected = LeaveOneOut(X, values, kernel, bandwidth=h, degree=degree).scores([1.0])
-    np.testing.assert_allclose(scores, np.array(expected)[:, 0], rtol=1e-6)
-    assert np.isfinite(pull((1.0, 1.0, 1.0))).all()
-    smoother = LeaveOneOutGradient(X, values, kernel, ["numeric"] * d, empty="nan")
-    assert np.isnan(smoother(np.log(h))[0].left_out)
-
-
 @pytest.mark.parametrize("empty", ["nearest", "nan"])
 @pytest.mark.parametrize("degree", [0, 1, 2])
 def test_rows_on_a_grid_without_neighbours(degree, empty):
@@ -123,9 +102,10 @@ def test_rows_on_a_grid_without_neighbours(degree, empty):
     values = np.random.default_rng(0).normal(size=(25, 1))
     options = {"degree": degree, "empty": empty}
     smoother = LeaveOneOutGradient(X, values, Epanechnikov(), 2 * ["numeric"], **options)
-    scores, _ = smoother(np.log([0.5, 0.5]))
+    scores, pull = smoother(np.log([0.5, 0.5]))
     expected = LeaveOneOut(X, values, Epanechnikov(), bandwidth=0.5, **options).scores([1.0])
     np.testing.assert_allclose(scores.left_out, expected.left_out[0], rtol=1e-10)
+    assert empty == "nan" or np.isfinite(pull((1.0, 1.0, 1.0))).all()
 
 
 @pytest.mark.parametrize(("log_h", "d"), [(-12.0, 1), (-5.0, 3), (0.0, 3), (12.0, 1)])
@@ -158,13 +138,3 @@ def test_only_categories():
     assert scores.left_out == pytest.approx((errors**2).mean(), rel=1e-10)
     assert scores.trace == pytest.approx((1 / table.sum(axis=1)).sum(), rel=1e-10)
     assert np.abs(pull((1.0, 0.0, 0.0))).min() > 0
-
-
-@pytest.mark.parametrize("degree", [0, 1])
-def test_a_row_alone_has_no_prediction(degree):
-    smoother = LeaveOneOutGradient(
-        np.zeros((1, 2)), np.ones((1, 1)), Gaussian(), ["numeric"] * 2, degree=degree
-    )
-    scores, _ = smoother(NUMBERS)
-    assert np.isnan(scores.left_out)
-    assert scores.trace == pytest.approx(1)

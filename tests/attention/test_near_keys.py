@@ -188,32 +188,6 @@ def test_less_than_1e_12_of_a_sum_is_left_out(kernel, weight, always):
     assert always.count(1) >= 13
 
 
-@pytest.mark.parametrize(
-    ("place", "leave_out"), [("normal", True), ("clusters", False), ("offset", True)]
-)
-def test_groups_see_every_key_that_counts(place, leave_out):
-    queries, keys, values, weights = data(place, 3)
-    queries = keys if leave_out else queries
-    problem, _ = read(
-        queries, keys, values, "epanechnikov", bandwidth=0.7, sample_weight=weights,
-        leave_one_out=leave_out,
-    )  # fmt: skip
-    near = NearKeys.of(problem)
-    distances = np.linalg.norm(problem.queries[:, None] - near.problem.keys, axis=2)
-    if leave_out:
-        distances[np.arange(N), near.problem.own_key] = np.inf
-    everything, width = np.arange(len(queries)), np.linspace(0.5, 2, len(queries))
-    for asked in (everything, everything[::3]):
-        groups = [(rows, keys()) for rows, keys in near.groups(asked, width)]
-        rows = np.concatenate([rows for rows, _ in groups])
-        np.testing.assert_array_equal(np.sort(rows), asked)
-        for rows, found in groups:
-            own = distances[rows]
-            counts = np.flatnonzero((own <= width[rows, None]).any(axis=0))
-            assert np.isin(counts, found).all()
-            assert (np.diff(found) > 0).all()
-
-
 def test_trees_where_they_pay(monkeypatch):
     monkeypatch.undo()
     rng = np.random.default_rng(0)

@@ -7,9 +7,7 @@ import pytest
 from numpy.polynomial import chebyshev
 from numpy.polynomial.polynomial import polyval
 
-from sklearn_attention.kernels import (
-    RationalQuadratic,
-)
+from sklearn_attention.kernels import RationalQuadratic
 from sklearn_attention.kernels._base import KERNELS, as_kernel
 
 NAMED = [as_kernel(name) for name in sorted(KERNELS)]

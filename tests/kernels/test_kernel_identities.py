@@ -10,10 +10,8 @@ from sklearn.metrics import pairwise
 from sklearn_attention.kernels import (
     CosineSimilarity,
     Gaussian,
-    Laplacian,
     Linear,
     Matern32,
-    Matern52,
     Periodic,
     Polynomial,
     ProductKernel,
@@ -39,16 +37,11 @@ def test_rational_quadratic_becomes_gaussian(tables):
     ("ours", "theirs"),
     [
         (Matern32(), gaussian_process.Matern(nu=1.5)),
-        (Matern52(), gaussian_process.Matern(nu=2.5)),
-        (RationalQuadratic(0.7), gaussian_process.RationalQuadratic(alpha=0.7)),
         (
             Periodic(period=1.7, length_scale=0.8),
             gaussian_process.ExpSineSquared(length_scale=0.8, periodicity=1.7),
         ),
-        (math.sqrt(2 * math.pi) * Gaussian(), gaussian_process.RBF()),
-        (Laplacian(), lambda X, Y: pairwise.laplacian_kernel(X, Y, gamma=1)),
         (CosineSimilarity(), pairwise.cosine_similarity),
-        (Linear(), pairwise.linear_kernel),
         (
             Polynomial(degree=3, coef0=0.5),
             lambda X, Y: pairwise.polynomial_kernel(X, Y, degree=3, gamma=1, coef0=0.5),

@@ -29,8 +29,7 @@ def plane():
 
 class TestRules:
     @pytest.mark.parametrize(
-        ("degree", "rule"),
-        [(0, AdaptiveBandwidth(8)), (1, "scott"), (2, "knn-loo")],
+        ("degree", "rule"), [(0, AdaptiveBandwidth(8)), (1, "scott"), (2, "knn-loo")]
     )
     def test_partial_fit_equals_fit_on_all(self, curve, degree, rule):
         X, y = curve

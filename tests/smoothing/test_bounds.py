@@ -97,10 +97,7 @@ class TestLogarithms:
 
 
 class TestBadInput:
-    @pytest.mark.parametrize(
-        "bounds",
-        [(0, 0), "positive", [(0, 1)], (0, np.nan)],
-    )
+    @pytest.mark.parametrize("bounds", [(0, 0), "positive", [(0, 1)], (0, np.nan)])
     def test_no_bounds(self, bounds):
         X = np.random.default_rng(0).uniform(size=(20, 2))
         with pytest.raises(ValueError, match=r"bounds=.* is not valid: pass None, a pair"):

@@ -36,13 +36,9 @@ def mixed():
     rng = np.random.default_rng(0)
     n = 80
     sizes = rng.integers(3, size=n)
-    X = pd.DataFrame(
-        {
-            "color": rng.choice(["red", "green", "blue"], n),
-            "length": rng.normal(size=n),
-            "size": pd.Categorical.from_codes(sizes, SIZES, ordered=True),
-        }
-    )
+    X = pd.DataFrame({"color": rng.choice(["red", "green", "blue"], n)})
+    X["length"] = rng.normal(size=n)
+    X["size"] = pd.Categorical.from_codes(sizes, SIZES, ordered=True)
     return X, X["length"].to_numpy() + sizes + 2 * (X["color"] == "red").to_numpy()
 
 

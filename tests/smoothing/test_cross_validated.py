@@ -3,7 +3,6 @@
 import numpy as np
 import pandas as pd
 import pytest
-from recorder import Recorder
 from sklearn.model_selection import GridSearchCV, LeaveOneOut
 
 from sklearn_attention import (
@@ -117,15 +116,6 @@ class TestCompany:
         assert model.predict(X, return_std=True)[1].shape == (24,)
         assert model.feature_significance(9).p_values.shape == (2,)
         assert -model.best_score_ == pytest.approx(np.mean(model.loo_residuals_**2))
-
-    def test_every_kernel_and_degree_is_a_task(self, data):
-        recorder = Recorder(lambda model: model.predict(data[0]).shape, stop_after=3)
-        model = LocalPolynomialCV(["gaussian", "tricube"], degrees=(0, 1))
-        model.set_callbacks(recorder).fit(*data)
-        assert len(recorder.begun) == 4  # the fit, and three candidates
-        assert recorder.answers == [(40,)] * 4
-        tried = {(p["kernel"], p["degree"]) for p in model.cv_results_["params"]}
-        assert tried == {("gaussian", 0), ("gaussian", 1), ("tricube", 0)}
 
 
 class TestRefusals:

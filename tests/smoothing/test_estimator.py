@@ -4,10 +4,7 @@ import numpy as np
 import pytest
 from sklearn.exceptions import NotFittedError
 
-from sklearn_attention import (
-    LocalPolynomialRegressor,
-    NadarayaWatsonRegressor,
-)
+from sklearn_attention import LocalPolynomialRegressor, NadarayaWatsonRegressor
 
 
 @pytest.fixture

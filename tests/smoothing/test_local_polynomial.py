@@ -162,9 +162,7 @@ class TestRefusals:
     @pytest.mark.parametrize("degree", [4, True, np.array([1, 2])])
     def test_degree(self, data, degree):
         model = LocalPolynomialRegressor(degree=degree)
-        with pytest.raises(
-            ValueError, match=r"degree=.* is not valid: pass 'auto', 0, 1, 2 or 3"
-        ):
+        with pytest.raises(ValueError, match=r"degree=.* is not valid: pass 'auto', 0, 1, 2"):
             model.fit(*data)
         assert not hasattr(model, "keys_")
 

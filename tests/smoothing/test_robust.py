@@ -4,11 +4,7 @@ import numpy as np
 import pytest
 from scipy.stats import norm
 
-from sklearn_attention import (
-    Columns,
-    LocalPolynomialRegressor,
-    NadarayaWatsonRegressor,
-)
+from sklearn_attention import Columns, LocalPolynomialRegressor, NadarayaWatsonRegressor
 from sklearn_attention.bandwidth._search import Rows
 from sklearn_attention.kernels import Gaussian
 from sklearn_attention.smoothing._errors import noise_variance

@@ -22,16 +22,11 @@ def frame():
         pd.Categorical.from_codes(rng.integers(4, size=n), SIZES, ordered=True)
         for _ in range(2)
     )
-    return pd.DataFrame(
-        {
-            "length": rng.normal(size=n),
-            "noise": rng.normal(size=n),
-            "color": rng.choice(["red", "green", "blue"], n),
-            "letter": rng.choice(["a", "b"], n),
-            "size": sizes,
-            "grade": grades,
-        }
-    )
+    return pd.DataFrame({
+        "length": rng.normal(size=n), "noise": rng.normal(size=n),
+        "color": rng.choice(["red", "green", "blue"], n), "letter": rng.choice(["a", "b"], n),
+        "size": sizes, "grade": grades,
+    })  # fmt: skip
 
 
 @pytest.mark.parametrize(
@@ -53,12 +48,8 @@ def test_numbers(degree, effect):
 
 def test_categories(frame):
     rng = np.random.default_rng(2)
-    y = (
-        frame["length"]
-        + 1.5 * (frame["color"] == "red")
-        + 0.7 * frame["size"].cat.codes
-        + 0.3 * rng.normal(size=len(frame))
-    )
+    y = frame["length"] + 1.5 * (frame["color"] == "red") + 0.7 * frame["size"].cat.codes
+    y += 0.3 * rng.normal(size=len(frame))
     bandwidth = [0.8, 1.5, 0.2, 0.3, 0.3, 0.5]
     model = NadarayaWatsonRegressor(bandwidth=bandwidth).fit(frame, y)
     p_values = dict(zip(frame, model.feature_significance(99).p_values, strict=True))

@@ -44,19 +44,6 @@ class TestIntervals:
             found = model.predict_interval(queries, coverage)
             np.testing.assert_allclose(found, expected, rtol=0, atol=1e-7)
 
-    def test_several_outputs(self, data):
-        X, y = data
-        both = np.column_stack([y, 3 * y + X[:, 0]])
-        model = LocalPolynomialRegressor(bandwidth=0.6, degree=0).fit(X, both)
-        for options in ({}, {"heteroscedastic": False}):
-            found = model.predict_interval(X[:7], 0.8, **options)
-            assert found.shape == (7, 2, 2)
-            for output in range(2):
-                single = clone(model).fit(X, both[:, output])
-                np.testing.assert_allclose(
-                    found[:, :, output], single.predict_interval(X[:7], 0.8), atol=1e-10
-                )
-
     @pytest.mark.parametrize(("n", "finite"), [(8, False), (9, True)])
     def test_few_rows_have_infinite_ends(self, n, finite):
         # 90 % of n + 1 must not be more than n.
@@ -168,11 +155,6 @@ class TestDistribution:
     def test_weights(self, model, data):
         X, y = data
         counts = np.random.default_rng(3).integers(0, 4, 40)
-        kept = counts > 0
-        absent, dropped = clone(model).fit(X, y, kept), clone(model).fit(X[kept], y[kept])
-        np.testing.assert_allclose(
-            absent.predict_quantiles(X), dropped.predict_quantiles(X), atol=1e-9
-        )
         heavy = model.fit(X, y, counts)
         places, weights = places_and_weights(heavy, X[:1])
         below = math.fsum(weights[places <= 0.3])
