@@ -54,6 +54,22 @@ class TestLeaveOneOut:
         np.testing.assert_array_equal(again, bandwidth)
         assert same == error
 
+    def test_degrees_of_freedom_are_those_of_all_rows(self, monkeypatch):
+        X = np.random.default_rng(0).uniform(size=(300, 3))
+        whole = select_bandwidth(X, np.sin(6 * X[:, :1]), Gaussian(), "gcv").results
+        # A third of the rows is predicted.
+        monkeypatch.setattr("sklearn_attention.bandwidth._one_scale.MAX_PAIRS", 300 * 100)
+        some = select_bandwidth(
+            X, np.sin(6 * X[:, :1]), Gaussian(), "gcv", random_state=0
+        ).results
+        common, ours, theirs = np.intersect1d(
+            some["bandwidth"][:, 0], whole["bandwidth"][:, 0], return_indices=True
+        )
+        assert len(common) > 10
+        np.testing.assert_allclose(
+            some["degrees_of_freedom"][ours], whole["degrees_of_freedom"][theirs], rtol=0.15
+        )
+
     @pytest.mark.parametrize("d", [1, 3])
     def test_very_many_rows_are_sampled_and_rescaled(self, d, monkeypatch):
         limits = {"MAX_KEYS": 300, "MAX_KEYS_IN_LINEAR_TIME": {1: 300, 2: 300}}
