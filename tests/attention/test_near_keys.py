@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from sklearn_attention import attend
-from sklearn_attention.attention import LeaveOneOut, attend_local
+from sklearn_attention.attention import LeaveOneOut
 from sklearn_attention.attention._algorithms import _near_keys
 from sklearn_attention.attention._algorithms._near_keys import NearKeys
 from sklearn_attention.attention._read import read
@@ -82,35 +82,6 @@ def test_averages(place, kernel, leave_out, always):
     asked = attend(*given, **options, algorithm="dense")
     np.testing.assert_allclose(found[0], asked[0], rtol=1e-9, atol=1e-9)
     np.testing.assert_allclose(found[1], asked[1], rtol=1e-9, atol=1e-7)
-
-
-@pytest.mark.parametrize(
-    ("place", "kernel", "degree"),
-    [
-        ("normal", "gaussian", 1),
-        ("gaps", "gaussian", 2),
-        ("outlier", "epanechnikov", 1),
-        ("clusters", "epanechnikov", 2),
-        ("one place", "gaussian", 1),
-    ],
-)
-def test_local_polynomials(place, kernel, degree, always):
-    queries, keys, values, weights = data(place, 3)
-    leave_out, empty = degree == 1, "nearest" if degree == 1 else "nan"
-    options = {
-        "bandwidth": 0.2 if kernel == "gaussian" else 1.4, "sample_weight": weights,
-        "empty": empty, "degree": degree, "leave_one_out": leave_out,
-    }  # fmt: skip
-    given = keys if leave_out else queries, keys, values, kernel
-    found = attend_local(*given, **options)
-    assert always
-    asked = attend_local(*given, **options, algorithm="dense")
-    for name in ("values", "ridge"):
-        np.testing.assert_allclose(
-            getattr(found, name), getattr(asked, name), rtol=1e-6, atol=1e-6, err_msg=name
-        )
-    # A cluster's slopes are told by differences of its rows, in which digits cancel.
-    np.testing.assert_allclose(found.slopes, asked.slopes, rtol=1e-5, atol=1e-5)
 
 
 @pytest.mark.parametrize(("kernel", "degree"), [("epanechnikov", 0), ("gaussian", 1)])

@@ -4,7 +4,7 @@ import time
 
 import numpy as np
 import pytest
-from counted_partitions import SCHEDULERS, Counted
+from counted_partitions import Counted
 
 from sklearn_attention import attend, attention_weights
 from sklearn_attention.attention import attend_gradient, attend_local, attention_sums
@@ -178,22 +178,6 @@ def test_what_does_not_go():
         rows = (queries, keys_) if function is attention_weights else (queries, keys_, values_)
         with pytest.raises(ValueError, match=r"keys need all rows .*: pass keys.compute\(\)"):
             function(*rows)
-
-
-@pytest.mark.parametrize(("scheduler", "n_workers"), SCHEDULERS)
-@pytest.mark.parametrize("lazy", [False, True])
-def test_a_worker_holds_one_partition(scheduler, n_workers, lazy, monkeypatch):
-    from sklearn_attention.attention import _smoother
-
-    monkeypatch.setattr(_smoother, "ROWS_AT_ONCE", 10)
-    queries, rows = np.zeros((30, 1)), Counted()
-    some = in_partitions(queries, size=10)[0] if lazy else queries
-    with dask.config.set(scheduler):
-        found, _ = attend(some, rows.keys, rows.values, bandwidth=0.1)
-        assert np.isfinite(np.asarray(found)).all()
-    assert rows.most <= n_workers
-    assert rows.made == 8 * 3
-    assert not rows.alive
 
 
 def test_partitions_that_do_not_coincide_are_read_once():

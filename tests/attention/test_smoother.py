@@ -131,22 +131,6 @@ def test_any_of_the_tables_in_any_form(function, form):
             assert_alike(ours, theirs)
 
 
-def test_memory_grows_with_chunks_alone(monkeypatch):
-    rng = np.random.default_rng(0)
-    keys, values = rng.normal(size=(60_000, 1)), rng.normal(size=60_000)
-    queries = np.linspace(-2, 2, 100)[:, None]
-    expected = [f(queries, keys, values, bandwidth=0.1)[0] for f in (attend, attend_local)]
-    monkeypatch.setattr(_smoother, "ROWS_AT_ONCE", 3000)
-    tracemalloc.start()
-    found = [f(queries, keys, values, bandwidth=0.1)[0] for f in (attend, attend_local)]
-    _, peak = tracemalloc.get_traced_memory()
-    tracemalloc.stop()
-    for ours, theirs in zip(found, expected, strict=True):
-        assert_alike(ours, theirs)
-    # All keys prepared at once take 200 bytes each.
-    assert peak < 100 * len(keys)
-
-
 @pytest.mark.parametrize("kernel", ["gaussian", "epanechnikov"])
 def test_local_lines_in_space_do_not_read_a_map_whole(kernel, tmp_path, monkeypatch):
     rng = np.random.default_rng(0)

@@ -7,7 +7,6 @@ import pytest
 import torch
 from kernel_contracts import KernelContract, WithoutGradient, in_libraries, to_library
 
-from sklearn_attention import Columns
 from sklearn_attention.kernels import AitchisonAitken, LiRacine, WangVanRyzin
 from sklearn_attention.kernels._categorical import level_table
 
@@ -97,14 +96,6 @@ def test_bad_parameters(kernel, message):
 
 
 class TestLevelTable:
-    @pytest.mark.parametrize("kind", ["unordered", "ordered"])
-    @pytest.mark.parametrize(("n_levels", "share"), [(1, 0.4), (2, 1), (5, 0), (5, 0.4)])
-    def test_probabilities_sum_to_one(self, kind, n_levels, share):
-        highest = Columns((kind,), (range(n_levels),)).highest_lam[0]
-        table, slope = level_table(kind, n_levels, share * highest)
-        np.testing.assert_allclose(table.sum(axis=0), 1, rtol=1e-14)
-        np.testing.assert_allclose(slope.sum(axis=0), 0, atol=1e-14)
-
     @pytest.mark.parametrize("kind", ["unordered", "ordered"])
     @pytest.mark.parametrize("normalized", [True, False])
     def test_slope(self, kind, normalized):

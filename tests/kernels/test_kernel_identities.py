@@ -54,6 +54,15 @@ def test_kernels_of_scikit_learn(tables, ours, theirs):
     np.testing.assert_allclose(ours(*tables), theirs(*tables), rtol=1e-10, atol=1e-13)
 
 
+@pytest.mark.parametrize(
+    "kernel", [own for own in map(as_kernel, KERNELS) if own.positive_definite], ids=repr
+)
+def test_tables_of_covariance_kernels_have_no_negative_eigenvalue(kernel):
+    X = np.random.default_rng(0).normal(size=(30, 3)).round(1)
+    eigenvalues = np.linalg.eigvalsh(kernel(X))
+    assert eigenvalues.min() >= -1e-12 * eigenvalues.max()
+
+
 @pytest.mark.parametrize("name", sorted(KERNELS.keys() - {"cosine_similarity"}))
 def test_product_and_radial_form_agree_on_one_feature_alone(name):
     rng = np.random.default_rng(0)

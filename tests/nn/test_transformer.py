@@ -8,7 +8,6 @@ import pytest
 import torch
 from torch_weights import (
     SHAPE,
-    copy_attention,
     copy_decoder_layer,
     copy_encoder_layer,
     copy_linear,
@@ -33,33 +32,6 @@ from sklearn_attention.nn import (
 DTYPES = {torch.float32: 1e-6, torch.float64: 1e-12}
 SIMPLE = ("none", "shared", "separate")
 POSITIONS = (None, "sinusoidal", "learned", "rotary")
-
-
-def torch_pair(d_model=16, n_heads=4, *, bias=True, dtype=torch.float32):
-    theirs = torch.nn.MultiheadAttention(
-        d_model, n_heads, bias=bias, batch_first=True, dtype=dtype
-    )
-    scatter(theirs)
-    ours = MultiHeadAttention(d_model, n_heads, bias=bias).to(dtype)
-    copy_attention(ours, theirs)
-    return ours, theirs
-
-
-class TestLayerAgainstTorch:
-    @pytest.mark.parametrize("need_weights", [False, True])
-    def test_causal_padding_and_masks_together(self, need_weights):
-        ours, theirs = torch_pair()
-        x, real = tokens(3, 7, 16), padding_of([7, 4, 1], 7)
-        allowed = torch.ones(7, 7, dtype=torch.bool).tril()
-        expected, _ = theirs(x, x, x, attn_mask=~allowed, key_padding_mask=~real)
-        for options in ({"causal": True}, {"mask": allowed}):
-            found, _ = ours(x, padding=real, need_weights=need_weights, **options)
-            assert (found - expected).abs().max() <= 1e-6
-        logits = tokens(7, 7, seed=5)
-        as_floats = torch.zeros(3, 7).masked_fill(~real, -torch.inf)
-        expected, _ = theirs(x, x, x, attn_mask=logits, key_padding_mask=as_floats)
-        found, _ = ours(x, mask=logits, padding=real, need_weights=need_weights)
-        assert (found - expected).abs().max() <= 1e-6
 
 
 def slow_heads(layer, x, kernel):

@@ -161,28 +161,18 @@ class TestDistribution:
         assert heavy.predict_cdf(X[:1], 0.3)[0, 0] == pytest.approx(below, abs=1e-9)
 
     @pytest.mark.parametrize(
-        ("quantiles", "message"),
+        ("method", "asked", "message"),
         [
-            ([0.5, 1.0], "quantiles=1.0 is not valid: pass a number between 0 and 1"),
-            ([], r"quantiles=\[\] is no list of numbers"),
-            ([0.1, np.nan], "is no list of numbers"),
+            ("predict_quantiles", [0.5, 1.0], "quantiles=1.0 is not valid: pass a number betw"),
+            ("predict_quantiles", [0.1, np.nan], "quantiles=.* is no list of numbers"),
+            ("predict_cdf", [], "^y=.* is no list of numbers"),
+            ("predict_cdf", [[1.0]], "^y.* has no thresholds for 40 queries"),
+            ("predict_cdf", np.full((40, 1), np.nan), "^y.* has no thresholds for 40 queries"),
         ],
     )
-    def test_quantiles_are_checked(self, model, data, quantiles, message):
+    def test_what_is_asked_is_checked(self, model, data, method, asked, message):
         with pytest.raises(ValueError, match=message):
-            model.predict_quantiles(data[0], quantiles)
-
-    @pytest.mark.parametrize(
-        ("thresholds", "message"),
-        [
-            ([], "is no list of numbers"),
-            ([[1.0]], "has no thresholds for 40 queries"),
-            (np.full((40, 1), np.nan), "has no thresholds for 40 queries"),
-        ],
-    )
-    def test_thresholds_are_checked(self, model, data, thresholds, message):
-        with pytest.raises(ValueError, match=f"^y(=| of shape) ?.* {message}"):
-            model.predict_cdf(data[0], thresholds)
+            getattr(model, method)(data[0], asked)
 
     def test_each_query_may_have_its_own_thresholds(self, model, data, monkeypatch):
         X, y = data
