@@ -149,9 +149,8 @@ class TestAdapted:
         kernel = PositiveFeatures(8, kernel=approximated)
         with pytest.raises(ValueError, match="same heads and entries"):
             kernel.adapt(skewed(5, 0), skewed(5, 0, d=3))
-        for rows in (skewed(5, 0)[None], np.empty((0, 4))):
-            with pytest.raises(ValueError, match=r"must have shape \(n_keys, d\) or \(B"):
-                kernel.adapt(skewed(5, 0), rows)
+        with pytest.raises(ValueError, match=r"must have shape \(n_keys, d\) or \(B"):
+            kernel.adapt(skewed(5, 0), np.empty((0, 4)))
         with pytest.raises(ValueError, match=r"center of shape \(4,\) does not fit rows"):
             kernel.adapt(skewed(5, 0), skewed(5, 1))(skewed(5, 0, d=3))
         of_heads = kernel.adapt(*(np.stack([skewed(5, r)] * 2)[None] for r in (0, 1)))
