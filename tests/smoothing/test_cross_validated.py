@@ -14,13 +14,6 @@ from sklearn_attention import (
 from sklearn_attention.kernels import Matern32, ProductKernel
 
 
-@pytest.fixture
-def data():
-    rng = np.random.default_rng(0)
-    X = rng.uniform(-1, 1, size=(40, 2))
-    return X, np.sin(3 * X[:, 0]) + 0.2 * rng.normal(size=40)
-
-
 class TestSearch:
     def test_equals_grid_search(self, data):
         X, y = data[0][:14], data[1][:14]

@@ -74,19 +74,15 @@ class TestIntervals:
         assert np.isnan(model.loo_residuals_).sum() == 3
         assert np.isfinite(model.predict_interval([[0.3]], 0.6)).all()
         np.testing.assert_array_equal(model.predict_interval([[0.3]], 0.7), [[-np.inf, np.inf]])
-        for ask in (
-            lambda: model.predict([[0.3]], return_std=True),
-            lambda: model.predict_quantiles([[0.3]]),
-        ):
-            with pytest.raises(ValueError, match=r"3 of 10 training rows.*empty='nearest'"):
-                ask()
         signed = NadarayaWatsonRegressor("silverman", bandwidth=0.8).fit(x[:, None], x)
-        for ask in (
-            lambda: signed.predict([[0.3]], return_std=True),
-            lambda: signed.predict_quantiles([[0.3]]),
+        for fitted, message in (
+            (model, r"3 of 10 training rows.*empty='nearest'"),
+            (signed, "takes negative values"),
         ):
-            with pytest.raises(ValueError, match="takes negative values"):
-                ask()
+            with pytest.raises(ValueError, match=message):
+                fitted.predict([[0.3]], return_std=True)
+            with pytest.raises(ValueError, match=message):
+                fitted.predict_quantiles([[0.3]])
 
     @pytest.mark.parametrize("coverage", [0, "0.9", [0.9]])
     def test_coverage_is_checked(self, data, coverage):
