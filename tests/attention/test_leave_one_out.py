@@ -12,7 +12,6 @@ from sklearn_attention.kernels import (
     Laplacian,
     Matern32,
     ProductKernel,
-    RationalQuadratic,
     Silverman,
 )
 from sklearn_attention.kernels._base import as_kernel
@@ -52,10 +51,8 @@ def check_predictions(found, expected, tolerance=1e-8):
         (Gaussian(), 0, 1, False),
         (Gaussian(), 1, 2, True),
         (Gaussian(), 3, 2, False),
-        (Epanechnikov(), 1, 1, True),
         (Epanechnikov(), 3, 1, True),
         (Laplacian(), 2, 2, True),
-        (RationalQuadratic(), 1, 2, False),
         (ProductKernel("gaussian"), 2, 2, True),
         (ProductKernel("triweight"), 0, 2, False),
     ],
@@ -81,32 +78,32 @@ def test_equals_refitting(kernel, degree, d, weighted):
     np.testing.assert_allclose(scores.trace, [expected[2].sum()], rtol=1e-7)
 
 
-@pytest.mark.parametrize("degree", [0, 1])
-@pytest.mark.parametrize("signed", [Silverman(), "callable"], ids=repr)
-def test_other_kernels_equal_refitting(signed, degree):
-    def soft(queries, keys):
-        return 1 / (1 + ((queries[:, None] - keys[None]) ** 2).sum(-1))
+def soft(queries, keys):
+    return 1 / (1 + ((queries[:, None] - keys[None]) ** 2).sum(-1))
 
-    kernel = as_kernel(soft) if signed == "callable" else signed
+
+@pytest.mark.parametrize("kernel", [Silverman(), as_kernel(soft)], ids=repr)
+def test_averages_by_other_kernels_equal_their_sums(kernel):
     X, values = make_data()
-    if degree and kernel.signed:
-        with pytest.raises(ValueError, match="takes negative values"):
-            LeaveOneOut(X, values, kernel, degree=degree).predictions()
-        return
-    found = LeaveOneOut(X, values, kernel, bandwidth=0.5, degree=degree).predictions()
-    if degree:
-        expected = refit(X, values, kernel, degree, 0.5)
-    else:
-        table = np.asarray(kernel(X / 0.5, X / 0.5))
-        without = table - np.diag(np.diag(table))
-        expected = (
-            without @ values / without.sum(axis=1, keepdims=True),
-            table @ values / table.sum(axis=1, keepdims=True),
-            np.diag(table) / table.sum(axis=1),
-        )
+    found = LeaveOneOut(X, values, kernel, bandwidth=0.5).predictions()
+    table = np.asarray(kernel(X / 0.5, X / 0.5))
+    without = table - np.diag(np.diag(table))
+    expected = (
+        without @ values / without.sum(axis=1, keepdims=True),
+        table @ values / table.sum(axis=1, keepdims=True),
+        np.diag(table) / table.sum(axis=1),
+    )
     check_predictions(found, expected, 1e-8)
+
+
+def test_lines_take_functions_but_no_signed_kernels():
+    (X, values), kernel = make_data(), as_kernel(soft)
+    found = LeaveOneOut(X, values, kernel, bandwidth=0.5, degree=1).predictions()
+    check_predictions(found, refit(X, values, kernel, 1, 0.5), 1e-8)
     with pytest.raises(ValueError, match=r"kernel=.*choose a radial kernel"):
-        LeaveOneOut(X, values, as_kernel(soft)).scores(np.ones((1, 40)))
+        LeaveOneOut(X, values, kernel).scores(np.ones((1, 40)))
+    with pytest.raises(ValueError, match="takes negative values"):
+        LeaveOneOut(X, values, Silverman(), degree=1).predictions()
 
 
 @pytest.mark.parametrize(
@@ -134,11 +131,7 @@ def test_any_bandwidth_equals_attend(kernel, h, d):
 
 @pytest.mark.parametrize(
     ("kernel", "degree", "light"),
-    [
-        (Gaussian(), 0, 1e-25),
-        (Matern32(), 0, 1.0),
-        (Epanechnikov(), 1, 1e-25),
-    ],
+    [(Gaussian(), 0, 1e-25), (Matern32(), 0, 1.0), (Epanechnikov(), 1, 1e-25)],
     ids=repr,
 )
 def test_sorted_windows_lose_nothing(kernel, degree, light):
@@ -162,12 +155,7 @@ def test_sorted_windows_lose_nothing(kernel, degree, light):
 
 
 @pytest.mark.parametrize(
-    ("name", "places"),
-    [
-        ("gaussian", "cauchy"),
-        ("laplacian", "outlier"),
-        ("boxcar", "normal"),
-    ],
+    ("name", "places"), [("gaussian", "cauchy"), ("laplacian", "outlier"), ("boxcar", "normal")]
 )
 def test_many_scales_of_scattered_places(places, name):
     rng = np.random.default_rng(0)
@@ -252,18 +240,12 @@ def test_a_row_alone_is_fitted_by_itself(degree, empty, widen):
     ("options", "message"),
     [
         ({"query_scale": np.ones((4, 1))}, r"query_scale must have shape \(4,\)"),
-        ({"query_scale": 2.0}, r"query_scale must have shape \(4,\)"),
         ({"query_scale": [1, 1, 0, 1]}, "query_scale is not valid: pass finite numbers"),
-        ({"query_scale": [1, 1, np.nan, 1]}, "query_scale is not valid: pass finite numbers"),
         # Kernels without a distance.
         ({"query_scale": np.ones(4), "kernel": "linear"}, "choose a radial kernel such as"),
-        (
-            {"query_scale": np.ones(4), "kernel": ProductKernel("boxcar")},
-            "choose a radial kernel such as",
-        ),
         *(
             ({"leave_one_out": own}, "leave_one_out=.* is not valid: pass True, False")
-            for own in ([0, 1], [0, 1, 2, 4], [-2, 0, 0, 0], [0.0] * 4, [True] * 4, None)
+            for own in ([0, 1], [0, 1, 2, 4], [-2, 0, 0, 0], [0.0] * 4, None)
         ),
         (
             {"leave_one_out": True, "queries": np.zeros((2, 2))},
@@ -292,20 +274,14 @@ def test_positions_may_be_absent_keys():
     [
         ({"X": np.zeros(40)}, r"X must have shape \(n_samples, n_features\), got \(40,\)"),
         ({"X": np.zeros((40, 0))}, r"X has shape \(40, 0\), without any feature"),
-        ({"X": np.zeros((0, 2))}, "X has 0 rows"),
-        ({"values": np.zeros(30)}, "values must have shape"),
         ({"sample_weight": -np.ones(40)}, "sample_weight has a negative value"),
-        ({"sample_weight": "heavy"}, "sample_weight has texts, such as 'heavy'"),
         ({"gap": -1}, "gap=-1 is not valid: pass an integer that is not negative"),
         ({"gap": 2, "kernel": Silverman()}, "gap=2 needs a kernel that is known to be pos"),
         ({"rows": [40]}, r"rows=\[40\] is not valid: pass positions of rows, from 0 to 39"),
         ({"rows": np.ones(40, bool)}, r"(?s)rows=array\(.* is not valid"),
-        ({"rows": [[0], [1, 2]]}, "rows=.* is not valid"),
         ({"rows": np.arange(0)}, "rows has no row of positive weight"),
         ({"degree": 4}, "degree=4 is not valid: pass 0, 1, 2 or 3"),
-        ({"empty": "none"}, "empty='none' is unknown"),
         ({"widen": "yes"}, "widen='yes' is not valid: pass True or False"),
-        ({"algorithm": "fast"}, "algorithm='fast' is unknown"),
     ],
 )
 def test_what_does_not_fit_is_named(wrong, message):
@@ -314,21 +290,12 @@ def test_what_does_not_fit_is_named(wrong, message):
         LeaveOneOut(**{"X": X, "values": values, "kernel": "gaussian"} | wrong)
 
 
-@pytest.mark.parametrize("scales", [1.0, [], [0.0], [np.nan], ["a"], np.ones((2, 5))])
+@pytest.mark.parametrize("scales", [[], [0.0], ["a"], np.ones((2, 5))])
 def test_scales_that_do_not_fit_are_named(scales):
-    message = r"(?s)scales=.* is not valid: pass numbers greater than 0"
-    with pytest.raises(ValueError, match=message):
-        LeaveOneOut(*make_data(), "gaussian").scores(scales)
-
-
-@pytest.mark.parametrize("scale", [0.0, None, [], np.ones(5), np.ones((40, 40))])
-def test_a_scale_that_does_not_fit_is_named(scale):
-    message = r"(?s)scale=.* is not valid: pass a number greater than 0"
-    with pytest.raises(ValueError, match=message):
-        LeaveOneOut(*make_data(), "gaussian").predictions(scale)
-
-
-def test_values_without_a_column_have_no_scores():
-    X, values = make_data()
+    (X, values), message = make_data(), r"(?s)scales?=.* is not valid: pass (a )?numbers? great"
+    smoother = LeaveOneOut(X, values, "gaussian")
+    for call in (smoother.scores, smoother.predictions):
+        with pytest.raises(ValueError, match=message):
+            call(scales)
     with pytest.raises(ValueError, match=r"values has shape \(40, 0\).*at least one"):
         LeaveOneOut(X, values[:, :0], "gaussian").scores([1.0])

@@ -9,12 +9,10 @@ from sklearn_attention.attention._leave_one_out_gradient import LeaveOneOutGradi
 from sklearn_attention.bandwidth._criteria import SMOOTHER_CRITERIA, criterion_slopes
 from sklearn_attention.kernels import (
     Epanechnikov,
-    Exponential,
     Gaussian,
     Laplacian,
     Periodic,
     ProductKernel,
-    RationalQuadratic,
     Triweight,
 )
 from sklearn_attention.kernels._product_kernel import mixed_kernel
@@ -34,15 +32,6 @@ def make_data(mixed, n=30, seed=0):
         return numbers, values
     codes = rng.integers(0, 3, n), rng.integers(0, 4, n)
     return np.column_stack([numbers[:, 0], codes[0], numbers[:, 1], codes[1]]), values
-
-
-def make(kernel, degree, mixed, weighted, **options):
-    X, values = make_data(mixed)
-    weight = np.random.default_rng(1).uniform(0.2, 2, len(X)) if weighted else None
-    kinds = KINDS if mixed else ["numeric"] * 2
-    options |= dict(degree=degree, sample_weight=weight)
-    smoother = LeaveOneOutGradient(X, values, kernel, kinds, **options)
-    return smoother, X, values, options
 
 
 def by_leave_one_out(X, values, kernel, mixed, options):
@@ -65,54 +54,31 @@ def by_leave_one_out(X, values, kernel, mixed, options):
         (ProductKernel("gaussian"), 1, False, False),
         (Triweight(), 1, True, True),
         (ProductKernel("triweight"), 0, True, False),
-        (Exponential(), 1, False, True),
         (Laplacian(), 2, False, True),
-        (RationalQuadratic(alpha=0.05), 0, False, True),
         (Periodic(period=5.0), 1, True, False),
     ],
 )
-class TestBothParts:
-    def test_scores(self, kernel, degree, mixed, weighted):
-        smoother, X, values, options = make(kernel, degree, mixed, weighted)
-        scores, _ = smoother(NUMBERS, CATEGORIES if mixed else ())
-        expected = by_leave_one_out(X, values, kernel, mixed, options)
-        np.testing.assert_allclose(scores, np.array(expected)[:, 0], rtol=1e-7)
-
-    def test_gradients(self, kernel, degree, mixed, weighted):
-        smoother, *_ = make(kernel, degree, mixed, weighted)
-        point = np.concatenate([NUMBERS, CATEGORIES]) if mixed else NUMBERS
-        n = 30.0
-
-        def split(point):
-            return point[:2], point[2:]
-
-        moves = 1e-5 * np.eye(len(point))
-        ends = [[smoother(*split(point + s * move))[0] for s in (1, -1)] for move in moves]
-        for criterion, function in SMOOTHER_CRITERIA.items():
-            scores, pull = smoother(*split(point))
-            if not np.isfinite(function(scores, n)):
-                continue
-            gradient = pull(criterion_slopes(criterion, scores, n))
-            for slope, (after, before) in zip(gradient, ends, strict=True):
-                difference = float(function(after, n) - function(before, n)) / 2e-5
-                assert slope == pytest.approx(difference, rel=2e-4, abs=2e-6)
-
-
-@pytest.mark.parametrize(
-    ("kernel", "degree", "d"), [(Epanechnikov(), 0, 1), (ProductKernel("triweight"), 1, 2)]
-)
-def test_rows_without_neighbours(kernel, degree, d):
-    rng = np.random.default_rng(0)
-    X, values = rng.uniform(0, 1, (30, d)), rng.normal(size=(30, 1))
-    X[0] += 10.0
-    h = np.full(d, 0.5)
-    smoother = LeaveOneOutGradient(X, values, kernel, ["numeric"] * d, degree=degree)
-    scores, pull = smoother(np.log(h))
-    expected = LeaveOneOut(X, values, kernel, bandwidth=h, degree=degree).scores([1.0])
-    np.testing.assert_allclose(scores, np.array(expected)[:, 0], rtol=1e-6)
-    assert np.isfinite(pull((1.0, 1.0, 1.0))).all()
-    smoother = LeaveOneOutGradient(X, values, kernel, ["numeric"] * d, empty="nan")
-    assert np.isnan(smoother(np.log(h))[0].left_out)
+def test_scores_and_their_gradients(kernel, degree, mixed, weighted):
+    (X, values), n = make_data(mixed), 30.0
+    weight = np.random.default_rng(1).uniform(0.2, 2, 30) if weighted else None
+    options = dict(degree=degree, sample_weight=weight)
+    smoother = LeaveOneOutGradient(X, values, kernel, KINDS if mixed else KINDS[::2], **options)
+    point = np.concatenate([NUMBERS, CATEGORIES]) if mixed else NUMBERS
+    scores, _ = smoother(point[:2], point[2:])
+    expected = by_leave_one_out(X, values, kernel, mixed, options)
+    np.testing.assert_allclose(scores, np.array(expected)[:, 0], rtol=1e-7)
+    ends = [
+        [smoother(*np.split(point + move, [2]))[0] for move in (step, -step)]
+        for step in 1e-5 * np.eye(len(point))
+    ]
+    for criterion, function in SMOOTHER_CRITERIA.items():
+        scores, pull = smoother(point[:2], point[2:])
+        if not np.isfinite(function(scores, n)):
+            continue
+        gradient = pull(criterion_slopes(criterion, scores, n))
+        for slope, (after, before) in zip(gradient, ends, strict=True):
+            difference = float(function(after, n) - function(before, n)) / 2e-5
+            assert slope == pytest.approx(difference, rel=2e-4, abs=2e-6)
 
 
 @pytest.mark.parametrize("empty", ["nearest", "nan"])
@@ -123,9 +89,10 @@ def test_rows_on_a_grid_without_neighbours(degree, empty):
     values = np.random.default_rng(0).normal(size=(25, 1))
     options = {"degree": degree, "empty": empty}
     smoother = LeaveOneOutGradient(X, values, Epanechnikov(), 2 * ["numeric"], **options)
-    scores, _ = smoother(np.log([0.5, 0.5]))
+    scores, pull = smoother(np.log([0.5, 0.5]))
     expected = LeaveOneOut(X, values, Epanechnikov(), bandwidth=0.5, **options).scores([1.0])
     np.testing.assert_allclose(scores.left_out, expected.left_out[0], rtol=1e-10)
+    assert empty == "nan" or np.isfinite(pull((1.0, 1.0, 1.0))).all()
 
 
 @pytest.mark.parametrize(("log_h", "d"), [(-12.0, 1), (-5.0, 3), (0.0, 3), (12.0, 1)])
@@ -158,13 +125,3 @@ def test_only_categories():
     assert scores.left_out == pytest.approx((errors**2).mean(), rel=1e-10)
     assert scores.trace == pytest.approx((1 / table.sum(axis=1)).sum(), rel=1e-10)
     assert np.abs(pull((1.0, 0.0, 0.0))).min() > 0
-
-
-@pytest.mark.parametrize("degree", [0, 1])
-def test_a_row_alone_has_no_prediction(degree):
-    smoother = LeaveOneOutGradient(
-        np.zeros((1, 2)), np.ones((1, 1)), Gaussian(), ["numeric"] * 2, degree=degree
-    )
-    scores, _ = smoother(NUMBERS)
-    assert np.isnan(scores.left_out)
-    assert scores.trace == pytest.approx(1)

@@ -89,18 +89,6 @@ def test_nearest_keys_share():
     np.testing.assert_array_equal(without[1:, 1], [0, 0, 1, 0])
 
 
-def test_a_scale_for_each_query():
-    rng = np.random.default_rng(1)
-    line = Line(
-        rng.normal(size=50), np.ones(50), rng.normal(size=(50, 1)), as_kernel("tricube")
-    )
-    scales = rng.uniform(0.1, 2, size=50)
-    found = line.sums(line.points, scales)
-    for i in range(0, 50, 7):
-        alone = line.sums(line.points[i : i + 1], scales[i])
-        np.testing.assert_allclose(found.sums[:, :, i], alone.sums[:, :, 0], rtol=1e-12)
-
-
 def test_kernels_with_heavy_tails_are_not_served():
     assert not serves(as_kernel("rational_quadratic"))
     assert not serves(as_kernel("periodic"))

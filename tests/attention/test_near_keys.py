@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from sklearn_attention import attend
-from sklearn_attention.attention import LeaveOneOut, attend_local
+from sklearn_attention.attention import LeaveOneOut
 from sklearn_attention.attention._algorithms import _near_keys
 from sklearn_attention.attention._algorithms._near_keys import NearKeys
 from sklearn_attention.attention._read import read
@@ -84,35 +84,6 @@ def test_averages(place, kernel, leave_out, always):
     np.testing.assert_allclose(found[1], asked[1], rtol=1e-9, atol=1e-7)
 
 
-@pytest.mark.parametrize(
-    ("place", "kernel", "degree"),
-    [
-        ("normal", "gaussian", 1),
-        ("gaps", "gaussian", 2),
-        ("outlier", "epanechnikov", 1),
-        ("clusters", "epanechnikov", 2),
-        ("one place", "gaussian", 1),
-    ],
-)
-def test_local_polynomials(place, kernel, degree, always):
-    queries, keys, values, weights = data(place, 3)
-    leave_out, empty = degree == 1, "nearest" if degree == 1 else "nan"
-    options = {
-        "bandwidth": 0.2 if kernel == "gaussian" else 1.4, "sample_weight": weights,
-        "empty": empty, "degree": degree, "leave_one_out": leave_out,
-    }  # fmt: skip
-    given = keys if leave_out else queries, keys, values, kernel
-    found = attend_local(*given, **options)
-    assert always
-    asked = attend_local(*given, **options, algorithm="dense")
-    for name in ("values", "ridge"):
-        np.testing.assert_allclose(
-            getattr(found, name), getattr(asked, name), rtol=1e-6, atol=1e-6, err_msg=name
-        )
-    # A cluster's slopes are told by differences of its rows, in which digits cancel.
-    np.testing.assert_allclose(found.slopes, asked.slopes, rtol=1e-5, atol=1e-5)
-
-
 @pytest.mark.parametrize(("kernel", "degree"), [("epanechnikov", 0), ("gaussian", 1)])
 def test_scales_of_the_bandwidth(kernel, degree, always, monkeypatch):
     _, keys, values, weights = data("normal", 3)
@@ -186,32 +157,6 @@ def test_less_than_1e_12_of_a_sum_is_left_out(kernel, weight, always):
         found, _ = attend(np.zeros((1, 3)), keys, values, kernel, sample_weight=weights)
         np.testing.assert_allclose(found, np.exp(log_share), rtol=1e-6, atol=1e-12)
     assert always.count(1) >= 13
-
-
-@pytest.mark.parametrize(
-    ("place", "leave_out"), [("normal", True), ("clusters", False), ("offset", True)]
-)
-def test_groups_see_every_key_that_counts(place, leave_out):
-    queries, keys, values, weights = data(place, 3)
-    queries = keys if leave_out else queries
-    problem, _ = read(
-        queries, keys, values, "epanechnikov", bandwidth=0.7, sample_weight=weights,
-        leave_one_out=leave_out,
-    )  # fmt: skip
-    near = NearKeys.of(problem)
-    distances = np.linalg.norm(problem.queries[:, None] - near.problem.keys, axis=2)
-    if leave_out:
-        distances[np.arange(N), near.problem.own_key] = np.inf
-    everything, width = np.arange(len(queries)), np.linspace(0.5, 2, len(queries))
-    for asked in (everything, everything[::3]):
-        groups = [(rows, keys()) for rows, keys in near.groups(asked, width)]
-        rows = np.concatenate([rows for rows, _ in groups])
-        np.testing.assert_array_equal(np.sort(rows), asked)
-        for rows, found in groups:
-            own = distances[rows]
-            counts = np.flatnonzero((own <= width[rows, None]).any(axis=0))
-            assert np.isin(counts, found).all()
-            assert (np.diff(found) > 0).all()
 
 
 def test_trees_where_they_pay(monkeypatch):

@@ -4,7 +4,7 @@ import time
 
 import numpy as np
 import pytest
-from counted_partitions import SCHEDULERS, Counted
+from counted_partitions import Counted
 
 from sklearn_attention import attend, attention_weights
 from sklearn_attention.attention import attend_gradient, attend_local, attention_sums
@@ -42,8 +42,7 @@ def assert_all_alike(found, expected, tolerance=1e-10):
 @pytest.mark.parametrize(
     ("kernel", "n_features", "order"),
     [
-        ("gaussian", 1, "sorted"), ("gaussian", 2, "random"), ("epanechnikov", 1, "random"),
-        ("epanechnikov", 3, "sorted"), ("silverman", 2, "random"),
+        ("gaussian", 1, "sorted"), ("epanechnikov", 3, "sorted"), ("silverman", 2, "random"),
     ],
 )  # fmt: skip
 def test_averages(kernel, n_features, order):
@@ -88,10 +87,8 @@ def test_policies_and_polynomials(kernel, empty, order):
 
 @pytest.mark.parametrize(
     ("kernel", "n_features", "order"),
-    [
-        ("gaussian", 1, "random"), ("gaussian", 2, "sorted"), ("epanechnikov", 3, "random"),
-    ],
-)  # fmt: skip
+    [("gaussian", 1, "random"), ("epanechnikov", 3, "random")],
+)
 def test_leave_one_out(kernel, n_features, order):
     _, keys, values, weights = make_data(order, n_features)
     keys[5] = 20  # its own weight is all there is
@@ -175,32 +172,12 @@ def test_what_does_not_go():
         attend(queries, keys_, values_, leave_one_out=True)
     with pytest.raises(ValueError, match="query_scale does not go with Dask collections"):
         attend(queries, keys_, values_, query_scale=np.ones(len(queries)))
-    with pytest.raises(ValueError, match="values has 300 rows, but there are 400"):
-        attend(queries, keys_, values_[:300])
-    with pytest.raises(ValueError, match="keys contains NaN"):
-        attend(queries, arrays.where(keys_ > 2, np.nan, keys_), values_)
     with pytest.raises(TypeError, match="values is a Dask Delayed"):
         attend(queries, keys_, dask.delayed(values))
     for function in (attend_gradient, attention_weights, attention_sums):
         rows = (queries, keys_) if function is attention_weights else (queries, keys_, values_)
         with pytest.raises(ValueError, match=r"keys need all rows .*: pass keys.compute\(\)"):
             function(*rows)
-
-
-@pytest.mark.parametrize(("scheduler", "n_workers"), SCHEDULERS)
-@pytest.mark.parametrize("lazy", [False, True])
-def test_a_worker_holds_one_partition(scheduler, n_workers, lazy, monkeypatch):
-    from sklearn_attention.attention import _smoother
-
-    monkeypatch.setattr(_smoother, "ROWS_AT_ONCE", 10)
-    queries, rows = np.zeros((30, 1)), Counted()
-    some = in_partitions(queries, size=10)[0] if lazy else queries
-    with dask.config.set(scheduler):
-        found, _ = attend(some, rows.keys, rows.values, bandwidth=0.1)
-        assert np.isfinite(np.asarray(found)).all()
-    assert rows.most <= n_workers
-    assert rows.made == 8 * 3
-    assert not rows.alive
 
 
 def test_partitions_that_do_not_coincide_are_read_once():

@@ -16,7 +16,6 @@ from sklearn_attention.kernels import (
     ProductKernel,
     ScaledDotProduct,
     Silverman,
-    Triangular,
 )
 from sklearn_attention.kernels._categorical import level_table
 
@@ -25,7 +24,6 @@ KERNELS = {
     "gaussians": ProductKernel("gaussian"),
     "epanechnikov": Epanechnikov(),
     "epanechnikovs": ProductKernel("epanechnikov"),
-    "triangular": Triangular(),
     "logistics": ProductKernel("logistic"),
     "laplacian": Laplacian(),
     "two": ProductKernel([("a", Logistic(), [0]), ("b", Epanechnikov(), [1])]),

@@ -11,17 +11,13 @@ N = 150
 GAUSSIAN = as_kernel("gaussian")
 PEAK = 1 / np.sqrt(2 * np.pi)
 PLACES = {
-    "uniform": lambda rng: rng.uniform(size=(N, 2)),
     "cauchy": lambda rng: rng.standard_cauchy(size=(N, 2)),
-    "t2": lambda rng: rng.standard_t(2, size=(N, 2)),
-    "lognormal": lambda rng: rng.lognormal(size=(N, 2)),
     "clusters": lambda rng: rng.normal(size=(N, 2)) + 1000 * rng.integers(0, 4, size=(N, 2)),
     "rounded": lambda rng: np.round(5 * rng.normal(size=(N, 2))),
     "outlier": lambda rng: np.vstack([rng.normal(size=(N - 1, 2)), [[-1e6, 1e6]]]),
     "further": lambda rng: np.vstack(
         [rng.normal(size=(N - 51, 2)), [[1e30, 0]], 1e14 + rng.normal(size=(50, 2))]
     ),
-    "far away": lambda rng: 1e6 + rng.normal(size=(N, 2)),
     "close together, far away": lambda rng: 1e6 + 1e-3 * rng.normal(size=(N, 2)),
     "on a line": lambda rng: rng.normal(size=(N, 1)) * [1.0, 1e-3],
     "one place": lambda rng: np.full((N, 2), 3.0),

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from leave_one_out import criteria
 
-from sklearn_attention.attention import LeaveOneOut, Scores
+from sklearn_attention.attention import Scores
 from sklearn_attention.bandwidth import (
     corrected_akaike,
     generalized_cross_validation,
@@ -90,14 +90,6 @@ def test_no_degrees_of_freedom_left():
     assert np.isinf(corrected_akaike(perfect, 10))  # not minus infinity
     with pytest.raises(ValueError, match=r"bandwidth='aicc' found no bandwidth"):
         select_bandwidth(*make_data(n=3), Gaussian(), "aicc")
-
-
-def test_trace_is_of_all_rows_where_some_are_looked_at():
-    X, values = make_data(n=60)
-    rows = LeaveOneOut(X, values, Gaussian(), bandwidth=0.1, rows=np.arange(60))
-    assert rows.scores([1.0]).trace[0] == pytest.approx(
-        np.trace(slow_smoother(X, Gaussian(), 0.1, 0, np.ones(60)))
-    )
 
 
 @pytest.mark.parametrize("criterion", SMOOTHER_CRITERIA)

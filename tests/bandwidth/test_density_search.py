@@ -49,26 +49,6 @@ class TestAlongOneFeature:
         sample, _ = density_bandwidth(X, Gaussian(), random_state=0)
         assert sample != pytest.approx(expected, rel=0.01)
 
-    @pytest.mark.parametrize(
-        ("criterion", "kernel"), [("likelihood", "gaussian"), ("least_squares", "epanechnikov")]
-    )
-    def test_no_grid_is_better(self, criterion, kernel):
-        rng = np.random.default_rng(0)
-        X = np.append(rng.normal(size=150), 0.05 * rng.normal(size=50) + 3)[:, None]
-        found, score = density_bandwidth(X, as_kernel(kernel), criterion)
-        kind = DensityLikelihood if criterion == "likelihood" else DensityLeastSquares
-        value = kind(X, as_kernel(kernel))
-        assert score == pytest.approx(value(found), rel=1e-9)
-        best = min(value.sign * value([h]) for h in np.geomspace(0.01, 10, 80))
-        assert value.sign * score <= best + 1e-6
-
-    @pytest.mark.parametrize("criterion", CRITERIA)
-    def test_rounded_numbers_are_not_described_one_by_one(self, criterion):
-        x = np.random.default_rng(0).normal(size=(500, 1))
-        found, _ = density_bandwidth(x, Gaussian(), criterion)
-        rounded, _ = density_bandwidth(x.round(1), Gaussian(), criterion)
-        assert rounded == pytest.approx(found, rel=0.15)
-
 
 class TestSearch:
     @pytest.mark.parametrize(

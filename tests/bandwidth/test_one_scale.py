@@ -11,10 +11,7 @@ from sklearn_attention._spread import feature_spread
 from sklearn_attention.attention import LeaveOneOut
 from sklearn_attention.bandwidth import select_bandwidth
 from sklearn_attention.bandwidth._criteria import SMOOTHER_CRITERIA
-from sklearn_attention.kernels import (
-    Epanechnikov,
-    Gaussian,
-)
+from sklearn_attention.kernels import Epanechnikov, Gaussian
 
 
 def test_bandwidths_that_leave_windows_empty_are_not_chosen():
@@ -146,14 +143,3 @@ class TestLeaveOneOut:
         found = select_bandwidth(X, values, Gaussian())
         assert "ended at the narrowest bandwidth" in found.warnings[0]
         assert "set gap to about n_samples ** (1 / 3) if rows are in order" in found.warnings[0]
-
-    def test_copies_are_left_out_together(self):
-        rng = np.random.default_rng(0)
-        X, values = rng.normal(size=(60, 1)), rng.normal(size=(60, 1))
-        values += np.sin(3 * X)
-        half = np.arange(90) % 60
-        found = select_bandwidth(X[half], values[half], Gaussian())
-        weight = np.repeat([2.0, 1.0], 30)
-        expected = select_bandwidth(X, values, Gaussian(), sample_weight=weight)
-        np.testing.assert_allclose(found[0], expected[0], rtol=1e-6)
-        assert found[1] == pytest.approx(expected[1])

@@ -169,20 +169,6 @@ def test_all_rows_in_one_place():
     assert (relevance == 0).all()
 
 
-def test_of_many_rows_with_categories_the_numbers_make_the_rate(monkeypatch):
-    monkeypatch.setattr("sklearn_attention.bandwidth._per_feature.MAX_SEARCH_ROWS", 100)
-    rng = np.random.default_rng(0)
-    X = np.column_stack([rng.uniform(0, 1, 300), rng.integers(0, 3, 300)])
-    values = np.sin(9 * X[:, :1]) + 0.5 * X[:, 1:] + 0.2 * rng.normal(size=(300, 1))
-    columns = Columns(("numeric", "unordered"), (None, range(3)))
-    found, *_ = select_bandwidths(X, values, Gaussian(), columns=columns, random_state=7)
-    some = np.random.RandomState(7).choice(300, 100, replace=False)
-    sample, *_ = select_bandwidths(
-        X[some], values[some], Gaussian(), columns=columns, random_state=7
-    )
-    np.testing.assert_allclose(found, sample * [3 ** (-1 / 5), 3 ** (-2 / 5)], rtol=5e-3)
-
-
 def test_a_sample_judges_one_scale_as_wide_as_it_needs(monkeypatch):
     judged, plain = [], _per_feature._Search._left_out
     monkeypatch.setattr(_per_feature, "MAX_SEARCH_ROWS", 50)

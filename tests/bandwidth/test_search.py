@@ -5,13 +5,7 @@ import pytest
 
 from sklearn_attention import Columns, NadarayaWatsonRegressor
 from sklearn_attention.bandwidth import _search, select_bandwidth
-from sklearn_attention.bandwidth._search import (
-    Rows,
-    Sample,
-    Trials,
-    ValueSample,
-    search_range,
-)
+from sklearn_attention.bandwidth._search import Rows, Sample, Trials, ValueSample, search_range
 from sklearn_attention.kernels import Gaussian
 
 

@@ -20,10 +20,7 @@ from sklearn_attention import kernels
 from sklearn_attention.kernels import Constant
 from sklearn_attention.kernels._compact import CompactKernel
 
-ROUNDING = {
-    "float64": {"rtol": 1e-12, "atol": 1e-14},
-    "float32": {"rtol": 1e-5, "atol": 1e-6},
-}
+ROUNDING = {"float64": {"rtol": 1e-12, "atol": 1e-14}, "float32": {"rtol": 1e-5, "atol": 1e-6}}
 # Distances are computed in one way up to 6 features, in another up to 16, and beyond.
 DIMENSIONS = (1, 5, 20)
 GRID = 2.0**-20  # rows on this grid are exact in float32, and stay exact when shifted

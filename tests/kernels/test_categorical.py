@@ -7,7 +7,6 @@ import pytest
 import torch
 from kernel_contracts import KernelContract, WithoutGradient, in_libraries, to_library
 
-from sklearn_attention import Columns
 from sklearn_attention.kernels import AitchisonAitken, LiRacine, WangVanRyzin
 from sklearn_attention.kernels._categorical import level_table
 
@@ -56,10 +55,6 @@ class TestAitchisonAitken(CategoricalContract):
             1 - lam if a == b else lam / (c - 1) for a, b in zip(q, k, strict=True)
         )
 
-    def test_sums_to_one_over_all_categories(self, kernel):
-        categories = np.arange(kernel.n_levels)[:, None]
-        np.testing.assert_allclose(kernel(categories).sum(axis=1), 1, rtol=1e-15)
-
     @pytest.mark.parametrize("n_levels", [2, 49])
     def test_the_largest_lam_tells_no_categories_apart(self, n_levels):
         for lam in ((n_levels - 1) / n_levels, 1 - 1 / n_levels):  # these can differ
@@ -77,10 +72,6 @@ class TestWangVanRyzin(CategoricalContract):
             for a, b in zip(q, k, strict=True)
         )
 
-    def test_sums_to_one_over_all_whole_numbers(self, kernel):
-        codes = np.arange(-60, 61)[:, None]
-        np.testing.assert_allclose(kernel([[0]], codes).sum(), 1, rtol=1e-14)
-
 
 class TestLiRacine(CategoricalContract):
     samples = (LiRacine(), LiRacine(lam=0), LiRacine(lam=0.5))
@@ -88,23 +79,13 @@ class TestLiRacine(CategoricalContract):
     def formula(self, kernel, q, k):
         return math.prod(kernel.lam ** abs(a - b) for a, b in zip(q, k, strict=True))
 
-    def test_tells_nothing_apart_at_one(self, kernel):
-        codes = np.arange(4.0)[:, None]
-        np.testing.assert_array_equal(LiRacine(lam=1)(codes), 1)
-
 
 @pytest.mark.parametrize(
     ("kernel", "message"),
     [
-        (
-            AitchisonAitken(3, lam=0.7),
-            r"lam=0\.7 is not valid: pass a number in \[0, 0.666667\]",
-        ),
-        (AitchisonAitken(3, lam=math.nan), r"lam=nan is not valid"),
-        (AitchisonAitken(1), r"n_levels=1 is not valid: pass an integer at least 2"),
+        (AitchisonAitken(3, lam=0.7), r"lam=0\.7 .*: pass a number in \[0, 0.666667\]"),
         (AitchisonAitken(2.0), r"n_levels=2\.0 is not valid: pass an integer at least 2"),
         (WangVanRyzin(1), r"lam=1 is not valid: pass a number in \[0, 1\)"),
-        (WangVanRyzin("0.1"), r"lam='0\.1' is not valid"),
         (LiRacine(-0.1), r"lam=-0\.1 is not valid: pass a number in \[0, 1\]"),
     ],
     ids=repr,
@@ -115,14 +96,6 @@ def test_bad_parameters(kernel, message):
 
 
 class TestLevelTable:
-    @pytest.mark.parametrize("kind", ["unordered", "ordered"])
-    @pytest.mark.parametrize(("n_levels", "share"), [(1, 0.4), (2, 1), (5, 0), (5, 0.4)])
-    def test_probabilities_sum_to_one(self, kind, n_levels, share):
-        highest = Columns((kind,), (range(n_levels),)).highest_lam[0]
-        table, slope = level_table(kind, n_levels, share * highest)
-        np.testing.assert_allclose(table.sum(axis=0), 1, rtol=1e-14)
-        np.testing.assert_allclose(slope.sum(axis=0), 0, atol=1e-14)
-
     @pytest.mark.parametrize("kind", ["unordered", "ordered"])
     @pytest.mark.parametrize("normalized", [True, False])
     def test_slope(self, kind, normalized):

@@ -1,4 +1,4 @@
-"""Kernels of random features: their formula, their error, and where it comes from."""
+"""Kernels of random features: their formula, and directions that suit their rows."""
 
 import math
 
@@ -7,15 +7,8 @@ import pytest
 import torch
 from kernel_contracts import KernelContract
 
-from sklearn_attention.kernels import (
-    Gaussian,
-    PositiveFeatures,
-    ScaledDotProduct,
-    TrigonometricFeatures,
-)
+from sklearn_attention.kernels import PositiveFeatures, TrigonometricFeatures
 from sklearn_attention.kernels._frequencies import spread_directions
-
-EXACT = {"gaussian": Gaussian(), "scaled_dot_product": ScaledDotProduct()}
 
 
 def dot(a, b):
@@ -102,49 +95,6 @@ class TestTrigonometricFeatures(FeatureContract):
         assert kernel(*self.rows(5)).min() < 0 or kernel(8 * self.rows(5)[0]).min() < 0
 
 
-# The error
-
-
-def rows(n=10, d=6, spread=0.4):
-    rng = np.random.default_rng(0)
-    return spread * rng.normal(size=(n, d)), spread * rng.normal(size=(n + 2, d))
-
-
-def independent_draws(kernel, queries, keys, n_draws):
-    """What so many equal parts of the directions give by themselves."""
-    parts = []
-    for X in (queries, keys):
-        form = kernel.feature_form(X)
-        features = np.exp(form.exponents + form.offsets)
-        if form.factors is not None:
-            features = features * form.factors
-        # Two features of a direction belong to the same part.
-        parts.append(features.reshape(len(X), 2, n_draws, -1))
-    return n_draws * np.einsum("qspi,kspi->pqk", *parts)
-
-
-@pytest.mark.parametrize(
-    ("kind", "approximated"),
-    [(PositiveFeatures, "scaled_dot_product"), (TrigonometricFeatures, "gaussian")],
-)
-def test_unbiased_with_the_variance_of_the_notes(kind, approximated):
-    n_draws, (queries, keys), exact = 4000, rows(), EXACT[approximated]
-    kernel = kind(8 * n_draws, kernel=approximated, orthogonal=False)
-    found = independent_draws(kernel, queries, keys, n_draws) - exact(queries, keys)
-    standard = found.std(axis=0) / math.sqrt(n_draws)
-    assert (np.abs(found.mean(axis=0)) < 4 * standard).all()
-    divisor = 6**0.25 if approximated == "scaled_dot_product" else 1.0
-    sign = 1 if kind is PositiveFeatures else -1
-    s = (((queries[:, None] + sign * keys[None]) / divisor) ** 2).sum(axis=2)
-    expected = (np.exp(s / 2) - np.exp(-s / 2)) ** 2 / 8 * exact(queries, keys) ** 2
-    # Of light tails, in which the variance can be measured.
-    light = s < 1.5
-    assert light.sum() > 20
-    ratio = (found**2).mean(axis=0)[light] / expected[light]
-    assert abs(np.median(ratio) - 1) < 0.05
-    assert (np.abs(ratio - 1) < 0.6).all()
-
-
 # Directions that suit queries and keys
 
 
@@ -153,7 +103,7 @@ def skewed(n, seed, d=4):
     return 0.6 + 0.7 * rng.normal(size=(n, d)) @ rng.normal(size=(d, d)) / d**0.5
 
 
-@pytest.mark.parametrize("approximated", EXACT)
+@pytest.mark.parametrize("approximated", ["gaussian", "scaled_dot_product"])
 class TestAdapted:
     def test_features_are_the_printed_ones(self, approximated):
         queries, keys = skewed(20, 0), skewed(30, 1)
@@ -181,15 +131,6 @@ class TestAdapted:
             ]
             np.testing.assert_allclose(found[i], expected, rtol=1e-11)
 
-    def test_unbiased_for_other_rows_too(self, approximated):
-        kernel = PositiveFeatures(64 * 800, kernel=approximated, orthogonal=False)
-        kernel = kernel.adapt(skewed(20, 0), skewed(30, 1))
-        queries, keys = skewed(6, 2), skewed(5, 3)
-        exact = EXACT[approximated](queries, keys)
-        found = independent_draws(kernel, queries, keys, 800)
-        standard = found.std(axis=0) / math.sqrt(len(found))
-        assert (np.abs(found.mean(axis=0) - exact) < 5 * standard).all()
-
     @pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
     def test_each_head_by_itself(self, approximated, dtype):
         heads = torch.from_numpy(np.stack([skewed(40, seed) for seed in range(8)]))
@@ -208,9 +149,8 @@ class TestAdapted:
         kernel = PositiveFeatures(8, kernel=approximated)
         with pytest.raises(ValueError, match="same heads and entries"):
             kernel.adapt(skewed(5, 0), skewed(5, 0, d=3))
-        for rows in (skewed(5, 0)[None], np.empty((0, 4))):
-            with pytest.raises(ValueError, match=r"must have shape \(n_keys, d\) or \(B"):
-                kernel.adapt(skewed(5, 0), rows)
+        with pytest.raises(ValueError, match=r"must have shape \(n_keys, d\) or \(B"):
+            kernel.adapt(skewed(5, 0), np.empty((0, 4)))
         with pytest.raises(ValueError, match=r"center of shape \(4,\) does not fit rows"):
             kernel.adapt(skewed(5, 0), skewed(5, 1))(skewed(5, 0, d=3))
         of_heads = kernel.adapt(*(np.stack([skewed(5, r)] * 2)[None] for r in (0, 1)))
@@ -242,7 +182,6 @@ def test_directions_are_orthogonal_in_blocks_and_normal():
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"n_features": 0}, "n_features=0 is not valid: pass an integer greater than 0"),
         ({"n_features": 7}, "n_features=7 is not valid: pass an even integer"),
         ({"kernel": "matern32"}, "kernel='matern32' is unknown: choose from"),
         ({"random_state": None}, "random_state=None is not valid: pass an integer from 0"),

@@ -39,18 +39,6 @@ def test_mean_of_cosines_is_the_kernel(kernel):
     assert wide.max() < 0.06
 
 
-@pytest.mark.parametrize("kernel", [Gaussian(), Matern32()], ids=repr)
-def test_directions_are_orthogonal_in_blocks(kernel):
-    directions = draw(kernel, 10, 4)
-    assert directions.shape == (10, 4)
-    for block in (directions[:4], directions[4:8], directions[8:]):
-        products = block @ block.T
-        np.testing.assert_allclose(products, np.diag(np.diag(products)), atol=1e-12)
-    assert abs(directions[3] @ directions[4]) > 1e-6
-    independent = draw(kernel, 10, 4, orthogonal=False)
-    assert abs(independent[0] @ independent[1]) > 1e-6
-
-
 def test_frequencies_of_a_kernel_without_known_density():
     with pytest.raises(ValueError, match=r"ScaledDotProduct\(\) has no known spectral density"):
         draw(ScaledDotProduct(), 2, 3)

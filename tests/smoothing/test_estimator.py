@@ -4,11 +4,7 @@ import numpy as np
 import pytest
 from sklearn.exceptions import NotFittedError
 
-from sklearn_attention import (
-    LocalPolynomialRegressor,
-    NadarayaWatsonRegressor,
-)
-from sklearn_attention.kernels._base import as_kernel
+from sklearn_attention import LocalPolynomialRegressor, NadarayaWatsonRegressor
 
 
 @pytest.fixture
@@ -40,18 +36,6 @@ def test_explain_refuses_nonsense(data):
         model.explain(data[0], k=0)
     with pytest.raises(NotFittedError):
         NadarayaWatsonRegressor().explain(data[0])
-
-
-@pytest.mark.parametrize("kernel", ["gaussian", "epanechnikov"])
-def test_the_smoother_matrix_has_the_shares_of_the_rows(data, kernel):
-    X, y = data
-    weight = np.random.default_rng(1).uniform(0.5, 2, len(X))
-    model = NadarayaWatsonRegressor(kernel, bandwidth=[2.0, 3.0, 4.0]).fit(X, y, weight)
-    units = np.array([2.0, 3.0, 4.0])
-    shares = weight * as_kernel(kernel)(X[:9] / units, X / units)
-    shares /= shares.sum(axis=1, keepdims=True)
-    np.testing.assert_allclose(model.smoother_matrix(X[:9]), shares, rtol=1e-9, atol=1e-15)
-    np.testing.assert_allclose(model.predict(X[:9]), shares @ y, rtol=0, atol=1e-12)
 
 
 def test_the_algorithm_is_told():

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from smoothing_cases import jackknife_plus
 
-from sklearn_attention.smoothing._inference import jackknife_intervals, weighted_quantiles
+from sklearn_attention.smoothing._inference import jackknife_intervals
 
 
 @pytest.mark.parametrize("moved", [0.0, 1e-9, 0.1, 10.0])
@@ -21,19 +21,3 @@ def test_intervals_by_sorting(moved):
                 errors = scale[q, output] * sizes[:, output]
                 expected = jackknife_plus(left_out[q, :, output], errors, coverage)
                 np.testing.assert_allclose(found[q, :, output], expected, rtol=1e-12)
-
-
-def test_weighted_quantiles_by_walking_through_the_values():
-    rng = np.random.default_rng(0)
-    values, weights = rng.normal(size=30).round(1), rng.integers(0, 3, size=(4, 30)) / 2.0
-    weights /= weights.sum(axis=1, keepdims=True)
-    asked = [0.1, 0.5, 0.9]
-    found = weighted_quantiles(values, weights, asked)
-    assert found.shape == (4, 3)
-    for row, k in np.ndindex(4, 3):
-        reached = 0.0
-        for i in np.argsort(values, kind="stable"):
-            reached += weights[row, i]
-            if reached >= asked[k] * (1 - 1e-9):
-                break
-        assert found[row, k] == values[i]

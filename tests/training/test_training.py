@@ -12,20 +12,12 @@ from sklearn_attention.training._training import batch_sizes, pace, plan_of, sha
     ("name", "value"),
     [
         ("optimizer", "sgd"),
-        ("schedule", "linear"),
-        ("learning_rate", 0.0),
         ("learning_rate", 1e300),
         ("warm_up", 1.0),
-        ("weight_decay", -1e-3),
-        ("weight_decay", 1e300),
-        ("clip_norm", 0),
         ("batch_size", (8, 4)),
-        ("batch_size", (1, 2, 3)),
         ("batch_size", (1, True)),
         ("max_epochs", None),
         ("max_steps", 2.0),
-        ("patience", 0),
-        ("autocast", "bf16"),
     ],
 )
 def test_a_bad_value_is_named(name, value):
@@ -82,7 +74,6 @@ def test_a_constant_rate_stays_and_leaves_the_momentum_alone():
         ({"batch_size": 64, "max_epochs": 1}, [[10]]),
         ({"batch_size": 4, "max_epochs": None, "max_steps": 5}, [[4, 3, 3], [4, 3]]),
         ({"batch_size": 4, "max_epochs": 1, "max_steps": 5}, [[4, 3, 3]]),
-        ({"batch_size": 4, "max_epochs": 9, "max_steps": 2}, [[4, 3]]),
     ],
 )
 def test_sizes_of_batches(options, expected):
@@ -123,13 +114,10 @@ class TestBudget:
         training = Training(**options)
         return plan_of(training, n_samples, validates=True, fewest_epochs=10)
 
-    @pytest.mark.parametrize(
-        ("n_samples", "batch_size", "max_epochs"),
-        [(1, 8, 64), (384, 32, 64), (3200, 64, 20), (10**6, 64, 10)],
-    )
-    def test_about_1000_steps(self, n_samples, batch_size, max_epochs):
-        plan = self.plan(n_samples)
-        assert (plan.batch_size, plan.max_epochs) == (batch_size, max_epochs)
+    def test_about_1000_steps(self):
+        plans = [self.plan(n_samples) for n_samples in (1, 384, 3200, 10**6)]
+        found = [(plan.batch_size, plan.max_epochs) for plan in plans]
+        assert found == [(8, 64), (32, 64), (64, 20), (64, 10)]
 
     def test_steps_that_are_passed_take_as_many_epochs_as_they_need(self):
         plan = self.plan(20, batch_size=10, max_steps=5000)
