@@ -3,7 +3,6 @@
 import numpy as np
 import pytest
 from scipy.special import ndtri
-from slow_cases import slow_but
 
 from sklearn_attention import _blocks
 from sklearn_attention.kernel_attention import _encodings
@@ -55,9 +54,8 @@ class TestQuantile:
         found = learn("quantile", x[:, None]).encode(x[:, None])
         np.testing.assert_allclose(found[:, 0], expected, rtol=1e-12)
 
-    @pytest.mark.parametrize("n", slow_but([3000], [300, 3000]))
-    def test_scores_are_monotone_and_about_normal(self, n):
-        rng = np.random.default_rng(0)
+    def test_scores_are_monotone_and_about_normal(self):
+        rng, n = np.random.default_rng(0), 3000
         X = rng.exponential(size=(n, 1)) ** 3
         encoding = learn("quantile", X)
         found = encoding.encode(X)[:, 0]
@@ -260,8 +258,8 @@ class TestTellsRare:
         y = effect * rng.normal(size=160)[codes.astype(int)] + rng.normal(size=len(codes))
         return codes, y
 
-    # Both sides of what decides, and far from it.
-    @pytest.mark.parametrize("effect", [0.0, 0.55, 0.65, 1.5])
+    # Both sides of what decides.
+    @pytest.mark.parametrize("effect", [0.55, 0.65])
     def test_by_the_intraclass_correlation(self, effect):
         codes, y = self.make(effect)
         expected = slow_correlation(codes, y) > _encodings._TOLD

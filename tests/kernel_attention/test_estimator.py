@@ -41,25 +41,18 @@ def fit(estimator, X, y, weight=None, **parameters):
 
 @every_estimator
 @every_readout
-class TestPrediction:
-    def test_a_row_of_weight_0_is_absent(self, estimator, readout):
-        X, y = make_data()
-        weight = np.random.default_rng(1).uniform(0.5, 2, 60)
-        weight[::6] = 0
-        kept = weight > 0
-        wild = np.where(kept, y, 1e3)
-        with_it = fit(estimator, X, wild, weight, readout=readout)
-        without = fit(estimator, X[kept], y[kept], weight[kept], readout=readout)
-        np.testing.assert_array_equal(ask(with_it, X), ask(without, X))
-        named = with_it.explain(X, k=60).indices
-        assert named.shape == (60, 50)
-        assert set(named.ravel()) == set(np.flatnonzero(kept))
-
-    def test_predicts_what_it_has_not_seen(self, estimator, readout):
-        model = fit(estimator, *make_data(150), readout=readout, max_steps=25)
-        queries, truth = make_data(100, seed=1)
-        targets = truth > 0 if estimator is KernelAttentionClassifier else truth
-        assert model.score(queries, targets) > 0.8
+def test_a_row_of_weight_0_is_absent(estimator, readout):
+    X, y = make_data()
+    weight = np.random.default_rng(1).uniform(0.5, 2, 60)
+    weight[::6] = 0
+    kept = weight > 0
+    wild = np.where(kept, y, 1e3)
+    with_it = fit(estimator, X, wild, weight, readout=readout)
+    without = fit(estimator, X[kept], y[kept], weight[kept], readout=readout)
+    np.testing.assert_array_equal(ask(with_it, X), ask(without, X))
+    named = with_it.explain(X, k=60).indices
+    assert named.shape == (60, 50)
+    assert set(named.ravel()) == set(np.flatnonzero(kept))
 
 
 @every_estimator
@@ -114,12 +107,6 @@ class TestSeveralOutputs:
         assert model.local_slopes(X[:5]).shape == (5, 2, 3)
         assert model.explain(X[:5], k=4).values.shape == (5, 4, 2)
         assert model.loo_residuals_.shape == (len(model.held_out_rows_), 2)
-
-    def test_one_column_is_one_output_in_a_table(self, readout):
-        X, y = make_data()
-        flat = KernelAttentionRegressor(readout, **QUICK).fit(X, y)
-        table = KernelAttentionRegressor(readout, **QUICK).fit(X, y[:, None])
-        np.testing.assert_array_equal(table.predict(X), flat.predict(X)[:, None])
 
     def test_classifier(self, readout):
         X, y = make_data(100)
@@ -266,12 +253,6 @@ class TestExplanations:
             ]
             np.testing.assert_allclose(p.T, expected, atol=1e-9)
 
-    @pytest.mark.parametrize("k", [0, 1.5, True])
-    def test_k_is_a_count(self, k):
-        model = KernelAttentionRegressor("average", **QUICK).fit(*make_data())
-        with pytest.raises(ValueError, match=f"k={k}"):
-            model.explain(make_data()[0], k=k)
-
 
 @every_estimator
 def test_frames_out_have_the_names_of_the_columns(estimator):
@@ -290,12 +271,11 @@ def test_frames_out_have_the_names_of_the_columns(estimator):
 
 
 @every_estimator
-@pytest.mark.parametrize("n_folds", [1, 2])
-def test_every_member_is_a_task_of_callbacks(estimator, n_folds):
+def test_every_member_is_a_task_of_callbacks(estimator):
     recorder, (X, y) = Recorder(), make_data()
     y = y > 0 if estimator is KernelAttentionClassifier else y
-    model = estimator(max_steps=3, n_folds=n_folds).set_callbacks(recorder).fit(X, y)
+    model = estimator(max_steps=3, n_folds=2).set_callbacks(recorder).fit(X, y)
     n_members = recorder.begun.count("member")
-    assert len(model.members_) <= n_members <= 2 * n_folds
+    assert len(model.members_) <= n_members <= 4
     assert recorder.begun == ["fit"] + ["member"] * n_members
     assert recorder.ended == ["member"] * n_members + ["fit"]

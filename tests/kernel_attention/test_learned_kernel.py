@@ -75,25 +75,11 @@ class TestMatrix:
         among_keys = slow_kernel(kernel, formula, keys, keys)
         np.testing.assert_allclose(Pairs(kernel, keys).matrix, among_keys, rtol=1e-12)
 
-    def test_in_single_precision(self):
-        kernel = make_kernel("matern52", linear=True)
-        queries, keys = make_rows(6), make_rows(9, seed=1)
-        single = kernel.matrix(*([z.astype("float32") for z in x] for x in (queries, keys)))
-        assert single.dtype == np.float32
-        np.testing.assert_allclose(single, kernel.matrix(queries, keys), rtol=1e-5)
-
     def test_distances_far_from_the_origin_keep_their_digits(self):
         kernel, rows = make_kernel(), make_rows(9)
         moved = [z + 100 for z in rows]
         expected = Pairs(kernel, rows).matrix
         np.testing.assert_allclose(Pairs(kernel, moved).matrix, expected, atol=1e-8)
-
-    def test_rows_without_columns_are_all_alike(self):
-        nothing = [np.zeros(0, dtype=int)]
-        kernel = LearnedKernel.start(nothing, [np.zeros(0)], 2, GAUSSIAN, linear=True)
-        found = kernel.matrix([np.empty((2, 0))], [np.empty((3, 0))])
-        assert found.shape == (2, 3)
-        assert np.ptp(found) == 0
 
 
 class TestParameters:
