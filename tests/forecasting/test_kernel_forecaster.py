@@ -6,7 +6,6 @@ import pytest
 from forecasting_data import lag_matrix, make_series, make_values
 
 from sklearn_attention import KernelForecaster, NadarayaWatsonRegressor
-from sklearn_attention.datasets import make_periodic_series
 
 
 @pytest.mark.parametrize("kernel", ["gaussian", "epanechnikov"])
@@ -56,15 +55,6 @@ def test_a_feature_that_tells_is_listened_to():
     assert given.fit(feature[:150], values[:150]).bandwidth_.shape == (4,)
     model = KernelForecaster(lookback=3, past_features=[0]).fit(feature[:150], values[:150])
     assert model.effects_ is None
-
-
-@pytest.mark.parametrize(
-    ("name", "allowed"), [("sine", 1e-3), ("growing_sine", 0.01), ("square", 0.1)]
-)
-def test_periodic_series_are_continued(name, allowed):
-    series = make_periodic_series(name)[:600]
-    errors = KernelForecaster(50).fit(series[:400]).predict(200) - series[400:]
-    assert np.mean(errors**2) < allowed * np.var(series[400:])
 
 
 def test_explanations_are_weights_and_times():

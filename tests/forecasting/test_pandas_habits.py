@@ -9,17 +9,13 @@ import pytest
 from forecasting_data import (
     fit,
     make_features,
-    make_long,
     make_panel,
     make_series,
     new,
-    tidy_of,
 )
 from sklearn.model_selection import KFold, cross_val_score
 
 A, B = make_panel().values()
-TIDY = tidy_of(make_long())
-WIDE = pd.DataFrame({"a": A, "b": make_series(seed=1)})
 X = make_features()
 
 

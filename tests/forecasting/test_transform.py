@@ -11,18 +11,14 @@ from sklearn_attention.forecasting._transform import Transform, choose_transform
 HORIZON = 3
 
 
-def choose(*arguments, **options):
-    return choose_with_fit(*arguments, **options)[0]
-
-
-def choose_with_fit(values, log="auto", bounds=None, fit=None):
+def choose(values, log="auto", bounds=None, fit=None):
     table = Table.of(values)
     plain = Transform.within(bounds, values)
 
     def fitted(table, logs):
         return fit_combined(table, HORIZON, [12.0], 12, logs, ["ridge", "classical"])
 
-    return choose_transform(table, log, plain, fit or fitted)
+    return choose_transform(table, log, plain, fit or fitted)[0]
 
 
 def encoded(transform, values):
@@ -79,18 +75,6 @@ class TestChooseTransform:
             return *fitted[:3], np.log(found) if logs else found
 
         assert choose([values], fit=fit).log == log
-
-    def test_what_was_fitted_is_kept_if_to_all_series(self, monkeypatch):
-        values = [growing(seed=i) for i in range(3)]
-        _, fitted = choose_with_fit(values)
-        wanted = fit_combined(
-            Table.of([np.log(own) for own in values]), HORIZON, [12.0], 12, True,
-            ["ridge", "classical"],
-        )  # fmt: skip
-        np.testing.assert_array_equal(fitted[3], wanted[3])
-        monkeypatch.setattr(module, "_MOST_TRIED", 2)
-        assert choose_with_fit(values)[1] is None
-        assert choose_with_fit(values, True)[1] is None
 
     @pytest.mark.parametrize("log", [True, False])
     def test_what_is_given_is_not_tried(self, log):

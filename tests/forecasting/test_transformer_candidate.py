@@ -68,12 +68,6 @@ class TestScaling:
         expected = [(own.mean(), own.std() if len(own) > 1 else 1.0) for own in pasts]
         np.testing.assert_allclose(units, expected)
 
-    def test_constant_series_and_features_are_divided_by_one(self):
-        table = Table.of([np.full(30, 7.0)], features=[np.full((33, 1), 5.0)])
-        scaling = Scaling.of(Origins.within(table, HORIZON, LOOKBACK), LOOKBACK)
-        parts = scaling.level, scaling.unit, scaling.center, scaling.scale
-        assert [own.item() for own in parts] == [7, 1, 5, 1]
-
 
 class TestFit:
     def test_adds_to_a_ridge_and_learns_from_what_came_before(self, monkeypatch):
