@@ -25,7 +25,9 @@ def test_history_forecast_fan_and_what_happened(analogs, series):
     assert widths[0] >= widths[1]  # the wider below
 
 
-def test_similar_windows_are_marked_where_they_were_and_do_not_overlap(analogs, series):
+def test_similar_windows_are_marked_where_they_were_and_do_not_overlap(
+    analogs, candidates, series
+):
     table = analogs.explain(k=len(series))
     ends = series.index.get_indexer(table["time"])
     # One after another, each at least a window from those before it.
@@ -40,9 +42,6 @@ def test_similar_windows_are_marked_where_they_were_and_do_not_overlap(analogs, 
         assert window.index[analogs.lookback_ - 1] == table["time"][place]
         assert_allclose(window, series[window.index])
         assert len(window) == analogs.lookback_ + 12
-
-
-def test_only_kernel_forecasters_have_windows(candidates):
     with pytest.raises(ValueError, match=r"n_analogs=1.*TransformerForecaster does not have"):
         ForecastDisplay.from_estimator(candidates, n_analogs=1)
 
@@ -55,9 +54,7 @@ def _long(frame):
 
 
 _FORMS = {
-    "dict": dict,
     "long": _long,
-    "two levels": lambda frame: frame.T.stack(),
     "array": lambda frame: frame.to_numpy(),
     "periods": lambda frame: frame.to_period("M"),
     "polars": lambda frame: pl.DataFrame({"ds": frame.index.tolist()} | frame.to_dict("list")),

@@ -159,17 +159,12 @@ class TestBadInput:
     @pytest.mark.parametrize(
         ("options", "message"),
         [
-            ({"tokenizer": "letters"}, "tokenizer='letters' is unknown"),
             ({"tokenizer": "ids"}, "tokenizer='ids' is unknown"),
-            ({"max_length": 1}, "max_length=1"),
             ({"d_model": 15}, "n_heads=2 does not divide d_model=15"),
             ({"y": [[1]] * 18, "shared_vocabulary": True}, "=True does not fit X of kind"),
-            ({"label_smoothing": 1.0}, "label_smoothing=1.0"),
             ({"n_beams": 0}, "n_beams=0"),
-            ({"length_penalty": -1}, "length_penalty=-1"),
             ({"training": Training(patience=2)}, "patience=2 needs something held out"),
         ],
-        ids=str,
     )
     def test_parameters(self, options, message):
         with pytest.raises(ValueError, match=message):
@@ -196,23 +191,12 @@ class TestBadInput:
 
     def test_another_kind_than_in_fit(self):
         model = fit()
-        with pytest.raises(
-            ValueError, match="X has ids, but the vocabulary was learned from texts"
-        ):
+        with pytest.raises(ValueError, match="X has ids, but the vocabulary was learned from"):
             model.predict([[1, 2]])
+        with pytest.raises(ValueError, match=r"X=.* can be read only once"):
+            model.score((text for text in COUNTRIES), ["the cat"])
         with pytest.raises(ValueError, match="y has ids"):
             model.score(COUNTRIES, [[1]] * 18)
-
-    @pytest.mark.parametrize(
-        ("X", "message"),
-        [
-            ("le chat", "X='le chat' is a single text"),
-            ((text for text in COUNTRIES), "X=.* can be read only once"),
-        ],
-    )
-    def test_sources_in_score(self, X, message):
-        with pytest.raises(ValueError, match=message):
-            fit().score(X, ["the cat"])
 
 
 def slow_chrf(predicted, expected):
@@ -258,7 +242,6 @@ class TestScores:
         [
             (["a cat"], ["ac at"], 1),
             ([""], ["579"], 0),
-            ([" "], [" "], 0),
             # P = (1 + 1) / 2, R = (1/2 + 0) / 2, and the like.
             (["a"], ["ab"], 5 * 0.5 * 0.25 / (4 * 0.5 + 0.25)),
         ],

