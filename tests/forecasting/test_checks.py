@@ -15,11 +15,7 @@ from forecasting_data import (
 
 from sklearn_attention import KernelForecaster, TransformerForecaster
 from sklearn_attention.forecasting import Table
-from sklearn_attention.forecasting._checks import (
-    fill_line,
-    fill_seasonal,
-    fill_values,
-)
+from sklearn_attention.forecasting._checks import fill_line, fill_seasonal, fill_values
 
 A, B = make_panel().values()
 WIDE = pd.DataFrame({"a": A, "b": make_series(seed=1)})
@@ -160,8 +156,7 @@ def test_gaps_are_filled_series_by_series():
 
 
 @pytest.mark.parametrize(
-    ("form", "missing"),
-    [("array", "seasonal"), ("frame", "interpolate"), ("tidy", "seasonal")],
+    ("form", "missing"), [("array", "seasonal"), ("frame", "interpolate"), ("tidy", "seasonal")]
 )
 def test_a_series_is_shorter_where_values_at_its_ends_are_missing(form, missing):
     def formed(series):

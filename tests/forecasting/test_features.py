@@ -9,12 +9,7 @@ from forecasting_data import fit, make_features, make_panel, new
 
 from sklearn_attention.forecasting import Table
 from sklearn_attention.forecasting._checks import fill_features
-from sklearn_attention.forecasting._inputs import (
-    Rows,
-    _read_rows,
-    with_features,
-    with_later_features,
-)
+from sklearn_attention.forecasting._inputs import Rows, with_features, with_later_features
 
 A, B = make_panel().values()
 X = make_features()
@@ -60,13 +55,6 @@ class TestCategories:
         expected.update(numbers[50:55], A[50:55])
         found = pickle.loads(pickle.dumps(model)).predict(mixed[45:], history=A[:55])
         pd.testing.assert_series_equal(found, expected.predict(numbers[45:], history=A[:55]))
-
-    def test_levels_that_were_not_learned_are_none_of_them(self):
-        model = fit(self.cells[:50].to_frame("sky"), A[:50])
-        for other in ("foggy", None):
-            rows = pd.DataFrame({"sky": other}, A.index[50:53], dtype=object)
-            features, *_ = _read_rows(model, rows, model.observed_)
-            np.testing.assert_array_equal(features, np.zeros((3, 3)))
 
     def test_ordered_ones_are_numbers(self):
         dtype = pd.CategoricalDtype(["cold", "mild", "hot", "torrid"], ordered=True)

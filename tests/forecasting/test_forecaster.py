@@ -184,14 +184,6 @@ class TestHistory:
         with pytest.raises(ValueError, match="does not cover the steps to forecast"):
             model.predict(X[46:50], history=series[30:50])
 
-    def test_too_short(self):
-        series = make_series()
-        model = KernelForecaster(3, lookback=12, bandwidth=1.0).fit(series)
-        with pytest.raises(ValueError, match=r"history has 11 steps .* lookback_=12"):
-            model.predict(history=series[:11])
-        with pytest.raises(ValueError, match="history has missing values"):
-            model.predict(history=series.where(series.index != series.index[55]))
-
 
 @pytest.mark.parametrize("kind", ["10min", "range"])
 def test_an_update_is_as_if_observed_before(kind):
@@ -267,11 +259,3 @@ class TestScore:
             for name in "ab"
         ]
         assert model.score(test) == pytest.approx(np.mean(parts))
-
-
-def test_what_cannot_be_split_for_a_backtest():
-    series = make_series()
-    with pytest.raises(ValueError, match="no stretch of time"):
-        Drift(lookback=4).backtest(series, cv=[(np.arange(9), np.array([20, 25]))])
-    with pytest.raises(ValueError, match="cv=1"):
-        Drift().backtest(series, cv=1)

@@ -105,6 +105,14 @@ def test_steps_to_forecast(future, message):
         model.predict(future)
 
 
+def test_bad_histories():
+    model = KernelForecaster(3, lookback=12, bandwidth=1.0).fit(SERIES)
+    with pytest.raises(ValueError, match=r"history has 11 steps .* lookback_=12"):
+        model.predict(history=SERIES[:11])
+    with pytest.raises(ValueError, match="history has missing values"):
+        model.predict(history=SERIES.where(SERIES.index != SERIES.index[55]))
+
+
 def test_later_observations():
     model = KernelForecaster(2, lookback=5, bandwidth=1.0).fit(X[:50], SERIES[:50])
     for method in (model.score, model.update):
@@ -135,12 +143,11 @@ def test_levels_are_probabilities(method, given):
         getattr(model, method)(**given)
 
 
-@pytest.mark.parametrize("coverage", [[0.9, 0.9], [0.5, 0.8, 0.80000001]])
-def test_each_coverage_has_columns_of_its_own(coverage):
+def test_each_coverage_has_columns_of_its_own():
     model = KernelForecaster(lookback=5, bandwidth=1.0)
     for method in (model.fit(SERIES).predict, partial(model.backtest, SERIES)):
         with pytest.raises(ValueError, match=r"coverage=\[.*has a probability twice"):
-            method(coverage=coverage)
+            method(coverage=[0.5, 0.8, 0.80000001])
 
 
 def test_new_series_of_zeros_may_follow_logarithms():

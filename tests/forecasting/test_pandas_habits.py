@@ -6,13 +6,7 @@ import warnings
 import numpy as np
 import pandas as pd
 import pytest
-from forecasting_data import (
-    fit,
-    make_features,
-    make_panel,
-    make_series,
-    new,
-)
+from forecasting_data import fit, make_features, make_panel, make_series, new
 from sklearn.model_selection import KFold, cross_val_score
 
 A, B = make_panel().values()

@@ -82,26 +82,18 @@ def test_forecasts_of_rare_sales_are_means():
     assert abs(found - 4.5) < 4 * np.sqrt(2.7 * (6 + 36 / 90) / n_series)
 
 
-class TestAttentionMaps:
-    def test_rows_are_averages_of_tokens_also_of_fresh_windows(self):
-        model = fit(n_layers=2, architecture=Architecture(patch_length=3), candidates=None)
-        maps = model.attention_maps()
-        assert maps.shape == (1, 2, 2, 4, 4)
-        np.testing.assert_allclose(maps.sum(axis=-1), 1, atol=1e-6)
-        assert (maps >= 0).all()
-        windows = make_series().to_numpy()[:36].reshape(3, 12)
-        assert model.attention_maps(history=windows).shape == (3, 2, 2, 4, 4)
-
-    @pytest.mark.parametrize(
-        ("candidates", "steps", "why"),
-        [
-            (None, make_series().index[-2:], "has no steps after the series"),
-            (["ridge"], None, "attention_maps is of the transformer, which is"),
-        ],
-    )
-    def test_there_may_be_none(self, candidates, steps, why):
-        with pytest.raises(ValueError, match=why):
-            fit(candidates=candidates).attention_maps(steps)
+def test_attention_maps_are_averages_of_tokens_also_of_fresh_windows():
+    model = fit(n_layers=2, architecture=Architecture(patch_length=3), candidates=None)
+    maps = model.attention_maps()
+    assert maps.shape == (1, 2, 2, 4, 4)
+    np.testing.assert_allclose(maps.sum(axis=-1), 1, atol=1e-6)
+    assert (maps >= 0).all()
+    windows = make_series().to_numpy()[:36].reshape(3, 12)
+    assert model.attention_maps(history=windows).shape == (3, 2, 2, 4, 4)
+    with pytest.raises(ValueError, match="has no steps after the series"):
+        model.attention_maps(make_series().index[-2:])
+    with pytest.raises(ValueError, match="attention_maps is of the transformer, which is"):
+        fit(candidates=["ridge"]).attention_maps()
 
 
 @pytest.mark.parametrize("features", [False, True])

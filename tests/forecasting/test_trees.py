@@ -144,8 +144,7 @@ def test_short_series_have_none():
 
 class TestCalendar:
     @pytest.mark.parametrize(
-        ("freq", "columns"),
-        [("30min", 5), ("D", 4), ("MS", 3), ("YS", 0)],
+        ("freq", "columns"), [("30min", 5), ("D", 4), ("MS", 3), ("YS", 0)]
     )
     def test_has_what_steps_differ_in(self, freq, columns):
         index = pd.date_range("2023-03-05", periods=40, freq=freq)
@@ -162,18 +161,6 @@ class TestCalendar:
         ]  # fmt: skip
         found = calendar_of(TimeIndex.read(index), 3)
         np.testing.assert_allclose(found, np.transpose(expected))
-
-
-def test_a_part_that_is_held_out_shows_whether_trees_help():
-    training = make_training()
-    assert Trees(SEASONS).tried_on(training)[1] is None
-    one, part = Trees(SEASONS, tried=True).tried_on(training)
-    _, found = one.fit(training)
-    _, expected = Trees(SEASONS).fit(training)
-    np.testing.assert_array_equal(found, expected)
-    first = training.block % 2 == 0
-    np.testing.assert_array_equal(part[first], expected[first])
-    assert np.isnan(part[~first]).all()
 
 
 def test_without_features_there_are_none_but_those_wanted():

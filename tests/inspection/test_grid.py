@@ -5,10 +5,7 @@ import re
 import pandas as pd
 import pytest
 
-from sklearn_attention.inspection._grid import (
-    column_of,
-    row_names,
-)
+from sklearn_attention.inspection._grid import column_of, row_names
 
 FRAME = pd.DataFrame({"size": [1, 2, 6], "age": [0.5, 0.1, 0.3], "kind": list("bab")})
 ARRAY = FRAME[["size", "age"]].to_numpy()

@@ -8,10 +8,7 @@ from sklearn.linear_model import LinearRegression
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
-from sklearn_attention import (
-    ConditionalKernelDensity,
-    NadarayaWatsonRegressor,
-)
+from sklearn_attention import ConditionalKernelDensity, NadarayaWatsonRegressor
 from sklearn_attention.inspection import SmoothDisplay
 
 

@@ -41,10 +41,7 @@ def shown(axis):
 
 @pytest.mark.parametrize(
     ("low", "high", "expected"),
-    [
-        (0.9, 4.5, ["1", "2"]),
-        (0.5, 2000, ["1", "10", "100", "1000"]),
-    ],
+    [(0.9, 4.5, ["1", "2"]), (0.5, 2000, ["1", "10", "100", "1000"])],
 )
 def test_numbers_of_a_logarithmic_axis_are_plain_and_few(low, high, expected):
     _, ax = plt.subplots()

@@ -55,16 +55,6 @@ def test_a_row_of_weight_0_is_absent(estimator, readout):
     assert set(named.ravel()) == set(np.flatnonzero(kept))
 
 
-@every_estimator
-def test_a_seed_draws_folds_and_starts(estimator):
-    X, y = make_data()
-    first, again, other = (
-        ask(fit(estimator, X, y, random_state=seed), X) for seed in (3, 3, 4)
-    )
-    np.testing.assert_array_equal(first, again)
-    assert not np.allclose(first, other, atol=1e-6)
-
-
 def test_rows_of_weight_0_do_not_count_as_many(monkeypatch):
     # The number of rows decides how members learn.
     monkeypatch.setattr(_regressor, "FEW_ROWS", 99)
@@ -189,26 +179,26 @@ def test_distances_in_the_space_are_those_of_the_first_members_kernel(encodings)
     np.testing.assert_allclose(kernel.matrix(rows, rows), total, rtol=1e-9)
 
 
-class TestSlopes:
-    @every_estimator
-    def test_of_solving_equal_differences(self, estimator):
-        X, y = make_data(120)
-        X = X * [1, 100, 1]
-        model = fit(estimator, X, y, encodings="standard", max_steps=10)
-        queries = make_data(30, seed=1)[0] * [1, 100, 1]
-        found = model.local_slopes(queries)
-        # Slopes of classes are those of their scores, before the link.
-        scores = model._fitted if hasattr(model, "classes_") else model
-        for feature, unit in enumerate((1, 100, 1)):
-            moved = unit * 1e-5 * (np.arange(3) == feature)
-            ends = [scores.predict(queries + sign * moved) for sign in (1, -1)]
-            expected = (ends[0] - ends[1]) / 2e-5
-            np.testing.assert_allclose(unit * found[..., feature], expected, 1e-4, 1e-4)
+@every_estimator
+def test_slopes_of_solving_equal_differences(estimator):
+    X, y = make_data(120)
+    X = X * [1, 100, 1]
+    model = fit(estimator, X, y, encodings="standard", max_steps=10)
+    queries = make_data(30, seed=1)[0] * [1, 100, 1]
+    found = model.local_slopes(queries)
+    # Slopes of classes are those of their scores, before the link.
+    scores = model._fitted if hasattr(model, "classes_") else model
+    for feature, unit in enumerate((1, 100, 1)):
+        moved = unit * 1e-5 * (np.arange(3) == feature)
+        ends = [scores.predict(queries + sign * moved) for sign in (1, -1)]
+        expected = (ends[0] - ends[1]) / 2e-5
+        np.testing.assert_allclose(unit * found[..., feature], expected, 1e-4, 1e-4)
 
-    @every_estimator
-    def test_of_averages_are_0(self, estimator):
-        model = fit(estimator, *make_data(), readout="average")
-        assert not model.local_slopes(make_data()[0]).any()
+
+@every_estimator
+def test_slopes_of_averages_are_0(estimator):
+    model = fit(estimator, *make_data(), readout="average")
+    assert not model.local_slopes(make_data()[0]).any()
 
 
 class TestExplanations:

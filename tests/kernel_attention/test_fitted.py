@@ -7,11 +7,7 @@ import pytest
 
 from sklearn_attention import Columns, KernelAttentionClassifier, KernelAttentionRegressor
 from sklearn_attention.kernel_attention._estimator import Options
-from sklearn_attention.kernel_attention._fitted import (
-    Rows,
-    fit_kernel_attention,
-    join_copies,
-)
+from sklearn_attention.kernel_attention._fitted import Rows, fit_kernel_attention, join_copies
 from sklearn_attention.kernel_attention._members import KernelRidge
 from sklearn_attention.kernel_attention._regressor import REGRESSION
 from sklearn_attention.kernels import Gaussian

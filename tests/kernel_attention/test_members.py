@@ -13,7 +13,6 @@ from sklearn_attention.kernel_attention._members import (
     KernelRidge,
     LocalAverage,
     PatchBatches,
-    RandomBatches,
     descend,
     squared_loss,
 )
@@ -133,24 +132,6 @@ class TestDescend:
         np.testing.assert_allclose([call[-1] for call in calls[:5]], [0, 0.2, 0.4, 0.6, 0.8])
         assert found.values[-1] == pytest.approx(1.0)
         np.testing.assert_array_equal(found.values[:-1], 0)
-
-    def test_a_given_noise_stays_what_it_is(self):
-        def failing(point):
-            raise np.linalg.LinAlgError
-
-        free = np.array([True, True, True, False])
-        found = descend(Point(TARGET), failing, 5, 0.2, free)
-        np.testing.assert_array_equal(found.values, TARGET)
-
-
-def test_random_batches_are_some_rows_that_all_count():
-    batches = RandomBatches(100, 30, np.random.default_rng(0))
-    drawn = []
-    for _ in range(40):
-        rows, n_scored = batches.draw(None)
-        assert n_scored == len(rows) == len(set(rows)) == 30
-        drawn.append(rows)
-    assert set(np.concatenate(drawn)) == set(range(100))
 
 
 class TestPatchBatches:

@@ -58,7 +58,6 @@ def test_weights_are_continuous_across_borders(partition):
     [
         pytest.param(lambda rng: np.full((100, 2), 0.3), id="one place"),
         pytest.param(lambda rng: rng.uniform(size=(100, 1)) < 0.9, id="mostly 1"),
-        pytest.param(lambda rng: np.zeros((100, 0)), id="no columns"),
         pytest.param(lambda rng: np.ones((1, 2)), id="one row"),
         pytest.param(lambda rng: np.repeat(make_points(5, 2), 20, axis=0), id="five places"),
     ],

@@ -140,11 +140,3 @@ class TestBoth:
             left = again.fit(X[others], both[others], weight[others]).predict(X[[row]])[0]
             found = both[row] - model.loo_residuals_[position]
             np.testing.assert_allclose(found, left, rtol=0, atol=1e-10)
-
-    def test_a_ridge_may_be_learned(self, data, readout):
-        parameters = {"readout": readout, "bandwidth": [1.0, 2.0, 80.0], "ridge": "learned"}
-        model = special(**parameters).fit(*data)
-        start = special(**parameters, max_steps=0).fit(*data)
-        noise, before = (m.members_[0].kernel.noise for m in (model, start))
-        assert (noise != before) == (readout == "solve")
-        assert model.score(*data) > 0.5

@@ -115,8 +115,7 @@ class TestAttentionMaps:
 
 class TestSampling:
     @pytest.mark.parametrize(
-        ("positions", "max_length"),
-        [("rotary", 1), ("learned", 8), ("sinusoidal", 64)],
+        ("positions", "max_length"), [("rotary", 1), ("learned", 8), ("sinusoidal", 64)]
     )
     def test_is_what_asking_anew_for_every_token_gives(self, positions, max_length):
         model = fit(architecture=Architecture(positions=positions), max_length=max_length)

@@ -256,11 +256,7 @@ class TestScores:
 
     @pytest.mark.parametrize(
         ("predicted", "expected", "accuracy"),
-        [
-            ([[1, 2, 3, 4]], [[1, 3, 3]], 2 / 4),
-            ([[], [1]], [[1], [1]], 1 / 2),
-            ([[]], [[]], 0),
-        ],
+        [([[1, 2, 3, 4]], [[1, 3, 3]], 2 / 4), ([[], [1]], [[1], [1]], 1 / 2), ([[]], [[]], 0)],
     )
     def test_token_accuracy(self, predicted, expected, accuracy):
         assert token_accuracy(predicted, expected) == accuracy

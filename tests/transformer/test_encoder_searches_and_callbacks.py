@@ -8,11 +8,7 @@ import pytest
 from recorder import Recorder
 from sklearn.base import clone
 
-from sklearn_attention import (
-    Training,
-    TransformerClassifier,
-    TransformerRegressor,
-)
+from sklearn_attention import Training, TransformerClassifier, TransformerRegressor
 
 pytestmark = pytest.mark.usefixtures("few_convolutions", "few_trees")
 
