@@ -10,6 +10,7 @@ import skops.io
 from pandas import offsets
 from slow_cases import slow_but
 
+from sklearn_attention import _blocks
 from sklearn_attention.forecasting import TimeIndex
 from sklearn_attention.forecasting._time import as_index, kind_of, steps_until
 
@@ -216,3 +217,10 @@ def test_years_that_are_not_in_order_are_no_steps_back():
     order = np.append([119, 0], np.random.default_rng(0).permutation(np.arange(1, 119)))
     with pytest.raises(ValueError, match=r"y has an index that is not sorted \(1900-01-01"):
         TimeIndex.read(years[order])
+
+
+def test_steps_that_do_not_fit_with_all_arrays_of_them_are_refused(monkeypatch):
+    monkeypatch.setattr(_blocks, "_limit", lambda: 1e6)
+    time = TimeIndex.read(pd.date_range("2024", periods=3))
+    with pytest.raises(MemoryError, match="pass fewer steps, without a date far off"):
+        time.reaching(pd.Timestamp("2124"))

@@ -7,7 +7,6 @@ import pandas as pd
 import pytest
 from sklearn.ensemble import HistGradientBoostingRegressor
 from sklearn.metrics import log_loss
-from slow_cases import slow_but
 
 from sklearn_attention import Columns, KernelAttentionClassifier, KernelAttentionRegressor
 from sklearn_attention.kernel_attention import _boosting
@@ -18,7 +17,6 @@ from sklearn_attention.kernel_attention._boosting import (
     stack_regressor,
 )
 
-READOUTS = pytest.mark.parametrize("readout", slow_but(["solve"], ["solve", "average"]))
 ESTIMATORS = [KernelAttentionRegressor, KernelAttentionClassifier]
 # Hardly any learning: what trees add is what is tested.
 QUICK = {"max_steps": 3, "encodings": "standard"}
@@ -66,9 +64,9 @@ def both(estimator, X, y, **parameters):
 
 
 @cache
-def both_of_steps(readout="solve"):
+def both_of_steps():
     """Fitted to steps; tests may ask but not change them."""
-    return both(KernelAttentionRegressor, *make_steps(), readout=readout, n_folds=2)
+    return both(KernelAttentionRegressor, *make_steps(), n_folds=2)
 
 
 @cache
@@ -95,10 +93,9 @@ def outputs(model, X):
 
 
 class TestRegressor:
-    @READOUTS
-    def test_trees_where_they_win(self, readout):
+    def test_trees_where_they_win(self):
         queries, expected = make_steps(500, seed=1, noise=0)
-        without, model = both_of_steps(readout)
+        without, model = both_of_steps()
         assert model.boosting_share_ > 0.4
         assert len(model.boosters_[0]) == 2
         errors = [np.square(m.predict(queries) - expected).mean() for m in (without, model)]
@@ -149,11 +146,10 @@ class TestRegressor:
 
 
 class TestClassifier:
-    @READOUTS
-    def test_trees_where_they_win(self, readout):
+    def test_trees_where_they_win(self):
         X, y = make_classes(300)
         queries, expected = make_classes(300, seed=1)
-        without, model = both(KernelAttentionClassifier, X, y, readout=readout, n_folds=2)
+        without, model = both(KernelAttentionClassifier, X, y, n_folds=2)
         assert len(model.boosters_[0]) == 2
         assert model.links_[0]["strengths"][-1] > 0
         losses = [log_loss(expected, m.predict_proba(queries)) for m in (without, model)]

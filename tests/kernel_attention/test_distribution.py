@@ -106,30 +106,31 @@ def test_deviation_is_unbiased():
     assert np.square(found).mean() == pytest.approx(np.square(new).mean(), rel=0.03)
 
 
-class TestErrorQuantiles:
-    def test_of_equal_weights_equal_numpy(self):
-        errors = np.random.default_rng(0).normal(size=(9, 2))
-        quantiles = np.linspace(0.01, 0.99, 25)
-        found = error_quantiles(np.full((1, 9), 1 / 9), errors, 0 * errors, quantiles)[0]
-        expected = np.quantile(errors, quantiles, axis=0, method="weibull")
-        np.testing.assert_allclose(found, expected, atol=1e-12)
+def test_quantiles_of_equal_weights_equal_numpy():
+    errors = np.random.default_rng(0).normal(size=(9, 2))
+    quantiles = np.linspace(0.01, 0.99, 25)
+    found = error_quantiles(np.full((1, 9), 1 / 9), errors, 0 * errors, quantiles)[0]
+    expected = np.quantile(errors, quantiles, axis=0, method="weibull")
+    np.testing.assert_allclose(found, expected, atol=1e-12)
 
-    def test_errors_stand_in_the_middle_of_their_weights_and_a_new_ones(self):
-        errors = np.arange(5.0)[:, None]
-        shares = np.array([[0.1, 0.2, 0.3, 0.3, 0.1]])
-        new = np.square(shares).sum()
-        middle = (np.cumsum(shares) - shares[0] / 2 + new / 2) / (1 + new)
-        found = error_quantiles(shares, errors, 0 * errors, middle[1:4])[0, :, 0]
-        np.testing.assert_allclose(found, [1, 2, 3])
 
-    def test_means_are_errors_less_the_gain_in_sample_and_quantiles_rise(self):
-        rng = np.random.default_rng(0)
-        shares, errors = rng.dirichlet(np.ones(50), 3), rng.normal(size=(50, 2))
-        in_sample_gain = rng.uniform(0, 1, (50, 1)) * errors
-        found = error_quantiles(shares, errors, in_sample_gain, (np.arange(2000) + 0.5) / 2000)
-        expected = shares @ (errors - in_sample_gain)
-        np.testing.assert_allclose(found.mean(axis=1), expected, atol=0.05)
-        assert (np.diff(found, axis=1) >= 0).all()
+def test_errors_stand_in_the_middle_of_their_weights_and_a_new_ones():
+    errors = np.arange(5.0)[:, None]
+    shares = np.array([[0.1, 0.2, 0.3, 0.3, 0.1]])
+    new = np.square(shares).sum()
+    middle = (np.cumsum(shares) - shares[0] / 2 + new / 2) / (1 + new)
+    found = error_quantiles(shares, errors, 0 * errors, middle[1:4])[0, :, 0]
+    np.testing.assert_allclose(found, [1, 2, 3])
+
+
+def test_means_are_errors_less_the_gain_in_sample_and_quantiles_rise():
+    rng = np.random.default_rng(0)
+    shares, errors = rng.dirichlet(np.ones(50), 3), rng.normal(size=(50, 2))
+    in_sample_gain = rng.uniform(0, 1, (50, 1)) * errors
+    found = error_quantiles(shares, errors, in_sample_gain, (np.arange(2000) + 0.5) / 2000)
+    expected = shares @ (errors - in_sample_gain)
+    np.testing.assert_allclose(found.mean(axis=1), expected, atol=0.05)
+    assert (np.diff(found, axis=1) >= 0).all()
 
 
 N = 30

@@ -52,10 +52,10 @@ def test_intervals_are_wider_where_noise_is_larger(model):
         assert spread[loud].mean() > 1.5 * spread[~loud].mean()
 
 
-@pytest.mark.parametrize("coverage", [0.5, 0.9])
-def test_intervals_cover_what_they_say(model, coverage):
-    found = covered(model, *make_toy(1000, seed=1), coverage)
-    assert found == pytest.approx(coverage, abs=0.05)
+def test_intervals_cover_what_they_say(model):
+    for coverage in (0.5, 0.9):
+        found = covered(model, *make_toy(1000, seed=1), coverage)
+        assert found == pytest.approx(coverage, abs=0.05)
 
 
 def test_few_huge_targets_do_not_move_the_intervals_of_others():

@@ -92,25 +92,25 @@ class TestProbabilities:
         assert model.perplexity([text]) == pytest.approx(np.exp(-expected), rel=1e-4)
 
 
-class TestAttentionMaps:
-    def test_rows_are_averages_of_tokens_up_to_each(self, model, ids_model):
-        maps = model.attention_maps("the ca")
-        assert maps.shape == (2, 2, 7, 7)
-        np.testing.assert_allclose(maps.sum(axis=-1), 1, atol=1e-6)
-        np.testing.assert_allclose(maps[:, :, :4, :4], model.attention_maps("the"), atol=1e-6)
-        assert (maps[:, :, 0, 1:] == 0).all()
-        assert ids_model.attention_maps(np.array([5, 7])).shape == (2, 2, 3, 3)
+def test_attention_maps_are_averages_of_tokens_up_to_each(model, ids_model):
+    maps = model.attention_maps("the ca")
+    assert maps.shape == (2, 2, 7, 7)
+    np.testing.assert_allclose(maps.sum(axis=-1), 1, atol=1e-6)
+    np.testing.assert_allclose(maps[:, :, :4, :4], model.attention_maps("the"), atol=1e-6)
+    assert (maps[:, :, 0, 1:] == 0).all()
+    assert ids_model.attention_maps(np.array([5, 7])).shape == (2, 2, 3, 3)
 
-    @pytest.mark.parametrize(
-        ("text", "message"),
-        [
-            ("the cat sat", "X has 11 tokens, but with START a context holds 8: pass at m"),
-            (TEXTS, "pass one text"),
-        ],
-    )
-    def test_bad_texts(self, model, text, message):
-        with pytest.raises(ValueError, match=message):
-            model.attention_maps(text)
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("the cat sat", "X has 11 tokens, but with START a context holds 8: pass at m"),
+        (TEXTS, "pass one text"),
+    ],
+)
+def test_attention_maps_refuse_bad_texts(model, text, message):
+    with pytest.raises(ValueError, match=message):
+        model.attention_maps(text)
 
 
 class TestSampling:
@@ -283,20 +283,20 @@ def test_vectors_are_means_of_the_last_context(model, text):
     np.testing.assert_allclose(found[1], tokens.mean(dim=0), rtol=1e-5, atol=1e-6)
 
 
-class TestStop:
-    def test_writing_ends_before_it(self, model):
-        whole = model.sample("the ", 30, temperature=1.0, random_state=0)
-        written = whole.removeprefix("the ")
-        stop = written[3:5]
-        found = model.sample("the ", 30, temperature=1.0, random_state=0, stop=["~", stop])
-        assert found == "the " + written[: written.index(stop)]
-        assert model.sample("the ", 30, temperature=1.0, random_state=0, stop="~") == whole
+def test_writing_ends_before_it(model):
+    whole = model.sample("the ", 30, temperature=1.0, random_state=0)
+    written = whole.removeprefix("the ")
+    stop = written[3:5]
+    found = model.sample("the ", 30, temperature=1.0, random_state=0, stop=["~", stop])
+    assert found == "the " + written[: written.index(stop)]
+    assert model.sample("the ", 30, temperature=1.0, random_state=0, stop="~") == whole
 
-    def test_bad_ones_are_named(self, model):
-        with pytest.raises(ValueError, match="stop='' is not valid"):
-            model.sample("the", stop="")
-        with pytest.raises(ValueError, match="stop='a' is for texts, but tokens are ids"):
-            fit(tokenizer="ids").sample([5], stop="a")
+
+def test_bad_stops_are_named(model):
+    with pytest.raises(ValueError, match="stop='' is not valid"):
+        model.sample("the", stop="")
+    with pytest.raises(ValueError, match="stop='a' is for texts, but tokens are ids"):
+        fit(tokenizer="ids").sample([5], stop="a")
 
 
 class TestBaseline:
@@ -359,37 +359,38 @@ class TestFiles:
         assert not [*(tmp_path / "ids").iterdir()]
 
 
-class TestBadInput:
-    @pytest.mark.parametrize(
-        ("parameters", "message"),
-        [
-            ({"baseline": "ngrams"}, "baseline='ngrams' is not valid: pass True"),
-            ({"tokenizer": "ids"}, "tokenizer='ids' does not fit .* choose a tokenizer of"),
-            ({"n_heads": 3}, "n_heads=3 does not divide d_model=16"),
-        ],
-    )
-    def test_parameters_are_named(self, parameters, message):
-        with pytest.raises(ValueError, match=message):
-            fit(TEXTS, **parameters)
+@pytest.mark.parametrize(
+    ("parameters", "message"),
+    [
+        ({"baseline": "ngrams"}, "baseline='ngrams' is not valid: pass True"),
+        ({"tokenizer": "ids"}, "tokenizer='ids' does not fit .* choose a tokenizer of"),
+        ({"n_heads": 3}, "n_heads=3 does not divide d_model=16"),
+    ],
+)
+def test_parameters_are_named(parameters, message):
+    with pytest.raises(ValueError, match=message):
+        fit(TEXTS, **parameters)
 
-    @pytest.mark.parametrize(
-        ("texts", "message"),
-        [
-            ("the cat", "X='the cat' is a single text: pass .X., or pathlib.Path"),
-            (["a", ""], r"X\[1\]='' is empty"),
-            ([[1, 2]], "tokenizer='characters' does not fit .* pass tokenizer='ids'"),
-            (np.ones((3, 4)), r"X has shape \(3, 4\), but is no array of ids"),
-        ],
-    )
-    def test_texts_are_named(self, texts, message):
-        with pytest.raises(ValueError, match=message):
-            fit(texts)
 
-    def test_what_is_asked_must_be_of_the_kind_that_was_learned(self, model, ids_model):
-        for ask in (model.score, model.predict_proba, model.perplexity):
-            with pytest.raises(ValueError, match="X has ids, but the vocabulary was learned"):
-                ask(IDS)
-        with pytest.raises(ValueError, match="X has texts, but the vocabulary was learned"):
-            ids_model.score(TEXTS)
-        with pytest.raises(ValueError, match=r"X\[0\]='' is empty"):
-            model.score([""])
+@pytest.mark.parametrize(
+    ("texts", "message"),
+    [
+        ("the cat", "X='the cat' is a single text: pass .X., or pathlib.Path"),
+        (["a", ""], r"X\[1\]='' is empty"),
+        ([[1, 2]], "tokenizer='characters' does not fit .* pass tokenizer='ids'"),
+        (np.ones((3, 4)), r"X has shape \(3, 4\), but is no array of ids"),
+    ],
+)
+def test_texts_are_named(texts, message):
+    with pytest.raises(ValueError, match=message):
+        fit(texts)
+
+
+def test_what_is_asked_must_be_of_the_kind_that_was_learned(model, ids_model):
+    for ask in (model.score, model.predict_proba, model.perplexity):
+        with pytest.raises(ValueError, match="X has ids, but the vocabulary was learned"):
+            ask(IDS)
+    with pytest.raises(ValueError, match="X has texts, but the vocabulary was learned"):
+        ids_model.score(TEXTS)
+    with pytest.raises(ValueError, match=r"X\[0\]='' is empty"):
+        model.score([""])

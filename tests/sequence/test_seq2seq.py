@@ -91,55 +91,53 @@ class TestPredictions:
         assert losses[-1] < 0.7 * losses[0]
 
 
-class TestTokenizers:
-    """What texts are made of, if users do not say."""
-
-    @pytest.mark.parametrize(("X", "y", "name"), [(DATES, TOLD, "X"), (TOLD, DATES, "y")])
-    def test_characters_where_most_words_occur_once(self, X, y, name):
-        message = f"100% of the words in {name} .* takes characters. Pass 'char"
-        with pytest.warns(UserWarning, match=message):
-            model = fit(X, y)
-        assert model.tokenizer_ == "characters"
-        assert model.source_vocabulary_["tokenizer"] == "characters"
-        expected = fit(X, y, tokenizer="characters").predict_log_proba(X, y)
-        np.testing.assert_array_equal(model.predict_log_proba(X, y)[3], expected[3])
-
-    def test_a_warm_start_keeps_it(self):
-        model = fit(warm_start=True)
-        tokens = model.source_vocabulary_
-        model.fit(TOLD, DATES)
-        assert model.tokenizer_ == "words"
-        assert model.source_vocabulary_ == tokens
-        with pytest.raises(ValueError, match="tokenizer='characters' does not fit"):
-            model.set_params(tokenizer="characters").fit(COUNTRIES, ENGLISH)
+@pytest.mark.parametrize(("X", "y", "name"), [(DATES, TOLD, "X"), (TOLD, DATES, "y")])
+def test_characters_where_most_words_occur_once(X, y, name):
+    message = f"100% of the words in {name} .* takes characters. Pass 'char"
+    with pytest.warns(UserWarning, match=message):
+        model = fit(X, y)
+    assert model.tokenizer_ == "characters"
+    assert model.source_vocabulary_["tokenizer"] == "characters"
+    expected = fit(X, y, tokenizer="characters").predict_log_proba(X, y)
+    np.testing.assert_array_equal(model.predict_log_proba(X, y)[3], expected[3])
 
 
-class TestTraining:
-    def test_pairs_to_validate_with_can_be_passed(self):
-        pairs = {"X_val": COUNTRIES[3:], "y_val": ENGLISH[3:]}
-        model = TransformerSeq2Seq(**TINY | {"training": Training(max_steps=30)})
-        model.fit(COUNTRIES, ENGLISH, **pairs)
-        logs = np.concatenate(model.predict_log_proba(COUNTRIES[3:], ENGLISH[3:]))
-        best = min(model.training_history_["validation_loss"])
-        assert best == pytest.approx(-logs.mean(), rel=1e-5)
-        # All others are learned from, whatever would be held out of them.
-        whole = fit(training=Training(max_steps=1, validation_fraction=None))
-        model = TransformerSeq2Seq(**TINY | {"training": Training(max_steps=1)})
-        model.fit(COUNTRIES, ENGLISH, **pairs)
-        for name, weights in whole.network_.weights.items():
-            np.testing.assert_array_equal(model.network_.weights[name], weights)
+def test_a_warm_start_keeps_the_tokenizer():
+    model = fit(warm_start=True)
+    tokens = model.source_vocabulary_
+    model.fit(TOLD, DATES)
+    assert model.tokenizer_ == "words"
+    assert model.source_vocabulary_ == tokens
+    with pytest.raises(ValueError, match="tokenizer='characters' does not fit"):
+        model.set_params(tokenizer="characters").fit(COUNTRIES, ENGLISH)
 
-    @pytest.mark.parametrize(
-        ("given", "message"),
-        [
-            ({"X_val": ["un"]}, "X_val was passed without y_val"),
-            ({"X_val": ["un"], "y_val": ["a", "the"]}, "X_val has 1 sequences, but y_val"),
-            ({"X_val": [[5, 6]], "y_val": ["a"]}, "X_val has ids, but the vocabulary"),
-        ],
-    )
-    def test_pairs_to_validate_with_are_checked(self, given, message):
-        with pytest.raises(ValueError, match=message):
-            TransformerSeq2Seq(**TINY).fit(COUNTRIES, ENGLISH, **given)
+
+def test_pairs_to_validate_with_can_be_passed():
+    pairs = {"X_val": COUNTRIES[3:], "y_val": ENGLISH[3:]}
+    model = TransformerSeq2Seq(**TINY | {"training": Training(max_steps=30)})
+    model.fit(COUNTRIES, ENGLISH, **pairs)
+    logs = np.concatenate(model.predict_log_proba(COUNTRIES[3:], ENGLISH[3:]))
+    best = min(model.training_history_["validation_loss"])
+    assert best == pytest.approx(-logs.mean(), rel=1e-5)
+    # All others are learned from, whatever would be held out of them.
+    whole = fit(training=Training(max_steps=1, validation_fraction=None))
+    model = TransformerSeq2Seq(**TINY | {"training": Training(max_steps=1)})
+    model.fit(COUNTRIES, ENGLISH, **pairs)
+    for name, weights in whole.network_.weights.items():
+        np.testing.assert_array_equal(model.network_.weights[name], weights)
+
+
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        ({"X_val": ["un"]}, "X_val was passed without y_val"),
+        ({"X_val": ["un"], "y_val": ["a", "the"]}, "X_val has 1 sequences, but y_val"),
+        ({"X_val": [[5, 6]], "y_val": ["a"]}, "X_val has ids, but the vocabulary"),
+    ],
+)
+def test_pairs_to_validate_with_are_checked(given, message):
+    with pytest.raises(ValueError, match=message):
+        TransformerSeq2Seq(**TINY).fit(COUNTRIES, ENGLISH, **given)
 
 
 class TestBadInput:

@@ -15,32 +15,30 @@ from sklearn_attention import (
 pytestmark = pytest.mark.usefixtures("few_convolutions", "few_trees")
 
 
-class TestForm:
-    def test_rows_of_a_table_as_series(self):
-        X = np.random.default_rng(0).normal(size=(6, 4))
-        model = regress(X, tokens="steps")
-        assert model.n_features_in_ == 4
-        expected = model.predict(X)
-        of_3d = regress(X[..., None])
-        assert not hasattr(of_3d, "n_features_in_")
-        np.testing.assert_array_equal(of_3d.predict(X[..., None]), expected)
-        frame = pd.DataFrame(X).add_prefix("x")
-        np.testing.assert_array_equal(regress(frame, tokens="steps").predict(frame), expected)
-        ragged = [X[0], X[1, :2]]
-        np.testing.assert_allclose(model.predict(ragged)[0], expected[0], rtol=1e-5)
+def test_rows_of_a_table_as_series():
+    X = np.random.default_rng(0).normal(size=(6, 4))
+    model = regress(X, tokens="steps")
+    assert model.n_features_in_ == 4
+    expected = model.predict(X)
+    of_3d = regress(X[..., None])
+    assert not hasattr(of_3d, "n_features_in_")
+    np.testing.assert_array_equal(of_3d.predict(X[..., None]), expected)
+    frame = pd.DataFrame(X).add_prefix("x")
+    np.testing.assert_array_equal(regress(frame, tokens="steps").predict(frame), expected)
+    ragged = [X[0], X[1, :2]]
+    np.testing.assert_allclose(model.predict(ragged)[0], expected[0], rtol=1e-5)
 
-    def test_ids_are_taken_as_they_are(self):
-        X = [[70, 5], [5], [900, 5, 70]]
-        model = regress(X, tokenizer="ids")
-        assert model.tokens_ == "text"
-        assert model.encoder_.reader.vocabulary["tokenizer"] == "ids"
-        np.testing.assert_array_equal(model.encoder_.reader.vocabulary["learned"], [5, 70, 900])
-        np.testing.assert_array_equal(
-            model.predict([np.array([70, 1])]), model.predict([[70, 2]])
-        )
-        table = np.array([[1, 2], [2, 2]])
-        assert regress(table).tokens_ == "features"
-        assert regress(table, tokens="text").encoder_.reader.vocabulary["tokenizer"] == "ids"
+
+def test_ids_are_taken_as_they_are():
+    X = [[70, 5], [5], [900, 5, 70]]
+    model = regress(X, tokenizer="ids")
+    assert model.tokens_ == "text"
+    assert model.encoder_.reader.vocabulary["tokenizer"] == "ids"
+    np.testing.assert_array_equal(model.encoder_.reader.vocabulary["learned"], [5, 70, 900])
+    np.testing.assert_array_equal(model.predict([np.array([70, 1])]), model.predict([[70, 2]]))
+    table = np.array([[1, 2], [2, 2]])
+    assert regress(table).tokens_ == "features"
+    assert regress(table, tokens="text").encoder_.reader.vocabulary["tokenizer"] == "ids"
 
 
 NAN, INF = np.nan, np.inf

@@ -69,33 +69,34 @@ def test_some_rows_are_predicted_as_all(name):
         np.testing.assert_allclose(found, expected[first:last], rtol=1e-4)
 
 
-class TestLongSequences:
-    @pytest.mark.parametrize(
-        "X", [np.arange(24.0).reshape(2, 6, 2), ["a b c d e f", "f e d c b a"]]
-    )
-    def test_are_cut_at_their_end_with_a_warning(self, X):
-        with pytest.warns(UserWarning, match="2 of 2 sequences are longer than max_length 4"):
-            model = regress(X, max_length=4)
-        short = X[:, :4] if isinstance(X, np.ndarray) else [text[:7] for text in X]
-        with pytest.warns(UserWarning, match="1 of 1 sequences"):
-            found = model.predict(X[:1])
-        np.testing.assert_array_equal(found, model.predict(short[:1]))
+@pytest.mark.parametrize(
+    "X", [np.arange(24.0).reshape(2, 6, 2), ["a b c d e f", "f e d c b a"]]
+)
+def test_long_sequences_are_cut_at_their_end_with_a_warning(X):
+    with pytest.warns(UserWarning, match="2 of 2 sequences are longer than max_length 4"):
+        model = regress(X, max_length=4)
+    short = X[:, :4] if isinstance(X, np.ndarray) else [text[:7] for text in X]
+    with pytest.warns(UserWarning, match="1 of 1 sequences"):
+        found = model.predict(X[:1])
+    np.testing.assert_array_equal(found, model.predict(short[:1]))
 
-    @pytest.mark.slow
-    def test_that_take_all_the_time_are_named(self):
-        X = [np.zeros(10)] * 5 + [np.zeros(2100)]
-        with pytest.warns(UserWarning, match="up to 2100 tokens, .* of 10, .* max_length=200"):
-            regress(X)
-        with pytest.warns(UserWarning, match="longer than max_length 200"):
-            regress(X, max_length=200)
 
-    def test_learned_positions_end_where_training_ended(self):
-        X = [np.arange(3.0), np.arange(5.0)]
-        model = regress(X, architecture=Architecture(positions="learned"))
-        assert model.encoder_.reader.max_length == 5
-        with pytest.warns(UserWarning, match="longer than the longest in training, 5"):
-            found = model.predict([np.arange(9.0)])
-        np.testing.assert_array_equal(found, model.predict([np.arange(5.0)]))
+@pytest.mark.slow
+def test_long_sequences_that_take_all_the_time_are_named():
+    X = [np.zeros(10)] * 5 + [np.zeros(2100)]
+    with pytest.warns(UserWarning, match="up to 2100 tokens, .* of 10, .* max_length=200"):
+        regress(X)
+    with pytest.warns(UserWarning, match="longer than max_length 200"):
+        regress(X, max_length=200)
+
+
+def test_learned_positions_end_where_training_ended():
+    X = [np.arange(3.0), np.arange(5.0)]
+    model = regress(X, architecture=Architecture(positions="learned"))
+    assert model.encoder_.reader.max_length == 5
+    with pytest.warns(UserWarning, match="longer than the longest in training, 5"):
+        found = model.predict([np.arange(9.0)])
+    np.testing.assert_array_equal(found, model.predict([np.arange(5.0)]))
 
 
 def test_warning_of_cut_sequences_names_the_line_that_predicts():
