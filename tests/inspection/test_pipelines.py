@@ -113,10 +113,6 @@ def test_errors_name_method_parameter_and_remedy(display, arguments, message, re
             lambda: LayerNormDisplay.from_vectors(np.eye(4), ax=plt.subplots(1, 2)[1]),
             r"LayerNorm.*\.from_vectors: ax has the projection 'rectilinear': pass axes made",
         ),
-        (
-            lambda: BacktestDisplay.from_predictions([1.0]),
-            r"Backtest.*\.from_predictions: table of type list has no columns .* pass what",
-        ),
     ],
 )
 def test_other_methods_are_named_too(call, message):

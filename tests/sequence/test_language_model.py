@@ -299,27 +299,28 @@ def test_bad_stops_are_named(model):
         fit(tokenizer="ids").sample([5], stop="a")
 
 
-class TestBaseline:
-    def test_has_all_texts_once_its_weight_is_chosen(self, model):
-        assert 0 < model.baseline_weight_ < 1
-        assert model.baseline_weight_ + model.transformer_weight_ == 1
-        kept = [START, *map(model.tokens_.index, TEXTS[0]), END]
-        assert model.baseline_["ids"][: len(kept)].tolist() == kept
-        assert len(model.baseline_["ids"]) == sum(map(len, TEXTS)) + 2 * len(TEXTS)
-        assert model.n_training_tokens_ < sum(map(len, TEXTS)) + len(TEXTS)
+def test_a_baseline_has_all_texts_once_its_weight_is_chosen(model):
+    assert 0 < model.baseline_weight_ < 1
+    assert model.baseline_weight_ + model.transformer_weight_ == 1
+    kept = [START, *map(model.tokens_.index, TEXTS[0]), END]
+    assert model.baseline_["ids"][: len(kept)].tolist() == kept
+    assert len(model.baseline_["ids"]) == sum(map(len, TEXTS)) + 2 * len(TEXTS)
+    assert model.n_training_tokens_ < sum(map(len, TEXTS)) + len(TEXTS)
 
-    def test_auto_needs_something_held_out(self):
-        nothing = Training(validation_fraction=None, max_steps=6)
-        model = fit(training=nothing)
-        assert model.baseline_ is None
-        assert (model.baseline_weight_, model.transformer_weight_) == (0, 1)
-        model = fit(training=nothing, baseline=True)
-        assert (model.baseline_weight_, model.transformer_weight_) == (0.5, 0.5)
 
-    def test_is_weighed_by_tokens_that_it_has_not_counted(self):
-        # Nothing can be learned but by heart.
-        text = "".join(np.random.default_rng(0).choice(list("abcdefghijklmnop"), 400))
-        assert fit([text]).baseline_weight_ < 0.8
+def test_a_baseline_by_default_needs_something_held_out():
+    nothing = Training(validation_fraction=None, max_steps=6)
+    model = fit(training=nothing)
+    assert model.baseline_ is None
+    assert (model.baseline_weight_, model.transformer_weight_) == (0, 1)
+    model = fit(training=nothing, baseline=True)
+    assert (model.baseline_weight_, model.transformer_weight_) == (0.5, 0.5)
+
+
+def test_a_baseline_is_weighed_by_tokens_that_it_has_not_counted():
+    # Nothing can be learned but by heart.
+    text = "".join(np.random.default_rng(0).choice(list("abcdefghijklmnop"), 400))
+    assert fit([text]).baseline_weight_ < 0.8
 
 
 class TestFiles:
