@@ -114,6 +114,14 @@ def test_gradient_equals_differences(formula, parts, n_counted, loss):
     np.testing.assert_allclose(found[free], expected[free], atol=tolerance)
 
 
+def test_a_matrix_that_is_not_positive_definite_is_an_error():
+    rows, (targets, weights) = make_rows(), make_targets()
+    pairs = Pairs(make_kernel(rows), rows)
+    pairs.matrix[3, 4] = pairs.matrix[4, 3] = 1e3
+    with pytest.raises(np.linalg.LinAlgError, match="not positive definite"):
+        leave_one_out(pairs, targets, weights, lambda e: (0.0, e))
+
+
 class TestLosses:
     def make(self, n=40):
         rng = np.random.default_rng(5)
