@@ -308,3 +308,15 @@ def test_larger_errors_of_the_latest_block_widen_intervals(ratio, expected):
     errors[(series == 1) & ~latest] = np.nan
     assert widening_of(errors, series, latest, growth) == pytest.approx(expected)
     assert widening_of(errors, series, np.zeros(20, dtype=bool), growth) == 1
+
+
+def test_intervals_after_a_break_are_wider():
+    rng = np.random.default_rng(0)
+    calm = 50 + rng.normal(size=300)
+    broken = np.append(calm[:-40], calm[-40:] + 4 * rng.normal(size=40))
+    found = [
+        TransformerForecaster(4, candidates=["classical"]).fit(values).calibration_.widening
+        for values in (calm, broken)
+    ]
+    assert found[0] < 1.1
+    assert 1.2 < found[1] <= 1.6

@@ -48,6 +48,17 @@ def test_windows_have_their_own_level_and_unit(center):
         assert not torch.allclose(make(None)(3 * past + 7)[0], 3 * plain + 7, atol=1e-2)
 
 
+@pytest.mark.parametrize("center", ["mean", "last"])
+def test_units_of_windows(center):
+    windows = 1e-12 * torch.randn(4, 20, 1, dtype=torch.float64)
+    windows[1:] = torch.tensor([0.0, 0.1, 1e6 / 3])[:, None, None]
+    level, scale = module._own_units(windows, center)
+    expected = windows.mean(dim=1) if center == "mean" else windows[:, -1]
+    np.testing.assert_allclose(level[:, 0], expected)
+    # Windows that are constant, but for rounding, are not divided.
+    np.testing.assert_allclose(scale[:, 0, 0], [windows[0].numpy().std(), 1, 1, 1])
+
+
 @pytest.mark.parametrize("known", [None, (1,)])
 def test_outputs_and_the_loss_are_those_of_scaled_windows(known, monkeypatch):
     monkeypatch.setattr(module, "_BLOCK", 7)
