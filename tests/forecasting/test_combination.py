@@ -16,6 +16,7 @@ from sklearn_attention.forecasting._combination import (
     choose_weights,
     fit_combined,
     near_whole_years,
+    relative_errors,
     softmax_weights,
     stacked_weights,
 )
@@ -33,6 +34,17 @@ def make(lengths=(90, 60), noises=(0.5, 1.0, 2.0), seed=0):
     scale = training.scale[training.validation.series, None]
     forecasts = [truth + noise * scale * rng.normal(size=truth.shape) for noise in noises]
     return training, np.stack(forecasts, axis=1)
+
+
+def test_relative_errors_are_logarithms_of_ratios_to_the_best():
+    rng = np.random.default_rng(0)
+    errors, series = rng.uniform(1, 3, size=(7, 3)), np.array([0, 0, 0, 2, 2, 2, 2])
+    own, panel = relative_errors(errors, series, np.zeros(3, dtype=bool))
+    for i in (0, 2):
+        mean = errors[series == i].mean(axis=0)
+        np.testing.assert_allclose(own[i], np.log(mean / mean.min()), atol=1e-8)
+    assert np.isnan(own[1]).all()
+    np.testing.assert_allclose(panel, own[[0, 2]].mean(axis=0))
 
 
 @pytest.mark.parametrize("share", [0.0, 0.3])
