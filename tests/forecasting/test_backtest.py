@@ -12,13 +12,11 @@ from sklearn_attention import KernelForecaster
 MODEL = KernelForecaster(4, lookback=8, bandwidth=1.0)
 A, B = make_panel().values()
 WIDE = pd.DataFrame({"a": A, "b": B}).rename_axis("site", axis=1)
-LONG, TIDY = make_long(), tidy_of(make_long())
+LONG = make_long()
 FORMS = {
     "frame": WIDE,
     "dict": {"a": A, "b": B},
-    "long": LONG,
-    "long_frame": LONG.to_frame(),
-    "tidy": TIDY.sample(frac=1, random_state=0),
+    "tidy": tidy_of(LONG).sample(frac=1, random_state=0),
 }
 NAMES = {"unique_id": "series", "ds": "time", "y": "actual"}
 COLUMNS = ["series", "fold", "cutoff", "time", "actual", "forecast"]
@@ -28,10 +26,7 @@ def features_of(index):
     return pd.DataFrame({"x": np.sin(np.arange(len(index)))}, index)
 
 
-@pytest.mark.parametrize(
-    ("form", "refit"),
-    [("frame", False), ("dict", True), ("long_frame", False), ("tidy", False)],
-)
+@pytest.mark.parametrize(("form", "refit"), [("frame", False), ("dict", True), ("tidy", False)])
 def test_all_forms_are_a_loop(form, refit):
     found = MODEL.backtest(FORMS[form], cv=3, refit=refit, coverage=[0.5, 0.8])
     found = found.rename(columns=NAMES if form == "tidy" else {})
@@ -120,17 +115,13 @@ def test_a_series_has_no_column_for_its_name():
     assert single["forecast"].dtype == np.float32
 
 
-def test_a_past_without_observations():
-    gap = {"a": A[:20], "b": B[40:]}
-    cv = [(np.arange(22, 30), np.arange(40, 44))]
-    with pytest.raises(ValueError, match=r"in its past, from 2016-11-01 .* to 2017-06-01"):
-        MODEL.backtest(gap, cv=cv)
-
-
 def test_what_cannot_be_compared():
     cv = [(np.arange(40), np.arange(54, 58))]
     with pytest.raises(ValueError, match="has no test rows of series that have a past"):
         MODEL.backtest({"b": B, "late": A[50:]}, cv=cv)
+    cv = [(np.arange(22, 30), np.arange(40, 44))]
+    with pytest.raises(ValueError, match=r"in its past, from 2016-11-01 .* to 2017-06-01"):
+        MODEL.backtest({"a": A[:20], "b": B[40:]}, cv=cv)
     rows = features_of(A.index)
     lacking = pd.concat({"a": rows[:-1], "b": rows[:53]}, names=["site", "month"])
     with pytest.raises(ValueError, match=r"X has no rows for .*2019-12-01"):

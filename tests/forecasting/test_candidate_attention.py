@@ -1,6 +1,5 @@
 """Attention over candidates: its inputs, and the forecasts that training promises."""
 
-from dataclasses import replace
 from functools import cache
 from types import SimpleNamespace
 
@@ -99,16 +98,3 @@ def test_patterns_and_the_least_unit_are_those_of_the_steps_learned_from(until):
     np.testing.assert_allclose(found.past[0], expected, rtol=1e-9, atol=1e-12)
     expected = adjusted[23] + pattern[[0, 1, 2]]
     np.testing.assert_allclose(found.level[0], expected, rtol=1e-12)
-
-
-def test_forecasts_are_in_between_by_the_share():
-    model = fit()
-    ends = Origins.at_ends(model.table, HORIZON)
-    combined = np.full((12, HORIZON), 50.0)
-    parts = []
-    for share in (0.0, 0.4, 1.0):
-        attention = replace(model.attention, share=share)
-        parts.append(attention.forecast(ends, combined))
-    np.testing.assert_array_equal(parts[0], combined)
-    np.testing.assert_allclose(parts[1], 0.6 * parts[0] + 0.4 * parts[2])
-    assert np.isfinite(parts[2]).all()

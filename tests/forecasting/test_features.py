@@ -9,12 +9,7 @@ from forecasting_data import fit, make_features, make_panel, new
 
 from sklearn_attention.forecasting import Table
 from sklearn_attention.forecasting._checks import fill_features
-from sklearn_attention.forecasting._inputs import (
-    Rows,
-    _read_rows,
-    with_features,
-    with_later_features,
-)
+from sklearn_attention.forecasting._inputs import Rows, with_features, with_later_features
 
 A, B = make_panel().values()
 X = make_features()
@@ -61,13 +56,6 @@ class TestCategories:
         found = pickle.loads(pickle.dumps(model)).predict(mixed[45:], history=A[:55])
         pd.testing.assert_series_equal(found, expected.predict(numbers[45:], history=A[:55]))
 
-    def test_levels_that_were_not_learned_are_none_of_them(self):
-        model = fit(self.cells[:50].to_frame("sky"), A[:50])
-        for other in ("foggy", None):
-            rows = pd.DataFrame({"sky": other}, A.index[50:53], dtype=object)
-            features, *_ = _read_rows(model, rows, model.observed_)
-            np.testing.assert_array_equal(features, np.zeros((3, 3)))
-
     def test_ordered_ones_are_numbers(self):
         dtype = pd.CategoricalDtype(["cold", "mild", "hot", "torrid"], ordered=True)
         rows = self.cells.astype(dtype).to_frame("sky")
@@ -105,29 +93,21 @@ class TestCategories:
             model.update(mixed[["sun"]][50:], A[50:])
 
 
-class TestOfEveryStep:
-    def test_are_those_of_a_loop(self):
-        table, (rows, found) = make_table(), make_rows([range(12)] * 3)
-        joined = with_features(table, rows)
-        for i, step, own in zip(table.series, table.step, joined.features, strict=True):
-            np.testing.assert_array_equal(own, found[i, step])
-        np.testing.assert_array_equal(joined.value, table.value)
-
-    def test_gaps_are_filled_in_each_series(self):
-        rows, found = make_rows([range(12)] * 3)
-        for i, step in [(0, 5), (0, 6), (2, 8)]:
-            rows.features[(rows.series == i) & (rows.step == step), 1] = np.nan
-        with pytest.raises(
-            ValueError, match=r"^X has missing values \(NaN\) in column 'v' in 0 at 5, 6: pass"
-        ):
-            fill_features(with_features(make_table(), rows), "raise", rows.columns)
-        joined = fill_features(with_features(make_table(), rows), "interpolate", rows.columns)
-        column = {pair: own[1] for pair, own in found.items()}
-        column[0, 5] = (2 * column[0, 4] + column[0, 7]) / 3
-        column[0, 6] = (column[0, 4] + 2 * column[0, 7]) / 3
-        column[2, 8] = (column[2, 7] + column[2, 9]) / 2
-        expected = [column[pair] for pair in zip(joined.series, joined.step, strict=True)]
-        np.testing.assert_allclose(joined.features[:, 1], expected)
+def test_gaps_are_filled_in_each_series():
+    rows, found = make_rows([range(12)] * 3)
+    for i, step in [(0, 5), (0, 6), (2, 8)]:
+        rows.features[(rows.series == i) & (rows.step == step), 1] = np.nan
+    with pytest.raises(
+        ValueError, match=r"^X has missing values \(NaN\) in column 'v' in 0 at 5, 6: pass"
+    ):
+        fill_features(with_features(make_table(), rows), "raise", rows.columns)
+    joined = fill_features(with_features(make_table(), rows), "interpolate", rows.columns)
+    column = {pair: own[1] for pair, own in found.items()}
+    column[0, 5] = (2 * column[0, 4] + column[0, 7]) / 3
+    column[0, 6] = (column[0, 4] + 2 * column[0, 7]) / 3
+    column[2, 8] = (column[2, 7] + column[2, 9]) / 2
+    expected = [column[pair] for pair in zip(joined.series, joined.step, strict=True)]
+    np.testing.assert_allclose(joined.features[:, 1], expected)
 
 
 @pytest.mark.parametrize(

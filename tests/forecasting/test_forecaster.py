@@ -1,4 +1,4 @@
-"""What is asked of a forecaster, and the searches and pipelines around it."""
+"""What is asked of a forecaster."""
 
 import copy
 
@@ -6,9 +6,6 @@ import numpy as np
 import pandas as pd
 import pytest
 from forecasting_data import make_series, make_values
-from sklearn.model_selection import GridSearchCV, TimeSeriesSplit
-from sklearn.pipeline import make_pipeline
-from sklearn.preprocessing import StandardScaler
 
 from sklearn_attention import KernelForecaster
 from sklearn_attention.forecasting import Calibration, Forecaster, Forecasts, Origins
@@ -187,14 +184,6 @@ class TestHistory:
         with pytest.raises(ValueError, match="does not cover the steps to forecast"):
             model.predict(X[46:50], history=series[30:50])
 
-    def test_too_short(self):
-        series = make_series()
-        model = KernelForecaster(3, lookback=12, bandwidth=1.0).fit(series)
-        with pytest.raises(ValueError, match=r"history has 11 steps .* lookback_=12"):
-            model.predict(history=series[:11])
-        with pytest.raises(ValueError, match="history has missing values"):
-            model.predict(history=series.where(series.index != series.index[55]))
-
 
 @pytest.mark.parametrize("kind", ["10min", "range"])
 def test_an_update_is_as_if_observed_before(kind):
@@ -270,38 +259,3 @@ class TestScore:
             for name in "ab"
         ]
         assert model.score(test) == pytest.approx(np.mean(parts))
-
-
-def test_what_cannot_be_split_for_a_backtest():
-    series = make_series()
-    with pytest.raises(ValueError, match="no stretch of time"):
-        Drift(lookback=4).backtest(series, cv=[(np.arange(9), np.array([20, 25]))])
-    with pytest.raises(ValueError, match="cv=1"):
-        Drift().backtest(series, cv=1)
-
-
-@pytest.mark.parametrize(("kind", "output"), [("10min", "default"), ("period", "pandas")])
-def test_a_pipeline_with_a_scaler(kind, output):
-    series = make_series(kind)
-    X = make_features(series)
-    model = make_pipeline(StandardScaler(), Drift(3, lookback=4))
-    model.set_output(transform=output).fit(X, series)
-    future = _future(series, X)
-    found = model.predict(future)
-    assert found.index.equals(future.index)
-    scaler = StandardScaler().fit(X)
-    slow = Drift(3, lookback=4).fit(scaler.transform(X), series)
-    np.testing.assert_allclose(found, slow.predict(scaler.transform(future)))
-    grid = {"drift__lookback": [3, 4]}
-    search = GridSearchCV(model, grid, cv=TimeSeriesSplit(2), error_score="raise")
-    assert np.isfinite(search.fit(X, series).cv_results_["mean_test_score"]).all()
-
-
-def _future(series, X):
-    """Features of the three steps after a series."""
-    index = series.index
-    if isinstance(index, pd.PeriodIndex):
-        later = pd.period_range(index[-1] + 1, periods=3)
-    else:
-        later = pd.date_range(index[-1], periods=4, freq=index.freq)[1:]
-    return pd.DataFrame(X.to_numpy()[:3], later, X.columns)

@@ -24,17 +24,13 @@ def holed(frame, row, column, value):
     ("parameters", "message"),
     [
         ({"horizon": 0}, "horizon=0"),
-        ({"season_length": -1}, "season_length=-1"),
         ({"missing": "drop"}, "missing='drop' is unknown"),
         ({"bounds": (1, 0)}, r"bounds=\(1, 0\) is not valid: pass 'auto', None"),
-        ({"validation_fraction": 1.0}, "validation_fraction=1.0"),
         ({"horizon": 9, "validation_fraction": 0.9}, "leaves none of 37 windows to learn"),
         ({"kernel": "silverman"}, "kernel='silverman' takes negative values"),
-        ({"bandwidth": "scott"}, "bandwidth='scott' is unknown"),
         ({"bandwidth": [1.0, 2.0]}, r"bandwidth=.* shape \(2,\)"),
         ({"past_features": "wind"}, "past_features='wind' is not valid: pass a list"),
         ({"past_features": ["rain"]}, r"'rain', which is no column.*\['wind', 'sun'\]"),
-        ({"past_features": [True]}, "has True, which is no column"),
     ],
 )
 def test_parameters(parameters, message):
@@ -47,10 +43,7 @@ def test_parameters(parameters, message):
 @pytest.mark.parametrize(
     ("features", "message"),
     [
-        (
-            X[:40],
-            r"X does not cover y: it has no rows for 2018-05-01, .* and 15 more in 'load'",
-        ),
+        (X[:40], r"X does not cover y: it has no rows for 2018-05-01, .* and 15 more in"),
         (pd.concat([X, X]), "X has an index with duplicates, 2015-01-01, 2015-02-01"),
         (X.set_axis(["sun", "sun"], axis=1), r"X has columns of the same name, \['sun', 'sun'"),
         (X.reset_index(drop=True), "dtype int64, but the series are datetime64"),
@@ -58,7 +51,6 @@ def test_parameters(parameters, message):
         (X.assign(place=["here", 2] * 30), "X has texts in column 'place', .*encode it first"),
         (holed(X, 7, 1, np.nan), "NaN. in column 'sun' in 'load' at 2015-08-01: pass"),
         (holed(X, 0, 1, np.nan), "NaN. .* at 2015-01-01: drop the rows at the ends"),
-        (X["wind"].to_numpy(), "Expected 2D array"),
     ],
 )
 def test_features(features, message):
@@ -66,15 +58,14 @@ def test_features(features, message):
         KernelForecaster().fit(features, SERIES)
 
 
-@pytest.mark.parametrize("bandwidth", ["loo", 1.0])
-def test_functions_that_take_negative_values(bandwidth):
+def test_functions_that_take_negative_values():
     def product(X, Y):
         return X @ Y.T
 
     def bump(X, Y):
         return np.exp(-((X[:, None] - Y) ** 2).sum(axis=2) / 2)
 
-    model = KernelForecaster(lookback=4, kernel=product, bandwidth=bandwidth)
+    model = KernelForecaster(lookback=4, kernel=product)
     with pytest.raises(ValueError, match=r"kernel=.* takes negative values"):
         model.fit(SERIES)
     found = model.set_params(kernel=bump).fit(SERIES).predict()
@@ -88,14 +79,8 @@ def test_functions_that_take_negative_values(bandwidth):
         (None, "X does not cover the steps .* for 2019-03-01, 2019-04-01 in"),
         (X[50:].drop(X.index[52]), "no rows for 2019-05-01"),
         (X.index[50:], "X has 0 features, but KernelForecaster was fitted with 2"),
-        (X[["wind"]][50:], "(?s)feature names should match.*sun"),
         (holed(X[50:], 1, 0, np.nan), "NaN. in column 'wind' in 'load' at 2019-04-01"),
-        (X[:0], "X has 0 rows"),
         (X[50:].set_axis(X.index[50:] + pd.Timedelta(1, "D")), "none of the series'"),
-        (
-            X[50:].set_axis(pd.MultiIndex.from_product([["a"], X.index[50:]])),
-            "index of 2 levels",
-        ),
     ],
 )
 @pytest.mark.filterwarnings("ignore:X does not have valid feature names:UserWarning")
@@ -108,13 +93,8 @@ def test_features_to_forecast_from(future, message):
 @pytest.mark.parametrize(
     ("future", "message"),
     [
-        (0, "X=0"),
-        (
-            10**30,
-            r"X=1000000000000000000000000000000 is not valid: pass an integer below 2\*\*63",
-        ),
+        (10**30, r"X=1000000.* is not valid: pass an integer below 2\*\*63"),
         (True, "X=True is not valid: .* None, the number of steps"),
-        (np.ones((3, 2)), "is no index"),
         (X[50:], "(?s)is no index, and KernelForecaster was fitted without"),
         (pd.Index(["a"]), "to_datetime"),
     ],
@@ -123,6 +103,14 @@ def test_steps_to_forecast(future, message):
     model = KernelForecaster(2, lookback=5, bandwidth=1.0).fit(SERIES[:50])
     with pytest.raises(ValueError, match=message):
         model.predict(future)
+
+
+def test_bad_histories():
+    model = KernelForecaster(3, lookback=12, bandwidth=1.0).fit(SERIES)
+    with pytest.raises(ValueError, match=r"history has 11 steps .* lookback_=12"):
+        model.predict(history=SERIES[:11])
+    with pytest.raises(ValueError, match="history has missing values"):
+        model.predict(history=SERIES.where(SERIES.index != SERIES.index[55]))
 
 
 def test_later_observations():
@@ -155,18 +143,11 @@ def test_levels_are_probabilities(method, given):
         getattr(model, method)(**given)
 
 
-@pytest.mark.parametrize("coverage", [[0.9, 0.9], [0.5, 0.8, 0.80000001]])
-def test_each_coverage_has_columns_of_its_own(coverage):
+def test_each_coverage_has_columns_of_its_own():
     model = KernelForecaster(lookback=5, bandwidth=1.0)
     for method in (model.fit(SERIES).predict, partial(model.backtest, SERIES)):
         with pytest.raises(ValueError, match=r"coverage=\[.*has a probability twice"):
-            method(coverage=coverage)
-
-
-@pytest.mark.parametrize("candidates", [5, np.array([]), np.array(["ridge", "trend"])])
-def test_candidates(candidates):
-    with pytest.raises(ValueError, match=r"candidates="):
-        TransformerForecaster(candidates=candidates).fit(SERIES)
+            method(coverage=[0.5, 0.8, 0.80000001])
 
 
 def test_new_series_of_zeros_may_follow_logarithms():

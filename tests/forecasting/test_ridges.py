@@ -2,11 +2,7 @@
 
 import numpy as np
 import pytest
-from forecasting_training import (
-    make_training_of,
-    make_walks,
-    overlapping_rows,
-)
+from forecasting_training import make_training_of, make_walks, overlapping_rows
 
 from sklearn_attention.forecasting import Origins
 from sklearn_attention.forecasting import _ridges as module

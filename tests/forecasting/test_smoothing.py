@@ -6,12 +6,7 @@ import numpy as np
 import pytest
 
 from sklearn_attention.forecasting import _classical as module
-from sklearn_attention.forecasting._classical import (
-    DAMPINGS,
-    LEVEL_RATES,
-    TREND_RATES,
-    smooth,
-)
+from sklearn_attention.forecasting._classical import DAMPINGS, LEVEL_RATES, TREND_RATES, smooth
 
 CHOICES = {
     "simple": [(alpha, None, 1.0) for alpha in LEVEL_RATES],

@@ -11,18 +11,14 @@ from sklearn_attention.forecasting._transform import Transform, choose_transform
 HORIZON = 3
 
 
-def choose(*arguments, **options):
-    return choose_with_fit(*arguments, **options)[0]
-
-
-def choose_with_fit(values, log="auto", bounds=None, fit=None):
+def choose(values, log="auto", bounds=None, fit=None):
     table = Table.of(values)
     plain = Transform.within(bounds, values)
 
     def fitted(table, logs):
         return fit_combined(table, HORIZON, [12.0], 12, logs, ["ridge", "classical"])
 
-    return choose_transform(table, log, plain, fit or fitted)
+    return choose_transform(table, log, plain, fit or fitted)[0]
 
 
 def encoded(transform, values):
@@ -59,71 +55,63 @@ def test_a_shift_where_values_come_close_to_zero(values, shift):
         assert shift_of(series * module.PANEL) == 0
 
 
-class TestChooseTransform:
-    def test_the_smaller_errors_decide(self):
-        assert choose([growing()]).log
-        steps = np.arange(96)
-        noise = np.random.default_rng(0).normal(size=96)
-        flat = 12 + 0.5 * steps + 8 * np.sin(2 * np.pi * steps / 12) + noise
-        assert not choose([flat]).log
+def test_the_smaller_errors_decide():
+    assert choose([growing()]).log
+    steps = np.arange(96)
+    noise = np.random.default_rng(0).normal(size=96)
+    flat = 12 + 0.5 * steps + 8 * np.sin(2 * np.pi * steps / 12) + noise
+    assert not choose([flat]).log
 
-    @pytest.mark.parametrize(("ratio", "log"), [(0.97, False), (0.99, True), (1.01, True)])
-    def test_without_logarithms_errors_have_to_be_clearly_less(self, ratio, log):
-        values = growing()
 
-        def fit(table, logs):
-            fitted = fit_combined(table, HORIZON, [12.0], 12, logs, ["classical"])
-            targets = fitted[1].validation.targets()
-            truth = np.exp(targets) if logs else targets
-            found = truth + 1e-3 * (1.0 if logs else ratio)
-            return *fitted[:3], np.log(found) if logs else found
+@pytest.mark.parametrize(("ratio", "log"), [(0.97, False), (0.99, True), (1.01, True)])
+def test_without_logarithms_errors_have_to_be_clearly_less(ratio, log):
+    values = growing()
 
-        assert choose([values], fit=fit).log == log
+    def fit(table, logs):
+        fitted = fit_combined(table, HORIZON, [12.0], 12, logs, ["classical"])
+        targets = fitted[1].validation.targets()
+        truth = np.exp(targets) if logs else targets
+        found = truth + 1e-3 * (1.0 if logs else ratio)
+        return *fitted[:3], np.log(found) if logs else found
 
-    def test_what_was_fitted_is_kept_if_to_all_series(self, monkeypatch):
-        values = [growing(seed=i) for i in range(3)]
-        _, fitted = choose_with_fit(values)
-        wanted = fit_combined(
-            Table.of([np.log(own) for own in values]), HORIZON, [12.0], 12, True,
-            ["ridge", "classical"],
-        )  # fmt: skip
-        np.testing.assert_array_equal(fitted[3], wanted[3])
-        monkeypatch.setattr(module, "_MOST_TRIED", 2)
-        assert choose_with_fit(values)[1] is None
-        assert choose_with_fit(values, True)[1] is None
+    assert choose([values], fit=fit).log == log
 
-    @pytest.mark.parametrize("log", [True, False])
-    def test_what_is_given_is_not_tried(self, log):
-        transform = choose([growing()], log, (0, 9), fit=pytest.fail)
-        assert (transform.log, transform.bounds) == (log, (0, 9))
-        values = np.array([0.1, 0.5, 300.0])
-        found = decoded(transform, np.log(values + transform.shift) if log else values)
-        np.testing.assert_allclose(found, [0.1, 0.5, 9.0])
 
-    @pytest.mark.parametrize("values", [[-1.0, 2.0], [0.0, 0.0]])
-    def test_there_are_none_of_negative_values_or_zeros_alone(self, values):
-        series = [np.array(values), np.array([0.0, 0.0])]
-        assert not choose(series, fit=pytest.fail).log
-        with pytest.raises(ValueError, match=r"log=True is for .* least value is -?[01].0"):
-            choose(series, True)
+@pytest.mark.parametrize("log", [True, False])
+def test_what_is_given_is_not_tried(log):
+    transform = choose([growing()], log, (0, 9), fit=pytest.fail)
+    assert (transform.log, transform.bounds) == (log, (0, 9))
+    values = np.array([0.1, 0.5, 300.0])
+    found = decoded(transform, np.log(values + transform.shift) if log else values)
+    np.testing.assert_allclose(found, [0.1, 0.5, 9.0])
 
-    def test_there_are_none_where_there_are_zeros(self):
-        values = growing()
-        values[::24] = 0
-        with pytest.raises(ZeroDivisionError):  # few zeros: both are fitted
-            choose([values], fit=lambda table, logs: 1 / 0)
-        values[::12] = 0
-        assert not choose([values], fit=pytest.fail).log
-        assert choose([values], True).log
 
-    @pytest.mark.parametrize("least", [0.0, 1.0])
-    def test_of_series_with_zeros_squared_errors_decide(self, least):
-        # Logarithms have most values right, and the mean wrong.
-        values = np.tile([least, *[1.0] * 18, 30.0], 5)
+@pytest.mark.parametrize("values", [[-1.0, 2.0], [0.0, 0.0]])
+def test_there_are_no_logarithms_of_negative_values_or_zeros_alone(values):
+    series = [np.array(values), np.array([0.0, 0.0])]
+    assert not choose(series, fit=pytest.fail).log
+    with pytest.raises(ValueError, match=r"log=True is for .* least value is -?[01].0"):
+        choose(series, True)
 
-        def fit(table, logs):
-            fitted = fit_combined(table, HORIZON, [1.0], 12, logs, ["ridge"])
-            mean = np.full(fitted[3].shape, 1.0 if logs else values.mean())
-            return *fitted[:3], np.log(mean + shift_of([values])) if logs else mean
 
-        assert choose([values], fit=fit).log == (least > 0)
+def test_there_are_no_logarithms_where_there_are_zeros():
+    values = growing()
+    values[::24] = 0
+    with pytest.raises(ZeroDivisionError):  # few zeros: both are fitted
+        choose([values], fit=lambda table, logs: 1 / 0)
+    values[::12] = 0
+    assert not choose([values], fit=pytest.fail).log
+    assert choose([values], True).log
+
+
+@pytest.mark.parametrize("least", [0.0, 1.0])
+def test_of_series_with_zeros_squared_errors_decide(least):
+    # Logarithms have most values right, and the mean wrong.
+    values = np.tile([least, *[1.0] * 18, 30.0], 5)
+
+    def fit(table, logs):
+        fitted = fit_combined(table, HORIZON, [1.0], 12, logs, ["ridge"])
+        mean = np.full(fitted[3].shape, 1.0 if logs else values.mean())
+        return *fitted[:3], np.log(mean + shift_of([values])) if logs else mean
+
+    assert choose([values], fit=fit).log == (least > 0)

@@ -3,22 +3,14 @@
 from contextlib import contextmanager
 
 import numpy as np
-import pytest
-from forecasting_training import (
-    make_training_of,
-    make_walks,
-    unknown_twins,
-)
+from forecasting_training import make_training_of, make_walks, unknown_twins
 
 from sklearn_attention import Training, TransformerForecaster
 from sklearn_attention.forecasting import Origins, Table
 from sklearn_attention.forecasting import _transformer_candidate as module
 from sklearn_attention.forecasting._network import outputs_of
 from sklearn_attention.forecasting._ridges import WindowRidge
-from sklearn_attention.forecasting._transformer_candidate import (
-    Scaling,
-    TransformerCandidate,
-)
+from sklearn_attention.forecasting._transformer_candidate import Scaling, TransformerCandidate
 from sklearn_attention.training._fit_network import NetworkSettings
 from sklearn_attention.training._report import Report
 
@@ -68,59 +60,47 @@ class TestScaling:
         expected = [(own.mean(), own.std() if len(own) > 1 else 1.0) for own in pasts]
         np.testing.assert_allclose(units, expected)
 
-    def test_constant_series_and_features_are_divided_by_one(self):
-        table = Table.of([np.full(30, 7.0)], features=[np.full((33, 1), 5.0)])
-        scaling = Scaling.of(Origins.within(table, HORIZON, LOOKBACK), LOOKBACK)
-        parts = scaling.level, scaling.unit, scaling.center, scaling.scale
-        assert [own.item() for own in parts] == [7, 1, 5, 1]
+
+def test_adds_to_a_ridge_and_learns_from_what_came_before(monkeypatch):
+    learned, fit_network = [], module.fit_network
+
+    def recorded(*args, data, **options):
+        learned.extend(data[5:7])
+        return fit_network(*args, data=data, **options)
+
+    monkeypatch.setattr(module, "fit_network", recorded)
+    candidate, training = make(), make_training_of(make_walks([120, 80]), HORIZON, LOOKBACK)
+    monkeypatch.setattr(module, "_FEWEST_WINDOWS", 20)
+    fitted, held_out = candidate.fit(training)
+    assert candidate.network is candidate.ridge is None
+    assert fitted.settings is fitted.task is fitted.attributes is None
+    series, known = learned
+    assert (known >= LOOKBACK).all()
+    assert (known + HORIZON <= training.earliest()[series]).all()
+    np.testing.assert_array_equal(held_out, fitted.forecast(training.validation))
+    ridge = WindowRidge(LOOKBACK).fit(training)[0].forecast(training.validation)
+    network = fitted.network.module("cpu")
+    units = fitted.scaling.units(training.validation)
+    outputs = outputs_of(network, training.validation, units, fitted.scaling)
+    np.testing.assert_allclose(held_out[:, 0], ridge[:, 0] + units[:, 1:] * outputs)
 
 
-class TestFit:
-    def test_adds_to_a_ridge_and_learns_from_what_came_before(self, monkeypatch):
-        learned, fit_network = [], module.fit_network
-
-        def recorded(*args, data, **options):
-            learned.extend(data[5:7])
-            return fit_network(*args, data=data, **options)
-
-        monkeypatch.setattr(module, "fit_network", recorded)
-        candidate, training = make(), make_training_of(make_walks([120, 80]), HORIZON, LOOKBACK)
-        monkeypatch.setattr(module, "_FEWEST_WINDOWS", 20)
-        fitted, held_out = candidate.fit(training)
-        assert candidate.network is candidate.ridge is None
-        assert fitted.settings is fitted.task is fitted.attributes is None
-        series, known = learned
-        assert (known >= LOOKBACK).all()
-        assert (known + HORIZON <= training.earliest()[series]).all()
-        np.testing.assert_array_equal(held_out, fitted.forecast(training.validation))
-        ridge = WindowRidge(LOOKBACK).fit(training)[0].forecast(training.validation)
-        network = fitted.network.module("cpu")
-        units = fitted.scaling.units(training.validation)
-        outputs = outputs_of(network, training.validation, units, fitted.scaling)
-        np.testing.assert_allclose(held_out[:, 0], ridge[:, 0] + units[:, 1:] * outputs)
-
-    def test_without_enough_windows_there_is_none(self):
-        training = make_training_of(make_walks([40]), HORIZON, LOOKBACK)
-        fitted, held_out = make().fit(training)
-        assert fitted.network is None
-        assert held_out.shape == (len(training.validation), 1, HORIZON)
-        assert np.isnan(held_out).all()
+def test_without_enough_windows_there_is_none():
+    training = make_training_of(make_walks([40]), HORIZON, LOOKBACK)
+    fitted, held_out = make().fit(training)
+    assert fitted.network is None
+    assert held_out.shape == (len(training.validation), 1, HORIZON)
+    assert np.isnan(held_out).all()
 
 
-class TestLearn:
-    def test_without_a_ridge_it_adds_to_the_level(self):
-        origins = Origins.within(Table.of(make_walks([60, 50])), HORIZON, LOOKBACK)
-        fitted = make().learn(origins)
-        units = fitted.scaling.units(origins)
-        outputs = outputs_of(fitted.network.module("cpu"), origins, units, fitted.scaling)
-        expected = units[:, :1] + units[:, 1:] * outputs
-        np.testing.assert_allclose(fitted.forecast(origins)[:, 0], expected)
-        shape = fitted.network.shape
-        assert (shape["lookback"], shape["horizon"]) == (LOOKBACK, HORIZON)
-        assert (shape["n_past"], shape["n_future"], shape["relative"]) == (0, 0, False)
-        assert shape["patch_length"] == 2  # four patches at least
-
-    def test_no_windows(self):
-        origins = Origins.within(Table.of(make_walks([9])), HORIZON, LOOKBACK)
-        with pytest.raises(ValueError, match="horizon=3 and lookback_=8 leave no windows"):
-            make().learn(origins)
+def test_without_a_ridge_it_adds_to_the_level():
+    origins = Origins.within(Table.of(make_walks([60, 50])), HORIZON, LOOKBACK)
+    fitted = make().learn(origins)
+    units = fitted.scaling.units(origins)
+    outputs = outputs_of(fitted.network.module("cpu"), origins, units, fitted.scaling)
+    expected = units[:, :1] + units[:, 1:] * outputs
+    np.testing.assert_allclose(fitted.forecast(origins)[:, 0], expected)
+    shape = fitted.network.shape
+    assert (shape["lookback"], shape["horizon"]) == (LOOKBACK, HORIZON)
+    assert (shape["n_past"], shape["n_future"], shape["relative"]) == (0, 0, False)
+    assert shape["patch_length"] == 2  # four patches at least

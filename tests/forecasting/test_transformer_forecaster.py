@@ -11,18 +11,11 @@ from sklearn.base import clone
 from sklearn.linear_model import Ridge
 
 from sklearn_attention import Architecture, Training, TransformerForecaster
-from sklearn_attention.forecasting import (
-    _candidate_network,
-)
+from sklearn_attention.forecasting import _candidate_network
 from sklearn_attention.forecasting._network import ForecastNetwork
 
-QUICK = {
-    "training": Training(max_steps=4),
-    "d_model": 8,
-    "n_heads": 2,
-    "n_layers": 1,
-    "lookback": 12,
-}
+SMALL = {"d_model": 8, "n_heads": 2, "n_layers": 1, "lookback": 12}
+QUICK = SMALL | {"training": Training(max_steps=4)}
 
 
 def make_series(n=160, seed=0):
@@ -62,7 +55,6 @@ def test_alone_it_is_the_network_in_units_of_the_series():
     "parameters",
     [
         {"architecture": Architecture(positions="rotary", attention_kernel="gaussian")},
-        {"architecture": Architecture(patch_length=40)},  # longer than the window
         {"architecture": Architecture(instance_norm=None, d_position=4, norm="post")},
         {"training": Training(schedule="constant", max_steps=4), "batch_size": (16, 64)},
         {"max_epochs": 2, "dropout": 0.2, "training": Training(max_steps=None)},
@@ -90,26 +82,18 @@ def test_forecasts_of_rare_sales_are_means():
     assert abs(found - 4.5) < 4 * np.sqrt(2.7 * (6 + 36 / 90) / n_series)
 
 
-class TestAttentionMaps:
-    def test_rows_are_averages_of_tokens_also_of_fresh_windows(self):
-        model = fit(n_layers=2, architecture=Architecture(patch_length=3), candidates=None)
-        maps = model.attention_maps()
-        assert maps.shape == (1, 2, 2, 4, 4)
-        np.testing.assert_allclose(maps.sum(axis=-1), 1, atol=1e-6)
-        assert (maps >= 0).all()
-        windows = make_series().to_numpy()[:36].reshape(3, 12)
-        assert model.attention_maps(history=windows).shape == (3, 2, 2, 4, 4)
-
-    @pytest.mark.parametrize(
-        ("candidates", "steps", "why"),
-        [
-            (None, make_series().index[-2:], "has no steps after the series"),
-            (["ridge"], None, "attention_maps is of the transformer, which is"),
-        ],
-    )
-    def test_there_may_be_none(self, candidates, steps, why):
-        with pytest.raises(ValueError, match=why):
-            fit(candidates=candidates).attention_maps(steps)
+def test_attention_maps_are_averages_of_tokens_also_of_fresh_windows():
+    model = fit(n_layers=2, architecture=Architecture(patch_length=3), candidates=None)
+    maps = model.attention_maps()
+    assert maps.shape == (1, 2, 2, 4, 4)
+    np.testing.assert_allclose(maps.sum(axis=-1), 1, atol=1e-6)
+    assert (maps >= 0).all()
+    windows = make_series().to_numpy()[:36].reshape(3, 12)
+    assert model.attention_maps(history=windows).shape == (3, 2, 2, 4, 4)
+    with pytest.raises(ValueError, match="has no steps after the series"):
+        model.attention_maps(make_series().index[-2:])
+    with pytest.raises(ValueError, match="attention_maps is of the transformer, which is"):
+        fit(candidates=["ridge"]).attention_maps()
 
 
 @pytest.mark.parametrize("features", [False, True])
@@ -136,16 +120,10 @@ def test_callbacks_get_a_forecaster_that_predicts_before_the_end(features):
     [
         ({"lookback": -2}, "lookback=-2"),
         ({"lookback": 0, "candidates": "auto"}, "lookback=0 is not valid"),
-        ({"lookback": "long", "candidates": "auto"}, "lookback='long' is not valid"),
         ({"candidates": "ridge"}, "candidates='ridge' is not valid"),
         ({"candidates": ["linear"]}, "candidates='linear' is unknown"),
-        ({"log": "yes"}, "log='yes' is not valid"),
         ({"architecture": Architecture(patch_length=0)}, "patch_length=0 is not valid"),
         ({"n_heads": 3}, "n_heads=3 does not divide d_model=8"),
-        (
-            {"architecture": Architecture(instance_norm="median")},
-            "instance_norm='median' is unknown",
-        ),
         ({"architecture": Architecture(attention_kernel="loud")}, "'loud'"),
         ({"max_epochs": None, "training": Training(max_steps=None)}, "would never end"),
     ],
@@ -155,18 +133,7 @@ def test_bad_parameters_are_named(parameters, message):
         fit(**{"candidates": None} | parameters)
 
 
-def few_observations(n, horizon):
-    """Expects a warning of fewer observations than steps of the horizon, if there are."""
-    warns = pytest.warns(UserWarning, match="fewer than horizon=")
-    return warns if n < horizon else nullcontext()
-
-
 class TestCandidates:
-    def test_a_square_wave(self):
-        values = np.where(np.sin(0.137 * np.arange(1200)) >= 0, 1.0, -1.0)
-        model = TransformerForecaster(horizon=200, random_state=0).fit(values[:1000])
-        assert np.mean((model.predict() - values[1000:]) ** 2) <= 0.01
-
     @pytest.mark.parametrize("log", [False, True])
     def test_the_forecast_is_their_weighted_sum(self, log):
         series = make_series()
@@ -226,7 +193,8 @@ class TestCandidates:
     @pytest.mark.parametrize(("n", "horizon"), [(1, 4), (2, 4), (3, 1), (9, 4)])
     def test_short_series(self, n, horizon):
         values = 10 + np.random.default_rng(n).normal(size=n)
-        with few_observations(n, horizon):
+        warns = pytest.warns(UserWarning, match="fewer than horizon=")
+        with warns if n < horizon else nullcontext():
             model = TransformerForecaster(horizon).fit(values)
         forecasts, intervals = model.predict(7), model.predict_interval(7)
         assert np.isfinite(forecasts).all()
@@ -277,14 +245,6 @@ def test_logarithms_are_taken_as_told():
     for other in (series - series.mean(), 0 * series):
         with pytest.raises(ValueError, match="log=True is for series that are not negat"):
             fit(other, log=True)
-
-
-def test_fresh_observations_that_are_not_positive_may_follow_logarithms():
-    model, history = fit(growing(), log=True, candidates=["ridge"]), growing()[:30].copy()
-    history.iloc[7] = -1.0
-    assert np.isfinite(model.predict(history=history)).all()
-    with pytest.raises(ValueError, match="a series has only negative values"):
-        model.predict(history=-history.abs())
 
 
 @pytest.mark.parametrize("bounds", [(12.0, 12.3), (10.5, None), (None, 12.1)])

@@ -6,13 +6,11 @@ import pytest
 from forecasting_training import make_walks
 from sklearn.ensemble import HistGradientBoostingRegressor
 
-from sklearn_attention import Training, TransformerForecaster
+from sklearn_attention import TransformerForecaster
 from sklearn_attention.forecasting import Origins, Table, TimeIndex
 from sklearn_attention.forecasting import _trees as module
 from sklearn_attention.forecasting._origins import Validation
-from sklearn_attention.forecasting._transformer_candidate import TransformerCandidate
 from sklearn_attention.forecasting._trees import Trees, calendar_of
-from sklearn_attention.training._fit_network import NetworkSettings
 
 HORIZON, SEASONS = 4, (6.0, 15.2)
 
@@ -144,39 +142,23 @@ def test_short_series_have_none():
     assert Trees((1.0,), tried=True).tried_on(training)[1] is None
 
 
-class TestCalendar:
-    @pytest.mark.parametrize(
-        ("freq", "columns"),
-        [("30min", 5), ("D", 4), ("W-SUN", 3), ("MS", 3), ("QS", 3), ("YS", 0)],
-    )
-    def test_has_what_steps_differ_in(self, freq, columns):
-        index = pd.date_range("2023-03-05", periods=40, freq=freq)
-        found = calendar_of(TimeIndex.read(index), 50)
-        assert found.shape == (50, columns)
-        periods = calendar_of(TimeIndex.read(index[:20].to_period()), 20)
-        if freq not in ("W-SUN",):  # a period of a week begins before its day
-            np.testing.assert_array_equal(periods, found[:20])
-
-    def test_columns(self):
-        index = pd.date_range("2023-12-31 23:00", periods=3, freq="h")
-        angle = 2 * np.pi * np.array([365, 1, 1]) / 365.25
-        expected = [
-            [23 * 3600, 0, 3600], [6, 0, 0], np.sin(angle), np.cos(angle), [12, 1, 1],
-        ]  # fmt: skip
-        found = calendar_of(TimeIndex.read(index), 3)
-        np.testing.assert_allclose(found, np.transpose(expected))
+@pytest.mark.parametrize(("freq", "columns"), [("30min", 5), ("D", 4), ("MS", 3), ("YS", 0)])
+def test_the_calendar_has_what_steps_differ_in(freq, columns):
+    index = pd.date_range("2023-03-05", periods=40, freq=freq)
+    found = calendar_of(TimeIndex.read(index), 50)
+    assert found.shape == (50, columns)
+    periods = calendar_of(TimeIndex.read(index[:20].to_period()), 20)
+    np.testing.assert_array_equal(periods, found[:20])
 
 
-def test_a_part_that_is_held_out_shows_whether_trees_help():
-    training = make_training()
-    assert Trees(SEASONS).tried_on(training)[1] is None
-    one, part = Trees(SEASONS, tried=True).tried_on(training)
-    _, found = one.fit(training)
-    _, expected = Trees(SEASONS).fit(training)
-    np.testing.assert_array_equal(found, expected)
-    first = training.block % 2 == 0
-    np.testing.assert_array_equal(part[first], expected[first])
-    assert np.isnan(part[~first]).all()
+def test_columns_of_the_calendar():
+    index = pd.date_range("2023-12-31 23:00", periods=3, freq="h")
+    angle = 2 * np.pi * np.array([365, 1, 1]) / 365.25
+    expected = [
+        [23 * 3600, 0, 3600], [6, 0, 0], np.sin(angle), np.cos(angle), [12, 1, 1],
+    ]  # fmt: skip
+    found = calendar_of(TimeIndex.read(index), 3)
+    np.testing.assert_allclose(found, np.transpose(expected))
 
 
 def test_without_features_there_are_none_but_those_wanted():
@@ -188,13 +170,3 @@ def test_without_features_there_are_none_but_those_wanted():
     assert np.isfinite(model.predict(history=y.to_numpy()[None, -30:])).all()
     model.set_params(candidates="auto").fit(y)
     assert "trees" not in model.candidate_weights_
-
-
-def test_a_trial_of_a_transformer_beside_trees_is_shorter_than_its_training():
-    for most, brief in ((None, 300), (500, 300), (300, None)):
-        training = Training(max_steps=most, weight_decay=0.2)
-        settings = NetworkSettings.of(TransformerForecaster(training=training))
-        found = TransformerCandidate(6, settings=settings, tried=True).brief()
-        assert (found and found.settings.training.max_steps) == brief
-        assert TransformerCandidate(6, settings=settings).brief() is None
-        assert settings.training.max_steps == most

@@ -2,11 +2,7 @@
 
 import numpy as np
 import pytest
-from forecasting_training import (
-    make_training_of,
-    make_walks,
-    overlapping_rows,
-)
+from forecasting_training import make_training_of, make_walks, overlapping_rows
 from sklearn.ensemble import HistGradientBoostingRegressor
 from sklearn.linear_model import BayesianRidge, LinearRegression, LogisticRegression
 from sklearn.multioutput import MultiOutputRegressor
@@ -61,28 +57,24 @@ def test_forecasts_are_those_of_the_regressor_on_windows(regressor):
             np.testing.assert_allclose(held_out[row, 0], expected)
 
 
-class TestForecaster:
-    def test_what_only_a_regressor_can_forecast(self):
-        # The logistic map at its most chaotic has no linear trace.
-        values = [0.3]
-        for _ in range(399):
-            values.append(4 * values[-1] * (1 - values[-1]))
-        values = np.array(values)
-        boosted = HistGradientBoostingRegressor(max_iter=30)
-        candidates = ["classical", "ridge", boosted]
-        model = TransformerForecaster(1, candidates=candidates, log=False).fit(values[:-50])
-        assert model.candidate_weights_["HistGradientBoostingRegressor"].item() > 0.8
-        found = model.update(values[-50:]).predict(history=values[-60:-1])
-        assert abs(found[0] - values[-1]) < 0.2
+def test_what_only_a_regressor_can_forecast():
+    # The logistic map at its most chaotic has no linear trace.
+    values = [0.3]
+    for _ in range(399):
+        values.append(4 * values[-1] * (1 - values[-1]))
+    values = np.array(values)
+    boosted = HistGradientBoostingRegressor(max_iter=30)
+    candidates = ["classical", "ridge", boosted]
+    model = TransformerForecaster(1, candidates=candidates, log=False).fit(values[:-50])
+    assert model.candidate_weights_["HistGradientBoostingRegressor"].item() > 0.8
+    found = model.update(values[-50:]).predict(history=values[-60:-1])
+    assert abs(found[0] - values[-1]) < 0.2
 
-    @pytest.mark.parametrize(
-        ("wrong", "message"),
-        [
-            (LinearRegression, "candidates"),
-            (3, "candidates"),
-            (LogisticRegression(), "not a reg"),
-        ],
-    )
-    def test_others_are_refused(self, wrong, message):
-        with pytest.raises(ValueError, match=message):
-            TransformerForecaster(candidates=[wrong]).fit(np.arange(30.0))
+
+@pytest.mark.parametrize(
+    ("wrong", "message"),
+    [(LinearRegression, "candidates"), (3, "candidates"), (LogisticRegression(), "not a reg")],
+)
+def test_others_are_refused(wrong, message):
+    with pytest.raises(ValueError, match=message):
+        TransformerForecaster(candidates=[wrong]).fit(np.arange(30.0))

@@ -1,7 +1,5 @@
 """Maps of attention draw the weights that estimators tell, by the names of tokens."""
 
-import itertools
-
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose
@@ -89,12 +87,7 @@ def test_rollout_passes_through_all_layers():
         AttentionMapDisplay.from_weights(np.eye(2), keys=["a"])
 
 
-TOKENS = {
-    "few": ["a", "bc"],
-    "many": [f"token{i}" for i in range(90)],
-    "long": [f"uncharacteristically {i} of these" for i in range(25)],
-    "blank": [" ", "\n", "$x", "b$", ""] * 2,
-}
+TOKENS = {"many": [f"token{i}" for i in range(90)], "blank": [" ", "\n", "$x", "b$", ""] * 2}
 
 
 def boxes(axes):
@@ -108,13 +101,8 @@ def boxes(axes):
         yield [text.get_window_extent(renderer) for text in texts]
 
 
-@pytest.mark.parametrize(
-    ("kind", "size"),
-    slow_but(
-        [("blank", (12.8, 9.6)), ("few", (4.0, 3.2))],
-        itertools.product(TOKENS, [(12.8, 9.6), (4.0, 3.2)]),
-    ),
-)
+@pytest.mark.parametrize("size", [(12.8, 9.6), (4.0, 3.2)])
+@pytest.mark.parametrize("kind", slow_but(["blank"], TOKENS))
 def test_names_never_touch(kind, size):
     names = TOKENS[kind]
     display = AttentionMapDisplay.from_weights(np.eye(len(names)), queries=names, keys=names)
@@ -126,10 +114,3 @@ def test_names_never_touch(kind, size):
             assert not any(box.overlaps(other) for other in found[:i])
             assert figure.x0 <= box.x0 <= box.x1 <= figure.x1
             assert figure.y0 <= box.y0 <= box.y1 <= figure.y1
-
-
-def test_an_index_names_queries(averages, table):
-    rows = table[0][:3].set_axis(["first", "second", "third"])
-    display = AttentionMapDisplay.from_estimator(averages, rows)
-    written = [text.get_text() for text in display.ax_.get_yticklabels()]
-    assert written == display.queries == ["first", "second", "third"]

@@ -4,10 +4,7 @@ import numpy as np
 from numpy.testing import assert_allclose
 from sklearn.base import clone
 
-from sklearn_attention import (
-    LocalPolynomialCV,
-    NadarayaWatsonClassifier,
-)
+from sklearn_attention import LocalPolynomialCV
 from sklearn_attention.inspection import BandwidthDisplay
 
 
@@ -49,11 +46,3 @@ def test_bandwidths_of_features_have_a_relevance_each(kernel_attention, averages
     display = BandwidthDisplay.from_estimator(by_rule)
     assert_allclose(display.relevance * by_rule.bandwidth_, by_rule.keys_.std(axis=0))
     assert display.search is None
-
-
-def test_a_classifier_has_a_bandwidth_search(curve):
-    X, y = curve
-    model = NadarayaWatsonClassifier().fit(X, y > 0)
-    display = BandwidthDisplay.from_estimator(model)
-    assert display.bandwidth.tolist() == [*model.bandwidth_]
-    assert display.relevance is None

@@ -25,7 +25,9 @@ def test_history_forecast_fan_and_what_happened(analogs, series):
     assert widths[0] >= widths[1]  # the wider below
 
 
-def test_similar_windows_are_marked_where_they_were_and_do_not_overlap(analogs, series):
+def test_similar_windows_are_marked_where_they_were_and_do_not_overlap(
+    analogs, candidates, series
+):
     table = analogs.explain(k=len(series))
     ends = series.index.get_indexer(table["time"])
     # One after another, each at least a window from those before it.
@@ -40,9 +42,6 @@ def test_similar_windows_are_marked_where_they_were_and_do_not_overlap(analogs, 
         assert window.index[analogs.lookback_ - 1] == table["time"][place]
         assert_allclose(window, series[window.index])
         assert len(window) == analogs.lookback_ + 12
-
-
-def test_only_kernel_forecasters_have_windows(candidates):
     with pytest.raises(ValueError, match=r"n_analogs=1.*TransformerForecaster does not have"):
         ForecastDisplay.from_estimator(candidates, n_analogs=1)
 
@@ -55,9 +54,7 @@ def _long(frame):
 
 
 _FORMS = {
-    "dict": dict,
     "long": _long,
-    "two levels": lambda frame: frame.T.stack(),
     "array": lambda frame: frame.to_numpy(),
     "periods": lambda frame: frame.to_period("M"),
     "polars": lambda frame: pl.DataFrame({"ds": frame.index.tolist()} | frame.to_dict("list")),
@@ -103,20 +100,16 @@ def test_what_happened_is_a_column_of_a_frame(series):
         ForecastDisplay.from_estimator(model, y=frame[-6:].to_numpy(), series="b", coverage=[])
 
 
-@pytest.mark.parametrize(
-    ("library", "times"),
-    [(pl.DataFrame, list), (pd.DataFrame, lambda own: own.strftime("%Y-%m-%d"))],
-)
-def test_what_happened_is_in_rows_of_a_frame(series, times, library):
+def test_what_happened_is_in_rows_of_a_frame(series):
     frame = pd.DataFrame({"a": series, "b": 10 - series})
     model = KernelForecaster(6, lookback=12, bandwidth=1.0).fit(_long(frame[:-6]))
     later = _long(frame[-6:]).sample(frac=1, random_state=0)
-    later["ds"] = times(pd.DatetimeIndex(later["ds"]))
-    later = library(later.to_dict("list"))
+    later["ds"] = pd.DatetimeIndex(later["ds"]).strftime("%Y-%m-%d")
     display = ForecastDisplay.from_estimator(model, y=later, series="b", coverage=[])
     assert_allclose(display.actual, 10 - series[-6:])
     assert (display.actual.index == series.index[-6:]).all()
-    for form in ({"b": frame["b"][-6:]}, frame[-6:].T.stack()):
+    polars = pl.DataFrame(_long(frame[-6:]).to_dict("list"))
+    for form in ({"b": frame["b"][-6:]}, frame[-6:].T.stack(), polars):
         shown = ForecastDisplay.from_estimator(model, y=form, series="b", coverage=[])
         pd.testing.assert_series_equal(
             shown.actual, display.actual, check_names=False, check_freq=False

@@ -4,22 +4,11 @@ import re
 
 import pandas as pd
 import pytest
-from sklearn.linear_model import LinearRegression
 
-from sklearn_attention.inspection._grid import (
-    column_of,
-    feature_names,
-    row_names,
-)
+from sklearn_attention.inspection._grid import column_of, row_names
 
 FRAME = pd.DataFrame({"size": [1, 2, 6], "age": [0.5, 0.1, 0.3], "kind": list("bab")})
 ARRAY = FRAME[["size", "age"]].to_numpy()
-
-
-def test_features_without_names_are_numbered():
-    y = [0.0, 1.0, 2.0]
-    assert feature_names(LinearRegression().fit(ARRAY, y)) == ["x0", "x1"]
-    assert feature_names(LinearRegression().fit(FRAME[["age", "size"]], y)) == ["age", "size"]
 
 
 def test_names_of_arrays():
@@ -43,8 +32,5 @@ def test_an_index_names_rows():
 def test_what_is_no_column(feature):
     with pytest.raises(ValueError, match=re.escape(f"feature={feature!r} is not a column")):
         column_of(FRAME, feature)
-
-
-def test_categories_are_not_numbers():
     with pytest.raises(ValueError, match="feature='kind' is not numeric"):
         column_of(FRAME, "kind")

@@ -63,8 +63,5 @@ def test_keys_are_drawn_on_their_sphere(d, radius):
 def test_rows_of_an_estimator_are_keys(averages, table):
     display = LayerNormDisplay.from_estimator(averages, table[0][:7])
     assert_allclose(display.keys, table[0][:7])
-
-
-def test_what_cannot_be_seen_is_refused():
     with pytest.raises(ValueError, match=r"keys has shape \(3, 5\)"):
         LayerNormDisplay.from_vectors(np.eye(5)[:3])

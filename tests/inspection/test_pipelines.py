@@ -3,7 +3,6 @@
 import matplotlib.pyplot as plt
 import numpy as np
 import pytest
-from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
 from sklearn.linear_model import LinearRegression
 from sklearn.model_selection import GridSearchCV
@@ -16,7 +15,6 @@ from sklearn_attention import (
     NadarayaWatsonRegressor,
 )
 from sklearn_attention.inspection import (
-    AttentionMapDisplay,
     BacktestDisplay,
     DensityDisplay,
     ExplanationDisplay,
@@ -45,12 +43,6 @@ def test_rows_are_those_that_reach_the_last_step(searched):
     assert last_step(whole)[1] is None
 
 
-@pytest.mark.parametrize("estimator", [LinearRegression(), make_pipeline(LinearRegression())])
-def test_what_is_not_fitted_is_refused(estimator):
-    with pytest.raises(NotFittedError):
-        last_step(clone(estimator), X)
-
-
 def test_remembered_rows_have_the_form_that_was_fitted(curve, smoother, table, averages):
     rows, targets = remembered_rows(smoother)
     np.testing.assert_array_equal(rows, curve[0])
@@ -60,12 +52,6 @@ def test_remembered_rows_have_the_form_that_was_fitted(curve, smoother, table, a
     np.testing.assert_array_equal(rows, table[0])
     search = GridSearchCV(LocalPolynomialRegressor(bandwidth=0.1), {"degree": [0]}, cv=2)
     np.testing.assert_array_equal(remembered_rows(search.fit(*curve))[0], curve[0])
-
-
-@pytest.mark.parametrize("kind", [LinearRegression, 5])
-def test_what_is_no_estimator(kind):
-    with pytest.raises(TypeError, match=r"estimator.* pass a fitted"):
-        last_step(kind)
 
 
 class Drawing:
@@ -98,11 +84,8 @@ ESTIMATORS = [
     (BacktestDisplay, [KernelForecaster, [1.0]], "KernelForecaster, .* no backtest: pass"),
     (SmoothDisplay, [NadarayaWatsonRegressor()], "This NadarayaWatson.* not fitted yet"),
     (SmoothDisplay, ["analogs"], "KernelForecaster, which is no regressor of rows: pass one"),
-    (ForecastDisplay, ["smoother"], "LocalPoly.*, which is no forecaster: pass Kernel"),
     (KernelDisplay, ["analogs"], "KernelForecaster, .* not one kernel with a bandwidth: p"),
     (ExplanationDisplay, ["averages"], "X=None: pass the row that is explained"),
-    (AttentionMapDisplay, ["smoother"], "X=None: pass queries"),
-    (BacktestDisplay, ["analogs"], "X=None: pass the series"),
     (SmoothDisplay, ["smoother", ROWS, [0.0]], "X has 2 features, but Local.* is expecting 1"),
     (DensityDisplay, ["density", [[0.5, 1.0, 2.0]]], "X has 3 features, but .* is expecting 2"),
 ]
@@ -129,14 +112,6 @@ def test_errors_name_method_parameter_and_remedy(display, arguments, message, re
         (
             lambda: LayerNormDisplay.from_vectors(np.eye(4), ax=plt.subplots(1, 2)[1]),
             r"LayerNorm.*\.from_vectors: ax has the projection 'rectilinear': pass axes made",
-        ),
-        (
-            lambda: KernelDisplay.from_kernels("gaussian"),
-            r"Kernel.*\.from_kernels: kernels='gaussian' is no list",
-        ),
-        (
-            lambda: BacktestDisplay.from_predictions([1.0]),
-            r"Backtest.*\.from_predictions: table of type list has no columns .* pass what",
         ),
     ],
 )

@@ -7,19 +7,16 @@ import pandas as pd
 import pytest
 from sklearn.ensemble import HistGradientBoostingRegressor
 from sklearn.metrics import log_loss
-from slow_cases import slow_but
 
 from sklearn_attention import Columns, KernelAttentionClassifier, KernelAttentionRegressor
 from sklearn_attention.kernel_attention import _boosting
 from sklearn_attention.kernel_attention._boosting import (
-    MultinomialLink,
     _robust_shares,
     predict_trees,
     stack_classifier,
     stack_regressor,
 )
 
-READOUTS = pytest.mark.parametrize("readout", slow_but(["solve"], ["solve", "average"]))
 ESTIMATORS = [KernelAttentionRegressor, KernelAttentionClassifier]
 # Hardly any learning: what trees add is what is tested.
 QUICK = {"max_steps": 3, "encodings": "standard"}
@@ -67,9 +64,9 @@ def both(estimator, X, y, **parameters):
 
 
 @cache
-def both_of_steps(readout="solve"):
+def both_of_steps():
     """Fitted to steps; tests may ask but not change them."""
-    return both(KernelAttentionRegressor, *make_steps(), readout=readout, n_folds=2)
+    return both(KernelAttentionRegressor, *make_steps(), n_folds=2)
 
 
 @cache
@@ -96,23 +93,13 @@ def outputs(model, X):
 
 
 class TestRegressor:
-    @READOUTS
-    def test_trees_where_they_win(self, readout):
+    def test_trees_where_they_win(self):
         queries, expected = make_steps(500, seed=1, noise=0)
-        without, model = both_of_steps(readout)
+        without, model = both_of_steps()
         assert model.boosting_share_ > 0.4
         assert len(model.boosters_[0]) == 2
         errors = [np.square(m.predict(queries) - expected).mean() for m in (without, model)]
         assert errors[1] < 0.7 * errors[0]
-
-    @pytest.mark.slow
-    def test_defaults_follow_steps(self):
-        queries, expected = make_plain_steps(500, seed=1, noise=0)
-        errors = []
-        for parameters in ({"boosting": None}, {}):
-            model = KernelAttentionRegressor(**parameters).fit(*make_plain_steps(1500))
-            errors.append(np.square(model.predict(queries) - expected).mean())
-        assert errors[1] < 0.9 * errors[0]
 
     def test_residuals_and_intervals_are_of_the_stack(self):
         without, model = both_of_steps()
@@ -159,37 +146,14 @@ class TestRegressor:
 
 
 class TestClassifier:
-    @READOUTS
-    def test_trees_where_they_win(self, readout):
+    def test_trees_where_they_win(self):
         X, y = make_classes(300)
         queries, expected = make_classes(300, seed=1)
-        without, model = both(KernelAttentionClassifier, X, y, readout=readout, n_folds=2)
+        without, model = both(KernelAttentionClassifier, X, y, n_folds=2)
         assert len(model.boosters_[0]) == 2
         assert model.links_[0]["strengths"][-1] > 0
         losses = [log_loss(expected, m.predict_proba(queries)) for m in (without, model)]
         assert losses[1] < 0.9 * losses[0]
-
-    @pytest.mark.slow
-    def test_a_class_that_a_fold_has_not_seen(self):
-        X, y = make_classes()
-        y[:2] = 2
-        p = boosted(KernelAttentionClassifier, X, y, n_folds=2).predict_proba(X)
-        assert p.shape == (400, 3)
-        assert np.isfinite(np.log(p)).all()
-
-    def test_a_single_class_that_is_left_to_learn_from(self):
-        X, _ = make_classes(80)
-        for labels in (np.zeros(80), np.arange(80) == 3):
-            assert boosted(KernelAttentionClassifier, X, labels).boosters_ == [[]]
-
-    def test_link_without_trees_is_what_it_was(self):
-        rng = np.random.default_rng(0)
-        scores, rates = rng.normal(size=(50, 2)), np.array([0.4, 0.6])
-        indicators = np.eye(2)[rng.integers(0, 2, 50)]
-        plain = MultinomialLink.fit(scores, indicators, np.ones(50), rates)
-        mute = MultinomialLink.fit(scores, indicators, np.ones(50), rates, np.zeros((50, 2)))
-        assert (len(plain.strengths), len(mute.strengths)) == (2, 3)
-        np.testing.assert_allclose(mute(scores, np.zeros((50, 2))), plain(scores), atol=1e-4)
 
     def test_trees_do_not_learn_from_rows_of_their_fold(self):
         rng = np.random.default_rng(0)
@@ -238,11 +202,12 @@ class TestBoth:
         other = boosted(estimator, X[kept], y[kept], n_folds=1)
         np.testing.assert_allclose(outputs(model, X), outputs(other, X), rtol=1e-8)
 
-    def test_nothing_is_added_to_few_rows_or_a_given_bandwidth(self, estimator):
+    def test_nothing_is_added_to_few_rows_a_given_bandwidth_or_a_constant(self, estimator):
         X, y = make_data(estimator)
         few = boosted(estimator, X[:49], y[:49])
         given = boosted(estimator, X, y, bandwidth=0.5)
-        assert few.boosters_ == given.boosters_ == [[]]
+        alike = boosted(estimator, X, np.zeros(400))
+        assert few.boosters_ == given.boosters_ == alike.boosters_ == [[]]
 
     def test_weights_reach_the_trees_which_are_usual_where_they_help(
         self, monkeypatch, estimator
@@ -261,7 +226,6 @@ class TestBoth:
     [
         (KernelAttentionRegressor, make_smooth, [(225, 12)]),
         (KernelAttentionRegressor, make_plain_steps, [(225, 12), (225, 100)]),
-        (KernelAttentionClassifier, make_smooth, [(225, 12)]),
         (KernelAttentionClassifier, make_steps, [(225, 12), (225, 60)]),
     ],
 )

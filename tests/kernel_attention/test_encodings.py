@@ -3,7 +3,6 @@
 import numpy as np
 import pytest
 from scipy.special import ndtri
-from slow_cases import slow_but
 
 from sklearn_attention import _blocks
 from sklearn_attention.kernel_attention import _encodings
@@ -28,48 +27,47 @@ def learn(name, X, kinds=None, **options):
     return Encoding.learn(name, X, kinds, **options)
 
 
-class TestStandard:
-    def test_numbers_are_standardised(self):
-        X = make_rows()[:, :1]
-        encoding = learn("standard", X)
-        queries = np.array([[-3.0], [0.2], [9.0]])
-        expected = (queries - X.mean()) / X.std()
-        np.testing.assert_allclose(encoding.encode(queries), expected, rtol=1e-12)
-
-    def test_rare_values_are_not_many_units_away(self):
-        X = np.zeros((500, 1))
-        X[3] = 2.0
-        encoding = learn("standard", X)
-        found = encoding.encode(np.array([[2.0], [4.0], [2e3]]))[:, 0]
-        np.testing.assert_allclose(found[0], 6)
-        # What lies beyond goes on in the same units.
-        slope = encoding.derivative(X[:1])[0, 0]
-        np.testing.assert_allclose(np.diff(found), [2 * slope, 1996 * slope])
+def test_numbers_are_standardised():
+    X = make_rows()[:, :1]
+    encoding = learn("standard", X)
+    queries = np.array([[-3.0], [0.2], [9.0]])
+    expected = (queries - X.mean()) / X.std()
+    np.testing.assert_allclose(encoding.encode(queries), expected, rtol=1e-12)
 
 
-class TestQuantile:
-    def test_few_values_have_their_normal_scores(self):
-        x = np.repeat([1.0, 5.0, 6.0], [2, 5, 3])
-        scores = ndtri(np.array([0.1, 0.45, 0.85]))[np.repeat([0, 1, 2], [2, 5, 3])]
-        expected = (scores - scores.mean()) / scores.std()
-        found = learn("quantile", x[:, None]).encode(x[:, None])
-        np.testing.assert_allclose(found[:, 0], expected, rtol=1e-12)
+def test_rare_values_are_not_many_units_away():
+    X = np.zeros((500, 1))
+    X[3] = 2.0
+    encoding = learn("standard", X)
+    found = encoding.encode(np.array([[2.0], [4.0], [2e3]]))[:, 0]
+    np.testing.assert_allclose(found[0], 6)
+    # What lies beyond goes on in the same units.
+    slope = encoding.derivative(X[:1])[0, 0]
+    np.testing.assert_allclose(np.diff(found), [2 * slope, 1996 * slope])
 
-    @pytest.mark.parametrize("n", slow_but([3000], [300, 3000]))
-    def test_scores_are_monotone_and_about_normal(self, n):
-        rng = np.random.default_rng(0)
-        X = rng.exponential(size=(n, 1)) ** 3
-        encoding = learn("quantile", X)
-        found = encoding.encode(X)[:, 0]
-        assert (np.diff(found[np.argsort(X[:, 0])]) >= 0).all()
-        # Less than 1 in 150 lies beyond where scores end.
-        normal = ndtri((np.arange(n) + 0.5) / n)
-        near = np.abs(normal) < 2
-        np.testing.assert_allclose(np.sort(found)[near], normal[near], atol=0.05)
-        assert found.std() == pytest.approx(1)
-        beyond = encoding.encode(np.array([[-1e9], [1e9]]))[:, 0]
-        np.testing.assert_array_equal(beyond, [found.min(), found.max()])
-        assert len(encoding.knots[0]) <= 1000
+
+def test_few_values_have_their_normal_scores():
+    x = np.repeat([1.0, 5.0, 6.0], [2, 5, 3])
+    scores = ndtri(np.array([0.1, 0.45, 0.85]))[np.repeat([0, 1, 2], [2, 5, 3])]
+    expected = (scores - scores.mean()) / scores.std()
+    found = learn("quantile", x[:, None]).encode(x[:, None])
+    np.testing.assert_allclose(found[:, 0], expected, rtol=1e-12)
+
+
+def test_scores_are_monotone_and_about_normal():
+    rng, n = np.random.default_rng(0), 3000
+    X = rng.exponential(size=(n, 1)) ** 3
+    encoding = learn("quantile", X)
+    found = encoding.encode(X)[:, 0]
+    assert (np.diff(found[np.argsort(X[:, 0])]) >= 0).all()
+    # Less than 1 in 150 lies beyond where scores end.
+    normal = ndtri((np.arange(n) + 0.5) / n)
+    near = np.abs(normal) < 2
+    np.testing.assert_allclose(np.sort(found)[near], normal[near], atol=0.05)
+    assert found.std() == pytest.approx(1)
+    beyond = encoding.encode(np.array([[-1e9], [1e9]]))[:, 0]
+    np.testing.assert_array_equal(beyond, [found.min(), found.max()])
+    assert len(encoding.knots[0]) <= 1000
 
 
 def slow_bins(x, edges):
@@ -82,47 +80,47 @@ def slow_bins(x, edges):
     return found
 
 
-class TestPiecewiseLinear:
-    def test_equals_its_formula(self):
-        X = make_rows(200)[:, :1]
-        encoding = learn("piecewise_linear", X)
-        queries = np.linspace(-1, 1.2 * X.max(), 40)
-        (edges,) = encoding.knots
-        np.testing.assert_allclose(edges, np.quantile(X, np.linspace(0, 1, 13)), rtol=1e-12)
-        expected = slow_bins(queries, edges) - slow_bins(X[:, 0], edges).mean(axis=0)
-        np.testing.assert_allclose(encoding.encode(queries[:, None]), expected, atol=1e-12)
+def test_piecewise_linear_equals_its_formula():
+    X = make_rows(200)[:, :1]
+    encoding = learn("piecewise_linear", X)
+    queries = np.linspace(-1, 1.2 * X.max(), 40)
+    (edges,) = encoding.knots
+    np.testing.assert_allclose(edges, np.quantile(X, np.linspace(0, 1, 13)), rtol=1e-12)
+    expected = slow_bins(queries, edges) - slow_bins(X[:, 0], edges).mean(axis=0)
+    np.testing.assert_allclose(encoding.encode(queries[:, None]), expected, atol=1e-12)
 
-    @pytest.mark.parametrize(
-        ("n_rows", "n_features", "fewest", "n_bins"),
-        [(100, 1, 12, 12), (100, 1, 20, 20), (8000, 1, 12, 28), (60, 240, 20, 5)],
-    )
-    def test_more_rows_have_more_bins_and_many_features_fewer(
-        self, n_rows, n_features, fewest, n_bins
-    ):
-        X = np.random.default_rng(0).normal(size=(n_rows, n_features))
-        encoding = learn("piecewise_linear", X, fewest_bins=fewest)
-        assert [len(edges) - 1 for edges in encoding.knots] == [n_bins] * n_features
 
-    @pytest.mark.parametrize("unit", [1e-100, 1e100])
-    def test_edges_that_single_precision_does_not_tell_apart(self, unit):
-        x = unit * np.append([0.0, 0.0], 1.6e9 + np.arange(30))[:, None]
-        encoding = learn("piecewise_linear", x)
-        (edges,) = encoding.knots
-        expected = slow_bins(x[:, 0], edges)
-        expected = expected - expected.mean(axis=0)
-        np.testing.assert_allclose(encoding.encode(x, np.float32), expected, atol=1e-6)
-        np.testing.assert_allclose(encoding.encode(x), expected, atol=1e-12)
+@pytest.mark.parametrize(
+    ("n_rows", "n_features", "fewest", "n_bins"),
+    [(100, 1, 12, 12), (100, 1, 20, 20), (8000, 1, 12, 28), (60, 240, 20, 5)],
+)
+def test_more_rows_have_more_bins_and_many_features_fewer(n_rows, n_features, fewest, n_bins):
+    X = np.random.default_rng(0).normal(size=(n_rows, n_features))
+    encoding = learn("piecewise_linear", X, fewest_bins=fewest)
+    assert [len(edges) - 1 for edges in encoding.knots] == [n_bins] * n_features
 
-    def test_where_values_are_few_each_is_an_edge(self):
-        X = np.array([3.0, 1.0, 1.0, 7.0, 3.0, 3.0])[:, None]
-        encoding = learn("piecewise_linear", X)
-        np.testing.assert_array_equal(encoding.knots[0], [1, 3, 7])
-        queries = np.array([[1.0], [2.0], [3.0], [6.0], [9.0]])
-        reached = np.array([[0, 0], [0.5, 0], [1, 0], [1, 0.75], [1, 1]])
-        np.testing.assert_allclose(encoding.encode(queries), reached - [4 / 6, 1 / 6])
-        # At an edge derivatives are those below.
-        expected = [[0, 0], [0.5, 0], [0.5, 0], [0, 0.25], [0, 0]]
-        np.testing.assert_allclose(encoding.derivative(queries), expected)
+
+@pytest.mark.parametrize("unit", [1e-100, 1e100])
+def test_edges_that_single_precision_does_not_tell_apart(unit):
+    x = unit * np.append([0.0, 0.0], 1.6e9 + np.arange(30))[:, None]
+    encoding = learn("piecewise_linear", x)
+    (edges,) = encoding.knots
+    expected = slow_bins(x[:, 0], edges)
+    expected = expected - expected.mean(axis=0)
+    np.testing.assert_allclose(encoding.encode(x, np.float32), expected, atol=1e-6)
+    np.testing.assert_allclose(encoding.encode(x), expected, atol=1e-12)
+
+
+def test_where_values_are_few_each_is_an_edge():
+    X = np.array([3.0, 1.0, 1.0, 7.0, 3.0, 3.0])[:, None]
+    encoding = learn("piecewise_linear", X)
+    np.testing.assert_array_equal(encoding.knots[0], [1, 3, 7])
+    queries = np.array([[1.0], [2.0], [3.0], [6.0], [9.0]])
+    reached = np.array([[0, 0], [0.5, 0], [1, 0], [1, 0.75], [1, 1]])
+    np.testing.assert_allclose(encoding.encode(queries), reached - [4 / 6, 1 / 6])
+    # At an edge derivatives are those below.
+    expected = [[0, 0], [0.5, 0], [0.5, 0], [0, 0.25], [0, 0]]
+    np.testing.assert_allclose(encoding.derivative(queries), expected)
 
 
 @pytest.mark.parametrize("name", ENCODINGS)
@@ -178,54 +176,48 @@ class TestEveryEncoding:
         assert not found[::9, encoding.feature == 1].any()
 
 
-class TestRareLevels:
-    """Some of many levels are one, in every encoding alike."""
+def test_levels_that_occur_once_are_one_in_an_identifier_of_rows():
+    codes = np.append(np.arange(89.0), [500.0, 500.0])[:, None]
+    encoding = learn("standard", codes, ["unordered"])
+    found = encoding.encode(np.array([[0.0], [1.0], [500.0], [-1.0]]))
+    np.testing.assert_array_equal(found, [[0, 1], [0, 1], [1, 0], [0, 1]])
+    names = ["standard__c_level500", "standard__c_levelnan"]
+    assert encoding.column_names(["c"]) == names
+    # Without the level that occurs twice there is nothing to compare.
+    assert len(learn("standard", codes[:-2], ["unordered"])) == 0
 
-    def test_levels_that_occur_once_are_one_in_an_identifier_of_rows(self):
-        codes = np.append(np.arange(89.0), [500.0, 500.0])[:, None]
-        encoding = learn("standard", codes, ["unordered"])
-        found = encoding.encode(np.array([[0.0], [1.0], [500.0], [-1.0]]))
-        np.testing.assert_array_equal(found, [[0, 1], [0, 1], [1, 0], [0, 1]])
-        names = ["standard__c_level500", "standard__c_levelnan"]
-        assert encoding.column_names(["c"]) == names
-        # Without the level that occurs twice there is nothing to compare.
-        assert len(learn("standard", codes[:-2], ["unordered"])) == 0
 
-    @pytest.mark.parametrize(
-        "counts",
-        [
-            pytest.param([1] * 59 + [2], id="few levels"),
-            pytest.param([3] * 300, id="all are rare"),
-            pytest.param([1] * 30 + [2] * 50, id="many occur twice"),
-        ],
-    )
-    def test_others_have_columns_of_their_own(self, counts):
+def test_other_levels_have_columns_of_their_own():
+    # Few levels; all are rare; many occur twice.
+    for counts in ([1] * 59 + [2], [3] * 300, [1] * 30 + [2] * 50):
         codes = np.repeat(np.arange(len(counts)), counts)[:, None].astype(float)
         found = learn("standard", codes, ["unordered"]).encode(codes)
         np.testing.assert_array_equal(found, codes == np.arange(len(counts)))
 
-    @pytest.mark.parametrize(
-        ("n_levels", "n", "n_columns"), [(21, 600, 6), (20, 600, 20), (21, 599, 21)]
-    )
-    def test_are_one_if_there_are_many_levels_and_rows(self, n_levels, n, n_columns):
-        # Five levels are frequent, the others have four rows each.
-        rare = np.repeat(np.arange(5.0, n_levels), 4)
-        codes = np.append(rare, np.arange(n - len(rare)) % 5)[:, None]
-        encoding = learn("standard", codes, ["unordered"])
-        assert len(encoding) == n_columns
-        found = encoding.encode(np.array([[0.0], [5.0], [6.0], [77.0]]))
-        one = n_columns == 6
-        np.testing.assert_array_equal(found[:, 0], [1, 0, 0, 0])
-        assert (found[1] == found[2]).all() == one
-        assert found[3].sum() == one
-        frequent = np.bincount(codes[:, 0].astype(int)).max()
-        assert encoding.largest_level(0, codes[:, 0]) == frequent
 
-    def test_together_may_be_the_largest(self):
-        codes = np.append(np.repeat(np.arange(200.0), 4), np.repeat([500.0, 501.0], 6))
-        encoding = learn("standard", codes[:, None], ["unordered"])
-        assert len(encoding) == 3
-        assert encoding.largest_level(0, codes) == 800
+@pytest.mark.parametrize(
+    ("n_levels", "n", "n_columns"), [(21, 600, 6), (20, 600, 20), (21, 599, 21)]
+)
+def test_rare_levels_are_one_if_there_are_many_levels_and_rows(n_levels, n, n_columns):
+    # Five levels are frequent, the others have four rows each.
+    rare = np.repeat(np.arange(5.0, n_levels), 4)
+    codes = np.append(rare, np.arange(n - len(rare)) % 5)[:, None]
+    encoding = learn("standard", codes, ["unordered"])
+    assert len(encoding) == n_columns
+    found = encoding.encode(np.array([[0.0], [5.0], [6.0], [77.0]]))
+    one = n_columns == 6
+    np.testing.assert_array_equal(found[:, 0], [1, 0, 0, 0])
+    assert (found[1] == found[2]).all() == one
+    assert found[3].sum() == one
+    frequent = np.bincount(codes[:, 0].astype(int)).max()
+    assert encoding.largest_level(0, codes[:, 0]) == frequent
+
+
+def test_rare_levels_together_may_be_the_largest():
+    codes = np.append(np.repeat(np.arange(200.0), 4), np.repeat([500.0, 501.0], 6))
+    encoding = learn("standard", codes[:, None], ["unordered"])
+    assert len(encoding) == 3
+    assert encoding.largest_level(0, codes) == 800
 
 
 @pytest.mark.parametrize(("n_levels", "widths"), [(60, [61, 61]), (70, [71, 1])])
@@ -249,35 +241,35 @@ def slow_correlation(codes, y):
     return (between - within) / (between + (size - 1) * within)
 
 
-class TestTellsRare:
-    """Rare levels that tell much of the targets have columns of their own."""
+def make_levels(effect):
+    rng = np.random.default_rng(0)
+    codes = np.repeat(
+        np.arange(160.0), np.append([80.0] * 5, np.arange(155) % 4 + 1).astype(int)
+    )
+    y = effect * rng.normal(size=160)[codes.astype(int)] + rng.normal(size=len(codes))
+    return codes, y
 
-    def make(self, effect):
-        rng = np.random.default_rng(0)
-        codes = np.repeat(
-            np.arange(160.0), np.append([80.0] * 5, np.arange(155) % 4 + 1).astype(int)
-        )
-        y = effect * rng.normal(size=160)[codes.astype(int)] + rng.normal(size=len(codes))
-        return codes, y
 
-    # Both sides of what decides, and far from it.
-    @pytest.mark.parametrize("effect", [0.0, 0.55, 0.65, 1.5])
-    def test_by_the_intraclass_correlation(self, effect):
-        codes, y = self.make(effect)
-        expected = slow_correlation(codes, y) > _encodings._TOLD
-        for scale in (1.0, 1e-200, 1e200):
-            assert tells_rare(codes, scale * y[:, None]) == expected
-        assert len(learn("standard", codes[:, None], ["unordered"], targets=y[:, None])) == (
-            160 if expected else 6
-        )
+# Both sides of what decides.
+@pytest.mark.parametrize("effect", [0.55, 0.65])
+def test_rare_levels_tell_by_the_intraclass_correlation(effect):
+    codes, y = make_levels(effect)
+    expected = slow_correlation(codes, y) > _encodings._TOLD
+    for scale in (1.0, 1e-200, 1e200):
+        assert tells_rare(codes, scale * y[:, None]) == expected
+    assert len(learn("standard", codes[:, None], ["unordered"], targets=y[:, None])) == (
+        160 if expected else 6
+    )
 
-    def test_several_outputs_are_in_units_of_their_own(self):
-        codes, y = self.make(1.5)
-        noise = np.random.default_rng(1).normal(size=(len(y), 9))
-        assert tells_rare(codes, y[:, None])
-        assert tells_rare(codes, np.column_stack([y, y, 1000 * noise[:, 0]]))
-        assert not tells_rare(codes, np.column_stack([1000 * y, noise]))
 
-    def test_levels_of_one_row_tell_nothing(self):
-        assert not tells_rare(np.arange(50.0), np.random.default_rng(0).normal(size=(50, 1)))
-        assert not tells_rare(np.repeat(np.arange(30.0), 2), np.ones((60, 1)))
+def test_several_outputs_are_told_in_units_of_their_own():
+    codes, y = make_levels(1.5)
+    noise = np.random.default_rng(1).normal(size=(len(y), 9))
+    assert tells_rare(codes, y[:, None])
+    assert tells_rare(codes, np.column_stack([y, y, 1000 * noise[:, 0]]))
+    assert not tells_rare(codes, np.column_stack([1000 * y, noise]))
+
+
+def test_levels_of_one_row_tell_nothing():
+    assert not tells_rare(np.arange(50.0), np.random.default_rng(0).normal(size=(50, 1)))
+    assert not tells_rare(np.repeat(np.arange(30.0), 2), np.ones((60, 1)))

@@ -63,20 +63,22 @@ class TestPoorTargets:
         assert model.predict_proba(X).shape == (40, 3)
         assert all_finite(model, X)
 
-    @pytest.mark.filterwarnings("ignore:The number of unique classes:UserWarning")
-    def test_as_many_classes_as_rows(self, readout):
-        X, _ = make_data()
-        model = KernelAttentionClassifier(readout, **QUICK).fit(X, np.arange(40))
-        assert model.predict_proba(X).shape == (40, 40)
-        assert all_finite(model, X)
-
 
 @every_estimator
 @every_readout
 class TestPoorRows:
-    def test_more_features_than_rows(self, estimator, readout):
+    def test_answers_are_finite(self, estimator, readout):
         X, y = make_data(estimator, n=20, n_features=50)
-        assert all_finite(estimator(readout, **QUICK).fit(X, y), X)
+        assert all_finite(estimator(readout, **QUICK).fit(X, y), X)  # more features than rows
+        X, y = make_data(estimator)
+        weight = 10.0 ** np.linspace(-30, 5, 40)
+        assert all_finite(estimator(readout, **QUICK).fit(X, y, weight), X)
+        # Numbers far from the data.
+        far = np.array([[1e5, -1e5, 0.0], [0.0, 1e200, 0.0]])
+        assert all_finite(estimator(readout, **QUICK).fit(X, y), far)
+        # Copies that contradict each other, without noise.
+        X, y = np.repeat(X[:10], 4, axis=0), np.tile(y[:10], 4)
+        assert all_finite(estimator(readout, ridge=0.0, **QUICK).fit(X, y), X)
 
     @pytest.mark.parametrize("filler", [np.nan, 3.3])
     def test_a_column_without_news_changes_nothing(self, estimator, readout, filler):
@@ -108,12 +110,7 @@ class TestPoorRows:
         model = estimator(readout, **QUICK).fit(X, y)
         assert all_finite(model, np.vstack([X[:5], X[:5] + 0.3]))
 
-    def test_copies_that_contradict_each_other_without_noise(self, estimator, readout):
-        X, y = make_data(estimator)
-        X, y = np.repeat(X[:10], 4, axis=0), np.tile(y[:10], 4)
-        assert all_finite(estimator(readout, ridge=0.0, **QUICK).fit(X, y), X)
-
-    @pytest.mark.parametrize("n", [1, 2, 7, 8])
+    @pytest.mark.parametrize("n", [1, 2, 7])
     def test_few_rows(self, estimator, readout, n):
         X, y = make_data(estimator)
         y[:2] = [0, 1]
@@ -121,15 +118,6 @@ class TestPoorRows:
         assert all_finite(model, X[:4])
         if n == 1:
             np.testing.assert_allclose(model.predict(X[:4]), 0)
-
-    def test_weights_that_differ_much(self, estimator, readout):
-        X, y = make_data(estimator)
-        weight = 10.0 ** np.linspace(-30, 5, 40)
-        assert all_finite(estimator(readout, **QUICK).fit(X, y, weight), X)
-
-    def test_numbers_far_from_the_data(self, estimator, readout):
-        model = estimator(readout, **QUICK).fit(*make_data(estimator))
-        assert all_finite(model, np.array([[1e5, -1e5, 0.0], [0.0, 1e200, 0.0]]))
 
     def test_0_steps_leave_length_scales_where_they_start(self, estimator, readout):
         X, y = make_data(estimator)
@@ -142,51 +130,34 @@ class TestPoorRows:
 
 
 @pytest.mark.parametrize("encodings", ["standard", ("standard", "quantile")])
-@every_estimator
-def test_compact_kernels_are_for_averages(estimator, encodings):
-    X, y = make_data(estimator)
-    model = estimator("average", kernel="tricube", encodings=encodings, **QUICK).fit(X, y)
-    assert all_finite(model, X)
+def test_compact_kernels_are_for_averages(encodings):
+    X, y = make_data()
+    model = KernelAttentionRegressor("average", kernel="tricube", encodings=encodings, **QUICK)
+    assert all_finite(model.fit(X, y), X)
 
 
 @pytest.mark.parametrize(
     ("parameters", "message"),
     [
         ({"readout": "averages"}, "readout='averages' is unknown: did you mean 'average'"),
-        (
-            {"readout": "local_linear"},
-            r"readout='local_linear' is unknown: choose from \['average', 'solve'\]",
-        ),
-        ({"kernel": "gausian"}, "kernel='gausian' is unknown: did you mean 'gaussian'"),
         ({"kernel": Silverman()}, r"kernel=Silverman\(\) is no positive kernel"),
         ({"kernel": "tricube"}, "kernel='tricube' is not positive definite.*readout='solve'"),
-        (
-            {"encodings": "rank"},
-            r"encodings='rank' is unknown: choose from \['piecewise_linear'",
-        ),
+        ({"encodings": "rank"}, r"encodings='rank' is unknown: choose from \['piece"),
+        ({"encodings": 3}, "encodings=3"),
         ({"encodings": ()}, r"encodings=\(\) is not valid: name at least one"),
         ({"encodings": ["standard", "standard"]}, r"'standard', 'standard'\].*once"),
-        ({"encodings": 3}, "encodings=3"),
         (
             {"bandwidth": 0.5, "encodings": ("standard", "quantile")},
             r"bandwidth=0.5 is in the features' own units.*got encodings=\('standard', 'quan",
         ),
         ({"bandwidth": "loo"}, r"bandwidth='loo' is unknown: choose from \['learned'\]"),
         # Whatever the encodings are.
-        (
-            {"bandwidth": [1.0, np.nan, 1.0]},
-            "every bandwidth must be finite and greater than 0",
-        ),
-        ({"bandwidth": 0, "encodings": "standard"}, "bandwidth=0 is not valid"),
+        ({"bandwidth": [1.0, np.nan, 1.0]}, "every bandwidth must be finite and greater"),
         ({"bandwidth": [1.0, 2.0], "encodings": "standard"}, r"shape \(2,\), but there are 3"),
-        ({"n_folds": 0}, "n_folds=0 is not valid"),
         ({"n_folds": 21}, "n_folds=21 folds need two rows each, but only 40"),
-        ({"max_steps": -1}, "max_steps=-1 is not valid"),
         ({"max_steps": True}, "max_steps=True is not valid"),
-        ({"ridge": np.nan}, "ridge=nan is not valid"),
         ({"ridge": True}, "ridge=True is not valid"),
         ({"boosting": True}, r"boosting=True is unknown: pass None, or 'auto'"),
-        ({"random_state": "a"}, "'a' cannot be used to seed"),
     ],
 )
 def test_bad_parameters_are_named(parameters, message):
@@ -208,7 +179,5 @@ def test_n_folds_counts_rows_that_have_weight():
 
 def test_targets_whose_squares_are_infinite_are_refused():
     X, y = make_data()
-    with pytest.raises(
-        ValueError, match=r"y has values as large as .*: divide it by its large"
-    ):
+    with pytest.raises(ValueError, match=r"y has values as large as .*: divide it by its"):
         KernelAttentionRegressor(**QUICK).fit(X, 1e200 * y)

@@ -65,69 +65,57 @@ def slow_kernel(kernel, formula, queries, keys):
     return found
 
 
-class TestMatrix:
-    @every_kernel
-    def test_equals_its_formula(self, formula, rough, linear):
-        kernel = make_kernel(formula, rough=rough, linear=linear)
-        queries, keys = make_rows(6), make_rows(9, seed=1)
-        expected = slow_kernel(kernel, formula, queries, keys)
-        np.testing.assert_allclose(kernel.matrix(queries, keys), expected, rtol=1e-12)
-        among_keys = slow_kernel(kernel, formula, keys, keys)
-        np.testing.assert_allclose(Pairs(kernel, keys).matrix, among_keys, rtol=1e-12)
-
-    def test_in_single_precision(self):
-        kernel = make_kernel("matern52", linear=True)
-        queries, keys = make_rows(6), make_rows(9, seed=1)
-        single = kernel.matrix(*([z.astype("float32") for z in x] for x in (queries, keys)))
-        assert single.dtype == np.float32
-        np.testing.assert_allclose(single, kernel.matrix(queries, keys), rtol=1e-5)
-
-    def test_distances_far_from_the_origin_keep_their_digits(self):
-        kernel, rows = make_kernel(), make_rows(9)
-        moved = [z + 100 for z in rows]
-        expected = Pairs(kernel, rows).matrix
-        np.testing.assert_allclose(Pairs(kernel, moved).matrix, expected, atol=1e-8)
-
-    def test_rows_without_columns_are_all_alike(self):
-        nothing = [np.zeros(0, dtype=int)]
-        kernel = LearnedKernel.start(nothing, [np.zeros(0)], 2, GAUSSIAN, linear=True)
-        found = kernel.matrix([np.empty((2, 0))], [np.empty((3, 0))])
-        assert found.shape == (2, 3)
-        assert np.ptp(found) == 0
+@every_kernel
+def test_the_matrix_equals_its_formula(formula, rough, linear):
+    kernel = make_kernel(formula, rough=rough, linear=linear)
+    queries, keys = make_rows(6), make_rows(9, seed=1)
+    expected = slow_kernel(kernel, formula, queries, keys)
+    np.testing.assert_allclose(kernel.matrix(queries, keys), expected, rtol=1e-12)
+    among_keys = slow_kernel(kernel, formula, keys, keys)
+    np.testing.assert_allclose(Pairs(kernel, keys).matrix, among_keys, rtol=1e-12)
 
 
-class TestParameters:
-    def test_start_with_all_features_alike(self):
-        rows = [z * [1, 10, 100] for z in make_rows(4000)[:1]]
-        kernel = LearnedKernel.start(FEATURES[:1], [rows[0].var(axis=0)], 3, GAUSSIAN)
-        space = kernel.space(rows)
-        # Two random rows differ by 1 in the mean square, to which all features add alike.
-        np.testing.assert_allclose(2 * space.var(axis=0), np.full(3, 1 / 3), rtol=1e-9)
+def test_distances_far_from_the_origin_keep_their_digits():
+    kernel, rows = make_kernel(), make_rows(9)
+    moved = [z + 100 for z in rows]
+    expected = Pairs(kernel, rows).matrix
+    np.testing.assert_allclose(Pairs(kernel, moved).matrix, expected, atol=1e-8)
 
-    def test_columns_without_variance_have_no_large_scale(self):
-        kernel = LearnedKernel.start(FEATURES[:1], [np.array([1.0, 0.0, 1e-9])], 3, GAUSSIAN)
-        assert (kernel.column_scales[0] <= 10).all()
 
-    @pytest.mark.parametrize(("rough", "linear"), [(True, False), (False, True)])
-    def test_what_is_learned(self, rough, linear):
-        kernel = make_kernel(rough=rough, linear=linear)
-        free = kernel.named(kernel.is_learned)
-        assert free["scale"].all()
-        assert free["amplitude"].all()
-        assert free["noise"].all()
-        # Only columns that share a feature deviate from its scale.
-        assert list(free["deviation"]) == [False] * 3 + [True] * 4 + [False]
-        assert free["rough"][0] == free["rate"][0] == rough
-        assert free["linear"][0] == linear
+def test_parameters_start_with_all_features_alike():
+    rows = [z * [1, 10, 100] for z in make_rows(4000)[:1]]
+    kernel = LearnedKernel.start(FEATURES[:1], [rows[0].var(axis=0)], 3, GAUSSIAN)
+    space = kernel.space(rows)
+    # Two random rows differ by 1 in the mean square, to which all features add alike.
+    np.testing.assert_allclose(2 * space.var(axis=0), np.full(3, 1 / 3), rtol=1e-9)
 
-    def test_precision_is_double_where_there_is_little_noise(self):
-        kernel = make_kernel()
-        for noise, dtype in ((1e-2, np.float32), (1e-8, np.float64), (0.0, np.float64)):
-            values = kernel.values.copy()
-            with np.errstate(divide="ignore"):
-                values[-1] = np.log(noise) / 2
-            assert kernel.with_values(values).noise == pytest.approx(noise)
-            assert kernel.with_values(values).precision == dtype
+
+def test_columns_without_variance_have_no_large_scale():
+    kernel = LearnedKernel.start(FEATURES[:1], [np.array([1.0, 0.0, 1e-9])], 3, GAUSSIAN)
+    assert (kernel.column_scales[0] <= 10).all()
+
+
+@pytest.mark.parametrize(("rough", "linear"), [(True, False), (False, True)])
+def test_what_is_learned(rough, linear):
+    kernel = make_kernel(rough=rough, linear=linear)
+    free = kernel.named(kernel.is_learned)
+    assert free["scale"].all()
+    assert free["amplitude"].all()
+    assert free["noise"].all()
+    # Only columns that share a feature deviate from its scale.
+    assert list(free["deviation"]) == [False] * 3 + [True] * 4 + [False]
+    assert free["rough"][0] == free["rate"][0] == rough
+    assert free["linear"][0] == linear
+
+
+def test_precision_is_double_where_there_is_little_noise():
+    kernel = make_kernel()
+    for noise, dtype in ((1e-2, np.float32), (1e-8, np.float64), (0.0, np.float64)):
+        values = kernel.values.copy()
+        with np.errstate(divide="ignore"):
+            values[-1] = np.log(noise) / 2
+        assert kernel.with_values(values).noise == pytest.approx(noise)
+        assert kernel.with_values(values).precision == dtype
 
 
 # What derivatives are is told by those of leave-one-out errors, and by slopes of predictions.

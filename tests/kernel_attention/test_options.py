@@ -43,14 +43,6 @@ def test_a_state_of_random_numbers_draws_the_seed():
     assert found[0] == found[1] != found[2]
 
 
-def test_numbers_are_pythons_own_and_0_steps_are_none():
-    found = options(max_steps=np.int64(0), ridge=np.float32(0.5), n_folds=np.int32(2))
-    assert (found.max_steps, found.ridge, found.n_folds) == (0, 0.5, 2)
-    assert type(found.ridge) is float
-    assert type(found.max_steps) is type(found.n_folds) is int
-    assert (found.n_steps(80), options().n_steps(80)) == (0, 80)
-
-
 def test_a_bandwidth_is_in_units_of_the_features_and_leaves_nothing_but_noise_to_learn(
     kernel, standard
 ):

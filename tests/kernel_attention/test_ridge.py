@@ -255,7 +255,6 @@ class TestBlocksOfLevels:
         [
             pytest.param({"steepness": -2.0}, id="numbers matter more"),
             pytest.param({"steepness": 2.0, "largest": 60}, id="a level is much of a block"),
-            pytest.param({"steepness": 2.0, "n_levels": 64, "most": 150}, id="few levels"),
         ],
     )
     def test_not_otherwise(self, monkeypatch, options):

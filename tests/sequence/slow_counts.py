@@ -2,8 +2,6 @@
 
 import collections
 
-import numpy as np
-
 from sklearn_attention.text._special import END, START
 
 
@@ -37,20 +35,3 @@ def kneser_ney(texts, context, token, n_tokens, longest):
     if token in (0, START):
         return 0.0
     return proba(tuple(context[-longest:]))
-
-
-def witten_bell(learned, fresh, n, n_tokens):
-    """Mean loss of the characters of a text by grams of up to n characters of another."""
-    following = collections.defaultdict(collections.Counter)
-    for i in range(len(learned)):
-        for k in range(min(i + 1, n)):
-            following[learned[i - k : i]][learned[i]] += 1
-    losses = []
-    for i, character in enumerate(fresh):
-        p = 1 / n_tokens
-        for k in range(min(i + 1, n)):
-            counts = following.get(fresh[i - k : i])
-            if counts is not None:
-                p = (counts[character] + len(counts) * p) / (counts.total() + len(counts))
-        losses.append(-np.log(p))
-    return np.mean(losses)

@@ -91,55 +91,53 @@ class TestPredictions:
         assert losses[-1] < 0.7 * losses[0]
 
 
-class TestTokenizers:
-    """What texts are made of, if users do not say."""
-
-    @pytest.mark.parametrize(("X", "y", "name"), [(DATES, TOLD, "X"), (TOLD, DATES, "y")])
-    def test_characters_where_most_words_occur_once(self, X, y, name):
-        message = f"100% of the words in {name} .* takes characters. Pass 'char"
-        with pytest.warns(UserWarning, match=message):
-            model = fit(X, y)
-        assert model.tokenizer_ == "characters"
-        assert model.source_vocabulary_["tokenizer"] == "characters"
-        expected = fit(X, y, tokenizer="characters").predict_log_proba(X, y)
-        np.testing.assert_array_equal(model.predict_log_proba(X, y)[3], expected[3])
-
-    def test_a_warm_start_keeps_it(self):
-        model = fit(warm_start=True)
-        tokens = model.source_vocabulary_
-        model.fit(TOLD, DATES)
-        assert model.tokenizer_ == "words"
-        assert model.source_vocabulary_ == tokens
-        with pytest.raises(ValueError, match="tokenizer='characters' does not fit"):
-            model.set_params(tokenizer="characters").fit(COUNTRIES, ENGLISH)
+@pytest.mark.parametrize(("X", "y", "name"), [(DATES, TOLD, "X"), (TOLD, DATES, "y")])
+def test_characters_where_most_words_occur_once(X, y, name):
+    message = f"100% of the words in {name} .* takes characters. Pass 'char"
+    with pytest.warns(UserWarning, match=message):
+        model = fit(X, y)
+    assert model.tokenizer_ == "characters"
+    assert model.source_vocabulary_["tokenizer"] == "characters"
+    expected = fit(X, y, tokenizer="characters").predict_log_proba(X, y)
+    np.testing.assert_array_equal(model.predict_log_proba(X, y)[3], expected[3])
 
 
-class TestTraining:
-    def test_pairs_to_validate_with_can_be_passed(self):
-        pairs = {"X_val": COUNTRIES[3:], "y_val": ENGLISH[3:]}
-        model = TransformerSeq2Seq(**TINY | {"training": Training(max_steps=30)})
-        model.fit(COUNTRIES, ENGLISH, **pairs)
-        logs = np.concatenate(model.predict_log_proba(COUNTRIES[3:], ENGLISH[3:]))
-        best = min(model.training_history_["validation_loss"])
-        assert best == pytest.approx(-logs.mean(), rel=1e-5)
-        # All others are learned from, whatever would be held out of them.
-        whole = fit(training=Training(max_steps=1, validation_fraction=None))
-        model = TransformerSeq2Seq(**TINY | {"training": Training(max_steps=1)})
-        model.fit(COUNTRIES, ENGLISH, **pairs)
-        for name, weights in whole.network_.weights.items():
-            np.testing.assert_array_equal(model.network_.weights[name], weights)
+def test_a_warm_start_keeps_the_tokenizer():
+    model = fit(warm_start=True)
+    tokens = model.source_vocabulary_
+    model.fit(TOLD, DATES)
+    assert model.tokenizer_ == "words"
+    assert model.source_vocabulary_ == tokens
+    with pytest.raises(ValueError, match="tokenizer='characters' does not fit"):
+        model.set_params(tokenizer="characters").fit(COUNTRIES, ENGLISH)
 
-    @pytest.mark.parametrize(
-        ("given", "message"),
-        [
-            ({"X_val": ["un"]}, "X_val was passed without y_val"),
-            ({"X_val": ["un"], "y_val": ["a", "the"]}, "X_val has 1 sequences, but y_val"),
-            ({"X_val": [[5, 6]], "y_val": ["a"]}, "X_val has ids, but the vocabulary"),
-        ],
-    )
-    def test_pairs_to_validate_with_are_checked(self, given, message):
-        with pytest.raises(ValueError, match=message):
-            TransformerSeq2Seq(**TINY).fit(COUNTRIES, ENGLISH, **given)
+
+def test_pairs_to_validate_with_can_be_passed():
+    pairs = {"X_val": COUNTRIES[3:], "y_val": ENGLISH[3:]}
+    model = TransformerSeq2Seq(**TINY | {"training": Training(max_steps=30)})
+    model.fit(COUNTRIES, ENGLISH, **pairs)
+    logs = np.concatenate(model.predict_log_proba(COUNTRIES[3:], ENGLISH[3:]))
+    best = min(model.training_history_["validation_loss"])
+    assert best == pytest.approx(-logs.mean(), rel=1e-5)
+    # All others are learned from, whatever would be held out of them.
+    whole = fit(training=Training(max_steps=1, validation_fraction=None))
+    model = TransformerSeq2Seq(**TINY | {"training": Training(max_steps=1)})
+    model.fit(COUNTRIES, ENGLISH, **pairs)
+    for name, weights in whole.network_.weights.items():
+        np.testing.assert_array_equal(model.network_.weights[name], weights)
+
+
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        ({"X_val": ["un"]}, "X_val was passed without y_val"),
+        ({"X_val": ["un"], "y_val": ["a", "the"]}, "X_val has 1 sequences, but y_val"),
+        ({"X_val": [[5, 6]], "y_val": ["a"]}, "X_val has ids, but the vocabulary"),
+    ],
+)
+def test_pairs_to_validate_with_are_checked(given, message):
+    with pytest.raises(ValueError, match=message):
+        TransformerSeq2Seq(**TINY).fit(COUNTRIES, ENGLISH, **given)
 
 
 class TestBadInput:
@@ -159,17 +157,12 @@ class TestBadInput:
     @pytest.mark.parametrize(
         ("options", "message"),
         [
-            ({"tokenizer": "letters"}, "tokenizer='letters' is unknown"),
             ({"tokenizer": "ids"}, "tokenizer='ids' is unknown"),
-            ({"max_length": 1}, "max_length=1"),
             ({"d_model": 15}, "n_heads=2 does not divide d_model=15"),
             ({"y": [[1]] * 18, "shared_vocabulary": True}, "=True does not fit X of kind"),
-            ({"label_smoothing": 1.0}, "label_smoothing=1.0"),
             ({"n_beams": 0}, "n_beams=0"),
-            ({"length_penalty": -1}, "length_penalty=-1"),
             ({"training": Training(patience=2)}, "patience=2 needs something held out"),
         ],
-        ids=str,
     )
     def test_parameters(self, options, message):
         with pytest.raises(ValueError, match=message):
@@ -196,23 +189,12 @@ class TestBadInput:
 
     def test_another_kind_than_in_fit(self):
         model = fit()
-        with pytest.raises(
-            ValueError, match="X has ids, but the vocabulary was learned from texts"
-        ):
+        with pytest.raises(ValueError, match="X has ids, but the vocabulary was learned from"):
             model.predict([[1, 2]])
+        with pytest.raises(ValueError, match=r"X=.* can be read only once"):
+            model.score((text for text in COUNTRIES), ["the cat"])
         with pytest.raises(ValueError, match="y has ids"):
             model.score(COUNTRIES, [[1]] * 18)
-
-    @pytest.mark.parametrize(
-        ("X", "message"),
-        [
-            ("le chat", "X='le chat' is a single text"),
-            ((text for text in COUNTRIES), "X=.* can be read only once"),
-        ],
-    )
-    def test_sources_in_score(self, X, message):
-        with pytest.raises(ValueError, match=message):
-            fit().score(X, ["the cat"])
 
 
 def slow_chrf(predicted, expected):
@@ -258,7 +240,6 @@ class TestScores:
         [
             (["a cat"], ["ac at"], 1),
             ([""], ["579"], 0),
-            ([" "], [" "], 0),
             # P = (1 + 1) / 2, R = (1/2 + 0) / 2, and the like.
             (["a"], ["ab"], 5 * 0.5 * 0.25 / (4 * 0.5 + 0.25)),
         ],
@@ -273,11 +254,7 @@ class TestScores:
 
     @pytest.mark.parametrize(
         ("predicted", "expected", "accuracy"),
-        [
-            ([[1, 2, 3, 4]], [[1, 3, 3]], 2 / 4),
-            ([[], [1]], [[1], [1]], 1 / 2),
-            ([[]], [[]], 0),
-        ],
+        [([[1, 2, 3, 4]], [[1, 3, 3]], 2 / 4), ([[], [1]], [[1], [1]], 1 / 2), ([[]], [[]], 0)],
     )
     def test_token_accuracy(self, predicted, expected, accuracy):
         assert token_accuracy(predicted, expected) == accuracy

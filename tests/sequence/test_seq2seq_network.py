@@ -186,10 +186,7 @@ def test_one_beam_is_greedy():
     assert search(network) == expected
 
 
-@pytest.mark.parametrize(
-    ("n_beams", "length_penalty"),
-    [(5, 1.0), (3, 2.5), (2, 0.0)],
-)
+@pytest.mark.parametrize(("n_beams", "length_penalty"), [(5, 1.0), (3, 2.5), (2, 0.0)])
 def test_beams(n_beams, length_penalty):
     network = make_trained()
     expected = [

@@ -23,8 +23,7 @@ def counts_of(texts, longest):
 
 # The last texts are shorter than the longest context.
 @pytest.mark.parametrize(
-    ("texts", "longest"),
-    [(make_texts(), 1), (make_texts(), 4), ([[4, 5], [5]], 5)],
+    ("texts", "longest"), [(make_texts(), 1), (make_texts(), 4), ([[4, 5], [5]], 5)]
 )
 def test_are_what_a_slow_count_gives(texts, longest):
     fresh = np.array([5, 5, 4, 8, 5, 5, 6, 1, 7, 5])

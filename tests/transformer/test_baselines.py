@@ -74,42 +74,42 @@ def test_convolutions_are_shares_of_times_above_a_bias(monkeypatch):
     assert 900 < first < 1010
 
 
-class TestRidge:
-    @pytest.mark.parametrize("shape", [(30, 80), (60, 5)])
-    def test_left_out_predictions_are_those_of_ridges_without_the_row(self, shape):
-        rng = np.random.default_rng(0)
-        X, weights = rng.normal(size=shape), rng.uniform(0.5, 2, shape[0])
-        y = X[:, :2] + rng.normal(size=(shape[0], 2))
-        ridge, left_out = fit_left_out_ridge(X, y, weights)
-        fitted = ridge.outputs(X)
-        Z = (X - ridge.center) / ridge.scale
-        # The penalty that was chosen, from the normal equations.
-        root = np.sqrt(weights / weights.mean())[:, None]
-        gram, cross = (root * Z).T @ (root * Z), (root * Z).T @ (root * (y - ridge.intercept))
-        penalty = (cross[:, 0] - gram @ ridge.coef[:, 0]) @ ridge.coef[:, 0]
-        penalty /= ridge.coef[:, 0] @ ridge.coef[:, 0]
-        for row in (0, 7):
-            rest = np.arange(len(X)) != row
-            own, target = root[rest] * Z[rest], root[rest] * (y[rest] - ridge.intercept)
-            # An intercept of the others, as the closed form has it in its leverage.
-            design = np.column_stack([own, root[rest]])
-            ridged = design.T @ design + penalty * np.diag([1.0] * shape[1] + [0.0])
-            coef = np.linalg.solve(ridged, design.T @ target)
-            expected = np.append(Z[row], 1) @ coef + ridge.intercept
-            np.testing.assert_allclose(left_out[row], expected, atol=1e-6)
-        assert np.mean((left_out - y) ** 2) > np.mean((fitted - y) ** 2)
+@pytest.mark.parametrize("shape", [(30, 80), (60, 5)])
+def test_left_out_predictions_are_those_of_ridges_without_the_row(shape):
+    rng = np.random.default_rng(0)
+    X, weights = rng.normal(size=shape), rng.uniform(0.5, 2, shape[0])
+    y = X[:, :2] + rng.normal(size=(shape[0], 2))
+    ridge, left_out = fit_left_out_ridge(X, y, weights)
+    fitted = ridge.outputs(X)
+    Z = (X - ridge.center) / ridge.scale
+    # The penalty that was chosen, from the normal equations.
+    root = np.sqrt(weights / weights.mean())[:, None]
+    gram, cross = (root * Z).T @ (root * Z), (root * Z).T @ (root * (y - ridge.intercept))
+    penalty = (cross[:, 0] - gram @ ridge.coef[:, 0]) @ ridge.coef[:, 0]
+    penalty /= ridge.coef[:, 0] @ ridge.coef[:, 0]
+    for row in (0, 7):
+        rest = np.arange(len(X)) != row
+        own, target = root[rest] * Z[rest], root[rest] * (y[rest] - ridge.intercept)
+        # An intercept of the others, as the closed form has it in its leverage.
+        design = np.column_stack([own, root[rest]])
+        ridged = design.T @ design + penalty * np.diag([1.0] * shape[1] + [0.0])
+        coef = np.linalg.solve(ridged, design.T @ target)
+        expected = np.append(Z[row], 1) @ coef + ridge.intercept
+        np.testing.assert_allclose(left_out[row], expected, atol=1e-6)
+    assert np.mean((left_out - y) ** 2) > np.mean((fitted - y) ** 2)
 
-    def test_logits_are_as_sharp_as_left_out_rows_want(self):
-        rng = np.random.default_rng(0)
-        X = rng.normal(size=(200, 3))
-        classes = (X[:, 0] + rng.normal(size=200) > 0).astype(int)
-        ridge, left_out = fit_left_out_ridge(X, np.eye(2)[classes], np.ones(200), (2,))
 
-        def loss(factor):
-            return -log_softmax(factor * left_out, axis=1)[np.arange(200), classes].mean()
+def test_logits_are_as_sharp_as_left_out_rows_want():
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(200, 3))
+    classes = (X[:, 0] + rng.normal(size=200) > 0).astype(int)
+    ridge, left_out = fit_left_out_ridge(X, np.eye(2)[classes], np.ones(200), (2,))
 
-        assert loss(1.0) < min(loss(0.5), loss(2.0))
-        assert (ridge.sharpness > 1).all()
+    def loss(factor):
+        return -log_softmax(factor * left_out, axis=1)[np.arange(200), classes].mean()
+
+    assert loss(1.0) < min(loss(0.5), loss(2.0))
+    assert (ridge.sharpness > 1).all()
 
 
 class TestBlend:
@@ -156,11 +156,7 @@ class TestBlend:
 
     @pytest.mark.parametrize(
         "loss",
-        [
-            Loss("squared_error"),
-            Loss("huber"),
-            Loss("quantile", quantile=(0.9,)),
-        ],
+        [Loss("squared_error"), Loss("huber"), Loss("quantile", quantile=(0.9,))],
         ids=lambda loss: loss.name,
     )
     def test_losses_of_numbers_have_their_derivatives(self, loss):
@@ -195,23 +191,15 @@ class TestEstimators:
         assert model.transform(X).shape == (60, 8)
         assert len(model.get_feature_names_out()) == 8
 
-    @pytest.mark.parametrize(
-        ("quantile", "baseline"),
-        [(0.1, False), pytest.param(0.9, "auto", marks=pytest.mark.slow)],
-    )
-    def test_quantiles_have_their_share_below(self, quantile, baseline):
+    def test_quantiles_have_their_share_below(self):
         rng = np.random.default_rng(0)
         X = rng.uniform(size=(1600, 1))
         y = X[:, 0] * rng.exponential(size=1600)
         model = TransformerRegressor(
             d_model=8, n_heads=1, n_layers=1, max_epochs=6, learning_rate=0.02,
-            baseline=baseline, loss="quantile", quantile=quantile,
+            baseline=False, loss="quantile", quantile=0.1,
         ).fit(X[:600], y[:600])  # fmt: skip
-        found = model.predict(X[600:])
-        # Trees at their defaults know too well what they have learned from.
-        tolerance = 0.03 if not baseline else 0.07
-        assert np.mean(y[600:] < found) == pytest.approx(quantile, abs=tolerance)
-        assert model.baseline_weight_ + model.transformer_weight_ == pytest.approx(1)
+        assert np.mean(y[600:] < model.predict(X[600:])) == pytest.approx(0.1, abs=0.03)
 
     @pytest.mark.parametrize(
         ("parameters", "message"),
@@ -221,10 +209,8 @@ class TestEstimators:
                 {"loss": "quantile", "quantile": 0.8, "baseline": True, "tokens": "steps"},
                 "baseline=True has none for loss='quantile'",
             ),
-            ({"loss": "mse"}, "loss='mse' is unknown"),
             ({"quantile": 0.5}, "quantile=0.5 has no meaning for loss='squared_error'"),
             ({"loss": "quantile", "quantile": [0.5, 2.0]}, r"quantile=2.0 is not valid"),
-            ({"loss": "quantile", "quantile": []}, r"quantile=\[\] is no list of numbers"),
             ({"loss": "quantile", "quantile": [0.1, 0.9]}, "has no median, .*: add 0.5"),
         ],
     )
@@ -276,9 +262,7 @@ class TestEstimators:
         with pytest.raises(ValueError, match=r"quantiles=1.5 is not valid"):
             model.predict_quantiles(X, [0.1, 1.5])
         model = TransformerRegressor(**small).fit(X, y)
-        with pytest.raises(
-            ValueError, match=r"quantiles=None were not all learned, but \[\]: fit"
-        ):
+        with pytest.raises(ValueError, match=r"quantiles=None were not all learned, but \[\]"):
             model.predict_quantiles(X)
         medians = TransformerRegressor(**small, loss="absolute_error").fit(X, y)
         np.testing.assert_array_equal(medians.predict_quantiles(X)[:, 0], medians.predict(X))
@@ -323,11 +307,7 @@ class TestEstimators:
         np.testing.assert_allclose(found, expected, atol=1e-6 * y.max())
         both = model.baseline_weight_ * model.baseline_.outputs(rows)
         both = both + model.transformer_weight_ * model.encoder_._encode(rows, "cpu")[0]
-        np.testing.assert_allclose(
-            model.predict(frame),
-            in_units(model, both),
-            rtol=1e-6,
-        )
+        np.testing.assert_allclose(model.predict(frame), in_units(model, both), rtol=1e-6)
         unseen = frame.assign(c="new")
         missing = frame.assign(c=pd.Series([None] * 120, dtype=frame["c"].dtype))
         np.testing.assert_array_equal(model.predict(unseen), model.predict(missing))
@@ -340,13 +320,10 @@ class TestEstimators:
         y = y + (np.arange(60) % 4 == 0)
         found = without.fit(X, y, weights).predict_proba(X)
         assert found[:, 0].max() < found[:, 1:].min()
+        with pytest.raises(ValueError, match="class_weight"):
+            clone(without).set_params(class_weight="x").fit(X, y)
         with pytest.raises(ValueError, match=r"class_weight=\{.*\} is zero for every row"):
             clone(without).set_params(class_weight=dict.fromkeys(range(3), 0.0)).fit(X, y)
-
-    @pytest.mark.parametrize("weights", ["x", [1.0, 2.0], {0: -1.0}], ids=str)
-    def test_class_weights_that_are_none(self, weights):
-        with pytest.raises(ValueError, match="class_weight"):
-            TransformerClassifier(**TINY, class_weight=weights).fit(np.eye(4), [0, 1] * 2)
 
 
 def make_labels(form, n=60):
@@ -421,9 +398,8 @@ class TestFurtherOutputs:
         with pytest.raises(ValueError, match=r"y has shape \(60,\), .* 2 outputs"):
             model.score(X, y[:, 0])
 
-    @pytest.mark.parametrize("form", slow_but(["features"], ["features", "steps", "text"]))
-    def test_of_one_row_and_of_all_rows(self, form):
-        X, y = make_labels(form)
+    def test_of_one_row_and_of_all_rows(self):
+        X, y = make_labels("features")
         y = np.column_stack([y, ["rare", *["usual"] * 59], ["only"] * 60])
         found = TransformerClassifier(**TINY, baseline=True).fit(X, y).predict_proba(X)
         assert [part.shape[1] for part in found] == [3, 2, 2, 1]

@@ -15,35 +15,34 @@ from sklearn_attention import (
 pytestmark = pytest.mark.usefixtures("few_convolutions", "few_trees")
 
 
-class TestForm:
-    def test_rows_of_a_table_as_series(self):
-        X = np.random.default_rng(0).normal(size=(6, 4))
-        model = regress(X, tokens="steps")
-        assert model.n_features_in_ == 4
-        expected = model.predict(X)
-        of_3d = regress(X[..., None])
-        assert not hasattr(of_3d, "n_features_in_")
-        np.testing.assert_array_equal(of_3d.predict(X[..., None]), expected)
-        frame = pd.DataFrame(X).add_prefix("x")
-        np.testing.assert_array_equal(regress(frame, tokens="steps").predict(frame), expected)
-        ragged = [X[0], X[1, :2]]
-        np.testing.assert_allclose(model.predict(ragged)[0], expected[0], rtol=1e-5)
+def test_rows_of_a_table_as_series():
+    X = np.random.default_rng(0).normal(size=(6, 4))
+    model = regress(X, tokens="steps")
+    assert model.n_features_in_ == 4
+    expected = model.predict(X)
+    of_3d = regress(X[..., None])
+    assert not hasattr(of_3d, "n_features_in_")
+    np.testing.assert_array_equal(of_3d.predict(X[..., None]), expected)
+    frame = pd.DataFrame(X).add_prefix("x")
+    np.testing.assert_array_equal(regress(frame, tokens="steps").predict(frame), expected)
+    ragged = [X[0], X[1, :2]]
+    np.testing.assert_allclose(model.predict(ragged)[0], expected[0], rtol=1e-5)
 
-    def test_ids_are_taken_as_they_are(self):
-        X = [[70, 5], [5], [900, 5, 70]]
-        model = regress(X, tokenizer="ids")
-        assert model.tokens_ == "text"
-        assert model.encoder_.reader.vocabulary["tokenizer"] == "ids"
-        np.testing.assert_array_equal(model.encoder_.reader.vocabulary["learned"], [5, 70, 900])
-        np.testing.assert_array_equal(
-            model.predict([np.array([70, 1])]), model.predict([[70, 2]])
-        )
-        table = np.array([[1, 2], [2, 2]])
-        assert regress(table).tokens_ == "features"
-        assert regress(table, tokens="text").encoder_.reader.vocabulary["tokenizer"] == "ids"
+
+def test_ids_are_taken_as_they_are():
+    X = [[70, 5], [5], [900, 5, 70]]
+    model = regress(X, tokenizer="ids")
+    assert model.tokens_ == "text"
+    assert model.encoder_.reader.vocabulary["tokenizer"] == "ids"
+    np.testing.assert_array_equal(model.encoder_.reader.vocabulary["learned"], [5, 70, 900])
+    np.testing.assert_array_equal(model.predict([np.array([70, 1])]), model.predict([[70, 2]]))
+    table = np.array([[1, 2], [2, 2]])
+    assert regress(table).tokens_ == "features"
+    assert regress(table, tokens="text").encoder_.reader.vocabulary["tokenizer"] == "ids"
 
 
 NAN, INF = np.nan, np.inf
+ROTARY = Architecture(positions="rotary")
 
 
 class TestBadInput:
@@ -52,17 +51,12 @@ class TestBadInput:
         [
             ([], "X has no rows"),
             (np.zeros((2, 3, 1, 1)), "X has 4 dimensions"),
-            (np.zeros((0, 3, 1)), "X has no sequences"),
-            ([np.zeros((2, 3)), np.zeros((2, 3, 1))], r"X\[1\] has 3 dimensions"),
             ("to be", "is a single text: pass a list"),
             ([[1.0, 2.0], []], r"X\[1\] is empty"),
             ([np.zeros((2, 3)), np.zeros((2, 2))], r"X\[1\] has shape \(2, 2\)"),
             ([[1.0, 2.0], [1.0, INF, 2.0]], r"X\[1\] is infinite at step 1"),
-            ([[1.0, 2.0], [1.0, "a", 2.0]], r"X\[1\] is no sequence of numbers"),
             (["to be", None], r"X\[1\]=None is missing"),
             (["to be", [5]], r"X\[1\]=\[5\] is of another kind"),
-            (np.array([[1.0, INF], [1.0, 2.0]]), "infinity"),
-            (np.zeros(2), "Expected 2D array"),
         ],
     )
     def test_is_named(self, X, message):
@@ -72,13 +66,8 @@ class TestBadInput:
     @pytest.mark.parametrize(
         ("tokens", "X", "message"),
         [
-            (
-                "features",
-                [[1.0, 2.0], [3.0]],
-                r"X has cells of type list.* as many numbers in each",
-            ),
+            ("features", [[1.0, 2.0], [3.0]], "X has cells of type list.* as many numbers in"),
             ("steps", ["a", "b c"], r"X\[0\] is no sequence of numbers"),
-            ("steps", pd.DataFrame({"a": ["u", "v"]}), "not numeric"),
             ("text", np.zeros((2, 3)), "no array of ids"),
         ],
     )
@@ -91,9 +80,7 @@ class TestBadInput:
         [
             (np.eye(3), ["a b"], "X has text, but was a table of features"),
             (np.zeros((3, 4, 2)), np.zeros((1, 4)), "steps of 1 channels, but of 2"),
-            (np.zeros((3, 4, 2)), ["a b"], r"X\[0\] is no sequence of numbers"),
             (["a b", "a", "b"], [[5, 6]], "X has ids, but the vocabulary was learned from"),
-            (["a b", "a", "b"], [], "no sequence"),
         ],
     )
     def test_predict_with_another_kind_than_fit(self, fitted, X, message):
@@ -112,12 +99,7 @@ class TestBadInput:
         ("parameters", "message"),
         [
             ({"tokenizer": "letters"}, "tokenizer='letters' is unknown"),
-            ({"pooling": "max"}, "pooling='max' is unknown"),
-            (
-                {"d_model": 6, "architecture": Architecture(positions="rotary")},
-                "from d_model=6, but rotary positions come in pairs",
-            ),
-            ({"max_length": 0}, "max_length=0"),
+            ({"d_model": 6, "architecture": ROTARY}, "from d_model=6, but rotary positions"),
             ({"training": Training(patience=3)}, "patience=3 needs something held out"),
         ],
     )

@@ -5,11 +5,7 @@ import pandas as pd
 import pytest
 from sklearn.base import clone
 
-from sklearn_attention import (
-    Training,
-    TransformerClassifier,
-    TransformerRegressor,
-)
+from sklearn_attention import Training, TransformerClassifier, TransformerRegressor
 
 pytestmark = pytest.mark.usefixtures("few_convolutions")
 

@@ -8,15 +8,10 @@ import pytest
 from recorder import Recorder
 from sklearn.base import clone
 
-from sklearn_attention import (
-    Training,
-    TransformerClassifier,
-    TransformerRegressor,
-)
+from sklearn_attention import Training, TransformerClassifier, TransformerRegressor
 
 pytestmark = pytest.mark.usefixtures("few_convolutions", "few_trees")
 
-ESTIMATORS = [TransformerRegressor, TransformerClassifier]
 TINY = {"d_model": 8, "n_heads": 2, "n_layers": 1, "training": Training(max_steps=3)}
 
 
@@ -27,10 +22,8 @@ def make_rows(form, n=40):
     if form == "features":
         X = pd.DataFrame({"a": y + 0.1 * rng.normal(size=n), "b": rng.choice(["u", "v"], n)})
         X.loc[3, "a"] = np.nan
-    elif form == "steps":
-        X = [y[i] + rng.normal(size=(rng.integers(1, 6), 2)) for i in range(n)]
     else:
-        X = ["good " * rng.integers(1, 4) + ("day" if value > 0 else "night") for value in y]
+        X = [y[i] + rng.normal(size=(rng.integers(1, 6), 2)) for i in range(n)]
     return X, y
 
 
@@ -40,14 +33,10 @@ def fit(estimator, form="features", **parameters):
     return estimator(**TINY | parameters).fit(X, y), X, y
 
 
-every_face = pytest.mark.parametrize(
+@pytest.mark.parametrize(
     ("estimator", "form"),
-    [(TransformerRegressor, "features"), (TransformerClassifier, "steps"),
-     (TransformerRegressor, "text")],
-)  # fmt: skip
-
-
-@every_face
+    [(TransformerRegressor, "features"), (TransformerClassifier, "steps")],
+)
 def test_warm_start_goes_on(estimator, form):
     cold, X, y = fit(estimator, form)
     warm = clone(cold).set_params(warm_start=True).fit(X, y)
@@ -93,20 +82,10 @@ class TestWhatTrainingsGoOnFrom:
         seconds = resumed.training_history_["seconds"]
         assert clone(resumed).fit(self.X, y).training_history_["seconds"] == seconds
 
-    def test_a_checkpoint_knows_the_weights_it_started_from(self, tmp_path):
-        y = self.X[:, 0]
-        with_file, without = (
-            self.make(path, warm_start=True).fit(self.X, y).fit(self.X, y)
-            for path in (tmp_path / "state", None)
-        )
-        np.testing.assert_array_equal(with_file.predict(self.X), without.predict(self.X))
-
     @pytest.mark.parametrize(
         ("X", "before", "now"),
         [
-            (TEXTS, {"max_length": 2}, {"max_length": None}),
             (TEXTS, {"tokenizer": "words"}, {"tokenizer": "characters"}),
-            (TEXTS, {}, {"tokens": "steps"}),
             ([np.arange(5.0), np.arange(7.0)] * 6, {}, {"max_length": 4}),
         ],
     )
@@ -120,9 +99,7 @@ class TestWhatTrainingsGoOnFrom:
     def test_a_warm_start_has_as_many_outputs(self):
         first, second = np.ones((60, 2)), np.ones(60)
         model = self.make(warm_start=True).fit(self.X, first)
-        with pytest.raises(
-            ValueError, match="in the last fit: pass such targets, or warm_start"
-        ):
+        with pytest.raises(ValueError, match="in the last fit: pass such targets, or warm"):
             model.fit(self.X, second)
         assert model.predict(self.X).shape == first.shape
 

@@ -33,12 +33,7 @@ def test_weights_of_an_output_do_not_depend_on_the_others():
 @pytest.mark.usefixtures("few_trees")
 @pytest.mark.parametrize(
     ("weight", "warns"),
-    [
-        (0.09, True),
-        (np.array([0.0, 0.05]), True),
-        (0.1, False),
-        (np.array([0, 0.5]), False),
-    ],
+    [(0.09, True), (np.array([0.0, 0.05]), True), (np.array([0, 0.5]), False)],
 )
 def test_little_weight_is_a_warning_of_what_is_of_the_transformer(weight, warns):
     X = np.arange(24.0).reshape(12, 2)

@@ -17,18 +17,14 @@ from sklearn_attention.transformer._forms import form_of
         (pd.DataFrame({"a": ["u", "v"]}), "features"),
         (pd.DataFrame({"a": ["u", "v w"]}), "text"),
         (pd.DataFrame({"a": ["很好", "不好"]}), "text"),
-        (pd.DataFrame({"a": ["ดีมาก", "ไม่ดี"]}), "text"),
         (pd.DataFrame({"a": ["很好", "不好"] * 3}), "features"),
         (pd.DataFrame({"a": ["A–1", "A–2"]}), "features"),
-        (np.zeros((2, 3, 1)), "steps"),
         ([np.zeros((2, 3)), np.zeros((4, 3))], "steps"),
         (((0.5, [1.0]), (1.5, [2.0, 3.0])), "steps"),  # whose error names a sequence
-        ([pd.DataFrame({"a": [1.0]}), pd.DataFrame({"a": [2.0, 3.0]})], "steps"),
         ([pd.Series([1.0], [7]), pd.Series([2.0, 3.0], [7, 8])], "steps"),
         ([np.zeros(2), [1]], "steps"),
         ([[1, 2], [3]], "text"),
         (np.array(["a", "b c"], dtype=object), "text"),
-        (pd.Series(["a", "b c"]), "text"),
         (pd.Series([[1, 2], [3]]), "text"),
         (pd.Series([pd.Series([1.0, 2.0]), pd.Series([3.0, 4.0])]), "steps"),
     ],
@@ -48,20 +44,15 @@ def objects(rows):
 
 
 TEXTS = ["to be", "or not", "to be", "or not", "to be"]
-NUMBERS = np.random.default_rng(0).normal(size=(5, 3))
 RAGGED = [[1.0, 2.0], [3, 4], [5], [6.0, 0.5], [7.5]]
 LEVELS = pd.DataFrame({"a": ["u v", "w x", "u v", "w x", "u v"], "b": np.arange(5.0)})
 FORMS = {
     "frame": ("auto", LEVELS, "features"),
     "frame of few texts": ("auto", pd.DataFrame({"a": TEXTS}), "features"),
     "lists of integers": ("features", [[1, 2], [3, 4], [5, 6], [7, 8], [9, 0]], "features"),
-    "list of arrays": ("auto", list(NUMBERS), "features"),
     "array of steps": ("auto", objects(RAGGED), "steps"),
-    "frame of steps": ("steps", pd.DataFrame(NUMBERS, columns=list("abc")), "steps"),
-    "series of texts": ("auto", pd.Series(TEXTS), "text"),
     "frame of texts": ("text", pd.DataFrame({"a": TEXTS}), "text"),
     "ids": ("text", [[1, 2], [3, 4], [5], [5, 6], [7]], "text"),
-    "array of ids": ("text", np.array([[1, 2], [3, 4], [5, 6], [7, 8], [9, 0]]), "text"),
 }
 
 
@@ -78,35 +69,34 @@ def test_some_rows_are_predicted_as_all(name):
         np.testing.assert_allclose(found, expected[first:last], rtol=1e-4)
 
 
-class TestLongSequences:
-    @pytest.mark.parametrize(
-        "X", [np.arange(24.0).reshape(2, 6, 2), ["a b c d e f", "f e d c b a"]]
-    )
-    def test_are_cut_at_their_end_with_a_warning(self, X):
-        with pytest.warns(UserWarning, match="2 of 2 sequences are longer than max_length 4"):
-            model = regress(X, max_length=4)
-        short = X[:, :4] if isinstance(X, np.ndarray) else [text[:7] for text in X]
-        with pytest.warns(UserWarning, match="1 of 1 sequences"):
-            found = model.predict(X[:1])
-        np.testing.assert_array_equal(found, model.predict(short[:1]))
+@pytest.mark.parametrize(
+    "X", [np.arange(24.0).reshape(2, 6, 2), ["a b c d e f", "f e d c b a"]]
+)
+def test_long_sequences_are_cut_at_their_end_with_a_warning(X):
+    with pytest.warns(UserWarning, match="2 of 2 sequences are longer than max_length 4"):
+        model = regress(X, max_length=4)
+    short = X[:, :4] if isinstance(X, np.ndarray) else [text[:7] for text in X]
+    with pytest.warns(UserWarning, match="1 of 1 sequences"):
+        found = model.predict(X[:1])
+    np.testing.assert_array_equal(found, model.predict(short[:1]))
 
-    @pytest.mark.slow
-    def test_that_take_all_the_time_are_named(self):
-        X = [np.zeros(10)] * 5 + [np.zeros(2100)]
-        with pytest.warns(
-            UserWarning, match="up to 2100 tokens, but typically of 10, .* max_length=200"
-        ):
-            regress(X)
-        with pytest.warns(UserWarning, match="longer than max_length 200"):
-            regress(X, max_length=200)
 
-    def test_learned_positions_end_where_training_ended(self):
-        X = [np.arange(3.0), np.arange(5.0)]
-        model = regress(X, architecture=Architecture(positions="learned"))
-        assert model.encoder_.reader.max_length == 5
-        with pytest.warns(UserWarning, match="longer than the longest in training, 5"):
-            found = model.predict([np.arange(9.0)])
-        np.testing.assert_array_equal(found, model.predict([np.arange(5.0)]))
+@pytest.mark.slow
+def test_long_sequences_that_take_all_the_time_are_named():
+    X = [np.zeros(10)] * 5 + [np.zeros(2100)]
+    with pytest.warns(UserWarning, match="up to 2100 tokens, .* of 10, .* max_length=200"):
+        regress(X)
+    with pytest.warns(UserWarning, match="longer than max_length 200"):
+        regress(X, max_length=200)
+
+
+def test_learned_positions_end_where_training_ended():
+    X = [np.arange(3.0), np.arange(5.0)]
+    model = regress(X, architecture=Architecture(positions="learned"))
+    assert model.encoder_.reader.max_length == 5
+    with pytest.warns(UserWarning, match="longer than the longest in training, 5"):
+        found = model.predict([np.arange(9.0)])
+    np.testing.assert_array_equal(found, model.predict([np.arange(5.0)]))
 
 
 def test_warning_of_cut_sequences_names_the_line_that_predicts():

@@ -4,7 +4,6 @@ import numpy as np
 import pytest
 import torch
 
-from sklearn_attention import TransformerRegressor
 from sklearn_attention.text._special import UNKNOWN
 from sklearn_attention.transformer._forms import SequenceRows
 from sklearn_attention.transformer._network import (
@@ -46,56 +45,56 @@ def keep_the_global_generator():
         yield
 
 
-class TestFeatureTokens:
-    def test_numbers_are_linear_between_quantiles(self):
-        tokens = seeded(lambda: NumericTokens(2, 3, 4))
-        z = np.array([[0.3, -2.0], [1.0, np.nan]])
-        u = np.array([[1.6, 0.0], [3.0, np.nan]])
-        found = tokens(torch.tensor(z).float(), torch.tensor(u).float()).detach().numpy()
-        bias, slope, pieces, missing = (
-            getattr(tokens, name).detach().numpy()
-            for name in ("bias", "slope", "pieces", "missing")
-        )
-        for row in range(2):
-            for j in range(2):
-                expected = bias[j].copy()
-                if np.isnan(z[row, j]):
-                    expected += missing[j]
-                else:
-                    expected += z[row, j] * slope[j]
-                    for k in range(3):
-                        expected += min(max(u[row, j] - k, 0.0), 1.0) * pieces[j, k]
-                np.testing.assert_allclose(found[row, j], expected, rtol=1e-5, atol=1e-6)
-
-    def test_order_is_that_of_the_features(self):
-        tokens = seeded(lambda: FeatureTokens(4, n_levels=[3, None, 2, None], n_pieces=2))
-        z = torch.tensor([[0.5, -0.5]])
-        found = tokens(z, z, torch.tensor([[2, -1]]))[0]
-        numbers = tokens.numeric(z, z)[0]
-        torch.testing.assert_close(found[[1, 3]], numbers)
-        # Rows of the table: unknown and three levels, unknown and two levels.
-        torch.testing.assert_close(found[0], tokens.levels.weight[3])
-        torch.testing.assert_close(found[2], tokens.levels.weight[4])
+def test_tokens_of_numbers_are_linear_between_quantiles():
+    tokens = seeded(lambda: NumericTokens(2, 3, 4))
+    z = np.array([[0.3, -2.0], [1.0, np.nan]])
+    u = np.array([[1.6, 0.0], [3.0, np.nan]])
+    found = tokens(torch.tensor(z).float(), torch.tensor(u).float()).detach().numpy()
+    bias, slope, pieces, missing = (
+        getattr(tokens, name).detach().numpy()
+        for name in ("bias", "slope", "pieces", "missing")
+    )
+    for row in range(2):
+        for j in range(2):
+            expected = bias[j].copy()
+            if np.isnan(z[row, j]):
+                expected += missing[j]
+            else:
+                expected += z[row, j] * slope[j]
+                for k in range(3):
+                    expected += min(max(u[row, j] - k, 0.0), 1.0) * pieces[j, k]
+            np.testing.assert_allclose(found[row, j], expected, rtol=1e-5, atol=1e-6)
 
 
-class TestOtherTokens:
-    def test_steps_are_linear_and_missing_values_add_a_vector(self):
-        tokens = seeded(lambda: StepTokens(4, n_channels=2))
-        steps = torch.tensor([[[1.0, 2.0], [torch.nan, 2.0]]])
-        found = tokens(steps)[0]
-        weight, bias = tokens.linear.weight, tokens.linear.bias
-        torch.testing.assert_close(found[0], weight[:, 0] + 2 * weight[:, 1] + bias)
-        expected = 2 * weight[:, 1] + bias + tokens.missing.weight[:, 0]
-        torch.testing.assert_close(found[1], expected)
+def test_order_of_tokens_is_that_of_the_features():
+    tokens = seeded(lambda: FeatureTokens(4, n_levels=[3, None, 2, None], n_pieces=2))
+    z = torch.tensor([[0.5, -0.5]])
+    found = tokens(z, z, torch.tensor([[2, -1]]))[0]
+    numbers = tokens.numeric(z, z)[0]
+    torch.testing.assert_close(found[[1, 3]], numbers)
+    # Rows of the table: unknown and three levels, unknown and two levels.
+    torch.testing.assert_close(found[0], tokens.levels.weight[3])
+    torch.testing.assert_close(found[2], tokens.levels.weight[4])
 
-    def test_texts_are_looked_up(self):
-        tokens = TextTokens(4, n_tokens=5)
-        unknown, known = tokens(torch.tensor([[UNKNOWN, 4]]))[0]
-        assert not unknown.any()  # at first
-        assert known.all()
-        tokens = seeded(lambda: TextTokens(4, n_tokens=5))
-        found = tokens(torch.tensor([[3, 1]]))[0]
-        torch.testing.assert_close(found, 2 * tokens.table.weight[[3, 1]])
+
+def test_steps_are_linear_and_missing_values_add_a_vector():
+    tokens = seeded(lambda: StepTokens(4, n_channels=2))
+    steps = torch.tensor([[[1.0, 2.0], [torch.nan, 2.0]]])
+    found = tokens(steps)[0]
+    weight, bias = tokens.linear.weight, tokens.linear.bias
+    torch.testing.assert_close(found[0], weight[:, 0] + 2 * weight[:, 1] + bias)
+    expected = 2 * weight[:, 1] + bias + tokens.missing.weight[:, 0]
+    torch.testing.assert_close(found[1], expected)
+
+
+def test_texts_are_looked_up():
+    tokens = TextTokens(4, n_tokens=5)
+    unknown, known = tokens(torch.tensor([[UNKNOWN, 4]]))[0]
+    assert not unknown.any()  # at first
+    assert known.all()
+    tokens = seeded(lambda: TextTokens(4, n_tokens=5))
+    found = tokens(torch.tensor([[3, 1]]))[0]
+    torch.testing.assert_close(found, 2 * tokens.table.weight[[3, 1]])
 
 
 def make_sequences(n=7, seed=0):
@@ -110,61 +109,61 @@ def make_network(n_outputs=3, **options):
     return seeded(lambda: RowEncoder("steps", {"n_channels": 2}, n_outputs, **options))
 
 
-class TestPooling:
-    @pytest.mark.parametrize(
-        ("pooling", "positions"), [("mean", "rotary"), ("last", "learned"), ("cls", None)]
-    )
-    def test_padding_has_no_influence(self, pooling, positions):
-        network = make_network(pooling=pooling, positions=positions)
-        rows = make_sequences()
-        (steps,), real = rows.batch(np.arange(7))
-        together = network(torch.from_numpy(steps), real=torch.from_numpy(real))
-        polluted = np.where(real[..., None], steps, 1e3).astype(np.float32)
-        noisy = network(torch.from_numpy(polluted), real=torch.from_numpy(real))
-        for row in range(7):
-            alone = network(torch.from_numpy(steps[row : row + 1, : rows.lengths[row]]))
-            for part in (0, 1):
-                torch.testing.assert_close(together[part][row], alone[part][0])
-                torch.testing.assert_close(noisy[part][row], alone[part][0])
-
-    def test_each_pooling_takes_what_it_says(self):
-        rows = make_sequences(1, seed=3)
-        (steps,), _ = rows.batch(np.array([0]))
-        steps = torch.from_numpy(steps)
-        network = make_network()
-        tokens = network.encoder(network.tokens(steps))[0]
-        for pooling, expected in [("mean", tokens.mean(dim=1)), ("last", tokens[:, -1])]:
-            network.pooling = pooling
-            outputs, pooled, weights = network(steps)
-            torch.testing.assert_close(pooled, expected)
-            torch.testing.assert_close(outputs, network.head(expected))
-            assert weights is None
-        network = make_network(pooling="cls")
-        rows = torch.cat([network.cls.weight[None], network.tokens(steps)], dim=1)
-        torch.testing.assert_close(network(steps)[1], network.encoder(rows)[0][:, 0])
+@pytest.mark.parametrize(
+    ("pooling", "positions"), [("mean", "rotary"), ("last", "learned"), ("cls", None)]
+)
+def test_padding_has_no_influence(pooling, positions):
+    network = make_network(pooling=pooling, positions=positions)
+    rows = make_sequences()
+    (steps,), real = rows.batch(np.arange(7))
+    together = network(torch.from_numpy(steps), real=torch.from_numpy(real))
+    polluted = np.where(real[..., None], steps, 1e3).astype(np.float32)
+    noisy = network(torch.from_numpy(polluted), real=torch.from_numpy(real))
+    for row in range(7):
+        alone = network(torch.from_numpy(steps[row : row + 1, : rows.lengths[row]]))
+        for part in (0, 1):
+            torch.testing.assert_close(together[part][row], alone[part][0])
+            torch.testing.assert_close(noisy[part][row], alone[part][0])
 
 
-class TestAsking:
-    def test_blocks_come_back_in_order(self, monkeypatch):
-        network, rows = make_network(), make_sequences(30)
-        expected = outputs_of(network, rows)
-        monkeypatch.setattr("sklearn_attention.transformer._network._MOST_TOKENS", 12)
-        for found, whole in zip(outputs_of(network, rows), expected, strict=True):
-            np.testing.assert_allclose(found, whole, rtol=1e-4, atol=1e-5)
+def test_each_pooling_takes_what_it_says():
+    rows = make_sequences(1, seed=3)
+    (steps,), _ = rows.batch(np.array([0]))
+    steps = torch.from_numpy(steps)
+    network = make_network()
+    tokens = network.encoder(network.tokens(steps))[0]
+    for pooling, expected in [("mean", tokens.mean(dim=1)), ("last", tokens[:, -1])]:
+        network.pooling = pooling
+        outputs, pooled, weights = network(steps)
+        torch.testing.assert_close(pooled, expected)
+        torch.testing.assert_close(outputs, network.head(expected))
+        assert weights is None
+    network = make_network(pooling="cls")
+    rows = torch.cat([network.cls.weight[None], network.tokens(steps)], dim=1)
+    torch.testing.assert_close(network(steps)[1], network.encoder(rows)[0][:, 0])
 
-    @pytest.mark.parametrize("pooling", ["mean", "cls"])
-    def test_maps_are_those_of_each_row_alone(self, pooling):
-        network, rows = make_network(pooling=pooling), make_sequences()
-        maps = attention_maps(network, rows)
-        first = pooling == "cls"
-        longest = rows.lengths.max() + first
-        assert maps.shape == (7, 2, 2, longest, longest)
-        for row, length in enumerate(rows.lengths + first):
-            alone = attention_maps(network, rows.take(np.array([row])))[0]
-            np.testing.assert_allclose(maps[row, :, :, :length, :length], alone, atol=1e-5)
-            np.testing.assert_allclose(alone.sum(axis=-1), 1, rtol=1e-5)
-            assert not maps[row, :, :, length:].any()
-            assert not maps[row, ..., length:].any()
+
+def test_outputs_of_blocks_come_back_in_order(monkeypatch):
+    network, rows = make_network(), make_sequences(30)
+    expected = outputs_of(network, rows)
+    monkeypatch.setattr("sklearn_attention.transformer._network._MOST_TOKENS", 12)
+    for found, whole in zip(outputs_of(network, rows), expected, strict=True):
+        np.testing.assert_allclose(found, whole, rtol=1e-4, atol=1e-5)
+
+
+@pytest.mark.parametrize("pooling", ["mean", "cls"])
+def test_attention_maps_are_those_of_each_row_alone(pooling):
+    network, rows = make_network(pooling=pooling), make_sequences()
+    maps = attention_maps(network, rows)
+    first = pooling == "cls"
+    longest = rows.lengths.max() + first
+    assert maps.shape == (7, 2, 2, longest, longest)
+    for row, length in enumerate(rows.lengths + first):
+        alone = attention_maps(network, rows.take(np.array([row])))[0]
+        np.testing.assert_allclose(maps[row, :, :, :length, :length], alone, atol=1e-5)
+        np.testing.assert_allclose(alone.sum(axis=-1), 1, rtol=1e-5)
+        assert not maps[row, :, :, length:].any()
+        assert not maps[row, ..., length:].any()
 
 
 class TestLosses:
@@ -253,16 +252,3 @@ def test_what_is_worse_than_a_constant_loses_its_share():
     # As soon as it is better than the constant it has its share again.
     shares.update(torch.full((4,), 0.9), torch.ones(4))
     assert shares.shares.tolist() == [1, 1, 1, 1]
-
-
-@pytest.mark.slow
-def test_noise_costs_what_can_be_learned_little():
-    rng = np.random.default_rng(1)
-    X = rng.normal(size=(900, 3))
-    y = np.column_stack([np.sin(2 * X[:, 0]) + X[:, 1] * X[:, 2], rng.normal(size=900)])
-    model = TransformerRegressor(baseline=False).fit(X[:400], y[:400])
-    alone = TransformerRegressor(baseline=False).fit(X[:400], y[:400, 0])
-    error = np.mean((model.predict(X[400:])[:, 0] - y[400:, 0]) ** 2)
-    least = np.mean((alone.predict(X[400:]) - y[400:, 0]) ** 2)
-    # Learned with equal shares it is 2.3 times as large.
-    assert error < 1.8 * least

@@ -8,17 +8,17 @@ from tiny_encoders import TINY, regress
 from sklearn_attention import TransformerClassifier, TransformerLanguageModel
 
 
-class TestEmptyTexts:
-    @pytest.mark.parametrize("X", [["to be", "", "or not to be"], [[5, 6], [], [6]]])
-    def test_may_be_in_training(self, X):
-        model = regress(X, tokens="text")
-        unknown = ["unheard"] if isinstance(X[0], str) else [[99]]
-        assert model.predict(X)[1] == pytest.approx(model.predict(unknown)[0], rel=1e-5)
+@pytest.mark.parametrize("X", [["to be", "", "or not to be"], [[5, 6], [], [6]]])
+def test_empty_texts_may_be_in_training(X):
+    model = regress(X, tokens="text")
+    unknown = ["unheard"] if isinstance(X[0], str) else [[99]]
+    assert model.predict(X)[1] == pytest.approx(model.predict(unknown)[0], rel=1e-5)
 
-    @pytest.mark.parametrize("X", [["", ""], [[], []]])
-    def test_alone_are_refused(self, X):
-        with pytest.raises(ValueError, match="X has only empty texts"):
-            regress(X, tokens="text")
+
+@pytest.mark.parametrize("X", [["", ""], [[], []]])
+def test_empty_texts_alone_are_refused(X):
+    with pytest.raises(ValueError, match="X has only empty texts"):
+        regress(X, tokens="text")
 
 
 # As long as these, of few letters, and each with one that says what it is of.
@@ -26,28 +26,24 @@ CHINESE = ["".join(np.random.default_rng(i).choice([*"的一是在不了"], 9)) 
 CHINESE = [text + "坏好"[i % 2] for i, text in enumerate(CHINESE)]
 
 
-class TestTextsWithoutSpaces:
-    def test_are_read_by_character(self):
-        with pytest.warns(
-            UserWarning, match="100% of the words in X occur only once: "
-        ) as caught:
-            model = TransformerClassifier(**TINY).fit(CHINESE, [0, 1] * 20)
-        assert len(caught) == 1
-        assert model.encoder_.reader.vocabulary["tokenizer"] == "characters"
-        # Nothing is held out, so these are of the baseline alone.
-        assert model.predict(["不好", "不坏"]).tolist() == [1, 0]
-        same = TransformerClassifier(tokenizer="characters", **TINY).fit(CHINESE, [0, 1] * 20)
-        np.testing.assert_array_equal(same.predict_proba(CHINESE), model.predict_proba(CHINESE))
+def test_texts_without_spaces_are_read_by_character():
+    with pytest.warns(UserWarning, match="100% of the words in X occur only") as caught:
+        model = TransformerClassifier(**TINY).fit(CHINESE, [0, 1] * 20)
+    assert len(caught) == 1
+    assert model.encoder_.reader.vocabulary["tokenizer"] == "characters"
+    # Nothing is held out, so these are of the baseline alone.
+    assert model.predict(["不好", "不坏"]).tolist() == [1, 0]
+    same = TransformerClassifier(tokenizer="characters", **TINY).fit(CHINESE, [0, 1] * 20)
+    np.testing.assert_array_equal(same.predict_proba(CHINESE), model.predict_proba(CHINESE))
 
-    def test_a_named_tokenizer_is_used_as_given(self):
-        for tokenizer in ("lower_words", "words"):
-            with pytest.warns(
-                UserWarning, match="others will be unknown. Pass tokenizer='char"
-            ):
-                model = regress(CHINESE, tokenizer=tokenizer)
-            assert model.encoder_.reader.vocabulary["tokenizer"] == tokenizer
-        with pytest.warns(UserWarning, match="others will be unknown"):
-            TransformerLanguageModel("words", **TINY).fit(CHINESE)
+
+def test_a_named_tokenizer_is_used_as_given():
+    for tokenizer in ("lower_words", "words"):
+        with pytest.warns(UserWarning, match="others will be unknown. Pass tokenizer='c"):
+            model = regress(CHINESE, tokenizer=tokenizer)
+        assert model.encoder_.reader.vocabulary["tokenizer"] == tokenizer
+    with pytest.warns(UserWarning, match="others will be unknown"):
+        TransformerLanguageModel("words", **TINY).fit(CHINESE)
 
 
 COUNTS = [[70, 5], [5], [900, 5, 70]]
@@ -55,11 +51,7 @@ COUNTS = [[70, 5], [5], [900, 5, 70]]
 
 @pytest.mark.usefixtures("few_convolutions")
 class TestIdsOrNumbers:
-    @pytest.mark.parametrize(
-        "form",
-        [pd.Series, lambda X: [np.array(x) for x in X]],
-        ids=["series", "arrays"],
-    )
+    @pytest.mark.parametrize("form", [pd.Series, lambda X: [np.array(x) for x in X]])
     def test_what_is_guessed_is_said(self, form):
         with pytest.warns(UserWarning, match="tokens='steps' if they are series") as caught:
             model = regress(form(COUNTS))

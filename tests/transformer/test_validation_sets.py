@@ -90,13 +90,8 @@ class TestBadInput:
         ("given", "message"),
         [
             ({"X_val": np.eye(3)}, "X_val was passed without y_val: pass both"),
-            ({"y_val": [0, 1, 1]}, "y_val was passed without X_val"),
             ({"sample_weight_val": [1, 1, 1]}, "sample_weight_val was passed without X_val"),
-            (
-                {"X_val": np.eye(4), "y_val": [0, 1, 1, 0]},
-                "X_val and y_val do not .*4 features",
-            ),
-            ({"X_val": np.eye(3), "y_val": [0, 1]}, "X_val and y_val do not fit: .*inconsist"),
+            ({"X_val": np.eye(4), "y_val": [0] * 4}, "X_val and y_val do not .*4 features"),
             ({"X_val": np.eye(3), "y_val": np.eye(3)}, r"y_val has shape \(3, 3\), but y \(3,"),
         ],
     )
