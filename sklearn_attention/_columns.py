@@ -481,8 +481,8 @@ def _table(X):
             )
         if dtype == nw.Struct:
             raise ValueError(
-                f"X has records in column {name!r}: make a column of each of their fields, as by "
-                f"X.unnest({name!r}) in polars."
+                f"X has records in column {name!r}: make a column of each of their fields, as "
+                f"X.unnest({name!r}) does in polars."
             )
         if isinstance(cell, complex):
             raise ValueError(

@@ -298,7 +298,7 @@ def test_frames_of_polars():
         ([day] * 3, "dates or times in column 'own'"),
         ([datetime.datetime(2024, 1, 1), None, None], "dates or times in column 'own'"),
         ([[1.0], [2.0], [3.0]], "a sequence in each cell in column 'own'"),
-        ([{"a": 1}] * 3, r"records in column 'own': .* X.unnest\('own'\)"),
+        ([{"a": 1}] * 3, r"records in column 'own': .* X\.unnest\('own'\)"),
     ):
         with pytest.raises(ValueError, match=words):
             Columns.learn(frame.with_columns(polars.Series("own", own)))

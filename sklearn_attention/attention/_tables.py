@@ -220,7 +220,8 @@ def local_rows(
     if degree:
         refuse_signed(problem.kernel)
     problem, center = problem.centred()
-    n_queries, columns = len(problem.queries), problem.kernel.numeric_columns(problem.keys.shape[1])
+    columns = problem.kernel.numeric_columns(problem.keys.shape[1])
+    n_queries = len(problem.queries)
     basis = Basis(degree, len(columns), len(problem.keys))
     extent = extent_of(problem.keys[:, columns], problem.weights)
     most = max(1, ROWS_AT_ONCE // len(problem.keys))
