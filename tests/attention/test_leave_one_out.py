@@ -82,7 +82,9 @@ def soft(queries, keys):
     return 1 / (1 + ((queries[:, None] - keys[None]) ** 2).sum(-1))
 
 
-@pytest.mark.parametrize("kernel", [Silverman(), as_kernel(soft)], ids=["silverman", "function"])
+@pytest.mark.parametrize(
+    "kernel", [Silverman(), as_kernel(soft)], ids=["silverman", "function"]
+)
 def test_averages_by_other_kernels_equal_their_sums(kernel):
     X, values = make_data()
     found = LeaveOneOut(X, values, kernel, bandwidth=0.5).predictions()
