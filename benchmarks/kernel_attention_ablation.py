@@ -34,6 +34,7 @@ os.environ["OMP_NUM_THREADS"] = os.environ["OPENBLAS_NUM_THREADS"] = "1"
 
 import numpy as np
 import pandas as pd
+from _results import markdown
 from _tabular_data import SETS, load_split
 from sklearn.metrics import root_mean_squared_error
 
@@ -122,13 +123,13 @@ def report(frame):
     cells = frame.pivot(index=["set", "split"], columns="variant", values="error")
     worse = cells.gt(cells[DEFAULT], axis=0).sum()
     header = ["variant", *sets, "seconds", f"worse of {len(cells)}", "error"]
-    lines = [header, ["---"] * len(header)]
+    rows = []
     for variant in variants:
         row = [f"{means.at[variant, name]:.4g}" for name in sets]
         row += [f"{seconds[variant]:.2f}"]
         row += ["" if variant == DEFAULT else str(worse[variant]), f"{ratios[variant]:.3f}"]
-        lines.append([f"`{variant}`" if "=" in variant else variant, *row])
-    return ["| " + " | ".join(line) + " |" for line in lines]
+        rows.append([f"`{variant}`" if "=" in variant else variant, *row])
+    return markdown(header, rows)
 
 
 def parse():

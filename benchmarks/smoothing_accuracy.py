@@ -30,6 +30,7 @@ from itertools import product
 from pathlib import Path
 
 import numpy as np
+from _results import markdown
 from _smoothing_data import CURVES, SCENARIOS, curve, scenario
 from _smoothing_peers import PEERS, predictions
 from scipy.interpolate import make_smoothing_spline
@@ -174,7 +175,7 @@ def scenario_tables(n_seeds):
             [f"without {AR}", *numbers(geometric(independent))],
             ["worst, of the best peer", *numbers(np.max(worst, axis=0))],
         ]
-        lines += ["", f"n = {n}:", "", *table(header, rows)]
+        lines += ["", f"n = {n}:", "", *markdown(header, rows)]
         all_ratios += ratios
         all_independent += independent
         all_worst += worst
@@ -197,7 +198,7 @@ def scenario_tables(n_seeds):
         "",
         "All n:",
         "",
-        *table(["", *names], rows),
+        *markdown(["", *names], rows),
         *lines,
         "",
         "Worst absolute error where there are no rows, at the 90th percentile of data sets:",
@@ -213,7 +214,7 @@ def region_table(errors, names):
             high = np.quantile(errors[name, n, region], 0.9, axis=1)
             rows.append([ABOUT_REGIONS[region], f"{n}", *numbers(high)])
     rows.sort(key=lambda row: list(ABOUT_REGIONS.values()).index(row[0]))
-    return table(["where", "n", *names], rows)
+    return markdown(["where", "n", *names], rows)
 
 
 def geometric(ratios):
@@ -289,13 +290,8 @@ def curve_table(n_seeds):
         "1 is what no smoothing gives. All smoothers at their defaults; the Gaussian process "
         "has `ConstantKernel() * RBF() + WhiteKernel()` and `normalize_y=True`.",
         "",
-        *table(["curve", "signal to noise", *SMOOTHERS], rows),
+        *markdown(["curve", "signal to noise", *SMOOTHERS], rows),
     ]
-
-
-def table(header, rows):
-    lines = [header, ["---"] * len(header), *rows]
-    return ["| " + " | ".join(line) + " |" for line in lines]
 
 
 PARTS = {"scenarios": scenario_tables, "curves": curve_table}

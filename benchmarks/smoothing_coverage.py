@@ -20,6 +20,7 @@ import warnings
 from itertools import product
 
 import numpy as np
+from _results import markdown
 
 from sklearn_attention import LocalPolynomialRegressor
 from sklearn_attention.datasets import make_smoothing_curve
@@ -92,7 +93,7 @@ def places_table(n_seeds):
         "Share of new targets in intervals and of the truth in bands, in %, with medians of "
         "the widths; share of data sets with the truth in the simultaneous band at 30 places.",
         "",
-        *table(header, rows),
+        *markdown(header, rows),
     ]
 
 
@@ -141,7 +142,7 @@ def weights_table(n_seeds):
         "",
         "A sine with noise whose deviation grows from 0.1 to 0.6, weights one over variances.",
         "",
-        *table(header, rows),
+        *markdown(header, rows),
     ]
 
 
@@ -174,7 +175,7 @@ def dependence_table(n_seeds):
         "Line, sine and bump of 120 rows in order; noise of deviation 0.5. In intervals new "
         "targets with noise of their own.",
         "",
-        *table(header, rows),
+        *markdown(header, rows),
     ]  # fmt: skip
 
 
@@ -215,13 +216,8 @@ def curves_table(n_seeds):
         "Random places. Smooth: line, sine, exponential, bump with noise of deviation 0.3; "
         "jumps and peaks: blocks, bumps, doppler, heavisine at signal to noise 5.",
         "",
-        *table([*header, "simultaneous band"], rows),
+        *markdown([*header, "simultaneous band"], rows),
     ]  # fmt: skip
-
-
-def table(header, rows):
-    lines = [header, ["---"] * len(header), *rows]
-    return ["| " + " | ".join(line) + " |" for line in lines]
 
 
 PARTS = {

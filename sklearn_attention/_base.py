@@ -21,7 +21,7 @@ from ._partitions import need_all_rows
 # Packages whose frames are between the user and a warning.
 _OWN = f"{__package__}.", "sklearn.", "joblib.", "contextlib"
 _KIND = "dataclass"  # where the name of a dataclass is kept among its fields
-_Method = TypeVar("_Method", bound=Callable[..., Any])
+Method = TypeVar("Method", bound=Callable[..., Any])
 _FORM, _CURRENT = "stored form", 2  # of states: 1 in version 0.1.0, 2 since 0.2.0
 
 
@@ -164,12 +164,12 @@ def warn_user(message):
     warnings.warn(message, UserWarning, stacklevel=level)
 
 
-def with_callbacks(method: _Method) -> _Method:
+def with_callbacks(method: Method) -> Method:
     """scikit-learn's decorator of `fit`, which keeps the type of what it decorates."""
-    return cast(_Method, sklearn_with_callbacks(method))
+    return cast(Method, sklearn_with_callbacks(method))
 
 
-def keeps_state_on_failure(method: _Method) -> _Method:
+def keeps_state_on_failure(method: Method) -> Method:
     """Decorate a method that fits, and assigns attributes: if it raises, they are as before."""
 
     @functools.wraps(method)
@@ -187,4 +187,4 @@ def keeps_state_on_failure(method: _Method) -> _Method:
                 sys.modules["torch"].set_grad_enabled(with_gradients)
             raise
 
-    return cast(_Method, fit_or_nothing)
+    return cast(Method, fit_or_nothing)

@@ -226,9 +226,7 @@ def check_key_weights(sample_weight, X, precision=np.float64):
     if is_partitioned(X):
         return _weights_of_partitions(sample_weight, X)
     sample_weight = read_weights(sample_weight, len(X))
-    weights = own_copy(
-        _check_sample_weight(sample_weight, X, dtype=np.float64, ensure_non_negative=True)
-    )
+    weights = own_copy(_check_sample_weight(sample_weight, X, dtype=np.float64))
     _check_total(len(weights) * float(weights.max()))
     return without_vanishing(weights, precision)
 

@@ -10,7 +10,7 @@ from sklearn.base import is_classifier
 from sklearn.utils.validation import _num_samples
 
 from .._validation import check_positive
-from ._grid import row_names
+from ._grid import label_text, row_names
 from ._pipelines import last_step, named, unfit
 from ._series import forecast_of, place_of
 from ._style import BLUE, GREY, INK, ORANGE, canvas, write_bars
@@ -247,12 +247,7 @@ class ExplanationDisplay:
             places = np.arange(len(names))
             colors = [BLUE if move >= 0 else ORANGE for move in moves]
             bars = ax.barh(places, moves, left=begins, color=colors, height=0.7)
-            # As many decimals as the largest of three digits has, so that they add up.
-            size = np.abs(moves).max(initial=0.0)
-            decimals = max(0, 2 - math.floor(math.log10(size))) if size > 0 else 0
-            form = f"+.{decimals}f" if decimals <= 6 else "+.2e"
-            added = [_written(move, form) for move in moves]
-            ax.bar_label(bars, added, padding=2, fontsize="small")
+            ax.bar_label(bars, _alike(moves), padding=2, fontsize="small")
             ends = begins + moves
             ax.vlines(ends[:-1], places[:-1], places[1:], color=GREY, lw=0.8)
             ax.axvline(self.baseline, color=GREY, lw=1, ls=":", label="baseline")
@@ -275,11 +270,19 @@ def _written(number, form):
     return f"{number:{form}}".replace("-", "\u2212")
 
 
+def _alike(moves):
+    """What bars add, with as many decimals as the largest of three digits has: they add up."""
+    size = np.abs(moves).max(initial=0.0)
+    decimals = max(0, 2 - math.floor(math.log10(size))) if size > 0 else 0
+    form = f"+.{decimals}f" if decimals <= 6 else "+.2e"
+    return [_written(move, form) for move in moves]
+
+
 def _names_of_rows(labels, model, indices, k):
     """Names of the k training rows with the largest weights; `indices` has all in order."""
     if labels is None:
         own = model._row_labels
-        return [f"row {_text(i if own is None else own[i])}" for i in indices[:k]]
+        return [f"row {label_text(i if own is None else own[i])}" for i in indices[:k]]
     names = row_names(labels) if isinstance(labels, pd.DataFrame) else list(labels)
     # Kernel attention stores neither duplicates nor rows without weight.
     exact = len(names) == len(indices) or hasattr(model, "members_")
@@ -288,9 +291,4 @@ def _names_of_rows(labels, model, indices, k):
             f"labels has {len(names)} names, but {indices.max() + 1} rows were fitted: pass a "
             "name for each of these."
         )
-    return [_text(names[i]) for i in indices[:k]]
-
-
-def _text(label):
-    """A label of a row, which is a tuple where an index has several levels."""
-    return ", ".join(map(str, label)) if isinstance(label, tuple) else str(label)
+    return [label_text(names[i]) for i in indices[:k]]

@@ -20,8 +20,13 @@ def row_names(X):
     if not isinstance(X, pd.DataFrame | pd.Series):
         return None
     if isinstance(X.index, pd.MultiIndex):
-        return [", ".join(map(str, levels)) for levels in X.index]
+        return [*map(label_text, X.index)]
     return X.index.astype(str).tolist()
+
+
+def label_text(label):
+    """A label of a row, which is a tuple where an index has several levels."""
+    return ", ".join(map(str, label)) if isinstance(label, tuple) else str(label)
 
 
 def _frame(X):

@@ -2,19 +2,17 @@
 
 import functools
 import re
-from collections.abc import Callable
-from typing import Any, TypeVar, cast
+from typing import cast
 
 import numpy as np
 from sklearn.pipeline import Pipeline
 from sklearn.utils.validation import check_is_fitted
 
+from .._base import Method
 from .._blocks import own_copy
 
-_Method = TypeVar("_Method", bound=Callable[..., Any])
 
-
-def named(method: _Method) -> _Method:
+def named(method: Method) -> Method:
     """Decorate a method of a display, so that its errors begin with its name."""
 
     @functools.wraps(method)
@@ -28,7 +26,7 @@ def named(method: _Method) -> _Method:
             error.args = (f"{kind.__name__}.{method.__name__}: {message}",)
             raise
 
-    return cast(_Method, call)
+    return cast(Method, call)
 
 
 def unfit(estimator, fault, remedy):

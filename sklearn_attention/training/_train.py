@@ -392,13 +392,13 @@ class _Run:
 
     def _doubtful_kernels(self):
         """A question about the derivatives of kernels that others have written."""
-        kernels = {getattr(part, "kernel", None) for part in self.module.modules()}
         own = __package__.partition(".")[0] + "."
-        theirs = [
-            kernel for kernel in kernels
+        kernels = (getattr(part, "kernel", None) for part in self.module.modules())
+        theirs = {
+            repr(kernel) for kernel in kernels
             if isinstance(kernel, Kernel) and not type(kernel).__module__.startswith(own)
-        ]  # fmt: skip
-        return "".join(f", or derivatives of kernel={kernel!r}" for kernel in theirs)
+        }  # fmt: skip
+        return "".join(f", or derivatives of kernel={name}" for name in sorted(theirs))
 
 
 def _weights(module):
