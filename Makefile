@@ -50,25 +50,10 @@ bench: $(PACKAGE) $(call group,bench)
 	$(BIN)/python benchmarks/tabular.py run --sets yacht,penguins --results .venv/tabular.jsonl
 	$(BIN)/python benchmarks/tabular.py report --results .venv/tabular.jsonl
 
-# Pages that are measured again when the version or their script has changed, and tables whose
-# cells are stored one by one: when interrupted, it goes on where it stopped.
-PRINTED := attend kernel_sums language_model random_features scale sequence_tasks \
-	smoothing_coverage smoothing_speed translation
-bench-all: export OMP_NUM_THREADS = 1
-bench-all: $(PACKAGE) $(call group,bench) $(PRINTED:%=benchmarks/%.md)
-	$(BIN)/python benchmarks/tabular.py run
-	$(BIN)/python benchmarks/tabular.py report > benchmarks/tabular.md
-	$(BIN)/python benchmarks/forecasting.py single nn3 m3 m4_weekly m4_hourly \
-		national_illness weather panels cuts
-	$(BIN)/python benchmarks/forecasting.py report > benchmarks/forecasting.md
-	$(BIN)/python benchmarks/encoders.py series text tables
-	$(BIN)/python benchmarks/encoders.py report > benchmarks/encoders.md
-	$(BIN)/python benchmarks/learning.py run
-	$(BIN)/python benchmarks/learning.py report > benchmarks/learning.md
-
-$(PRINTED:%=benchmarks/%.md): benchmarks/%.md: benchmarks/%.py sklearn_attention/__init__.py
-	$(BIN)/python $< > $@.new
-	mv $@.new $@
+# Pages that are measured again when the version or their script has changed, two at a time; where
+# cells of their tables are stored one by one, an interrupted run goes on where it stopped.
+bench-all: $(PACKAGE) $(call group,bench)
+	$(MAKE) --directory benchmarks --jobs 2
 
 # Examples run when they have changed: docs/gallery has their results.
 docs: export OMP_NUM_THREADS = 1

@@ -33,12 +33,13 @@ def results(path, keys, others=()):
 
 
 def run(cells, keys, options):
-    """Measure what the file does not have: an interrupted run goes on where it stopped.
+    """Measure what the file does not have by this version, going on where a run was stopped.
 
     `cells` are pairs of a key and a function that returns the fields of its line. A model whose
     library is missing is left out.
     """
-    known = results(options.results, keys)
+    known = results(options.results, keys, ["version"])
+    known = known[known["version"] == __version__]
     measured = set() if options.again else set(known[keys].itertuples(index=False, name=None))
     for key, measure in cells:
         if key in measured:
@@ -74,15 +75,16 @@ def refuse_unknown(parser, known, *lists):
         parser.error(f"unknown: {', '.join(sorted(unknown))}")
 
 
-def stamp(frame, *packages):
-    """What lines were measured with; in development versions they did not say so."""
-    frame = frame.reindex(columns=["version", "processor"])
-    versions = sorted(frame["version"].fillna("of development before 0.2.0").unique())
-    names = frame["processor"].dropna().unique()
+def stamp(*packages, lines=None):
+    """Processor and versions that lines were measured with, or that this run measures with."""
+    cells = [{"version": __version__, "processor": processor()}]
+    frame = pd.DataFrame(cells) if lines is None else lines
+    processors, versions = (
+        ", ".join(sorted(frame[field].dropna().unique())) for field in ("processor", "version")
+    )
     return (
-        f"{', '.join(names) or platform.platform()}, one thread. Python "
-        f"{platform.python_version()}, sklearn-attention {', '.join(versions)}, "
-        f"{', '.join(map(package_version, packages))}."
+        f"{processors}, one thread. Python {platform.python_version()}, sklearn-attention "
+        f"{versions}, {', '.join(map(package_version, packages))}."
     )
 
 

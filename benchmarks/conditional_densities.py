@@ -24,6 +24,7 @@ import sys
 import time
 
 import numpy as np
+from _results import stamp
 from scipy.stats import norm, t
 
 from sklearn_attention import ConditionalKernelDensity
@@ -144,9 +145,10 @@ if __name__ == "__main__":
     parser.add_argument(
         "--rows", default="100,300", help="numbers of rows, with commas between"
     )
-    parser.add_argument("--seeds", type=int, default=5, help="samples of each kind")
+    parser.add_argument("--seeds", type=int, default=3, help="samples of each kind")
     parser.add_argument("--peer", action="store_true", help="statsmodels too")
     arguments = parser.parse_args()
     sizes = [int(n) for n in arguments.rows.split(",")]
-    text = "\n".join(report(sizes, arguments.seeds, arguments.peer))
-    print(text)
+    print("# Conditional densities, place by place\n")
+    print(stamp("numpy", "scipy"), f"Means of {arguments.seeds} samples.\n")
+    print("\n".join(report(sizes, arguments.seeds, arguments.peer)))

@@ -1,6 +1,6 @@
 """Accuracy of density estimates at their defaults, with outliers and at bounds.
 
-    python benchmarks/densities.py [PART ...] [--seeds N]
+    python benchmarks/densities.py [PART ...] [--seeds 5]
 
 * shapes: 200 and 1000 rows of fourteen shapes, most of them mixtures of Marron and Wand (1992).
   The integral of the absolute error of our default and of a fixed bandwidth, and beside them
@@ -21,7 +21,7 @@
   less than by Scott's rule.
 
 Peers are SciPy, scikit-learn, statsmodels (dependency group `bench`), KDEpy and `bw.SJ` of R,
-left out where they are missing. Fifteen minutes on one core.
+left out where they are missing. Eight minutes on one core.
 """
 
 import argparse
@@ -31,6 +31,7 @@ import time
 import warnings
 
 import numpy as np
+from _results import stamp
 from scipy import stats
 from sklearn.model_selection import GridSearchCV
 from sklearn.neighbors import KernelDensity
@@ -305,8 +306,11 @@ PARTS = {
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("parts", nargs="*", metavar="part")
-    parser.add_argument("--seeds", type=int, default=10)
+    parser.add_argument("--seeds", type=int, default=5)
     options = parser.parse_args()
+    print("# Accuracy of density estimates at their defaults\n")
+    print(stamp("numpy", "scipy", "scikit-learn", "statsmodels", "KDEpy"), end=" ")
+    print("What is measured, see `densities.py`.")
     for part in options.parts or PARTS:
         measure, estimates, cases, names = PARTS[part]
         of_all = {}

@@ -323,7 +323,7 @@ def report(options):
     lines = [
         "# Transformers of series, texts and tables",
         "",
-        f"{stamp(frame, *PACKAGES)} MiniRocket and 1-NN DTW are of aeon 1.6.",
+        f"{stamp(*PACKAGES, lines=frame)} MiniRocket and 1-NN DTW are of aeon 1.6.",
         "",
         "All models at their defaults. Measurements: see `encoders.py`. –: not measured.",
         "",

@@ -319,11 +319,11 @@ def report(options):
     lines = [
         "# Forecasters without tuning",
         "",
-        stamp(frame, *PACKAGES),
+        stamp(*PACKAGES, lines=frame),
         "",
         "Measurements: see `forecasting.py`. –: not measured. Bold: the least in a row, by "
-        "the first number of errors and by the MSIS of intervals. Seconds were in part taken "
-        "beside other work, which adds up to a half.",
+        "the first number of errors and by the MSIS of intervals. Seconds were "
+        "taken beside other work, which adds up to a half.",
         "",
     ]
     for table in TITLES:

@@ -18,14 +18,13 @@ since KDEpy cuts off the tails of kernels.
 """
 
 import argparse
-import importlib.metadata
 import math
 import time
 from collections.abc import Callable
 from typing import NamedTuple
 
 import numpy as np
-from _results import processor
+from _results import stamp
 from sklearn.neighbors import KernelDensity
 
 from sklearn_attention import attend
@@ -161,16 +160,14 @@ def compare(n_rows):
 
 
 def report(n_rows):
-    libraries = ["numpy", "scikit-learn"] + ["KDEpy"] * (TreeKDE is not None)
-    versions = ", ".join(f"{name} {importlib.metadata.version(name)}" for name in libraries)
     header = ["kernel", "by", "rows", "seconds", "ours, as many rows (s)", "× ours", "error"]
     lines = [header, ["---"] * len(header), *compare(n_rows)]
     return "\n".join([
         "# Densities along one feature, at as many queries as keys",
         "",
-        f"{processor()}, processor seconds, {versions}. Bandwidth {BANDWIDTH}, three groups of "
-        f"deviation 0.7. FFTKDE has a grid of {GRID} places. Error: largest difference to sums "
-        "over all pairs, relative to the largest density.",
+        f"{stamp('numpy', 'scikit-learn', 'KDEpy')} Seconds are the processor's. Bandwidth "
+        f"{BANDWIDTH}, three groups of deviation 0.7. FFTKDE has a grid of {GRID} places. "
+        "Error: largest difference to sums over all pairs, relative to the largest density.",
         "",
         *("| " + " | ".join(line) + " |" for line in lines),
     ])  # fmt: skip

@@ -27,8 +27,7 @@ from unittest import mock
 
 import numpy as np
 import pandas as pd
-import torch
-from _results import parser_of, results, run
+from _results import parser_of, results, run, stamp
 from torch import nn
 
 from sklearn_attention import (
@@ -53,12 +52,6 @@ RECIPES = {
     "Muon, a tenth init": (MUON, 0.1),
     "Muon, zero init": (MUON, 0),
 }
-# Measured when the package had them, and then left out: no clear gain for what they cost.
-LEFT_OUT = (
-    "Muon, zero init, linear decay",
-    "Muon, zero init, linear decay, ReLU²",
-    "Muon, zero init, linear decay, ReLU², QK-norm",
-)
 
 
 def by_recipe(kind, training, start):
@@ -190,17 +183,16 @@ def report(options):
     frame, found = results(options.results, KEYS), collections.defaultdict(list)
     for line in frame.itertuples():
         found[line.task, line.recipe].append((line.value, line.seconds))
-    processors = sorted(set(frame["processor"]))
     print("# Recipes of training for small networks\n")
-    print(f"{', '.join(processors)}, one thread, torch {torch.__version__}.\n")
-    print("Mean and standard deviation over seeds, whose number is in brackets; seconds of the")
-    print("processor. See benchmarks/learning.py for the tasks. Linear decay, ReLU² and")
-    print("QK-norm are no longer in the package: no clear gain for what they cost.")
+    print(
+        f"{stamp('torch', lines=frame)} Mean and standard deviation over seeds, whose "
+        "number is in brackets; seconds of the processor. The tasks: see `learning.py`."
+    )
     for task, (_, unit) in TASKS.items():
         if not any(key[0] == task for key in found):
             continue
         print(f"\n## {task}\n\n| recipe | {unit} | seconds |\n| --- | --- | --- |")
-        for name in (*RECIPES, *LEFT_OUT):
+        for name in RECIPES:
             if (task, name) in found:
                 values, seconds = np.array(found[task, name]).T
                 spread = f" ± {values.std(ddof=1):.4f}" if len(values) > 1 else ""

@@ -14,6 +14,7 @@ from pathlib import Path
 import dask
 import dask.array as da
 import numpy as np
+from _results import stamp
 from distributed import Client, LocalCluster
 
 from sklearn_attention import NadarayaWatsonRegressor
@@ -80,7 +81,12 @@ def main():
     arguments = parser.parse_args()
     rows, n_queries = int(arguments.rows), int(arguments.queries)
     queries = np.random.default_rng(99).normal(size=(n_queries, 1))
-    print(f"{N_PARTITIONS} partitions on 2 workers, {n_queries:g} queries\n")
+    print("# Rows in partitions of Dask\n")
+    print(
+        f"{stamp('dask', 'numpy')} {N_PARTITIONS} partitions of one feature on two workers, "
+        f"and predictions for {n_queries} queries. A worker keeps no partition but makes it "
+        "anew; its memory is without libraries. Seconds are by the clock.\n"
+    )
     print("| | rows of a partition | MB | seconds | MB of a worker | difference to memory |")
     print("|---|---|---|---|---|---|")
     cases = {fit: rows, fit_by_search: rows, fit_and_predict: rows}

@@ -33,7 +33,7 @@ from pathlib import Path
 from unittest import mock
 
 import torch
-from _results import processor
+from _results import stamp
 from torch.nn.functional import layer_norm, scaled_dot_product_attention
 
 from sklearn_attention import TransformerLanguageModel
@@ -169,7 +169,7 @@ def report(text):
     lines = [
         f"# Attention over {N_STEPS} steps: random features and exact",
         "",
-        f"{processor()}, {torch.get_num_threads()} threads, torch {torch.__version__}.",
+        stamp("torch"),
         "",
         "Processor seconds of one head, and in brackets how many times faster than exact:",
         "",

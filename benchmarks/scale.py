@@ -25,7 +25,8 @@ import warnings
 
 import numpy as np
 import torch
-from attend import numbers_printed_by, process_memory, processor
+from _results import stamp
+from attend import numbers_printed_by, process_memory
 from scipy.spatial import KDTree
 from sklearn.neighbors import KernelDensity, RadiusNeighborsRegressor
 
@@ -204,7 +205,7 @@ def main():
     arguments = parser.parse_args()
     torch.set_num_threads(1)
     print("# Averages and densities of many rows\n")
-    print(f"{processor()}, processor seconds at one thread, torch {torch.__version__}.")
+    print(f"{stamp('torch', 'scikit-learn')} Seconds are the processor's.")
     if arguments.only != "densities":
         header = [
             "kernel", "features", "rows", "seconds", "× all pairs",

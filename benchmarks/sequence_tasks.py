@@ -1,6 +1,6 @@
 """Algorithms learned by attention: dates, sums, and copying, reversing and sorting.
 
-    python benchmarks/sequence_tasks.py [--tasks dates sums copy reverse sort] [--seeds 3]
+    python benchmarks/sequence_tasks.py [--tasks dates sums copy reverse sort] [--seeds 2]
 
 A TransformerSeq2Seq learns each task from random pairs and is tested on others. A prediction
 counts only if all of it is right:
@@ -21,7 +21,7 @@ import warnings
 
 import numpy as np
 import torch
-from _results import processor
+from _results import stamp
 
 from sklearn_attention import Architecture, TransformerSeq2Seq
 
@@ -38,11 +38,11 @@ IDS = {
 def main():
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     parser.add_argument("--tasks", nargs="+", default=list(TASKS), choices=TASKS)
-    parser.add_argument("--seeds", type=int, default=3)
+    parser.add_argument("--seeds", type=int, default=2)
     options = parser.parse_args()
     torch.set_num_threads(1)
     print("# Dates, sums, and sequences of ids\n")
-    print(f"{processor()}, threads: 1, torch {torch.__version__}\n")
+    print(stamp("torch"), "Dates and sums at the defaults.\n")
     print("| task | seed | all right | score | processor seconds | steps |")
     print("| --- | --- | --- | --- | --- | --- |")
     for name in options.tasks:

@@ -1,6 +1,6 @@
 """Accuracy of smoothers at their defaults, on one feature.
 
-    python benchmarks/smoothing_accuracy.py [scenarios] [curves] [--seeds N] [--save FILE]
+    python benchmarks/smoothing_accuracy.py [scenarios] [curves] [--seeds N]
     python benchmarks/smoothing_accuracy.py --peers [--seeds N]
 
 * scenarios: root mean squared error over the range of the rows, relative to that of R's
@@ -16,13 +16,13 @@
 
 Errors of the peers in scenarios are stored in `smoothing_peers.json`, which `--peers` writes:
 R's mgcv, loess, locfit and smooth.spline, and statsmodels' lowess and KernelReg, which the
-part "curves" runs too (dependency group `bench`). On an idle core half an hour for scenarios,
-ten minutes for their peers, a quarter of an hour for curves. Progress goes to stderr.
+part "curves" runs too (dependency group `bench`). A quarter of an hour on one core for
+scenarios, as long for their peers at ten seeds, seven minutes for curves. Progress goes to
+stderr.
 """
 
 import argparse
 import json
-import re
 import sys
 import warnings
 from functools import partial
@@ -30,7 +30,7 @@ from itertools import product
 from pathlib import Path
 
 import numpy as np
-from _results import markdown
+from _results import markdown, stamp
 from _smoothing_data import CURVES, SCENARIOS, curve, scenario
 from _smoothing_peers import PEERS, predictions
 from scipy.interpolate import make_smoothing_spline
@@ -51,7 +51,7 @@ except ImportError:
     KernelReg = lowess = None
 
 ROWS = 30, 100, 500, 2000
-SEEDS = {"scenarios": 10, "curves": 20}
+SEEDS = {"scenarios": 5, "curves": 10}
 STORED = Path(__file__).with_name("smoothing_peers.json")
 BASE = "mgcv"
 IN_SCENARIOS = {
@@ -185,7 +185,7 @@ def scenario_tables(n_seeds):
         ["worst, of the best peer", *numbers(np.max(all_worst, axis=0))],
     ]
     return [
-        f"{TITLES['scenarios']}, {n_seeds} seeds",
+        f"## Scenarios, {n_seeds} seeds",
         "",
         "Root mean squared error against the truth at 101 places over the range of the rows, "
         'relative to that of R\'s mgcv, `gam(y ~ s(x, k), method = "REML")` with k = 15, 40, '
@@ -284,7 +284,7 @@ def curve_table(n_seeds):
     ranks = rankdata(all_errors, axis=1).mean(axis=0)
     rows.append(["mean rank", "", *(f"{rank:.2f}" for rank in ranks)])
     return [
-        f"{TITLES['curves']}, {n_seeds} seeds",
+        f"## Eight curves, {n_seeds} seeds",
         "",
         f"Mean squared error against the truth. n = {N} rows on a grid, noise of variance 1: "
         "1 is what no smoothing gives. All smoothers at their defaults; the Gaussian process "
@@ -295,26 +295,12 @@ def curve_table(n_seeds):
 
 
 PARTS = {"scenarios": scenario_tables, "curves": curve_table}
-TITLES = {"scenarios": "## Scenarios", "curves": "## Eight curves"}
-
-
-def report(parts, n_seeds, saved=""):
-    """All parts: the requested ones, and the others as they are saved."""
-    sections = re.split(r"\n(?=## )", saved)[1:]
-    found = []
-    for part in PARTS:
-        if part in parts:
-            found.append("\n".join(PARTS[part](n_seeds or SEEDS[part])) + "\n")
-        else:
-            found += [section for section in sections if section.startswith(TITLES[part])]
-    return "\n".join(["# Accuracy of smoothers at their defaults\n", *found])
 
 
 if __name__ == "__main__":
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("parts", nargs="*", help=f"some of {', '.join(PARTS)}; default all")
-    parser.add_argument("--seeds", type=int, metavar="N", help="data sets, instead of 10, 20")
-    parser.add_argument("--save", metavar="FILE", type=Path, help="write tables there too")
+    parser.add_argument("--seeds", type=int, metavar="N", help="data sets, instead of 5, 10")
     parser.add_argument("--peers", action="store_true", help=f"only write {STORED.name}")
     arguments = parser.parse_args()
     if unknown := set(arguments.parts) - set(PARTS):
@@ -325,9 +311,8 @@ if __name__ == "__main__":
         if arguments.peers:
             store_peers(arguments.seeds or SEEDS["scenarios"])
             sys.exit()
-        path = arguments.save
-        saved = path.read_text() if path and path.exists() else ""
-        text = report(arguments.parts or PARTS, arguments.seeds, saved)
-    print(text)
-    if path:
-        path.write_text(text)
+        lines = ["# Accuracy of smoothers at their defaults", ""]
+        lines += [stamp("numpy", "scipy", "scikit-learn", "statsmodels")]
+        for part in arguments.parts or PARTS:
+            lines += ["", *PARTS[part](arguments.seeds or SEEDS[part])]
+    print("\n".join(lines))

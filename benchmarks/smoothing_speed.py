@@ -25,14 +25,11 @@ columns stay empty. GridSearchCV takes some minutes.
 """
 
 import argparse
-import os
 import time
 import warnings
 
 import numpy as np
-import sklearn
-import torch
-from _results import processor
+from _results import stamp
 from sklearn.model_selection import GridSearchCV, LeaveOneOut
 
 from sklearn_attention import (
@@ -65,13 +62,13 @@ def make_data(n, d):
     return X, mean + 0.3 * rng.normal(size=n)
 
 
-def seconds(function, rounds=1, clock=time.perf_counter):
-    """Best time of some rounds, and what the function returned."""
+def seconds(function, rounds=1):
+    """The processor's, the least of some rounds, and what the function returned."""
     best = np.inf
     for _ in range(rounds):
-        start = clock()
+        start = time.process_time()
         returned = function()
-        best = min(best, clock() - start)
+        best = min(best, time.process_time() - start)
     return best, returned
 
 
@@ -120,7 +117,7 @@ def densities():
                 ProductKernelDensity(bandwidth=rule),
             )
             model.fit(X)
-            our_seconds, _ = seconds(lambda: model.fit(X), FITS, time.process_time)  # noqa: B023
+            our_seconds, _ = seconds(lambda: model.fit(X), FITS)  # noqa: B023
             row = [rule, f"{d}", f"{our_seconds:.3f}", "–", "–"]
             row += [f"{criterion(model.bandwidth_):.6f}", "–"]
             if KDEMultivariate is not None:
@@ -128,7 +125,6 @@ def densities():
                     warnings.simplefilter("ignore")
                     row[3], theirs = seconds(
                         lambda: KDEMultivariate(X, "c" * d, bw=peer),  # noqa: B023
-                        clock=time.process_time,
                     )
                 row[3:5] = f"{row[3]:.2f}", f"{row[3] / our_seconds:.1f}"
                 row[6] = f"{criterion(np.abs(theirs.bw)):.6f}"
@@ -182,13 +178,10 @@ ALONE = {"density": densities, "n20000-d5": many_rows, "grid-search": grid_searc
 
 
 def report(cases):
-    peer = f", statsmodels {statsmodels.__version__}" if statsmodels else ""
     lines = [
         "# Bandwidths by leave-one-out",
         "",
-        f"{processor()}, {os.cpu_count()} processors, {torch.get_num_threads()} threads, "
-        f"NumPy {np.__version__}, torch {torch.__version__}, "
-        f"scikit-learn {sklearn.__version__}{peer}.",
+        stamp("numpy", "torch", "scikit-learn", "statsmodels"),
     ]
     rows = [against_statsmodels(*COMPARED[case]) for case in cases if case in COMPARED]
     if rows:

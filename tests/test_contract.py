@@ -99,7 +99,7 @@ def months(form):
 FRAME, ROWS_AND_NUMBERS = mixed_frame(), data_for(EVERY["average"])
 TINY = {"d_model": 8, "n_heads": 2, "n_layers": 1, "training": Training(max_steps=3)}
 ANALOGS = KernelForecaster(3, lookback=6, bandwidth=1.0)
-RIDGE = TransformerForecaster(3, candidates=["ridge"], log=False)
+RIDGE = TransformerForecaster(3, candidates=["ridge", "features"], log=False)
 
 # Estimators and what they are fitted to; forecasters also with the features of what follows.
 OF_OWN_FORMS = {

@@ -86,7 +86,7 @@ class TransformerForecaster(NetworkParameters, Forecaster):
         the first three, and where there are features all that have a name, the transformer only
         if series are long and a brief training shows that it helps. None is only the
         transformer. Of named ones those that lack features or steps to learn from are left out,
-        with a warning.
+        with a warning, and it is said where none of them uses the features of X.
     log : bool or "auto", default="auto"
         Whether candidates work on logarithms. "auto" tries both where no value is negative, and
         takes logarithms of fewer than 30 series unless errors without are 2 % less.
@@ -375,6 +375,11 @@ class TransformerForecaster(NetworkParameters, Forecaster):
             for kind in named
             if not (len(table.known) if kind == "features" else new_candidates([kind], *sizes))
         ]
+        if named and self.n_features_in_ and not whole and "features" not in kinds:
+            warn_user(
+                f"candidates={self.candidates!r} use none of the {self.n_features_in_} "
+                "features of X: add 'features', 'trees' or 'transformer'."
+            )
         kinds = [kind for kind in kinds if kind not in unable]
         if kinds == ["features"]:  # what is left learns their effects itself
             kinds = []

@@ -13,3 +13,11 @@ def test_candidates_by_name():
         TransformerForecaster(candidates=["ridge"]).fit(sales)
     with pytest.warns(UserWarning, match="without .features., since no features are known"):
         TransformerForecaster(candidates=["classical", "features"]).fit(sales)
+
+
+def test_features_that_no_candidate_uses():
+    rng = np.random.default_rng(0)
+    prices, noise = rng.normal(size=(60, 1)), rng.normal(size=60)
+    sales = 20 - 3 * prices[:, 0] + noise
+    with pytest.warns(UserWarning, match="use none of the 1 features of X: add 'features'"):
+        TransformerForecaster(candidates=["classical"]).fit(prices, sales)
