@@ -214,7 +214,9 @@ CUTS = {
         series("stevedata", "clemson_temps", "date", "D", ["tmax"], 4500), 28, 7, last=2900
     ),
     "gasoline": Cuts(series("fpp2", "gasoline", "1991-02-03", "W", ["value"]), 13, 52),
-    "calls": Cuts(series("fpp2", "calls", "2003-03-03", "5min", ["x"]), 169, 169, last=8000),
+    "calls": Cuts(
+        series("fpp2", "calls", "2003-03-03", "5min", ["x"]), 169, 169, last=8000, n=4
+    ),
     "demand": Cuts(
         series("fpp2", "elecdaily", "2014", "D", ("Demand", "WorkDay", "Temperature")), 28, 7,
         features=("WorkDay", "Temperature"),

@@ -64,6 +64,8 @@ PEERS = {
     "panels": ("seasonal naive", "AutoTheta", "AutoETS", "LightGBM"),
     "cuts": ("seasonal naive", "AutoTheta", "AutoETS", "MSTL", "LightGBM"),
 }
+# Minutes for each of five fits.
+LEFT_OUT = [("nyc_taxi_counts", "AutoETS"), ("taylor_elec", "AutoETS")]
 # Errors as printed by their authors, beside ours in the order of the rows of a table.
 # sMAPE / MASE; M3 by group and for all.
 PUBLISHED = {
@@ -183,7 +185,7 @@ def cells(table, options):
     for (name, horizon), load in TABLES[table](options.data).items():
         if name in (options.sets or [name]) and horizon in (options.horizons or [horizon]):
             for model in models_of(table):
-                if model in (options.models or [model]):
+                if model in (options.models or [model]) and (name, model) not in LEFT_OUT:
                     yield (table, name, horizon, model), partial(measure, load, model)
 
 
@@ -196,7 +198,7 @@ TITLES = {
         "MASE, mean over five folds. AutoTheta and AutoETS have the longest season, for "
         "sunspots a year. MSTL takes out all seasons, and AutoETS forecasts the rest. "
         "AutoARIMA has seasons of up to 24 steps itself, and longer ones from MSTL. AutoETS on "
-        "10 000 half hours of taxis with the season of a week is left out for its time.",
+        "half hours with the season of a week is left out for its time.",
     ),
     "nn3": ("NN3", ("smape", "mase"), "sMAPE / MASE of 111 monthly series."),
     "national_illness": (

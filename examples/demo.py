@@ -103,9 +103,11 @@ def smooth_a_curve(figures):
     }
     yield from compare("heavisine: curve", models, X, y)
     with plt.rc_context(STYLE):
+        figure, ax = plt.subplots(figsize=(7, 4.2), layout="constrained")
         model = LocalPolynomialRegressor().fit(X, y)
-        SmoothDisplay.from_estimator(model, X, y, ax=figures["overview"].axes[1])
-        figures["overview"].axes[1].set_title("A curve with its confidence band")
+        SmoothDisplay.from_estimator(model, X, y, ax=ax)
+        ax.set_title("A curve with its confidence band")
+    figures["curve"] = figure
 
 
 def learn_a_kernel(figures):
@@ -170,7 +172,7 @@ def forecast_a_series(figures):
         figure, axes = plt.subplots(1, 2, figsize=(13, 4.2), layout="constrained")
         ForecastDisplay.from_estimator(model, y=visitors[-28:], ax=axes[0])
         BacktestDisplay.from_predictions(table, ax=axes[1])
-        shown = figures["overview"].axes[2]
+        shown = figures["overview"].axes[1]
         ForecastDisplay.from_estimator(model, y=visitors[-28:], ax=shown)
         shown.set_title("A forecast with its intervals")
     figures["forecast"] = figure
@@ -182,7 +184,7 @@ def main():
     folder = parser.parse_args().folder
     folder.mkdir(parents=True, exist_ok=True)
     with plt.rc_context(STYLE):
-        figures = {"overview": plt.subplots(1, 3, figsize=(16, 4.4), layout="constrained")[0]}
+        figures = {"overview": plt.subplots(1, 2, figsize=(11, 4.4), layout="constrained")[0]}
     rows = []
     for job in (search_a_pipeline, smooth_a_curve, learn_a_kernel, forecast_a_series):
         rows += job(figures)
