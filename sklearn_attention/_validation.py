@@ -97,6 +97,7 @@ def check_in_open_interval(name, value, low, high):
 
 def check_list(name, given):
     """One or several numbers as an array (n,), none of them NaN."""
+    _refuse_gradients(name, given)
     try:
         numbers = np.atleast_1d(np.asarray(given, dtype=np.float64))
     except (TypeError, ValueError):
@@ -347,11 +348,19 @@ def _number(name, remedy, where, cell):
         ) from error
 
 
+def _refuse_gradients(name, given):
+    """Raise TypeError for a tensor of torch that NumPy would not read."""
+    if getattr(given, "requires_grad", False) is True:
+        raise TypeError(
+            f"{name} is a tensor with requires_grad=True, which is not supported: pass "
+            f"{name}.detach()."
+        )
+
+
 def refuse_other_arrays(name, given):
     """Raise TypeError for what NumPy would not read as rows."""
-    if getattr(given, "requires_grad", False) is True:
-        what, remedy = "a tensor with requires_grad=True", f"{name}.detach()"
-    elif issparse(given):
+    _refuse_gradients(name, given)
+    if issparse(given):
         flat = name in ("y", "y_val", "sample_weight")
         what, remedy = "sparse", f"{name}.toarray(){'.squeeze()' if flat else ''}"
     elif isinstance(given, dict) or getattr(getattr(given, "dtype", None), "names", None):
