@@ -1,6 +1,6 @@
 """Smoothing of partitions by two worker processes of Dask, which exchange only sums.
 
-    python benchmarks/partitions.py [--rows 5000000] [--queries 100000]
+    python benchmarks/partitions.py [--rows 2000000] [--queries 100000]
 
 One feature, Gaussian, eight partitions of so many rows. They are not stored: a worker generates
 a partition for each task, as it would read one from a file. Memory is that of the largest
@@ -76,7 +76,7 @@ def measured(function, n, queries):
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
-    parser.add_argument("--rows", type=float, default=5e6)
+    parser.add_argument("--rows", type=float, default=2e6)
     parser.add_argument("--queries", type=float, default=1e5)
     arguments = parser.parse_args()
     rows, n_queries = int(arguments.rows), int(arguments.queries)

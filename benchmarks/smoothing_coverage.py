@@ -221,8 +221,8 @@ def curves_table(n_seeds):
 
 
 PARTS = {
-    "places": (places_table, 2), "weights": (weights_table, 10),
-    "dependence": (dependence_table, 6), "curves": (curves_table, 4),
+    "places": (places_table, 2), "weights": (weights_table, 4),
+    "dependence": (dependence_table, 4), "curves": (curves_table, 2),
 }  # fmt: skip
 
 

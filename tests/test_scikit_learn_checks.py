@@ -68,7 +68,7 @@ ONE_OF_EACH = [
     TransformerRegressor(**ENCODER),
     TransformerClassifier(**ENCODER),
     KernelForecaster(lookback=4, bandwidth=1.0),
-    TransformerForecaster(**FORECASTER, candidates=["classical"]),
+    TransformerForecaster(**FORECASTER, candidates=["classical", "features"]),
     RandomFourierFeatures(random_state=0),
     PositiveRandomFeatures(8, bandwidth=3.0),
 ]

@@ -83,7 +83,8 @@ def steps_in_a_year(time):
         return np.inf
     ends = [time.between(i, i + 1) for i in (0, len(time) - 1)]
     first, last = (own.to_timestamp()[0] if time.kind == "period" else own[0] for own in ends)
-    return _YEAR * _DAY * (len(time) - 1) / (last - first)
+    # A ratio first: nanoseconds of 400 days times 365 do not fit into 64 bits.
+    return _YEAR * (len(time) - 1) * (_DAY / (last - first))
 
 
 def _steps_of(offset):

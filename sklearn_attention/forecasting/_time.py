@@ -239,7 +239,9 @@ def as_index(index):
     text = index.inferred_type == "string" and index.str.match(r"\d{4}-\d\d").all()
     with suppress(ValueError):  # what is no date stays, for an error that names it
         if text or index.inferred_type == "date":
-            return pd.to_datetime(index, format="ISO8601")
+            dates = pd.to_datetime(index, format="ISO8601")
+            # Those of several zones have no common type in pandas 2.
+            return dates if isinstance(dates, pd.DatetimeIndex) else index
     return index
 
 
@@ -380,9 +382,9 @@ def _regular(index, offset, until=None, n=None, what="the index"):
 def _of_zone(index):
     """Advice where times look like dates of a time zone in UTC; empty for others."""
     # Days, or longer steps, have two times: that of summer and that of winter.
-    shortest = pd.Timedelta(23, "h") * (len(index) - 1)
-    dated = isinstance(index, pd.DatetimeIndex) and index[-1] - index[0] >= shortest
-    if not dated or len(set(index.time)) != 2:
+    if not isinstance(index, pd.DatetimeIndex) or len(set(index.time)) != 2:
+        return ""
+    if (index[-1] - index[0]) / (len(index) - 1) < pd.Timedelta(23, "h"):
         return ""
     localize = "" if index.tz else "tz_localize('UTC')."
     return (
