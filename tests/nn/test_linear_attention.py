@@ -160,17 +160,6 @@ class TestNumbers:
             gradients = torch.autograd.grad((found + 1).square().sum(), heads)
             assert all(torch.isfinite(g).all() and (g[1] == 0).all() for g in gradients)
 
-    def test_half_precision(self):
-        kernel, heads = KERNELS[0], [x.to(torch.bfloat16) for x in make_heads()]
-        expected, _ = attention(*(x.double() for x in heads), kernel)
-        for need_weights in (False, True):
-            found, _ = attention(*heads, kernel, need_weights=need_weights)
-            assert found.dtype == torch.bfloat16
-            np.testing.assert_allclose(found.double(), expected, atol=0.03)
-        with torch.autocast("cpu", torch.bfloat16):
-            found, _ = attention(*(x.float() for x in heads), kernel)
-        np.testing.assert_allclose(found.double(), expected, atol=1e-4)
-
     @each_kernel
     @each_causal
     def test_gradient_equals_differences(self, kernel, causal):
