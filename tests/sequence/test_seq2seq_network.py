@@ -180,13 +180,9 @@ def search(network, sources=MORE_SOURCES, n_beams=1, length_penalty=1.0, max_len
     return [ids.tolist() for ids in found]
 
 
-def test_one_beam_is_greedy():
-    network = make_trained()
-    expected = [slow_decoding.greedy(network, source, 8) for source in MORE_SOURCES]
-    assert search(network) == expected
-
-
-@pytest.mark.parametrize(("n_beams", "length_penalty"), [(5, 1.0), (3, 2.5), (2, 0.0)])
+@pytest.mark.parametrize(
+    ("n_beams", "length_penalty"), [(1, 1.0), (5, 1.0), (3, 2.5), (2, 0.0)]
+)
 def test_beams(n_beams, length_penalty):
     network = make_trained()
     expected = [
