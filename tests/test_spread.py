@@ -7,7 +7,6 @@ from sklearn_attention import _blocks
 from sklearn_attention._spread import (
     deviation_of,
     ends,
-    feature_spread,
     join_spreads,
     level_and_spread,
     mean_squares,
@@ -57,20 +56,6 @@ def test_partitions_are_joined(rows, weighted):
     lazy = da.from_array(column, chunks=((0, 30, len(rows) - 30),))
     for given in ((column, weights), (lazy, parts[1])):
         assert ends(*given) == pytest.approx((own.min(), own.max(), own.sum()))
-
-
-def test_features_too_small_for_a_bandwidth_are_refused(rows):
-    X = rows * [1.0, 1e-165, 1e-155]
-    with pytest.raises(
-        ValueError, match=r"X has a standard dev.* in the columns \[1\], too small"
-    ):
-        feature_spread(X)
-    assert (feature_spread(X[:, [0, 2]]) > 0).all()
-
-
-def test_rows_without_weight_have_no_spread(rows):
-    assert spread(rows, np.zeros(100)) is None
-    assert spread(rows[:0]) is None
 
 
 @pytest.mark.parametrize("weighted", [False, True])
