@@ -6,8 +6,6 @@ import importlib
 import re
 from pathlib import Path
 
-import pytest
-
 import sklearn_attention
 
 PACKAGE = sklearn_attention.__name__
@@ -209,23 +207,6 @@ def test_heavy_libraries_are_loaded_late():
         assert "matplotlib" not in loaded, module
         assert "torch" not in loaded or {folder_of(module), module} & TORCH, module
     assert {source for source, *_ in imports("")} == {"lazy_loader"}
-
-
-@pytest.mark.parametrize(
-    ("module", "target", "expected"),
-    [
-        ("attention._algorithms._dense", "kernels._base", None),
-        ("attention._algorithms._dense", "_validation", None),
-        ("attention._algorithms._dense", "attention._partial", None),
-        ("kernels._base", "attention", "above"),
-        ("kernels._base", "datasets", "beside"),
-        ("kernels._base", "", "package itself"),
-        ("_validation", "kernels", "none of them"),
-    ],
-)
-def test_the_rules(module, target, expected):
-    found = complaint(module, target)
-    assert found is None if expected is None else expected in found
 
 
 def has_tests(module):

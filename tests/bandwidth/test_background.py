@@ -52,12 +52,6 @@ class TestBackground:
         ]
         np.testing.assert_allclose(np.exp(found.log_density(bounded)), expected, rtol=1e-11)
 
-    def test_most_rows_are_equal(self):
-        X = np.append(np.zeros(95), np.arange(1, 6))[:, None]
-        center, scale = bulk(X, Columns.numbers(1))
-        assert center == 0
-        assert scale == pytest.approx(X.std())
-
     def test_share(self):
         assert _background.background_share(9) == pytest.approx(0.1)
         assert _background.background_share(4, np.array([5.0, 5, 0, 0])) == pytest.approx(1 / 3)

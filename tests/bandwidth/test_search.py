@@ -64,16 +64,6 @@ class TestSample:
 class TestTrials:
     rows = make_rows(empty="nan", degree=1)
 
-    def test_the_best_is_kept_and_the_first_of_equals(self):
-        with Trials("loo", self.rows) as trials:
-            for value, name in [(np.nan, "a"), (np.inf, "b"), (2, "c"), (1, "d"), (1, "e")]:
-                trials.add(value, name)
-            assert trials.best == "d"
-            trials.add(1, "f", tie=-3.0)
-            trials.add(1, "g", tie=-2.0)
-        assert trials.best == "f"
-        assert trials.value == 1
-
     def test_errors_are_not_the_end_of_a_search(self):
         trials = Trials("loo", self.rows)
         with pytest.raises(KeyError, match="of the kernel"), trials:

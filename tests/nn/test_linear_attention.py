@@ -103,22 +103,6 @@ class TestAgainstPairs:
         weighed, _ = attention(*heads, kernel, mask=mask, need_weights=True)
         torch.testing.assert_close(weighed, found)
 
-    @each_kernel
-    @pytest.mark.parametrize(("causal", "need_weights"), [(True, False), (False, True)])
-    def test_padded_tokens_change_nothing(self, kernel, causal, need_weights):
-        queries, keys, values = make_heads(dtype=torch.float32)
-        alone, _ = attention(
-            queries[1:, :, :7], keys[1:, :, :7], values[1:, :, :7], kernel, causal=causal
-        )
-        # Whatever stands where there is no token, however large.
-        keys[1, :, 7:] = 300.0
-        values[1, :, 7:] = 1e6
-        found, _ = attention(
-            queries, keys, values, kernel, mask=padding(), causal=causal,
-            need_weights=need_weights,
-        )  # fmt: skip
-        torch.testing.assert_close(found[1:, :, :7], alone, rtol=1e-5, atol=1e-6)
-
 
 class TestNumbers:
     @each_kernel

@@ -82,20 +82,6 @@ def test_a_terminal_has_one_line(clock, monkeypatch):
     assert lines[-1].endswith("\n")
 
 
-def test_a_line_ends_whatever_ends_the_training(clock, capsys):
-    clock(10.0)
-
-    def interrupted():
-        with Progress("Net", 3, 30, delay=0.0) as progress:
-            for step in (1, 2):
-                progress.update(history_of(0), step)
-            raise KeyboardInterrupt
-
-    with pytest.raises(KeyboardInterrupt):
-        interrupted()
-    assert capsys.readouterr().err.endswith("s in all\n")
-
-
 @pytest.mark.parametrize(
     ("verbose", "tick", "shown"),
     [("auto", 0.01, False), ("auto", 3.0, True), (True, 0.01, True)],
@@ -116,11 +102,6 @@ def test_auto_leaves_the_word_to_searches_and_callbacks(clock, capsys, verbose):
     assert bool(capsys.readouterr().err) == (verbose is True)
     short.set_callbacks(ScoringMonitor(scoring="accuracy")).fit(X, Y)
     assert bool(capsys.readouterr().err) == (verbose is True)
-
-
-def test_a_program_without_a_console(monkeypatch):
-    monkeypatch.setattr(sys, "stderr", None)
-    assert len(network(True).fit(X, Y).training_history_["loss"]) == 4
 
 
 def test_every_epoch_is_a_task_with_an_estimator_that_predicts():

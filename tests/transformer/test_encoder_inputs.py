@@ -3,13 +3,11 @@
 import numpy as np
 import pandas as pd
 import pytest
-from tiny_encoders import TINY, regress
+from tiny_encoders import regress
 
 from sklearn_attention import (
     Architecture,
     Training,
-    TransformerClassifier,
-    TransformerRegressor,
 )
 
 pytestmark = pytest.mark.usefixtures("few_convolutions", "few_trees")
@@ -107,16 +105,3 @@ def test_predictions_have_the_digits_of_the_targets(tokens):
     assert np.ptp(found) > 1e-3
     doubled = regress(X.astype(np.float64), y, tokens=tokens).predict(X)
     np.testing.assert_allclose(found - 1e9, doubled - 1e9, rtol=1e-3)
-
-
-@pytest.mark.parametrize("estimator", [TransformerRegressor, TransformerClassifier])
-@pytest.mark.parametrize("table", ["numbers", "levels"])
-def test_columns_without_a_value_beside_trees(estimator, table):
-    X = np.column_stack([np.full(40, np.nan), np.arange(40.0) % 2])
-    if table == "levels":
-        missing = pd.Series([None] * 40, dtype=pd.CategoricalDtype(["u", "v"]))
-        X = pd.DataFrame({"a": missing, "b": X[:, 1]})
-    model = estimator(**TINY | {"training": Training(max_steps=2)})
-    model.fit(X, np.arange(40) % 2)
-    assert model.baseline_ is not None
-    assert model.predict(X).round().tolist() == [0, 1] * 20
