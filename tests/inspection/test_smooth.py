@@ -99,8 +99,13 @@ AVERAGE = NadarayaWatsonRegressor(bandwidth=0.1)
         (AVERAGE, "Xy", {"band": "wide"}, "band='wide'"),
         (AVERAGE, "Xy", {"grid_resolution": 0}, "grid_resolution=0"),
         (AVERAGE, "X", {}, "y=None, but X is given"),
-        (AVERAGE, "Xy", {"y": [1.0] * 3}, "y has 3 targets, but X 120 rows"),
-        (make_pipeline(AVERAGE), "", {}, "X=None, but Pipeline remembers no rows"),
+        (AVERAGE, "Xy", {"y": np.zeros(3)}, "y has 3 targets, but X 120 rows"),
+        (
+            make_pipeline(StandardScaler(), AVERAGE),
+            "",
+            {},
+            "X=None, but Pipeline remembers no rows",
+        ),
         (LINE, "Xy", {"band": "pointwise"}, "band='pointwise' is not of a Linear.*: pass None"),
         (LINE, "Xy", {"interval": True}, "interval=True is not of a Linear.*: pass False"),
         (
