@@ -63,15 +63,6 @@ def test_categories_have_as_many_levels_as_scikit_learn_takes():
         HistGradientBoostingRegressor(categorical_features=[0], max_iter=1).fit(X, y)
 
 
-def test_unknown_levels_are_missing():
-    codes = np.arange(300) % 3.0
-    X = np.where(codes == 2, np.nan, codes)[:, None]
-    trees = fit_trees(X, codes, unordered=[0], learning_rate=1.0, max_iter=5)
-    np.testing.assert_allclose(
-        outputs(trees, [[0], [1], [np.nan], [9]] * np.ones(1)), [0, 1, 2, 2]
-    )
-
-
 @pytest.mark.parametrize("loss", ["squared_error", "absolute_error"])
 def test_equal_weights_are_none_but_for_quantiles(monkeypatch, loss):
     X, y = make_rows()
