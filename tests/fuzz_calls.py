@@ -4,6 +4,7 @@ import copy
 import functools
 import inspect
 from dataclasses import dataclass, field
+from decimal import Decimal
 from typing import Any
 
 import numpy as np
@@ -15,7 +16,7 @@ from every_estimator import data_for
 from sklearn.metrics.pairwise import rbf_kernel
 
 import sklearn_attention as package
-from sklearn_attention import attend, attention_weights, kernels, text
+from sklearn_attention import attend, attention_weights, bandwidth, kernels, text
 from sklearn_attention.attention import (
     LeaveOneOut,
     attend_gradient,
@@ -179,6 +180,10 @@ def _letters(n):
     return np.resize(list("bac"), n)
 
 
+def _polars(frame):
+    return pl.DataFrame({str(name): column.tolist() for name, column in frame.items()})
+
+
 TABLES = _numbers((N, 2)) | {
     name: _made(make, (N, 2))
     for name, make in {
@@ -186,7 +191,17 @@ TABLES = _numbers((N, 2)) | {
         "one column": lambda X: X[:, :1],
         "1-D": lambda X: X[:, 0],
         "frame of letters": _frame(letter=_letters),
+        "frame of categories": _frame(kind=lambda n: pd.Categorical(_letters(n))),
+        "frame of order": _frame(
+            kind=lambda n: pd.Categorical(_letters(n), list("abc"), ordered=True)
+        ),
+        "frame of nullables": _frame(x=lambda n: pd.array([1, None] * (n // 2), "Int64")),
+        "frame of dates": _frame(day=lambda n: pd.date_range("2020", periods=n)),
+        "frame of objects": _frame(thing=lambda n: [object()] * n),
+        "frame of Decimals": _frame(x=lambda n: [Decimal("1.5"), None] * (n // 2)),
         "cells": lambda X: _frame(letter=_letters)(X).to_numpy(),
+        "polars": lambda X: _polars(_frame(letter=_letters)(X)),
+        "nested": lambda X: pd.DataFrame({"dim_0": [pd.Series(row) for row in X]}),
         "frame of one name": lambda X: pd.DataFrame(X, columns=["x", "x"]),
     }.items()
 }
@@ -197,6 +212,11 @@ TARGETS = _numbers(
         "classes of two types": lambda y: [["a", True], ["b", False]] * (len(y) // 2),
         "two outputs": lambda y: np.column_stack([y, -y]),
         "column": lambda y: y[:, None],
+        "frame": pd.Series,
+        "texts and pandas.NA": lambda y: pd.Series(np.resize(["a", "b", pd.NA], len(y))),
+        "nullables": lambda y: pd.array([1, None] * (len(y) // 2), "Int64"),
+        "Decimals": lambda y: [Decimal(k % 3) for k in range(len(y))],
+        "periods": lambda y: pd.period_range("2020-01", periods=len(y), freq="M"),
         "mixed": lambda y: np.resize(np.array([1, "a", True], dtype=object), len(y)),
         "short": lambda y: y[1:],
     },
@@ -213,19 +233,42 @@ WEIGHTS = _numbers(N) | _numbers(
         "all 1e300": lambda w: np.full(len(w), 1.7e308),
         "all subnormal": lambda w: np.full(len(w), 5e-324),
         "short": lambda w: np.ones(len(w) - 1),
+        "column": lambda w: np.ones((len(w), 1)),
+        "Decimals": lambda w: [Decimal(1)] * len(w),
     },
 )
-_DAYS = pd.date_range("2024-01-01", periods=40)
-# Calendars are drawn by tests/fuzz_forms.py.
+_DAYS = functools.partial(pd.date_range, "2024-01-01")
+
+
+def _panel(x):
+    ids, days = ["a"] * 40 + ["b"] * 40, [*_DAYS(periods=40)] * 2
+    return pd.DataFrame({"unique_id": ids, "ds": days, "y": np.append(x, -x)})
+
+
+def _indexed(index):
+    return lambda x: pd.Series(x, index)
+
+
 SERIES = _numbers(
     40,
     **{
-        "frame": lambda x: pd.Series(x, _DAYS),
-        "two series": lambda x: pd.DataFrame({"u": x, "v": -x}, _DAYS),
+        "frame": _indexed(_DAYS(periods=40)),
+        "two series": lambda x: pd.DataFrame({"u": x, "v": -x}, _DAYS(periods=40)),
         "arrays": lambda x: [x, x[:30]],
         "dict of series": lambda x: {"a": x, "b": x[:35]},
-        "gaps in time": lambda x: pd.Series(x[1:], _DAYS.delete(7)),
+        "gaps in time": lambda x: pd.Series(x[1:], _DAYS(periods=40).delete(7)),
+        "unsorted": _indexed(_DAYS(periods=40)[::-1]),
+        "twice": _indexed(_DAYS(periods=20).repeat(2)),
+        "NaT": _indexed([pd.NaT, *_DAYS(periods=39)]),
+        "panel": _panel,
+        "polars": lambda x: _polars(_panel(x)),
         "polars series": lambda x: pl.Series("y", x),
+        "polars columns": lambda x: _polars(_panel(x)[:40].drop(columns="unique_id")),
+        "lazy": lambda x: _polars(_panel(x)).lazy(),
+        "float years": _indexed(np.arange(1980.0, 2020.0)),
+        "half years": _indexed(np.arange(40) / 2),
+        "text dates": _indexed(_DAYS(periods=40).astype(str)),
+        "odd dates": lambda x: _panel(x).assign(ds=["2024-01-01", 3, None, "?"] * 20),
         "short": lambda x: x[:3],
         "all NaN": lambda x: x * np.nan,
     },
@@ -233,13 +276,16 @@ SERIES = _numbers(
 TEXTS = {
     PLAIN: lambda rng: ["".join(rng.choice(list("abc "), 6)) for _ in range(6)],
     "ids": lambda rng: [rng.integers(0, 5, 4) for _ in range(6)],
+    "frame": lambda rng: pd.Series(["ab", "ba", "aab"]),
     "emoji": lambda rng: ["\U0001f600é\x00", "\ud7ff ", "ß" * 9],
     "empty": lambda rng: ["", "ab", ""],
     "no rows": lambda rng: [],
     "one row": lambda rng: ["abab"],
     "text": lambda rng: "abab",
+    "bytes": lambda rng: [b"ab", b"ba"],
     "numbers": lambda rng: [1, 2, 3],
     "negative ids": lambda rng: [[-1, 2], [3]],
+    "huge ids": lambda rng: [[2**62], [1]],
     "floats": lambda rng: [[0.5], [1.0]],
     "mixed": lambda rng: ["ab", None, 3, ["a"]],
     "None": lambda rng: None,
@@ -251,7 +297,7 @@ MODERATE = {
     PLAIN, "of i1", "of i4", "of i8", "of u1", "of u4", "of f4", "of >f8", "bool", "list",
     "read-only", "strided", "masked", "frame", "more rows", "tensor", "classes",
     "two outputs", "column", "ones", "counts", "two series", "arrays", "dict of series",
-    "polars series",
+    "panel", "polars series", "polars columns", "float years", "text dates",
 }  # fmt: skip
 
 # Values of parameters by their names, whatever has them: most are taken, some are not.
@@ -309,6 +355,7 @@ VALUES = {
     "readout": ["solve", "average", "x"],
     "ridge": [1.0, "learned", -1.0],
     "rows": [None, [0, 3], [99], [-1], np.ones(N, bool)],
+    "rule": ["scott", "silverman", "normal-reference", "normal"],
     "scale": [1.0, 0.7, 2.0, [0.5, 2.0], 0.0, np.ones((2, N)), [[1.0]], "x"],
     "season_length": [2, 0.5, 100],
     "sensitivity": ["auto", 0.0, 0.5, 2.0],
@@ -386,6 +433,14 @@ def evaluate(draw):
     return Call("kernel", call)
 
 
+def choose_bandwidth(draw):
+    """A bandwidth by a rule."""
+    rule, weights = draw.option("rule"), draw.input("sample_weight", WEIGHTS, 0.6)
+    X, kernel = draw.input("X", TABLES), kernels.Gaussian()
+    call = functools.partial(bandwidth.rule_bandwidth, X, kernel, rule, weights)
+    return Call("rule_bandwidth", call)
+
+
 def read_text(draw):
     """Vocabularies and padding."""
     given, tokenizer = draw.input("sequences", TEXTS), draw.option("tokenizer")
@@ -449,8 +504,12 @@ def _data(draw, name, function):
     for key in parameters(function):
         if key == "X":
             # Forecasts go on from the series that was fitted, unless another is passed.
-            names = "fit", "update", "score", "backtest"
-            if inputs is not SERIES or function.__name__ in names:
+            if inputs is not SERIES or function.__name__ in (
+                "fit",
+                "update",
+                "score",
+                "backtest",
+            ):
                 data[key] = draw.input(key, inputs)
         elif key == "y" and function.__name__ == "predict_cdf":
             data[key] = draw.option("thresholds")
@@ -486,9 +545,9 @@ def estimate(draw, names=tuple(ESTIMATORS)):
     return Call(f"{name}.{method}", call, n_rows=n_rows, model=model)
 
 
-CHEAP = [sums, left_out, evaluate, read_text, estimate]
+CHEAP = [sums, left_out, evaluate, choose_bandwidth, read_text, estimate]
 _ALL = [*CHEAP, functools.partial(estimate, names=tuple(LEARNERS))]
-_SHARES = np.array([30, 15, 15, 8, 35, 12.0])
+_SHARES = np.array([30, 15, 15, 5, 8, 35, 12.0])
 
 
 def draw_call(rng, *, cheap=False):
