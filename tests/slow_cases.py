@@ -1,7 +1,5 @@
 """Cases of a test of which every run has few, and `make test-slow` all."""
 
-import itertools
-
 import pytest
 
 
@@ -13,13 +11,4 @@ def slow_but(quick, cases):
             marks=[] if case in quick else [pytest.mark.slow],
         )
         for case in cases
-    ]
-
-
-def one_in(n, *axes):
-    """All combinations of some lists; of n that differ in one place, one is quick."""
-    cases = itertools.product(*map(enumerate, axes))
-    return [
-        pytest.param(*values, marks=[] if sum(places) % n == 0 else [pytest.mark.slow])
-        for places, values in (zip(*case, strict=True) for case in cases)
     ]

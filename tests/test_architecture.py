@@ -6,8 +6,6 @@ import importlib
 import re
 from pathlib import Path
 
-import pytest
-
 import sklearn_attention
 
 PACKAGE = sklearn_attention.__name__
@@ -209,54 +207,6 @@ def test_heavy_libraries_are_loaded_late():
         assert "matplotlib" not in loaded, module
         assert "torch" not in loaded or {folder_of(module), module} & TORCH, module
     assert {source for source, *_ in imports("")} == {"lazy_loader"}
-
-
-@pytest.mark.parametrize(
-    ("module", "target", "expected"),
-    [
-        ("attention._algorithms._dense", "kernels._base", None),
-        ("attention._algorithms._dense", "_validation", None),
-        ("attention._algorithms._dense", "attention._partial", None),
-        ("kernels._base", "attention", "above"),
-        ("kernels._base", "datasets", "beside"),
-        ("kernels._base", "", "package itself"),
-        ("_validation", "kernels", "none of them"),
-    ],
-)
-def test_the_rules(module, target, expected):
-    found = complaint(module, target)
-    assert found is None if expected is None else expected in found
-
-
-@pytest.mark.parametrize(
-    ("module", "line", "expected"),
-    [
-        ("kernels._base", "from ._compact import Boxcar", "kernels._compact"),
-        ("kernels._base", "from . import _compact", "kernels._compact"),
-        ("kernels._base", "from .. import attention", "attention"),
-        ("kernels._base", "from .. import __version__", ""),
-        ("kernels", "from ._base import Kernel", "kernels._base"),
-        ("kernels", "from .._validation import check_choice", "_validation"),
-        ("_validation", "from ._blocks import blocks", "_blocks"),
-        ("_validation", "import sklearn_attention.kernels", "kernels"),
-    ],
-)
-def test_imports_are_resolved(module, line, expected):
-    (statement, _), *_ = import_statements(ast.parse(line))
-    ((name, _),) = imported_names(module, statement)
-    assert name == ".".join(filter(None, [PACKAGE, expected]))
-
-
-@pytest.mark.parametrize(
-    ("code", "loading"),
-    [
-        ("try:\n    import torch\nexcept ImportError:\n    pass", True),
-        ("class A:\n    import torch", True),
-        ("class A:\n    def f(self):\n        import torch", False),
-    ],
-)
-def test_late_imports_are_told_apart(code, loading):
-    assert [late for _, late in import_statements(ast.parse(code))] == [loading]
 
 
 def has_tests(module):

@@ -1,7 +1,6 @@
 """Frames with categories become numbers and codes, and nothing else does."""
 
 import datetime
-import re
 from decimal import Decimal
 
 import numpy as np
@@ -14,7 +13,6 @@ from sklearn_attention import (
     Columns,
     KernelAttentionClassifier,
     KernelAttentionRegressor,
-    KernelForecaster,
     LocalPolynomialRegressor,
     NadarayaWatsonClassifier,
     ProductKernelDensity,
@@ -95,10 +93,6 @@ def test_categories_of_numbers():
     # The same levels as plain numbers are the same levels.
     plain = pd.DataFrame({"zip": [10, 40], "rank": [2, 3]})
     np.testing.assert_array_equal(codes(plain, columns), [[0, 1], [-1, 2]])
-    # Of an order that is left out of account, only levels that occur are known.
-    rank = pd.Categorical([3, None, 1], [1, 2, 3], ordered=True)
-    unordered = Columns.learn(pd.DataFrame({"rank": rank}), ordered=False)
-    assert unordered.categories == ((1, 3, None),)
 
 
 def test_levels_that_were_not_seen(frame):
@@ -112,21 +106,25 @@ def test_levels_that_were_not_seen(frame):
         np.testing.assert_array_equal(found, [0, 2, 1, 0])
 
 
-def wrong_tables(frame):
-    """What is wrong with them, and tables of the same columns."""
-    lost = frame.assign(size=frame["size"].where(frame["count"] > 2))
-    yield "2 missing cells in column 'size', an ordered category.*fill them", lost
-    sizes = frame.assign(size=["small", "huge", "tiny", "large"])
-    yield r"unknown levels \['huge', 'tiny'\].*'size'.*every", sizes
-    texts = frame.assign(count=list("abcd"))
-    yield "categories in column 'count', which was numeric", texts
-    for X in (np.zeros((4, 4)), frame[["color"]], frame.to_numpy()[:, 1:].tolist()):
-        yield r"not the 5 columns.*pass a table", X
-
-
 def test_tables_that_are_not_like_the_first(frame):
     columns = Columns.learn(frame)
-    for words, X in wrong_tables(frame):
+    lost = frame["size"].where(frame["count"] > 2)
+    for words, X in (
+        (
+            "2 missing cells in column 'size', an ordered category.*fill",
+            frame.assign(size=lost),
+        ),
+        (
+            r"unknown levels \['huge', 'tiny'\].*'size'.*every",
+            frame.assign(size=["small", "huge", "tiny", "large"]),
+        ),
+        (
+            "categories in column 'count', which was numeric",
+            frame.assign(count=list("abcd")),
+        ),
+        (r"not the 5 columns.*pass a table", frame[["color"]]),
+        (r"not the 5 columns.*pass a table", frame.to_numpy()[:, 1:].tolist()),
+    ):
         with pytest.raises(ValueError, match=words):
             columns.encode(X)
 
@@ -135,15 +133,9 @@ def test_tables_that_are_not_like_the_first(frame):
     ("X", "words"),
     [
         (np.ones((4, 2)) + 1j, r"^Complex data .*: X has \(1\+1j\) in column 0\. Pass real"),
-        *(
-            (
-                pd.DataFrame({"when": times, "size": 1.0}),
-                "'when': make numbers of them, such as",
-            )
-            for times in (
-                pd.date_range("2024-01-01", periods=3, tz="UTC"),
-                pd.to_timedelta([1, 2, 3], "h"),
-            )
+        (
+            pd.DataFrame({"when": pd.to_timedelta([1, 2, 3], "h"), "size": 1.0}),
+            "'when': make numbers of them, such as",
         ),
         (
             pd.DataFrame({"s": pd.Categorical(["a", None], ["b", "a"], ordered=True)}),
@@ -154,18 +146,8 @@ def test_tables_that_are_not_like_the_first(frame):
 def test_what_cannot_be_learned_is_named(X, words):
     with pytest.raises(ValueError, match=words):
         Columns.learn(X)
-
-
-@pytest.mark.parametrize(
-    ("kinds", "categories", "message"),
-    [
-        (("number",), (None,), r"kinds=\('number',\) does not fit 1 .*: pass 'numeric', 'un"),
-        (("numeric",), (), r"does not fit 0 categories: pass .* each column"),
-    ],
-)
-def test_kinds_and_levels_are_checked(kinds, categories, message):
-    with pytest.raises(ValueError, match=message):
-        Columns(kinds, categories)
+    with pytest.raises(ValueError, match=r"kinds=\('number',\) does not fit 1 .*: pass 'nume"):
+        Columns(("number",), (None,))
 
 
 READERS = [
@@ -174,7 +156,6 @@ READERS = [
     ProductKernelDensity(bandwidth=0.5),
     KernelAttentionRegressor(**QUICK),
     pytest.param(TransformerRegressor(**TINY), marks=pytest.mark.slow),
-    KernelForecaster(3, bandwidth=1.0),
 ]
 
 
@@ -185,26 +166,18 @@ def rows_with_codes():
     return X, (X["x"] + (X["zip"] == "10")).round().to_numpy()
 
 
-def asked(model, X, y):
-    """What a fitted estimator says of rows."""
-    if isinstance(model, KernelForecaster):
-        # Rows without an index are about the steps that follow.
-        return model.predict(X.set_axis(y.size + X.index)[:3] if hasattr(X, "loc") else X[:3])
-    return answer(model, (X, y))
-
-
 @pytest.mark.filterwarnings("ignore:X does not have valid feature names")
 @pytest.mark.parametrize("estimator", READERS, ids=lambda own: type(own).__name__)
 def test_every_estimator_reads_levels_of_other_types_and_cells_by_position(estimator):
     """As they come back from a file, and as explainers make tables of a frame."""
     X, y = rows_with_codes()
     model = clone(estimator).fit(X, y)
-    expected = np.asarray(asked(model, X, y))
+    expected = answer(model, (X, y))
     cells = X.to_numpy(dtype=object)
     for rows in (X.assign(zip=X["zip"].astype(int)), cells, cells.tolist()):
-        np.testing.assert_array_equal(np.asarray(asked(model, rows, y)), expected)
+        np.testing.assert_array_equal(answer(model, (rows, y)), expected)
     with pytest.raises(ValueError, match="X has True, of bool"):
-        asked(clone(estimator).fit(X.assign(zip=X["zip"] + "a"), y), X.assign(zip=True), y)
+        answer(clone(estimator).fit(X.assign(zip=X["zip"] + "a"), y), (X.assign(zip=True), y))
 
 
 @pytest.mark.parametrize("estimator", [KernelAttentionRegressor, KernelAttentionClassifier])
@@ -217,31 +190,24 @@ def test_numbers_that_are_categories_of_kernel_attention(estimator, named):
     np.testing.assert_allclose(model.predict(numbers), estimator(**QUICK).fit(X, y).predict(X))
 
 
-class TestCells:
-    """Tables without names."""
-
-    @pytest.mark.parametrize("missing", [None, np.nan, pd.NA])
-    def test_are_read_by_position(self, frame, missing):
-        frame = frame.astype({"color": object})
-        frame.loc[3, "color"] = missing
-        columns = Columns.learn(frame)
-        cells = frame.to_numpy(dtype=object)
-        for X in (cells, cells.tolist()):
-            encoded = columns.encode(X)
-            assert encoded.dtype == np.float64
-            np.testing.assert_array_equal(encoded, codes(frame, columns))
-            assert columns.extend(X) == columns
-        texts = np.hstack([cells[:3, :4].astype(str), [["1"], ["0"], ["1"]]])
-        np.testing.assert_array_equal(columns.encode(texts), codes(frame[:3], columns))
-
-    def test_may_be_of_new_levels_and_mistaken(self, frame):
-        columns, cells = Columns.learn(frame), frame.to_numpy(dtype=object)
-        cells[0, 1] = "mauve"
-        assert columns.encode(cells)[0, 1] == -1
-        assert columns.extend(cells).categories[1][-1] == "mauve"
-        cells[0, 3] = "many"
-        with pytest.raises(ValueError, match="could not convert string to float: 'many'"):
-            columns.encode(cells)
+@pytest.mark.parametrize("missing", [None, np.nan, pd.NA])
+def test_cells_without_names_are_read_by_position(frame, missing):
+    frame = frame.astype({"color": object})
+    frame.loc[3, "color"] = missing
+    columns, cells = Columns.learn(frame), frame.to_numpy(dtype=object)
+    for X in (cells, cells.tolist()):
+        encoded = columns.encode(X)
+        assert encoded.dtype == np.float64
+        np.testing.assert_array_equal(encoded, codes(frame, columns))
+        assert columns.extend(X) == columns
+    texts = np.hstack([cells[:3, :4].astype(str), [["1"], ["0"], ["1"]]])
+    np.testing.assert_array_equal(columns.encode(texts), codes(frame[:3], columns))
+    cells[0, 1] = "mauve"
+    assert columns.encode(cells)[0, 1] == -1
+    assert "mauve" in columns.extend(cells).categories[1]
+    cells[0, 3] = "many"
+    with pytest.raises(ValueError, match="could not convert string to float: 'many'"):
+        columns.encode(cells)
 
 
 def test_new_levels_come_last(frame):
@@ -293,27 +259,13 @@ def test_frames_of_polars():
         np.testing.assert_array_equal(encoded.to_numpy(), [[1, 1, 0], [2, 2, 1], [3, 0, 2]])
     with pytest.raises(TypeError, match=r"LazyFrame.*collect\(\)"):
         Columns.learn(frame.lazy())
-    day = datetime.date(2024, 1, 1)
     for own, words in (
-        ([day] * 3, "dates or times in column 'own'"),
-        ([datetime.datetime(2024, 1, 1), None, None], "dates or times in column 'own'"),
+        ([datetime.date(2024, 1, 1), None, None], "dates or times in column 'own'"),
         ([[1.0], [2.0], [3.0]], "a sequence in each cell in column 'own'"),
         ([{"a": 1}] * 3, r"records in column 'own': .* X\.unnest\('own'\)"),
     ):
         with pytest.raises(ValueError, match=words):
             Columns.learn(frame.with_columns(polars.Series("own", own)))
-
-
-@pytest.mark.parametrize("as_array", [False, True])
-def test_nested_frames_are_told_how_to_become_arrays(as_array):
-    cells = [pd.Series([1.0, 2.0]), pd.Series([3.0, 4.0])]
-    frame = pd.DataFrame({"dim_0": cells, "dim_1": cells})
-    X = frame.to_numpy() if as_array else frame
-    with pytest.raises(ValueError, match="X has a sequence in each cell") as error:
-        Columns.learn(X)
-    advised = re.search(r"as by (.*)\.$", str(error.value))[1]
-    arrays = eval(advised, {"numpy": np, "X": X})
-    np.testing.assert_array_equal(arrays, [[[1, 1], [2, 2]], [[3, 3], [4, 4]]])
 
 
 class TestDecode:
@@ -395,13 +347,10 @@ class TestPartitions:
         columns = Columns.learn(rows)
         assert columns == Columns.numbers(1)
         assert columns.encode(rows).compute()["c"].tolist() == [1.0, 2.5, 1.0, 3.0]
-        for mixed in (parts(["a", "b"], [1, 2]), parts([1, "a"])):
-            rows = self.rows(*mixed)
-            encoded = Columns.learn(rows).encode(rows)
-            with pytest.raises(
-                ValueError, match=r"X has (categories|texts|cells of type list)"
-            ):
-                encoded.compute()
+        rows = self.rows(*parts(["a", "b"], [1, 2]))
+        encoded = Columns.learn(rows).encode(rows)
+        with pytest.raises(ValueError, match=r"X has (categories|texts)"):
+            encoded.compute()
         named = Columns.learn(self.rows(*parts(["a", "b"], [1, None])), ["c"])
         assert named.categories == ((1, "a", "b", None),)
 
@@ -419,19 +368,10 @@ class TestPartitions:
             asked = Columns.learn(frame).encode(self.frames.from_pandas(frame, npartitions=2))
             assert list(asked.columns) == list(frame)
 
-    def test_times_are_refused_and_many_texts_are_doubted(self):
-        rows = self.rows(pd.DataFrame({"when": pd.date_range("2024", periods=3)}))
-        with pytest.raises(ValueError, match="'when': make numbers of them"):
-            Columns.learn(rows)
+    def test_many_texts_are_doubted(self):
         parts = [pd.DataFrame({"when": [f"2024-{k}-{i}" for i in range(20)]}) for k in "ab"]
         with pytest.warns(UserWarning, match="40 different texts in the 40 rows.*'when'"):
             Columns.learn(self.rows(*parts))
-
-    def test_new_levels_come_last(self, frame):
-        columns = Columns.learn(frame)
-        more = frame.assign(color=["mauve", "red", None, "beige"])
-        rows = self.frames.from_pandas(more, npartitions=2)
-        assert columns.extend(rows) == columns.extend(more)
 
     def test_objects_are_read_where_they_are_needed(self):
         flags = pd.DataFrame({"a": pd.array([True, None] * 10, "boolean"), "b": range(20)})
@@ -451,8 +391,6 @@ def test_objects_are_numbers():
     encoded = Columns.numbers(2).encode(frame)
     np.testing.assert_array_equal(encoded["b"], [1, 2.5, 1, 0.5, 3.5, *[np.nan] * 3])
     pd.testing.assert_frame_equal(encoded[["a"]], frame[["a"]])
-    # So it is where all are missing.
-    assert Columns.numbers(2).encode(frame[-2:])["b"].isna().all()
     # Of which columns are a category is asked of texts alone.
     mixed = pd.DataFrame({"n": pd.Series([1, 2.5], dtype=object), "c": ["a", "b"]})
     assert Columns.learn(mixed).kinds == ("numeric", "unordered")
@@ -465,8 +403,6 @@ def test_objects_are_numbers():
         ([1, {}], r"cells of type dict in column 'b', such as \{\}"),
         ([1, pd.NaT], "dates or times in column 'b', such as NaT"),
         ([1, 10**400], r"cells of type int in column 'b'.* too large"),
-        (pd.interval_range(0, 2), r"cells of type Interval in column 'b'"),
-        (pd.period_range("2020", periods=2), r"dates or times in column 'b', such as Period"),
     ],
 )
 def test_what_is_no_number_is_named(cells, words):

@@ -6,29 +6,19 @@ import pytest
 import scipy.sparse
 import sklearn
 from every_estimator import EVERY, answer, data_for, fitted
-from sklearn.base import clone, is_classifier, is_regressor
+from sklearn.base import clone, is_classifier
 from sklearn.calibration import CalibratedClassifierCV
 from sklearn.compose import TransformedTargetRegressor, make_column_transformer
-from sklearn.ensemble import (
-    AdaBoostRegressor,
-    BaggingClassifier,
-    StackingClassifier,
-    StackingRegressor,
-    VotingClassifier,
-)
-from sklearn.feature_selection import SequentialFeatureSelector
-from sklearn.inspection import partial_dependence, permutation_importance
-from sklearn.linear_model import LogisticRegression
+from sklearn.ensemble import StackingClassifier, StackingRegressor
 from sklearn.model_selection import (
     GridSearchCV,
     KFold,
     StratifiedKFold,
     TimeSeriesSplit,
-    cross_val_predict,
     cross_validate,
 )
 from sklearn.multiclass import OneVsRestClassifier
-from sklearn.multioutput import MultiOutputRegressor, RegressorChain
+from sklearn.multioutput import RegressorChain
 from sklearn.pipeline import make_pipeline, make_union
 from sklearn.preprocessing import FunctionTransformer
 from sklearn.semi_supervised import SelfTrainingClassifier
@@ -155,21 +145,15 @@ def test_pipelines_are_the_sum_of_their_steps(name):
 
 
 _METHODS_OF_REGRESSORS = {
-    "adaptive boosting": lambda each: AdaBoostRegressor(each, n_estimators=2, random_state=0),
     "chain": lambda each: RegressorChain(each),
-    "outputs": lambda each: MultiOutputRegressor(each),
     "stacking": lambda each: StackingRegressor([("ours", each)], cv=2),
     "target": lambda each: TransformedTargetRegressor(each, func=np.exp, inverse_func=np.log),
 }
 _METHODS_OF_CLASSIFIERS = {
-    "bagging": lambda each: BaggingClassifier(each, n_estimators=2, random_state=0),
     "calibration": lambda each: CalibratedClassifierCV(each, cv=2),
     "one against the rest": lambda each: OneVsRestClassifier(each),
     "self-training": lambda each: SelfTrainingClassifier(each, max_iter=1),
     "stacking": lambda each: StackingClassifier([("ours", each)], cv=2),
-    "voting": lambda each: VotingClassifier(
-        [("ours", each), ("line", LogisticRegression())], voting="soft"
-    ),
 }
 
 
@@ -177,7 +161,7 @@ _METHODS_OF_CLASSIFIERS = {
 @pytest.mark.parametrize("method", _METHODS_OF_REGRESSORS)
 def test_meta_estimators_of_regressors(name, method):
     X, y = data_for(EVERY[name])
-    y = y[:, None] if method in ("chain", "outputs") else y
+    y = y[:, None] if method == "chain" else y
     found = _METHODS_OF_REGRESSORS[method](clone(EVERY[name])).fit(X, y).predict(X)
     assert found.shape == y.shape
     assert np.isfinite(found).all()
@@ -193,17 +177,3 @@ def test_meta_estimators_of_classifiers(name, method):
     model = _METHODS_OF_CLASSIFIERS[method](clone(EVERY[name])).fit(X, y)
     np.testing.assert_allclose(model.predict_proba(X).sum(axis=1), 1, rtol=1e-5)
     assert set(model.predict(X)) <= set(y)
-
-
-@of([name for name in ROWS if is_regressor(EVERY[name]) or is_classifier(EVERY[name])])
-def test_tools_of_inspection_and_selection(name):
-    X, y = data_for(EVERY[name])
-    found = permutation_importance(fitted(name), X, y, n_repeats=2, random_state=0)
-    assert found.importances.shape == (2, 2)
-    curve = partial_dependence(fitted(name), X, [0], grid_resolution=5)
-    assert curve["average"].shape == (1, 5)
-    estimator, cv = clone(EVERY[name]), folds(EVERY[name])
-    assert cross_val_predict(estimator, X, y, cv=cv).shape == y.shape
-    selector = SequentialFeatureSelector(estimator, n_features_to_select=1, cv=cv)
-    # The target is that feature and noise.
-    assert selector.fit(X, y).get_support().tolist() == [True, False]

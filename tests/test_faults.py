@@ -107,21 +107,6 @@ def undisturbed(name):
     return answer(copy.deepcopy(NETWORKS[name]).set_params(random_state=1).fit(*data), data)
 
 
-@pytest.mark.parametrize("name", slow_but({"regressor", "translator"}, NETWORKS))
-def test_an_interrupted_fit_goes_on(name, tmp_path):
-    path, data = tmp_path / "checkpoint.pt", data_for(NETWORKS[name])
-    model = copy.deepcopy(NETWORKS[name])
-    model.set_params(training=Training(checkpoint=path), random_state=1)
-    state = global_state()
-    model.set_callbacks(Raising(KeyboardInterrupt, 2))
-    with pytest.warns(UserWarning, match="The training was interrupted after"):
-        model.fit(*data)
-    assert global_state() == state
-    assert len(model.training_history_["loss"]) == 1
-    model.set_callbacks().fit(*data)
-    np.testing.assert_array_equal(answer(model, data), undisturbed(name))
-
-
 def interrupt_fits(frame):
     """Whether an interrupt comes within a fit, rather than in a test after it."""
     while frame is not None:

@@ -67,12 +67,6 @@ def test_of_equal_scores_the_first_class_wins():
     assert winners([scores], np.array(["x", "y", "z"])).tolist() == ["x", "y"]
 
 
-def test_classes_may_be_given():
-    classes = known_classes(LABELS[0], ["c", "b", "a", "d"])
-    assert classes.tolist() == ["a", "b", "c", "d"]
-    assert indicators(LABELS[0], classes, bool).sum(axis=0).tolist() == [2, 1, 1, 0]
-
-
 def test_a_column_of_labels_is_one_output():
     with pytest.warns(UserWarning, match="column-vector"):
         assert check_labels(LABELS[2]).shape == (4,)
@@ -176,14 +170,6 @@ def test_labels_of_another_type_are_unknown():
         model.partial_fit(X, OUTPUTS.astype({"number": str}))
     model.partial_fit(X, OUTPUTS)
     np.testing.assert_array_equal(model.values_[:60], model.values_[60:])
-
-
-def test_labels_of_pandas_keep_their_type():
-    for dtype, kind in {"Int64": "i", "boolean": "b", "string": "O", "category": "i"}.items():
-        y = pd.Series(X[:, 0] > 0.5).astype(int).astype(dtype)
-        model = NadarayaWatsonClassifier(bandwidth=0.1).fit(X, y)
-        assert model.classes_.dtype.kind == kind
-        assert model.score(X, y) > 0.8
 
 
 @pytest.mark.parametrize("cell", [np.ones(2), {1}, b"a"], ids=str)

@@ -10,9 +10,7 @@ from sklearn_attention import Columns
 SAME_LEVELS = {
     "integers": (["94107", "94110"], [94110, 94107, 5], [1, 0, -1]),
     "floats": (["94107", "94110"], [94110.0, np.nan, 94107.5], [1, -1, -1]),
-    "texts of floats": (["94107", "94110"], ["94110.0", "94107"], [1, 0]),
     "texts": (pd.Categorical([10, 20]), ["20", "10.0", "30"], [1, 0, -1]),
-    "decimals": (pd.Categorical([1.5, 2.0]), ["1.5", "2"], [0, 1]),
     "flags": (["True", "False"], [False, True], [0, 1]),
     "texts of flags": (pd.Categorical([True, False]), ["False", "True"], [0, 1]),
     "bins": (pd.cut([1, 2], [0, 1, 2]), ["(1, 2]", "(0, 1]"], [1, 0]),
@@ -22,21 +20,11 @@ SAME_LEVELS = {
     "other categories": (["7", "8"], pd.Categorical([8, 7], [8, 9, 7]), [1, 0]),
     "no text of two levels": (["1", "1.0"], [1, 2], [-1, -1]),
     "no missing one": (["a", None, "None"], ["None", None, "a"], [0, 2, 1]),
-    "one alone": (["94107", "94110"], [5], [-1]),
 }  # fmt: skip
 
 
 def codes(X, columns):
     return np.asarray(columns.encode(X), dtype=float)
-
-
-def test_levels_of_several_types():
-    frame = pd.DataFrame({"c": pd.Categorical(["x", 2, 1.5, "x"])})
-    columns = Columns.learn(frame)
-    assert len(columns.categories[0]) == 3
-    found = codes(frame, columns)[:, 0]
-    assert found[0] == found[3]
-    assert len(set(found)) == 3
 
 
 def test_cells_that_cannot_be_levels_are_named():
@@ -76,13 +64,10 @@ def test_equal_texts_are_the_same_level(fitted, asked, expected):
     [
         (["02134", "01001"], [2134, 5], "2134, of int64.*of str.*'01001'", [1, -1]),
         (["02134", "01001"], [2134.0, np.nan], "2134.0, of float64", [1, -1]),
-        (["02134", "94107"], [1, 2134], "2134, of int64", [-1, 0]),
         (["02134", "94107"], [94107, 2134], "2134, of int64", [1, 0]),
         (["2134", "94107"], [1, 2, 3, 4, 5, 6], "1, of int64", [-1] * 6),
-        (["red", "blue"], [1], "1, of int64", [-1]),
         (["yes", "no"], [True], "True, of bool", [-1]),
         (pd.Categorical([2134, 1]), ["02134", "red"], "'02134', of str.*of int", [1, -1]),
-        (pd.Categorical([2, 1]), list("abcdef"), "'a', of str", [-1] * 6),
         (pd.Categorical(["b"], ["b"], ordered=True), [1], "1, of int64", None),
     ],
 )

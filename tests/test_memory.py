@@ -159,11 +159,8 @@ def test_sizes_are_refused_by_name(few_trees, little_memory, name):
         call(large)
 
 
-def test_the_limit_is_known_here():
+def test_the_limit_is_known_here_and_a_container_may_have_less(monkeypatch, tmp_path):
     assert 0 < _blocks._limit() < math.inf
-
-
-def test_a_container_may_have_less(monkeypatch, tmp_path):
     (tmp_path / "memory.max").write_text("1000000")
     monkeypatch.setattr(_blocks, "_CONTAINER", tmp_path / "memory.max")
     assert _blocks._limit() == 1e6

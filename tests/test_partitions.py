@@ -65,14 +65,6 @@ def test_what_is_common_is_computed_once():
     assert (total, len(calls)) == (X.sum(), 2)
 
 
-def test_annotated_tasks_stay():
-    with dask.annotate(retries=2):
-        rows = arrays.from_array(X, chunks=(4, -1)).map_blocks(np.negative)
-    found = each(added, partitions(rows + 0))
-    assert len(tasks(found)) == 6
-    assert sum(dask.compute(*found)) == -X.sum()
-
-
 def test_results_are_merged_but_for_none():
     rows = arrays.from_array(X, chunks=(1, -1))
 

@@ -7,7 +7,6 @@ from sklearn_attention import _blocks
 from sklearn_attention._spread import (
     deviation_of,
     ends,
-    feature_spread,
     join_spreads,
     level_and_spread,
     mean_squares,
@@ -59,20 +58,6 @@ def test_partitions_are_joined(rows, weighted):
         assert ends(*given) == pytest.approx((own.min(), own.max(), own.sum()))
 
 
-def test_features_too_small_for_a_bandwidth_are_refused(rows):
-    X = rows * [1.0, 1e-165, 1e-155]
-    with pytest.raises(
-        ValueError, match=r"X has a standard dev.* in the columns \[1\], too small"
-    ):
-        feature_spread(X)
-    assert (feature_spread(X[:, [0, 2]]) > 0).all()
-
-
-def test_rows_without_weight_have_no_spread(rows):
-    assert spread(rows, np.zeros(100)) is None
-    assert spread(rows[:0]) is None
-
-
 @pytest.mark.parametrize("weighted", [False, True])
 def test_a_constant_is_one_in_any_number_of_rows(weighted):
     rng = np.random.default_rng(0)
@@ -93,13 +78,3 @@ def test_no_spread_and_that_of_rounding_are_one(numbers):
     level, spread = level_and_spread(np.array(numbers))
     assert level == pytest.approx(np.mean(numbers) if len(numbers) else 0)
     assert spread == 1.0
-
-
-def test_a_spread_of_columns_and_of_what_is_weighted_and_huge():
-    numbers, weights = np.array([1e200, 3e200, 8e200]), np.array([1.0, 2.0, 1.0])
-    level, spread = level_and_spread(numbers, weights)
-    repeated = np.array([1.0, 3.0, 3.0, 8.0])
-    assert level == pytest.approx(1e200 * repeated.mean())
-    assert spread == pytest.approx(1e200 * repeated.std())
-    columns = np.column_stack([np.full(51, 0.3), np.arange(51.0)])
-    np.testing.assert_allclose(level_and_spread(columns)[1], [1.0, np.arange(51.0).std()])

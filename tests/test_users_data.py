@@ -6,7 +6,7 @@ import polars
 import pytest
 from sklearn.base import clone, is_classifier
 from slow_cases import slow_but
-from users_data import SERIES, TABLES, days_with_a_feature, sales_with_absent_rows
+from users_data import SERIES, TABLES, days_with_a_feature
 
 from sklearn_attention import (
     ConditionalKernelDensity,
@@ -147,14 +147,3 @@ def test_a_feature_that_is_known_ahead_shows_in_the_forecast(name):
     effect = (model.predict(ahead) - model.predict(0 * ahead)).to_numpy()
     assert 10 < effect[1] < 30
     np.testing.assert_allclose(effect[[0, 2]], 0, atol=2)
-
-
-@pytest.mark.parametrize("name", OF_SERIES)
-def test_days_without_rows_are_days_without_sales(name):
-    rows = sales_with_absent_rows()
-    model = clone(OF_SERIES[name]).set_params(missing="zero").fit(rows)
-    found = model.predict()
-    assert found.groupby("unique_id").size().tolist() == [3, 3, 3]
-    assert found["ds"].min() == pd.Timestamp("2024-03-11")
-    means = found.groupby("unique_id")["forecast"].mean()
-    assert ((1 < means) & (means < 5)).all()

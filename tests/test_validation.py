@@ -21,7 +21,7 @@ def test_errors_say_which_choice_is_meant(value, meant):
         check_choice("rule", value, RULES, {"loo": "cv jackknife"})
 
 
-@pytest.mark.parametrize("value", ["median", "", 3, None])
+@pytest.mark.parametrize("value", ["median", 3])
 def test_errors_do_not_guess_where_nothing_is_near(value):
     with pytest.raises(ValueError, match=rf"rule={value!r} is unknown: choose from \['knn-"):
         check_choice("rule", value, RULES)
@@ -54,10 +54,6 @@ def test_numbers_are_positive_and_integers_are_those_of_arrays():
         check_positive("n", 1, integer=True, minimum=2)
     with pytest.raises(ValueError, match="h=inf is not valid: pass a finite number greater"):
         check_positive("h", np.inf)
-
-
-def test_a_choice_is_returned_as_it_is():
-    assert check_choice("rule", "scott", RULES) == "scott"
 
 
 @pytest.mark.parametrize("lazy", [False, True])

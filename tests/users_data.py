@@ -85,18 +85,6 @@ def a_machine_that_stands_still():
     return pd.DataFrame({"still": 4.0, "works": np.arange(48) % 4 + 1.0}, index)
 
 
-def sales_with_absent_rows():
-    """Tidy rows of three articles, of which days without sales are not there."""
-    rng = np.random.default_rng(7)
-    days = pd.date_range("2024-01-01", periods=70)
-    rows = pd.MultiIndex.from_product(
-        [["a", "b", "c"], days], names=["unique_id", "ds"]
-    ).to_frame(index=False)
-    rows["y"] = rng.poisson(3, len(rows)).astype(float)
-    last = rows["ds"] == days[-1]
-    return rows[(rows["y"] > 0) | last]
-
-
 SERIES = {
     series.__name__: series
     for series in (

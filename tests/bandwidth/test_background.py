@@ -52,38 +52,22 @@ class TestBackground:
         ]
         np.testing.assert_allclose(np.exp(found.log_density(bounded)), expected, rtol=1e-11)
 
-    def test_of_far_rows(self):
-        far = one_column(-np.inf, np.inf).log_density(np.array([[-1e300], [1e308]]))
-        np.testing.assert_allclose(far, 2 * np.log(2) - 3 * np.log([1e300, 1e308]), atol=1e-9)
-
-    def test_most_rows_are_equal(self):
-        X = np.append(np.zeros(95), np.arange(1, 6))[:, None]
-        center, scale = bulk(X, Columns.numbers(1))
-        assert center == 0
-        assert scale == pytest.approx(X.std())
-
     def test_share(self):
         assert _background.background_share(9) == pytest.approx(0.1)
         assert _background.background_share(4, np.array([5.0, 5, 0, 0])) == pytest.approx(1 / 3)
 
 
-class TestReflections:
-    @pytest.mark.parametrize("ends", INTERVALS[1:])
-    def test_places_are_folded_to_where_their_images_are(self, ends):
-        x = np.random.default_rng(0).uniform(0, 1, size=(1, 1))
-        images = np.array([*reflections(x, np.array([ends]), 3.5)]).ravel()
-        np.testing.assert_allclose(fold(images, *ends), x.ravel().repeat(len(images)))
-        assert images[0] == x
-        assert len(np.unique(images.round(9))) == len(images)
-        if ends == (0.0, 1.0):  # all that are up to 3.5 from it
-            assert len(images) == 9
-            assert images.min() < -3
-            assert images.max() > 4
-
-    def test_columns_are_combined(self):
-        X, bounds = np.array([[1.0, 2.0, 7.0]]), [(0, np.inf), (-np.inf, 3), (-np.inf, np.inf)]
-        images = np.concatenate([*reflections(X, bounds)]).tolist()
-        assert images == [[1, 2, 7], [1, 4, 7], [-1, 2, 7], [-1, 4, 7]]
+@pytest.mark.parametrize("ends", INTERVALS[1:])
+def test_places_are_folded_to_where_their_images_are(ends):
+    x = np.random.default_rng(0).uniform(0, 1, size=(1, 1))
+    images = np.array([*reflections(x, np.array([ends]), 3.5)]).ravel()
+    np.testing.assert_allclose(fold(images, *ends), x.ravel().repeat(len(images)))
+    assert images[0] == x
+    assert len(np.unique(images.round(9))) == len(images)
+    if ends == (0.0, 1.0):  # all that are up to 3.5 from it
+        assert len(images) == 9
+        assert images.min() < -3
+        assert images.max() > 4
 
 
 def slow_sum(kernel, x, keys, weights, bandwidth):
@@ -143,14 +127,3 @@ class TestCriteriaInBounds:
         steps = 1e-6 * np.diag(point)
         slopes = [(criterion(point + s) - criterion(point - s)) / (2 * s.max()) for s in steps]
         np.testing.assert_allclose(gradient, slopes, atol=2e-6)
-
-    @pytest.mark.parametrize("kernel", [Gaussian(), Epanechnikov()])
-    @pytest.mark.parametrize("kind", [bw.DensityLikelihood, bw.DensityLeastSquares])
-    def test_along_a_line_as_by_pairs(self, kernel, kind):
-        rng = np.random.default_rng(0)
-        X = np.concatenate([rng.exponential(size=(80, 1)), [[0.0], [0.0], [40.0]]])
-        for bounds in ([[0.0, np.inf]], [[-np.inf, 40.0]], [[0.0, 60.0]]):
-            criterion = kind(X, kernel, bounds=np.array(bounds))
-            for h in (1e-4, 0.03, 0.4, 3.0):
-                pairs, _ = criterion([h], eval_gradient=True)
-                assert criterion([h]) == pytest.approx(pairs, rel=1e-8)

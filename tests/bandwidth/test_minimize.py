@@ -6,21 +6,6 @@ import pytest
 from sklearn_attention.bandwidth._minimize import minimize_scale
 
 
-def test_a_high_valley_takes_no_time_beside_a_wall():
-    """Only the grid looks into it, however high the curve is elsewhere."""
-    tried = []
-
-    def curve(scales):
-        x = np.log(scales)
-        tried.extend(x)
-        valleys = 1 - 0.9 * np.exp(-((x - 4) ** 2)) - 0.3 * np.exp(-((x + 4) ** 2))
-        return np.where(x > 6.9, 1e9, valleys)
-
-    scale, _ = minimize_scale(curve, np.exp(-7), np.exp(7), step=0.2)
-    assert abs(np.log(scale) - 4) < 1e-2
-    assert sum(abs(x + 4) < 0.2 for x in tried) <= 3
-
-
 @pytest.mark.parametrize("phase", [0.0, 2.0, 5.0])
 def test_the_deepest_of_many_valleys(phase):
     def bumpy(h):

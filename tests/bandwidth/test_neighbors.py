@@ -95,16 +95,6 @@ def test_distances_in_some_columns():
     assert value == pytest.approx(min(curve), rel=1e-8)
 
 
-def test_distances_of_neighbours():
-    keys = np.array([[0.0], [1.0], [1.0], [5.0]])
-    found = neighbor_distances(np.array([[1.0], [3.5]]), keys, 4)
-    np.testing.assert_allclose(found[:, 2:], [[1, 4], [2.5, 3.5]])
-    assert (found > 0).all()
-    assert (found[0, :2] < 1e-4).all()
-    assert (neighbor_distances(np.ones((3, 2)), np.ones((3, 2)), 2) > 0).all()
-    assert neighbor_distances(np.zeros((2, 1)), keys, 1).shape == (2, 1)
-
-
 def test_the_neighbour_itself_is_not_shut_out():
     rng = np.random.default_rng(0)
     keys = rng.normal(size=(500, 3)) + 1e3

@@ -1,7 +1,6 @@
 """A bandwidth for each feature and a lambda for each category, against brute force."""
 
 import itertools
-import warnings
 
 import numpy as np
 import pytest
@@ -88,37 +87,22 @@ def test_value_is_the_criterion_at_the_bandwidths(criterion, degree, weighted):
     assert value == pytest.approx(float(expected), rel=1e-4)
 
 
-@pytest.mark.parametrize(("criterion", "seed"), [("loo", 4), ("aicc", 5)])
-def test_irrelevant_features(criterion, seed):
-    # With other seeds noise makes a feature look relevant, and the errors agree.
-    rng = np.random.default_rng(seed)
-    X = rng.uniform(0, 1, (200, 3))
-    values = np.sin(6 * X[:, [0]]) + 0.1 * rng.normal(size=(200, 1))
-    h, _, relevance = select_bandwidths(X, values, Gaussian(), criterion, random_state=0)
-    assert relevance[0] > 0.5
-    assert (relevance[1:] < 0.05).all()
-    assert h[0] < 0.3
-    assert (h[1:] > 2).all()
-
-
-@pytest.mark.parametrize("criterion", ["loo", "aicc"])
-def test_lambdas_of_categories(criterion):
+def test_lambdas_of_categories():
     X, values = mixed(160)
     h, value, relevance = select_bandwidths(
-        X, values, Gaussian(), criterion, columns=COLUMNS, random_state=0
+        X, values, Gaussian(), columns=COLUMNS, random_state=0
     )
     assert h[1] < 0.1  # each level is another world
     assert h[2] < 0.2
     assert relevance[1] > 0.9
     # What makes no difference is hardly told apart, and not at all but by chance.
     assert 0.55 < h[3] <= 4 / 5
-    if criterion == "loo":
-        at = np.array([h[0], 1, 1, 1])
-        errors = [
-            leave_one_out_error(X, values, mixed_kernel(Gaussian(), COLUMNS, [*h[:3], lam]), at)
-            for lam in (0.0, 0.3, 0.7, 0.8)
-        ]
-        assert value <= min(errors)
+    at = np.array([h[0], 1, 1, 1])
+    errors = [
+        leave_one_out_error(X, values, mixed_kernel(Gaussian(), COLUMNS, [*h[:3], lam]), at)
+        for lam in (0.0, 0.3, 0.7, 0.8)
+    ]
+    assert value <= min(errors)
 
 
 def test_one_scale_with_categories():
@@ -139,8 +123,6 @@ def test_one_scale_with_categories():
 
 def test_nothing_to_find():
     X, values = numbers(3)
-    with pytest.raises(ValueError, match=r"bandwidth='aicc' found no bandwidth at which"):
-        select_bandwidths(X, values, Gaussian(), "aicc")
     with pytest.raises(ValueError, match="n_samples=1: pass a number"):
         select_bandwidths(X[:1], values[:1], Gaussian())
     with pytest.raises(ValueError, match="bandwidth='thumb' is unknown: choose from"):
@@ -157,16 +139,6 @@ def test_every_row_must_be_predicted_where_asked(kernel):
     h, value, _ = select_bandwidths(X, values, kernel, empty="nan")
     assert h[0] >= 18
     assert np.isfinite(value)
-
-
-def test_all_rows_in_one_place():
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        h, _, relevance = select_bandwidths(
-            np.ones((6, 2)), np.arange(6.0)[:, None], Gaussian()
-        )
-    assert np.isfinite(h).all()
-    assert (relevance == 0).all()
 
 
 def test_a_sample_judges_one_scale_as_wide_as_it_needs(monkeypatch):
@@ -222,18 +194,15 @@ def test_many_rows_are_searched_alike_in_any_order():
     np.testing.assert_allclose(other, found, rtol=1e-5)
 
 
-@pytest.mark.parametrize("criterion", ["loo", "aicc"])
-def test_one_scale_where_errors_have_no_logarithm(criterion):
-    X = np.random.default_rng(0).normal(size=(30, 2))
-    choice = select_bandwidth(X, np.ones((30, 1)), Gaussian(), criterion, per_feature="auto")
-    assert choice.relevance is None
-
-
-@pytest.mark.parametrize(("shape", "degree"), [((8, 8), 1), ((60, 51), 0)])
-def test_one_scale_of_too_many_features(shape, degree):
+@pytest.mark.parametrize(
+    ("shape", "degree", "criterion"),
+    [((8, 8), 1, "loo"), ((60, 51), 0, "loo"), ((30, 2), 0, "loo"), ((30, 2), 0, "aicc")],
+)
+def test_one_scale_of_too_many_features_and_where_errors_are_0(shape, degree, criterion):
     X = np.random.default_rng(0).normal(size=shape)
+    values = np.ones((30, 1)) if shape[1] == 2 else np.sign(X[:, :1])
     choice = select_bandwidth(
-        X, np.sign(X[:, :1]), Gaussian(), degree=degree, per_feature="auto"
+        X, values, Gaussian(), criterion, degree=degree, per_feature="auto"
     )
     assert choice.relevance is None
     assert choice.results is not None

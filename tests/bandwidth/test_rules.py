@@ -11,7 +11,6 @@ from sklearn_attention import (
     NadarayaWatsonRegressor,
     ProductKernelDensity,
 )
-from sklearn_attention._spread import feature_spread
 from sklearn_attention.bandwidth import rule_bandwidth
 from sklearn_attention.bandwidth._rules import DENSITY_RULES, SMOOTHER_RULES
 from sklearn_attention.kernels import Epanechnikov, Gaussian, Matern32, Silverman, Tricube
@@ -36,58 +35,41 @@ class TestNumbers:
                 rule_bandwidth(self.X, kernel), rule_bandwidth(self.X, Gaussian())
             )
 
-    def test_a_constant_feature_has_spread_one(self):
-        X = np.full((10, 2), 0.1)
-        X[:, 1] += 1e6  # whose mean is not exact
-        np.testing.assert_array_equal(feature_spread(X), [1.0, 1.0])
 
-
-class TestCategories:
-    COLUMNS = Columns(
+def test_numbers_as_ever_and_lambdas_at_the_square_of_the_rate(rows):
+    columns = Columns(
         ("numeric", "unordered", "numeric", "ordered"), (None, range(3), None, range(4))
     )
-
-    @pytest.fixture
-    def rows(self):
-        rng = np.random.default_rng(0)
-        X = rng.normal(size=(24, 4)) * [1, 0, 5, 0]
-        return X + rng.integers(3, size=(24, 4)) * [0, 1, 0, 1]
-
-    def test_numbers_as_ever_and_lambdas_at_the_square_of_the_rate(self, rows):
-        found = rule_bandwidth(rows, Tricube(), "silverman", columns=self.COLUMNS)
-        numbers = rule_bandwidth(rows[:, [0, 2]], Tricube(), "silverman")
-        np.testing.assert_allclose(found[[0, 2]], numbers, rtol=1e-14)
-        rate = len(rows) ** (-2 / 6)
-        np.testing.assert_allclose(found[[1, 3]], [2 / 3 * rate, rate])
+    found = rule_bandwidth(rows, Tricube(), "silverman", columns=columns)
+    numbers = rule_bandwidth(rows[:, [0, 2]], Tricube(), "silverman")
+    np.testing.assert_allclose(found[[0, 2]], numbers, rtol=1e-14)
+    rate = len(rows) ** (-2 / 6)
+    np.testing.assert_allclose(found[[1, 3]], [2 / 3 * rate, rate])
 
 
-class TestRefusals:
-    """Rules by name, AdaptiveBandwidth, and numbers, where they make no sense."""
+ONE_DISTANCE = r"per_feature=True has no meaning with bandwidth=.*pass per_feature=False, or"
 
+
+@pytest.mark.parametrize(
+    ("model", "words"),
+    [
+        (NadarayaWatsonRegressor(bandwidth="knn-loo", per_feature=True), ONE_DISTANCE),
+        (
+            NadarayaWatsonRegressor(bandwidth=AdaptiveBandwidth(5), per_feature=True),
+            ONE_DISTANCE,
+        ),
+        (
+            ProductKernelDensity(bandwidth=AdaptiveBandwidth(5)),
+            r"AdaptiveBandwidth.*is for averages of targets",
+        ),
+        (NadarayaWatsonRegressor(bandwidth="plug-in"), r"is gone in 0\.2: use 'loo'\.$"),
+        (ProductKernelDensity(bandwidth="plug-in"), "'plug-in' is unknown: choose from"),
+        (NadarayaWatsonRegressor(bandwidth="thumb"), ".*".join(sorted(SMOOTHER_RULES))),
+        (ProductKernelDensity(bandwidth="thumb"), ".*".join(sorted(DENSITY_RULES))),
+    ],
+    ids=repr,
+)
+def test_rules_that_are_not_of_an_estimator_are_refused(model, words):
     X = np.random.default_rng(0).normal(size=(30, 2))
-
-    @pytest.mark.parametrize("bandwidth", ["knn-loo", AdaptiveBandwidth(5)], ids=str)
-    def test_one_distance_is_not_of_each_feature(self, bandwidth):
-        model = NadarayaWatsonRegressor(bandwidth=bandwidth, per_feature=True)
-        message = r"per_feature=True has no meaning with bandwidth=.*pass per_feature=False, or"
-        with pytest.raises(ValueError, match=message):
-            model.fit(self.X, self.X[:, 0])
-
-    def test_densities_have_no_neighbours(self):
-        with pytest.raises(ValueError, match=r"AdaptiveBandwidth.*is for averages of targets"):
-            ProductKernelDensity(bandwidth=AdaptiveBandwidth(5)).fit(self.X)
-
-    @pytest.mark.parametrize(
-        ("model", "names"),
-        [(NadarayaWatsonRegressor(), SMOOTHER_RULES), (ProductKernelDensity(), DENSITY_RULES)],
-    )
-    def test_unknown_names_are_told_the_known(self, model, names):
-        with pytest.raises(ValueError, match="bandwidth='thumb' is unknown") as refused:
-            model.set_params(bandwidth="thumb").fit(self.X, self.X[:, 0])
-        assert all(repr(name) in str(refused.value) for name in names)
-
-    def test_a_rule_of_0_1_0_is_told_what_does_its_work(self):
-        with pytest.raises(ValueError, match=r"='plug-in' is gone in 0\.2: use 'loo'\.$"):
-            NadarayaWatsonRegressor(bandwidth="plug-in").fit(self.X, self.X[:, 0])
-        with pytest.raises(ValueError, match="'plug-in' is unknown: choose from"):
-            ProductKernelDensity(bandwidth="plug-in").fit(self.X)
+    with pytest.raises(ValueError, match=words):
+        model.fit(X, X[:, 0])

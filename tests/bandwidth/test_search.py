@@ -34,12 +34,6 @@ class TestSample:
         assert len(sample) == 10
         np.testing.assert_allclose(sample.spread, rows.X.std(axis=0))
 
-    @pytest.mark.parametrize(("fewest", "number"), [(2, "two"), (3, "three")])
-    def test_too_few(self, fewest, number):
-        message = f"bandwidth='loo' .* {number} rows of positive weight, got n_samples=1: pass"
-        with pytest.raises(ValueError, match=message):
-            Sample("loo", make_rows(1), 9, fewest)
-
     def test_rows_in_order_are_a_stretch(self):
         sample = ValueSample("loo", make_rows(gap=2, random_state=0), 20)
         steps = np.diff(sample.in_units(1.0, "loo") ** 0.5 * sample.values[:, 0])
@@ -69,30 +63,6 @@ class TestSample:
 
 class TestTrials:
     rows = make_rows(empty="nan", degree=1)
-
-    def test_the_best_is_kept_and_the_first_of_equals(self):
-        with Trials("loo", self.rows) as trials:
-            for value, name in [(np.nan, "a"), (np.inf, "b"), (2, "c"), (1, "d"), (1, "e")]:
-                trials.add(value, name)
-            assert trials.best == "d"
-            trials.add(1, "f", tie=-3.0)
-            trials.add(1, "g", tie=-2.0)
-        assert trials.best == "f"
-        assert trials.value == 1
-
-    def test_the_observer_ends_the_search(self):
-        heard = []
-
-        def observe(*trial):
-            heard.append(trial)
-            return trial[0] == 2
-
-        with Trials("loo", self.rows, observe) as trials:
-            for value in (3, 2, 1):
-                trials.add(value, value)
-                trials.report(value, "bandwidth")
-        assert trials.best == 2
-        assert heard == [(3, "bandwidth"), (2, "bandwidth")]
 
     def test_errors_are_not_the_end_of_a_search(self):
         trials = Trials("loo", self.rows)

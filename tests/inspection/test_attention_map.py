@@ -3,7 +3,6 @@
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose
-from slow_cases import slow_but
 
 from sklearn_attention import (
     TransformerClassifier,
@@ -85,32 +84,3 @@ def test_rollout_passes_through_all_layers():
         attention_rollout(weights[0, 0])
     with pytest.raises(ValueError, match="keys has 1 names for 2"):
         AttentionMapDisplay.from_weights(np.eye(2), keys=["a"])
-
-
-TOKENS = {"many": [f"token{i}" for i in range(90)], "blank": [" ", "\n", "$x", "b$", ""] * 2}
-
-
-def boxes(axes):
-    """Boxes of the names that are written along both axes, in pixels."""
-    axes.figure.draw_without_rendering()
-    renderer = axes.figure.canvas.get_renderer()
-    for axis in (axes.xaxis, axes.yaxis):
-        low, high = sorted(axis.get_view_interval())
-        ticks = zip(axis.get_majorticklocs(), axis.get_majorticklabels(), strict=True)
-        texts = [text for place, text in ticks if low <= place <= high and text.get_text()]
-        yield [text.get_window_extent(renderer) for text in texts]
-
-
-@pytest.mark.parametrize("size", [(12.8, 9.6), (4.0, 3.2)])
-@pytest.mark.parametrize("kind", slow_but(["blank"], TOKENS))
-def test_names_never_touch(kind, size):
-    names = TOKENS[kind]
-    display = AttentionMapDisplay.from_weights(np.eye(len(names)), queries=names, keys=names)
-    display.figure_.set_size_inches(*size)
-    figure = display.figure_.bbox
-    for found in boxes(display.ax_):
-        assert found
-        for i, box in enumerate(found):
-            assert not any(box.overlaps(other) for other in found[:i])
-            assert figure.x0 <= box.x0 <= box.x1 <= figure.x1
-            assert figure.y0 <= box.y0 <= box.y1 <= figure.y1

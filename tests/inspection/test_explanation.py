@@ -101,6 +101,3 @@ def test_one_of_several_series_is_explained(series):
     assert_allclose(display.prediction, expected)
     assert_allclose(display.baseline + parts(display).sum(), expected)
     assert abs(display.remainder_) < 1e-9
-    first = ExplanationDisplay.from_estimator(model, step=3)
-    by_name = ExplanationDisplay.from_estimator(model, step=3, series="a")
-    assert first.prediction == by_name.prediction

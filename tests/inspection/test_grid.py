@@ -5,7 +5,7 @@ import re
 import pandas as pd
 import pytest
 
-from sklearn_attention.inspection._grid import column_of, row_names
+from sklearn_attention.inspection._grid import column_of
 
 FRAME = pd.DataFrame({"size": [1, 2, 6], "age": [0.5, 0.1, 0.3], "kind": list("bab")})
 ARRAY = FRAME[["size", "age"]].to_numpy()
@@ -17,15 +17,6 @@ def test_names_of_arrays():
     assert column_of(pd.DataFrame(ARRAY), 1)[0] == "x1"
     with pytest.raises(ValueError, match=r"X has shape \(3,\): pass a table"):
         column_of(ARRAY[:, 0], 0)
-
-
-def test_an_index_names_rows():
-    assert row_names(ARRAY) is None
-    assert row_names(FRAME) == ["0", "1", "2"]
-    assert row_names(FRAME.set_index(["kind", "size"])) == ["b, 1", "a, 2", "b, 6"]
-    days = pd.date_range("2024-01-01", periods=3)
-    assert row_names(FRAME.set_index(days))[1] == row_names(FRAME["size"].set_axis(days))[1]
-    assert row_names(FRAME.set_index(days))[1] == "2024-01-02"
 
 
 @pytest.mark.parametrize("feature", ["b", -1, [0, 1]])

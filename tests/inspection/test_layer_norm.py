@@ -3,8 +3,6 @@
 import numpy as np
 import pytest
 import torch
-from hypothesis import given
-from hypothesis import strategies as st
 from numpy.testing import assert_allclose
 from scipy.spatial import ConvexHull
 
@@ -15,12 +13,9 @@ from sklearn_attention.inspection import (
 )
 
 
-@given(
-    seed=st.integers(0, 2**32 - 1), n_vectors=st.integers(1, 20), d=st.integers(2, 50),
-    offset=st.floats(-1e3, 1e3),
-)  # fmt: skip
-def test_both_steps_are_layer_norm(seed, n_vectors, d, offset):
-    x = np.random.default_rng(seed).normal(size=(n_vectors, d)) + offset
+@pytest.mark.parametrize(("n_vectors", "d", "offset"), [(1, 2, 0.0), (20, 50, 1e3)])
+def test_both_steps_are_layer_norm(n_vectors, d, offset):
+    x = np.random.default_rng(0).normal(size=(n_vectors, d)) + offset
     projected, scaled = layer_norm_decomposition(x)
     expected = torch.nn.functional.layer_norm(torch.from_numpy(x), (d,), eps=0).numpy()
     assert_allclose(scaled, expected, rtol=1e-8, atol=1e-8)

@@ -3,7 +3,6 @@
 import matplotlib.pyplot as plt
 import numpy as np
 import pytest
-from sklearn.exceptions import NotFittedError
 from sklearn.linear_model import LinearRegression
 from sklearn.model_selection import GridSearchCV
 from sklearn.pipeline import make_pipeline
@@ -23,7 +22,7 @@ from sklearn_attention.inspection import (
     LayerNormDisplay,
     SmoothDisplay,
 )
-from sklearn_attention.inspection._pipelines import last_step, named, remembered_rows
+from sklearn_attention.inspection._pipelines import last_step, remembered_rows
 
 X = np.array([[1.0], [3.0], [8.0]])
 Y = np.array([0.0, 1.0, 0.0])
@@ -52,29 +51,6 @@ def test_remembered_rows_have_the_form_that_was_fitted(curve, smoother, table, a
     np.testing.assert_array_equal(rows, table[0])
     search = GridSearchCV(LocalPolynomialRegressor(bandwidth=0.1), {"degree": [0]}, cv=2)
     np.testing.assert_array_equal(remembered_rows(search.fit(*curve))[0], curve[0])
-
-
-class Drawing:
-    @classmethod
-    @named
-    def outer(cls, error):
-        return cls().inner(error)
-
-    @named
-    def inner(self, error):
-        raise error
-
-
-@pytest.mark.parametrize("kind", [ValueError, TypeError, NotFittedError])
-def test_the_outermost_method_is_named_once(kind):
-    with pytest.raises(kind, match=r"^Drawing\.outer: k=0$"):
-        Drawing.outer(kind("k=0"))
-    with pytest.raises(kind, match=r"^Drawing\.inner: k=0$"):
-        Drawing().inner(kind("k=0"))
-    with pytest.raises(TypeError, match=r"^Drawing\.outer: missing 1 required"):
-        Drawing.outer()
-    with pytest.raises(KeyError, match=r"^'k'$"):
-        Drawing.outer(KeyError("k"))
 
 
 ROWS = [[0.5, 1.0]]

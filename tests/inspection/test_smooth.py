@@ -4,11 +4,16 @@ import numpy as np
 import pandas as pd
 import pytest
 from numpy.testing import assert_allclose
+from sklearn.base import clone
 from sklearn.linear_model import LinearRegression
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
-from sklearn_attention import ConditionalKernelDensity, NadarayaWatsonRegressor
+from sklearn_attention import (
+    ConditionalKernelDensity,
+    KernelAttentionRegressor,
+    NadarayaWatsonRegressor,
+)
 from sklearn_attention.inspection import SmoothDisplay
 
 
@@ -57,19 +62,6 @@ def test_any_regressor_and_pipelines_are_drawn(curve):
     assert display.band is not None
 
 
-@pytest.mark.parametrize(
-    ("options", "message"),
-    [
-        ({"feature": "b"}, "feature='b' is not a column"),
-        ({"band": "wide"}, "band='wide'"),
-        ({"grid_resolution": 0}, "grid_resolution=0"),
-    ],
-)
-def test_a_smooth_refuses_what_it_cannot_draw(curve, smoother, options, message):
-    with pytest.raises(ValueError, match=message):
-        SmoothDisplay.from_estimator(smoother, *curve, **options)
-
-
 def test_rows_that_the_estimator_remembers(curve, smoother, table, averages):
     display = SmoothDisplay.from_estimator(smoother, interval=False)
     other = SmoothDisplay.from_estimator(smoother, *curve, interval=False)
@@ -84,27 +76,6 @@ def test_rows_that_the_estimator_remembers(curve, smoother, table, averages):
     assert_allclose(SmoothDisplay.from_estimator(conditional).y, curve[1])
 
 
-def test_without_rows_it_is_said_what_to_pass(curve, smoother, tmp_path):
-    X, y = curve
-    mapped = np.memmap(tmp_path / "X", np.float64, "w+", shape=X.shape)
-    mapped[:] = X
-    model = NadarayaWatsonRegressor(bandwidth=0.1).fit(mapped, y)
-    with pytest.raises(ValueError, match=r"X=None, .* in a memory map: pass those to be drawn"):
-        SmoothDisplay.from_estimator(model)
-    pipeline = make_pipeline(StandardScaler(), NadarayaWatsonRegressor()).fit(X, y)
-    with pytest.raises(ValueError, match="X=None, but Pipeline remembers no rows"):
-        SmoothDisplay.from_estimator(pipeline)
-    with pytest.raises(ValueError, match="y=None, but X is given"):
-        SmoothDisplay.from_estimator(smoother, X)
-    with pytest.raises(ValueError, match="y has 3 targets, but X 120 rows"):
-        SmoothDisplay.from_estimator(smoother, X, y[:3])
-    model = NadarayaWatsonRegressor(bandwidth=0.1).fit(X, np.column_stack([y, y]))
-    with pytest.raises(ValueError, match=r"y has shape \(120, 2\)"):
-        SmoothDisplay.from_estimator(model)
-    with pytest.raises(ValueError, match="NadarayaWatsonRegressor, which has 2 outputs: pass"):
-        SmoothDisplay.from_estimator(model, X, y)
-
-
 def test_only_a_band_around_another_fit_is_called_corrected(curve, smoother):
     display = SmoothDisplay.from_estimator(smoother, interval=False)
     assert display.bias_corrected
@@ -117,11 +88,48 @@ def test_only_a_band_around_another_fit_is_called_corrected(curve, smoother):
     assert SmoothDisplay.from_estimator(model, interval=False).band is None
 
 
-def test_options_that_a_model_has_not(curve, kernel_attention):
-    line = LinearRegression().fit(*curve)
-    with pytest.raises(ValueError, match=r"band='pointwise' is not of a Linear.*: pass None"):
-        SmoothDisplay.from_estimator(line, *curve, band="pointwise")
-    with pytest.raises(ValueError, match=r"interval=True is not of a Linear.*: pass False"):
-        SmoothDisplay.from_estimator(line, *curve, interval=True)
-    with pytest.raises(ValueError, match=r"interval='heteroscedastic' is not of .*: pass True"):
-        SmoothDisplay.from_estimator(kernel_attention, interval="heteroscedastic")
+LINE = LinearRegression()
+AVERAGE = NadarayaWatsonRegressor(bandwidth=0.1)
+
+
+@pytest.mark.parametrize(
+    ("model", "given", "options", "message"),
+    [
+        (AVERAGE, "Xy", {"feature": "b"}, "feature='b' is not a column"),
+        (AVERAGE, "Xy", {"band": "wide"}, "band='wide'"),
+        (AVERAGE, "Xy", {"grid_resolution": 0}, "grid_resolution=0"),
+        (AVERAGE, "X", {}, "y=None, but X is given"),
+        (AVERAGE, "Xy", {"y": np.zeros(3)}, "y has 3 targets, but X 120 rows"),
+        (
+            make_pipeline(StandardScaler(), AVERAGE),
+            "",
+            {},
+            "X=None, but Pipeline remembers no rows",
+        ),
+        (LINE, "Xy", {"band": "pointwise"}, "band='pointwise' is not of a Linear.*: pass None"),
+        (LINE, "Xy", {"interval": True}, "interval=True is not of a Linear.*: pass False"),
+        (
+            KernelAttentionRegressor(max_steps=2, n_folds=1),
+            "",
+            {"interval": "heteroscedastic"},
+            "interval='heteroscedastic' is not of .*: pass True",
+        ),
+    ],
+)
+def test_a_smooth_refuses_what_it_cannot_draw(curve, model, given, options, message):
+    rows = {name: part for name, part in zip("Xy", curve, strict=True) if name in given}
+    with pytest.raises(ValueError, match=message):
+        SmoothDisplay.from_estimator(clone(model).fit(*curve), **rows | options)
+
+
+def test_rows_of_which_no_curve_can_be_drawn(curve, tmp_path):
+    X, y = curve
+    mapped = np.memmap(tmp_path / "X", np.float64, "w+", shape=X.shape)
+    mapped[:] = X
+    with pytest.raises(ValueError, match=r"X=None, .* in a memory map: pass those to be drawn"):
+        SmoothDisplay.from_estimator(clone(AVERAGE).fit(mapped, y))
+    model = clone(AVERAGE).fit(X, np.column_stack([y, y]))
+    with pytest.raises(ValueError, match=r"y has shape \(120, 2\)"):
+        SmoothDisplay.from_estimator(model)
+    with pytest.raises(ValueError, match="NadarayaWatsonRegressor, which has 2 outputs: pass"):
+        SmoothDisplay.from_estimator(model, X, y)

@@ -6,8 +6,6 @@ import pytest
 
 from sklearn_attention import (
     KernelForecaster,
-    ProductKernelDensity,
-    RandomFourierFeatures,
     Training,
     TransformerRegressor,
     _blocks,
@@ -63,22 +61,6 @@ def test_seconds_beside_months():
         KernelForecaster(8, bandwidth=1.0, missing="interpolate").fit(panel)
     days = {name: series.resample("D").mean().ffill() for name, series in panel.items()}
     assert len(KernelForecaster(1, bandwidth=1.0).fit(days).predict()) == 2
-
-
-def test_a_zero_too_many():
-    X = np.random.default_rng(0).normal(size=(60, 2))
-    density = ProductKernelDensity(bandwidth=1.0).fit(X)
-    with pytest.raises(
-        MemoryError, match=r"n_samples=1000000 takes 1000000 x 7 numbers, 56 MB"
-    ):
-        density.sample(1_000_000)
-    assert density.sample(10).shape == (10, 2)
-    waves = RandomFourierFeatures(10, random_state=0).fit(X)
-    with pytest.raises(
-        MemoryError, match=r"n_components=1000000 takes .*: pass a smaller number"
-    ):
-        waves.set_params(n_components=1_000_000).fit(X)
-    assert waves.transform(X).shape == (60, 10)
 
 
 def test_patience_ends_what_was_to_take_all_epochs():

@@ -96,28 +96,6 @@ def test_a_column_for_each_shop(zone):
     ends = ours.predict_interval(wide[-2:].select("ds"))
     assert ends.columns == ["ds", "north_lower", "north_upper", "south_lower", "south_upper"]
     assert ours.predict(7, history=wide).equals(found)
-    # As arrays that have names: without times, steps follow one another.
-    undated = forecaster(7).fit(wide[:-7].drop("ds")).update(wide[-7:].drop("ds"))
-    expected = forecaster(7).fit(wide[:-7].drop("ds").to_numpy())
-    expected.update(wide[-7:].drop("ds").to_numpy())
-    assert undated.predict(3).columns == ["north", "south"]
-    np.testing.assert_array_equal(undated.predict(3).to_numpy(), expected.predict(3))
-
-
-def test_features_before_a_series():
-    """fit(X, y) as in scikit-learn, with or without times in X."""
-    shop = sales().filter(pl.col("unique_id") == "north").drop("unique_id")
-    past, later = shop[:84], shop[84:]
-    rows = of_pandas(shop).set_index("ds")
-    theirs = forecaster(14).fit(rows[:84].drop(columns="y"), rows["y"][:84])
-    expected = theirs.predict(rows[84:].drop(columns="y"), coverage=0.9)
-    ours = forecaster(14).fit(past.drop("y"), past["y"])
-    found = ours.predict(later.drop("y"), coverage=0.9)
-    check_equal(found, expected.reset_index())
-    assert ours.predict(later.drop("y")).name == "y"
-    undated = forecaster(14).fit(past.drop("y", "ds"), past["y"])
-    found = undated.predict(later.drop("y", "ds"))
-    np.testing.assert_array_equal(found, expected["forecast"])
 
 
 def test_what_has_no_rows_yet():

@@ -18,14 +18,3 @@ def test_each_dose_has_its_own_distribution(degree):
     np.testing.assert_allclose(model.predict(np.arange(5)[:, None]), groups, atol=0.1)
     score = model.score(new[:, None], means[new] + 0.5 * rng.normal(size=len(new)))
     assert score == pytest.approx(-np.log(0.5 * np.sqrt(2 * np.pi * np.e)), abs=0.1)
-
-
-def test_the_unit_of_weights_does_not_matter():
-    """Weights are relative: a thousand times as large they say the same."""
-    rng = np.random.default_rng(1)
-    dose, weight = rng.normal(size=30)[:, None], rng.uniform(0.5, 2, 30)
-    response = np.sin(dose[:, 0]) + 0.3 * rng.normal(size=30)
-    models = [ConditionalKernelDensity().fit(dose, response, weight * c) for c in (1, 1000)]
-    one, other = (model.target_bandwidth_ for model in models)
-    assert one == pytest.approx(other, rel=1e-6)
-    np.testing.assert_allclose(*(model.predict(dose) for model in models), rtol=1e-6)

@@ -1,7 +1,6 @@
 """Trips by hour of the day: ten days, so that each hour is repeated ten times."""
 
 import numpy as np
-import pytest
 
 from sklearn_attention import LocalPolynomialCV, LocalPolynomialRegressor
 
@@ -18,12 +17,3 @@ def test_the_rush_hour_is_the_mean_of_its_days():
     ):  # fmt: skip
         model.fit(hour, trips)
         assert abs(model.predict([[8.0]])[0] - at_eight) < 0.1
-
-
-@pytest.mark.slow
-def test_the_band_of_the_rush_hour_has_the_truth():
-    rng = np.random.default_rng(0)
-    hour = np.repeat(np.arange(24.0), 40)[:, None]
-    trips = 5 + 20 * (hour[:, 0] == 8) + rng.normal(size=len(hour))
-    low, high = LocalPolynomialRegressor().fit(hour, trips).confidence_band([[8.0]])[0]
-    assert low < 25 < high

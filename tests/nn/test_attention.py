@@ -84,17 +84,12 @@ class TestAgainstLoops:
         assert (maps[:, :, 2] == 0).all()
 
     @pytest.mark.parametrize("kernel", ["scaled_dot_product", "gaussian", "linear"])
-    @pytest.mark.parametrize("masked", [None, "bool", "float"])
+    @pytest.mark.parametrize("masked", [False, True])
     def test_causal(self, kernel, masked):
-        heads = make_heads(6, 6)
+        heads, mask = make_heads(6, 6), random_mask((6, 6)) if masked else None
         allowed = torch.ones(6, 6, dtype=torch.bool).tril()
-        mask, logits = None, torch.zeros(6, 6, dtype=torch.float64)
-        if masked == "bool":
-            mask = random_mask((6, 6))
-            logits = logits.masked_fill(~mask, -torch.inf)
-        elif masked == "float":
-            mask = logits = make_heads(6, head_dim=6)[0][0, 0]
-        logits = logits.masked_fill(~allowed, -torch.inf)
+        allowed = allowed & mask if masked else allowed
+        logits = torch.zeros(6, 6, dtype=torch.float64).masked_fill(~allowed, -torch.inf)
         expected, _ = slow_attention(*heads, kernel, np.broadcast_to(logits, (2, 3, 6, 6)))
         for need_weights in (False, True):
             found, _ = attention(
@@ -194,19 +189,6 @@ class TestWays:
         assert torch.autograd.gradcheck(lambda *x: attention(*x, kernel)[0], heads)
 
 
-@pytest.mark.parametrize(
-    ("dtype", "shift", "exact"), [(torch.float32, 1e4, False), (torch.float64, 0.0, True)]
-)
-def test_squared_distances(dtype, shift, exact):
-    queries, keys = rows = [x + shift for x in make_heads(4, 6, 5, dtype=dtype)[:2]]
-    found = _attention.squared_distances(*rows, exact=exact)
-    assert found.dtype == dtype
-    assert (found >= 0).all()
-    apart = queries.double()[..., :, None, :] - keys.double()[..., None, :, :]
-    rtol = 2e-6 if dtype == torch.float32 else 1e-9
-    np.testing.assert_allclose(found, apart.square().sum(-1), rtol=rtol)
-
-
 @pytest.mark.parametrize("kernel", ["gaussian", "matern32", PositiveFeatures(64)], ids=repr)
 def test_dropout_drops_weights_and_keeps_the_mean(kernel):
     queries, keys, _ = (0.5 * x for x in make_heads(1, 400))
@@ -282,35 +264,32 @@ class TestBlocks:
         assert max(kept, default=0) <= heads[0].numel()
 
 
-class TestBadInput:
-    def test_shapes_that_do_not_fit(self):
-        queries, keys, values = make_heads()
-        with pytest.raises(ValueError, match=r"keys must have shape .*\(3, \d, 4\)"):
-            attention(queries, keys[0], values)
-        with pytest.raises(ValueError, match="same head_dim"):
-            attention(queries[..., :2], keys, values)
-        with pytest.raises(ValueError, match="same batch and heads"):
-            attention(queries[:1], keys, values)
-        with pytest.raises(ValueError, match="7 keys but 6 values"):
-            attention(queries, keys, values[:, :, :6])
-        with pytest.raises(ValueError, match="causal=True needs as many queries as keys"):
-            attention(queries, keys, values, causal=True)
-        with pytest.raises(ValueError, match=r"mask of .* does not fit \(2, 3, 5, 7\)"):
-            attention(queries, keys, values, mask=torch.ones(5, 6, dtype=torch.bool))
+Q, K, V = make_heads()
 
-    def test_options(self):
-        with pytest.raises(ValueError, match="dropout=1"):
-            attention(*make_heads(), dropout=1.0)
-        with pytest.raises(ValueError, match="did you mean 'gaussian'"):
-            attention(*make_heads(), "gausian")
 
-    def test_a_function_is_refused_where_a_gradient_is_needed(self):
-        def of_numpy(queries, keys):
-            return np.exp(queries @ keys.T)
+@pytest.mark.parametrize(
+    ("heads", "options", "message"),
+    [
+        ((Q, K[0], V), {}, r"keys must have shape .*\(3, \d, 4\)"),
+        ((Q[..., :2], K, V), {}, "same head_dim"),
+        ((Q[:1], K, V), {}, "same batch and heads"),
+        ((Q, K, V[:, :, :6]), {}, "7 keys but 6 values"),
+        ((Q, K, V), {"causal": True}, "causal=True needs as many queries as keys"),
+        ((Q, K, V), {"mask": torch.ones(5, 6) > 0}, r"mask of .* does not fit \(2, 3, 5, 7\)"),
+        ((Q, K, V), {"dropout": 1.0}, "dropout=1"),
+        ((Q, K, V), {"kernel": "gausian"}, "did you mean 'gaussian'"),
+    ],
+)
+def test_bad_input_is_named(heads, options, message):
+    with pytest.raises(ValueError, match=message):
+        attention(*heads, **options)
 
-        heads = make_heads()
-        found, _ = attention(*heads, of_numpy)
-        expected, _ = attention(2 * heads[0], *heads[1:])
-        np.testing.assert_allclose(found, expected, atol=1e-12)
-        with pytest.raises(TypeError, match="has no gradient"):
-            attention(heads[0].requires_grad_(True), *heads[1:], of_numpy)
+
+def test_a_function_is_refused_where_a_gradient_is_needed():
+    def of_numpy(queries, keys):
+        return np.exp(queries @ keys.T)
+
+    found, _ = attention(Q, K, V, of_numpy)
+    np.testing.assert_allclose(found, attention(2 * Q, K, V)[0], atol=1e-12)
+    with pytest.raises(TypeError, match="has no gradient"):
+        attention(Q.clone().requires_grad_(True), K, V, of_numpy)

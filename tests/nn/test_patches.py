@@ -28,12 +28,6 @@ def test_patches_are_slices(length, stride, n_steps, n_channels):
             np.testing.assert_array_equal(found[b, number], np.concatenate(rows))
 
 
-def test_gradient_of_the_first_value_counts_its_repetitions():
-    x = torch.zeros(1, 5, 1, requires_grad=True)
-    Patches(4)(x).sum().backward()  # two patches, three steps missing
-    assert x.grad[0, :, 0].tolist() == [4, 1, 1, 1, 1]
-
-
 @pytest.mark.parametrize(
     ("make", "message"),
     [

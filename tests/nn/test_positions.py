@@ -84,7 +84,7 @@ class TestRotationsAsComplexNumbers:
         [
             ("plain", torch.float64, 5), ("plain", torch.bfloat16, 0),
             ("heads", torch.float32, 1), ("odd offset", torch.float32, 0),
-            ("odd stride", torch.float32, 5), ("apart", torch.float32, 0),
+            ("odd stride", torch.float32, 5),
         ],
     )  # fmt: skip
     def test_against_pair_after_pair(self, dtype, first, layout):
@@ -96,8 +96,6 @@ class TestRotationsAsComplexNumbers:
             x = torch.randn(2, 3, 7, 6, generator=generator)[..., 1:5]
         elif layout == "odd stride":
             x = torch.randn(2, 3, 7, 5, generator=generator)[..., :4]
-        elif layout == "apart":
-            x = torch.randn(2, 3, 7, 8, generator=generator)[..., ::2]
         x = x.to(dtype)
         found = RotaryPositions(4)(x, first)
         assert found.dtype == dtype
@@ -112,10 +110,3 @@ class TestRotationsAsComplexNumbers:
         RotaryPositions(10)(x).square().sum().backward()
         # Rotations keep lengths.
         torch.testing.assert_close(x.grad, 2 * x.detach(), rtol=1e-4, atol=1e-5)
-
-
-@pytest.mark.parametrize("positions", [SinusoidalPositions(16), LearnedPositions(9, 16)])
-def test_positions_go_on(positions):
-    x = tokens(2, 9, 16)
-    expected = positions(x)
-    torch.testing.assert_close(positions(x[:, 4:], 4), expected[:, 4:])

@@ -12,7 +12,6 @@ from sklearn_attention.nn._random import (
     draw_from,
     generator_for,
     initialize,
-    seeded_fused_kernel,
 )
 
 
@@ -62,15 +61,6 @@ def test_on_a_cuda_device_too(kernel):
     for own, again, other in zip(*found, strict=True):
         torch.testing.assert_close(own, again)
         assert not torch.allclose(own, other)
-
-
-def test_a_processor_is_not_seeded_for_fused_kernels():
-    before = torch.get_rng_state()
-    own = torch.Generator().manual_seed(0)
-    with draw_from([own]), seeded_fused_kernel(torch.device("cpu")):
-        pass
-    assert torch.equal(torch.get_rng_state(), before)
-    assert torch.equal(own.get_state(), torch.Generator().manual_seed(0).get_state())
 
 
 @pytest.mark.parametrize(

@@ -74,34 +74,16 @@ def test_projections_are_their_formulas(projections, name):
 @pytest.mark.parametrize(
     ("projections", "kernel"), [("full", Matern32()), ("shared", "scaled_dot_product")]
 )
-class TestWhatEveryFormIs:
-    def layer(self, projections, kernel):
-        return scatter(
-            MultiHeadAttention(6, 2, kernel=kernel, projections=projections).double()
-        )
-
-    def test_padding_never_changes_an_answer(self, projections, kernel):
-        layer = self.layer(projections, kernel)
-        x, real = tokens(2, 6, 6, dtype=torch.float64), padding_of([6, 4], 6)
-        filled = x.masked_fill(~real[..., None], 77.0)
-        alone, _ = layer(x[1:, :4])
-        for need_weights in (False, True):
-            for batch in (x, filled):
-                together, weights = layer(batch, padding=real, need_weights=need_weights)
-                np.testing.assert_allclose(
-                    together[1:, :4].detach(), alone.detach(), atol=1e-10
-                )
-        assert (weights[1, :, :, 4:] == 0).all()
-
-    def test_gradients_are_finite_without_any_token(self, projections, kernel):
-        layer = self.layer(projections, kernel).float()
-        x = tokens(2, 5, 6).requires_grad_(True)
-        for need_weights in (False, True):
-            out, _ = layer(x, padding=padding_of([5, 0], 5), need_weights=need_weights)
-            assert torch.isfinite(out).all()
-            out.square().sum().backward()
-            assert torch.isfinite(x.grad).all()
-            assert all(torch.isfinite(p.grad).all() for p in layer.parameters())
+def test_padding_never_changes_an_answer(projections, kernel):
+    layer = scatter(MultiHeadAttention(6, 2, kernel=kernel, projections=projections).double())
+    x, real = tokens(2, 6, 6, dtype=torch.float64), padding_of([6, 4], 6)
+    filled = x.masked_fill(~real[..., None], 77.0)
+    alone, _ = layer(x[1:, :4])
+    for need_weights in (False, True):
+        for batch in (x, filled):
+            together, weights = layer(batch, padding=real, need_weights=need_weights)
+            np.testing.assert_allclose(together[1:, :4].detach(), alone.detach(), atol=1e-10)
+    assert (weights[1, :, :, 4:] == 0).all()
 
 
 class TestBadInputOfALayer:

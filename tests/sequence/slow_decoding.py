@@ -17,17 +17,6 @@ def next_logs(network, source, prefix):
     return logits.log_softmax(0).tolist()
 
 
-def greedy(network, source, max_length):
-    prefix = []
-    while len(prefix) < max_length:
-        logs = next_logs(network, source, prefix)
-        best = max(range(len(logs)), key=logs.__getitem__)
-        if best == END:
-            break
-        prefix.append(best)
-    return prefix
-
-
 def beams(network, source, n_beams, length_penalty, max_length):
     """Beam search by its definition."""
     living, ended = [(0.0, [])], []

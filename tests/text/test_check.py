@@ -3,7 +3,6 @@
 import numpy as np
 import pandas as pd
 import pytest
-from scipy.sparse import csr_array
 
 from sklearn_attention.text._check import check_sequences
 
@@ -12,13 +11,7 @@ IDS = [[5, 0, 7], [7, 2, 1]]
 
 
 @pytest.mark.parametrize(
-    "given",
-    [
-        tuple(TEXTS),
-        np.array(TEXTS),
-        np.array(TEXTS, dtype=object),
-        pd.Series(TEXTS, index=[4, 2]),
-    ],
+    "given", [tuple(TEXTS), np.array(TEXTS), pd.Series(TEXTS, index=[4, 2])]
 )
 def test_texts(given):
     kind, sequences = check_sequences("X", given)
@@ -48,10 +41,8 @@ def test_ids(given):
     ("given", "message"),
     [
         ("to be", r"X='to be' is a single text: pass a list of texts"),
-        (b"to be", r"X=b'to be' is a single text"),
         ([], r"X=\[\] has no sequence: pass at least one"),
         (None, r"X=None is no list"),
-        (csr_array(np.eye(2, dtype=int)), "X=.* is no list"),
         ({"a": 1}, r"X=\{'a': 1\} is no list"),
         ((text for text in TEXTS), r"can be read only once: pass list\(X\)"),
         (pd.DataFrame({"a": TEXTS}), r"X has shape \(2, 1\).* one column of a table"),
@@ -60,16 +51,13 @@ def test_ids(given):
         ([[1], []], r"X\[1\]=\[\] is empty"),
         (["to be", [1]], r"X\[1\]=\[1\] is of another kind .* which are texts"),
         ([[1], "to be"], r"X\[1\]='to be' is of another kind .* which are sequences of ids"),
-        (["to be", None], r"X\[1\]=None is missing: leave it out"),
         (pd.Series(["to be", pd.NA], dtype="string"), r"X\[1\]=<NA> is missing"),
         ([[1, np.nan]], r"X\[0\]=\[1, nan\] has a missing value"),
         ([[1], [1.5]], r"X\[1\]=\[1.5\] is no sequence of integers"),
         ([[1], [True]], r"X\[1\]=\[True\] is no sequence of integers"),
-        ([[[1], [2, 3]]], r"X\[0\]=.* is no sequence of integers"),
         ([[2**63]], "is no sequence of integers"),
         ([[1], [3, -2]], r"X\[1\]=\[3, -2\] has a negative id"),
         ([1, 2], r"X\[0\]=1 is no sequence"),
-        ([[1], b"to be"], r"X\[1\]=b'to be' is no sequence"),
     ],
 )
 def test_bad_input(given, message):
@@ -82,15 +70,3 @@ def test_sequences_may_be_empty_where_that_means_something():
     kind, ((), ids) = check_sequences("prefixes", [[], [1]], empty=True)
     assert kind == "ids"
     assert ids.tolist() == [1]
-
-
-def test_sequences_that_are_right_are_not_shown():
-    shown = []
-
-    class Ids(list):
-        def __repr__(self):
-            shown.append(1)
-            return "ids"
-
-    check_sequences("X", [Ids([1, 2]) for _ in range(50)])
-    assert len(shown) < 10

@@ -4,8 +4,6 @@ import string
 import sys
 
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 
 from sklearn_attention.text import learn_vocabulary
 from sklearn_attention.text._learn import choose_tokenizer
@@ -47,11 +45,6 @@ def test_the_most_frequent_are_kept(max_tokens):
     assert numbers.tokens[4:] == ["1", "9"]
 
 
-def test_the_order_of_sequences_makes_no_difference(tokenizer, sequences, vocabulary):
-    backwards = learn_vocabulary(tokenizer, sequences[::-1])
-    assert backwards.tokens == vocabulary.tokens
-
-
 @pytest.mark.parametrize(
     ("arguments", "options", "message"),
     [
@@ -75,12 +68,6 @@ def test_nothing_is_unknown_to_byte_pairs():
         ids = BYTE_PAIRS.encode(text)
         assert ids.min() > END
         assert BYTE_PAIRS.decode(ids) == text
-
-
-@settings(max_examples=50, deadline=None)
-@given(st.text(st.characters(exclude_categories=["Cs"])))
-def test_byte_pairs_give_every_text_back(text):
-    assert BYTE_PAIRS.decode(BYTE_PAIRS.encode(text)) == text
 
 
 def test_half_a_character_has_no_bytes():

@@ -25,11 +25,6 @@ def test_padding_is_behind_the_end(length):
         assert mask.tolist() == [True] * len(sequence) + [False] * (len(row) - len(sequence))
 
 
-def test_nothing_to_pad():
-    ids, real = pad([])
-    assert ids.shape == real.shape == (0, 0)
-
-
 @pytest.mark.parametrize(
     ("sequences", "length", "message"),
     [

@@ -69,10 +69,8 @@ def test_state_holds_plain_values_and_makes_the_same_vocabulary(sequences, vocab
     for same in (Vocabulary.from_state(state), pickle.loads(pickle.dumps(vocabulary))):
         assert same.tokenizer == vocabulary.tokenizer
         assert same.tokens == vocabulary.tokens
-        sequence = sequences[1]
-        np.testing.assert_array_equal(same.encode(sequence), vocabulary.encode(sequence))
-        assert same.decode(same.encode(sequence)) == vocabulary.decode(
-            vocabulary.encode(sequence)
+        np.testing.assert_array_equal(
+            same.encode(sequences[1]), vocabulary.encode(sequences[1])
         )
 
 
@@ -80,10 +78,6 @@ def test_everything_a_user_passes(sequences, vocabulary):
     encoded = vocabulary.encode_all("X", sequences)
     for ids, sequence in zip(encoded, sequences, strict=True):
         np.testing.assert_array_equal(ids, vocabulary.encode(sequence))
-    (nothing,) = vocabulary.encode_all("X", [sequences[0][:0]], empty=True)
-    assert nothing.shape == (0,)
-    assert nothing.dtype == np.int64
-    assert vocabulary.decode(nothing) == sequences[0][:0]
     other = ["a cat"] if vocabulary.kind == "ids" else [[3, 12]]
     with pytest.raises(ValueError, match=r"X has (ids|texts), but the vocabulary was learned"):
         vocabulary.encode_all("X", other)

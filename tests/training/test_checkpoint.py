@@ -166,29 +166,3 @@ class TestFile:
         monkeypatch.chdir(tmp_path)
         with pytest.raises(ValueError, match=match):
             task.fit(PLAN, checkpoint=path)
-
-
-def test_what_a_validation_remembers_goes_on_too(task, tmp_path):
-    class Remembering:
-        def __init__(self, interrupt_at=None):
-            self.seen, self.interrupt_at = [], interrupt_at
-
-        def __call__(self, module):
-            if len(self.seen) == self.interrupt_at:
-                raise KeyboardInterrupt
-            self.seen.append(float(task.loss(module, torch.arange(50))))
-            return self.seen[-1]
-
-        def state_dict(self):
-            return {"seen": self.seen}
-
-        def load_state_dict(self, state):
-            self.seen = list(state["seen"])
-
-    plan, path = Training(max_epochs=4), tmp_path / "checkpoint.pt"
-    whole, interrupted, resumed = Remembering(), Remembering(2), Remembering()
-    task.fit(plan, validation_loss=whole)
-    task.fit(plan, validation_loss=interrupted, checkpoint=path)
-    task.fit(plan, validation_loss=resumed, checkpoint=path)
-    assert len(interrupted.seen) == 2
-    assert resumed.seen == whole.seen

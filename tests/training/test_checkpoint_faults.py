@@ -57,33 +57,21 @@ def saved(content):
     return buffer.getvalue()
 
 
-def mutations(content, n, seed):
-    """A flipped bit, a cut, a lost or a doubled stretch, other bytes: n of them."""
-    draw = random.Random(seed)
-    for number in range(n):
+def damaged(content, n):
+    """The content cut, without a stretch, with one twice, and with a flipped bit, n times."""
+    draw = random.Random(0)
+    for _ in range(n):
         i, j = sorted(draw.sample(range(len(content)), 2))
-        if number % 5 == 0:
-            yield content[:i]
-        elif number % 5 == 1:
-            yield content[:i] + content[j:]
-        elif number % 5 == 2:
-            yield content[:j] + content[i:]
-        else:
-            changed = bytearray(content)
-            if number % 5 == 3:
-                changed[i] ^= 1 << draw.randrange(8)
-            else:
-                changed[i] = (changed[i] + draw.randrange(1, 256)) % 256
-            yield bytes(changed)
+        yield content[:i]
+        yield content[:i] + content[j:]
+        yield content[:j] + content[i:]
+        yield content[:i] + bytes([content[i] ^ 1 << draw.randrange(8)]) + content[i + 1 :]
 
 
-@pytest.mark.parametrize(
-    ("n", "seed"), [(50, 0), pytest.param(3000, 1, marks=pytest.mark.slow)]
-)
-def test_every_damage_is_noticed(task, path, n, seed):
+def test_every_damage_is_noticed(task, path):
     content = path.read_bytes()
-    for mutated in mutations(content, n, seed):
-        path.write_bytes(mutated)
+    for wrong in damaged(content, 12):
+        path.write_bytes(wrong)
         with pytest.raises(ValueError, match=r"checkpoint=.*: delete it to start afresh"):
             resume(task, path)
     path.write_bytes(content)

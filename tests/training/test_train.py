@@ -82,43 +82,6 @@ def test_the_loss_of_an_epoch_is_the_mean_over_its_rows(task, options):
     assert history.loss == pytest.approx([expected], rel=1e-5)
 
 
-def test_the_seed_decides(task):
-    plan, found = Training(learning_rate=0.01, max_epochs=3), []
-    for seed in (0, 0, 1):
-        torch.rand(3)  # torch's global generator does not matter
-        module, _ = task.fit(plan, random_state=seed)
-        found.append(torch.cat([p.detach().flatten() for p in module.parameters()]))
-    assert torch.equal(found[0], found[1])
-    assert not torch.equal(found[0], found[2])
-
-
-def test_dropout_draws_other_numbers_than_the_order_of_the_rows(task):
-    drawn = []
-
-    def batch_loss(module, rows):
-        drawn.append((rows, torch.randperm(50)))
-        return task.loss(module, rows)
-
-    task.fit(Training(batch_size=50, max_epochs=1), batch_loss=batch_loss)
-    assert not torch.equal(*drawn[0])
-
-
-@pytest.mark.usefixtures("two_threads_of_torch")
-def test_nothing_global_changes(task):
-    inside = []
-
-    def batch_loss(module, rows):
-        inside.append(torch.get_num_threads())
-        return task.loss(module, rows)
-
-    before = torch.get_rng_state()
-    task.fit(Training(max_epochs=2), batch_loss=batch_loss, threads=1)
-    assert torch.equal(torch.get_rng_state(), before)
-    assert (set(inside), torch.get_num_threads()) == ({1}, 2)
-    assert torch.get_default_dtype() == torch.float32
-    assert torch.is_grad_enabled()
-
-
 def test_autocast_is_for_training_alone(task, autocast):
     types = set()
 

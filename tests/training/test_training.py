@@ -1,6 +1,5 @@
 """How to train: values that are checked, learning rates, sizes of batches, budgets."""
 
-import numpy as np
 import pytest
 import torch
 
@@ -26,16 +25,6 @@ def test_a_bad_value_is_named(name, value):
     one = value[1] if value == (1, True) else value
     assert repr(one) in str(error.value)
     assert any(remedy in str(error.value) for remedy in ("pass", "choose"))
-
-
-def test_plans_are_plain_numbers_and_what_was_passed_stays():
-    given = {"max_epochs": np.int64(3), "batch_size": [np.int32(2), 4], "learning_rate": 1}
-    training = Training(**given)
-    plan = plan_of(training, 10, validates=False)
-    found = [getattr(plan, name) for name in given]
-    assert found == [3, (2, 4), 1.0]
-    assert [type(value) for value in (found[0], found[1][0], found[2])] == [int, int, float]
-    assert training.get_params() == Training(**given).get_params()
 
 
 def sizes_of(training, n_samples):

@@ -1,17 +1,12 @@
 """The baseline beside a transformer, and how both are added up."""
 
 import itertools
-import re
-import warnings
 
 import numpy as np
 import pandas as pd
 import pytest
 from scipy.special import log_softmax, softmax
-from sklearn.base import clone
 from sklearn.ensemble import HistGradientBoostingRegressor
-from sklearn.metrics import mean_pinball_loss
-from slow_cases import slow_but
 from tiny_encoders import in_units
 
 from sklearn_attention import (
@@ -188,18 +183,6 @@ class TestEstimators:
             model.predict_log_proba(X), log_softmax(logits, axis=1), rtol=1e-5
         )
         assert model.encoder_.reader.patch_length == 6
-        assert model.transform(X).shape == (60, 8)
-        assert len(model.get_feature_names_out()) == 8
-
-    def test_quantiles_have_their_share_below(self):
-        rng = np.random.default_rng(0)
-        X = rng.uniform(size=(1600, 1))
-        y = X[:, 0] * rng.exponential(size=1600)
-        model = TransformerRegressor(
-            d_model=8, n_heads=1, n_layers=1, max_epochs=6, learning_rate=0.02,
-            baseline=False, loss="quantile", quantile=0.1,
-        ).fit(X[:600], y[:600])  # fmt: skip
-        assert np.mean(y[600:] < model.predict(X[600:])) == pytest.approx(0.1, abs=0.03)
 
     @pytest.mark.parametrize(
         ("parameters", "message"),
@@ -235,19 +218,9 @@ class TestEstimators:
         np.testing.assert_array_equal(model.predict(X), found[:, 2])
         some = model.predict_quantiles(X[:5], [(1 + 0.8) / 2, 0.4])
         np.testing.assert_allclose(some, found[:5, [4, 1]], rtol=1e-5)
-        # Outputs of the network cross, and have larger losses.
+        # Those of the network do, so that there was something to put in order.
         own = model.encoder_.outputs(model._read(X)[0], "cpu").reshape(90, -1, 5)
-        own = in_units(model, own.swapaxes(1, 2)).swapaxes(1, 2)
         assert (np.diff(own, axis=2) < 0).any()
-        by_output = found.reshape(90, 5, -1).swapaxes(1, 2)
-        losses = [
-            sum(
-                mean_pinball_loss(y.reshape(90, -1), predicted[..., j], alpha=level)
-                for j, level in enumerate(model.quantiles_)
-            )
-            for predicted in (by_output, own)
-        ]
-        assert losses[0] < losses[1]
 
     def test_quantiles_that_were_not_learned(self):
         X, y = np.eye(4), np.arange(4.0)
@@ -266,14 +239,6 @@ class TestEstimators:
             model.predict_quantiles(X)
         medians = TransformerRegressor(**small, loss="absolute_error").fit(X, y)
         np.testing.assert_array_equal(medians.predict_quantiles(X)[:, 0], medians.predict(X))
-
-    def test_texts(self):
-        texts = ["A good, good day!", "good day", "bad day.", "a BAD day"] * 15
-        model = TransformerClassifier(**TINY).fit(texts, [1, 1, 0, 0] * 15)
-        assert list(model.predict(["GOOD?", "bad, bad, bad", "day"])[:2]) == [1, 0]
-        assert "good" in model.encoder_.reader.vocabulary["learned"].split()
-        blank = model.predict_proba(["", "  "])
-        np.testing.assert_allclose(blank[0], blank[1])
 
     @pytest.mark.usefixtures("few_convolutions")
     def test_weights_where_there_is_nothing_to_choose(self):
@@ -312,19 +277,6 @@ class TestEstimators:
         missing = frame.assign(c=pd.Series([None] * 120, dtype=frame["c"].dtype))
         np.testing.assert_array_equal(model.predict(unseen), model.predict(missing))
 
-    @pytest.mark.usefixtures("few_convolutions")
-    def test_no_weight_of_a_class_leaves_its_rows_out(self):
-        X, y = make_series()
-        weights = np.where(np.arange(60) < 50, 1.0, 0.0)
-        without = TransformerClassifier(**TINY, class_weight={0: 0.0, 1: 1.0, 2: 1.0})
-        y = y + (np.arange(60) % 4 == 0)
-        found = without.fit(X, y, weights).predict_proba(X)
-        assert found[:, 0].max() < found[:, 1:].min()
-        with pytest.raises(ValueError, match="class_weight"):
-            clone(without).set_params(class_weight="x").fit(X, y)
-        with pytest.raises(ValueError, match=r"class_weight=\{.*\} is zero for every row"):
-            clone(without).set_params(class_weight=dict.fromkeys(range(3), 0.0)).fit(X, y)
-
 
 def make_labels(form, n=60):
     """Rows of a form, and two classes for each: of three names, and of two."""
@@ -356,24 +308,18 @@ class TestSeveralOutputs:
         right = (found == y).all(axis=1)
         assert model.score(X, y, weights) == pytest.approx(np.average(right, weights=weights))
 
-    @pytest.mark.parametrize("form", slow_but(["text"], ["features", "steps", "text"]))
-    def test_a_baseline_learns_each_as_if_alone(self, form):
-        X, y = make_labels(form)
+    def test_a_baseline_learns_each_as_if_alone(self):
+        X, y = make_labels("text")
         model = TransformerClassifier(**TINY, baseline=True).fit(X, y)
         outputs = model.baseline_.outputs(model._read(X)[0])
         logits = split_classes(outputs, model.classes_)
         for part, column in zip(logits, y.T, strict=True):
             alone = TransformerClassifier(**TINY, baseline=True).fit(X, column)
             expected = alone.baseline_.outputs(alone._read(X)[0])
-            # Ridges of series share a penalty.
-            tolerance = 0.1 if form == "steps" else 1e-6
             np.testing.assert_allclose(
-                softmax(part, axis=1), softmax(expected, axis=1), atol=tolerance
+                softmax(part, axis=1), softmax(expected, axis=1), atol=1e-6
             )
 
-
-@pytest.mark.usefixtures("few_convolutions", "few_trees")
-class TestFurtherOutputs:
     def test_the_network_learns_the_mean_of_their_losses(self):
         X, y = make_labels("features")
         options = TINY | {"training": Training(validation_fraction=None), "baseline": False}
@@ -407,16 +353,6 @@ class TestFurtherOutputs:
         assert found[2][1:, 1].min() > 0.5
         np.testing.assert_array_equal(found[3], 1)
 
-    def test_class_weights_are_multiplied(self):
-        X, y = make_labels("features")
-        options = TINY | {"training": Training(validation_fraction=None), "baseline": False}
-        class_weight = [{"low": 3.0}, {"n": 2.0}]
-        weighted = TransformerClassifier(**options, class_weight=class_weight).fit(X, y)
-        weights = np.where(y[:, 0] == "low", 3.0, 1.0) * np.where(y[:, 1] == "n", 2.0, 1.0)
-        by_rows = TransformerClassifier(**options).fit(X, y, weights)
-        for pair in zip(weighted.predict_proba(X), by_rows.predict_proba(X), strict=True):
-            np.testing.assert_array_equal(*pair)
-
 
 class TestLayouts:
     def test_lists_of_integers_of_one_length_are_ambiguous(self):
@@ -424,20 +360,6 @@ class TestLayouts:
         with pytest.raises(ValueError, match="tokens='features', 'steps' or 'text'"):
             TransformerClassifier(**TINY).fit(X, [0, 1] * 5)
         assert TransformerClassifier("text", **TINY).fit(X, [0, 1] * 5).tokens_ == "text"
-
-    @pytest.mark.usefixtures("few_convolutions")
-    def test_more_channels_than_steps_is_a_warning(self):
-        X = np.random.default_rng(0).normal(size=(10, 3, 8))
-        read = "read as sequences of at most 3 steps with 8 channels"
-        for given in (X, list(X)):
-            with pytest.warns(UserWarning, match=read) as caught:
-                TransformerClassifier(**TINY).fit(given, [0, 1] * 5)
-        transposed = re.search(r"pass (.*), or (.*) of a list", str(caught[0].message))
-        for advised in transposed.groups():
-            np.testing.assert_array_equal(eval(advised, {"X": X}), X.swapaxes(1, 2))
-        with warnings.catch_warnings():
-            warnings.simplefilter("error")
-            TransformerClassifier(**TINY).fit(X.swapaxes(1, 2), [0, 1] * 5)
 
     def test_a_column_of_texts_is_texts(self):
         texts = [f"word{i} is {'good' if i % 2 else 'bad'}" for i in range(40)]

@@ -3,7 +3,6 @@
 import pickle
 
 import numpy as np
-import pandas as pd
 import pytest
 from recorder import Recorder
 from sklearn.base import clone
@@ -13,41 +12,6 @@ from sklearn_attention import Training, TransformerClassifier, TransformerRegres
 pytestmark = pytest.mark.usefixtures("few_convolutions", "few_trees")
 
 TINY = {"d_model": 8, "n_heads": 2, "n_layers": 1, "training": Training(max_steps=3)}
-
-
-def make_rows(form, n=40):
-    """Rows of a form, and a number for each."""
-    rng = np.random.default_rng(0)
-    y = rng.normal(size=n)
-    if form == "features":
-        X = pd.DataFrame({"a": y + 0.1 * rng.normal(size=n), "b": rng.choice(["u", "v"], n)})
-        X.loc[3, "a"] = np.nan
-    else:
-        X = [y[i] + rng.normal(size=(rng.integers(1, 6), 2)) for i in range(n)]
-    return X, y
-
-
-def fit(estimator, form="features", **parameters):
-    X, y = make_rows(form)
-    y = y if estimator is TransformerRegressor else np.where(y > 0, "high", "low")
-    return estimator(**TINY | parameters).fit(X, y), X, y
-
-
-@pytest.mark.parametrize(
-    ("estimator", "form"),
-    [(TransformerRegressor, "features"), (TransformerClassifier, "steps")],
-)
-def test_warm_start_goes_on(estimator, form):
-    cold, X, y = fit(estimator, form)
-    warm = clone(cold).set_params(warm_start=True).fit(X, y)
-    for name, start in cold.network_.weights.items():
-        np.testing.assert_array_equal(warm.network_.weights[name], start)
-    warm.set_params(
-        learning_rate=1e-9, training__weight_decay=0.0, training__validation_fraction=None
-    )
-    warm.fit(X, y)
-    for name, start in cold.network_.weights.items():
-        np.testing.assert_allclose(warm.network_.weights[name], start, atol=1e-6)
 
 
 class TestWhatTrainingsGoOnFrom:

@@ -4,7 +4,6 @@ import numpy as np
 import pytest
 import torch
 
-from sklearn_attention.text._special import UNKNOWN
 from sklearn_attention.transformer._forms import SequenceRows
 from sklearn_attention.transformer._network import (
     FeatureTokens,
@@ -13,7 +12,6 @@ from sklearn_attention.transformer._network import (
     OutputShares,
     RowEncoder,
     StepTokens,
-    TextTokens,
     attention_maps,
     outputs_of,
     pinball,
@@ -85,16 +83,6 @@ def test_steps_are_linear_and_missing_values_add_a_vector():
     torch.testing.assert_close(found[0], weight[:, 0] + 2 * weight[:, 1] + bias)
     expected = 2 * weight[:, 1] + bias + tokens.missing.weight[:, 0]
     torch.testing.assert_close(found[1], expected)
-
-
-def test_texts_are_looked_up():
-    tokens = TextTokens(4, n_tokens=5)
-    unknown, known = tokens(torch.tensor([[UNKNOWN, 4]]))[0]
-    assert not unknown.any()  # at first
-    assert known.all()
-    tokens = seeded(lambda: TextTokens(4, n_tokens=5))
-    found = tokens(torch.tensor([[3, 1]]))[0]
-    torch.testing.assert_close(found, 2 * tokens.table.weight[[3, 1]])
 
 
 def make_sequences(n=7, seed=0):
@@ -212,18 +200,6 @@ class TestLosses:
         found = [held_out(network) for network in networks]
         np.testing.assert_allclose(found, overall(slice(None)), rtol=1e-5)
         self.check_outputs(held_out, outputs, overall)
-
-    def test_log_loss_is_minus_the_log_probability(self):
-        outputs = torch.randn(5, 3)
-        classes = torch.tensor([0, 2, 1, 1, 0])
-        probabilities = outputs.exp() / outputs.exp().sum(dim=1, keepdim=True)
-        expected = -probabilities[torch.arange(5), classes].log()
-        found = row_losses(Loss("log_loss", n_classes=(3,)))(outputs, classes[:, None])
-        torch.testing.assert_close(found, expected[:, None])
-        several = row_losses(Loss("log_loss", n_classes=(3, 3)))
-        both = several(torch.cat([outputs, 0 * outputs], dim=1), classes[:, None].expand(-1, 2))
-        expected = torch.stack([expected, torch.full_like(expected, np.log(3))], dim=1)
-        torch.testing.assert_close(both, expected)
 
 
 def test_pinball_weighs_what_is_above_and_below_a_quantile():
