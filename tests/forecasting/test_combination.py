@@ -1,6 +1,6 @@
 """Weights of candidates against their formulas."""
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import numpy as np
 import pandas as pd
@@ -16,7 +16,6 @@ from sklearn_attention.forecasting._combination import (
     choose_weights,
     fit_combined,
     near_whole_years,
-    relative_errors,
     softmax_weights,
     stacked_weights,
 )
@@ -34,17 +33,6 @@ def make(lengths=(90, 60), noises=(0.5, 1.0, 2.0), seed=0):
     scale = training.scale[training.validation.series, None]
     forecasts = [truth + noise * scale * rng.normal(size=truth.shape) for noise in noises]
     return training, np.stack(forecasts, axis=1)
-
-
-def test_relative_errors_are_logarithms_of_ratios_to_the_best():
-    rng = np.random.default_rng(0)
-    errors, series = rng.uniform(1, 3, size=(7, 3)), np.array([0, 0, 0, 2, 2, 2, 2])
-    own, panel = relative_errors(errors, series, np.zeros(3, dtype=bool))
-    for i in (0, 2):
-        mean = errors[series == i].mean(axis=0)
-        np.testing.assert_allclose(own[i], np.log(mean / mean.min()), atol=1e-8)
-    assert np.isnan(own[1]).all()
-    np.testing.assert_allclose(panel, own[[0, 2]].mean(axis=0))
 
 
 @pytest.mark.parametrize("share", [0.0, 0.3])
@@ -160,23 +148,6 @@ def test_near_whole_years(freq, n, expected):
 AHEAD = 3
 
 
-@dataclass(frozen=True)
-class Level:
-    """A candidate of two names, which counts its calls."""
-
-    value: float
-    calls: list
-
-    @property
-    def names(self):
-        return (f"{self.value}", f"twice {self.value}")
-
-    def forecast(self, origins):
-        self.calls.append(len(origins))
-        one = np.full((len(origins), origins.horizon), self.value)
-        return np.stack([one, 2 * one], axis=1)
-
-
 class Stub(TransformerCandidate):
     """A transformer that forecasts the truth, or nothing worth it; a brief one the same."""
 
@@ -192,21 +163,17 @@ class Stub(TransformerCandidate):
         return self, training.validation.targets()[:, None] + 1e6 * missed * unit * signs
 
 
-def combined(weights, usual=(0.5, 0, 0, 0.5)):
-    candidates = [Level(1.0, []), Level(10.0, [])]
-    return CombinedForecast(candidates, None, np.array(weights), np.array(usual))
-
-
 def names_of(table, **options):
     arguments = {"seasons": [1.0], "lookback": None, "logs": False} | options
     return fit_combined(table, AHEAD, **arguments)[0].names
 
 
 def test_weights_are_those_of_the_series_or_the_usual_ones():
-    model = combined([[1.0, 0, 0, 0], [0, 0, 1, 0]])
+    weights, usual = np.eye(4)[[0, 2]], np.array([0.5, 0, 0, 0.5])
+    model = CombinedForecast([], None, weights, usual)
     table = Table.of([np.ones(5)] * 3, identity=np.array([1, -1, 0]))
     found = model.weights_at(Origins.at_ends(table, AHEAD))
-    np.testing.assert_array_equal(found, [[0, 0, 1, 0], [0.5, 0, 0, 0.5], [1, 0, 0, 0]])
+    np.testing.assert_array_equal(found, [weights[1], usual, weights[0]])
 
 
 @pytest.mark.parametrize(

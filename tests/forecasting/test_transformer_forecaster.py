@@ -67,21 +67,6 @@ def test_every_form_learns_and_answers(parameters):
     assert np.isfinite(model.predict(7)).all()
 
 
-def test_forecasts_of_rare_sales_are_means():
-    """Of the median, 0, they would be a small share of what is sold.
-
-    Each step has a sale with probability .25, of 1 to 5 pieces. The sum of 6 means is within
-    four standard errors, 4 * sqrt(2.7 * (6 + 36 / 90)) / sqrt(n_series), of 4.5 a series.
-    """
-    rng, n_series = np.random.default_rng(0), 30
-    sold = (rng.random((90, n_series)) < 0.25) * rng.integers(1, 6, (90, n_series))
-    months = pd.date_range("2015", periods=90, freq="MS")
-    model = TransformerForecaster(6).fit(pd.DataFrame(sold, months))
-    assert model.attention_share_ == 0
-    found = np.sum(model.predict().to_numpy()) / n_series
-    assert abs(found - 4.5) < 4 * np.sqrt(2.7 * (6 + 36 / 90) / n_series)
-
-
 def test_attention_maps_are_averages_of_tokens_also_of_fresh_windows():
     model = fit(n_layers=2, architecture=Architecture(patch_length=3), candidates=None)
     maps = model.attention_maps()
