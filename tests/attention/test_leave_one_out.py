@@ -82,22 +82,6 @@ def soft(queries, keys):
     return 1 / (1 + ((queries[:, None] - keys[None]) ** 2).sum(-1))
 
 
-@pytest.mark.parametrize(
-    "kernel", [Silverman(), as_kernel(soft)], ids=["silverman", "function"]
-)
-def test_averages_by_other_kernels_equal_their_sums(kernel):
-    X, values = make_data()
-    found = LeaveOneOut(X, values, kernel, bandwidth=0.5).predictions()
-    table = np.asarray(kernel(X / 0.5, X / 0.5))
-    without = table - np.diag(np.diag(table))
-    expected = (
-        without @ values / without.sum(axis=1, keepdims=True),
-        table @ values / table.sum(axis=1, keepdims=True),
-        np.diag(table) / table.sum(axis=1),
-    )
-    check_predictions(found, expected, 1e-8)
-
-
 def test_lines_take_functions_but_no_signed_kernels():
     (X, values), kernel = make_data(), as_kernel(soft)
     found = LeaveOneOut(X, values, kernel, bandwidth=0.5, degree=1).predictions()
@@ -260,15 +244,6 @@ def test_scales_and_positions_that_do_not_fit(options, message):
     X = np.zeros((4, 2))
     with pytest.raises(ValueError, match=message):
         attend(**{"queries": X, "keys": X, "values": X} | options)
-
-
-def test_positions_may_be_absent_keys():
-    keys, values = np.arange(4.0)[:, None], np.array([1.0, 2.0, 4.0, 8.0])
-    found, _ = attend(
-        keys, keys, values, "boxcar", bandwidth=1.5, sample_weight=[1, 0, 1, 1],
-        leave_one_out=np.array([1, 1, -1, 2]),
-    )  # fmt: skip
-    np.testing.assert_allclose(found, [1, 2.5, 6, 8])
 
 
 @pytest.mark.parametrize(

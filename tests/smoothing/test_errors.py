@@ -166,18 +166,6 @@ def test_windows_have_many_rows_everywhere(kernel):
     np.testing.assert_allclose(wide.weights(x[:5]), alike, rtol=1e-12)
 
 
-def test_variance_around_is_one_over_the_mean_weight(data):
-    X, y = data
-    weight = np.random.default_rng(0).uniform(0.3, 3, 40)
-    model = LocalPolynomialRegressor(bandwidth=0.4).fit(X, y, weight)
-    smoother, equal = model.smoother_, NadarayaWatsonRegressor(bandwidth=0.4)
-    found = smoother.errors.variance_around(X[:5])[:, 0]
-    expected = weight.mean() / equal.fit(X, weight).predict(X[:5])
-    np.testing.assert_allclose(found, expected, rtol=1e-9)
-    without = LocalPolynomialRegressor(bandwidth=0.4).fit(X, y).smoother_
-    np.testing.assert_array_equal(without.errors.variance_around(X[:5]), np.ones((5, 1)))
-
-
 def test_sizes_are_large_where_errors_are():
     rng = np.random.default_rng(0)
     x = np.linspace(0, 1, 120)

@@ -133,23 +133,6 @@ def test_graphs_stay_as_they_are():
         model.predict(queries)
 
 
-def test_a_score_asks_for_queries_once():
-    X, y, *_ = make_data()
-    made = []
-
-    def note(rows):
-        made.append(len(rows))
-        return rows
-
-    asked = in_partitions(X)[0].map_blocks(note, meta=np.zeros((0, 1)))
-    for model in (NadarayaWatsonRegressor(bandwidth=0.3), NadarayaWatsonClassifier()):
-        truth = y if isinstance(model, NadarayaWatsonRegressor) else y > 0
-        made.clear()
-        score = model.fit(X, truth).score(asked, *in_partitions(truth, size=70))
-        assert score == pytest.approx(model.score(X, truth))
-        assert len(made) == 3
-
-
 @pytest.fixture
 def in_small_groups(monkeypatch):
     """A partition of queries is a group, and the first row is looked at with few others."""

@@ -93,13 +93,6 @@ class TestSummary:
         assert found.p_values[0] < 0.05 < found.p_values[1]
         assert str(found).splitlines()[-2].split() == ["area", "numeric", "0.3", "0.005"]
 
-    def test_of_several_outputs(self, data):
-        X, y = data
-        found = NadarayaWatsonRegressor(bandwidth=0.3).fit(X, np.column_stack([y, -2 * y]))
-        first, second = found.summary().residual_std
-        assert second == pytest.approx(2 * first)
-        assert f"{first:.4g}, {second:.4g}" in str(found.summary())
-
     def test_of_neighbours_and_of_lists_of_candidates(self, data):
         X, y = data
         model = NadarayaWatsonRegressor(bandwidth=AdaptiveBandwidth(7)).fit(X, y)
