@@ -131,14 +131,15 @@ class KernelContract:
         rounding = {name: 10 * size for name, size in ROUNDING[dtype].items()}
         np.testing.assert_allclose(logs[positive], np.log(values[positive]), **rounding)
 
-    @pytest.mark.parametrize(("d", "library"), [(5, "numpy"), (20, "torch")])
+    @pytest.mark.parametrize(("d", "library"), [(1, "torch"), (5, "numpy"), (20, "torch")])
     def test_stationary_kernels_do_not_see_shifts(self, kernel, d, library):
         assert kernel.stationary or self.shifts_matter
         queries, keys = self.rows(d)
-        shift = 2.0 ** np.arange(d)  # up to 2^19: no digit of the rows is lost
+        # By so much that |x|^2 + |y|^2 - 2 x.y would leave no digit, but the rows keep theirs.
+        shift = 2.0**25 if kernel.stationary else 1
         near, far = (
             to_numpy(kernel(*(to_library(X + by, library) for X in (queries, keys))))
-            for by in (0, shift if kernel.stationary else 1)
+            for by in (0, shift)
         )
         if kernel.stationary:
             np.testing.assert_allclose(far, near, rtol=1e-12, atol=1e-14)
@@ -281,14 +282,6 @@ class RadialContract(KernelContract):
         assert distances.min() > 0.01
         assert distances.max() < 0.99
         return queries, keys
-
-    def test_stationary_without_rounding_far_from_the_origin(self, kernel):
-        # The expansion |x|^2 + |y|^2 - 2 x.y would leave no digit at all here.
-        for d, library in ((1, "torch"), (5, "numpy"), (20, "numpy"), (20, "torch")):
-            queries, keys = self.rows(d)
-            expected = each_pair(lambda q, k: self.formula(kernel, q, k), queries, keys)
-            far = [to_library(X + 2.0**25, library) for X in (queries, keys)]
-            np.testing.assert_allclose(to_numpy(kernel(*far)), expected, rtol=1e-12, atol=1e-14)
 
     def test_gradient_at_distance_zero_is_zero(self, kernel):
         for d in DIMENSIONS:

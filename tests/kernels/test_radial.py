@@ -98,17 +98,6 @@ def test_slopes_of_logarithms(kernel):
         assert np.isfinite(kernel.log_slope(np.array([edge]))).all()
 
 
-def test_slopes_that_no_one_has_written():
-    class Cauchy(RadialKernel):
-        def profile(self, squared):
-            return 1 / (1 + squared)
-
-    squared = np.linspace(0, 9, 5)
-    np.testing.assert_allclose(Cauchy().log_slope(squared), -1 / (1 + squared))
-    found = Cauchy().log_slope(torch.from_numpy(squared))
-    np.testing.assert_allclose(found, -1 / (1 + squared))
-
-
 # Which fall with the distance at the scale of the bandwidth, and say so
 
 RAY = np.linspace(0, 6, 200)[:, None]
