@@ -101,15 +101,6 @@ class TestRegressor:
         errors = [np.square(m.predict(queries) - expected).mean() for m in (without, model)]
         assert errors[1] < 0.7 * errors[0]
 
-    def test_residuals_and_intervals_are_of_the_stack(self):
-        without, model = both_of_steps()
-        size = [np.square(m.loo_residuals_).mean() for m in (without, model)]
-        assert size[1] < 0.8 * size[0]
-        queries, targets = make_steps(300, seed=1)
-        low, high = model.predict_interval(queries, 0.8).T
-        assert abs(np.mean((low <= targets) & (targets <= high)) - 0.8) < 0.1
-        assert (high - low).mean() < np.diff(without.predict_interval(queries, 0.8)).mean()
-
     def test_explanations_and_slopes_are_of_the_kernel_part(self):
         X, (without, model) = make_steps(20)[0], both_of_steps()
         np.testing.assert_array_equal(model.local_slopes(X[:9]), without.local_slopes(X[:9]))

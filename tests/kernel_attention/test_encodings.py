@@ -64,10 +64,8 @@ def test_scores_are_monotone_and_about_normal():
     normal = ndtri((np.arange(n) + 0.5) / n)
     near = np.abs(normal) < 2
     np.testing.assert_allclose(np.sort(found)[near], normal[near], atol=0.05)
-    assert found.std() == pytest.approx(1)
     beyond = encoding.encode(np.array([[-1e9], [1e9]]))[:, 0]
     np.testing.assert_array_equal(beyond, [found.min(), found.max()])
-    assert len(encoding.knots[0]) <= 1000
 
 
 def slow_bins(x, edges):
@@ -185,14 +183,6 @@ def test_levels_that_occur_once_are_one_in_an_identifier_of_rows():
     assert encoding.column_names(["c"]) == names
     # Without the level that occurs twice there is nothing to compare.
     assert len(learn("standard", codes[:-2], ["unordered"])) == 0
-
-
-def test_other_levels_have_columns_of_their_own():
-    # Few levels; all are rare; many occur twice.
-    for counts in ([1] * 59 + [2], [3] * 300, [1] * 30 + [2] * 50):
-        codes = np.repeat(np.arange(len(counts)), counts)[:, None].astype(float)
-        found = learn("standard", codes, ["unordered"]).encode(codes)
-        np.testing.assert_array_equal(found, codes == np.arange(len(counts)))
 
 
 @pytest.mark.parametrize(

@@ -75,13 +75,6 @@ def test_the_matrix_equals_its_formula(formula, rough, linear):
     np.testing.assert_allclose(Pairs(kernel, keys).matrix, among_keys, rtol=1e-12)
 
 
-def test_distances_far_from_the_origin_keep_their_digits():
-    kernel, rows = make_kernel(), make_rows(9)
-    moved = [z + 100 for z in rows]
-    expected = Pairs(kernel, rows).matrix
-    np.testing.assert_allclose(Pairs(kernel, moved).matrix, expected, atol=1e-8)
-
-
 def test_parameters_start_with_all_features_alike():
     rows = [z * [1, 10, 100] for z in make_rows(4000)[:1]]
     kernel = LearnedKernel.start(FEATURES[:1], [rows[0].var(axis=0)], 3, GAUSSIAN)

@@ -192,20 +192,3 @@ def test_a_product_of_gaussians_is_a_gaussian_of_the_distance(kernel):
     squared = form.squared(X, X)
     np.testing.assert_allclose(form.values(squared, X, X), kernel(X), rtol=1e-13)
     np.testing.assert_allclose(form.log_values(squared, X, X), kernel.log(X), rtol=1e-13)
-
-
-@pytest.mark.parametrize(
-    ("kernel", "compact"),
-    [
-        (Boxcar() * Gaussian(), True),
-        (ProductKernel([("a", "boxcar", [0]), ("b", LiRacine(), [1])]), True),
-        (ProductKernel([("a", "boxcar", [0]), ("b", "gaussian", [1])]), False),
-        (ProductKernel([("b", LiRacine(), [1])]), False),
-    ],
-    ids=repr,
-)
-def test_what_ends(kernel, compact):
-    assert kernel.compact is compact
-    columns = kernel.numeric_columns(2)
-    far = kernel(np.zeros((1, 2)), 5 * np.eye(2)[columns])
-    assert (bool(columns) and not far.any()) == compact
