@@ -116,31 +116,6 @@ def test_any_bandwidth_equals_attend(kernel, h, d):
 
 
 @pytest.mark.parametrize(
-    ("kernel", "degree", "light"),
-    [(Gaussian(), 0, 1e-25), (Matern32(), 0, 1.0), (Epanechnikov(), 1, 1e-25)],
-    ids=repr,
-)
-def test_sorted_windows_lose_nothing(kernel, degree, light):
-    # Many rows, so that most are beyond the reach of a block of them.
-    rng = np.random.default_rng(0)
-    X = rng.uniform(0, 1, (1500, 1))
-    X[::50] += 3 * rng.uniform(size=(30, 1))
-    values = np.sin(20 * X) + rng.normal(size=X.shape)
-    weight = np.where(X[:, 0] < 0.5, light, 1.0)
-    options = dict(sample_weight=weight)
-    # Heavy rows from afar may outweigh light ones nearby.
-    found = LeaveOneOut(X, values, kernel, degree=degree, **options).predictions(0.004)
-    average, more = (attend_local, dict(degree=1)) if degree else (attend, {})
-    expected = average(
-        X, X, values, kernel, bandwidth=0.004, leave_one_out=True, **options, **more
-    )
-    error = abs(found.left_out - expected[0])
-    if degree:
-        error = error[expected.ridge == 0] / 1e4  # what dividing by a thin variance costs
-    assert error.max() < 1e-11
-
-
-@pytest.mark.parametrize(
     ("name", "places"), [("gaussian", "cauchy"), ("laplacian", "outlier"), ("boxcar", "normal")]
 )
 def test_many_scales_of_scattered_places(places, name):

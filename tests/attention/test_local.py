@@ -5,40 +5,18 @@ import math
 import numpy as np
 import pytest
 import torch
-from slow_local import slow_fit, slow_local, slow_terms
+from slow_local import slow_fit, slow_terms
 
-from sklearn_attention import Columns, attend
+from sklearn_attention import attend
 from sklearn_attention.attention import attend_local, local_rows
-from sklearn_attention.kernels import Epanechnikov, Gaussian
+from sklearn_attention.kernels import Gaussian
 from sklearn_attention.kernels._base import as_kernel
-from sklearn_attention.kernels._product_kernel import mixed_kernel
 
 
 def make_data(n_queries=25, n_keys=60, d=2, n_values=2, seed=0):
     rng = np.random.default_rng(seed)
     queries, keys = rng.uniform(0, 1, (n_queries, d)), rng.uniform(0, 1, (n_keys, d))
     return queries, keys, rng.normal(size=(n_keys, n_values))
-
-
-@pytest.mark.parametrize("degree", [1, 2])
-def test_categories_have_no_slope(degree):
-    rng = np.random.default_rng(0)
-    keys = np.column_stack(
-        [rng.uniform(0, 1, 80), rng.integers(0, 3, 80), rng.integers(0, 4, 80)]
-    )
-    values = rng.normal(size=80)
-    columns = Columns(("numeric", "unordered", "ordered"), (None, range(3), range(4)))
-    kernel = mixed_kernel(Epanechnikov(), columns, [0, 0.2, 0.6])
-    fit = attend_local(keys, keys, values, kernel, degree=degree, bandwidth=0.6)
-    for i in range(80):
-        weights = 0.75 * np.clip(1 - ((keys[:, 0] - keys[i, 0]) / 0.6) ** 2, 0, None)
-        weights = weights * np.where(keys[:, 1] == keys[i, 1], 0.8, 0.1)
-        weights = weights * 0.6 ** abs(keys[:, 2] - keys[i, 2])
-        value, slopes = slow_local(keys[i], keys, values[:, None], weights, degree, 0.6, [0])
-        assert fit.ridge[i] == 0
-        np.testing.assert_allclose(fit.values[i], value[0], rtol=1e-8, atol=1e-9)
-        np.testing.assert_allclose(fit.slopes[i], slopes[0], rtol=1e-6, atol=1e-6)
-    assert (fit.slopes[:, 1:] == 0).all()
 
 
 @pytest.mark.parametrize(("d", "degree"), [(1, 2), (2, 1), (2, 3)])

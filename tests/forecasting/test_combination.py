@@ -221,10 +221,13 @@ def test_where_nothing_is_validated_all_count_alike():
     assert add_candidate(fitted, Stub(4, network="perfect"), []) is fitted
 
 
-@pytest.mark.parametrize("network", ["perfect", "worthless", None])
-def test_a_transformer_is_kept_where_it_has_weight(network):
+@pytest.mark.parametrize(
+    ("network", "tried"),
+    [("perfect", False), ("perfect", True), ("worthless", False), (None, False)],
+)
+def test_a_transformer_is_kept_where_it_has_weight(network, tried):
     table = Table.of(make_walks([60, 50]))
-    stub = Stub(4, network=network)
+    stub = Stub(4, network=network, tried=tried)
     fitted = fit_combined(table, AHEAD, [1.0], None, False, ["ridge"])
     found, _, every, held_out = add_candidate(fitted, stub, [])
     kept = network == "perfect"
@@ -236,21 +239,17 @@ def test_a_transformer_is_kept_where_it_has_weight(network):
     assert np.isfinite(held_out).all()
 
 
-def test_a_transformer_is_not_trained_where_it_does_not_help():
-    table, trained = Table.of(make_walks([60, 50])), []
-
-    class Spy(Stub):
+def test_a_transformer_that_does_not_help_briefly_is_not_trained():
+    class Untrained(Stub):
         def fit(self, training):
-            trained.append(self)
+            assert not self.tried
             return super().fit(training)
 
-    fitted = fit_combined(table, AHEAD, [1.0], None, False, ["ridge"])
-    worthless = Spy(4, network="worthless", tried=True)
-    assert add_candidate(fitted, worthless, []) is fitted
-    assert len(trained) == 1  # briefly
-    assert worthless not in trained
-    assert add_candidate(fitted, Spy(4, network="perfect", tried=True), [])[0].transformer
-    assert len(trained) == 3
+        def brief(self):
+            return replace(self, tried=False)
+
+    fitted = fit_combined(Table.of(make_walks([60, 50])), AHEAD, [1.0], None, False, ["ridge"])
+    assert add_candidate(fitted, Untrained(4, network="worthless", tried=True), []) is fitted
 
 
 def test_a_share_has_the_least_error():

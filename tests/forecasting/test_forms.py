@@ -49,16 +49,10 @@ def test_shorter_series_of_a_frame_are_forecast_up_to_the_common_steps():
     pd.testing.assert_index_equal(found.index, own["b"].index[4:])
 
 
-@pytest.mark.parametrize("dtype", ["Int64", "category", "float32"])
-def test_numbers_of_all_dtypes(dtype):
-    series = make_series().round()
-    found = fit(series.astype(dtype)).predict()
-    expected = fit(series.astype("float32" if dtype == "float32" else float)).predict()
-    pd.testing.assert_series_equal(found, expected)
-    assert found.dtype == ("float32" if dtype == "float32" else "float64")
-
-
 SERIES = make_series()
+HOURS = pd.Series(make_values(40), pd.date_range("2024-01-01", periods=40, freq="2h"))
+GAP = HOURS.drop(HOURS.index[[4, 9]])
+GAPS = "has gaps in its index: 2024-01-01 08:00:00, 2024-01-01 18:00:00 miss"
 
 
 def changed(places, value, dtype=float):
@@ -80,6 +74,12 @@ def changed(places, value, dtype=float):
         ({"a": np.ones((3, 3))}, r"X\['a'\] has shape \(3, 3\)"),
         (pd.concat({"a": SERIES, "b": SERIES[::-1]}), r"X\['b'\].*not sorted"),
         ([10**400, *range(30)], "has the entry 10+"),
+        (
+            {"a": HOURS, "b": HOURS[:20].shift(freq="1h")},
+            r"X\['b'\] has steps that are none of the series'",
+        ),
+        ({"a": HOURS, "b": GAP}, rf"X\['b'\] {GAPS}"),
+        (pd.concat({"a": HOURS, "b": GAP}), rf"X\['b'\] {GAPS}"),
         (pd.concat({"u": pd.concat({"a": SERIES})}), "index of 3 levels: pass two"),
         (make_frame().stack().to_frame("u").assign(v=1), r"columns \['u', 'v'\]"),
     ],
@@ -105,20 +105,6 @@ def test_indexes_of_other_zones_and_resolutions_go_together():
         match=r"^X\['b'\] has an index of dtype .*, but the series are .* Europe/Berlin\]",
     ):
         fit({"a": series, "b": series[:40].tz_localize(None)})
-
-
-def test_series_off_the_grid_of_others_are_refused():
-    hours = pd.date_range("2024-01-01", periods=40, freq="2h")
-    series = pd.Series(make_values(40), hours)
-    odd = series[:20].set_axis(hours[:20] + pd.Timedelta("1h"))
-    with pytest.raises(ValueError, match=r"^X\['b'\] has steps that are none of the series'"):
-        fit({"a": series, "b": odd})
-    gap = series.drop(hours[[4, 9]])
-    message = r"^X\['b'\] has gaps in its index: 2024-01-01 08:00:00, 2024-01-01 18:00:00 miss"
-    with pytest.raises(ValueError, match=message):
-        fit({"a": series, "b": gap})
-    with pytest.raises(ValueError, match=message):
-        fit(pd.concat({"a": series, "b": gap}))
 
 
 def test_columns_are_cut_where_they_begin_and_end():
@@ -151,12 +137,6 @@ def test_rows_of_polars_have_times_from_beside_them_or_none(form):
     np.testing.assert_array_equal(table.value, load)
     table = read_series(y)
     assert (table.time.kind, table.form.kind) == ("position", form)
-
-
-def test_masked_values_are_missing():
-    values = np.ma.masked_array(np.arange(60.0), np.arange(60) == 7)
-    found = fit(values, missing="interpolate").observed_.value
-    np.testing.assert_allclose(found, np.arange(60.0))
 
 
 @pytest.mark.parametrize(

@@ -87,27 +87,6 @@ def make_shapes(n=120, noise=0.1):
     }
 
 
-def make_alike(n=34, n_series=20):
-    """Short series of one shape: a rise or fall that lasts."""
-    rng = np.random.default_rng(1)
-    months = pd.date_range("2000-01-01", periods=n, freq="MS")
-    waves = np.sin(2 * np.pi * (np.arange(n) + rng.uniform(0, 12, (n_series, 1))) / 12)
-    return {
-        f"s{i}": pd.Series(own + 0.3 * rng.normal(size=n), months)
-        for i, own in enumerate(waves)
-    }
-
-
-def test_all_windows_where_series_are_short_and_alike():
-    panel = make_alike()
-    model = KernelForecaster(2, lookback=8).fit(panel)
-    assert model.pooled_ is True
-    found = model.explain(k=10_000)
-    assert list(found) == ["series", "analog", "time", "weight"]
-    assert (found.groupby("series")["analog"].nunique() == len(panel)).all()
-    np.testing.assert_allclose(found.groupby("series")["weight"].sum(), 1)
-
-
 def test_series_without_windows_of_their_own_have_those_of_all():
     panel = make_shapes()
     short = panel["s0"][:20]

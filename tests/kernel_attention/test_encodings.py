@@ -88,16 +88,6 @@ def test_piecewise_linear_equals_its_formula():
     np.testing.assert_allclose(encoding.encode(queries[:, None]), expected, atol=1e-12)
 
 
-@pytest.mark.parametrize(
-    ("n_rows", "n_features", "fewest", "n_bins"),
-    [(100, 1, 12, 12), (100, 1, 20, 20), (8000, 1, 12, 28), (60, 240, 20, 5)],
-)
-def test_more_rows_have_more_bins_and_many_features_fewer(n_rows, n_features, fewest, n_bins):
-    X = np.random.default_rng(0).normal(size=(n_rows, n_features))
-    encoding = learn("piecewise_linear", X, fewest_bins=fewest)
-    assert [len(edges) - 1 for edges in encoding.knots] == [n_bins] * n_features
-
-
 @pytest.mark.parametrize("unit", [1e-100, 1e100])
 def test_edges_that_single_precision_does_not_tell_apart(unit):
     x = unit * np.append([0.0, 0.0], 1.6e9 + np.arange(30))[:, None]

@@ -7,7 +7,7 @@ from recorder import Recorder
 from sklearn.base import clone
 
 from sklearn_attention import KernelAttentionClassifier, KernelAttentionRegressor
-from sklearn_attention.kernel_attention import _encodings, _regressor
+from sklearn_attention.kernel_attention import _encodings
 from sklearn_attention.kernel_attention._encodings import ENCODINGS
 
 READOUTS = ["average", "solve"]
@@ -53,22 +53,6 @@ def test_a_row_of_weight_0_is_absent(estimator, readout):
     named = with_it.explain(X, k=60).indices
     assert named.shape == (60, 50)
     assert set(named.ravel()) == set(np.flatnonzero(kept))
-
-
-def test_rows_of_weight_0_do_not_count_as_many(monkeypatch):
-    # The number of rows decides how members learn.
-    monkeypatch.setattr(_regressor, "FEW_ROWS", 99)
-    X, y = make_data(110)
-    weight = np.ones(110)
-    weight[::10] = 0
-    options = {"max_steps": 0, "n_folds": 2}
-    model = KernelAttentionRegressor(**options).fit(X, y, weight)
-    without = KernelAttentionRegressor(**options).fit(X[weight > 0], y[weight > 0])
-    assert model.keys_.shape == (99, 3)
-    np.testing.assert_array_equal(model.predict(X), without.predict(X))
-    many = KernelAttentionRegressor(**options).fit(X, y)
-    noises = [fitted.members_[0].kernel.noise for fitted in (model, many)]
-    np.testing.assert_allclose(noises, [0.1**2, 0.03**2])
 
 
 def test_rows_that_are_encoded_again_and_again_are_predicted_alike(monkeypatch):
@@ -135,6 +119,14 @@ def test_few_rows_are_all_held_out(estimator):
     n_folds = 4 if estimator is KernelAttentionRegressor else 8
     assert len(model.members_) == n_folds
     np.testing.assert_array_equal(np.sort(model.held_out_rows_), np.arange(60))
+
+
+def test_classes_of_many_rows_have_a_rough_part():
+    X = np.random.default_rng(0).normal(size=(1001, 1))
+    for n in (1000, 1001):
+        model = fit(KernelAttentionClassifier, X[:n], X[:n, 0], max_steps=0)
+        rough = model.members_[0].kernel.named()["rough"][0]
+        assert np.isfinite(rough) == (n > 1000)
 
 
 @every_readout

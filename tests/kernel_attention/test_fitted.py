@@ -85,7 +85,7 @@ def test_targets_have_mean_0_and_deviation_1_by_weight():
     [
         (82, 4, [21, 21, 20, 20]),
         # The usual number depends on the rows.
-        (100, None, [25, 25, 25, 25]), (300, None, [75]), (7, None, [1]),
+        (100, None, [25, 25, 25, 25]), (300, None, [75]), (7, None, [7]),
     ],
 )  # fmt: skip
 def test_folds_do_not_overlap(n, n_folds, sizes):

@@ -101,16 +101,6 @@ def test_what_is_learned(rough, linear):
     assert free["linear"][0] == linear
 
 
-def test_precision_is_double_where_there_is_little_noise():
-    kernel = make_kernel()
-    for noise, dtype in ((1e-2, np.float32), (1e-8, np.float64), (0.0, np.float64)):
-        values = kernel.values.copy()
-        with np.errstate(divide="ignore"):
-            values[-1] = np.log(noise) / 2
-        assert kernel.with_values(values).noise == pytest.approx(noise)
-        assert kernel.with_values(values).precision == dtype
-
-
 # What derivatives are is told by those of leave-one-out errors, and by slopes of predictions.
 def test_derivatives_do_not_mind_rows_that_coincide():
     rows = [np.repeat(z, 2, axis=0) for z in make_rows(5)]

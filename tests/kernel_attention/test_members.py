@@ -66,19 +66,6 @@ class TestMoreKeysThanLearnedFrom:
         monkeypatch.setattr(module, "_KEYS", 50)
         monkeypatch.setattr(module, "_QUERIES", 30)
 
-    def test_scales_are_multiplied_by_one_number(self, monkeypatch):
-        training, held_out = make_training(400), np.arange(100)
-        fitted = fit(LocalAverage(), training, held_out)[0]
-        monkeypatch.setattr(module, "_SHARPER", (0.0,))
-        plain = fit(LocalAverage(), training, held_out)[0]
-        values = [np.nan_to_num(m.kernel.values, neginf=0) for m in (fitted, plain)]
-        gap = values[0] - values[1]
-        sharper = fitted.kernel.named(gap)["scale"]
-        assert np.ptp(sharper) == pytest.approx(0, abs=1e-12)
-        assert sharper[0, 0] >= 0
-        fitted.kernel.named(gap)["scale"][:] = 0
-        assert not gap.any()
-
     def test_averages_are_over_some_rows_and_those_held_out(self, monkeypatch):
         monkeypatch.setattr(module, "_MOST_AVERAGED", 150)
         training, held_out = make_training(400), np.arange(0, 400, 4)

@@ -213,21 +213,19 @@ class TestSensitivity:
         expected = ProductKernelDensity(sensitivity=best).fit(X)
         np.testing.assert_array_equal(model.local_factors_, expected.local_factors_)
 
-    def test_auto_is_0_elsewhere(self, monkeypatch, tmp_path):
+    def test_auto_is_0_elsewhere(self, monkeypatch):
         x = SHAPES["heavy tails"](np.random.default_rng(0))[:, None]
-        for bandwidth in (0.5, "least_squares"):
-            given = ProductKernelDensity(bandwidth=bandwidth).fit(x)
-            np.testing.assert_array_equal(given.local_factors_, 1)
-        expected = ProductKernelDensity().fit(x)
-        assert len(np.unique(expected.local_factors_)) > 5
-        np.save(tmp_path / "x.npy", x)
-        mapped = ProductKernelDensity().fit(np.load(tmp_path / "x.npy", mmap_mode="r"))
-        np.testing.assert_array_equal(mapped.score_samples(x), expected.score_samples(x))
+        assert len(np.unique(ProductKernelDensity().fit(x).local_factors_)) > 5
         arrays = pytest.importorskip("dask.array")
-        divided = ProductKernelDensity().fit(arrays.from_array(x, (50, 1)))
-        np.testing.assert_array_equal(divided.local_factors_, 1)
+        elsewhere = [
+            ProductKernelDensity(bandwidth=bandwidth).fit(x)
+            for bandwidth in (0.5, "least_squares")
+        ]
+        elsewhere.append(ProductKernelDensity().fit(arrays.from_array(x, (50, 1))))
         monkeypatch.setattr(_density, "MAX_KEYS", 99)
-        np.testing.assert_array_equal(ProductKernelDensity().fit(x).local_factors_, 1)
+        elsewhere.append(ProductKernelDensity().fit(x))
+        for model in elsewhere:
+            np.testing.assert_array_equal(model.local_factors_, 1)
 
     def test_many_rows_have_factors_by_some(self, monkeypatch):
         X = SHAPES["heavy tails"](np.random.default_rng(0))[:, None]

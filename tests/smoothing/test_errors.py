@@ -7,7 +7,6 @@ from smoothing_cases import case_of, growth_at, refit_without, take
 
 from sklearn_attention import LocalPolynomialRegressor, NadarayaWatsonRegressor
 from sklearn_attention.smoothing import _errors
-from sklearn_attention.smoothing._errors import Remoteness
 
 
 def wave(n=80, seed=0, **options):
@@ -140,18 +139,6 @@ def test_errors_are_those_of_rows_predicted_across_the_gap():
         fixed.fit(model.keys_[far], model.values_[far])
         expected = model.values_[i] - fixed.predict(model.keys_[[i]])[0]
         assert errors[i] == pytest.approx(expected, abs=1e-9)
-
-
-def test_distances_are_beyond_four_times_the_median():
-    rows = np.array([0.0, 1.0, 3.0, 6.0, 6.5])[:, None]
-    remoteness = Remoteness(rows)
-    assert remoteness.usual == 4.0  # of 1, 1, 2, .5 and .5
-    np.testing.assert_allclose(
-        remoteness.beyond(np.array([[-9.0], [2.0], [12.0]])), [5, 0, 1.5]
-    )
-    # Rows in one place are as far as anything.
-    for places in (np.zeros((9, 1)), np.zeros((1, 2)), np.zeros((5, 0))):
-        np.testing.assert_array_equal(Remoteness(places).beyond(places[:3]), 0)
 
 
 @pytest.mark.parametrize("kernel", ["gaussian", "epanechnikov"])

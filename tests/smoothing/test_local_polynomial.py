@@ -79,18 +79,6 @@ class TestThinWindows:
         fit = attend_local(queries[~far], x[:, None], y, "epanechnikov", bandwidth=0.05)
         np.testing.assert_allclose(model.predict(queries[~far]), fit.values, atol=1e-12)
 
-    def test_ridge_says_where(self):
-        X = np.array([[0.0], [0.1], [0.2], [0.3], [5.0]])
-        y = np.array([0.0, 1.0, 2.0, 3.0, 7.0])
-        model = LocalPolynomialRegressor("epanechnikov", bandwidth=0.5, degree=1).fit(X, y)
-        model.smoother_ = model.smoother_.replace(widening=False)
-        ridge = model.local_ridge([[0.15], [5.0], [9.0]])
-        assert ridge[0] == 0
-        assert (ridge[1:] > 0).all()
-        # A single row answers with its value.
-        assert model.predict([[5.0]])[0] == pytest.approx(7.0)
-        assert model.predict_gradient([[5.0]])[0, 0] == pytest.approx(0.0, abs=1e-9)
-
     @pytest.mark.parametrize("degree", [1, pytest.param(2, marks=pytest.mark.slow)])
     def test_constant_and_repeated_columns(self, data, degree):
         X, y = data
