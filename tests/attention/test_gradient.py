@@ -92,6 +92,8 @@ def test_values_of_one_output_and_of_none():
     np.testing.assert_allclose(single, both[:, 1], rtol=1e-10, atol=1e-14)
     assert attend_gradient(queries, keys, values[:, :0]).shape == (30, 0, 3)
     assert attend_gradient(queries[:0], keys, values).shape == (0, 2, 3)
+    with pytest.raises(ValueError, match="sample_weight is 0 for every key"):
+        attend_gradient(queries, keys, values, sample_weight=np.zeros(80))
 
 
 def test_far_query_equals_exact_arithmetic():

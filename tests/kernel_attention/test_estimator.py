@@ -121,14 +121,6 @@ def test_few_rows_are_all_held_out(estimator):
     np.testing.assert_array_equal(np.sort(model.held_out_rows_), np.arange(60))
 
 
-def test_classes_of_many_rows_have_a_rough_part():
-    X = np.random.default_rng(0).normal(size=(1001, 1))
-    for n in (1000, 1001):
-        model = fit(KernelAttentionClassifier, X[:n], X[:n, 0], max_steps=0)
-        rough = model.members_[0].kernel.named()["rough"][0]
-        assert np.isfinite(rough) == (n > 1000)
-
-
 @every_readout
 def test_rows_held_out_are_not_learned_from(readout):
     X, y = make_data(100)

@@ -1,0 +1,23 @@
+"""Predictions of the training rows: once for all, and in windows that another one measured."""
+
+import numpy as np
+
+from sklearn_attention import (
+    AdaptiveBandwidth,
+    NadarayaWatsonRegressor,
+)
+from sklearn_attention.smoothing._training_rows import predict_rows
+
+
+def test_another_smoother_may_measure_the_windows(data):
+    X, y = data
+    model = NadarayaWatsonRegressor(bandwidth=AdaptiveBandwidth(9)).fit(X, y)
+    measured = model.smoother_
+    flat = X.copy()
+    flat[:, 1] = 0
+    found = predict_rows(measured.replace(keys=flat), measured)
+    scale = measured.scale(X)[:, None]
+    distances = np.abs(flat[:, None, 0] - flat[:, 0]) / measured.bandwidth[0] / scale
+    weights = np.exp(-(distances**2) / 2)
+    expected = weights @ y / weights.sum(axis=1)
+    np.testing.assert_allclose(found.fitted[:, 0], expected, rtol=1e-9)
