@@ -3,19 +3,17 @@
 from dataclasses import replace
 
 import numpy as np
-import pandas as pd
 import pytest
 from forecasting_training import make_training_of, make_walks
 from scipy.optimize import minimize
 
-from sklearn_attention.forecasting import Origins, Table, TimeIndex
+from sklearn_attention.forecasting import Origins, Table
 from sklearn_attention.forecasting._combination import (
     CombinedForecast,
     add_candidate,
     best_share,
     choose_weights,
     fit_combined,
-    near_whole_years,
     softmax_weights,
     stacked_weights,
 )
@@ -127,22 +125,6 @@ def test_the_error_of_stacked_weights_is_nearly_the_least():
     assert found.min() >= 0
     np.testing.assert_allclose(found.sum(), 1)
     assert error(found) < best.fun + 0.02 * (error(start) - best.fun)
-
-
-@pytest.mark.parametrize(
-    ("freq", "n", "expected"),
-    [("D", 800, [0, 3, 4, 363, 367]), ("MS", 800, []), (None, 800, [])],
-)
-def test_near_whole_years(freq, n, expected):
-    table = Table.of([np.arange(float(n))])
-    if freq is not None:
-        index = pd.date_range("1950", periods=n, freq=freq)
-        table = replace(table, time=TimeIndex.read(index))
-    left = np.array([0, 3, 4, 5, 60, 200, 360, 363, 367, 370])
-    left = left[left < n]
-    origins = Origins(table, np.zeros_like(left), n - left, 4)
-    left = left[near_whole_years(origins)]
-    assert left.tolist() == expected
 
 
 AHEAD = 3

@@ -127,18 +127,6 @@ def test_columns_are_cut_where_they_begin_and_end():
         assert np.isnan(table.value).all()
 
 
-@pytest.mark.parametrize("form", ["series", "frame"])
-def test_rows_of_polars_have_times_from_beside_them_or_none(form):
-    load = make_series()
-    y = pl.Series("load", load.to_numpy())
-    y = y if form == "series" else y.to_frame()
-    table = read_series(y, index=load.index)
-    assert (table.time.kind, table.names) == ("datetime", ["load"])
-    np.testing.assert_array_equal(table.value, load)
-    table = read_series(y)
-    assert (table.time.kind, table.form.kind) == ("position", form)
-
-
 @pytest.mark.parametrize(
     ("unit", "zone"), [("s", None), ("s", "Europe/Berlin"), ("ns", "Europe/Berlin")]
 )

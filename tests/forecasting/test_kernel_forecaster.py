@@ -104,20 +104,6 @@ def test_series_without_windows_of_their_own_have_those_of_all():
     assert set(model.explain(k=10_000).query("series == 'late'")["analog"]) == short_of
 
 
-def test_windows_are_seven_seasons_where_they_tell():
-    # The fourth last block of twelve tells which shape comes next.
-    rng = np.random.default_rng(0)
-    shapes = rng.normal(size=(2, 12))
-    kinds = list(rng.integers(0, 2, 4))
-    while len(kinds) < 40:
-        kinds.append(1 - kinds[-4])
-    values = np.concatenate([shapes[kind] for kind in kinds])
-    values = values + 0.05 * rng.normal(size=480)
-    model = KernelForecaster(12, season_length=12).fit(values[:-12])
-    assert model.lookback_ == 84
-    assert np.abs(model.predict() - values[-12:]).mean() < 0.1
-
-
 @pytest.mark.parametrize(("normalize", "n_series"), [("seasonal", 2), ("standard_seasonal", 1)])
 def test_what_follows_is_relative_to_the_last_season(normalize, n_series):
     panel = {str(i): 5 * (i + 1) * make_values(60, seed=i) for i in range(n_series)}

@@ -214,35 +214,6 @@ def test_a_transformer_has_weight_where_features_tell_something():
     np.testing.assert_allclose(maps.sum(axis=-1), 1, atol=1e-6)
 
 
-def growing(n=60):
-    """Growth and a season that grows along, as of air passengers."""
-    steps, noise = np.arange(n), np.random.default_rng(0).normal(size=n)
-    wave = 0.2 * np.sin(2 * np.pi * steps / 12)
-    months = pd.date_range("1949-01-01", periods=n, freq="MS")
-    return pd.Series(np.exp(4.8 + 0.01 * steps + wave + 0.03 * noise), months)
-
-
-def test_logarithms_are_taken_as_told():
-    series = growing()
-    for log in (False, True):
-        assert fit(series, log=log, candidates=["classical"]).log_ == log
-    assert not fit(series - series.mean(), candidates=["classical"]).log_
-    for other in (series - series.mean(), 0 * series):
-        with pytest.raises(ValueError, match="log=True is for series that are not negat"):
-            fit(other, log=True)
-
-
-@pytest.mark.parametrize("bounds", [(12.0, 12.3), (10.5, None), (None, 12.1)])
-def test_bounds_clip_forecasts_intervals_and_quantiles(bounds):
-    options = {"candidates": ["ridge"], "log": False}
-    free, bounded = fit(**options), fit(bounds=bounds, **options)
-    for method in ("predict", "predict_interval", "predict_quantiles"):
-        expected = getattr(free, method)(5).clip(*bounds)
-        np.testing.assert_array_equal(getattr(bounded, method)(5), expected)
-    steps = [1, 2, 3]
-    np.testing.assert_array_equal(bounded.explain()[steps], free.explain()[steps].clip(*bounds))
-
-
 def test_a_panel_has_attention_over_its_candidates(monkeypatch):
     monkeypatch.setattr(_candidate_network, "_STEPS", 5)
     monkeypatch.setattr(_candidate_network, "_BATCH", 32)

@@ -11,7 +11,6 @@ from sklearn_attention.kernels import (
     AitchisonAitken,
     Boxcar,
     Epanechnikov,
-    FunctionKernel,
     Gaussian,
     Laplacian,
     LiRacine,
@@ -110,11 +109,3 @@ def test_the_flag_says_whether_a_kernel_falls(name):
     falls = bool((np.diff(along_the_ray) <= 0).all() and along_the_ray[-1] < along_the_ray[0])
     # Locally periodic falls at scale 1 by chance; its period is no neighbourhood.
     assert kernel.decreasing == (falls and name != "locally_periodic")
-
-
-def test_which_composed_kernels_fall():
-    assert not (Gaussian() * Periodic()).decreasing
-    mixed = [("x", "gaussian", [0]), ("group", AitchisonAitken(), [1])]
-    assert ProductKernel(mixed).decreasing
-    assert not ProductKernel([("x", Periodic(), [0])]).decreasing
-    assert not FunctionKernel(lambda X, Y: X @ Y.T).decreasing

@@ -263,18 +263,6 @@ class TestPointMasses:
             ProductKernelDensity().fit(x)
 
 
-class TestCategories:
-    def test_levels_that_did_not_occur(self, frame):
-        model = ProductKernelDensity().fit(frame)
-        # An unordered one has no probability; "large" has some, being next to others.
-        cells = frame.iloc[:2].assign(color=["pink", "red"], size=frame["size"].iloc[:2])
-        density = model.score_samples(cells)
-        assert density[0] == -np.inf
-        assert np.isfinite(density[1])
-        cells["size"] = pd.Categorical(["large"] * 2, SIZES, ordered=True)
-        assert np.isfinite(model.score_samples(cells)[1])
-
-
 class TestSample:
     def test_frames_come_back(self, frame):
         model = ProductKernelDensity().fit(frame)

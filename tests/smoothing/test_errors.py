@@ -153,17 +153,13 @@ def test_windows_have_many_rows_everywhere(kernel):
     np.testing.assert_allclose(wide.weights(x[:5]), alike, rtol=1e-12)
 
 
-def test_sizes_are_large_where_errors_are():
+def test_sizes_of_errors_are_those_of_other_rows_around():
     rng = np.random.default_rng(0)
     x = np.linspace(0, 1, 120)
     y = np.where(x < 0.5, 0.05, 1.0) * rng.normal(size=120)
     model = NadarayaWatsonRegressor(bandwidth=0.1).fit(x[:, None], y)
     errors = np.abs(model.smoother_.errors.relative[:, 0])
     around, there = model.smoother_.errors.sizes
-    here = around.predict(np.array([[0.1], [0.9]]))
-    assert here[1] > 5 * here[0] > 0
-    np.testing.assert_allclose(there.mean(), errors.mean(), rtol=0.2)
-    # A row's own error has no say in its own size.
     weights = around.weights(x[:, None])
     np.fill_diagonal(weights, 0)
     expected = weights @ errors / weights.sum(axis=1)

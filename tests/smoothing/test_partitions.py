@@ -163,15 +163,6 @@ def test_a_worker_holds_one_partition(scheduler, n_workers, in_small_groups):
             assert not rows.alive | asked.alive
 
 
-@pytest.mark.filterwarnings("ignore:.*no dependence on X")
-@pytest.mark.parametrize(("bandwidth", "times"), [(0.3, 2), ("scott", 2), ("loo", 3)])
-def test_how_often_a_fit_reads_each_partition(bandwidth, times, in_small_groups):
-    rows = Counted()
-    NadarayaWatsonRegressor(bandwidth=bandwidth).fit(rows.keys, rows.values)
-    # For what is not finite, for spreads, for a search; the first also for a trial.
-    assert rows.made <= 8 * times + 1
-
-
 def test_dtypes_of_pandas():
     frames = pytest.importorskip("dask.dataframe")
     X, y, weights, queries = make_data()
