@@ -48,14 +48,3 @@ def test_targets_that_are_not_learned_from_do_not_matter(steps):
     found, expected = (train(own, learned) for own in (missing, make_inputs()))
     for name, value in expected.items():
         np.testing.assert_array_equal(found[name], value)
-
-
-def test_an_interrupt_is_of_the_whole_fit(steps, monkeypatch):
-    steps(3)
-
-    def interrupted(*_):
-        raise KeyboardInterrupt
-
-    monkeypatch.setattr(network.CandidateNetwork, "forward", interrupted)
-    with pytest.raises(KeyboardInterrupt):
-        train(make_inputs())

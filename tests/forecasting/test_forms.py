@@ -2,12 +2,11 @@
 
 import numpy as np
 import pandas as pd
-import polars as pl
 import pytest
 from forecasting_data import make_series, make_values
 
 from sklearn_attention import KernelForecaster
-from sklearn_attention.forecasting._forms import in_library, read_series
+from sklearn_attention.forecasting._forms import read_series
 
 
 def make_frame(kind="MS"):
@@ -125,16 +124,3 @@ def test_columns_are_cut_where_they_begin_and_end():
         table = read_series(lacking, onto=read_series(np.ones((2, lacking.shape[1]))))
         assert table.counts.tolist() == [9] * lacking.shape[1]
         assert np.isnan(table.value).all()
-
-
-@pytest.mark.parametrize(
-    ("unit", "zone"), [("s", None), ("s", "Europe/Berlin"), ("ns", "Europe/Berlin")]
-)
-def test_times_in_polars_are_as_precise(unit, zone):
-    hours = pd.date_range("2024-03-30", periods=60, freq="h", tz=zone, unit=unit)
-    found = in_library(pd.DataFrame({"ds": hours}), "polars")["ds"]
-    assert [pd.Timestamp(moment) for moment in found] == list(hours)
-    days = pd.date_range("2024-03-30", periods=3, tz=zone, unit=unit)
-    kind = in_library(pd.DataFrame({"ds": days}), "polars")["ds"].dtype
-    precise = pl.Datetime("ms" if unit == "s" else unit, zone)
-    assert kind == (pl.Date if unit == "s" and zone is None else precise)

@@ -41,22 +41,6 @@ def test_features_are_further_columns_of_the_matrix_of_lags():
     )
 
 
-def test_a_feature_that_tells_is_listened_to():
-    rng = np.random.default_rng(0)
-    feature = rng.normal(size=(200, 1))
-    values = 3 * np.sin(feature[:, 0]) + 0.1 * rng.normal(size=200)
-    model = KernelForecaster(lookback=3, normalize=None).fit(feature[:150], values[:150])
-    assert model.bandwidth_.shape == (3,)  # effects of the feature are taken out of the windows
-    errors = model.predict(feature[150:]) - values[150:]
-    assert np.std(errors) < 0.3 * np.std(values)
-    ends = model.predict_interval(feature[150:], 0.9)
-    assert 0.8 < np.mean((ends[:, 0] < values[150:]) & (values[150:] < ends[:, 1])) <= 1
-    given = KernelForecaster(lookback=3, normalize=None, bandwidth=0.5)
-    assert given.fit(feature[:150], values[:150]).bandwidth_.shape == (4,)
-    model = KernelForecaster(lookback=3, past_features=[0]).fit(feature[:150], values[:150])
-    assert model.effects_ is None
-
-
 def test_explanations_are_weights_and_times():
     series = make_series("W-MON")
     model = KernelForecaster(3, lookback=12).fit(series)

@@ -88,16 +88,3 @@ def test_there_are_no_logarithms_where_there_are_zeros():
     values[::12] = 0
     assert not choose([values], fit=pytest.fail).log
     assert choose([values], True).log
-
-
-@pytest.mark.parametrize("least", [0.0, 1.0])
-def test_of_series_with_zeros_squared_errors_decide(least):
-    # Logarithms have most values right, and the mean wrong.
-    values = np.tile([least, *[1.0] * 18, 30.0], 5)
-
-    def fit(table, logs):
-        fitted = fit_combined(table, HORIZON, [1.0], 12, logs, ["ridge"])
-        mean = np.full(fitted[3].shape, 1.0 if logs else values.mean())
-        return *fitted[:3], np.log(mean + shift_of([values])) if logs else mean
-
-    assert choose([values], fit=fit).log == (least > 0)

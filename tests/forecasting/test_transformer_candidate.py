@@ -41,15 +41,6 @@ def make(**options):
 
 
 class TestScaling:
-    def test_is_measured_before_the_last_origin(self):
-        series = make_walks([30, 20])
-        origins = Origins.within(Table.of(series), HORIZON, LOOKBACK)
-        scaling = Scaling.of(origins, LOOKBACK)
-        units = scaling.units(origins.take([0, -1]))
-        expected = [(own[:-HORIZON].mean(), own[:-HORIZON].std()) for own in series]
-        np.testing.assert_allclose(units, expected)
-        assert len(scaling.center) == len(scaling.scale) == 0
-
     def test_of_unknown_series_is_that_so_far(self):
         table = Table.of(make_walks([30, 20]))
         scaling = Scaling.of(Origins.within(table, HORIZON, LOOKBACK), LOOKBACK)

@@ -63,14 +63,6 @@ class TestGap:
         truth = 3 * np.sin(6 * X[:, 0])
         return X, truth + noise, truth
 
-    @pytest.mark.filterwarnings("ignore:bandwidth=")
-    def test_autocorrelated_noise_is_smoothed_away(self):
-        X, y, truth = self.autocorrelated(n=90)
-        near, far = (NadarayaWatsonRegressor(gap=gap).fit(X, y) for gap in (0, 6))
-        assert far.bandwidth_[0] > 1.5 * near.bandwidth_[0]
-        errors = [np.mean((fitted.predict(X) - truth) ** 2) for fitted in (near, far)]
-        assert errors[1] < 0.8 * errors[0]
-
     def test_bad_gaps(self):
         X, y, _ = self.autocorrelated(n=20)
         for gap in (-1, 1.5, "2", True):

@@ -1,13 +1,13 @@
 """ConditionalKernelDensity: its mean is Nadaraya-Watson, and the rest belongs together."""
 
 import numpy as np
-import pandas as pd
 import pytest
 from every_kernel import DENSITIES
 from recorder import Recorder
 from scipy.integrate import cumulative_trapezoid
 from scipy.stats import kstest, t
 from sklearn.base import clone
+from smoothing_cases import frame_of
 
 from sklearn_attention import (
     Columns,
@@ -21,8 +21,6 @@ from sklearn_attention.kernels import Gaussian
 from sklearn_attention.kernels._base import as_kernel
 from sklearn_attention.smoothing import _conditional_density
 
-SIZES = ["small", "medium", "large"]
-
 
 @pytest.fixture
 def data():
@@ -33,13 +31,7 @@ def data():
 
 @pytest.fixture
 def mixed():
-    rng = np.random.default_rng(0)
-    n = 80
-    sizes = rng.integers(3, size=n)
-    X = pd.DataFrame({"color": rng.choice(["red", "green", "blue"], n)})
-    X["length"] = rng.normal(size=n)
-    X["size"] = pd.Categorical.from_codes(sizes, SIZES, ordered=True)
-    return X, X["length"].to_numpy() + sizes + 2 * (X["color"] == "red").to_numpy()
+    return frame_of(80)
 
 
 def fixed(kernel="gaussian", target_kernel="gaussian", **params):

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 from sklearn.base import clone
-from smoothing_cases import case_of, growth_at, refit_without, take
+from smoothing_cases import case_of, refit_without, take
 
 from sklearn_attention import LocalPolynomialRegressor, NadarayaWatsonRegressor
 from sklearn_attention.smoothing import _errors
@@ -103,15 +103,6 @@ def test_errors_of_an_average_grow_with_those_of_its_line_beyond_the_rows():
     assert (there > here).all()
     expected = np.sqrt(at_edge - 1) + there - here
     np.testing.assert_allclose(parts_at(model, queries)[2], 1 + expected**2, rtol=1e-9)
-
-
-def test_origin_and_distance_cost_no_digits():
-    model = wave()
-    moved = clone(model).fit(model.keys_ + 2.0**30, model.values_)
-    queries = np.array([[-0.5], [0.4], [1.5]])
-    far = growth_at(moved, queries + 2.0**30)
-    np.testing.assert_allclose(far, growth_at(model, queries), rtol=1e-5)
-    assert np.isfinite(growth_at(model, np.array([[-1e120], [1e120]]))).all()
 
 
 @pytest.mark.parametrize(
