@@ -112,15 +112,6 @@ class TestPoorRows:
         if n == 1:
             np.testing.assert_allclose(model.predict(X[:4]), 0)
 
-    def test_0_steps_leave_length_scales_where_they_start(self, estimator, readout):
-        X, y = make_data(estimator)
-        model = estimator(readout, n_folds=1, max_steps=0).fit(X, y)
-        assert all_finite(model, X)
-        moved = estimator(readout, **QUICK).fit(X, y)
-        assert not np.allclose(moved.length_scales_, model.length_scales_, rtol=1e-3)
-        # Averages start with a wide kernel of all features.
-        assert model.score(X, y) > (0.5 if readout == "solve" else 0.05)
-
 
 @pytest.mark.parametrize("encodings", ["standard", ("standard", "quantile")])
 def test_compact_kernels_are_for_averages(encodings):

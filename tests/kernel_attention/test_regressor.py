@@ -76,17 +76,3 @@ def test_distributions_are_wider_far_from_the_rows():
     assert far > 4 * near
     near, far = (model.predict(q, return_std=True)[1].mean() for q in (queries, queries + 3))
     assert far > 4 * near
-
-
-@pytest.mark.parametrize(
-    ("readout", "kernel"),
-    [("solve", "gaussian"), ("average", "gaussian"), ("average", "tricube")],
-)
-def test_intervals_of_a_given_bandwidth(readout, kernel):
-    X, y = make_toy(100)
-    model = KernelAttentionRegressor(
-        readout, kernel=kernel, encodings="standard", bandwidth=0.5, ridge=0.1
-    ).fit(X, y)
-    low, high = model.predict_interval(make_toy(20, seed=1)[0]).T
-    assert (low < high).all()
-    assert np.isfinite(model.predict_interval([[1e3, 1e3]])).all()
