@@ -158,6 +158,11 @@ def test_local_polynomials_equal_least_squares(way, degree, seeds):
         rows = local_rows(
             queries, keys, values, degree=degree, query_scale=scale, empty="nan", **options
         )
+        log_sums = attend(
+            queries, keys, values, query_scale=scale,
+            leave_one_out=False if own is None else own, **options,
+        )[1]  # fmt: skip
+        np.testing.assert_allclose(fit.log_normalizers, log_sums, rtol=1e-9, atol=1e-9)
         usable = np.isfinite(fit.ridge) & (fit.ridge == 0) & (fit.squared_distance < 1e4)
         for i in np.flatnonzero(usable):
             weights = np.exp(logs[i] - logs[i].max())

@@ -82,22 +82,6 @@ def soft(queries, keys):
     return 1 / (1 + ((queries[:, None] - keys[None]) ** 2).sum(-1))
 
 
-@pytest.mark.parametrize(
-    "kernel", [Silverman(), as_kernel(soft)], ids=["silverman", "function"]
-)
-def test_averages_by_other_kernels_equal_their_sums(kernel):
-    X, values = make_data()
-    found = LeaveOneOut(X, values, kernel, bandwidth=0.5).predictions()
-    table = np.asarray(kernel(X / 0.5, X / 0.5))
-    without = table - np.diag(np.diag(table))
-    expected = (
-        without @ values / without.sum(axis=1, keepdims=True),
-        table @ values / table.sum(axis=1, keepdims=True),
-        np.diag(table) / table.sum(axis=1),
-    )
-    check_predictions(found, expected, 1e-8)
-
-
 def test_lines_take_functions_but_no_signed_kernels():
     (X, values), kernel = make_data(), as_kernel(soft)
     found = LeaveOneOut(X, values, kernel, bandwidth=0.5, degree=1).predictions()
@@ -129,31 +113,6 @@ def test_any_bandwidth_equals_attend(kernel, h, d):
     )
     leverage = np.diag(attention_weights(X, X, kernel, **options))
     np.testing.assert_allclose(found.leverage, leverage, rtol=1e-9, atol=1e-14)
-
-
-@pytest.mark.parametrize(
-    ("kernel", "degree", "light"),
-    [(Gaussian(), 0, 1e-25), (Matern32(), 0, 1.0), (Epanechnikov(), 1, 1e-25)],
-    ids=repr,
-)
-def test_sorted_windows_lose_nothing(kernel, degree, light):
-    # Many rows, so that most are beyond the reach of a block of them.
-    rng = np.random.default_rng(0)
-    X = rng.uniform(0, 1, (1500, 1))
-    X[::50] += 3 * rng.uniform(size=(30, 1))
-    values = np.sin(20 * X) + rng.normal(size=X.shape)
-    weight = np.where(X[:, 0] < 0.5, light, 1.0)
-    options = dict(sample_weight=weight)
-    # Heavy rows from afar may outweigh light ones nearby.
-    found = LeaveOneOut(X, values, kernel, degree=degree, **options).predictions(0.004)
-    average, more = (attend_local, dict(degree=1)) if degree else (attend, {})
-    expected = average(
-        X, X, values, kernel, bandwidth=0.004, leave_one_out=True, **options, **more
-    )
-    error = abs(found.left_out - expected[0])
-    if degree:
-        error = error[expected.ridge == 0] / 1e4  # what dividing by a thin variance costs
-    assert error.max() < 1e-11
 
 
 @pytest.mark.parametrize(
@@ -260,15 +219,6 @@ def test_scales_and_positions_that_do_not_fit(options, message):
     X = np.zeros((4, 2))
     with pytest.raises(ValueError, match=message):
         attend(**{"queries": X, "keys": X, "values": X} | options)
-
-
-def test_positions_may_be_absent_keys():
-    keys, values = np.arange(4.0)[:, None], np.array([1.0, 2.0, 4.0, 8.0])
-    found, _ = attend(
-        keys, keys, values, "boxcar", bandwidth=1.5, sample_weight=[1, 0, 1, 1],
-        leave_one_out=np.array([1, 1, -1, 2]),
-    )  # fmt: skip
-    np.testing.assert_allclose(found, [1, 2.5, 6, 8])
 
 
 @pytest.mark.parametrize(

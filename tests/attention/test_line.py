@@ -78,17 +78,6 @@ def assert_alike(found, shift, expected, degree):
         assert np.abs(error / size[:, None]).max(initial=0) < (1e-8 if e < 5 else 1e-7)
 
 
-def test_nearest_keys_share():
-    line = Line(np.array([0.0, 2.0, 2.0, 5.0]), np.ones(4), np.eye(4), as_kernel("boxcar"))
-    distance, sums = line.nearest(np.array([[1.0], [3.6]]))
-    np.testing.assert_array_equal(distance, [1, 5 - 3.6])
-    np.testing.assert_array_equal(sums[1:, 0], [1, 1, 1, 0])
-    np.testing.assert_array_equal(sums[1:, 1], [0, 0, 0, 1])
-    _, without = line.nearest(line.points, np.arange(4))
-    np.testing.assert_array_equal(without[1:, 0], [0, 1, 1, 0])
-    np.testing.assert_array_equal(without[1:, 1], [0, 0, 1, 0])
-
-
 def test_kernels_with_heavy_tails_are_not_served():
     assert not serves(as_kernel("rational_quadratic"))
     assert not serves(as_kernel("periodic"))

@@ -1,13 +1,42 @@
-"""Keys and queries that are too many at once: as all of them at once."""
+"""Keys and queries that are too many at once, or in partitions of Dask: as all at once."""
 
+import time
 import tracemalloc
 
 import numpy as np
 import pandas as pd
 import pytest
+from counted_partitions import Counted
 
-from sklearn_attention import attend
-from sklearn_attention.attention import _smoother, attend_local, attention_sums
+from sklearn_attention import attend, attention_weights
+from sklearn_attention.attention import (
+    _smoother,
+    attend_gradient,
+    attend_local,
+    attention_sums,
+)
+
+
+def make_data(order="random", n_features=1, n=400):
+    rng = np.random.default_rng(0)
+    keys = rng.normal(size=(n, n_features))
+    keys = {"random": keys, "sorted": keys[np.argsort(keys[:, 0])]}[order]
+    # Some are far from all keys, where weights are next to nothing.
+    far = np.vstack([np.full((2, n_features), 7.0), -9 + 0 * keys[:1]])
+    queries = np.vstack([keys[:: n // 17] + 0.01, far])
+    return queries, keys, np.sin(3 * keys[:, 0]) + 5, rng.uniform(0, 2, n).round(1)
+
+
+def divided(*tables, size=100):
+    arrays = pytest.importorskip("dask.array")
+    return [
+        None if x is None else arrays.from_array(x, chunks=(size, -1)[: x.ndim]) for x in tables
+    ]
+
+
+def assert_alike(found, expected, tolerance=1e-10):
+    for ours, theirs in zip(found, expected, strict=True):
+        np.testing.assert_allclose(ours, theirs, rtol=tolerance, atol=tolerance)
 
 
 def in_chunks(function, *args, **options):
@@ -17,31 +46,41 @@ def in_chunks(function, *args, **options):
         return function(*args, **options)
 
 
-def make_data(order, n_features=1, n=700):
-    rng = np.random.default_rng(0)
-    keys = rng.normal(size=(n, n_features))
-    keys = {"random": keys, "sorted": keys[np.argsort(keys[:, 0])]}[order]
-    # Some are far from all keys, where weights are next to nothing.
-    queries = np.vstack([keys[::40] + 0.01, np.full((2, n_features), 7.0), -9 + 0 * keys[:1]])
-    values = np.sin(3 * keys[:, 0]) + 5
-    return queries, keys, values, rng.uniform(0, 2, n).round(1)
+def in_partitions(function, queries, *rows, sample_weight=None, **options):
+    """By partitions of 100 keys, for queries in memory and in partitions."""
+    (asked,), (keys, values, weights) = (
+        divided(queries, size=8),
+        divided(*rows, sample_weight),
+    )
+    options["sample_weight"] = weights
+    found = function(queries, keys, values, **options)
+    assert all(isinstance(field, np.ndarray) for field in found)
+    again = function(asked, keys, values, **options)
+    assert [field.chunks[0] for field in again] == [asked.chunks[0]] * len(found)
+    assert_alike(again, found, 1e-8)
+    return found
 
 
-def assert_alike(found, expected, tolerance=1e-10):
-    np.testing.assert_allclose(found, expected, rtol=tolerance, atol=tolerance)
+each_way = pytest.mark.parametrize("way", [in_chunks, in_partitions])
 
 
 @pytest.mark.parametrize(
-    ("kernel", "order", "bandwidth"),
-    [("gaussian", "random", 0.5), ("epanechnikov", "sorted", 0.02)],
+    ("kernel", "n_features", "order", "bandwidth", "empty"),
+    [
+        ("gaussian", 1, "sorted", 0.3, "nearest"),
+        ("epanechnikov", 1, "sorted", 0.02, "nan"),
+        ("epanechnikov", 3, "sorted", 0.3, "nearest"),
+        ("silverman", 2, "random", 0.3, "nearest"),
+    ],
 )
-def test_averages_along_a_line(kernel, order, bandwidth):
-    queries, keys, values, weights = make_data(order)
-    options = {"bandwidth": bandwidth, "sample_weight": weights}
-    expected = attend(queries, keys, values, kernel, **options)
-    found = in_chunks(attend, queries, keys, values, kernel, **options)
-    for ours, theirs in zip(found, expected, strict=True):
-        assert_alike(ours, theirs)
+@each_way
+def test_averages(way, kernel, n_features, order, bandwidth, empty):
+    queries, keys, values, weights = make_data(order, n_features)
+    options = {"kernel": kernel, "bandwidth": bandwidth, "empty": empty}
+    for own in (None, weights):
+        expected = attend(queries, keys, values, sample_weight=own, **options)
+        found = way(attend, queries, keys, values, sample_weight=own, **options)
+        assert_alike(found, expected)
 
 
 @pytest.mark.parametrize(
@@ -52,35 +91,20 @@ def test_averages_along_a_line(kernel, order, bandwidth):
         ("laplacian", "random", "nan", 2),
     ],
 )
-def test_local_polynomials(kernel, order, empty, degree):
+@each_way
+def test_local_polynomials(way, kernel, order, empty, degree):
     queries, keys, values, weights = make_data(order)
-    options = {"bandwidth": 0.3, "sample_weight": weights, "empty": empty, "degree": degree}
-    expected = attend_local(queries, keys, values, kernel, **options)
-    found = in_chunks(attend_local, queries, keys, values, kernel, **options)
-    for ours, theirs in zip(found, expected, strict=True):
-        # Parabolas a dozen bandwidths from all keys lose some digits.
-        assert_alike(ours, theirs, 1e-9 if degree == 1 else 1e-8)
+    values = np.column_stack([values, keys])
+    options = {"kernel": kernel, "bandwidth": 0.3, "empty": empty, "degree": degree}
+    options["sample_weight"] = weights
+    expected = attend_local(queries, keys, values, **options)
+    found = way(attend_local, queries, keys, values, **options)
+    # Parabolas a dozen bandwidths from all keys lose some digits.
+    assert_alike(found, expected, 1e-9 if degree == 1 else 1e-8)
 
 
-@pytest.mark.parametrize("empty", ["nearest", "nan"])
-def test_what_answers_where_no_key_is(empty):
-    queries, keys, values, weights = make_data("sorted")
-    options = {"bandwidth": 0.01, "sample_weight": weights, "empty": empty}
-    expected, _ = attend(queries, keys, values, "epanechnikov", **options)
-    found, _ = in_chunks(attend, queries, keys, values, "epanechnikov", **options)
-    assert_alike(found, expected)
-    parts = (
-        in_chunks(
-            attention_sums, queries, keys[some], values[some], "epanechnikov", bandwidth=0.01,
-            sample_weight=weights[some], empty=empty,
-        )
-        for some in (slice(300), slice(300, None))
-    )  # fmt: skip
-    one, two = parts
-    assert_alike((one + two).average(empty)[0][:, 0], expected)
-
-
-def test_weights_of_any_size_and_none():
+@each_way
+def test_weights_of_any_size_and_none(way):
     queries, keys, values, weights = make_data("sorted")
     weights[:200] = 0  # whole chunks
     expected, log_sums = attend(
@@ -88,24 +112,53 @@ def test_weights_of_any_size_and_none():
     )
     for size in (1.0, 1e300, 1e-300):
         options = {"bandwidth": 0.3, "sample_weight": size * weights}
-        found, found_sums = in_chunks(attend, queries, keys, values, **options)
-        assert_alike(found, expected)
-        assert_alike(found_sums, log_sums + np.log(size))
+        found = way(attend, queries, keys, values, **options)
+        assert_alike(found, (expected, log_sums + np.log(size)))
     with pytest.raises(ValueError, match="sample_weight is 0 for every key"):
-        in_chunks(attend, queries, keys, values, sample_weight=0 * weights)
+        way(attend, queries, keys, values, sample_weight=0 * weights)
+
+
+@pytest.mark.parametrize("empty", ["nearest", "nan"])
+def test_sums_of_parts_know_what_answers_where_no_key_is(empty):
+    queries, keys, values, weights = make_data("sorted")
+    options = {"kernel": "epanechnikov", "bandwidth": 0.01, "empty": empty}
+    expected, _ = attend(queries, keys, values, sample_weight=weights, **options)
+    one, two = (
+        in_chunks(
+            attention_sums, queries, keys[some], values[some], sample_weight=weights[some],
+            **options,
+        )
+        for some in (slice(300), slice(300, None))
+    )  # fmt: skip
+    assert_alike((one + two).average(empty)[0][:, 0], expected)
+
+
+@pytest.mark.parametrize(("kernel", "n_features"), [("gaussian", 1), ("epanechnikov", 3)])
+def test_leave_one_out(kernel, n_features, monkeypatch):
+    _, keys, values, weights = make_data(n_features=n_features)
+    keys[5] = 20  # its own weight is all there is
+    options = {"bandwidth": 0.1, "leave_one_out": True}
+    expected = attend(keys, keys, values, kernel, sample_weight=weights, **options)
+    (asked,), parts = divided(keys, size=90), divided(keys, values, weights)
+    for rows_at_once in (_smoother.ROWS_AT_ONCE, 15):
+        monkeypatch.setattr(_smoother, "ROWS_AT_ONCE", rows_at_once)
+        for own_keys, own_values, own in ((keys, values, weights), parts):
+            found = attend(asked, own_keys, own_values, kernel, sample_weight=own, **options)
+            assert found[0].chunks == asked.chunks[:1]
+            assert_alike(found, expected)
 
 
 @pytest.mark.parametrize("function", [attend, attend_local])
 def test_errors_of_a_later_chunk(function):
     queries, keys, values, weights = make_data("random")
-    keys[600] = np.inf
+    keys[300] = np.inf
     with pytest.raises(ValueError, match="keys contains infinity"):
         in_chunks(function, queries, keys, values)
-    keys[600] = 0
-    weights[650] = -1
+    keys[300] = 0
+    weights[350] = -1
     with pytest.raises(ValueError, match="sample_weight has a negative value"):
         in_chunks(function, queries, keys, values, sample_weight=weights)
-    with pytest.raises(ValueError, match=r"values must have shape \(700,\)"):
+    with pytest.raises(ValueError, match=r"values must have shape \(400,\)"):
         in_chunks(function, queries, keys, values[:-1])
 
 
@@ -127,8 +180,7 @@ def test_any_of_the_tables_in_any_form(function, form):
     expected = function(**tables)
     for names in (*([name] for name in tables), tables):
         given = {name: form(x) if name in names else x for name, x in tables.items()}
-        for ours, theirs in zip(in_chunks(function, **given), expected, strict=True):
-            assert_alike(ours, theirs)
+        assert_alike(in_chunks(function, **given), expected)
 
 
 @pytest.mark.parametrize("kernel", ["gaussian", "epanechnikov"])
@@ -144,7 +196,93 @@ def test_local_lines_in_space_do_not_read_a_map_whole(kernel, tmp_path, monkeypa
     found = attend_local(queries, keys_on_disk, values, kernel, bandwidth=1.5)
     _, peak = tracemalloc.get_traced_memory()
     tracemalloc.stop()
-    for ours, theirs in zip(found, expected, strict=True):
-        assert_alike(ours, theirs)
+    assert_alike(found, expected)
     # What a part of the keys takes, and not all, as 24 bytes each.
     assert peak < 12 * len(keys)
+
+
+class TestPartitions:
+    def test_some_of_the_tables_alone(self):
+        queries, keys, values, weights = make_data()
+        expected = attend(queries, keys, values, bandwidth=0.3, sample_weight=weights)
+        (asked,), parts = divided(queries, size=8), divided(keys, values, weights)
+        for *rows, own in (
+            (asked, keys, values, weights), (queries, parts[0], values, weights),
+            (queries, keys, parts[1], weights), (queries, keys, values, parts[2]),
+            (queries.tolist(), *parts),
+        ):  # fmt: skip
+            assert_alike(attend(*rows, bandwidth=0.3, sample_weight=own), expected)
+
+    def test_may_be_empty_and_of_unknown_sizes(self):
+        arrays = pytest.importorskip("dask.array")
+        queries, *rows, _ = make_data()
+        sizes = (0, 60, 60, 0, 60, 220)
+        keys, values = (arrays.from_array(x, chunks=(sizes, -1)[: x.ndim]) for x in rows)
+        for function, tolerance in ((attend, 1e-10), (attend_local, 1e-8)):
+            expected = function(queries, *rows, bandwidth=0.3)
+            found = function(queries, keys, values, bandwidth=0.3)
+            assert_alike(found, expected, tolerance)
+        for nothing in (queries[:0], keys[:0]):
+            found = attend(nothing, keys, values)
+            assert [np.asarray(field).shape for field in found] == [(0,), (0,)]
+        some = rows[0][:, 0] > 0
+        expected = attend(queries, rows[0][some], rows[1][some], bandwidth=0.3)
+        some = keys[:, 0] > 0
+        chosen = keys[some]
+        assert_alike(attend(queries, chosen, values[some], bandwidth=0.3), expected)
+        assert np.isnan(chosen.shape[0])
+
+    def test_what_does_not_go(self):
+        dask = pytest.importorskip("dask")
+        queries, keys, values, _ = make_data("random", 3)
+        given = queries, *divided(keys, values)
+        with pytest.raises(ValueError, match="leave_one_out=array"):
+            attend(*given, leave_one_out=np.zeros(len(queries), dtype=int))
+        with pytest.raises(ValueError, match="there are 21 queries and 400 keys"):
+            attend(*given, leave_one_out=True)
+        with pytest.raises(ValueError, match="query_scale does not go with Dask collections"):
+            attend(*given, query_scale=np.ones(len(queries)))
+        with pytest.raises(TypeError, match="values is a Dask Delayed"):
+            attend(*given[:2], dask.delayed(values))
+        for function in (attend_gradient, attention_weights, attention_sums):
+            rows = given[:2] if function is attention_weights else given
+            with pytest.raises(ValueError, match=r"keys need all rows .*pass keys.compute\(\)"):
+                function(*rows)
+
+    def test_that_do_not_coincide_are_read_once(self):
+        rows = Counted()
+        keys = rows.keys.rechunk((150, -1))
+        found = attend(np.zeros((3, 1)), keys, rows.values, bandwidth=0.1)
+        assert rows.made == 8
+        tables = rows.keys.compute(), rows.values.compute()
+        assert_alike(found, attend(np.zeros((3, 1)), *tables, bandwidth=0.1))
+
+
+@pytest.fixture
+def cluster():
+    distributed = pytest.importorskip("distributed")
+    options = {"n_workers": 2, "threads_per_worker": 1, "dashboard_address": None}
+    with distributed.LocalCluster(**options) as cluster, distributed.Client(cluster) as client:
+        yield cluster, client
+
+
+@pytest.mark.slow
+@pytest.mark.filterwarnings("ignore")  # of the cluster, as it loses a worker
+def test_a_worker_that_dies_midway(cluster):
+    def late(rows):  # here, so that workers need not import this module
+        time.sleep(1.0)
+        return rows
+
+    cluster, client = cluster
+    queries, keys, values, _ = make_data("sorted", n=8000)
+    expected, _ = attend(queries, keys, values, bandwidth=0.1)
+    (asked,), (keys, values) = (
+        divided(queries, size=len(queries)),
+        divided(keys, values, size=1000),
+    )
+    keys = keys.map_blocks(late, dtype=keys.dtype)
+    pending = client.compute(attend(asked, keys, values, bandwidth=0.1)[0])
+    time.sleep(2.0)
+    assert not pending.done()
+    cluster.workers[0].process.process.kill()
+    assert_alike(pending.result(timeout=60), expected)

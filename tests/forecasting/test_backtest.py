@@ -23,7 +23,9 @@ COLUMNS = ["series", "fold", "cutoff", "time", "actual", "forecast"]
 
 
 def features_of(index):
-    return pd.DataFrame({"x": np.sin(np.arange(len(index)))}, index)
+    """A feature of time, for rows of one series or of several."""
+    steps = A.index.get_indexer(index.get_level_values(-1))
+    return pd.DataFrame({"x": np.sin(steps)}, index)
 
 
 @pytest.mark.parametrize(("form", "refit"), [("frame", False), ("dict", True), ("tidy", False)])
@@ -63,26 +65,22 @@ def test_a_series_that_begins_later_joins():
     assert joined["forecast"].item() == pytest.approx(model.predict(1)["late"].item())
 
 
-@pytest.mark.parametrize(("refit", "shared"), [(False, False), (False, True), (True, True)])
-def test_features_of_long_series(shared, refit):
-    own = features_of(LONG.index)
-    shared_rows = features_of(A.index)
-    X = shared_rows if shared else own
-    found = MODEL.backtest(X, LONG, cv=3, refit=refit)
-    model = None
+@pytest.mark.parametrize("refit", [False, True])
+def test_features_are_known_up_to_the_end_of_each_fold(refit):
+    features, step = features_of(LONG.index), LONG.index.get_level_values(1)
+    found = MODEL.backtest(features, LONG, cv=3, refit=refit)
+    of_time = MODEL.backtest(features_of(A.index), LONG, cv=3, refit=refit)
+    pd.testing.assert_frame_equal(*(own[own["series"] == "a"] for own in (found, of_time)))
     for fold, start in enumerate((48, 52, 56)):
-        past = LONG.index.get_level_values(1) < A.index[start]
-        before = shared_rows[:start] if shared else own[past]
-        fresh = refit or model is None
-        model = clone(MODEL).fit(before, LONG[past]) if fresh else model
-        if not fresh:
-            new = past & (LONG.index.get_level_values(1) >= A.index[start - 4])
-            model.update(shared_rows[start - 4 : start] if shared else own[new], LONG[new])
+        past = step < A.index[start]
+        if refit or fold == 0:
+            model = clone(MODEL).fit(features[past], LONG[past])
+        else:
+            new = past & (step >= A.index[start - 4])
+            model.update(features[new], LONG[new])
         rows = found[found["fold"] == fold].set_index(["series", "time"])["forecast"]
-        later = own.loc[rows.index[:0].union(LONG.index[~past])]
-        ends = {"a": start, "b": min(start, 53)}
-        ahead = shared_rows[min(ends.values()) :] if shared else later
-        expected = model.predict(ahead).reindex(rows.index.set_names(LONG.index.names))
+        expected = model.predict(features[~past])
+        expected = expected.reindex(rows.index.set_names(LONG.index.names))
         np.testing.assert_allclose(rows, expected)
 
 

@@ -14,7 +14,6 @@ from sklearn_attention.forecasting._calibration import (
     error_units,
     growth_of_walks,
     interval_margin,
-    quantile_shift,
     widening_of,
 )
 from sklearn_attention.forecasting._origins import split_at_ends
@@ -77,20 +76,6 @@ def test_steps_borrow_errors_of_all_where_few_lie_beyond_their_margin(n, coverag
     errors = make_errors(n)
     found = interval_margin(errors, np.array([0.5]), coverage)
     np.testing.assert_allclose(found, slow_margin(errors, coverage))
-
-
-def test_a_step_that_was_never_observed_is_as_uncertain_as_the_one_before():
-    errors = make_errors(30, horizon=3)
-    errors[:, 2] = np.nan
-    margin = interval_margin(errors, np.array([0.5]), 0.8)
-    np.testing.assert_allclose(margin[:2], slow_margin(errors[:, :2], 0.8))
-    # It has no errors of its own, as the step before has in part.
-    sizes = np.sqrt(np.mean(errors[:, :2, 0] ** 2, axis=0))
-    pooled = np.sort((np.abs(errors[:, :2, 0]) / sizes).ravel())
-    assert margin[2] == pytest.approx(sizes[1] * pooled[int(np.ceil(61 * 0.8)) - 1])
-    shift = quantile_shift(errors, np.array([0.5]), 0.3)
-    pooled = np.quantile(errors[:, :2, 0] / sizes, 0.3)
-    assert shift[2] == pytest.approx(sizes[1] * pooled)
 
 
 def test_units_of_series_are_in_part_those_of_all():
@@ -175,11 +160,8 @@ def test_errors_grow_with_the_disagreement_of_candidates():
     ends = found.intervals(forecasts, [0.9])[:, 0]
     truth = forecasts.origins.targets()
     inside = (ends[:, :1] <= truth) & (ends[:, 1:] >= truth)
-    usual = np.abs(errors) <= np.quantile(np.abs(errors), 0.9)
-    assert usual[apart < 2].mean() > 0.97
-    assert 0.88 < inside[apart < 2].mean() < 0.93
-    assert usual[apart > 7].mean() < 0.87
-    assert 0.88 < inside[apart > 7].mean() < 0.93
+    for some in (apart < 2, apart > 7):
+        assert 0.88 < inside[some].mean() < 0.93
     width = np.ptp(ends, axis=1) / np.sqrt(1 + apart[:, 0] / found.error)
     np.testing.assert_allclose(width, width[0])
 
@@ -197,12 +179,6 @@ def test_intervals_nest_whatever_else_is_wanted(kind):
     for place, coverage in enumerate(coverages):
         found = model.predict_interval(coverage=coverage)
         np.testing.assert_array_equal(found, ends[:, place])
-    levels = [0.52, 0.9, 0.5, 0.1, 0.97, 0.33]
-    quantiles = model.predict_quantiles(quantiles=levels)
-    assert (np.diff(quantiles[:, np.argsort(levels)], axis=1) >= 0).all()
-    for place, level in enumerate(levels):
-        found = model.predict_quantiles(quantiles=[level])
-        np.testing.assert_array_equal(found[:, 0], quantiles[:, place])
 
 
 def test_many_quantiles_do_not_cross():
@@ -256,30 +232,26 @@ def test_drift_counts_horizons_beside_those_held_out():
 
 
 def _hardly_changed(n):
-    """Series that are constant, or a season, but for a few steps: name and values."""
-    season = np.tile(np.sin(np.arange(12.0) * np.pi / 6), n // 12 + 1)[:n]
+    """Series that are constant, or a season, but for a few steps."""
+    last, dip = np.zeros((2, n))
+    last[-1], dip[-4] = 1.0, -2.0
     near = 1e-7 * np.random.default_rng(0).normal(size=n)
-    parts = {"last": (-1, 1.0), "last two": ([-2, -1], 4.0), "dip": (-4, -2.0)}
-    for name, (where, change) in parts.items():
-        values = np.zeros(n)
-        values[where] = change
-        yield name, values
-    yield "step", 1.0 * (np.arange(n) >= n // 2)
-    yield "stairs", np.floor(np.arange(n) / 12)
-    for name, values in (("near constant", near), ("season", season)):
-        values[-1] += 1.0
-        yield name, values
+    season = np.sin(np.arange(n) * np.pi / 6)
+    return {
+        "last": last, "dip": dip, "near constant": near + last, "season": season + last,
+        "step": 1.0 * (np.arange(n) >= n // 2), "stairs": np.floor(np.arange(n) / 12),
+    }  # fmt: skip
 
 
-@pytest.mark.parametrize("level", slow_but([5.0], [-1e6, -5.0, 0.0, 5.0, 100.0, 1e6]))
-@pytest.mark.parametrize("n", slow_but([30], [30, 36, 60, 120]))
+@pytest.mark.parametrize("level", slow_but([5.0], [-1e6, 0.0, 5.0]))
+@pytest.mark.parametrize("n", slow_but([30], [30, 60, 120]))
 @pytest.mark.parametrize(
     "name",
-    slow_but(["last", "dip", "near constant"], [name for name, _ in _hardly_changed(30)]),
+    slow_but(["last", "dip", "near constant"], _hardly_changed(30)),
 )
 @pytest.mark.parametrize("forecaster", [KernelForecaster, TransformerForecaster])
 def test_intervals_of_series_that_hardly_changed(forecaster, name, n, level):
-    y = level + dict(_hardly_changed(n))[name]
+    y = level + _hardly_changed(n)[name]
     most = 10 * np.abs(np.diff(y)).max() * np.sqrt(np.arange(1, 7))
     model = forecaster(3).fit(y)
     for later in ([], [y[-1] + 1.0]):

@@ -1,66 +1,14 @@
 """Attention over candidates: its inputs, and the forecasts that training promises."""
 
-from functools import cache
-from types import SimpleNamespace
-
 import numpy as np
 import pytest
 
 from sklearn_attention.forecasting import Origins, Table
-from sklearn_attention.forecasting import _candidate_network as network
-from sklearn_attention.forecasting._candidate_attention import fit_attention, inputs_at
+from sklearn_attention.forecasting._candidate_attention import inputs_at
 from sklearn_attention.forecasting._classical import Classical
-from sklearn_attention.forecasting._combination import fit_combined
 from sklearn_attention.forecasting._season import patterns_of
 
 HORIZON = 3
-
-
-@pytest.fixture(autouse=True)
-def few_steps(monkeypatch):
-    monkeypatch.setattr(network, "_STEPS", 4)
-    monkeypatch.setattr(network, "_BATCH", 32)
-
-
-def make(n_series=12, seed=0):
-    """Series that return to a level: classical forecasts can be corrected."""
-    rng = np.random.default_rng(seed)
-    series = []
-    for _ in range(n_series):
-        values = np.zeros(rng.integers(25, 45))
-        for t in range(1, len(values)):
-            values[t] = 0.5 * values[t - 1] + rng.normal()
-        series.append(100 + 10 ** rng.uniform(0, 2) * values)
-    return series
-
-
-@cache
-def fit(seed=0):
-    table = Table.of(make())
-    _, training, _, combined = fit_combined(
-        table, HORIZON, [1.0], None, False, kinds=["classical"]
-    )
-    classical = Classical(1.0, False)
-    random_state = np.random.RandomState(seed)
-    attention, held_out = fit_attention(training, combined, classical, random_state)
-    return SimpleNamespace(
-        table=table, combined=combined, training=training,
-        attention=attention, held_out=held_out, classical=classical,
-    )  # fmt: skip
-
-
-def test_the_share_is_that_of_the_least_error():
-    model = fit()
-    share, validation = model.attention.share, model.training.validation
-    near = model.table.lengths[validation.series] - validation.known <= HORIZON
-    np.testing.assert_array_equal(model.held_out[~near], model.combined[~near])
-    fixed, targets = model.combined[near], validation.targets()[near]
-    unit = model.training.scale[validation.series[near]]
-    learned = fixed + (model.held_out[near] - fixed) / share
-    mixed = [s * learned + (1 - s) * fixed - targets for s in (share, *np.linspace(0, 1, 101))]
-    errors = [np.sum(np.sqrt(np.nansum(own**2, axis=1)) / unit) for own in mixed]
-    assert 0 < share <= 1
-    assert errors[0] < 1.02 * min(errors)
 
 
 @pytest.mark.parametrize("logs", [False, True])

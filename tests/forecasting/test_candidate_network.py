@@ -2,7 +2,6 @@
 
 import numpy as np
 import pytest
-import torch
 
 from sklearn_attention.forecasting import _candidate_network as network
 from sklearn_attention.forecasting._candidate_attention import Inputs
@@ -49,24 +48,3 @@ def test_targets_that_are_not_learned_from_do_not_matter(steps):
     found, expected = (train(own, learned) for own in (missing, make_inputs()))
     for name, value in expected.items():
         np.testing.assert_array_equal(found[name], value)
-
-
-def test_series_with_many_origins_count_as_the_root_of_them(steps, monkeypatch):
-    steps(40)
-    drawn = []
-    plain = torch.from_numpy
-    monkeypatch.setattr(torch, "from_numpy", lambda own: drawn.append(own) or plain(own))
-    train(make_inputs(37), series=np.repeat([0, 1], [36, 1]))
-    (draws,) = (own for own in drawn if own.shape == (40 * 32,))
-    assert np.mean(draws == 36) == pytest.approx(1 / 7, abs=0.03)
-
-
-def test_an_interrupt_is_of_the_whole_fit(steps, monkeypatch):
-    steps(3)
-
-    def interrupted(*_):
-        raise KeyboardInterrupt
-
-    monkeypatch.setattr(network.CandidateNetwork, "forward", interrupted)
-    with pytest.raises(KeyboardInterrupt):
-        train(make_inputs())

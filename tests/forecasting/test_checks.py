@@ -32,14 +32,29 @@ def test_series_before_features_are_refused(first, second):
         fit(A.to_numpy(), X.to_numpy())
 
 
-def test_what_can_be_no_series_is_refused_beside_others():
-    feature = pd.Series(["mild", None] * 30, A.index, name="f", dtype="string")
-    message = r"y \('f'\) has the entry 'mild'.*, no number.* before series, fit\(X, y\)"
-    for first in (A, WIDE.to_numpy()):
-        with pytest.raises(ValueError, match=message):
-            fit(first, feature)
-    with pytest.raises(ValueError, match="feature names should match"):
-        fit(X[:40], A[:40]).update(WIDE[40:], feature[40:])
+FEATURE = pd.Series(["mild", None] * 30, A.index, name="f", dtype="string")
+DATES = A.rename_axis("date").reset_index()
+GAP = A.mask(A.index == A.index[5])
+TEXTS = r"y \('f'\) has the entry 'mild'.*, no number.* before series, fit\(X, y\)"
+NO_DATES = r"X \('date'\) has .*, no number.*dates are the index, by set_index"
+
+
+@pytest.mark.parametrize(
+    ("data", "message"),
+    [
+        ((A, FEATURE), TEXTS),
+        ((WIDE.to_numpy(), FEATURE), TEXTS),
+        ((DATES,), NO_DATES),
+        ((DATES.astype({"date": str}),), NO_DATES),
+        # The only series is not called None, or 0.
+        ((GAP.to_numpy(),), r"X has missing values \(NaN\) at 5"),
+        ((GAP.reset_index(drop=True).rename(None),), r"X has missing values \(NaN\) at 5"),
+        ((GAP.reset_index(drop=True),), r"X has missing values \(NaN\) in 'load' at 5"),
+    ],
+)
+def test_what_can_be_no_series_is_refused(data, message):
+    with pytest.raises(ValueError, match=message):
+        new().fit(*data)
 
 
 @pytest.mark.parametrize("kind", [pd.Series, lambda i: list(map(str, i))])
@@ -54,14 +69,6 @@ def test_dates_are_the_index_of_series_without_one(kind):
         fit(kind(A.index), A.to_numpy()[1:])
 
 
-def test_columns_of_dates_are_no_series():
-    frame = A.rename_axis("date").reset_index()
-    message = r"X \('date'\) has .*, no number.*dates are the index, by set_index"
-    for dates in (frame, frame.astype({"date": str})):
-        with pytest.raises(ValueError, match=message):
-            new().fit(dates)
-
-
 def test_leakage_is_seen_in_any_series_but_not_in_what_is_past():
     frame = pd.DataFrame({"a": A, "b": make_values(seed=3)}, A.index)
     with pytest.raises(ValueError, match="'sun', which is the target 'b' itself"):
@@ -71,16 +78,6 @@ def test_leakage_is_seen_in_any_series_but_not_in_what_is_past():
     KernelForecaster(past_features=["sun"]).fit(X.assign(sun=A), A)
     constant = pd.Series(1.0, A.index)
     KernelForecaster().fit(X.assign(sun=1.0), constant)
-
-
-@pytest.mark.parametrize("series", [pd.Series, np.asarray])
-def test_the_only_series_is_not_called_none_or_0(series):
-    values = np.arange(60.0)
-    values[5] = np.nan
-    with pytest.raises(ValueError, match=r"X has missing values \(NaN\) at 5"):
-        KernelForecaster(3, missing="raise").fit(series(values))
-    with pytest.raises(ValueError, match=r"X has missing values \(NaN\) in 'b' at 5"):
-        KernelForecaster(3, missing="raise").fit(pd.Series(values, name="b"))
 
 
 @pytest.mark.parametrize("kind", [KernelForecaster, TransformerForecaster])

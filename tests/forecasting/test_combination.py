@@ -1,22 +1,19 @@
 """Weights of candidates against their formulas."""
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import numpy as np
-import pandas as pd
 import pytest
 from forecasting_training import make_training_of, make_walks
 from scipy.optimize import minimize
 
-from sklearn_attention.forecasting import Origins, Table, TimeIndex
+from sklearn_attention.forecasting import Origins, Table
 from sklearn_attention.forecasting._combination import (
     CombinedForecast,
     add_candidate,
     best_share,
     choose_weights,
     fit_combined,
-    near_whole_years,
-    relative_errors,
     softmax_weights,
     stacked_weights,
 )
@@ -34,17 +31,6 @@ def make(lengths=(90, 60), noises=(0.5, 1.0, 2.0), seed=0):
     scale = training.scale[training.validation.series, None]
     forecasts = [truth + noise * scale * rng.normal(size=truth.shape) for noise in noises]
     return training, np.stack(forecasts, axis=1)
-
-
-def test_relative_errors_are_logarithms_of_ratios_to_the_best():
-    rng = np.random.default_rng(0)
-    errors, series = rng.uniform(1, 3, size=(7, 3)), np.array([0, 0, 0, 2, 2, 2, 2])
-    own, panel = relative_errors(errors, series, np.zeros(3, dtype=bool))
-    for i in (0, 2):
-        mean = errors[series == i].mean(axis=0)
-        np.testing.assert_allclose(own[i], np.log(mean / mean.min()), atol=1e-8)
-    assert np.isnan(own[1]).all()
-    np.testing.assert_allclose(panel, own[[0, 2]].mean(axis=0))
 
 
 @pytest.mark.parametrize("share", [0.0, 0.3])
@@ -141,40 +127,7 @@ def test_the_error_of_stacked_weights_is_nearly_the_least():
     assert error(found) < best.fun + 0.02 * (error(start) - best.fun)
 
 
-@pytest.mark.parametrize(
-    ("freq", "n", "expected"),
-    [("D", 800, [0, 3, 4, 363, 367]), ("MS", 800, []), (None, 800, [])],
-)
-def test_near_whole_years(freq, n, expected):
-    table = Table.of([np.arange(float(n))])
-    if freq is not None:
-        index = pd.date_range("1950", periods=n, freq=freq)
-        table = replace(table, time=TimeIndex.read(index))
-    left = np.array([0, 3, 4, 5, 60, 200, 360, 363, 367, 370])
-    left = left[left < n]
-    origins = Origins(table, np.zeros_like(left), n - left, 4)
-    left = left[near_whole_years(origins)]
-    assert left.tolist() == expected
-
-
 AHEAD = 3
-
-
-@dataclass(frozen=True)
-class Level:
-    """A candidate of two names, which counts its calls."""
-
-    value: float
-    calls: list
-
-    @property
-    def names(self):
-        return (f"{self.value}", f"twice {self.value}")
-
-    def forecast(self, origins):
-        self.calls.append(len(origins))
-        one = np.full((len(origins), origins.horizon), self.value)
-        return np.stack([one, 2 * one], axis=1)
 
 
 class Stub(TransformerCandidate):
@@ -192,21 +145,17 @@ class Stub(TransformerCandidate):
         return self, training.validation.targets()[:, None] + 1e6 * missed * unit * signs
 
 
-def combined(weights, usual=(0.5, 0, 0, 0.5)):
-    candidates = [Level(1.0, []), Level(10.0, [])]
-    return CombinedForecast(candidates, None, np.array(weights), np.array(usual))
-
-
 def names_of(table, **options):
     arguments = {"seasons": [1.0], "lookback": None, "logs": False} | options
     return fit_combined(table, AHEAD, **arguments)[0].names
 
 
 def test_weights_are_those_of_the_series_or_the_usual_ones():
-    model = combined([[1.0, 0, 0, 0], [0, 0, 1, 0]])
+    weights, usual = np.eye(4)[[0, 2]], np.array([0.5, 0, 0, 0.5])
+    model = CombinedForecast([], None, weights, usual)
     table = Table.of([np.ones(5)] * 3, identity=np.array([1, -1, 0]))
     found = model.weights_at(Origins.at_ends(table, AHEAD))
-    np.testing.assert_array_equal(found, [[0, 0, 1, 0], [0.5, 0, 0, 0.5], [1, 0, 0, 0]])
+    np.testing.assert_array_equal(found, [weights[1], usual, weights[0]])
 
 
 @pytest.mark.parametrize(
@@ -254,10 +203,13 @@ def test_where_nothing_is_validated_all_count_alike():
     assert add_candidate(fitted, Stub(4, network="perfect"), []) is fitted
 
 
-@pytest.mark.parametrize("network", ["perfect", "worthless", None])
-def test_a_transformer_is_kept_where_it_has_weight(network):
+@pytest.mark.parametrize(
+    ("network", "tried"),
+    [("perfect", False), ("perfect", True), ("worthless", False), (None, False)],
+)
+def test_a_transformer_is_kept_where_it_has_weight(network, tried):
     table = Table.of(make_walks([60, 50]))
-    stub = Stub(4, network=network)
+    stub = Stub(4, network=network, tried=tried)
     fitted = fit_combined(table, AHEAD, [1.0], None, False, ["ridge"])
     found, _, every, held_out = add_candidate(fitted, stub, [])
     kept = network == "perfect"
@@ -269,21 +221,17 @@ def test_a_transformer_is_kept_where_it_has_weight(network):
     assert np.isfinite(held_out).all()
 
 
-def test_a_transformer_is_not_trained_where_it_does_not_help():
-    table, trained = Table.of(make_walks([60, 50])), []
-
-    class Spy(Stub):
+def test_a_transformer_that_does_not_help_briefly_is_not_trained():
+    class Untrained(Stub):
         def fit(self, training):
-            trained.append(self)
+            assert not self.tried
             return super().fit(training)
 
-    fitted = fit_combined(table, AHEAD, [1.0], None, False, ["ridge"])
-    worthless = Spy(4, network="worthless", tried=True)
-    assert add_candidate(fitted, worthless, []) is fitted
-    assert len(trained) == 1  # briefly
-    assert worthless not in trained
-    assert add_candidate(fitted, Spy(4, network="perfect", tried=True), [])[0].transformer
-    assert len(trained) == 3
+        def brief(self):
+            return replace(self, tried=False)
+
+    fitted = fit_combined(Table.of(make_walks([60, 50])), AHEAD, [1.0], None, False, ["ridge"])
+    assert add_candidate(fitted, Untrained(4, network="worthless", tried=True), []) is fitted
 
 
 def test_a_share_has_the_least_error():

@@ -229,21 +229,6 @@ class TestExplainFeatures:
         wanted = true - [0, -2 * X["price"][:-6].median(), 0]
         np.testing.assert_allclose(found[["promotion", "price", "kind"]], wanted[-6:], atol=1.2)
 
-    def test_are_in_the_form_of_forecasts_with_intervals(self):
-        X, y, _ = make_shop()
-        X = X.drop(columns="kind").astype(float)
-        past, later = X[:-6], X[-6:]
-        panel = pd.DataFrame({"south": y[:-6], "north": 2 * y[:-6]})
-        model = KernelForecaster(3).fit(past, panel)
-        found, told = model.explain_features(later), model.predict(later, coverage=0.9)
-        assert found.columns.get_level_values(1)[:3].tolist() == ["usual", *X.columns]
-        sums = found.T.groupby(level=0).sum().T
-        forecasts = told.xs("forecast", axis=1, level=1)[sums.columns]
-        np.testing.assert_allclose(sums, forecasts)
-        model.fit(past.to_numpy(), panel.to_numpy())
-        found, told = (ask(later.to_numpy()) for ask in (model.explain_features, model.predict))
-        np.testing.assert_allclose(found.sum(axis=1), told)
-
     def test_what_is_not_known_beforehand_is_none_of_them(self):
         X, y, _ = make_shop()
         model = KernelForecaster(3, past_features=["price"]).fit(X[:-6], y[:-6])

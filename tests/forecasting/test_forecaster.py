@@ -91,15 +91,6 @@ class TestPredict:
         np.testing.assert_allclose(both.iloc[-1], model.predict().iloc[0])
         np.testing.assert_allclose(both.iloc[0], slow_drift(series[:-2], 1, 1)[0])
 
-    def test_steps_before_a_series_begins_have_a_forecast_too(self):
-        frame = pd.DataFrame({name: make_series(seed=i) for i, name in enumerate("ab")})
-        frame.iloc[:30, 1] = np.nan
-        X = make_features(frame)
-        found = Drift(2, lookback=4).fit(X, frame).predict(X[5:6])
-        first = np.resize(X.to_numpy()[30], (4, 2))
-        expected = frame["b"].iloc[30] + 100 * first.sum() + first[0].sum()
-        assert found["b"].iloc[0] == pytest.approx(expected)
-
     def test_known_features_are_those_of_the_steps(self):
         series = make_series()
         X = make_features(series)
@@ -216,21 +207,6 @@ class TestBounds:
             assert expected["falling"].min() < 0
             np.testing.assert_array_equal(found["falling"], expected["falling"].clip(0))
             np.testing.assert_array_equal(found["below"], expected["below"])
-
-    def test_a_series_that_was_negative_later_is_free(self, series):
-        model, free = (
-            Falling(3, lookback=3, bounds=bounds).fit(series["falling"])
-            for bounds in ("auto", None)
-        )
-        later = np.array([-0.5, -1.0])
-        found, expected = (
-            one.update(later).predict(pd.RangeIndex(14)) for one in (model, free)
-        )
-        assert (found[9] == 0) & (expected[9] < 0)  # before it was
-        np.testing.assert_array_equal(found[10:], expected[10:])
-        np.testing.assert_array_equal(
-            *(one.predict(history=series["below"]) for one in (model, free))
-        )
 
 
 class TestScore:

@@ -2,12 +2,11 @@
 
 import numpy as np
 import pandas as pd
-import polars as pl
 import pytest
 from forecasting_data import make_series, make_values
 
 from sklearn_attention import KernelForecaster
-from sklearn_attention.forecasting._forms import in_library, read_series
+from sklearn_attention.forecasting._forms import read_series
 
 
 def make_frame(kind="MS"):
@@ -49,16 +48,10 @@ def test_shorter_series_of_a_frame_are_forecast_up_to_the_common_steps():
     pd.testing.assert_index_equal(found.index, own["b"].index[4:])
 
 
-@pytest.mark.parametrize("dtype", ["Int64", "category", "float32"])
-def test_numbers_of_all_dtypes(dtype):
-    series = make_series().round()
-    found = fit(series.astype(dtype)).predict()
-    expected = fit(series.astype("float32" if dtype == "float32" else float)).predict()
-    pd.testing.assert_series_equal(found, expected)
-    assert found.dtype == ("float32" if dtype == "float32" else "float64")
-
-
 SERIES = make_series()
+HOURS = pd.Series(make_values(40), pd.date_range("2024-01-01", periods=40, freq="2h"))
+GAP = HOURS.drop(HOURS.index[[4, 9]])
+GAPS = "has gaps in its index: 2024-01-01 08:00:00, 2024-01-01 18:00:00 miss"
 
 
 def changed(places, value, dtype=float):
@@ -80,6 +73,12 @@ def changed(places, value, dtype=float):
         ({"a": np.ones((3, 3))}, r"X\['a'\] has shape \(3, 3\)"),
         (pd.concat({"a": SERIES, "b": SERIES[::-1]}), r"X\['b'\].*not sorted"),
         ([10**400, *range(30)], "has the entry 10+"),
+        (
+            {"a": HOURS, "b": HOURS[:20].shift(freq="1h")},
+            r"X\['b'\] has steps that are none of the series'",
+        ),
+        ({"a": HOURS, "b": GAP}, rf"X\['b'\] {GAPS}"),
+        (pd.concat({"a": HOURS, "b": GAP}), rf"X\['b'\] {GAPS}"),
         (pd.concat({"u": pd.concat({"a": SERIES})}), "index of 3 levels: pass two"),
         (make_frame().stack().to_frame("u").assign(v=1), r"columns \['u', 'v'\]"),
     ],
@@ -107,20 +106,6 @@ def test_indexes_of_other_zones_and_resolutions_go_together():
         fit({"a": series, "b": series[:40].tz_localize(None)})
 
 
-def test_series_off_the_grid_of_others_are_refused():
-    hours = pd.date_range("2024-01-01", periods=40, freq="2h")
-    series = pd.Series(make_values(40), hours)
-    odd = series[:20].set_axis(hours[:20] + pd.Timedelta("1h"))
-    with pytest.raises(ValueError, match=r"^X\['b'\] has steps that are none of the series'"):
-        fit({"a": series, "b": odd})
-    gap = series.drop(hours[[4, 9]])
-    message = r"^X\['b'\] has gaps in its index: 2024-01-01 08:00:00, 2024-01-01 18:00:00 miss"
-    with pytest.raises(ValueError, match=message):
-        fit({"a": series, "b": gap})
-    with pytest.raises(ValueError, match=message):
-        fit(pd.concat({"a": series, "b": gap}))
-
-
 def test_columns_are_cut_where_they_begin_and_end():
     values = np.full((9, 4), np.nan)
     values[2:7, 0], values[:, 1], values[8, 3] = 1.0, 2.0, 3.0
@@ -139,34 +124,3 @@ def test_columns_are_cut_where_they_begin_and_end():
         table = read_series(lacking, onto=read_series(np.ones((2, lacking.shape[1]))))
         assert table.counts.tolist() == [9] * lacking.shape[1]
         assert np.isnan(table.value).all()
-
-
-@pytest.mark.parametrize("form", ["series", "frame"])
-def test_rows_of_polars_have_times_from_beside_them_or_none(form):
-    load = make_series()
-    y = pl.Series("load", load.to_numpy())
-    y = y if form == "series" else y.to_frame()
-    table = read_series(y, index=load.index)
-    assert (table.time.kind, table.names) == ("datetime", ["load"])
-    np.testing.assert_array_equal(table.value, load)
-    table = read_series(y)
-    assert (table.time.kind, table.form.kind) == ("position", form)
-
-
-def test_masked_values_are_missing():
-    values = np.ma.masked_array(np.arange(60.0), np.arange(60) == 7)
-    found = fit(values, missing="interpolate").observed_.value
-    np.testing.assert_allclose(found, np.arange(60.0))
-
-
-@pytest.mark.parametrize(
-    ("unit", "zone"), [("s", None), ("s", "Europe/Berlin"), ("ns", "Europe/Berlin")]
-)
-def test_times_in_polars_are_as_precise(unit, zone):
-    hours = pd.date_range("2024-03-30", periods=60, freq="h", tz=zone, unit=unit)
-    found = in_library(pd.DataFrame({"ds": hours}), "polars")["ds"]
-    assert [pd.Timestamp(moment) for moment in found] == list(hours)
-    days = pd.date_range("2024-03-30", periods=3, tz=zone, unit=unit)
-    kind = in_library(pd.DataFrame({"ds": days}), "polars")["ds"].dtype
-    precise = pl.Datetime("ms" if unit == "s" else unit, zone)
-    assert kind == (pl.Date if unit == "s" and zone is None else precise)

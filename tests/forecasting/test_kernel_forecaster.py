@@ -41,22 +41,6 @@ def test_features_are_further_columns_of_the_matrix_of_lags():
     )
 
 
-def test_a_feature_that_tells_is_listened_to():
-    rng = np.random.default_rng(0)
-    feature = rng.normal(size=(200, 1))
-    values = 3 * np.sin(feature[:, 0]) + 0.1 * rng.normal(size=200)
-    model = KernelForecaster(lookback=3, normalize=None).fit(feature[:150], values[:150])
-    assert model.bandwidth_.shape == (3,)  # effects of the feature are taken out of the windows
-    errors = model.predict(feature[150:]) - values[150:]
-    assert np.std(errors) < 0.3 * np.std(values)
-    ends = model.predict_interval(feature[150:], 0.9)
-    assert 0.8 < np.mean((ends[:, 0] < values[150:]) & (values[150:] < ends[:, 1])) <= 1
-    given = KernelForecaster(lookback=3, normalize=None, bandwidth=0.5)
-    assert given.fit(feature[:150], values[:150]).bandwidth_.shape == (4,)
-    model = KernelForecaster(lookback=3, past_features=[0]).fit(feature[:150], values[:150])
-    assert model.effects_ is None
-
-
 def test_explanations_are_weights_and_times():
     series = make_series("W-MON")
     model = KernelForecaster(3, lookback=12).fit(series)
@@ -87,27 +71,6 @@ def make_shapes(n=120, noise=0.1):
     }
 
 
-def make_alike(n=34, n_series=20):
-    """Short series of one shape: a rise or fall that lasts."""
-    rng = np.random.default_rng(1)
-    months = pd.date_range("2000-01-01", periods=n, freq="MS")
-    waves = np.sin(2 * np.pi * (np.arange(n) + rng.uniform(0, 12, (n_series, 1))) / 12)
-    return {
-        f"s{i}": pd.Series(own + 0.3 * rng.normal(size=n), months)
-        for i, own in enumerate(waves)
-    }
-
-
-def test_all_windows_where_series_are_short_and_alike():
-    panel = make_alike()
-    model = KernelForecaster(2, lookback=8).fit(panel)
-    assert model.pooled_ is True
-    found = model.explain(k=10_000)
-    assert list(found) == ["series", "analog", "time", "weight"]
-    assert (found.groupby("series")["analog"].nunique() == len(panel)).all()
-    np.testing.assert_allclose(found.groupby("series")["weight"].sum(), 1)
-
-
 def test_series_without_windows_of_their_own_have_those_of_all():
     panel = make_shapes()
     short = panel["s0"][:20]
@@ -123,20 +86,6 @@ def test_series_without_windows_of_their_own_have_those_of_all():
     np.testing.assert_allclose(windows[0], renamed["new"])
     model.update({"late": panel["s0"][-20:]})
     assert set(model.explain(k=10_000).query("series == 'late'")["analog"]) == short_of
-
-
-def test_windows_are_seven_seasons_where_they_tell():
-    # The fourth last block of twelve tells which shape comes next.
-    rng = np.random.default_rng(0)
-    shapes = rng.normal(size=(2, 12))
-    kinds = list(rng.integers(0, 2, 4))
-    while len(kinds) < 40:
-        kinds.append(1 - kinds[-4])
-    values = np.concatenate([shapes[kind] for kind in kinds])
-    values = values + 0.05 * rng.normal(size=480)
-    model = KernelForecaster(12, season_length=12).fit(values[:-12])
-    assert model.lookback_ == 84
-    assert np.abs(model.predict() - values[-12:]).mean() < 0.1
 
 
 @pytest.mark.parametrize(("normalize", "n_series"), [("seasonal", 2), ("standard_seasonal", 1)])

@@ -67,17 +67,6 @@ def test_what_is_known_and_what_follows_are_those_of_a_loop():
             np.testing.assert_array_equal(before[k], expected)
 
 
-def test_patterns_are_learned_anew_after_a_quarter_more():
-    table = Table.of([np.arange(500.0)])
-    known = np.arange(500)
-    origins = Origins(table, np.zeros(500, dtype=int), known, 1).with_few_seasons()
-    seasons = origins.season_known
-    assert (seasons <= known).all()
-    assert (known[1:] < 1.25 * seasons[1:] + 1).all()
-    assert len(np.unique(seasons)) < 30
-    np.testing.assert_array_equal(origins.take([7, 300]).season_known, seasons[[7, 300]])
-
-
 @pytest.mark.parametrize("fraction", [0.05, 0.2, 0.6])
 def test_the_last_origins_of_each_series_are_held_out(fraction):
     train, holdout = split_at_ends(Origins.within(make(), HORIZON, LOOKBACK), fraction)

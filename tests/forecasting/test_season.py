@@ -45,33 +45,38 @@ def test_of_the_autocorrelation():
         assert season_of_values(values) == 1
 
 
-class TestSeveral:
-    def make(self, freq, n, period=None):
-        values = np.random.default_rng(0).normal(size=n)
-        if period is not None:
-            values += 5 * np.sin(2 * np.pi * np.arange(n) / period)
-        return read_series(pd.Series(values, pd.date_range("2000-01-03", periods=n, freq=freq)))
+def make(freq, n, period=None, *, periods=False):
+    values = np.random.default_rng(0).normal(size=n)
+    if period is not None:
+        values += 5 * np.sin(2 * np.pi * np.arange(n) / period)
+    index = pd.date_range("2000-01-03", periods=n, freq=freq)
+    return read_series(pd.Series(values, index.to_period() if periods else index))
 
-    @pytest.mark.parametrize(
-        ("freq", "n", "expected"),
-        [
-            ("D", 1000, [7.0, 365.25]),
-            ("D", 700, [7.0]),  # not two years
-            ("h", 300, [24.0]),  # not two weeks
-            ("s", 200, [1.0]),
-            ("10s", 1000, [360.0]),
-        ],
-    )
-    def test_of_the_frequency(self, freq, n, expected):
-        np.testing.assert_allclose(seasons_of(self.make(freq, n), "auto"), expected)
 
-    def test_what_the_values_show_comes_after_the_usual_one(self):
-        found = seasons_of(self.make("MS", 300, period=17.3), "auto")
-        assert found[0] == 12
-        assert found[1] == pytest.approx(17.3, abs=0.05)
-        assert len(found) == 2
-        # But not twice.
-        assert seasons_of(self.make("MS", 300, period=12.2), "auto") == [12.0]
+@pytest.mark.parametrize(
+    ("freq", "n", "expected"),
+    [
+        ("D", 1000, [7.0, 365.25]),
+        ("D", 700, [7.0]),  # not two years
+        ("h", 300, [24.0]),  # not two weeks
+        ("s", 200, [1.0]),
+        ("10s", 1000, [360.0]),
+        ("QE-NOV", 8, [4.0]),
+    ],
+)
+def test_several_of_the_frequency(freq, n, expected):
+    np.testing.assert_allclose(seasons_of(make(freq, n), "auto"), expected)
+    if freq in ("D", "QE-NOV"):
+        np.testing.assert_allclose(seasons_of(make(freq, n, periods=True), "auto"), expected)
+
+
+def test_what_the_values_show_comes_after_the_usual_one():
+    found = seasons_of(make("MS", 300, period=17.3), "auto")
+    assert found[0] == 12
+    assert found[1] == pytest.approx(17.3, abs=0.05)
+    assert len(found) == 2
+    # But not twice.
+    assert seasons_of(make("MS", 300, period=12.2), "auto") == [12.0]
 
 
 def pattern_of(values, phase, m):
@@ -153,11 +158,3 @@ def test_adjusted_series_are_without_their_patterns_and_end_where_they_should():
     found = season.adjusted(np.array([1, 0]), np.array([4, 9]))
     np.testing.assert_allclose(found[0], [2, 3, 4, 5, 5, 5, 5, 5, 5])
     np.testing.assert_allclose(found[1], 0.1 * steps[:9], atol=0.01)
-
-
-@pytest.mark.parametrize(("freq", "expected"), [("MS", 12), ("QE-NOV", 4)])
-def test_of_the_frequency_also_of_periods(freq, expected):
-    index = pd.date_range("2000-01-01", periods=2 * expected, freq=freq)
-    for steps in (index, index.to_period()):
-        series = pd.Series(np.random.default_rng(0).normal(size=len(index)), steps)
-        assert season_of(read_series(series), "auto") == expected

@@ -63,20 +63,6 @@ def test_the_smaller_errors_decide():
     assert not choose([flat]).log
 
 
-@pytest.mark.parametrize(("ratio", "log"), [(0.97, False), (0.99, True), (1.01, True)])
-def test_without_logarithms_errors_have_to_be_clearly_less(ratio, log):
-    values = growing()
-
-    def fit(table, logs):
-        fitted = fit_combined(table, HORIZON, [12.0], 12, logs, ["classical"])
-        targets = fitted[1].validation.targets()
-        truth = np.exp(targets) if logs else targets
-        found = truth + 1e-3 * (1.0 if logs else ratio)
-        return *fitted[:3], np.log(found) if logs else found
-
-    assert choose([values], fit=fit).log == log
-
-
 @pytest.mark.parametrize("log", [True, False])
 def test_what_is_given_is_not_tried(log):
     transform = choose([growing()], log, (0, 9), fit=pytest.fail)
@@ -102,16 +88,3 @@ def test_there_are_no_logarithms_where_there_are_zeros():
     values[::12] = 0
     assert not choose([values], fit=pytest.fail).log
     assert choose([values], True).log
-
-
-@pytest.mark.parametrize("least", [0.0, 1.0])
-def test_of_series_with_zeros_squared_errors_decide(least):
-    # Logarithms have most values right, and the mean wrong.
-    values = np.tile([least, *[1.0] * 18, 30.0], 5)
-
-    def fit(table, logs):
-        fitted = fit_combined(table, HORIZON, [1.0], 12, logs, ["ridge"])
-        mean = np.full(fitted[3].shape, 1.0 if logs else values.mean())
-        return *fitted[:3], np.log(mean + shift_of([values])) if logs else mean
-
-    assert choose([values], fit=fit).log == (least > 0)

@@ -41,15 +41,6 @@ def make(**options):
 
 
 class TestScaling:
-    def test_is_measured_before_the_last_origin(self):
-        series = make_walks([30, 20])
-        origins = Origins.within(Table.of(series), HORIZON, LOOKBACK)
-        scaling = Scaling.of(origins, LOOKBACK)
-        units = scaling.units(origins.take([0, -1]))
-        expected = [(own[:-HORIZON].mean(), own[:-HORIZON].std()) for own in series]
-        np.testing.assert_allclose(units, expected)
-        assert len(scaling.center) == len(scaling.scale) == 0
-
     def test_of_unknown_series_is_that_so_far(self):
         table = Table.of(make_walks([30, 20]))
         scaling = Scaling.of(Origins.within(table, HORIZON, LOOKBACK), LOOKBACK)
@@ -91,16 +82,3 @@ def test_without_enough_windows_there_is_none():
     assert fitted.network is None
     assert held_out.shape == (len(training.validation), 1, HORIZON)
     assert np.isnan(held_out).all()
-
-
-def test_without_a_ridge_it_adds_to_the_level():
-    origins = Origins.within(Table.of(make_walks([60, 50])), HORIZON, LOOKBACK)
-    fitted = make().learn(origins)
-    units = fitted.scaling.units(origins)
-    outputs = outputs_of(fitted.network.module("cpu"), origins, units, fitted.scaling)
-    expected = units[:, :1] + units[:, 1:] * outputs
-    np.testing.assert_allclose(fitted.forecast(origins)[:, 0], expected)
-    shape = fitted.network.shape
-    assert (shape["lookback"], shape["horizon"]) == (LOOKBACK, HORIZON)
-    assert (shape["n_past"], shape["n_future"], shape["relative"]) == (0, 0, False)
-    assert shape["patch_length"] == 2  # four patches at least

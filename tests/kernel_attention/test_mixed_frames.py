@@ -79,23 +79,3 @@ class TestLevels:
         np.testing.assert_array_equal(other.predict(codes), model.predict(frame))
         with pytest.raises(ValueError, match=r"unknown levels \['huge'\].*'size'"):
             model.predict(frame.assign(size="huge"))
-
-    def test_only_categories(self, data):
-        frame, y = data
-        only = frame[["color", "kind"]]
-        for readout in READOUTS:
-            model = KernelAttentionRegressor(readout, max_steps=20, n_folds=1).fit(only, y)
-            means = pd.Series(y).groupby(only["color"].fillna("?")).transform("mean")
-            assert np.corrcoef(model.predict(only), means)[0, 1] > 0.7
-            assert (model.length_scales_ < np.inf).all()
-
-
-@pytest.mark.filterwarnings("ignore:X does not have valid feature names")
-def test_arrays_after_a_frame(data):
-    model = KernelAttentionRegressor("average", **QUICK).fit(*data)
-    with pytest.raises(ValueError, match=r"not the 5 columns.*pass a table"):
-        model.predict(np.zeros((3, 4)))
-    with pytest.raises(ValueError, match=r"0\.0, of float64, in column 1, whose levels were"):
-        model.predict(np.zeros((3, 5)))
-    cells = data[0].to_numpy(dtype=object)
-    np.testing.assert_array_equal(model.predict(cells), model.predict(data[0]))

@@ -98,15 +98,6 @@ class TestSeveralBlocks:
             found[rows, leaf] = weights
         return found
 
-    def test_axes_among_random_projections_are_the_principal_ones(self, monkeypatch):
-        kernel, training = self.make()
-        axes = [fit(kernel, training)[0].axes]
-        monkeypatch.setattr(_ridge, "_MOST_AXES", 4)
-        axes.append(fit(kernel, training)[0].axes)
-        assert axes[1].shape == (len(axes[0]), 4)
-        found = np.abs(axes[1].T @ axes[0][:, :4])
-        np.testing.assert_allclose(found, np.eye(4), atol=0.05)
-
     @every_part
     def test_predictions_are_weighted_ones_of_the_blocks(self, rough, linear):
         kernel, training = self.make(rough=rough, linear=linear)
@@ -139,18 +130,6 @@ class TestSeveralBlocks:
                 if weight
             )  # fmt: skip
             np.testing.assert_allclose(left, expected, rtol=1e-5, atol=1e-6)
-
-    def test_equal_rows_are_drawn_from(self):
-        X = np.zeros((200, 3))
-        X[:5] = make_training(5).X
-        training = make_training(200, X=X)
-        held_out = np.array([0, 100])
-        member, left_out = fit(make_kernel(training), training, held_out)
-        queries = np.vstack([X[:8], make_training(10, seed=1).X])
-        assert max(map(len, member.rows)) <= 2 * 40
-        assert np.isfinite(member.predict(training, queries)).all()
-        assert np.isfinite(member.weights(training, queries)).all()
-        assert np.isfinite(left_out).all()
 
 
 def smooth_at(training, X, step):

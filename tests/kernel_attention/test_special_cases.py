@@ -91,17 +91,6 @@ class TestSolving:
         expected = theirs.predict(queries / np.array(bandwidth))
         np.testing.assert_allclose(ours.predict(queries), expected, rtol=0, atol=1e-9)
 
-    def test_slopes_are_those_of_its_formula(self, data, queries):
-        X, y = data
-        bandwidth = np.array([1.0, 2.0, 80.0])
-        model = special(bandwidth=bandwidth, ridge=0.1).fit(X, y)
-        differences = (queries[:, None] - X) / bandwidth
-        kernel = np.exp(-np.square((X[:, None] - X) / bandwidth).sum(axis=2) / 2)
-        alpha = np.linalg.solve(kernel + 0.1 * np.eye(80), y)
-        near = np.exp(-np.square(differences).sum(axis=2) / 2)
-        expected = -np.einsum("qn,qnf,n->qf", near, differences / bandwidth, alpha)
-        np.testing.assert_allclose(model.local_slopes(queries), expected, rtol=0, atol=1e-10)
-
 
 @pytest.mark.parametrize("readout", READOUTS)
 class TestBoth:

@@ -17,52 +17,27 @@ from sklearn_attention.kernels import (
 )
 
 
-class TestExponential(WithoutUnderflow, RadialContract):
-    samples = (Exponential(),)
-
-    def profile(self, kernel, r):
-        return math.exp(-r)
-
-    def log_profile(self, kernel, r):
-        return -r
-
-
-class TestMatern32(WithoutUnderflow, RadialContract):
-    samples = (Matern32(),)
-
-    def profile(self, kernel, r):
-        return (1 + math.sqrt(3) * r) * math.exp(-math.sqrt(3) * r)
+class TestCovariance(WithoutUnderflow, RadialContract):
+    samples = (
+        Exponential(), Matern32(), Matern52(), RationalQuadratic(alpha=0.1),
+        RationalQuadratic(alpha=30),
+    )  # fmt: skip
 
     def log_profile(self, kernel, r):
-        return math.log(1 + math.sqrt(3) * r) - math.sqrt(3) * r
-
-
-class TestMatern52(WithoutUnderflow, RadialContract):
-    samples = (Matern52(),)
-
-    def profile(self, kernel, r):
-        return (1 + math.sqrt(5) * r + 5 / 3 * r**2) * math.exp(-math.sqrt(5) * r)
-
-    def log_profile(self, kernel, r):
+        if isinstance(kernel, RationalQuadratic):
+            return -kernel.alpha * math.log1p(r**2 / (2 * kernel.alpha))
+        if kernel == Exponential():
+            return -r
+        if kernel == Matern32():
+            return math.log(1 + math.sqrt(3) * r) - math.sqrt(3) * r
         return math.log(1 + math.sqrt(5) * r + 5 / 3 * r**2) - math.sqrt(5) * r
-
-
-class TestRationalQuadratic(WithoutUnderflow, RadialContract):
-    samples = (RationalQuadratic(alpha=0.1), RationalQuadratic(alpha=30))
-
-    def profile(self, kernel, r):
-        return (1 + r**2 / (2 * kernel.alpha)) ** -kernel.alpha
-
-    def log_profile(self, kernel, r):
-        return -kernel.alpha * math.log1p(r**2 / (2 * kernel.alpha))
 
 
 class TestPeriodic(RadialContract):
     samples = (Periodic(), Periodic(period=1.5, length_scale=0.7))
 
     def profile(self, kernel, r):
-        sine = math.sin(math.pi * r / kernel.period)
-        return math.exp(-2 * sine**2 / kernel.length_scale**2)
+        return math.exp(self.log_profile(kernel, r))
 
     def log_profile(self, kernel, r):
         # The remainder is exact, so this keeps the phase whatever the distance.
@@ -96,11 +71,6 @@ def test_parameters_that_are_not_positive(kind, name, value):
 
 class TestLocallyPeriodic(WithoutUnderflow, RadialContract):
     samples = (LocallyPeriodic(), LocallyPeriodic(period=1.5, length_scale=0.7))
-
-    def profile(self, kernel, r):
-        sine = math.sin(math.pi * r / kernel.period)
-        periodic = math.exp(-2 * sine**2 / kernel.length_scale**2)
-        return periodic * math.exp(-(r**2) / (2 * kernel.length_scale**2))
 
     def log_profile(self, kernel, r):
         sine = math.sin(math.pi * math.remainder(r, kernel.period) / kernel.period)

@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+import torch
 from array_api_compat import array_namespace
 
 from sklearn_attention import Architecture, NadarayaWatsonRegressor, TransformerRegressor
@@ -25,10 +26,12 @@ class Flat(RadialKernel):
         return xp.where(squared > 1, -xp.sqrt(squared - 1), 0 * squared)
 
 
-def test_one_formula_gives_the_kernel_and_its_logarithm():
-    distances = np.linalg.norm(X[:, None] - X, axis=-1)
-    np.testing.assert_allclose(Student()(X), 1 / (1 + distances**2))
-    np.testing.assert_allclose(Student().log(X), -np.log1p(distances**2))
+def test_one_formula_gives_the_kernel_its_logarithm_and_its_slope():
+    squared = ((X[:, None] - X) ** 2).sum(axis=-1)
+    np.testing.assert_allclose(Student()(X), 1 / (1 + squared))
+    np.testing.assert_allclose(Student().log(X), -np.log1p(squared))
+    for table in (squared, torch.from_numpy(squared)):
+        np.testing.assert_allclose(Student().log_slope(table), -1 / (1 + squared))
     model = NadarayaWatsonRegressor(Student(), bandwidth=2.0).fit(X, X[:, 0])
     weights = Student()(X / 2)
     np.testing.assert_allclose(model.predict(X), weights @ X[:, 0] / weights.sum(axis=1))

@@ -1,7 +1,6 @@
 """Kernels for some of the columns."""
 
 import math
-import pickle
 
 import numpy as np
 import pytest
@@ -126,13 +125,6 @@ def test_parameters_by_name():
         kernel.set_params(nonsense=1)
 
 
-def test_equal_lists_are_equal_kernels():
-    assert mixed() == pickle.loads(pickle.dumps(mixed())) == clone(mixed())
-    assert mixed() != mixed(level=WangVanRyzin(0.4))
-    assert ProductKernel([("x", Gaussian(), [0, 1])]) != ProductKernel([("x", Gaussian(), [0])])
-    assert hash(mixed()) == hash(mixed(age="boxcar"))
-
-
 # Kernels that see columns 1, 2 and 3 of MIXED as categories.
 UNSCALED = [
     2 * mixed() * mixed(age="gaussian") + 1,
@@ -154,14 +146,6 @@ def test_rescale_leaves_categories_alone(library, kernel, bandwidth):
     if library == "torch":
         scaled = kernel.rescale(table, torch.tensor(bandwidth, dtype=torch.float64))
         np.testing.assert_array_equal(to_numpy(scaled), expected)
-
-
-def test_gradient_of_groups():
-    rng = np.random.default_rng(1)
-    tables = [torch.tensor(0.3 * rng.random((n, 3)), requires_grad=True) for n in (2, 3)]
-    product = ProductKernel([("a", "epanechnikov", [2, 0]), ("b", "exponential", 1)])
-    assert torch.autograd.gradcheck(product, tables)
-    assert torch.autograd.gradcheck(product.log, tables)
 
 
 # Taken apart into one of the distance and a rest
@@ -208,29 +192,3 @@ def test_a_product_of_gaussians_is_a_gaussian_of_the_distance(kernel):
     squared = form.squared(X, X)
     np.testing.assert_allclose(form.values(squared, X, X), kernel(X), rtol=1e-13)
     np.testing.assert_allclose(form.log_values(squared, X, X), kernel.log(X), rtol=1e-13)
-
-
-@pytest.mark.parametrize(
-    ("kernel", "compact"),
-    [
-        (Boxcar() * Gaussian(), True),
-        (ProductKernel([("a", "boxcar", [0]), ("b", LiRacine(), [1])]), True),
-        (ProductKernel([("a", "boxcar", [0]), ("b", "gaussian", [1])]), False),
-        (ProductKernel([("b", LiRacine(), [1])]), False),
-    ],
-    ids=repr,
-)
-def test_what_ends(kernel, compact):
-    assert kernel.compact is compact
-    columns = kernel.numeric_columns(2)
-    far = kernel(np.zeros((1, 2)), 5 * np.eye(2)[columns])
-    assert (bool(columns) and not far.any()) == compact
-
-
-def test_factors_of_the_distance_and_what_is_left():
-    nested = ProductKernel([("a", ProductKernel("boxcar"), [0, 2]), ("b", LiRacine(), [1])])
-    factors, rest = nested.radial_factors(3)
-    assert [(type(own), list(of)) for own, of in factors] == [(Boxcar, [0]), (Boxcar, [2])]
-    X = np.array([[0.0, 0.0, 0.5], [0.3, 1.0, -0.1], [0.2, 2.0, 0.1]])
-    product = rest(X) * Boxcar()(X[:, [0]]) * Boxcar()(X[:, [2]])
-    np.testing.assert_allclose(product, nested(X), rtol=1e-13)

@@ -11,7 +11,6 @@ from sklearn_attention.kernels import (
     AitchisonAitken,
     Boxcar,
     Epanechnikov,
-    FunctionKernel,
     Gaussian,
     Laplacian,
     LiRacine,
@@ -98,17 +97,6 @@ def test_slopes_of_logarithms(kernel):
         assert np.isfinite(kernel.log_slope(np.array([edge]))).all()
 
 
-def test_slopes_that_no_one_has_written():
-    class Cauchy(RadialKernel):
-        def profile(self, squared):
-            return 1 / (1 + squared)
-
-    squared = np.linspace(0, 9, 5)
-    np.testing.assert_allclose(Cauchy().log_slope(squared), -1 / (1 + squared))
-    found = Cauchy().log_slope(torch.from_numpy(squared))
-    np.testing.assert_allclose(found, -1 / (1 + squared))
-
-
 # Which fall with the distance at the scale of the bandwidth, and say so
 
 RAY = np.linspace(0, 6, 200)[:, None]
@@ -121,11 +109,3 @@ def test_the_flag_says_whether_a_kernel_falls(name):
     falls = bool((np.diff(along_the_ray) <= 0).all() and along_the_ray[-1] < along_the_ray[0])
     # Locally periodic falls at scale 1 by chance; its period is no neighbourhood.
     assert kernel.decreasing == (falls and name != "locally_periodic")
-
-
-def test_which_composed_kernels_fall():
-    assert not (Gaussian() * Periodic()).decreasing
-    mixed = [("x", "gaussian", [0]), ("group", AitchisonAitken(), [1])]
-    assert ProductKernel(mixed).decreasing
-    assert not ProductKernel([("x", Periodic(), [0])]).decreasing
-    assert not FunctionKernel(lambda X, Y: X @ Y.T).decreasing

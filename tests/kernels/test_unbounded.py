@@ -10,42 +10,25 @@ from sklearn_attention.kernels import Gaussian, Logistic, Sigmoid, Silverman
 pi, sqrt = math.pi, math.sqrt
 
 
-class TestGaussian(WithoutUnderflow, SmoothingContract):
-    samples = (Gaussian(),)
-    table = (1 / (2 * sqrt(pi)), 1, 0.7764)
-
-    def profile(self, kernel, r):
-        return 1 / sqrt(2 * pi) * math.exp(-r * r / 2)
-
-    def log_profile(self, kernel, r):
-        return -r * r / 2 - math.log(2 * pi) / 2
-
-
-class TestLogistic(WithoutUnderflow, SmoothingContract):
-    samples = (Logistic(),)
-    table = (1 / 6, pi**2 / 3, 0.4340)
-
-    def profile(self, kernel, r):
-        return 1 / (math.exp(r) + 2 + math.exp(-r)) if r < 700 else 0
+class TestUnbounded(WithoutUnderflow, SmoothingContract):
+    samples = (Gaussian(), Logistic(), Sigmoid())
+    tables = (
+        (1 / (2 * sqrt(pi)), 1, 0.7764),
+        (1 / 6, pi**2 / 3, 0.4340),
+        (2 / pi**2, pi**2 / 4, 0.5063),
+    )
 
     def log_profile(self, kernel, r):
-        return -r - 2 * math.log1p(math.exp(-r))
-
-
-class TestSigmoid(WithoutUnderflow, SmoothingContract):
-    samples = (Sigmoid(),)
-    table = (2 / pi**2, pi**2 / 4, 0.5063)
-
-    def profile(self, kernel, r):
-        return 2 / pi / (math.exp(r) + math.exp(-r)) if r < 700 else 0
-
-    def log_profile(self, kernel, r):
+        if kernel == Gaussian():
+            return -r * r / 2 - math.log(2 * pi) / 2
+        if kernel == Logistic():
+            return -r - 2 * math.log1p(math.exp(-r))
         return math.log(2 / pi) - r - math.log1p(math.exp(-2 * r))
 
 
 class TestSilverman(SmoothingContract):
     samples = (Silverman(),)
-    table = (3 * sqrt(2) / 16, 0, None)
+    tables = ((3 * sqrt(2) / 16, 0, None),)
     massless = (3,)
     test_positive_within_the_support_and_zero_beyond = None  # It is negative in places.
 

@@ -2,22 +2,12 @@
 
 import numpy as np
 import pytest
-from sklearn.base import clone
 
 from sklearn_attention import (
     AdaptiveBandwidth,
-    LocalPolynomialRegressor,
     NadarayaWatsonRegressor,
 )
-from sklearn_attention.bandwidth import _one_scale
 from sklearn_attention.kernels import Epanechnikov, Gaussian, ProductKernel
-
-
-@pytest.fixture
-def curve():
-    rng = np.random.default_rng(0)
-    x = rng.uniform(0, 1, 70)
-    return x[:, None], np.sin(8 * x) + 0.2 * rng.normal(size=70)
 
 
 @pytest.fixture
@@ -25,21 +15,6 @@ def plane():
     rng = np.random.default_rng(1)
     X = rng.uniform(-1, 1, size=(60, 3)) * [1.0, 5.0, 1.0]
     return X, np.sin(3 * X[:, 0]) + 0.2 * X[:, 1] + 0.1 * rng.normal(size=60)
-
-
-class TestRules:
-    @pytest.mark.parametrize(
-        ("degree", "rule"), [(0, AdaptiveBandwidth(8)), (1, "scott"), (2, "knn-loo")]
-    )
-    def test_partial_fit_equals_fit_on_all(self, curve, degree, rule):
-        X, y = curve
-        estimator = LocalPolynomialRegressor(degree=degree)
-        grown = clone(estimator).set_params(bandwidth=rule)
-        grown.partial_fit(X[:30], y[:30]).predict_interval(X)
-        grown.partial_fit(X[30:], y[30:])
-        whole = clone(grown).fit(X, y)
-        np.testing.assert_array_equal(grown.predict(X), whole.predict(X))
-        np.testing.assert_array_equal(grown.predict_interval(X), whole.predict_interval(X))
 
 
 class TestPerFeature:
@@ -87,20 +62,6 @@ class TestGap:
         X = np.linspace(0, 1, n)[:, None]
         truth = 3 * np.sin(6 * X[:, 0])
         return X, truth + noise, truth
-
-    @pytest.mark.filterwarnings("ignore:bandwidth=")
-    def test_autocorrelated_noise_is_smoothed_away(self):
-        X, y, truth = self.autocorrelated(n=90)
-        near, far = (NadarayaWatsonRegressor(gap=gap).fit(X, y) for gap in (0, 6))
-        assert far.bandwidth_[0] > 1.5 * near.bandwidth_[0]
-        errors = [np.mean((fitted.predict(X) - truth) ** 2) for fitted in (near, far)]
-        assert errors[1] < 0.8 * errors[0]
-
-    def test_many_rows_are_a_stretch(self, monkeypatch):
-        monkeypatch.setattr(_one_scale, "MAX_KEYS", 150)
-        X, y, _ = self.autocorrelated()
-        model = NadarayaWatsonRegressor(gap=8).fit(X, y)
-        assert 0.01 < model.bandwidth_[0] < 1
 
     def test_bad_gaps(self):
         X, y, _ = self.autocorrelated(n=20)

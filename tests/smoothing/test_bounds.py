@@ -85,16 +85,6 @@ class TestLogarithms:
         model.set_params(bounds=None, bandwidth=1.0).fit(X)
         assert not hasattr(model, "log_offsets_")
 
-    def test_zeros_have_no_say(self):
-        rng = np.random.default_rng(0)
-        rain = np.append(np.zeros(20), rng.lognormal(size=30))[:, None]
-        options = {"bounds": (0, None), "sensitivity": 0}
-        with pytest.warns(UserWarning, match="which 40% of the rows share"):
-            model = ProductKernelDensity(**options).fit(rain)
-        wet = ProductKernelDensity(**options).fit(rain[20:])
-        np.testing.assert_allclose(model.log_offsets_, wet.log_offsets_)
-        np.testing.assert_allclose(model.bandwidth_, wet.bandwidth_, rtol=0.05)
-
 
 class TestBadInput:
     @pytest.mark.parametrize("bounds", [(0, 0), "positive", [(0, 1)], (0, np.nan)])

@@ -1,13 +1,13 @@
 """ConditionalKernelDensity: its mean is Nadaraya-Watson, and the rest belongs together."""
 
 import numpy as np
-import pandas as pd
 import pytest
 from every_kernel import DENSITIES
 from recorder import Recorder
 from scipy.integrate import cumulative_trapezoid
 from scipy.stats import kstest, t
 from sklearn.base import clone
+from smoothing_cases import frame_of
 
 from sklearn_attention import (
     Columns,
@@ -21,8 +21,6 @@ from sklearn_attention.kernels import Gaussian
 from sklearn_attention.kernels._base import as_kernel
 from sklearn_attention.smoothing import _conditional_density
 
-SIZES = ["small", "medium", "large"]
-
 
 @pytest.fixture
 def data():
@@ -33,13 +31,7 @@ def data():
 
 @pytest.fixture
 def mixed():
-    rng = np.random.default_rng(0)
-    n = 80
-    sizes = rng.integers(3, size=n)
-    X = pd.DataFrame({"color": rng.choice(["red", "green", "blue"], n)})
-    X["length"] = rng.normal(size=n)
-    X["size"] = pd.Categorical.from_codes(sizes, SIZES, ordered=True)
-    return X, X["length"].to_numpy() + sizes + 2 * (X["color"] == "red").to_numpy()
+    return frame_of(80)
 
 
 def fixed(kernel="gaussian", target_kernel="gaussian", **params):
@@ -59,35 +51,17 @@ def slow_density(model, x, y):
     return np.dot(weights, spread) / np.sum(weights)
 
 
-class TestMean:
-    """The derivation in the class's notes, step by step."""
-
-    @pytest.mark.parametrize(
-        ("kernel", "target_kernel"), [("gaussian", "triweight"), ("epanechnikov", "logistic")]
-    )
-    def test_the_mean_of_the_density_is_nadaraya_watson(self, data, kernel, target_kernel):
-        X, y = data
-        weights = np.random.default_rng(1).uniform(size=len(X))
-        model = fixed(kernel, target_kernel).fit(X, y, sample_weight=weights)
-        regression = NadarayaWatsonRegressor(kernel, bandwidth=0.5).fit(X, y, weights)
-        np.testing.assert_allclose(model.predict(X), regression.predict(X), rtol=1e-12)
-        grid = np.linspace(-14, 14, 4001)
-        for x in X[:3]:
-            density = np.exp(model.score_samples(np.tile(x, (len(grid), 1)), grid))
-            assert np.trapezoid(density, grid) == pytest.approx(1, abs=1e-8)
-            mean = np.trapezoid(grid * density, grid)
-            assert mean == pytest.approx(regression.predict([x])[0], abs=1e-8)
-
-
 class TestDensity:
     @pytest.mark.parametrize("target_kernel", DENSITIES)
-    def test_is_the_formula(self, data, target_kernel):
+    def test_is_the_formula_whose_mean_is_nadaraya_watson(self, data, target_kernel):
         X, y = data
         weights = np.random.default_rng(1).uniform(0.1, 2, size=len(X))
         model = fixed("tricube", target_kernel).fit(X, y, sample_weight=weights)
         expected = [slow_density(model, *pair) for pair in zip(X[:15], y[:15], strict=True)]
         found = np.exp(model.score_samples(X[:15], y[:15]))
         np.testing.assert_allclose(found, expected, rtol=1e-12)
+        average = NadarayaWatsonRegressor("tricube", bandwidth=0.5).fit(X, y, weights)
+        np.testing.assert_allclose(model.predict(X), average.predict(X), rtol=1e-12)
         logarithms, weights = np.log(expected), np.arange(15.0)
         assert model.score(X[:15], y[:15]) == pytest.approx(logarithms.mean())
         weighted = model.score(X[:15], y[:15], sample_weight=weights)
@@ -139,15 +113,12 @@ class TestDistribution:
         assert 1 - 1e-9 <= quantiles[1] <= 99
 
 
-class TestLine:
-    """Of degree 1, the density is that of residuals, around the local line."""
-
-    def test_categories_alone_have_no_line(self, mixed):
-        X, y = mixed[0][["color", "size"]], mixed[1]
-        model = ConditionalKernelDensity(bandwidth=0.2, target_bandwidth=0.3).fit(X, y)
-        assert not hasattr(model, "line_bandwidth_")
-        alike = clone(model).set_params(degree=0).fit(X, y)
-        np.testing.assert_array_equal(model.predict(X), alike.predict(X))
+def test_categories_alone_have_no_line(mixed):
+    X, y = mixed[0][["color", "size"]], mixed[1]
+    model = ConditionalKernelDensity(bandwidth=0.2, target_bandwidth=0.3).fit(X, y)
+    assert not hasattr(model, "line_bandwidth_")
+    alike = clone(model).set_params(degree=0).fit(X, y)
+    np.testing.assert_array_equal(model.predict(X), alike.predict(X))
 
 
 class TestDegree:
@@ -252,20 +223,17 @@ class TestBandwidths:
         assert not hasattr(model, "likelihood_score_")
 
 
-class TestEmpty:
-    def test_nan(self, data):
-        X, y = data
-        model = fixed("epanechnikov", empty="nan").fit(X, y)
-        queries = np.array([[50.0, 50.0], X[0]])
-        answers = [
-            model.predict(queries),
-            model.score_samples(queries, [0.0, 0.0]),
-            model.predict_cdf(queries, 0.0)[:, 0],
-            model.predict_quantiles(queries, 0.5)[:, 0],
-            model.sample(queries, random_state=0)[:, 0],
-        ]
-        for answer in answers:
-            np.testing.assert_array_equal(np.isnan(answer), [True, False])
+def test_where_nothing_is_near_all_answers_are_nan_if_asked(data):
+    X, y = data
+    model = fixed("epanechnikov", empty="nan").fit(X, y)
+    queries = np.array([[50.0, 50.0], X[0]])
+    answers = (
+        model.predict(queries), model.score_samples(queries, [0.0, 0.0]),
+        model.predict_cdf(queries, 0.0)[:, 0], model.predict_quantiles(queries, 0.5)[:, 0],
+        model.sample(queries, random_state=0)[:, 0],
+    )  # fmt: skip
+    for answer in answers:
+        np.testing.assert_array_equal(np.isnan(answer), [True, False])
 
 
 class TestBadInput:

@@ -174,16 +174,3 @@ def test_few_rows(n, kind):
     if n <= 4:
         line = LocalPolynomialRegressor(degree=1).fit(x[:, None], y)
         np.testing.assert_array_equal(found, line.predict(x[:, None]))
-
-
-def test_categories_have_a_lambda_for_each_degree():
-    rng = np.random.default_rng(0)
-    frame = pd.DataFrame({"x": rng.uniform(size=20), "c": rng.choice(list("ab"), 20)})
-    y = np.sin(5 * frame["x"]) + (frame["c"] == "a") + 0.1 * rng.normal(size=20)
-    model = LocalPolynomialRegressor().fit(frame, y)
-    members = refit(model, frame, y)
-    assert len(members) > 1
-    expected = mean_of(members, lambda own: own.predict(frame))
-    np.testing.assert_allclose(model.predict(frame), expected, rtol=1e-9)
-    only = LocalPolynomialRegressor().fit(frame[["c"]], y)
-    assert [member.degree for member in only.members_] == [0]

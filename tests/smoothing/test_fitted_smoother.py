@@ -5,7 +5,6 @@ import pytest
 
 from sklearn_attention import (
     AdaptiveBandwidth,
-    LocalPolynomialRegressor,
     NadarayaWatsonRegressor,
 )
 from sklearn_attention.kernels._numerics import ROUNDED_UP
@@ -27,16 +26,3 @@ def test_a_factor_widens_windows_of_any_kind(data, adaptive):
     weights /= weights.sum(axis=1, keepdims=True)
     wide = smoother.replace(factor=3.0)
     np.testing.assert_allclose(wide.weights(X[:6]), weights, rtol=1e-9)
-
-
-def test_some_of_the_rows(data):
-    X, y = data
-    weight = np.arange(40.0)
-    model = LocalPolynomialRegressor(bandwidth=0.5).fit(X, y, weight)
-    part = LocalPolynomialRegressor(bandwidth=0.5).fit(X[5:], y[5:], weight[5:])
-    smoother = model.smoother_
-    np.testing.assert_allclose(smoother.take(weight > 4).predict(X), part.predict(X))
-    np.testing.assert_array_equal(smoother.unweighted.key_weights, weight > 0)
-    whole = LocalPolynomialRegressor(bandwidth=0.5).fit(X, y).smoother_
-    assert whole.take(slice(5)).key_weights is None
-    assert whole.unweighted is whole

@@ -38,14 +38,3 @@ class TestLine:
         )
         mean = center + shares @ line.loo_residuals_
         np.testing.assert_allclose(model.predict(queries), mean, atol=1e-9)
-
-    def test_does_not_extrapolate_without_bound(self, data):
-        X, y = data
-        model = ConditionalKernelDensity(bandwidth=0.5, target_bandwidth=0.3).fit(X, y)
-        directions = np.random.default_rng(0).normal(size=(10, 2))
-        for distance in (1, 1e3, 1e8):
-            found = model.predict_quantiles(X[0] + distance * directions, [0.01, 0.99])
-            # The bound of lines, with the largest deviation that targets can have.
-            margin = 3 * np.sqrt(2) * np.ptp(y) / 2 + np.abs(model.residuals_).max() + 1
-            assert found.min() > y.min() - margin
-            assert found.max() < y.max() + margin

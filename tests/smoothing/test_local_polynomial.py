@@ -5,7 +5,6 @@ import pytest
 from sklearn.base import clone
 
 from sklearn_attention import (
-    AdaptiveBandwidth,
     LocalPolynomialRegressor,
     NadarayaWatsonRegressor,
 )
@@ -17,17 +16,6 @@ def data():
     rng = np.random.default_rng(0)
     X = rng.uniform(-1, 1, size=(60, 2)) * [1.0, 3.0]
     return X, np.sin(2 * X[:, 0]) + 0.3 * X[:, 1] + 0.1 * rng.normal(size=60)
-
-
-def terms(U, degree):
-    """Polynomials of the columns of U: the constant, the columns, and their products."""
-    columns = [np.ones(len(U))]
-    if degree >= 1:
-        columns += list(U.T)
-    if degree == 2:
-        d = U.shape[1]
-        columns += [U[:, j] * U[:, k] for j in range(d) for k in range(j, d)]
-    return np.column_stack(columns)
 
 
 class TestFit:
@@ -66,21 +54,6 @@ class TestFit:
         assert ours.aicc_ == theirs.aicc_
         assert (ours.local_ridge(X) == 0).all()
 
-    @pytest.mark.parametrize(
-        ("bandwidth", "degree"), [(0.5, 2), ("loo", 1), (AdaptiveBandwidth(12), 2)]
-    )
-    def test_reproduces_polynomials_of_its_degree(self, data, bandwidth, degree):
-        X = data[0][:40]
-        coefficients = np.arange(1.0, 7.0)[: terms(X, degree).shape[1]]
-        y = terms(X, degree) @ coefficients
-        model = LocalPolynomialRegressor(bandwidth=bandwidth, degree=degree).fit(X, y)
-        queries = np.random.default_rng(3).uniform(-0.9, 0.9, size=(20, 2)) * [1.0, 3.0]
-        queries = queries[model.local_ridge(queries) == 0]
-        assert len(queries) > 10
-        np.testing.assert_allclose(
-            model.predict(queries), terms(queries, degree) @ coefficients, rtol=1e-6
-        )
-
 
 def test_slopes_beyond_all_numbers_do_no_harm():
     X = np.linspace(0, 1, 30)[:, None]
@@ -105,18 +78,6 @@ class TestThinWindows:
         # Elsewhere windows are as they are, also those of few rows.
         fit = attend_local(queries[~far], x[:, None], y, "epanechnikov", bandwidth=0.05)
         np.testing.assert_allclose(model.predict(queries[~far]), fit.values, atol=1e-12)
-
-    def test_ridge_says_where(self):
-        X = np.array([[0.0], [0.1], [0.2], [0.3], [5.0]])
-        y = np.array([0.0, 1.0, 2.0, 3.0, 7.0])
-        model = LocalPolynomialRegressor("epanechnikov", bandwidth=0.5, degree=1).fit(X, y)
-        model.smoother_ = model.smoother_.replace(widening=False)
-        ridge = model.local_ridge([[0.15], [5.0], [9.0]])
-        assert ridge[0] == 0
-        assert (ridge[1:] > 0).all()
-        # A single row answers with its value.
-        assert model.predict([[5.0]])[0] == pytest.approx(7.0)
-        assert model.predict_gradient([[5.0]])[0, 0] == pytest.approx(0.0, abs=1e-9)
 
     @pytest.mark.parametrize("degree", [1, pytest.param(2, marks=pytest.mark.slow)])
     def test_constant_and_repeated_columns(self, data, degree):

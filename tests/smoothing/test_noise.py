@@ -1,7 +1,6 @@
 """Noise of rows: autoregressions, and variances of sums."""
 
 import numpy as np
-import pytest
 from scipy.linalg import toeplitz
 
 from sklearn_attention import LocalPolynomialRegressor
@@ -21,13 +20,6 @@ def test_autocorrelations_of_two_lags_follow_yule_and_walker():
     assert found[0] == 1
     np.testing.assert_allclose(found[1], a / (1 - b))
     np.testing.assert_allclose(found[2:], a * found[1:-1] + b * found[:-2], atol=1e-12)
-
-
-@pytest.mark.parametrize("coefficients", [[], [0.6], [0.5, -0.3]])
-def test_autoregressions_are_found_with_their_number_of_lags(coefficients):
-    found = autoregression(autoregressive(coefficients, 2000), 6)
-    assert len(coefficients) <= len(found) <= len(coefficients) + 1
-    np.testing.assert_allclose(found[: len(coefficients)], coefficients, atol=0.06)
 
 
 def test_coefficients_solve_yule_and_walker():

@@ -133,23 +133,6 @@ def test_graphs_stay_as_they_are():
         model.predict(queries)
 
 
-def test_a_score_asks_for_queries_once():
-    X, y, *_ = make_data()
-    made = []
-
-    def note(rows):
-        made.append(len(rows))
-        return rows
-
-    asked = in_partitions(X)[0].map_blocks(note, meta=np.zeros((0, 1)))
-    for model in (NadarayaWatsonRegressor(bandwidth=0.3), NadarayaWatsonClassifier()):
-        truth = y if isinstance(model, NadarayaWatsonRegressor) else y > 0
-        made.clear()
-        score = model.fit(X, truth).score(asked, *in_partitions(truth, size=70))
-        assert score == pytest.approx(model.score(X, truth))
-        assert len(made) == 3
-
-
 @pytest.fixture
 def in_small_groups(monkeypatch):
     """A partition of queries is a group, and the first row is looked at with few others."""
@@ -178,15 +161,6 @@ def test_a_worker_holds_one_partition(scheduler, n_workers, in_small_groups):
             assert 0 < rows.most <= n_workers
             assert asked.most <= n_workers
             assert not rows.alive | asked.alive
-
-
-@pytest.mark.filterwarnings("ignore:.*no dependence on X")
-@pytest.mark.parametrize(("bandwidth", "times"), [(0.3, 2), ("scott", 2), ("loo", 3)])
-def test_how_often_a_fit_reads_each_partition(bandwidth, times, in_small_groups):
-    rows = Counted()
-    NadarayaWatsonRegressor(bandwidth=bandwidth).fit(rows.keys, rows.values)
-    # For what is not finite, for spreads, for a search; the first also for a trial.
-    assert rows.made <= 8 * times + 1
 
 
 def test_dtypes_of_pandas():

@@ -56,19 +56,6 @@ class TestTraining:
 
 
 class TestGradient:
-    @pytest.mark.parametrize("kernel", ["gaussian", "biweight", "periodic"])
-    def test_of_averages_equals_finite_differences(self, data, kernel):
-        X, y = data
-        both = np.column_stack([y, X[:, 0] * y])
-        model = NadarayaWatsonRegressor(kernel, bandwidth=[1.1, 1.7]).fit(X, both)
-        queries, step = X[:15] * 0.7 + 0.03, 1e-6
-        found = model.predict_gradient(queries)
-        assert found.shape == (15, 2, 2)
-        for j in range(2):
-            move = step * np.eye(2)[j]
-            change = model.predict(queries + move) - model.predict(queries - move)
-            np.testing.assert_allclose(found[:, :, j], change / (2 * step), atol=1e-6)
-
     def test_of_averages_over_neighbours_is_refused(self, data):
         model = NadarayaWatsonRegressor(bandwidth=AdaptiveBandwidth(9)).fit(*data)
         for ask in (lambda: model.predict_gradient(data[0]), model.feature_significance):

@@ -22,16 +22,6 @@ def data():
 
 
 class TestPrediction:
-    def test_empty_policies(self, data):
-        X, y = data
-        far = np.full((1, 3), 50.0)
-        model = NadarayaWatsonRegressor("boxcar", bandwidth=1.0, empty="nan").fit(X, y)
-        assert np.isnan(model.predict(far)[0])
-        nearest = y[((X - 50) ** 2).sum(axis=1).argmin()]
-        for kernel in ("gaussian", "epanechnikov"):
-            model = NadarayaWatsonRegressor(kernel, bandwidth=0.2).fit(X, y)
-            assert model.predict(far)[0] == pytest.approx(nearest)
-
     @pytest.mark.parametrize(
         ("estimator", "gone", "use"),
         [

@@ -4,11 +4,8 @@ import numpy as np
 import pytest
 from scipy.stats import norm
 
-from sklearn_attention import Columns, LocalPolynomialRegressor, NadarayaWatsonRegressor
-from sklearn_attention.bandwidth._search import Rows
-from sklearn_attention.kernels import Gaussian
+from sklearn_attention import LocalPolynomialRegressor, NadarayaWatsonRegressor
 from sklearn_attention.smoothing._errors import noise_variance
-from sklearn_attention.smoothing._robust import _Scales
 
 REGRESSORS = NadarayaWatsonRegressor, LocalPolynomialRegressor
 each_regressor = pytest.mark.parametrize("kind", REGRESSORS)
@@ -70,21 +67,6 @@ class TestWeights:
         # They do not widen the intervals around them.
         _, high = model.predict_interval(X, 0.8).T
         assert (y > high)[[10, 30, 31]].all()
-
-    def test_scales_are_where_bounded_squares_are_one_half(self):
-        X, y, _ = curve(80, outliers=[5, 40])
-        weight = np.random.default_rng(0).integers(0, 3, 80).astype(float)
-        smoother = NadarayaWatsonRegressor(bandwidth=0.5).fit(X, y, weight).smoother_
-        sizes = np.abs(smoother.errors.left_out)
-        rows = Rows(X=X, values=y[:, None], columns=Columns.numbers(1), sample_weight=weight)
-        scales = _Scales(rows, Gaussian())
-        found = scales.local(sizes, np.ones(80, dtype=bool))
-        windows = scales.around(np.eye(80))
-        assert (windows[:, weight == 0] == 0).all()
-        shares = np.diagonal(windows)[weight > 0]
-        assert shares.mean() < 1 / (3 * np.sqrt(len(shares))) < 2 * shares.mean()
-        halves = windows @ bounded(sizes / found)
-        np.testing.assert_allclose(halves, 0.5, atol=0.05)
 
     @pytest.mark.slow
     def test_make_the_fit_that_they_are_passed_to(self):

@@ -4,16 +4,9 @@ import numpy as np
 
 from sklearn_attention import (
     AdaptiveBandwidth,
-    LocalPolynomialRegressor,
     NadarayaWatsonRegressor,
 )
 from sklearn_attention.smoothing._training_rows import predict_rows
-
-
-def test_they_are_computed_once(data):
-    model = LocalPolynomialRegressor(bandwidth=0.5).fit(*data)
-    found = [model.smoother_.training for _ in range(2)]
-    assert found[0] is found[1]
 
 
 def test_another_smoother_may_measure_the_windows(data):

@@ -124,8 +124,11 @@ class TestDistribution:
     def model(self, data):
         return LocalPolynomialRegressor(bandwidth=0.5, degree=1).fit(*data)
 
-    def test_quantiles_and_cdf_equal_their_definitions(self, model, data):
-        X = data[0]
+    @pytest.mark.parametrize("weighted", [False, True])
+    def test_quantiles_and_cdf_equal_their_definitions(self, model, data, weighted):
+        X, y = data
+        if weighted:
+            model.fit(X, y, np.random.default_rng(3).integers(0, 4, 40))
         asked = [0.03, 0.25, 0.5, 0.81]
         thresholds = [-1.0, 0.0, 0.4, 5.0]
         queries = X[:3] * 0.9
@@ -147,14 +150,6 @@ class TestDistribution:
             for k, threshold in enumerate(thresholds):
                 below = math.fsum(weights[places <= threshold])
                 assert cdf[q, k] == pytest.approx(below, abs=1e-9)
-
-    def test_weights(self, model, data):
-        X, y = data
-        counts = np.random.default_rng(3).integers(0, 4, 40)
-        heavy = model.fit(X, y, counts)
-        places, weights = places_and_weights(heavy, X[:1])
-        below = math.fsum(weights[places <= 0.3])
-        assert heavy.predict_cdf(X[:1], 0.3)[0, 0] == pytest.approx(below, abs=1e-9)
 
     @pytest.mark.parametrize(
         ("method", "asked", "message"),
