@@ -114,7 +114,7 @@ def test_ranks_of_curves_and_of_sequences(pages):
     for name, rank in zip(names[2:-1], rows["transformer"][2:-1], strict=True):
         own = "TransformerClassifier" if name == "its own" else name
         assert own not in line or says(line, own, f"{float(rank):.1f}"), own
-    names, rows = rows_of("smoothing_accuracy.md", "Eight curves, 20 seeds")
+    names, rows = rows_of("smoothing_accuracy.md", "Eight curves, 10 seeds")
     line = next(x for x in pages[1].splitlines() if x.startswith("| 8 curves"))
     for name in ("LocalPolynomialCV", "local polynomials", "spline", "Gaussian process"):
         place = next(i for i, column in enumerate(names) if column.startswith(name))
