@@ -122,7 +122,7 @@ def by_step(found):
     return {(str(name), step): value for (name, step), value in found.items()}
 
 
-@pytest.mark.parametrize("n_panels", [5, pytest.param(300, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("n_panels", [5, pytest.param(150, marks=pytest.mark.slow)])
 def test_every_form_is_one_table_and_one_forecast(n_panels):
     forms = set()
 
