@@ -5,6 +5,7 @@ import math
 import numpy as np
 import pandas as pd
 import pytest
+import torch
 from sklearn.base import clone
 from smoothing_cases import (
     case_of,
@@ -156,13 +157,14 @@ class TestDistribution:
         [
             ("predict_quantiles", [0.5, 1.0], "quantiles=1.0 is not valid: pass a number betw"),
             ("predict_quantiles", [0.1, np.nan], "quantiles=.* is no list of numbers"),
+            ("predict_quantiles", torch.ones(1, requires_grad=True), r"quantiles\.detach"),
             ("predict_cdf", [], "^y=.* is no list of numbers"),
             ("predict_cdf", [[1.0]], "^y.* has no thresholds for 40 queries"),
             ("predict_cdf", np.full((40, 1), np.nan), "^y.* has no thresholds for 40 queries"),
         ],
     )
     def test_what_is_asked_is_checked(self, model, data, method, asked, message):
-        with pytest.raises(ValueError, match=message):
+        with pytest.raises((TypeError, ValueError), match=message):
             getattr(model, method)(data[0], asked)
 
     def test_each_query_may_have_its_own_thresholds(self, model, data, monkeypatch):
