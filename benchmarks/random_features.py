@@ -36,7 +36,7 @@ import torch
 from _results import stamp
 from torch.nn.functional import layer_norm, scaled_dot_product_attention
 
-from sklearn_attention import TransformerLanguageModel
+from sklearn_attention import Training, TransformerLanguageModel
 from sklearn_attention.kernels import PositiveFeatures, TrigonometricFeatures
 from sklearn_attention.nn import _transformer, attention
 
@@ -131,8 +131,9 @@ def error_rows(head_dim):
 
 def trained_heads(text):
     """Queries, keys and values of each layer of a language model, for two parts of the text."""
+    training = Training(max_steps=200, validation_fraction=None)
     model = TransformerLanguageModel(
-        max_length=256, max_steps=200, batch_size=4, validation_fraction=None, device="cpu"
+        max_length=256, batch_size=4, training=training, device="cpu"
     )
     with torch.inference_mode(False):
         model.fit([text[:500_000]])
