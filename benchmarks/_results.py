@@ -27,7 +27,7 @@ def results(path, keys, others=()):
     """A row for each cell; of lines with the same keys the last counts, and others may lack."""
     lines = path.read_text().splitlines() if path.exists() else []
     frame = pd.DataFrame([json.loads(line) for line in lines])
-    columns = dict.fromkeys([*keys, "error", *others, *frame.columns])
+    columns = dict.fromkeys([*keys, "error", "version", "processor", *others, *frame.columns])
     frame = frame.reindex(columns=list(columns))
     return frame.drop_duplicates(keys, keep="last")
 
@@ -38,7 +38,7 @@ def run(cells, keys, options):
     `cells` are pairs of a key and a function that returns the fields of its line. A model whose
     library is missing is left out.
     """
-    known = results(options.results, keys, ["version"])
+    known = results(options.results, keys)
     known = known[known["version"] == __version__]
     measured = set() if options.again else set(known[keys].itertuples(index=False, name=None))
     for key, measure in cells:
