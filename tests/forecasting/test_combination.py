@@ -296,100 +296,6 @@ def test_relative_errors_are_logarithms_of_ratios_to_the_best():
     np.testing.assert_allclose(panel, own[[0, 2]].mean(axis=0))
 
 
-@pytest.mark.parametrize("share", [0.0, 0.3])
-def test_softmax_weights_are_the_formula(share):
-    rng = np.random.default_rng(0)
-    own, panel = rng.uniform(0, 1, size=(4, 3)), rng.uniform(0, 1, size=3)
-    found = softmax_weights(own, panel, share)
-    for row, logs in zip(found, own, strict=True):
-        error = np.exp(logs) ** (1 - share) * np.exp(panel) ** share
-        parts = [np.exp(-(error / error.min() - 1) / t) for t in (0.05, 0.2)]
-        np.testing.assert_allclose(row, np.mean([w / w.sum() for w in parts], axis=0))
-
-
-def test_a_combination_is_the_weighted_average_of_those_that_are_there():
-    forecasts = np.random.default_rng(0).normal(size=(4, 3, 2))
-    weights = np.array([[0.2, 0.3, 0.5], [0.2, 0.3, 0.5], [0, 0, 1.0], [0.4, 0.6, 0]])
-    forecasts[1, 2] = np.nan
-    forecasts[2, 2, 1] = np.nan  # all that has weight is gone
-    forecasts[3] = np.nan
-    otherwise = np.arange(4.0)[:, None]
-    found = combine(forecasts, weights, otherwise)
-    np.testing.assert_allclose(found[0], weights[0] @ forecasts[0])
-    np.testing.assert_allclose(found[1], 0.4 * forecasts[1, 0] + 0.6 * forecasts[1, 1])
-    np.testing.assert_allclose(found[2], forecasts[2, :2].mean(axis=0))
-    np.testing.assert_array_equal(found[3], 3)
-
-
-def test_the_mean_of_rare_sales_has_more_than_their_median():
-    rng = np.random.default_rng(0)
-    sold = (rng.random((2, 120)) < 0.3) * rng.integers(1.0, 6.0, (2, 120))
-    training = make_training_of(list(sold * 1.0), horizon=1)
-    shape = training.validation.steps.shape
-    forecasts = np.stack([np.zeros(shape), np.full(shape, sold.mean())], axis=1)
-    weights = choose_weights(forecasts, training)[0]
-    assert (weights[:, 1] > 0.7).all()
-
-
-@pytest.mark.parametrize("lengths", [(150,), (90, 60)])
-def test_blocks_do_not_choose_their_own_weights(lengths):
-    training, forecasts = make(lengths)
-    expected, _, combined = choose_weights(forecasts, training)
-    rows = training.block == training.n_blocks // 2
-    # In this block the best and the worst change places.
-    changed = forecasts.copy()
-    changed[rows] = forecasts[rows][:, ::-1]
-    found, _, held_out = choose_weights(changed, training)
-    assert not np.allclose(found, expected)
-    for row in np.flatnonzero(rows):
-        before, after = (
-            np.linalg.lstsq(forecast[row].T, combination[row], rcond=None)[0]
-            for forecast, combination in ((forecasts, combined), (changed, held_out))
-        )
-        np.testing.assert_allclose(after, before, atol=1e-6)
-
-
-@pytest.mark.parametrize(
-    ("lengths", "share"), [((90, 60), 0.5), ((38, 36), 0.75), ((90,), 0.0)]
-)
-def test_weights_of_a_series_are_the_formula(lengths, share):
-    training, forecasts = make(lengths)
-    targets, series = training.validation.targets(), training.validation.series
-    errors = np.sqrt(np.nanmean((forecasts - targets[:, None]) ** 2, axis=2))
-    mean = np.array([errors[series == i].mean(axis=0) for i in range(len(lengths))])
-    logs = np.log(mean / mean.min(axis=1, keepdims=True))
-    weights = softmax_weights(logs, logs.mean(axis=0), share)
-    if len(lengths) == 1:
-        missed = forecasts - targets[:, None]
-        weights += stacked_weights(weights[0], missed, np.ones(len(series)))
-        weights /= 2
-    weights[weights < 0.01] = 0
-    weights /= weights.sum(axis=1, keepdims=True)
-    found = choose_weights(forecasts, training)[0]
-    np.testing.assert_allclose(found, weights, rtol=1e-5)
-
-
-def test_the_error_of_stacked_weights_is_nearly_the_least():
-    rng = np.random.default_rng(0)
-    common = rng.normal(size=(60, 1, 4))
-    missed = np.concatenate([common, -4 * common, 3 * common, common], axis=1)
-    missed += 0.3 * rng.normal(size=missed.shape)
-    counts = rng.integers(1, 4, 60).astype(float)
-
-    def error(weights):
-        return counts @ np.linalg.norm(np.einsum("c,nch->nh", weights, missed), axis=1)
-
-    start = np.full(4, 0.25)
-    found = stacked_weights(start, missed, counts)
-    best = minimize(
-        error, start, bounds=[(0, 1)] * 4,
-        constraints={"type": "eq", "fun": lambda weights: weights.sum() - 1},
-    )  # fmt: skip
-    assert found.min() >= 0
-    np.testing.assert_allclose(found.sum(), 1)
-    assert error(found) < best.fun + 0.02 * (error(start) - best.fun)
-
-
 @pytest.mark.parametrize(
     ("freq", "n", "expected"),
     [("D", 800, [0, 3, 4, 363, 367]), ("MS", 800, []), (None, 800, [])],
@@ -404,6 +310,3 @@ def test_near_whole_years(freq, n, expected):
     origins = Origins(table, np.zeros_like(left), n - left, 4)
     left = left[near_whole_years(origins)]
     assert left.tolist() == expected
-
-
-AHEAD = 3
