@@ -24,7 +24,7 @@ from collections.abc import Callable
 from typing import NamedTuple
 
 import numpy as np
-from _results import stamp
+from _results import markdown, stamp
 from sklearn.neighbors import KernelDensity
 
 from sklearn_attention import attend
@@ -161,7 +161,6 @@ def compare(n_rows):
 
 def report(n_rows):
     header = ["kernel", "by", "rows", "seconds", "ours, as many rows (s)", "× ours", "error"]
-    lines = [header, ["---"] * len(header), *compare(n_rows)]
     return "\n".join([
         "# Densities along one feature, at as many queries as keys",
         "",
@@ -169,7 +168,7 @@ def report(n_rows):
         f"{BANDWIDTH}, three groups of deviation 0.7. FFTKDE has a grid of {GRID} places. "
         "Error: largest difference to sums over all pairs, relative to the largest density.",
         "",
-        *("| " + " | ".join(line) + " |" for line in lines),
+        *markdown(header, compare(n_rows)),
     ])  # fmt: skip
 
 

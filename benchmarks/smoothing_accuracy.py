@@ -16,9 +16,8 @@
 
 Errors of the peers in scenarios are stored in `smoothing_peers.json`, which `--peers` writes:
 R's mgcv, loess, locfit and smooth.spline, and statsmodels' lowess and KernelReg, which the
-part "curves" runs too (dependency group `bench`). A quarter of an hour on one core for
-scenarios, as long for their peers at ten seeds, seven minutes for curves. Progress goes to
-stderr.
+part "curves" runs too (dependency group `bench`). Half an hour on one core, most
+of it for scenarios. Progress goes to stderr.
 """
 
 import argparse

@@ -29,7 +29,7 @@ import time
 import warnings
 
 import numpy as np
-from _results import stamp
+from _results import markdown, stamp
 from sklearn.model_selection import GridSearchCV, LeaveOneOut
 
 from sklearn_attention import (
@@ -187,8 +187,7 @@ def report(cases):
     if rows:
         header = ["n", "d", "ours (s)", "statsmodels (s)", "× ours"]
         header += ["our error", "their error", "ours is"]
-        cells = [header, ["---"] * len(header), *rows]
-        lines += ["", *("| " + " | ".join(row) + " |" for row in cells)]
+        lines += ["", *markdown(header, rows)]
     for case in cases:
         if case in ALONE:
             lines += ["", ALONE[case]()]
