@@ -172,20 +172,21 @@ class Trees:
 def calendar_of(time, n):
     """Calendar columns (n, n_columns) of the first steps of an index; none without dates."""
     # Seconds of the day, the day of the week, sine and cosine of the day of the year, and the
-    # month: those that differ between its steps.
+    # month: those that differ between its steps, however many there are, of which clocks may
+    # take an hour.
     if time.kind not in ("datetime", "period") or not len(time):
         return np.empty((n, 0))
     index = time.between(0, n)
     index = index.to_timestamp() if time.kind == "period" else index
     length = (index[-1] - index[0]).total_seconds() / max(1, n - 1)
     angle = 2 * np.pi * index.day_of_year / 365.25
-    day = 86_400
+    day, hour = 86_400, 3600
     columns = [
-        (day, index.hour * 3600 + index.minute * 60 + index.second),
+        (day, index.hour * hour + index.minute * 60 + index.second),
         (7 * day, index.day_of_week), (300 * day, np.sin(angle)), (300 * day, np.cos(angle)),
         (300 * day, index.month),
     ]  # fmt: skip
-    columns = [np.asarray(own, dtype=float) for most, own in columns if length < most]
+    columns = [np.asarray(own, dtype=float) for most, own in columns if length + hour < most]
     return np.array(columns).reshape(-1, n).T
 
 

@@ -170,3 +170,11 @@ def test_without_features_there_are_none_but_those_wanted():
     assert np.isfinite(model.predict(history=y.to_numpy()[None, -30:])).all()
     model.set_params(candidates="auto").fit(y)
     assert "trees" not in model.candidate_weights_
+
+
+@pytest.mark.parametrize(("freq", "n_columns"), [("D", 4), ("W", 3), ("h", 5)])
+def test_clocks_that_change_do_not_change_the_columns(freq, n_columns):
+    index = pd.date_range("2024-01-01", periods=500, freq=freq, tz="Europe/Berlin")
+    # Up to summer steps are shorter than a day, or a week, in the mean.
+    time = TimeIndex.read(index)
+    assert {calendar_of(time, n).shape[1] for n in range(20, 500, 40)} == {n_columns}

@@ -8,7 +8,8 @@ from sklearn_attention import TransformerForecaster
 
 
 @pytest.mark.slow
-def test_forecasts_know_the_promotions():
+@pytest.mark.parametrize("zone", [None, "Europe/Berlin"])
+def test_forecasts_know_the_promotions(zone):
     """Sales are a week's pattern, 6 a day of promotion, and noise of deviation 1.
 
     Nobody forecasts better than the noise: with 14 days the root of their mean squared error
@@ -16,7 +17,7 @@ def test_forecasts_know_the_promotions():
     promotions, which are on every fourth day, it would be about 6 / sqrt(4) = 3.
     """
     rng = np.random.default_rng(0)
-    days = pd.date_range("2022-01-01", periods=754)
+    days = pd.date_range("2022-01-01", periods=754, tz=zone)
     promotion = pd.DataFrame({"promotion": rng.random(754) < 0.25}, index=days).astype(float)
     week = np.array([10.0, 12, 12, 13, 16, 20, 8])[days.day_of_week]
     sales = pd.Series(week + 6 * promotion["promotion"] + rng.normal(size=754), index=days)
