@@ -70,12 +70,12 @@ def by_recipe(kind, training, start):
         return usual_plan(settings, n_rows, **options).set_params(**chosen)
 
     class ByRecipe(kind):
-        def fit(self, *data):
+        def fit(self, *data, **validation):
             with (
                 mock.patch.object(_network, "build_network", build),
                 mock.patch.object(NetworkSettings, "plan", plan),
             ):
-                return super().fit(*data)
+                return super().fit(*data, **validation)
 
     usual_plan = NetworkSettings.plan
     return ByRecipe

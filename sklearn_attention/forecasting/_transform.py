@@ -116,6 +116,9 @@ def choose_transform(table, log, plain, fit):
         return (logarithms if log else plain), None
     if not possible or (flat == 0).mean() > _MOST_ZEROS:
         return plain, None
+    # Of series that never change, logarithms have a size that depends on the unit.
+    if not any(np.ptp(series) > 0 for series in values):
+        return plain, None
     # Absolute errors are least at the median, which of counts with zeros is below the mean.
     power = 1 if flat.min() > 0 else 2
     rows = evenly_spread(len(values), _MOST_TRIED)

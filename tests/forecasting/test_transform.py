@@ -1,8 +1,11 @@
 """Logarithms, the way back, when they are chosen, and bounds."""
 
+from contextlib import nullcontext
+
 import numpy as np
 import pytest
 
+from sklearn_attention import TransformerForecaster
 from sklearn_attention.forecasting import Origins, Table
 from sklearn_attention.forecasting import _transform as module
 from sklearn_attention.forecasting._combination import fit_combined
@@ -78,6 +81,17 @@ def test_there_are_no_logarithms_of_negative_values_or_zeros_alone(values):
     assert not choose(series, fit=pytest.fail).log
     with pytest.raises(ValueError, match=r"log=True is for .* least value is -?[01].0"):
         choose(series, True)
+
+
+@pytest.mark.parametrize("unit", [1.0, 1e6])
+@pytest.mark.parametrize("n", [1, 20])
+def test_there_are_no_logarithms_of_series_that_never_change(n, unit):
+    values = np.full(n, 100.0 * unit)
+    assert not choose([values], fit=pytest.fail).log
+    with pytest.warns(UserWarning, match="1 observations") if n == 1 else nullcontext():
+        lower, upper = TransformerForecaster(2).fit(values).predict_interval(coverage=0.9).T
+    assert (lower >= 0).all()
+    assert (upper <= 1000 * unit).all()
 
 
 def test_there_are_no_logarithms_where_there_are_zeros():
