@@ -74,6 +74,14 @@ def test_a_column_of_labels_is_one_output():
         check_labels(np.array([0.5, 1.5]))
 
 
+@pytest.mark.parametrize("kind", [str, int, bool, np.float32])
+def test_a_list_of_an_arrays_labels_is_that_array(kind):
+    y = np.array([1, 0, 1]).astype(kind)
+    found = read_labels(list(y))
+    assert found.dtype.kind == y.dtype.kind
+    np.testing.assert_array_equal(found, y)
+
+
 @every_classifier
 def test_outputs_have_classes_of_their_own_type(classifier):
     cells = OUTPUTS.to_numpy(dtype=object)
