@@ -21,7 +21,7 @@ COVERAGE = 0.9
 NORMAL = ndtri((1 + COVERAGE) / 2)
 OURS = ("TransformerForecaster", "KernelForecaster")
 # Of ours, where there are features.
-VARIANTS = ("without network", "without network and trees")
+VARIANTS = ("without network and trees",)
 
 
 # One series at a time.
@@ -463,6 +463,5 @@ MODELS = {
     "LightGBM": BoostedLags,
     "LightGBM on steps": BoostedSteps,
     **{name: ours(name) for name in OURS},
-    "without network": without("transformer"),
     "without network and trees": without("transformer", "trees"),
 }
