@@ -458,7 +458,8 @@ def to_pandas(X):
 
 def _is_plain(X):
     """True for an array of numbers, which needs no look at its columns."""
-    return isinstance(X, np.ndarray) and X.ndim == 2 and X.dtype.kind in "biuf"
+    plain = isinstance(X, np.ndarray) and X.ndim == 2 and X.dtype.kind in "biuf"
+    return plain and not np.ma.is_masked(X)
 
 
 def _table(X):

@@ -358,14 +358,23 @@ def _refuse_gradients(name, given):
 
 
 def refuse_other_arrays(name, given):
-    """Raise TypeError for what NumPy would not read as rows."""
+    """Raise TypeError for what NumPy would not read as rows, or not as they are."""
     _refuse_gradients(name, given)
+    flat = name in ("y", "y_val", "sample_weight")
     if issparse(given):
-        flat = name in ("y", "y_val", "sample_weight")
         what, remedy = "sparse", f"{name}.toarray(){'.squeeze()' if flat else ''}"
     elif isinstance(given, dict) or getattr(getattr(given, "dtype", None), "names", None):
         what = "a dict" if isinstance(given, dict) else "an array of records"
         remedy = f"pandas.DataFrame({name})"
+    elif any(_is_masked(part) for part in (given if isinstance(given, list) else [given])):
+        # NumPy reads what lies below the mask.
+        what, masked = "masked in part", f"numpy.ma.array({name})"
+        remedy = f"{masked}.astype(float).filled(numpy.nan)"
+        remedy = f"rows where {masked}.mask is False" if flat else remedy
     else:
         return
     raise TypeError(f"{name} is {what}, which is not supported: pass {remedy}.")
+
+
+def _is_masked(given):
+    return isinstance(given, np.ma.MaskedArray) and np.ma.is_masked(given)

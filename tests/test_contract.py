@@ -531,6 +531,7 @@ NO_ARRAYS = [
     ("is a tensor with requires_grad", torch.ones((60, 2), requires_grad=True)),
     ("is sparse, which .*toarray", scipy.sparse.csr_array(np.ones((60, 2)))),
     ("is an array of records", RECORDS),
+    ("is masked in part", np.ma.array(np.ones((60, 2)), mask=np.eye(60, 2) > 0)),
 ]
 DAYS = pd.Series(pd.date_range("2024-01-01", periods=60))
 MONTHS = pd.Series(pd.period_range("2020-01", periods=60, freq="M"))

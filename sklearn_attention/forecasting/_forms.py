@@ -194,9 +194,9 @@ def _of_long(y, what):
 
 def as_array(y, what):
     """One or two dimensions of what has no index, or an error that names it."""
-    refuse_other_arrays(what, y)
     if isinstance(y, np.ma.MaskedArray):
         y = y.astype(np.float64).filled(np.nan)
+    refuse_other_arrays(what, y)
     with suppress(ValueError):  # rows of different lengths are none
         table = np.asarray(y)
         if table.ndim in (1, 2):

@@ -4,7 +4,12 @@ import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.utils import check_consistent_length
 
-from .._validation import check_in_open_interval, check_positive, check_probabilities
+from .._validation import (
+    check_in_open_interval,
+    check_positive,
+    check_probabilities,
+    refuse_other_arrays,
+)
 
 
 def naive_scale(y, season_length: int = 1) -> float:
@@ -147,6 +152,7 @@ def crps(y_true, y_quantiles, quantiles, scale: ArrayLike = 1.0) -> float:
     0.6666666666666666
     """
     levels, y_true = check_probabilities("quantiles", quantiles), _numbers("y_true", y_true)
+    refuse_other_arrays("y_quantiles", y_quantiles)
     found = np.asarray(y_quantiles, dtype=np.float64)
     if found.shape != (len(y_true), len(levels)):
         raise ValueError(
@@ -193,6 +199,7 @@ def seasonal_naive(past, horizon, season_length) -> np.ndarray:
 
 
 def _numbers(name, values):
+    refuse_other_arrays(name, values)
     values = np.asarray(values, dtype=np.float64)
     if values.ndim != 1 or len(values) == 0:
         raise ValueError(f"{name} has shape {values.shape}: pass a 1-D array of numbers.")

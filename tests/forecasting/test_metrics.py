@@ -35,6 +35,9 @@ def test_quantiles():
     assert crps(y, found, levels) == pytest.approx(2 * (0.6 + 1.6) / 4)
 
 
+MASKED = np.ma.array([1.0], mask=[True])
+
+
 @pytest.mark.parametrize(
     ("ask", "message"),
     [
@@ -45,10 +48,12 @@ def test_quantiles():
         (lambda: msis([1.0], [0.0], [2.0], 90, 1.0), "coverage=90"),
         (lambda: crps([1.0], [[1.0, 2.0]], [0.5]), r"y_quantiles has shape \(1, 2\)"),
         (lambda: crps([1.0], [[1.0]], [1.5]), "quantiles="),
+        (lambda: crps([1.0], MASKED[:, None], [0.5]), "y_quantiles is masked in part"),
+        (lambda: mase([1.0], MASKED, 1.0), "y_pred is masked in part"),
     ],
 )
 def test_bad_input(ask, message):
-    with pytest.raises(ValueError, match=message):
+    with pytest.raises((TypeError, ValueError), match=message):
         ask()
 
 
