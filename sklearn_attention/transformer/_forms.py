@@ -34,7 +34,8 @@ def form_of(X):
     items = list(X)
     if not items:
         raise ValueError(f"X has no rows: {_REMEDY}.")
-    if isinstance(items[0], str):
+    # Texts that are missing have their own error.
+    if any(isinstance(item, str) for item in items):
         return "text"
     if not all(_is_sequence(item) for item in items):
         return "features"

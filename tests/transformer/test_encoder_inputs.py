@@ -50,6 +50,7 @@ class TestBadInput:
             ("auto", [np.zeros((2, 3)), np.zeros((2, 2))], r"X\[1\] has shape \(2, 2\)"),
             ("auto", [[1.0, 2.0], [1.0, np.inf, 2.0]], r"X\[1\] is infinite at step 1"),
             ("auto", ["to be", None], r"X\[1\]=None is missing"),
+            ("auto", [None, "to be"], r"X\[0\]=None is missing"),
             ("auto", ["to be", [5]], r"X\[1\]=\[5\] is of another kind"),
             ("features", [[1.0, 2.0], [3.0]], "X has cells of type list.* as many numbers in"),
             ("steps", ["a", "b c"], r"X\[0\] is no sequence of numbers"),
