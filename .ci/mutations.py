@@ -474,6 +474,12 @@ MUTATIONS = [
         "the earliest errors widen intervals, not the latest",
     ),
     Mutation(
+        "forecasting/_transform.py",
+        "if not any(np.ptp(series) > 0 for series in values):",
+        "if not any(np.ptp(series) >= 0 for series in values):",
+        "one observation has a logarithm, whose size depends on the unit",
+    ),
+    Mutation(
         "forecasting/_feature_effects.py",
         "np.diff(last, axis=0)[::-1]",
         "np.diff(last, axis=0)",

@@ -327,8 +327,8 @@ def report(options):
         stamp(*PACKAGES, lines=frame),
         "",
         "Measurements: see `forecasting.py`. –: not measured. Bold: the least in a row, by "
-        "the first number of errors and by the MSIS of intervals. Seconds were "
-        "taken beside other work, which adds up to a half.",
+        "the first number of errors and by the MSIS of intervals. Two cells are measured at "
+        "a time, which adds up to a half to the seconds.",
         "",
     ]
     for table in TITLES:
