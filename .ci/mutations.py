@@ -475,8 +475,8 @@ MUTATIONS = [
     ),
     Mutation(
         "forecasting/_transform.py",
-        "if not any(np.ptp(series) > 0 for series in values):",
-        "if not any(np.ptp(series) >= 0 for series in values):",
+        "changes = any(np.ptp(series) > 0 for series in values)",
+        "changes = any(np.ptp(series) >= 0 for series in values)",
         "one observation has a logarithm, whose size depends on the unit",
     ),
     Mutation(

@@ -24,7 +24,7 @@ import sys
 import time
 
 import numpy as np
-from _results import stamp
+from _results import markdown, stamp
 from scipy.stats import norm, t
 
 from sklearn_attention import ConditionalKernelDensity
@@ -115,8 +115,7 @@ def report(sizes, n_seeds, peer):
         f"{name}, degree 0 / 1{' / peer' * peer}"
         for name in ("inside", "edges", "log-density", "CRPS", "quantiles", "s")
     )  # fmt: skip
-    lines = ["| " + " | ".join(header) + " |", "|" + " --- |" * len(header)]
-    digits, wins = (3, 3, 2, 3, 3, 2), []
+    digits, rows, wins = (3, 3, 2, 3, 3, 2), [], []
     for n, design, target in itertools.product(sizes, DESIGNS, TARGETS):
         models = [ConditionalKernelDensity(degree=degree) for degree in (0, 1)]
         models += [Statsmodels()] if peer and design == "uniform" else []
@@ -128,8 +127,8 @@ def report(sizes, n_seeds, peer):
             " / ".join(f"{value:.{d}f}" for value in column)
             for d, column in zip(digits, cells.T, strict=True)
         ]
-        lines.append("| " + " | ".join([design, target, str(n), *shown]) + " |")
-        print(lines[-1], file=sys.stderr, flush=True)
+        rows.append([design, target, str(n), *shown])
+        print(*rows[-1], file=sys.stderr, flush=True)
         zero, one = cells[:2]
         off = np.abs(cells[:2, :2] - 0.9)
         wins.append([*(off[1] < off[0]), one[2] > zero[2], *(one[3:5] < zero[3:5])])
@@ -137,7 +136,11 @@ def report(sizes, n_seeds, peer):
     counts = [
         f"{name} {count}" for name, count in zip(names, np.sum(wins, axis=0), strict=True)
     ]
-    return [*lines, "", f"Degree 1 is better in, of {len(wins)}: {', '.join(counts)}."]
+    return [
+        *markdown(header, rows),
+        "",
+        f"Degree 1 is better in, of {len(wins)}: {', '.join(counts)}.",
+    ]
 
 
 if __name__ == "__main__":

@@ -214,7 +214,7 @@ def read_labels(y, name="y"):
     in_cells = isinstance(y, list | tuple) or hasattr(y, "columns")
     cells = np.array(y, dtype=object) if in_cells else np.asarray(y)
     for cell in cells.flat if cells.dtype == object else ():
-        if isinstance(cell, Iterable) and not isinstance(cell, str):
+        if not isinstance(cell, str) and isinstance(cell, Iterable):
             raise ValueError(
                 f"{name} has a label of type {type(cell).__name__}, such as {cell!r:.60}: pass "
                 "a text, a number or a flag for each row."

@@ -369,8 +369,8 @@ def refuse_other_arrays(name, given):
     elif any(_is_masked(part) for part in (given if isinstance(given, list) else [given])):
         # NumPy reads what lies below the mask.
         what, masked = "masked in part", f"numpy.ma.array({name})"
-        remedy = f"{masked}.astype(float).filled(numpy.nan)"
-        remedy = f"rows where {masked}.mask is False" if flat else remedy
+        filled = f"{masked}.astype(float).filled(numpy.nan)"
+        remedy = f"the rows of ~{masked}.mask" if flat else filled
     else:
         return
     raise TypeError(f"{name} is {what}, which is not supported: pass {remedy}.")

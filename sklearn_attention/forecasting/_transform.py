@@ -114,10 +114,9 @@ def choose_transform(table, log, plain, fit):
                 f"value is {flat.min()}: pass log='auto', or add a constant to the series."
             )
         return (logarithms if log else plain), None
-    if not possible or (flat == 0).mean() > _MOST_ZEROS:
-        return plain, None
     # Of series that never change, logarithms have a size that depends on the unit.
-    if not any(np.ptp(series) > 0 for series in values):
+    changes = any(np.ptp(series) > 0 for series in values)
+    if not (possible and changes) or (flat == 0).mean() > _MOST_ZEROS:
         return plain, None
     # Absolute errors are least at the median, which of counts with zeros is below the mean.
     power = 1 if flat.min() > 0 else 2
