@@ -6,7 +6,7 @@ and the weights come from a kernel that compares the query with the stored keys.
 
 import lazy_loader
 
-__version__ = "0.2.0"
+__version__ = "0.3.0.dev0"
 
 # Names of __init__.pyi are loaded on first use, so that importing the package costs nothing and
 # loads neither torch nor matplotlib.
