@@ -336,6 +336,12 @@ MUTATIONS = [
         "mean of the distribution is not the prediction",
     ),
     Mutation(
+        "kernel_attention/_encodings.py",
+        "return np.append(frequent, np.nan)",
+        "return frequent",
+        "a new level is nearer to all others than these are to each other",
+    ),
+    Mutation(
         "kernel_attention/_averages.py",
         "of_weights -= (of_weights * self.weights).sum(axis=1, keepdims=True)",
         "of_weights -= of_weights.mean(axis=1, keepdims=True)",

@@ -59,8 +59,9 @@ class KernelAttentionRegressor(NumericTargets, KernelAttention):
         Coordinates that the kernel compares: ``"standard"`` in standard deviations,
         ``"quantile"`` as normal scores, ``"piecewise_linear"`` by the covered share of each of
         20 to 48 bins between quantiles, with which a smooth kernel can fit steps.
-        Categories have a column for each level in every encoding, those of more than 64
-        levels in the first one, missing cells one that marks them.
+        Categories have a column for each level, and one for all other levels, in every
+        encoding, those of more than 64 levels in the first one. Missing numbers have a column
+        that marks them.
     n_folds : int or "auto", default="auto"
         Number of members, which are averaged. Each is learned without the rows of
         its own fold, a quarter of all or fewer, and evaluated by its leave-one-out predictions
