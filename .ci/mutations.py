@@ -336,6 +336,12 @@ MUTATIONS = [
         "mean of the distribution is not the prediction",
     ),
     Mutation(
+        "smoothing/_errors.py",
+        "lambdas = (1 - share) * smoother.bandwidth + share * columns.highest_lam",
+        "lambdas = smoother.bandwidth",
+        "distributions at a level of few rows are of these rows alone",
+    ),
+    Mutation(
         "kernel_attention/_encodings.py",
         "return np.append(frequent, np.nan)",
         "return frequent",

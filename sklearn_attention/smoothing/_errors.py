@@ -33,6 +33,8 @@ from ._noise import Noise, autoregression
 # shares are one in so many.
 _ROWS_OF_SPREADS, _ROWS_OF_QUANTILES = 20, 40
 _WIDENINGS = 2.0 ** np.arange(0, 10, 0.5)
+# Then lambdas of categories move by these shares to where rows of all levels count alike.
+_TO_ALL_LEVELS = 1 - 2.0 ** -np.arange(1, 12)
 # The factor is found on a sample of so many rows.
 _SAMPLED_ROWS = 2000
 # A spread below this share of the mean spread is rounding.
@@ -197,6 +199,8 @@ class Errors:
             smoother.keys, sizes, smoother.kernel, sample_weight=smoother.key_weights,
             random_state=smoother.random_state, empty="nearest", algorithm=smoother.algorithm,
         )  # fmt: skip
+        # Categories keep their lambdas, which the kernel has.
+        bandwidth = np.where(smoother.columns.is_numeric, bandwidth, smoother.bandwidth)
         around = smoother.replace(values=sizes, bandwidth=bandwidth, n_neighbors=None)
         around = widened(around, _ROWS_OF_SPREADS)
         there = above_rounding(_left_out_average(around, sizes), sizes)
@@ -211,17 +215,28 @@ class Errors:
 
 
 def widened(smoother, n_rows):
-    """The smoother with averages over so many rows at least, which count alike."""
+    """Return the smoother with averages over `n_rows` rows at least, which count alike."""
     smoother = smoother.unweighted
     rows = evenly_spread(np.flatnonzero(smoother.counts), _SAMPLED_ROWS)
-    leave_one_out = smoother.leave_one_out(rows=rows, **_AVERAGES)
     scale = smoother.scale(smoother.keys[rows])
-    for wider in _WIDENINGS:
-        scales = [wider] if scale is None else [wider * scale]
-        # Of the rows, the mean share in their own average.
-        if leave_one_out.scores(scales).trace[0] <= len(rows) / n_rows:
+
+    def has_enough_rows(leave_one_out, factor):
+        # The mean weight of a row in its own average is one over the number of rows in it.
+        scales = [factor] if scale is None else [factor * scale]
+        return leave_one_out.scores(scales).trace[0] <= len(rows) / n_rows
+
+    leave_one_out = smoother.leave_one_out(rows=rows, **_AVERAGES)
+    for factor in _WIDENINGS:
+        if has_enough_rows(leave_one_out, factor):
+            return smoother.replace(factor=factor, empty="nearest")
+    # A level has fewer rows than that: rows of other levels count as well.
+    wide, columns = smoother, smoother.columns
+    for share in _TO_ALL_LEVELS if columns.categorical else ():
+        lambdas = (1 - share) * smoother.bandwidth + share * columns.highest_lam
+        wide = smoother.at(np.where(columns.is_numeric, smoother.bandwidth, lambdas))
+        if has_enough_rows(wide.leave_one_out(rows=rows, **_AVERAGES), factor):
             break
-    return smoother.replace(factor=wider, empty="nearest")
+    return wide.replace(factor=factor, empty="nearest")
 
 
 def above_rounding(spreads, errors):

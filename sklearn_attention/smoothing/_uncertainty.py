@@ -135,7 +135,8 @@ class UncertaintyMixin:
         apart. The kernel weights :math:`k_i(x)`, in which rows count
         alike whatever their weights, are in windows of forty rows at least: the targets in
         the window of the prediction itself are too few, and too near to a prediction made
-        from them, to show how far new ones lie. Of new targets 0.89 to 0.92 lay between the
+        from them, to show how far new ones lie. If a level of a category has fewer rows, those
+        of other levels count as well. Of new targets 0.89 to 0.92 lay between the
         quantiles 0.05 and 0.95 in simulations with 100 to 500 rows. Unlike intervals of
         :meth:`predict_interval` quantiles follow the noise from place to place, also where it
         is skewed.

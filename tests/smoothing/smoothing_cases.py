@@ -1,5 +1,6 @@
 """Smoothers with what they are fitted to, and the same without one of their rows."""
 
+import copy
 import math
 
 import numpy as np
@@ -106,13 +107,27 @@ def present(model):
 
 
 def window_of(model, n_rows):
-    """The multiple of the bandwidth at which rows' own shares are one in so many.
+    """A model and a multiple of its bandwidth at which rows' own shares are one in `n_rows`.
 
-    Cells of categories may be too small for that, however wide the window.
+    Where levels have too few rows for that, lambdas move to where all levels count alike.
     """
     seen = np.flatnonzero(present(model))
+
+    def is_wide(wide, factor):
+        weights = rows_at(wide, wide.keys_, 0, factor, weighted=False).weights
+        return weights[seen, seen].sum() <= len(seen) / n_rows
+
     for factor in 2.0 ** np.arange(0, 10, 0.5):
-        own = rows_at(model, model.keys_, 0, factor, weighted=False).weights[seen, seen]
-        if own.sum() <= len(seen) / n_rows:
+        if is_wide(model, factor):
+            return model, factor
+    wide, columns = copy.copy(model), model.columns_
+    for step in range(1, 12):
+        if columns.categorical:
+            lambdas = model.bandwidth_ + (1 - 0.5**step) * (
+                np.where(columns.is_numeric, 1.0, columns.highest_lam) - model.bandwidth_
+            )
+            bandwidth = np.where(columns.is_numeric, model.bandwidth_, lambdas)
+            wide.smoother_ = model.smoother_.at(bandwidth)
+        if is_wide(wide, factor):
             break
-    return factor
+    return wide, factor

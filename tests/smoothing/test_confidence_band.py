@@ -24,10 +24,10 @@ class TestBands:
         unit = counts[counts > 0].mean()
         errors = model.loo_residuals_.reshape(len(y), -1)
         queries = model.keys_[:7]
-        factor = window_of(model, 20)
+        wide, factor = window_of(model, 20)
         assert factor > 1 or weight is not None
         squares = errors**2 * np.where(counts > 0, counts, unit)[:, None] / unit
-        variance = rows_at(model, queries, 0, factor, weighted=False).weights @ squares
+        variance = rows_at(wide, queries, 0, factor, weighted=False).weights @ squares
         band_degree, share = {0: (1, 0.8), 1: (2, 1.0), 2: (2, 0.6)}[degree]
         local = rows_at(model, queries, band_degree, share)
         effect = np.zeros(7)

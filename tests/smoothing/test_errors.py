@@ -1,6 +1,7 @@
 """Errors of predictions where rows are few or far, and windows of many errors."""
 
 import numpy as np
+import pandas as pd
 import pytest
 from sklearn.base import clone
 from smoothing_cases import case_of, refit_without, take
@@ -155,3 +156,33 @@ def test_sizes_of_errors_are_those_of_other_rows_around():
     np.fill_diagonal(weights, 0)
     expected = weights @ errors / weights.sum(axis=1)
     np.testing.assert_allclose(there[:, 0], expected, rtol=1e-7)
+
+
+@pytest.mark.parametrize("ordered", [False, True])
+def test_distributions_of_errors_reach_beyond_a_level_of_few_rows(ordered):
+    """As far as levels count alike, if that is what it takes; rows of the level count most."""
+    rng = np.random.default_rng(0)
+    shop, x = np.repeat(np.arange(12), 7), rng.uniform(size=84)
+    y = 20 * rng.normal(size=12)[shop] + rng.normal(size=84)
+    names = pd.Categorical(shop, ordered=ordered)
+    X = pd.DataFrame({"x": x, "shop": names})
+    model = NadarayaWatsonRegressor(bandwidth=[0.3, 1e-3]).fit(X, y)
+    errors = model.smoother_.errors
+    for wide, n_rows in ((errors.for_spreads, 20), (errors.for_quantiles, 40)):
+        weights = wide.weights(model.keys_)
+        share = weights.diagonal().mean()
+        assert 1 / (2 * n_rows) < share <= 1 / n_rows
+        for row, own in zip(weights, shop, strict=True):
+            assert row[shop == own].min() > row[shop != own].max()
+    # So 90 % intervals of shops of few rows are not those of seven errors alone.
+    inside = model.predict_quantiles(X, [0.05, 0.95])
+    assert np.mean((inside[:, 0] <= y) & (y <= inside[:, 1])) > 0.85
+
+
+def test_windows_within_levels_of_many_rows_stay_there():
+    rng = np.random.default_rng(0)
+    shop, x = np.repeat(np.arange(3), 80), rng.uniform(size=240)
+    X = pd.DataFrame({"x": x, "shop": shop.astype(str)})
+    model = NadarayaWatsonRegressor(bandwidth=[0.05, 0.0]).fit(X, x + rng.normal(size=240))
+    weights = model.smoother_.errors.for_quantiles.weights(model.keys_)
+    assert not weights[shop[:, None] != shop].any()

@@ -114,7 +114,8 @@ class TestStandardDeviation:
 
 def places_and_weights(model, query):
     """The conditional distribution at one query, from the kernel's weights alone."""
-    weights = rows_at(model, query, 0, window_of(model, 40), weighted=False).weights[0]
+    wide, factor = window_of(model, 40)
+    weights = rows_at(wide, query, 0, factor, weighted=False).weights[0]
     scale = growth_at(model, query)
     errors = model.loo_residuals_ / growth_of_rows(model)[:, 0]
     return model.predict(query)[0] + scale[0, 0] * (errors - weights @ errors), weights
