@@ -5,6 +5,7 @@ import pytest
 from scipy.optimize import minimize
 from sklearn.ensemble import HistGradientBoostingRegressor
 
+from sklearn_attention import _stacking
 from sklearn_attention._stacking import fit_trees, nonnegative_weights, outputs
 
 
@@ -115,3 +116,42 @@ def test_no_other_weights_have_less_loss(limit):
     best = minimize(loss, np.full(3, 0.3), bounds=[(0, None)] * 3)
     assert (found >= 0).all()
     np.testing.assert_allclose(found, best.x, atol=1e-4 if limit is None else 0.01)
+
+
+def test_probabilities_of_an_unknown_level_are_means_over_known_ones(monkeypatch):
+    """Trees would send it down one branch, and be as sure of it as of a known level."""
+    monkeypatch.setattr(_stacking, "_AVERAGED_ROWS", 4)
+    rng = np.random.default_rng(0)
+    codes, x = np.repeat(np.arange(8.0), 50), rng.uniform(size=400)
+    y = (codes % 2 == (x > 0.9)).astype(int)
+    X = np.column_stack([x, codes])
+    trees = fit_trees(X, y, classifies=True, unordered=[1], max_iter=20)
+    queries = np.column_stack([x[:30], np.full(30, np.nan)])
+    known = [np.column_stack([x[:30], np.full(30, X[k, 1])]) for k in (0, 133, 266, 399)]
+    expected = np.log(np.mean([trees.predict_proba(Q) for Q in known], axis=0))
+    np.testing.assert_allclose(outputs(trees, queries, np.zeros(2)), expected)
+    assert trees.predict_proba(queries).max(axis=1).min() > 0.9
+    assert np.exp(expected).max() < 0.6
+
+
+def test_trees_know_missing_cells_of_numbers_and_of_training_rows():
+    """So they do in models that version 0.2.0 has saved."""
+    rng = np.random.default_rng(0)
+    X = np.column_stack([rng.uniform(size=200), np.arange(200) % 5.0])
+    y = rng.integers(2, size=200)
+
+    def of_trees(trees, queries):
+        return np.log(np.maximum(trees.predict_proba(queries), 1e-6))
+
+    trees = fit_trees(X, y, classifies=True, unordered=[1], max_iter=5)
+    without_x, without_level = (np.where([k == 0, k == 1], np.nan, X[:30]) for k in (0, 1))
+    found = outputs(trees, without_x, np.zeros(2))
+    np.testing.assert_array_equal(found, of_trees(trees, without_x))
+    assert (outputs(trees, without_level, np.zeros(2)) != of_trees(trees, without_level)).any()
+    del trees.complete_, trees.known_rows_
+    found = outputs(trees, without_level, np.zeros(2))
+    np.testing.assert_array_equal(found, of_trees(trees, without_level))
+    X[0, 1] = np.nan
+    trees = fit_trees(X, y, classifies=True, unordered=[1], max_iter=5)
+    found = outputs(trees, without_level, np.zeros(2))
+    np.testing.assert_array_equal(found, of_trees(trees, without_level))

@@ -144,7 +144,8 @@ class KernelAttentionClassifier(ClassLabels, ClassifierMixin, KernelAttention):
     With ``boosting="auto"`` trees are stacked by one more term in :math:`z_c`,
     :math:`\theta_t (\log p_c - \log \pi_c)` with :math:`\theta_t \ge 0`, where
     :math:`\log p_c` is the mean over the folds' boosters. Votes ("average") then go through
-    the link too.
+    the link too. Where a category has a level that no training row has, probabilities of trees
+    are means over the levels of 32 training rows.
 
     Examples
     --------
