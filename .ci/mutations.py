@@ -42,8 +42,8 @@ class Mutation(NamedTuple):
 
     @property
     def folder(self):
-        """The folder of the package, and of the tests."""
-        return self.module.partition("/")[0]
+        """The folder of the package, and of the tests; "." for modules that all share."""
+        return str(Path(self.module).parent).partition("/")[0]
 
     def of(self, source):
         """The module's source with the mutation."""
@@ -319,7 +319,7 @@ MUTATIONS = [
     ),
     Mutation(
         "smoothing/_noise.py",
-        "return (effects**2 @ self.variances[rows])[:, None]",
+        "return (effects**2 @ self.variances)[:, None]",
         "return (effects**2).sum(axis=1)[:, None]",
         "standard error without the rows' weights",
     ),
@@ -340,6 +340,60 @@ MUTATIONS = [
         "lambdas = (1 - share) * smoother.bandwidth + share * columns.highest_lam",
         "lambdas = smoother.bandwidth",
         "distributions at a level of few rows are of these rows alone",
+    ),
+    Mutation(
+        "smoothing/_conditional_density.py",
+        "stds = np.hypot(unit * np.sqrt((squares - mean**2).clip(0)), self._kernel_std)",
+        "stds = unit * np.sqrt((squares - mean**2).clip(0))",
+        "the kernel's width counts twice at a new level",
+    ),
+    Mutation(
+        "_new_levels.py",
+        "inflated = quantiles + np.sign(probabilities - 0.5) * growth",
+        "inflated = quantiles + effects",
+        "half-widths add up, not their squares",
+    ),
+    Mutation(
+        "_new_levels.py",
+        "return rows, level, unit, without_level - without_row + imbalance",
+        "return rows, level, unit, without_level",
+        "a new level adds the noise once more",
+    ),
+    Mutation(
+        "_new_levels.py",
+        "counts &= ~is_new[:, k]",
+        "pass",
+        "shops of a new town count twice",
+    ),
+    Mutation(
+        "_new_levels.py",
+        "is_missing = X[:, [category]] == MISSING",
+        "is_missing = X[:, [category]] == np.inf",
+        "a missing level is a new one",
+    ),
+    Mutation(
+        "_new_levels.py",
+        "return rows, level, unit, without_level - without_row + imbalance",
+        "return rows, level, unit, without_level - without_row",
+        "levels of one row count as levels without effect",
+    ),
+    Mutation(
+        "_stacking.py",
+        "probabilities[rows] = np.mean([*map(model.predict_proba, known)], axis=0)",
+        "probabilities[rows] = np.max([*map(model.predict_proba, known)], axis=0)",
+        "probabilities of an unknown level are those of the surest known one",
+    ),
+    Mutation(
+        "kernel_attention/_leave_level_out.py",
+        "of_trees = self._change_of_trees(number, known, new)",
+        "of_trees = 0.0",
+        "trees are taken to know a new level",
+    ),
+    Mutation(
+        "kernel_attention/_leave_level_out.py",
+        "solution = coefficients[remaining] - inverse[np.ix_(remaining, left_out)] @ solution",
+        "solution = coefficients[remaining]",
+        "rows that are left out still shape the others' coefficients",
     ),
     Mutation(
         "kernel_attention/_encodings.py",
@@ -741,12 +795,14 @@ MUTATIONS = [
 
 
 def copy(package, tests, place):
-    """What tests need, in a place of their own."""
-    ignore = shutil.ignore_patterns("__pycache__")
+    """Copy the package, and what its tests read, to a place of their own."""
+    ignore = shutil.ignore_patterns("__pycache__", ".git", ".venv*", "_build", "gallery")
+    for name in ("tests", "docs", "examples", "benchmarks", ".ci"):
+        shutil.copytree(tests / name, place / name, ignore=ignore)
     shutil.copytree(package / PACKAGE, place / PACKAGE, ignore=ignore)
-    shutil.copytree(tests / "tests", place / "tests", ignore=ignore)
-    for name in ("pyproject.toml", "README.md"):
-        shutil.copy2(package / name, place / name)
+    for path in package.iterdir():
+        if path.is_file() and path.name != ".git":
+            shutil.copy2(path, place)
 
 
 def files_of_tests(place, folder, module=None):

@@ -68,7 +68,7 @@ class AttentionEstimator(OwnInit, CallbackSupportMixin, BaseEstimator):
     def __getstate__(self):
         state = super().__getstate__()
         state = {name: _flatten(value, self._held) for name, value in state.items()}
-        # Kept results that the rest of the state determines are computed again.
+        # Results of `_cached` are computed again.
         return state | ({"_memo": {}} if "_memo" in state else {}) | {_FORM: _CURRENT}
 
     def __setstate__(self, state):
@@ -96,6 +96,13 @@ class AttentionEstimator(OwnInit, CallbackSupportMixin, BaseEstimator):
     def _told(self):
         """Fitted attributes that HTML shows besides those that are stored."""
         return {name: getattr(self, name) for name in self._views if hasattr(self, name)}
+
+    def _cached(self, name, compute):
+        """Return the result of that name, which is computed once after each fit."""
+        memo = vars(self).setdefault("_memo", {})
+        if name not in memo:
+            memo[name] = compute()
+        return memo[name]
 
     def _keep(self, *names, **values):
         """Keep parameters as they are in this fit: if they change later, predictions do not."""
@@ -176,6 +183,7 @@ def keeps_state_on_failure(method: Method) -> Method:
     def fit_or_nothing(estimator, *args, **kwargs):
         before, errors, torch = vars(estimator).copy(), np.geterr(), sys.modules.get("torch")
         with_gradients = torch is None or torch.is_grad_enabled()
+        vars(estimator).pop("_memo", None)
         try:
             return method(estimator, *args, **kwargs)
         except BaseException:

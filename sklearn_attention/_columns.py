@@ -231,8 +231,9 @@ class Columns:
         X : data frame or ndarray
             A frame of the same kind and names, all numeric. Cells of another type are the level
             that reads the same in a file, such as 10 and 10.0 the level "10"; unordered
-            levels that were not learned are -1. Objects are numbers, and NaN where they are
-            missing (None, pandas.NA). `X` itself where all are numbers.
+            levels that were not learned are -1, and missing cells -2 if no missing cell was
+            learned. Objects are numbers, and NaN where they are missing (None, pandas.NA). `X`
+            itself where all are numbers.
             Partitions of Dask are read, and errors in them raised, when they are computed.
 
         Raises

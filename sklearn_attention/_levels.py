@@ -11,7 +11,8 @@ import numpy as np
 from ._base import warn_user
 from ._validation import types_of
 
-_UNSEEN = -1.0
+# Codes of cells that are no level of the training rows: another level, and no value at all.
+UNSEEN, MISSING = -1.0, -2.0
 # Texts of a column up to which they are a category without doubt.
 _MANY_LEVELS = 30
 # A number in a file: its whole part, and its fraction if there is one.
@@ -107,13 +108,13 @@ def _refuse_missing(name, n_missing):
 
 
 def codes_of(column, levels, ordered):
-    """Code of the level of each cell, -1 if it is unknown."""
+    """Return the code of the level of each cell, `UNSEEN` or `MISSING` if it has none."""
     places, cells = _factorized(column)
     # Missing cells are at place -1.
     codes = _matched(column, levels, [*cells, None])
     if ordered:
         _refuse_missing(column.name, int((places < 0).sum()))
-        unknown = sorted(map(str, itertools.compress(cells, codes == _UNSEEN)))
+        unknown = sorted(map(str, itertools.compress(cells, codes == UNSEEN)))
         if unknown:
             raise ValueError(
                 f"X has unknown levels {unknown} in the ordered category {column.name!r}, "
@@ -125,20 +126,20 @@ def codes_of(column, levels, ordered):
 def new_levels(column, levels, counts):
     """The levels that a column has beyond those that are known."""
     more = levels_of(column.name, counts, ordered=False)
-    return tuple(itertools.compress(more, _matched(column, levels, more) == _UNSEEN))
+    return tuple(itertools.compress(more, _matched(column, levels, more) < 0))
 
 
 def _matched(column, levels, cells):
-    """Code of each cell's level, or of the only one that a file has alike; -1 if unknown."""
-    position = {level: code for code, level in enumerate(levels)}
+    """Return codes of the cells' levels, or of the only levels that read the same in a file."""
+    position = {None: MISSING} | {level: code for code, level in enumerate(levels)}
     if set(cells) - {None} - position.keys():
         known, found = present(levels), present(cells)
         texts = Counter(map(_text, known))
         alike = {_text(level): position[level] for level in known if texts[_text(level)] == 1}
-        position = {cell: alike.get(_text(cell), _UNSEEN) for cell in found} | position
-        unknown = [cell for cell in found if position[cell] == _UNSEEN]
+        position = {cell: alike.get(_text(cell), UNSEEN) for cell in found} | position
+        unknown = [cell for cell in found if position[cell] == UNSEEN]
         _refuse_other_type(column, known, found, unknown)
-    return np.array([position.get(cell, _UNSEEN) for cell in cells], dtype=np.float64)
+    return np.array([position.get(cell, UNSEEN) for cell in cells], dtype=np.float64)
 
 
 def present(cells):

@@ -79,9 +79,9 @@ def test_missing_cells_of_every_kind_of_text_are_a_level(missing, dtype):
     assert columns.kinds == ("unordered",)
     assert columns.categories == (("a", "b", None),)
     np.testing.assert_array_equal(codes(frame, columns)[:, 0], [1, 2, 0, 2])
-    # They are unseen where none was missing.
+    # Where none was missing they are neither a level nor another one.
     complete = Columns.learn(frame[["c"]][::2])
-    np.testing.assert_array_equal(codes(frame, complete)[:, 0], [1, -1, 0, -1])
+    np.testing.assert_array_equal(codes(frame, complete)[:, 0], [1, -2, 0, -2])
 
 
 def test_categories_of_numbers():

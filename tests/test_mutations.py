@@ -10,9 +10,10 @@ import pytest
 
 ROOT = Path(__file__).parents[1]
 SCRIPT = ROOT / ".ci" / "mutations.py"
+# Of the modules that all folders share as well.
 FOLDERS = (
-    "attention", "bandwidth", "forecasting", "kernel_attention", "nn", "sequence", "smoothing",
-    "training", "transformer",
+    ".", "attention", "bandwidth", "forecasting", "kernel_attention", "nn", "sequence",
+    "smoothing", "training", "transformer",
 )  # fmt: skip
 
 

@@ -202,13 +202,18 @@ def case_of(model, n=40, n_queries=9):
 
 
 def case_of_table(model):
-    """A number, a category, and numbers that are codes of one."""
+    """A number, a category, and numbers that are codes of one.
+
+    The last queries have a new level and no level; a density has no place for these.
+    """
     case, rng = case_of(model), np.random.default_rng(1)
     kinds, codes = rng.integers(3, size=49), rng.integers(3, size=49)
+    if not isinstance(model, ProductKernelDensity):
+        kinds[47:] = 3, -1
     table = pd.DataFrame(
         {
             "number": np.r_[case.X, case.queries][:, 0],
-            "kind": pd.Categorical.from_codes(kinds, ["u", "v", "w"]),
+            "kind": pd.Categorical.from_codes(kinds, ["u", "v", "w", "new"]),
             "code": pd.Series(10 * codes).astype("category"),
         }
     )

@@ -38,14 +38,17 @@ class HeldOutRows:
         if varied:
             self._factorise(weights)
 
-    def __call__(self, queries):
-        """Log-kernel between queries and rows, (n_queries, n), and deviations of queries."""
+    def log_kernel(self, queries, rows=None):
+        """Return the logarithm of the kernel between queries and all rows, or other rows."""
         with one_blas_thread(), np.errstate(divide="ignore"):
-            likeness = np.log(self._likeness.matrix(queries, self._keys))
-            unit = np.ones(len(likeness))
-            if self._factor is not None:
-                unit = self._deviations(queries)
-            return likeness, unit
+            return np.log(self._likeness.matrix(queries, self._keys if rows is None else rows))
+
+    def deviations_of(self, queries):
+        """Return the standard deviations of new targets at queries, (n_queries,)."""
+        if self._factor is None:
+            return np.ones(len(queries[0]))
+        with one_blas_thread():
+            return self._deviations(queries)
 
     def _factorise(self, weights):
         n = len(weights)
@@ -95,25 +98,25 @@ class ErrorDistribution:
         )
         rng = np.random.default_rng(0)
         scored = rng.choice(len(errors), min(len(errors), _MOST_COMPARED), replace=False)
-        likeness, _ = held_out([z[scored] for z in held_out.rows])
+        likeness = held_out.log_kernel([z[scored] for z in held_out.rows])
         counts = weights[scored] * held_out.deviations[scored]
         sharpness = calibrate(likeness, errors, in_sample_gain, weights, scored, counts)
         return cls(errors, in_sample_gain, weights, sharpness)
 
-    def deviation(self, held_out, queries):
-        """Standard deviations of new errors; (n_queries, n_outputs)."""
-        shares, unit = self._at(held_out, queries)
-        return error_deviation(shares, self.errors) * unit[:, None]
+    def deviation(self, log_kernel, deviations):
+        """Return standard deviations of new errors, (n_queries, n_outputs).
 
-    def quantiles(self, held_out, queries, quantiles):
-        """Quantiles of new errors; (n_queries, n_quantiles, n_outputs)."""
-        shares, unit = self._at(held_out, queries)
-        found = error_quantiles(shares, self.errors, self.in_sample_gain, quantiles)
-        return found * unit[:, None, None]
+        Like `quantiles` it takes the log-kernel between queries and the rows held out,
+        (n_queries, n), and the deviations of new targets at queries, (n_queries,).
+        """
+        shares = error_weights(log_kernel, self.weights, self.sharpness)
+        return error_deviation(shares, self.errors) * deviations[:, None]
 
-    def _at(self, held_out, queries):
-        likeness, unit = held_out(queries)
-        return error_weights(likeness, self.weights, self.sharpness), unit
+    def quantiles(self, log_kernel, deviations, probabilities):
+        """Return quantiles of new errors, (n_queries, n_quantiles, n_outputs)."""
+        shares = error_weights(log_kernel, self.weights, self.sharpness)
+        found = error_quantiles(shares, self.errors, self.in_sample_gain, probabilities)
+        return found * deviations[:, None, None]
 
 
 def calibrate(likeness, errors, in_sample_gain, weights, scored, counts):

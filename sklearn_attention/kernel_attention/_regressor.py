@@ -21,6 +21,7 @@ from ._boosting import FEWEST_ROWS, predict_trees, stack_regressor
 from ._distribution import ErrorDistribution
 from ._estimator import KernelAttention, Options
 from ._fitted import Rows, Task, fit_kernel_attention
+from ._leave_level_out import LeaveLevelOut
 from ._members import FEW_ROWS, KernelRidge, squared_loss
 
 
@@ -264,6 +265,7 @@ class KernelAttentionRegressor(NumericTargets, KernelAttention):
         if not return_std:
             return predictions.reshape(shape).astype(dtype)
         std = self._of_errors(X, self._distribution.deviation)
+        std = np.hypot(std, self._level_effects.distribution(X).normal_std)
         return predictions.reshape(shape).astype(dtype), std.reshape(shape).astype(dtype)
 
     def predict_quantiles(self, X, quantiles: ArrayLike = (0.1, 0.5, 0.9)) -> np.ndarray:
@@ -305,6 +307,12 @@ class KernelAttentionRegressor(NumericTargets, KernelAttention):
         every row scored by the errors of the others; :math:`\lambda` is .1.
         Levels count the new error itself as one more, so that intervals from few errors are
         not too narrow.
+
+        Where a category has a level that no training row has, quantiles are further from the
+        median by the effect of such a level, as for
+        :meth:`NadarayaWatsonRegressor.predict_interval`; :math:`s(x)` is then that of a known
+        level. Boosted trees are asked what they predict without the level, but not fitted
+        without its rows.
         """
         check_is_fitted(self)
         quantiles = check_probabilities("quantiles", quantiles)
@@ -344,23 +352,31 @@ class KernelAttentionRegressor(NumericTargets, KernelAttention):
 
     def _quantiles(self, X, quantiles, around_mean=False):
         """Quantiles, which may be made to have the prediction between them."""
-        X = self._read_rows(X)
-        found = self._of_errors(X, lambda *at: self._distribution.quantiles(*at, quantiles))
+        X, asked = self._read_rows(X), np.append(quantiles, 0.5)
+        errors = self._of_errors(X, lambda *at: self._distribution.quantiles(*at, asked))
+        effects = self._level_effects.distribution(X)
+        errors = effects.inflate(errors[:, :-1], errors[:, -1], quantiles)
         if around_mean:
-            # Few huge errors may move the mean beyond most of them.
-            found[:, 0], found[:, 1] = np.minimum(found[:, 0], 0), np.maximum(found[:, 1], 0)
-        found += self._predict(X)[:, None, :]
+            # A few huge errors can pull the mean outside the interval.
+            errors = np.stack([errors[:, 0].clip(max=0), errors[:, 1].clip(min=0)], axis=1)
+        errors += self._predict(X)[:, None, :]
         shape = len(X), len(quantiles), *self.values_.shape[1:]
-        return found.reshape(shape).astype(self.keys_.dtype)
+        return errors.reshape(shape).astype(self.keys_.dtype)
 
     def _of_errors(self, X, describe):
-        """Results of ``describe(held_out_rows, queries)``, in units of the targets."""
-        fitted = self._fitted
-        parts = [
-            describe(fitted.held_out_rows, fitted.training.encode(X[rows], np.float64))
-            for rows in blocks_of_queries(len(X), len(fitted.held_out))
-        ]
+        """Return results of ``describe(log_kernel, deviations)``, in units of the targets."""
+        fitted, parts = self._fitted, []
+        for rows in blocks_of_queries(len(X), len(fitted.held_out)):
+            queries = fitted.training.encode(X[rows], np.float64)
+            deviations = self._level_effects.deviations(X[rows], queries)
+            parts.append(describe(fitted.held_out_rows.log_kernel(queries), deviations))
         return np.concatenate(parts) * fitted.training.scale
+
+    @property
+    def _level_effects(self):
+        """Effects of levels that no training row has."""
+        fit = self._fitted, self._distribution, self._stacking, self.boosters_, self.columns_
+        return self._cached("level effects", lambda: LeaveLevelOut(*fit))
 
 
 def _stacks(fitted, left_out, columns, boosts):

@@ -1,6 +1,7 @@
 """The density of a target given the features."""
 
 from collections.abc import Callable
+from copy import copy
 from dataclasses import replace
 from functools import reduce
 from typing import Any, Self
@@ -14,6 +15,8 @@ from sklearn.utils import check_random_state
 from .._base import FitReport, keeps_state_on_failure, with_callbacks
 from .._blocks import IN_CACHE, blocks, own_copy
 from .._columns import Columns, MixedRows
+from .._new_levels import LevelEffects, with_new_levels
+from .._spread import dividing
 from .._validation import (
     check_choice,
     check_key_weights,
@@ -170,7 +173,10 @@ class ConditionalKernelDensity(RegressorMixin, MixedRows):
     and off the rows it is bounded by the targets within them.
 
     Unordered categories have the Aitchison-Aitken kernel, ordered ones the Li-Racine kernel.
-    An unordered level that did not occur in training weighs all levels alike.
+    An unordered level that did not occur in training weighs all levels alike. The target's
+    kernel is wider there by the effect of such a level, as far as the density does not allow
+    for it: see :meth:`NadarayaWatsonRegressor.predict_interval`, but here the weights
+    :math:`v_i` are equal, and :math:`r_i` the standard deviation that the density would state.
 
     Rules of thumb take features and residuals as one density of :math:`d + 1` dimensions.
 
@@ -305,6 +311,12 @@ class ConditionalKernelDensity(RegressorMixin, MixedRows):
         """
         y = check_numeric_target(y)
         X, y = self._read_rows(X, np.float64, y=y, y_numeric=True)
+        log_density = np.empty(len(X))
+        for model, queries in self._by_bandwidth(X):
+            log_density[queries] = model._log_density(X[queries], y[queries])
+        return log_density
+
+    def _log_density(self, X, y):
         centers, mixture = self._centers(X), self._mixture()
         images = (self._log_kernels(X, image - centers) for image in mixture.images(y))
         log_density = reduce(np.logaddexp, images)
@@ -370,11 +382,10 @@ class ConditionalKernelDensity(RegressorMixin, MixedRows):
         """
         X = self._read_rows(X, np.float64)
         thresholds, centers = check_thresholds("y", y, len(X)), self._centers(X)
-        mixture = self._mixture()
         probability = np.empty(thresholds.shape)
-        for rows, weights in self._blocks(X, thresholds.shape[1]):
-            found = mixture.cdf(weights[:, None], thresholds[rows], centers[rows, None])
-            probability[rows] = found
+        for mixture, rows, weights in self._mixtures(X, thresholds.shape[1]):
+            queries = thresholds[rows], centers[rows, None]
+            probability[rows] = mixture.cdf(weights[:, None], *queries)
         return probability
 
     def predict_quantiles(self, X, quantiles: ArrayLike = (0.1, 0.5, 0.9)) -> np.ndarray:
@@ -394,9 +405,8 @@ class ConditionalKernelDensity(RegressorMixin, MixedRows):
         """
         X = self._read_rows(X, np.float64)
         probability = check_probabilities("quantiles", quantiles)
-        mixture, centers = self._mixture(), self._centers(X)
-        y = np.empty((len(X), len(probability)))
-        for rows, weights in self._blocks(X, len(probability)):
+        y, centers = np.empty((len(X), len(probability))), self._centers(X)
+        for mixture, rows, weights in self._mixtures(X, len(probability)):
             y[rows] = mixture.quantiles(weights, probability, centers[rows])
         return y
 
@@ -419,10 +429,9 @@ class ConditionalKernelDensity(RegressorMixin, MixedRows):
         X = self._read_rows(X, np.float64)
         n_samples = check_size("n_samples", n_samples, 3, len(X))
         random_state = check_random_state(random_state)
-        mixture, centers = self._mixture(), self._centers(X)
         y, places = np.empty((2, len(X), n_samples))
-        places[:] = random_state.uniform(size=places.shape)
-        for rows, weights in self._blocks(X):
+        places[:], centers = random_state.uniform(size=places.shape), self._centers(X)
+        for mixture, rows, weights in self._mixtures(X):
             y[rows] = mixture.draw(weights, places[rows], centers[rows], random_state)
         return y
 
@@ -566,6 +575,27 @@ class ConditionalKernelDensity(RegressorMixin, MixedRows):
         joint = attend(queries, keys, keys[:, :0], kernel, bandwidth=divisors, **options)[1]
         return of_rows, joint
 
+    def _by_bandwidth(self, X):
+        """Yield estimators, with larger target bandwidths at new levels, and their queries."""
+        effects = self._cached("level effects", lambda: _DensityLevelEffects(self))
+        stds = effects.distribution(X).normal_std[:, 0]
+        # The target's kernel has a standard deviation of `spread` bandwidths.
+        bandwidths = np.hypot(self.target_bandwidth_, stds / self.target_kernel_.spread)
+        for bandwidth in np.unique(bandwidths):
+            model = copy(self)
+            model.target_bandwidth_ = bandwidth
+            yield model, np.flatnonzero(bandwidths == bandwidth)
+
+    def _mixtures(self, X, n_values=1):
+        """Yield a mixture, positions of queries, and weights of the training rows at these.
+
+        At each query so many values are asked for.
+        """
+        for model, queries in self._by_bandwidth(X):
+            mixture = model._mixture()
+            for rows, weights in self._blocks(X[queries], n_values):
+                yield mixture, queries[rows], weights
+
     def _weights(self, X):
         weights = self._averages.weights(X)
         refuse_negative(self.kernel, (weights < 0).any(), "a density")
@@ -584,6 +614,36 @@ class ConditionalKernelDensity(RegressorMixin, MixedRows):
         size = max(1, _BLOCK_PAIRS // (len(self.keys_) * n_places))
         for rows in blocks(len(X), size):
             yield rows, self._weights(X[rows])
+
+
+class _DensityLevelEffects(LevelEffects):
+    """Effects of new levels beyond the spread that a conditional density has there."""
+
+    def __init__(self, density):
+        self._averages, self._values = density._averages, density.values_
+        self._line = density._line if density.degree_ else None
+        self._kernel_std = density.target_bandwidth_ * density.target_kernel_.spread
+        present = np.flatnonzero(self._averages.counts)
+        super().__init__(density.keys_, present, present, density.columns_, 1)
+
+    def _errors(self, category, rows, groups):
+        errors = []
+        for group, is_left_out in groups:
+            remaining, queries = ~is_left_out, with_new_levels(self._keys[group], category)
+            line = self._line.take(remaining).predict(queries) if self._line else 0.0
+            mean = self._averages.take(remaining).predict(queries)
+            errors.append(self._values[group] - line - mean)
+        # Instead of leave-one-out errors, the standard deviations that the density states.
+        queries = with_new_levels(self._keys[rows], category)
+        unit = dividing(np.abs(self._averages.values).max())
+        values = self._averages.values / unit
+        mean, squares = self._averages.predict(queries, np.stack([values, values**2], axis=1)).T
+        stds = np.hypot(unit * np.sqrt((squares - mean**2).clip(0)), self._kernel_std)
+        return np.concatenate(errors)[:, None], stds[:, None]
+
+    def _weights_near(self, category, X, rows):
+        # The same at all queries, so that few bandwidths have to be evaluated.
+        return np.ones((len(X), len(rows)))
 
 
 def _line_residuals(line):

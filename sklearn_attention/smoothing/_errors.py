@@ -22,6 +22,7 @@ import numpy as np
 from scipy.spatial import KDTree
 
 from .._blocks import blocks_of_queries, evenly_spread
+from .._new_levels import LevelEffects, with_new_levels
 from .._partitions import need_all_rows
 from .._spread import own_order
 from ..bandwidth import select_bandwidth
@@ -56,11 +57,35 @@ _LEAST_SLOPE = 0.25
 _AVERAGES = {"degree": 0, "empty": "nearest"}
 
 
+class _SmootherLevelEffects(LevelEffects):
+    """Effects of new levels on the predictions of a smoother."""
+
+    def __init__(self, errors):
+        self._smoother, self._residuals = errors.smoother, errors.left_out
+        present = np.flatnonzero(errors.smoother.counts)
+        rows = errors.smoother.keys, present, present
+        super().__init__(*rows, errors.smoother.columns, errors.left_out.shape[1])
+
+    def _errors(self, category, rows, groups):
+        smoother, predicted = self._smoother, []
+        for group, is_left_out in groups:
+            queries = with_new_levels(smoother.keys[group], category)
+            predicted.append(smoother.take(~is_left_out).predict(queries))
+        predicted = np.concatenate(predicted).reshape(len(rows), -1)
+        return smoother.table[rows] - predicted, self._residuals[rows]
+
+    def _weights_near(self, category, X, rows):
+        return self._smoother.take(rows).replace(empty="nearest").weights(X)
+
+
 class Errors:
     """Errors of a smoother's predictions; what is known of its rows is computed when asked."""
 
     def __init__(self, smoother):
         self.smoother = smoother
+
+    # Effects of levels that no row of positive weight has.
+    level_effects = cached_property(_SmootherLevelEffects)
 
     @cached_property
     def left_out(self):

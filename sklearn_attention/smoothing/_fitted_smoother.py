@@ -404,7 +404,7 @@ class FittedSmoother:
         X = X.astype(np.float64) / self.divisors
         # Levels that did not occur are as far from all that did.
         known = X.clip(np.where(self.columns.is_numeric, -np.inf, 0.0))
-        log_own = at_rows(self.kernel.log, X, known)
+        log_own = at_rows(self.kernel.log, X, known).clip(np.finfo(np.float64).min)
         return np.exp(log_weights.astype(np.float64) - log_own)
 
     @property

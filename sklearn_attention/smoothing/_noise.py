@@ -18,18 +18,16 @@ class Noise:
     variances: Any  # (n,), one over relative weights; 1 for rows without weight
     autoregressions: tuple = (None,)  # coefficients for each output; None for independent rows
 
-    def of_sums(self, effects, rows=slice(None)):
-        """Variance of sums with effects (m, n) of all or some rows, (m, outputs)."""
+    def of_sums(self, effects):
+        """Return variances (m, outputs) of sums of noise with effects (m, n) of the rows."""
         if self.autoregressions[0] is None:
-            return (effects**2 @ self.variances[rows])[:, None]
-        whole = np.zeros((len(effects), len(self.variances)))
-        whole[:, rows] = effects
-        whole *= np.sqrt(self.variances)
-        found = []
+            return (effects**2 @ self.variances)[:, None]
+        effects, variances = effects * np.sqrt(self.variances), []
         for coefficients in self.autoregressions:
-            correlations = autocorrelation(coefficients, whole.shape[1])
-            found.append(np.sum(whole * matmul_toeplitz(correlations, whole.T).T, axis=1))
-        return np.maximum(np.stack(found, axis=1), 0.0)
+            correlations = autocorrelation(coefficients, effects.shape[1])
+            correlated = matmul_toeplitz(correlations, effects.T).T
+            variances.append(np.sum(effects * correlated, axis=1))
+        return np.maximum(np.stack(variances, axis=1), 0.0)
 
     def draws(self, n_draws, random_state):
         """Normal noise of all rows, drawn so many times, (outputs, n, n_draws)."""

@@ -4,6 +4,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
+from scipy.special import expit
 from scipy.stats import norm
 from sklearn.utils import check_random_state
 
@@ -18,6 +19,10 @@ from .._validation import (
 from ._errors import above_rounding, noise_variance
 from ._inference import jackknife_intervals, weighted_quantiles
 from ._significance import feature_significance
+
+# Probabilities between which distribution functions at new levels are interpolated, the least
+# about one in a million.
+_PROBABILITIES = expit(np.linspace(-14, 14, 401))
 
 
 class UncertaintyMixin:
@@ -85,6 +90,28 @@ class UncertaintyMixin:
         twenty rows at least, and multiplies by that at the query. All this takes all pairs
         of queries and rows; results for the rows are computed once.
 
+        A level of an unordered category that no training row has, such as a new shop, has an
+        effect of its own, from the same distribution as the effects of the M known levels. Of
+        these m, at most forty, are left out, in at most ten groups: a row is predicted as if
+        its level were new, by the rows of levels outside its group. The variance of the effect
+        is
+
+        .. math:: \tau(x)^2 = \max\Bigl(0,\; \frac{1}{m} \sum_{g=1}^m \Bigl[\sum_{i \in g}
+                  v_i(x)\, (e_i^2 - r_i^2) + \overline{r_g^2}\Bigr] - \overline{r^2}\Bigr),
+
+        where :math:`e_i` are errors of these predictions and :math:`r_i` leave-one-out errors,
+        whose squares have the means :math:`\overline{r_g^2}` in level g and
+        :math:`\overline{r^2}` in all. The weights :math:`v_i(x)` of the rows of a level are
+        larger near the query, and sum to 1. The ends are at distances from the prediction whose
+        squares are larger by those of :math:`\tau(x)` times a quantile of Student's t with
+        :math:`m - 1` degrees of freedom, at least 2. Variances of several categories with new
+        levels add up, but shops do not count beside a new town, which has new shops. Quantiles
+        allow for the effect in the same way; bands and standard deviations do by a normal
+        distribution with the same 0.95 quantile. A missing cell, if no training row has one,
+        stands for one of the known levels, which differ from their mean by
+        :math:`(M - 1) / M` of :math:`\tau(x)`, with normal quantiles. If a category has one
+        level alone, nothing is known of how levels differ, and nothing is added.
+
         References
         ----------
         .. [1] Barber, R. F., Candes, E. J., Ramdas, A. and Tibshirani, R. J. (2021).
@@ -105,7 +132,10 @@ class UncertaintyMixin:
             _, effects, left_out = smoother.left_out(X[rows])
             scale = here[rows] * errors.growth(X[rows], effects)
             found.append(jackknife_intervals(left_out[:, kept], sizes, scale, coverage))
-        return _like_targets(np.concatenate(found), smoother.values)
+        intervals, center = np.concatenate(found), smoother.predict(X).reshape(len(X), -1)
+        ends = (1 - coverage) / 2, (1 + coverage) / 2
+        intervals = errors.level_effects.distribution(X).inflate(intervals, center, ends)
+        return _like_targets(intervals, smoother.values)
 
     def predict_quantiles(self, X, quantiles: ArrayLike = (0.1, 0.5, 0.9)) -> np.ndarray:
         r"""Quantiles of the conditional distribution of the targets.
@@ -141,13 +171,9 @@ class UncertaintyMixin:
         :meth:`predict_interval` quantiles follow the noise from place to place, also where it
         is skewed.
         """
-        quantiles = check_probabilities("quantiles", quantiles)
-
-        def found(rows, errors, weights, shift, scale):
-            places = weighted_quantiles(errors, weights, quantiles)
-            return shift[:, None] + scale[:, None] * places
-
-        return _distribution(self._smoother, self._read_rows(X), found)
+        probabilities = check_probabilities("quantiles", quantiles)
+        X, smoother = self._read_rows(X), self._smoother
+        return _like_targets(_quantiles(smoother, X, probabilities), smoother.values)
 
     def predict_cdf(self, X, y) -> np.ndarray:
         """Conditional distribution function: probability that a target is at most `y`.
@@ -176,7 +202,11 @@ class UncertaintyMixin:
             below = [np.sum(weights * (places <= t), axis=1) for t in own]
             return np.stack(below, axis=1) + 0 * shift[:, None]
 
-        return _distribution(smoother, X, found)
+        probabilities = _distribution(smoother, X, found)
+        new = np.flatnonzero(smoother.errors.level_effects.is_new(X).any(axis=1))
+        if len(new):
+            probabilities[new] = _cdf_at_new_levels(smoother, X[new], thresholds[new])
+        return _like_targets(probabilities, smoother.values)
 
     def confidence_band(
         self,
@@ -271,6 +301,9 @@ class UncertaintyMixin:
         wide, errors = smoother.errors.for_spreads, errors / np.sqrt(noise.variances)[:, None]
         variance = noise_variance(wide, X, errors)
         width = factor * np.sqrt(variance) * np.concatenate(deviations)
+        width = np.hypot(
+            width, factor * smoother.errors.level_effects.distribution(X).normal_std
+        )
         center = np.concatenate(centers)
         band = np.stack([center - width, center + width], axis=1)
         return _like_targets(band, smoother.values)
@@ -309,7 +342,33 @@ def standard_deviations(smoother, X):
     ]
     # Local polynomials of squares could be negative: an average is not.
     variance = noise_variance(smoother.unweighted, X, errors.relative)
-    return np.sqrt(variance) * np.concatenate(scales)
+    std = np.sqrt(variance) * np.concatenate(scales)
+    return np.hypot(std, errors.level_effects.distribution(X).normal_std)
+
+
+def _quantiles(smoother, X, probabilities):
+    """Return quantiles of the conditional distribution, (n_queries, n_quantiles, n_outputs)."""
+
+    def quantiles_of_output(rows, errors, weights, shift, scale):
+        of_errors = weighted_quantiles(errors, weights, np.append(probabilities, 0.5))
+        return shift[:, None] + scale[:, None] * of_errors
+
+    quantiles = _distribution(smoother, X, quantiles_of_output)
+    effects = smoother.errors.level_effects.distribution(X)
+    return effects.inflate(quantiles[:, :-1], quantiles[:, -1], probabilities)
+
+
+def _cdf_at_new_levels(smoother, X, thresholds):
+    """Return probabilities of at most the thresholds, (n_queries, n_thresholds, n_outputs).
+
+    They are interpolated between quantiles, since effects move these and not the errors.
+    """
+    quantiles = _quantiles(smoother, X, _PROBABILITIES)
+    probabilities = np.empty((*thresholds.shape, quantiles.shape[2]))
+    for query, output in np.ndindex(len(X), quantiles.shape[2]):
+        known = quantiles[query, :, output], _PROBABILITIES
+        probabilities[query, :, output] = np.interp(thresholds[query], *known, left=0, right=1)
+    return probabilities
 
 
 def _distribution(smoother, X, statistic):
@@ -331,7 +390,7 @@ def _distribution(smoother, X, statistic):
             for own, shift, scale in zip(relative.T, shifts.T, scales.T, strict=True)
         ]
         found.append(np.stack(of_outputs, axis=2))
-    return _like_targets(np.concatenate(found), smoother.values)
+    return np.concatenate(found)
 
 
 def _query_blocks(X, smoother):

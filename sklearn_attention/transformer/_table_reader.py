@@ -103,7 +103,7 @@ def feature_rows(X, n_levels, scales):
         places[there, j] = np.interp(numbers[there, j], knots, np.arange(len(knots)))
     codes = np.delete(X, numeric, axis=1).astype(np.int64)
     known = [n for n in n_levels if n is not None]
-    codes[codes >= np.array(known, dtype=np.int64)] = -1
+    codes[(codes < 0) | (codes >= np.array(known, dtype=np.int64))] = -1
     return TableRows(
         numbers,
         # A number counts for five standard deviations from the mean, at most.

@@ -139,10 +139,11 @@ def deviations_by_hand(kernel, rows, weights, query):
 def test_queries_have_the_kernel_and_the_deviation_of_a_new_target():
     kernel, rows, weights = make()
     queries = [np.array([[0.0, 0.0], [1.0, -2.0], [9.0, 9.0]])]
-    likeness, found = HeldOutRows(kernel, rows, weights)(queries)
-    np.testing.assert_allclose(
-        np.exp(likeness), likeness_by_hand(kernel, queries, rows), rtol=1e-9
-    )
+    held_out = HeldOutRows(kernel, rows, weights)
+    found, by_hand = held_out.deviations_of(queries), likeness_by_hand(kernel, queries, rows)
+    np.testing.assert_allclose(np.exp(held_out.log_kernel(queries)), by_hand, rtol=1e-9)
+    to_some = held_out.log_kernel(queries, [rows[0][3:7]])
+    np.testing.assert_allclose(np.exp(to_some), by_hand[:, 3:7], rtol=1e-9)
     expected = [deviations_by_hand(kernel, rows, weights, [queries[0][[i]]]) for i in range(3)]
     np.testing.assert_allclose(found, expected, rtol=1e-6)
     assert found[0] < found[1] < found[2]
@@ -165,9 +166,9 @@ def test_of_many_rows_some_are_known(monkeypatch):
     known = np.linspace(0, N - 1, 10).astype(int)
     some = HeldOutRows(kernel, [rows[0][known]], weights[known])
     queries = [np.random.default_rng(1).normal(size=(4, 2))]
-    likeness, of_queries = found(queries)
-    assert likeness.shape == (4, N)
-    np.testing.assert_allclose(of_queries, some(queries)[1])
+    assert found.log_kernel(queries).shape == (4, N)
+    np.testing.assert_allclose(found.deviations_of(queries), some.deviations_of(queries))
     np.testing.assert_allclose(found.deviations[known], some.deviations)
     others = np.setdiff1d(np.arange(N), known)
-    np.testing.assert_allclose(found.deviations[others], some([rows[0][others]])[1])
+    of_others = some.deviations_of([rows[0][others]])
+    np.testing.assert_allclose(found.deviations[others], of_others)

@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 
+from sklearn_attention._levels import MISSING, UNSEEN
 from sklearn_attention.transformer._table_reader import N_PIECES, feature_rows, learn_scales
 
 
@@ -35,6 +36,6 @@ def test_values_beyond_those_seen():
 
 
 def test_levels_beyond_those_known_are_missing():
-    X = np.array([[0.0, 1.0], [2.0, -1.0], [1.0, 0.0]])
+    X = np.array([[0.0, 1.0], [2.0, UNSEEN], [1.0, MISSING]])
     (_, _, codes), _ = feature_rows(X, [2, 2], learn_scales(X, [])).batch(np.arange(3))
-    np.testing.assert_array_equal(codes, [[0, 1], [-1, -1], [1, 0]])
+    np.testing.assert_array_equal(codes, [[0, 1], [-1, -1], [1, -1]])

@@ -1,0 +1,118 @@
+"""Effects of new levels on kernel attention: rows are predicted without their level."""
+
+import numpy as np
+
+from .._blocks import evenly_spread
+from .._new_levels import MAX_ROWS, LevelEffects, with_new_levels
+from .._thread_pools import one_blas_thread
+from ._averages import AverageMember
+from ._boosting import predict_trees
+from ._distribution import error_weights
+from ._ridge import System
+
+
+class LeaveLevelOut(LevelEffects):
+    """Effects of new levels on a fitted kernel attention.
+
+    `distribution` is the ErrorDistribution of the rows held out. `stacking` (2, n_outputs) has
+    the weights of the kernel and of boosted trees, and `boosters` the trees of each fold for
+    every output, or an empty list.
+    """
+
+    def __init__(self, fitted, distribution, stacking, boosters, columns):
+        rows = fitted.training.X, slice(None), np.sort(fitted.held_out)
+        super().__init__(*rows, columns, len(boosters))
+        self._fitted, self._distribution, self._columns = fitted, distribution, columns
+        self._stacking, self._boosters = stacking, boosters
+
+    def deviations(self, X, queries):
+        """Return standard deviations of new targets at queries as if all levels were known.
+
+        `queries` are the rows of X in their encodings. A new level becomes that of the row held
+        out that is most like the query: its effect is known by leaving levels out, and the
+        kernel must not add it a second time. No deviation is less than the median of those of
+        the rows, which are predicted without themselves.
+        """
+        training, held_out = self._fitted.training, self._fitted.held_out_rows
+        deviations, is_new = held_out.deviations_of(queries), self.is_new(X)
+        if is_new.any():
+            nearest = self._fitted.held_out[held_out.log_kernel(queries).argmax(axis=1)]
+            known = training.encode(np.where(is_new, self._keys[nearest], X), np.float64)
+            at_known = np.maximum(held_out.deviations_of(known), np.median(held_out.deviations))
+            deviations = np.where(is_new.any(axis=1), at_known, deviations)
+        return deviations
+
+    def _errors(self, category, rows, groups):
+        """Return errors of rows without their level, and without the row.
+
+        The former are the latter, of rows held out, and a change. Each member predicts the rows
+        that it has not learned from twice: by all other rows of a sample, and by those of other
+        levels. Trees were fitted with the level, but predict without it.
+        """
+        training, folds = self._fitted.training, self._fitted.folds
+        other_rows = np.setdiff1d(np.arange(len(training)), rows)
+        sample = np.union1d(rows, evenly_spread(other_rows, MAX_ROWS - len(rows)))
+        errors, changes = np.zeros((2, *training.targets.shape))
+        deviations = self._fitted.held_out_rows.deviations[:, None]
+        errors[self._fitted.held_out] = deviations * self._distribution.errors
+        for number, (member, fold) in enumerate(zip(self._fitted.members, folds, strict=True)):
+            predicted = np.intersect1d(rows, fold)
+            known = training.X[predicted]
+            new = with_new_levels(known, category)
+            in_sample = [(np.isin(predicted, group), mask[sample]) for group, mask in groups]
+            predict = _predict_averages if isinstance(member, AverageMember) else _predict_ridge
+            with one_blas_thread():
+                without_row, without_level = predict(member, training, sample, new, in_sample)
+            of_kernel = without_row[np.searchsorted(sample, predicted)] - without_level
+            of_trees = self._change_of_trees(number, known, new)
+            changes[predicted] = self._stacking[0] * of_kernel + self._stacking[1] * of_trees
+        return training.scale * (errors + changes)[rows], training.scale * errors[rows]
+
+    def _weights_near(self, category, X, rows):
+        """Return weights of training rows at queries, both with a new level."""
+        training = self._fitted.training
+        new = training.encode(with_new_levels(training.X[rows], category), np.float64)
+        log_kernel = self._fitted.held_out_rows.log_kernel(training.encode(X, np.float64), new)
+        return error_weights(log_kernel, training.weights[rows], self._distribution.sharpness)
+
+    def _change_of_trees(self, number, known, new):
+        """Return by how much predictions of trees of a fold fall from known to new levels."""
+        change = np.zeros((len(known), len(self._boosters)))
+        for output, boosters in enumerate(self._boosters):
+            if boosters:
+                trees = boosters[number : number + 1]
+                change[:, output] = predict_trees(trees, known, self._columns)
+                change[:, output] -= predict_trees(trees, new, self._columns)
+        return change
+
+
+def _predict_ridge(member, training, sample, queries, groups):
+    """Predict each row of a sample by its other rows, and queries by a part of the sample.
+
+    `groups` are pairs: which queries are in a group, and which rows of the sample are left out
+    for these. Returns predictions (n_sample, n_outputs) and (n_queries, n_outputs).
+    """
+    system = System(member.kernel, training, sample, np.float64)
+    inverse, coefficients = system.weights(np.eye(len(sample))), system.coefficients
+    kernel = member.kernel.matrix(training.encode(queries, np.float64), system.keys)
+    without_level = np.empty((len(queries), coefficients.shape[1]))
+    for group, left_out in groups:
+        # With the inverse A of the system and rows l that are left out, the coefficients of the
+        # remaining rows k are c_k - A_kl A_ll^-1 c_l.
+        remaining, block = ~left_out, inverse[np.ix_(left_out, left_out)]
+        solution = np.linalg.solve(block, coefficients[left_out])
+        solution = coefficients[remaining] - inverse[np.ix_(remaining, left_out)] @ solution
+        without_level[group] = kernel[np.ix_(group, remaining)] @ solution
+    return system.left_out(len(sample)), without_level
+
+
+def _predict_averages(member, training, sample, queries, groups):
+    """Do the same as `_predict_ridge` by weighted averages."""
+    full_average = AverageMember(member.kernel, sample)
+    without_row = full_average.predict(training, training.X[sample], own=np.arange(len(sample)))
+    without_level = np.empty((len(queries), training.targets.shape[1]))
+    for group, left_out in groups:
+        if group.any():
+            average = AverageMember(member.kernel, sample[~left_out])
+            without_level[group] = average.predict(training, queries[group])
+    return without_row, without_level
