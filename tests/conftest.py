@@ -10,6 +10,8 @@ from pathlib import Path
 import hypothesis
 import pytest
 
+from sklearn_attention import _progress
+
 # What tests share is imported by name.
 sys.path.insert(0, str(Path(__file__).parent))
 # Figures are drawn into memory, whatever screen there is.
@@ -126,3 +128,26 @@ def data_folder():
     if not folder.is_dir():
         pytest.skip(f"no data folder {folder}: set SKLEARN_ATTENTION_DATA")
     return folder
+
+
+class Clock:
+    """Time that passes by so much with every look at it."""
+
+    def __init__(self, tick):
+        self.now, self.tick = 0.0, tick
+
+    def monotonic(self):
+        self.now += self.tick
+        return self.now
+
+
+@pytest.fixture
+def clock(monkeypatch):
+    """Set the clock of lines of progress, which goes on by a tick with every look at it."""
+
+    def start(tick):
+        one = Clock(tick)
+        monkeypatch.setattr(_progress, "time", one)
+        return one
+
+    return start

@@ -43,7 +43,7 @@ class _CrossValidated(SmootherRegressor):
         self.empty = empty
 
     def _choose(self):
-        """Try every candidate on the training rows, and keep the best."""
+        """Try every candidate on the training rows, and keep the best; return warnings."""
         self._keep(rule=check_choice("criterion", self.criterion, SMOOTHER_CRITERIA))
         if self.columns_.categorical:
             raise ValueError(
@@ -97,6 +97,7 @@ class _CrossValidated(SmootherRegressor):
         self.best_params_, self.criterion_value_ = params[best], -self.best_score_
         self.smoother_ = self.smoother_.replace(**fields[best])
         report.end()
+        return ()
 
     def _bandwidths(self, rows, kernel):
         """Bandwidths to try with a kernel."""

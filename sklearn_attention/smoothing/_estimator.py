@@ -1,5 +1,6 @@
 """Base class of the regressors and the classifier: training rows, and a bandwidth."""
 
+import copy
 import functools
 from collections.abc import Callable
 from dataclasses import replace
@@ -11,7 +12,7 @@ from sklearn.base import MultiOutputMixin, clone
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
-from .._base import FitReport
+from .._base import FitReport, warn_user
 from .._blocks import appended, own_copy
 from .._columns import MixedRows
 from .._labels import targets_at
@@ -173,20 +174,38 @@ class KernelSmoother(MultiOutputMixin, MixedRows):
         check_choice("algorithm", self.algorithm, ALGORITHMS)
         for name in vars(self).keys() & _CHOSEN:
             delattr(self, name)
+        for message in self._smooth(X, values, weights):
+            warn_user(message)
+        if not hasattr(self, "bandwidth_search_"):
+            check_first_row(self.smoother_)
+        self._kept["parameters"] = copy.deepcopy(self.get_params(deep=False))
+        return self
+
+    def _smooth(self, keys, values, weights):
+        """Set the smoother of rows, with all that is chosen for them; return warnings."""
         degree = 1 if self.degree == "auto" else int(self.degree)
         # As it is before a kernel and its bandwidth are chosen.
         self.smoother_ = FittedSmoother(
-            X, values, weights, None, self.columns_, None, None, degree, self.empty,
+            keys, values, weights, None, self.columns_, None, None, degree, self.empty,
             self.algorithm, gap=self.gap, given_weights=weights,
             random_state=self.random_state,
         )  # fmt: skip
-        self._choose()
-        if not hasattr(self, "bandwidth_search_"):
-            check_first_row(self.smoother_)
-        return self
+        return self._choose()
+
+    @property
+    def _parameters_of_fit(self):
+        """Parameters as they were in the fit; as they are in files of version 0.2.0."""
+        return self._kept.get("parameters", self.get_params(deep=False))
+
+    def _smoother_of(self, values):
+        """Return the smoother that a fit chooses for other values of the training rows."""
+        model = type(self)(**self._parameters_of_fit)
+        model.columns_ = self.columns_
+        model._smooth(self.keys_, values, self.key_weights_)
+        return model.smoother_
 
     def _choose(self):
-        """Set the kernel and its bandwidth for the training rows."""
+        """Set the kernel and its bandwidth for the training rows; return warnings."""
         kernel, smoother = self._check_kernel(), self.smoother_
         keys, weights = smoother.keys, smoother.key_weights
         rule = bandwidth_rule("bandwidth", self.bandwidth, SMOOTHER_RULES)
@@ -240,8 +259,9 @@ class KernelSmoother(MultiOutputMixin, MixedRows):
                 break
         choices, smoothers = zip(*found, strict=True)
         best, self.smoother_ = averaged(smoothers, rows)
-        vars(self).update(choices[best].warn().attributes)
+        vars(self).update(choices[best].attributes)
         report.end()
+        return choices[best].warnings
 
     def _check_kernel(self):
         # A copy: changing the parameter later must not change a fitted estimator.

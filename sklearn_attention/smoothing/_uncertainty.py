@@ -9,6 +9,7 @@ from scipy.stats import norm
 from sklearn.utils import check_random_state
 
 from .._blocks import blocks_of_queries
+from .._progress import Progress, progress_delay
 from .._validation import (
     check_in_open_interval,
     check_positive,
@@ -313,12 +314,16 @@ class UncertaintyMixin:
     ) -> Any:
         """Test for every feature whether the prediction depends on it.
 
-        See :class:`~sklearn_attention.Significance` for the method.
+        See :class:`~sklearn_attention.Significance` for the method. If the fit chose anything
+        by the targets (a bandwidth, weights of degrees, `robust`), so does each draw. This
+        takes as long as `n_resamples` fits for a feature that matters, and about forty for one
+        that does not. After five seconds a line on stderr shows the progress.
 
         Parameters
         ----------
         n_resamples : int, default=199
-            Draws of the wild bootstrap; the smallest p-value is one over that plus one.
+            Draws of the wild bootstrap for each feature, at most; the smallest p-value is one
+            over that plus one.
         random_state : int, RandomState instance or None, default=0
             Makes these draws.
 
@@ -327,9 +332,17 @@ class UncertaintyMixin:
         significance : Significance
             Named tuple of ``statistics`` and ``p_values``.
         """
-        return feature_significance(
-            self._smoother, n_resamples, check_random_state(random_state)
-        )
+        smoother = self._smoother
+        smoother.errors.need_all("feature_significance")
+        n_resamples = check_size("n_resamples", n_resamples, 3, len(smoother.keys))
+        by_targets = hasattr(self, "criterion_value_") or smoother.robustness is not None
+        by_targets = by_targets or self._parameters_of_fit.get("degree") == "auto"
+        choose_again = self._smoother_of if by_targets else None
+        name, n_draws = type(self).__name__, smoother.keys.shape[1] * n_resamples
+        with Progress(name, n_draws, delay=progress_delay("auto", self)) as progress:
+            return feature_significance(
+                smoother, n_resamples, check_random_state(random_state), choose_again, progress
+            )
 
 
 def standard_deviations(smoother, X):

@@ -1,11 +1,9 @@
 """Reports of a training: epochs for callbacks of scikit-learn, and a line of progress."""
 
 import contextlib
-import multiprocessing
-import shutil
-import sys
-import threading
-import time
+import functools
+
+from .._progress import Progress, progress_delay
 
 
 class Report:
@@ -29,12 +27,10 @@ class Report:
     def of_training(self, sizes, fitted):
         """Context of a training of batches of some sizes, (n_epochs, n_steps)."""
         self._fitted = fitted
+        self._n_epochs = len(sizes)
         delay = progress_delay(self._verbose, self._estimator)
-        if delay is None:
-            yield
-            return
         name = type(self._estimator).__name__
-        with Progress(name, len(sizes), sizes.n_steps, delay=delay) as self._progress:
+        with Progress(name, sizes.n_steps, delay=delay) as self._progress:
             yield
 
     def begin(self):
@@ -45,7 +41,8 @@ class Report:
     def step(self, history, n_steps):
         """Show the progress: the history of whole epochs, and the number of steps so far."""
         if self._progress is not None:
-            self._progress.update(history, n_steps)
+            describe = functools.partial(_state, history, self._n_epochs)
+            self._progress.update(n_steps, describe)
 
     def end(self, history):
         """Close the epoch; True if a callback stops the training."""
@@ -74,73 +71,9 @@ def reported_task(estimator, context, name, n_subtasks=None, *, verbose=False, *
     task.call_on_fit_task_end(estimator=estimator, **data)
 
 
-class Progress:
-    """A line on stderr about a training, rewritten in place on a terminal.
-
-    A context manager: once there was a line, another one reports the end.
-    """
-
-    def __init__(self, name, n_epochs, n_steps, *, delay):
-        self._name, self._n_epochs, self._n_steps = name, n_epochs, n_steps
-        self._start = time.monotonic()
-        self._due, self._shown = self._start + delay, False
-        self._history = self._first = None
-
-    def __enter__(self):
-        return self
-
-    def __exit__(self, *_):
-        if self._shown:
-            spent = time.monotonic() - self._start
-            self._show(len(self._history.loss), f"{_duration(spent)} in all", end="\n")
-
-    def update(self, history, n_steps):
-        """Show the state, if it is time to."""
-        now, self._history = time.monotonic(), history
-        if self._first is None:
-            # The first step is slow, and those before a checkpoint took none of this time.
-            self._first = now, n_steps
-        elif now >= self._due and self._first[1] < n_steps < self._n_steps:
-            pace = (now - self._first[0]) / (n_steps - self._first[1])
-            epoch = min(len(history.loss) + 1, self._n_epochs)
-            self._show(epoch, f"{_duration(pace * (self._n_steps - n_steps))} left")
-            self._due = now + (0.2 if sys.stderr.isatty() else 10.0)
-
-    def _show(self, epoch, duration, end=""):
-        parts = [f"{self._name}: epoch {epoch}/{self._n_epochs}"]
-        for name, values in (
-            ("loss", self._history.loss), ("validation", self._history.validation_loss)
-        ):  # fmt: skip
-            parts += [f"{name} {values[-1]:.3g}"] if values else []
-        line = ", ".join([*parts, duration])
-        if sys.stderr.isatty():
-            # A line that fills the terminal would go on in the next, and stay there.
-            width = shutil.get_terminal_size().columns - 1
-            print(f"\r{line[:width]:{width}}", end=end, file=sys.stderr, flush=True)
-        else:
-            print(line, file=sys.stderr, flush=True)
-        self._shown = True
-
-
-def progress_delay(verbose, estimator):
-    """Seconds before an estimator reports its progress; None if it never does.
-
-    With "auto", it does not within meta-estimators, nor with callbacks of the user.
-    """
-    # Lines of workers would be written over one another.
-    worker = (
-        multiprocessing.parent_process() is not None
-        or threading.current_thread() is not threading.main_thread()
-    )
-    if worker or sys.stderr is None or verbose is False:
-        return None
-    if verbose is True:
-        return 0.0
-    others = "_parent_callback_ctx", "_skl_callbacks"
-    return None if any(hasattr(estimator, name) for name in others) else 5.0
-
-
-def _duration(seconds):
-    if seconds < 100:
-        return f"{seconds:.0f} s"
-    return f"{seconds / 60:.0f} min" if seconds < 6000 else f"{seconds / 3600:.1f} h"
+def _state(history, n_epochs, ended):
+    """Return a text about the epoch and the losses so far."""
+    epoch = len(history.loss) if ended else min(len(history.loss) + 1, n_epochs)
+    losses = {"loss": history.loss, "validation": history.validation_loss}
+    last = (f"{name} {values[-1]:.3g}" for name, values in losses.items() if values)
+    return ", ".join([f"epoch {epoch}/{n_epochs}", *last])
