@@ -17,9 +17,12 @@ from ._partitions import (
     is_partitioned,
     refuse_not_finite,
 )
-from ._spread import ends
+from ._spread import dividing, ends
 
 _TIMES = datetime.date, datetime.time, datetime.timedelta, np.datetime64, np.timedelta64
+# Ranges of the other rows that a row of weight 0 may be away: results with and without it agree
+# in nine digits or more, in six at a hundred times that.
+_FURTHEST_ABSENT = 1e4
 # Values that are gone: the choice to use in their place, and why.
 _SHOWN = ", which shows which queries have no row near"
 _GONE = {
@@ -230,6 +233,24 @@ def check_key_weights(sample_weight, X, precision=np.float64):
     weights = own_copy(_check_sample_weight(sample_weight, X, dtype=np.float64))
     _check_total(len(weights) * float(weights.max()))
     return without_vanishing(weights, precision)
+
+
+def limit_absent(x, weights):
+    """Return a table in which rows of weight 0 are ten thousand ranges from others at most.
+
+    They count nowhere, but products of 0 and huge numbers are rounded like these.
+    """
+    if weights is None or x.dtype.kind == "b":
+        return x
+    low, high = ends(x, weights)[:2]
+    with np.errstate(over="ignore"):
+        size = dividing(np.where(high > low, high - low, np.abs(high)))
+        limits = low - _FURTHEST_ABSENT * size, high + _FURTHEST_ABSENT * size
+    if not is_partitioned(x):
+        least, most = ends(x)[:2]
+        if (least >= limits[0]).all() and (most <= limits[1]).all():
+            return x
+    return x.clip(*limits).astype(x.dtype)
 
 
 def without_vanishing(weights, precision=np.float64):

@@ -583,6 +583,20 @@ SERIES_RELATIONS = {
 }
 
 
+@pytest.mark.parametrize("model", of(WEIGHED, [m for m in QUICK if not is_line(m)]))
+def test_rows_of_no_weight_may_be_of_any_size(model):
+    """They are absent, without a warning of NumPy's."""
+    case, answers = case_of(model), []
+    for change in (1, 1e200):
+        X, y = np.vstack([case.X, change * case.X[:1]]), np.append(case.y, case.y[0])
+        if not is_classifier(model):
+            y[-1] *= change
+        weights = np.append(np.ones(len(case.X)), 0.0)
+        answers.append(case.with_(X=X, y=y, weights=weights).answers())
+    tolerance = PROMISED[GROUP_OF[repr(model)], "unit of the weights"]
+    assert not beyond(tolerance, *answers)
+
+
 @functools.cache
 def forecasts(name):
     model = next(model for model in FORECASTERS if repr(model) == name)

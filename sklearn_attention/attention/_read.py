@@ -85,14 +85,14 @@ def read(
     values = arrays[2] if len(arrays) == 3 else keys[:, :0]
     values = _check_values(values, n_keys).astype(np.float64)
     weights, log_scale, kept = check_weights(sample_weight, keys)
-    queries, keys = (x.astype(np.float64) for x in (queries, keys))
-    queries, keys = _in_bandwidths(queries, keys, kernel, bandwidth)
     if kept is not None:
         position = np.full(n_keys, -1)
         position[kept] = np.arange(len(kept))
         if own_key is not None:
             own_key = np.where(own_key >= 0, position[own_key], -1)
-        keys, values, weights = keys[kept], values[kept], weights[kept]
+        values, weights = values[kept], weights[kept]
+    queries, keys = (x.astype(np.float64) for x in (queries, keys))
+    queries, keys = _in_bandwidths(queries, keys, kept, kernel, bandwidth)
     problem = Problem(
         kernel, queries, keys, values, weights, log_scale, own_key, scale, dtype, gap=0
     )
@@ -263,13 +263,15 @@ def _median(keys):
     return np.partition(np.ascontiguousarray(keys.T), middle, axis=1)[:, middle]
 
 
-def _in_bandwidths(queries, keys, kernel, bandwidth):
+def _in_bandwidths(queries, keys, kept, kernel, bandwidth):
+    """Return queries and the keys that are kept in units of the bandwidth."""
     bandwidth = check_bandwidth(bandwidth, keys.shape[1])
     if kernel.stationary and keys.shape[1]:
         # A shift common to queries and keys changes nothing but the rounding. The median
         # is a value of the data, so codes of categories remain whole numbers.
         center = _median(keys)
         queries, keys = queries - center, keys - center
+    keys = keys if kept is None else keys[kept]
     with np.errstate(over="ignore"):
         scaled = [kernel.rescale(x, bandwidth) for x in (queries, keys)]
     queries, keys = scaled

@@ -26,6 +26,7 @@ from .._validation import (
     check_size,
     check_thresholds,
     is_one_of,
+    limit_absent,
 )
 from ..attention._average import attend
 from ..attention._sums import EMPTY_POLICIES
@@ -266,11 +267,12 @@ class ConditionalKernelDensity(RegressorMixin, MixedRows):
         kernel = as_kernel(clone(self.kernel, safe=False))
         refuse_negative(self.kernel, kernel.signed, "a density")
         y = check_numeric_target(y)
-        self.keys_, y = map(own_copy, self._learn_rows(X, np.float64, y=y, y_numeric=True))
-        self.values_ = y.astype(np.float64, copy=False)
+        keys, y = map(own_copy, self._learn_rows(X, np.float64, y=y, y_numeric=True))
+        self.key_weights_ = check_key_weights(sample_weight, keys)
+        self.keys_ = limit_absent(keys, self.key_weights_)
+        self.values_ = limit_absent(y.astype(np.float64, copy=False), self.key_weights_)
         bounds = check_bounds(self.bounds, Columns.numbers(1), self.values_[:, None], ["y"])
         self.bounds_ = None if bounds is None else bounds[0]
-        self.key_weights_ = check_key_weights(sample_weight, self.keys_)
         self._keep("empty")
         self._choose_bandwidths(X, y, kernel)
         # A kernel that cannot weigh the first row is refused here rather than in predict.

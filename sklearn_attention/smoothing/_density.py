@@ -15,7 +15,13 @@ from .._blocks import own_copy
 from .._columns import Columns, MixedRows
 from .._partitions import is_partitioned, need_all_rows
 from .._spread import ends
-from .._validation import check_in_interval, check_key_weights, check_size, is_one_of
+from .._validation import (
+    check_in_interval,
+    check_key_weights,
+    check_size,
+    is_one_of,
+    limit_absent,
+)
 from ..bandwidth._background import (
     bulk,
     fold,
@@ -247,8 +253,9 @@ class ProductKernelDensity(DensityMixin, MixedRows):
                     "[0, 1]."
                 )
             sensitivity = check_in_interval("sensitivity", sensitivity, 0, 1)
-        self.keys_ = own_copy(self._learn_rows(X, np.float64))
-        self.key_weights_ = check_key_weights(sample_weight, self.keys_)
+        keys = own_copy(self._learn_rows(X, np.float64))
+        self.key_weights_ = check_key_weights(sample_weight, keys)
+        self.keys_ = limit_absent(keys, self.key_weights_)
         names = getattr(self, "feature_names_in_", range(self.n_features_in_))
         self.bounds_ = check_bounds(self.bounds, self.columns_, self.keys_, list(names))
         # Samples come back as what was passed.

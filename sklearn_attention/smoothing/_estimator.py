@@ -22,6 +22,7 @@ from .._validation import (
     check_flag,
     check_key_weights,
     is_one_of,
+    limit_absent,
     without_vanishing,
 )
 from ..attention._reduce import ALGORITHMS
@@ -168,6 +169,7 @@ class KernelSmoother(MultiOutputMixin, MixedRows):
             X, values = appended(self.keys_, X), appended(self.values_, values)
         else:
             X, values = own_copy(X), own_copy(values)
+        X, values = limit_absent(X, weights), limit_absent(values, weights)
         if not (is_one_of(self.degree, "auto") or is_degree(self.degree)):
             raise ValueError(f"degree={self.degree!r} is not valid: pass 'auto', 0, 1, 2 or 3.")
         check_choice("empty", self.empty, EMPTY_POLICIES)
