@@ -19,6 +19,7 @@ from ..attention._solve import Basis
 from ..attention._tables import attention_weights
 from ..attention._wide_windows import FURTHEST, Places, widen
 from ..bandwidth._neighbors import neighbor_distances
+from ..kernels import Boxcar
 from ..kernels._product_kernel import mixed_kernel
 from ._errors import Errors
 from ._training_rows import predict_by_sums, predict_rows
@@ -28,6 +29,8 @@ from ._training_rows import predict_by_sums, predict_rows
 # wider than that takes. Parabolas of many features have too many coefficients.
 _BANDS = ((1, 0.8), (2, 1.0), (2, 0.6), (3, 0.6))
 _BAND_OF_MANY, _MANY_FEATURES = (1, 0.5), 10
+# Step of differences in bandwidths: squares of it, and rounding over it, are far below 1e-6.
+_STEP = 1e-4
 
 
 class Member(NamedTuple):
@@ -349,7 +352,11 @@ class FittedSmoother:
         return local.values, local.effects, np.where(near, further, local.left_out)
 
     def gradient(self, X, values):
-        """Derivatives in queries, of the smoother of values of the rows."""
+        """Return derivatives in queries, of the smoother of values of the rows."""
+        form = self._radial_form
+        # Of a boxcar, whose weights are steps, the local slope is the derivative.
+        if self.degree == 2 and not (form and isinstance(form.kernel, Boxcar)):
+            return self._differences(X, values)
         if self.degree:
             return self.local_fit(X, values)[1]
         if self.n_neighbors is not None:
@@ -363,6 +370,21 @@ class FittedSmoother:
             X, self.keys, values, self.kernel, bandwidth=self.divisors,
             sample_weight=self.key_weights,
         )  # fmt: skip
+
+    def _differences(self, X, values):
+        """Return central differences of predictions, by which slopes are."""
+        places, slopes = X.astype(np.float64), []
+        scale = self.scale(places)
+        widths = self.divisors * (1.0 if scale is None else scale[:, None])
+        low, high = self.ends
+        steps = _STEP * np.minimum(widths, np.where(high > low, high - low, np.inf))
+        for moves, numeric in zip(np.eye(len(low)), self.columns.is_numeric, strict=True):
+            before, after = places - moves * steps, places + moves * steps
+            rise = self.predict(after, values) - self.predict(before, values)
+            # What is left of the step when it is added to large numbers.
+            run = ((after - before) @ moves).reshape(-1, *[1] * (rise.ndim - 1))
+            slopes.append(rise / run if numeric else 0.0 * rise)
+        return np.stack(slopes, axis=-1).astype(np.result_type(X.dtype, values.dtype))
 
     def scale(self, X, more=0):
         """Distance to the neighbour that an adaptive bandwidth reaches to, else None."""

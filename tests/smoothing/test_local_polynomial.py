@@ -1,10 +1,15 @@
 """Local polynomial regression, against weighted least squares at every query."""
 
+import functools
+
 import numpy as np
+import pandas as pd
 import pytest
+import torch
 from sklearn.base import clone
 
 from sklearn_attention import (
+    AdaptiveBandwidth,
     LocalPolynomialRegressor,
     NadarayaWatsonRegressor,
 )
@@ -16,6 +21,54 @@ def data():
     rng = np.random.default_rng(0)
     X = rng.uniform(-1, 1, size=(60, 2)) * [1.0, 3.0]
     return X, np.sin(2 * X[:, 0]) + 0.3 * X[:, 1] + 0.1 * rng.normal(size=60)
+
+
+def parabola_at(query, x, y):
+    """The local parabola at a query by weighted least squares, of a Gaussian of width 0.4."""
+    weights = torch.exp(-((x - query) ** 2) / 0.32)
+    terms = torch.stack([(x - query) ** power for power in range(3)], dim=1)
+    normal = terms.T @ (weights[:, None] * terms)
+    return torch.linalg.solve(normal, terms.T @ (weights * y))
+
+
+class TestGradient:
+    @pytest.mark.parametrize("dtype", [np.float64, np.float32])
+    def test_of_parabolas_is_the_derivative_of_the_prediction(self, dtype):
+        rng = np.random.default_rng(0)
+        x, queries = 1000 + np.sort(rng.uniform(0, 5, 60)), 1000 + np.linspace(0.1, 4.9, 12)
+        y = np.sin(x) + 0.1 * rng.normal(size=60)
+        model = LocalPolynomialRegressor(bandwidth=0.4, degree=2, empty="nan")
+        model.fit(x[:, None].astype(dtype), np.stack([y, 3 * y], axis=1))
+        found = model.predict_gradient(queries[:, None].astype(dtype))
+        tables = [torch.tensor(a.astype(dtype).astype(float) - 1000) for a in (x, queries)]
+        parabola = functools.partial(parabola_at, x=tables[0], y=torch.tensor(y))
+        jacobian = torch.autograd.functional.jacobian
+        both = [jacobian(parabola, query) for query in tables[1]]
+        derivatives = np.array([own[0] for own in both])
+        close = {"rtol": 0, "atol": 1e-6 if dtype == np.float64 else 1e-3}
+        np.testing.assert_allclose(found[:, 0, 0], derivatives, **close)
+        np.testing.assert_allclose(found[:, 1, 0], 3 * derivatives, **close)
+        slopes = np.array([parabola(query)[1] for query in tables[1]])
+        assert np.abs(slopes - derivatives).max() > 0.05
+
+    @pytest.mark.parametrize("bandwidth", ["scott", AdaptiveBandwidth(12)])
+    def test_beside_categories_and_constants(self, bandwidth):
+        rng = np.random.default_rng(1)
+        X = pd.DataFrame({"x": rng.uniform(size=50), "one": 1.0, "z": rng.uniform(size=50)})
+        if bandwidth == "scott":
+            X["c"] = pd.Categorical(rng.choice(["a", "b"], 50))
+        model = LocalPolynomialRegressor(bandwidth=bandwidth, degree=2)
+        model.fit(X, X["x"] ** 2 + X["z"])
+        ahead, back = (model.predict(X.assign(x=X["x"] + step)) for step in (1e-5, -1e-5))
+        gradient = model.predict_gradient(X)
+        np.testing.assert_allclose(gradient[:, 0], (ahead - back) / 2e-5, atol=1e-5)
+        assert (gradient[:, [1, *range(3, X.shape[1])]] == 0).all()
+
+    def test_of_a_boxcar_is_the_local_slope(self):
+        x = np.linspace(0, 1, 40)[:, None]
+        model = LocalPolynomialRegressor("boxcar", bandwidth=0.2, degree=2).fit(x, x[:, 0] ** 3)
+        expected = attend_local(x, x, x[:, 0] ** 3, "boxcar", bandwidth=0.2, degree=2).slopes
+        np.testing.assert_array_equal(model.predict_gradient(x), expected)
 
 
 class TestFit:
@@ -35,11 +88,13 @@ class TestFit:
         assert (model.local_ridge(queries) == 0).all()
         close = {"rtol": 0, "atol": 1e-8}
         np.testing.assert_allclose(model.predict(queries), expected.values, **close)
-        np.testing.assert_allclose(model.predict_gradient(queries), expected.slopes, **close)
         single = clone(model).fit(X, y, weight)
         np.testing.assert_allclose(single.predict(queries), expected.values[:, 0], **close)
-        slopes = single.predict_gradient(queries)
-        np.testing.assert_allclose(slopes, expected.slopes[:, 0], **close)
+        if degree == 1:
+            slopes = model.predict_gradient(queries)
+            np.testing.assert_allclose(slopes, expected.slopes, **close)
+            slopes = single.predict_gradient(queries)
+            np.testing.assert_allclose(slopes, expected.slopes[:, 0], **close)
         effects = single.smoother_matrix(queries)
         np.testing.assert_allclose(effects @ y, single.predict(queries), **close)
 
