@@ -12,6 +12,7 @@ from sklearn.utils import check_random_state
 from sklearn.utils.random import sample_without_replacement
 
 from .._base import warn_user
+from .._blocks import evenly_spread
 from .._columns import Columns
 from .._partitions import each, in_memory, is_partitioned, partitions
 from .._spread import deviation_of, feature_deviation, feature_spread, whole_spread
@@ -41,6 +42,11 @@ _LOWEST, _LOWEST_OF_SEVERAL, _HIGHEST = (0.2, 0.25), (0.65, 0.05), 3.0
 # For a density it starts at this share of the width of most of the data at least, and ends as
 # if the extent were so many times that width at most: what lies further out are outliers.
 _NARROWEST, _LARGEST_EXTENT = 1e-6, 20.0
+# Quantiles between which the numbers of most rows are, and by how many of their distances the
+# numbers of others are beyond, at most: with 20 one huge cell still blurs a feature of 80 rows,
+# with 3 and 5 it does not. On tails such as those of Student's t with two degrees of freedom
+# errors are within 5 % of those without a limit.
+_MOST_ROWS, _FURTHEST_WIDTHS = (0.05, 0.95), 5.0
 # Of more features, whose bandwidths take minutes to find, one for each is searched on demand.
 _MOST_FEATURES = 50
 # The smallest lambda, as a share of the largest, and the least weight of a row of another
@@ -417,6 +423,24 @@ class ValueSample(Sample):
             counts = np.bincount(place.ravel(), self.sample_weight)
         self.X, self.values = rows[:, :n_features], rows[:, n_features:]
         self.sample_weight = counts.astype(np.float64)
+
+
+def without_outliers(X, numeric, counts):
+    """Return rows whose numbers are five widths of most rows beyond these at most.
+
+    So the range of a search, and its unit, are those of most rows; what lies further out is far
+    from them at any bandwidth. `counts` are the weights of the rows.
+    """
+    if is_partitioned(X):
+        return X
+    some = evenly_spread(X, MAX_SEARCH_ROWS)[evenly_spread(counts, MAX_SEARCH_ROWS) > 0]
+    if not len(some):
+        return X
+    low, high = np.quantile(some, _MOST_ROWS, axis=0, method="nearest")
+    with np.errstate(over="ignore"):
+        reach = np.where(numeric & (high > low), _FURTHEST_WIDTHS * (high - low), np.inf)
+        low, high = low - reach, high + reach
+    return X.clip(low, high).astype(X.dtype) if ((low > X) | (high < X)).any() else X
 
 
 def are_sampled(X):

@@ -13,7 +13,7 @@ from .._spread import feature_spread
 from .._validation import check_bandwidth, check_choice
 from ..attention._solve import is_degree
 from ..bandwidth._criteria import SMOOTHER_CRITERIA
-from ..bandwidth._search import Rows, Units, canonical_ratio, search_range
+from ..bandwidth._search import Rows, Units, canonical_ratio, search_range, without_outliers
 from ..kernels._base import as_kernel
 from ..kernels._product_kernel import mixed_kernel
 from ._regression import SmootherRegressor
@@ -104,8 +104,9 @@ class _CrossValidated(SmootherRegressor):
         if self.bandwidths is not None:
             listed = _listed("bandwidths", self.bandwidths)
             return [check_bandwidth(one, rows.keys.shape[1]) for one in listed]
-        spread = feature_spread(rows.keys, rows.key_weights)
-        ends = search_range(rows.keys / spread, canonical_ratio(kernel))
+        keys = without_outliers(rows.keys, self.columns_.is_numeric, rows.counts)
+        spread = feature_spread(keys, rows.key_weights)
+        ends = search_range(keys / spread, canonical_ratio(kernel))
         return list(np.geomspace(*ends, _N_BANDWIDTHS)[:, None] * spread)
 
     def _degrees(self):

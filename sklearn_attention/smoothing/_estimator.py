@@ -31,7 +31,7 @@ from ..attention._sums import EMPTY_POLICIES
 from ..attention._tables import Explanation, explained, heaviest
 from ..bandwidth._neighbors import AdaptiveBandwidth
 from ..bandwidth._rules import SMOOTHER_RULES
-from ..bandwidth._search import Rows, bandwidth_rule
+from ..bandwidth._search import Rows, bandwidth_rule, without_outliers
 from ..kernels import Kernel, ProductKernel
 from ..kernels._base import as_kernel
 from ..kernels._product_kernel import mixed_kernel
@@ -212,8 +212,9 @@ class KernelSmoother(MultiOutputMixin, MixedRows):
         keys, weights = smoother.keys, smoother.key_weights
         rule = bandwidth_rule("bandwidth", self.bandwidth, SMOOTHER_RULES)
         self._keep(rule=self.bandwidth if isinstance(self.bandwidth, str) else "given")
+        near = without_outliers(keys, self.columns_.is_numeric, smoother.counts)
         rows = Rows(
-            X=keys, values=smoother.table, columns=self.columns_, sample_weight=weights,
+            X=near, values=smoother.table, columns=self.columns_, sample_weight=weights,
             degree=smoother.degree, empty=self.empty,
             algorithm=self.algorithm, per_feature=self.per_feature,
             gap=self.gap, standardize=self._standardizes_outputs,

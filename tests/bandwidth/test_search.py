@@ -3,9 +3,16 @@
 import numpy as np
 import pytest
 
-from sklearn_attention import Columns, NadarayaWatsonRegressor
+from sklearn_attention import Columns, NadarayaWatsonCV, NadarayaWatsonRegressor
 from sklearn_attention.bandwidth import _search, select_bandwidth
-from sklearn_attention.bandwidth._search import Rows, Sample, Trials, ValueSample, search_range
+from sklearn_attention.bandwidth._search import (
+    Rows,
+    Sample,
+    Trials,
+    ValueSample,
+    search_range,
+    without_outliers,
+)
 from sklearn_attention.kernels import Gaussian
 
 
@@ -116,3 +123,40 @@ def test_a_range_beside_which_all_distances_vanish(n_features):
     low, high = search_range(Z, 1.0)
     assert 0 < low <= 1e-150 * high
     assert (low / high) ** 2 > 0
+
+
+class TestOutliers:
+    def test_rows_far_from_most_are_nearer(self):
+        rng = np.random.default_rng(0)
+        X = np.column_stack([rng.uniform(size=(60, 2)), np.arange(60) % 3])
+        X[7], numeric = (1e9, -1e300, 1e6), np.array([True, True, False])
+        found = without_outliers(X, numeric, np.ones(60))
+        low, high = np.quantile(X, [0.05, 0.95], axis=0, method="nearest")
+        expected = X.copy()
+        expected[7, 0] = high[0] + 5 * (high - low)[0]
+        expected[7, 1] = low[1] - 5 * (high - low)[1]
+        np.testing.assert_allclose(found, expected, rtol=1e-12)
+
+    def test_other_rows_stay(self):
+        rng = np.random.default_rng(0)
+        for x in (rng.normal(size=500), rng.uniform(size=500), np.arange(100) == 9):
+            X, weights = x[:, None].astype(np.float64), np.ones(len(x))
+            assert without_outliers(X, np.ones(1, dtype=bool), weights) is X
+        # What most rows have is told by those that have weight.
+        X[:], weights[:40] = 0.0, 0.0
+        X[40:, 0], X[:40, 0] = np.linspace(0, 1, 60), 1e6
+        found = without_outliers(X, np.ones(1, dtype=bool), weights)
+        assert found[:40].max() < 6
+        np.testing.assert_array_equal(found[40:], X[40:])
+
+    @pytest.mark.parametrize(
+        "model", [NadarayaWatsonRegressor(), NadarayaWatsonCV(["gaussian"])], ids=repr
+    )
+    def test_one_cell_does_not_blur_a_feature(self, model):
+        """It makes the deviation of the feature huge, which is the unit of bandwidths."""
+        rng = np.random.default_rng(0)
+        X = rng.uniform(-1, 1, size=(80, 2))
+        y = np.sin(4 * X[:, 0]) + X[:, 1] + 0.1 * rng.normal(size=80)
+        error = np.std(model.fit(X, y).residuals_[1:])
+        X[0, 0] = 1e6
+        assert np.std(model.fit(X, y).residuals_[1:]) < 2 * error
