@@ -34,6 +34,7 @@ from sklearn_attention import (
 # Many checks are on noise, or on a handful of rows, of which searches and forecasters warn.
 pytestmark = [
     pytest.mark.filterwarnings("ignore:bandwidth="),
+    pytest.mark.filterwarnings("ignore:robust=True takes rare values:UserWarning"),
     pytest.mark.usefixtures("few_trees"),
     pytest.mark.filterwarnings("ignore:transformer_weight_ is:UserWarning"),
     pytest.mark.filterwarnings("ignore:lookback=2 leaves too few windows:UserWarning"),

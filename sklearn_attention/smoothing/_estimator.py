@@ -37,7 +37,7 @@ from ..kernels._base import as_kernel
 from ..kernels._product_kernel import mixed_kernel
 from ._degrees import AverageOfDegrees, averaged, degrees_to_average
 from ._fitted_smoother import FittedSmoother, weighed
-from ._robust import robustness
+from ._robust import doubts_of_robustness, robustness
 
 # Rows of which the first is predicted when there was no search for a bandwidth.
 _CHECKED_ROWS = 2**12
@@ -220,9 +220,10 @@ class KernelSmoother(MultiOutputMixin, MixedRows):
             gap=self.gap, standardize=self._standardizes_outputs,
             random_state=self.random_state,
         ).compared_by(kernel)  # fmt: skip
-        columns, robust = rows.columns, None
+        columns, robust, doubts = rows.columns, None, []
         if check_flag("robust", self.robust):
             need_all_rows("errors of robust=True", keys)
+            doubts = doubts_of_robustness(rows)
             robust = robustness(rows, rule, kernel)
             weights = weighed(weights, robust)
             rows = replace(rows, sample_weight=weights)
@@ -264,7 +265,7 @@ class KernelSmoother(MultiOutputMixin, MixedRows):
         best, self.smoother_ = averaged(smoothers, rows)
         vars(self).update(choices[best].attributes)
         report.end()
-        return choices[best].warnings
+        return [*choices[best].warnings, *doubts]
 
     def _check_kernel(self):
         # A copy: changing the parameter later must not change a fitted estimator.

@@ -44,7 +44,9 @@ class NadarayaWatsonRegressor(SmootherRegressor):
           number of neighbours by leave-one-out.
     robust : bool, default=False
         Whether outliers among the targets count less, or not at all: rows are weighted by
-        their errors, and the bandwidth is chosen with these weights. See Notes.
+        their errors, and the bandwidth is chosen with these weights. See Notes. Not for
+        counts, flags and other targets whose rare values are no errors: the fit warns of
+        few different values, and of one that most rows have.
     per_feature : bool or "auto", default="auto"
         Whether the searches by a criterion choose a separate bandwidth for each feature, by
         gradients. Irrelevant features then get bandwidths so large that they have no effect;

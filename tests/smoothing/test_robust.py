@@ -112,6 +112,29 @@ class TestUncertainty:
 
 class TestEstimator:
     @each_regressor
+    @pytest.mark.parametrize(
+        ("draw", "said"),
+        [
+            (lambda rng: rng.poisson(2.0, 60), "different values in 60 rows"),
+            (lambda rng: rng.random(60) < 0.4, "2 different values in 60 rows, 73%"),
+            (lambda rng: np.where(rng.random(60) < 0.7, 0, rng.random(60)), "% of which are 0"),
+            (lambda rng: np.stack([rng.random(60), np.arange(60) % 3], axis=1), "3 different"),
+        ],
+        ids=["counts", "flags", "rain", "one of two outputs"],
+    )
+    def test_warns_of_targets_whose_rare_values_are_no_errors(self, kind, draw, said):
+        rng = np.random.default_rng(0)
+        X, y = rng.random((60, 1)), draw(rng).astype(np.float64)
+        model = kind(robust=True, bandwidth=0.3)
+        with pytest.warns(UserWarning, match=f"{said}.*: pass robust=False"):
+            model.fit(X, y)
+        # Rows that count, and robust weights alone.
+        weights = np.zeros(60)
+        weights[:8], y[:8] = 1.0, np.arange(8) if y.ndim == 1 else rng.random((8, 2))
+        model.fit(X, y, weights)
+        model.set_params(robust=False).fit(X, y)
+
+    @each_regressor
     def test_errors(self, kind):
         X, y, _ = curve(20)
         with pytest.raises(ValueError, match="robust='yes' is not valid: pass True or False"):
