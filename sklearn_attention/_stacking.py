@@ -12,6 +12,10 @@ _FEW_CELLS = 2**19
 # Rows that scikit-learn draws, by their weights, to choose bins by.
 _MOST_BINNED = 200_000
 LEAST_PROBABILITY = 1e-6
+# Beside sums of second derivatives, which vanish where a class is rare, so that trees diverge:
+# with it log-losses of eight of ten sets of classes are 0.59 to 1.0 of those without, those of
+# digits 1.08, and those of penguins 0.041 for 0.026. Errors of regression change by 0.5 %.
+_PENALTY_OF_CLASSES = 1.0
 # Training rows whose levels stand for an unknown one: with 8, log-loss of children in the
 # benchmark of new levels was 0.53, with 32 it is 0.43, and without the column 0.43.
 _AVERAGED_ROWS = 32
@@ -23,7 +27,9 @@ def fit_trees(X, y, weights=None, *, classifies=False, unordered=(), **parameter
     """A fitted HistGradientBoosting; columns at the places `unordered` have codes of levels."""
     from sklearn.ensemble import HistGradientBoostingClassifier, HistGradientBoostingRegressor
 
-    trees = (HistGradientBoostingClassifier if classifies else HistGradientBoostingRegressor)()
+    trees = HistGradientBoostingRegressor()
+    if classifies:
+        trees = HistGradientBoostingClassifier(l2_regularization=_PENALTY_OF_CLASSES)
     if classifies and np.unique(y, return_counts=True)[1].min() < 2:
         # Rows to stop early by are drawn of each class.
         parameters["early_stopping"] = False

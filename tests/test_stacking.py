@@ -3,7 +3,8 @@
 import numpy as np
 import pytest
 from scipy.optimize import minimize
-from sklearn.ensemble import HistGradientBoostingRegressor
+from sklearn.ensemble import HistGradientBoostingClassifier, HistGradientBoostingRegressor
+from sklearn.metrics import log_loss
 
 from sklearn_attention import _stacking
 from sklearn_attention._stacking import fit_trees, nonnegative_weights, outputs
@@ -155,3 +156,14 @@ def test_trees_know_missing_cells_of_numbers_and_of_training_rows():
     trees = fit_trees(X, y, classifies=True, unordered=[1], max_iter=5)
     found = outputs(trees, without_level, np.zeros(2))
     np.testing.assert_array_equal(found, of_trees(trees, without_level))
+
+
+def test_trees_of_rare_classes_do_not_diverge():
+    rng = np.random.default_rng(0)
+    X, queries = rng.normal(size=(2, 1500, 4))
+    rare = [np.abs(Z[:, 0]) < 0.03 for Z in (X, queries)]
+    y, expected = (np.where(rng.random(1500) < 0.01, ~own, own) for own in rare)
+    trees = fit_trees(X, y, classifies=True, early_stopping=False)
+    usual = HistGradientBoostingClassifier(early_stopping=False).fit(X, y)
+    losses = [log_loss(expected, model.predict_proba(queries)) for model in (trees, usual)]
+    assert losses[0] < 0.8 * losses[1]

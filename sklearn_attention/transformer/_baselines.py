@@ -14,7 +14,7 @@ from .._stacking import fit_trees, outputs
 
 @dataclass(frozen=True, eq=False)
 class TableBaseline:
-    """Boosted trees of scikit-learn at their defaults, for each output."""
+    """Boosted trees of scikit-learn at the defaults of :func:`fit_trees`, for each output."""
 
     models: list
     n_classes: tuple | None
