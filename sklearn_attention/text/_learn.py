@@ -1,6 +1,7 @@
 """Vocabularies, learned from sequences."""
 
 import numbers
+import re
 from collections import Counter
 from itertools import chain
 
@@ -10,6 +11,8 @@ from ._check import check_sequences
 from ._special import SPECIAL_TOKENS
 from ._vocabulary import PIECES, Vocabulary, text_bytes, tokenizers_library
 
+# Letters without a space, after so many of which byte pairs are learned as in a new text.
+_LONG_RUN = re.compile(r"(\S{1000})")
 TOKENIZERS = ("byte_pairs", "characters", "ids", "lower_words", "words")
 
 
@@ -103,7 +106,9 @@ def _learn_byte_pairs(texts, n_tokens):
         initial_alphabet=sorted(byte_level.alphabet()),
         show_progress=False,
     )
-    model.train_from_iterator(texts, trainer)
+    # The library takes time in proportion to the square of the longest run of letters.
+    parts = chain.from_iterable(map(_LONG_RUN.split, texts))
+    model.train_from_iterator(parts, trainer)
     return model.to_str()
 
 

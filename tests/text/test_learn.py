@@ -1,11 +1,13 @@
 """Which tokens are learned, and which are left out."""
 
+import re
 import string
 import sys
 
+import numpy as np
 import pytest
 
-from sklearn_attention.text import learn_vocabulary
+from sklearn_attention.text import _learn, learn_vocabulary
 from sklearn_attention.text._learn import choose_tokenizer
 from sklearn_attention.text._special import END
 
@@ -90,3 +92,19 @@ def test_byte_pairs_without_the_library(monkeypatch):
     monkeypatch.setitem(sys.modules, "tokenizers", None)
     with pytest.raises(ImportError, match=r'pip install "sklearn-attention\[text\]"'):
         learn_vocabulary("byte_pairs", TEXTS)
+
+
+def test_byte_pairs_of_a_long_run_are_learned_from_its_parts(monkeypatch):
+    """The library would take time in proportion to the square of its length."""
+    run = "".join(np.random.default_rng(0).choice(list("acgt"), 2500))
+    parts = _learn._LONG_RUN.split(f"a {run} b")
+    assert "".join(parts) == f"a {run} b"
+    assert max(map(len, parts)) == 1000
+    vocabulary = learn_vocabulary("byte_pairs", [run], max_tokens=300)
+    assert vocabulary.decode(vocabulary.encode(run)) == run
+    texts = ["to be or not to be, " * 60, "that is the question"]
+    usual = learn_vocabulary("byte_pairs", texts, max_tokens=300)
+    monkeypatch.setattr(_learn, "_LONG_RUN", re.compile("(?!)"))
+    assert learn_vocabulary("byte_pairs", texts, max_tokens=300).tokens == usual.tokens
+    others = learn_vocabulary("byte_pairs", [run], max_tokens=300).tokens
+    assert len(set(vocabulary.tokens) ^ set(others)) < 6
