@@ -98,14 +98,15 @@ def positive_deviation(spread):
     return dividing(deviation_of(spread))
 
 
-def feature_deviation(spread):
+def feature_deviation(spread, name="X"):
     """As `positive_deviation`, of features X; refuses what is too small for bandwidths."""
     deviation = positive_deviation(spread)
     small = np.flatnonzero(deviation < np.finfo(np.float64).tiny)
     if len(small):
+        where = f" in the columns {small.tolist()}" if name == "X" else ""
         raise ValueError(
-            f"X has a standard deviation of {deviation[small[0]]:.3g} in the columns "
-            f"{small.tolist()}, too small for a bandwidth: multiply them by a large number."
+            f"{name} has a standard deviation of {deviation[small[0]]:.3g}{where}, too small "
+            "for a bandwidth: multiply by a large number."
         )
     return deviation
 

@@ -128,7 +128,8 @@ def calibrate(likeness, errors, in_sample_gain, weights, scored, counts):
         return 0.0
     others = np.ones(likeness.shape, dtype=bool)
     others[np.arange(len(scored)), scored] = False
-    size = np.abs(errors).mean(0) + np.finfo(float).tiny
+    sizes = (np.abs(e).mean(axis=0) for e in (errors, in_sample_gain))
+    size = np.maximum(*sizes) + np.finfo(float).tiny
     # Scores are compared, for which single precision suffices.
     errors, in_sample_gain = ((e / size).astype(np.float32) for e in (errors, in_sample_gain))
     likeness = likeness.astype(np.float32)

@@ -16,7 +16,7 @@ from .._base import FitReport, keeps_state_on_failure, with_callbacks
 from .._blocks import IN_CACHE, blocks, own_copy
 from .._columns import Columns, MixedRows
 from .._new_levels import LevelEffects, with_new_levels
-from .._spread import dividing
+from .._spread import dividing, feature_deviation, whole_spread
 from .._validation import (
     check_choice,
     check_key_weights,
@@ -387,7 +387,7 @@ class ConditionalKernelDensity(RegressorMixin, MixedRows):
         probability = np.empty(thresholds.shape)
         for mixture, rows, weights in self._mixtures(X, thresholds.shape[1]):
             queries = thresholds[rows], centers[rows, None]
-            probability[rows] = mixture.cdf(weights[:, None], *queries)
+            probability[rows] = mixture.cdf(weights[:, None], *queries).clip(0, 1)
         return probability
 
     def predict_quantiles(self, X, quantiles: ArrayLike = (0.1, 0.5, 0.9)) -> np.ndarray:
@@ -444,6 +444,7 @@ class ConditionalKernelDensity(RegressorMixin, MixedRows):
         return tags
 
     def _choose_bandwidths(self, X, y, kernel):
+        feature_deviation(whole_spread(self.values_[:, None], self.key_weights_), "y")
         searches = any(
             isinstance(given, str) and given == "likelihood"
             for given in (self.bandwidth, self.target_bandwidth)

@@ -201,7 +201,7 @@ class UncertaintyMixin:
             places = shift[:, None] + scale[:, None] * errors
             own = thresholds[rows].T[:, :, None]
             below = [np.sum(weights * (places <= t), axis=1) for t in own]
-            return np.stack(below, axis=1) + 0 * shift[:, None]
+            return np.stack(below, axis=1).clip(max=1) + 0 * shift[:, None]
 
         probabilities = _distribution(smoother, X, found)
         new = np.flatnonzero(smoother.errors.level_effects.is_new(X).any(axis=1))

@@ -4,30 +4,27 @@ import collections
 
 import torch
 
-from ..nn import DecoderBlock, EncoderBlock
+from ..nn import DecoderBlock, EncoderBlock, LearnedPositions
 
 
 def decay_groups(module, weight_decay):
     """Parameters that decay, then the others, as groups of torch's optimizers."""
-    # All with two or more axes decay, but for embeddings of positions, which have "position" in
-    # their name or in that of their class. Biases, gains and parameters of normalisations do
-    # not. Parameters without gradient are in neither group; empty groups are left out.
-    norms = (
+    # All with two or more axes decay, but for learned positions. Biases, gains and parameters
+    # of normalisations do not. Parameters without gradient are in neither group; empty groups
+    # are left out.
+    kinds = (
+        LearnedPositions,
         torch.nn.LayerNorm,
         torch.nn.RMSNorm,
         torch.nn.GroupNorm,
         torch.nn.modules.batchnorm._NormBase,
     )
-    spared = {
-        id(parameter)
-        for part in module.modules()
-        if isinstance(part, norms) or "position" in type(part).__name__.lower()
-        for parameter in part.parameters(recurse=False)
-    }
+    parts = [part for part in module.modules() if isinstance(part, kinds)]
+    spared = {id(parameter) for part in parts for parameter in part.parameters()}
     decaying, others = [], []
-    for name, parameter in module.named_parameters():
+    for parameter in module.parameters():
         if parameter.requires_grad:
-            stays = parameter.ndim < 2 or id(parameter) in spared or "position" in name.lower()
+            stays = parameter.ndim < 2 or id(parameter) in spared
             (others if stays else decaying).append(parameter)
     groups = [
         {"params": decaying, "weight_decay": weight_decay},

@@ -48,9 +48,9 @@ class Training(BaseEstimator):
     warm_up : float, default=0.1
         Share of the steps, in [0, 1), in which the learning rate rises; "constant" has none.
     weight_decay : float, default=0.01
-        Decay of matrices only, embeddings of positions excepted. With "adamw" and "muon" they
-        shrink by this times the learning rate in every step. With "adam" half of this times
-        their sum of squares is added to the loss.
+        Decay of matrices only, those of ``nn.LearnedPositions`` excepted. With "adamw" and
+        "muon" they shrink by this times the learning rate in every step. With "adam" half of
+        this times their sum of squares is added to the loss.
     clip_norm : float, default=1.0
         Longest gradient, of all parameters together; None clips none.
     batch_size : int, (int, int) or "auto", default="auto"

@@ -172,3 +172,12 @@ def test_of_many_rows_some_are_known(monkeypatch):
     others = np.setdiff1d(np.arange(N), known)
     of_others = some.deviations_of([rows[0][others]])
     np.testing.assert_allclose(found.deviations[others], of_others)
+
+
+def test_errors_that_are_next_to_nothing_have_a_sharpness():
+    """As of a constant, whose errors may be 0 and their parts in the rows rounding."""
+    rng = np.random.default_rng(0)
+    gain = 1e-16 * rng.normal(size=(30, 1))
+    likeness, rows = rng.normal(size=(30, 30)), np.arange(30)
+    found = module.calibrate(likeness, 0 * gain, gain, np.ones(30), rows, np.ones(30))
+    assert np.isfinite(found)

@@ -309,3 +309,13 @@ def test_the_kernel_of_the_target_is_wider_at_a_new_level(degree, kernel):
     assert wide.target_bandwidth_ == pytest.approx(expected, rel=1e-9)
     ((known, _),) = model._by_bandwidth(model._read_rows(X[:1]))
     assert known.target_bandwidth_ == 0.7
+
+
+@pytest.mark.parametrize("target_bandwidth", ["likelihood", "scott", 0.3])
+def test_a_target_of_tiny_values_is_named(target_bandwidth):
+    X = np.random.default_rng(5).uniform(-1, 1, (60, 2))
+    model = ConditionalKernelDensity(target_bandwidth=target_bandwidth)
+    with pytest.raises(
+        ValueError, match=r"^y has a standard deviation of 2.78e-320, too small"
+    ):
+        model.fit(X, X[:, 0] * 5e-320)

@@ -98,6 +98,13 @@ class TestBadInput:
         with pytest.raises(ValueError, match=r"too large for float32.*float64"):
             NadarayaWatsonRegressor(bandwidth=1.0).fit(X.astype("float32"), y * 1e300)
 
+    @pytest.mark.parametrize("dtype", [np.int8, np.int64])
+    def test_the_smallest_integer_is_a_target(self, data, dtype):
+        X, y = data[0], np.arange(80).astype(dtype)
+        y[0] = np.iinfo(dtype).min
+        model = NadarayaWatsonRegressor(bandwidth=1.0).fit(X, y)
+        assert model.values_[0] == float(y[0])
+
     @pytest.mark.parametrize(
         ("weight", "message"),
         [

@@ -18,7 +18,12 @@ from smoothing_cases import (
     window_of,
 )
 
-from sklearn_attention import LocalPolynomialRegressor, NadarayaWatsonRegressor, _blocks
+from sklearn_attention import (
+    ConditionalKernelDensity,
+    LocalPolynomialRegressor,
+    NadarayaWatsonRegressor,
+    _blocks,
+)
 
 
 class TestIntervals:
@@ -196,3 +201,15 @@ def test_blocks_of_queries_change_nothing(monkeypatch):
     fresh = clone(model).fit(X, y, weight)
     for ask, expected in zip(asks, whole, strict=True):
         np.testing.assert_allclose(ask(fresh), expected, rtol=1e-9, atol=1e-9)
+
+
+def test_probabilities_are_at_most_one():
+    rng = np.random.default_rng(5)
+    X, queries = rng.uniform(-1, 1, (60, 2)), rng.uniform(-1, 1, (1000, 2))
+    for model in (
+        NadarayaWatsonRegressor(bandwidth=0.5),
+        ConditionalKernelDensity(bandwidth="scott", target_bandwidth="scott"),
+    ):
+        found = model.fit(X, X[:, 0]).predict_cdf(queries, [-10.0, 10.0])
+        assert found.max() == 1.0
+        assert found.min() >= 0.0

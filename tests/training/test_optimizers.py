@@ -4,7 +4,7 @@ import pytest
 import torch
 
 from sklearn_attention import Training
-from sklearn_attention.nn import Encoder
+from sklearn_attention.nn import Encoder, LearnedPositions
 from sklearn_attention.nn._random import initialize
 from sklearn_attention.training import train
 from sklearn_attention.training._optimizers import (
@@ -23,20 +23,16 @@ class Everything(torch.nn.Module):
         self.tied = torch.nn.Parameter(torch.ones(5, 4))
         self.tokens = torch.nn.Embedding(5, 4)
         self.tokens.weight = self.tied
-        self.position_embedding = torch.nn.Parameter(torch.ones(7, 4))
-        self.places = Positions()
+        self.places = LearnedPositions(7, 4)
+        self.composition = Decomposition(4, 3, bias=False)
         self.linear = torch.nn.Linear(4, 3)
         self.norm = torch.nn.LayerNorm([2, 3])
         self.scales = torch.nn.Parameter(torch.ones(3))
         self.frozen = torch.nn.Parameter(torch.ones(2, 2), requires_grad=False)
 
 
-class Positions(torch.nn.Module):
-    """Known by its name."""
-
-    def __init__(self):
-        super().__init__()
-        self.table = torch.nn.Parameter(torch.ones(7, 4))
+class Decomposition(torch.nn.Linear):
+    """A layer with "position" in its name."""
 
 
 def test_matrices_decay_and_nothing_else():
@@ -45,12 +41,13 @@ def test_matrices_decay_and_nothing_else():
     assert decaying["weight_decay"] == 0.3
     assert others["weight_decay"] == 0.0
     names = {id(parameter): name for name, parameter in module.named_parameters()}
-    assert {names[id(p)] for p in decaying["params"]} == {"tied", "linear.weight"}
+    matrices = {"tied", "linear.weight", "composition.weight"}
+    assert {names[id(p)] for p in decaying["params"]} == matrices
     assert {names[id(p)] for p in others["params"]} == {
-        "position_embedding", "places.table", "linear.bias", "norm.weight", "norm.bias",
+        "places.table.weight", "linear.bias", "norm.weight", "norm.bias",
         "scales",
     }  # fmt: skip
-    assert len(decaying["params"]) == 2
+    assert len(decaying["params"]) == 3
     # Empty groups are left out.
     assert len(decay_groups(torch.nn.Linear(2, 2, bias=False), 0.1)) == 1
     with pytest.raises(ValueError, match="module=ReLU has no parameter"):
