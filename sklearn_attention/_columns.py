@@ -132,7 +132,8 @@ class Columns:
         Warns
         -----
         UserWarning
-            If most rows have a text of their own in a column.
+            If most rows have a text of their own in a column of texts, or nine of ten levels of
+            such a column are numbers.
         """
         if is_one_of(categorical_features, "from_dtype") and _is_plain(X):
             return cls.numbers(X.shape[1])
@@ -151,7 +152,7 @@ class Columns:
                 kinds[j] = NUMERIC
                 continue
             categories[j] = levels_of(name, counts, kinds[j] == ORDERED)
-            if j not in named and kinds[j] == UNORDERED:
+            if j not in named and table.schema[name] in (nw.String, nw.Object):
                 doubt_levels(name, counts.total(), categories[j], refuse_texts)
         return cls(tuple(kinds), tuple(categories))
 
@@ -264,7 +265,8 @@ class Columns:
             if kind == NUMERIC != found and not table.get_column(name).is_null().all():
                 raise ValueError(
                     f"X has categories in column {name!r}, which was numeric when fitted, or "
-                    "is in other partitions: convert it to numbers, or fit with categories."
+                    "is in other partitions: convert it to numbers (pandas.to_numeric, with "
+                    "errors='coerce'), or fit with categories."
                 )
         codes = {}
         for j in self.categorical:
@@ -380,9 +382,23 @@ def read_table(estimator, columns, X, *, reset, **checks):
         _check_names(estimator, columns, X)
     X, y, need_y = columns.encode(X), checks.get("y"), "y" in checks
     if not is_partitioned(X, y):
-        return validate_data(estimator, X, reset=reset, **checks)
+        try:
+            return validate_data(estimator, X, reset=reset, **checks)
+        except ValueError as error:
+            _name_columns(error, X)
+            raise
     X, y = read_partitions(estimator, X, y, checks["dtype"], reset=reset, need_y=need_y)
     return (X, y) if need_y else X
+
+
+def _name_columns(error, X):
+    """Raise an error about NaN or infinity again, with the names of their columns in X."""
+    for word, is_one in {"NaN": np.isnan, "infinity": np.isinf}.items():
+        if f"Input X contains {word}" in str(error):
+            bad = is_one(np.asarray(X, dtype=np.float64)).any(axis=0)
+            names = list(itertools.compress(getattr(X, "columns", range(len(bad))), bad))
+            message = f"{error}\nColumns with {word} are {names}: replace it, or drop its rows."
+            raise ValueError(message) from None
 
 
 def _check_names(estimator, columns, X):
@@ -539,7 +555,7 @@ def numeric_table(X):
 
 def _in_numbers(X, table, codes):
     """A table with codes of some columns, and numbers in place of objects in the others."""
-    remedy = "encode it first, for example with OneHotEncoder in a ColumnTransformer"
+    remedy = "make numbers of it (pandas.to_numeric), or encode it first (OneHotEncoder)"
     if not table.columns and (isinstance(X, list | tuple) or hasattr(X, "__array__")):
         return as_numbers("X", X, "pass a table, with as many numbers in each row")
     for name, dtype in table.schema.items():

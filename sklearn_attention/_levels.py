@@ -15,6 +15,9 @@ from ._validation import types_of
 UNSEEN, MISSING = -1.0, -2.0
 # Texts of a column up to which they are a category without doubt.
 _MANY_LEVELS = 30
+# Of the levels of a column of texts, the share that may be other texts than numbers where it is
+# one of numbers, in which "?" or "N/K" is a missing cell and "Total" a footer.
+_FEW_TEXTS = 0.1
 # A number in a file: its whole part, and its fraction if there is one.
 _NUMBER = re.compile(r"(-?(?:0|[1-9]\d*))(?:\.0+|(\.\d+))?")
 # New levels, all of a type that no known one has, up to which they are taken for new ones.
@@ -83,7 +86,20 @@ def levels_of(name, counts, ordered):
 
 
 def doubt_levels(name, n_rows, levels, refuse_texts):
-    """Warn, or raise ValueError, if most rows have a text of their own."""
+    """Warn of numbers among which there are a few texts.
+
+    Also warn, or raise ValueError, if most rows have a text of their own.
+    """
+    import pandas as pd
+
+    cells = pd.Series(present(levels), dtype=object)
+    texts = cells[pd.to_numeric(cells, errors="coerce").isna()].tolist()
+    if 0 < len(texts) <= _FEW_TEXTS * len(cells):
+        warn_user(
+            f"X has the texts {texts} beside numbers in column {name!r}, a category by these: "
+            f"pass pandas.to_numeric(X[{name!r}], errors='coerce'), or .astype('category')."
+        )
+        return
     if len(levels) <= max(_MANY_LEVELS, n_rows / 2):
         return
     found = f"X has {len(levels)} different texts in the {n_rows} rows of column {name!r}"

@@ -17,7 +17,7 @@ class Progress:
     def __init__(self, name, n_steps, *, delay):
         self._name, self._n_steps, self._start = name, n_steps, time.monotonic()
         self._due, self._shown = self._start + delay, False
-        self._describe = self._first = None
+        self._state = self._first = None
 
     def __enter__(self):
         return self
@@ -25,24 +25,21 @@ class Progress:
     def __exit__(self, *_):
         if self._shown:
             spent = time.monotonic() - self._start
-            self._show(self._describe(True), f"{_duration(spent)} in all", end="\n")
+            self._show(f"{_duration(spent)} in all", end="\n")
 
-    def update(self, n_steps, describe):
-        """Show the state after so many steps, if it is time to.
-
-        ``describe(ended)`` returns a text about the state, in which the job may have ended.
-        """
-        now, self._describe = time.monotonic(), describe
+    def update(self, n_steps, state):
+        """Show the state after so many steps, a text, if it is time to."""
+        now, self._state = time.monotonic(), state
         if self._first is None:
             # The first step is slow, and those before a checkpoint took none of this time.
             self._first = now, n_steps
         elif now >= self._due and self._first[1] < n_steps < self._n_steps:
             pace = (now - self._first[0]) / (n_steps - self._first[1])
-            self._show(describe(False), f"{_duration(pace * (self._n_steps - n_steps))} left")
+            self._show(f"{_duration(pace * (self._n_steps - n_steps))} left")
             self._due = now + (0.2 if sys.stderr.isatty() else 10.0)
 
-    def _show(self, state, duration, end=""):
-        line = f"{self._name}: {state}, {duration}"
+    def _show(self, duration, end=""):
+        line = f"{self._name}: {self._state}, {duration}"
         if sys.stderr.isatty():
             # A line that fills the terminal would go on in the next, and stay there.
             width = shutil.get_terminal_size().columns - 1

@@ -103,10 +103,9 @@ def feature_deviation(spread, name="X"):
     deviation = positive_deviation(spread)
     small = np.flatnonzero(deviation < np.finfo(np.float64).tiny)
     if len(small):
-        where = f" in the columns {small.tolist()}" if name == "X" else ""
         raise ValueError(
-            f"{name} has a standard deviation of {deviation[small[0]]:.3g}{where}, too small "
-            "for a bandwidth: multiply by a large number."
+            f"{name} has a standard deviation of {deviation[small[0]]:.3g} in the columns "
+            f"{small.tolist()}, too small for a bandwidth: multiply them by a large number."
         )
     return deviation
 

@@ -27,9 +27,8 @@ def fit_trees(X, y, weights=None, *, classifies=False, unordered=(), **parameter
     """A fitted HistGradientBoosting; columns at the places `unordered` have codes of levels."""
     from sklearn.ensemble import HistGradientBoostingClassifier, HistGradientBoostingRegressor
 
-    trees = HistGradientBoostingRegressor()
-    if classifies:
-        trees = HistGradientBoostingClassifier(l2_regularization=_PENALTY_OF_CLASSES)
+    trees = (HistGradientBoostingClassifier if classifies else HistGradientBoostingRegressor)()
+    penalty = {"l2_regularization": _PENALTY_OF_CLASSES} if classifies else {}
     if classifies and np.unique(y, return_counts=True)[1].min() < 2:
         # Rows to stop early by are drawn of each class.
         parameters["early_stopping"] = False
@@ -49,7 +48,7 @@ def fit_trees(X, y, weights=None, *, classifies=False, unordered=(), **parameter
     # them by, which may be fewer than these. Where fewer values than a leaf has rows are
     # there, no split is possible: the column is left out, as one that is constant.
     X = np.where(counts < trees.min_samples_leaf, 0.0, X)
-    trees.set_params(categorical_features=categories or None, **parameters)
+    trees.set_params(categorical_features=categories or None, **penalty | parameters)
     with _threads(X):
         trees.fit(X, y, weights)
     # Rows by whose levels probabilities are averaged where a level is not known.

@@ -11,12 +11,7 @@ from scipy.sparse import issparse
 from sklearn.utils.validation import _check_sample_weight
 
 from ._blocks import check_memory, own_copy
-from ._partitions import (
-    as_array,
-    check_numeric_types,
-    is_partitioned,
-    refuse_not_finite,
-)
+from ._partitions import as_array, check_numeric_types, is_partitioned, refuse_not_finite
 from ._spread import dividing, ends
 
 _TIMES = datetime.date, datetime.time, datetime.timedelta, np.datetime64, np.timedelta64
@@ -246,11 +241,9 @@ def limit_absent(x, weights):
     with np.errstate(over="ignore"):
         size = dividing(np.where(high > low, high - low, np.abs(high)))
         limits = low - _FURTHEST_ABSENT * size, high + _FURTHEST_ABSENT * size
-    if not is_partitioned(x):
-        least, most = ends(x)[:2]
-        if (least >= limits[0]).all() and (most <= limits[1]).all():
-            return x
-    return x.clip(*limits).astype(x.dtype)
+    least, most = ends(x)[:2]
+    beyond = (least < limits[0]) | (most > limits[1])
+    return x.clip(*limits).astype(x.dtype) if beyond.any() else x
 
 
 def without_vanishing(weights, precision=np.float64):
@@ -384,6 +377,9 @@ def refuse_other_arrays(name, given):
     flat = name in ("y", "y_val", "sample_weight")
     if issparse(given):
         what, remedy = "sparse", f"{name}.toarray(){'.squeeze()' if flat else ''}"
+        remedy += "" if flat else ", or give a OneHotEncoder in front sparse_output=False"
+    elif isinstance(given, list | tuple) and given and isinstance(given[0], dict):
+        what, remedy = "a list of dicts", f"pandas.DataFrame({name})"
     elif isinstance(given, dict) or getattr(getattr(given, "dtype", None), "names", None):
         what = "a dict" if isinstance(given, dict) else "an array of records"
         remedy = f"pandas.DataFrame({name})"

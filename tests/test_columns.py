@@ -8,6 +8,8 @@ import pandas as pd
 import pytest
 from every_estimator import answer
 from sklearn.base import clone
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import OneHotEncoder
 
 from sklearn_attention import (
     Columns,
@@ -15,6 +17,7 @@ from sklearn_attention import (
     KernelAttentionRegressor,
     LocalPolynomialRegressor,
     NadarayaWatsonClassifier,
+    NadarayaWatsonRegressor,
     ProductKernelDensity,
     TransformerRegressor,
 )
@@ -418,3 +421,43 @@ def test_columns_of_one_name_and_dicts_are_no_tables():
         numeric_table(twice)
     with pytest.raises(TypeError, match=r"^X is a dict, .*: pass pandas.DataFrame\(X\)"):
         numeric_table({"a": [1.0]})
+
+
+@pytest.mark.parametrize("bad", [np.inf, np.nan])
+@pytest.mark.parametrize("form", ["pandas", "polars", "array", "lists", "objects"])
+def test_errors_about_numbers_name_their_columns(form, bad):
+    rng = np.random.default_rng(0)
+    X = pd.DataFrame({"age": rng.normal(size=30), "pay": rng.normal(size=30)})
+    other, name = X.assign(pay=X["pay"].where(X.index != 3, bad)), 1
+    if form in ("pandas", "polars"):
+        X, other = X.assign(city="Rome"), other.assign(city="Rome")
+        name = "pay"
+    if form == "polars":
+        X, other = map(pytest.importorskip("polars").from_pandas, (X, other))
+    elif form != "pandas":
+        X, other = X.to_numpy(), other.to_numpy(object if form == "objects" else float)
+        X, other = (X.tolist(), other.tolist()) if form == "lists" else (X, other)
+    model = NadarayaWatsonRegressor(bandwidth=1.0)
+    word = "NaN" if np.isnan(bad) else "infinity"
+    message = rf"Input X contains {word}(?s:.*)Columns with {word} are \[{name!r}\]: replace"
+    with pytest.raises(ValueError, match=message):
+        model.fit(other, np.arange(30.0))
+    with pytest.raises(ValueError, match=message):
+        model.fit(X, np.arange(30.0)).predict(other)
+
+
+def test_remedies_for_tables_of_other_kinds():
+    X = pd.DataFrame({"age": [1.0, 2.0, 3.0], "city": ["Rome", "Oslo", "Bern"]})
+    model = NadarayaWatsonRegressor(bandwidth=1.0).fit(X, [1.0, 2.0, 3.0])
+    with pytest.raises(
+        TypeError, match=r"X is a list of dicts.*: pass pandas.DataFrame\(X\)\."
+    ):
+        model.predict(X.to_dict("records"))
+    for sparse_output in (True, False):
+        encoder = OneHotEncoder(sparse_output=sparse_output)
+        pipeline = make_pipeline(encoder, clone(model))
+        if sparse_output:
+            with pytest.raises(TypeError, match=r"OneHotEncoder in front sparse_output=False"):
+                pipeline.fit(X[["city"]], [1.0, 2.0, 3.0])
+        else:
+            pipeline.fit(X[["city"]], [1.0, 2.0, 3.0])

@@ -1,5 +1,7 @@
 """Levels are found, put in order, and known again in cells of another type."""
 
+import re
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -100,3 +102,34 @@ def test_a_text_for_nearly_every_row_is_doubted(n_levels):
     else:
         with pytest.warns(UserWarning, match="600 different texts in the 601 rows.*'when'"):
             Columns.learn(frame)
+
+
+NUMBERS = [str(k) for k in range(30)]
+
+
+@pytest.mark.parametrize("texts", [["?"], ["N/K", "Total"], ["1,000"], ["nan"], ["7 (est.)"]])
+@pytest.mark.parametrize("dtype", [object, "str"])
+def test_a_few_texts_among_numbers_are_doubted(texts, dtype):
+    column = pd.Series(NUMBERS + texts, dtype=dtype)
+    X = pd.DataFrame({"power": column, "weight": range(len(column))})
+    message = rf"texts {re.escape(str(texts))} beside numbers in column 'power'.*to_numeric"
+    with pytest.warns(UserWarning, match=message):
+        columns = Columns.learn(X)
+    assert columns.kinds == ("unordered", "numeric")
+    # Both remedies work.
+    numbers = X.assign(power=pd.to_numeric(X["power"], errors="coerce"))
+    assert Columns.learn(numbers).kinds == ("numeric", "numeric")
+    assert Columns.learn(X.assign(power=X["power"].astype("category"))) == columns
+    assert Columns.learn(X, ["power"]) == columns
+
+
+def test_codes_and_texts_are_not_doubted():
+    for cells in (
+        NUMBERS,
+        [f"{k:05}" for k in range(30)],
+        [*NUMBERS, None],
+        list("abcdefghij"),
+    ):
+        Columns.learn(pd.DataFrame({"code": cells * 2}))
+    # Of every ten levels two are texts.
+    Columns.learn(pd.DataFrame({"code": [*NUMBERS[:8], "A", "B"] * 3}))

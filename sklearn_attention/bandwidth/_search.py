@@ -137,6 +137,25 @@ class Rows:
         columns = compared_columns(self.columns, self.spread, *kernels)
         return self.but(columns=columns)
 
+    def without_outliers(self):
+        """Return rows whose numbers are five widths of most rows beyond these at most.
+
+        So the range of a search, and its unit, are those of most rows; what lies further out is
+        far from them at any bandwidth.
+        """
+        some = np.empty(0) if is_partitioned(self.X) else evenly_spread(self.X, MAX_SEARCH_ROWS)
+        if self.sample_weight is not None and len(some):
+            some = some[evenly_spread(self.sample_weight, MAX_SEARCH_ROWS) > 0]
+        if not len(some):
+            return self
+        low, high = np.quantile(some, _MOST_ROWS, axis=0, method="nearest")
+        with np.errstate(over="ignore"):
+            is_wide = self.columns.is_numeric & (high > low)
+            reach = np.where(is_wide, _FURTHEST_WIDTHS * (high - low), np.inf)
+            low, high = low - reach, high + reach
+        beyond = ((low > self.X) | (high < self.X)).any()
+        return replace(self, X=self.X.clip(low, high).astype(self.X.dtype)) if beyond else self
+
     def but(self, **changes):
         """The same rows, averaged otherwise."""
         found = replace(self, **changes)
@@ -423,24 +442,6 @@ class ValueSample(Sample):
             counts = np.bincount(place.ravel(), self.sample_weight)
         self.X, self.values = rows[:, :n_features], rows[:, n_features:]
         self.sample_weight = counts.astype(np.float64)
-
-
-def without_outliers(X, numeric, counts):
-    """Return rows whose numbers are five widths of most rows beyond these at most.
-
-    So the range of a search, and its unit, are those of most rows; what lies further out is far
-    from them at any bandwidth. `counts` are the weights of the rows.
-    """
-    if is_partitioned(X):
-        return X
-    some = evenly_spread(X, MAX_SEARCH_ROWS)[evenly_spread(counts, MAX_SEARCH_ROWS) > 0]
-    if not len(some):
-        return X
-    low, high = np.quantile(some, _MOST_ROWS, axis=0, method="nearest")
-    with np.errstate(over="ignore"):
-        reach = np.where(numeric & (high > low), _FURTHEST_WIDTHS * (high - low), np.inf)
-        low, high = low - reach, high + reach
-    return X.clip(low, high).astype(X.dtype) if ((low > X) | (high < X)).any() else X
 
 
 def are_sampled(X):

@@ -34,12 +34,12 @@ from ..bandwidth import rule_bandwidth
 from ..bandwidth._background import background_share
 from ..bandwidth._density_search import ConditionalSearch, point_masses
 from ..bandwidth._rules import SMOOTHER_RULES
-from ..bandwidth._search import Rows, without_outliers
+from ..bandwidth._search import Rows
 from ..kernels import Kernel, ProductKernel, SmoothingKernel
 from ..kernels._base import as_kernel
 from ..kernels._product_kernel import mixed_kernel
 from ._density import check_bounds, check_density_kernel
-from ._fitted_smoother import FittedSmoother, counts_of, refuse_negative
+from ._fitted_smoother import FittedSmoother, refuse_negative
 from ._mixtures import KernelMixture
 
 # What belongs to a fit of one degree.
@@ -451,13 +451,11 @@ class ConditionalKernelDensity(RegressorMixin, MixedRows):
         )
         report = FitReport(self, X, y, self.key_weights_, "bandwidth")
         report.begin(None if searches else 0)
-        counts = counts_of(self.keys_, self.key_weights_)
         rows = Rows(
-            X=without_outliers(self.keys_, self.columns_.is_numeric, counts),
-            values=self.values_[:, None], columns=self.columns_,
+            X=self.keys_, values=self.values_[:, None], columns=self.columns_,
             sample_weight=self.key_weights_, empty=self.empty,
             random_state=self.random_state,
-        ).compared_by(kernel)  # fmt: skip
+        ).without_outliers().compared_by(kernel)  # fmt: skip
         self._compared = rows.columns
         # Of categories alone there is no line; without a search there is nothing to choose by.
         degrees, found = [1 if self.degree == "auto" else self.degree], {}

@@ -13,7 +13,7 @@ from .._spread import feature_spread
 from .._validation import check_bandwidth, check_choice
 from ..attention._solve import is_degree
 from ..bandwidth._criteria import SMOOTHER_CRITERIA
-from ..bandwidth._search import Rows, Units, canonical_ratio, search_range, without_outliers
+from ..bandwidth._search import Rows, Units, canonical_ratio, search_range
 from ..kernels._base import as_kernel
 from ..kernels._product_kernel import mixed_kernel
 from ._regression import SmootherRegressor
@@ -68,7 +68,7 @@ class _CrossValidated(SmootherRegressor):
         params, fields, criteria, report = [], [], [], self._report()
         report.begin(len(tasks))
         for (name, kernel), more in tasks:
-            bandwidths = self._bandwidths(rows, kernel)
+            bandwidths = self._bandwidths(compared.without_outliers(), kernel)
             own = {"kernel": mixed_kernel(kernel, columns, None), "columns": columns} | more
             values = _criterion_at(self.criterion, bandwidths, rows.replace(**own), targets)
             params += [{"kernel": name, "bandwidth": h} | more for h in bandwidths]
@@ -103,10 +103,9 @@ class _CrossValidated(SmootherRegressor):
         """Bandwidths to try with a kernel."""
         if self.bandwidths is not None:
             listed = _listed("bandwidths", self.bandwidths)
-            return [check_bandwidth(one, rows.keys.shape[1]) for one in listed]
-        keys = without_outliers(rows.keys, self.columns_.is_numeric, rows.counts)
-        spread = feature_spread(keys, rows.key_weights)
-        ends = search_range(keys / spread, canonical_ratio(kernel))
+            return [check_bandwidth(one, rows.X.shape[1]) for one in listed]
+        spread = feature_spread(rows.X, rows.sample_weight)
+        ends = search_range(rows.X / spread, canonical_ratio(kernel))
         return list(np.geomspace(*ends, _N_BANDWIDTHS)[:, None] * spread)
 
     def _degrees(self):

@@ -22,18 +22,10 @@ from .._validation import (
     is_one_of,
     limit_absent,
 )
-from ..bandwidth._background import (
-    bulk,
-    fold,
-)
+from ..bandwidth._background import bulk, fold
 from ..bandwidth._density_search import point_masses
 from ..bandwidth._rules import DENSITY_RULES
-from ..bandwidth._search import (
-    MAX_KEYS,
-    MAX_SEARCH_ROWS,
-    Rows,
-    bandwidth_rule,
-)
+from ..bandwidth._search import MAX_KEYS, MAX_SEARCH_ROWS, Rows, bandwidth_rule
 from ..kernels import SmoothingKernel
 from ..kernels._base import as_kernel
 from ._mixtures import DensityEstimate, KernelDistribution, Scale

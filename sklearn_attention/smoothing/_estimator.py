@@ -31,7 +31,7 @@ from ..attention._sums import EMPTY_POLICIES
 from ..attention._tables import Explanation, explained, heaviest
 from ..bandwidth._neighbors import AdaptiveBandwidth
 from ..bandwidth._rules import SMOOTHER_RULES
-from ..bandwidth._search import Rows, bandwidth_rule, without_outliers
+from ..bandwidth._search import Rows, bandwidth_rule
 from ..kernels import Kernel, ProductKernel
 from ..kernels._base import as_kernel
 from ..kernels._product_kernel import mixed_kernel
@@ -194,14 +194,10 @@ class KernelSmoother(MultiOutputMixin, MixedRows):
         )  # fmt: skip
         return self._choose()
 
-    @property
-    def _parameters_of_fit(self):
-        """Parameters as they were in the fit; as they are in files of version 0.2.0."""
-        return self._kept.get("parameters", self.get_params(deep=False))
-
     def _smoother_of(self, values):
         """Return the smoother that a fit chooses for other values of the training rows."""
-        model = type(self)(**self._parameters_of_fit)
+        # By the parameters as they were; as they are in files of version 0.2.0.
+        model = type(self)(**self._kept.get("parameters", self.get_params(deep=False)))
         model.columns_ = self.columns_
         model._smooth(self.keys_, values, self.key_weights_)
         return model.smoother_
@@ -212,14 +208,13 @@ class KernelSmoother(MultiOutputMixin, MixedRows):
         keys, weights = smoother.keys, smoother.key_weights
         rule = bandwidth_rule("bandwidth", self.bandwidth, SMOOTHER_RULES)
         self._keep(rule=self.bandwidth if isinstance(self.bandwidth, str) else "given")
-        near = without_outliers(keys, self.columns_.is_numeric, smoother.counts)
         rows = Rows(
-            X=near, values=smoother.table, columns=self.columns_, sample_weight=weights,
+            X=keys, values=smoother.table, columns=self.columns_, sample_weight=weights,
             degree=smoother.degree, empty=self.empty,
             algorithm=self.algorithm, per_feature=self.per_feature,
             gap=self.gap, standardize=self._standardizes_outputs,
             random_state=self.random_state,
-        ).compared_by(kernel)  # fmt: skip
+        ).without_outliers().compared_by(kernel)  # fmt: skip
         columns, robust, doubts = rows.columns, None, []
         if check_flag("robust", self.robust):
             need_all_rows("errors of robust=True", keys)

@@ -11,7 +11,7 @@ from scipy.spatial.distance import cdist
 from .. import attention
 from .._blocks import ROWS_AT_ONCE
 from .._partitions import in_memory, is_partitioned, mapped, need_all_rows, over
-from .._spread import ends
+from .._spread import dividing, ends
 from ..attention._average import attend, attend_local
 from ..attention._leave_one_out import LeaveOneOut, at_rows
 from ..attention._smoother import fastest_algorithm
@@ -373,17 +373,15 @@ class FittedSmoother:
 
     def _differences(self, X, values):
         """Return central differences of predictions, by which slopes are."""
-        places, slopes = X.astype(np.float64), []
-        scale = self.scale(places)
+        (low, high), scale, slopes = self.ends, self.scale(X), []
         widths = self.divisors * (1.0 if scale is None else scale[:, None])
-        low, high = self.ends
-        steps = _STEP * np.minimum(widths, np.where(high > low, high - low, np.inf))
+        steps, places = _STEP * np.minimum(widths, dividing(high - low)), X.astype(np.float64)
         for moves, numeric in zip(np.eye(len(low)), self.columns.is_numeric, strict=True):
             before, after = places - moves * steps, places + moves * steps
             rise = self.predict(after, values) - self.predict(before, values)
             # What is left of the step when it is added to large numbers.
-            run = ((after - before) @ moves).reshape(-1, *[1] * (rise.ndim - 1))
-            slopes.append(rise / run if numeric else 0.0 * rise)
+            run = (after - before) @ moves
+            slopes.append((rise.T / run).T if numeric else 0.0 * rise)
         return np.stack(slopes, axis=-1).astype(np.result_type(X.dtype, values.dtype))
 
     def scale(self, X, more=0):

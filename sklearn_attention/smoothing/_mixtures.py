@@ -13,13 +13,7 @@ from sklearn.utils import check_random_state
 from .._columns import Columns
 from ..attention._average import attend
 from ..attention._leave_one_out import at_rows
-from ..bandwidth._background import (
-    Background,
-    background_share,
-    fold,
-    reflections,
-    t_quantile,
-)
+from ..bandwidth._background import Background, background_share, fold, reflections, t_quantile
 from ..bandwidth._convolution import STEPS, kernel_reach
 from ..bandwidth._search import draw_rows, narrower
 from ..kernels import Gaussian, ProductKernel

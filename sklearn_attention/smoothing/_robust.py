@@ -32,18 +32,15 @@ _ROUNDING = 1e-12
 
 
 def doubts_of_robustness(rows):
-    """Return warnings about targets whose rare values `robust` takes for outliers."""
-    doubts, targets = [], rows.values[counts_of(rows.X, rows.sample_weight) > 0]
-    for target in targets.T:
+    """Yield warnings about targets whose rare values `robust` takes for outliers."""
+    for target in rows.values[counts_of(rows.X, rows.sample_weight) > 0].T:
         values, counts = np.unique(target, return_counts=True)
         if len(values) <= min(_FEW_VALUES, len(target) / 2) or counts.max() > len(target) / 2:
-            share, most = counts.max() / len(target), values[counts.argmax()]
-            doubts.append(
-                "robust=True takes rare values for outliers, but y has "
-                f"{len(values)} different values in {len(target)} rows, {share:.0%} of which "
-                f"are {most:g}: pass robust=False, unless rare values are errors."
+            most = f"{counts.max() / len(target):.0%} of which are {values[counts.argmax()]:g}"
+            yield (
+                f"robust=True takes rare values for outliers, but y has {len(values)} values "
+                f"in {len(target)} rows, {most}: pass robust=False, unless they are errors."
             )
-    return doubts
 
 
 def robustness(rows, rule, kernel):

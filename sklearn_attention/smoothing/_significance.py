@@ -74,7 +74,7 @@ def feature_significance(smoother, n_resamples, random_state, choose_again, prog
                 again = choose_again(null + errors * sign[:, None])
                 drawn = np.append(drawn, _statistic(again, again.table, j, unit).sum())
                 state = f"feature {j + 1} of {n_features}, draw {n_drawn} of {n_resamples}"
-                progress.update(j * n_resamples + n_drawn, lambda _, state=state: state)
+                progress.update(j * n_resamples + n_drawn, state)
                 if (drawn >= observed).sum() == _ENOUGH:
                     break
         n_larger, n_more = np.sum(drawn >= observed), int(len(drawn) == n_resamples)

@@ -335,9 +335,9 @@ class UncertaintyMixin:
         smoother = self._smoother
         smoother.errors.need_all("feature_significance")
         n_resamples = check_size("n_resamples", n_resamples, 3, len(smoother.keys))
-        by_targets = hasattr(self, "criterion_value_") or smoother.robustness is not None
-        by_targets = by_targets or self._parameters_of_fit.get("degree") == "auto"
-        choose_again = self._smoother_of if by_targets else None
+        # What targets may have chosen: a bandwidth, robust weights, and weights of degrees.
+        chosen = hasattr(self, "criterion_value_"), smoother.robustness is not None
+        choose_again = self._smoother_of if any(chosen) or len(smoother.members) > 1 else None
         name, n_draws = type(self).__name__, smoother.keys.shape[1] * n_resamples
         with Progress(name, n_draws, delay=progress_delay("auto", self)) as progress:
             return feature_significance(

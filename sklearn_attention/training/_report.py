@@ -1,7 +1,6 @@
 """Reports of a training: epochs for callbacks of scikit-learn, and a line of progress."""
 
 import contextlib
-import functools
 
 from .._progress import Progress, progress_delay
 
@@ -38,15 +37,18 @@ class Report:
         self._epoch = self._context.subcontext(task_name="epoch")
         self._epoch.call_on_fit_task_begin(estimator=self._estimator, **self._data)
 
-    def step(self, history, n_steps):
+    def step(self, history, n_steps, *, ended=False):
         """Show the progress: the history of whole epochs, and the number of steps so far."""
         if self._progress is not None:
-            describe = functools.partial(_state, history, self._n_epochs)
-            self._progress.update(n_steps, describe)
+            epoch = min(len(history.loss) + (not ended), self._n_epochs)
+            losses = {"loss": history.loss, "validation": history.validation_loss}
+            last = (f"{name} {values[-1]:.3g}" for name, values in losses.items() if values)
+            state = ", ".join([f"epoch {epoch}/{self._n_epochs}", *last])
+            self._progress.update(n_steps, state)
 
     def end(self, history):
         """Close the epoch; True if a callback stops the training."""
-        self.step(history, history.n_steps)
+        self.step(history, history.n_steps, ended=True)
         fitted = self._fitted and (lambda: self._fitted(history))
         return self._epoch.call_on_fit_task_end(
             estimator=self._estimator, **self._data, reconstruction_attributes=fitted
@@ -69,11 +71,3 @@ def reported_task(estimator, context, name, n_subtasks=None, *, verbose=False, *
     task.call_on_fit_task_begin(estimator=estimator, **data)
     yield Report(task, estimator, verbose=verbose, **data)
     task.call_on_fit_task_end(estimator=estimator, **data)
-
-
-def _state(history, n_epochs, ended):
-    """Return a text about the epoch and the losses so far."""
-    epoch = len(history.loss) if ended else min(len(history.loss) + 1, n_epochs)
-    losses = {"loss": history.loss, "validation": history.validation_loss}
-    last = (f"{name} {values[-1]:.3g}" for name, values in losses.items() if values)
-    return ", ".join([f"epoch {epoch}/{n_epochs}", *last])

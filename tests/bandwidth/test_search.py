@@ -5,14 +5,7 @@ import pytest
 
 from sklearn_attention import Columns, NadarayaWatsonCV, NadarayaWatsonRegressor
 from sklearn_attention.bandwidth import _search, select_bandwidth
-from sklearn_attention.bandwidth._search import (
-    Rows,
-    Sample,
-    Trials,
-    ValueSample,
-    search_range,
-    without_outliers,
-)
+from sklearn_attention.bandwidth._search import Rows, Sample, Trials, ValueSample, search_range
 from sklearn_attention.kernels import Gaussian
 
 
@@ -125,12 +118,18 @@ def test_a_range_beside_which_all_distances_vanish(n_features):
     assert (low / high) ** 2 > 0
 
 
+def table_rows(X, weights=None):
+    kinds = tuple("unordered" if np.ptp(x) == 2 else "numeric" for x in X.T)
+    categories = tuple((0, 1, 2) if kind == "unordered" else None for kind in kinds)
+    return Rows(X=X, columns=Columns(kinds, categories), sample_weight=weights)
+
+
 class TestOutliers:
     def test_rows_far_from_most_are_nearer(self):
         rng = np.random.default_rng(0)
         X = np.column_stack([rng.uniform(size=(60, 2)), np.arange(60) % 3])
-        X[7], numeric = (1e9, -1e300, 1e6), np.array([True, True, False])
-        found = without_outliers(X, numeric, np.ones(60))
+        X[7, :2] = 1e9, -1e300
+        found = table_rows(X).without_outliers().X
         low, high = np.quantile(X, [0.05, 0.95], axis=0, method="nearest")
         expected = X.copy()
         expected[7, 0] = high[0] + 5 * (high - low)[0]
@@ -140,12 +139,12 @@ class TestOutliers:
     def test_other_rows_stay(self):
         rng = np.random.default_rng(0)
         for x in (rng.normal(size=500), rng.uniform(size=500), np.arange(100) == 9):
-            X, weights = x[:, None].astype(np.float64), np.ones(len(x))
-            assert without_outliers(X, np.ones(1, dtype=bool), weights) is X
+            rows = table_rows(x[:, None].astype(np.float64))
+            assert rows.without_outliers() is rows
         # What most rows have is told by those that have weight.
-        X[:], weights[:40] = 0.0, 0.0
-        X[40:, 0], X[:40, 0] = np.linspace(0, 1, 60), 1e6
-        found = without_outliers(X, np.ones(1, dtype=bool), weights)
+        X, weights = np.full((100, 1), 1e6), np.repeat([0.0, 1.0], [40, 60])
+        X[40:, 0] = np.linspace(0, 1, 60)
+        found = table_rows(X, weights).without_outliers().X
         assert found[:40].max() < 6
         np.testing.assert_array_equal(found[40:], X[40:])
 

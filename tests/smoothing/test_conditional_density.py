@@ -315,7 +315,5 @@ def test_the_kernel_of_the_target_is_wider_at_a_new_level(degree, kernel):
 def test_a_target_of_tiny_values_is_named(target_bandwidth):
     X = np.random.default_rng(5).uniform(-1, 1, (60, 2))
     model = ConditionalKernelDensity(target_bandwidth=target_bandwidth)
-    with pytest.raises(
-        ValueError, match=r"^y has a standard deviation of 2.78e-320, too small"
-    ):
+    with pytest.raises(ValueError, match=r"^y has a standard deviation of 2.78e-320"):
         model.fit(X, X[:, 0] * 5e-320)

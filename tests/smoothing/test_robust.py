@@ -115,10 +115,10 @@ class TestEstimator:
     @pytest.mark.parametrize(
         ("draw", "said"),
         [
-            (lambda rng: rng.poisson(2.0, 60), "different values in 60 rows"),
-            (lambda rng: rng.random(60) < 0.4, "2 different values in 60 rows, 73%"),
+            (lambda rng: rng.poisson(2.0, 60), " values in 60 rows"),
+            (lambda rng: rng.random(60) < 0.4, "2 values in 60 rows, 73%"),
             (lambda rng: np.where(rng.random(60) < 0.7, 0, rng.random(60)), "% of which are 0"),
-            (lambda rng: np.stack([rng.random(60), np.arange(60) % 3], axis=1), "3 different"),
+            (lambda rng: np.stack([rng.random(60), np.arange(60) % 3], axis=1), "3 values"),
         ],
         ids=["counts", "flags", "rain", "one of two outputs"],
     )
