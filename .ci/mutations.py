@@ -169,8 +169,8 @@ MUTATIONS = [
     ),
     Mutation(
         "bandwidth/_search.py",
-        "some = some[evenly_spread(self.sample_weight, MAX_SEARCH_ROWS) > 0]",
-        "some = some[evenly_spread(self.sample_weight, MAX_SEARCH_ROWS) >= 0]",
+        "rows[self.sample_weight[rows] > 0]",
+        "rows",
         "rows of no weight tell where most rows are",
     ),
     Mutation(

@@ -395,7 +395,7 @@ def _name_columns(error, X):
     """Raise an error about NaN or infinity again, with the names of their columns in X."""
     for word, is_one in {"NaN": np.isnan, "infinity": np.isinf}.items():
         if f"Input X contains {word}" in str(error):
-            bad = is_one(np.asarray(X, dtype=np.float64)).any(axis=0)
+            bad = is_one(as_numbers("X", X, "")).any(axis=0)
             names = list(itertools.compress(getattr(X, "columns", range(len(bad))), bad))
             message = f"{error}\nColumns with {word} are {names}: replace it, or drop its rows."
             raise ValueError(message) from None

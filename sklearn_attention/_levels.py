@@ -96,7 +96,7 @@ def doubt_levels(name, n_rows, levels, refuse_texts):
     texts = cells[pd.to_numeric(cells, errors="coerce").isna()].tolist()
     if 0 < len(texts) <= _FEW_TEXTS * len(cells):
         warn_user(
-            f"X has the texts {texts} beside numbers in column {name!r}, a category by these: "
+            f"X has texts such as {texts[:3]} beside numbers in column {name!r}, a category: "
             f"pass pandas.to_numeric(X[{name!r}], errors='coerce'), or .astype('category')."
         )
         return

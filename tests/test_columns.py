@@ -424,17 +424,19 @@ def test_columns_of_one_name_and_dicts_are_no_tables():
 
 
 @pytest.mark.parametrize("bad", [np.inf, np.nan])
-@pytest.mark.parametrize("form", ["pandas", "polars", "array", "lists", "objects"])
+@pytest.mark.parametrize("form", ["pandas", "Float64", "polars", "array", "lists", "objects"])
 def test_errors_about_numbers_name_their_columns(form, bad):
     rng = np.random.default_rng(0)
     X = pd.DataFrame({"age": rng.normal(size=30), "pay": rng.normal(size=30)})
     other, name = X.assign(pay=X["pay"].where(X.index != 3, bad)), 1
-    if form in ("pandas", "polars"):
+    if form == "Float64":
+        X, other = X.astype(form), other.astype(form)
+    if form in ("pandas", "polars", "Float64"):
         X, other = X.assign(city="Rome"), other.assign(city="Rome")
         name = "pay"
     if form == "polars":
         X, other = map(pytest.importorskip("polars").from_pandas, (X, other))
-    elif form != "pandas":
+    elif form not in ("pandas", "Float64"):
         X, other = X.to_numpy(), other.to_numpy(object if form == "objects" else float)
         X, other = (X.tolist(), other.tolist()) if form == "lists" else (X, other)
     model = NadarayaWatsonRegressor(bandwidth=1.0)

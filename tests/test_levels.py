@@ -112,7 +112,9 @@ NUMBERS = [str(k) for k in range(30)]
 def test_a_few_texts_among_numbers_are_doubted(texts, dtype):
     column = pd.Series(NUMBERS + texts, dtype=dtype)
     X = pd.DataFrame({"power": column, "weight": range(len(column))})
-    message = rf"texts {re.escape(str(texts))} beside numbers in column 'power'.*to_numeric"
+    message = (
+        rf"texts such as {re.escape(str(texts))} beside numbers in column 'power'.*to_numeric"
+    )
     with pytest.warns(UserWarning, match=message):
         columns = Columns.learn(X)
     assert columns.kinds == ("unordered", "numeric")

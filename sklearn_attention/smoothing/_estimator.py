@@ -214,7 +214,7 @@ class KernelSmoother(MultiOutputMixin, MixedRows):
             algorithm=self.algorithm, per_feature=self.per_feature,
             gap=self.gap, standardize=self._standardizes_outputs,
             random_state=self.random_state,
-        ).without_outliers().compared_by(kernel)  # fmt: skip
+        ).compared_by(kernel)  # fmt: skip
         columns, robust, doubts = rows.columns, None, []
         if check_flag("robust", self.robust):
             need_all_rows("errors of robust=True", keys)
@@ -222,6 +222,7 @@ class KernelSmoother(MultiOutputMixin, MixedRows):
             robust = robustness(rows, rule, kernel)
             weights = weighed(weights, robust)
             rows = replace(rows, sample_weight=weights)
+        rows = rows.without_outliers() if smoother.whole else rows
         report = self._report()
         # The number of bandwidths that a search tries is not known beforehand.
         report.begin(None if rule.searches else 0)

@@ -11,7 +11,7 @@ from scipy.spatial.distance import cdist
 from .. import attention
 from .._blocks import ROWS_AT_ONCE
 from .._partitions import in_memory, is_partitioned, mapped, need_all_rows, over
-from .._spread import dividing, ends
+from .._spread import dividing, ends, whole_spread
 from ..attention._average import attend, attend_local
 from ..attention._leave_one_out import LeaveOneOut, at_rows
 from ..attention._smoother import fastest_algorithm
@@ -29,8 +29,9 @@ from ._training_rows import predict_by_sums, predict_rows
 # wider than that takes. Parabolas of many features have too many coefficients.
 _BANDS = ((1, 0.8), (2, 1.0), (2, 0.6), (3, 0.6))
 _BAND_OF_MANY, _MANY_FEATURES = (1, 0.5), 10
-# Step of differences in bandwidths: squares of it, and rounding over it, are far below 1e-6.
-_STEP = 1e-4
+# Step of differences, in bandwidths and at least in units of the last digit: squares of it, and
+# rounding over it, are far below 1e-6.
+_STEP, _ULPS = 1e-4, 2.0**8
 
 
 class Member(NamedTuple):
@@ -376,13 +377,16 @@ class FittedSmoother:
         (low, high), scale, slopes = self.ends, self.scale(X), []
         widths = self.divisors * (1.0 if scale is None else scale[:, None])
         steps, places = _STEP * np.minimum(widths, dividing(high - low)), X.astype(np.float64)
+        # Neither a large number in X nor one common to all values leaves only rounding.
+        steps = np.maximum(steps, _ULPS * np.spacing(np.abs(places)))
+        dtype, values = np.result_type(X, values), values - whole_spread(values).mean
         for moves, numeric in zip(np.eye(len(low)), self.columns.is_numeric, strict=True):
             before, after = places - moves * steps, places + moves * steps
             rise = self.predict(after, values) - self.predict(before, values)
             # What is left of the step when it is added to large numbers.
             run = (after - before) @ moves
             slopes.append((rise.T / run).T if numeric else 0.0 * rise)
-        return np.stack(slopes, axis=-1).astype(np.result_type(X.dtype, values.dtype))
+        return np.stack(slopes, axis=-1).astype(dtype)
 
     def scale(self, X, more=0):
         """Distance to the neighbour that an adaptive bandwidth reaches to, else None."""

@@ -34,12 +34,12 @@ _ROUNDING = 1e-12
 def doubts_of_robustness(rows):
     """Yield warnings about targets whose rare values `robust` takes for outliers."""
     for target in rows.values[counts_of(rows.X, rows.sample_weight) > 0].T:
-        values, counts = np.unique(target, return_counts=True)
-        if len(values) <= min(_FEW_VALUES, len(target) / 2) or counts.max() > len(target) / 2:
-            most = f"{counts.max() / len(target):.0%} of which are {values[counts.argmax()]:g}"
+        (values, counts), n = np.unique(target, return_counts=True), len(target)
+        if 1 < len(values) <= min(_FEW_VALUES, n / 2) or n / 2 < counts.max() < n:
+            most = f"{counts.max() / n:.0%} of which are {values[counts.argmax()]:g}"
             yield (
                 f"robust=True takes rare values for outliers, but y has {len(values)} values "
-                f"in {len(target)} rows, {most}: pass robust=False, unless they are errors."
+                f"in {n} rows, {most}: pass robust=False, unless they are errors."
             )
 
 

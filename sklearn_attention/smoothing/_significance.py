@@ -71,8 +71,8 @@ def feature_significance(smoother, n_resamples, random_state, choose_again, prog
         else:
             drawn = np.empty(0)
             for n_drawn, sign in enumerate(signs.T, 1):
-                again = choose_again(null + errors * sign[:, None])
-                drawn = np.append(drawn, _statistic(again, again.table, j, unit).sum())
+                chosen = choose_again(null + errors * sign[:, None])
+                drawn = np.append(drawn, _statistic(chosen, chosen.table, j, unit).sum())
                 state = f"feature {j + 1} of {n_features}, draw {n_drawn} of {n_resamples}"
                 progress.update(j * n_resamples + n_drawn, state)
                 if (drawn >= observed).sum() == _ENOUGH:

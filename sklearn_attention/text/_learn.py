@@ -107,8 +107,7 @@ def _learn_byte_pairs(texts, n_tokens):
         show_progress=False,
     )
     # The library takes time in proportion to the square of the longest run of letters.
-    parts = chain.from_iterable(map(_LONG_RUN.split, texts))
-    model.train_from_iterator(parts, trainer)
+    model.train_from_iterator(chain.from_iterable(map(_LONG_RUN.split, texts)), trainer)
     return model.to_str()
 
 

@@ -138,7 +138,10 @@ class TestOutliers:
 
     def test_other_rows_stay(self):
         rng = np.random.default_rng(0)
-        for x in (rng.normal(size=500), rng.uniform(size=500), np.arange(100) == 9):
+        tail = np.r_[rng.uniform(size=192), np.linspace(2, 40, 8)]
+        # Of every second row a sample of all is told.
+        both = np.where(np.arange(4000) % 2, 1000.0, 1.0) * rng.uniform(size=4000)
+        for x in (rng.normal(size=500), np.arange(100) == 9, tail, both):
             rows = table_rows(x[:, None].astype(np.float64))
             assert rows.without_outliers() is rows
         # What most rows have is told by those that have weight.

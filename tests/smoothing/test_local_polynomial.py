@@ -64,6 +64,19 @@ class TestGradient:
         np.testing.assert_allclose(gradient[:, 0], (ahead - back) / 2e-5, atol=1e-5)
         assert (gradient[:, [1, *range(3, X.shape[1])]] == 0).all()
 
+    @pytest.mark.parametrize(("place", "level"), [(1.7e18, 0.0), (0.0, 1e9), (1e12, -1e6)])
+    def test_of_numbers_far_from_zero(self, place, level):
+        rng, unit = np.random.default_rng(2), 1e5 if place > 1e15 else 1.0
+        X = place + unit * np.arange(60.0)[:, None]
+        y = np.sin(np.arange(60) / 6)
+        model = LocalPolynomialRegressor(bandwidth=4 * unit, degree=2).fit(X, level + y)
+        expected = np.cos(np.arange(60) / 6) / 6
+        found = unit * model.predict_gradient(X)[:, 0]
+        np.testing.assert_allclose(found[5:-5], expected[5:-5], atol=0.02)
+        # Beyond what floats tell apart predictions do not change.
+        far = np.array([[place + 1e30 * rng.uniform()]])
+        assert (model.predict_gradient(far) == 0).all()
+
     def test_of_a_boxcar_is_the_local_slope(self):
         x = np.linspace(0, 1, 40)[:, None]
         model = LocalPolynomialRegressor("boxcar", bandwidth=0.2, degree=2).fit(x, x[:, 0] ** 3)

@@ -133,6 +133,15 @@ class TestEstimator:
         weights[:8], y[:8] = 1.0, np.arange(8) if y.ndim == 1 else rng.random((8, 2))
         model.fit(X, y, weights)
         model.set_params(robust=False).fit(X, y)
+        model.set_params(robust=True).fit(X, np.ones(60))
+
+    def test_rows_far_from_most_are_weighed_where_they_are(self):
+        x = np.r_[np.linspace(0, 1, 192), np.linspace(5, 400, 8)]
+        y = 2 * x + 0.1 * np.random.default_rng(0).normal(size=200)
+        model = LocalPolynomialRegressor(robust=True, degree=1, bandwidth=5.0)
+        model.fit(x[:, None], y)
+        assert model.robustness_weights_[-6:].min() > 0.9
+        np.testing.assert_allclose(model.predict([[400.0]]), [800.0], rtol=0.01)
 
     @each_regressor
     def test_errors(self, kind):
