@@ -592,7 +592,12 @@ def test_rows_of_no_weight_may_be_of_any_size(model):
         if not is_classifier(model):
             y[-1] *= change
         weights = np.append(np.ones(len(case.X)), 0.0)
-        answers.append(case.with_(X=X, y=y, weights=weights).answers())
+        case = case.with_(X=X, y=y, weights=weights)
+        answers.append(case.answers())
+        if hasattr(model, "confidence_band") and knows_errors(model):
+            intervals = case.fitted().predict_interval(case.queries, heteroscedastic=True)
+            answers[-1]["value of heteroscedastic intervals"] = intervals
+        case = case_of(model)
     tolerance = PROMISED[GROUP_OF[repr(model)], "unit of the weights"]
     assert not beyond(tolerance, *answers)
 

@@ -124,12 +124,12 @@ class Errors:
 
     @cached_property
     def relative(self):
-        """The same in units of their expected size, (n, outputs)."""
-        found = self.left_out.copy()
+        """The same in units of their expected size, (n, outputs); 0 of rows without weight."""
+        present, relative = self.smoother.counts > 0, np.zeros_like(self.left_out)
         variances, reach = self.variances_left_out
         growth = np.sqrt(variances * (1 + self.bias.squares(reach)))
-        found[self.smoother.counts > 0] /= growth
-        return found
+        relative[present] = self.left_out[present] / growth
+        return relative
 
     def growth(self, X, effects):
         """Expected size at queries at which rows have these effects, (n, outputs)."""

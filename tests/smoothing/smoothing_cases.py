@@ -85,10 +85,10 @@ def growth_at(model, queries):
 
 
 def growth_of_rows(model):
-    """The same of its rows left out, 1 where there is no error."""
+    """The same of its rows left out, 1 where there is no error, or the row has no weight."""
     errors = model.smoother_.errors
-    some = errors.left_out != 0
-    return np.divide(errors.left_out, errors.relative, where=some, out=np.ones(some.shape))
+    known = errors.relative != 0
+    return np.divide(errors.left_out, errors.relative, where=known, out=np.ones(known.shape))
 
 
 def rows_at(model, queries, degree, factor, weighted=True):
