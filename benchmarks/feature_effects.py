@@ -7,7 +7,7 @@
   bandwidth of the data; processor seconds relative to a fit. Expected: 0.03 to 0.075 with the
   bandwidth chosen again or given, and twice to four times as much without.
 * effect: 100 sets in which a wave explains a tenth of the variance. The share that is found at
-  5 %. Expected: more than half.
+  5 %. Expected: about four of ten.
 * slopes: errors of the derivative of the prediction relative to those of the slope of the local
   polynomial, along six curves with 50 to 800 rows and two sizes of noise. Expected: the default
   has the smaller ones, or less than 2 % more.

@@ -86,9 +86,9 @@ def levels_of(name, counts, ordered):
 
 
 def doubt_levels(name, n_rows, levels, refuse_texts):
-    """Warn of numbers among which there are a few texts.
+    """Warn if a few levels are texts beside numbers, or if most rows have their own text.
 
-    Also warn, or raise ValueError, if most rows have a text of their own.
+    The latter is a ValueError if texts are refused.
     """
     import pandas as pd
 

@@ -28,7 +28,7 @@ class Progress:
             self._show(f"{_duration(spent)} in all", end="\n")
 
     def update(self, n_steps, state):
-        """Show the state after so many steps, a text, if it is time to."""
+        """Note a text about the state after some steps, and show it if it is time to."""
         now, self._state = time.monotonic(), state
         if self._first is None:
             # The first step is slow, and those before a checkpoint took none of this time.

@@ -132,6 +132,8 @@ def test_codes_and_texts_are_not_doubted():
         [*NUMBERS, None],
         list("abcdefghij"),
     ):
-        Columns.learn(pd.DataFrame({"code": cells * 2}))
+        columns = Columns.learn(pd.DataFrame({"code": cells * 2}))
+        assert columns.kinds == ("unordered",)
     # Of every ten levels two are texts.
-    Columns.learn(pd.DataFrame({"code": [*NUMBERS[:8], "A", "B"] * 3}))
+    columns = Columns.learn(pd.DataFrame({"code": [*NUMBERS[:8], "A", "B"] * 3}))
+    assert columns.n_levels == [10]

@@ -41,10 +41,10 @@ _LOWEST, _LOWEST_OF_SEVERAL, _HIGHEST = (0.2, 0.25), (0.65, 0.05), 3.0
 # For a density it starts at this share of the width of most of the data at least, and ends as
 # if the extent were so many times that width at most: what lies further out are outliers.
 _NARROWEST, _LARGEST_EXTENT = 1e-6, 20.0
-# Quantiles between which the numbers of most rows are; widths of these from which on a number
-# is an outlier, and to which it is moved. Of lognormal and Cauchy rows hardly one is as far as
-# a hundred; with five, tails of 4 % of the rows lost their shape. Moved to twenty widths a huge
-# cell still blurs a feature of 80 rows, to three or five it does not.
+# The numbers of most rows lie between two quantiles. A number is an outlier if it is so many
+# times their distance away, and searches then see it so many times that distance away. Hardly
+# a lognormal or Cauchy number is a hundred away; a limit of five took the shape from tails of
+# 4 % of the rows. At twenty a huge cell still blurs a feature of 80 rows, at five it does not.
 _MOST_ROWS, _OUTLYING, _MOVED_TO = (0.05, 0.95), 100.0, 5.0
 # Of more features, whose bandwidths take minutes to find, one for each is searched on demand.
 _MOST_FEATURES = 50

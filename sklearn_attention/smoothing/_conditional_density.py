@@ -444,6 +444,7 @@ class ConditionalKernelDensity(RegressorMixin, MixedRows):
         return tags
 
     def _choose_bandwidths(self, X, y, kernel):
+        # Refuses targets of tiny values by their name, before they are one of the columns.
         feature_deviation(whole_spread(self.values_[:, None], self.key_weights_), "y")
         searches = any(
             isinstance(given, str) and given == "likelihood"

@@ -29,8 +29,8 @@ from ._training_rows import predict_by_sums, predict_rows
 # wider than that takes. Parabolas of many features have too many coefficients.
 _BANDS = ((1, 0.8), (2, 1.0), (2, 0.6), (3, 0.6))
 _BAND_OF_MANY, _MANY_FEATURES = (1, 0.5), 10
-# Step of differences, in bandwidths and at least in units of the last digit: squares of it, and
-# rounding over it, are far below 1e-6.
+# Step of differences in bandwidths, whose square and the rounding divided by it are far below
+# 1e-6, and its least size in units of the last digit of a query.
 _STEP, _ULPS = 1e-4, 2.0**8
 
 
@@ -373,19 +373,19 @@ class FittedSmoother:
         )  # fmt: skip
 
     def _differences(self, X, values):
-        """Return central differences of predictions, by which slopes are."""
+        """Return slopes of predictions by central differences; 0 along categories."""
         (low, high), scale, slopes = self.ends, self.scale(X), []
         widths = self.divisors * (1.0 if scale is None else scale[:, None])
         steps, places = _STEP * np.minimum(widths, dividing(high - low)), X.astype(np.float64)
         # Neither a large number in X nor one common to all values leaves only rounding.
         steps = np.maximum(steps, _ULPS * np.spacing(np.abs(places)))
         dtype, values = np.result_type(X, values), values - whole_spread(values).mean
-        for moves, numeric in zip(np.eye(len(low)), self.columns.is_numeric, strict=True):
+        for moves in np.diag(self.columns.is_numeric.astype(np.float64)):
             before, after = places - moves * steps, places + moves * steps
             rise = self.predict(after, values) - self.predict(before, values)
             # What is left of the step when it is added to large numbers.
             run = (after - before) @ moves
-            slopes.append((rise.T / run).T if numeric else 0.0 * rise)
+            slopes.append((rise.T / dividing(run)).T)
         return np.stack(slopes, axis=-1).astype(dtype)
 
     def scale(self, X, more=0):

@@ -232,10 +232,12 @@ class SmootherRegressor(NumericTargets, UncertaintyMixin, KernelSmoother):
 
 def _as_values(y, dtype):
     """Targets in the precision of the features, which must be able to hold them."""
+    if y.dtype == dtype:
+        return y
     # As floats, since the smallest integer has no absolute value among integers.
     largest = max(abs(float(end)) for end in ends(y.ravel())[:2])
-    if y.dtype != dtype and largest > float(np.finfo(dtype).max):
+    if largest > float(np.finfo(dtype).max):
         raise ValueError(
             f"y has values too large for {dtype}, the precision of X: pass X as float64."
         )
-    return y.astype(dtype, copy=False)
+    return y.astype(dtype)

@@ -24,8 +24,8 @@ _ROWS_OF_SCALES = 3.0
 _MOST_PAIRED = 2000
 # How often the bandwidth is chosen, and rows are weighed by their errors at it.
 _PASSES = 3
-# Of counts up to about ten, with so many values, weights made errors larger by 7 %; of 0 and 1
-# and of rain they doubled them.
+# A target with at most so many different values has rare values that are no errors: robust
+# weights made errors of counts 7 % larger, and doubled those of flags and of rain.
 _FEW_VALUES = 12
 # Errors this small relative to the targets are rounding.
 _ROUNDING = 1e-12
@@ -36,10 +36,10 @@ def doubts_of_robustness(rows):
     for target in rows.values[counts_of(rows.X, rows.sample_weight) > 0].T:
         (values, counts), n = np.unique(target, return_counts=True), len(target)
         if 1 < len(values) <= min(_FEW_VALUES, n / 2) or n / 2 < counts.max() < n:
-            most = f"{counts.max() / n:.0%} of which are {values[counts.argmax()]:g}"
+            mode = f"{counts.max() / n:.0%} of which are {values[counts.argmax()]:g}"
             yield (
                 f"robust=True takes rare values for outliers, but y has {len(values)} values "
-                f"in {n} rows, {most}: pass robust=False, unless they are errors."
+                f"in {n} rows, {mode}: pass robust=False, unless they are errors."
             )
 
 

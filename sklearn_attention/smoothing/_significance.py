@@ -75,11 +75,12 @@ def feature_significance(smoother, n_resamples, random_state, choose_again, prog
                 for fitted, error in zip(null.T, errors.T, strict=True)
             )
         else:
-            rest = table - null
-            noise = (rest[:, :, None] * signs[:, None, :_NOISES]).reshape(len(rest), -1)
+            residuals = table - null
+            noise = residuals[:, :, None] * signs[:, None, :_NOISES]
+            noise = noise.reshape(len(noise), -1)
             observed, drawn = _relative(smoother, table, noise, j, unit), np.empty(0)
             for n_drawn, sign in enumerate(signs.T, 1):
-                chosen = choose_again(null + rest * sign[:, None])
+                chosen = choose_again(null + residuals * sign[:, None])
                 drawn = np.append(drawn, _relative(chosen, chosen.table, noise, j, unit))
                 state = f"feature {j + 1} of {n_features}, draw {n_drawn} of {n_resamples}"
                 progress.update(j * n_resamples + n_drawn, state)
