@@ -126,6 +126,12 @@ MUTATIONS = [
         "half of what the distance of the rows adds to a derivative",
     ),
     Mutation(
+        "attention/_solve.py",
+        "weights[:, None] * ~outlying(keys, weights)",
+        "weights[:, None] * np.ones(keys.shape)",
+        "one key far away makes all other windows thin",
+    ),
+    Mutation(
         "attention/_derivatives.py",
         "change -= (weights * change).sum(axis=1, keepdims=True)",
         "change += (weights * change).sum(axis=1, keepdims=True)",
@@ -169,9 +175,9 @@ MUTATIONS = [
     ),
     Mutation(
         "bandwidth/_search.py",
-        "rows[self.sample_weight[rows] > 0]",
-        "rows",
-        "rows of no weight tell where most rows are",
+        "np.where((is_far & has_outliers).any(axis=1), 0.0, weights)",
+        "np.where((is_far & has_outliers).any(axis=1), weights, weights)",
+        "rows with an outlier in a feature count in searches",
     ),
     Mutation(
         "bandwidth/_convolution.py",
@@ -250,6 +256,12 @@ MUTATIONS = [
         "scores = scores._replace(trace=scores.trace / share)",
         "scores = scores._replace(trace=scores.trace)",
         "degrees of freedom of the rows that are predicted alone",
+    ),
+    Mutation(
+        "bandwidth/_per_feature.py",
+        "np.where(outlying, 1.0, _IRRELEVANT)",
+        "_IRRELEVANT",
+        "bandwidths so wide that an outlier is in all windows",
     ),
     Mutation(
         "bandwidth/_per_feature.py",

@@ -277,7 +277,7 @@ def _in_bandwidths(queries, keys, kept, kernel, bandwidth):
     queries, keys = scaled
     if not (np.isfinite(queries).all() and (np.abs(keys) <= LARGEST).all()):
         raise ValueError(
-            f"features divided by bandwidth={bandwidth!r} overflow: pass a larger bandwidth, "
-            "or scale the features down."
+            f"features divided by bandwidth={bandwidth!r} overflow: leave out rows that "
+            "are so far from the others, or pass a larger bandwidth."
         )
     return scaled

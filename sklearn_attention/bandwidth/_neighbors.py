@@ -5,7 +5,7 @@ from scipy.spatial import KDTree
 from sklearn.base import BaseEstimator
 
 from .._partitions import need_all_rows
-from .._spread import feature_spread
+from .._spread import feature_spread, outlying
 from .._validation import check_positive
 from ..attention._leave_one_out import LeaveOneOut
 from ..kernels._numerics import ROUNDED_UP
@@ -154,5 +154,5 @@ def neighbor_distances(queries, keys, n_neighbors):
     Positive, also where rows are at one place.
     """
     distances, _ = KDTree(keys).query(queries, k=range(1, n_neighbors + 1))
-    extent = np.linalg.norm(np.ptp(keys, axis=0)) or 1.0
+    extent = np.linalg.norm(np.ptp(keys[~outlying(keys).any(axis=1)], axis=0)) or 1.0
     return np.maximum(distances * ROUNDED_UP, _SAME_PLACE * extent)

@@ -16,6 +16,7 @@ from ..bandwidth._criteria import SMOOTHER_CRITERIA
 from ..bandwidth._search import Rows, Units, canonical_ratio, search_range
 from ..kernels._base import as_kernel
 from ..kernels._product_kernel import mixed_kernel
+from ._fitted_smoother import counts_of
 from ._regression import SmootherRegressor
 
 # Bandwidths that are tried where none are given.
@@ -58,17 +59,19 @@ class _CrossValidated(SmootherRegressor):
                 f"criterion={self.criterion!r} predicts each row from the others and needs "
                 f"two rows of positive weight, got n_samples={len(rows.keys)}: pass more rows."
             )
+        compared = Rows(X=rows.keys, columns=self.columns_, sample_weight=rows.key_weights)
+        compared = compared.without_outliers()
+        rows = rows.take(counts_of(compared.X, compared.sample_weight) > 0)
         units = Units.of(rows.table, rows.key_weights, of_each=True)
         targets = units.reduce(rows.table.astype(np.float64))
         names = _listed("kernels", self.kernels)
         kernels = [as_kernel(clone(kernel, safe=False)) for kernel in names]
-        compared = Rows(X=rows.keys, columns=self.columns_, sample_weight=rows.key_weights)
         columns = compared.compared_by(*kernels).columns
         tasks = list(product(zip(names, kernels, strict=True), self._degrees()))
         params, fields, criteria, report = [], [], [], self._report()
         report.begin(len(tasks))
         for (name, kernel), more in tasks:
-            bandwidths = self._bandwidths(compared.without_outliers(), kernel)
+            bandwidths = self._bandwidths(rows, kernel)
             own = {"kernel": mixed_kernel(kernel, columns, None), "columns": columns} | more
             values = _criterion_at(self.criterion, bandwidths, rows.replace(**own), targets)
             params += [{"kernel": name, "bandwidth": h} | more for h in bandwidths]
@@ -103,9 +106,9 @@ class _CrossValidated(SmootherRegressor):
         """Bandwidths to try with a kernel."""
         if self.bandwidths is not None:
             listed = _listed("bandwidths", self.bandwidths)
-            return [check_bandwidth(one, rows.X.shape[1]) for one in listed]
-        spread = feature_spread(rows.X, rows.sample_weight)
-        ends = search_range(rows.X / spread, canonical_ratio(kernel))
+            return [check_bandwidth(one, rows.keys.shape[1]) for one in listed]
+        spread = feature_spread(rows.keys, rows.key_weights)
+        ends = search_range(rows.keys / spread, canonical_ratio(kernel))
         return list(np.geomspace(*ends, _N_BANDWIDTHS)[:, None] * spread)
 
     def _degrees(self):

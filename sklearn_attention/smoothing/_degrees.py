@@ -199,7 +199,7 @@ def averaged(smoothers, rows):
 def _corrected_akaike(smoothers, rows):
     """The criterion of smoothers, and of how many rows."""
     first, factor = smoothers[0], 1.0
-    tables = first.keys, first.table, first.key_weights
+    tables = rows.X, rows.values, rows.sample_weight
     if not first.whole:  # a sample, at bandwidths as wide as it needs
         random_state = np.random.RandomState(rows.random_state)
         n_all, tables = len(first.keys), draw(MAX_SEARCH_ROWS, random_state, *tables)

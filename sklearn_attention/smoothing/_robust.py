@@ -57,7 +57,7 @@ def robustness(rows, rule, kernel):
     scales, weights = _Scales(rows, kernel), None
     for _ in range(_PASSES):
         some = replace(rows, sample_weight=weighed(rows.sample_weight, weights))
-        choice = rule.choose(some, kernel)
+        choice = rule.choose(some.without_outliers(), kernel)
         smoother = _smoother(some, kernel, choice.bandwidth, choice.n_neighbors)
         weights = scales.weights(smoother.errors.left_out)
     return weights
@@ -73,7 +73,7 @@ class _Scales:
             # Of mean 1, since a rule of thumb takes their sum for the number of rows.
             mean = rows.sample_weight[rows.sample_weight > 0].mean()
             rows = replace(rows, sample_weight=rows.sample_weight / mean)
-        bandwidth = SMOOTHER_RULES["scott"].choose(rows, kernel).bandwidth
+        bandwidth = SMOOTHER_RULES["scott"].choose(rows.without_outliers(), kernel).bandwidth
         smoother = _smoother(rows, kernel, bandwidth)
         smoother.need_positive_weights("robust=True")
         self.counts = smoother.counts

@@ -64,8 +64,8 @@ def feature_significance(smoother, n_resamples, random_state, choose_again, prog
     exponent = np.frexp(np.abs(smoother.table).max())[1]
     table, errors = np.ldexp(smoother.table, -exponent), np.ldexp(errors, -exponent)
     statistics, p_values, n_features = [], [], len(smoother.columns.kinds)
-    for j in range(n_features):
-        unit = _exponent_of(smoother, j)
+    for j, kind in enumerate(smoother.columns.kinds):
+        unit = np.frexp(smoother.bandwidth[j])[1] if kind == "numeric" else 0
         statistic = observed = _statistic(smoother, table, j, unit).sum()
         null = np.ldexp(_without(smoother, j).of_rows(smoother).fitted, -exponent)
         signs = random_state.choice([-1.0, 1.0], size=(len(errors), n_resamples))
@@ -118,32 +118,16 @@ def _statistic(smoother, values, j, unit):
     return np.concatenate(found)
 
 
-def _exponent_of(smoother, j):
-    """Of the power of two that slopes along feature j are per; 0 for a category."""
-    numeric = smoother.columns.kinds[j] == "numeric"
-    return np.frexp(smoother.bandwidth[j])[1] if numeric else 0
-
-
 def _between_levels(smoother, values, j):
     """Differences between predictions at each level of feature j and at its own."""
-    here = smoother.predict(smoother.keys, values)
-    differences = []
-    for level in np.unique(smoother.keys[:, j]):
-        moved = smoother.keys.copy()
-        moved[:, j] = level
-        differences.append(smoother.predict(moved, values) - here)
-    return differences
+    here, is_j = smoother.predict(smoother.keys, values), np.arange(smoother.keys.shape[1]) == j
+    moved = (np.where(is_j, level, smoother.keys) for level in np.unique(smoother.keys[:, j]))
+    return [smoother.predict(keys, values) - here for keys in moved]
 
 
 def _without(smoother, j):
     """The smoother that does not depend on feature j."""
-    columns = smoother.columns
+    columns, is_j = smoother.columns, np.arange(smoother.keys.shape[1]) == j
     if columns.kinds[j] == "numeric":
-        keys = smoother.keys.copy()
-        keys[:, j] = 0
-        return smoother.replace(keys=keys)
-
-    def widest(bandwidth):
-        return np.where(np.arange(len(bandwidth)) == j, columns.highest_lam, bandwidth)
-
-    return smoother.rescaled(widest)
+        return smoother.replace(keys=np.where(is_j, 0, smoother.keys))
+    return smoother.rescaled(lambda lam: np.where(is_j, columns.highest_lam, lam))
