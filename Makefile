@@ -43,7 +43,8 @@ bench: $(PACKAGE) $(call group,bench)
 	$(BIN)/python benchmarks/smoothing_speed.py
 	OMP_NUM_THREADS=1 $(BIN)/python benchmarks/kernel_sums.py
 	OMP_NUM_THREADS=1 $(BIN)/python benchmarks/random_features.py
-	$(BIN)/python benchmarks/forecasting.py speed --results .venv/forecasting.jsonl
+	$(BIN)/python benchmarks/forecasting.py speed --sets "100 series,1000 series" --results .venv/forecasting.jsonl
+	$(BIN)/python benchmarks/forecasting.py report --results .venv/forecasting.jsonl
 	$(BIN)/python benchmarks/language_model.py --steps 200
 	$(BIN)/python benchmarks/encoders.py tables --sets titanic,penguins --seeds 0 --results .venv/encoders.jsonl
 	$(BIN)/python benchmarks/encoders.py report --results .venv/encoders.jsonl
@@ -59,6 +60,7 @@ bench-all: $(PACKAGE) $(call group,bench)
 docs: export OMP_NUM_THREADS = 1
 docs: $(PACKAGE) $(call group,docs)
 	$(BIN)/sphinx-build -q -W --keep-going docs docs/_build/html
+	! grep -rn "object at 0x" docs/gallery --include="*.rst"
 
 # What a release uploads, and that it installs into an empty environment and works there.
 dist: $(call group,release)

@@ -5,8 +5,10 @@ of past and future values, which `forecasting.py` goes through. `ett` has its ow
 every row of the test part is an origin.
 """
 
+from functools import partial
 from typing import NamedTuple
 
+import numpy as np
 import pandas as pd
 from _forecasting_panels import cuts, panels
 from _forecasting_tasks import Fold, Task, read
@@ -136,6 +138,33 @@ def national_illness(data):
     return {("national_illness", ILLNESS_HORIZON): task}
 
 
+# Seconds and memory of many series.
+
+MANY = PanelKind(12, 12, (12,), "MS")
+SIZES = 100, 1000, 5000
+
+
+def many_series(n_series):
+    """Ten years of monthly sales: a level with a trend and noise, and a season, of each."""
+    rng, months = np.random.default_rng(0), np.arange(120 + MANY.horizon)
+    index = pd.date_range("2015-01-01", periods=120, freq=MANY.freq)
+    past, future = {}, {}
+    for i in range(n_series):
+        level = rng.lognormal(5, 1) * np.exp(rng.normal(0.002, 0.003) * months)
+        walk = np.cumsum(0.02 * rng.normal(size=len(months)))
+        season = rng.uniform(0, 0.3) * np.sin(2 * np.pi * (months / 12 + rng.uniform()))
+        values = level * np.exp(walk + season + 0.1 * rng.normal(size=len(months)))
+        name = f"shop {i}"
+        past[name] = pd.Series(values[:120], index, name=name)
+        future[name] = values[120:]
+    return Task(MANY.horizon, MANY.season, MANY.seasons, [Fold(past, future)])
+
+
+def speed(data):
+    """Panels of several sizes; they are generated, so no data are read."""
+    return {(f"{size} series", MANY.horizon): partial(many_series, size) for size in SIZES}
+
+
 TABLES = {
     "single": single,
     "nn3": panel("nn3"),
@@ -146,4 +175,5 @@ TABLES = {
     "weather": weather,
     "panels": panels,
     "cuts": cuts,
+    "speed": speed,
 }

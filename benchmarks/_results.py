@@ -2,6 +2,7 @@
 
 import argparse
 import json
+import multiprocessing
 import os
 import platform
 import sys
@@ -50,6 +51,18 @@ def run(cells, keys, options):
             print(f"{' '.join(map(str, key))} is left out: {error}", file=sys.stderr)
             continue
         append(dict(zip(keys, key, strict=True)) | rounded(found), options.results)
+
+
+def peak_megabytes():
+    """The most memory that this process had; getrusage has that of its parent too."""
+    lines = Path("/proc/self/status").read_text().splitlines()
+    return next(int(line.split()[1]) / 1024 for line in lines if line.startswith("VmHWM"))
+
+
+def alone(function, *arguments):
+    """What a function returns in a process of its own, whose memory is all the function's."""
+    with multiprocessing.get_context("spawn").Pool(1) as pool:
+        return pool.apply(function, arguments)
 
 
 def rounded(found):

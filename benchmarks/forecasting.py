@@ -25,6 +25,10 @@ several lines for the same, the last one counts. `--models` takes names, "peers"
   and daily series, two of them counts; the last steps of each.
 * cuts: eighteen sets of series on which nothing was chosen either, 5-minutely to yearly, eight
   cuts of most with a fit at each; features of two are told to LightGBM and ours.
+* speed: 100, 1000 and 5000 generated monthly series of ten years, a year ahead. Each cell has
+  a process of its own, which first forecasts fifty series, so that seconds and megabytes are
+  without those that loading and compiling libraries take. Expected: ours and LightGBM learn
+  from all series at once, and take a fraction of the seconds of AutoETS.
 
 Errors are mean absolute errors scaled by that of the seasonal naive forecast on the first past
 (MASE), and symmetric percentages (sMAPE, to 200). Of intervals of 90 % there are the coverage
@@ -44,9 +48,18 @@ from functools import partial
 
 import numpy as np
 import pandas as pd
-from _forecasting_data import TABLES
+from _forecasting_data import TABLES, many_series
 from _forecasting_models import COVERAGE, MODELS, OURS, VARIANTS
-from _results import markdown, parser_of, refuse_unknown, results, run, stamp
+from _results import (
+    alone,
+    markdown,
+    parser_of,
+    peak_megabytes,
+    refuse_unknown,
+    results,
+    run,
+    stamp,
+)
 from threadpoolctl import threadpool_limits
 
 KEYS = ["table", "set", "horizon", "model"]
@@ -63,6 +76,7 @@ PEERS = {
     "weather": ("seasonal naive", "LightGBM", "LightGBM on steps"),
     "panels": ("seasonal naive", "AutoTheta", "AutoETS", "LightGBM"),
     "cuts": ("seasonal naive", "AutoTheta", "AutoETS", "MSTL", "LightGBM"),
+    "speed": ("AutoETS", "LightGBM"),
 }
 # Three minutes or more, up to an hour.
 LEFT_OUT = [
@@ -73,7 +87,7 @@ LEFT_OUT = [
 # sMAPE / MASE; M3 by group and for all.
 PUBLISHED = {
     "m3": {
-        "Theta, published": ("16.97 / 2.81", "8.96 / 1.09", "13.89 / .86", "", "12.76 / 1.39"),
+        "Theta": ("16.97 / 2.81", "8.96 / 1.09", "13.89 / .86", "", "12.76 / 1.39"),
         "ForecastPro": ("17.27 / 3.03", "9.82 / 1.20", "13.90 / .85", "", "13.06 / 1.47"),
     },
     "m4_hourly": {
@@ -183,13 +197,22 @@ def measure(load, model):
     return {name: float(value) for name, value in found.items()}
 
 
+def measure_memory(load, model):
+    """As `measure`, and by how many megabytes the memory of this process grows."""
+    measure(partial(many_series, 50), model)
+    before = peak_megabytes()
+    scores = measure(load, model)
+    return scores | {"megabytes": round(peak_megabytes() - before)}
+
+
 def cells(table, options):
     """Of a table: keys, and what measures them."""
     for (name, horizon), load in TABLES[table](options.data).items():
         if name in (options.sets or [name]) and horizon in (options.horizons or [horizon]):
             for model in models_of(table):
                 if model in (options.models or [model]) and (name, model) not in LEFT_OUT:
-                    yield (table, name, horizon, model), partial(measure, load, model)
+                    measured = partial(alone, measure_memory) if table == "speed" else measure
+                    yield (table, name, horizon, model), partial(measured, load, model)
 
 
 # Report.
@@ -237,6 +260,12 @@ TITLES = {
         "MASE, mean over cuts and series. Holidays of births, working days and temperatures of "
         "demand are known to LightGBM and ours.",
     ),
+    "speed": (
+        "Panels of many series",
+        ("mase",),
+        "MASE of generated monthly series of ten years. Seconds and megabytes are without "
+        "those of loading and compiling libraries.",
+    ),
 }
 
 
@@ -261,22 +290,28 @@ def number(value):
 
 
 def grid(table, frame, text, best=None, published=None):
-    """Lines of a table: sets and horizons, and a `text` of every model's cell."""
+    """Lines of a table: sets and horizons, a `text` of every model's cell, published ones."""
     models = [model for model in models_of(table) if model in set(frame["model"])]
     rows, published = [], published or {}
-    for (name, horizon), own in frame.groupby(["set", "horizon"], sort=False):
-        own = own.set_index("model")
-        least = own[best].min() if best else None
-        row = [name, str(horizon)]
-        for model in models:
-            row.append("–" if model not in own.index else cell_text(own.loc[model], text))
-            if best and model in own.index and own.loc[model, best] == least:
-                row[-1] = f"**{row[-1]}**"
-        rows.append(row + [cells[name, horizon] for cells in published.values()])
-    return markdown(["set", "horizon", *models, *published], rows)
+    for (name, horizon), of_set in frame.groupby(["set", "horizon"], sort=False):
+        of_set = of_set.set_index("model").reindex(models)
+        others = [cells[name, horizon] for cells in published.values()]
+        texts = [cell_text(of_set.loc[model], text) for model in models] + others
+        if best:
+            first = [float(cell.split()[0]) if cell else np.nan for cell in others]
+            values = [*of_set[best], *first]
+            texts = [
+                f"**{cell}**" if value == np.nanmin(values) else cell
+                for cell, value in zip(texts, values, strict=True)
+            ]
+        rows.append([name, str(horizon), *texts])
+    headings = [f"published: {name}" for name in published]
+    return markdown(["set", "horizon", *models, *headings], rows)
 
 
 def cell_text(row, text):
+    if pd.isna(row["table"]):
+        return "–"
     return "failed" if isinstance(row["error"], str) else text(row)
 
 
@@ -307,6 +342,9 @@ def section(table, frame, data):
     lines += [*grid(table, frame, numbers("coverage", "msis"), "msis"), ""]
     lines += ["Seconds of the processor: fits and forecasts / intervals.", ""]
     lines += [*grid(table, frame, seconds), ""]
+    if table == "speed":
+        lines += ["Megabytes of memory, in addition to the libraries.", ""]
+        lines += [*grid(table, frame, numbers("megabytes"), "megabytes"), ""]
     fallen = frame[frame.get("n_failed", 0) > 0]
     for row in fallen[fallen["set"] != "all"].itertuples():
         lines += [
@@ -326,9 +364,10 @@ def report(options):
         "",
         stamp(*PACKAGES, lines=frame),
         "",
-        "Measurements: see `forecasting.py`. –: not measured. Bold: the least in a row, by "
-        "the first number of errors and by the MSIS of intervals. Two cells are measured at "
-        "a time, which adds up to a half to the seconds.",
+        "Measurements: see `forecasting.py`. –: not measured. Columns with “published” in the "
+        "heading are as their authors print them. Bold: the least in a row, published or "
+        "measured, by the first number of errors and by the MSIS of intervals. Two cells are "
+        "measured at a time, which adds up to a half to the seconds.",
         "",
     ]
     for table in TITLES:

@@ -19,16 +19,14 @@ Models whose library is missing (dependency group `bench`) are left out with a m
 it takes two hours. Progress goes to stderr.
 """
 
-import multiprocessing
 import os
 import time
 import warnings
 from functools import partial
-from pathlib import Path
 
 import numpy as np
 import pandas as pd
-from _results import parser_of, refuse_unknown, results, run, stamp
+from _results import alone, parser_of, peak_megabytes, refuse_unknown, results, run, stamp
 from _tabular_data import SETS, SPLITS, load_split
 from _tabular_models import MODELS, OURS
 from sklearn.metrics import mean_pinball_loss, root_mean_squared_error
@@ -99,12 +97,6 @@ def measure(task, model, X_train, X_test, y_train, y_test):
     return {name: float(value) for name, value in scores.items()}
 
 
-def peak_megabytes():
-    """Of this process; getrusage has those of its parent too."""
-    lines = Path("/proc/self/status").read_text().splitlines()
-    return next(int(line.split()[1]) / 1024 for line in lines if line.startswith("VmHWM"))
-
-
 def cell(task, name, split, model, data):
     """Fields of a line; in a process of its own its memory is that of the model."""
     parts = load_split(task, name, split, data)
@@ -112,12 +104,6 @@ def cell(task, name, split, model, data):
     found = measure(task, MODELS[task][model](parts[0], 1), *parts)
     shape = {"n_train": parts[0].shape[0], "n_features": parts[0].shape[1]}
     return shape | found | {"megabytes": round(peak_megabytes() - before)}
-
-
-def alone(*key):
-    """The same in a process of its own."""
-    with multiprocessing.get_context("spawn").Pool(1) as pool:
-        return pool.apply(cell, key)
 
 
 def cells(options):
@@ -129,7 +115,8 @@ def cells(options):
                     if (name, model) in LEFT_OUT:
                         continue
                     key = task, name, split, model
-                    yield key, partial(alone if task == "scale" else cell, *key, options.data)
+                    measure_cell = partial(alone, cell) if task == "scale" else cell
+                    yield key, partial(measure_cell, *key, options.data)
 
 
 # Report.
@@ -166,8 +153,10 @@ def summary(frame, task):
     def geometric(ratios):
         return np.exp(np.log(ratios).mean())
 
+    complete = means(frame, task, "error").dropna()
     table = pd.DataFrame({
-        "mean rank of errors": means(frame, task, "error").dropna().rank(axis=1).mean(),
+        "mean rank of errors": complete.rank(axis=1).mean(),
+        "over sets": len(complete),
         f"error / {BASE}": geometric(ratios),
         f"splits ahead of {BASE}": ratios.lt(1).sum(),
         "of": ratios.notna().sum(),

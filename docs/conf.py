@@ -70,6 +70,8 @@ sphinx_gallery_conf = {
     "default_thumb_file": str(HERE / "images" / "one_average.png"),
     "within_subsection_order": "FileNameSortKey",
     "write_computation_times": False,
+    # What draws has its picture on the page.
+    "ignore_repr_types": r"sklearn_attention\.inspection|matplotlib",
 }
 
 toc_object_entries_show_parents = "hide"

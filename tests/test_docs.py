@@ -109,6 +109,8 @@ def test_the_page_on_the_house_names_every_folder_and_shared_module():
     package = ROOT / "sklearn_attention"
     assert all(f"`{path.parent.name}/`" in page for path in package.glob("*/__init__.py"))
     assert all(f"`{path.name}`" in page for path in package.glob("_[a-z]*.py"))
+    modules = {path.name for path in package.rglob("*.py")}
+    assert set(re.findall(r"`(_\w+\.py)`", page)) <= modules
 
 
 def test_the_guide_and_the_docstring_name_every_candidate():

@@ -1,4 +1,4 @@
-"""Figures of the first pages are those of the benchmarks' tables."""
+"""Each figure of the first pages is that of a table of the benchmarks."""
 
 import re
 from pathlib import Path
@@ -10,23 +10,19 @@ from scipy.stats import rankdata
 import sklearn_attention
 
 ROOT = Path(sklearn_attention.__file__).parents[1]
-PAGES = [ROOT / "README.md", ROOT / "docs" / "index.md"]
 
 pytestmark = pytest.mark.skipif(
     not (ROOT / "benchmarks").exists(), reason="benchmarks do not come with a package"
 )
 
 
-@pytest.fixture(scope="module")
-def pages():
-    """Texts of the README and of the site's first page."""
-    return [path.read_text("utf-8") for path in PAGES]
+def page(name):
+    return (ROOT / name).read_text("utf-8")
 
 
-def rows_of(benchmark, section, skip=0):
+def table_of(benchmark, section, skip=0):
     """Names of columns, and rows by their first cell, of a table of a benchmark."""
-    page = (ROOT / "benchmarks" / benchmark).read_text("utf-8")
-    text = page.partition(f"# {section}\n")[2].partition("\n## ")[0]
+    text = page(f"benchmarks/{benchmark}").partition(f"# {section}\n")[2].partition("\n## ")[0]
     table = [part for part in text.split("\n\n") if part.startswith("|")][skip]
     header, _, *rows = [
         [cell.strip(" *") for cell in line.strip("|").split("|")] for line in table.splitlines()
@@ -34,88 +30,171 @@ def rows_of(benchmark, section, skip=0):
     return header, {row[0]: row for row in rows}
 
 
-def says(line, name, *figures):
-    """Whether a line has figures right behind a name, in bold or not, the last in brackets."""
-    first, *rest = (re.escape(figure) for figure in figures)
-    behind = "".join(rf"\*?\*? \(\*?\*?{figure}" for figure in rest)
-    return re.search(rf"{name}[^|;\d]*? \*?\*?{first}{behind}\b", line) is not None
-
-
 def numbers_in(cells):
     """The first number in each cell."""
     return [float(re.search(r"[\d.]+", cell)[0]) for cell in cells]
 
 
-@pytest.mark.parametrize(
-    ("words", "section"), [("numbers", "Regression"), ("classes", "Classification")]
-)
-def test_ranks_of_tables(words, section, pages):
-    _, rows = rows_of("tabular.md", section)
-    line = next(x for x in pages[0].splitlines() if f"tables of {words}" in x)
-    assert all(says(line, name, f"{float(row[1]):.1f}") for name, row in rows.items())
+def rounded(number, n_digits=1):
+    """A figure as pages write it; halves go up."""
+    return f"{number + 1e-9:.{n_digits}f}"
 
 
-def test_what_a_fit_and_a_prediction_of_a_table_cost(pages):
-    found = []
-    for section in "Classification", "Regression":
-        _, rows = rows_of("tabular.md", section)
-        cost = {name: [float(cell) for cell in row[5:]] for name, row in rows.items()}
-        (fit, prediction), light = cost["KernelAttention"], cost["LightGBM"][0]
-        found.append((f"{fit:.1f}".lstrip("0"), round(fit / light), round(prediction)))
-    (fit, light, asked), (fit_2, light_2, asked_2) = found
-    text = " ".join(pages[0].split())
-    assert f"takes {fit} (classes) to {fit_2} (numbers) of CatBoost's seconds" in text
-    assert (
-        f"and {light} to {light_2} times LightGBM's, a prediction {asked} to {asked_2}" in text
+def ranks_of_tables(section):
+    """The number of sets, and mean ranks of models by their names, the best first."""
+    header, rows = table_of("tabular.md", section)
+    rank, sets = (header.index(column) for column in ("mean rank of errors", "over sets"))
+    (n_sets,) = {row[sets] for row in rows.values()}
+    ranks = {name: float(row[rank]) for name, row in rows.items()}
+    return n_sets, {name: ranks[name] for name in sorted(ranks, key=ranks.get)}
+
+
+def listed(figures):
+    """Peers with their figures, as in a cell of a table of results."""
+    return ", ".join(f"{name} {figure}" for name, figure in figures.items())
+
+
+def row_of_tables(words, section, estimator):
+    n_sets, ranks = ranks_of_tables(section)
+    ours = rounded(ranks.pop("KernelAttention"))
+    peers = listed({name: rounded(rank) for name, rank in ranks.items()})
+    task = f"{n_sets} tables of {words}: mean rank of {len(ranks) + 1}"
+    return f"| {task} | `{estimator}` **{ours}** | {peers} |"
+
+
+def row_of_bandwidths():
+    _, rows = table_of("smoothing_speed.md", "Bandwidths by leave-one-out")
+    ours, theirs = numbers_in(rows["5000"][2:4])
+    return (
+        "| bandwidth by leave-one-out, 5000 rows | `NadarayaWatsonRegressor`, the same "
+        f"(**{rounded(ours, 2)}**) | statsmodels, the same ({rounded(theirs)}) |"
     )
 
 
-def test_errors_and_seconds_of_series(pages):
-    lines = pages[0].splitlines()
-    names, errors = rows_of("forecasting.md", "M3")
-    _, seconds = rows_of("forecasting.md", "M3", skip=2)
-    line = next(x for x in lines if x.startswith("| M3,"))
-    for name in ("TransformerForecaster", "LightGBM", "AutoETS", "AutoTheta"):
-        cells = (table["all"][names.index(name)] for table in (errors, seconds))
-        error, spent = numbers_in(cells)
-        assert says(line, name, f"{error:.2f}", f"{spent:.0f}"), name
-    names, errors = rows_of("forecasting.md", "Single series")
-    line = next(x for x in lines if x.startswith("| half-hourly taxis"))
-    for name in ("TransformerForecaster", "LightGBM", "seasonal naive"):
-        (error,) = numbers_in([errors["nyc_taxi_counts"][names.index(name)]])
-        assert says(line, name, f"{error:.2f}"), name
+def row_of_m3():
+    text = page("benchmarks/forecasting.md")
+    n_series = re.search(r"sMAPE / MASE of all (\d+) series", text.partition("## M3")[2])[1]
+    names, errors = table_of("forecasting.md", "M3")
+    _, seconds = table_of("forecasting.md", "M3", skip=2)
+    cells = {}
+    for model in ("TransformerForecaster", "LightGBM", "AutoETS", "AutoTheta"):
+        place = names.index(model)
+        error, spent = numbers_in([errors["all"][place], seconds["all"][place]])
+        cells[model] = rounded(error, 2), f"({spent:.0f})"
+    error, spent = cells.pop("TransformerForecaster")
+    peers = listed({name: " ".join(cell) for name, cell in cells.items()})
+    return (
+        f"| M3, {n_series} series: sMAPE | `TransformerForecaster` **{error}** {spent} | "
+        f"{peers} |"
+    )
+
+
+def row_of_cuts():
     section = "Series at several cuts that nothing was chosen on"
-    names, errors = rows_of("forecasting.md", section)
-    _, seconds = rows_of("forecasting.md", section, skip=2)
-    line = next(x for x in lines if x.startswith(f"| {len(errors)} sets of series"))
-    # Without the other forecaster of the package.
-    some = [names.index(name) for name in names[2:] if name != "KernelForecaster"]
-    ranks = rankdata([numbers_in(row[i] for i in some) for row in errors.values()], axis=1)
-    spent = np.sum([numbers_in(row[i] for i in some) for row in seconds.values()], axis=0)
-    for i, rank, total in zip(some, ranks.mean(axis=0), spent, strict=True):
-        if names[i] in line:
-            # Halves go up.
-            assert says(line, names[i], f"{rank + 1e-9:.1f}", f"{total:.0f}"), names[i]
+    names, errors = table_of("forecasting.md", section)
+    _, seconds = table_of("forecasting.md", section, skip=2)
+    ranks = rankdata([numbers_in(row[2:]) for row in errors.values()], axis=1).mean(axis=0)
+    spent = np.sum([numbers_in(row[2:]) for row in seconds.values()], axis=0)
+    figures = dict(zip(names[2:], zip(ranks, spent, strict=True), strict=True))
+    best = sorted(figures, key=lambda name: figures[name][0])[:4]
+    cells = {name: f"{rounded(figures[name][0])} ({figures[name][1]:.0f})" for name in best}
+    rank, seconds = cells.pop("TransformerForecaster").split()
+    return (
+        f"| {len(errors)} sets of series that nothing was chosen on: mean rank of "
+        f"{len(figures)} | `TransformerForecaster` **{rank}** {seconds} | {listed(cells)} |"
+    )
 
 
-def test_seconds_of_bandwidths(pages):
-    _, rows = rows_of("smoothing_speed.md", "Bandwidths by leave-one-out")
-    (ours, theirs), (few, many) = (numbers_in(rows[n][2:4]) for n in ("5000", "1000"))
-    # Halves go up.
-    ours = f"{ours + 1e-9:.2f}"
-    assert f"`NadarayaWatsonRegressor`, the same (**{ours}**) |" in pages[0]
-    assert f"statsmodels, the same ({theirs:.1f})" in pages[0]
-    assert f"| {few:.2f}, statsmodels {many:.2f}, with the same result |" in pages[1]
+def row_of_taxis():
+    names, errors = table_of("forecasting.md", "Single series")
+    models = ("TransformerForecaster", "LightGBM", "seasonal naive")
+    cells = [errors["nyc_taxi_counts"][names.index(model)] for model in models]
+    ours, trees, naive = (rounded(error, 2) for error in numbers_in(cells))
+    return (
+        f"| half-hourly taxis: MASE | `TransformerForecaster` {ours} | LightGBM **{trees}**, "
+        f"seasonal naive {naive} |"
+    )
 
 
-def test_ranks_of_curves_and_of_sequences(pages):
-    names, rows = rows_of("encoders.md", "Series: accuracy", skip=1)
-    line = next(x for x in pages[0].splitlines() if "sets of series: mean" in x)
-    for name, rank in zip(names[2:-1], rows["transformer"][2:-1], strict=True):
-        own = "TransformerClassifier" if name == "its own" else name
-        assert own not in line or says(line, own, f"{float(rank):.1f}"), own
-    names, rows = rows_of("smoothing_accuracy.md", "Eight curves, 10 seeds")
-    line = next(x for x in pages[1].splitlines() if x.startswith("| 8 curves"))
-    for name in ("LocalPolynomialCV", "local polynomials", "spline", "Gaussian process"):
-        place = next(i for i, column in enumerate(names) if column.startswith(name))
-        assert says(line, name, f"{float(rows['mean rank'][place]) + 1e-9:.1f}"), name
+def row_of_classified_series():
+    names, rows = table_of("encoders.md", "Series: accuracy", skip=1)
+    figures = dict(zip(names[1:-1], rows["transformer"][1:-1], strict=True))
+    n_sets, ours = figures.pop("sets"), figures.pop("its own")
+    peers = sorted(figures, key=lambda name: float(figures[name]))
+    peers = listed({name: rounded(float(figures[name])) for name in peers})
+    return (
+        f"| {n_sets} sets of series: mean rank of {len(figures) + 1} | "
+        "`TransformerClassifier`, with random convolutions, "
+        f"**{rounded(float(ours))}** | {peers} |"
+    )
+
+
+def results_of(text):
+    """Rows of the first table of a page, without its header."""
+    table = next(part for part in text.split("\n\n") if part.startswith("|"))
+    return table.splitlines()[2:]
+
+
+def test_each_result_of_the_readme_is_that_of_a_benchmark():
+    assert results_of(page("README.md")) == [
+        row_of_tables("numbers", "Regression", "KernelAttentionRegressor"),
+        row_of_tables("classes", "Classification", "KernelAttentionClassifier"),
+        row_of_bandwidths(),
+        row_of_m3(),
+        row_of_cuts(),
+        row_of_taxis(),
+        row_of_classified_series(),
+    ]
+
+
+def test_each_result_of_the_landing_page_is_that_of_a_benchmark():
+    n_tables, ranks = ranks_of_tables("Classification")
+    ranks = [rounded(ranks[name]) for name in ("KernelAttention", "CatBoost", "LightGBM")]
+    names, rows = table_of("smoothing_accuracy.md", "Eight curves, 10 seeds")
+    mean_ranks = dict(zip(names[2:], map(float, rows.pop("mean rank")[2:]), strict=True))
+    columns = ["LocalPolynomialCV", "KernelReg ll", "local polynomials", "spline (SciPy)"]
+    assert columns == sorted(mean_ranks, key=mean_ranks.get)[:4]
+    best = [rounded(mean_ranks[name]) for name in columns]
+    _, seconds = table_of("smoothing_speed.md", "Bandwidths by leave-one-out")
+    ours, theirs = numbers_in(seconds["1000"][2:4])
+    assert results_of(page("docs/index.md")) == [
+        f"| {n_tables} tables with a class to predict | mean rank of the log-loss among four "
+        f"models | kernel attention {ranks[0]}, CatBoost {ranks[1]}, LightGBM {ranks[2]} |",
+        f"| {len(rows)} curves under noise, twice | mean rank of the error among nine "
+        f"smoothers | `LocalPolynomialCV` {best[0]}, `KernelReg` of statsmodels {best[1]}, "
+        f"local polynomials {best[2]}, a spline {best[3]} |",
+        f"| bandwidth of 1000 rows by leave-one-out | seconds | {rounded(ours, 2)}, "
+        f"statsmodels {rounded(theirs, 2)}, with the same result |",
+    ]
+    assert len(mean_ranks) == 9
+
+
+def test_what_a_fit_and_a_prediction_of_a_table_cost():
+    ratios = []
+    for section in "Classification", "Regression":
+        header, rows = table_of("tabular.md", section)
+        places = [header.index(f"{part} / CatBoost") for part in ("fit", "prediction")]
+        fit, asked = (float(rows["KernelAttention"][place]) for place in places)
+        light = float(rows["LightGBM"][places[0]])
+        ratios.append((f"{fit:.1f}".lstrip("0"), round(fit / light), round(asked)))
+    (fit, light, asked), (fit_2, light_2, asked_2) = ratios
+    text = " ".join(page("README.md").split())
+    assert (
+        f"A fit of a table takes {fit} (classes) to {fit_2} (numbers) of CatBoost's seconds "
+        f"and {light} to {light_2} times LightGBM's, a prediction {asked} to {asked_2} times "
+        "CatBoost's."
+    ) in text
+
+
+@pytest.mark.parametrize("name", ["README.md", "docs/index.md"])
+def test_no_figure_stands_outside_of_results_and_code(name):
+    text = page(name)
+    for row in results_of(text):
+        text = text.replace(row, "")
+    text = re.sub(r"```.*?```", "", text, flags=re.DOTALL)
+    text = re.sub(r"A fit of a table takes .*? CatBoost's\.", "", text, flags=re.DOTALL)
+    minimum = re.search(r'requires-python = ">=([\d.]+)"', page("pyproject.toml"))[1]
+    text = text.replace(f"Python {minimum} or later", "").replace("BSD 3-clause", "")
+    # Layout of the site, links and names of classes.
+    text = re.sub(r"^:.*$|\([^)]*\)|`[^`]*`", "", text, flags=re.MULTILINE)
+    assert re.findall(r".*\d.*", text) == []

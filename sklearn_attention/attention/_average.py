@@ -224,8 +224,8 @@ def attend_local(
     Raises
     ------
     ValueError
-        As for :func:`attend`; if the kernel takes negative values, or the degree is neither
-        1 nor 2.
+        As for :func:`attend`; if the kernel takes negative values, or the degree is none of
+        1, 2 and 3.
 
     Notes
     -----

@@ -111,7 +111,7 @@ def select_bandwidth(
         Weights of keys and of errors. For "gcv" and "aicc" the number of rows is that of rows
         with positive weight, whatever they sum to.
     random_state : int, numpy.random.RandomState or None, default=None
-        Draws the sample where there are many rows, and starts of the search of several scales.
+        Draws the sample where there are many rows.
     observe : callable, default=None
         Called for each bandwidth on trial as ``observe(value, bandwidth)``; returns whether
         to end the search there.

@@ -119,10 +119,10 @@ class _CrossValidated(SmootherRegressor):
 class NadarayaWatsonCV(_CrossValidated):
     """Nadaraya-Watson regression with kernel and bandwidth by leave-one-out.
 
-    Every kernel is tried with every bandwidth. Leave-one-out has a closed form, and the
-    distances are computed once for all bandwidths: the result is that of
-    ``GridSearchCV(NadarayaWatsonRegressor(), grid, cv=LeaveOneOut(),
-    scoring="neg_mean_squared_error")``, in a fraction of the time.
+    Every kernel is tried with every bandwidth. Leave-one-out has a closed form: the result is
+    that of ``GridSearchCV(NadarayaWatsonRegressor(), grid, cv=LeaveOneOut(),
+    scoring="neg_mean_squared_error")``, in a fraction of the time. Rows with an outlier in a
+    feature, a hundred times as far from most rows as these extend, are left out of it.
 
     Parameters
     ----------
@@ -132,9 +132,9 @@ class NadarayaWatsonCV(_CrossValidated):
         The bandwidths to try, in the features' own units. None tries for every kernel 30
         multiples of the features' standard deviations, from the distance between
         neighbours to the extent of the data.
-    criterion : {"loo", "gcv", "aicc"}, default="loo"
-        Criterion to minimise: the leave-one-out squared error, generalised cross-validation,
-        or the corrected Akaike criterion.
+    criterion : {"loo", "penalized-loo", "gcv", "aicc"}, default="loo"
+        Criterion to minimise: the leave-one-out squared error, the same penalised for degrees
+        of freedom, generalised cross-validation, or the corrected Akaike criterion.
     empty : {"nearest", "nan"}, default="nearest"
         As for :class:`NadarayaWatsonRegressor`.
 
@@ -181,10 +181,10 @@ class LocalPolynomialCV(_CrossValidated):
         The kernels to try.
     bandwidths : array-like of float, or list of arrays of shape (n_features,), default=None
         The bandwidths to try; see :class:`NadarayaWatsonCV`.
-    degrees : list of {0, 1, 2}, default=(0, 1, 2)
+    degrees : list of {0, 1, 2, 3}, default=(0, 1, 2)
         The degrees to try.
-    criterion : {"loo", "gcv", "aicc"}, default="loo"
-        Criterion to minimise.
+    criterion : {"loo", "penalized-loo", "gcv", "aicc"}, default="loo"
+        Criterion to minimise, as for :class:`NadarayaWatsonCV`.
     empty : {"nearest", "nan"}, default="nearest"
         As for :class:`LocalPolynomialRegressor`. Candidates are compared in the windows that
         they predict in.

@@ -73,8 +73,7 @@ class NadarayaWatsonRegressor(SmootherRegressor):
         Intervals and bands then allow for autocorrelation over so many rows. Takes all pairs
         of rows.
     random_state : int, RandomState instance or None, default=0
-        Draws the sample that bandwidths are searched on in large data, and starts of the
-        search for separate bandwidths.
+        Draws the sample that bandwidths are searched on in large data.
 
     Attributes
     ----------

@@ -118,7 +118,7 @@ def _check_kernel(kernel):
 
 
 def check_series_parts(architecture):
-    """Raise ValueError unless the parts that are for forecasters are valid."""
+    """Raise ValueError unless the parts that are for series are valid."""
     if not is_one_of(architecture.patch_length, "auto"):
         check_size("architecture.patch_length", architecture.patch_length, 4)
     if architecture.instance_norm is not None:
