@@ -85,17 +85,14 @@ class AttentionEstimator(OwnInit, CallbackSupportMixin, BaseEstimator):
 
     def _get_fitted_attr_html(self, doc_link=""):
         # scikit-learn would read properties too, some of which pass over all pairs of rows.
-        stored = types.SimpleNamespace(**vars(self) | self._told())
+        views = {name: getattr(self, name) for name in self._views if hasattr(self, name)}
+        stored = types.SimpleNamespace(**vars(self) | views)
         found = BaseEstimator._get_fitted_attr_html(stored, doc_link)
         found.estimator_class = type(self)
         return found
 
     # Views of the fit that HTML shows besides what is stored.
     _views = ()
-
-    def _told(self):
-        """Fitted attributes that HTML shows besides those that are stored."""
-        return {name: getattr(self, name) for name in self._views if hasattr(self, name)}
 
     def _cached(self, name, compute):
         """Return the result of that name, which is computed once after each fit."""
@@ -163,12 +160,13 @@ class FitReport:
         self._context.call_on_fit_task_end(**self._hooks, reconstruction_attributes={})
 
 
-def warn_user(message):
+def warn_user(*messages):
     """Warn at the line that called this package, be it through scikit-learn."""
     frame, level = sys._getframe(1), 2
     while frame is not None and frame.f_globals.get("__name__", "").startswith(_OWN):
         frame, level = frame.f_back, level + 1
-    warnings.warn(message, UserWarning, stacklevel=level)
+    for message in messages:
+        warnings.warn(message, UserWarning, stacklevel=level)
 
 
 def with_callbacks(method: Method) -> Method:

@@ -392,13 +392,13 @@ def read_table(estimator, columns, X, *, reset, **checks):
 
 
 def _name_columns(error, X):
-    """Raise an error about NaN or infinity again, with the names of their columns in X."""
+    """Add the names of columns of X to the message of an error about NaN or infinity in X."""
     for word, is_one in {"NaN": np.isnan, "infinity": np.isinf}.items():
         if f"Input X contains {word}" in str(error):
             bad = is_one(as_numbers("X", X, "")).any(axis=0)
             names = list(itertools.compress(getattr(X, "columns", range(len(bad))), bad))
-            message = f"{error}\nColumns with {word} are {names}: replace it, or drop its rows."
-            raise ValueError(message) from None
+            remedy = f"Columns with {word} are {names}: replace it, or drop its rows."
+            error.args = (f"{error}\n{remedy}",)
 
 
 def _check_names(estimator, columns, X):

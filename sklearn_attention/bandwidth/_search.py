@@ -95,8 +95,7 @@ class BandwidthChoice(NamedTuple):
 
     def warn(self):
         """Warn the user; returns the choice."""
-        for message in self.warnings:
-            warn_user(message)
+        warn_user(*self.warnings)
         return self
 
 

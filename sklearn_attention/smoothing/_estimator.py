@@ -176,8 +176,7 @@ class KernelSmoother(MultiOutputMixin, MixedRows):
         check_choice("algorithm", self.algorithm, ALGORITHMS)
         for name in vars(self).keys() & _CHOSEN:
             delattr(self, name)
-        for message in self._smooth(X, values, weights):
-            warn_user(message)
+        warn_user(*self._smooth(X, values, weights))
         if not hasattr(self, "bandwidth_search_"):
             check_first_row(self.smoother_)
         self._kept["parameters"] = copy.deepcopy(self.get_params(deep=False))
