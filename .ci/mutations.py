@@ -282,6 +282,18 @@ MUTATIONS = [
         "one scale judged on a sample at the bandwidth for all rows",
     ),
     Mutation(
+        "bandwidth/_background.py",
+        "half > rounding, half, feature_spread(X, sample_weight)",
+        "half > rounding, half, feature_spread(X)",
+        "scale of a background without the rows' weights",
+    ),
+    Mutation(
+        "bandwidth/_rules.py",
+        "rate_lambdas(n_samples, varying, weights)",
+        "rate_lambdas(n_samples, columns, weights)",
+        "constant numbers count for the rate of lambdas",
+    ),
+    Mutation(
         "smoothing/_mixtures.py",
         "return self.distribution.draw(random_state, shape) * self.bandwidth",
         "return self.distribution.draw(random_state, shape)",
@@ -384,6 +396,36 @@ MUTATIONS = [
         "the kernel's width counts twice at a new level",
     ),
     Mutation(
+        "smoothing/_robust.py",
+        "rows.sample_weight[rows.sample_weight > 0].mean()",
+        "rows.sample_weight.mean()",
+        "rows of weight 0 count in the mean weight",
+    ),
+    Mutation(
+        "smoothing/_inference.py",
+        "np.asarray(quantiles) * reached[:, -1:] * (1 - _SLACK)",
+        "np.asarray(quantiles) * reached[:, -1:]",
+        "rounding decides a quantile at the edge between two values",
+    ),
+    Mutation(
+        "smoothing/_mixtures.py",
+        "wider = 1 / narrower(n_rows / most, len(self.columns.numeric))",
+        "wider = 1.0",
+        "fewer rows keep the bandwidth of all rows",
+    ),
+    Mutation(
+        "smoothing/_noise.py",
+        "+ 2 * (order + 1) * n / (n - order - 2)",
+        "+ 2 * (order + 1)",
+        "autoregressions of short series have too many lags",
+    ),
+    Mutation(
+        "smoothing/_errors.py",
+        "np.average(rise[p], axis=0, weights=weights[p])",
+        "np.average(rise[p], axis=0)",
+        "outliers count in the part where a model's errors grow most",
+    ),
+    Mutation(
         "_validation.py",
         "beyond = (least < limits[0]) | (most > limits[1])",
         "beyond = least != least",
@@ -424,6 +466,18 @@ MUTATIONS = [
         "probabilities[rows] = np.mean([*map(model.predict_proba, known)], axis=0)",
         "probabilities[rows] = np.max([*map(model.predict_proba, known)], axis=0)",
         "probabilities of an unknown level are those of the surest known one",
+    ),
+    Mutation(
+        "_labels.py",
+        "winners(split_classes(values, estimator.classes_), estimator.classes_)",
+        "winners(split_classes(values, estimator.classes_)[::-1], estimator.classes_)",
+        "explained rows have the classes of the other output",
+    ),
+    Mutation(
+        "_columns.py",
+        "further = range(n_first, n_first + len(X))",
+        "further = range(len(X))",
+        "rows without labels are named as if they came first",
     ),
     Mutation(
         "kernel_attention/_leave_level_out.py",
@@ -570,6 +624,30 @@ MUTATIONS = [
         "oversampled rows of a class are observations",
     ),
     Mutation(
+        "kernel_attention/_regressor.py",
+        "in_sample_gain, fitted.training.weights[held_out]\n",
+        "in_sample_gain, np.ones(len(errors))\n",
+        "noisy rows of small weight widen all intervals",
+    ),
+    Mutation(
+        "kernel_attention/_ridge.py",
+        "rng.choice(known, _MOST, replace=False)",
+        "rng.choice(known, _MOST, replace=True)",
+        "rows are several times in a block",
+    ),
+    Mutation(
+        "kernel_attention/_boosting.py",
+        "return np.average(np.square(np.minimum(errors, limit)), weights=weights)",
+        "return np.average(np.square(np.minimum(errors, limit)))",
+        "trees are judged by rows that hardly weigh anything",
+    ),
+    Mutation(
+        "kernel_attention/_averages.py",
+        "ties * self._counts",
+        "ties * 1.0",
+        "the nearest rows count alike, whatever their weights",
+    ),
+    Mutation(
         "forecasting/_combination.py",
         "rate /= 2",
         "rate /= 1",
@@ -648,6 +726,42 @@ MUTATIONS = [
         "deviation over one step less",
     ),
     Mutation(
+        "forecasting/_backtest.py",
+        "first = self.ends[self.known].min()",
+        "first = self.ends[self.known].max()",
+        "features between the ends of series are lost",
+    ),
+    Mutation(
+        "forecasting/_calibration.py",
+        "np.sqrt(ahead * (1 + ahead / n_steps))",
+        "np.sqrt(ahead)",
+        "the drift of a random walk is taken to be known",
+    ),
+    Mutation(
+        "forecasting/_analogs.py",
+        "_LEAST_VARIATION * np.median(deviation[rows])",
+        "_LEAST_VARIATION * np.median(deviation)",
+        "windows of small series do not vary enough beside large ones",
+    ),
+    Mutation(
+        "forecasting/_season.py",
+        "1 - (m - 3) / (m - 1) * noise",
+        "1 - noise",
+        "patterns of three phases are shrunk",
+    ),
+    Mutation(
+        "forecasting/_calibration.py",
+        "    last = np.minimum(last, origins.table.lengths)\n",
+        "",
+        "steps after the end of a series count as horizons",
+    ),
+    Mutation(
+        "forecasting/_analogs.py",
+        "errors * ratio[np.concatenate(rows)] ** 2",
+        "errors * ratio[np.concatenate(rows)]",
+        "errors of lookbacks are in units that are not squared",
+    ),
+    Mutation(
         "nn/_attention.py",
         "weights.masked_fill(~mask, 0.0) if boolean else weights * mask.exp()",
         "weights.masked_fill(~mask, 0.0) if boolean else weights + mask",
@@ -694,6 +808,18 @@ MUTATIONS = [
         ".mul_(n_values / (n_values - n_dropped))",
         "",
         "what is kept does not grow",
+    ),
+    Mutation(
+        "nn/_attention.py",
+        "mask = mask.to(queries.dtype)",
+        "mask = mask.to(queries.dtype).clamp_min(-1e4)",
+        "a masked key of large logit gets all the weight",
+    ),
+    Mutation(
+        "nn/_attention.py",
+        "torch.finfo(weights.dtype).eps ** 0.5 * weights.abs()",
+        "torch.finfo(weights.dtype).eps * weights.abs()",
+        "signed weights that cancel but for rounding are divided by their sum",
     ),
     Mutation(
         "training/_batches.py",
@@ -786,6 +912,12 @@ MUTATIONS = [
         "pieces of a bent line go on where they should end",
     ),
     Mutation(
+        "transformer/_series_baseline.py",
+        "(indicators * logs).sum(axis=1) - 0.5 * logs.mean() / len(logs)",
+        "(indicators * logs).sum(axis=1)",
+        "probabilities of separable classes become certain",
+    ),
+    Mutation(
         "sequence/_seq2seq_network.py",
         "unit = ((5 + n_written) / 6) ** length_penalty",
         "unit = ((4 + n_written) / 6) ** length_penalty",
@@ -832,6 +964,48 @@ MUTATIONS = [
         "shared = np.arange(ids.shape[1]) < self.max_length - self.stride",
         "shared = np.arange(ids.shape[1]) <= self.max_length - self.stride",
         "one token of each later window does not count",
+    ),
+    Mutation(
+        "sequence/_sampling.py",
+        "np.cumsum(proba, axis=1) - proba >= top_p",
+        "np.cumsum(proba, axis=1) - proba > top_p",
+        "one token too many where probabilities sum to the share exactly",
+    ),
+    Mutation(
+        "kernel_approximation/_positive_features.py",
+        "covariance = 2 * rows.T @ rows / len(rows)",
+        "covariance = rows.T @ rows / len(rows)",
+        "directions suit sums of two rows with half their variance",
+    ),
+    Mutation(
+        "text/_learn.py",
+        "if share <= 0.5:",
+        "if share < 0.5:",
+        "words are doubted where exactly half of them occur once",
+    ),
+    Mutation(
+        "text/_vocabulary.py",
+        "(ids < 0) | (ids >= len(self))",
+        "(ids < 0) | (ids > len(self))",
+        "the number after the last token is taken for a token",
+    ),
+    Mutation(
+        "inspection/_bandwidth.py",
+        '0.01 if self.measure == "aicc" else 0.01 * abs(lowest)',
+        "0.01 * abs(lowest)",
+        "shaded bandwidths depend on the unit of the targets",
+    ),
+    Mutation(
+        "inspection/_density.py",
+        "1 - np.array(_SHARES), weights=weights, method",
+        "1 - np.array(_SHARES), method",
+        "contours ignore the weights of rows",
+    ),
+    Mutation(
+        "inspection/_smooth.py",
+        "np.linspace(np.nanmin(x), np.nanmax(x), grid_resolution)",
+        "np.linspace(np.min(x), np.max(x), grid_resolution)",
+        "one missing number leaves no range to draw",
     ),
 ]
 

@@ -463,3 +463,14 @@ def test_remedies_for_tables_of_other_kinds():
                 pipeline.fit(X[["city"]], [1.0, 2.0, 3.0])
         else:
             pipeline.fit(X[["city"]], [1.0, 2.0, 3.0])
+
+
+def test_further_rows_of_labelled_ones_are_named_by_their_labels_or_positions():
+    labels = [f"house {i}" for i in range(4)]
+    first = pd.DataFrame({"a": np.arange(4.0), "b": 0.0}, labels)
+    further = pd.DataFrame({"a": np.arange(4.0, 7), "b": 0.0})
+    for names in ([4, 5, 6], ["x", "y", "z"]):
+        model = NadarayaWatsonRegressor(bandwidth=1.0).fit(first, first["a"])
+        model.partial_fit(further.set_axis(names), further["a"].to_numpy())
+        values = model.explain(first[:1], k=7).set_index("row")["value"]
+        np.testing.assert_array_equal(values[[*labels, *names]], np.arange(7.0))

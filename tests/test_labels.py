@@ -203,3 +203,10 @@ def test_labels_that_are_missing_or_of_other_shapes_are_named():
         model.fit(rows, rows[:, 0] > 1).score(rows, np.ones((4, 2)))
     with pytest.raises(ValueError, match=r"^y=None is not valid: pass the class"):
         model.score(rows, None)
+
+
+def test_rows_of_an_explanation_have_the_classes_that_were_passed():
+    y = OUTPUTS[["number", "flag"]].to_numpy(dtype=object)
+    model = NadarayaWatsonClassifier(bandwidth=0.2).fit(X, y)
+    indices, _, values = model.explain(X[:9], k=4)
+    np.testing.assert_array_equal(values, y[indices])

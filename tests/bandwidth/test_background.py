@@ -52,6 +52,16 @@ class TestBackground:
         ]
         np.testing.assert_allclose(np.exp(found.log_density(bounded)), expected, rtol=1e-11)
 
+    def test_a_row_of_weight_two_is_the_row_twice_where_most_rows_are_equal(self):
+        X = np.append(np.zeros(12), [3.0, -1.0])[:, None]
+        weights = np.append(np.repeat([4, 2], 6), [3, 1])
+        columns = Columns.numbers(1)
+        center_and_scale = bulk(X, columns, weights.astype(float))
+        repeated = np.repeat(X, weights, axis=0)
+        np.testing.assert_allclose(center_and_scale, bulk(repeated, columns))
+        # Most rows are equal, so that the scale is the standard deviation.
+        assert center_and_scale[1] == pytest.approx(repeated.std())
+
     def test_share(self):
         assert _background.background_share(9) == pytest.approx(0.1)
         assert _background.background_share(4, np.array([5.0, 5, 0, 0])) == pytest.approx(1 / 3)

@@ -47,6 +47,16 @@ def test_numbers_as_ever_and_lambdas_at_the_square_of_the_rate(rows):
     np.testing.assert_allclose(found[[1, 3]], [2 / 3 * rate, rate])
 
 
+@pytest.mark.parametrize("rule", ["scott", "silverman"])
+def test_a_constant_number_changes_neither_bandwidths_nor_lambdas(rows, rule):
+    columns = Columns(("numeric", "unordered", "numeric"), (None, range(3), None))
+    constant = np.where([False, False, True], 5.0, rows[:, :3])
+    bandwidth = rule_bandwidth(constant, Gaussian(), rule, columns=columns)
+    without = Columns(("numeric", "unordered"), (None, range(3)))
+    expected = rule_bandwidth(rows[:, :2], Gaussian(), rule, columns=without)
+    np.testing.assert_allclose(bandwidth[:2], expected)
+
+
 ONE_DISTANCE = r"per_feature=True has no meaning with bandwidth=.*pass per_feature=False, or"
 
 

@@ -4,10 +4,11 @@ import numpy as np
 import pytest
 from forecasting_data import lag_matrix, make_values
 
-from sklearn_attention import attend, attention_weights
+from sklearn_attention import KernelForecaster, attend, attention_weights
 from sklearn_attention.forecasting import Origins, Table
 from sklearn_attention.forecasting._analogs import (
     Analogs,
+    choose_analogs,
     distribution_quantiles,
     left_out,
     search_bandwidth,
@@ -123,3 +124,34 @@ def test_the_bandwidth_is_of_least_leave_one_out_error(kernel, n_features):
         # These say nothing, and so have no say.
         spread = keys.std(axis=0)
         assert (bandwidth[5:] / spread[5:] > bandwidth[0] / spread[0]).all()
+
+
+def test_standardized_windows_of_a_small_series_are_forecast_as_those_of_a_large_one():
+    large, small = make_values(60), make_values(60, seed=1)
+    model = KernelForecaster(4, lookback=6, bandwidth=1.0, normalize="standard")
+    expected = model.fit({"a": large, "b": small}).predict()
+    forecasts = model.fit({"a": large, "b": 1e-3 * small}).predict()
+    np.testing.assert_allclose(forecasts["a"], expected["a"])
+    np.testing.assert_allclose(forecasts["b"], 1e-3 * expected["b"])
+
+
+def test_errors_of_lookbacks_are_in_the_unit_of_the_shortest_windows():
+    """Every window is predicted from those that share no step to forecast with it."""
+    values = np.random.default_rng(2).normal(size=50) + np.sin(np.arange(50))
+    origins = Origins.within(Table.of([values]), HORIZON, 3)
+    kernel, expected = as_kernel("gaussian"), []
+    unit = lag_matrix(values[3:], 3, HORIZON)[0].std(axis=1, keepdims=True)
+    # All windows vary enough to be compared.
+    assert unit.min() > 0.1 * np.median(unit)
+    for lookback in (3, 6):
+        past, later = lag_matrix(values[6 - lookback :], lookback, HORIZON)
+        level, spread = past.mean(axis=1, keepdims=True), past.std(axis=1, keepdims=True)
+        keys, followed = (past - level) / spread, (later - level) / spread
+        weights, starts = kernel(keys, keys), np.arange(len(keys))
+        weights[np.abs(starts[:, None] - starts) < HORIZON] = 0
+        predictions = level + spread * (weights @ followed) / weights.sum(axis=1, keepdims=True)
+        expected.append(np.mean(((predictions - later) / unit) ** 2))
+    analogs = Analogs(3, kernel, "standard", np.ones(1))
+    best, error = choose_analogs(analogs, origins, [3, 6], 1.0)
+    assert error == pytest.approx(min(expected))
+    assert best.lookback == 6

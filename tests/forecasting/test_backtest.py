@@ -126,3 +126,19 @@ def test_what_cannot_be_compared():
         MODEL.backtest(lacking, {"a": A, "b": B}, cv=3)
     with pytest.raises(ValueError, match="coverage=2"):
         MODEL.backtest(A, cv=2, coverage=2)
+
+
+def test_features_count_from_the_end_of_each_series():
+    """One series has no observation in the last steps before a fold."""
+    values = {"a": A, "b": B.drop(B.index[44:49])}
+    features = features_of(LONG.index)
+    model = clone(MODEL).set_params(missing="interpolate")
+    table = model.backtest(features, values, cv=3)
+    past = {"a": A[:48], "b": B[:44]}
+    later = {"a": A.index[48:52], "b": A.index[44:52]}
+    before = pd.concat({name: features_of(series.index) for name, series in past.items()})
+    after = pd.concat({name: features_of(index) for name, index in later.items()})
+    expected = model.fit(before, past).predict(after)
+    for name in "ab":
+        rows = table[(table["fold"] == 0) & (table["series"] == name)]
+        np.testing.assert_allclose(rows["forecast"], expected[name].loc[rows["time"]])

@@ -11,6 +11,7 @@ from slow_cases import slow_but
 from sklearn_attention import KernelForecaster, TransformerForecaster
 from sklearn_attention.forecasting import Calibration, Forecaster, Forecasts, Origins, Table
 from sklearn_attention.forecasting._calibration import (
+    _horizons,
     error_units,
     growth_of_walks,
     interval_margin,
@@ -292,3 +293,20 @@ def test_intervals_after_a_break_are_wider():
     ]
     assert found[0] < 1.1
     assert 1.2 < found[1] <= 1.6
+
+
+@pytest.mark.parametrize("n_steps", [2, 9])
+def test_a_random_walk_is_uncertain_by_its_steps_and_by_its_drift(n_steps):
+    growth = growth_of_walks(4, n_steps)
+    for ahead, size in enumerate(growth, start=1):
+        # The error is the sum of the steps ahead, less the mean past step for each of them.
+        of_steps = np.append(np.full(n_steps, -ahead / n_steps), np.ones(ahead))
+        assert size == pytest.approx(np.linalg.norm(of_steps))
+
+
+def test_an_origin_counts_as_the_horizons_that_those_of_its_series_span():
+    table = Table.of([np.zeros(20), np.zeros(9)])
+    series, known = np.array([0, 0, 0, 1]), np.array([5, 7, 18, 8])
+    horizons = _horizons(Origins.at_ends(table, 4).at(series, known))
+    # Three origins span the 15 last steps of their series, and one spans a single step.
+    np.testing.assert_allclose(horizons, [15 / 4 / 3] * 3 + [1 / 4])

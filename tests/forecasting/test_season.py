@@ -158,3 +158,22 @@ def test_adjusted_series_are_without_their_patterns_and_end_where_they_should():
     found = season.adjusted(np.array([1, 0]), np.array([4, 9]))
     np.testing.assert_allclose(found[0], [2, 3, 4, 5, 5, 5, 5, 5, 5])
     np.testing.assert_allclose(found[1], 0.1 * steps[:9], atol=0.01)
+
+
+@pytest.mark.parametrize("m", [3, 4, 7])
+def test_patterns_are_shrunk_by_the_share_of_their_variance_that_is_noise(m):
+    """The estimator of James and Stein does not shrink three means."""
+    rng = np.random.default_rng(1)
+    steps, half = np.arange(6 * m), m // 2
+    values = np.sin(2 * np.pi * steps / m) + 0.5 * rng.normal(size=len(steps))
+    slow = slow_pattern(values, m)
+    window = np.ones(m) if m % 2 else np.append(np.append(0.5, np.ones(m - 1)), 0.5)
+    rest = values[half : len(values) - half] - np.convolve(values, window / m, "valid")
+    inside, noise = steps[half : len(values) - half], []
+    for phase in range(m):
+        in_phase = inside % m == phase
+        weights = 0.8 ** ((len(values) - 1 - inside[in_phase]) // m)
+        noise.append(np.sum(weights**2) / weights.sum() ** 2 * rest[in_phase].var())
+    share = 1 - (m - 3) / (m - 1) * np.mean(noise) / slow.var()
+    assert share == 1 if m == 3 else share < 0.99
+    np.testing.assert_allclose(pattern_of(values, steps % m, m), share * slow, atol=1e-12)

@@ -1,6 +1,8 @@
 """A bandwidth search is drawn with its choice, and other bandwidths feature by feature."""
 
 import numpy as np
+import pandas as pd
+import pytest
 from numpy.testing import assert_allclose
 from sklearn.base import clone
 
@@ -46,3 +48,14 @@ def test_bandwidths_of_features_have_a_relevance_each(kernel_attention, averages
     display = BandwidthDisplay.from_estimator(by_rule)
     assert_allclose(display.relevance * by_rule.bandwidth_, by_rule.keys_.std(axis=0))
     assert display.search is None
+
+
+@pytest.mark.parametrize("measure", ["aicc", "gcv"])
+def test_the_shaded_bandwidths_do_not_depend_on_the_unit_of_the_targets(measure):
+    tried, errors = np.arange(1.0, 6.0), np.array([1.02, 1.009, 1.0, 1.008, 1.5])
+    for unit in (1e-20, 1.0, 1e20):
+        # Akaike's criterion is the logarithm of an error.
+        criterion = np.log(unit * errors) if measure == "aicc" else unit * errors
+        search = pd.DataFrame({"bandwidth": tried, "criterion": criterion, "name": measure})
+        display = BandwidthDisplay(pd.Series([3.0], ["x"]), measure, search=search)
+        assert display.plot().flat_ == (2.0, 4.0)

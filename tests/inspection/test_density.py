@@ -73,3 +73,14 @@ def test_rows_in_dask_are_passed(curve):
     other = DensityDisplay.from_estimator(whole, grid_resolution=9)
     assert_allclose(display.density, other.density, atol=1e-12)
     assert_allclose(display.levels, other.levels)
+
+
+def test_a_row_of_weight_two_counts_twice_in_contours():
+    rng = np.random.default_rng(0)
+    X, weights = rng.normal(size=(40, 2)), rng.integers(1, 9, 40)
+    model = ProductKernelDensity(bandwidth=[0.3, 0.4])
+    levels = []
+    for data in ((X, None, weights), (np.repeat(X, weights, axis=0),)):
+        display = DensityDisplay.from_estimator(model.fit(*data), grid_resolution=9)
+        levels.append(display.levels)
+    assert_allclose(*levels)

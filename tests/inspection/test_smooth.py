@@ -5,6 +5,7 @@ import pandas as pd
 import pytest
 from numpy.testing import assert_allclose
 from sklearn.base import clone
+from sklearn.ensemble import HistGradientBoostingRegressor
 from sklearn.linear_model import LinearRegression
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
@@ -133,3 +134,12 @@ def test_rows_of_which_no_curve_can_be_drawn(curve, tmp_path):
         SmoothDisplay.from_estimator(model)
     with pytest.raises(ValueError, match="NadarayaWatsonRegressor, which has 2 outputs: pass"):
         SmoothDisplay.from_estimator(model, X, y)
+
+
+def test_missing_numbers_do_not_count_for_the_range_of_a_feature(curve):
+    X, y = curve[0].copy(), curve[1]
+    X[::9] = np.nan
+    model = HistGradientBoostingRegressor(max_iter=2).fit(X, y)
+    display = SmoothDisplay.from_estimator(model, X, y, grid_resolution=5)
+    assert_allclose(display.grid, np.linspace(np.nanmin(X), np.nanmax(X), 5))
+    assert np.isfinite(display.curve).all()

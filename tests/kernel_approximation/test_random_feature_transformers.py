@@ -152,3 +152,22 @@ def test_features_that_overflow():
     model = PositiveRandomFeatures(2000, kernel="scaled_dot_product", random_state=0).fit(X)
     with pytest.raises(ValueError, match=r"overflow at bandwidth=1\.0: pass a larger"):
         model.transform(model.directions_.astype(np.float32) * 400**0.25)
+
+
+@pytest.mark.parametrize("kernel", ["gaussian", "scaled_dot_product"])
+def test_positive_directions_have_the_variances_of_smallest_relative_error(kernel):
+    """A grid is searched along each axis, by the exact second moment over pairs of rows."""
+    X = rows(20, spread=0.7) * [2.0, 1.0, 0.5, 0.2]
+    X -= X.mean(axis=0)
+    unit = 1.0 if kernel == "gaussian" else 4**0.25
+    model = PositiveRandomFeatures(20_000, kernel=kernel, random_state=0, orthogonal=False)
+    covariance = np.cov(model.fit(X).directions_.T)
+    axes = np.linalg.svd(X)[2]
+    sums = ((X[:, None] + X[None]) / unit).reshape(-1, 4) @ axes.T
+    variances = np.linspace(1, 8, 1401)
+    for axis, along in zip(axes, sums.T, strict=True):
+        inverse = 1 / variances
+        second = np.square(along).mean() * inverse / (2 - inverse)
+        risk = second - np.log(inverse * (2 - inverse)) / 2
+        best = variances[np.argmin(risk)]
+        assert axis @ covariance @ axis == pytest.approx(best, rel=0.04)

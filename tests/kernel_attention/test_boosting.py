@@ -243,6 +243,18 @@ class TestShares:
         found = _robust_shares(columns, targets, weights, 0.01)
         np.testing.assert_allclose(found, expected, rtol=1e-9)
 
+    def test_are_judged_by_the_rows_that_count(self):
+        rng = np.random.default_rng(0)
+        targets, is_heavy = rng.normal(size=300), np.arange(300) < 60
+        # Trees predict the heavy rows well, and the kernel all others.
+        good, bad = targets + 0.1 * rng.normal(size=300), rng.normal(size=300)
+        kernel, trees = np.where(is_heavy, bad, good), np.where(is_heavy, good, bad)
+        columns = np.column_stack([kernel, trees])
+        weights = np.where(is_heavy, 1.0, 1e-4)
+        shares = _robust_shares(columns, targets, weights, 0.01)
+        np.testing.assert_allclose(shares, [0, 1], atol=0.1)
+        assert _robust_shares(columns, targets, 1e-4 / weights, 0.01) is None
+
     def test_one_outlier_does_not_decide(self):
         rng = np.random.default_rng(0)
         targets = rng.normal(size=300)

@@ -76,3 +76,15 @@ def test_distributions_are_wider_far_from_the_rows():
     assert far > 4 * near
     near, far = (model.predict(q, return_std=True)[1].mean() for q in (queries, queries + 3))
     assert far > 4 * near
+
+
+def test_noisy_rows_of_small_weight_hardly_widen_intervals():
+    rng = np.random.default_rng(0)
+    X, is_noisy = rng.uniform(-1, 1, (160, 1)), np.arange(160) % 2 == 0
+    y = np.sin(3 * X[:, 0]) + np.where(is_noisy, 3.0, 0.1) * rng.normal(size=160)
+    model = KernelAttentionRegressor(encodings="standard", n_folds=1, max_steps=0)
+    model.fit(X, y, np.where(is_noisy, 0.02, 1.0))
+    queries = np.linspace(-1, 1, 20)[:, None]
+    width = np.diff(model.predict_interval(queries, 0.8)).mean()
+    # The noise of the heavy rows has the standard deviation 0.1: 80 % of it span 0.256.
+    assert 0.256 < width < 0.6

@@ -238,3 +238,11 @@ class TestBlocksOfLevels:
     )
     def test_not_otherwise(self, monkeypatch, options):
         assert self.parted(*self.fit(monkeypatch, **options)) > 0.5
+
+
+def test_no_row_is_twice_in_a_block_of_equal_rows(monkeypatch):
+    monkeypatch.setattr(_ridge, "_MOST", 40)
+    training = make_training(200, X=np.ones((200, 3)))
+    member, _ = fit(make_kernel(training), training, [3, 150])
+    (rows,) = [rows for rows in member.rows if len(rows)]
+    assert len(np.unique(rows)) == len(rows) == 42

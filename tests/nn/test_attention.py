@@ -139,6 +139,14 @@ class TestEmptyRows:
         found, _ = attention(queries, keys, keys, "linear")
         assert found.item() == pytest.approx((1 + 1 + 0.25) / 0.5)
 
+    @pytest.mark.parametrize(("total", "is_zero"), [(2e-8, True), (4e-8, False)])
+    def test_signed_weights_cancel_up_to_the_root_of_the_precision(self, total, is_zero):
+        """Sums below 1.5e-8 times the sum of the sizes, which is 2 here, count as 0."""
+        keys = torch.tensor([[1.0], [total - 1.0]], dtype=torch.float64)[None, None]
+        queries, values = torch.ones_like(keys[:, :, :1]), torch.ones_like(keys)
+        averages, _ = attention(queries, keys, values, "linear")
+        assert averages.item() == pytest.approx(0.0 if is_zero else 1.0, abs=1e-6)
+
 
 class TestWays:
     @pytest.mark.parametrize(
@@ -293,3 +301,19 @@ def test_a_function_is_refused_where_a_gradient_is_needed():
     np.testing.assert_allclose(found, attention(2 * Q, K, V)[0], atol=1e-12)
     with pytest.raises(TypeError, match="has no gradient"):
         attention(Q.clone().requires_grad_(True), K, V, of_numpy)
+
+
+@pytest.mark.parametrize("kernel", ["scaled_dot_product", "gaussian"])
+@pytest.mark.parametrize("unit", [1.0, 1e5])
+def test_floats_of_a_mask_are_added_to_logits_of_any_size(kernel, unit):
+    queries, keys, values = (x[:1, :1].to(torch.float64) for x in make_heads(3, 4, 2))
+    queries, keys = queries * unit**0.5, keys * unit**0.5
+    mask = torch.tensor([0.0, -2.0, -3.0, -1e9], dtype=torch.float64) * unit
+    averages, _ = attention(queries, keys, values, kernel, mask=mask.expand(3, 4))
+    dots = queries @ keys.mT
+    if kernel == "gaussian":
+        logits = dots - keys.square().sum(dim=-1)[..., None, :] / 2
+    else:
+        logits = dots / queries.shape[-1] ** 0.5
+    expected = torch.softmax(logits + mask, dim=-1) @ values
+    torch.testing.assert_close(averages, expected)

@@ -71,3 +71,9 @@ def test_what_is_written_is_apart_from_the_prompt(tokenizer):
         prompt, written = (vocabulary.decode(part) for part in np.split(ids, [n]))
         assert joined(vocabulary, prompt, written, []) == "the cat sat"
     assert joined(vocabulary, "the\n", "sat on a log", ["log", " on"]) == "the\nsat"
+
+
+@pytest.mark.parametrize(("top_p", "expected"), [(0.5, [1, 0, 0]), (0.75, [2 / 3, 1 / 3, 0])])
+def test_tokens_that_add_up_to_the_share_exactly_are_enough(top_p, expected):
+    proba = sampling_proba(np.log([[0.5, 0.25, 0.25]]), top_p=top_p)
+    np.testing.assert_allclose(proba[0], expected)

@@ -46,6 +46,7 @@ def slow_biases(model, queries):
     """Squared errors of the model in units of the noise, from models in wider windows."""
     X, y = model.keys_, model.values_
     h, n = model.bandwidth_[0], len(y)
+    weights = getattr(model, "robustness_weights_", np.ones(n))
     places = X[:, 0] / h
 
     def reach(effects, at):
@@ -59,15 +60,16 @@ def slow_biases(model, queries):
         usual.append(reach(effects, places[i])[0])
     usual = np.median(usual)
     factors, growth = [1.0], [0.0]
-    base = np.mean(model.loo_residuals_**2)
+    base = np.average(model.loo_residuals_**2, weights=weights)
     quarters = np.array_split(np.argsort(places), 2)
     quarters = [part for half in quarters for part in np.array_split(half, 2)]
     while factors[-1] * np.sqrt(2) * usual < 2 * np.ptp(places):
         factors.append(factors[-1] * np.sqrt(2))
-        wider = clone(model).set_params(bandwidth=h * factors[-1]).fit(X, y)
+        wider = clone(model).set_params(bandwidth=h * factors[-1], robust=False)
+        wider.fit(X, y, weights)
         rise = (wider.loo_residuals_**2 - model.loo_residuals_**2) / base
-        most = max(rise[part].mean() for part in quarters)
-        growth.append(max(growth[-1], (rise.mean() + most) / 2))
+        most = max(np.average(rise[part], weights=weights[part]) for part in quarters)
+        growth.append(max(growth[-1], (np.average(rise, weights=weights) + most) / 2))
     variance = np.var(places)
     for query, effects in zip(queries[:, 0], model.smoother_matrix(queries), strict=True):
         distance, total = reach(effects, query / h)
@@ -77,9 +79,9 @@ def slow_biases(model, queries):
         yield total**2 * max(grown, least) + growth[-1] / variance * moment**2
 
 
-@pytest.mark.parametrize("degree", [0, 2])
-def test_errors_of_the_model_are_those_of_windows_that_reach_as_far(degree):
-    model = wave(degree=degree)
+@pytest.mark.parametrize(("degree", "robust"), [(0, False), (2, False), (1, True)])
+def test_errors_of_the_model_are_those_of_windows_that_reach_as_far(degree, robust):
+    model = wave(degree=degree, robust=robust)
     queries = np.array([[-0.6], [-0.1], [0.3], [1.02], [1.4]])
     *_, found = parts_at(model, queries)
     np.testing.assert_allclose(found[:, 0] - 1, list(slow_biases(model, queries)), rtol=1e-6)

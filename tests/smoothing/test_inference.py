@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from smoothing_cases import jackknife_plus
 
-from sklearn_attention.smoothing._inference import jackknife_intervals
+from sklearn_attention.smoothing._inference import jackknife_intervals, weighted_quantiles
 
 
 @pytest.mark.parametrize("moved", [0.0, 1e-9, 0.1, 10.0])
@@ -21,3 +21,12 @@ def test_intervals_by_sorting(moved):
                 errors = scale[q, output] * sizes[:, output]
                 expected = jackknife_plus(left_out[q, :, output], errors, coverage)
                 np.testing.assert_allclose(found[q, :, output], expected, rtol=1e-12)
+
+
+@pytest.mark.parametrize("n", [10, 49])
+def test_a_quantile_between_two_values_is_the_smaller_one(n):
+    """The first k of n equal weights sum to k / n, whatever rounding makes of the sum."""
+    order = np.random.default_rng(0).permutation(n)
+    levels = np.arange(1, n + 1) / n
+    quantiles = weighted_quantiles(order.astype(float), np.full((1, n), 1 / n), levels)
+    np.testing.assert_array_equal(quantiles[0], np.arange(n))

@@ -1,10 +1,12 @@
 """Distributions of which smoothing kernels are the densities, against quadrature."""
 
 import numpy as np
+import pandas as pd
 import pytest
 from every_kernel import DENSITIES
 from scipy.stats import norm
 
+from sklearn_attention import ProductKernelDensity
 from sklearn_attention.kernels._base import as_kernel
 from sklearn_attention.smoothing._mixtures import KernelDistribution, KernelMixture
 
@@ -43,3 +45,15 @@ class TestKernelMixture:
             cdf = weights[row] @ norm.cdf(u)
             found = mixture.cdf(weights[:, None], y + 7, np.full((2, 1), 7.0))
             assert found[row, place] == pytest.approx(cdf, rel=1e-12)
+
+
+def test_fewer_rows_have_a_bandwidth_that_is_wider_at_the_rate_of_the_best_one():
+    rng = np.random.default_rng(0)
+    frame = pd.DataFrame({"x": rng.normal(size=320), "y": rng.normal(size=320)})
+    frame["color"] = rng.choice(["red", "green"], 320)
+    whole = ProductKernelDensity(bandwidth=[0.3, 0.2, 0.1]).fit(frame)._estimate
+    part = whole.part(5, random_state=0)
+    assert len(part.keys) == 5
+    # The best bandwidths of two numbers are proportional to n^(-1/6).
+    np.testing.assert_allclose(part.bandwidth, [0.6, 0.4, 0.1])
+    assert whole.part(320, random_state=0) is whole

@@ -33,6 +33,19 @@ def test_coefficients_solve_yule_and_walker():
     assert len(autoregression(np.zeros(20), 5)) == 0
 
 
+def test_lags_are_as_many_as_the_corrected_criterion_wants_in_short_series():
+    for seed in range(10):
+        series = np.random.default_rng(seed).normal(size=20)
+        covariances = [series[: 20 - lag] @ series[lag:] / 20 for lag in range(9)]
+        criteria = []
+        for k in range(9):
+            matrix, right = toeplitz(covariances[:k]), np.array(covariances[1 : k + 1])
+            explained = right @ np.linalg.solve(matrix, right) if k else 0.0
+            penalty = 2 * (k + 1) * 20 / (20 - k - 2)
+            criteria.append(20 * np.log(covariances[0] - explained) + penalty)
+        assert len(autoregression(series, 8)) == np.argmin(criteria)
+
+
 def test_variances_of_sums_are_quadratic_forms():
     rng = np.random.default_rng(0)
     effects, variances = rng.normal(size=(4, 30)), rng.uniform(0.5, 2, 30)

@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 from scipy.stats import norm
+from sklearn.base import clone
 
 from sklearn_attention import LocalPolynomialRegressor, NadarayaWatsonRegressor
 from sklearn_attention.smoothing._errors import noise_variance
@@ -84,6 +85,16 @@ class TestWeights:
         assert robust.summary().residual_std == plain.summary().residual_std < 0.3
         assert robust.loo_score_ == plain.loo_score_ > 0.8
         assert not np.isin([20, 50], robust.explain(X[[20]]).indices).any()
+
+    def test_do_not_depend_on_rows_of_weight_zero(self):
+        X, y, _ = curve(60, outliers=[10, 30])
+        more, targets, _ = curve(240, seed=1, size=50.0, outliers=range(0, 240, 3))
+        model = LocalPolynomialRegressor(bandwidth=0.1, robust=True)
+        expected = clone(model).fit(X, y).robustness_weights_
+        assert (expected < 0.9).sum() > 5
+        weights = np.repeat([1.0, 0.0], [60, 240])
+        model.fit(np.r_[X, more], np.r_[y, targets], weights)
+        np.testing.assert_allclose(model.robustness_weights_[:60], expected, rtol=1e-9)
 
     def test_are_exact_where_most_rows_are(self):
         X = np.linspace(0, 1, 50)[:, None]

@@ -108,3 +108,10 @@ def test_byte_pairs_of_a_long_run_are_learned_from_its_parts(monkeypatch):
     assert learn_vocabulary("byte_pairs", texts, max_tokens=300).tokens == usual.tokens
     others = learn_vocabulary("byte_pairs", [run], max_tokens=300).tokens
     assert len(set(vocabulary.tokens) ^ set(others)) < 6
+
+
+@pytest.mark.filterwarnings("error")
+def test_words_are_learned_where_half_of_them_occur_once():
+    assert choose_tokenizer("auto", {"X": ["to be, or to"]}, "lower_words") == "lower_words"
+    with pytest.raises(UserWarning, match="60% of the words in X occur only once"):
+        choose_tokenizer("auto", {"X": ["to be, or not to"]}, "lower_words")

@@ -88,3 +88,10 @@ def test_numbers_that_are_no_tokens(number):
     vocabulary = learn_vocabulary("words", ["the cat sat on the mat"])
     with pytest.raises(ValueError, match=f"ids contain {number}, but the vocabulary has"):
         vocabulary.decode([5, number])
+
+
+def test_the_number_after_the_last_token_is_refused(vocabulary):
+    last = len(vocabulary) - 1
+    assert vocabulary.decode([last])
+    with pytest.raises(ValueError, match=f"ids contain {last + 1}, .* from 0 to {last}"):
+        vocabulary.decode([last, last + 1])

@@ -20,6 +20,7 @@ from sklearn_attention.transformer import _series_baseline
 from sklearn_attention.transformer._fitted import choose_weights
 from sklearn_attention.transformer._series_baseline import (
     RandomConvolutions,
+    _sharpen,
     fit_left_out_ridge,
 )
 from sklearn_attention.transformer._task import Loss
@@ -371,3 +372,21 @@ class TestLayouts:
         refused = "X has 40 different texts in the 40 rows of column 'review', .* as text"
         with pytest.raises(ValueError, match=refused):
             TransformerClassifier(**TINY).fit(frame.assign(n=1.0)[["n", "review"]], y)
+
+
+def test_classes_that_are_told_apart_without_error_have_no_certain_probability():
+    """Half a row, in which all classes are equally likely, is added to the rows."""
+    values = np.array([[1.0, 0.0], [0.8, 0.2], [0.1, 0.9]])
+    indicators = np.array([[1, 0], [1, 0], [0, 1]])
+    share = np.array([0.5, 0.2, 0.3])
+
+    def risk(factor):
+        logs = log_softmax(factor * values, axis=1)
+        return -share @ (indicators * logs).sum(axis=1) - 0.5 * logs.mean() / 3
+
+    factors = np.geomspace(0.2, 100, 500)
+    risks = [risk(factor) for factor in factors]
+    sharpness, loss = _sharpen(values, indicators, share)
+    assert loss == pytest.approx(min(risks), rel=1e-4)
+    assert sharpness == pytest.approx(factors[np.argmin(risks)], rel=0.03)
+    assert sharpness < 10
