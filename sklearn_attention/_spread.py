@@ -81,7 +81,10 @@ def ends(x, weights=None):
 
 
 def outlying(X, weights=None):
-    """True where a number is very far from most numbers of its column, (n_rows, n_columns)."""
+    """True where a number is very far from most of its column, (n_rows, n_columns).
+
+    Numbers of rows without weight are not.
+    """
     # By steps of a prime, so that it does not matter if rows are periodic.
     rows = np.arange(min(len(X), _TELLING_ROWS)) * 1_000_003 % len(X)
     rows = rows if weights is None else rows[weights[rows] > 0]
@@ -90,10 +93,11 @@ def outlying(X, weights=None):
     with np.errstate(over="ignore"):
         reach = np.where(high > low, _OUTLYING * (high - low), np.inf)
         low, high = low - reach, high + reach
-    least, most = ends(X)[:2]
+    least, most = ends(X, weights)[:2]
     if (least >= low).all() and (most <= high).all():
         return np.broadcast_to(False, X.shape)  # takes no memory
-    return (X < low) | (X > high)
+    present = True if weights is None else (weights > 0)[:, None]
+    return ((X < low) | (X > high)) & present
 
 
 def _ends(x, weights):
