@@ -337,9 +337,15 @@ MUTATIONS = [
     ),
     Mutation(
         "smoothing/_significance.py",
-        "found.append(np.average(squares, axis=0, weights=smoother.counts))",
-        "found.append(np.average(squares, axis=0))",
+        "return np.average(squares, weights=smoother.counts)",
+        "return np.average(squares)",
         "statistic without the rows' weights",
+    ),
+    Mutation(
+        "smoothing/_significance.py",
+        "weights=smoother.counts[known])",
+        "weights=None)",
+        "ratio of errors without the rows' weights",
     ),
     Mutation(
         "smoothing/_significance.py",

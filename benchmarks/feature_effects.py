@@ -5,9 +5,9 @@
 * noise: 400 sets of 60 rows whose targets are noise. The share in which `feature_significance`
   rejects at 5 %, where the bandwidth is chosen again for each draw, and where draws have the
   bandwidth of the data; processor seconds relative to a fit. Expected: 0.03 to 0.075 with the
-  bandwidth chosen again or given, and twice to four times as much without.
+  bandwidth chosen again or given, and twice as much and more without.
 * effect: 100 sets in which a wave explains a tenth of the variance. The share that is found at
-  5 %. Expected: about four of ten.
+  5 %. Expected: about six of ten.
 * slopes: errors of the derivative of the prediction relative to those of the slope of the local
   polynomial, along six curves with 50 to 800 rows and two sizes of noise. Expected: the default
   has the smaller ones, or less than 2 % more.

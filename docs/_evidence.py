@@ -77,8 +77,8 @@ def draw(path):
             3, 2, figsize=(8.4, 1.6 + 0.27 * sum(heights) + 1.5), layout="constrained",
             height_ratios=heights, sharey="row",
         )  # fmt: skip
-        for (left, right), (title, found) in zip(axes, parts.items(), strict=True):
-            ranks, seconds, n_sets = found
+        for (left, right), (title, part) in zip(axes, parts.items(), strict=True):
+            ranks, seconds, n_sets = part
             ranks = ranks.sort_values(ascending=False)
             names = [OURS.get(name, name) for name in ranks.index]
             colors = ["C0" if name in OURS else "0.6" for name in ranks.index]

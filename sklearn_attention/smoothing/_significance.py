@@ -6,12 +6,9 @@ import numpy as np
 
 from .._blocks import blocks_of_queries
 
-# Draws with a larger statistic than that of the data, after which there are no more (Besag and
-# Clifford 1991): p-values above 0.1 have a standard error of 22 % of themselves. And draws of
-# noise alone that tell its size at a bandwidth: without it a draw with a narrow bandwidth has a
-# huge statistic, and a wave with a tenth of the variance is found in 15 % of sets of 60 rows,
-# with it in 40 to 48 %.
-_ENOUGH, _NOISES = 20, 20
+# Draws with a larger ratio than that of the data, after which there are no more (Besag and
+# Clifford 1991): p-values above 0.1 have a standard error of 22 % of themselves.
+_ENOUGH = 20
 
 
 class Significance(NamedTuple):
@@ -20,22 +17,20 @@ class Significance(NamedTuple):
     The statistic of a number is the mean squared derivative of the smoother over the
     training rows, that of a category the mean squared difference between predictions at
     its levels. The null hypothesis is the same smoother with a bandwidth at which the
-    feature has no effect. Targets are drawn from it: its predictions plus, with random signs,
-    the leave-one-out errors of the smoother in use, which hold no signal of the feature. The
-    smoother of these targets has the distribution of the statistic by chance [1]_ [2]_.
+    feature has no effect [1]_ [2]_. It is tested by the ratio of its squared leave-one-out
+    errors to those of the smoother in use. Targets are drawn from it: its predictions plus
+    its leave-one-out errors, with random signs. Their ratios are those that chance makes.
 
     If the targets chose anything, such as the bandwidth, all is chosen again for each draw,
-    since a bandwidth that suits the noise makes slopes of it. Draws then have the residuals of
-    the null hypothesis, and statistics are compared relative to what these residuals alone,
-    with random signs, have at the same bandwidth. Draws end where twenty have had a statistic
-    as large as that of the data [3]_.
+    since a bandwidth that suits the noise finds structure in it. Draws end where twenty have
+    had a ratio as large as that of the data [3]_.
 
     Attributes
     ----------
     statistics : ndarray of shape (n_features,)
         In squared units of the target, for one unit of the feature.
     p_values : ndarray of shape (n_features,)
-        Share of the draws, and of the data themselves, with a statistic as large; where draws
+        Share of the draws, and of the data themselves, with a ratio as large; where draws
         ended early, of the draws alone.
 
     References
@@ -59,63 +54,59 @@ def feature_significance(smoother, n_resamples, random_state, choose_again, prog
     ``choose_again(values)`` returns the smoother of other targets, (n_samples, n_outputs); it
     is None if nothing about the smoother was chosen by the targets.
     """
-    errors = smoother.errors.left_out
     # In units that are powers of two, so that squares neither overflow nor vanish.
     exponent = np.frexp(np.abs(smoother.table).max())[1]
-    table, errors = np.ldexp(smoother.table, -exponent), np.ldexp(errors, -exponent)
+    table = np.ldexp(smoother.table, -exponent)
     statistics, p_values, n_features = [], [], len(smoother.columns.kinds)
     for j, kind in enumerate(smoother.columns.kinds):
         unit = np.frexp(smoother.bandwidth[j])[1] if kind == "numeric" else 0
-        statistic = observed = _statistic(smoother, table, j, unit).sum()
-        null = np.ldexp(_without(smoother, j).of_rows(smoother).fitted, -exponent)
-        signs = random_state.choice([-1.0, 1.0], size=(len(errors), n_resamples))
+        with np.errstate(over="ignore", under="ignore"):
+            statistic = np.ldexp(_statistic(smoother, table, j, unit), 2 * (exponent - unit))
+        statistics.append(statistic)
+        without = _without(smoother, j).of_rows(smoother)
+        null, left_out = (np.ldexp(x, -exponent) for x in (without.fitted, without.left_out))
+        errors = table - left_out  # in-sample errors would be smaller than the noise is
+        signs = random_state.choice([-1.0, 1.0], size=(len(table), n_resamples))
+        observed, drawn = _ratios(smoother, j).mean(), np.empty(0)
         if choose_again is None:
-            drawn = sum(
-                _statistic(smoother, fitted[:, None] + error[:, None] * signs, j, unit)
-                for fitted, error in zip(null.T, errors.T, strict=True)
-            )
+            for block in blocks_of_queries(n_resamples, table.size):
+                values = null[:, None] + errors[:, None] * signs[:, block, None]
+                ratios = _ratios(smoother.replace(values=values.reshape(len(table), -1)), j)
+                drawn = np.append(drawn, ratios.reshape(values.shape[1:]).mean(axis=1))
         else:
-            residuals = table - null
-            noise = residuals[:, :, None] * signs[:, None, :_NOISES]
-            noise = noise.reshape(len(noise), -1)
-            observed, drawn = _relative(smoother, table, noise, j, unit), np.empty(0)
             for n_drawn, sign in enumerate(signs.T, 1):
-                chosen = choose_again(null + residuals * sign[:, None])
-                drawn = np.append(drawn, _relative(chosen, chosen.table, noise, j, unit))
+                chosen = choose_again(null + errors * sign[:, None])
+                drawn = np.append(drawn, _ratios(chosen, j).mean())
                 state = f"feature {j + 1} of {n_features}, draw {n_drawn} of {n_resamples}"
                 progress.update(j * n_resamples + n_drawn, state)
                 if (drawn >= observed).sum() == _ENOUGH:
                     break
         n_larger, n_more = np.sum(drawn >= observed), int(len(drawn) == n_resamples)
-        # Where draws ended early, the last of them had a larger statistic.
+        # Where draws ended early, the last of them had a larger ratio.
         p_values.append((n_larger + n_more) / (len(drawn) + n_more))
-        with np.errstate(over="ignore", under="ignore"):
-            statistics.append(np.ldexp(statistic, 2 * (exponent - unit)))
     return Significance(np.array(statistics), np.array(p_values))
 
 
-def _relative(smoother, values, noise, j, unit):
-    """Return the dependence of values on feature j, in that of the mean column of noise."""
-    of_values, of_noise = (_statistic(smoother, table, j, unit) for table in (values, noise))
-    return of_values.sum() / (of_noise.mean() or 1.0)
+def _ratios(smoother, j):
+    """Return squared leave-one-out errors without feature j over those with it, per output."""
+    errors = np.stack([model.errors.left_out for model in (_without(smoother, j), smoother)])
+    known = (smoother.counts > 0) & np.isfinite(errors).all(axis=(0, 2))
+    # In the unit of the largest, whose square may overflow.
+    errors = errors[:, known] / (np.abs(errors[:, known]).max(initial=0.0) or 1.0)
+    without, with_it = np.average(errors**2, axis=1, weights=smoother.counts[known])
+    with np.errstate(divide="ignore", invalid="ignore"):
+        # Errors that are all 0 are as small without the feature.
+        return np.nan_to_num(without / with_it, nan=1.0, posinf=np.inf)
 
 
-def _statistic(smoother, values, j, unit):
-    """Return the dependence on feature j of the smoother of each column of values.
-
-    Slopes are for 2**unit of the feature.
-    """
-    numeric, found = smoother.columns.kinds[j] == "numeric", []
-    for some in blocks_of_queries(values.shape[1], len(values)):
-        part = values[:, some]
-        if numeric:
-            slopes = smoother.gradient(smoother.keys, part)[:, :, j]
-            change = [np.ldexp(slopes, unit)]
-        else:
-            change = _between_levels(smoother, part, j)
-        squares = sum(step**2 for step in change) / len(change)
-        found.append(np.average(squares, axis=0, weights=smoother.counts))
-    return np.concatenate(found)
+def _statistic(smoother, table, j, unit):
+    """Return the dependence of the smoother of a table on feature j; of slopes, per 2**unit."""
+    if smoother.columns.kinds[j] == "numeric":
+        change = [np.ldexp(smoother.gradient(smoother.keys, table)[:, :, j], unit)]
+    else:
+        change = _between_levels(smoother, table, j)
+    squares = sum(step**2 for step in change).sum(axis=1) / len(change)
+    return np.average(squares, weights=smoother.counts)
 
 
 def _between_levels(smoother, values, j):

@@ -30,6 +30,23 @@ def test_light_matters_and_the_place_in_the_row_does_not():
 
 
 @pytest.mark.slow
+def test_a_strong_effect_matters_although_its_bandwidth_is_narrow():
+    """Rents rise and fall with the area, in each district; the year changes nothing."""
+    rng = np.random.default_rng(0)
+    n, factors = 120, {"harbour": 1.2, "station": 0.8}
+    flats = pd.DataFrame({
+        "area": rng.uniform(25, 125, n).round(), "year": rng.integers(2010, 2026, n),
+        "district": rng.choice(list(factors), n),
+    })  # fmt: skip
+    rent = (300 + 9 * flats["area"] + 160 * np.sin(flats["area"] / 12)) * flats["district"].map(
+        factors
+    )
+    model = NadarayaWatsonRegressor().fit(flats, rent + 40 * rng.normal(size=n))
+    area, year, district = model.feature_significance(n_resamples=29).p_values
+    assert max(area, district) <= 0.05 < year
+
+
+@pytest.mark.slow
 def test_noise_matters_as_rarely_as_the_level_says():
     """At the level 0.1 in about one of ten plants' leaves that are counted by chance."""
     found = []
