@@ -370,11 +370,9 @@ def disagreement(forecasts):
 
     0 where no candidate has a forecast.
     """
-    there = ~np.isnan(forecasts).any(axis=2)
-    equal = there / np.maximum(there.sum(axis=1, keepdims=True), 1)
-    filled = np.where(there[:, :, None], forecasts, 0.0)
-    mean = np.einsum("nc,nch->nh", equal, filled)
-    return np.einsum("nc,nch->nh", equal, np.abs(filled - mean[:, None]))
+    equal = np.ones(forecasts.shape[:2])
+    mean = combine(forecasts, equal, otherwise=0.0)
+    return combine(np.abs(forecasts - mean[:, None]), equal, otherwise=0.0)
 
 
 # How windows are made alike: those in units of their own spread, and those after which values

@@ -251,12 +251,16 @@ def positions(first, counts):
 
 
 def naive_scales(values):
-    """Mean absolute differences between neighbours of series, the errors of the naive forecast.
+    """Mean absolute errors of the naive forecast, the last value; (n_series,).
 
-    1 for constant series and single values, so that they may divide; (n_series,).
+    1 for constant series and single values, so that they may divide.
     """
-    steps = [np.abs(np.diff(series)).mean() if len(series) > 1 else 0.0 for series in values]
-    return dividing(np.array(steps))
+    return dividing(mean_steps(values))
+
+
+def mean_steps(values):
+    """Mean absolute differences between neighbours of series, 0 of single values."""
+    return np.array([np.abs(np.diff(x)).mean() if len(x) > 1 else 0.0 for x in values])
 
 
 def means(values):
