@@ -7,9 +7,10 @@ import numpy as np
 from ._blocks import blocks, merged
 from ._partitions import over
 
-# The numbers of most rows lie between two quantiles, which so many rows tell. A number is an
-# outlier if it is so many times their distance away from them. Hardly a lognormal or Cauchy
-# number is; a limit of five took the shape from tails of 4 % of the rows.
+# The numbers of most rows lie between two quantiles, which are computed of 2000 rows at most. A
+# number is an outlier if it is a hundred times the distance of the quantiles away from them.
+# Hardly any lognormal or Cauchy number is that far; with a limit of five times, tails of 4 % of
+# the rows lost their shape.
 _MOST_ROWS, _TELLING_ROWS, _OUTLYING = (0.05, 0.95), 2000, 100.0
 
 
@@ -81,9 +82,9 @@ def ends(x, weights=None):
 
 
 def outlying(X, weights=None):
-    """True where a number is very far from most of its column, (n_rows, n_columns).
+    """Return a mask (n_rows, n_columns) of numbers that are very far from most of their column.
 
-    Numbers of rows without weight are not.
+    Numbers in rows without weight are no outliers.
     """
     # By steps of a prime, so that it does not matter if rows are periodic.
     rows = np.arange(min(len(X), _TELLING_ROWS)) * 1_000_003 % len(X)

@@ -176,7 +176,7 @@ def test_what_a_fit_and_a_prediction_of_a_table_cost():
         places = [header.index(f"{part} / CatBoost") for part in ("fit", "prediction")]
         fit, asked = (float(rows["KernelAttention"][place]) for place in places)
         light = float(rows["LightGBM"][places[0]])
-        ratios.append((f"{fit:.1f}".lstrip("0"), round(fit / light), round(asked)))
+        ratios.append((f"{fit:.1f}", round(fit / light), round(asked)))
     (fit, light, asked), (fit_2, light_2, asked_2) = ratios
     text = " ".join(page("README.md").split())
     assert (

@@ -110,14 +110,14 @@ def _statistic(smoother, table, j, unit):
 
 
 def _between_levels(smoother, values, j):
-    """Differences between predictions at each level of feature j and at its own."""
+    """Return differences of predictions at each level of feature j from those at its own."""
     here, is_j = smoother.predict(smoother.keys, values), np.arange(smoother.keys.shape[1]) == j
     moved = (np.where(is_j, level, smoother.keys) for level in np.unique(smoother.keys[:, j]))
     return [smoother.predict(keys, values) - here for keys in moved]
 
 
 def _without(smoother, j):
-    """The smoother that does not depend on feature j."""
+    """Return the smoother that does not depend on feature j."""
     columns, is_j = smoother.columns, np.arange(smoother.keys.shape[1]) == j
     if columns.kinds[j] == "numeric":
         return smoother.replace(keys=np.where(is_j, 0, smoother.keys))
