@@ -126,12 +126,6 @@ MUTATIONS = [
         "half of what the distance of the rows adds to a derivative",
     ),
     Mutation(
-        "attention/_solve.py",
-        "weights[:, None] * ~outlying(keys, weights)",
-        "weights[:, None] * np.ones(keys.shape)",
-        "one key far away makes all other windows thin",
-    ),
-    Mutation(
         "attention/_derivatives.py",
         "change -= (weights * change).sum(axis=1, keepdims=True)",
         "change += (weights * change).sum(axis=1, keepdims=True)",

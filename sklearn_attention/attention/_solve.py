@@ -9,7 +9,6 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from .._blocks import check_memory
-from .._spread import outlying
 from ..kernels._numerics import LARGEST
 
 # Below this variance, in units of the kernel's own or the data's, rows are too close
@@ -167,14 +166,10 @@ def _products(degree, n_coordinates):
 
 
 def extent_of(keys, weights):
-    """Weighted deviation of keys along each axis; infinite where they are at one place.
-
-    Outliers are left out: beside the deviation that they make all windows would be thin.
-    """
-    shares = weights[:, None] * ~outlying(keys, weights)
-    shares /= shares.sum(axis=0)
-    deviation = keys - np.vecdot(shares, keys, axis=0)
-    extent = np.sqrt(np.vecdot(shares, deviation**2, axis=0))
+    """Weighted deviation of keys along each axis; infinite where they are at one place."""
+    share = weights / weights.sum()
+    deviation = keys - share @ keys
+    extent = np.sqrt(share @ deviation**2)
     return np.where(extent > 1 / FURTHEST, extent, np.inf)
 
 

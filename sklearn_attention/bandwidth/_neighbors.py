@@ -106,7 +106,8 @@ class AdaptiveBandwidth(_ByNeighbors, BaseEstimator):
 
     def _neighbors(self, rows, kernel, observe):
         weights = rows.sample_weight
-        n_keys = len(rows.X) if weights is None else np.count_nonzero(weights)
+        counts_all = weights is None or np.any(rows.has_outliers)
+        n_keys = len(rows.X) if counts_all else np.count_nonzero(weights)
         n_neighbors = check_positive("n_neighbors", self.n_neighbors, integer=True)
         if n_neighbors > n_keys:
             raise ValueError(
@@ -154,5 +155,6 @@ def neighbor_distances(queries, keys, n_neighbors):
     Positive, also where rows are at one place.
     """
     distances, _ = KDTree(keys).query(queries, k=range(1, n_neighbors + 1))
-    extent = np.linalg.norm(np.ptp(keys[~outlying(keys).any(axis=1)], axis=0)) or 1.0
+    near = np.where(outlying(keys), np.nan, keys)
+    extent = np.linalg.norm(np.nanmax(near, axis=0) - np.nanmin(near, axis=0)) or 1.0
     return np.maximum(distances * ROUNDED_UP, _SAME_PLACE * extent)

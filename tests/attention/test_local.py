@@ -47,17 +47,6 @@ def test_empty_windows(degree):
     assert np.isnan(fit.slopes[:, 0]).tolist() == [False, True, True]
 
 
-@pytest.mark.parametrize(("d", "degree"), [(1, 3), (2, 2)])
-def test_a_key_that_weighs_nothing_changes_nothing(d, degree):
-    queries, keys, values = make_data(d=d)
-    without = attend_local(queries, keys, values, "gaussian", degree=degree, bandwidth=9.0)
-    for distance in (1e3, 1e12):
-        far = np.r_[keys, np.full((1, d), distance)]
-        all_values = np.r_[values, [[1e3, -1e3]]]
-        fit = attend_local(queries, far, all_values, "gaussian", degree=degree, bandwidth=9.0)
-        np.testing.assert_allclose(fit.values, without.values, rtol=1e-6)
-
-
 @pytest.mark.parametrize(("distance", "degree"), [(1e2, 1), (1e6, 2)])
 def test_a_far_query_between_two_rows_takes_their_mean(distance, degree):
     keys, values = np.array([[0.0, 1.0], [0.0, 1.0], [0.0, 9.0]]), np.array([1.0, 2.0, 9.0])
