@@ -5,10 +5,14 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from .._blocks import blocks_of_queries
+from .._spread import dividing
+from ..kernels._product_kernel import mixed_kernel
 
 # Draws with a larger ratio than that of the data, after which there are no more (Besag and
 # Clifford 1991): p-values above 0.1 have a standard error of 22 % of themselves.
 _ENOUGH = 20
+# Errors of fits that are exact, relative to the targets; they are some 1e-14.
+_ROUNDING = 1e-12
 
 
 class Significance(NamedTuple):
@@ -23,7 +27,9 @@ class Significance(NamedTuple):
 
     If the targets chose anything, such as the bandwidth, all is chosen again for each draw,
     since a bandwidth that suits the noise finds structure in it. Draws end where twenty have
-    had a ratio as large as that of the data [3]_.
+    had a ratio as large as that of the data [3]_. At a given bandwidth that is too wide, a
+    feature that is correlated with one that matters may make up for the bias, and is then
+    found to matter: let the fit choose the bandwidth.
 
     Attributes
     ----------
@@ -91,8 +97,9 @@ def _ratios(smoother, j):
     """Return squared leave-one-out errors without feature j over those with it, per output."""
     errors = np.stack([model.errors.left_out for model in (_without(smoother, j), smoother)])
     known = (smoother.counts > 0) & np.isfinite(errors).all(axis=(0, 2))
-    # In the unit of the largest, whose square may overflow.
-    errors = errors[:, known] / (np.abs(errors[:, known]).max(initial=0.0) or 1.0)
+    # In units of the targets, so that squares do not overflow. What is rounding counts as 0.
+    errors = errors[:, known] / dividing(np.abs(smoother.table).max(axis=0))
+    errors = np.where(np.abs(errors) < _ROUNDING, 0.0, errors)
     without, with_it = np.average(errors**2, axis=1, weights=smoother.counts[known])
     with np.errstate(divide="ignore", invalid="ignore"):
         # Errors that are all 0 are as small without the feature.
@@ -119,6 +126,11 @@ def _between_levels(smoother, values, j):
 def _without(smoother, j):
     """Return the smoother that does not depend on feature j."""
     columns, is_j = smoother.columns, np.arange(smoother.keys.shape[1]) == j
-    if columns.kinds[j] == "numeric":
-        return smoother.replace(keys=np.where(is_j, 0, smoother.keys))
-    return smoother.rescaled(lambda lam: np.where(is_j, columns.highest_lam, lam))
+    if columns.kinds[j] != "numeric":
+        return smoother.rescaled(lambda lam: np.where(is_j, columns.highest_lam, lam))
+    fields = {"keys": np.where(is_j, 0, smoother.keys)}
+    if smoother.local and len(columns.numeric) == len(columns.kinds) > 1:
+        # Polynomials have no coefficients of columns that are not compared.
+        fields["columns"] = columns.without(is_j)
+        fields["kernel"] = mixed_kernel(smoother.kernel, fields["columns"], None)
+    return smoother.replace(**fields)

@@ -81,6 +81,17 @@ def test_a_feature_that_is_constant_matters_never():
     assert found.p_values.tolist() == [0.1, 1.0]
 
 
+@pytest.mark.parametrize("noise", [0.0, 1e-6])
+@pytest.mark.parametrize("degree", [1, 2])
+def test_fits_that_are_exact_depend_on_what_they_follow(degree, noise):
+    rng = np.random.default_rng(0)
+    X = rng.uniform(size=(40, 2))
+    y = 3 * X[:, 0] + 0.1 + noise * rng.normal(size=40)
+    model = LocalPolynomialRegressor(bandwidth=0.4, degree=degree).fit(X, y)
+    of_line, of_nothing = model.feature_significance(39).p_values
+    assert of_line <= 0.05 < of_nothing
+
+
 def fits_that_choose():
     return [
         NadarayaWatsonRegressor(),
