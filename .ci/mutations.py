@@ -253,7 +253,7 @@ MUTATIONS = [
     ),
     Mutation(
         "bandwidth/_per_feature.py",
-        "np.where(outlying, 1.0, _IRRELEVANT)",
+        "np.where(limited, 1.0, _IRRELEVANT)",
         "_IRRELEVANT",
         "bandwidths so wide that an outlier is in all windows",
     ),
@@ -427,8 +427,8 @@ MUTATIONS = [
     ),
     Mutation(
         "_validation.py",
-        "beyond = (least < limits[0]) | (most > limits[1])",
-        "beyond = least != least",
+        "beyond = (smallest < limits[0]) | (largest > limits[1])",
+        "beyond = smallest != smallest",
         "rows of no weight are divided by bandwidths as they are",
     ),
     Mutation(

@@ -15,8 +15,8 @@ from ._validation import types_of
 UNSEEN, MISSING = -1.0, -2.0
 # Texts of a column up to which they are a category without doubt.
 _MANY_LEVELS = 30
-# Of the levels of a column of texts, the share that may be other texts than numbers where it is
-# one of numbers, in which "?" or "N/K" is a missing cell and "Total" a footer.
+# A column of texts holds numbers if at most this share of its levels are no numbers, such as
+# "?" and "N/K" for missing cells, or "Total" in a footer.
 _FEW_TEXTS = 0.1
 # A number in a file: its whole part, and its fraction if there is one.
 _NUMBER = re.compile(r"(-?(?:0|[1-9]\d*))(?:\.0+|(\.\d+))?")

@@ -94,8 +94,8 @@ def outlying(X, weights=None):
     with np.errstate(over="ignore"):
         reach = np.where(high > low, _OUTLYING * (high - low), np.inf)
         low, high = low - reach, high + reach
-    least, most = ends(X, weights)[:2]
-    if (least >= low).all() and (most <= high).all():
+    smallest, largest = ends(X, weights)[:2]
+    if (smallest >= low).all() and (largest <= high).all():
         return np.broadcast_to(False, X.shape)  # takes no memory
     present = True if weights is None else (weights > 0)[:, None]
     return ((X < low) | (X > high)) & present

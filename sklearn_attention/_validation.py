@@ -241,8 +241,8 @@ def limit_absent(x, weights):
     with np.errstate(over="ignore"):
         size = dividing(np.where(high > low, high - low, np.abs(high)))
         limits = low - _FURTHEST_ABSENT * size, high + _FURTHEST_ABSENT * size
-    least, most = ends(x)[:2]
-    beyond = (least < limits[0]) | (most > limits[1])
+    smallest, largest = ends(x)[:2]
+    beyond = (smallest < limits[0]) | (largest > limits[1])
     return x.clip(*limits).astype(x.dtype) if beyond.any() else x
 
 

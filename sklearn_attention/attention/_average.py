@@ -224,8 +224,8 @@ def attend_local(
     Raises
     ------
     ValueError
-        As for :func:`attend`; if the kernel takes negative values, or the degree is none of
-        1, 2 and 3.
+        As for :func:`attend`; if the kernel takes negative values, or the degree is not
+        1, 2 or 3.
 
     Notes
     -----

@@ -106,8 +106,9 @@ class AdaptiveBandwidth(_ByNeighbors, BaseEstimator):
 
     def _neighbors(self, rows, kernel, observe):
         weights = rows.sample_weight
-        counts_all = weights is None or np.any(rows.has_outliers)
-        n_keys = len(rows.X) if counts_all else np.count_nonzero(weights)
+        # Rows that searches leave out for an outlier are neighbours all the same.
+        all_count = weights is None or np.any(rows.has_outliers)
+        n_keys = len(rows.X) if all_count else np.count_nonzero(weights)
         n_neighbors = check_positive("n_neighbors", self.n_neighbors, integer=True)
         if n_neighbors > n_keys:
             raise ValueError(
@@ -155,6 +156,7 @@ def neighbor_distances(queries, keys, n_neighbors):
     Positive, also where rows are at one place.
     """
     distances, _ = KDTree(keys).query(queries, k=range(1, n_neighbors + 1))
-    near = np.where(outlying(keys), np.nan, keys)
-    extent = np.linalg.norm(np.nanmax(near, axis=0) - np.nanmin(near, axis=0)) or 1.0
+    near = ~outlying(keys)
+    low = keys.min(axis=0, where=near, initial=np.inf)
+    extent = np.linalg.norm(keys.max(axis=0, where=near, initial=-np.inf) - low) or 1.0
     return np.maximum(distances * ROUNDED_UP, _SAME_PLACE * extent)

@@ -89,9 +89,10 @@ class _Space:
         if several:
             ends = [search_range(column[:, None], ratio) for column in Z.T]
         lowest, highest = np.reshape(ends, (-1, 2)).T
-        # Outliers, of which the search does not know, stay out of windows.
-        outlying = np.broadcast_to(rows.has_outliers, len(self.columns.kinds))[self.numeric]
-        widest = highest * (np.where(outlying, 1.0, _IRRELEVANT) if several else 1.0)
+        # The search does not see rows with outliers. A bandwidth far above the extent of the
+        # other rows would bring them into the windows of predictions.
+        limited = np.broadcast_to(rows.has_outliers, len(self.columns.kinds))[self.numeric]
+        widest = highest * (np.where(limited, 1.0, _IRRELEVANT) if several else 1.0)
         worths = np.full(len(self.categorical), LOWEST_WORTH)
         self.lowest = np.log(np.append(lowest, worths))
         self.highest = np.log(np.append(widest, np.ones_like(worths)))

@@ -46,8 +46,9 @@ _MOST_FEATURES = 50
 # The smallest lambda, as a share of the largest, and the least weight of a row of another
 # level, which at 0 itself would be ruled out altogether.
 LOWEST_WORTH = 1e-6
-# Fewer different rows than this are not searched for copies, and so many are left beside
-# outliers: with a tenth or a fifth of the rows errors were still as small as with all of them.
+# If there are fewer different rows than this, they are not searched for copies. If fewer than
+# this remain without outliers, all rows are searched: with a tenth of the rows the bandwidths
+# still had errors as small as those from all rows.
 _FEW_ROWS = 10
 
 
@@ -115,7 +116,7 @@ class Rows:
     bounds: Any = None  # (n_features, 2); of densities
     standardize: bool = False
     random_state: Any = None
-    has_outliers: Any = False  # (n_features,) bool, where rows are left out for their numbers
+    has_outliers: Any = False  # (n_features,) bool: True if `without_outliers` found some
 
     def __post_init__(self):
         check_flag("per_feature", self.per_feature, "auto")
@@ -133,10 +134,10 @@ class Rows:
         return self.but(columns=columns)
 
     def without_outliers(self):
-        """Return rows of which those with a number very far from most numbers have no weight.
+        """Return the rows with weight 0 for each row that has an outlier in a numeric column.
 
-        So the unit of a search is the deviation of the others, its range is theirs, and a row
-        without neighbours does not count. All rows count if few are left.
+        The unit and the range of a search, and its criterion, are then those of the other rows.
+        If fewer than ten of these have weight, all rows are returned as they are.
         """
         is_far = outlying(self.X, self.sample_weight)
         has_outliers = is_far.any(axis=0) & self.columns.is_numeric

@@ -24,8 +24,8 @@ _ROWS_OF_SCALES = 3.0
 _MOST_PAIRED = 2000
 # How often the bandwidth is chosen, and rows are weighed by their errors at it.
 _PASSES = 3
-# A target with at most so many different values has rare values that are no errors: robust
-# weights made errors of counts 7 % larger, and doubled those of flags and of rain.
+# If a target has at most this many different values, its rare values are no errors: robust
+# weights made the errors of counts 7 % larger, and doubled those of flags and of rain.
 _FEW_VALUES = 12
 # Errors this small relative to the targets are rounding.
 _ROUNDING = 1e-12

@@ -8,10 +8,10 @@ from .._blocks import blocks_of_queries
 from .._spread import dividing
 from ..kernels._product_kernel import mixed_kernel
 
-# Draws with a larger ratio than that of the data, after which there are no more (Besag and
-# Clifford 1991): p-values above 0.1 have a standard error of 22 % of themselves.
+# The draws of a feature end when this many have had a larger ratio than the data (Besag and
+# Clifford 1991): p-values above 0.1 have a relative standard error of 22 %.
 _ENOUGH = 20
-# Errors of fits that are exact, relative to the targets; they are some 1e-14.
+# Errors below this share of the largest target are rounding; exact fits have about 1e-14.
 _ROUNDING = 1e-12
 
 
@@ -26,10 +26,12 @@ class Significance(NamedTuple):
     its leave-one-out errors, with random signs. Their ratios are those that chance makes.
 
     If the targets chose anything, such as the bandwidth, all is chosen again for each draw,
-    since a bandwidth that suits the noise finds structure in it. Draws end where twenty have
-    had a ratio as large as that of the data [3]_. At a given bandwidth that is too wide, a
-    feature that is correlated with one that matters may make up for the bias, and is then
-    found to matter: let the fit choose the bandwidth.
+    since a bandwidth that suits the noise finds structure in it. Draws end when twenty have
+    had a ratio as large as that of the data [3]_.
+
+    If a given bandwidth is too wide, the smoother is biased. A feature without effect may
+    reduce the bias if it is correlated with one that matters, and is then found to matter. Let
+    the fit choose the bandwidth.
 
     Attributes
     ----------

@@ -11,7 +11,8 @@ from ._check import check_sequences
 from ._special import SPECIAL_TOKENS
 from ._vocabulary import PIECES, Vocabulary, text_bytes, tokenizers_library
 
-# Letters without a space, after so many of which byte pairs are learned as in a new text.
+# A run of 1000 letters without a space. Longer runs are split into runs of this length before
+# byte pairs are learned.
 _LONG_RUN = re.compile(r"(\S{1000})")
 TOKENIZERS = ("byte_pairs", "characters", "ids", "lower_words", "words")
 
