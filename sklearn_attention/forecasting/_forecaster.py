@@ -11,6 +11,7 @@ from sklearn.utils.validation import check_is_fitted
 from .._base import AttentionEstimator, keeps_state_on_failure, warn_user, with_callbacks
 from .._columns import Columns
 from .._validation import check_in_open_interval, check_positive
+from ..training._report import reported
 from ._backtest import backtest
 from ._calibration import Calibration
 from ._checks import (
@@ -202,10 +203,8 @@ class Forecaster(AttentionEstimator, ABC):
                 f"horizon={self.horizon_}: errors at later steps have not been observed, and "
                 "intervals there are based on those of a random walk."
             )
-        context = self._init_callback_context(max_subtasks=self._max_subtasks)
-        context.call_on_fit_task_begin(estimator=self, **task_data)
-        self._learn(table, context, task_data)
-        context.call_on_fit_task_end(estimator=self, **task_data, reconstruction_attributes={})
+        with reported(self, self._max_subtasks, **task_data) as report:
+            self._learn(table, report.context, task_data)
         return self
 
     @keeps_state_on_failure

@@ -42,8 +42,7 @@ class ForecastNetwork(nn.Module):
             self.n_tokens += self.patches.n_patches(horizon)
             self.embed_future = nn.Linear(patch_length * n_future, d_model)
         self.encoder = TokenEncoder(d_model, max_length=self.n_tokens, **shape)
-        # It is drawn again with the others; this draw keeps where a seed starts them.
-        self.head = initialize(nn.Linear(self.encoder.width * self.n_tokens, horizon))
+        self.head = nn.Linear(self.encoder.width * self.n_tokens, horizon)
         initialize(self)
 
     def forward(self, past, past_features=None, future_features=None, *, need_weights=False):

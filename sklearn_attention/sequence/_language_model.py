@@ -228,7 +228,8 @@ class TransformerLanguageModel(NetworkParameters, AttentionEstimator):
         else:
             training, held_out = texts, TokenStream.read("X_val", X_val, vocabulary)
         windows = TokenWindows(training, self.max_length)
-        with reported(self, settings, len(windows), X=X, y=y, metadata={}) as report:
+        n_epochs, verbose = settings.n_epochs(len(windows)), settings.training.verbose
+        with reported(self, n_epochs, verbose, X=X, y=y, metadata={}) as report:
             self.model_ = fit_language_model(
                 texts, windows, held_out, vocabulary, settings, self.baseline, report
             )

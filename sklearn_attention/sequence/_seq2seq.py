@@ -239,7 +239,8 @@ class TransformerSeq2Seq(NetworkParameters, AttentionEstimator):
             rows = settings.split(len(pairs[0]))
             training, held_out = ([[ids[i] for i in part] for ids in pairs] for part in rows)
         longest = max(map(len, pairs[1])) - 1
-        with reported(self, settings, len(training[0]), X=X, y=y, metadata={}) as report:
+        n_epochs, verbose = settings.n_epochs(len(training[0])), settings.training.verbose
+        with reported(self, n_epochs, verbose, X=X, y=y, metadata={}) as report:
             self.model_ = fit_seq2seq(
                 training, held_out, reader, settings, report, longest=longest, shared=shared,
                 label_smoothing=self.label_smoothing,

@@ -14,7 +14,7 @@ class Report:
     # None where there is none before the end. `data` are X, y and metadata for callbacks.
 
     def __init__(self, context, estimator, *, fitted=None, verbose=False, **data):
-        self._context, self._estimator, self._fitted = context, estimator, fitted
+        self.context, self._estimator, self._fitted = context, estimator, fitted
         self._verbose, self._data, self._progress = verbose, data, None
 
     @property
@@ -34,7 +34,7 @@ class Report:
 
     def begin(self):
         """Announce an epoch."""
-        self._epoch = self._context.subcontext(task_name="epoch")
+        self._epoch = self.context.subcontext(task_name="epoch")
         self._epoch.call_on_fit_task_begin(estimator=self._estimator, **self._data)
 
     def step(self, history, n_steps, *, ended=False):
@@ -56,11 +56,11 @@ class Report:
 
 
 @contextlib.contextmanager
-def reported(estimator, settings, n_rows, **data):
-    """Context of a fit that is a training on so many rows; its Report."""
-    context = estimator._init_callback_context(max_subtasks=settings.n_epochs(n_rows))
+def reported(estimator, max_subtasks, verbose=False, **data):
+    """Context of a fit of at most `max_subtasks` tasks, None if unknown; its Report."""
+    context = estimator._init_callback_context(max_subtasks=max_subtasks)
     context.call_on_fit_task_begin(estimator=estimator, **data)
-    yield Report(context, estimator, verbose=settings.training.verbose, **data)
+    yield Report(context, estimator, verbose=verbose, **data)
     context.call_on_fit_task_end(estimator=estimator, **data, reconstruction_attributes={})
 
 

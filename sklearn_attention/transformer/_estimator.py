@@ -189,7 +189,8 @@ class TransformerEstimator(
         `strata` (n_rows,) are classes, held out in proportion.
         """
         data = Data.of(settings, *examples, strata=strata)
-        with reported(self, settings, len(data.learned), **task_data) as report:
+        n_epochs, verbose = settings.n_epochs(len(data.learned)), settings.training.verbose
+        with reported(self, n_epochs, verbose, **task_data) as report:
             self.encoder_ = fit_encoder(
                 data, reader, task, settings, self.pooling, self.baseline, report
             )
