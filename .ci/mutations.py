@@ -559,26 +559,26 @@ MUTATIONS = [
     ),
     Mutation(
         "forecasting/_calibration.py",
-        "ranks = np.ceil((counts + 1) * coverage - _ROUNDING).astype(np.int64)",
-        "ranks = np.ceil((counts + 1) * coverage).astype(np.int64)",
+        "rank = int(np.ceil((len(scores) + 1) * coverage - _ROUNDING))",
+        "rank = int(np.ceil((len(scores) + 1) * coverage))",
         "a rank that is whole but for rounding is the next one",
     ),
     Mutation(
         "forecasting/_calibration.py",
-        "apart[~other] = units(errors, other)[0][series[~other]]",
-        "apart[~other] = units(errors)[0][series[~other]]",
-        "errors are in units that they have a part in",
+        "unit_of_origin[fold] = unit_outside[series[fold]]",
+        "unit_of_origin[fold] = unit[series[fold]]",
+        "residuals are in units that they have a part in",
     ),
     Mutation(
         "forecasting/_calibration.py",
-        "width = np.maximum(origins.known - first - origins.horizon + 1, 0)",
-        "width = np.maximum(origins.known - first + 1, 0)",
+        "count = np.maximum(origins.known - first - origins.horizon + 1, 0)",
+        "count = np.maximum(origins.known - first + 1, 0)",
         "intervals follow errors that come after them",
     ),
     Mutation(
         "forecasting/_combination.py",
-        "np.where(known, np.log(mean) - np.log(np.minimum(best, 1e300)), 0.0)",
-        "np.where(known, np.log(mean), 0.0)",
+        "log_errors = np.log(mean) - np.log(np.minimum(best, 1e300))",
+        "log_errors = np.log(mean)",
         "large series decide for all",
     ),
     Mutation(
@@ -589,9 +589,9 @@ MUTATIONS = [
     ),
     Mutation(
         "forecasting/_ridges.py",
-        "cho_solve(factor, cross + penalty * starts[0])",
-        "cho_solve(factor, cross)",
-        "shrunk to the last value, not to the ridge of all series",
+        "best += step",
+        "best += 2 * step",
+        "every second penalty is passed over",
     ),
     Mutation(
         "forecasting/_season.py",
@@ -655,8 +655,8 @@ MUTATIONS = [
     ),
     Mutation(
         "forecasting/_calibration.py",
-        "block[counted] == 0, growth)",
-        "block[counted] == 4, growth)",
+        "series[rows], block[rows] == 0)",
+        "series[rows], block[rows] == 4)",
         "the earliest errors widen intervals, not the latest",
     ),
     Mutation(
@@ -679,7 +679,7 @@ MUTATIONS = [
     ),
     Mutation(
         "forecasting/_combination.py",
-        "errors[~squared[series]] **= 0.5",
+        "errors[~is_squared[series]] **= 0.5",
         "errors **= 0.5",
         "forecasts of rare sales are near the median",
     ),
@@ -733,7 +733,7 @@ MUTATIONS = [
     ),
     Mutation(
         "forecasting/_calibration.py",
-        "np.sqrt(ahead * (1 + ahead / n_steps))",
+        "np.sqrt(ahead * (1 + ahead / n_differences))",
         "np.sqrt(ahead)",
         "the drift of a random walk is taken to be known",
     ),

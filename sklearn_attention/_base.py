@@ -50,6 +50,8 @@ class AttentionEstimator(OwnInit, CallbackSupportMixin, BaseEstimator):
     # Dataclasses in the fitted attributes, themselves, in lists or in one another. Pickles and
     # files have their fields in a dict, so that no type has to be trusted.
     _held = ()
+    # Functions that build dataclasses whose fields earlier versions stored otherwise, by name.
+    _builders = ()
 
     def __reduce_ex__(self, protocol):
         # Of pickle and copy, which would begin by `__reduce__` as well.
@@ -72,7 +74,7 @@ class AttentionEstimator(OwnInit, CallbackSupportMixin, BaseEstimator):
         return state | ({"_memo": {}} if "_memo" in state else {}) | {_FORM: _CURRENT}
 
     def __setstate__(self, state):
-        kinds = {kind.__name__: kind for kind in self._held}
+        kinds = {kind.__name__: kind for kind in self._held} | dict(self._builders)
         own = {name: _build(value, kinds) for name, value in state.items() if name != _FORM}
         super().__setstate__(own)
         fitted = any(name.endswith("_") and not name.startswith("_") for name in state)

@@ -46,6 +46,7 @@ class CandidateAttention:
     share: float
     network: dict
     without: np.ndarray  # (n_series,) of the training series
+    logs: bool  # whether series are logarithms
 
     def forecast(self, origins, combined):
         """Fixed combinations (n_origins, horizon) with the share of the network."""
@@ -60,10 +61,10 @@ class CandidateAttention:
         """Forecasts of the network; (n_origins, horizon)."""
         from ._candidate_network import apply  # torch takes a second to load
 
-        return apply(self.network, inputs_at(origins, self.classical))
+        return apply(self.network, inputs_at(origins, self.classical, self.logs))
 
 
-def fit_attention(training, combined, classical, random_state):
+def fit_attention(training, combined, classical, logs, random_state):
     """Train a network on a panel, with a share by errors at the ends of its series."""
     # Held-out forecasts (n_validation, horizon) are, at origins within a horizon of the end,
     # those with the share of a network that was trained on earlier steps, otherwise the fixed
@@ -80,26 +81,26 @@ def fit_attention(training, combined, classical, random_state):
         end = np.where(without, 0, end)
         origins = _training_origins(table, end, validation.horizon, random_state)
         before = origins.steps < end[origins.series][:, None]
-        inputs, seed = inputs_at(origins, classical), random_state.randint(2**31 - 1)
-        return train(inputs, before, origins.series, classical.logs, seed)
+        inputs, seed = inputs_at(origins, classical, logs), random_state.randint(2**31 - 1)
+        return train(inputs, before, origins.series, logs, seed)
 
-    trial = CandidateAttention(classical, 1.0, learn(until), without)
+    trial = CandidateAttention(classical, 1.0, learn(until), without, logs)
     found = np.full_like(combined, np.nan)
     found[near] = trial._learned(validation.take(near).with_season_before(until))
     share, _ = best_share(training, combined, found)
     held_out = np.where(np.isnan(found), combined, share * found + (1 - share) * combined)
     network = learn(table.lengths) if share else {}
-    return CandidateAttention(classical, share, network, without), held_out
+    return CandidateAttention(classical, share, network, without, logs), held_out
 
 
-def inputs_at(origins, classical):
+def inputs_at(origins, classical, logs):
     """Inputs of a network, seasonally adjusted, at some origins."""
     season = SeasonalAdjustment.of(origins, classical.season_length)
     row, known = season.row[:, None], np.maximum(origins.known, 1)[:, None]
     steps = np.maximum(origins.known[:, None] - _WINDOW + np.arange(_WINDOW), 0)
     past = origins.past(_WINDOW) - season.at(row, steps)
     unit, least = _units(origins, season)
-    if classical.logs:
+    if logs:
         unit = unit + 1e-3
     else:
         unit = np.where(unit + least > 0, unit + 1e-3 * least, 1.0)
@@ -107,7 +108,7 @@ def inputs_at(origins, classical):
     candidates = classical.forecast(origins) - (now + later)[:, None]
     candidates, past = candidates / unit[:, None], (past - now) / unit
     statistics = np.hstack([
-        np.log(unit) if classical.logs else np.zeros_like(unit),
+        np.log(unit) if logs else np.zeros_like(unit),
         np.log(known),
         np.minimum(known, _WINDOW) / _WINDOW,
         np.abs(past).mean(axis=1, keepdims=True) / 10,

@@ -7,7 +7,6 @@ from dataclasses import dataclass, replace
 from itertools import product
 
 import numpy as np
-from scipy.signal import lfilter
 
 from ._season import SeasonalAdjustment, groups_of
 
@@ -22,8 +21,6 @@ _ROUNDING = 1e-9
 # Series that go through time together, whose states fit into the cache, and origins whose
 # choices are compared at once.
 _ROWS, _ORIGINS = 48, 100
-# Steps from which on a series is filtered by itself, choice by choice.
-_LONG = 3000
 
 
 @dataclass(frozen=True, eq=False)
@@ -91,8 +88,7 @@ def _states(values, lengths, place, last):
     borders = np.cumsum([0, len(simple), len(holt), len(damped)])
     x = values - values[:, :1]
     found = np.empty((3, 3, len(last)))
-    pass_through = _filtered if len(x) == 1 and x.shape[1] >= _LONG else _errors
-    for own, total, error, sums in pass_through(x, lengths, place, last, *choices):
+    for own, total, error, sums in _errors(x, lengths, place, last, *choices):
         now, origins = values[place[own], last[own]], np.arange(len(total))
         for states, start, stop in zip(found, borders, borders[1:], strict=False):
             part = total[:, start:stop]
@@ -152,26 +148,6 @@ def _errors(x, lengths, place, last, alpha, beta, phi):
             batch, first = [], end
 
 
-def _filtered(x, lengths, place, last, alpha, beta, phi):
-    """The same of one long series, where states after the first are those of linear filters."""
-    n = _FIRST_STEPS + 1
-    steps, changes = np.arange(n), np.diff(x[0])[n - 1 :]
-    [(_, *first)] = _errors(
-        x[:, :n], np.full(1, n), np.zeros_like(steps), steps, alpha, beta, phi
-    )
-    found, later = np.empty((3, len(last), len(alpha))), last >= n
-    found[:, ~later] = np.array(first)[:, last[~later]]
-    at, keep, phi = last[later] - n, 1 - alpha, phi * (beta > 0)
-    rate = phi * alpha * beta
-    for i, (total, error, sums) in enumerate(zip(*(own[-1] for own in first), strict=True)):
-        poles = [1.0, rate[i] - keep[i] - phi[i], keep[i] * phi[i]]
-        begin = (phi[i] - rate[i]) * sums + keep[i] * error, -poles[2] * sums
-        summed, _ = lfilter([1.0], poles, changes, zi=begin)
-        missed = summed - phi[i] * np.append(sums, summed[:-1])
-        found[:, later, i] = total + np.cumsum(missed**2)[at], missed[at], summed[at]
-    yield slice(0, len(last)), *found
-
-
 def _slopes(values):
     """Slope of the least-squares line through all steps up to each; (n_series, n_steps)."""
     steps = np.arange(values.shape[1], dtype=float)
@@ -180,115 +156,111 @@ def _slopes(values):
     return 12 * (products[0] - products[1]) / np.maximum(n * (n**2 - 1), 1)
 
 
-# Lengths of the blocks whose means are forecast too, by the number of steps in a season.
+# Lengths of the blocks whose means are forecast too, by the number of steps in a season. On the
+# 1428 monthly series of M3 errors are 1.009 of these without the blocks, and the interval score
+# 1.011.
 _BLOCKS = {1: (2, 3), 4: (2, 4), 12: (2, 3, 4, 6)}
 _OTHER_BLOCKS = (2, 4)
-# Forecasts in the units before logarithms stay above this share of the mean.
-_FLOOR = 0.05
 
 
 @dataclass(frozen=True, eq=False)
 class Classical:
     """Exponential smoothing, theta and the like, of seasonally adjusted series."""
 
-    # At every origin parameters are those that were best so far. Series may be logarithms
-    # (`logs`), so that trends of the series themselves are tried too. A `further` season than
-    # the usual one is part of the names.
+    # At every origin parameters are those that were best so far. If the season is `further`,
+    # not the usual one, it is part of the names. With `blocks` means of blocks of steps are
+    # forecast too.
 
     season_length: float
-    logs: bool
     further: bool = False
+    blocks: bool = True
 
     @property
     def names(self):
         """Names of the forecasts."""
-        raw = ("raw theta", "raw Holt", "raw damped") if self.logs else ()
-        names = ("naive", "drift", "SES", "Holt", "damped", "theta", *raw)
-        names = (*names, "median", "blocks", "classical mean")
+        names = "naive", "drift", "SES", "Holt", "damped", "theta", "median"
+        names = (*names, "blocks", "classical mean") if self.blocks else names
         season = f", season of {self.season_length:.4g} steps" if self.further else ""
         return tuple(name + season for name in names)
 
     def fit(self, training):
-        """Itself, and forecasts of validation origins with patterns from before their block."""
+        """Return itself, and forecasts of validation origins by patterns before their block."""
         validation = training.validation
         known = validation.known.copy()
-        for block in range(training.n_blocks):
-            rows = np.flatnonzero(training.block == block)
+        for rows, _ in training.folds():
             origins = validation.take(rows).with_season_before(training.earliest(rows))
             known[rows] = origins.season_known
         return self, self.forecast(replace(validation, season_known=known))
 
     def forecast(self, origins):
-        """Forecasts, (n_origins, n_names, horizon); the first step stands for itself."""
+        """Forecast, (n_origins, n_names, horizon); the first step stands for itself."""
         season = SeasonalAdjustment.of(origins, self.season_length)
         known = np.maximum(origins.known, 1)
         lengths = np.zeros(len(season.series), dtype=np.int64)
         np.maximum.at(lengths, season.row, known)
-        found = np.empty((len(origins), len(self.names), origins.horizon))
+        forecasts = np.empty((len(origins), len(self.names), origins.horizon))
         for group in groups_of(lengths):
             place = np.full(len(lengths), -1)
             place[group] = np.arange(len(group))
             rows = np.flatnonzero(place[season.row] >= 0)
             table = season.adjusted(group, lengths[group])
-            last = known[rows] - 1
-            found[rows] = self._adjusted(table, place[season.row[rows]], last, origins.horizon)
-        return found + season.at(season.row[:, None], origins.steps)[:, None]
+            row, last = place[season.row[rows]], known[rows] - 1
+            forecasts[rows] = self._adjusted(table, row, last, origins.horizon)
+        return forecasts + season.at(season.row[:, None], origins.steps)[:, None]
 
     def _adjusted(self, table, row, last, horizon):
-        """Forecasts of adjusted series (n_rows, n_steps) after some of their steps."""
-        ahead = np.arange(1, horizon + 1)
-        now, base = table[row, last][:, None], table[:, :1]
+        """Forecast adjusted series (n_rows, n_steps) after some of their steps."""
+        now, blocks = table[row, last][:, None], []
         sizes = _BLOCKS.get(round(self.season_length), _OTHER_BLOCKS)
-        blocks = [blocks for size in sizes for blocks in _blocks(table, size, row, last)]
-        tables = [(table, row, last), *(own for _, _, own in blocks)]
-        if self.logs:
-            raw = np.exp(np.clip(table - base, -50, 50))
-            tables.append((raw, row, last))
-        smoothed = smooth(tables)
-        line, trend, calm = (method.path(horizon) for method in smoothed[0])
+        if self.blocks:
+            blocks = [block for size in sizes for block in _blocks(table, size, row, last)]
+        smoothed = smooth([(table, row, last), *(means for _, _, means in blocks)])
+        theta, holt, damped = (method.path(horizon) for method in smoothed[0])
         naive = np.repeat(now, horizon, axis=1)
         level = np.repeat(smoothed[0][0].level[:, None], horizon, axis=1)
-        drift = now + (now - base[row]) / np.maximum(last, 1)[:, None] * ahead
-        parts = [naive, drift, level, trend, calm, line]
-        central = [level, line, trend, calm]
-        if self.logs:
-            means = np.cumsum(raw, axis=1)[row, last] / (last + 1)
-            floor = _FLOOR * means[:, None]
-            for method in smoothed[-1]:
-                parts.append(np.log(np.maximum(method.path(horizon), floor)) + base[row])
-            central += [parts[-3], parts[-1]]
-        median = np.median(central, axis=0)
-        both = (line + calm) / 2
-        of_blocks = np.repeat(both[None], len(sizes) + 1, axis=0)
-        for (size, rows, (means, at, end)), methods in zip(blocks, smoothed[1:], strict=False):
-            path = _between(size, means[at, end], methods, horizon)
-            of_blocks[1 + sizes.index(size), rows] = path
-        of_blocks = of_blocks.mean(axis=0)
-        return np.stack([*parts, median, of_blocks, (median + of_blocks) / 2], axis=1)
+        slope = (now - table[row, :1]) / np.maximum(last, 1)[:, None]
+        drift = now + slope * np.arange(1, horizon + 1)
+        median = np.median([level, theta, holt, damped], axis=0)
+        each = [naive, drift, level, holt, damped, theta, median]
+        if self.blocks:
+            # Where a series has no two blocks of a size, forecasts without blocks stand in.
+            by_size = np.repeat(((theta + damped) / 2)[None], len(sizes) + 1, axis=0)
+            for (size, rows, means), methods in zip(blocks, smoothed[1:], strict=True):
+                by_size[1 + sizes.index(size), rows] = _between(size, means, methods, horizon)
+            of_blocks = by_size.mean(axis=0)
+            each += [of_blocks, (median + of_blocks) / 2]
+        return np.stack(each, axis=1)
 
 
 def _blocks(table, size, row, last):
-    """Sizes, origins, and means (n_rows, n_blocks) of blocks of steps that end there."""
-    # Means have less noise, and their trend is that of the longer run. The row and the last
-    # block of each origin are with the means.
+    """Average blocks of `size` steps, which end at the last known step of an origin.
+
+    Yields the size, the origins, and for these the means (n_rows, n_blocks), and of each origin
+    the row of the means and its last block. Means have less noise than steps, and a trend of
+    the longer run.
+    """
     for shift in range(size):
         rows = np.flatnonzero(((last + 1) % size == shift) & ((last + 1) // size >= 2))
         if len(rows):
             end = (last[rows] + 1) // size
-            used, at = np.unique(row[rows], return_inverse=True)
+            series, row_of_means = np.unique(row[rows], return_inverse=True)
             steps = slice(shift, shift + size * end.max())
-            means = table[used, steps].reshape(len(used), -1, size).mean(axis=2)
-            yield size, rows, (means, at, end - 1)
+            means = table[series, steps].reshape(len(series), -1, size).mean(axis=2)
+            yield size, rows, (means, row_of_means, end - 1)
 
 
-def _between(size, now, methods, horizon):
-    """Forecasts of steps, interpolated between those of blocks, (n_origins, horizon)."""
+def _between(size, blocks, methods, horizon):
+    """Interpolate between forecasts of blocks, as `_blocks` yields them; (n_origins, horizon).
+
+    `methods` are the three :class:`Smoothed` of the means.
+    """
+    means, row, last = blocks
     n_ahead = -(-horizon // size) + 2
     both = (methods[0].path(n_ahead) + methods[2].path(n_ahead)) / 2
-    both = np.concatenate([now[:, None], both], axis=1)
+    both = np.concatenate([means[row, last][:, None], both], axis=1)
     # Centres of the blocks, in steps after the origin.
     centers = np.arange(n_ahead + 1) * size - (size - 1) / 2
     steps = np.arange(1, horizon + 1)
-    left = np.clip(np.searchsorted(centers, steps) - 1, 0, n_ahead - 1)
-    share = (steps - centers[left]) / size
-    return both[:, left] * (1 - share) + both[:, left + 1] * share
+    before = np.clip(np.searchsorted(centers, steps) - 1, 0, n_ahead - 1)
+    share = (steps - centers[before]) / size
+    return both[:, before] * (1 - share) + both[:, before + 1] * share

@@ -219,7 +219,7 @@ def learn_effects(training, season_length):
     x, y, blocks = (np.concatenate(parts) for parts in (x, y, blocks))
     both = np.column_stack([x, y])
     parts = [both[out] for out in blocks.T]
-    ridge = BlockRidge.of(x.T @ both, [part[:, :-1].T @ part for part in parts])
+    ridge = BlockRidge.from_blocks(x.T @ both, [part[:, :-1].T @ part for part in parts])
 
     def error(coefs):
         pairs = zip(parts, coefs[1:], strict=True)

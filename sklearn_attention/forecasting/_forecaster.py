@@ -42,6 +42,7 @@ from ._inputs import (
 )
 from ._origins import Origins
 from ._season import season_of
+from ._stored_forms import BUILDERS
 from ._table import Form, Table, naive_scales
 from ._time import TimeIndex
 from ._transform import Transform, check_bounds, damped
@@ -91,7 +92,7 @@ class Forecaster(AttentionEstimator, ABC):
     observed_ : Table
         The series and features observed so far.
     calibration_ : Calibration
-        Held-out ``errors``, in units of those of their series, which are the ``unit``.
+        Residuals of held-out forecasts, scaled by their expected size, and these sizes.
     n_features_in_ : int
         Number of features.
     feature_names_in_ : ndarray of shape (n_features,)
@@ -291,7 +292,7 @@ class Forecaster(AttentionEstimator, ABC):
     def _forecast_rows(self, table, requested, coverages=None, fresh=False):
         """Forecasts and their names, with the ends of intervals if there are any."""
         if coverages is None:
-            return self._in_one_pass(table, requested)[:, 0], None
+            return self._requested_columns(table, requested)[:, 0], None
         ends = [f"{end}_{100 * level:g}" for level in coverages for end in ("lower", "upper")]
         return self._intervals(table, requested, coverages, fresh), ["forecast", *ends]
 
@@ -314,14 +315,17 @@ class Forecaster(AttentionEstimator, ABC):
 
         Notes
         -----
-        Split-conformal, for each step ahead: intervals are widened until they contain the
-        share `coverage`, a little more for finite samples, of held-out windows in training. A
-        step with too few of these for the coverage also uses the errors of all steps, and a
-        forecaster with few windows those of a random walk. The guarantee is for exchangeable
-        windows; those of a series are so only approximately. After
-        :meth:`update` errors since the fit count as well, though not for a `history`. In the
-        i-th block of forecasts made from forecasts, distances to the forecast are multiplied
-        by the root of i, as in a random walk: a rule without guarantee.
+        Split conformal prediction. Residuals of held-out forecasts in training are divided by
+        the size that is expected of them: by series, by steps ahead, and by how far candidate
+        forecasts differ. An interval is widened until it contains the share `coverage` of these
+        scaled residuals, a little more for finite samples. A forecaster with few held-out
+        windows also uses the residuals of a random walk. The guarantee is for exchangeable
+        residuals; those of a series are so only approximately. After :meth:`update` the
+        residuals since the fit count as well, though not for a `history`. A wider coverage
+        never lies inside a narrower one.
+
+        In the i-th block of forecasts made from forecasts, distances to the forecast are
+        multiplied by the root of i, as in a random walk: a rule without guarantee.
         """
         check_is_fitted(self)
         coverage = check_in_open_interval("coverage", coverage, 0, 1)
@@ -348,18 +352,18 @@ class Forecaster(AttentionEstimator, ABC):
 
         Notes
         -----
-        Each quantile is moved by the quantile of its errors on the hold-out. Quantiles do not
-        cross: one that would lie nearer to the median than a level in between equals it.
+        Each quantile is moved by the quantile of its held-out residuals; see
+        :meth:`predict_interval`. Then quantiles are sorted, so that they do not cross.
         """
         check_is_fitted(self)
         levels = check_levels("quantiles", quantiles)
         table, requested = read_request(self, X, history)
 
-        def finish(forecasts, drift, n_blocks):
+        def columns_from(forecasts, drift, n_blocks):
             return self.calibration_.quantiles(forecasts, levels, drift, n_blocks)
 
-        found = self._in_one_pass(table, requested, finish, history is not None)
-        return wrap(requested, found, levels)
+        quantiles = self._requested_columns(table, requested, columns_from, history is not None)
+        return wrap(requested, quantiles, levels)
 
     def score(self, X, y=None) -> float:
         """Minus the mean absolute scaled error; higher is better.
@@ -387,7 +391,7 @@ class Forecaster(AttentionEstimator, ABC):
         check_is_fitted(self)
         later, rows, _ = read_later(self, X, y)
         table = with_known(self, self.observed_, rows, later)
-        forecasts = np.split(self._in_one_pass(table, later)[:, 0], later.first[1:])
+        forecasts = np.split(self._requested_columns(table, later)[:, 0], later.first[1:])
         scale = naive_scales(self.observed_.values)
         scale[: len(self.scale_)] = self.scale_
         errors = [
@@ -486,10 +490,10 @@ class Forecaster(AttentionEstimator, ABC):
             )
 
         def forecast(table):
-            return self._in_one_pass(table, requested)[:, 0]
+            return self._requested_columns(table, requested)[:, 0]
 
-        found = added_by_features(forecast, table, self._kept["usual"], features)
-        return wrap(requested, found, [_USUAL, *(names[columns[0]] for columns in features)])
+        added = added_by_features(forecast, table, self._kept["usual"], features)
+        return wrap(requested, added, [_USUAL, *(names[columns[0]] for columns in features)])
 
     @abstractmethod
     def _learn(self, table, context, task_data):
@@ -528,6 +532,7 @@ class Forecaster(AttentionEstimator, ABC):
     _max_subtasks = 0
 
     _held = Table, TimeIndex, Form, Calibration, Transform, Columns
+    _builders = BUILDERS
 
     def __sklearn_tags__(self):
         tags = super().__sklearn_tags__()
@@ -552,59 +557,64 @@ class Forecaster(AttentionEstimator, ABC):
         return replace(plain, table=self._encoded(table)), plain, table.names
 
     def _intervals(self, table, requested, coverages, fresh):
-        """Forecasts and the ends of intervals; (n_rows, 1 + 2 n_coverages)."""
+        """Forecast, with the ends of intervals; (n_rows, 1 + 2 n_coverages)."""
 
-        def finish(forecasts, drift, n_blocks):
-            found = self.calibration_.intervals(forecasts, coverages, drift, n_blocks)
-            return np.concatenate([forecasts.mean[:, :, None], found], axis=2)
+        def columns_from(forecasts, drift, n_blocks):
+            ends = self.calibration_.intervals(forecasts, coverages, drift, n_blocks)
+            return np.concatenate([forecasts.mean[:, :, None], ends], axis=2)
 
-        return self._in_one_pass(table, requested, finish, fresh)
+        return self._requested_columns(table, requested, columns_from, fresh)
 
-    def _in_one_pass(self, table, requested, finish=None, fresh=False):
-        """Numbers for requested rows, (n_rows, n_columns), from one pass for each block."""
-        # `finish(forecasts, drift, n_blocks)` makes columns, (n_origins, horizon, n_columns),
-        # of forecasts with the quantiles of `calibration_.levels`; None for only the forecasts.
+    def _requested_columns(self, table, requested, columns_from=None, fresh=False):
+        """Compute columns of numbers for the requested steps; (n_rows, n_columns).
+
+        ``columns_from(forecasts, drift, n_blocks)`` returns columns of Forecasts, (n_origins,
+        horizon, n_columns); by default their means. If the series are `fresh`, residuals since
+        the fit are not those of the model.
+        """
         plain, series = Origins.at_ends(table, self.horizon_), requested.series
-        table = self._encoded(table)
-        ahead = requested.step - table.ends[series]
-        later = ahead >= 0
-        n_blocks = -(-int(ahead.max(initial=-1) + 1) // self.horizon_)
-        ends = Origins.at_ends(table, self.horizon_)
+        ends = Origins.at_ends(self._encoded(table), self.horizon_)
         # Nothing is known before the first step, which stands for itself.
         known = np.maximum(requested.step - table.starts[series], 0)
-        origins = ends.at(series[~later], known[~later]).with_few_seasons()
-        n_within = len(origins)
-        origins = origins.joined(ends) if n_blocks else origins
-        if finish is None:
-            levels, finish = None, _means
-            found, drift = self._forecasts(origins), np.ones(len(origins))
-        else:
-            levels = self.calibration_.levels
-            found, drift = self._forecasts_with_drift(origins, fresh)
-        within = finish(found.take(slice(n_within)), drift[:n_within], 1)[:, 0]
-        found, drift, blocks = found.take(slice(n_within, None)), drift[n_within:], []
-        for block in range(n_blocks):
-            if block:  # from the forecasts of those before
-                table = table.extended(found.mean)
-                found = self._forecasts(Origins.at_ends(table, self.horizon_), levels)
-            blocks.append(finish(found, drift, block + 1))
-        rows = np.empty((len(series), within.shape[1]))
-        rows[~later] = within
-        if blocks:
-            rows[later] = np.concatenate(blocks, axis=1)[series[later], ahead[later]]
-        plain = plain.at(series, np.minimum(known, plain.known[series]))
-        return self.transform_.decode(rows, plain)
+        ahead = requested.step - table.ends[series]
+        observed, later = np.flatnonzero(ahead < 0), np.flatnonzero(ahead >= 0)
+        columns = []
+        if len(observed) or not len(later):  # each is forecast from the steps before it
+            origins = ends.at(series[observed], known[observed]).with_few_seasons()
+            forecasts, drift = self._with_drift(origins, columns_from, fresh)
+            columns.append((columns_from or _means)(forecasts, drift, 1)[:, 0])
+        if len(later):
+            blocks = self._blocks_ahead(ends, ahead.max() + 1, columns_from, fresh)
+            columns.append(blocks[series[later], ahead[later]])
+        in_order = np.concatenate(columns)[np.argsort(np.append(observed, later))]
+        origins = plain.at(series, np.minimum(known, plain.known[series]))
+        return self.transform_.decode(in_order, origins)
 
-    def _forecasts_with_drift(self, origins, fresh):
-        """Forecasts with all that intervals need, and the drift of errors since the fit."""
+    def _blocks_ahead(self, ends, n_steps, columns_from, fresh):
+        """Compute columns of at least `n_steps` after the ends; (n_series, n, n_columns)."""
+        forecasts, drift = self._with_drift(ends, columns_from, fresh)
+        levels = None if columns_from is None else self.calibration_.levels
+        table, blocks = ends.table, []
+        while True:
+            blocks.append((columns_from or _means)(forecasts, drift, len(blocks) + 1))
+            if len(blocks) * self.horizon_ >= n_steps:
+                return np.concatenate(blocks, axis=1)
+            # The next block is forecast from the forecasts of this one.
+            table = table.extended(forecasts.mean)
+            forecasts = self._forecasts(Origins.at_ends(table, self.horizon_), levels)
+
+    def _with_drift(self, origins, columns_from, fresh):
+        """Forecast, and measure the drift since the fit if there are `columns_from`."""
+        if columns_from is None:
+            return self._forecasts(origins), None
         calibration, n = self.calibration_, len(origins)
         since, rows = ([], None) if fresh else calibration.origins_since(origins)
         if not len(since):
             return self._forecasts(origins, calibration.levels), np.ones(n)
-        found = self._forecasts(origins.joined(since), calibration.levels)
-        return found.take(slice(n)), calibration.drift(found.take(slice(n, None)), rows)
+        forecasts = self._forecasts(origins.joined(since), calibration.levels)
+        return forecasts.take(slice(n)), calibration.drift(forecasts.take(slice(n, None)), rows)
 
 
 def _means(forecasts, drift, n_blocks):
-    """Forecasts as the only column."""
+    """Return means of Forecasts as the only column."""
     return forecasts.mean[:, :, None]

@@ -14,7 +14,7 @@ from .._validation import check_choice, check_in_open_interval
 from ..kernels import Kernel
 from ..kernels._base import as_kernel
 from ._analogs import Analogs, choose_analogs, refuse_negative
-from ._calibration import MOST_CALIBRATED, Calibration
+from ._calibration import MAX_CALIBRATION_ORIGINS, Calibration
 from ._feature_effects import FeatureBasis, FeatureEffects, learn_effects, without_known
 from ._forecaster import Forecaster
 from ._forms import in_library
@@ -345,7 +345,7 @@ class KernelForecaster(Forecaster):
 
 def _few(origins):
     """Those of held-out origins that errors are taken of."""
-    return origins.take(evenly_spread(len(origins), MOST_CALIBRATED))
+    return origins.take(evenly_spread(len(origins), MAX_CALIBRATION_ORIGINS))
 
 
 def _log_error(forecasts, scale):

@@ -66,10 +66,9 @@ class Origins:
         return cls(table, np.arange(len(table)), table.lengths, horizon)
 
     @classmethod
-    def within(cls, table, horizon, lookback=1, ahead=None):
+    def within(cls, table, horizon, lookback=1):
         """All origins with enough steps before and after them."""
-        after = horizon if ahead is None else ahead
-        counts = np.maximum(table.lengths - lookback - after + 1, 0)
+        counts = np.maximum(table.lengths - lookback - horizon + 1, 0)
         return cls(table, *positions(lookback, counts), horizon)
 
     def __len__(self):
@@ -285,23 +284,29 @@ class Validation:
         horizon = self.origins.horizon
         return (known > first - horizon) & (known < last + horizon)
 
+    def folds(self):
+        """Rows of validation origins, in each block and not overlapping with that block."""
+        validation = self.validation
+        for block in range(self.n_blocks):
+            overlaps = self.overlapping(validation.series, validation.known, block)
+            yield np.flatnonzero(self.block == block), np.flatnonzero(~overlaps)
+
     def within(self, series, steps):
         """True for steps of a series that are forecast in the blocks; (n_steps, n_blocks)."""
         first, last = (spans[series] for spans in self._spans)
         return (steps[:, None] >= first) & (steps[:, None] < last + self.origins.horizon)
 
 
-def held_out(learn, training, n_names=1):
-    """Forecasts of validation origins; (n_validation, n_names, horizon).
+def held_out(learn, training):
+    """Forecast validation origins; (n_validation, 1, horizon).
 
     `learn(block)` is a candidate that has not learned from what overlaps with a block.
     """
     validation = training.validation
-    found = np.full((len(validation), n_names, validation.horizon), np.nan)
-    for block in np.unique(training.block):
-        rows = training.block == block
-        found[rows] = learn(block).forecast(validation.take(rows))
-    return found
+    forecasts = np.full((len(validation), 1, validation.horizon), np.nan)
+    for block, (rows, _) in enumerate(training.folds()):
+        forecasts[rows] = learn(block).forecast(validation.take(rows))
+    return forecasts
 
 
 @dataclass(frozen=True, eq=False)

@@ -98,14 +98,29 @@ def shift_of(values):
 
 
 def choose_transform(table, log, plain, fit):
-    """The scale on which candidates have smaller errors on some series, for `log` "auto"."""
-    # With what was fitted on it if that was to all series, otherwise None. `plain` is the
-    # Transform without logarithms, `fit(table, logs)` is `fit_combined`.
+    """Choose the scale on which candidates have smaller errors, if `log` is "auto".
+
+    Parameters
+    ----------
+    table : Table
+        On the original scale.
+    log : bool or "auto"
+    plain : Transform
+        Without logarithms.
+    fit : callable
+        ``fit(table)`` returns a Combination.
+
+    Returns
+    -------
+    transform : Transform
+    fitted : Combination or None
+        The one on this scale, if it was fitted to all series.
+    """
     values, shift = table.values, shift_of(table.values)
     flat = np.concatenate(values)
     possible = flat.min() >= 0 and flat.any()
-    least = (flat + shift).min(where=flat + shift > 0, initial=np.inf)
-    plain = replace(plain, shift=shift, least=float(least))
+    min_positive = (flat + shift).min(where=flat + shift > 0, initial=np.inf)
+    plain = replace(plain, shift=shift, least=float(min_positive))
     logarithms = replace(plain, log=True)
     if log != "auto":
         if log and not possible:
@@ -121,20 +136,19 @@ def choose_transform(table, log, plain, fit):
     # Absolute errors are least at the median, which of counts with zeros is below the mean.
     power = 1 if flat.min() > 0 else 2
     rows = evenly_spread(len(values), _MOST_TRIED)
-    few = table.take(rows)
-    tried = []
+    sample = table.take(rows)
+    results = []
     for transform in (plain, logarithms):
-        fitted = fit(transform.encode(few), logs=transform.log)
-        _, training, _, held_out = fitted
-        if len(training.block) == 0:
+        fitted = fit(transform.encode(sample))
+        if len(fitted.training.block) == 0:
             return logarithms, None
-        origins = replace(training.validation, table=few)
-        missed = transform.decode(held_out, origins) - origins.targets()
-        missed = np.abs(missed / naive_scales(few.values)[origins.series, None])
-        error = np.nanmean(missed**power)
+        origins = replace(fitted.training.validation, table=sample)
+        residuals = transform.decode(fitted.held_out, origins) - origins.targets()
+        scaled = np.abs(residuals / naive_scales(sample.values)[origins.series, None])
+        error = np.nanmean(scaled**power)
         error *= 1.0 if transform.log or len(values) >= PANEL else 1 + _LEAST_SAVED
-        tried.append((error, transform, fitted if len(rows) == len(values) else None))
-    return min(tried, key=lambda one: one[0])[1:]
+        results.append((error, transform, fitted if len(rows) == len(values) else None))
+    return min(results, key=lambda result: result[0])[1:]
 
 
 # How improbable a value has to be to be replaced: one in so many.

@@ -1,7 +1,7 @@
 """Forecasting by candidates, attention over them, and a transformer."""
 
 from dataclasses import replace
-from functools import partial, reduce
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -26,6 +26,8 @@ from ._combination import (
     fit_combined,
     fit_transformer,
     new_candidates,
+    quick_candidates,
+    window_lengths,
 )
 from ._feature_effects import FeatureBasis, FeatureEffects
 from ._forecaster import Forecaster
@@ -33,18 +35,19 @@ from ._forms import in_library
 from ._origins import Forecasts, Origins, choose_lookback, disagreement, least_length
 from ._ridges import WindowRidge
 from ._season import seasons_of
+from ._stored_forms import ClassicalWithRaw, RidgeOfEachSeries
 from ._transform import choose_transform
 from ._transformer_candidate import Scaling, TransformerCandidate
 from ._trees import Trees
 from ._window_regressor import WindowRegressor
 
-# Weight of the classical candidates from which on attention over them is learned.
-_LEAST_CLASSICAL = 1 / 3
-# Steps of all series from which, with trees, a smaller share of long ones is validated, and of
-# one from which a transformer is tried.
-_STEPS_OF_SLOW_TREES, _STEPS_OF_TRANSFORMER, _SHARE_IF_SLOW = 5000, 20_000, 0.25
+# Attention over the classical candidates is learned if they have this weight.
+_MIN_CLASSICAL_WEIGHT = 1 / 3
+# A smaller share of long series is validated if there are trees and this many steps of all
+# series, or a transformer, which is tried if a series has this many steps.
+_MIN_STEPS_OF_SLOW_TREES, _MIN_STEPS_OF_TRANSFORMER, _SHARE_IF_SLOW = 5000, 20_000, 0.25
 # Candidates that learn effects of features themselves.
-_WHOLE = "trees", "transformer"
+_WITH_FEATURES = "trees", "transformer"
 # Why candidates have no forecasts, but for series that are too short.
 _LACKING = {"features": "no features are known beforehand: pass X"}
 
@@ -366,99 +369,123 @@ class TransformerForecaster(NetworkParameters, Forecaster):
     def _learn(self, table, context, task_data):
         self.seasons_, self.attention_ = seasons_of(table, self.season_length), None
         task = partial(reported_task, self, context, **task_data)
-        kinds, whole = _kinds(self.candidates, self.n_features_in_)
         lookback = None if self.lookback == "auto" else int(self.lookback)
         sizes = table, self.horizon_, self.seasons_, lookback
-        named = [] if isinstance(self.candidates, str) else kinds
-        unable = [
-            kind
-            for kind in named
-            if not (len(table.known) if kind == "features" else new_candidates([kind], *sizes))
-        ]
-        if named and self.n_features_in_ and not whole and "features" not in kinds:
-            warn_user(
-                f"candidates={self.candidates!r} use none of the {self.n_features_in_} "
-                "features of X: add 'features', 'trees' or 'transformer'."
-            )
-        kinds = [kind for kind in kinds if kind not in unable]
-        if kinds == ["features"]:  # what is left learns their effects itself
-            kinds = []
-        alone = self.candidates is None or (not kinds and whole == ["transformer"])
+        kinds, with_features, unable = self._usable_kinds(sizes)
+        alone = not kinds and with_features == ["transformer"]
         self._kept["alone"] = alone
-        transformer = self._new_transformer(table.lengths.max(), task, whole, alone)
-        if not kinds and "trees" not in whole:
+        if not kinds and "trees" not in with_features:
             self._report(unable, table, all_of_them=not alone)
+        transformer = self._new_transformer(table.lengths.max(), task, with_features, alone)
         if alone:
             self.combined_, validation = fit_transformer(transformer, table, self.horizon_)
             self.calibration_ = Calibration.fit(self._forecasts(validation))
             return
-        trees = [Trees(tuple(self.seasons_), not named)] if "trees" in whole else []
-        slow = transformer or (trees and len(table.value) >= _STEPS_OF_SLOW_TREES)
-        fit = partial(
-            fit_combined, horizon=self.horizon_, seasons=self.seasons_,
-            lookback=lookback, share=_SHARE_IF_SLOW if slow else None,
-        )  # fmt: skip
-        # Ridges, half of the seconds, and regressors need not be fitted to choose the scale.
-        fast = [one for one in kinds if isinstance(one, str) and one != "ridge"]
-        fast = fast if "classical" in kinds else kinds or trees
-        self.transform_, begun = choose_transform(
-            table, self.log, self.transform_, partial(fit, kinds=fast)
-        )
-        left = [one for one in kinds if one not in fast or one == "features"]
-        fitted = fit(
-            self.transform_.encode(table), logs=self.log_, begun=begun,
-            kinds=(kinds or trees) if begun is None else left,
-        )  # fmt: skip
-        further = [*(trees if kinds else ()), *([transformer] if transformer else ())]
-        if (
-            "transformer" in whole
-            and transformer is None
-            and not isinstance(self.candidates, str)
-        ):
-            unable.append("transformer")
-        extended = partial(add_candidate, unable=unable)
-        self.combined_, training, every, held_out = reduce(extended, further, fitted)
-        if not isinstance(self.candidates, str):
-            ends = Origins.at_ends(training.origins.table, self.horizon_)
-            found = self.combined_.without_forecast(ends)
-            self._report([*unable, *found], table, len(found) == len(self.combined_.names))
-        if training.is_panel and self.combined_.share_of(Classical) >= _LEAST_CLASSICAL:
+        fitted = self._fit_candidates(sizes, kinds, with_features, transformer, unable)
+        self.combined_, training, held_out = fitted.combined, fitted.training, fitted.held_out
+        if training.is_panel and self.combined_.share_of(Classical) >= _MIN_CLASSICAL_WEIGHT:
             with task("attention over candidates"):
                 self.attention_, held_out = fit_attention(
-                    training, held_out, Classical(self.seasons_[0], self.log_),
+                    training, held_out, Classical(self.seasons_[0]), self.log_,
                     check_random_state(self.random_state),
                 )  # fmt: skip
-        found = Forecasts(training.validation, held_out, disagreement(every))
-        self.calibration_ = Calibration.fit(found, block=training.block)
+        forecasts = Forecasts(training.validation, held_out, disagreement(fitted.every))
+        self.calibration_ = Calibration.fit(forecasts, block=training.block)
+
+    def _usable_kinds(self, sizes):
+        """Sort the kinds of candidates by how they are fitted.
+
+        Returns
+        -------
+        kinds : list of str or regressor
+            Those that are fitted together, and can be to series of these sizes.
+        with_features : list of str
+            Those that are added one by one, since they learn effects of features themselves.
+        unable : list of str or regressor
+            Those named by the user that cannot be fitted to series of these sizes.
+        """
+        if self.candidates is None:
+            return [], ["transformer"], []
+        is_auto = isinstance(self.candidates, str)
+        kinds = list(CANDIDATES if is_auto else self.candidates)
+        with_features = [k for k in kinds if isinstance(k, str) and k in _WITH_FEATURES]
+        kinds = [kind for kind in kinds if kind not in with_features]
+        if is_auto:
+            return kinds, with_features if self.n_features_in_ else [], []
+        if kinds and self.n_features_in_ and not with_features and "features" not in kinds:
+            warn_user(
+                f"candidates={self.candidates!r} use none of the {self.n_features_in_} "
+                "features of X: add 'features', 'trees' or 'transformer'."
+            )
+        n_known = len(sizes[0].known)
+        unable = [
+            kind
+            for kind in kinds
+            if not (n_known if kind == "features" else new_candidates([kind], *sizes))
+        ]
+        kinds = [kind for kind in kinds if kind not in unable]
+        # Without others there is nothing that effects of features could be taken out for.
+        return ([] if kinds == ["features"] else kinds), with_features, unable
+
+    def _fit_candidates(self, sizes, kinds, with_features, transformer, unable):
+        """Choose the scale, and fit all candidates on it; a Combination."""
+        table, horizon, seasons, lookback = sizes
+        is_auto = isinstance(self.candidates, str)
+        lengths = window_lengths(table, horizon, seasons[0], lookback)
+        trees = [Trees(tuple(seasons), is_auto)] if "trees" in with_features else []
+        is_slow = transformer or (trees and len(table.value) >= _MIN_STEPS_OF_SLOW_TREES)
+        fit = partial(
+            fit_combined, horizon=horizon, lookback=max(lengths, default=0),
+            effect_season=seasons[0] if "features" in kinds else None,
+            share=_SHARE_IF_SLOW if is_slow else None,
+        )  # fmt: skip
+        candidates = new_candidates(kinds, *sizes) or trees
+        quick = quick_candidates(candidates)
+        self.transform_, begun = choose_transform(
+            table, self.log, self.transform_, partial(fit, candidates=quick)
+        )
+        if begun is not None:
+            candidates = [candidate for candidate in candidates if candidate not in quick]
+        fitted = fit(self.transform_.encode(table), candidates=candidates, begun=begun)
+        if not is_auto and "transformer" in with_features and transformer is None:
+            unable = [*unable, "transformer"]
+        for candidate in [*(trees if kinds else ()), *([transformer] if transformer else ())]:
+            fitted = add_candidate(fitted, candidate, unable)
+        if not is_auto:
+            ends = Origins.at_ends(fitted.training.origins.table, horizon)
+            silent = fitted.combined.without_forecast(ends)
+            all_of_them = len(silent) == len(fitted.combined.names)
+            self._report([*unable, *silent], table, all_of_them)
+        return fitted
 
     def _report(self, unable, table, all_of_them=False):
         """Warn of candidates that are left out; an error if these are all."""
         short = f"series of up to {table.lengths.max()} steps are too short for it"
-        names = [one if isinstance(one, str) else type(one).__name__ for one in unable]
-        found = "; ".join(f"{one!r}, since {_LACKING.get(one, short)}" for one in names)
+        names = [kind if isinstance(kind, str) else type(kind).__name__ for kind in unable]
+        reasons = "; ".join(f"{name!r}, since {_LACKING.get(name, short)}" for name in names)
         if all_of_them:
-            raise ValueError(f"candidates={self.candidates!r} has none left: {found}.")
+            raise ValueError(f"candidates={self.candidates!r} has none left: {reasons}.")
         if unable:
-            warn_user(f"candidates={self.candidates!r} is without {found}.")
+            warn_user(f"candidates={self.candidates!r} is without {reasons}.")
 
-    def _new_transformer(self, length, task, whole, alone):
-        """The transformer before it is trained; None where it is no candidate."""
-        auto, least = isinstance(self.candidates, str), least_length(self.horizon_)
-        least = max(_STEPS_OF_TRANSFORMER, least) if auto else least
-        if not alone and ("transformer" not in whole or length < least):
+    def _new_transformer(self, length, task, with_features, alone):
+        """Make the transformer, not trained yet; None if it is no candidate."""
+        is_auto, min_length = isinstance(self.candidates, str), least_length(self.horizon_)
+        min_length = max(_MIN_STEPS_OF_TRANSFORMER, min_length) if is_auto else min_length
+        if not alone and ("transformer" not in with_features or length < min_length):
             return None
         sizes = self.lookback, self.horizon_, self.season_length_
         return TransformerCandidate(
             choose_lookback(length, *sizes), self.device, self._settings(), task,
-            lambda fitted: {"combined_": CombinedForecast.of(fitted)}, tried=auto,
+            lambda fitted: {"combined_": CombinedForecast.of(fitted)}, tried=is_auto,
         )  # fmt: skip
 
     def _forecasts(self, origins, levels=None):
-        candidates = self.combined_.on(self.device)
-        found = Forecasts.at(origins, candidates, full=levels is not None)
+        combined = self.combined_.on(self.device)
+        forecasts = Forecasts.at(origins, combined, full=levels is not None)
         if self.attention_ is None:
-            return found
-        return replace(found, mean=self.attention_.forecast(origins, found.mean))
+            return forecasts
+        return replace(forecasts, mean=self.attention_.forecast(origins, forecasts.mean))
 
     _max_subtasks = None
     _sees_events = True
@@ -481,19 +508,8 @@ class TransformerForecaster(NetworkParameters, Forecaster):
         *Forecaster._held,
         FittedNetwork, CombinedForecast, Classical, WindowRidge, OwnAnalogs,
         Trees, WindowRegressor, FeatureBasis, FeatureEffects, CandidateAttention,
-        TransformerCandidate, Scaling,
+        TransformerCandidate, Scaling, ClassicalWithRaw, RidgeOfEachSeries,
     )  # fmt: skip
-
-
-def _kinds(candidates, n_features):
-    """Names of candidates and regressors, and apart the names of those of whole series.
-
-    "auto" has the latter where there are features.
-    """
-    auto = isinstance(candidates, str)
-    kinds = CANDIDATES if auto else [] if candidates is None else list(candidates)
-    whole = [one for one in kinds if isinstance(one, str) and one in _WHOLE]
-    return [one for one in kinds if one not in whole], whole if n_features or not auto else []
 
 
 def _check_candidates(candidates):

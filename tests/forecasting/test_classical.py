@@ -38,7 +38,7 @@ def slow_theta(values, n_steps=HORIZON):
 
 def test_each_is_what_its_name_says():
     values = make()
-    found = by_name(Classical(1.0, False), values)
+    found = by_name(Classical(1.0), values)
     np.testing.assert_allclose(found["naive"], values[-1])
     drift = (values[-1] - values[0]) / 39
     np.testing.assert_allclose(found["drift"], values[-1] + drift * AHEAD)
@@ -51,16 +51,17 @@ def test_each_is_what_its_name_says():
     np.testing.assert_allclose(found["classical mean"], both)
 
 
-def test_of_logarithms_trends_of_the_series_themselves_are_tried_too():
-    values = make()
-    logs = np.log(values)
-    found = by_name(Classical(1.0, True), logs)
-    np.testing.assert_allclose(found["raw theta"], np.log(slow_theta(values)))
-    np.testing.assert_allclose(found["raw Holt"], np.log(smooth_end("Holt", values)))
-    np.testing.assert_allclose(found["raw damped"], np.log(smooth_end("damped", values)))
-    six = ("SES", "theta", "Holt", "damped", "raw theta", "raw damped")
-    median = np.median([found[name] for name in six], axis=0)
-    np.testing.assert_allclose(found["median"], median)
+def test_further_seasons_do_without_blocks():
+    values = make(90)
+    season = 13.5
+    found = by_name(Classical(season, further=True, blocks=False), values)
+    expected = by_name(Classical(season), values)
+    assert not {"blocks", "classical mean"} & {name.split(",")[0] for name in found}
+    assert len(found) == len(expected) - 2
+    for name, forecast in found.items():
+        plain, _, named = name.partition(", ")
+        assert named == "season of 13.5 steps"
+        np.testing.assert_array_equal(forecast, expected[plain])
 
 
 @pytest.mark.parametrize(("n", "season", "sizes"), [(40, 1.0, (1, 2, 3)), (43, 4.0, (1, 2, 4))])
@@ -75,16 +76,14 @@ def test_blocks_are_forecasts_of_means_interpolated(n, season, sizes, monkeypatc
         # The last mean is of steps whose centre lies so far before the last step.
         centers = -(size - 1) / 2 + size * np.arange(len(path))
         parts.append(np.interp(AHEAD, centers, path))
-    found = by_name(Classical(season, False), values)
+    found = by_name(Classical(season), values)
     np.testing.assert_allclose(found["blocks"], np.mean(parts, axis=0))
 
 
-@pytest.mark.parametrize(("logs", "group"), [(False, 1), (True, 100), (False, 10**6)])
-def test_a_panel_gives_the_same_as_each_series_by_itself(logs, group, monkeypatch):
+@pytest.mark.parametrize("group", [1, 100, 10**6])
+def test_a_panel_gives_the_same_as_each_series_by_itself(group, monkeypatch):
     monkeypatch.setattr(_season, "_GROUP", group)
-    classical = Classical(6.0, logs)
-    series = make_walks([50, 1, 2, 3, 4, 26, 31, 120])
-    series = [np.log(own) for own in series] if logs else series
+    classical, series = Classical(6.0), make_walks([50, 1, 2, 3, 4, 26, 31, 120])
     found = classical.forecast(Origins.at_ends(Table.of(series), HORIZON))
     for own, several in zip(series, found, strict=True):
         single = classical.forecast(Origins.at_ends(Table.of([own]), HORIZON))[0]
@@ -94,7 +93,7 @@ def test_a_panel_gives_the_same_as_each_series_by_itself(logs, group, monkeypatc
 def test_held_out_patterns_are_those_before_the_block():
     series = make_walks([60])
     training = make_training_of(series, horizon=4)
-    classical = Classical(6.0, False)
+    classical = Classical(6.0)
     _, held_out = classical.fit(training)
     for block in range(training.n_blocks):
         rows = np.flatnonzero(training.block == block)

@@ -16,11 +16,13 @@ from sklearn_attention.forecasting._combination import (
     choose_weights,
     fit_combined,
     near_whole_years,
+    new_candidates,
+    quick_candidates,
     relative_errors,
     softmax_weights,
     stacked_weights,
 )
-from sklearn_attention.forecasting._origins import combine
+from sklearn_attention.forecasting._origins import PANEL, combine
 from sklearn_attention.forecasting._transformer_candidate import TransformerCandidate
 
 HORIZON = 4
@@ -148,9 +150,10 @@ class Stub(TransformerCandidate):
         return self, training.validation.targets()[:, None] + 1e6 * missed * unit * signs
 
 
-def names_of(table, **options):
-    arguments = {"seasons": [1.0], "lookback": None, "logs": False} | options
-    return fit_combined(table, AHEAD, **arguments)[0].names
+def fit_kinds(table, kinds, horizon=AHEAD, season=1.0, lookback=None, **options):
+    """Fit candidates of some kinds, whose windows are measured in a season."""
+    candidates = new_candidates(kinds, table, horizon, [season], lookback)
+    return fit_combined(table, horizon, candidates, lookback or 8, **options)
 
 
 def test_weights_are_those_of_the_series_or_the_usual_ones():
@@ -170,39 +173,57 @@ def test_weights_are_those_of_the_series_or_the_usual_ones():
     ],
 )
 def test_lengths_of_windows(n, seasons, lookback, lengths):
-    options = {"seasons": seasons, "lookback": lookback}
-    names = names_of(Table.of(make_walks([n])), kinds=["ridge"], **options)
-    assert names == [f"ridge of {length} steps" for length in lengths]
+    candidates = new_candidates(
+        ["ridge"], Table.of(make_walks([n])), AHEAD, seasons, lookback
+    )  # fmt: skip
+    assert [ridge.lookback for ridge in candidates] == lengths
 
 
-@pytest.mark.parametrize("further", [[], ["features"]])
-def test_kinds_one_after_the_other_are_those_at_once(further):
+@pytest.mark.parametrize(("n_series", "seasons"), [(1, [7.0, 30.0]), (PANEL, [7.0])])
+def test_series_that_are_no_panel_have_all_seasons(n_series, seasons):
+    table = Table.of(make_walks([100] * n_series))
+    candidates = new_candidates(["classical"], table, AHEAD, [7.0, 30.0], None)
+    assert [classical.season_length for classical in candidates] == seasons
+    assert [classical.blocks for classical in candidates] == [True, False][: len(seasons)]
+
+
+def test_classical_forecasts_and_analogs_of_middle_length_are_quick():
+    table = Table.of(make_walks([300]))
+    candidates = new_candidates(["ridge", "analogs", "classical"], table, AHEAD, [6.0], None)
+    quick = quick_candidates(candidates)
+    assert [type(candidate).__name__ for candidate in quick] == ["Classical", "OwnAnalogs"]
+    lengths = [one.lookback for one in candidates if type(one) is type(quick[1])]
+    assert lengths == [6, 18, 42, 84, 126]
+    assert quick[1].lookback == 42
+    ridges = new_candidates(["ridge"], table, AHEAD, [6.0], None)
+    assert quick_candidates(ridges) is ridges
+
+
+@pytest.mark.parametrize("with_effects", [False, True])
+def test_candidates_one_after_the_other_are_those_at_once(with_effects):
     rng = np.random.default_rng(0)
     flags = (rng.random((124, 1)) < 0.5).astype(float)
     values = 100 + 20 * flags[:120, 0] + rng.normal(size=120)
     table = Table.of([values], features=[flags], known=[0])
-    options = {"horizon": 4, "seasons": [7.0], "lookback": 9, "logs": False}
-    begun = fit_combined(table, kinds=["classical", *further], **options)
-    found, _, every, held_out = fit_combined(
-        table, kinds=["ridge", *further], begun=begun, **options
+    options = {"horizon": 4, "lookback": 9, "effect_season": 7.0 if with_effects else None}
+    classical, ridge = (
+        new_candidates([kind], table, 4, [7.0], 9) for kind in ("classical", "ridge")
     )
-    wanted, _, at_once, combined = fit_combined(
-        table, kinds=["classical", "ridge", *further], **options
-    )
-    assert found.names == wanted.names
-    assert (found.effects is None) == (not further)
-    np.testing.assert_array_equal(every, at_once)
-    np.testing.assert_array_equal(held_out, combined)
+    begun = fit_combined(table, candidates=classical, **options)
+    found = fit_combined(table, candidates=ridge, begun=begun, **options)
+    expected = fit_combined(table, candidates=[*classical, *ridge], **options)
+    assert found.combined.names == expected.combined.names
+    assert (found.combined.effects is None) == (not with_effects)
+    np.testing.assert_array_equal(found.every, expected.every)
+    np.testing.assert_array_equal(found.held_out, expected.held_out)
 
 
 def test_where_nothing_is_validated_all_count_alike():
-    found, training, every, held_out = fit_combined(
-        Table.of([np.array([3.0, 4.0, 5.0])]), AHEAD, [1.0], None, False, ["classical"]
-    )
-    assert len(training.block) == len(every) == len(held_out) == 0
-    np.testing.assert_allclose(found.weights, 1 / len(found.names))
-    np.testing.assert_allclose(found.of_new_series, found.weights[0])
-    fitted = found, training, every, held_out
+    fitted = fit_kinds(Table.of([np.array([3.0, 4.0, 5.0])]), ["classical"])
+    assert len(fitted.training.block) == len(fitted.every) == len(fitted.held_out) == 0
+    combined = fitted.combined
+    np.testing.assert_allclose(combined.weights, 1 / len(combined.names))
+    np.testing.assert_allclose(combined.of_new_series, combined.weights[0])
     assert add_candidate(fitted, Stub(4, network="perfect"), []) is fitted
 
 
@@ -213,8 +234,8 @@ def test_where_nothing_is_validated_all_count_alike():
 def test_a_transformer_is_kept_where_it_has_weight(network, tried):
     table = Table.of(make_walks([60, 50]))
     stub = Stub(4, network=network, tried=tried)
-    fitted = fit_combined(table, AHEAD, [1.0], None, False, ["ridge"])
-    found, _, every, held_out = add_candidate(fitted, stub, [])
+    fitted = fit_kinds(table, ["ridge"])
+    found, _, every, held_out, _ = add_candidate(fitted, stub, [])
     kept = network == "perfect"
     assert (found.transformer is stub) == kept == (found.names[-1] == "transformer")
     assert found.weights.shape == (2, len(found.names))
@@ -233,7 +254,7 @@ def test_a_transformer_that_does_not_help_briefly_is_not_trained():
         def brief(self):
             return replace(self, tried=False)
 
-    fitted = fit_combined(Table.of(make_walks([60, 50])), AHEAD, [1.0], None, False, ["ridge"])
+    fitted = fit_kinds(Table.of(make_walks([60, 50])), ["ridge"])
     assert add_candidate(fitted, Untrained(4, network="worthless", tried=True), []) is fitted
 
 
@@ -261,8 +282,8 @@ def test_a_share_has_the_least_error():
 
 def test_held_out_mixtures_are_by_shares_chosen_apart():
     table = Table.of(make_walks([90, 80]))
-    fitted = fit_combined(table, AHEAD, [6.0], None, False, ["classical"])
-    _, training, _, before = fitted
+    fitted = fit_kinds(table, ["classical"], season=6.0)
+    training, before = fitted.training, fitted.held_out
     rng, unit = np.random.default_rng(0), training.scale[:, None]
     noise = unit[training.validation.series] * rng.normal(size=before.shape)
     forecasts = training.validation.targets() + noise
@@ -271,7 +292,7 @@ def test_held_out_mixtures_are_by_shares_chosen_apart():
         def fit(self, training):
             return self, forecasts[:, None]
 
-    model, _, every, held_out = add_candidate(fitted, Noisy(4), [])
+    model, _, every, held_out, _ = add_candidate(fitted, Noisy(4), [])
     share = best_share(training, before, forecasts)[0]
     np.testing.assert_allclose(model.of_new_series[-1], share)
     np.testing.assert_allclose(model.weights[:, :-1], (1 - share) * fitted[0].weights)

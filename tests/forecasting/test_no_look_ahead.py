@@ -193,7 +193,7 @@ def test_a_step_is_forecast_as_it_was_when_it_was_the_next(name, until):
     ahead = steps_of(name, [*range(position, position + HORIZON)])
     with mock.patch.object(_origins, "_GROWN", 1 + 1e-9):  # but for patterns that are shared
         found = flat(known_until(name, N_LATER).predict(ahead, coverage=LEVELS))
-    before = flat(known_until(name, until).predict(ahead, coverage=LEVELS))
+        before = flat(known_until(name, until).predict(ahead, coverage=LEVELS))
     np.testing.assert_allclose(found[:, 0], before[:, 0], rtol=PRECISION[name])
 
 

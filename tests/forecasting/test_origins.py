@@ -6,6 +6,7 @@ from forecasting_training import make_training_of, make_walks, overlapping_rows
 
 from sklearn_attention.forecasting import Origins, Table
 from sklearn_attention.forecasting._origins import choose_lookback, least_length, split_at_ends
+from sklearn_attention.forecasting._table import positions
 
 LOOKBACK, HORIZON = 5, 3
 LENGTHS = 30, 24, 9, 6
@@ -19,10 +20,10 @@ def make(features=True):
     return Table.of(values, features=parts, known=np.array([1, 3]))
 
 
-def slow_origins(lookback=LOOKBACK, ahead=HORIZON):
+def slow_origins(lookback, horizon):
     for i, n in enumerate(LENGTHS):
         for t in range(n + 1):
-            if t >= lookback and t + ahead <= n:
+            if t >= lookback and t + horizon <= n:
                 yield i, t
 
 
@@ -31,17 +32,18 @@ def row(table, step):
     return table[min(max(step, 0), len(table) - 1)]
 
 
-@pytest.mark.parametrize(("lookback", "ahead"), [(LOOKBACK, HORIZON), (8, 1)])
-def test_origins_are_those_of_a_loop(lookback, ahead):
-    found = Origins.within(make(), HORIZON, lookback, ahead)
-    expected = list(slow_origins(lookback, ahead))
+@pytest.mark.parametrize(("lookback", "horizon"), [(LOOKBACK, HORIZON), (8, 1)])
+def test_origins_are_those_of_a_loop(lookback, horizon):
+    found = Origins.within(make(), horizon, lookback)
+    expected = list(slow_origins(lookback, horizon))
     np.testing.assert_array_equal(np.stack([found.series, found.known], axis=1), expected)
     assert len(found) == len(expected)
 
 
 def test_what_is_known_and_what_follows_are_those_of_a_loop():
     observations = make()
-    origins = Origins.within(observations, HORIZON, 0, ahead=0)
+    series, known = positions(0, observations.lengths + 1)  # from nothing known to all
+    origins = Origins(observations, series, known, HORIZON)
     assert set(zip(origins.series, origins.known, strict=True)) >= {(0, 0), (0, 30), (3, 6)}
     lags = np.array([1, 4, 3])
     past, targets = origins.past(LOOKBACK), origins.targets()
@@ -71,7 +73,7 @@ def test_what_is_known_and_what_follows_are_those_of_a_loop():
 def test_the_last_origins_of_each_series_are_held_out(fraction):
     train, holdout = split_at_ends(Origins.within(make(), HORIZON, LOOKBACK), fraction)
     for i in range(4):
-        own = [t for j, t in slow_origins() if j == i]
+        own = [t for j, t in slow_origins(LOOKBACK, HORIZON) if j == i]
         n_held_out = max(1, int(len(own) * fraction)) if own else 0
         held_out = own[len(own) - n_held_out :]
         np.testing.assert_array_equal(holdout.known[holdout.series == i], held_out)

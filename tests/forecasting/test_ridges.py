@@ -9,7 +9,6 @@ from sklearn_attention.forecasting import _ridges as module
 from sklearn_attention.forecasting._ridges import PENALTIES, WindowRidge
 
 LOOKBACK, HORIZON = 8, 4
-POOLED, OWN = 0, 1
 
 
 def deviations(series):
@@ -28,50 +27,42 @@ def windows(series, scale, left_out=(), lookback=LOOKBACK, horizon=HORIZON):
     return np.array(x), np.array(y)
 
 
-def slow_ridge(x, y, alpha, start, every):
-    """Ridge regression towards a map, as least squares with further rows.
+def slow_ridge(x, y, alpha, every):
+    """Ridge regression as least squares with further rows.
 
     The penalty is relative to all windows, of which these may be only some.
     """
     penalty = alpha * np.mean(np.sum(every**2, axis=0))
     x = np.concatenate([x, np.sqrt(penalty) * np.eye(x.shape[1])])
-    y = np.concatenate([y, np.sqrt(penalty) * np.broadcast_to(start, (len(x[0]), len(y[0])))])
+    y = np.concatenate([y, np.zeros((x.shape[1], y.shape[1]))])
     return np.linalg.lstsq(x, y, rcond=None)[0]
 
 
-def slow_maps(series, alpha, left_out=(), wanted=None, **size):
-    """The map of all series, and that of each."""
+def slow_coef(series, alpha, left_out=(), **size):
+    """Coefficients of all windows but those that are left out."""
     scale = deviations(series)
     every, _ = windows(series, scale, **size)
-    pooled = slow_ridge(*windows(series, scale, left_out, **size), alpha, 0.0, every)
-    own = {}
-    for i in range(len(series)) if wanted is None else wanted:
-        out = {(0, t) for j, t in left_out if j == i}
-        every, _ = windows(series[i : i + 1], scale[[i]], **size)
-        left = windows(series[i : i + 1], scale[[i]], out, **size)
-        own[i] = slow_ridge(*left, 1.0, pooled, every)
-    return pooled, own
+    return slow_ridge(*windows(series, scale, left_out, **size), alpha, every)
 
 
 def fit(alpha, monkeypatch, lengths=(90, 70), lookback=LOOKBACK, horizon=HORIZON):
-    """A ridge whose penalties are given."""
+    """A ridge whose penalty is given."""
     monkeypatch.setattr(module, "PENALTIES", (alpha,))
     series = make_walks(lengths)
     training = make_training_of(series, horizon, lookback)
-    return series, training, *WindowRidge(lookback, own=True).fit(training)
+    return series, training, *WindowRidge(lookback).fit(training)
 
 
 @pytest.mark.parametrize("alpha", [1e-4, 0.1])
-def test_maps_are_those_of_least_squares(alpha, monkeypatch):
+def test_coefficients_are_those_of_least_squares(alpha, monkeypatch):
     series, training, ridge, _ = fit(alpha, monkeypatch)
-    pooled, own = slow_maps(series, alpha)
-    np.testing.assert_allclose(ridge.coef, [pooled, *own.values()], atol=1e-7)
+    coef = slow_coef(series, alpha)
+    np.testing.assert_allclose(ridge.coef, coef, atol=1e-7)
     found = ridge.forecast(Origins.at_ends(training.origins.table, HORIZON))
-    for i, values in enumerate(series):
+    for values, forecast in zip(series, found, strict=True):
         past = values[-LOOKBACK:]
-        for name, coef in ((POOLED, pooled), (OWN, own[i])):
-            expected = past[-1] + (past - past[-1]) @ coef
-            np.testing.assert_allclose(found[i, name], expected, rtol=1e-7)
+        expected = past[-1] + (past - past[-1]) @ coef
+        np.testing.assert_allclose(forecast[0], expected, rtol=1e-7)
 
 
 @pytest.mark.parametrize(
@@ -82,46 +73,42 @@ def test_maps_are_those_of_least_squares(alpha, monkeypatch):
         (30 * (36,), 14, 2),  # few windows of a series
     ],
 )
-def test_held_out_forecasts_are_those_of_maps_refitted_without_the_block(
+def test_held_out_forecasts_are_those_of_a_fit_without_the_block(
     lengths, lookback, horizon, monkeypatch
 ):
-    size, wanted = (
-        {"lookback": lookback, "horizon": horizon},
-        (0,) if len(lengths) > 2 else (0, 1),
-    )
+    size = {"lookback": lookback, "horizon": horizon}
     series, training, _, held_out = fit(0.01, monkeypatch, lengths, **size)
     validation = training.validation
     for block in range(training.n_blocks):
         left_out = {
             (i, t) for i in range(len(series)) for t in overlapping_rows(training, i, block)
         }  # fmt: skip
-        pooled, own = slow_maps(series, 0.01, left_out, wanted, **size)
-        for row in np.flatnonzero(
-            (training.block == block) & np.isin(validation.series, wanted)
-        ):
+        coef = slow_coef(series, 0.01, left_out, **size)
+        for row in np.flatnonzero(training.block == block):
             i, t = validation.series[row], validation.known[row]
             past = series[i][t - lookback : t]
-            for name, coef in ((POOLED, pooled), (OWN, own[i])):
-                expected = past[-1] + (past - past[-1]) @ coef
-                np.testing.assert_allclose(held_out[row, name], expected, rtol=1e-9)
+            expected = past[-1] + (past - past[-1]) @ coef
+            np.testing.assert_allclose(held_out[row, 0], expected, rtol=1e-9)
 
 
-def test_what_is_chosen_has_the_least_error(monkeypatch):
-    def error(alpha):
-        with monkeypatch.context() as patch:
-            _, training, _, held_out = fit(alpha, patch)
-        unit = deviations(training.origins.table.values)[training.validation.series]
-        missed = (held_out[:, POOLED] - training.validation.targets()) / unit[:, None]
+@pytest.mark.parametrize("noise", [0.0, 3.0, 30.0])
+def test_the_penalty_has_the_least_error(noise, monkeypatch):
+    rng = np.random.default_rng(0)
+    series = [walk + noise * rng.normal(size=len(walk)) for walk in make_walks((90, 70))]
+    training = make_training_of(series, HORIZON, LOOKBACK)
+    unit = deviations(series)[training.validation.series]
+
+    def error(penalties):
+        monkeypatch.setattr(module, "PENALTIES", penalties)
+        _, held_out = WindowRidge(LOOKBACK).fit(training)
+        missed = (held_out[:, 0] - training.validation.targets()) / unit[:, None]
         return np.nansum(missed**2)
 
-    training = make_training_of(make_walks((90, 70)), HORIZON, LOOKBACK)
-    ridge, _ = WindowRidge(LOOKBACK, own=True).fit(training)
-    assert ridge.penalty == min(PENALTIES, key=error)
+    assert error(PENALTIES) == min(error((alpha,)) for alpha in PENALTIES)
 
 
 def test_no_series_is_long_enough():
     training = make_training_of(make_walks([10, 9]), HORIZON, LOOKBACK)
-    for own in (False, True):
-        ridge, held_out = WindowRidge(LOOKBACK, own).fit(training)
-        assert np.isnan(held_out).all()
-        assert np.isnan(ridge.forecast(Origins.at_ends(training.origins.table, HORIZON))).all()
+    ridge, held_out = WindowRidge(LOOKBACK).fit(training)
+    assert np.isnan(held_out).all()
+    assert np.isnan(ridge.forecast(Origins.at_ends(training.origins.table, HORIZON))).all()

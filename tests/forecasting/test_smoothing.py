@@ -5,7 +5,6 @@ from itertools import product
 import numpy as np
 import pytest
 
-from sklearn_attention.forecasting import _classical as module
 from sklearn_attention.forecasting._classical import DAMPINGS, LEVEL_RATES, TREND_RATES, smooth
 
 CHOICES = {
@@ -81,14 +80,6 @@ def test_states_are_those_of_a_loop(level):
                 )
             for found, wanted in zip(states[:2], expected, strict=False):
                 np.testing.assert_allclose(found[method, i], wanted, rtol=1e-11, atol=1e-10)
-
-
-def test_long_series_have_the_states_of_short_ones(monkeypatch):
-    values = 1e4 + make(1, 60)
-    expected = smooth_all(values)
-    monkeypatch.setattr(module, "_LONG", 10)
-    for found, wanted in zip(smooth_all(values), expected, strict=True):
-        np.testing.assert_allclose(found, wanted, rtol=1e-11, atol=1e-10)
 
 
 def test_paths_go_on_from_the_state():

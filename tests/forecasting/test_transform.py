@@ -8,7 +8,7 @@ import pytest
 from sklearn_attention import TransformerForecaster
 from sklearn_attention.forecasting import Origins, Table
 from sklearn_attention.forecasting import _transform as module
-from sklearn_attention.forecasting._combination import fit_combined
+from sklearn_attention.forecasting._combination import fit_combined, new_candidates
 from sklearn_attention.forecasting._transform import Transform, choose_transform, shift_of
 
 HORIZON = 3
@@ -18,8 +18,9 @@ def choose(values, log="auto", bounds=None, fit=None):
     table = Table.of(values)
     plain = Transform.within(bounds, values)
 
-    def fitted(table, logs):
-        return fit_combined(table, HORIZON, [12.0], 12, logs, ["ridge", "classical"])
+    def fitted(table):
+        candidates = new_candidates(["ridge", "classical"], table, HORIZON, [12.0], 12)
+        return fit_combined(table, HORIZON, candidates, 12)
 
     return choose_transform(table, log, plain, fit or fitted)[0]
 
@@ -98,7 +99,7 @@ def test_there_are_no_logarithms_where_there_are_zeros():
     values = growing()
     values[::24] = 0
     with pytest.raises(ZeroDivisionError):  # few zeros: both are fitted
-        choose([values], fit=lambda table, logs: 1 / 0)
+        choose([values], fit=lambda table: 1 / 0)
     values[::12] = 0
     assert not choose([values], fit=pytest.fail).log
     assert choose([values], True).log
