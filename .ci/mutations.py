@@ -702,6 +702,30 @@ MUTATIONS = [
         "half years become whole ones",
     ),
     Mutation(
+        "forecasting/_candidate_attention.py",
+        "np.abs(self.steps_left - time) >= origins.horizon",
+        "np.abs(self.steps_left - time) > 0",
+        "shocks that series share choose the bandwidth",
+    ),
+    Mutation(
+        "forecasting/_candidate_attention.py",
+        "attended[attended < MIN_WEIGHT] = 0.0",
+        "attended[attended < MIN_WEIGHT] = MIN_WEIGHT",
+        "weights below one in a hundred are not none",
+    ),
+    Mutation(
+        "forecasting/_panel_ridge.py",
+        "is_target = origins.steps < ends[series][:, None]",
+        "is_target = origins.steps >= 0",
+        "held-out corrections know the end of the series",
+    ),
+    Mutation(
+        "forecasting/_calibration.py",
+        "_MIN_UNIT * unit[series]",
+        "0 * unit[series]",
+        "a jump counts twice in intervals",
+    ),
+    Mutation(
         "forecasting/_classical.py",
         "self.damping[:, None] ** np.arange(1, n_steps + 1)",
         "self.damping[:, None] ** np.arange(n_steps)",

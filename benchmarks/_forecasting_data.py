@@ -138,6 +138,27 @@ def national_illness(data):
     return {("national_illness", ILLNESS_HORIZON): task}
 
 
+def alone(data):
+    """Panels for the transformer without other candidates."""
+    of_panels = {key: load for key, load in panels(data).items() if key[0] in ALONE}
+    competitions = {key: load for name in ALONE[:2] for key, load in panel(name)(data).items()}
+    return competitions | of_panels | {("ETTh1", 24): partial(transformer_station, data)}
+
+
+ALONE = "nn3", "m4_hourly", "visitors", "stations"
+
+
+def transformer_station(data):
+    """Seven hourly columns, the last seven days one by one."""
+    frame = read(data, "ETTh1", index_col="date", parse_dates=True).astype(float).asfreq("h")
+    folds = []
+    for origin in range(len(frame) - 7 * 24, len(frame), 24):
+        future = frame.iloc[origin : origin + 24]
+        past = {name: frame[name].iloc[:origin] for name in frame}
+        folds.append(Fold(past, {name: future[name].to_numpy() for name in frame}))
+    return Task(24, 24, (24, 168), folds, refit=False)
+
+
 # Seconds and memory of many series.
 
 MANY = PanelKind(12, 12, (12,), "MS")
@@ -175,5 +196,6 @@ TABLES = {
     "weather": weather,
     "panels": panels,
     "cuts": cuts,
+    "alone": alone,
     "speed": speed,
 }

@@ -20,8 +20,9 @@ from scipy.special import ndtri
 COVERAGE = 0.9
 NORMAL = ndtri((1 + COVERAGE) / 2)
 OURS = ("TransformerForecaster", "KernelForecaster")
-# Of ours, where there are features.
-VARIANTS = ("without network and trees",)
+# Variants of TransformerForecaster, by table: without candidates that use features, and without
+# all but the transformer.
+VARIANTS = {"weather": ("without network and trees",), "alone": ("transformer alone",)}
 
 
 # One series at a time.
@@ -464,4 +465,5 @@ MODELS = {
     "LightGBM on steps": BoostedSteps,
     **{name: ours(name) for name in OURS},
     "without network and trees": without("transformer", "trees"),
+    "transformer alone": lambda task: Ours(task, "TransformerForecaster", candidates=None),
 }

@@ -1,143 +1,173 @@
-"""Attention over candidate forecasts, learned from the series of a panel."""
+"""Weights of candidates by their errors where the states of series were similar.
 
-from dataclasses import dataclass
+The query is the state of a series at an origin: logarithms of how far the candidates differ,
+how far their mean moves, and how far it departs from the last value, in units of the mean
+difference of neighbouring values. The keys are the states at past origins of all series of a
+panel, the values the errors of the candidates there. The Gaussian kernel average of the values
+is the error to be expected at the query. A softmax turns expected errors into weights.
+"""
+
+from dataclasses import dataclass, replace
 
 import numpy as np
+from scipy.special import softmax
 
-from ._classical import Classical
-from ._combination import best_share
-from ._origins import Origins
-from ._season import SeasonalAdjustment
-from ._table import positions
+from ..attention._average import attend
+from ._origins import evenly_spread
 
-# Steps of the window that a network reads, and origins that it is trained on.
-_WINDOW, _MOST_ORIGINS = 32, 40_000
+# Temperatures of the softmax; the weights are averaged over both. On twenty sets errors are
+# 0.996 of those with temperatures chosen on other blocks, at most 1.017.
+_TEMPERATURES = (0.05, 0.2)
+# Smaller weights become 0, so that not every candidate has to be computed.
+MIN_WEIGHT = 0.01
+# The differences of the last 31 steps are the unit of a state. At most 3000 origins are
+# remembered, and bandwidths, in standard deviations of the states, are compared on 1000.
+_WINDOW, _MAX_KEYS, _MAX_TESTS, _BANDWIDTHS = 32, 3000, 1000, (0.5, 0.7, 1.0, 1.4, 2.0, 3.0)
+# States are clipped at three standard deviations, and errors at ten times those of the series.
+_MAX_STATE, _MAX_ERROR = 3.0, 10.0
 
 
-@dataclass(frozen=True, eq=False)
-class Inputs:
-    """Inputs of a network at some origins, relative to `level`, in a `unit` of the series."""
+def softmax_weights(log_errors, panel_log_errors, panel_share):
+    """Compute weights in proportion to exp(-(E / min(E) - 1) / t); (n_rows, n_candidates).
 
-    # `past` (n_origins, window), `candidates` (n_origins, n_names, horizon), `statistics`
-    # (n_origins, 5), `targets` (n_origins, horizon), NaN beyond the end of a series, `unit`
-    # (n_origins, 1), and in `level` (n_origins, horizon) the last value with the season.
-
-    past: np.ndarray
-    candidates: np.ndarray
-    statistics: np.ndarray
-    targets: np.ndarray
-    unit: np.ndarray
-    level: np.ndarray
+    E is the geometric mean of the relative error of a candidate on a series, `log_errors`
+    (n_rows, n_candidates), NaN if unknown, and, with weight `panel_share`, on all series,
+    `panel_log_errors` (n_candidates,) or (n_rows, n_candidates).
+    """
+    is_unknown = np.isnan(log_errors)
+    mixed = np.where(is_unknown, panel_log_errors, log_errors)
+    mixed = panel_share * panel_log_errors + (1 - panel_share) * mixed
+    # A candidate that could not be validated on a series, where others could, has no weight.
+    mixed[is_unknown & ~is_unknown.all(axis=1, keepdims=True)] = np.inf
+    mixed -= mixed.min(axis=1, keepdims=True)
+    excess = np.expm1(np.minimum(mixed, 100.0))
+    return np.mean([softmax(-excess / t, axis=1) for t in _TEMPERATURES], axis=0)
 
 
 @dataclass(frozen=True, eq=False)
 class CandidateAttention:
-    """A network that weights classical forecasts by the state of a series and corrects them."""
+    """Attention over the errors of candidates at past origins of a panel.
 
-    # A small network gets the last steps, the candidates and a few statistics of a series,
-    # seasonally adjusted, relative to the origin and in units of the mean absolute difference
-    # between neighbours so far. For each step k ahead it returns logits z of the candidates f
-    # and a correction r: y_k = sum_b softmax_b(z_bk) f_bk + r_k. It is trained on all series by
-    # absolute errors, from candidates that use only what came before each origin. `share` is
-    # that of the network in the forecast; the rest is the fixed combination, which is all of
-    # the forecast of series that mostly are 0, whose median the network would learn.
-
-    classical: Classical
-    share: float
-    network: dict
-    without: np.ndarray  # (n_series,) of the training series
-    logs: bool  # whether series are logarithms
-
-    def forecast(self, origins, combined):
-        """Fixed combinations (n_origins, horizon) with the share of the network."""
-        if self.share == 0:
-            return combined
-        identity = origins.identity
-        apart = (identity >= 0) & self.without[identity]
-        share = np.where(apart, 0.0, self.share)[:, None]
-        return share * self._learned(origins) + (1 - share) * combined
-
-    def _learned(self, origins):
-        """Forecasts of the network; (n_origins, horizon)."""
-        from ._candidate_network import apply  # torch takes a second to load
-
-        return apply(self.network, inputs_at(origins, self.classical, self.logs))
-
-
-def fit_attention(training, combined, classical, logs, random_state):
-    """Train a network on a panel, with a share by errors at the ends of its series."""
-    # Held-out forecasts (n_validation, horizon) are, at origins within a horizon of the end,
-    # those with the share of a network that was trained on earlier steps, otherwise the fixed
-    # combination.
-    from ._candidate_network import train
-
-    validation, table = training.validation, training.validation.table
-    without = training.mostly_least
-    left = table.lengths[validation.series] - validation.known
-    near = np.flatnonzero((left <= validation.horizon) & ~without[validation.series])
-    until = training.earliest(near)
-
-    def learn(end):
-        end = np.where(without, 0, end)
-        origins = _training_origins(table, end, validation.horizon, random_state)
-        before = origins.steps < end[origins.series][:, None]
-        inputs, seed = inputs_at(origins, classical, logs), random_state.randint(2**31 - 1)
-        return train(inputs, before, origins.series, logs, seed)
-
-    trial = CandidateAttention(classical, 1.0, learn(until), without, logs)
-    found = np.full_like(combined, np.nan)
-    found[near] = trial._learned(validation.take(near).with_season_before(until))
-    share, _ = best_share(training, combined, found)
-    held_out = np.where(np.isnan(found), combined, share * found + (1 - share) * combined)
-    network = learn(table.lengths) if share else {}
-    return CandidateAttention(classical, share, network, without, logs), held_out
-
-
-def inputs_at(origins, classical, logs):
-    """Inputs of a network, seasonally adjusted, at some origins."""
-    season = SeasonalAdjustment.of(origins, classical.season_length)
-    row, known = season.row[:, None], np.maximum(origins.known, 1)[:, None]
-    steps = np.maximum(origins.known[:, None] - _WINDOW + np.arange(_WINDOW), 0)
-    past = origins.past(_WINDOW) - season.at(row, steps)
-    unit, least = _units(origins, season)
-    if logs:
-        unit = unit + 1e-3
-    else:
-        unit = np.where(unit + least > 0, unit + 1e-3 * least, 1.0)
-    now, later = past[:, -1:], season.at(row, origins.steps)
-    candidates = classical.forecast(origins) - (now + later)[:, None]
-    candidates, past = candidates / unit[:, None], (past - now) / unit
-    statistics = np.hstack([
-        np.log(unit) if logs else np.zeros_like(unit),
-        np.log(known),
-        np.minimum(known, _WINDOW) / _WINDOW,
-        np.abs(past).mean(axis=1, keepdims=True) / 10,
-        candidates.std(axis=(1, 2))[:, None],
-    ])  # fmt: skip
-    targets = (origins.targets() - later - now) / unit
-    return Inputs(past, candidates, statistics, targets, unit, now + later)
-
-
-def _units(origins, season):
-    """Mean absolute differences of adjusted series, (n_origins, 1).
-
-    Of the steps that are known, and of those that patterns are learned from.
+    Attributes
+    ----------
+    log_errors : ndarray of shape (n_series + 1, n_candidates)
+        Logarithms of the relative errors on each series; the last row, of new series, is NaN.
+    is_excluded : ndarray of bool of shape (n_series,)
+        True for series that mostly are 0, whose weights do not depend on the state.
+    panel_share : float
+        Share of the expected errors in the errors that the weights are made of.
+    states : ndarray of shape (n_keys, 3)
+    errors : ndarray of shape (n_keys, 2 * n_candidates)
+        Errors in units of the mean error of their series, 0 where unknown, then indicators of
+        those that are known.
+    steps_left : ndarray of shape (n_keys,)
+        Steps of the series after each origin.
+    center, scale : ndarray of shape (3,)
+        Mean and standard deviation of the states.
+    bandwidth : float
+        In these standard deviations.
     """
-    counts = np.maximum([origins.known, origins.season_known], 1)
-    units, order = np.empty(counts.shape), np.argsort(season.row, kind="stable")
-    ends = np.searchsorted(season.row[order], np.arange(1, len(season.series)))
-    for rows in np.split(order, ends):
-        longest = counts[:, rows].max(keepdims=True)[0]
-        adjusted = season.adjusted(season.row[rows[:1]], longest)[0]
-        changes = np.cumsum(np.abs(np.diff(adjusted, prepend=adjusted[0])))
-        units[:, rows] = changes[counts[:, rows] - 1] / np.maximum(counts[:, rows] - 1, 1)
-    return units[:, :, None]
+
+    log_errors: np.ndarray
+    is_excluded: np.ndarray
+    panel_share: float
+    states: np.ndarray
+    errors: np.ndarray
+    steps_left: np.ndarray
+    center: np.ndarray
+    scale: np.ndarray
+    bandwidth: float
+
+    @classmethod
+    def fit(cls, origins, forecasts, errors, error_of, **fields):
+        """Remember errors and choose the bandwidth; None if states do not clearly matter.
+
+        Parameters
+        ----------
+        origins : Origins
+            Past ones of n_origins, each once.
+        forecasts : ndarray of shape (n_origins, n_candidates, horizon)
+        errors : ndarray of shape (n_origins, n_candidates)
+            Relative to the mean error of the series; NaN if unknown.
+        error_of : callable
+            ``error_of(rows, expected)`` returns the errors, (n_rows,), of combinations at some
+            origins whose weights are made of the expected logarithms of errors there.
+        **fields
+            The first three attributes.
+        """
+        keys = evenly_spread(len(origins), _MAX_KEYS)
+        states, is_known = states_at(origins, forecasts), ~np.isnan(errors[keys])
+        errors = np.minimum(np.where(is_known, errors[keys], 0.0), _MAX_ERROR)
+        center, scale = states[keys].mean(axis=0), states[keys].std(axis=0) + 1e-9
+        attention = cls(
+            **fields, states=states[keys], errors=np.hstack([errors, is_known]),
+            steps_left=origins.take(keys).steps_left, center=center, scale=scale, bandwidth=1e3,
+        )  # fmt: skip
+        rows = evenly_spread(len(origins), _MAX_TESTS)
+        tests = origins.take(rows)
+        results = []
+        for bandwidth in (attention.bandwidth, *_BANDWIDTHS):
+            narrower = replace(attention, bandwidth=bandwidth)
+            expected = narrower.expected(tests, forecasts[rows], leave_out=True)
+            results.append((error_of(rows, expected), narrower))
+        best_error, best = min(results, key=lambda result: result[0].mean())
+        # It has to save one standard error of the mean. Series count as independent.
+        saved = results[0][0] - best_error
+        by_series = np.bincount(tests.series, saved - saved.mean())
+        return best if saved.sum() > np.sqrt(np.sum(by_series**2)) else None
+
+    def expected(self, origins, forecasts, leave_out=False):
+        """Average logarithms of errors over similar states; (n_origins, n_candidates).
+
+        With `leave_out`, keys within a horizon of the same time are left out, in all series:
+        these share shocks, and with them bandwidths would be far too small.
+        """
+        keys, queries = (
+            np.clip((states - self.center) / self.scale, -_MAX_STATE, _MAX_STATE)
+            for states in (self.states, states_at(origins, forecasts))
+        )
+        steps_left = origins.steps_left if leave_out else np.full(len(origins), -np.inf)
+        averages = np.empty((len(origins), self.errors.shape[1]))
+        for time in np.unique(steps_left):
+            rows = steps_left == time
+            is_far = np.abs(self.steps_left - time) >= origins.horizon
+            kept = is_far if is_far.any() else slice(None)
+            averages[rows], _ = attend(
+                queries[rows], keys[kept], self.errors[kept], bandwidth=self.bandwidth
+            )
+        error, known = np.split(averages, 2, axis=1)
+        log_error = np.log(np.maximum(error, 1e-9) / np.maximum(known, 1e-9))
+        return np.where(known > 1e-9, log_error, 1e9)  # unknown candidates are as bad as can be
+
+    def weights(self, origins, forecasts, weights):
+        """Replace the weights (n_origins, n_names) of the candidates that it knows."""
+        n_candidates = self.log_errors.shape[1]
+        expected = self.expected(origins, forecasts[:, :n_candidates])
+        attended = softmax_weights(
+            self.log_errors[origins.identity], expected, self.panel_share
+        )
+        attended[attended < MIN_WEIGHT] = 0.0
+        before, of_others = np.split(weights, [n_candidates], axis=1)
+        attended *= before.sum(axis=1, keepdims=True) / attended.sum(axis=1, keepdims=True)
+        is_excluded = (origins.identity >= 0) & self.is_excluded[origins.identity]
+        attended = np.append(attended, of_others, axis=1)
+        return np.where(is_excluded[:, None], weights, attended)
 
 
-def _training_origins(table, until, horizon, random_state):
-    """Origins of all series that something is known after, with one pattern a series."""
-    series, known = positions(1, np.maximum(until - 1, 0))
-    if len(series) > _MOST_ORIGINS:
-        rows = random_state.choice(len(series), _MOST_ORIGINS, replace=False)
-        series, known = series[rows], known[rows]
-    return Origins(table, series, known, horizon, until[series])
+def states_at(origins, forecasts):
+    """Compute the state of a series at each origin; (n_origins, 3).
+
+    `forecasts` (n_origins, n_candidates, horizon) are NaN where a candidate has none.
+    """
+    past, has_forecast = origins.past(_WINDOW), ~np.isnan(forecasts).any(axis=2)
+    # Before the first step of a series there are no differences.
+    n_differences = np.clip(origins.known - 1, 1, _WINDOW - 1)
+    unit = np.abs(np.diff(past, axis=1)).sum(axis=1) / n_differences
+    unit = np.maximum(unit, 1e-9 * (1 + np.abs(past[:, -1])))
+    weights = has_forecast / np.maximum(has_forecast.sum(axis=1, keepdims=True), 1)
+    filled = np.where(has_forecast[:, :, None], forecasts, 0.0)
+    mean = np.einsum("nc,nch->nh", weights, filled)
+    spread = np.einsum("nc,nch->nh", weights, np.abs(filled - mean[:, None])).mean(axis=1)
+    departure = np.abs(mean.mean(axis=1) - past[:, -1])
+    logarithms = np.log1p([mean.std(axis=1) / unit, departure / unit])
+    return np.column_stack([np.log(1e-3 + spread / unit), *logarithms])

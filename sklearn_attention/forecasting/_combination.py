@@ -4,11 +4,11 @@ from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
 import numpy as np
-from scipy.special import softmax
 
 from .._stacking import nonnegative_weights
 from ._analogs import OwnAnalogs
 from ._calibration import MAX_CALIBRATION_ORIGINS
+from ._candidate_attention import MIN_WEIGHT, CandidateAttention, softmax_weights
 from ._classical import Classical
 from ._feature_effects import FeatureEffects, fit_each, fit_without_effects, learn_effects
 from ._origins import (
@@ -27,15 +27,12 @@ from ._transformer_candidate import TransformerCandidate
 from ._trees import Trees
 from ._window_regressor import window_regressors
 
-# Temperatures of the softmax; the weights are averaged over both. In the errors of one of many
-# series those of all have a share, which depends on whether the series are long. On twenty sets
-# errors are 0.996 of those with temperatures and shares chosen on other blocks, at most 1.017.
-_TEMPERATURES, _PANEL_SHARE_IF_SHORT, _PANEL_SHARE_IF_LONG = (0.05, 0.2), 0.75, 0.5
+# In the errors of one of many series those of all series have a share, which depends on whether
+# the series are long. On twenty sets errors are 0.996 of those with shares by other blocks.
+_PANEL_SHARE_IF_SHORT, _PANEL_SHARE_IF_LONG = 0.75, 0.5
 # For a single series, origins within a horizon of whole years before its end count 11 times.
 # On fourteen series errors are 0.99 of those without, on fifteen others 0.997.
 _WEIGHT_OF_NEAR = 11
-# Smaller weights become 0, so that not every candidate has to be computed.
-_MIN_WEIGHT = 0.01
 # Lookbacks in seasons, or in steps without a season, and the shortest and longest in steps.
 # They have to fit into half of a series.
 _SEASONS, _STEPS, _MIN_STEPS, _MAX_STEPS = (1, 3, 7, 14, 21, 30), (8, 24, 56), 4, 1100
@@ -50,7 +47,7 @@ CANDIDATES = ("classical", "ridge", "analogs", "features", "trees", "transformer
 _WITH_FEATURES = (Trees, TransformerCandidate)
 
 
-def choose_weights(forecasts, training):
+def choose_weights(forecasts, training, attends=False):
     """Choose weights of candidates by their errors at validation origins.
 
     Parameters
@@ -58,6 +55,8 @@ def choose_weights(forecasts, training):
     forecasts : ndarray of shape (n_validation, n_candidates, horizon)
         Held-out forecasts, NaN where a candidate has none.
     training : Validation
+    attends : bool, default=False
+        Whether weights in a panel may depend on the states of series.
 
     Returns
     -------
@@ -65,6 +64,8 @@ def choose_weights(forecasts, training):
     new_series_weights : ndarray of shape (n_candidates,)
     held_out : ndarray of shape (n_validation, horizon)
         Combined forecasts, by weights chosen without the block of each origin.
+    attention : CandidateAttention or None
+        What weights depend on besides.
     """
     validation, n_series = training.validation, len(training.scale)
     series, targets = validation.series, validation.targets()
@@ -83,6 +84,7 @@ def choose_weights(forecasts, training):
         panel_share, counts[near_whole_years(validation)] = 0.0, _WEIGHT_OF_NEAR
 
     def weights_by(rows):
+        """Weights (n_series + 1, n_candidates), and the errors that they are made of."""
         log_errors, panel_log_errors = relative_errors(
             errors[rows], series[rows], is_squared, counts[rows]
         )
@@ -94,16 +96,56 @@ def choose_weights(forecasts, training):
             # On fourteen series errors are 0.98 of those without stacking, on fifteen others
             # 1.00. Panels gain nothing.
             weights = (weights + stacked_weights(weights[0], residuals, counts[rows])) / 2
-        return weights
+        return weights, log_errors
 
     held_out, naive = np.empty_like(targets), validation.past(1)
+    held_out_log_errors = np.empty_like(errors)
     for rows, other_rows in training.folds():
-        weights = weights_by(other_rows)
+        weights, log_errors = weights_by(other_rows)
         held_out[rows] = combine(forecasts[rows], weights[series[rows]], naive[rows])
-    weights = weights_by(slice(None))
-    weights[weights < _MIN_WEIGHT] = 0.0
+        held_out_log_errors[rows] = log_errors[series[rows]]
+    weights, log_errors = weights_by(slice(None))
+    weights[weights < MIN_WEIGHT] = 0.0
     weights /= weights.sum(axis=1, keepdims=True)
-    return weights[:-1], weights[-1], held_out
+    attention = None
+    if attends and training.is_panel:
+        attention, held_out = _fit_attention(
+            forecasts, training, errors, held_out_log_errors, held_out,
+            log_errors=log_errors, is_excluded=is_squared, panel_share=panel_share,
+        )  # fmt: skip
+    return weights[:-1], weights[-1], held_out, attention
+
+
+def _fit_attention(forecasts, training, errors, held_out_log_errors, held_out, **fields):
+    """Fit attention over errors at validation origins; return it, and combinations with it.
+
+    If it does not help, None and `held_out`. `errors` and `held_out_log_errors` are
+    (n_validation, n_candidates), the latter without the block of each origin.
+    """
+    validation = training.validation
+    series, n_known = validation.series, np.sum(~np.isnan(errors), axis=1)
+    size = np.nansum(errors, axis=1) / np.maximum(n_known, 1)
+    unit = np.bincount(series, size) / np.maximum(np.bincount(series), 1)
+    rows = np.flatnonzero(~fields["is_excluded"][series] & (unit[series] > 0))
+    origins, forecasts, unit = validation.take(rows), forecasts[rows], unit[series[rows]]
+    targets, naive, log_errors = origins.targets(), origins.past(1), held_out_log_errors[rows]
+
+    def combined(tests, expected):
+        weights = softmax_weights(log_errors[tests], expected, fields["panel_share"])
+        return combine(forecasts[tests], weights, naive[tests])
+
+    def error_of(tests, expected):
+        residuals = combined(tests, expected) - targets[tests]
+        return np.sqrt(np.nanmean(residuals**2, axis=1)) / unit[tests]
+
+    attention = CandidateAttention.fit(
+        origins, forecasts, errors[rows] / unit[:, None], error_of, **fields
+    )
+    if attention is not None:
+        expected = attention.expected(origins, forecasts, leave_out=True)
+        held_out = held_out.copy()
+        held_out[rows] = combined(slice(None), expected)
+    return attention, held_out
 
 
 def near_whole_years(origins):
@@ -199,22 +241,6 @@ def relative_errors(errors, series, is_squared, counts=1.0):
     return np.where(is_validated, log_errors, np.nan), panel_log_errors
 
 
-def softmax_weights(log_errors, panel_log_errors, panel_share):
-    """Compute weights in proportion to exp(-(E / min(E) - 1) / t); (n_series, n_candidates).
-
-    E is the geometric mean of the relative error of a candidate on the series and, with weight
-    `panel_share`, on all series; see :func:`relative_errors`.
-    """
-    is_unknown = np.isnan(log_errors)
-    mixed = np.where(is_unknown, panel_log_errors, log_errors)
-    mixed = panel_share * panel_log_errors + (1 - panel_share) * mixed
-    # A candidate that could not be validated on a series, where others could, has no weight.
-    mixed[is_unknown & ~is_unknown.all(axis=1, keepdims=True)] = np.inf
-    mixed -= mixed.min(axis=1, keepdims=True)
-    excess = np.expm1(np.minimum(mixed, 100.0))
-    return np.mean([softmax(-excess / t, axis=1) for t in _TEMPERATURES], axis=0)
-
-
 @dataclass(frozen=True, eq=False)
 class CombinedForecast:
     """Fitted candidates with their weights."""
@@ -223,6 +249,7 @@ class CombinedForecast:
     effects: FeatureEffects | None  # of features, for candidates that do not use these
     weights: np.ndarray  # (n_series, n_names) of the training series; rows sum to 1
     of_new_series: np.ndarray  # (n_names,)
+    attention: CandidateAttention | None = None  # by the states of series, in panels
 
     @classmethod
     def of(cls, transformer):
@@ -342,7 +369,15 @@ class Combination(NamedTuple):
 
 
 def fit_combined(
-    table, horizon, candidates, lookback, *, effect_season=None, share=None, begun=None
+    table,
+    horizon,
+    candidates,
+    lookback,
+    *,
+    effect_season=None,
+    share=None,
+    begun=None,
+    attends=True,
 ):
     """Fit candidates and choose their weights; a Combination.
 
@@ -360,6 +395,8 @@ def fit_combined(
         Share of long series that is validated; None for the usual one.
     begun : Combination, default=None
         Of other candidates for the same table, which then come first.
+    attends : bool, default=True
+        Whether weights in a panel may depend on the states of series.
     """
     options = {} if share is None else {"share": share}
     training = Validation.of(table, horizon, lookback, **options)
@@ -376,8 +413,8 @@ def fit_combined(
     if begun is not None:
         candidates = [*begun.combined.candidates, *candidates]
         every = np.append(begun.every, every, axis=1)
-    weights, of_new_series, held_out = choose_weights(every, training)
-    combined = CombinedForecast(candidates, effects[0], weights, of_new_series)
+    *weights, held_out, attention = choose_weights(every, training, attends)
+    combined = CombinedForecast(candidates, effects[0], *weights, attention)
     return Combination(combined, training, every, held_out, effects)
 
 
@@ -399,7 +436,7 @@ def add_candidate(fitted, candidate, unable):
         unable.extend(candidate.names)
     # The others are many and alike. So the weight is that of a mixture with their combination.
     share, saved = best_share(training, held_out, forecast)
-    if share < _MIN_WEIGHT or saved < _MIN_SAVED:
+    if share < MIN_WEIGHT or saved < _MIN_SAVED:
         return fitted
     mixed, has_forecast = held_out.copy(), ~np.isnan(forecast).any(axis=1)
     for rows, other_rows in training.folds():
@@ -411,8 +448,10 @@ def add_candidate(fitted, candidate, unable):
         np.concatenate([(1 - share) * w, np.full((*w.shape[:-1], 1), share)], axis=-1)
         for w in (combined.weights, combined.of_new_series)
     )
-    candidates = [*combined.candidates, candidate]
-    combined = CombinedForecast(candidates, combined.effects, weights, of_new_series)
+    combined = replace(
+        combined, candidates=[*combined.candidates, candidate], weights=weights,
+        of_new_series=of_new_series,
+    )  # fmt: skip
     every = np.append(every, forecasts, axis=1)
     return fitted._replace(combined=combined, every=every, held_out=mixed)
 

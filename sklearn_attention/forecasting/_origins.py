@@ -126,6 +126,11 @@ class Origins:
         return count[first + np.maximum(self.known, 1)] > count[first]
 
     @property
+    def steps_left(self):
+        """Number of observed steps after each origin; (n_origins,)."""
+        return self.table.lengths[self.series] - self.known
+
+    @property
     def steps(self):
         """Positions of the steps to forecast; (n_origins, horizon)."""
         return self.known[:, None] + np.arange(self.horizon)
@@ -340,7 +345,10 @@ class Forecasts:
     def at(cls, origins, candidates, full=False):
         """Combined forecasts; the last known value where no candidate has one."""
         weights = candidates.weights_at(origins)
+        full = full or candidates.attention is not None
         every = candidates.each(origins, None if full else weights.any(axis=0))
+        if candidates.attention is not None:
+            weights = candidates.attention.weights(origins, every, weights)
         there = ~np.isnan(every).any(axis=2)
         lost = np.flatnonzero(~(there & (weights > 0)).any(axis=1))
         if len(lost) and not full:  # too short for all that have weight

@@ -6,12 +6,14 @@ Each function takes the fields of a dataclass as this version or 0.2.0 stored th
 from dataclasses import dataclass
 
 import numpy as np
+from scipy.special import ndtr, softmax
 from sklearn.isotonic import isotonic_regression
 
 from ._calibration import Calibration
 from ._candidate_attention import CandidateAttention
 from ._classical import Classical, smooth
 from ._ridges import WindowRidge
+from ._season import SeasonalAdjustment
 
 
 @dataclass(frozen=True, eq=False)
@@ -65,6 +67,78 @@ class RidgeOfEachSeries(WindowRidge):
         return np.concatenate([pooled, by_series], axis=1)
 
 
+@dataclass(frozen=True, eq=False)
+class CandidateNetwork:
+    """A network that weights classical forecasts by the state of a series and corrects them."""
+
+    # With candidates f_b it returns logits z_b and a correction r for each step k ahead, and
+    # forecasts sum_b softmax_b(z_bk) f_bk + r_k, relative to the last value and in units of the
+    # mean absolute difference of neighbouring values, both seasonally adjusted.
+
+    classical: Classical
+    share: float  # of the network in the forecast
+    network: dict  # parameters by name
+    without: np.ndarray  # (n_series,), True for training series that mostly are 0
+
+    def forecast(self, origins, combined):
+        """Mix combined forecasts (n_origins, horizon) with those of the network."""
+        if self.share == 0:
+            return combined
+        is_excluded = (origins.identity >= 0) & self.without[origins.identity]
+        share = np.where(is_excluded, 0.0, self.share)[:, None]
+        return share * self._forecasts(origins) + (1 - share) * combined
+
+    def _forecasts(self, origins):
+        """Compute the forecasts of the network; (n_origins, horizon)."""
+        season = SeasonalAdjustment.of(origins, self.classical.season_length)
+        row, known = season.row[:, None], np.maximum(origins.known, 1)[:, None]
+        steps = np.maximum(origins.known[:, None] - 32 + np.arange(32), 0)
+        past = origins.past(32) - season.at(row, steps)
+        unit, unit_of_season = _units(origins, season)
+        is_log = isinstance(self.classical, ClassicalWithRaw)
+        if is_log:
+            unit = unit + 1e-3
+        else:
+            unit = np.where(unit + unit_of_season > 0, unit + 1e-3 * unit_of_season, 1.0)
+        level = past[:, -1:] + season.at(row, origins.steps)
+        candidates = (self.classical.forecast(origins) - level[:, None]) / unit[:, None]
+        past = (past - past[:, -1:]) / unit
+        x = np.hstack([
+            np.arcsinh(past),
+            np.arcsinh(candidates).reshape(len(past), -1),
+            np.log(unit) if is_log else np.zeros_like(unit),
+            np.log(known),
+            np.minimum(known, 32) / 32,
+            np.abs(past).mean(axis=1, keepdims=True) / 10,
+            candidates.std(axis=(1, 2))[:, None],
+        ])  # fmt: skip
+        for name in ("body.0", "body.2"):
+            x = self._linear(name, x)
+            x = x * ndtr(x)  # GELU
+        weights = softmax(self._linear("logits", x).reshape(candidates.shape), axis=1)
+        corrected = (weights * candidates).sum(axis=1) + self._linear("correction", x)
+        return level + unit * corrected
+
+    def _linear(self, name, x):
+        return x @ self.network[f"{name}.weight"].T + self.network[f"{name}.bias"]
+
+
+def _units(origins, season):
+    """Average absolute differences of adjusted series, (n_origins, 1).
+
+    The first are of the steps known, the second of those that patterns are learned from.
+    """
+    counts = np.maximum([origins.known, origins.season_known], 1)
+    units, order = np.empty(counts.shape), np.argsort(season.row, kind="stable")
+    ends = np.searchsorted(season.row[order], np.arange(1, len(season.series)))
+    for rows in np.split(order, ends):
+        longest = counts[:, rows].max(keepdims=True)[0]
+        adjusted = season.adjusted(season.row[rows[:1]], longest)[0]
+        changes = np.cumsum(np.abs(np.diff(adjusted, prepend=adjusted[0])))
+        units[:, rows] = changes[counts[:, rows] - 1] / np.maximum(counts[:, rows] - 1, 1)
+    return units[:, :, None]
+
+
 def stored_classical(logs=False, **fields):
     """Build Classical; 0.2.0 had raw trends of logarithms."""
     return (ClassicalWithRaw if logs else Classical)(**fields)
@@ -80,10 +154,9 @@ def stored_ridge(lookback, coef, groups=None, **fields):
     return WindowRidge(lookback, None if coef is None else coef[0])
 
 
-def stored_attention(logs=None, **fields):
-    """Build CandidateAttention; in 0.2.0 its classical candidates knew of logarithms."""
-    logs = isinstance(fields["classical"], ClassicalWithRaw) if logs is None else logs
-    return CandidateAttention(**fields, logs=logs)
+def stored_attention(**fields):
+    """Build CandidateAttention; in 0.2.0 it was a network."""
+    return (CandidateNetwork if "network" in fields else CandidateAttention)(**fields)
 
 
 def stored_calibration(**fields):
@@ -107,3 +180,4 @@ BUILDERS = {
     "Classical": stored_classical,
     "WindowRidge": stored_ridge,
 }
+STORED_FORMS = ClassicalWithRaw, RidgeOfEachSeries, CandidateNetwork

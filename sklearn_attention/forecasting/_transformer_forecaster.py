@@ -17,7 +17,7 @@ from ..training._fit_network import FittedNetwork, NetworkParameters, NetworkSet
 from ..training._report import reported_task
 from ._analogs import OwnAnalogs
 from ._calibration import Calibration
-from ._candidate_attention import CandidateAttention, fit_attention
+from ._candidate_attention import CandidateAttention
 from ._classical import Classical
 from ._combination import (
     CANDIDATES,
@@ -33,15 +33,16 @@ from ._feature_effects import FeatureBasis, FeatureEffects
 from ._forecaster import Forecaster
 from ._forms import in_library
 from ._origins import Forecasts, Origins, choose_lookback, disagreement, least_length
+from ._panel_ridge import PanelRidge
 from ._ridges import WindowRidge
 from ._season import seasons_of
-from ._stored_forms import ClassicalWithRaw, RidgeOfEachSeries
+from ._stored_forms import STORED_FORMS
 from ._transform import choose_transform
 from ._transformer_candidate import Scaling, TransformerCandidate
 from ._trees import Trees
 from ._window_regressor import WindowRegressor
 
-# Attention over the classical candidates is learned if they have this weight.
+# Corrections of the classical candidates are learned if these have this weight.
 _MIN_CLASSICAL_WEIGHT = 1 / 3
 # A smaller share of long series is validated if there are trees and this many steps of all
 # series, or a transformer, which is tried if a series has this many steps.
@@ -58,12 +59,16 @@ class TransformerForecaster(NetworkParameters, Forecaster):
     .. math:: \hat y = \sum_c w_c\, f_c(x)
 
     Candidates :math:`f_c` are the forecasts of cheap methods: exponential smoothing and theta,
-    linear maps of windows, analogs, and where there are features boosted trees and a
-    transformer. Weights :math:`w_c` are a softmax of their errors at past origins that they
-    have not learned from, of a single series averaged with those of least error of the
-    combination; `candidate_weights_` has them. In panels of
-    30 series or more a network learns to weight the classical ones by the state of a series.
-    With ``candidates=None`` only the transformer forecasts.
+    linear maps of windows, analogs, and with features boosted trees. Weights :math:`w_c` are a
+    softmax of their errors at past origins that they have not learned from. For a single series
+    they are averaged with the weights of least error of the combination. In panels of 30 series
+    or more, errors at past origins where the state of a series was similar count more (kernel
+    attention over origins), and a ridge regression on all series corrects the classical
+    forecasts.
+
+    A transformer is a candidate only with features and in series of 20 000 steps or more, if a
+    brief training shows that it helps, or if `candidates` names it. With ``candidates=None``
+    the transformer forecasts alone; without features it is then mostly worse than the default.
 
     Parameters
     ----------
@@ -137,17 +142,19 @@ class TransformerForecaster(NetworkParameters, Forecaster):
         Constant added before logarithms are taken: 0 where values stay clear of zero, and
         otherwise a fifth of the median of positive ones.
     candidate_weights_ : DataFrame of shape (n_series, n_candidates)
-        Weights of the candidates for each training series.
+        Weights of the candidates at the end of each training series, as observed so far.
     transformer_weight_ : float
         Mean weight of the transformer among the candidates; 0 where training it would not
         help.
     attention_share_ : float
-        Share of the learned attention over candidates; 0 where fixed weights are clearly
-        better.
+        Share of the errors in similar states in the errors that weights are made of; 0 if
+        weights do not depend on the state of a series.
     combined_ : CombinedForecast
         The candidates.
     attention_ : CandidateAttention or None
-        The learned attention over them.
+        The errors of candidates at past origins, and the states of the series there.
+    correction_ : PanelRidge or None
+        The correction of classical forecasts in a panel, with its ``share`` in the forecast.
     network_ : FittedNetwork or None
         The transformer.
     training_history_ : dict or None
@@ -323,11 +330,14 @@ class TransformerForecaster(NetworkParameters, Forecaster):
 
     @property
     def candidate_weights_(self):
-        """Weights of the candidates; DataFrame of shape (n_series, n_candidates)."""
+        """Weights at the end of each training series; frame (n_series, n_candidates)."""
         self._require_candidates("candidate_weights_")
-        names = self.observed_.names[: len(self.scale_)]
+        names, weights = self.observed_.names[: len(self.scale_)], self.combined_.weights
+        if self.attention_ is not None:
+            ends = Origins.at_ends(self._encoded(self.observed_), self.horizon_)
+            weights = self._forecasts(ends.take(np.arange(len(names)))).weights
         index = pd.Index(names, tupleize_cols=False)
-        return pd.DataFrame(self.combined_.weights, index=index, columns=self.combined_.names)
+        return pd.DataFrame(weights, index=index, columns=self.combined_.names)
 
     @property
     def lookback_(self):
@@ -350,9 +360,14 @@ class TransformerForecaster(NetworkParameters, Forecaster):
         return self.combined_.share_of(TransformerCandidate)
 
     @property
+    def attention_(self):
+        """The attention over errors of candidates in similar states, or None."""
+        return self.combined_.attention
+
+    @property
     def attention_share_(self):
-        """Share of the learned attention over candidates."""
-        return 0.0 if self.attention_ is None else self.attention_.share
+        """Share of errors in similar states in the errors that weights are made of."""
+        return 0.0 if self.attention_ is None else self.attention_.panel_share
 
     @property
     def network_(self):
@@ -367,7 +382,7 @@ class TransformerForecaster(NetworkParameters, Forecaster):
             )
 
     def _learn(self, table, context, task_data):
-        self.seasons_, self.attention_ = seasons_of(table, self.season_length), None
+        self.seasons_, self.correction_ = seasons_of(table, self.season_length), None
         task = partial(reported_task, self, context, **task_data)
         lookback = None if self.lookback == "auto" else int(self.lookback)
         sizes = table, self.horizon_, self.seasons_, lookback
@@ -384,11 +399,10 @@ class TransformerForecaster(NetworkParameters, Forecaster):
         fitted = self._fit_candidates(sizes, kinds, with_features, transformer, unable)
         self.combined_, training, held_out = fitted.combined, fitted.training, fitted.held_out
         if training.is_panel and self.combined_.share_of(Classical) >= _MIN_CLASSICAL_WEIGHT:
-            with task("attention over candidates"):
-                self.attention_, held_out = fit_attention(
-                    training, held_out, Classical(self.seasons_[0]), self.log_,
-                    check_random_state(self.random_state),
-                )  # fmt: skip
+            self.correction_, held_out = PanelRidge.fit(
+                training, held_out, Classical(self.seasons_[0]),
+                check_random_state(self.random_state),
+            )  # fmt: skip
         forecasts = Forecasts(training.validation, held_out, disagreement(fitted.every))
         self.calibration_ = Calibration.fit(forecasts, block=training.block)
 
@@ -442,7 +456,7 @@ class TransformerForecaster(NetworkParameters, Forecaster):
         candidates = new_candidates(kinds, *sizes) or trees
         quick = quick_candidates(candidates)
         self.transform_, begun = choose_transform(
-            table, self.log, self.transform_, partial(fit, candidates=quick)
+            table, self.log, self.transform_, partial(fit, candidates=quick, attends=False)
         )
         if begun is not None:
             candidates = [candidate for candidate in candidates if candidate not in quick]
@@ -483,9 +497,14 @@ class TransformerForecaster(NetworkParameters, Forecaster):
     def _forecasts(self, origins, levels=None):
         combined = self.combined_.on(self.device)
         forecasts = Forecasts.at(origins, combined, full=levels is not None)
-        if self.attention_ is None:
+        if self.correction_ is None:
             return forecasts
-        return replace(forecasts, mean=self.attention_.forecast(origins, forecasts.mean))
+        return replace(forecasts, mean=self.correction_.forecast(origins, forecasts.mean))
+
+    def __setstate__(self, state):
+        super().__setstate__(state)
+        if "attention_" in state:  # what 0.2.0 named so corrects forecasts
+            self.correction_ = vars(self).pop("attention_")
 
     _max_subtasks = None
     _sees_events = True
@@ -508,7 +527,7 @@ class TransformerForecaster(NetworkParameters, Forecaster):
         *Forecaster._held,
         FittedNetwork, CombinedForecast, Classical, WindowRidge, OwnAnalogs,
         Trees, WindowRegressor, FeatureBasis, FeatureEffects, CandidateAttention,
-        TransformerCandidate, Scaling, ClassicalWithRaw, RidgeOfEachSeries,
+        TransformerCandidate, Scaling, PanelRidge, *STORED_FORMS,
     )  # fmt: skip
 
 

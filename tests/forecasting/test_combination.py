@@ -9,6 +9,7 @@ from forecasting_training import make_training_of, make_walks
 from scipy.optimize import minimize
 
 from sklearn_attention.forecasting import Origins, Table, TimeIndex
+from sklearn_attention.forecasting._candidate_attention import softmax_weights
 from sklearn_attention.forecasting._combination import (
     CombinedForecast,
     add_candidate,
@@ -19,7 +20,6 @@ from sklearn_attention.forecasting._combination import (
     new_candidates,
     quick_candidates,
     relative_errors,
-    softmax_weights,
     stacked_weights,
 )
 from sklearn_attention.forecasting._origins import PANEL, combine
@@ -36,17 +36,6 @@ def make(lengths=(90, 60), noises=(0.5, 1.0, 2.0), seed=0):
     scale = training.scale[training.validation.series, None]
     forecasts = [truth + noise * scale * rng.normal(size=truth.shape) for noise in noises]
     return training, np.stack(forecasts, axis=1)
-
-
-@pytest.mark.parametrize("share", [0.0, 0.3])
-def test_softmax_weights_are_the_formula(share):
-    rng = np.random.default_rng(0)
-    own, panel = rng.uniform(0, 1, size=(4, 3)), rng.uniform(0, 1, size=3)
-    found = softmax_weights(own, panel, share)
-    for row, logs in zip(found, own, strict=True):
-        error = np.exp(logs) ** (1 - share) * np.exp(panel) ** share
-        parts = [np.exp(-(error / error.min() - 1) / t) for t in (0.05, 0.2)]
-        np.testing.assert_allclose(row, np.mean([w / w.sum() for w in parts], axis=0))
 
 
 def test_a_combination_is_the_weighted_average_of_those_that_are_there():
@@ -76,12 +65,12 @@ def test_the_mean_of_rare_sales_has_more_than_their_median():
 @pytest.mark.parametrize("lengths", [(150,), (90, 60)])
 def test_blocks_do_not_choose_their_own_weights(lengths):
     training, forecasts = make(lengths)
-    expected, _, combined = choose_weights(forecasts, training)
+    expected, _, combined, _ = choose_weights(forecasts, training)
     rows = training.block == training.n_blocks // 2
     # In this block the best and the worst change places.
     changed = forecasts.copy()
     changed[rows] = forecasts[rows][:, ::-1]
-    found, _, held_out = choose_weights(changed, training)
+    found, _, held_out, _ = choose_weights(changed, training)
     assert not np.allclose(found, expected)
     for row in np.flatnonzero(rows):
         before, after = (

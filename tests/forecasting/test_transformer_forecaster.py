@@ -1,5 +1,7 @@
 """The transformer forecaster: its candidates, and what training promises."""
 
+import subprocess
+import sys
 from contextlib import nullcontext
 
 import numpy as np
@@ -11,7 +13,6 @@ from sklearn.base import clone
 from sklearn.linear_model import Ridge
 
 from sklearn_attention import Architecture, Training, TransformerForecaster
-from sklearn_attention.forecasting import _candidate_network
 from sklearn_attention.forecasting._network import ForecastNetwork
 
 SMALL = {"d_model": 8, "n_heads": 2, "n_layers": 1, "lookback": 12}
@@ -214,16 +215,44 @@ def test_a_transformer_has_weight_where_features_tell_something():
     np.testing.assert_allclose(maps.sum(axis=-1), 1, atol=1e-6)
 
 
-def test_a_panel_has_attention_over_its_candidates(monkeypatch):
-    monkeypatch.setattr(_candidate_network, "_STEPS", 5)
-    monkeypatch.setattr(_candidate_network, "_BATCH", 32)
-    rng = np.random.default_rng(0)
-    lengths = rng.integers(20, 40, size=30)
-    panel = {f"s{i}": 50 + np.cumsum(rng.normal(size=n)) for i, n in enumerate(lengths)}
-    model = TransformerForecaster(3, candidates=["classical"], log=False).fit(panel)
-    assert 0 <= model.attention_share_ <= 1
-    assert model.attention_share_ == model.attention_.share
-    found, again = model.predict(), clone(model).fit(panel).predict()
-    for name, own in again.items():
-        assert np.isfinite(own).all()
-        np.testing.assert_array_equal(own, found[name])
+def make_mixed_panel():
+    """Series that swing back, and walks."""
+    rng, panel = np.random.default_rng(0), {}
+    for i, n in enumerate(rng.integers(40, 60, size=30)):
+        noise, values = rng.normal(size=n), np.zeros(n)
+        for t in range(2, n):
+            before = values[t - 1], values[t - 2]
+            pull = 1.6 * before[0] - 0.9 * before[1] if i % 2 else before[0]
+            values[t] = pull + noise[t]
+        panel[f"s{i}"] = 50 + values
+    return panel
+
+
+def test_a_panel_has_attention_over_its_candidates_and_a_correction():
+    panel = make_mixed_panel()
+    model = TransformerForecaster(3, candidates=["classical", "analogs"], log=False).fit(panel)
+    assert model.correction_.share > 0.1
+    assert model.attention_share_ == model.attention_.panel_share == 0.5
+    expected, again = model.predict(), clone(model).fit(panel).predict()
+    for name, forecasts in again.items():
+        assert np.isfinite(forecasts).all()
+        np.testing.assert_array_equal(forecasts, expected[name])
+    # Weights are those at the end of each series, and change as it goes on.
+    weights = model.candidate_weights_
+    np.testing.assert_allclose(weights.sum(axis=1), 1)
+    explained = model.explain()
+    for name, rows in explained.groupby("series"):
+        np.testing.assert_array_equal(weights.loc[name, rows["candidate"]], rows["weight"])
+    model.update({name: values[-1] + np.array([9.0, -9.0]) for name, values in panel.items()})
+    assert np.abs(model.candidate_weights_ - weights).to_numpy().max() > 0.01
+
+
+@pytest.mark.slow
+def test_a_panel_without_a_transformer_does_without_torch():
+    code = (
+        "import sys, numpy as np; from sklearn_attention import TransformerForecaster; "
+        "walks = np.random.default_rng(0).normal(size=(60, 40)).cumsum(axis=0); "
+        "TransformerForecaster(3).fit(walks).predict(coverage=0.9); "
+        "sys.exit('torch' in sys.modules)"
+    )
+    subprocess.run([sys.executable, "-c", code], check=True)

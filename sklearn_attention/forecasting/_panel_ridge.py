@@ -1,0 +1,149 @@
+"""A ridge regression on all series of a panel that corrects the mean of classical forecasts."""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from ._classical import Classical
+from ._combination import best_share
+from ._origins import Origins
+from ._season import SeasonalAdjustment
+from ._table import positions
+
+# Features are the last 64 steps. Differences of 256 steps are the unit of series that did not
+# change lately. At most 40 000 origins are learned from. On twelve panels errors are 0.997 of
+# those with 32 steps.
+_WINDOW, _LONG_WINDOW, _MAX_ORIGINS = 64, 256, 40_000
+# The penalty is relative to the mean square of a column. On nine panels ten times and a tenth
+# of it change errors by 1.000 and 0.998.
+_PENALTY = 0.1
+
+
+@dataclass(frozen=True, eq=False)
+class PanelRidge:
+    """Corrections of the mean of classical forecasts, learned from all origins of all series.
+
+    For each step ahead the features are 1, the last steps, the mean forecast, and how far each
+    candidate is from it. They are seasonally adjusted, relative to the last value, in units of
+    the mean absolute difference of neighbouring values, and compressed by arcsinh.
+
+    Attributes
+    ----------
+    classical : Classical
+        The candidates.
+    is_excluded : ndarray of bool of shape (n_series,)
+        True for series that mostly are 0, which are not corrected.
+    coef : ndarray of shape (horizon, n_features)
+    share : float
+        Weight of the corrected forecasts beside those passed to `forecast`.
+    """
+
+    classical: Classical
+    is_excluded: np.ndarray
+    coef: np.ndarray
+    share: float = 1.0
+
+    @classmethod
+    def fit(cls, training, held_out, classical, random_state):
+        """Fit to all origins; return it, and held-out forecasts with its share.
+
+        The share, and held-out forecasts (n_validation, horizon) within a horizon of the end of
+        a series, are by a fit to earlier steps. Earlier held-out forecasts are not corrected.
+        """
+        validation, is_excluded = training.validation, training.mostly_least
+        is_last = validation.steps_left <= validation.horizon
+        rows = np.flatnonzero(is_last & ~is_excluded[validation.series])
+        until, lengths = training.earliest(rows), validation.table.lengths
+
+        def fit_before(ends):
+            """Fit to the steps of each series before its end; (n_series,)."""
+            series, known = positions(1, np.where(is_excluded, 0, np.maximum(ends - 1, 0)))
+            if len(series) > _MAX_ORIGINS:
+                drawn = random_state.choice(len(series), _MAX_ORIGINS, replace=False)
+                series, known = series[drawn], known[drawn]
+            origins = Origins(validation.table, series, known, validation.horizon, ends[series])
+            is_target = origins.steps < ends[series][:, None]
+            features = _Features(origins, classical)
+            return cls(classical, is_excluded, features.fit(is_target, series))
+
+        ridge = fit_before(until)
+        corrected = np.full_like(held_out, np.nan)
+        corrected[rows] = ridge.corrected(validation.take(rows).with_season_before(until))
+        share, _ = best_share(training, held_out, corrected)
+        if share == 0:
+            return None, held_out
+        # The ends of the series are few. On fifteen panels errors are 0.999, and symmetric
+        # percentage errors 0.995, of those with the share that is best there.
+        share = (share + 0.5) / 2
+        mixed = np.where(
+            np.isnan(corrected), held_out, share * corrected + (1 - share) * held_out
+        )
+        return cls(classical, is_excluded, fit_before(lengths).coef, share), mixed
+
+    def forecast(self, origins, combined):
+        """Mix combined forecasts (n_origins, horizon) with corrected ones."""
+        is_excluded = (origins.identity >= 0) & self.is_excluded[origins.identity]
+        share = np.where(is_excluded, 0.0, self.share)[:, None]
+        return share * self.corrected(origins) + (1 - share) * combined
+
+    def corrected(self, origins):
+        """Correct the mean of the classical forecasts; (n_origins, horizon)."""
+        features = _Features(origins, self.classical)
+        corrections = [features.at(step) @ coef for step, coef in enumerate(self.coef)]
+        return features.level + features.unit * (features.mean + np.stack(corrections, axis=1))
+
+
+class _Features:
+    """Features, forecasts and targets at origins, relative to `level` and in a `unit`."""
+
+    def __init__(self, origins, classical):
+        season = SeasonalAdjustment.of(origins, classical.season_length)
+        row, steps = season.row[:, None], origins.known[:, None] - _WINDOW + np.arange(_WINDOW)
+        past = origins.past(_WINDOW) - season.at(row, np.maximum(steps, 0))
+        long_past = origins.past(_LONG_WINDOW)
+        self.unit = np.maximum(
+            _mean_differences(past, origins.known),
+            0.1 * _mean_differences(long_past, origins.known),
+        )
+        is_constant = self.unit <= 1e-9 * np.abs(long_past).max(axis=1, keepdims=True)
+        self.unit[is_constant] = 1.0
+        self.level = past[:, -1:] + season.at(row, origins.steps)
+        each = (classical.forecast(origins) - self.level[:, None]) / self.unit[:, None]
+        self.mean = each.mean(axis=1)
+        self.deviations = np.arcsinh(each - self.mean[:, None])
+        past = np.arcsinh((past[:, :-1] - past[:, -1:]) / self.unit)
+        self.past = np.hstack([np.ones_like(self.unit), past])
+        self.targets = (origins.targets() - self.level) / self.unit
+
+    def at(self, step):
+        """Join the features of a step ahead; (n_origins, n_features)."""
+        mean = np.arcsinh(self.mean[:, [step]])
+        return np.hstack([self.past, self.deviations[:, :, step], mean])
+
+    def fit(self, is_target, series):
+        """Fit coefficients (horizon, n_features) to targets, where `is_target` is True."""
+        is_target &= ~np.isnan(self.targets)
+        residuals = np.where(is_target, np.nan_to_num(self.targets) - self.mean, 0.0)
+        n_targets = is_target.sum(axis=1)
+        size = np.abs(residuals).sum(axis=1) / np.maximum(n_targets, 1)
+        size += np.median(size[n_targets > 0]) + 1e-9 if n_targets.any() else 1.0
+        # A series with n origins counts as the root of n. An origin counts by the inverse of
+        # its size, as in a sum of root mean squares, and of the median size.
+        n_origins = np.bincount(series[n_targets > 0], minlength=series.max(initial=0) + 1)
+        weights = 1 / (size * np.sqrt(np.maximum(n_origins, 1))[series])
+        coef = []
+        for step in range(is_target.shape[1]):
+            features = self.at(step)
+            weighted = (weights * is_target[:, step])[:, None] * features
+            gram = features.T @ weighted
+            penalty = _PENALTY * np.diag(gram) + 1e-9 * (1 + np.trace(gram))
+            products = weighted.T @ residuals[:, step]
+            coef.append(np.linalg.solve(gram + np.diag(penalty), products))
+        return np.array(coef)
+
+
+def _mean_differences(past, known):
+    """Average absolute differences of the last steps known; (n_origins, 1)."""
+    # Before the first step of a series there are no differences.
+    n_differences = np.clip(known - 1, 1, past.shape[1] - 1)[:, None]
+    return np.abs(np.diff(past, axis=1)).sum(axis=1, keepdims=True) / n_differences
