@@ -127,6 +127,8 @@ def _fit_attention(forecasts, training, errors, held_out_log_errors, held_out, *
     size = np.nansum(errors, axis=1) / np.maximum(n_known, 1)
     unit = np.bincount(series, size) / np.maximum(np.bincount(series), 1)
     rows = np.flatnonzero(~fields["is_excluded"][series] & (unit[series] > 0))
+    if len(rows) == 0:
+        return None, held_out
     origins, forecasts, unit = validation.take(rows), forecasts[rows], unit[series[rows]]
     targets, naive, log_errors = origins.targets(), origins.past(1), held_out_log_errors[rows]
 
