@@ -131,9 +131,9 @@ class CandidateAttention:
         for time in np.unique(steps_left):
             rows = steps_left == time
             is_far = np.abs(self.steps_left - time) >= origins.horizon
-            kept = is_far if is_far.any() else slice(None)
+            used = is_far if is_far.any() else slice(None)
             averages[rows], _ = attend(
-                queries[rows], keys[kept], self.errors[kept], bandwidth=self.bandwidth
+                queries[rows], keys[used], self.errors[used], bandwidth=self.bandwidth
             )
         error, known = np.split(averages, 2, axis=1)
         log_error = np.log(np.maximum(error, 1e-9) / np.maximum(known, 1e-9))

@@ -311,6 +311,11 @@ class TransformerForecaster(NetworkParameters, Forecaster):
             A row for each candidate with weight, the heaviest first: its "candidate" name,
             its "weight", and its forecast of each step, in columns 1, 2, ... With several
             series "series" is the one that is forecast.
+
+        Notes
+        -----
+        The weighted sum of the candidates, of their logarithms if `log_`, is the forecast. With
+        a `correction_`, of panels, it is the forecast before that.
         """
         check_is_fitted(self)
         self._require_candidates("explain")
