@@ -703,8 +703,8 @@ MUTATIONS = [
     ),
     Mutation(
         "forecasting/_candidate_attention.py",
-        "np.abs(self.steps_left - time) >= origins.horizon",
-        "np.abs(self.steps_left - time) > 0",
+        "np.abs(self.steps_left - number) >= origins.horizon",
+        "np.abs(self.steps_left - number) > 0",
         "shocks that series share choose the bandwidth",
     ),
     Mutation(

@@ -20,7 +20,7 @@ from ._origins import evenly_spread
 _TEMPERATURES = (0.05, 0.2)
 # Smaller weights become 0, so that not every candidate has to be computed.
 MIN_WEIGHT = 0.01
-# The differences of the last 31 steps are the unit of a state. At most 3000 origins are
+# The 31 differences of the last 32 steps are the unit of a state. At most 3000 origins are
 # remembered, and bandwidths, in standard deviations of the states, are compared on 1000.
 _WINDOW, _MAX_KEYS, _MAX_TESTS, _BANDWIDTHS = 32, 3000, 1000, (0.5, 0.7, 1.0, 1.4, 2.0, 3.0)
 # States are clipped at three standard deviations, and errors at ten times those of the series.
@@ -28,7 +28,7 @@ _MAX_STATE, _MAX_ERROR = 3.0, 10.0
 
 
 def softmax_weights(log_errors, panel_log_errors, panel_share):
-    """Compute weights in proportion to exp(-(E / min(E) - 1) / t); (n_rows, n_candidates).
+    """Compute weights in proportion to exp(-(E / min(E) - 1) / t), means over temperatures t.
 
     E is the geometric mean of the relative error of a candidate on a series, `log_errors`
     (n_rows, n_candidates), NaN if unknown, and, with weight `panel_share`, on all series,
@@ -53,9 +53,11 @@ class CandidateAttention:
     log_errors : ndarray of shape (n_series + 1, n_candidates)
         Logarithms of the relative errors on each series; the last row, of new series, is NaN.
     is_excluded : ndarray of bool of shape (n_series,)
-        True for series that mostly are 0, whose weights do not depend on the state.
+        True for series that mostly are at their minimum, whose weights do not depend on the
+        state.
     panel_share : float
-        Share of the expected errors in the errors that the weights are made of.
+        Weight, from 0 to 1, of the errors expected in similar states. Errors of the series
+        itself have the remaining weight.
     states : ndarray of shape (n_keys, 3)
     errors : ndarray of shape (n_keys, 2 * n_candidates)
         Errors in units of the mean error of their series, 0 where unknown, then indicators of
@@ -90,8 +92,8 @@ class CandidateAttention:
         errors : ndarray of shape (n_origins, n_candidates)
             Relative to the mean error of the series; NaN if unknown.
         error_of : callable
-            ``error_of(rows, expected)`` returns the errors, (n_rows,), of combinations at some
-            origins whose weights are made of the expected logarithms of errors there.
+            ``error_of(rows, expected)`` returns the errors (n_rows,) of the combined forecasts
+            at origins in these rows. Weights are made of the expected logarithms of errors.
         **fields
             The first three attributes.
         """
@@ -117,24 +119,25 @@ class CandidateAttention:
         return best if saved.sum() > np.sqrt(np.sum(by_series**2)) else None
 
     def expected(self, origins, forecasts, leave_out=False):
-        """Average logarithms of errors over similar states; (n_origins, n_candidates).
+        """Compute logarithms of average errors in similar states; (n_origins, n_candidates).
 
-        With `leave_out`, keys within a horizon of the same time are left out, in all series:
-        these share shocks, and with them bandwidths would be far too small.
+        With `leave_out`, keys of all series are left out whose number of steps to the end of
+        their series differs by less than a horizon: series that end together share shocks, with
+        which bandwidths would be far too small. If no key is left, all candidates are alike.
         """
         keys, queries = (
             np.clip((states - self.center) / self.scale, -_MAX_STATE, _MAX_STATE)
             for states in (self.states, states_at(origins, forecasts))
         )
         steps_left = origins.steps_left if leave_out else np.full(len(origins), -np.inf)
-        averages = np.empty((len(origins), self.errors.shape[1]))
-        for time in np.unique(steps_left):
-            rows = steps_left == time
-            is_far = np.abs(self.steps_left - time) >= origins.horizon
-            used = is_far if is_far.any() else slice(None)
-            averages[rows], _ = attend(
-                queries[rows], keys[used], self.errors[used], bandwidth=self.bandwidth
-            )
+        averages = np.ones((len(origins), self.errors.shape[1]))
+        for number in np.unique(steps_left):
+            rows = steps_left == number
+            is_far = np.abs(self.steps_left - number) >= origins.horizon
+            if is_far.any():
+                averages[rows], _ = attend(
+                    queries[rows], keys[is_far], self.errors[is_far], bandwidth=self.bandwidth
+                )
         error, known = np.split(averages, 2, axis=1)
         log_error = np.log(np.maximum(error, 1e-9) / np.maximum(known, 1e-9))
         return np.where(known > 1e-9, log_error, 1e9)  # unknown candidates are as bad as can be

@@ -63,16 +63,17 @@ def choose_weights(forecasts, training, attends=False):
     weights : ndarray of shape (n_series, n_candidates)
     new_series_weights : ndarray of shape (n_candidates,)
     held_out : ndarray of shape (n_validation, horizon)
-        Combined forecasts, by weights chosen without the block of each origin.
+        Combined forecasts, by weights chosen without the block of each origin, and attention
+        without origins within a horizon.
     attention : CandidateAttention or None
-        What weights depend on besides.
+        What adapts the weights to the state of a series; None if it does not help.
     """
     validation, n_series = training.validation, len(training.scale)
     series, targets = validation.series, validation.targets()
     # Errors are root mean squares of each origin. A mean of squares over origins would let a
     # few hard stretches, such as a cold winter or a holiday, choose the weights for all others.
-    # But for series that mostly are 0 the median, which is 0, has the smallest mean of roots,
-    # and the mean has the smallest mean of squares.
+    # But for series that mostly are at their minimum, such as 0, this median has the smallest
+    # mean of roots, and the mean has the smallest mean of squares.
     n_observed = np.maximum((~np.isnan(targets)).sum(axis=1), 1)[:, None]
     errors = np.nansum((forecasts - targets[:, None]) ** 2, axis=2) / n_observed
     is_squared = training.mostly_least
@@ -251,7 +252,7 @@ class CombinedForecast:
     effects: FeatureEffects | None  # of features, for candidates that do not use these
     weights: np.ndarray  # (n_series, n_names) of the training series; rows sum to 1
     of_new_series: np.ndarray  # (n_names,)
-    attention: CandidateAttention | None = None  # by the states of series, in panels
+    attention: CandidateAttention | None = None  # adapts weights to the states of series
 
     @classmethod
     def of(cls, transformer):

@@ -10,9 +10,9 @@ from ._origins import Origins
 from ._season import SeasonalAdjustment
 from ._table import positions
 
-# Features are the last 64 steps. Differences of 256 steps are the unit of series that did not
-# change lately. At most 40 000 origins are learned from. On twelve panels errors are 0.997 of
-# those with 32 steps.
+# Features are the last 63 steps relative to the one after them. A tenth of the mean difference
+# of 256 steps is the smallest unit, for series that did not change lately. At most 40 000
+# origins are learned from. On twelve panels errors are 0.997 of those with 32 steps.
 _WINDOW, _LONG_WINDOW, _MAX_ORIGINS = 64, 256, 40_000
 # The penalty is relative to the mean square of a column. On sixteen panels a third of it, three
 # and ten times change errors by 1.000, 1.000 and 0.999.
@@ -23,16 +23,17 @@ _PENALTY = 0.03
 class PanelRidge:
     """Corrections of the mean of classical forecasts, learned from all origins of all series.
 
-    For each step ahead the features are 1, the last steps, the mean forecast, and how far each
-    candidate is from it. They are seasonally adjusted, relative to the last value, in units of
-    the mean absolute difference of neighbouring values, and compressed by arcsinh.
+    For each step ahead the features are 1, the last steps, how far each candidate is from the
+    mean forecast, and the mean forecast. They are seasonally adjusted, relative to the last
+    value, in units of the mean absolute difference of neighbouring values, and compressed by
+    arcsinh.
 
     Attributes
     ----------
     classical : Classical
         The candidates.
     is_excluded : ndarray of bool of shape (n_series,)
-        True for series that mostly are 0, which are not corrected.
+        True for series that mostly are at their minimum, which are not corrected.
     coef : ndarray of shape (horizon, n_features)
     share : float
         Weight of the corrected forecasts beside those passed to `forecast`.
@@ -47,8 +48,10 @@ class PanelRidge:
     def fit(cls, training, held_out, classical, random_state):
         """Fit to all origins; return it, and held-out forecasts with its share.
 
-        The share, and held-out forecasts (n_validation, horizon) within a horizon of the end of
-        a series, are by a fit to earlier steps. Earlier held-out forecasts are not corrected.
+        The share, and corrections of held-out forecasts (n_validation, horizon) within a
+        horizon of the end of a series, come from a fit to earlier steps. Earlier held-out
+        forecasts are not corrected. If corrections do not help there, None and `held_out` are
+        returned.
         """
         validation, is_excluded = training.validation, training.mostly_least
         is_last = validation.steps_left <= validation.horizon
@@ -61,6 +64,8 @@ class PanelRidge:
             if len(series) > _MAX_ORIGINS:
                 drawn = random_state.choice(len(series), _MAX_ORIGINS, replace=False)
                 series, known = series[drawn], known[drawn]
+            # All origins of a series share the seasonal pattern before its end: one of its own
+            # for each would take the square of their number.
             origins = Origins(validation.table, series, known, validation.horizon, ends[series])
             is_target = origins.steps < ends[series][:, None]
             features = _Features(origins, classical)
@@ -72,8 +77,8 @@ class PanelRidge:
         share, _ = best_share(training, held_out, corrected)
         if share == 0:
             return None, held_out
-        # The ends of the series are few. On fifteen panels errors are 0.999, and symmetric
-        # percentage errors 0.995, of those with the share that is best there.
+        # Few origins determine the best share, so that it is averaged with one half. On fifteen
+        # panels errors are 0.999, and symmetric percentage errors 0.995, of those without.
         share = (share + 0.5) / 2
         mixed = np.where(
             np.isnan(corrected), held_out, share * corrected + (1 - share) * held_out
@@ -130,8 +135,8 @@ class _Features:
         n_targets = is_target.sum(axis=1)
         size = np.abs(residuals).sum(axis=1) / np.maximum(n_targets, 1)
         size += np.median(size[n_targets > 0]) + 1e-9 if n_targets.any() else 1.0
-        # A series with n origins counts as the root of n. An origin counts by the inverse of
-        # its size, as in a sum of root mean squares, and of the median size.
+        # An origin has weight 1 / (mean absolute residual + its median over origins), so that
+        # large residuals do not dominate. All n origins of a series count as root n of them.
         n_origins = np.bincount(series[n_targets > 0], minlength=series.max(initial=0) + 1)
         weights = 1 / (size * np.sqrt(np.maximum(n_origins, 1))[series])
         coef = []

@@ -39,6 +39,7 @@ class ClassicalWithRaw(Classical):
             np.log(np.maximum(states.path(horizon), floor)) + start[row]
             for states in smooth([(values, row, last)])[0]
         ]
+        # 0.2.0 had blocks for every season.
         smoothed, of_blocks = np.moveaxis(forecasts[:, 2:6], 1, 0), forecasts[:, 7]
         median = np.median([*smoothed, raw[0], raw[2]], axis=0)
         combined = [*raw, median, of_blocks, (median + of_blocks) / 2]
@@ -124,7 +125,7 @@ class CandidateNetwork:
 
 
 def _units(origins, season):
-    """Average absolute differences of adjusted series, (n_origins, 1).
+    """Average absolute differences of adjusted series; (2, n_origins, 1).
 
     The first are of the steps known, the second of those that patterns are learned from.
     """
@@ -140,7 +141,7 @@ def _units(origins, season):
 
 
 def stored_classical(logs=False, **fields):
-    """Build Classical; 0.2.0 had raw trends of logarithms."""
+    """Build Classical; in 0.2.0, with `logs`, it had trends of the series themselves, too."""
     return (ClassicalWithRaw if logs else Classical)(**fields)
 
 
