@@ -12,8 +12,9 @@ from dataclasses import dataclass, replace
 import numpy as np
 from scipy.special import softmax
 
+from .._spread import dividing
 from ..attention._average import attend
-from ._origins import evenly_spread
+from ._origins import combine, disagreement, evenly_spread, mean_differences
 
 # Temperatures of the softmax; the weights are averaged over both. On twenty sets errors are
 # 0.996 of those with temperatures chosen on other blocks, at most 1.017.
@@ -152,9 +153,8 @@ class CandidateAttention:
         attended[attended < MIN_WEIGHT] = 0.0
         before, of_others = np.split(weights, [n_candidates], axis=1)
         attended *= before.sum(axis=1, keepdims=True) / attended.sum(axis=1, keepdims=True)
-        is_excluded = (origins.identity >= 0) & self.is_excluded[origins.identity]
         attended = np.append(attended, of_others, axis=1)
-        return np.where(is_excluded[:, None], weights, attended)
+        return np.where(origins.flagged(self.is_excluded)[:, None], weights, attended)
 
 
 def states_at(origins, forecasts):
@@ -162,15 +162,12 @@ def states_at(origins, forecasts):
 
     `forecasts` (n_origins, n_candidates, horizon) are NaN where a candidate has none.
     """
-    past, has_forecast = origins.past(_WINDOW), ~np.isnan(forecasts).any(axis=2)
-    # Before the first step of a series there are no differences.
-    n_differences = np.clip(origins.known - 1, 1, _WINDOW - 1)
-    unit = np.abs(np.diff(past, axis=1)).sum(axis=1) / n_differences
-    unit = np.maximum(unit, 1e-9 * (1 + np.abs(past[:, -1])))
-    weights = has_forecast / np.maximum(has_forecast.sum(axis=1, keepdims=True), 1)
-    filled = np.where(has_forecast[:, :, None], forecasts, 0.0)
-    mean = np.einsum("nc,nch->nh", weights, filled)
-    spread = np.einsum("nc,nch->nh", weights, np.abs(filled - mean[:, None])).mean(axis=1)
+    past = origins.past(_WINDOW)
+    # Differences below 1e-9 of the values are rounding errors.
+    rounding = 1e-9 * np.abs(past).max(axis=1)
+    unit = dividing(np.maximum(mean_differences(past, origins.known), rounding))
+    mean = combine(forecasts, np.ones(forecasts.shape[:2]), otherwise=0.0)
+    spread = disagreement(forecasts).mean(axis=1)
     departure = np.abs(mean.mean(axis=1) - past[:, -1])
     logarithms = np.log1p([mean.std(axis=1) / unit, departure / unit])
     return np.column_stack([np.log(1e-3 + spread / unit), *logarithms])

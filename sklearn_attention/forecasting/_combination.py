@@ -160,8 +160,7 @@ def near_whole_years(origins):
     if not _MIN_STEPS_OF_YEAR <= year < np.inf:
         return np.zeros(len(origins), dtype=bool)
     is_long = lengths >= _MIN_HORIZONS * origins.horizon
-    before_end = lengths - origins.known
-    distance = np.abs((before_end + year / 2) % year - year / 2)
+    distance = np.abs((origins.steps_left + year / 2) % year - year / 2)
     return is_long & (distance <= origins.horizon)
 
 
@@ -437,7 +436,8 @@ def add_candidate(fitted, candidate, unable):
     forecast = forecasts[:, 0]
     if np.isnan(forecast).all():
         unable.extend(candidate.names)
-    # The others are many and alike. So the weight is that of a mixture with their combination.
+    # The other candidates are many and alike, so the weight is that of a mixture with their
+    # combination, not a softmax of errors.
     share, saved = best_share(training, held_out, forecast)
     if share < MIN_WEIGHT or saved < _MIN_SAVED:
         return fitted

@@ -106,6 +106,10 @@ class Origins:
         """Position of each origin's series among the training series; -1 for others."""
         return self.table.identity[self.series]
 
+    def flagged(self, flags):
+        """Return the flag (n_training_series,) of each origin's series, False for new ones."""
+        return (self.identity >= 0) & flags[self.identity]
+
     def units(self, learned, measure=naive_scales):
         """Units (n_origins,) as learned from training series, of others by what is known."""
         # `learned` (n_training_series,) is NaN of those that are measured so far as well.
@@ -344,14 +348,14 @@ class Forecasts:
     @classmethod
     def at(cls, origins, candidates, full=False):
         """Combined forecasts; the last known value where no candidate has one."""
-        weights = candidates.weights_at(origins)
-        full = full or candidates.attention is not None
-        every = candidates.each(origins, None if full else weights.any(axis=0))
-        if candidates.attention is not None:
-            weights = candidates.attention.weights(origins, every, weights)
+        weights, attention = candidates.weights_at(origins), candidates.attention
+        is_partial = not full and attention is None
+        every = candidates.each(origins, weights.any(axis=0) if is_partial else None)
+        if attention is not None:
+            weights = attention.weights(origins, every, weights)
         there = ~np.isnan(every).any(axis=2)
         lost = np.flatnonzero(~(there & (weights > 0)).any(axis=1))
-        if len(lost) and not full:  # too short for all that have weight
+        if len(lost) and is_partial:  # too short for all that have weight
             every[lost] = candidates.each(origins.take(lost))
         mean = combine(every, weights, origins.past(1))
         spread = disagreement(every) if full else None
@@ -386,6 +390,16 @@ def disagreement(forecasts):
     equal = np.ones(forecasts.shape[:2])
     mean = combine(forecasts, equal, otherwise=0.0)
     return combine(np.abs(forecasts - mean[:, None]), equal, otherwise=0.0)
+
+
+def mean_differences(past, known):
+    """Average absolute differences of the last steps known, (n_origins, n_steps); (n_origins,).
+
+    `known` (n_origins,) are the steps of the series so far: before the first there are no
+    differences.
+    """
+    n_differences = np.clip(known - 1, 1, past.shape[1] - 1)
+    return np.abs(np.diff(past, axis=1)).sum(axis=1) / n_differences
 
 
 # How windows are made alike: those in units of their own spread, and those after which values

@@ -6,7 +6,7 @@ import numpy as np
 
 from ._classical import Classical
 from ._combination import best_share
-from ._origins import Origins
+from ._origins import Origins, mean_differences
 from ._season import SeasonalAdjustment
 from ._table import positions
 
@@ -87,8 +87,7 @@ class PanelRidge:
 
     def forecast(self, origins, combined):
         """Mix combined forecasts (n_origins, horizon) with corrected ones."""
-        is_excluded = (origins.identity >= 0) & self.is_excluded[origins.identity]
-        share = np.where(is_excluded, 0.0, self.share)[:, None]
+        share = np.where(origins.flagged(self.is_excluded), 0.0, self.share)[:, None]
         return share * self.corrected(origins) + (1 - share) * combined
 
     def corrected(self, origins):
@@ -107,9 +106,9 @@ class _Features:
         past = origins.past(_WINDOW) - season.at(row, np.maximum(steps, 0))
         long_past = origins.past(_LONG_WINDOW)
         self.unit = np.maximum(
-            _mean_differences(past, origins.known),
-            0.1 * _mean_differences(long_past, origins.known),
-        )
+            mean_differences(past, origins.known),
+            0.1 * mean_differences(long_past, origins.known),
+        )[:, None]
         is_constant = self.unit <= 1e-9 * np.abs(long_past).max(axis=1, keepdims=True)
         # A constant series has no unit: it is forecast by its last value, and not learned from.
         self.unit[is_constant] = 0.0
@@ -148,10 +147,3 @@ class _Features:
             products = weighted.T @ residuals[:, step]
             coef.append(np.linalg.solve(gram + np.diag(penalty), products))
         return np.array(coef)
-
-
-def _mean_differences(past, known):
-    """Average absolute differences of the last steps known; (n_origins, 1)."""
-    # Before the first step of a series there are no differences.
-    n_differences = np.clip(known - 1, 1, past.shape[1] - 1)[:, None]
-    return np.abs(np.diff(past, axis=1)).sum(axis=1, keepdims=True) / n_differences

@@ -79,14 +79,13 @@ class CandidateNetwork:
     classical: Classical
     share: float  # of the network in the forecast
     network: dict  # parameters by name
-    without: np.ndarray  # (n_series,), True for training series that mostly are 0
+    without: np.ndarray  # (n_series,), True for training series mostly at their minimum
 
     def forecast(self, origins, combined):
         """Mix combined forecasts (n_origins, horizon) with those of the network."""
         if self.share == 0:
             return combined
-        is_excluded = (origins.identity >= 0) & self.without[origins.identity]
-        share = np.where(is_excluded, 0.0, self.share)[:, None]
+        share = np.where(origins.flagged(self.without), 0.0, self.share)[:, None]
         return share * self._forecasts(origins) + (1 - share) * combined
 
     def _forecasts(self, origins):

@@ -340,7 +340,8 @@ class TransformerForecaster(NetworkParameters, Forecaster):
         names, weights = self.observed_.names[: len(self.scale_)], self.combined_.weights
         if self.attention_ is not None:
             ends = Origins.at_ends(self._encoded(self.observed_), self.horizon_)
-            weights = self._forecasts(ends.take(np.arange(len(names)))).weights
+            ends = ends.take(np.arange(len(names)))
+            weights = Forecasts.at(ends, self.combined_.on(self.device)).weights
         index = pd.Index(names, tupleize_cols=False)
         return pd.DataFrame(weights, index=index, columns=self.combined_.names)
 
@@ -467,7 +468,7 @@ class TransformerForecaster(NetworkParameters, Forecaster):
             candidates = [candidate for candidate in candidates if candidate not in quick]
         fitted = fit(self.transform_.encode(table), candidates=candidates, begun=begun)
         if not is_auto and "transformer" in with_features and transformer is None:
-            unable = [*unable, "transformer"]
+            unable.append("transformer")
         for candidate in [*(trees if kinds else ()), *([transformer] if transformer else ())]:
             fitted = add_candidate(fitted, candidate, unable)
         if not is_auto:

@@ -106,9 +106,10 @@ def test_a_state_depends_on_nothing_after_its_origin_and_on_no_unit():
     is_before = origins.known <= 43
     later = replace(origins, table=Table.of(values))
     np.testing.assert_array_equal(states_at(later, forecasts)[is_before], expected[is_before])
-    moved = replace(origins, table=Table.of([1e3 * series + 5 for series in values]))
-    found = states_at(moved, 1e3 * forecasts + 5)[is_before]
-    np.testing.assert_allclose(found, expected[is_before], rtol=1e-9)
+    for factor, shift in ((1e3, 5.0), (1e-30, 0.0), (1e12, 0.0)):
+        moved = replace(origins, table=Table.of([factor * series + shift for series in values]))
+        found = states_at(moved, factor * forecasts + shift)[is_before]
+        np.testing.assert_allclose(found, expected[is_before], rtol=1e-9)
     # A candidate without a forecast does not count.
     lacking = np.append(forecasts, np.full_like(forecasts[:, :1], np.nan), axis=1)
     np.testing.assert_allclose(states_at(origins, lacking), expected)

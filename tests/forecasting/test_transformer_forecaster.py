@@ -255,4 +255,4 @@ def test_a_panel_without_a_transformer_does_without_torch():
         "TransformerForecaster(3).fit(walks).predict(coverage=0.9); "
         "sys.exit('torch' in sys.modules)"
     )
-    subprocess.run([sys.executable, "-c", code], check=True)
+    assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
