@@ -57,18 +57,18 @@ class PanelRidge:
         is_last = validation.steps_left <= validation.horizon
         rows = np.flatnonzero(is_last & ~is_excluded[validation.series])
         until, lengths = training.earliest(rows), validation.table.lengths
+        series, known = positions(1, np.where(is_excluded, 0, np.maximum(lengths - 1, 0)))
+        if len(series) > _MAX_ORIGINS:
+            drawn = random_state.choice(len(series), _MAX_ORIGINS, replace=False)
+            series, known = series[drawn], known[drawn]
+        # All origins of a series share the seasonal pattern of the whole series: one of its own
+        # for each would take the square of their number.
+        origins = Origins(validation.table, series, known, validation.horizon, lengths[series])
+        features = _Features(origins, classical)
 
         def fit_before(ends):
             """Fit to the steps of each series before its end; (n_series,)."""
-            series, known = positions(1, np.where(is_excluded, 0, np.maximum(ends - 1, 0)))
-            if len(series) > _MAX_ORIGINS:
-                drawn = random_state.choice(len(series), _MAX_ORIGINS, replace=False)
-                series, known = series[drawn], known[drawn]
-            # All origins of a series share the seasonal pattern before its end: one of its own
-            # for each would take the square of their number.
-            origins = Origins(validation.table, series, known, validation.horizon, ends[series])
             is_target = origins.steps < ends[series][:, None]
-            features = _Features(origins, classical)
             return cls(classical, is_excluded, features.fit(is_target, series))
 
         ridge = fit_before(until)
