@@ -287,6 +287,14 @@ class Validation:
         np.maximum.at(last, at, self.validation.known)
         return first, last
 
+    def overlap(self, block):
+        """Bound the steps known at origins whose targets overlap with those of a block.
+
+        Returns the first number of steps and the one after the last for each series, (n_series,).
+        """
+        first, last = (spans[:, block] for spans in self._spans)
+        return first - self.origins.horizon + 1, last + self.origins.horizon
+
     def overlapping(self, series, known, block):
         """True where targets of origins (n,) overlap with those of a block; (n,)."""
         first, last = (spans[series, block] for spans in self._spans)

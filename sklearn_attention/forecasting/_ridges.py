@@ -1,7 +1,7 @@
 """Ridge regressions that leave blocks out; linear maps from windows to what follows."""
 
 from dataclasses import dataclass, replace
-from functools import cache, partial, reduce
+from functools import cache, partial
 
 import numpy as np
 from scipy.linalg import cho_factor, cho_solve
@@ -81,9 +81,7 @@ class WindowRidge:
         held_out = np.full((len(validation), 1, validation.horizon), np.nan)
         if windows.counts.sum() < max(2, _MIN_WINDOWS_PER_STEP * self.lookback):
             return self, held_out
-        ridge = BlockRidge(
-            reduce(np.add, map(windows.products, np.flatnonzero(windows.counts)))
-        )
+        ridge = windows.ridge()
         penalty, scaled_forecasts = _best_penalty(partial(windows.validate, ridge))
         held_out[windows.rows, 0] = windows.tests.restore(scaled_forecasts)
         return replace(self, coef=ridge.coef(0, penalty)), held_out
@@ -116,17 +114,23 @@ class _Windows:
         self.tests = Windows.before(origins, lookback, "last", unit, features=False)
         self.block = training.block[self.rows]
 
-    def products(self, i):
-        """Sum products of the windows of a series, of all and of those outside each block."""
-        n_further, of_blocks = self.lookback + self.horizon - 1, []
-        known = self.lookback + np.arange(self.counts[i])
+    def ridge(self):
+        """Sum products over the windows of all series; a BlockRidge."""
+        n_further = self.lookback + self.horizon - 1
+        every = [self.values[i] for i in np.flatnonzero(self.counts)]
+        of_blocks = []
         for block in range(self.training.n_blocks):
-            inside = np.flatnonzero(self.training.overlapping(i, known, block))
-            first, end = (inside[0], inside[-1] + 1 + n_further) if len(inside) else (0, 0)
-            values = self.values[i][first:end]
-            of_blocks.append(_products(values, self.lookback, self.horizon))
-        total = _products(self.values[i], self.lookback, self.horizon)
-        return BlockRidge.from_blocks(total, of_blocks).products
+            first, end = (
+                np.clip(known - self.lookback, 0, self.counts).astype(np.int64)
+                for known in self.training.overlap(block)
+            )
+            inside = np.flatnonzero(first < end)
+            of_blocks.append([self.values[i][first[i] : end[i] + n_further] for i in inside])
+        total, *of_blocks = (
+            _products(stretches, self.lookback, self.horizon)
+            for stretches in (every, *of_blocks)
+        )
+        return BlockRidge.from_blocks(total, of_blocks)
 
     def validate(self, ridge, penalty):
         """Forecast the tests without their block; return the squared error and forecasts."""
@@ -150,24 +154,22 @@ def _best_penalty(validate):
     return PENALTIES[best], result(best)[1]
 
 
-def _products(values, lookback, horizon):
+def _products(stretches, lookback, horizon):
     """Sum products of steps of windows, relative to the last step, and with what follows.
 
-    (lookback, lookback + horizon).
+    Windows are all of each stretch of values; returns (lookback, lookback + horizon).
     """
-    size, n_windows = lookback + horizon, len(values) - lookback - horizon + 1
-    if n_windows < lookback:
-        windows = values[np.arange(max(n_windows, 0))[:, None] + np.arange(size)]
-        windows = windows - windows[:, lookback - 1 : lookback]
-        return windows[:, :lookback].T @ windows
+    size = lookback + horizon
     products = np.zeros((lookback, size))
-    products[0] = np.correlate(values, values[:n_windows], "valid")
+    if not stretches:
+        return products
+    for values in stretches:
+        products[0] += np.correlate(values, values[: len(values) - size + 1], "valid")
     products[1:, 0] = products[0, 1:lookback]
-    # Sums of neighbouring steps differ only by the first and by the last window.
-    first, last = values[: size - 1], values[1 - size :]
-    products[1:, 1:] = np.outer(last[: lookback - 1], last) - np.outer(
-        first[: lookback - 1], first
-    )
+    # Sums of neighbouring steps differ only by the first and by the last window of a stretch.
+    first = np.array([values[: size - 1] for values in stretches])
+    last = np.array([values[1 - size :] for values in stretches])
+    products[1:, 1:] = last[:, :-horizon].T @ last - first[:, :-horizon].T @ first
     for i in range(1, lookback):
         products[i, 1:] += products[i - 1, :-1]
     products -= products[lookback - 1].copy()
