@@ -102,14 +102,14 @@ def few_trees(monkeypatch):
 
 @pytest.fixture
 def few_rates(monkeypatch):
-    """Exponential smoothing tries six choices of its rates, not two hundred at every origin.
+    """Exponential smoothing tries seven choices of its rates, not eighty at every origin.
 
     How many it tries does not matter to what is done with its forecasts.
     """
-    smoothing = "sklearn_attention.forecasting._classical."
-    monkeypatch.setattr(smoothing + "LEVEL_RATES", (0.1, 0.3, 0.8))
-    monkeypatch.setattr(smoothing + "TREND_RATES", ((0.2, 0.05), (0.7, 0.15)))
-    monkeypatch.setattr(smoothing + "DAMPINGS", (0.9,))
+    from sklearn_attention.forecasting._classical import Classical, methods_of
+
+    few = methods_of((0.1, 0.3, 0.8), (0.2, 0.7), (0.05,), (0.9,))
+    monkeypatch.setattr(Classical, "methods", few)
 
 
 @pytest.fixture

@@ -290,7 +290,7 @@ class Validation:
     def overlap(self, block):
         """Bound the steps known at origins whose targets overlap with those of a block.
 
-        Returns the first number of steps and the one after the last for each series, (n_series,).
+        Returns the first number of steps, and the one after the last; each (n_series,).
         """
         first, last = (spans[:, block] for spans in self._spans)
         return first - self.origins.horizon + 1, last + self.origins.horizon

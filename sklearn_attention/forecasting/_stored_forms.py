@@ -4,6 +4,7 @@ Each function takes the fields of a dataclass as this version or 0.2.0 stored th
 """
 
 from dataclasses import dataclass
+from typing import ClassVar
 
 import numpy as np
 from scipy.special import ndtr, softmax
@@ -11,13 +12,25 @@ from sklearn.isotonic import isotonic_regression
 
 from ._calibration import Calibration
 from ._candidate_attention import CandidateAttention
-from ._classical import Classical, smooth
+from ._classical import Classical, methods_of, smooth
 from ._ridges import WindowRidge
 from ._season import SeasonalAdjustment
 
 
 @dataclass(frozen=True, eq=False)
-class ClassicalWithRaw(Classical):
+class ClassicalOfManyChoices(Classical):
+    """Classical forecasts with more choices of the rates of smoothing."""
+
+    methods: ClassVar = methods_of(
+        np.linspace(0.03, 0.99, 25),
+        np.linspace(0.08, 0.96, 9),
+        (0.01, 0.05, 0.15, 0.4),
+        (0.8, 0.9, 0.95, 0.98),
+    )
+
+
+@dataclass(frozen=True, eq=False)
+class ClassicalWithRaw(ClassicalOfManyChoices):
     """Classical forecasts of logarithms, also with trends of the series themselves."""
 
     @property
@@ -37,7 +50,7 @@ class ClassicalWithRaw(Classical):
         floor = 0.05 * (np.cumsum(values, axis=1)[row, last] / (last + 1))[:, None]
         raw = [
             np.log(np.maximum(states.path(horizon), floor)) + start[row]
-            for states in smooth([(values, row, last)])[0]
+            for states in smooth([(values, row, last)], self.methods)[0]
         ]
         # 0.2.0 had blocks for every season.
         smoothed, of_blocks = np.moveaxis(forecasts[:, 2:6], 1, 0), forecasts[:, 7]
@@ -139,9 +152,11 @@ def _units(origins, season):
     return units[:, :, None]
 
 
-def stored_classical(logs=False, **fields):
-    """Build Classical; in 0.2.0, with `logs`, it had trends of the series themselves, too."""
-    return (ClassicalWithRaw if logs else Classical)(**fields)
+def stored_classical(logs=None, **fields):
+    """Build Classical; 0.2.0 had more choices and, with `logs`, trends of the series itself."""
+    if logs is None:
+        return Classical(**fields)
+    return (ClassicalWithRaw if logs else ClassicalOfManyChoices)(**fields)
 
 
 def stored_ridge(lookback, coef, groups=None, **fields):
@@ -180,4 +195,4 @@ BUILDERS = {
     "Classical": stored_classical,
     "WindowRidge": stored_ridge,
 }
-STORED_FORMS = ClassicalWithRaw, RidgeOfEachSeries, CandidateNetwork
+STORED_FORMS = ClassicalOfManyChoices, ClassicalWithRaw, RidgeOfEachSeries, CandidateNetwork

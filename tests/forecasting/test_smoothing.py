@@ -1,17 +1,10 @@
 """Exponential smoothing against plain recursions."""
 
-from itertools import product
-
 import numpy as np
 import pytest
 
-from sklearn_attention.forecasting._classical import DAMPINGS, LEVEL_RATES, TREND_RATES, smooth
+from sklearn_attention.forecasting._classical import METHODS, smooth
 
-CHOICES = {
-    "simple": [(alpha, None, 1.0) for alpha in LEVEL_RATES],
-    "Holt": [(*rates, 1.0) for rates in TREND_RATES],
-    "damped": [(*rates, phi) for rates, phi in product(TREND_RATES, DAMPINGS)],
-}
 STATES = ("level", "trend", "damping")
 pytestmark = pytest.mark.usefixtures("all_rates")
 
@@ -25,12 +18,12 @@ def slow_state(known, alpha, beta, phi):
     """Level and trend after the steps known."""
     n_first = min(3, len(known) - 1)
     level, trend = known[0], 0.0
-    if beta is not None and n_first > 0:
+    if beta > 0 and n_first > 0:
         trend = (known[n_first] - known[0]) / n_first
     for value in known[1:]:
         error = value - level - phi * trend
         level = level + phi * trend + alpha * error
-        if beta is not None:
+        if beta > 0:
             trend = phi * trend + alpha * beta * error
     return level, trend
 
@@ -52,7 +45,7 @@ def slow_best(values, choices):
 def smooth_all(values):
     """States of the three methods at all steps, each (3, n_series, n_steps)."""
     row, last = (own.ravel() for own in np.indices(values.shape))
-    (methods,) = smooth([(values, row, last)])
+    (methods,) = smooth([(values, row, last)], METHODS)
     return [
         np.reshape([getattr(own, name) for own in methods], (3, *values.shape))
         for name in STATES
@@ -68,9 +61,9 @@ def slow_slope(values):
 def test_states_are_those_of_a_loop(level):
     values = level + make(2, 13)
     states = smooth_all(values)
-    for method, choices in enumerate(CHOICES.values()):
+    for method, choices in enumerate(METHODS):
         for i, own in enumerate(values):
-            expected = np.array(list(slow_best(own, choices))).T
+            expected = np.array(list(slow_best(own, [*map(tuple, choices)]))).T
             if method == 0:  # theta has half the slope of the straight line as its trend
                 expected[1] = [slow_slope(own[: t + 1]) / 2 for t in range(len(own))]
             for found, wanted in zip(states, expected, strict=True):
@@ -83,7 +76,8 @@ def test_states_are_those_of_a_loop(level):
 
 
 def test_paths_go_on_from_the_state():
-    ((_, _, states),) = smooth([(make(), np.array([0, 2, 2]), np.array([5, 3, 14]))])
+    table = make(), np.array([0, 2, 2]), np.array([5, 3, 14])
+    ((_, _, states),) = smooth([table], METHODS)
     of_rows = zip(states.path(4), states.level, states.trend, states.damping, strict=True)
     for row, value, trend, damping in of_rows:
         for step in range(4):
