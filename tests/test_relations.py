@@ -615,8 +615,6 @@ def test_relation_of_series(model, name):
     change, back, tolerance = SERIES_RELATIONS[name]
     expected = forecasts(repr(model))
     found = np.asarray(back(clone(model).fit(change(SERIES)).predict()))
-    if name == "order of series" and isinstance(model, TransformerForecaster):
-        tolerance = 2e-2  # of several series that are combined alike
     np.testing.assert_allclose(found, expected, rtol=tolerance)
 
 

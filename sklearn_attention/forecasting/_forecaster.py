@@ -189,6 +189,12 @@ class Forecaster(AttentionEstimator, ABC):
         refuse_leakage(table, columns)
         refuse_too_small(table)
         table = damped(table)
+        self.scale_ = naive_scales(table.values)
+        # Series are learned from in an order of their own, so that the one in which they are
+        # passed changes nothing, whatever is drawn, or depends on the rows before.
+        order = table.order_of_content()
+        self.observed_ = replace(self.observed_, identity=np.argsort(order))
+        table = table.take(order)
         self.horizon_ = int(self.horizon)
         self._keep("missing", usual=usual_features(table, columns))
         self.season_length_ = season_of(table, self.season_length)
@@ -196,8 +202,9 @@ class Forecaster(AttentionEstimator, ABC):
         if self._sees_events and len(table.known):
             self.events_ = rare_events(table, self.season_length_)
         table = self._with_events(table)
-        self.scale_ = naive_scales(table.values)
-        self.transform_ = Transform.within(self.bounds, self.observed_.values)
+        self.transform_ = Transform.within(
+            self.bounds, [self.observed_.values[i] for i in order]
+        )
         if table.lengths.max() < self.horizon_:
             warn_user(
                 f"The series have up to {table.lengths.max()} observations, fewer than "

@@ -470,7 +470,7 @@ def _read_history(forecaster, history):
             f"lookback_={least}: pass at least as many."
         )
     # Training series are known by name; a single one is whatever its name.
-    names = known.names[: len(forecaster.scale_)]
+    names = known.learned_names
     place_of = {} if table.form.kind == "windows" else {name: i for i, name in enumerate(names)}
     identity = [0 if len(names) == 1 else place_of.get(name, -1) for name in table.names]
     return replace(table, identity=np.array(identity), known=forecaster.known_columns_)

@@ -28,6 +28,7 @@ from ._origins import (
     evenly_spread,
     split_at_ends,
 )
+from ._table import naive_scales
 
 _LEVELS = (0.01, 0.025, 0.05, *np.arange(0.1, 0.91, 0.1).round(1).tolist(), 0.95, 0.975, 0.99)
 # Seasons of the lookbacks that "auto" tries, only the first for several series.
@@ -114,9 +115,9 @@ class KernelForecaster(Forecaster):
         The kernel, resolved.
     analogs_ : Analogs
         The windows: their `keys`, of shape (n_windows, n_columns), and `values`, of shape
-        (n_windows, horizon), which followed, both in units of the window; `series`, the
-        position of the series of each, and `steps`, the position of the step after it on the
-        training index.
+        (n_windows, horizon), which followed, both in units of the window; `series`, the series
+        of each, by its position in the order in which series were learned from, and `steps`,
+        the position of the step after it on the training index.
     scale_ : ndarray of shape (n_series,)
         Mean absolute difference between neighbours of each training series.
     observed_ : Table
@@ -231,15 +232,16 @@ class KernelForecaster(Forecaster):
         if self.effects_ is not None:
             origins = replace(origins, table=self.effects_.rest(origins.table))
         rows, found, weights = self.analogs_.heaviest(origins, k)
-        time, names = self.observed_.time, self.observed_.names
+        time, names = self.observed_.time, self.observed_.learned_names
         ends = time.between(0, len(time))[self.analogs_.steps[found] - 1]
         table = pd.DataFrame({"time": ends, "weight": weights})
-        if len(origins) > 1 or len(names) > 1:
+        if len(origins) > 1 or len(self.observed_) > 1:
             table.insert(0, "analog", [names[i] for i in self.analogs_.series[found]])
             table.insert(0, "series", [series_names[i] for i in rows])
         return in_library(table, self.observed_.form.library)
 
     def _learn(self, table, context, task_data):
+        scale = naive_scales(table.values)
         whole = table = self.transform_.encode(table)
         self.effects_ = None
         if isinstance(self.bandwidth, str) and len(table.known):
@@ -255,14 +257,14 @@ class KernelForecaster(Forecaster):
         stretches = list(self._stretches(table, lookbacks[-1])) if normalizations[1:] else []
         for normalize in normalizations:
             analogs = Analogs(
-                lookbacks[0], self.kernel_, normalize, self.scale_, season=self.season_length_
+                lookbacks[0], self.kernel_, normalize, scale, season=self.season_length_
             )
             analogs = analogs.with_share(analogs.comparable(train))
             analogs, loo = choose_analogs(analogs, train, lookbacks, self.bandwidth)
             error = 0.0
             for early, late in stretches:
                 self.analogs_, late = analogs.fit(early), replace(late, table=whole)
-                error += _log_error(self._forecasts(_few(late)), self.scale_)
+                error += _log_error(self._forecasts(_few(late)), scale)
             tried.append((error, analogs, loo))
         _, analogs, loo = min(tried, key=lambda one: one[0])
         if isinstance(self.bandwidth, str):

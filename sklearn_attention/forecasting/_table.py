@@ -68,7 +68,8 @@ class Table:
     form : Form
         The form that the series came in.
     identity : ndarray of int of shape (n_series,)
-        Position of each among the training series; -1 for others.
+        Position of each among the training series, in the order in which they were learned
+        from; -1 for others.
     known : ndarray of int
         Columns of the features that are known beforehand.
     """
@@ -168,6 +169,25 @@ class Table:
         """Observations of each series; a list of arrays."""
         spans = zip(self.first, self.first + self.lengths, strict=True)
         return [self.value[start:stop] for start, stop in spans]
+
+    @property
+    def learned_names(self):
+        """Names of the training series, in the order in which they were learned from."""
+        pairs = zip(self.identity, self.names, strict=True)
+        return [name for i, name in sorted(pairs, key=lambda pair: pair[0]) if i >= 0]
+
+    def order_of_content(self):
+        """Order the series by length, start, and when and around what they moved; (n_series,).
+
+        The order in which series are passed does not matter, nor do the units of series, but
+        for those that only differ by their units. Names decide about equal ones.
+        """
+        changes = [np.abs(np.diff(values)) for values in self.values]
+        changes = [own / (own.max(initial=0) or 1.0) for own in changes]
+        middle = [own @ np.arange(len(own)) / (own.sum() or 1.0) for own in changes]
+        middle = np.round(middle, 6)  # rounding of units must not decide
+        names = np.array([str(name) for name in self.names])
+        return np.lexsort((names, means(self.values), middle, self.starts, self.lengths))
 
     def feature_rows(self, series, steps):
         """Rows of some steps; the first and last of a series stand for steps beyond them."""

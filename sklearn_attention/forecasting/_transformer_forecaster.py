@@ -337,10 +337,12 @@ class TransformerForecaster(NetworkParameters, Forecaster):
     def candidate_weights_(self):
         """Weights at the end of each training series; frame (n_series, n_candidates)."""
         self._require_candidates("candidate_weights_")
-        names, weights = self.observed_.names[: len(self.scale_)], self.combined_.weights
+        is_training = self.observed_.identity >= 0
+        names = self.observed_.names[: is_training.sum()]
+        weights = self.combined_.weights[self.observed_.identity[is_training]]
         if self.attention_ is not None:
             ends = Origins.at_ends(self._encoded(self.observed_), self.horizon_)
-            ends = ends.take(np.arange(len(names)))
+            ends = ends.take(np.flatnonzero(is_training))
             weights = Forecasts.at(ends, self.combined_.on(self.device)).weights
         index = pd.Index(names, tupleize_cols=False)
         return pd.DataFrame(weights, index=index, columns=self.combined_.names)
