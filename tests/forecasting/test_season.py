@@ -9,10 +9,12 @@ from sklearn_attention.forecasting import Origins, Table
 from sklearn_attention.forecasting._forms import read_series
 from sklearn_attention.forecasting._season import (
     SeasonalAdjustment,
+    autocorrelation,
+    mean_autocorrelation,
     patterns_of,
     phase_of,
     season_of,
-    season_of_values,
+    season_shown,
     seasons_of,
 )
 
@@ -36,13 +38,36 @@ def test_of_calendars(freq, expected):
     assert season_of(table, "auto") == int(expected[0])
 
 
+def shown_by(*series):
+    """Season that series show."""
+    return season_shown(mean_autocorrelation(series))
+
+
 def test_of_the_autocorrelation():
     rng, steps = np.random.default_rng(0), np.arange(400)
     line = 1e6 + 3 * steps + rng.normal(size=400)
     for period in (4, 12):
-        assert season_of_values(line + 5 * np.sin(2 * np.pi * steps / period)) == period
+        assert shown_by(line + 5 * np.sin(2 * np.pi * steps / period)) == period
     for values in (line, np.ones(50), 3.0 * np.arange(50), np.ones(3)):
-        assert season_of_values(values) == 1
+        assert shown_by(values) == 1
+
+
+def test_a_peak_that_does_not_come_again_is_chance():
+    values = np.random.default_rng(0).normal(size=300)
+    values[40:60] += 20 * np.hanning(20)
+    values[100:120] += 20 * np.hanning(20)
+    assert autocorrelation(values)[55:65].max() > 0.3
+    assert shown_by(values) == 1
+
+
+def test_of_several_series_it_is_that_of_most():
+    rng, steps = np.random.default_rng(0), np.arange(120)
+    series = [rng.normal(size=120) + 2 * np.sin(2 * np.pi * (steps + i) / 6) for i in range(10)]
+    other = 3 * np.sin(2 * np.pi * steps / 24)
+    assert shown_by(other, *series) == shown_by(*series, other) == 6
+    assert shown_by(np.ones(120), *series) == 6
+    # Shorter ones are not asked.
+    assert shown_by(other, *(own[:100] for own in series)) == 24
 
 
 def make(freq, n, period=None, *, periods=False):
@@ -75,8 +100,9 @@ def test_what_the_values_show_comes_after_the_usual_one():
     assert found[0] == 12
     assert found[1] == pytest.approx(17.3, abs=0.05)
     assert len(found) == 2
-    # But not twice.
-    assert seasons_of(make("MS", 300, period=12.2), "auto") == [12.0]
+    # But neither twice, nor a multiple, nor one that is not there three times.
+    for period in (12.2, 24, 36.3, 110):
+        assert seasons_of(make("MS", 300, period=period), "auto") == [12.0]
 
 
 def pattern_of(values, phase, m):
