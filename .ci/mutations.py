@@ -402,9 +402,9 @@ MUTATIONS = [
         "rows of weight 0 count in the mean weight",
     ),
     Mutation(
-        "smoothing/_inference.py",
-        "np.asarray(quantiles) * reached[:, -1:] * (1 - _SLACK)",
-        "np.asarray(quantiles) * reached[:, -1:]",
+        "attention/_tables.py",
+        "np.asarray(quantiles) * reached[-1:].T * (1 - _SLACK)",
+        "np.asarray(quantiles) * reached[-1:].T",
         "rounding decides a quantile at the edge between two values",
     ),
     Mutation(
@@ -586,6 +586,36 @@ MUTATIONS = [
         "normalized(-ratio / (2 * t**2), squared, apart)",
         "normalized(-ratio / (2 * t), squared, apart)",
         "width of a Gaussian not squared",
+    ),
+    Mutation(
+        "forecasting/_analogs.py",
+        "np.isin(tests.series, memory.series) & (",
+        "(",
+        "windows are predicted from those of another series as if from their own",
+    ),
+    Mutation(
+        "forecasting/_origins.py",
+        "(stretch + stretch * (np.sqrt(5) - 1) / 2 % 1)",
+        "stretch",
+        "windows at equal distances may be of one phase of a season",
+    ),
+    Mutation(
+        "forecasting/_forecaster.py",
+        "replace(self.observed_, identity=np.argsort(order))",
+        "replace(self.observed_, identity=order)",
+        "series are forecast with what was learned of another one",
+    ),
+    Mutation(
+        "forecasting/_season.py",
+        "abs(shown - max(1, round(shown / season)) * season) < _ALIKE * season",
+        "abs(shown - season) < _ALIKE * season",
+        "a multiple of a season counts as another season",
+    ),
+    Mutation(
+        "forecasting/_season.py",
+        "second >= _CLEAR_PEAK / 2",
+        "second >= -1",
+        "a peak of the autocorrelation that does not come again is a season",
     ),
     Mutation(
         "forecasting/_ridges.py",
@@ -781,8 +811,8 @@ MUTATIONS = [
     ),
     Mutation(
         "forecasting/_analogs.py",
-        "errors * ratio[np.concatenate(rows)] ** 2",
-        "errors * ratio[np.concatenate(rows)]",
+        "errors * np.concatenate(ratios) ** 2",
+        "errors * np.concatenate(ratios)",
         "errors of lookbacks are in units that are not squared",
     ),
     Mutation(

@@ -143,7 +143,9 @@ SIZES = {
         "n_beams=",
     ),
     "windows of forecasters": (
-        lambda n: KernelForecaster(1, lookback=n, bandwidth=1.0).fit(np.arange(5000.0)),
+        lambda n: KernelForecaster(1, lookback=n, bandwidth=1.0, validation_fraction=0.02).fit(
+            np.arange(2200.0)
+        ),
         "lookback at every step",
     ),
 }  # fmt: skip

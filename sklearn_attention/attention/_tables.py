@@ -18,6 +18,7 @@ from ._algorithms._dense import (
     FEW_PAIRS,
     LEAST,
     comparison,
+    in_logarithms,
     own_pairs,
     shifted_weights,
     split,
@@ -30,6 +31,8 @@ from ._sums import EMPTY_POLICIES
 
 # A key with all but this share of a fit's weight cannot be taken out by division.
 _HEAVIEST = 1e-7
+# Rounding must not push a quantile to the next value.
+_SLACK = 1e-12
 # What to do about a matrix that does not fit into memory.
 _IN_PARTS = "pass some queries at a time"
 
@@ -116,7 +119,13 @@ def shares(problem):
     whole = slice(0, len(keys))
     if not len(rows):
         return np.zeros((0, len(keys))), np.zeros(0, dtype=bool)
-    table = comparison(problem, rows, keys, width)(whole)
+    # Around the middle of queries that are close together, a product of matrices is accurate.
+    places = problem.queries[:, problem.kernel.numeric_columns(problem.queries.shape[1])]
+    middle = places.mean(axis=0)
+    is_near = np.abs(places - middle).max(initial=0.0) <= APART[0] * width.min()
+    is_product = is_near and in_logarithms(problem.kernel) and problem.kernel.stationary
+    about = middle if is_product else None
+    table = comparison(problem, rows, keys, width, about)(whole)
     left_out = own_pairs(problem, rows, keys)(whole)
     weights, _, least = shifted_weights(problem, table, left_out)
     # Weights so far below the largest are 0 for all purposes.
@@ -382,3 +391,18 @@ def explained(X, found, labels):
         outputs = found.values.reshape(len(rows) * k, -1).T
         columns |= {f"value_{j}": values for j, values in enumerate(outputs)}
     return nw.from_dict(columns, backend=frame.implementation).to_native()
+
+
+def weighted_quantiles(values, weights, quantiles):
+    """Find the smallest values whose weights up to there reach each quantile.
+
+    `values` are (n_values,), `weights` (n_queries, n_values) are not negative, and rows sum to
+    1. Returns (n_queries, n_quantiles).
+    """
+    order = np.argsort(values, kind="stable")
+    reached = np.cumsum(weights.T[order], axis=0)
+    needed = np.asarray(quantiles) * reached[-1:].T * (1 - _SLACK)
+    first = [
+        np.searchsorted(own, levels) for own, levels in zip(reached.T, needed, strict=True)
+    ]
+    return values[order][np.reshape(first, needed.shape).astype(np.int64)]

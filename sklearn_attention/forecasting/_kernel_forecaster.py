@@ -13,7 +13,7 @@ from sklearn.utils.validation import check_is_fitted
 from .._validation import check_choice, check_in_open_interval
 from ..kernels import Kernel
 from ..kernels._base import as_kernel
-from ._analogs import Analogs, choose_analogs, refuse_negative
+from ._analogs import MAX_KEYS, Analogs, choose_analogs, refuse_negative
 from ._calibration import MAX_CALIBRATION_ORIGINS, Calibration
 from ._feature_effects import FeatureBasis, FeatureEffects, learn_effects, without_known
 from ._forecaster import Forecaster
@@ -25,8 +25,8 @@ from ._origins import (
     Origins,
     Validation,
     choose_lookback,
-    evenly_spread,
     split_at_ends,
+    spread_over_phases,
 )
 from ._table import naive_scales
 
@@ -113,6 +113,8 @@ class KernelForecaster(Forecaster):
         windows of the shortest lookback tried; only with the bandwidth "loo".
     kernel_ : Kernel
         The kernel, resolved.
+    n_windows_ : int
+        Number of windows that are remembered.
     analogs_ : Analogs
         The windows: their `keys`, of shape (n_windows, n_columns), and `values`, of shape
         (n_windows, horizon), which followed, both in units of the window; `series`, the series
@@ -153,8 +155,10 @@ class KernelForecaster(Forecaster):
     take negative values are refused.
 
     In units of standard deviations, windows that vary less than a tenth of the median one of
-    their series are left out, since what followed is measured in their unit. Of more than 4000
-    windows, and of more than 24 steps ahead, evenly spread ones choose the bandwidth.
+    their series are left out, since what followed is measured in their unit. Of more than
+    10 000 windows, of all series or of the one that is forecast, as many are remembered; they
+    are spread evenly over time and over the phases of any season. Of these 4000, and 24 of the
+    steps ahead, choose the bandwidth.
 
     Of several series either all windows are averaged, or only those of the series that is
     forecast: whichever has the smaller leave-one-out error over all series. Series with less
@@ -259,11 +263,11 @@ class KernelForecaster(Forecaster):
             analogs = Analogs(
                 lookbacks[0], self.kernel_, normalize, scale, season=self.season_length_
             )
-            analogs = analogs.with_share(analogs.comparable(train))
+            analogs = analogs.with_share(train)
             analogs, loo = choose_analogs(analogs, train, lookbacks, self.bandwidth)
             error = 0.0
             for early, late in stretches:
-                self.analogs_, late = analogs.fit(early), replace(late, table=whole)
+                self.analogs_, late = analogs.fit(early, MAX_KEYS), replace(late, table=whole)
                 error += _log_error(self._forecasts(_few(late)), scale)
             tried.append((error, analogs, loo))
         _, analogs, loo = min(tried, key=lambda one: one[0])
@@ -331,6 +335,11 @@ class KernelForecaster(Forecaster):
         return Forecasts(origins, found[:, 0], quantiles=quantiles)
 
     @property
+    def n_windows_(self):
+        """Number of windows that are remembered."""
+        return len(self.analogs_.keys)
+
+    @property
     def _sees_events(self):
         return isinstance(self.bandwidth, str)  # a number is of columns that were passed
 
@@ -346,8 +355,8 @@ class KernelForecaster(Forecaster):
 
 
 def _few(origins):
-    """Those of held-out origins that errors are taken of."""
-    return origins.take(evenly_spread(len(origins), MAX_CALIBRATION_ORIGINS))
+    """Choose the held-out origins that errors are taken of."""
+    return origins.take(spread_over_phases(len(origins), MAX_CALIBRATION_ORIGINS))
 
 
 def _log_error(forecasts, scale):

@@ -7,10 +7,10 @@ from sklearn.base import clone
 from sklearn.multioutput import MultiOutputRegressor
 from sklearn.utils import get_tags
 
-from ._origins import evenly_spread, held_out
+from ._origins import held_out, spread_over_phases
 from ._table import naive_scales
 
-# Windows that are learned from, evenly spread.
+# At most so many windows are learned from.
 _MOST_WINDOWS = 10_000
 
 
@@ -32,7 +32,7 @@ class WindowRegressor:
         """Learn, and forecast validation origins by clones learned apart from them."""
         origins = training.origins
         origins = origins.take(origins.known >= self.lookback)
-        origins = origins.take(evenly_spread(len(origins), _MOST_WINDOWS))
+        origins = origins.take(spread_over_phases(len(origins), _MOST_WINDOWS))
         unit = naive_scales(origins.table.values)
         blank = replace(self, fitted=None, unit=unit)
 

@@ -1,4 +1,4 @@
-"""Quantiles behind intervals: jackknife+, and weighted quantiles of values."""
+"""Jackknife+ intervals."""
 
 import math
 
@@ -24,15 +24,3 @@ def jackknife_intervals(left_out, errors, scale, coverage):
     low.partition(place, axis=1)
     high.partition(place, axis=1)
     return np.stack([-low[:, place], high[:, place]], axis=1)
-
-
-def weighted_quantiles(values, weights, quantiles):
-    """Smallest values whose weights up to there reach each quantile, (n_queries, n_quantiles).
-
-    Weights (n_queries, n_samples) are not negative, and rows sum to 1.
-    """
-    order = np.argsort(values, kind="stable")
-    reached = np.cumsum(weights[:, order], axis=1)
-    needed = np.asarray(quantiles) * reached[:, -1:] * (1 - _SLACK)
-    first = [(reached >= column[:, None]).argmax(axis=1) for column in needed.T]
-    return values[order][np.stack(first, axis=1)]

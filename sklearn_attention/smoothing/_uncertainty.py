@@ -17,8 +17,9 @@ from .._validation import (
     check_size,
     check_thresholds,
 )
+from ..attention._tables import weighted_quantiles
 from ._errors import above_rounding, noise_variance
-from ._inference import jackknife_intervals, weighted_quantiles
+from ._inference import jackknife_intervals
 from ._significance import feature_significance
 
 # Probabilities between which distribution functions at new levels are interpolated, the least

@@ -5,11 +5,11 @@ import pytest
 from forecasting_data import lag_matrix, make_values
 
 from sklearn_attention import KernelForecaster, attend, attention_weights
+from sklearn_attention.attention._tables import weighted_quantiles
 from sklearn_attention.forecasting import Origins, Table
 from sklearn_attention.forecasting._analogs import (
     Analogs,
     choose_analogs,
-    distribution_quantiles,
     left_out,
     search_bandwidth,
 )
@@ -78,22 +78,18 @@ def test_own_windows_are_those_of_the_series_if_there_are_enough():
         np.testing.assert_allclose(found[0], mean[row], rtol=1e-12)
 
 
-@pytest.mark.parametrize("terms", [1, 4_000_000])
-def test_quantiles_are_those_of_the_weights(terms, monkeypatch):
-    monkeypatch.setattr("sklearn_attention.forecasting._analogs._TERMS", terms)
+def test_quantiles_are_those_of_the_weights():
     rng = np.random.default_rng(0)
-    weights, values = rng.dirichlet(np.ones(30), size=4), rng.normal(size=(30, 2))
+    weights, values = rng.dirichlet(np.ones(30), size=4), rng.normal(size=30)
     weights[0, :25] = 0
     weights[0] /= weights[0].sum()
     levels = [0.001, 0.99, 0.1, 0.5]
-    found = distribution_quantiles(weights, values, levels)
+    found = weighted_quantiles(values, weights, levels)
     for query in range(4):
-        for step in range(2):
-            order = np.argsort(values[:, step])
-            reached = np.cumsum(weights[query, order])
-            first = np.searchsorted(reached, np.array(levels) * reached[-1])
-            expected = values[order[first], step]
-            np.testing.assert_array_equal(found[query, step], expected)
+        order = np.argsort(values)
+        reached = np.cumsum(weights[query, order])
+        first = np.searchsorted(reached, np.array(levels) * reached[-1])
+        np.testing.assert_array_equal(found[query], values[order[first]])
 
 
 def slow_leave_one_out(keys, values, origins, bandwidth, kernel):
@@ -113,7 +109,11 @@ def test_the_bandwidth_is_of_least_leave_one_out_error(kernel, n_features):
     keys = keys - keys.mean()
     features = np.random.default_rng(0).normal(size=(len(keys), 3 * n_features))
     keys, origins = np.hstack([keys, features]), np.arange(len(keys)) + 5
-    bandwidth, errors = search_bandwidth(left_out(origins, 3), keys, values, 5, kernel)
+    spread = keys.std(axis=0)
+    spread[:5] = np.sqrt(np.mean(spread[:5] ** 2))
+    apart = np.abs(origins[:, None] - origins) >= 3
+    pairs = [(keys, values, keys, values, apart)]
+    bandwidth, errors = search_bandwidth(pairs, spread, 5, kernel)
     score = errors.mean()
     assert score == pytest.approx(slow_leave_one_out(keys, values, origins, bandwidth, kernel))
     assert len(np.unique(bandwidth[:5])) == 1
@@ -122,7 +122,6 @@ def test_the_bandwidth_is_of_least_leave_one_out_error(kernel, n_features):
         assert other >= score * (1 - 1e-9)
     if n_features:
         # These say nothing, and so have no say.
-        spread = keys.std(axis=0)
         assert (bandwidth[5:] / spread[5:] > bandwidth[0] / spread[0]).all()
 
 
@@ -155,3 +154,34 @@ def test_errors_of_lookbacks_are_in_the_unit_of_the_shortest_windows():
     best, error = choose_analogs(analogs, origins, [3, 6], 1.0)
     assert error == pytest.approx(min(expected))
     assert best.lookback == 6
+
+
+def test_windows_are_predicted_from_the_first_memory_with_enough_of_their_series():
+    origins = Origins.within(make((40, 20, 12)), HORIZON, LOOKBACK)
+    memories = [(origins.take(origins.series == i), 15) for i in (0, 1)] + [(origins, 1)]
+    predicted = []
+    for queries, memory, apart in left_out(origins, memories):
+        for row, (i, known) in enumerate(zip(queries.series, queries.known, strict=True)):
+            # Series begin at the same step.
+            may = np.abs(memory.known - known) >= HORIZON
+            np.testing.assert_array_equal(apart[row], may)
+            own = {i} if i == 0 else {0, 1, 2}
+            assert set(memory.series) == own
+            predicted.append((i, known))
+    assert sorted(predicted) == sorted(zip(origins.series, origins.known, strict=True))
+
+
+def test_many_windows_are_remembered_evenly_over_time_and_phases():
+    steps = np.arange(24_000)
+    values = np.sin(2 * np.pi * steps / 24) + np.random.default_rng(0).normal(size=24_000)
+    model = KernelForecaster(2, lookback=4, bandwidth=1.0, normalize=None).fit(values)
+    remembered = model.analogs_.steps
+    assert model.n_windows_ == len(remembered) == 10_000
+    assert remembered[-1] == 24_000 - 2
+    for n_parts in (24, 168, 7):
+        for label in (remembered % n_parts, remembered * n_parts // 24_000):
+            counts = np.bincount(label)
+            assert len(counts) == n_parts
+            assert counts.min() > 0.6 * counts.mean()
+    windows = lag_matrix(values, 4)[0][remembered - 4]
+    np.testing.assert_array_equal(model.analogs_.keys, windows)

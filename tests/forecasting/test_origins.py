@@ -5,7 +5,12 @@ import pytest
 from forecasting_training import make_training_of, make_walks, overlapping_rows
 
 from sklearn_attention.forecasting import Origins, Table
-from sklearn_attention.forecasting._origins import choose_lookback, least_length, split_at_ends
+from sklearn_attention.forecasting._origins import (
+    choose_lookback,
+    least_length,
+    split_at_ends,
+    spread_over_phases,
+)
 from sklearn_attention.forecasting._table import positions
 
 LOOKBACK, HORIZON = 5, 3
@@ -156,3 +161,17 @@ def test_windows_are_as_long_as_seasons_horizons_and_series_let_them():
     assert choose(30, 25, horizon=2) == 25
     with pytest.warns(UserWarning, match="lookback=26 leaves too few .* shrinks to 25"):
         assert choose(30, 26, horizon=2) == 25
+
+
+@pytest.mark.parametrize("n", [2400, 24_000, 100_003])
+def test_positions_are_spread_over_phases(n):
+    """Each phase has its share, also if all phases are at multiples of the distance."""
+    np.testing.assert_array_equal(spread_over_phases(n, n), np.arange(n))
+    for most in (n // 24, n // 12, n // 7, n // 2, 2 * n // 3, n - 1):
+        chosen = spread_over_phases(n, most)
+        assert len(np.unique(chosen)) == len(chosen) == most
+        assert chosen[-1] == n - 1
+        assert np.diff(chosen, prepend=-1).max() <= 2 * max(2, n / most)
+        for m in (2, 7, 24):
+            counts = np.bincount(chosen % m, minlength=m)
+            assert np.abs(counts - most / m).max() <= max(5, 0.02 * most)

@@ -4,7 +4,8 @@ import numpy as np
 import pytest
 from smoothing_cases import jackknife_plus
 
-from sklearn_attention.smoothing._inference import jackknife_intervals, weighted_quantiles
+from sklearn_attention.attention._tables import weighted_quantiles
+from sklearn_attention.smoothing._inference import jackknife_intervals
 
 
 @pytest.mark.parametrize("moved", [0.0, 1e-9, 0.1, 10.0])
