@@ -5,7 +5,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from .._stacking import fit_trees, outputs
-from ._origins import Origins, chunks, evenly_spread, held_out
+from ._origins import Origins, chunks, held_out, spread_over_phases
 from ._table import deviations, means, positions
 
 # Trees for so many rows each, at least and at most; their rates of learning add up to a sum,
@@ -14,8 +14,8 @@ _ROWS_OF_TREE, _FEWEST_TREES, _MOST_TREES = 20, 50, 200
 _SUM_OF_RATES, _HIGHEST_RATE = 24, 0.2
 # Leaves of a tree: for so many rows each, at least and at most.
 _ROWS_OF_LEAF, _FEWEST_LEAVES, _MOST_LEAVES = 50, 8, 31
-# Blocks are held out in so many groups, each from one fit.
-_PARTS = 2
+# Blocks are held out in so many groups, each from one fit, of half the trees at twice the rate.
+_PARTS, _SHARE_IF_HELD_OUT = 2, 0.5
 # A row is learned from for each step; where there are few steps, several with different
 # origins. Forecasts at once.
 _FEWEST, _ENOUGH, _MOST, _MOST_DRAWS, _CHUNK = 60, 1000, 40_000, 4, 200_000
@@ -87,7 +87,9 @@ class Trees:
 
         def learn(part):
             apart = slice(None) if part is None else ~block[:, part::_PARTS].any(axis=1)
-            return blank._learned(columns, aim, apart)
+            return blank._learned(
+                columns, aim, apart, 1 if part is None else _SHARE_IF_HELD_OUT
+            )
 
         return learn, min(_PARTS, training.n_blocks)
 
@@ -105,12 +107,13 @@ class Trees:
             found[rows, 0] = values.reshape(-1, horizon)
         return found
 
-    def _learned(self, columns, aim, rows):
-        """The same with trees; as it is where there are too few rows."""
+    def _learned(self, columns, aim, rows, share):
+        """Fit a share of the usual trees; the same without trees where there are few rows."""
         columns, aim = columns[rows], aim[rows]
         if len(aim) < _FEWEST:
             return self
-        n_trees = int(np.clip(len(aim) // _ROWS_OF_TREE, _FEWEST_TREES, _MOST_TREES))
+        n_trees = np.clip(len(aim) // _ROWS_OF_TREE, _FEWEST_TREES, _MOST_TREES)
+        n_trees = int(max(_FEWEST_TREES, share * n_trees))
         n_leaves = np.clip(len(aim) // _ROWS_OF_LEAF, _FEWEST_LEAVES, _MOST_LEAVES)
         trees = fit_trees(
             columns, aim, max_iter=n_trees, max_leaf_nodes=int(n_leaves),
@@ -193,7 +196,7 @@ def calendar_of(time, n):
 def _rows_of(table, horizon):
     """Series, step and steps ahead from 0 of rows to learn from, (n_rows,) each."""
     series, step = positions(1, np.maximum(table.lengths - 1, 0))
-    kept = evenly_spread(len(series), _MOST) if len(series) > _MOST else slice(None)
+    kept = spread_over_phases(len(series), _MOST)
     draws = int(np.clip(_ENOUGH // max(1, len(series)), 1, min(_MOST_DRAWS, horizon)))
     series, step = (np.tile(own[kept], draws) for own in (series, step))
     # Multiples of the golden ratio, less whole numbers, are evenly spread.

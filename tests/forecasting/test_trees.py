@@ -106,11 +106,12 @@ def test_validation_origins_are_forecast_by_trees_learned_apart(quick, monkeypat
     learned = []
     monkeypatch.setattr(
         module.Trees, "_learned",
-        lambda self, columns, aim, rows: learned.append((columns, aim, rows)) or self,
+        lambda self, columns, aim, rows, share: learned.append((rows, share)) or self,
     )  # fmt: skip
     Trees(SEASONS).fit(training)
+    assert [share for _, share in learned] == [0.5, 0.5, 1]
     _, step, _ = module._rows_of(table, HORIZON)
-    for part, (_, _, rows) in enumerate(learned[:2]):
+    for part, (rows, _) in enumerate(learned[:2]):
         for block in range(part, 5, 2):
             known = training.validation.known[training.block == block]
             inside = (step >= known.min()) & (step < known.max() + HORIZON)
