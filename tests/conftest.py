@@ -106,10 +106,10 @@ def few_rates(monkeypatch):
 
     How many it tries does not matter to what is done with its forecasts.
     """
-    from sklearn_attention.forecasting._classical import Classical, methods_of
+    from sklearn_attention.forecasting import _classical
 
-    few = methods_of((0.1, 0.3, 0.8), (0.2, 0.7), (0.05,), (0.9,))
-    monkeypatch.setattr(Classical, "methods", few)
+    few = _classical.methods_of((0.1, 0.3, 0.8), (0.2, 0.7), (0.05,), (0.9,))
+    monkeypatch.setattr(_classical, "METHODS", few)
 
 
 @pytest.fixture

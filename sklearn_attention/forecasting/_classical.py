@@ -3,9 +3,8 @@
 At each origin with the parameters that did best up to it.
 """
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from itertools import product
-from typing import ClassVar
 
 import numpy as np
 
@@ -187,14 +186,14 @@ _OTHER_BLOCKS = (2, 4)
 class Classical:
     """Exponential smoothing, theta and the like, of seasonally adjusted series."""
 
-    # At every origin parameters are those that were best so far. If the season is `further`,
-    # not the usual one, it is part of the names. With `blocks` means of blocks of steps are
-    # forecast too.
+    # At every origin parameters are those of `methods` that were best so far. If the season is
+    # `further`, not the usual one, it is part of the names. With `blocks` means of blocks of
+    # steps are forecast too.
 
     season_length: float
     further: bool = False
     blocks: bool = True
-    methods: ClassVar = METHODS
+    methods: tuple = field(default_factory=lambda: METHODS)
 
     @property
     def names(self):

@@ -156,7 +156,7 @@ class KernelForecaster(Forecaster):
 
     In units of standard deviations, windows that vary less than a tenth of the median one of
     their series are left out, since what followed is measured in their unit. Of more than
-    10 000 windows, of all series or of the one that is forecast, as many are remembered; they
+    20 000 windows, of all series or of the one that is forecast, as many are remembered; they
     are spread evenly over time and over the phases of any season. Of these 4000, and 24 of the
     steps ahead, choose the bandwidth.
 

@@ -295,27 +295,29 @@ class Validation:
 
     @cached_property
     def _spans(self):
-        """First and last validation origin of each series in each block; inf, -inf if none."""
+        """First step forecast in each block of each series, and the one after the last.
+
+        Both (n_series, n_blocks); inf and -inf for none.
+        """
         shape = len(self.scale), self.n_blocks
-        first, last = np.full(shape, np.inf), np.full(shape, -np.inf)
+        first, end = np.full(shape, np.inf), np.full(shape, -np.inf)
         at = self.validation.series, self.block
         np.minimum.at(first, at, self.validation.known)
-        np.maximum.at(last, at, self.validation.known)
-        return first, last
+        np.maximum.at(end, at, self.validation.known + self.origins.horizon)
+        return first, end
 
     def overlap(self, block):
         """Bound the steps known at origins whose targets overlap with those of a block.
 
         Returns the first number of steps, and the one after the last; each (n_series,).
         """
-        first, last = (spans[:, block] for spans in self._spans)
-        return first - self.origins.horizon + 1, last + self.origins.horizon
+        first, end = self._spans
+        return first[:, block] - self.origins.horizon + 1, end[:, block]
 
     def overlapping(self, series, known, block):
         """True where targets of origins (n,) overlap with those of a block; (n,)."""
-        first, last = (spans[series, block] for spans in self._spans)
-        horizon = self.origins.horizon
-        return (known > first - horizon) & (known < last + horizon)
+        first, end = (spans[series, block] for spans in self._spans)
+        return (known > first - self.origins.horizon) & (known < end)
 
     def folds(self):
         """Rows of validation origins, in each block and not overlapping with that block."""
@@ -326,8 +328,8 @@ class Validation:
 
     def within(self, series, steps):
         """True for steps of a series that are forecast in the blocks; (n_steps, n_blocks)."""
-        first, last = (spans[series] for spans in self._spans)
-        return (steps[:, None] >= first) & (steps[:, None] < last + self.origins.horizon)
+        first, end = (spans[series] for spans in self._spans)
+        return (steps[:, None] >= first) & (steps[:, None] < end)
 
 
 def held_out(learn, training):

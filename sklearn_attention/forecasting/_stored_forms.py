@@ -4,7 +4,6 @@ Each function takes the fields of a dataclass as this version or 0.2.0 stored th
 """
 
 from dataclasses import dataclass
-from typing import ClassVar
 
 import numpy as np
 from scipy.special import ndtr, softmax
@@ -16,21 +15,15 @@ from ._classical import Classical, methods_of, smooth
 from ._ridges import WindowRidge
 from ._season import SeasonalAdjustment
 
-
-@dataclass(frozen=True, eq=False)
-class ClassicalOfManyChoices(Classical):
-    """Classical forecasts with more choices of the rates of smoothing."""
-
-    methods: ClassVar = methods_of(
-        np.linspace(0.03, 0.99, 25),
-        np.linspace(0.08, 0.96, 9),
-        (0.01, 0.05, 0.15, 0.4),
-        (0.8, 0.9, 0.95, 0.98),
-    )
+# What exponential smoothing tried in 0.2.0.
+_METHODS = methods_of(
+    np.linspace(0.03, 0.99, 25), np.linspace(0.08, 0.96, 9), (0.01, 0.05, 0.15, 0.4),
+    (0.8, 0.9, 0.95, 0.98),
+)  # fmt: skip
 
 
 @dataclass(frozen=True, eq=False)
-class ClassicalWithRaw(ClassicalOfManyChoices):
+class ClassicalWithRaw(Classical):
     """Classical forecasts of logarithms, also with trends of the series themselves."""
 
     @property
@@ -152,11 +145,9 @@ def _units(origins, season):
     return units[:, :, None]
 
 
-def stored_classical(logs=None, **fields):
-    """Build Classical; 0.2.0 had more choices and, with `logs`, trends of the series itself."""
-    if logs is None:
-        return Classical(**fields)
-    return (ClassicalWithRaw if logs else ClassicalOfManyChoices)(**fields)
+def stored_classical(logs=False, methods=_METHODS, **fields):
+    """Build Classical; in 0.2.0, with `logs`, it had trends of the series themselves, too."""
+    return (ClassicalWithRaw if logs else Classical)(**fields, methods=tuple(methods))
 
 
 def stored_ridge(lookback, coef, groups=None, **fields):
@@ -195,4 +186,4 @@ BUILDERS = {
     "Classical": stored_classical,
     "WindowRidge": stored_ridge,
 }
-STORED_FORMS = ClassicalOfManyChoices, ClassicalWithRaw, RidgeOfEachSeries, CandidateNetwork
+STORED_FORMS = ClassicalWithRaw, RidgeOfEachSeries, CandidateNetwork

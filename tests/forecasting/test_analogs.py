@@ -172,14 +172,14 @@ def test_windows_are_predicted_from_the_first_memory_with_enough_of_their_series
 
 
 def test_many_windows_are_remembered_evenly_over_time_and_phases():
-    steps = np.arange(24_000)
-    values = np.sin(2 * np.pi * steps / 24) + np.random.default_rng(0).normal(size=24_000)
+    steps = np.arange(48_000)
+    values = np.sin(2 * np.pi * steps / 24) + np.random.default_rng(0).normal(size=48_000)
     model = KernelForecaster(2, lookback=4, bandwidth=1.0, normalize=None).fit(values)
     remembered = model.analogs_.steps
-    assert model.n_windows_ == len(remembered) == 10_000
-    assert remembered[-1] == 24_000 - 2
+    assert model.n_windows_ == len(remembered) == 20_000
+    assert remembered[-1] == 48_000 - 2
     for n_parts in (24, 168, 7):
-        for label in (remembered % n_parts, remembered * n_parts // 24_000):
+        for label in (remembered % n_parts, remembered * n_parts // 48_000):
             counts = np.bincount(label)
             assert len(counts) == n_parts
             assert counts.min() > 0.6 * counts.mean()

@@ -20,7 +20,7 @@ def by_name(classical, series, horizon=HORIZON):
 def smooth_end(method, values, n_steps=HORIZON):
     """Forecasts after the end of a series by simple smoothing, Holt's method or its damped."""
     table = np.asarray(values)[None], np.array([0]), np.array([len(values) - 1])
-    states = smooth([table], Classical.methods)[0][("SES", "Holt", "damped").index(method)]
+    states = smooth([table], Classical(1.0).methods)[0][("SES", "Holt", "damped").index(method)]
     if method == "SES":
         return np.repeat(states.level, n_steps)
     return states.path(n_steps)[0]
