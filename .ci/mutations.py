@@ -618,6 +618,36 @@ MUTATIONS = [
         "a peak of the autocorrelation that does not come again is a season",
     ),
     Mutation(
+        "forecasting/_calibration.py",
+        "growth = (last - first) * horizon / (horizon - 1) if horizon > 1 else last",
+        "growth = (last - first) if horizon > 1 else last",
+        "intervals are narrower where a further horizon begins",
+    ),
+    Mutation(
+        "forecasting/_calibration.py",
+        "has_jumped = ~lacks & (",
+        "has_jumped = (",
+        "a history that is too short for the season has jumped",
+    ),
+    Mutation(
+        "forecasting/_calibration.py",
+        "return ends + self._jumps(forecasts, last, levels)",
+        "return ends",
+        "the interval after a jump does not contain the present",
+    ),
+    Mutation(
+        "forecasting/_calibration.py",
+        "np.sqrt(np.maximum(ahead / half, 1))",
+        "1.0",
+        "ends far ahead are no farther than within half of the series",
+    ),
+    Mutation(
+        "forecasting/_forecaster.py",
+        "most = np.where(is_known, np.maximum(most, known[table.identity]), most)",
+        "most = np.where(is_known, known[table.identity], most)",
+        "a history that moved more than its series has ends that are too near",
+    ),
+    Mutation(
         "forecasting/_ridges.py",
         "best += step",
         "best += 2 * step",

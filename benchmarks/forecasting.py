@@ -86,7 +86,6 @@ PEERS = {
 LEFT_OUT = [
     ("nyc_taxi_counts", "AutoETS"), ("taylor_elec", "AutoETS"), ("m4_hourly", "AutoETS"),
     ("national_illness", "AutoETS"), ("m4_weekly", "AutoTheta"),
-    ("5000 series", "KernelForecaster"),
 ]  # fmt: skip
 # Errors as printed by their authors, beside ours in the order of the rows of a table.
 # sMAPE / MASE; M3 by group and for all.
@@ -274,8 +273,7 @@ TITLES = {
         "Panels of many series",
         ("mase",),
         "MASE of generated monthly series of ten years. Seconds and megabytes are without "
-        "those of loading and compiling libraries. KernelForecaster compares all windows. It "
-        "takes more than five minutes for 5000 series, and is left out.",
+        "those of loading and compiling libraries.",
     ),
 }
 

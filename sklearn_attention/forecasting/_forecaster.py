@@ -13,7 +13,7 @@ from .._columns import Columns
 from .._validation import check_in_open_interval, check_positive
 from ..training._report import reported
 from ._backtest import backtest
-from ._calibration import Calibration
+from ._calibration import Calibration, farthest_ends
 from ._checks import (
     check_levels,
     fill_features,
@@ -331,8 +331,12 @@ class Forecaster(AttentionEstimator, ABC):
         residuals since the fit count as well, though not for a `history`. A wider coverage
         never lies inside a narrower one.
 
-        In the i-th block of forecasts made from forecasts, distances to the forecast are
-        multiplied by the root of i, as in a random walk: a rule without guarantee.
+        Three rules have no guarantee. Beyond the horizon the squared width grows in every
+        further horizon by what lies between the first and the last step of the first one: as
+        for a random walk, or not at all. Where the last value, moved by the seasonal pattern,
+        is farther from the forecast than one and a half times what was seen before, the series
+        may have jumped: the interval reaches it. No end is farther from the forecast than 1.75
+        times the largest change of the series within as many steps.
         """
         check_is_fitted(self)
         coverage = check_in_open_interval("coverage", coverage, 0, 1)
@@ -366,11 +370,11 @@ class Forecaster(AttentionEstimator, ABC):
         levels = check_levels("quantiles", quantiles)
         table, requested = read_request(self, X, history)
 
-        def columns_from(forecasts, drift, n_blocks):
-            return self.calibration_.quantiles(forecasts, levels, drift, n_blocks)
+        def ends_from(forecasts, drift, last):
+            return self.calibration_.quantiles(forecasts, levels, drift, last)
 
-        quantiles = self._requested_columns(table, requested, columns_from, history is not None)
-        return wrap(requested, quantiles, levels)
+        quantiles = self._requested_columns(table, requested, ends_from, history is not None)
+        return wrap(requested, quantiles[:, 1:], levels)
 
     def score(self, X, y=None) -> float:
         """Minus the mean absolute scaled error; higher is better.
@@ -566,18 +570,17 @@ class Forecaster(AttentionEstimator, ABC):
     def _intervals(self, table, requested, coverages, fresh):
         """Forecast, with the ends of intervals; (n_rows, 1 + 2 n_coverages)."""
 
-        def columns_from(forecasts, drift, n_blocks):
-            ends = self.calibration_.intervals(forecasts, coverages, drift, n_blocks)
-            return np.concatenate([forecasts.mean[:, :, None], ends], axis=2)
+        def ends_from(forecasts, drift, last):
+            return self.calibration_.intervals(forecasts, coverages, drift, last)
 
-        return self._requested_columns(table, requested, columns_from, fresh)
+        return self._requested_columns(table, requested, ends_from, fresh)
 
-    def _requested_columns(self, table, requested, columns_from=None, fresh=False):
-        """Compute columns of numbers for the requested steps; (n_rows, n_columns).
+    def _requested_columns(self, table, requested, ends_from=None, fresh=False):
+        """Compute forecasts and ends for the requested steps; (n_rows, 1 + n_ends).
 
-        ``columns_from(forecasts, drift, n_blocks)`` returns columns of Forecasts, (n_origins,
-        horizon, n_columns); by default their means. If the series are `fresh`, residuals since
-        the fit are not those of the model.
+        ``ends_from(forecasts, drift, last)`` returns ends of intervals, or quantiles, of
+        Forecasts, (n_origins, horizon, n_ends). If the series are `fresh`, residuals since the
+        fit are not those of the model.
         """
         plain, series = Origins.at_ends(table, self.horizon_), requested.series
         ends = Origins.at_ends(self._encoded(table), self.horizon_)
@@ -585,43 +588,57 @@ class Forecaster(AttentionEstimator, ABC):
         known = np.maximum(requested.step - table.starts[series], 0)
         ahead = requested.step - table.ends[series]
         observed, later = np.flatnonzero(ahead < 0), np.flatnonzero(ahead >= 0)
+        undamped = self.transform_.encode(self._with_events(table))
         columns = []
         if len(observed) or not len(later):  # each is forecast from the steps before it
             origins = ends.at(series[observed], known[observed]).with_few_seasons()
-            forecasts, drift = self._with_drift(origins, columns_from, fresh)
-            columns.append((columns_from or _means)(forecasts, drift, 1)[:, 0])
+            forecasts, distances = self._with_distances(origins, undamped, ends_from, fresh)
+            columns.append((forecasts.mean[:, :, None] + distances)[:, 0])
         if len(later):
-            blocks = self._blocks_ahead(ends, ahead.max() + 1, columns_from, fresh)
+            blocks = self._blocks_ahead(ends, undamped, ahead.max() + 1, ends_from, fresh)
             columns.append(blocks[series[later], ahead[later]])
         in_order = np.concatenate(columns)[np.argsort(np.append(observed, later))]
         origins = plain.at(series, np.minimum(known, plain.known[series]))
-        return self.transform_.decode(in_order, origins)
+        in_order = self.transform_.decode(in_order, origins)
+        if ends_from is not None and len(later):
+            most = farthest_ends(table, ahead.max() + 1)
+            if fresh:  # a short history of a series in training says less than the series
+                training = np.argsort(self.observed_.identity)[-len(self.scale_) :]
+                known = farthest_ends(self.observed_, ahead.max() + 1)[training]
+                is_known = (table.identity >= 0)[:, None]
+                most = np.where(is_known, np.maximum(most, known[table.identity]), most)
+            most, center = most[series[later], ahead[later], None], in_order[later, :1]
+            in_order[later] = np.clip(in_order[later], center - most, center + most)
+        return in_order
 
-    def _blocks_ahead(self, ends, n_steps, columns_from, fresh):
-        """Compute columns of at least `n_steps` after the ends; (n_series, n, n_columns)."""
-        forecasts, drift = self._with_drift(ends, columns_from, fresh)
-        levels = None if columns_from is None else self.calibration_.levels
-        table, blocks = ends.table, []
-        while True:
-            blocks.append((columns_from or _means)(forecasts, drift, len(blocks) + 1))
-            if len(blocks) * self.horizon_ >= n_steps:
-                return np.concatenate(blocks, axis=1)
+    def _blocks_ahead(self, ends, undamped, n_steps, ends_from, fresh):
+        """Compute columns of at least `n_steps` after the ends; (n_series, n, 1 + n_ends)."""
+        forecasts, distances = self._with_distances(ends, undamped, ends_from, fresh)
+        first, table, blocks = forecasts, ends.table, [forecasts.mean[:, :, None] + distances]
+        while len(blocks) * self.horizon_ < n_steps:
             # The next block is forecast from the forecasts of this one.
             table = table.extended(forecasts.mean)
-            forecasts = self._forecasts(Origins.at_ends(table, self.horizon_), levels)
+            forecasts = self._forecasts(Origins.at_ends(table, self.horizon_))
+            factor = 1 if ends_from is None else self.calibration_.growth(first, len(blocks))
+            blocks.append(forecasts.mean[:, :, None] + factor * distances)
+        return np.concatenate(blocks, axis=1)
 
-    def _with_drift(self, origins, columns_from, fresh):
-        """Forecast, and measure the drift since the fit if there are `columns_from`."""
-        if columns_from is None:
-            return self._forecasts(origins), None
-        calibration, n = self.calibration_, len(origins)
+    def _with_distances(self, origins, undamped, ends_from, fresh):
+        """Forecast, and subtract forecasts from themselves and their ends.
+
+        The former are Forecasts, the latter (n_origins, horizon, 1 + n_ends), or 1 column
+        without `ends_from`.
+        """
+        if ends_from is None:
+            return self._forecasts(origins), np.zeros((len(origins), self.horizon_, 1))
+        calibration, n, drift = self.calibration_, len(origins), np.ones(len(origins))
         since, rows = ([], None) if fresh else calibration.origins_since(origins)
-        if not len(since):
-            return self._forecasts(origins, calibration.levels), np.ones(n)
-        forecasts = self._forecasts(origins.joined(since), calibration.levels)
-        return forecasts.take(slice(n)), calibration.drift(forecasts.take(slice(n, None)), rows)
-
-
-def _means(forecasts, drift, n_blocks):
-    """Return means of Forecasts as the only column."""
-    return forecasts.mean[:, :, None]
+        if len(since):
+            forecasts = self._forecasts(origins.joined(since), calibration.levels)
+            drift = calibration.drift(forecasts.take(slice(n, None)), rows)
+            forecasts = forecasts.take(slice(n))
+        else:
+            forecasts = self._forecasts(origins, calibration.levels)
+        last = replace(origins, table=undamped).past(1)
+        columns = forecasts.mean[:, :, None], ends_from(forecasts, drift, last)
+        return forecasts, np.concatenate(columns, axis=2) - columns[0]

@@ -277,7 +277,9 @@ class KernelForecaster(Forecaster):
         self.bandwidth_, self.pooled_ = analogs.bandwidth, analogs.pooled
         train, holdout = self._split(table, self.lookback_)
         self.analogs_, holdout = analogs.fit(train), replace(holdout, table=whole)
-        self.calibration_ = Calibration.fit(self._forecasts(_few(holdout), _LEVELS), _LEVELS)
+        self.calibration_ = Calibration.fit(
+            self._forecasts(_few(holdout), _LEVELS), _LEVELS, season_length=self.season_length_
+        )
         self.analogs_ = analogs.fit(Origins.within(table, self.horizon_, self.lookback_))
 
     def _lookbacks(self, table):

@@ -221,7 +221,7 @@ class SeasonalAdjustment:
         pairs, place = np.unique(origins.series * most + learned, return_inverse=True)
         series, learned = pairs // most, pairs % most
         patterns = np.zeros((len(pairs), m))
-        long = np.flatnonzero(learned >= _FEWEST_LEARNED * m) if m > 1 else learned[:0]
+        long = np.flatnonzero(learned >= pattern_length(m)) if m > 1 else learned[:0]
         for group in groups_of(learned[long]):
             rows, n = long[group], learned[long[group]]
             values, steps = _first_steps(table, series[rows], n)
@@ -246,6 +246,18 @@ class SeasonalAdjustment:
         """
         values, steps = _first_steps(self.table, self.series[rows], lengths)
         return values - self.at(rows[:, None], steps)
+
+
+def pattern_length(season_length):
+    """Return the fewest steps that a seasonal pattern is learned from."""
+    return _FEWEST_LEARNED * round(season_length) if season_length > 1 else 0
+
+
+def present_levels(origins, season_length):
+    """Move the last values by the seasonal pattern; (n_origins, horizon)."""
+    season = SeasonalAdjustment.of(origins, season_length)
+    row, last = season.row[:, None], np.maximum(origins.known - 1, 0)[:, None]
+    return origins.past(1) - season.at(row, last) + season.at(row, origins.steps)
 
 
 def groups_of(lengths):

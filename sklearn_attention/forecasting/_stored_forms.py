@@ -169,6 +169,7 @@ def stored_calibration(**fields):
     """Build Calibration; 0.2.0 had a profile only in its residuals, the `errors`."""
     if "errors" not in fields:
         return Calibration(**fields)
+    never = np.full(len(fields["unit"]), np.inf)  # 0.2.0 did not allow for jumps
     errors = fields["errors"]
     mean_square = np.nan_to_num(np.nanmean(errors**2, axis=(0, 2)))
     profile = np.sqrt(isotonic_regression(mean_square))
@@ -176,8 +177,9 @@ def stored_calibration(**fields):
     # The unit contains the `widening`.
     names = "error", "unit", "of_new_series", "until"
     return Calibration(
-        fields["levels"], errors / profile[:, None], profile, *(fields[name] for name in names)
-    )
+        fields["levels"], errors / profile[:, None], profile,
+        *(fields[name] for name in names), 1, never,
+    )  # fmt: skip
 
 
 BUILDERS = {

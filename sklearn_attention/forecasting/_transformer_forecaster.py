@@ -402,7 +402,9 @@ class TransformerForecaster(NetworkParameters, Forecaster):
         transformer = self._new_transformer(table.lengths.max(), task, with_features, alone)
         if alone:
             self.combined_, validation = fit_transformer(transformer, table, self.horizon_)
-            self.calibration_ = Calibration.fit(self._forecasts(validation))
+            self.calibration_ = Calibration.fit(
+                self._forecasts(validation), season_length=self.season_length_
+            )
             return
         fitted = self._fit_candidates(sizes, kinds, with_features, transformer, unable)
         self.combined_, training, held_out = fitted.combined, fitted.training, fitted.held_out
@@ -412,7 +414,9 @@ class TransformerForecaster(NetworkParameters, Forecaster):
                 check_random_state(self.random_state),
             )  # fmt: skip
         forecasts = Forecasts(training.validation, held_out, disagreement(fitted.every))
-        self.calibration_ = Calibration.fit(forecasts, block=training.block)
+        self.calibration_ = Calibration.fit(
+            forecasts, block=training.block, season_length=self.season_length_
+        )
 
     def _usable_kinds(self, sizes):
         """Sort the kinds of candidates by how they are fitted.

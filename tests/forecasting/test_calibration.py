@@ -142,7 +142,10 @@ def test_intervals_are_those_of_the_errors_on_the_holdout():
     scores = np.sort(np.abs(errors[:, :, 0] / profile), axis=None)
     margin = profile * scores[int(np.ceil(0.8 * (len(scores) + 1))) - 1]
     found = model.predict_interval(7, coverage=0.8)
-    last, widths = series.iloc[-1], margin[np.arange(7) % 3] * np.sqrt([1, 1, 1, 2, 2, 2, 3])
+    # In every horizon the squares grow by what lies between the first and the last step.
+    growth = np.clip((margin[2] ** 2 - margin[0] ** 2) * 3 / 2, 0, margin[2] ** 2)
+    last = series.iloc[-1]
+    widths = np.sqrt(margin[np.arange(7) % 3] ** 2 + np.arange(7) // 3 * growth)
     np.testing.assert_allclose(found["lower"], last - widths)
     np.testing.assert_allclose(found["upper"], last + widths)
     quantiles = model.predict_quantiles(quantiles=(0.25, 0.5, 0.9))
@@ -226,7 +229,9 @@ def make_drifting(horizon=2):
     """Calibration of three series by errors of 2, and later origins where errors are 6."""
     one, until = np.ones(3), np.array([10, 10, 4])
     residuals, profile = np.full((5, horizon, 1), -2.0), np.ones(horizon)
-    calibration = Calibration(np.array([0.5]), residuals, profile, one, one, (1.0, 1.0), until)
+    calibration = Calibration(
+        np.array([0.5]), residuals, profile, one, one, (1.0, 1.0), until, 1, np.inf * one
+    )
     table = Table.of([np.zeros(13), np.zeros(10), np.zeros(60)])
     return calibration, Origins.at_ends(table, horizon)
 
