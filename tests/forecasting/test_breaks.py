@@ -99,7 +99,10 @@ def test_a_jump_that_is_observed_later_is_seen_too(model):
     values = 50 + np.random.default_rng(0).normal(size=60)
     fitted = model(6).fit(pd.Series(values, MONTHS[:60]))
     assert fitted.predict(coverage=0.9)["upper_90"].max() < 60
-    fitted.update(pd.Series([90.0], MONTHS[60:61]))
+    jumped = pd.Series(np.append(values, 90.0), MONTHS[:61])
+    # The history has made a larger change than its series in training.
+    assert fitted.predict(history=jumped, coverage=0.9)["upper_90"].min() > 85
+    fitted.update(jumped[60:])
     assert fitted.predict(coverage=0.9)["upper_90"].min() > 85
     # A history that is too short for the season of its series is no jump.
     wave = pd.Series(50 + 20 * np.sin(np.pi * np.arange(60) / 6) + values / 50, MONTHS[:60])

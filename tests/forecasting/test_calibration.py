@@ -309,6 +309,17 @@ def test_intervals_after_a_break_are_wider():
     np.testing.assert_allclose(units, [[1.0], [1.6]], rtol=0.1)
 
 
+def test_a_break_does_not_count_twice():
+    """Its residuals are divided by at least 0.7 of what they are multiplied by later."""
+    rng = np.random.default_rng(0)
+    calm, block = rng.normal(size=(200, 1)), np.repeat([4, 3, 2, 1, 0], 40)
+    errors = np.where(block[:, None] == 0, 40 * calm, calm)
+    found = Calibration.fit(forecasts_with(errors), block=block)
+    unit = found.unit[0] / 1.6  # the latest block widens
+    largest = np.abs(found.scaled_residuals).max()
+    assert largest == pytest.approx(np.abs(errors).max() / (0.7 * unit), rel=1e-6)
+
+
 @pytest.mark.parametrize("n_steps", [2, 9])
 def test_a_random_walk_is_uncertain_by_its_steps_and_by_its_drift(n_steps):
     sizes = random_walk_sizes(4, n_steps)
