@@ -648,6 +648,18 @@ MUTATIONS = [
         "a history that moved more than its series has ends that are too near",
     ),
     Mutation(
+        "forecasting/_analogs.py",
+        "query_scale=np.sqrt(np.maximum(nearest / self.reach, 1)),",
+        "query_scale=np.sqrt(np.maximum(nearest / self.reach, 1)) * 0 + 1,",
+        "the nearest of windows that all are far has all the weight",
+    ),
+    Mutation(
+        "forecasting/_analogs.py",
+        "share * (1 - share) * difference**2",
+        "0 * difference**2",
+        "jumps after quiet windows are repeated in their units",
+    ),
+    Mutation(
         "forecasting/_ridges.py",
         "best += step",
         "best += 2 * step",

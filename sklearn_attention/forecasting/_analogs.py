@@ -32,6 +32,11 @@ _MAX_WEIGHTS, PAIRS = 4_000_000, 2**16
 # Windows that vary less than this share of the median one of their series are no analogs: what
 # followed them would be measured in a unit close to 0.
 _LEAST_VARIATION = 0.1
+# A window has all weight from this share on.
+_ALL_WEIGHT = 0.99
+# Neither are those before a jump: their variation is less than this share of that of the window
+# and what followed together, relative to the median share of their series.
+_LEAST_RATIO = 0.15
 # A search predicts at most so many windows, each from at most so many, and of what followed at
 # most so many steps: half a day of 5 minutes takes a third of the seconds.
 _MAX_TESTS, MAX_KEYS, _MAX_STEPS = 250, 4000, 24
@@ -69,6 +74,9 @@ class Analogs:
         Steps of the season to which values are relative.
     share : float
         To what share they are.
+    reach : float
+        Largest squared distance, in bandwidths, of a window from the nearest one that it can be
+        predicted from.
     """
 
     lookback: int
@@ -83,6 +91,7 @@ class Analogs:
     steps: np.ndarray | None = None
     season: int = 1
     share: float = 1.0
+    reach: float = np.inf
 
     def fit(self, origins, most=MAX_WINDOWS):
         """Remember at most so many windows before origins, which are ordered by series."""
@@ -155,10 +164,17 @@ class Analogs:
         """Choose origins whose windows vary enough for what followed to be in their unit."""
         if self.normalize not in STANDARD:
             return origins
-        deviation = origins.past(self.lookback).std(axis=1)
+        past, later = origins.past(self.lookback), origins.targets()
+        deviation, share = past.std(axis=1), past.shape[1] / (past.shape[1] + later.shape[1])
+        difference = past.mean(axis=1) - later.mean(axis=1)
+        both = share * deviation**2 + (1 - share) * later.var(axis=1)
+        both = np.sqrt(both + share * (1 - share) * difference**2)
+        ratio = np.where(both > 0, deviation / dividing(both), 1.0)
         kept = np.empty(len(origins), dtype=bool)
         for _, rows in by_group(origins.series):
-            kept[rows] = deviation[rows] >= _LEAST_VARIATION * np.median(deviation[rows])
+            varies = deviation[rows] >= _LEAST_VARIATION * np.median(deviation[rows])
+            is_calm = varies & (ratio[rows] >= _LEAST_RATIO * np.median(ratio[rows]))
+            kept[rows] = is_calm if is_calm.any() else varies
         return origins.take(kept)
 
     def memories(self, origins):
@@ -174,10 +190,19 @@ class Analogs:
 
     def weights(self, memory, queries):
         """Return weights of some windows for queries, (n_queries, n_windows); rows sum to 1."""
-        weights = attention_weights(
-            queries, self.keys[memory], self.kernel, bandwidth=self.bandwidth
-        )
+        keys = self.keys[memory]
+        weights = attention_weights(queries, keys, self.kernel, bandwidth=self.bandwidth)
         refuse_negative((weights < 0).any(), self.kernel)
+        # Where one window has all the weight, since the query is farther from all windows than
+        # they are from one another, the bandwidth is wider by the ratio.
+        alone = np.flatnonzero(weights.max(axis=1) > _ALL_WEIGHT)
+        if len(alone) and np.isfinite(self.reach):
+            scaled = (rows / self.bandwidth for rows in (queries[alone], keys))
+            nearest = squared_distances(*scaled).min(axis=1)
+            weights[alone] = attention_weights(
+                queries[alone], keys, self.kernel, bandwidth=self.bandwidth,
+                query_scale=np.sqrt(np.maximum(nearest / self.reach, 1)),
+            )  # fmt: skip
         return weights
 
 
@@ -247,15 +272,15 @@ def choose_analogs(analogs, origins, lookbacks, bandwidth):
                 pairs_of_windows.append((*parts, apart))
                 # Errors in units of windows of different lengths are not alike.
                 ratios.append((tested.unit / shortest.windows(queries).unit)[:, 0])
-            best, errors = search_bandwidth(
+            best, errors, reach = search_bandwidth(
                 pairs_of_windows, spread, lookback, analogs.kernel, isinstance(bandwidth, str)
             )
             errors = errors * np.concatenate(ratios) ** 2 if pairs else np.array([np.nan])
             # Of lookbacks and memories the one with the least mean root is chosen, so that a
             # few windows that hardly vary do not decide. On 39 sets interval scores are 0.978
             # of those with the least mean square.
-            size, fitted = np.sqrt(errors).mean(), replace(analogs, bandwidth=best)
-            results.append((size, float(errors.mean()), replace(fitted, pooled=pooled)))
+            fitted = replace(analogs, bandwidth=best, pooled=pooled, reach=reach)
+            results.append((np.sqrt(errors).mean(), float(errors.mean()), fitted))
     _, error, analogs = min(results, key=lambda result: result[0])
     return analogs, error
 
@@ -297,6 +322,9 @@ def search_bandwidth(pairs, spread, lookback, kernel, searches=True):
     bandwidth : ndarray of shape (n_columns,)
         Without pairs the widest of those tried.
     errors : ndarray of shape (n_queries,)
+    reach : float
+        As of :class:`Analogs`; infinite with a kernel that does not depend on the distance
+        only, and for a given bandwidth, which is used as it is.
     """
 
     def candidate(scale, feature_scale):
@@ -306,7 +334,7 @@ def search_bandwidth(pairs, spread, lookback, kernel, searches=True):
 
     scales, finer = (_SCALES, _FINER) if searches else ([1.0], [])
     if not pairs:
-        return candidate(scales[-1], 1.0), np.empty(0)
+        return candidate(scales[-1], 1.0), np.empty(0), np.inf
     has_features, parts = len(spread) > lookback, []
     for queries, targets, keys, values, apart in pairs:
         center = keys.mean(axis=0)
@@ -336,7 +364,13 @@ def search_bandwidth(pairs, spread, lookback, kernel, searches=True):
     scale, feature_scale = min(tried, key=size)
     tried |= {(scale * s, feature_scale): errors(scale * s, feature_scale) for s in finer}
     best = min(tried, key=size)
-    return candidate(*best), tried[best]
+    if not (searches and isinstance(kernel, RadialKernel)):
+        return candidate(*best), tried[best], np.inf
+    reach = max(
+        np.where(apart, of_windows + of_features / best[1] ** 2, np.inf).min(axis=1).max()
+        for of_windows, of_features, _, _, apart, *_ in parts
+    )
+    return candidate(*best), tried[best], float(reach) / (best[0] ** 2 * lookback) or np.inf
 
 
 def _spread(keys, lookback):

@@ -113,7 +113,7 @@ def test_the_bandwidth_is_of_least_leave_one_out_error(kernel, n_features):
     spread[:5] = np.sqrt(np.mean(spread[:5] ** 2))
     apart = np.abs(origins[:, None] - origins) >= 3
     pairs = [(keys, values, keys, values, apart)]
-    bandwidth, errors = search_bandwidth(pairs, spread, 5, kernel)
+    bandwidth, errors, _ = search_bandwidth(pairs, spread, 5, kernel)
     score = errors.mean()
     assert score == pytest.approx(slow_leave_one_out(keys, values, origins, bandwidth, kernel))
     assert len(np.unique(bandwidth[:5])) == 1

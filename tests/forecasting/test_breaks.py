@@ -134,3 +134,27 @@ def test_ends_are_no_farther_than_a_multiple_of_the_largest_change():
     found, exact = farthest_ends(Table.of([long]), 200)[0], np.array(slow_ends(long, 200))
     np.testing.assert_allclose(found[:20], exact[:20])
     assert ((found >= exact * (1 - 1e-12)) & (found <= 1.1 * exact)).all()
+
+
+@pytest.mark.parametrize("noise", [0.001, 0.01])
+def test_analogs_do_not_run_away_after_a_step(noise):
+    """What followed quiet windows is not measured in their units where it was a jump."""
+    errors = noise * np.random.default_rng(0).normal(size=100)
+    values = np.repeat([10.0, 12.5], [84, 16]) * (1 + errors)
+    found = KernelForecaster(12).fit(pd.Series(values, MONTHS[:100])).predict()
+    assert found.between(11.0, 13.8).all()
+
+
+def test_a_drop_in_a_panel_is_not_repeated():
+    """The query is far from all windows; not all weight is that of the nearest."""
+    t, rng = np.arange(120), np.random.default_rng(0)
+    season = 100 + 10 * np.sin(np.pi * t / 6)
+    panel = pd.DataFrame({k: season + rng.normal(size=120) for k in range(20)}, MONTHS)
+    panel.iloc[-14:, 0] -= 50
+    model = KernelForecaster(12).fit(panel)
+    assert model.predict()[0].between(35, 65).all()
+    explained = model.explain(k=1)
+    assert explained.loc[explained["series"] == 0, "weight"].max() < 0.1
+    # A bandwidth that is given is used as it is.
+    model = KernelForecaster(12, bandwidth=0.1).fit(panel)
+    assert np.isinf(model.analogs_.reach)
