@@ -625,13 +625,13 @@ MUTATIONS = [
     ),
     Mutation(
         "forecasting/_calibration.py",
-        "has_jumped = ~lacks & (",
-        "has_jumped = (",
+        "is_far = ~lacks[:, None] & (",
+        "is_far = (",
         "a history that is too short for the season has jumped",
     ),
     Mutation(
         "forecasting/_calibration.py",
-        "return ends + self._jumps(forecasts, last, levels)",
+        "return ends + _towards(jump, levels)",
         "return ends",
         "the interval after a jump does not contain the present",
     ),
@@ -658,6 +658,30 @@ MUTATIONS = [
         "share * (1 - share) * difference**2",
         "0 * difference**2",
         "jumps after quiet windows are repeated in their units",
+    ),
+    Mutation(
+        "forecasting/_breaks.py",
+        "if has_returned.any() or",
+        "if",
+        "a level that came back is a break",
+    ),
+    Mutation(
+        "forecasting/_breaks.py",
+        "changes - np.tile(usual, n_seasons)[:, :n_changes]",
+        "changes",
+        "changes of the season hide a break",
+    ),
+    Mutation(
+        "forecasting/_breaks.py",
+        "return min(ratio, _MAX_RATIO)",
+        "return ratio",
+        "a series that moves more since a break has moved far more before",
+    ),
+    Mutation(
+        "forecasting/_calibration.py",
+        "lasts = (is_far & is_soon & (side == side[:, -1:])).all(axis=1)",
+        "lasts = is_far[:, -1]",
+        "an outlier at the end is a jump that lasts",
     ),
     Mutation(
         "forecasting/_ridges.py",

@@ -13,6 +13,7 @@ from .._columns import Columns
 from .._validation import check_in_open_interval, check_positive
 from ..training._report import reported
 from ._backtest import backtest
+from ._breaks import aligned
 from ._calibration import Calibration, farthest_ends
 from ._checks import (
     check_levels,
@@ -47,6 +48,11 @@ from ._table import Form, Table, naive_scales
 from ._time import TimeIndex
 from ._transform import Transform, check_bounds, damped
 
+# A jump lasts from so many steps on. So many steps after a break, if what was before it was
+# moved to the present level, squared widths are twice the usual ones.
+_LASTING, _UNSURE = 3, 12
+# Breaks matter for so many seasons, or horizons.
+_MAX_SINCE = 3
 # Column of forecasts where features have their usual values.
 _USUAL = "usual"
 
@@ -188,8 +194,7 @@ class Forecaster(AttentionEstimator, ABC):
         self.observed_ = table = replace(table, known=self.known_columns_)
         refuse_leakage(table, columns)
         refuse_too_small(table)
-        table = damped(table)
-        self.scale_ = naive_scales(table.values)
+        self.scale_ = naive_scales(damped(table).values)
         # Series are learned from in an order of their own, so that the one in which they are
         # passed changes nothing, whatever is drawn, or depends on the rows before.
         order = table.order_of_content()
@@ -197,7 +202,8 @@ class Forecaster(AttentionEstimator, ABC):
         table = table.take(order)
         self.horizon_ = int(self.horizon)
         self._keep("missing", usual=usual_features(table, columns))
-        self.season_length_ = season_of(table, self.season_length)
+        self.season_length_ = season_of(damped(table), self.season_length)
+        table = damped(self._aligned(table)[0])
         self.events_ = []
         if self._sees_events and len(table.known):
             self.events_ = rare_events(table, self.season_length_)
@@ -337,6 +343,8 @@ class Forecaster(AttentionEstimator, ABC):
         is farther from the forecast than one and a half times what was seen before, the series
         may have jumped: the interval reaches it. No end is farther from the forecast than 1.75
         times the largest change of the series within as many steps.
+
+        After a break squared widths are 1 + 12 / n times as large, n steps after it.
         """
         check_is_fitted(self)
         coverage = check_in_open_interval("coverage", coverage, 0, 1)
@@ -370,8 +378,8 @@ class Forecaster(AttentionEstimator, ABC):
         levels = check_levels("quantiles", quantiles)
         table, requested = read_request(self, X, history)
 
-        def ends_from(forecasts, drift, last):
-            return self.calibration_.quantiles(forecasts, levels, drift, last)
+        def ends_from(forecasts, drift, jump):
+            return self.calibration_.quantiles(forecasts, levels, drift, jump)
 
         quantiles = self._requested_columns(table, requested, ends_from, history is not None)
         return wrap(requested, quantiles[:, 1:], levels)
@@ -539,6 +547,9 @@ class Forecaster(AttentionEstimator, ABC):
     # Whether steps since and until rare events are features too.
     _sees_events = False
 
+    # Ratio to the largest other change from which on a change is a break.
+    _min_break = 2.0
+
     # Number of tasks that `_learn` reports to callbacks; None if unknown before.
     _max_subtasks = 0
 
@@ -555,6 +566,11 @@ class Forecaster(AttentionEstimator, ABC):
         """Series as forecasts are made of them: single outliers damped, then transformed."""
         return self.transform_.encode(self._with_events(damped(table)))
 
+    def _aligned(self, table):
+        """A table in which levels are those after a break, and steps since; (n_series,)."""
+        max_since = _MAX_SINCE * max(self.season_length_, self.horizon_)
+        return aligned(table, self.season_length_, self._min_break, max_since)
+
     def _with_events(self, table):
         """A table with distances from rare events, where there are some, as features."""
         return with_distances(table, self.events_) if self.events_ else table
@@ -565,25 +581,27 @@ class Forecaster(AttentionEstimator, ABC):
         if (requested.step < table.ends[requested.series]).all():
             raise ValueError(f"X={X!r} has no steps after the series: pass some to explain.")
         plain = Origins.at_ends(table, self.horizon_)
-        return replace(plain, table=self._encoded(table)), plain, table.names
+        moved = self._encoded(self._aligned(table)[0])
+        return replace(plain, table=moved), plain, table.names
 
     def _intervals(self, table, requested, coverages, fresh):
         """Forecast, with the ends of intervals; (n_rows, 1 + 2 n_coverages)."""
 
-        def ends_from(forecasts, drift, last):
-            return self.calibration_.intervals(forecasts, coverages, drift, last)
+        def ends_from(forecasts, drift, jump):
+            return self.calibration_.intervals(forecasts, coverages, drift, jump)
 
         return self._requested_columns(table, requested, ends_from, fresh)
 
     def _requested_columns(self, table, requested, ends_from=None, fresh=False):
         """Compute forecasts and ends for the requested steps; (n_rows, 1 + n_ends).
 
-        ``ends_from(forecasts, drift, last)`` returns ends of intervals, or quantiles, of
+        ``ends_from(forecasts, drift, jump)`` returns ends of intervals, or quantiles, of
         Forecasts, (n_origins, horizon, n_ends). If the series are `fresh`, residuals since the
         fit are not those of the model.
         """
         plain, series = Origins.at_ends(table, self.horizon_), requested.series
-        ends = Origins.at_ends(self._encoded(table), self.horizon_)
+        moved, since = self._aligned(table)
+        ends = Origins.at_ends(self._encoded(moved), self.horizon_)
         # Nothing is known before the first step, which stands for itself.
         known = np.maximum(requested.step - table.starts[series], 0)
         ahead = requested.step - table.ends[series]
@@ -591,11 +609,17 @@ class Forecaster(AttentionEstimator, ABC):
         undamped = self.transform_.encode(self._with_events(table))
         columns = []
         if len(observed) or not len(later):  # each is forecast from the steps before it
-            origins = ends.at(series[observed], known[observed]).with_few_seasons()
+            origins = Origins(
+                self._encoded(table), series[observed], known[observed], self.horizon_
+            ).with_few_seasons()
             forecasts, distances = self._with_distances(origins, undamped, ends_from, fresh)
             columns.append((forecasts.mean[:, :, None] + distances)[:, 0])
         if len(later):
-            blocks = self._blocks_ahead(ends, undamped, ahead.max() + 1, ends_from, fresh)
+            wider = np.sqrt(1 + _UNSURE / since)[:, None, None]
+            undamped = self.transform_.encode(self._with_events(moved))
+            blocks = self._blocks_ahead(
+                ends, undamped, ahead.max() + 1, ends_from, fresh, wider
+            )
             columns.append(blocks[series[later], ahead[later]])
         in_order = np.concatenate(columns)[np.argsort(np.append(observed, later))]
         origins = plain.at(series, np.minimum(known, plain.known[series]))
@@ -611,14 +635,19 @@ class Forecaster(AttentionEstimator, ABC):
             in_order[later] = np.clip(in_order[later], center - most, center + most)
         return in_order
 
-    def _blocks_ahead(self, ends, undamped, n_steps, ends_from, fresh):
-        """Compute columns of at least `n_steps` after the ends; (n_series, n, 1 + n_ends)."""
+    def _blocks_ahead(self, ends, undamped, n_steps, ends_from, fresh, wider):
+        """Compute columns of at least `n_steps` after the ends; (n_series, n, 1 + n_ends).
+
+        Distances are multiplied by `wider` (n_series, 1, 1).
+        """
         forecasts, distances = self._with_distances(ends, undamped, ends_from, fresh)
+        distances = wider * distances
         first, table, blocks = forecasts, ends.table, [forecasts.mean[:, :, None] + distances]
         while len(blocks) * self.horizon_ < n_steps:
             # The next block is forecast from the forecasts of this one.
             table = table.extended(forecasts.mean)
             forecasts = self._forecasts(Origins.at_ends(table, self.horizon_))
+            forecasts, _ = self._follow(forecasts, forecasts.origins.past(_LASTING))
             factor = 1 if ends_from is None else self.calibration_.growth(first, len(blocks))
             blocks.append(forecasts.mean[:, :, None] + factor * distances)
         return np.concatenate(blocks, axis=1)
@@ -629,8 +658,10 @@ class Forecaster(AttentionEstimator, ABC):
         The former are Forecasts, the latter (n_origins, horizon, 1 + n_ends), or 1 column
         without `ends_from`.
         """
+        last = replace(origins, table=undamped).past(_LASTING)
         if ends_from is None:
-            return self._forecasts(origins), np.zeros((len(origins), self.horizon_, 1))
+            forecasts, _ = self._follow(self._forecasts(origins), last)
+            return forecasts, np.zeros((*forecasts.mean.shape, 1))
         calibration, n, drift = self.calibration_, len(origins), np.ones(len(origins))
         since, rows = ([], None) if fresh else calibration.origins_since(origins)
         if len(since):
@@ -639,6 +670,17 @@ class Forecaster(AttentionEstimator, ABC):
             forecasts = forecasts.take(slice(n))
         else:
             forecasts = self._forecasts(origins, calibration.levels)
-        last = replace(origins, table=undamped).past(1)
-        columns = forecasts.mean[:, :, None], ends_from(forecasts, drift, last)
+        forecasts, jump = self._follow(forecasts, last)
+        columns = forecasts.mean[:, :, None], ends_from(forecasts, drift, jump)
         return forecasts, np.concatenate(columns, axis=2) - columns[0]
+
+    def _follow(self, forecasts, last):
+        """Move forecasts by jumps that last, and find what intervals have to reach.
+
+        That is what was forecast without the jump, or the present level if it may not last, as
+        the distance (n_origins, horizon) from the forecasts.
+        """
+        if not hasattr(self, "calibration_"):  # while fitting
+            return forecasts, np.zeros_like(forecasts.mean)
+        jump, lasting = self.calibration_.jumps(forecasts, last)
+        return forecasts.moved(lasting), jump - 2 * lasting

@@ -393,6 +393,11 @@ class Forecasts:
         parts = (None if part is None else part[rows] for part in parts)
         return Forecasts(self.origins.take(rows), *parts)
 
+    def moved(self, by):
+        """The same with means and quantiles moved by (n_origins, horizon)."""
+        quantiles = None if self.quantiles is None else self.quantiles + by[:, :, None]
+        return replace(self, mean=self.mean + by, quantiles=quantiles)
+
 
 def combine(forecasts, weights, otherwise):
     """Weighted averages of forecasts (n_origins, n_candidates, horizon), as far as there are.

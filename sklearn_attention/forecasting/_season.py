@@ -253,11 +253,12 @@ def pattern_length(season_length):
     return _FEWEST_LEARNED * round(season_length) if season_length > 1 else 0
 
 
-def present_levels(origins, season_length):
-    """Move the last values by the seasonal pattern; (n_origins, horizon)."""
-    season = SeasonalAdjustment.of(origins, season_length)
-    row, last = season.row[:, None], np.maximum(origins.known - 1, 0)[:, None]
-    return origins.past(1) - season.at(row, last) + season.at(row, origins.steps)
+def present_levels(origins, season_length, last):
+    """Move the last values (n_origins, n_last) by the pattern; (n_origins, n_last, horizon)."""
+    season, n_last = SeasonalAdjustment.of(origins, season_length), last.shape[1]
+    row, steps = season.row[:, None], origins.known[:, None] - n_last + np.arange(n_last)
+    level = last - season.at(row, np.maximum(steps, 0))
+    return level[:, :, None] + season.at(row, origins.steps)[:, None]
 
 
 def groups_of(lengths):

@@ -178,7 +178,7 @@ def stored_calibration(**fields):
     names = "error", "unit", "of_new_series", "until"
     return Calibration(
         fields["levels"], errors / profile[:, None], profile,
-        *(fields[name] for name in names), 1, never,
+        *(fields[name] for name in names), 1, never, np.zeros(len(never), dtype=np.int64),
     )  # fmt: skip
 
 

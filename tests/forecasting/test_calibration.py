@@ -230,7 +230,7 @@ def make_drifting(horizon=2):
     one, until = np.ones(3), np.array([10, 10, 4])
     residuals, profile = np.full((5, horizon, 1), -2.0), np.ones(horizon)
     calibration = Calibration(
-        np.array([0.5]), residuals, profile, one, one, (1.0, 1.0), until, 1, np.inf * one
+        np.array([0.5]), residuals, profile, one, one, (1.0, 1.0), until, 1, np.inf * one, until
     )
     table = Table.of([np.zeros(13), np.zeros(10), np.zeros(60)])
     return calibration, Origins.at_ends(table, horizon)

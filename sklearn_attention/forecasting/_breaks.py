@@ -1,0 +1,119 @@
+"""Breaks: the step from which on a series has another level, and series moved to this level.
+
+A break is a change from one step to the next that is far larger than all others, and after
+which the level differs more from the one before than it ever did, and does not come back. What
+was observed before tells how a series moves about its level, but not where the level is now.
+"""
+
+import numpy as np
+
+from ._origins import by_group
+from ._season import pattern_length, patterns_of
+
+# A level has to last for so many steps at least, and there have to be so many before it.
+_MIN_AFTER, _MIN_BEFORE = 3, 8
+# A break makes so many times the difference of levels that any other time made. Of n changes it
+# is at least c^(1/n) times larger than any other, which one is by chance with a probability of
+# 1 / c.
+_MIN_RATIO, _RARE = 1.5, 1e6
+# In the ratio of changes after and before a break so many count as before; it is at most two.
+_USUAL_CHANGES, _MAX_RATIO = 3, 2.0
+
+
+def aligned(table, season_length, min_ratio, max_since):
+    """Move the steps before a break of each series to the level after it.
+
+    Parameters
+    ----------
+    table : Table
+        With features nothing is moved, since these may explain a break.
+    season_length : int
+    min_ratio : float
+        Least ratio of a break to the largest other change.
+    max_since : int
+        Most steps since a break.
+
+    Returns
+    -------
+    table : Table
+    since : ndarray of shape (n_series,)
+        Steps since the break; infinite without one.
+    """
+    since, values = np.full(len(table), np.inf), list(table.values)
+    if table.n_features:
+        return table, since
+    for i, first in _largest_changes(table, season_length, min_ratio):
+        if len(values[i]) - first > max_since:
+            continue
+        moved = _moved(values[i], first, season_length)
+        if moved is not None:
+            since[i] = len(values[i]) - first
+            values[i] = np.maximum(moved, 0.0) if values[i].min() >= 0 else moved
+    return (table.with_values(values) if np.isfinite(since).any() else table), since
+
+
+def _largest_changes(table, season_length, min_ratio):
+    """Yield series with a change that is far larger than all others, and the step after it."""
+    for length, rows in by_group(table.lengths):
+        first, stop = max(_MIN_BEFORE, length // 2), length - _MIN_AFTER + 1
+        if stop <= first:
+            continue
+        values = table.value[table.first[rows][:, None] + np.arange(length)]
+        sizes = np.abs(_without_season(np.diff(values, axis=1), season_length))
+        place = first - 1 + sizes[:, first - 1 : stop - 1].argmax(axis=1)
+        largest = np.take_along_axis(sizes, place[:, None], axis=1)[:, 0]
+        np.put_along_axis(sizes, place[:, None], 0.0, axis=1)
+        ratio = max(min_ratio, _RARE ** (1 / (length - 1)))
+        for k in np.flatnonzero(largest > ratio * sizes.max(axis=1)):
+            yield rows[k], place[k] + 1
+
+
+def _without_season(changes, season_length):
+    """Subtract the median change of each phase, if there are enough seasons for a pattern."""
+    n_series, n_changes = changes.shape
+    if season_length == 1 or n_changes < pattern_length(season_length):
+        return changes
+    n_seasons = -(-n_changes // season_length)
+    whole = np.full((n_series, n_seasons * season_length), np.nan)
+    whole[:, :n_changes] = changes
+    usual = np.nanmedian(whole.reshape(n_series, n_seasons, season_length), axis=1)
+    usual -= usual.mean(axis=1, keepdims=True)
+    return changes - np.tile(usual, n_seasons)[:, :n_changes]
+
+
+def _moved(values, first, season_length):
+    """Move the steps before `first` to the level from there on; None if the level came back."""
+    n, known = len(values), values[:first]
+    pattern = np.zeros(season_length)
+    if season_length > 1 and first >= pattern_length(season_length):
+        phase = np.arange(first)[None] % season_length
+        pattern = patterns_of(known[None], np.array([first]), phase, season_length)[0]
+    adjusted = values - np.resize(pattern, n)
+    # Levels are means over as many steps as there are after the break, up to a third of those
+    # before it, and their differences are less the usual one, of a trend.
+    length = min(n - first, first // 3)
+    sums = np.cumsum(np.append(0.0, adjusted))
+    levels = (sums[length:] - sums[:-length]) / length
+    differences = levels[length : first - length + 1] - levels[: first - 2 * length + 1]
+    usual = np.median(differences)
+    level = levels[first - length]
+    shift = levels[first] - level - usual
+    has_returned = np.sign(shift) * (adjusted[first:] - level) <= np.abs(shift) / 2
+    if has_returned.any() or np.abs(shift) <= _MIN_RATIO * np.abs(differences - usual).max():
+        return None
+    before = level + shift + _ratio_of_changes(values, first, season_length) * (known - level)
+    return np.concatenate([before, values[first:]])
+
+
+def _ratio_of_changes(values, first, season_length):
+    """Compare changes after a break with those at the same phases of the season before it."""
+    sizes = np.abs(np.diff(values))
+    after = np.arange(first, len(sizes))
+    n_seasons = -(-(after - first + 2) // season_length)
+    same = after - season_length * n_seasons
+    after, same = after[same >= 0], same[same >= 0]
+    usual = sizes[same].mean() if len(same) else 0.0
+    if usual == 0:
+        return 1.0
+    ratio = (_USUAL_CHANGES + sizes[after].sum() / usual) / (_USUAL_CHANGES + len(after))
+    return min(ratio, _MAX_RATIO)
