@@ -180,7 +180,7 @@ def real_series(data):
     header = [
         "",
         "breaks",
-        "geometric mean of error ratios",
+        "geometric mean of ratios",
         "ratio of mean errors",
         "coverage",
     ]

@@ -294,6 +294,11 @@ class Forecaster(AttentionEstimator, ABC):
         origin then keep their last values. Where X ends within a horizon, its last row is
         repeated. Near the beginning of a series windows are filled up with its first
         observation.
+
+        Where one change within the last three seasons or horizons is far larger than all
+        others, and the level stays another one for three steps or more, steps before it count
+        as if they had been at the level after it. If the last three values are farther from the
+        forecasts than at any time that was held out, these go on from the last value.
         """
         check_is_fitted(self)
         if coverage is not None:

@@ -315,7 +315,8 @@ class TransformerForecaster(NetworkParameters, Forecaster):
         Notes
         -----
         The weighted sum of the candidates, of their logarithms if `log_`, is the forecast. With
-        a `correction_`, of panels, it is the forecast before that.
+        a `correction_`, of panels, it is the forecast before that, and after a jump that lasts
+        the forecast without it.
         """
         check_is_fitted(self)
         self._require_candidates("explain")
