@@ -583,8 +583,8 @@ MUTATIONS = [
     ),
     Mutation(
         "forecasting/_analogs.py",
-        "normalized(-ratio / (2 * t**2), squared, apart)",
-        "normalized(-ratio / (2 * t), squared, apart)",
+        "normalized(-ratio / (2 * t**2), squared, usable)",
+        "normalized(-ratio / (2 * t), squared, usable)",
         "width of a Gaussian not squared",
     ),
     Mutation(

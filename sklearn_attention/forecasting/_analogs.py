@@ -134,12 +134,12 @@ class Analogs:
         keys, parts = self.windows(origins).keys, []
         for rows, memory in self.memories(origins):
             places = np.arange(len(self.keys))[memory]
-            found, weights = heaviest(partial(self.weights, memory), keys[rows], len(places), k)
-            repeated = np.repeat(rows, found.shape[1])
-            parts.append((repeated, places[found.ravel()], weights.ravel()))
-        rows, found, weights = map(np.concatenate, zip(*parts, strict=True))
+            top, weights = heaviest(partial(self.weights, memory), keys[rows], len(places), k)
+            repeated = np.repeat(rows, top.shape[1])
+            parts.append((repeated, places[top.ravel()], weights.ravel()))
+        rows, windows, weights = map(np.concatenate, zip(*parts, strict=True))
         order = np.argsort(rows, kind="stable")
-        return rows[order], found[order], weights[order]
+        return rows[order], windows[order], weights[order]
 
     def windows(self, origins):
         """Return Windows before origins, as they are compared."""
@@ -174,12 +174,12 @@ class Analogs:
         both = share * deviation**2 + (1 - share) * later.var(axis=1)
         both = np.sqrt(both + share * (1 - share) * difference**2)
         ratio = np.where(both > 0, deviation / dividing(both), 1.0)
-        kept = np.empty(len(origins), dtype=bool)
+        is_analog = np.empty(len(origins), dtype=bool)
         for _, rows in by_group(origins.series):
             varies = deviation[rows] >= _LEAST_VARIATION * np.median(deviation[rows])
             is_calm = varies & (ratio[rows] >= _LEAST_RATIO * np.median(ratio[rows]))
-            kept[rows] = is_calm if is_calm.any() else varies
-        return origins.take(kept)
+            is_analog[rows] = is_calm if is_calm.any() else varies
+        return origins.take(is_analog)
 
     def memories(self, origins):
         """Yield rows of origins, with the windows that they are forecast from."""
@@ -268,12 +268,12 @@ def choose_analogs(analogs, origins, lookbacks, bandwidth):
             spread = np.broadcast_to(given, len(spread)) / np.sqrt(lookback)
         for pooled, pairs in groups.items():
             pairs_of_windows, ratios = [], [np.empty(0)]
-            for queries, memory, apart in pairs:
+            for queries, memory, usable in pairs:
                 tested = analogs.windows(queries)
                 known = windows_of_sample if memory is sample else analogs.windows(memory)
                 both = (tested.keys, tested.values), (known.keys, known.values)
                 parts = [part for keys, values in both for part in (keys, values[:, steps])]
-                pairs_of_windows.append((*parts, apart))
+                pairs_of_windows.append((*parts, usable))
                 # Errors in units of windows of different lengths are not alike.
                 ratios.append((tested.unit / shortest.windows(queries).unit)[:, 0])
             best, errors, reach = search_bandwidth(
@@ -300,10 +300,10 @@ def left_out(tests, memories):
     """
     groups = []
     for memory, fewest in memories:
-        apart = np.abs(first_steps(tests)[:, None] - first_steps(memory)) >= tests.horizon
-        enough = np.isin(tests.series, memory.series) & (apart.sum(axis=1) >= fewest)
+        usable = np.abs(first_steps(tests)[:, None] - first_steps(memory)) >= tests.horizon
+        enough = np.isin(tests.series, memory.series) & (usable.sum(axis=1) >= fewest)
         if enough.any():
-            groups.append((tests.take(enough), memory, apart[enough]))
+            groups.append((tests.take(enough), memory, usable[enough]))
             tests = tests.take(~enough)
     return groups
 
@@ -342,7 +342,7 @@ def search_bandwidth(pairs, spread, lookback, kernel, searches=True):
     if not pairs:
         return candidate(scales[-1], 1.0), np.empty(0), np.inf
     has_features, parts = len(spread) > lookback, []
-    for queries, targets, keys, values, apart in pairs:
+    for queries, targets, keys, values, usable in pairs:
         center = keys.mean(axis=0)
         scaled = (queries - center) / spread, (keys - center) / spread
         of_windows, of_features = (
@@ -351,16 +351,16 @@ def search_bandwidth(pairs, spread, lookback, kernel, searches=True):
         )
         for rows in chunks(np.arange(len(queries)), PAIRS, len(keys)):
             squared = of_windows[rows], of_features[rows]
-            parts.append((*squared, queries[rows], keys, apart[rows], values, targets[rows]))
+            parts.append((*squared, queries[rows], keys, usable[rows], values, targets[rows]))
 
     def errors(scale, feature_scale):
-        found, bandwidth = [], candidate(scale, feature_scale)
-        for of_windows, of_features, queries, keys, apart, values, targets in parts:
+        squares, bandwidth = [], candidate(scale, feature_scale)
+        for of_windows, of_features, queries, keys, usable, values, targets in parts:
             squared = (of_windows + of_features / feature_scale**2) / (scale**2 * lookback)
             weights = _log_kernel(kernel, squared, queries, keys, bandwidth)
-            weights = normalized(weights, squared, apart)
-            found.append(np.mean((weights @ values - targets) ** 2, axis=1))
-        return np.concatenate(found)
+            weights = normalized(weights, squared, usable)
+            squares.append(np.mean((weights @ values - targets) ** 2, axis=1))
+        return np.concatenate(squares)
 
     def size(scales_tried):
         return tried[scales_tried].mean()
@@ -373,8 +373,8 @@ def search_bandwidth(pairs, spread, lookback, kernel, searches=True):
     if not (searches and isinstance(kernel, RadialKernel)):
         return candidate(*best), tried[best], np.inf
     reach = max(
-        np.where(apart, of_windows + of_features / best[1] ** 2, np.inf).min(axis=1).max()
-        for of_windows, of_features, _, _, apart, *_ in parts
+        np.where(usable, of_windows + of_features / best[1] ** 2, np.inf).min(axis=1).max()
+        for of_windows, of_features, _, _, usable, *_ in parts
     )
     return candidate(*best), tried[best], float(reach) / (best[0] ** 2 * lookback) or np.inf
 
@@ -401,17 +401,17 @@ def squared_distances(queries, keys):
     return np.maximum(np.add.outer(*lengths) - 2 * queries @ keys.T, 0.0)
 
 
-def normalized(weights, squared, apart):
+def normalized(weights, squared, usable):
     """Return weights whose rows sum to 1, from their logarithms, which are overwritten.
 
-    All are (n_queries, n_keys). Windows that are not `apart` have no weight. Where none has,
+    All are (n_queries, n_keys). Windows that are not `usable` have no weight. Where none has,
     the nearest by squared distances have.
     """
-    np.copyto(weights, -np.inf, where=np.logical_not(apart))
+    np.copyto(weights, -np.inf, where=np.logical_not(usable))
     largest = weights.max(axis=1, keepdims=True)
     empty = np.isneginf(largest[:, 0])
     if empty.any():
-        distances = np.where(apart, squared, np.inf)[empty]
+        distances = np.where(usable, squared, np.inf)[empty]
         nearest = distances == distances.min(axis=1, keepdims=True)
         weights[empty], largest[empty] = np.where(nearest, 0.0, -np.inf), 0.0
     weights -= largest
@@ -448,26 +448,26 @@ class OwnAnalogs:
         """Store the series and choose the temperature."""
         validation, table = training.validation, training.origins.table
         fitted = replace(self, values=table.values)
-        found = np.full((len(_TEMPERATURES), len(validation), validation.horizon), np.nan)
+        forecasts = np.full((len(_TEMPERATURES), len(validation), validation.horizon), np.nan)
         for i, rows, keys in fitted._memories(validation, np.arange(len(table))):
             block = training.block[rows, None]
             left_out = training.overlapping(i, keys.origins.known, block)
             enough = (~left_out).sum(axis=1) >= FEWEST_OWN
             rows, left_out = rows[enough], left_out[enough]
             some = validation.take(rows)
-            found[:, rows] = fitted._average(some, keys, _TEMPERATURES, left_out)
-        missed = (found - validation.targets()) / training.scale[validation.series, None]
+            forecasts[:, rows] = fitted._average(some, keys, _TEMPERATURES, left_out)
+        missed = (forecasts - validation.targets()) / training.scale[validation.series, None]
         best = np.nansum(missed**2, axis=(1, 2)).argmin()
-        return replace(fitted, temperature=_TEMPERATURES[best]), found[best][:, None]
+        return replace(fitted, temperature=_TEMPERATURES[best]), forecasts[best][:, None]
 
     def forecast(self, origins):
         """Forecasts (n, 1, horizon); NaN where a series is too short or not known."""
-        found = np.full((len(origins), 1, origins.horizon), np.nan)
+        forecasts = np.full((len(origins), 1, origins.horizon), np.nan)
         for _, rows, keys in self._memories(origins, origins.table.identity):
             for part in chunks(rows, PAIRS, len(keys)):
                 some = origins.take(part)
-                found[part, 0] = self._average(some, keys, [self.temperature])[0]
-        return found
+                forecasts[part, 0] = self._average(some, keys, [self.temperature])[0]
+        return forecasts
 
     def _memories(self, origins, identity):
         """Training series, the rows of origins in them, and windows with what followed."""
@@ -476,8 +476,8 @@ class OwnAnalogs:
             table = Table.of([self.values[i]])
             remembered = Origins.within(table, origins.horizon, self.lookback)
             if i >= 0 and len(remembered) >= FEWEST_OWN:
-                some = spread_over_phases(len(remembered), MAX_KEYS)
-                yield i, rows, self._windows(remembered.take(some))
+                chosen = spread_over_phases(len(remembered), MAX_KEYS)
+                yield i, rows, self._windows(remembered.take(chosen))
 
     def _windows(self, origins):
         season = min(self.lookback, max(1, round(self.season_length)))
@@ -488,12 +488,12 @@ class OwnAnalogs:
         queries = self._windows(origins)
         lengths = [np.einsum("ij,ij->i", own, own) for own in (queries.keys, keys.keys)]
         squared = np.add.outer(*lengths) - 2 * queries.keys @ keys.keys.T
-        squared, apart = np.maximum(squared, 0), ~np.asarray(left_out)
-        nearest = squared.min(axis=1, keepdims=True, where=apart, initial=np.inf)
+        squared, usable = np.maximum(squared, 0), ~np.asarray(left_out)
+        nearest = squared.min(axis=1, keepdims=True, where=usable, initial=np.inf)
         # Rounding must not distinguish one exact repetition from another.
         floor = 1e-12 * (lengths[0][:, None] + lengths[1].max()) + 1e-300
         ratio = squared / np.maximum(nearest, floor)
         return [
-            queries.level + normalized(-ratio / (2 * t**2), squared, apart) @ keys.values
+            queries.level + normalized(-ratio / (2 * t**2), squared, usable) @ keys.values
             for t in temperatures
         ]

@@ -156,9 +156,9 @@ def mean_autocorrelation(values):
     longest = max(map(len, values))
     if longest < 2 * _FEWEST_SEASONS:
         return None
-    found = [autocorrelation(series) for series in values if len(series) == longest]
-    found = [correlation for correlation in found if correlation is not None]
-    return np.mean(found, axis=0) if found else None
+    every = [autocorrelation(series) for series in values if len(series) == longest]
+    shown = [correlation for correlation in every if correlation is not None]
+    return np.mean(shown, axis=0) if shown else None
 
 
 def season_shown(correlation):
