@@ -29,7 +29,7 @@ def aligned(table, season_length, min_ratio, max_since):
         With features nothing is moved, since these may explain a break.
     season_length : int
     min_ratio : float
-        Least ratio of a break to the largest other change.
+        Least ratio of a break to the largest other change; infinite for no breaks.
     max_since : int
         Most steps since a break.
 
@@ -40,7 +40,7 @@ def aligned(table, season_length, min_ratio, max_since):
         Steps since the break; infinite without one.
     """
     since, values = np.full(len(table), np.inf), list(table.values)
-    if table.n_features:
+    if table.n_features or np.isinf(min_ratio):
         return table, since
     for i, first in _largest_changes(table, season_length, min_ratio):
         if len(values[i]) - first > max_since:

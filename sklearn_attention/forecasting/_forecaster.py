@@ -201,7 +201,8 @@ class Forecaster(AttentionEstimator, ABC):
         self.observed_ = replace(self.observed_, identity=np.argsort(order))
         table = table.take(order)
         self.horizon_ = int(self.horizon)
-        self._keep("missing", usual=usual_features(table, columns))
+        usual = usual_features(table, columns)
+        self._keep("missing", usual=usual, min_break=self._min_break)
         self.season_length_ = season_of(damped(table), self.season_length)
         table = damped(self._aligned(table)[0])
         self.events_ = []
@@ -574,7 +575,9 @@ class Forecaster(AttentionEstimator, ABC):
     def _aligned(self, table):
         """A table in which levels are those after a break, and steps since; (n_series,)."""
         max_since = _MAX_SINCE * max(self.season_length_, self.horizon_)
-        return aligned(table, self.season_length_, self._min_break, max_since)
+        # Forecasters of 0.2.0 have learned from series as they are.
+        min_break = self._kept.get("min_break", np.inf)
+        return aligned(table, self.season_length_, min_break, max_since)
 
     def _with_events(self, table):
         """A table with distances from rare events, where there are some, as features."""

@@ -342,7 +342,8 @@ class TransformerForecaster(NetworkParameters, Forecaster):
         names = self.observed_.names[: is_training.sum()]
         weights = self.combined_.weights[self.observed_.identity[is_training]]
         if self.attention_ is not None:
-            ends = Origins.at_ends(self._encoded(self.observed_), self.horizon_)
+            table, _ = self._aligned(self.observed_)
+            ends = Origins.at_ends(self._encoded(table), self.horizon_)
             ends = ends.take(np.flatnonzero(is_training))
             weights = Forecasts.at(ends, self.combined_.on(self.device)).weights
         index = pd.Index(names, tupleize_cols=False)

@@ -6,6 +6,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from sklearn_attention.forecasting import Table
 from sklearn_attention.forecasting._stored_forms import stored_calibration, stored_ridge
 
 STORED = Path(__file__).parents[1] / "stored" / "0.2.0" / "forecasting"
@@ -24,6 +25,9 @@ def test_stored_candidates_forecast_what_they_did(name):
         quantiles = answers[f"{name} quantiles"]
     for loaded in (model, pickle.loads(pickle.dumps(model))):
         np.testing.assert_allclose(loaded.predict(7), expected, rtol=1e-6)
+        # It learned from series as they are, and is not told of breaks.
+        table = Table.of([np.repeat([1.0, 9.0], [40, 8])])
+        assert np.isinf(loaded._aligned(table)[1]).all()
         assert (loaded.correction_ is None) == (name == "series")
         # Residuals of all steps are pooled now, which changes widths a little. Beyond the
         # horizon they grow otherwise.
