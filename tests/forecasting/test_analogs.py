@@ -185,3 +185,29 @@ def test_many_windows_are_remembered_evenly_over_time_and_phases():
             assert counts.min() > 0.6 * counts.mean()
     windows = lag_matrix(values, 4)[0][remembered - 4]
     np.testing.assert_array_equal(model.analogs_.keys, windows)
+
+
+def test_windows_before_a_jump_are_no_analogs():
+    rng = np.random.default_rng(0)
+    values = np.r_[0.01 * rng.normal(size=60), 5 + 0.01 * rng.normal(size=40)]
+    analogs = Analogs(6, KERNELS["gaussian"], "standard", np.ones(1))
+    known = analogs.comparable(Origins.within(Table.of([values]), 4, 6)).known
+    # What follows 57 to 60 steps has the jump in it, and these windows do not.
+    assert not set(range(57, 61)) & set(known)
+    assert set(range(10, 57)) <= set(known)
+    assert set(range(70, 97)) <= set(known)
+
+
+def test_the_bandwidth_of_a_query_far_from_all_windows_is_wider():
+    analogs, _ = fit(bandwidth=0.2)
+    memory, queries = slice(0, len(analogs.keys)), analogs.keys[:2] + np.array([[0], [50]])
+    near, far = analogs.weights(memory, queries)
+    assert far.max() > 0.99
+    analogs = Analogs(**vars(analogs) | {"reach": 4.0})
+    again, wider = analogs.weights(memory, queries)
+    assert wider.max() < 0.5
+    # As if its distances were as long as the reach.
+    squared = ((analogs.keys - queries[1]) ** 2).sum(axis=1)
+    expected = np.exp(-2 * squared / squared.min())
+    np.testing.assert_allclose(wider, expected / expected.sum(), rtol=1e-6, atol=1e-12)
+    np.testing.assert_allclose(again, near)

@@ -107,3 +107,21 @@ def test_what_was_observed_stays_what_it_was(model):
     # Steps before the break are forecast from those before them.
     before = fitted.predict(months[60:70])
     assert np.abs(before - series[60:70]).mean() < 4
+
+
+def test_a_level_that_comes_back_slowly_is_no_break():
+    t = np.arange(60)
+    back = 30.0 * np.clip((58 - t) / 12, 0, 1) * (t >= 40)
+    values = make(shift=0.0) + back
+    assert np.isinf(aligned(Table.of([values]), **OPTIONS)[1]).all()
+    stays = make(shift=0.0) + np.maximum(back, 20.0 * (t >= 40))
+    assert aligned(Table.of([stays]), **OPTIONS)[1][0] == 20
+
+
+def test_a_break_is_found_among_large_changes_of_the_season():
+    t, noise = np.arange(60), np.random.default_rng(0).normal(size=60)
+    values = 6.0 * (t % 6) + 0.3 * noise + 25.0 * (t >= 40)
+    assert np.abs(np.diff(values)).max() < 2 * 30
+    table, since = aligned(Table.of([values]), **OPTIONS)
+    assert since[0] == 20
+    assert np.abs(table.values[0][:40] - (values[:40] + 25)).max() < 2
