@@ -684,6 +684,12 @@ MUTATIONS = [
         "an outlier at the end is a jump that lasts",
     ),
     Mutation(
+        "forecasting/_analogs.py",
+        "scales = scales[is_wide] if is_wide.any() else scales[-1:]",
+        "scales = scales[:]",
+        "a forecast is what followed a single window",
+    ),
+    Mutation(
         "forecasting/_ridges.py",
         "best += step",
         "best += 2 * step",

@@ -117,7 +117,12 @@ def test_the_bandwidth_is_of_least_leave_one_out_error(kernel, n_features):
     score = errors.mean()
     assert score == pytest.approx(slow_leave_one_out(keys, values, origins, bandwidth, kernel))
     assert len(np.unique(bandwidth[:5])) == 1
+    windows = np.where(apart, ((keys[:, None, :5] - keys[:, :5]) ** 2).sum(axis=2), np.inf)
+    nearest = np.median(windows.min(axis=1)) / bandwidth[0] ** 2
     for factor in (0.5, 0.7, 1.5, 2.0):
+        at_nearest, at_zero = kernel.log_profile(np.array([nearest / factor**2, 0.0]))
+        if at_nearest - at_zero < -5:
+            continue  # a single window would have all the weight
         other = slow_leave_one_out(keys, values, origins, factor * bandwidth, kernel)
         assert other >= score * (1 - 1e-9)
     if n_features:
@@ -211,3 +216,18 @@ def test_the_bandwidth_of_a_query_far_from_all_windows_is_wider():
     expected = np.exp(-2 * squared / squared.min())
     np.testing.assert_allclose(wider, expected / expected.sum(), rtol=1e-6, atol=1e-12)
     np.testing.assert_allclose(again, near)
+
+
+def test_bandwidths_with_which_one_window_has_all_the_weight_are_not_tried():
+    """What followed each window followed its nearest one, too."""
+    rng = np.random.default_rng(0)
+    keys, values = rng.normal(size=(60, 5)), rng.normal(size=(60, 2))
+    values[:, 0] = np.arange(60) // 2
+    values[1::2] = values[::2]
+    keys[1::2] = keys[::2] + 0.5 * rng.normal(size=(30, 5))
+    usable = ~np.eye(60, dtype=bool)
+    bandwidth, *_ = search_bandwidth(
+        [(keys, values, keys, values, usable)], np.ones(5), 5, KERNELS["gaussian"]
+    )
+    squared = ((keys[:, None] - keys) ** 2).sum(axis=2) + 1e9 * np.eye(60)
+    assert np.median(squared.min(axis=1)) / bandwidth[0] ** 2 <= 10
