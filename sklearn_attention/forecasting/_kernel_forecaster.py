@@ -157,7 +157,8 @@ class KernelForecaster(Forecaster):
     In units of standard deviations, windows that vary less than a tenth of the median one of
     their series, or much less than together with what followed, as before a jump, are left out,
     since what followed is measured in their unit. Where a query is farther from all windows
-    than they are from one another, the bandwidth "loo" is wider by the ratio. Of more than
+    than they are from one another, the bandwidth "loo" is wider by the ratio, and none is tried
+    with which most windows are predicted from their nearest one alone. Of more than
     20 000 windows, of all series or of the one that is forecast, as many are remembered; they
     are spread evenly over time and over the phases of any season. Of these 4000, and 24 of the
     steps ahead, choose the bandwidth.
