@@ -36,8 +36,8 @@ def results(path, keys, others=()):
 def run(cells, keys, options):
     """Measure what the file does not have by this version, going on where a run was stopped.
 
-    `cells` are pairs of a key and a function that returns the fields of its line. A model whose
-    library is missing is left out.
+    `cells` are pairs of a key and a function that returns the fields of its line. A cell whose
+    library or data are missing is left out.
     """
     known = results(options.results, keys)
     known = known[known["version"] == __version__]
@@ -47,7 +47,7 @@ def run(cells, keys, options):
             continue
         try:
             found = measure()
-        except ImportError as error:
+        except (ImportError, FileNotFoundError) as error:
             print(f"{' '.join(map(str, key))} is left out: {error}", file=sys.stderr)
             continue
         append(dict(zip(keys, key, strict=True)) | rounded(found), options.results)

@@ -193,7 +193,7 @@ def measure(load, model):
         warnings.simplefilter("ignore")
         try:
             found = measure_folds(load(), model)
-        except ImportError:
+        except (ImportError, FileNotFoundError):
             raise
         except Exception as error:
             return {"error": f"{type(error).__name__}: {error}"[:300]}
