@@ -595,8 +595,8 @@ MUTATIONS = [
     ),
     Mutation(
         "forecasting/_origins.py",
-        "(stretch + stretch * (np.sqrt(5) - 1) / 2 % 1)",
-        "stretch",
+        "(np.arange(most) + golden_fractions(most))",
+        "np.arange(most)",
         "windows at equal distances may be of one phase of a season",
     ),
     Mutation(

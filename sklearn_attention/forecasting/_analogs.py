@@ -24,30 +24,30 @@ from ._table import Table
 
 # Windows that a series needs to have to be forecast from its own.
 FEWEST_OWN = 20
-# Series of a panel are forecast from their own windows, which all are kept then, if errors are
-# 2 % less.
+# In a panel each series is forecast from its own windows only if that saves 2 % of the error,
+# since the windows of all series have to be kept then.
 _LEAST_SAVED = 1.02
-# At most so many windows are remembered, of a series or of all that are averaged together. On
-# five sets of 8000 to 330 000 windows errors are 0.98 of those with all of them. The last
-# ones have less held-out error than evenly spread ones at 2 of 30 cuts.
+# At most 20 000 windows of a series are remembered, or of all series if these are averaged
+# together. On five sets of 8000 to 330 000 windows errors are 0.98 of those with all windows.
+# The latest windows have less held-out error than evenly spread ones at 2 of 30 cuts.
 MAX_WINDOWS = 20_000
 # Weights, and pairs of windows in a search, which stay in cache, that are computed at once.
 _MAX_WEIGHTS, PAIRS = 4_000_000, 2**16
 # Windows that vary less than this share of the median one of their series are no analogs: what
 # followed them would be measured in a unit close to 0.
 _LEAST_VARIATION = 0.1
-# A window has all weight from this share on.
+# Windows before a jump are no analogs either. There the ratio of the variation of the window to
+# that of the window and what followed together is less than this share of the median ratio.
+_LEAST_RATIO = 0.15
+# A single window counts as having all the weight from this share on.
 _ALL_WEIGHT = 0.99
+# A search predicts at most 250 windows from at most 4000, and compares at most 24 of the steps
+# ahead: for half a day of 5 minutes that takes a third of the seconds.
+_MAX_TESTS, MAX_KEYS, _MAX_STEPS = 250, 4000, 24
 # Bandwidths are not tried for which the kernel at the median distance of a window from its
 # nearest one is smaller than e^-5: a forecast would be what followed a single window. On 39
 # sets errors are 0.997 of those with them.
 _MIN_LOG = -5.0
-# Neither are those before a jump: their variation is less than this share of that of the window
-# and what followed together, relative to the median share of their series.
-_LEAST_RATIO = 0.15
-# A search predicts at most so many windows, each from at most so many, and of what followed at
-# most so many steps: half a day of 5 minutes takes a third of the seconds.
-_MAX_TESTS, MAX_KEYS, _MAX_STEPS = 250, 4000, 24
 # Multiples of the keys' spread that are tried: first these, then some around the best.
 _SCALES = 2.0 ** np.arange(-7, 3.1, 0.5)
 _FINER = 2.0 ** np.array([-0.35, -0.2, -0.1, 0.1, 0.2, 0.35])
@@ -102,7 +102,7 @@ class Analogs:
     reach: float = np.inf
 
     def fit(self, origins, most=MAX_WINDOWS):
-        """Remember at most so many windows before origins, which are ordered by series."""
+        """Remember at most `most` windows before origins, which are ordered by series."""
         group = np.zeros_like(origins.series) if self.pooled else origins.series
         rows = [rows[spread_over_phases(len(rows), most)] for _, rows in by_group(group)]
         windows = self.windows(self.comparable(origins.take(np.concatenate(rows))))
@@ -369,12 +369,17 @@ def search_bandwidth(pairs, spread, lookback, kernel, searches=True):
     def size(scales_tried):
         return tried[scales_tried].mean()
 
+    def nearest(feature_scale):
+        """Squared distances of windows from the nearest usable ones, at a scale of 1."""
+        return np.concatenate([
+            np.where(usable, of_windows + of_features / feature_scale**2, np.inf).min(axis=1)
+            for of_windows, of_features, _, _, usable, *_ in parts
+        ])  # fmt: skip
+
     feature_scales = _FEATURE_SCALES if has_features and searches else (1.0,)
-    if searches and isinstance(kernel, RadialKernel):
-        nearest = np.concatenate(
-            [np.where(usable, d, np.inf).min(axis=1) for d, _, _, _, usable, *_ in parts]
-        )
-        squared = np.append(0.0, np.median(nearest) / (scales**2 * lookback))
+    is_limited = searches and isinstance(kernel, RadialKernel)
+    if is_limited:
+        squared = np.append(0.0, np.median(nearest(np.inf)) / (scales**2 * lookback))
         at_zero, *logs = kernel.log_profile(squared)
         is_wide = np.array(logs) - at_zero >= _MIN_LOG
         scales = scales[is_wide] if is_wide.any() else scales[-1:]
@@ -382,13 +387,8 @@ def search_bandwidth(pairs, spread, lookback, kernel, searches=True):
     scale, feature_scale = min(tried, key=size)
     tried |= {(scale * s, feature_scale): errors(scale * s, feature_scale) for s in finer}
     best = min(tried, key=size)
-    if not (searches and isinstance(kernel, RadialKernel)):
-        return candidate(*best), tried[best], np.inf
-    reach = max(
-        np.where(usable, of_windows + of_features / best[1] ** 2, np.inf).min(axis=1).max()
-        for of_windows, of_features, _, _, usable, *_ in parts
-    )
-    return candidate(*best), tried[best], float(reach) / (best[0] ** 2 * lookback) or np.inf
+    reach = nearest(best[1]).max() / (best[0] ** 2 * lookback) if is_limited else np.inf
+    return candidate(*best), tried[best], float(reach) or np.inf
 
 
 def _spread(keys, lookback):
@@ -498,11 +498,10 @@ class OwnAnalogs:
     def _average(self, origins, keys, temperatures, left_out=False):
         """Forecasts at each temperature, (n, horizon), from windows that are not left out."""
         queries = self._windows(origins)
-        lengths = [np.einsum("ij,ij->i", own, own) for own in (queries.keys, keys.keys)]
-        squared = np.add.outer(*lengths) - 2 * queries.keys @ keys.keys.T
-        squared, usable = np.maximum(squared, 0), ~np.asarray(left_out)
+        squared, usable = squared_distances(queries.keys, keys.keys), ~np.asarray(left_out)
         nearest = squared.min(axis=1, keepdims=True, where=usable, initial=np.inf)
         # Rounding must not distinguish one exact repetition from another.
+        lengths = [np.square(windows.keys).sum(axis=1) for windows in (queries, keys)]
         floor = 1e-12 * (lengths[0][:, None] + lengths[1].max()) + 1e-300
         ratio = squared / np.maximum(nearest, floor)
         return [

@@ -195,11 +195,12 @@ class Forecaster(AttentionEstimator, ABC):
         refuse_leakage(table, columns)
         refuse_too_small(table)
         self.scale_ = naive_scales(damped(table).values)
-        # Series are learned from in an order of their own, so that the one in which they are
-        # passed changes nothing, whatever is drawn, or depends on the rows before.
+        # Series are learned from in an order of their content. So the order in which they are
+        # passed changes nothing, even if rows are drawn.
         order = table.order_of_content()
         self.observed_ = replace(self.observed_, identity=np.argsort(order))
         table = table.take(order)
+        self.transform_ = Transform.within(self.bounds, table.values)
         self.horizon_ = int(self.horizon)
         usual = usual_features(table, columns)
         self._keep("missing", usual=usual, min_break=self._min_break)
@@ -209,9 +210,6 @@ class Forecaster(AttentionEstimator, ABC):
         if self._sees_events and len(table.known):
             self.events_ = rare_events(table, self.season_length_)
         table = self._with_events(table)
-        self.transform_ = Transform.within(
-            self.bounds, [self.observed_.values[i] for i in order]
-        )
         if table.lengths.max() < self.horizon_:
             warn_user(
                 f"The series have up to {table.lengths.max()} observations, fewer than "
@@ -573,7 +571,7 @@ class Forecaster(AttentionEstimator, ABC):
         return self.transform_.encode(self._with_events(damped(table)))
 
     def _aligned(self, table):
-        """A table in which levels are those after a break, and steps since; (n_series,)."""
+        """Move series to the level after a break; a Table, and steps since, (n_series,)."""
         max_since = _MAX_SINCE * max(self.season_length_, self.horizon_)
         # Forecasters of 0.2.0 have learned from series as they are.
         min_break = self._kept.get("min_break", np.inf)
@@ -608,26 +606,21 @@ class Forecaster(AttentionEstimator, ABC):
         fit are not those of the model.
         """
         plain, series = Origins.at_ends(table, self.horizon_), requested.series
-        moved, since = self._aligned(table)
-        ends = Origins.at_ends(self._encoded(moved), self.horizon_)
         # Nothing is known before the first step, which stands for itself.
         known = np.maximum(requested.step - table.starts[series], 0)
         ahead = requested.step - table.ends[series]
         observed, later = np.flatnonzero(ahead < 0), np.flatnonzero(ahead >= 0)
-        undamped = self.transform_.encode(self._with_events(table))
         columns = []
         if len(observed) or not len(later):  # each is forecast from the steps before it
-            origins = Origins(
-                self._encoded(table), series[observed], known[observed], self.horizon_
-            ).with_few_seasons()
-            forecasts, distances = self._with_distances(origins, undamped, ends_from, fresh)
+            origins = Origins(table, series[observed], known[observed], self.horizon_)
+            origins = origins.with_few_seasons()
+            forecasts, distances = self._with_distances(origins, ends_from, fresh)
             columns.append((forecasts.mean[:, :, None] + distances)[:, 0])
         if len(later):
+            moved, since = self._aligned(table)
+            ends = Origins.at_ends(moved, self.horizon_)
             wider = np.sqrt(1 + _UNSURE / since)[:, None, None]
-            undamped = self.transform_.encode(self._with_events(moved))
-            blocks = self._blocks_ahead(
-                ends, undamped, ahead.max() + 1, ends_from, fresh, wider
-            )
+            blocks = self._blocks_ahead(ends, ahead.max() + 1, ends_from, fresh, wider)
             columns.append(blocks[series[later], ahead[later]])
         in_order = np.concatenate(columns)[np.argsort(np.append(observed, later))]
         origins = plain.at(series, np.minimum(known, plain.known[series]))
@@ -643,14 +636,14 @@ class Forecaster(AttentionEstimator, ABC):
             in_order[later] = np.clip(in_order[later], center - most, center + most)
         return in_order
 
-    def _blocks_ahead(self, ends, undamped, n_steps, ends_from, fresh, wider):
+    def _blocks_ahead(self, ends, n_steps, ends_from, fresh, wider):
         """Compute columns of at least `n_steps` after the ends; (n_series, n, 1 + n_ends).
 
         Distances are multiplied by `wider` (n_series, 1, 1).
         """
-        forecasts, distances = self._with_distances(ends, undamped, ends_from, fresh)
-        distances = wider * distances
-        first, table, blocks = forecasts, ends.table, [forecasts.mean[:, :, None] + distances]
+        forecasts, distances = self._with_distances(ends, ends_from, fresh)
+        first, table, distances = forecasts, forecasts.origins.table, wider * distances
+        blocks = [forecasts.mean[:, :, None] + distances]
         while len(blocks) * self.horizon_ < n_steps:
             # The next block is forecast from the forecasts of this one.
             table = table.extended(forecasts.mean)
@@ -660,13 +653,15 @@ class Forecaster(AttentionEstimator, ABC):
             blocks.append(forecasts.mean[:, :, None] + factor * distances)
         return np.concatenate(blocks, axis=1)
 
-    def _with_distances(self, origins, undamped, ends_from, fresh):
-        """Forecast, and subtract forecasts from themselves and their ends.
+    def _with_distances(self, origins, ends_from, fresh):
+        """Forecast at origins in series as they are, and subtract forecasts from their ends.
 
-        The former are Forecasts, the latter (n_origins, horizon, 1 + n_ends), or 1 column
-        without `ends_from`.
+        The former are Forecasts, the latter (n_origins, horizon, 1 + n_ends), in which the
+        forecasts themselves come first; without `ends_from` there are no others.
         """
-        last = replace(origins, table=undamped).past(_LASTING)
+        # A last value that counts as an outlier may be a jump.
+        last = replace(origins, table=self.transform_.encode(origins.table)).past(_LASTING)
+        origins = replace(origins, table=self._encoded(origins.table))
         if ends_from is None:
             forecasts, _ = self._follow(self._forecasts(origins), last)
             return forecasts, np.zeros((*forecasts.mean.shape, 1))

@@ -188,19 +188,23 @@ def evenly_spread(n, most):
     return np.unique(np.linspace(0, n - 1, min(n, most)).astype(int))
 
 
+def golden_fractions(n):
+    """Return multiples of the golden ratio, less whole numbers: evenly spread, (n,)."""
+    return np.arange(n) * (np.sqrt(5) - 1) / 2 % 1
+
+
 def spread_over_phases(n, most):
     """Choose at most so many of n positions, evenly spread, and of each phase of any season.
 
     Positions at equal distances may all have one phase. One of each of `most` stretches of
-    equal length is chosen, and where it is in its stretch are multiples of the golden ratio,
-    less whole numbers, which are spread evenly. The last position is among them.
+    equal length is chosen, at a place in its stretch that `golden_fractions` say. The last
+    position is among them.
     """
     if n <= most:
         return np.arange(n)
     if 2 * most > n:  # those that are not chosen are spread
         return np.delete(np.arange(n), n - 2 - spread_over_phases(n - 1, n - most))
-    stretch = np.arange(most)
-    places = (stretch + stretch * (np.sqrt(5) - 1) / 2 % 1) * (n / most)
+    places = (np.arange(most) + golden_fractions(most)) * (n / most)
     return n - 1 - places.astype(np.int64)[::-1]
 
 

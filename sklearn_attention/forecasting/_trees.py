@@ -5,7 +5,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from .._stacking import fit_trees, outputs
-from ._origins import Origins, chunks, held_out, spread_over_phases
+from ._origins import Origins, chunks, golden_fractions, held_out, spread_over_phases
 from ._table import deviations, means, positions
 
 # Trees for so many rows each, at least and at most; their rates of learning add up to a sum,
@@ -199,8 +199,7 @@ def _rows_of(table, horizon):
     kept = spread_over_phases(len(series), _MOST)
     draws = int(np.clip(_ENOUGH // max(1, len(series)), 1, min(_MOST_DRAWS, horizon)))
     series, step = (np.tile(own[kept], draws) for own in (series, step))
-    # Multiples of the golden ratio, less whole numbers, are evenly spread.
-    ahead = (np.arange(len(step)) * (np.sqrt(5) - 1) / 2 % 1 * horizon).astype(np.int64)
+    ahead = (golden_fractions(len(step)) * horizon).astype(np.int64)
     inside = step > ahead
     return series[inside], step[inside], ahead[inside]
 
