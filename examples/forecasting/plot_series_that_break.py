@@ -24,7 +24,7 @@ season = 100 + 10 * np.sin(2 * np.pi * t / 12) + 2 * rng.normal(size=84)
 
 
 def shifted(n_since, by):
-    """The season, at another level for so many months."""
+    """Return the series with another level in its last `n_since` months."""
     return season + by * (t >= 84 - n_since)
 
 

@@ -403,6 +403,6 @@ def weighted_quantiles(values, weights, quantiles):
     reached = np.cumsum(weights.T[order], axis=0)
     needed = np.asarray(quantiles) * reached[-1:].T * (1 - _SLACK)
     first = [
-        np.searchsorted(own, levels) for own, levels in zip(reached.T, needed, strict=True)
+        np.searchsorted(sums, levels) for sums, levels in zip(reached.T, needed, strict=True)
     ]
     return values[order][np.reshape(first, needed.shape).astype(np.int64)]

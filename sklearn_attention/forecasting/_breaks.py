@@ -1,8 +1,8 @@
-"""Breaks: the step from which on a series has another level, and series moved to this level.
+"""Breaks of the level of a series, and series that are moved to the level after their break.
 
-A break is a change from one step to the next that is far larger than all others, and after
-which the level differs more from the one before than it ever did, and does not come back. What
-was observed before tells how a series moves about its level, but not where the level is now.
+A break is a change from one step to the next that is far larger than all other changes. After
+it the level differs more from the previous level than it ever did, and it does not return. The
+steps before a break tell how a series moves about its level, but not where the level is now.
 """
 
 import numpy as np
@@ -10,13 +10,13 @@ import numpy as np
 from ._origins import by_group
 from ._season import pattern_length, patterns_of
 
-# A level has to last for so many steps at least, and there have to be so many before it.
+# There are at least 3 steps after a break, and 8 before it.
 _MIN_AFTER, _MIN_BEFORE = 3, 8
-# A break makes so many times the difference of levels that any other time made. Of n changes it
-# is at least c^(1/n) times larger than any other, which one is by chance with a probability of
-# 1 / c.
+# The difference of levels at a break is at least 1.5 times that at any earlier step. Its change
+# is at least c^(1/n) times any of the n others: by chance one is with a probability of 1 / c.
 _MIN_RATIO, _RARE = 1.5, 1e6
-# In the ratio of changes after and before a break so many count as before; it is at most two.
+# The ratio of changes after a break to those before it is at most 2, and shrunk to 1 as if 3
+# further changes had been as large as before.
 _USUAL_CHANGES, _MAX_RATIO = 3, 2.0
 
 
@@ -82,15 +82,15 @@ def _without_season(changes, season_length):
 
 
 def _moved(values, first, season_length):
-    """Move the steps before `first` to the level from there on; None if the level came back."""
+    """Move the steps before `first` to the level after them; None if that is no new level."""
     n, known = len(values), values[:first]
     pattern = np.zeros(season_length)
     if season_length > 1 and first >= pattern_length(season_length):
         phase = np.arange(first)[None] % season_length
         pattern = patterns_of(known[None], np.array([first]), phase, season_length)[0]
     adjusted = values - np.resize(pattern, n)
-    # Levels are means over as many steps as there are after the break, up to a third of those
-    # before it, and their differences are less the usual one, of a trend.
+    # A level is the mean over as many steps as there are after the break, at most a third of
+    # those before it. The usual difference of levels, which is due to a trend, is subtracted.
     length = min(n - first, first // 3)
     sums = np.cumsum(np.append(0.0, adjusted))
     levels = (sums[length:] - sums[:-length]) / length
