@@ -649,9 +649,21 @@ MUTATIONS = [
     ),
     Mutation(
         "forecasting/_analogs.py",
-        "query_scale=np.sqrt(np.maximum(nearest / self.reach, 1)),",
-        "query_scale=np.sqrt(np.maximum(nearest / self.reach, 1)) * 0 + 1,",
-        "the nearest of windows that all are far has all the weight",
+        "share = np.clip(share, 0, 1)",
+        "share = np.clip(share, 0, 0.5)",
+        "forecasts follow the last value too little",
+    ),
+    Mutation(
+        "forecasting/_origins.py",
+        "deviation = deviation - last[:, :1] / unit",
+        "deviation = deviation",
+        "the season of the last value counts as its deviation",
+    ),
+    Mutation(
+        "forecasting/_kernel_forecaster.py",
+        "yield origins.take(~overlaps), training.validation.take(rows)",
+        "yield origins, training.validation.take(rows)",
+        "intervals are calibrated on windows that were learned from",
     ),
     Mutation(
         "forecasting/_analogs.py",

@@ -1,7 +1,8 @@
 """Analogs: kernel-weighted averages of what followed similar windows of all series."""
 
 from dataclasses import dataclass, replace
-from functools import partial
+from functools import cache, partial
+from itertools import product
 
 import numpy as np
 
@@ -38,9 +39,7 @@ _MAX_WEIGHTS, PAIRS = 4_000_000, 2**16
 _LEAST_VARIATION = 0.1
 # Windows before a jump are no analogs either. There the ratio of the variation of the window to
 # that of the window and what followed together is less than this share of the median ratio.
-_LEAST_RATIO = 0.15
-# A single window counts as having all the weight from this share on.
-_ALL_WEIGHT = 0.99
+_LEAST_RATIO = 0.3
 # A search predicts at most 250 windows from at most 4000, and compares at most 24 of the steps
 # ahead: for half a day of 5 minutes that takes a third of the seconds.
 _MAX_TESTS, MAX_KEYS, _MAX_STEPS = 250, 4000, 24
@@ -82,9 +81,8 @@ class Analogs:
         Steps of the season to which values are relative.
     share : float
         To what share they are.
-    reach : float
-        Largest squared distance, in bandwidths, of a window from the nearest one that it can be
-        predicted from.
+    last_share : float or ndarray of shape (horizon,)
+        What share of the deviation of the last value from its level they are relative to.
     """
 
     lookback: int
@@ -99,7 +97,7 @@ class Analogs:
     steps: np.ndarray | None = None
     season: int = 1
     share: float = 1.0
-    reach: float = np.inf
+    last_share: float | np.ndarray = 0.0
 
     def fit(self, origins, most=MAX_WINDOWS):
         """Remember at most `most` windows before origins, which are ordered by series."""
@@ -151,8 +149,9 @@ class Analogs:
         own = self.normalize in ("last", "seasonal") and len(self.scale) > 1
         unit = origins.units(self.scale)[:, None] if own else 1.0
         return Windows.before(
-            origins, self.lookback, self.normalize, unit, self.season, self.share
-        )
+            origins, self.lookback, self.normalize, unit, self.season, self.share,
+            self.last_share,
+        )  # fmt: skip
 
     def with_share(self, origins):
         """Return the same with the share of the last season that fits what followed best."""
@@ -201,16 +200,6 @@ class Analogs:
         keys = self.keys[memory]
         weights = attention_weights(queries, keys, self.kernel, bandwidth=self.bandwidth)
         refuse_negative((weights < 0).any(), self.kernel)
-        # Where one window has all the weight, since the query is farther from all windows than
-        # they are from one another, the bandwidth is wider by the ratio.
-        alone = np.flatnonzero(weights.max(axis=1) > _ALL_WEIGHT)
-        if len(alone) and np.isfinite(self.reach):
-            scaled = (rows / self.bandwidth for rows in (queries[alone], keys))
-            nearest = squared_distances(*scaled).min(axis=1)
-            weights[alone] = attention_weights(
-                queries[alone], keys, self.kernel, bandwidth=self.bandwidth,
-                query_scale=np.sqrt(np.maximum(nearest / self.reach, 1)),
-            )  # fmt: skip
         return weights
 
 
@@ -229,7 +218,10 @@ def refuse_negative(negative, kernel):
 
 
 def choose_analogs(analogs, origins, lookbacks, bandwidth):
-    """Choose the lookback, the memory and the bandwidth of least leave-one-out error.
+    """Choose lookback, memory and bandwidth of least leave-one-out error, in one or two ways.
+
+    Values are relative to the level, and with a bandwidth that is searched perhaps also to a
+    share of the deviation of the last value from it.
 
     Parameters
     ----------
@@ -244,10 +236,9 @@ def choose_analogs(analogs, origins, lookbacks, bandwidth):
 
     Returns
     -------
-    analogs : Analogs
-    error : float
-        Mean squared error in units of windows of the shortest lookback; NaN if no window can be
-        predicted from others.
+    ways : list of (Analogs, float)
+        With mean squared errors in units of windows of the shortest lookback; NaN if no window
+        can be predicted from others.
     """
     # The shortest windows decide which can be compared; longer ones do not vary much less.
     shortest = replace(analogs, lookback=lookbacks[0])
@@ -262,12 +253,14 @@ def choose_analogs(analogs, origins, lookbacks, bandwidth):
             for i in np.unique(tests.series)
         ]
         groups[False] = left_out(tests, [*memories, (sample, 1)])
-    results, steps = [], evenly_spread(horizon, _MAX_STEPS)
+    steps, searches = evenly_spread(horizon, _MAX_STEPS), isinstance(bandwidth, str)
+    has_level = searches and analogs.normalize in (*SEASONAL, *STANDARD)
+    results = [[] for _ in range(1 + has_level)]
     for lookback in lookbacks:
         analogs = replace(analogs, lookback=lookback)
         windows_of_sample = analogs.windows(sample)
         spread = _spread(windows_of_sample.keys, lookback)
-        if not isinstance(bandwidth, str):
+        if not searches:
             given = check_bandwidth(bandwidth, len(spread))
             spread = np.broadcast_to(given, len(spread)) / np.sqrt(lookback)
         for pooled, pairs in groups.items():
@@ -275,24 +268,31 @@ def choose_analogs(analogs, origins, lookbacks, bandwidth):
             for queries, memory, usable in pairs:
                 tested = analogs.windows(queries)
                 known = windows_of_sample if memory is sample else analogs.windows(memory)
-                both = (tested.keys, tested.values), (known.keys, known.values)
-                parts = [part for keys, values in both for part in (keys, values[:, steps])]
+                parts = [
+                    part
+                    for windows in (tested, known)
+                    for part in (windows.keys, windows.values[:, steps], windows.deviation)
+                ]
                 pairs_of_windows.append((*parts, usable))
                 # Errors in units of windows of different lengths are not alike.
                 ratios.append((tested.unit / shortest.windows(queries).unit)[:, 0])
-            best, errors, reach = search_bandwidth(
-                pairs_of_windows, spread, lookback, analogs.kernel, isinstance(bandwidth, str)
+            ways = search_bandwidth(
+                pairs_of_windows, spread, lookback, analogs.kernel, searches, has_level
             )
-            errors = errors * np.concatenate(ratios) ** 2 if pairs else np.array([np.nan])
             # Of lookbacks and memories the one with the least mean root is chosen, so that a
             # few windows that hardly vary do not decide. On 39 sets interval scores are 0.978
             # of those with the least mean square.
-            fitted = replace(analogs, bandwidth=best, pooled=pooled, reach=reach)
             is_costly = not pooled and len(analogs.scale) >= PANEL
-            size = np.sqrt(errors).mean() * (_LEAST_SAVED if is_costly else 1)
-            results.append((size, float(errors.mean()), fitted))
-    _, error, analogs = min(results, key=lambda result: result[0])
-    return analogs, error
+            for way, (best, errors, share) in zip(results, ways, strict=True):
+                errors = errors * np.concatenate(ratios) ** 2 if pairs else np.array([np.nan])
+                size = np.sqrt(errors).mean() * (_LEAST_SAVED if is_costly else 1)
+                fitted = replace(
+                    analogs, bandwidth=best, pooled=pooled,
+                    last_share=np.interp(np.arange(horizon), steps, share + 0 * steps),
+                )  # fmt: skip
+                way.append((size, float(errors.mean()), fitted))
+    best = [min(way, key=lambda result: result[0]) for way in results]
+    return [(analogs, error) for _, error, analogs in best]
 
 
 def left_out(tests, memories):
@@ -312,29 +312,33 @@ def left_out(tests, memories):
     return groups
 
 
-def search_bandwidth(pairs, spread, lookback, kernel, searches=True):
-    """Search the bandwidth (n_columns,) of least squared error.
+def search_bandwidth(pairs, spread, lookback, kernel, searches=True, has_level=False):
+    """Search the bandwidth (n_columns,) of least squared error, in one or two ways.
+
+    If windows have a level, it is searched a second time for values from which the share of the
+    deviation of least squared error is subtracted. That is the least squares regression of
+    values on deviations after kernel averages of both are subtracted, for a partially linear
+    model (Robinson 1988, Econometrica 56, 931-954).
 
     Parameters
     ----------
     pairs : list of tuple
-        Keys and values of windows to be predicted, keys and values of those to predict from,
-        and which of these each may use.
+        Keys, values and deviations of windows to be predicted, those of windows to predict
+        from, and which of these each may use.
     spread : ndarray of shape (n_columns,)
         Of the keys: the first `lookback` columns are the window, the others features.
     lookback : int
     kernel : Kernel
     searches : bool, default=True
         Otherwise ``sqrt(lookback) * spread`` is the only one tried.
+    has_level : bool, default=False
 
     Returns
     -------
-    bandwidth : ndarray of shape (n_columns,)
-        Without pairs the widest of those tried.
-    errors : ndarray of shape (n_queries,)
-    reach : float
-        As of :class:`Analogs`; infinite with a kernel that does not depend on the distance
-        only, and for a given bandwidth, which is used as it is.
+    ways : list of tuple
+        * bandwidth : ndarray of shape (n_columns,), without pairs the widest of those tried;
+        * errors : ndarray of shape (n_queries,);
+        * last_share : ndarray of shape (n_steps,).
     """
 
     def candidate(scale, feature_scale):
@@ -344,9 +348,11 @@ def search_bandwidth(pairs, spread, lookback, kernel, searches=True):
 
     scales, finer = (_SCALES, _FINER) if searches else ([1.0], [])
     if not pairs:
-        return candidate(scales[-1], 1.0), np.empty(0), np.inf
+        return [(candidate(scales[-1], 1.0), np.empty(0), 0.0)] * (1 + has_level)
     has_features, parts = len(spread) > lookback, []
-    for queries, targets, keys, values, usable in pairs:
+    for queries, targets, deviations, keys, values, deviations_of_keys, usable in pairs:
+        targets = np.column_stack([targets, deviations])
+        values = np.column_stack([values, deviations_of_keys])
         center = keys.mean(axis=0)
         scaled = (queries - center) / spread, (keys - center) / spread
         of_windows, of_features = (
@@ -357,38 +363,47 @@ def search_bandwidth(pairs, spread, lookback, kernel, searches=True):
             squared = of_windows[rows], of_features[rows]
             parts.append((*squared, queries[rows], keys, usable[rows], values, targets[rows]))
 
-    def errors(scale, feature_scale):
-        squares, bandwidth = [], candidate(scale, feature_scale)
+    @cache
+    def residuals(scale, feature_scale):
+        """Values and deviations minus their kernel averages, (n_queries, n_steps + 1)."""
+        missed, bandwidth = [], candidate(scale, feature_scale)
         for of_windows, of_features, queries, keys, usable, values, targets in parts:
             squared = (of_windows + of_features / feature_scale**2) / (scale**2 * lookback)
             weights = _log_kernel(kernel, squared, queries, keys, bandwidth)
             weights = normalized(weights, squared, usable)
-            squares.append(np.mean((weights @ values - targets) ** 2, axis=1))
-        return np.concatenate(squares)
+            missed.append(targets - weights @ values)
+        return np.concatenate(missed)
 
-    def size(scales_tried):
-        return tried[scales_tried].mean()
-
-    def nearest(feature_scale):
-        """Squared distances of windows from the nearest usable ones, at a scale of 1."""
-        return np.concatenate([
-            np.where(usable, of_windows + of_features / feature_scale**2, np.inf).min(axis=1)
-            for of_windows, of_features, _, _, usable, *_ in parts
-        ])  # fmt: skip
+    def errors(scales_tried, with_share):
+        """Squared errors (n_queries,), and the shares of deviations (n_steps,) if wanted."""
+        missed = residuals(*scales_tried)
+        values, deviation = missed[:, :-1], missed[:, -1:]
+        share = np.zeros(values.shape[1])
+        if with_share:
+            share = np.sum(deviation * values, axis=0) / dividing(np.sum(deviation**2))
+            share = np.clip(share, 0, 1)
+        return np.mean((values - share * deviation) ** 2, axis=1), share
 
     feature_scales = _FEATURE_SCALES if has_features and searches else (1.0,)
-    is_limited = searches and isinstance(kernel, RadialKernel)
-    if is_limited:
-        squared = np.append(0.0, np.median(nearest(np.inf)) / (scales**2 * lookback))
+    if searches and isinstance(kernel, RadialKernel):
+        nearest = np.concatenate([
+            np.where(usable, of_windows, np.inf).min(axis=1)
+            for of_windows, _, _, _, usable, *_ in parts
+        ])  # fmt: skip
+        squared = np.append(0.0, np.median(nearest) / (scales**2 * lookback))
         at_zero, *logs = kernel.log_profile(squared)
         is_wide = np.array(logs) - at_zero >= _MIN_LOG
         scales = scales[is_wide] if is_wide.any() else scales[-1:]
-    tried = {(s, f): errors(s, f) for s in scales for f in feature_scales}
-    scale, feature_scale = min(tried, key=size)
-    tried |= {(scale * s, feature_scale): errors(scale * s, feature_scale) for s in finer}
-    best = min(tried, key=size)
-    reach = nearest(best[1]).max() / (best[0] ** 2 * lookback) if is_limited else np.inf
-    return candidate(*best), tried[best], float(reach) or np.inf
+    ways = []
+    for with_share in (False, True)[: 1 + has_level]:
+
+        def size(scales_tried, with_share=with_share):
+            return errors(scales_tried, with_share)[0].mean()
+
+        best = min(product(scales, feature_scales), key=size)
+        best = min([best, *((best[0] * s, best[1]) for s in finer)], key=size)
+        ways.append((candidate(*best), *errors(best, with_share)))
+    return ways
 
 
 def _spread(keys, lookback):

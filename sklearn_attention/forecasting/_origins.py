@@ -1,7 +1,7 @@
 """Moments in series, windows before them, and forecasts at them."""
 
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cached_property, reduce
 
 import numpy as np
 from numpy.lib.stride_tricks import sliding_window_view
@@ -391,6 +391,16 @@ class Forecasts:
         spread = disagreement(every) if full else None
         return cls(origins, mean, spread, every=every, weights=weights)
 
+    @classmethod
+    def joined(cls, parts):
+        """Join Forecasts at origins in one table that have means and quantiles only."""
+        origins = reduce(Origins.joined, (part.origins for part in parts))
+        mean, quantiles = (
+            np.concatenate([getattr(part, name) for part in parts])
+            for name in ("mean", "quantiles")
+        )
+        return cls(origins, mean, quantiles=quantiles)
+
     def take(self, rows):
         """Those of some origins."""
         parts = (self.mean, self.disagreement, self.quantiles, self.every, self.weights)
@@ -456,19 +466,25 @@ class Windows:
 
     # `keys` (n, n_columns) are the steps of each window, then perhaps features of these steps
     # that are known only up to now, and known features of the steps to forecast. `level`, (n,
-    # 1) or (n, horizon), is that of the targets.
+    # 1) or (n, horizon), is that of the targets. `deviation` (n, 1) is the difference of the
+    # last step from its level, in the unit.
 
     origins: Origins
     keys: np.ndarray
     level: np.ndarray
     unit: np.ndarray
+    deviation: np.ndarray
 
     @classmethod
-    def before(cls, origins, lookback, normalize, unit=1.0, season=1, share=1.0, features=True):
+    def before(
+        cls, origins, lookback, normalize, unit=1.0, season=1, share=1.0, last_share=0.0,
+        features=True,
+    ):  # fmt: skip
         """Windows of `lookback` steps before origins."""
         # `normalize` is one of NORMALIZE, None, or the number of last steps whose mean is the
         # level. `unit`, a number or (n, 1), is ignored for those of STANDARD. For those of
         # SEASONAL targets are relative to a share of the last season, whose mean is the rest.
+        # To the level is added what share of the deviation `last_share` says, (horizon,).
         keys, as_they_are = origins.past(lookback), np.ndim(unit) == 0 and unit == 1
         n_level = {"standard": lookback, "last": 1, None: 0}.get(normalize, normalize)
         if normalize in SEASONAL:
@@ -481,12 +497,15 @@ class Windows:
         keys -= level
         if not as_they_are:
             keys /= unit
+        deviation = keys[:, -1:]
+        if normalize in SEASONAL:
+            last = share * (origins.past(season + 1) - level)
+            deviation = deviation - last[:, :1] / unit
+            level = level + last[:, 1 + np.arange(origins.horizon) % season]
+        level = level + last_share * unit * deviation
         if features and origins.table.n_features:
             keys = np.concatenate([keys, *_features(origins, lookback)], axis=1)
-        if normalize in SEASONAL:
-            last = origins.past(season)[:, np.arange(origins.horizon) % season]
-            level = level + share * (last - level)
-        return cls(origins, keys, level, unit)
+        return cls(origins, keys, level, unit, deviation)
 
     def __len__(self):
         return len(self.keys)

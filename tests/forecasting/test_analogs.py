@@ -13,6 +13,7 @@ from sklearn_attention.forecasting._analogs import (
     left_out,
     search_bandwidth,
 )
+from sklearn_attention.forecasting._origins import Windows
 from sklearn_attention.kernels import ProductKernel
 from sklearn_attention.kernels._base import as_kernel
 
@@ -112,13 +113,16 @@ def test_the_bandwidth_is_of_least_leave_one_out_error(kernel, n_features):
     spread = keys.std(axis=0)
     spread[:5] = np.sqrt(np.mean(spread[:5] ** 2))
     apart = np.abs(origins[:, None] - origins) >= 3
-    pairs = [(keys, values, keys, values, apart)]
-    bandwidth, errors, _ = search_bandwidth(pairs, spread, 5, kernel)
+    windows = keys, values, np.zeros((len(keys), 1))
+    ((bandwidth, errors, share),) = search_bandwidth(
+        [(*windows, *windows, apart)], spread, 5, kernel
+    )
+    np.testing.assert_array_equal(share, 0)
     score = errors.mean()
     assert score == pytest.approx(slow_leave_one_out(keys, values, origins, bandwidth, kernel))
     assert len(np.unique(bandwidth[:5])) == 1
-    windows = np.where(apart, ((keys[:, None, :5] - keys[:, :5]) ** 2).sum(axis=2), np.inf)
-    nearest = np.median(windows.min(axis=1)) / bandwidth[0] ** 2
+    squared = np.where(apart, ((keys[:, None, :5] - keys[:, :5]) ** 2).sum(axis=2), np.inf)
+    nearest = np.median(squared.min(axis=1)) / bandwidth[0] ** 2
     for factor in (0.5, 0.7, 1.5, 2.0):
         at_nearest, at_zero = kernel.log_profile(np.array([nearest / factor**2, 0.0]))
         if at_nearest - at_zero < -5:
@@ -156,7 +160,7 @@ def test_errors_of_lookbacks_are_in_the_unit_of_the_shortest_windows():
         predictions = level + spread * (weights @ followed) / weights.sum(axis=1, keepdims=True)
         expected.append(np.mean(((predictions - later) / unit) ** 2))
     analogs = Analogs(3, kernel, "standard", np.ones(1))
-    best, error = choose_analogs(analogs, origins, [3, 6], 1.0)
+    ((best, error),) = choose_analogs(analogs, origins, [3, 6], 1.0)
     assert error == pytest.approx(min(expected))
     assert best.lookback == 6
 
@@ -203,26 +207,59 @@ def test_windows_before_a_jump_are_no_analogs():
     assert set(range(70, 97)) <= set(known)
 
 
-def test_the_bandwidth_of_a_query_far_from_all_windows_is_wider():
-    analogs, _ = fit(bandwidth=0.2)
-    memory, queries = slice(0, len(analogs.keys)), analogs.keys[:2] + np.array([[0], [50]])
-    near, far = analogs.weights(memory, queries)
-    assert far.max() > 0.99
-    analogs = Analogs(**vars(analogs) | {"reach": 4.0})
-    again, wider = analogs.weights(memory, queries)
-    assert wider.max() < 0.5
-    # As if its distances were as long as the reach.
-    squared = ((analogs.keys - queries[1]) ** 2).sum(axis=1)
-    expected = np.exp(-2 * squared / squared.min())
-    np.testing.assert_allclose(wider, expected / expected.sum(), rtol=1e-6, atol=1e-12)
-    np.testing.assert_allclose(again, near)
-
-
 def test_bandwidths_with_which_one_window_has_all_the_weight_are_not_tried():
     """On a line the two windows beside each predict it best, and no wider average does."""
     steps = np.arange(40.0)
     keys, usable = np.repeat(steps[:, None], 5, axis=1), ~np.eye(40, dtype=bool)
-    pairs = [(keys, steps[:, None], keys, steps[:, None], usable)]
-    bandwidth, *_ = search_bandwidth(pairs, np.ones(5), 5, KERNELS["gaussian"])
+    windows = keys, steps[:, None], np.zeros((40, 1))
+    ((bandwidth, *_),) = search_bandwidth(
+        [(*windows, *windows, usable)], np.ones(5), 5, KERNELS["gaussian"]
+    )
     # Neighbours are root five apart. The kernel there is e^-5 at least, but for finer scales.
     assert 5 < 5 / bandwidth[0] ** 2 < 10 * 2**0.7 * 1.01
+
+
+def test_values_are_relative_to_the_share_of_the_last_deviation_with_least_error():
+    rng, n = np.random.default_rng(3), 60
+    keys, deviation = rng.normal(size=(n, 4)), rng.normal(size=(n, 1))
+    shares = np.array([0.9, 0.3, 0.0, 1.4])
+    values = np.sin(keys) + shares * deviation + 0.3 * rng.normal(size=(n, 4))
+    usable = ~np.eye(n, dtype=bool)
+    windows = keys, values, deviation
+    without, (bandwidth, errors, share) = search_bandwidth(
+        [(*windows, *windows, usable)], np.ones(4), 4, KERNELS["gaussian"], has_level=True
+    )
+    np.testing.assert_array_equal(without[2], 0)
+    np.testing.assert_allclose(share, np.clip(shares, 0, 1), atol=0.2)
+    assert errors.mean() < 0.7 * without[1].mean()
+
+    def slow(share):
+        return slow_leave_one_out(
+            keys, values - share * deviation, np.arange(n) * 4, bandwidth, KERNELS["gaussian"]
+        )
+
+    assert errors.mean() == pytest.approx(slow(share))
+    for step in np.eye(4):
+        assert slow(np.clip(share + 0.05 * step, 0, 1)) >= slow(share)
+        assert slow(np.clip(share - 0.05 * step, 0, 1)) >= slow(share)
+
+
+@pytest.mark.parametrize("normalize", ["standard", "seasonal", "standard_seasonal"])
+def test_the_last_deviation_is_that_from_the_level_and_the_last_season(normalize):
+    values, season, known = make_values(60), 5, 40
+    origins = Origins.within(Table.of([values]), 3, 10).at(np.array([0]), np.array([known]))
+    options = (origins, 10, normalize, 1.0, season, 0.6)
+    plain = Windows.before(*options)
+    moved = Windows.before(*options, last_share=np.array([1.0, 0.5, 0.0]))
+    past, steps = values[:known], np.arange(3)
+    level = past[-10:].mean() if normalize == "standard" else past[-season:].mean()
+    unit = past[-10:].std() if "standard" in normalize else 1.0
+    # The last value is expected to differ from the level as the one a season before.
+    expected = level if normalize == "standard" else level + 0.6 * (past[-1 - season] - level)
+    deviation = past[-1] - expected
+    assert plain.deviation[0, 0] == pytest.approx(deviation / unit)
+    np.testing.assert_allclose(
+        moved.restore(np.zeros((1, 3))) - plain.restore(np.zeros((1, 3))),
+        [deviation * np.array([1.0, 0.5, 0.0])],
+    )
+    np.testing.assert_allclose(moved.restore(moved.values)[0], values[known + steps])

@@ -146,7 +146,7 @@ def test_analogs_do_not_run_away_after_a_step(noise):
 
 
 def test_a_drop_in_a_panel_is_not_repeated():
-    """The query is far from all windows; not all weight is that of the nearest."""
+    """Not all weight is that of a window that is nearest by far."""
     t, rng = np.arange(120), np.random.default_rng(0)
     season = 100 + 10 * np.sin(np.pi * t / 6)
     panel = pd.DataFrame({k: season + rng.normal(size=120) for k in range(20)}, MONTHS)
@@ -155,6 +155,53 @@ def test_a_drop_in_a_panel_is_not_repeated():
     assert model.predict()[0].between(35, 65).all()
     explained = model.explain(k=1)
     assert explained.loc[explained["series"] == 0, "weight"].max() < 0.1
-    # A bandwidth that is given is used as it is.
-    model = KernelForecaster(12, bandwidth=0.1).fit(panel)
-    assert np.isinf(model.analogs_.reach)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("n_steps", "horizon"), [(30, 6), (60, 12)])
+@pytest.mark.parametrize("model", FORECASTERS)
+def test_forecasts_of_random_walks_stay_near_them(model, n_steps, horizon):
+    for seed in range(25):
+        walk = np.cumsum(np.random.default_rng(seed).normal(size=n_steps))
+        forecast, lower, upper = model(horizon).fit(walk).predict(coverage=0.9).T
+        assert lower[0] <= walk[-1] <= upper[0]
+        assert abs(forecast[-1] - walk[-1]) < 6
+
+
+@pytest.mark.slow
+def test_intervals_of_a_short_series_are_calibrated_on_all_of_its_windows():
+    covered = []
+    for seed in range(1000, 1030):
+        walk = np.cumsum(np.random.default_rng(seed).normal(size=72))
+        _, lower, upper = KernelForecaster(12).fit(walk[:60]).predict(coverage=0.9).T
+        covered.append((lower <= walk[60:]) & (walk[60:] <= upper))
+    assert np.mean(covered) > 0.82
+
+
+@pytest.mark.parametrize("kind", ["seasonal", "standard"])
+def test_analogs_follow_the_last_value_where_that_has_less_error(kind):
+    """Noise that lasts a while is added to a season, or to nothing."""
+    t, noise = np.arange(160), np.random.default_rng(5).normal(size=160)
+    slow = np.zeros(160)
+    for i in range(1, 160):
+        slow[i] = 0.9 * slow[i - 1] + noise[i]
+    values = slow + (10 * np.sin(np.pi * t / 6) if kind == "seasonal" else 0)
+    options = {"season_length": 12 if kind == "seasonal" else 1, "normalize": kind}
+    share = KernelForecaster(6, **options).fit(values).analogs_.last_share
+    assert share[0] > 0.5
+    assert share.min() >= 0
+    independent = KernelForecaster(6, **options).fit(values - slow + noise)
+    assert np.max(independent.analogs_.last_share) < 0.3
+
+
+def test_each_block_is_forecast_from_windows_that_share_no_steps_with_it():
+    series = pd.Series(100 + np.random.default_rng(1).normal(size=80).cumsum(), MONTHS[:80])
+    model = KernelForecaster(4).fit(series)
+    blocks = list(model._held_out(model.observed_))
+    assert len(blocks) == 5
+    for train, late in blocks:
+        assert np.abs(train.known[:, None] - late.known).min() >= 4
+        assert len(train) + len(late) > 50
+    panel = KernelForecaster(4).fit({"a": series, "b": series + 1})
+    ((train, late),) = panel._held_out(panel.observed_)
+    assert train.known.max() + 4 <= late.known.min()

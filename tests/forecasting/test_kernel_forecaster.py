@@ -52,9 +52,11 @@ def test_explanations_are_weights_and_times():
     windows = np.stack([series.iloc[p - 11 : p + 1] for p in positions])
     after = np.stack([series.iloc[p + 1 : p + 4] for p in positions])
     level, unit = windows.mean(axis=1), windows.std(axis=1)
-    moved = (after - level[:, None]) / unit[:, None]
+    share = model.analogs_.last_share
+    moved = (after - level[:, None] - share * (windows[:, -1] - level)[:, None]) / unit[:, None]
     last = series.iloc[-12:]
-    expected = last.mean() + last.std(ddof=0) * (everything["weight"].to_numpy() @ moved)
+    expected = last.mean() + share * (last.iloc[-1] - last.mean())
+    expected += last.std(ddof=0) * (everything["weight"].to_numpy() @ moved)
     np.testing.assert_allclose(model.predict(), expected)
     pd.testing.assert_frame_equal(model.explain(k=4), everything[:4])
 
