@@ -285,3 +285,30 @@ def _between(size, blocks, both, horizon):
     before = np.clip(np.searchsorted(centers, steps) - 1, 0, n_ahead - 1)
     share = (steps - centers[before]) / size
     return paths[:, before] * (1 - share) + paths[:, before + 1] * share
+
+
+@dataclass(frozen=True, eq=False)
+class LastSeason:
+    """The last season again, and moved by its mean change from the season before it."""
+
+    season: int
+
+    @property
+    def names(self):
+        """Names of the forecasts."""
+        return ("last season", "last season, moved")
+
+    def fit(self, training):
+        """Forecast validation origins; nothing is learned."""
+        return self, self.forecast(training.validation)
+
+    def forecast(self, origins):
+        """Forecasts (n, 2, horizon), NaN without a season, or a quarter of the one before."""
+        m, steps = self.season, np.arange(origins.horizon)
+        before, last = np.split(origins.past(2 * m), 2, axis=1)
+        n_before = np.clip(origins.known - m, -1, m)[:, None]
+        is_known = np.arange(m) >= m - n_before
+        change = np.where(is_known, last - before, 0.0).sum(axis=1, keepdims=True)
+        change = np.where(n_before >= max(1, m // 4), change / np.maximum(n_before, 1), np.nan)
+        repeated = np.where(n_before >= 0, last[:, steps % m], np.nan)
+        return np.stack([repeated, repeated + change * (1 + steps // m)], axis=1)

@@ -10,6 +10,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from .._base import AttentionEstimator, keeps_state_on_failure, warn_user, with_callbacks
 from .._columns import Columns
+from .._new_levels import EffectDistribution
 from .._validation import check_in_open_interval, check_positive
 from ..training._report import reported
 from ._backtest import backtest
@@ -26,9 +27,11 @@ from ._checks import (
 from ._feature_effects import (
     added_by_features,
     columns_by_name,
+    level_shares,
     rare_events,
     usual_features,
     with_distances,
+    with_unknown_levels,
 )
 from ._forms import wrap
 from ._inputs import (
@@ -203,12 +206,13 @@ class Forecaster(AttentionEstimator, ABC):
         self.transform_ = Transform.within(self.bounds, table.values)
         self.horizon_ = int(self.horizon)
         usual = usual_features(table, columns)
-        self._keep("missing", usual=usual, min_break=self._min_break)
+        shares = level_shares(table, columns)
+        self._keep("missing", usual=usual, min_break=self._min_break, level_shares=shares)
         self.season_length_ = season_of(damped(table), self.season_length)
         table = damped(self._aligned(table)[0])
         self.events_ = []
         if self._sees_events and len(table.known):
-            self.events_ = rare_events(table, self.season_length_)
+            self.events_ = rare_events(table, self.season_length_, usual)
         table = self._with_events(table)
         if table.lengths.max() < self.horizon_:
             warn_user(
@@ -385,7 +389,8 @@ class Forecaster(AttentionEstimator, ABC):
         def ends_from(forecasts, drift, jump):
             return self.calibration_.quantiles(forecasts, levels, drift, jump)
 
-        quantiles = self._requested_columns(table, requested, ends_from, history is not None)
+        is_fresh = history is not None
+        quantiles = self._requested_columns(table, requested, ends_from, is_fresh, levels)
         return wrap(requested, quantiles[:, 1:], levels)
 
     def score(self, X, y=None) -> float:
@@ -579,7 +584,9 @@ class Forecaster(AttentionEstimator, ABC):
 
     def _with_events(self, table):
         """A table with distances from rare events, where there are some, as features."""
-        return with_distances(table, self.events_) if self.events_ else table
+        if not self.events_:
+            return table
+        return with_distances(table, self.events_, self._kept["usual"])
 
     def _ends(self, X, history):
         """Encoded series to forecast, at their ends; these as they are, and their names."""
@@ -587,6 +594,7 @@ class Forecaster(AttentionEstimator, ABC):
         if (requested.step < table.ends[requested.series]).all():
             raise ValueError(f"X={X!r} has no steps after the series: pass some to explain.")
         plain = Origins.at_ends(table, self.horizon_)
+        table, _ = with_unknown_levels(table, self._kept.get("level_shares", ()))
         moved = self._encoded(self._aligned(table)[0])
         return replace(plain, table=moved), plain, table.names
 
@@ -596,15 +604,39 @@ class Forecaster(AttentionEstimator, ABC):
         def ends_from(forecasts, drift, jump):
             return self.calibration_.intervals(forecasts, coverages, drift, jump)
 
-        return self._requested_columns(table, requested, ends_from, fresh)
+        levels = [(1 + side * coverage) / 2 for coverage in coverages for side in (-1, 1)]
+        return self._requested_columns(table, requested, ends_from, fresh, levels)
 
-    def _requested_columns(self, table, requested, ends_from=None, fresh=False):
+    def _requested_columns(self, table, requested, ends_from=None, fresh=False, levels=()):
         """Compute forecasts and ends for the requested steps; (n_rows, 1 + n_ends).
 
-        ``ends_from(forecasts, drift, jump)`` returns ends of intervals, or quantiles, of
-        Forecasts, (n_origins, horizon, n_ends). If the series are `fresh`, residuals since the
-        fit are not those of the model.
+        ``ends_from(forecasts, drift, jump)`` returns ends of intervals, or quantiles, at
+        `levels`, of Forecasts, (n_origins, horizon, n_ends). If the series are `fresh`,
+        residuals since the fit are not those of the model.
         """
+        table, unknown = with_unknown_levels(table, self._kept.get("level_shares", ()))
+        columns = self._columns_of_table(table, requested, ends_from, fresh)
+        variance, dof = np.zeros((len(columns), 1)), 2.0
+        for of_category, rows in unknown if ends_from is not None else ():
+            # The effect of a level that is not known is from the distribution of the others'.
+            forecasts, features = [], table.features.copy()
+            for level in np.eye(len(of_category)):
+                features[np.ix_(rows, of_category)] = level
+                with_level = replace(table, features=features)
+                forecasts.append(self._columns_of_table(with_level, requested)[:, :1])
+            variance += np.var(forecasts, axis=0, ddof=1)
+            dof = max(dof, len(of_category) - 1)
+        if variance.any():
+            effects = EffectDistribution(np.sqrt(variance), np.full(variance.shape, dof))
+            ends = effects.inflate(columns[:, 1:, None], columns[:, :1], levels)[:, :, 0]
+            series = requested.series
+            known = np.clip(requested.step - table.starts[series], 0, table.lengths[series])
+            origins = Origins(table, series, known, self.horizon_)
+            columns[:, 1:] = self.transform_.clip(ends, origins)
+        return columns
+
+    def _columns_of_table(self, table, requested, ends_from=None, fresh=False):
+        """Compute the same of a table in which all levels are known."""
         plain, series = Origins.at_ends(table, self.horizon_), requested.series
         # Nothing is known before the first step, which stands for itself.
         known = np.maximum(requested.step - table.starts[series], 0)
@@ -666,10 +698,10 @@ class Forecaster(AttentionEstimator, ABC):
             forecasts, _ = self._follow(self._forecasts(origins), last)
             return forecasts, np.zeros((*forecasts.mean.shape, 1))
         calibration, n, drift = self.calibration_, len(origins), np.ones(len(origins))
-        since, rows = ([], None) if fresh else calibration.origins_since(origins)
+        since, rows = calibration.origins_since(origins, fresh)
         if len(since):
             forecasts = self._forecasts(origins.joined(since), calibration.levels)
-            drift = calibration.drift(forecasts.take(slice(n, None)), rows)
+            drift = calibration.drift(forecasts.take(slice(n, None)), rows, origins)
             forecasts = forecasts.take(slice(n))
         else:
             forecasts = self._forecasts(origins, calibration.levels)

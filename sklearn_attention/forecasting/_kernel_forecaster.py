@@ -351,10 +351,14 @@ class KernelForecaster(Forecaster):
         # All windows of a single series that share no steps with those to calibrate on.
         training = Validation.of(table, self.horizon_, self.lookback_, _CALIBRATED)
         origins = Origins.within(table, self.horizon_, self.lookback_)
+        n_parts = 0
         for block, (rows, _) in enumerate(training.folds()):
             overlaps = training.overlapping(origins.series, origins.known, block)
             if not overlaps.all():
+                n_parts += 1
                 yield origins.take(~overlaps), training.validation.take(rows)
+        if not n_parts:
+            yield self._split(table, self.lookback_)
 
     def _forecasts(self, origins, levels=None):
         def averages(origins):

@@ -60,6 +60,10 @@ class Transform:
         """Forecasts (n_origins, ...) from those on that scale, at origins in the series."""
         if self.log:
             values = np.exp(np.minimum(values, 700.0)) - self.shift  # which is finite
+        return self.clip(values, origins)
+
+    def clip(self, values, origins):
+        """Clip forecasts (n_origins, ...) in the units of the series to their bounds."""
         if self.bounds is not None:
             return np.clip(values, *self.bounds)
         if not self.non_negative.any():

@@ -18,7 +18,7 @@ from ..training._report import reported_task
 from ._analogs import OwnAnalogs
 from ._calibration import Calibration
 from ._candidate_attention import CandidateAttention
-from ._classical import Classical
+from ._classical import Classical, LastSeason
 from ._combination import (
     CANDIDATES,
     CombinedForecast,
@@ -542,7 +542,7 @@ class TransformerForecaster(NetworkParameters, Forecaster):
 
     _held = (
         *Forecaster._held,
-        FittedNetwork, CombinedForecast, Classical, WindowRidge, OwnAnalogs,
+        FittedNetwork, CombinedForecast, Classical, WindowRidge, OwnAnalogs, LastSeason,
         Trees, WindowRegressor, FeatureBasis, FeatureEffects, CandidateAttention,
         TransformerCandidate, Scaling, PanelRidge, *STORED_FORMS,
     )  # fmt: skip

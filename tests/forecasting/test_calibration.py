@@ -244,9 +244,27 @@ def test_drift_counts_horizons_beside_those_held_out():
     own = since.known[rows[2][rows[2] >= 0]]
     assert len(own) == 20
     assert (own.min(), own.max()) == (4, 58)
-    found = calibration.drift(Forecasts(since, np.full((len(since), 2), 6.0)), rows)
+    found = calibration.drift(Forecasts(since, np.full((len(since), 2), 6.0)), rows, ends)
     horizons = np.array([1.5, 0.0, 28.0])
     np.testing.assert_allclose(found, 1 + 2 * horizons / (horizons + 2))
+    # Nothing is known of forecasts of a history by a model that has learned from the series.
+    assert len(calibration.origins_since(ends, fresh=True)[0]) == 0
+
+
+def test_residuals_of_a_new_series_count_in_its_history():
+    calibration, _ = make_drifting()
+    # One is constant at first; its units are those of what is known in the end.
+    values = np.where(np.arange(60) < 30, 0.0, np.arange(60) % 2)
+    table = Table.of([values, values[:2]], identity=np.array([-1, -1]))
+    ends = Origins.at_ends(table, 2)
+    since, rows = calibration.origins_since(ends, fresh=True)
+    known = since.known[rows[0][rows[0] >= 0]]
+    assert (len(known), known.min(), known.max()) == (20, 20, 58)
+    assert (rows[1] == -1).all()
+    drift = calibration.drift(Forecasts(since, since.targets() + 5.0), rows, ends)
+    # Held-out residuals are 2 on average, in units of mean differences.
+    ratio, n_horizons = 5 / 2 / np.abs(np.diff(values)).mean(), 20
+    np.testing.assert_allclose(drift, [ratio ** (n_horizons**2 / (n_horizons**2 + 1)), 1.0])
 
 
 def _hardly_changed(n):

@@ -5,7 +5,7 @@ import pytest
 from forecasting_training import make_training_of, make_walks
 
 from sklearn_attention.forecasting import Origins, Table, _season
-from sklearn_attention.forecasting._classical import Classical, smooth
+from sklearn_attention.forecasting._classical import Classical, LastSeason, smooth
 
 HORIZON = 7
 AHEAD = np.arange(1, HORIZON + 1)
@@ -108,3 +108,21 @@ def test_held_out_patterns_are_those_before_the_block():
             )
             expected = classical.forecast(origin)
             np.testing.assert_allclose(held_out[row], expected[0])
+
+
+@pytest.mark.parametrize("known", [3, 4, 5, 6, 8, 13])
+def test_the_last_season_is_repeated_and_moved_by_its_mean_change(known):
+    values, season, horizon = make(20), 4, 6
+    origins = Origins.within(Table.of([values]), horizon).at(np.array([0]), np.array([known]))
+    repeated, moved = LastSeason(season).forecast(origins)[0]
+    past, ahead = values[:known], np.arange(horizon)
+    if known < season:
+        assert np.isnan(repeated).all()
+    else:
+        np.testing.assert_array_equal(repeated, past[-season:][ahead % season])
+    if known <= season:
+        assert np.isnan(moved).all()
+    else:
+        steps = np.arange(max(season, known - season), known)
+        change = np.mean([past[i] - past[i - season] for i in steps])
+        np.testing.assert_allclose(moved, repeated + change * (1 + ahead // season))

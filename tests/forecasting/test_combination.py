@@ -319,3 +319,23 @@ def test_near_whole_years(freq, expected):
     origins = Origins(table, np.zeros_like(left), n - left, 4)
     left = left[near_whole_years(origins)]
     assert left.tolist() == expected
+
+
+@pytest.mark.parametrize(
+    ("lengths", "season", "has_season"),
+    [((30,), 12, True), ((50,), 12, False), ((30, 20, 90), 12, True), ((11,), 12, False),
+     ((90,), 52, False)],
+)  # fmt: skip
+def test_the_last_season_is_a_candidate_for_few_short_seasons(lengths, season, has_season):
+    """Also of series that are too short for other candidates with a season."""
+    months = pd.date_range("2020-01-01", periods=max(lengths), freq="MS")
+    table = replace(
+        Table.of([np.arange(float(n)) for n in lengths]), time=TimeIndex.read(months)
+    )
+    candidates = new_candidates(["classical"], table, 4, [float(season)], None)
+    names = [name for candidate in candidates for name in candidate.names]
+    assert ("last season" in names) == has_season
+    if season == 12:
+        candidates = new_candidates(["classical"], table, 4, [1.0], None)
+        names = [name for candidate in candidates for name in candidate.names]
+        assert ("last season" in names) == has_season

@@ -15,8 +15,10 @@ from sklearn_attention.forecasting._feature_effects import (
     added_by_features,
     fit_without_effects,
     learn_effects,
+    level_shares,
     rare_events,
     with_distances,
+    with_unknown_levels,
 )
 from sklearn_attention.forecasting._origins import Validation
 from sklearn_attention.forecasting._ridges import WindowRidge
@@ -140,6 +142,10 @@ def test_there_are_none_where_features_explain_nothing(training, season):
     assert learn_effects(training, season) == (None, [])
 
 
+# Values of the columns of `make_events` but at events.
+USUAL = np.array([4.0, 0.0, 0.0])
+
+
 def make_events(every, lasting=1, n=60):
     """Two series, with a number, a frequent flag, and a rare one."""
     steps = np.arange(n)
@@ -152,8 +158,8 @@ def make_events(every, lasting=1, n=60):
 @pytest.mark.parametrize(("every", "lasting"), [(25, 1), (30, 2)])
 def test_distances_from_rare_events_are_those_of_a_loop(every, lasting):
     table = make_events(every, lasting)
-    assert rare_events(table, 3) == rare_events(table, 7) == [2]
-    longer = with_distances(table, [2])
+    assert rare_events(table, 3, USUAL) == rare_events(table, 7, USUAL) == [2]
+    longer = with_distances(table, [2], USUAL)
     np.testing.assert_array_equal(longer.known, range(5))
     np.testing.assert_array_equal(longer.features[:, :3], table.features)
     for i in range(2):
@@ -166,12 +172,73 @@ def test_distances_from_rare_events_are_those_of_a_loop(every, lasting):
 
 
 def test_what_is_frequent_or_no_flag_or_not_known_beforehand_is_no_event():
-    assert rare_events(make_events(7), 7) == []
-    assert rare_events(make_events(45, lasting=3), 3) == []  # for a season
-    assert rare_events(replace(make_events(25), known=np.array([0, 1])), 7) == []
+    assert rare_events(make_events(7), 7, USUAL) == []
+    assert rare_events(make_events(45, lasting=3), 3, USUAL) == []  # for a season
+    assert rare_events(replace(make_events(25), known=np.array([0, 1])), 7, USUAL) == []
     table = make_events(25)
-    features = np.where(table.features == 1, 0.5, table.features)
-    assert rare_events(replace(table, features=features), 7) == []
+    features = table.features.copy()
+    features[features[:, 2] > 0, 2] += np.arange(np.sum(features[:, 2] > 0))
+    assert rare_events(replace(table, features=features), 7, USUAL) == []
+
+
+def test_the_values_of_a_flag_do_not_matter_nor_do_copies_of_it():
+    table = make_events(25)
+    for values in ((0, 2), (1, 0), (-1, 1)):
+        features = table.features.copy()
+        features[:, 2] = np.where(features[:, 2] == 1, values[1], values[0])
+        usual, copy = np.array([4.0, 0.0, values[0]]), features[:, [2]]
+        other = replace(table, features=features)
+        assert rare_events(other, 7, usual) == [2]
+        np.testing.assert_array_equal(
+            with_distances(other, [2], usual).features[:, 3:],
+            with_distances(table, [2], USUAL).features[:, 3:],
+        )
+        twice = replace(
+            table, features=np.append(features, copy, axis=1), known=np.array([0, 1, 2, 3])
+        )
+        assert rare_events(twice, 7, np.append(usual, values[0])) == [2]
+
+
+def test_constants_and_copies_of_features_change_no_effects():
+    training = make()
+    expected, apart = learn_effects(training, SEASON)
+    table, constant = training.origins.table, np.ones((len(training.origins.table.features), 1))
+    more = np.append(table.features, constant, axis=1)
+    more = np.append(more, table.features[:, :1], axis=1)
+    wider = replace(table, features=more, known=np.arange(4))
+    other = replace(
+        training,
+        origins=replace(training.origins, table=wider),
+        validation=replace(training.validation, table=wider),
+    )
+    found, others_apart = learn_effects(other, SEASON)
+    assert len(apart) == len(others_apart)
+    for one, another in zip([expected, *apart], [found, *others_apart], strict=True):
+        for before, after in zip(
+            one.rest(table).values, another.rest(wider).values, strict=True
+        ):
+            np.testing.assert_allclose(after, before, rtol=1e-12)
+
+
+def test_a_level_that_is_not_known_may_be_any_of_the_others():
+    features = np.zeros((10, 4))
+    features[:, 0] = np.arange(10)
+    features[np.arange(10), 1 + np.arange(10) % 3] = 1
+    table = Table.of([np.zeros(10)], features=[features], known=[0, 1, 2, 3])
+    ((columns, share),) = level_shares(table, ["number", *3 * ["event"]])
+    assert columns == [1, 2, 3]
+    np.testing.assert_allclose(share, [0.4, 0.3, 0.3])
+    asked = features.copy()
+    asked[[2, 7], 1:] = 0
+    filled, unknown = with_unknown_levels(replace(table, features=asked), [(columns, share)])
+    ((of_category, rows),) = unknown
+    assert of_category == columns
+    np.testing.assert_array_equal(rows, [2, 7])
+    np.testing.assert_array_equal(filled.features[rows, 1:], [share, share])
+    others = np.delete(np.arange(10), rows)
+    np.testing.assert_array_equal(filled.features[others], features[others])
+    # Where training had rows of no level, these are one of the levels.
+    assert level_shares(replace(table, features=asked), ["number", *3 * ["event"]]) == []
 
 
 @pytest.mark.parametrize("n_features", [1, 4])
