@@ -12,6 +12,7 @@ from ._candidate_attention import MIN_WEIGHT, CandidateAttention, softmax_weight
 from ._classical import Classical, LastSeason
 from ._feature_effects import FeatureEffects, fit_each, fit_without_effects, learn_effects
 from ._origins import (
+    MAX_SHORT_SEASON,
     PANEL,
     Origins,
     Validation,
@@ -36,11 +37,11 @@ _WEIGHT_OF_NEAR = 11
 # Lookbacks in seasons, or in steps without a season, and the shortest and longest in steps.
 # They have to fit into half of a series.
 _SEASONS, _STEPS, _MIN_STEPS, _MAX_STEPS = (1, 3, 7, 14, 21, 30), (8, 24, 56), 4, 1100
-# The last season is a candidate for series shorter than so many seasons, of at most so many
-# steps. Where it cannot be validated, since no origin has a season before it, it has three
-# quarters of the weight: of series of M3 and NN3 cut to 13 to 17 months errors are 0.73 to 0.95
-# of those without it.
-_FEW_SEASONS, _MAX_LAST_SEASON, _SHARE_IF_UNVALIDATED = 4, 24, 0.75
+# The last season, if it is short, is a candidate for series shorter than so many seasons. Where
+# it cannot be validated, since no origin has a season before it, it has three quarters of the
+# weight: of series of M3 and NN3 cut to 13 to 17 months errors are 0.73 to 0.95 of those
+# without it.
+_FEW_SEASONS, _SHARE_IF_UNVALIDATED = 4, 0.75
 # Origins near whole years count more if a year has 30 steps and a series 20 horizons.
 _MIN_STEPS_OF_YEAR, _MIN_HORIZONS = 30, 20
 # Fraction of the error that trees or a transformer have to save, since they do better on steps
@@ -335,7 +336,7 @@ def new_candidates(kinds, table, horizon, seasons, lookback):
             candidates += [Classical(season, True, blocks=False) for season in seasons[1:]]
         season = round(seasons[0]) if seasons[0] > 1 else season_of_frequency(table.time.offset)
         is_short = season and np.median(table.lengths) < _FEW_SEASONS * season
-        if is_short and 1 < season <= min(_MAX_LAST_SEASON, table.lengths.max()):
+        if is_short and 1 < season <= min(MAX_SHORT_SEASON, table.lengths.max()):
             candidates.append(LastSeason(season))
     if "ridge" in kinds:
         candidates += [WindowRidge(length) for length in lengths[-3:]]

@@ -553,6 +553,11 @@ class Forecaster(AttentionEstimator, ABC):
     def _check_parameters(self):
         """Refuse parameters of a subclass that are not valid."""
 
+    @property
+    def _at_once(self):
+        """Number of steps that are forecast at once; further ones from forecasts."""
+        return self.horizon_
+
     # Whether steps since and until rare events are features too.
     _sees_events = False
 
@@ -593,7 +598,7 @@ class Forecaster(AttentionEstimator, ABC):
         table, requested = read_request(self, X, history)
         if (requested.step < table.ends[requested.series]).all():
             raise ValueError(f"X={X!r} has no steps after the series: pass some to explain.")
-        plain = Origins.at_ends(table, self.horizon_)
+        plain = Origins.at_ends(table, self._at_once)
         table, _ = with_unknown_levels(table, self._kept.get("level_shares", ()))
         moved = self._encoded(self._aligned(table)[0])
         return replace(plain, table=moved), plain, table.names
@@ -631,26 +636,26 @@ class Forecaster(AttentionEstimator, ABC):
             ends = effects.inflate(columns[:, 1:, None], columns[:, :1], levels)[:, :, 0]
             series = requested.series
             known = np.clip(requested.step - table.starts[series], 0, table.lengths[series])
-            origins = Origins(table, series, known, self.horizon_)
+            origins = Origins(table, series, known, self._at_once)
             columns[:, 1:] = self.transform_.clip(ends, origins)
         return columns
 
     def _columns_of_table(self, table, requested, ends_from=None, fresh=False):
         """Compute the same of a table in which all levels are known."""
-        plain, series = Origins.at_ends(table, self.horizon_), requested.series
+        plain, series = Origins.at_ends(table, self._at_once), requested.series
         # Nothing is known before the first step, which stands for itself.
         known = np.maximum(requested.step - table.starts[series], 0)
         ahead = requested.step - table.ends[series]
         observed, later = np.flatnonzero(ahead < 0), np.flatnonzero(ahead >= 0)
         columns = []
         if len(observed) or not len(later):  # each is forecast from the steps before it
-            origins = Origins(table, series[observed], known[observed], self.horizon_)
+            origins = Origins(table, series[observed], known[observed], self._at_once)
             origins = origins.with_few_seasons()
             forecasts, distances = self._with_distances(origins, ends_from, fresh)
             columns.append((forecasts.mean[:, :, None] + distances)[:, 0])
         if len(later):
             moved, since = self._aligned(table)
-            ends = Origins.at_ends(moved, self.horizon_)
+            ends = Origins.at_ends(moved, self._at_once)
             wider = np.sqrt(1 + _UNSURE / since)[:, None, None]
             blocks = self._blocks_ahead(ends, ahead.max() + 1, ends_from, fresh, wider)
             columns.append(blocks[series[later], ahead[later]])
@@ -676,10 +681,10 @@ class Forecaster(AttentionEstimator, ABC):
         forecasts, distances = self._with_distances(ends, ends_from, fresh)
         first, table, distances = forecasts, forecasts.origins.table, wider * distances
         blocks = [forecasts.mean[:, :, None] + distances]
-        while len(blocks) * self.horizon_ < n_steps:
+        while len(blocks) * self._at_once < n_steps:
             # The next block is forecast from the forecasts of this one.
             table = table.extended(forecasts.mean)
-            forecasts = self._forecasts(Origins.at_ends(table, self.horizon_))
+            forecasts = self._forecasts(Origins.at_ends(table, self._at_once))
             forecasts, _ = self._follow(forecasts, forecasts.origins.past(_LASTING))
             factor = 1 if ends_from is None else self.calibration_.growth(first, len(blocks))
             blocks.append(forecasts.mean[:, :, None] + factor * distances)

@@ -10,6 +10,7 @@ from numpy.typing import ArrayLike
 from sklearn.base import clone
 from sklearn.utils.validation import check_is_fitted
 
+from .._base import warn_user
 from .._validation import check_choice, check_in_open_interval
 from ..kernels import Kernel
 from ..kernels._base import as_kernel
@@ -19,12 +20,14 @@ from ._feature_effects import FeatureBasis, FeatureEffects, learn_effects, witho
 from ._forecaster import Forecaster
 from ._forms import in_library
 from ._origins import (
+    MAX_SHORT_SEASON,
     NORMALIZE,
     SEASONAL,
     Forecasts,
     Origins,
     Validation,
     choose_lookback,
+    least_length,
     split_at_ends,
     spread_over_phases,
 )
@@ -60,11 +63,13 @@ class KernelForecaster(Forecaster):
     Parameters
     ----------
     horizon : int, default=1
-        Number of steps to forecast at once. Further ones are forecast from forecasts.
+        Number of steps to forecast at once. Further ones are forecast from forecasts. Of series
+        shorter than a season and two horizons fewer steps are forecast at once, with a warning.
     lookback : int or "auto", default="auto"
         Number of past steps to compare. "auto" is two seasons, and of a single series two or
         seven, whichever has the least leave-one-out error; at least the horizon and 10, and at
-        most a quarter of the longest series. With a given bandwidth it is two seasons.
+        most a quarter of the longest series, or a season of up to 24 steps. With a given
+        bandwidth it is two seasons.
     season_length : int or "auto", default="auto"
         Steps in a season. "auto" chooses it by the frequency, or by the autocorrelation.
     past_features : sequence of str or int, default=None
@@ -266,10 +271,11 @@ class KernelForecaster(Forecaster):
 
     def _learn(self, table, context, task_data):
         scale = naive_scales(table.values)
+        self._kept["at_once"] = self._steps_at_once(table.lengths.max())
         whole = table = self.transform_.encode(table)
         self.effects_ = None
         if isinstance(self.bandwidth, str) and len(table.known):
-            training = Validation.of(table, self.horizon_, self.season_length_)
+            training = Validation.of(table, self._at_once, self.season_length_)
             self.effects_ = learn_effects(training, self.season_length_)[0]
         if self.effects_ is not None:
             table = self.effects_.rest(table)
@@ -303,11 +309,32 @@ class KernelForecaster(Forecaster):
         self.calibration_ = Calibration.fit(
             Forecasts.joined(parts), _LEVELS, block, self.season_length_
         )
-        self.analogs_ = analogs.fit(Origins.within(table, self.horizon_, self.lookback_))
+        self.analogs_ = analogs.fit(Origins.within(table, self._at_once, self.lookback_))
+
+    def _steps_at_once(self, length):
+        """Choose the horizon of windows, so that the longest series has a season before it."""
+        if length < least_length(1):
+            raise ValueError(
+                f"the longest series has {length} sample{'s' if length > 1 else ''}, but "
+                f"KernelForecaster needs at least {least_length(1)}: pass a longer series."
+            )
+        season = self.season_length_ if self.season_length_ <= MAX_SHORT_SEASON else 1
+        is_auto = isinstance(self.lookback, str) and length >= 2 * season
+        most = (length - 1 - (season if is_auto else 1)) // 2
+        if most < self.horizon_:
+            warn_user(
+                f"horizon={self.horizon_} is much for a series of {length} steps: {most} are "
+                "forecast at once, and further ones from these forecasts."
+            )
+        return int(min(self.horizon_, most))
+
+    @property
+    def _at_once(self):
+        return self._kept.get("at_once", self.horizon_)
 
     def _lookbacks(self, table):
         """Lookbacks to be tried, ascending."""
-        sizes = table.lengths.max(), self.lookback, self.horizon_, self.season_length_
+        sizes = table.lengths.max(), self.lookback, self._at_once, self.season_length_
         searched = len(table) == 1 and isinstance(self.bandwidth, str)
         seasons = _SEASONS if searched else _SEASONS[:1]
         return sorted({choose_lookback(*sizes, seasons=n) for n in seasons})
@@ -325,7 +352,7 @@ class KernelForecaster(Forecaster):
 
     def _split(self, table, lookback):
         """Windows to learn from, and those held out to calibrate on."""
-        origins = Origins.within(table, self.horizon_, lookback)
+        origins = Origins.within(table, self._at_once, lookback)
         train, holdout = split_at_ends(origins, self.validation_fraction)
         if len(train) == 0:
             raise ValueError(
@@ -336,7 +363,7 @@ class KernelForecaster(Forecaster):
 
     def _stretches(self, table, lookback):
         """Windows to learn from, and later ones to forecast, for some stretches of time."""
-        origins = Origins.within(table, self.horizon_, lookback)
+        origins = Origins.within(table, self._at_once, lookback)
         for k in range(_STRETCHES):
             early, late = split_at_ends(origins, min((k + 1) * self.validation_fraction, 1))
             late = split_at_ends(late, k / (k + 1))[0] if k else late
@@ -349,8 +376,8 @@ class KernelForecaster(Forecaster):
             yield self._split(table, self.lookback_)
             return
         # All windows of a single series that share no steps with those to calibrate on.
-        training = Validation.of(table, self.horizon_, self.lookback_, _CALIBRATED)
-        origins = Origins.within(table, self.horizon_, self.lookback_)
+        training = Validation.of(table, self._at_once, self.lookback_, _CALIBRATED)
+        origins = Origins.within(table, self._at_once, self.lookback_)
         n_parts = 0
         for block, (rows, _) in enumerate(training.folds()):
             overlaps = training.overlapping(origins.series, origins.known, block)

@@ -169,7 +169,7 @@ def seasonal_naive(past, horizon, season_length) -> np.ndarray:
 
     Parameters
     ----------
-    past : ndarray of shape (n_windows, lookback)
+    past : array-like of shape (n_windows, lookback)
         Windows.
     horizon : int
         Number of steps to forecast.
@@ -188,6 +188,13 @@ def seasonal_naive(past, horizon, season_length) -> np.ndarray:
     array([[1, 2, 3, 1]])
     """
     season_length = check_positive("season_length", season_length, integer=True)
+    refuse_other_arrays("past", past)
+    past = np.asarray(past)
+    if past.ndim != 2:
+        raise ValueError(
+            f"past has shape {past.shape}: pass windows of shape (n_windows, lookback), one "
+            "series as [past]."
+        )
     lookback = past.shape[1]
     if season_length > lookback:
         raise ValueError(

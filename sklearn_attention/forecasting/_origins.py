@@ -456,6 +456,8 @@ NORMALIZE = ("auto", "last", "seasonal", "standard", "standard_seasonal")
 # "auto" takes so many seasons, and at least over the horizon and so many steps, but over
 # no more than this share of the longest series.
 _SEASONS, _FEWEST_STEPS, _LARGEST_SHARE = 3, 10, 0.25
+# Steps of seasons that few of are enough: with two years of weeks errors become larger.
+MAX_SHORT_SEASON = 24
 # Windows that there have to be to learn from.
 _FEWEST_WINDOWS = 2
 
@@ -544,8 +546,9 @@ def least_length(horizon):
 def choose_lookback(length, lookback, horizon, season_length, seasons=_SEASONS):
     """Number of steps of a window."""
     # "auto" is so many seasons, at least the horizon and 10 steps, and at most a quarter of the
-    # longest series, which has `length` steps. A number shrinks, with a warning, where the
-    # longest series has no room for it, and without `least_length` that is a ValueError.
+    # longest series, which has `length` steps, or a short season. A number shrinks, with a
+    # warning, where the longest series has no room for it, and without `least_length` that is a
+    # ValueError.
     # Two windows to learn from, and one held out after them.
     longest = length - 2 * horizon - (_FEWEST_WINDOWS - 1)
     if longest < 1:
@@ -556,7 +559,9 @@ def choose_lookback(length, lookback, horizon, season_length, seasons=_SEASONS):
         )
     if isinstance(lookback, str) and lookback == "auto":
         wanted = max(seasons * season_length, horizon, _FEWEST_STEPS)
-        return max(1, min(wanted, int(_LARGEST_SHARE * length), longest))
+        short = season_length if season_length <= MAX_SHORT_SEASON else 1
+        most = max(int(_LARGEST_SHARE * length), short)
+        return max(1, min(wanted, most, longest))
     lookback = check_positive("lookback", lookback, integer=True)
     if lookback > longest:
         warn_user(

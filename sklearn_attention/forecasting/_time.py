@@ -15,8 +15,9 @@ from .._blocks import check_memory
 _MIDNIGHT = " 00:00:00"
 # What else leaves rows out, or before the others.
 FOLDS = "In cross-validation pass cv=TimeSeriesSplit(...), whose folds are stretches of time."
-# A text ends with a time zone, which periods would drop.
-_HAS_ZONE = re.compile(r":\d\d.*([+-]\d\d(:?\d\d)?|[A-Za-z]+)$")
+# A text ends with a time zone, which periods would drop. Matched from the beginning, it takes
+# time in proportion to the length of the text.
+_HAS_ZONE = re.compile(r"[^:]*:\d\d.*([+-]\d\d(:?\d\d)?|[A-Za-z])$")
 _NAMED = 5  # dates that a message names before it only counts
 _WEEK = np.array(["Mon", "Tue", "Wed", "Thu", "Fri", "Sat", "Sun"])
 # Parts of a DateOffset that are no dates: they add up to a duration.
@@ -410,7 +411,7 @@ def steps_until(time, date):
     """Number of steps of an index that are not after a date, from its first step."""
     # A text or a period stands for its end: "2024-06" and "2024" for that of the month and of
     # the year, as in slices of pandas.
-    is_text = isinstance(date, str) and not _HAS_ZONE.search(date)
+    is_text = isinstance(date, str) and not _HAS_ZONE.match(date)
     try:
         if is_text and not date[:4].isdigit():
             raise ValueError(date)  # days or months may come first
@@ -420,7 +421,7 @@ def steps_until(time, date):
         if last is pd.NaT:
             raise ValueError(last)
     except ValueError as error:
-        raise ValueError(f"X={date!r} is no date: pass one such as '2024-06'.") from error
+        raise ValueError(f"X={date!r:.60} is no date: pass one such as '2024-06'.") from error
     if time.offset is None or (last.tz is not None and not time.tz):
         own = "no time zone: drop it by tz_localize(None)"
         own = "no dates: pass a number of steps" if time.offset is None else own

@@ -62,5 +62,8 @@ def test_seasonal_naive_repeats_the_last_season():
     for season in range(1, 7):
         expected = [[row[6 - season + step % season] for step in range(9)] for row in past]
         np.testing.assert_array_equal(seasonal_naive(past, 9, season), expected)
+        np.testing.assert_array_equal(seasonal_naive(past.tolist(), 9, season), expected)
     with pytest.raises(ValueError, match="season_length=7 is longer"):
         seasonal_naive(past, 2, 7)
+    with pytest.raises(ValueError, match=r"past has shape \(6,\): pass windows"):
+        seasonal_naive(past[0], 2, 1)

@@ -1,0 +1,53 @@
+"""Series that are shorter than a few seasons or horizons."""
+
+import numpy as np
+import pandas as pd
+import pytest
+from slow_cases import slow_but
+
+from sklearn_attention import KernelForecaster, TransformerForecaster
+from sklearn_attention.forecasting._origins import choose_lookback
+
+FORECASTERS = [KernelForecaster, TransformerForecaster]
+
+
+def make_months(n, seed=0):
+    """Months with a season from 80 to 120 and little noise."""
+    t, noise = np.arange(n), np.random.default_rng(seed).normal(size=n)
+    index = pd.date_range("2020-01-01", periods=n, freq="MS")
+    return pd.Series(100 + 20 * np.sin(2 * np.pi * t / 12) + noise, index)
+
+
+@pytest.mark.filterwarnings("ignore:horizon=12 is much")
+@pytest.mark.parametrize("n", slow_but((25,), (24, 25, 30, 36)))
+@pytest.mark.parametrize("model", FORECASTERS)
+def test_two_years_of_months_show_their_season(model, n):
+    series = make_months(n + 12)
+    forecast, lower, upper = model(12).fit(series[:n]).predict(coverage=0.9).to_numpy().T
+    assert np.abs(forecast - series[n:]).mean() < 3
+    assert np.mean((lower <= series[n:]) & (series[n:] <= upper)) > 0.6
+
+
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize("n", [4, 5, 7, 9, 12])
+@pytest.mark.parametrize("lookback", ["auto", 2])
+def test_analogs_of_a_few_steps_are_forecast_from_forecasts(n, lookback):
+    series = np.random.default_rng(n).normal(size=n).cumsum()
+    at_once = (n - 2) // 2
+    with pytest.warns(UserWarning, match=f"series of {n} steps: {at_once} are"):
+        model = KernelForecaster(10, lookback=lookback).fit(series)
+    forecast = model.predict(coverage=0.9)
+    assert forecast.shape == (10, 3)
+    assert np.isfinite(forecast).all()
+    assert model.analogs_.values.shape[1] == at_once
+    np.testing.assert_array_equal(model.predict(3), forecast[:3, 0])
+
+
+def test_a_series_of_three_steps_is_refused():
+    with pytest.raises(ValueError, match="3 samples, but KernelForecaster needs at least 4"):
+        KernelForecaster(2).fit([1.0, 2.0, 4.0])
+
+
+@pytest.mark.parametrize(("season", "expected"), [(12, 12), (24, 24), (30, 10), (1, 10)])
+def test_a_window_has_a_short_season(season, expected):
+    assert choose_lookback(40, "auto", 5, season, seasons=1) == min(expected, 40 - 2 * 5 - 1)
