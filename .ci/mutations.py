@@ -660,6 +660,42 @@ MUTATIONS = [
         "the season of the last value counts as its deviation",
     ),
     Mutation(
+        "forecasting/_classical.py",
+        "np.stack([repeated, repeated + change * (1 + steps // m)], axis=1)",
+        "np.stack([repeated, repeated + change * (0 + steps // m)], axis=1)",
+        "the last season is moved by no change",
+    ),
+    Mutation(
+        "forecasting/_combination.py",
+        "(1 - _SHARE_IF_UNVALIDATED) * w + _SHARE_IF_UNVALIDATED * is_last_season",
+        "w + 0 * is_last_season",
+        "thirteen months are forecast without a season",
+    ),
+    Mutation(
+        "forecasting/_forecaster.py",
+        "variance += np.var(forecasts, axis=0, ddof=1)",
+        "variance += 0",
+        "an event that never happened has an interval as narrow as a usual day",
+    ),
+    Mutation(
+        "forecasting/_calibration.py",
+        "mean_ratio /= self._scales_of_new(origins)",
+        "mean_ratio /= 1",
+        "residuals of a new series are not in its unit",
+    ),
+    Mutation(
+        "forecasting/_feature_effects.py",
+        "distinct = [i for i in first.values() if x[:, i].any()]",
+        "distinct = list(range(x.shape[1]))",
+        "a constant among the features changes forecasts",
+    ),
+    Mutation(
+        "forecasting/_kernel_forecaster.py",
+        "return int(min(self.horizon_, most))",
+        "return int(min(self.horizon_, most + 1))",
+        "a short series has no window to learn from",
+    ),
+    Mutation(
         "forecasting/_kernel_forecaster.py",
         "yield origins.take(~overlaps), training.validation.take(rows)",
         "yield origins, training.validation.take(rows)",
