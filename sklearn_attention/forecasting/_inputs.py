@@ -209,6 +209,12 @@ def _widths(columns):
     return [n if kind == UNORDERED else 1 for kind, n in pairs]
 
 
+def named_features(forecaster, columns=slice(None)):
+    """Join the names of features for a message, those of some columns that are made of them."""
+    names = np.array(columns_of(forecaster), dtype=object)[columns]
+    return ", ".join(repr(name) for name in dict.fromkeys(names))
+
+
 def columns_of(forecaster):
     """Column of X, its name or its position, that each column of features is made from."""
     names = getattr(forecaster, "feature_names_in_", range(forecaster.n_features_in_))
@@ -523,6 +529,12 @@ def with_known(forecaster, table, rows, requested):
     if not table.n_features:
         return table
     if rows is None:
+        if len(forecaster.known_columns_) and (last >= table.ends).any():
+            known = named_features(forecaster, forecaster.known_columns_)
+            raise ValueError(
+                f"X with the features {known} is missing: {type(forecaster).__name__} was "
+                "fitted with them, so pass rows of them for the steps to forecast."
+            )
         nothing, columns = np.empty(0, dtype=np.int64), columns_of(forecaster)
         rows = Rows(nothing, nothing, nothing, np.empty((0, table.n_features)), columns)
     horizon = forecaster.horizon_

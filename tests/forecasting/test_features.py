@@ -7,6 +7,7 @@ import pandas as pd
 import pytest
 from forecasting_data import fit, make_features, make_panel, new
 
+from sklearn_attention import KernelForecaster
 from sklearn_attention.forecasting import Table
 from sklearn_attention.forecasting._checks import fill_features
 from sklearn_attention.forecasting._inputs import Rows, with_features, with_later_features
@@ -135,3 +136,23 @@ def test_rows_of_another_order_than_numbered_series_are_refused():
     index = pd.MultiIndex.from_arrays([np.repeat(["a", "b"], 60), [*range(60)] * 2])
     with pytest.raises(ValueError, match="different indexes"):
         new().fit(whole, pd.concat([A, A]).set_axis(index))
+
+
+def test_the_interval_at_a_level_that_is_not_known_allows_for_its_effect():
+    days = pd.date_range("2024-01-01", periods=127)
+    rng = np.random.default_rng(0)
+    event = pd.Series(rng.choice(["none", "sale"], 127, p=[0.85, 0.15]), days, name="event")
+    y = 50 + 12.0 * (event == "sale") + rng.normal(size=127)
+    model = KernelForecaster(7).fit(event[:120].to_frame(), y[:120])
+    ahead = event[120:].to_frame()
+    expected = model.predict(ahead.assign(event="none"), coverage=0.9)
+    found = model.predict(ahead.assign(event=["strike", *6 * ["none"]]), coverage=0.9)
+    np.testing.assert_allclose(found[1:], expected[1:], atol=1e-6)
+    share = (event[:120] == "sale").mean()
+    effect = 12 * share
+    assert found["forecast"].iloc[0] - expected["forecast"].iloc[0] == pytest.approx(
+        effect, abs=0.3
+    )
+    # Two levels that differ by 12, by Student's t with two degrees of freedom.
+    half_width = np.ptp(found[["lower_90", "upper_90"]].iloc[0]) / 2
+    assert half_width == pytest.approx(12 / np.sqrt(2) * 2.92, rel=0.15)

@@ -62,7 +62,8 @@ def test_features(features, message):
 @pytest.mark.parametrize(
     ("future", "message"),
     [
-        (None, "X does not cover the steps .* for 2019-03-01, 2019-04-01 in"),
+        (None, "X with the features 'wind', 'sun' is missing: KernelForecaster was fitted"),
+        (2, "X with the features 'wind', 'sun' is missing: KernelForecaster was fitted"),
         (X[50:].drop(X.index[52]), "no rows for 2019-05-01"),
         (X.index[50:], "X has 0 features, but KernelForecaster was fitted with 2"),
         (holed(X[50:], 1, 0, np.nan), "NaN. in column 'wind' in 'load' at 2019-04-01"),
@@ -151,3 +152,11 @@ def test_a_stretch_without_change_does_not_spoil_the_average():
     model = KernelForecaster(3, lookback=6).fit(series)
     assert np.abs(model.analogs_.values).max() < 20
     assert np.abs(model.predict(history=series[28:36]) - series.iloc[20]).max() < 1e-6
+
+
+def test_a_backtest_does_without_no_features_in_silence():
+    model = KernelForecaster(2, lookback=5, bandwidth=1.0).fit(X[:50], SERIES[:50])
+    with pytest.raises(ValueError, match=r"'wind', 'sun' is missing: .* backtest\(X, y\)"):
+        model.backtest(SERIES, cv=2)
+    assert len(model.backtest(X, SERIES, cv=2)) > 0
+    assert len(KernelForecaster(2).backtest(SERIES, cv=2)) > 0

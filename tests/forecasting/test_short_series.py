@@ -51,3 +51,11 @@ def test_a_series_of_three_steps_is_refused():
 @pytest.mark.parametrize(("season", "expected"), [(12, 12), (24, 24), (30, 10), (1, 10)])
 def test_a_window_has_a_short_season(season, expected):
     assert choose_lookback(40, "auto", 5, season, seasons=1) == min(expected, 40 - 2 * 5 - 1)
+
+
+def test_thirteen_months_are_forecast_with_the_season_that_months_have():
+    series = make_months(25)
+    model = TransformerForecaster(12).fit(series[:13])
+    assert model.candidate_weights_["last season"].iloc[0] == pytest.approx(0.75)
+    forecast = model.predict()
+    assert np.abs(forecast - series[13:]).mean() < 6
