@@ -47,7 +47,7 @@ class BacktestDisplay:
     >>> display.errors_.round(2).tolist()
     [0.1, 0.09, 0.07]
     >>> display.coverage_.round(2).to_dict()
-    {0.9: 0.95}
+    {0.9: 0.98}
     """
 
     def __init__(self, table: Any, *, name: str | None = None) -> None:
