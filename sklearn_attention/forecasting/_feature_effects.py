@@ -91,10 +91,11 @@ def added_by_features(forecast, table, usual, features):
 
 
 def rare_events(table, season_length, usual):
-    """List known columns with a second value that is rare and lasts less than a season.
+    """Find known columns with a second value that is rare and lasts less than a season.
 
-    Such are flags of holidays. `usual` (n_features,) are the values at all other times. Of
-    columns that are rare at the same steps the first is listed.
+    Such are flags of holidays. `usual` (n_features,) are the values at all other times. Returns
+    a dict of columns and their rare values. Of columns that have these at the same steps the
+    first counts.
     """
     # Distances in days from holidays in hourly series changed errors by -3 to 5 %.
     events = {}
@@ -104,19 +105,20 @@ def rare_events(table, season_length, usual):
         if 0 < is_rare.mean() <= _RARE and np.ptp(values[is_rare]) == 0:
             n_runs = np.sum(is_rare & ~np.append(False, is_rare[:-1]))
             if is_rare.sum() < max(2, season_length) * n_runs:
-                events.setdefault(is_rare.tobytes(), int(column))
-    return list(events.values())
+                rare_value = float(values[is_rare][0])
+                events.setdefault(is_rare.tobytes(), (int(column), rare_value))
+    return dict(events.values())
 
 
-def with_distances(table, events, usual):
-    """Add the steps since rare events and until the next ones as known features.
+def with_distances(table, events):
+    """Add the steps since `events` of :func:`rare_events` and until the next ones as features.
 
-    `events` and `usual` are those of :func:`rare_events`.
+    These are known beforehand.
     """
     rows, further = np.arange(len(table.value)), []
     first, end = (steps[table.series] for steps in (table.first, table.first + table.counts))
-    for column in events:
-        is_rare = table.features[:, column] != usual[column]
+    for column, rare_value in events.items():
+        is_rare = table.features[:, column] == rare_value
         last = np.maximum.accumulate(np.where(is_rare, rows, -1))
         following = np.minimum.accumulate(np.where(is_rare, rows, len(rows))[::-1])[::-1]
         for there, steps in ((last >= first, rows - last), (following < end, following - rows)):

@@ -210,9 +210,10 @@ class Forecaster(AttentionEstimator, ABC):
         self._keep("missing", usual=usual, min_break=self._min_break, level_shares=shares)
         self.season_length_ = season_of(damped(table), self.season_length)
         table = damped(self._aligned(table)[0])
-        self.events_ = []
+        events = {}
         if self._sees_events and len(table.known):
-            self.events_ = rare_events(table, self.season_length_, usual)
+            events = rare_events(table, self.season_length_, usual)
+        self.events_, self._kept["event_values"] = list(events), list(events.values())
         table = self._with_events(table)
         if table.lengths.max() < self.horizon_:
             warn_user(
@@ -591,7 +592,9 @@ class Forecaster(AttentionEstimator, ABC):
         """A table with distances from rare events, where there are some, as features."""
         if not self.events_:
             return table
-        return with_distances(table, self.events_, self._kept["usual"])
+        # Flags of files of 0.2.0 are 1 at events.
+        values = self._kept.get("event_values", np.ones(len(self.events_)))
+        return with_distances(table, dict(zip(self.events_, values, strict=True)))
 
     def _ends(self, X, history):
         """Encoded series to forecast, at their ends; these as they are, and their names."""

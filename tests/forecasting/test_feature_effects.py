@@ -158,8 +158,8 @@ def make_events(every, lasting=1, n=60):
 @pytest.mark.parametrize(("every", "lasting"), [(25, 1), (30, 2)])
 def test_distances_from_rare_events_are_those_of_a_loop(every, lasting):
     table = make_events(every, lasting)
-    assert rare_events(table, 3, USUAL) == rare_events(table, 7, USUAL) == [2]
-    longer = with_distances(table, [2], USUAL)
+    assert rare_events(table, 3, USUAL) == rare_events(table, 7, USUAL) == {2: 1.0}
+    longer = with_distances(table, {2: 1.0})
     np.testing.assert_array_equal(longer.known, range(5))
     np.testing.assert_array_equal(longer.features[:, :3], table.features)
     for i in range(2):
@@ -172,13 +172,13 @@ def test_distances_from_rare_events_are_those_of_a_loop(every, lasting):
 
 
 def test_what_is_frequent_or_no_flag_or_not_known_beforehand_is_no_event():
-    assert rare_events(make_events(7), 7, USUAL) == []
-    assert rare_events(make_events(45, lasting=3), 3, USUAL) == []  # for a season
-    assert rare_events(replace(make_events(25), known=np.array([0, 1])), 7, USUAL) == []
+    assert rare_events(make_events(7), 7, USUAL) == {}
+    assert rare_events(make_events(45, lasting=3), 3, USUAL) == {}  # for a season
+    assert rare_events(replace(make_events(25), known=np.array([0, 1])), 7, USUAL) == {}
     table = make_events(25)
     features = table.features.copy()
     features[features[:, 2] > 0, 2] += np.arange(np.sum(features[:, 2] > 0))
-    assert rare_events(replace(table, features=features), 7, USUAL) == []
+    assert rare_events(replace(table, features=features), 7, USUAL) == {}
 
 
 def test_the_values_of_a_flag_do_not_matter_nor_do_copies_of_it():
@@ -188,15 +188,15 @@ def test_the_values_of_a_flag_do_not_matter_nor_do_copies_of_it():
         features[:, 2] = np.where(features[:, 2] == 1, values[1], values[0])
         usual, copy = np.array([4.0, 0.0, values[0]]), features[:, [2]]
         other = replace(table, features=features)
-        assert rare_events(other, 7, usual) == [2]
+        assert rare_events(other, 7, usual) == {2: values[1]}
         np.testing.assert_array_equal(
-            with_distances(other, [2], usual).features[:, 3:],
-            with_distances(table, [2], USUAL).features[:, 3:],
+            with_distances(other, {2: values[1]}).features[:, 3:],
+            with_distances(table, {2: 1.0}).features[:, 3:],
         )
         twice = replace(
             table, features=np.append(features, copy, axis=1), known=np.array([0, 1, 2, 3])
         )
-        assert rare_events(twice, 7, np.append(usual, values[0])) == [2]
+        assert rare_events(twice, 7, np.append(usual, values[0])) == {2: values[1]}
 
 
 def test_constants_and_copies_of_features_change_no_effects():

@@ -57,3 +57,20 @@ def test_sales_are_not_negative_where_they_never_were():
     fitted = KernelForecaster(7).fit(X[:N_DAYS], (sales[:N_DAYS] - 38).clip(lower=0))
     ends = fitted.predict_interval(X[N_DAYS:].assign(event="strike"), coverage=0.99)
     assert ends["lower"].min() == 0
+
+
+def test_a_strike_is_none_of_the_events_that_are_known():
+    """The day after a sale is weak; nothing is known of the day after a strike."""
+    rng, effects = np.random.default_rng(0), np.array([-6.0, 0.0, 12.0])
+    code = rng.choice(3, N_DAYS + 107, p=[0.05, 0.9, 0.05])
+    sales = 50 + effects[code] + rng.normal(size=len(code))
+    sales -= np.where(np.append(1, code[:-1]) == 2, 8, 0)
+    days = pd.date_range("2023-01-01", periods=len(code))
+    X = pd.DataFrame({"event": np.array(["fair", "none", "sale"])[code]}, days)
+    model = KernelForecaster(7).fit(X[:-7], pd.Series(sales, days)[:-7])
+    ahead = X[-7:].assign(event="none")
+    expected = model.predict(ahead)
+    forecast = model.predict(ahead.assign(event=[*2 * ["none"], "strike", *4 * ["none"]]))
+    mean = 50 + effects[code[:-7]].mean()
+    assert forecast.iloc[2] == pytest.approx(mean, abs=1)
+    np.testing.assert_allclose(forecast.drop(days[-5]), expected.drop(days[-5]), atol=0.5)
