@@ -685,8 +685,8 @@ MUTATIONS = [
     ),
     Mutation(
         "forecasting/_feature_effects.py",
-        "distinct = [i for i in first.values() if x[:, i].any()]",
-        "distinct = list(range(x.shape[1]))",
+        "return [i for i in first.values() if x[:, i].any()]",
+        "return list(range(x.shape[1]))",
         "a constant among the features changes forecasts",
     ),
     Mutation(
@@ -697,8 +697,8 @@ MUTATIONS = [
     ),
     Mutation(
         "forecasting/_kernel_forecaster.py",
-        "yield origins.take(~overlaps), training.validation.take(rows)",
-        "yield origins, training.validation.take(rows)",
+        "pairs.append((origins.take(~overlaps), training.validation.take(rows)))",
+        "pairs.append((origins, training.validation.take(rows)))",
         "intervals are calibrated on windows that were learned from",
     ),
     Mutation(

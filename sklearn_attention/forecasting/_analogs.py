@@ -288,7 +288,9 @@ def choose_analogs(analogs, origins, lookbacks, bandwidth):
                 size = np.sqrt(errors).mean() * (_LEAST_SAVED if is_costly else 1)
                 fitted = replace(
                     analogs, bandwidth=best, pooled=pooled,
-                    last_share=np.interp(np.arange(horizon), steps, share + 0 * steps),
+                    last_share=np.interp(
+                        np.arange(horizon), steps, np.broadcast_to(share, len(steps))
+                    ),
                 )  # fmt: skip
                 way.append((size, float(errors.mean()), fitted))
     best = [min(way, key=lambda result: result[0]) for way in results]

@@ -293,10 +293,7 @@ class LastSeason:
 
     season: int
 
-    @property
-    def names(self):
-        """Names of the forecasts."""
-        return ("last season", "last season, moved")
+    names = ("last season", "last season, moved")
 
     def fit(self, training):
         """Forecast validation origins; nothing is learned."""

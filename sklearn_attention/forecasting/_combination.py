@@ -12,7 +12,6 @@ from ._candidate_attention import MIN_WEIGHT, CandidateAttention, softmax_weight
 from ._classical import Classical, LastSeason
 from ._feature_effects import FeatureEffects, fit_each, fit_without_effects, learn_effects
 from ._origins import (
-    MAX_SHORT_SEASON,
     PANEL,
     Origins,
     Validation,
@@ -20,6 +19,7 @@ from ._origins import (
     combine,
     evenly_spread,
     least_length,
+    short_season,
     split_at_ends,
 )
 from ._ridges import WindowRidge
@@ -335,8 +335,9 @@ def new_candidates(kinds, table, horizon, seasons, lookback):
         if len(table) < PANEL:
             candidates += [Classical(season, True, blocks=False) for season in seasons[1:]]
         season = round(seasons[0]) if seasons[0] > 1 else season_of_frequency(table.time.offset)
-        is_short = season and np.median(table.lengths) < _FEW_SEASONS * season
-        if is_short and 1 < season <= min(MAX_SHORT_SEASON, table.lengths.max()):
+        season = short_season(season or 1)
+        are_short = np.median(table.lengths) < _FEW_SEASONS * season
+        if are_short and 1 < season <= table.lengths.max():
             candidates.append(LastSeason(season))
     if "ridge" in kinds:
         candidates += [WindowRidge(length) for length in lengths[-3:]]
@@ -426,9 +427,9 @@ def fit_combined(
         candidates = [*begun.combined.candidates, *candidates]
         every = np.append(begun.every, every, axis=1)
     *weights, held_out, attention = choose_weights(every, training, attends)
-    names = [name for candidate in candidates for name in candidate.names]
-    if "last season" in names and np.isnan(every[:, names.index("last season")]).all():
-        is_last_season = np.array(names) == "last season"
+    names = np.array([name for candidate in candidates for name in candidate.names])
+    is_last_season = names == "last season"
+    if is_last_season.any() and np.isnan(every[:, is_last_season]).all():
         weights = [
             (1 - _SHARE_IF_UNVALIDATED) * w + _SHARE_IF_UNVALIDATED * is_last_season
             for w in weights

@@ -52,13 +52,15 @@ def with_unknown_levels(table, shares):
 
     Returns the table, and a list of the columns of each category and its rows without a level.
     """
-    features, unknown = table.features.copy(), []
+    unknown = []
     for columns, share in shares:
-        rows = np.flatnonzero(~features[:, columns].any(axis=1))
+        rows = np.flatnonzero(~table.features[:, columns].any(axis=1))
         if len(rows):
+            features = table.features.copy()
             features[np.ix_(rows, columns)] = share
+            table = replace(table, features=features)
             unknown.append((columns, rows))
-    return replace(table, features=features) if unknown else table, unknown
+    return table, unknown
 
 
 def columns_by_name(names, known):
@@ -255,10 +257,7 @@ def learn_effects(training, season_length):
         blocks.append(inside[lag:] | inside[:-lag])
     x, y, blocks = (np.concatenate(parts) for parts in (x, y, blocks))
     # Copies of a feature, and constants, change nothing.
-    first = {}
-    for i, column in enumerate(x.T):
-        first.setdefault(column.tobytes(), i)
-    distinct = [i for i in first.values() if x[:, i].any()]
+    distinct = _distinct_columns(x)
     n_basis, x = x.shape[1], x[:, distinct]
     both = np.column_stack([x, y])
     parts = [both[out] for out in blocks.T]
@@ -279,6 +278,14 @@ def learn_effects(training, season_length):
     every_coef[:, distinct] = coefs
     effects, *apart = (FeatureEffects(basis, coef, training.scale) for coef in every_coef)
     return effects, [] if len(x) >= _ROWS_OF_COEFFICIENT * x.shape[1] else apart
+
+
+def _distinct_columns(x):
+    """Return positions of the columns that are not 0 and no copies of earlier ones."""
+    first = {}
+    for i, column in enumerate(x.T):
+        first.setdefault(column.tobytes(), i)
+    return [i for i in first.values() if x[:, i].any()]
 
 
 def fit_each(candidates, training):

@@ -20,7 +20,6 @@ from ._feature_effects import FeatureBasis, FeatureEffects, learn_effects, witho
 from ._forecaster import Forecaster
 from ._forms import in_library
 from ._origins import (
-    MAX_SHORT_SEASON,
     NORMALIZE,
     SEASONAL,
     Forecasts,
@@ -28,6 +27,7 @@ from ._origins import (
     Validation,
     choose_lookback,
     least_length,
+    short_season,
     split_at_ends,
     spread_over_phases,
 )
@@ -42,9 +42,9 @@ _STRETCHES = 3
 # In these at most 2000 windows of a series are remembered: with 4000 a fit takes 1.2 times the
 # seconds, and errors are 0.999 of those.
 _MAX_TRIED = 2000
-# Intervals of a long single series are calibrated on this share of it, its last steps. With 0.6
-# only 0.2 of the steps are covered soon after some series stopped at 0, for 0.9. With 0.2
-# 0.84 of those after random walks are covered, for 0.87.
+# Intervals of a long single series are calibrated on this share of it, its last steps. At a
+# coverage of 0.9 they contain 0.87 of the steps after random walks; with a share of 0.2 it is
+# 0.84. With a share of 0.6 they contain only 0.2 of the steps soon after some series stopped.
 _CALIBRATED = 0.35
 # What is added to errors, in units of their series, before logarithms.
 _LEAST_ERROR = 0.01
@@ -171,9 +171,9 @@ class KernelForecaster(Forecaster):
 
     With the bandwidth "loo" and a normalisation that subtracts a mean, forecasts follow the
     last value if that has less error. It deviates from what the mean and the season before lead
-    to expect by :math:`d`, and step k of what followed is relative to a share
-    :math:`\rho_k d` of that, between 0 and 1. The shares are least squares after averages by
-    the kernel are subtracted from values and deviations, as in a partially linear model [2]_.
+    to expect by :math:`d`. Values k steps ahead are relative to :math:`\rho_k d`, with shares
+    :math:`\rho_k` between 0 and 1. These are fitted by least squares after kernel averages are
+    subtracted from values and deviations, as in a partially linear model [2]_.
 
     In units of standard deviations, windows that vary less than a tenth of the median one of
     their series, or much less than together with what followed, as before a jump, are left out,
@@ -318,7 +318,7 @@ class KernelForecaster(Forecaster):
                 f"the longest series has {length} sample{'s' if length > 1 else ''}, but "
                 f"KernelForecaster needs at least {least_length(1)}: pass a longer series."
             )
-        season = self.season_length_ if self.season_length_ <= MAX_SHORT_SEASON else 1
+        season = short_season(self.season_length_)
         is_auto = isinstance(self.lookback, str) and length >= 2 * season
         most = (length - 1 - (season if is_auto else 1)) // 2
         if most < self.horizon_:
@@ -371,21 +371,18 @@ class KernelForecaster(Forecaster):
                 yield early, late
 
     def _held_out(self, table):
-        """Yield windows to learn from, and others to calibrate intervals on."""
-        if len(table) > 1:
-            yield self._split(table, self.lookback_)
-            return
-        # All windows of a single series that share no steps with those to calibrate on.
-        training = Validation.of(table, self._at_once, self.lookback_, _CALIBRATED)
-        origins = Origins.within(table, self._at_once, self.lookback_)
-        n_parts = 0
-        for block, (rows, _) in enumerate(training.folds()):
-            overlaps = training.overlapping(origins.series, origins.known, block)
-            if not overlaps.all():
-                n_parts += 1
-                yield origins.take(~overlaps), training.validation.take(rows)
-        if not n_parts:
-            yield self._split(table, self.lookback_)
+        """List pairs of windows to learn from, and others to calibrate intervals on."""
+        pairs = []
+        if len(table) == 1:
+            # A block is forecast from all windows that share no steps with it.
+            training = Validation.of(table, self._at_once, self.lookback_, _CALIBRATED)
+            origins = Origins.within(table, self._at_once, self.lookback_)
+            for block, (rows, _) in enumerate(training.folds()):
+                overlaps = training.overlapping(origins.series, origins.known, block)
+                if not overlaps.all():
+                    pairs.append((origins.take(~overlaps), training.validation.take(rows)))
+        # Otherwise the last windows are held out.
+        return pairs or [self._split(table, self.lookback_)]
 
     def _forecasts(self, origins, levels=None):
         def averages(origins):

@@ -456,8 +456,9 @@ NORMALIZE = ("auto", "last", "seasonal", "standard", "standard_seasonal")
 # "auto" takes so many seasons, and at least over the horizon and so many steps, but over
 # no more than this share of the longest series.
 _SEASONS, _FEWEST_STEPS, _LARGEST_SHARE = 3, 10, 0.25
-# Steps of seasons that few of are enough: with two years of weeks errors become larger.
-MAX_SHORT_SEASON = 24
+# A season is short if it has at most 24 steps. With windows of a year of weeks, learned from
+# two or three years, errors become larger.
+_MAX_SHORT_SEASON = 24
 # Windows that there have to be to learn from.
 _FEWEST_WINDOWS = 2
 
@@ -538,6 +539,11 @@ def by_group(labels):
     return zip(groups, np.split(order, first)[1:], strict=True)
 
 
+def short_season(season_length):
+    """Return the season if it is so short that two of them suffice, otherwise 1."""
+    return season_length if season_length <= _MAX_SHORT_SEASON else 1
+
+
 def least_length(horizon):
     """Steps that a series needs to have for windows of it to be learned from."""
     return 2 * horizon + _FEWEST_WINDOWS
@@ -559,8 +565,7 @@ def choose_lookback(length, lookback, horizon, season_length, seasons=_SEASONS):
         )
     if isinstance(lookback, str) and lookback == "auto":
         wanted = max(seasons * season_length, horizon, _FEWEST_STEPS)
-        short = season_length if season_length <= MAX_SHORT_SEASON else 1
-        most = max(int(_LARGEST_SHARE * length), short)
+        most = max(int(_LARGEST_SHARE * length), short_season(season_length))
         return max(1, min(wanted, most, longest))
     lookback = check_positive("lookback", lookback, integer=True)
     if lookback > longest:
