@@ -37,9 +37,9 @@ _WEIGHT_OF_NEAR = 11
 # Lookbacks in seasons, or in steps without a season, and the shortest and longest in steps.
 # They have to fit into half of a series.
 _SEASONS, _STEPS, _MIN_STEPS, _MAX_STEPS = (1, 3, 7, 14, 21, 30), (8, 24, 56), 4, 1100
-# The last season, if it is short, is a candidate for series shorter than so many seasons. Where
-# it cannot be validated, since no origin has a season before it, it has three quarters of the
-# weight: of series of M3 and NN3 cut to 13 to 17 months errors are 0.73 to 0.95 of those
+# For series shorter than four seasons the last season is a candidate, if it is short. It cannot
+# be validated if no origin has a season before it. Then it gets three quarters of the weight:
+# on series of M3 and NN3 that are cut to 13 to 17 months errors are 0.73 to 0.95 of those
 # without it.
 _FEW_SEASONS, _SHARE_IF_UNVALIDATED = 4, 0.75
 # Origins near whole years count more if a year has 30 steps and a series 20 horizons.

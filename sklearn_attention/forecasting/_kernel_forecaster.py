@@ -63,8 +63,9 @@ class KernelForecaster(Forecaster):
     Parameters
     ----------
     horizon : int, default=1
-        Number of steps to forecast at once. Further ones are forecast from forecasts. Of series
-        shorter than a season and two horizons fewer steps are forecast at once, with a warning.
+        Number of steps to forecast at once. Further ones are forecast from forecasts. If the
+        longest series is shorter than a season and two horizons, fewer steps are forecast at
+        once, and a warning says how many.
     lookback : int or "auto", default="auto"
         Number of past steps to compare. "auto" is two seasons, and of a single series two or
         seven, whichever has the least leave-one-out error; at least the horizon and 10, and at
