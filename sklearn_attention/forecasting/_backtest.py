@@ -54,7 +54,7 @@ def backtest(forecaster, X, y, cv, refit, coverage):
         raise ValueError(f"cv={cv!r} has no test rows of series that have a past: pass others.")
     found = pd.concat(folds, ignore_index=True)
     keys = ["fold", "cutoff", "time", "actual"]
-    if form.kind not in ("array", "series"):
+    if form.kind not in ("array", "series") and not form.single:
         keys.insert(0, "series")
         of_row = [names[i] for i in found["series"]]
         found["series"] = pd.Series(of_row, dtype=object).infer_objects()

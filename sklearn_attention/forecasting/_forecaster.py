@@ -161,12 +161,12 @@ class Forecaster(AttentionEstimator, ABC):
             The series if `y` is None: a Series or 1-D array; a frame or 2-D array with a
             series in each column, whose missing values at the ends mean that a series is
             shorter; a dict of Series or of arrays; a Series with an index of two levels,
-            series and time; or a frame with the columns "unique_id", "ds" (time) and "y", whose
-            further columns are features. Frames of polars have times in "ds"; their rows follow
-            one another without. With `y`, features, a row for each observation: a frame, whose
-            texts and categorical dtypes are categories, an array, or only an index. Rows of
-            frames are found by their index, and may be more; one of only time is for all
-            series alike.
+            series and time; or a frame with the columns "unique_id", "ds" (time) and "y", or
+            "ds" and "y" of one series, whose further columns are features. Frames of polars
+            have times in "ds"; their rows follow one another without. With `y`,
+            features, a row for each observation: a frame, whose texts and categorical dtypes
+            are categories, an array, or only an index. Rows of frames are found by their index,
+            and may be more; one of only time is for all series alike.
         y : Series, DataFrame, dict or array, default=None
             The series, if X is not. An array takes its index from X, and an array X from `y`;
             with only an index or dates as X an array becomes a Series or a frame, and so do

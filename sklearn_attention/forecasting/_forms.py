@@ -167,9 +167,11 @@ def _of_long(y, what):
                 f"{what} has the columns {SERIES!r} and {TIME!r}, but none of the values: name "
                 f"that {TARGET!r}."
             )
-        kind, y = "tidy", y[[SERIES, TIME, TARGET]].assign(**{TIME: as_index(y[TIME])})
-        kind_of(pd.Index(y[TIME]), what)
-        y = y.sort_values([SERIES, TIME]).set_index([SERIES, TIME])
+        kind, levels = "tidy", [SERIES if SERIES in y else None, TIME]
+        keys = {SERIES: y.get(SERIES, TARGET), TIME: as_index(y[TIME])}
+        kind_of(pd.Index(keys[TIME]), what)
+        y = y[[TARGET]].assign(**keys).sort_values([SERIES, TIME])
+        y = y.set_index([SERIES, TIME]).rename_axis(levels)
     if isinstance(y, pd.DataFrame):
         if y.shape[1] != 1:
             raise ValueError(
@@ -232,8 +234,9 @@ def _floats(values, what):
 
 
 def is_tidy(data):
-    """True for a frame with columns of series and time."""
-    return isinstance(data, pd.DataFrame) and {SERIES, TIME} <= set(data.columns)
+    """True for a frame with a column of time, and one of series or of values."""
+    is_dated = isinstance(data, pd.DataFrame) and TIME in data
+    return is_dated and (SERIES in data or TARGET in data)
 
 
 def library_of(data):
@@ -347,6 +350,7 @@ def _long(table, values, steps, columns):
     if form.kind == "long_frame":
         return found
     found = found.set_axis(index.set_names([SERIES, TIME])).reset_index()
+    found = found.drop(columns=SERIES) if form.single else found
     return found if form.rows is None else found.set_axis(form.rows)
 
 

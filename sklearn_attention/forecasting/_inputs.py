@@ -62,9 +62,10 @@ def keyed(X):
     refuse_other_arrays("X", X)
     if isinstance(X, pd.Index):
         return pd.DataFrame(index=range(len(X))), as_index(X), X
-    if is_tidy(X):
-        index = pd.MultiIndex.from_frame(X[[SERIES, TIME]])
-        return X.drop(columns=[SERIES, TIME]), index, X.index
+    if isinstance(X, pd.DataFrame) and TIME in X:
+        of_series = SERIES in X
+        index = pd.MultiIndex.from_frame(X[[SERIES, TIME]]) if of_series else as_index(X[TIME])
+        return X.drop(columns=[SERIES, TIME], errors="ignore"), index, X.index
     labels = X.index if isinstance(X, pd.Series | pd.DataFrame) else None
     X = to_pandas(X)
     X = X.to_frame() if isinstance(X, pd.Series) else X
@@ -106,10 +107,11 @@ def separate(X, y):
             f"y has the features {[name for name in y if name not in own]} beside X: pass them "
             "in X, or all in one frame."
         )
-    if is_tidy(X) and not is_tidy(y):
+    has_times = isinstance(X, pd.DataFrame) and TIME in X
+    if has_times and not is_tidy(y) and (SERIES in X or len(np.shape(y)) == 1):
         rows = y.index if isinstance(y, pd.Series | pd.DataFrame) else X.index
         _check_rows(X, y, rows, X.index)
-        y = X[[SERIES, TIME]].assign(**{TARGET: np.asarray(y)})
+        y = X.filter([SERIES, TIME]).assign(**{TARGET: np.asarray(y)})
         return None if own.issuperset(X) else X, y, "y"
     if isinstance(X, pd.Index) and not isinstance(y, dict):
         # Forecasts then have an index too.
@@ -226,9 +228,9 @@ def _read_rows(forecaster, X, table):
     given, X = X, _dated_rows(X)
     if isinstance(X, pd.Series) and not forecaster.n_features_in_:
         X = X.index
-    only_index = isinstance(X, pd.Index)
+    only_index, has_values = isinstance(X, pd.Index), is_tidy(X)
     X, index, labels = keyed(X)
-    if isinstance(index, pd.MultiIndex) and TARGET in X:
+    if (has_values or isinstance(index, pd.MultiIndex)) and TARGET in X:
         # Observations beside steps to be forecast are not read.
         known = TARGET in getattr(forecaster, "feature_names_in_", ())
         X = X if known else X.drop(columns=TARGET)
@@ -511,14 +513,16 @@ def _following(X, table, horizon):
 
 def _of_rows(table, rows, index, labels):
     """Steps that rows of X are about, with the index of the forecasts."""
-    form = table.form
-    if isinstance(index, pd.MultiIndex) and form.kind != "dict":
-        of_frame = form.kind == "tidy" and labels is not index
+    form, of_series = table.form, isinstance(index, pd.MultiIndex)
+    # Labels that are no steps are those of a frame with columns of these.
+    of_frame = form.kind == "tidy" and labels is not None
+    of_frame = of_frame and (of_series or form.single) and not as_index(labels).equals(index)
+    if of_series and form.kind != "dict":
         labels = labels[rows.row] if of_frame else None
         return request(table, rows.series, rows.step, index[rows.row], labels)
     rows = rows.take(np.argsort(rows.series, kind="stable"))
-    own = None if index is None or form.long else index[rows.row[rows.series == 0]]
-    return request(table, rows.series, rows.step, own if form.aligned else None)
+    own = index[rows.row[rows.series == 0]] if index is not None and form.aligned else None
+    return request(table, rows.series, rows.step, own, labels[rows.row] if of_frame else None)
 
 
 def with_known(forecaster, table, rows, requested):

@@ -19,9 +19,10 @@ class Form:
     # row each), "series", "frame" (a column each), "arrays" and "dict" (by name), "long" and
     # "long_frame" (one below the other) or "tidy" (a row for each observation, with columns of
     # series and time). `labels` are names of the levels of a frame's columns, or of the two
-    # levels of a long index and of the column. `index` is that of the rows of forecasts; None
-    # continues that of the series. `rows` are labels of the rows of a tidy frame; None numbers
-    # them. `library` is that of frames, "pandas" or another.
+    # levels of a long index and of the column; the first is None for a tidy frame without a
+    # column of series. `index` is that of the rows of forecasts; None continues that of the
+    # series. `rows` are labels of the rows of a tidy frame; None numbers them. `library` is
+    # that of frames, "pandas" or another.
 
     kind: str = "arrays"
     dtype: str = "float64"
@@ -41,9 +42,14 @@ class Form:
         return self.kind in ("long", "long_frame", "tidy")
 
     @property
+    def single(self):
+        """True for a tidy frame of one series, without a column of series."""
+        return self.kind == "tidy" and self.labels[0] is None
+
+    @property
     def named(self):
         """True if series have names that were passed."""
-        return self.long or self.kind in ("frame", "dict", "arrays")
+        return (self.long and not self.single) or self.kind in ("frame", "dict", "arrays")
 
 
 @dataclass(frozen=True, eq=False)

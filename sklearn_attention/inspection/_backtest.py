@@ -193,6 +193,6 @@ def _ends(level):
 
 def _in_our_names(table):
     """A backtest of a frame of observations with the names of those of other series."""
-    if NAMES["series"] not in getattr(table, "columns", []):
+    if NAMES["time"] not in getattr(table, "columns", []):
         return table
     return table.rename(columns={given: own for own, given in NAMES.items()})

@@ -30,8 +30,9 @@ def forecast_of(told, panel, place):
         end = panel.starts[place] + len(panel.values[place])
         index = panel.time.between(end, end + len(told))
         told = pd.DataFrame(told[..., place] if several else told, index)
-    elif "unique_id" in told:
-        told = told[told["unique_id"] == name].set_index("ds").drop(columns="unique_id")
+    elif panel.form.kind == "tidy":
+        rows = told if panel.form.single else told[told["unique_id"] == name]
+        told = rows.set_index("ds").drop(columns="unique_id", errors="ignore")
     elif isinstance(told, dict):
         told = told[name]
     elif isinstance(told.index, pd.MultiIndex):

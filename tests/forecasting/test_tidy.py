@@ -2,6 +2,7 @@
 
 import numpy as np
 import pandas as pd
+import polars as pl
 import pytest
 from forecasting_data import fit, make_features, make_long, make_panel, new, tidy_of
 
@@ -58,3 +59,49 @@ def test_features_beside_a_tidy_frame_go_together_with_it():
         new().fit(X, TIDY.assign(x=1.0))
     with pytest.raises(ValueError, match=r"unknown series, \['c'\]"):
         fit(TIDY).predict(TIDY[:3].assign(unique_id="c"))
+
+
+@pytest.mark.parametrize("library", ["pandas", "polars"])
+@pytest.mark.parametrize("features", [[], ["x"]])
+def test_one_series_needs_no_column_of_its_name(library, features):
+    rows = tidy_of(make_long())[:60].sample(frac=1, random_state=0).sort_values("ds")
+    rows = rows.assign(x=np.random.default_rng(0).normal(size=60))
+    in_form = pl.from_pandas if library == "polars" else lambda frame: frame
+    columns = ["unique_id", "ds", "y", *features]
+    named = rows[columns]
+    plain = named.drop(columns="unique_id")
+
+    def results(rows, *key):
+        frames = [in_form(part) for part in (rows[:50], rows[50:55], rows[55:])]
+        model = fit(frames[0])
+        yield model.predict(frames[1], coverage=0.9)
+        yield model.predict(in_form(rows[50:53].drop(columns="y")))
+        steps = None if not features else in_form(rows[20:50].drop(columns="y"))
+        yield model.predict(steps, history=in_form(rows[20:45][[*key, "ds", "y"]]))
+        yield model.backtest(in_form(rows), cv=3, coverage=0.8)
+        yield model.score(frames[1])
+        yield model.update(frames[1]).predict(frames[2])
+
+    for found, expected in zip(results(plain), results(named, "unique_id"), strict=True):
+        if isinstance(expected, float):
+            assert found == expected
+        else:
+            assert type(found) is type(in_form(plain))
+            expected = expected.drop("unique_id", **{"axis": 1} if library == "pandas" else {})
+            assert found.equals(expected)
+
+
+def test_one_series_without_name_goes_together_with_other_forms():
+    rows = TIDY[:60].drop(columns="unique_id").set_axis(range(100, 160)).assign(x=[0, 1] * 30)
+    model = fit(rows.drop(columns="y"), rows["y"])
+    found = model.predict(rows[:2].drop(columns="y"))
+    pd.testing.assert_frame_equal(found, fit(rows).predict(rows[:2]))
+    assert found.index.tolist() == [100, 101]
+    by_time = model.predict(rows[:2].set_index("ds")[["x"]])
+    pd.testing.assert_frame_equal(by_time, found.reset_index(drop=True))
+    # Of a model of a Series or of a named series it is the same series.
+    for y in (A[:55], TIDY[:55]):
+        grown = fit(y).update(rows[["ds", "y"]][55:])
+        assert len(grown.observed_) == 1
+    with pytest.raises(ValueError, match=r"y has the series \['y'\], but .* on \['a', 'b'\]"):
+        fit(TIDY).update(rows[["ds", "y"]])

@@ -46,3 +46,6 @@ def test_a_backtest_of_several_series_draws_one(series):
     for other in (tidy, pl.DataFrame(table.to_dict("list"))):
         found = BacktestDisplay.from_predictions(other, series="b")
         assert_allclose(found.errors_, display.errors_)
+    single = tidy[tidy["unique_id"] == "b"].drop(columns="unique_id")
+    found = BacktestDisplay.from_predictions(single)
+    assert_allclose(found.errors_, display.errors_)

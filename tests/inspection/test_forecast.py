@@ -79,6 +79,18 @@ def test_one_of_several_series_in_every_form(form, series):
     assert_allclose(first.history, series[-24:])
 
 
+def test_one_series_without_a_column_of_its_name(series):
+    rows = series.rename("y").rename_axis("ds").reset_index()
+    models = [KernelForecaster(6, lookback=12).fit(past[:200]) for past in (rows, series)]
+    found, expected = (
+        ForecastDisplay.from_estimator(model, y=y)
+        for model, y in zip(models, (rows[200:], series[200:]), strict=True)
+    )
+    for name in ("forecast", "history", "actual"):
+        assert_allclose(getattr(found, name)[:6], getattr(expected, name)[:6])
+    assert (found.forecast.index == expected.forecast.index).all()
+
+
 def test_an_array_is_numbered(series):
     model = KernelForecaster(6, lookback=12).fit(series.to_numpy())
     display = ForecastDisplay.from_estimator(model, 3, coverage=[], y=[1.0, 2.0, 3.0, 4.0])
