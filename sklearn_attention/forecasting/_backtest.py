@@ -11,7 +11,7 @@ from sklearn.model_selection import TimeSeriesSplit, check_cv
 from .._validation import check_positive, is_one_of
 from ._checks import check_levels, fill_values
 from ._forms import SERIES, TARGET, TIME, in_library
-from ._inputs import named_features, read_given, request, with_known, without_gaps
+from ._inputs import read_given, refuse_no_features, request, with_known, without_gaps
 
 # Of a backtest, and of a frame of observations.
 NAMES = {"series": SERIES, "time": TIME, "actual": TARGET}
@@ -26,11 +26,8 @@ def backtest(forecaster, X, y, cv, refit, coverage):
         coverage = check_levels("coverage", coverage)
     reader = clone(forecaster)
     table, rows, what = read_given(reader, X, y)
-    if rows is None and getattr(forecaster, "n_features_in_", 0):
-        raise ValueError(
-            f"X with the features {named_features(forecaster)} is missing: "
-            f"{type(forecaster).__name__} was fitted with them, so pass backtest(X, y)."
-        )
+    if getattr(forecaster, "n_features_in_", 0) and not reader.n_features_in_:
+        refuse_no_features(forecaster, further=", and the series as y")
     if rows is None and is_one_of(reader.missing, "zero"):  # then that is what was observed
         table = fill_values(table, missing="zero", season_length=1, what=what)
     form, names = table.form, table.names

@@ -174,11 +174,8 @@ def _read_features(forecaster, X, *, reset):
         X = X.assign(**{names[j]: (columns.categories[j] or [0])[0] for j in lacking})
         X = X[sorted(X, key=lambda name: [*names, name].index(name))]
     if is_frame and X.shape[1] == 0:
-        if forecaster.n_features_in_:
-            raise ValueError(
-                f"X has 0 features, but {type(forecaster).__name__} was fitted with "
-                f"{forecaster.n_features_in_}: pass X with their columns."
-            )
+        if not reset:
+            refuse_no_features(forecaster)
         return np.empty((len(X), 0))
     if reset:
         forecaster.columns_ = _most_frequent(Columns.learn(X), X)
@@ -211,16 +208,23 @@ def _widths(columns):
     return [n if kind == UNORDERED else 1 for kind, n in pairs]
 
 
-def named_features(forecaster, columns=slice(None)):
-    """Join the names of features for a message, those of some columns that are made of them."""
-    names = np.array(columns_of(forecaster), dtype=object)[columns]
-    return ", ".join(repr(name) for name in dict.fromkeys(names))
-
-
 def columns_of(forecaster):
     """Column of X, its name or its position, that each column of features is made from."""
     names = getattr(forecaster, "feature_names_in_", range(forecaster.n_features_in_))
     return list(np.repeat(np.array([*names], dtype=object), _widths(forecaster.columns_)))
+
+
+def refuse_no_features(forecaster, columns=slice(None), *, what="X", further=""):
+    """Raise if `what` was passed without features to a forecaster that has some in `columns`.
+
+    `further` is what the remedy is to pass besides.
+    """
+    names = list(dict.fromkeys(np.array(columns_of(forecaster), dtype=object)[columns]))
+    if names:
+        raise ValueError(
+            f"{what} has no features, but {type(forecaster).__name__} was fitted with {names}: "
+            f"pass these as columns of X, with a row for each step{further}."
+        )
 
 
 def _read_rows(forecaster, X, table):
@@ -380,11 +384,8 @@ def read_later(forecaster, X, y, *, may_add=False):
         features, index, labels = _read_rows(forecaster, X, known)
         if known.time.kind != "position":
             index = _about(features, index, labels, y)
-    elif forecaster.n_features_in_:
-        raise ValueError(
-            f"y=None, but {type(forecaster).__name__} was fitted with features: pass them "
-            "as X, and the series as y."
-        )
+    else:
+        refuse_no_features(forecaster, further=", and the series as y")
     options = {"missing": missing, "what": what}
     later = read_series(y, index=index, onto=known, **options)
     early = (later.counts > 0)[: len(known)] & (later.starts[: len(known)] < known.starts)
@@ -442,6 +443,7 @@ def read_request(forecaster, X, history):
                 "history comes without features: pass X with an index, and rows for the last "
                 f"{forecaster.lookback_} steps of history and the steps to forecast."
             )
+        refuse_no_features(forecaster, table.known, what=f"X={X!r:.60}")
         requested = _following(X, table, forecaster.horizon_)
         return with_known(forecaster, table, None, requested), requested
     features, index, labels = _read_rows(forecaster, X, table)
@@ -533,12 +535,6 @@ def with_known(forecaster, table, rows, requested):
     if not table.n_features:
         return table
     if rows is None:
-        if len(forecaster.known_columns_) and (last >= table.ends).any():
-            known = named_features(forecaster, forecaster.known_columns_)
-            raise ValueError(
-                f"X with the features {known} is missing: {type(forecaster).__name__} was "
-                "fitted with them, so pass rows of them for the steps to forecast."
-            )
         nothing, columns = np.empty(0, dtype=np.int64), columns_of(forecaster)
         rows = Rows(nothing, nothing, nothing, np.empty((0, table.n_features)), columns)
     horizon = forecaster.horizon_

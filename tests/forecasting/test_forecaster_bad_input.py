@@ -11,6 +11,7 @@ from forecasting_data import make_series
 from sklearn_attention import KernelForecaster, TransformerForecaster
 
 SERIES = make_series()
+MONTHS = pd.DateOffset(months=2)
 X = pd.DataFrame(np.random.default_rng(0).normal(size=(60, 2)), SERIES.index, ["wind", "sun"])
 
 
@@ -62,10 +63,11 @@ def test_features(features, message):
 @pytest.mark.parametrize(
     ("future", "message"),
     [
-        (None, "X with the features 'wind', 'sun' is missing: KernelForecaster was fitted"),
-        (2, "X with the features 'wind', 'sun' is missing: KernelForecaster was fitted"),
+        (None, r"X=None has no features, but .* with \['wind', 'sun'\]: pass these as col"),
+        (7, r"X=7 has no features, but KernelForecaster .*'wind', 'sun'.*row for each step\.$"),
+        ("2020", "X='2020' has no features, but KernelForecaster was fitted with .*'wind'"),
         (X[50:].drop(X.index[52]), "no rows for 2019-05-01"),
-        (X.index[50:], "X has 0 features, but KernelForecaster was fitted with 2"),
+        (X.index[50:], r"X has no features, but .* fitted with \['wind', 'sun'\]"),
         (holed(X[50:], 1, 0, np.nan), "NaN. in column 'wind' in 'load' at 2019-04-01"),
         (X[50:].set_axis(X.index[50:] + pd.Timedelta(1, "D")), "none of the series'"),
     ],
@@ -100,11 +102,29 @@ def test_bad_histories():
         model.predict(history=SERIES.where(SERIES.index != SERIES.index[55]))
 
 
+NAMED = r"X has no features, but KernelForecaster was fitted with \['wind', 'sun'\]: pass"
+
+
+def test_a_forecast_needs_only_features_that_are_known_beforehand():
+    model = KernelForecaster(2, lookback=5, bandwidth=1.0, past_features=["wind"])
+    with pytest.raises(ValueError, match=r"X=None has no features, .*\['sun'\]: pass"):
+        model.fit(X, SERIES).predict()
+    assert len(model.predict(X[["sun"]][-2:].set_axis(SERIES.index[-2:] + MONTHS))) == 2
+    assert len(model.fit(X[["wind"]], SERIES).predict()) == 2
+    rows = SERIES.rename("y").rename_axis("ds").reset_index()
+    model = KernelForecaster(2, lookback=5, bandwidth=1.0).fit(rows.assign(x=range(60)))
+    with pytest.raises(ValueError, match=r"X has no features, but .* with \['x'\]"):
+        model.backtest(rows)
+
+
 def test_later_observations():
     model = KernelForecaster(2, lookback=5, bandwidth=1.0).fit(X[:50], SERIES[:50])
+    for method in (model.score, model.update, model.backtest):
+        for series in (SERIES[50:], pl.Series(SERIES[50:].to_numpy())):
+            with pytest.raises(ValueError, match=NAMED + r" .*, and the series as y\.$"):
+                method(series)
+    assert len(model.backtest(X, SERIES, cv=2)) == 4
     for method in (model.score, model.update):
-        with pytest.raises(ValueError, match="y=None, but KernelForecaster was fitted with"):
-            method(SERIES[50:])
         with pytest.raises(ValueError, match="inconsistent numbers of samples"):
             method(pl.from_pandas(X[50:]), SERIES[52:])
     with pytest.raises(ValueError, match="X=None is not valid"):
@@ -152,11 +172,3 @@ def test_a_stretch_without_change_does_not_spoil_the_average():
     model = KernelForecaster(3, lookback=6).fit(series)
     assert np.abs(model.analogs_.values).max() < 20
     assert np.abs(model.predict(history=series[28:36]) - series.iloc[20]).max() < 1e-6
-
-
-def test_a_backtest_does_without_no_features_in_silence():
-    model = KernelForecaster(2, lookback=5, bandwidth=1.0).fit(X[:50], SERIES[:50])
-    with pytest.raises(ValueError, match=r"'wind', 'sun' is missing: .* backtest\(X, y\)"):
-        model.backtest(SERIES, cv=2)
-    assert len(model.backtest(X, SERIES, cv=2)) > 0
-    assert len(KernelForecaster(2).backtest(SERIES, cv=2)) > 0
