@@ -12,14 +12,13 @@ from .._columns import frame_of, to_pandas
 from .._validation import is_one_of, refuse_other_arrays
 from ._checks import refuse_too_large
 from ._table import Form, Table, positions
-from ._time import TimeIndex, as_index, check_order, clearest, kind_of, numbers_of
+from ._time import OF_SERIES, TimeIndex, as_index, check_order, clearest, kind_of, numbers_of
 
 SERIES, TIME, TARGET = "unique_id", "ds", "y"
-_NUMBERS = (
-    "convert it with pandas.to_numeric, or remove it; of series in cells make a dict, "
-    "dict(enumerate(column)). Features come before series, fit(X, y); dates are the index, by "
-    "set_index, or where series are one below the other a column 'ds' beside 'unique_id', "
-    "their name, and 'y', the values; in frames of polars they are always 'ds'."
+_CONVERT = "convert it with pandas.to_numeric, or remove it; "
+_ARRANGE = (
+    "of series in cells make a dict, dict(enumerate(column)). Features come before series, "
+    "fit(X, y); dates are the index, by set_index, or 'ds' in frames of polars. " + OF_SERIES
 )
 
 
@@ -131,6 +130,7 @@ def _one_below_the_other(y, index, rows_are_series, what):
     elif isinstance(y, pd.Series):
         names, columns, kind = [y.name], [y], "series"
     elif isinstance(y, pd.DataFrame):
+        _refuse_dates(y, library, what)
         names, kind, labels = list(y), "frame", list(y.columns.names)
         columns = [y.iloc[:, i] for i in range(len(names))]
     else:
@@ -140,6 +140,17 @@ def _one_below_the_other(y, index, rows_are_series, what):
     dtypes = {str(column.dtype).lower() for column in columns}
     dtype = "float32" if dtypes <= {"float16", "float32"} else "float64"
     return names, columns, indexes, Form(kind, dtype, labels, library=library)
+
+
+def _refuse_dates(y, library, what):
+    """Raise if a frame with a series in each column has a column of dates."""
+    for name, column in y.items():
+        if column.dtype.kind in "MO" and as_index(column).dtype.kind == "M":
+            remedy = f": make them the index, {what}.set_index({name!r})"
+            if library != "pandas":
+                remedy = f": rename it, {what}.rename({{{name!r}: {TIME!r}}})"
+            remedy = ", several times the same" if column.duplicated().any() else remedy
+            raise ValueError(f"{what} has dates in its column {name!r}{remedy}. {OF_SERIES}")
 
 
 def _of_dict(y, what):
@@ -219,7 +230,8 @@ def _floats(values, what):
         values = values.to_numpy()
     if values.dtype.kind not in "fiubOUS":
         problem = "Complex data not supported: " * (values.dtype.kind == "c")
-        raise ValueError(f"{problem}{what} has dtype {values.dtype}, no numbers: {_NUMBERS}")
+        remedy = _CONVERT * (values.dtype.kind != "M") + _ARRANGE
+        raise ValueError(f"{problem}{what} has dtype {values.dtype}, no numbers: {remedy}")
     with suppress(TypeError, ValueError, OverflowError):
         return values.astype(np.float64)
     numbers = np.empty(len(values))
@@ -227,8 +239,11 @@ def _floats(values, what):
         try:
             numbers[row] = np.nan if value is pd.NA else value
         except (TypeError, ValueError, OverflowError) as error:
+            texts = pd.Series(values, dtype=object).astype(str)
+            has_numbers = bool(pd.to_numeric(texts, errors="coerce").notna().any())
             raise ValueError(
-                f"{what} has the entry {value!r:.60} at row {row}, no number: {_NUMBERS}"
+                f"{what} has the entry {value!r:.60} at row {row}, no number: "
+                f"{_CONVERT * has_numbers}{_ARRANGE}"
             ) from error
     return numbers
 

@@ -18,6 +18,11 @@ FOLDS = "In cross-validation pass cv=TimeSeriesSplit(...), whose folds are stret
 # A text ends with a time zone, which periods would drop. Matched from the beginning, it takes
 # time in proportion to the length of the text.
 _HAS_ZONE = re.compile(r"[^:]*:\d\d.*([+-]\d\d(:?\d\d)?|[A-Za-z])$")
+# The remedy for tables whose columns are no series.
+OF_SERIES = (
+    "Where each row is of one of several series, rename the columns: 'unique_id' is the "
+    "series, 'ds' the date and 'y' the value."
+)
 _NAMED = 5  # dates that a message names before it only counts
 _WEEK = np.array(["Mon", "Tue", "Wed", "Thu", "Fri", "Sat", "Sun"])
 # Parts of a DateOffset that are no dates: they add up to a duration.
@@ -190,10 +195,13 @@ class TimeIndex:
         """Raise if steps lack between ascending positions."""
         lost = np.setdiff1d(np.arange(step[0], step[-1] + 1), step)
         if len(lost):
+            # Whole numbers may count rows, which are no steps.
+            advice = "If the index counts rows, make their dates the index, by set_index. "
+            advice = f"{advice}{OF_SERIES} " * (self.kind == "integer" and "[" not in what)
             raise ValueError(
                 f"{what} has gaps in its index: {self.name_steps(lost)} missing at frequency "
                 f"{self.freq!r}. Pass missing='zero' where a step without a row is 0, or "
-                f"missing='interpolate' or missing='seasonal'. {FOLDS}"
+                f"missing='interpolate' or missing='seasonal'. {advice}{FOLDS}"
             )
 
     def _timestamps(self, values):
@@ -270,7 +278,7 @@ def refuse_repeated(index, what):
         repeated = index[index.duplicated()].unique()
         raise ValueError(
             f"{what} has an index with duplicates, {_name(repeated)}: keep one row for each "
-            "step of a series, as drop_duplicates or a mean by groupby do."
+            f"step of a series, as drop_duplicates or a mean by groupby do. {OF_SERIES}"
         )
 
 

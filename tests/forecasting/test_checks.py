@@ -2,6 +2,7 @@
 
 import numpy as np
 import pandas as pd
+import polars as pl
 import pytest
 from forecasting_data import (
     fit,
@@ -36,7 +37,10 @@ FEATURE = pd.Series(["mild", None] * 30, A.index, name="f", dtype="string")
 DATES = A.rename_axis("date").reset_index()
 GAP = A.mask(A.index == A.index[5])
 TEXTS = r"y \('f'\) has the entry 'mild'.*, no number.* before series, fit\(X, y\)"
-NO_DATES = r"X \('date'\) has .*, no number.*dates are the index, by set_index"
+NO_DATES = r"X has dates in its column 'date': make them the index, X.set_index\('date'\)"
+STORES = pd.DataFrame({"store": ["a"] * 60 + ["b"] * 60, "date": 2 * list(A.index)})
+STORES["sales"] = np.random.default_rng(0).normal(size=120)
+NAMES = "rename the columns: 'unique_id' .*, 'ds' .* and 'y'"
 
 
 @pytest.mark.parametrize(
@@ -46,6 +50,14 @@ NO_DATES = r"X \('date'\) has .*, no number.*dates are the index, by set_index"
         ((WIDE.to_numpy(), FEATURE), TEXTS),
         ((DATES,), NO_DATES),
         ((DATES.astype({"date": str}),), NO_DATES),
+        ((DATES.assign(date=DATES["date"].dt.date),), NO_DATES),
+        ((STORES,), f"X has dates in its column 'date', several times the same. .*{NAMES}"),
+        ((pl.from_pandas(STORES),), f"X has dates in its column 'date', several .*{NAMES}"),
+        ((pl.from_pandas(DATES),), r"'date': rename it, X.rename\({'date': 'ds'}\)"),
+        ((STORES.set_index("date"),), f"X has an index with duplicates, .*{NAMES}"),
+        ((STORES.rename(columns={"date": "ds", "sales": "y"}),), f"duplicates, .*{NAMES}"),
+        ((STORES.drop(columns="date"),), rf"X \('store'\) has the entry 'a' .*{NAMES}"),
+        ((DATES[["load"]].drop([3, 4]),), f"gaps in its index: 3, 4 .*set_index.*{NAMES}"),
         # The only series is not called None, or 0.
         ((GAP.to_numpy(),), r"X has missing values \(NaN\) at 5"),
         ((GAP.reset_index(drop=True).rename(None),), r"X has missing values \(NaN\) at 5"),
@@ -55,6 +67,20 @@ NO_DATES = r"X \('date'\) has .*, no number.*dates are the index, by set_index"
 def test_what_can_be_no_series_is_refused(data, message):
     with pytest.raises(ValueError, match=message):
         new().fit(*data)
+
+
+def test_tables_of_series_and_dates_are_forecast_as_the_messages_say():
+    names = {"store": "unique_id", "date": "ds", "sales": "y"}
+    assert len(fit(STORES.rename(columns=names)).predict()) == 6
+    assert len(fit(DATES.set_index("date")).predict()) == 3
+    assert len(fit(pl.from_pandas(DATES).rename({"date": "ds"})).predict()) == 3
+    # Texts of which none is a number are no numbers that were misread.
+    with pytest.raises(ValueError, match="entry 'a'") as caught:
+        new().fit(STORES.drop(columns="date").astype({"store": "category"}))
+    assert "to_numeric" not in str(caught.value)
+    # Numbers with a plain index are several series.
+    numbers = STORES.assign(store=[1] * 60 + [2] * 60, date=2 * list(range(60)))
+    assert list(fit(numbers).predict()) == ["store", "date", "sales"]
 
 
 @pytest.mark.parametrize("kind", [pd.Series, lambda i: list(map(str, i))])

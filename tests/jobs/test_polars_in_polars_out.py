@@ -101,5 +101,5 @@ def test_a_column_for_each_shop(zone):
 def test_what_has_no_rows_yet():
     with pytest.raises(TypeError, match=r"LazyFrame.*collect\(\)"):
         KernelForecaster().fit(sales().lazy())
-    with pytest.raises(ValueError, match="in frames of polars they are always 'ds'"):
+    with pytest.raises(ValueError, match=r"dates in its column 'day'.*rename.*'ds' the date"):
         KernelForecaster().fit(sales().select(pl.col("ds").alias("day"), "y"))
