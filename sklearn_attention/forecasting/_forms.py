@@ -69,6 +69,8 @@ def _on_one_time(indexes, whats, like, time):
     if time is None:
         longest = max(range(len(indexes)), key=lambda i: len(indexes[i]))
         clear, what = indexes[longest], whats[longest]
+        if isinstance(clear, pd.DatetimeIndex) and not clear.is_monotonic_increasing:
+            check_order(clear, what)
         if len({index.dtype for index in indexes}) == 1:
             clear = clearest(indexes)
         alike = like is not None and kind_of(clear, what) == like.kind

@@ -267,8 +267,9 @@ def check_order(index, what):
     if not index.is_monotonic_increasing:
         later = 1 + int(np.flatnonzero(np.asarray(index[1:] < index[:-1]))[0])
         raise ValueError(
-            f"{what} has an index that is not sorted ({index[later]} comes after "
-            f"{index[later - 1]}): sort by time, as sort_index() does."
+            f"{what} has an index that is not sorted ({_name(index[[later]])} comes after "
+            f"{_name(index[[later - 1]])}): correct the times if they are mistyped, or sort by "
+            "time, as sort_index() does."
         )
 
 
@@ -349,10 +350,12 @@ def _offset_with_gaps(index, what):
             if len(grid) <= 2 * n and index.isin(grid).all():
                 return offset
         size //= 2
+    widest = int(np.diff(index.asi8).argmax())
     raise ValueError(
         f"{what} has timestamps of no frequency that can be inferred, such as "
-        f"{_name(index[:3])}: {_of_zone(index)}pass them with one by asfreq, or resample to "
-        f"regular steps. {FOLDS}"
+        f"{_name(index[:3])}, with the widest gap between {_name(index[widest : widest + 2])}: "
+        f"{_of_zone(index)}correct them if they are mistyped, pass them with a frequency by "
+        f"asfreq, or resample to regular steps. {FOLDS}"
     )
 
 

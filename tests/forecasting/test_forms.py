@@ -54,6 +54,13 @@ GAP = HOURS.drop(HOURS.index[[4, 9]])
 GAPS = "has gaps in its index: 2024-01-01 08:00:00, 2024-01-01 18:00:00 miss"
 
 
+# 2012 was meant.
+MISTYPED = pd.Series(
+    np.arange(68.0),
+    [*pd.date_range("2011-11-01", "2011-12-31"), *pd.date_range("2011-01-01", "2011-01-07")],
+)
+
+
 def changed(places, value, dtype=float):
     series = SERIES.astype(dtype)
     series.iloc[places] = value
@@ -72,6 +79,9 @@ def changed(places, value, dtype=float):
         ({"a": SERIES, "b": SERIES.to_numpy()}, "both Series and arrays"),
         ({"a": np.ones((3, 3))}, r"X\['a'\] has shape \(3, 3\)"),
         (pd.concat({"a": SERIES, "b": SERIES[::-1]}), r"X\['b'\].*not sorted"),
+        (MISTYPED, "X has .* not sorted .2011-01-01 comes after 2011-12-31.: .*sort_index"),
+        ({"a": MISTYPED}, r"X\['a'\] has .* not sorted .2011-01-01 comes after 2011-12-31"),
+        (MISTYPED.sort_index(), "no freq.* gap between 2011-01-07, 2011-11-01: correct"),
         ([10**400, *range(30)], "has the entry 10+"),
         (
             {"a": HOURS, "b": HOURS[:20].shift(freq="1h")},

@@ -141,7 +141,7 @@ def read_whole(index, like=None):
         (DAYS[[0, 2, 1, 3]], "not sorted.*2024-01-02.*after 2024-01-03.*sort_index"),
         (
             pd.to_datetime(["2000-01-03", "2000-02-05", "2000-03-27", "2001-01-30"]),
-            "no frequency.*2000-01-03.*asfreq.*resample",
+            "no frequency.*2000-01-03.*widest gap between 2000-03-27, 2001-01-30.*asfreq",
         ),
         (pd.Index(["a", "b"]), r"a, b in its 'index'.*dtype.*to_datetime\(index.map\(str\)"),
         (pd.Index([1.0, 2.5], name="year"), "2.5 in its 'year', of dtype float64.*number the"),
