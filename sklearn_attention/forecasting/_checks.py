@@ -136,7 +136,10 @@ def fill_values(table, *, missing, season_length, what):
 
 
 def fill_features(table, missing, columns):
-    """A table without missing features, or an error that names the rows and columns of X."""
+    """A table without missing features, or an error that names the rows and columns of X.
+
+    Columns that are not known beforehand keep their last value where they end early.
+    """
     if not table.n_features:
         return table
     refuse_too_large(table, table.features, "X", columns)
@@ -148,16 +151,22 @@ def _filled(table, name, missing, fill, what, columns=()):
     """A table with its "value" or "features" filled in each series that has gaps."""
     values = getattr(table, name).copy()
     lost = np.isnan(values.reshape(len(values), -1))
+    may_end = np.zeros(lost.shape[1], dtype=bool)
+    if name == "features":
+        may_end = ~np.isin(np.arange(lost.shape[1]), table.known)
     for i in np.unique(table.series[lost.any(axis=1)]):
         rows = slice(table.first[i], table.first[i] + table.counts[i])
-        steps = np.flatnonzero(lost[rows].any(axis=1))
-        at_ends = steps[0] == 0 or steps[-1] == table.counts[i] - 1
-        if missing == "raise" or at_ends:
+        has_begun = np.maximum.accumulate(~lost[rows])
+        goes_on = np.maximum.accumulate(~lost[rows][::-1])[::-1]
+        at_ends = ~(has_begun & (goes_on | may_end))
+        refused = lost[rows] if missing == "raise" else at_ends
+        steps, at_ends = np.flatnonzero(refused.any(axis=1)), at_ends.any()
+        if len(steps):
             remedy = "pass missing='interpolate' or missing='seasonal', or "
             remedy *= not (at_ends and name == "features")
             remedy += "drop the rows at the ends, or fill them" if at_ends else "fill them"
             raise ValueError(
-                f"{what} has missing values (NaN){_of_columns(columns, lost[rows])}"
+                f"{what} has missing values (NaN){_of_columns(columns, refused)}"
                 f"{in_series(table, i)} at {table.time.name_steps(table.step[rows][steps])}: "
                 f"{remedy}."
             )

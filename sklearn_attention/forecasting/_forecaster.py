@@ -22,7 +22,6 @@ from ._checks import (
     fill_values,
     refuse_leakage,
     refuse_too_small,
-    resolve_past,
 )
 from ._feature_effects import (
     added_by_features,
@@ -80,6 +79,8 @@ class Forecaster(AttentionEstimator, ABC):
         Steps in a season. "auto" chooses it by the frequency, or by the autocorrelation.
     past_features : sequence of str or int, default=None
         Columns of X that are known only up to the origin, by name, or by position in arrays.
+        Unless `missing` is "raise", one that is published late keeps its last known value up to
+        the end of the series.
     missing : {"raise", "interpolate", "seasonal", "zero"}, default="raise"
         Treatment of missing values between others, and of steps that an index lacks: an error,
         values on the line between their neighbours, values as one season before and after, up
@@ -190,11 +191,7 @@ class Forecaster(AttentionEstimator, ABC):
     @with_callbacks
     def _fit_table(self, table, task_data):
         """Learn from a table, whose features this forecaster has read, and store it."""
-        names, columns = getattr(self, "feature_names_in_", ()), columns_of(self)
-        self.past_names_ = past = resolve_past(self.past_features, self.n_features_in_, names)
-        known = [j for j, column in enumerate(columns) if column not in past]
-        self.known_columns_ = np.array(known, dtype=np.int64)
-        self.observed_ = table = replace(table, known=self.known_columns_)
+        columns, self.observed_, self.known_columns_ = columns_of(self), table, table.known
         refuse_leakage(table, columns)
         refuse_too_small(table)
         self.scale_ = naive_scales(damped(table).values)

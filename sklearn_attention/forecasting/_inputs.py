@@ -9,7 +9,7 @@ import pandas as pd
 
 from .._columns import UNORDERED, Columns, read_table, to_pandas
 from .._validation import check_positive, is_one_of, refuse_other_arrays
-from ._checks import fill_features, fill_values, in_series, is_integer
+from ._checks import fill_features, fill_values, in_series, is_integer, resolve_past
 from ._forms import SERIES, TARGET, TIME, as_array, dated, is_tidy, library_of, read_series
 from ._season import season_of
 from ._table import Table, positions
@@ -333,7 +333,7 @@ def with_later_features(table, rows, steps, horizon, missing):
     part = longer.of_rows(further)
     cells, there = rows.at(part.series, part.step)
     _refuse_lack(part, ~there, "the steps to forecast and those before")
-    part = replace(part, features=cells[:, known])
+    part = replace(part, features=cells[:, known], known=np.arange(len(known)))
     part = fill_features(part, missing, [rows.columns[j] for j in known])
     longer.features[further[:, None], known] = part.features
     return longer
@@ -360,6 +360,10 @@ def read_given(forecaster, X, y):
 
 def without_gaps(forecaster, table, rows, what):
     """A table to learn from, of what :func:`read_given` returns."""
+    n_features, names = forecaster.n_features_in_, getattr(forecaster, "feature_names_in_", ())
+    past = forecaster.past_names_ = resolve_past(forecaster.past_features, n_features, names)
+    known = [j for j, column in enumerate(columns_of(forecaster)) if column not in past]
+    table = replace(table, known=np.array(known, dtype=np.int64))
     table = table if rows is None else with_features(table, rows)
     options = {"missing": forecaster.missing, "season_length": 1, "what": what}
     if is_one_of(forecaster.missing, "seasonal"):

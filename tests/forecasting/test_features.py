@@ -111,6 +111,42 @@ def test_gaps_are_filled_in_each_series():
     np.testing.assert_allclose(joined.features[:, 1], expected)
 
 
+class TestFeaturesThatEndEarly:
+    # Every third month is known; the last is 57 of 0 to 59.
+    monthly = X[::3].reindex(X.index)
+    filled = monthly.interpolate()  # the last value goes on
+
+    @staticmethod
+    def fit(X, y=A):
+        return fit(X, y, missing="interpolate", past_features=["wind", "sun"])
+
+    def test_only_steps_outside_of_the_known_ones_are_named(self):
+        message = "'wind', 'sun' in 'load' at 2019-11-01, 2019-12-01: drop the rows"
+        with pytest.raises(ValueError, match=message):
+            fit(self.monthly, A, missing="interpolate")
+        late = self.monthly[3:].reindex(X.index)
+        with pytest.raises(ValueError, match="at 2015-01-01, 2015-02-01, 2015-03-01: drop"):
+            self.fit(late)
+        with pytest.raises(ValueError, match="at 2015-02-01, 2015-03-01, 2015-05-01, "):
+            fit(self.monthly, A, past_features=["wind", "sun"])
+
+    def test_past_features_keep_their_last_value(self):
+        model, expected = self.fit(self.monthly), self.fit(self.filled)
+        pd.testing.assert_series_equal(model.predict(), expected.predict())
+        np.testing.assert_array_equal(model.observed_.features, expected.observed_.features)
+        found = model.predict(self.monthly[:51], history=A[:51])
+        short = self.monthly[:51].interpolate()
+        pd.testing.assert_series_equal(found, model.predict(short, history=A[:51]))
+        grown = self.fit(self.monthly[:51], A[:51]).update(self.monthly[51:], A[51:])
+        np.testing.assert_array_equal(grown.observed_.features[-3:], self.filled[-3:])
+
+    def test_a_backtest_does_not_look_ahead(self):
+        model = new(missing="interpolate", past_features=["wind", "sun"])
+        changed = self.monthly + 9.0 * (np.arange(60) >= 54)[:, None]
+        found, again = (model.backtest(rows, A, cv=2) for rows in (self.monthly, changed))
+        pd.testing.assert_frame_equal(found[:3], again[:3])
+
+
 @pytest.mark.parametrize(
     ("last", "n_later"), [([9, 8, 11], [2, 0, 4]), ([8, 12, 11], [2, 4, 4])]
 )
