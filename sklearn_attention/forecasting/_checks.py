@@ -6,6 +6,7 @@ from functools import partial
 
 import numpy as np
 
+from .._base import warn_user
 from .._validation import check_choice, check_probabilities
 
 MISSING = ("interpolate", "raise", "seasonal", "zero")
@@ -130,9 +131,25 @@ def fill_values(table, *, missing, season_length, what):
         for i in np.flatnonzero((table.counts == 0) & (given.counts > 0))[:1]:
             where = in_series(table, i)
             raise ValueError(f"{what} has no value but missing ones (NaN){where}: remove it.")
+    if missing == "interpolate" and season_length > 1:
+        _warn_of_lost_seasons(table, season_length, what)
     seasonal = partial(fill_seasonal, season_length=season_length)
     fill = {"seasonal": seasonal, "zero": np.nan_to_num}.get(missing, fill_line)
     return _filled(table, "value", missing, fill, what)
+
+
+def _warn_of_lost_seasons(table, season_length, what):
+    """Warn of the first gap of a season or more, in which a line will have no season."""
+    known = np.flatnonzero(~np.isnan(table.value))
+    for gap in np.flatnonzero(np.diff(known) > season_length)[:1]:
+        first, last = known[gap] + 1, known[gap + 1] - 1
+        begin, end = (table.time.name_steps(table.step[[row]]) for row in (first, last))
+        warn_user(
+            f"{what} has no values{in_series(table, table.series[first])} from {begin} to "
+            f"{end}, a whole season of {season_length} steps or more. missing='interpolate' "
+            "fills them by a straight line, so that forecasts may lose the season: if there is "
+            "one, pass missing='seasonal'."
+        )
 
 
 def fill_features(table, missing, columns):

@@ -366,8 +366,8 @@ def without_gaps(forecaster, table, rows, what):
     table = replace(table, known=np.array(known, dtype=np.int64))
     table = table if rows is None else with_features(table, rows)
     options = {"missing": forecaster.missing, "season_length": 1, "what": what}
-    if is_one_of(forecaster.missing, "seasonal"):
-        # Seasons have to be known before gaps are filled by them.
+    if is_one_of(forecaster.missing, "interpolate", "seasonal") and np.isnan(table.value).any():
+        # The season is filled in, or a line in the place of a season is warned of.
         line = fill_values(table, **options | {"missing": "interpolate"})
         options["season_length"] = season_of(line, forecaster.season_length)
     table = fill_values(table, **options)

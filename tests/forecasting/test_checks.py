@@ -69,6 +69,20 @@ def test_what_can_be_no_series_is_refused(data, message):
         new().fit(*data)
 
 
+@pytest.mark.parametrize("form", [lambda y: y, lambda y: {"north": y, "south": A}])
+def test_a_line_in_the_place_of_a_season_is_warned_of(form):
+    short, long = (A.where((np.arange(60) < 40) | (np.arange(60) >= n)) for n in (51, 52))
+    model = new(missing="interpolate", season_length=12)
+    model.fit(form(short))
+    message = "X has no values in '(north|load)' from 2018-05-01 to 2019-04-01, .*'seasonal'"
+    with pytest.warns(UserWarning, match=message):
+        model.fit(form(long))
+    # The remedy is followed by no warning.
+    model.set_params(missing="seasonal").fit(form(long))
+    with pytest.warns(UserWarning, match="X has no values.* from 2018-05-01 to 2019-04-01"):
+        new(missing="interpolate").fit(A[:40]).update(A[52:])
+
+
 def test_tables_of_series_and_dates_are_forecast_as_the_messages_say():
     names = {"store": "unique_id", "date": "ds", "sales": "y"}
     assert len(fit(STORES.rename(columns=names)).predict()) == 6
