@@ -59,26 +59,39 @@ def _largest_changes(table, season_length, min_ratio):
         if stop <= first:
             continue
         values = table.value[table.first[rows][:, None] + np.arange(length)]
-        sizes = np.abs(_without_season(np.diff(values, axis=1), season_length))
+        changes, n_changes = _without_season(np.diff(values, axis=1), season_length)
+        sizes = np.abs(changes)
         place = first - 1 + sizes[:, first - 1 : stop - 1].argmax(axis=1)
         largest = np.take_along_axis(sizes, place[:, None], axis=1)[:, 0]
         np.put_along_axis(sizes, place[:, None], 0.0, axis=1)
-        ratio = max(min_ratio, _RARE ** (1 / (length - 1)))
+        if n_changes < length - 1:
+            # A season later the break is subtracted from another change.
+            repeated = np.minimum(place + season_length, length - 2)
+            np.put_along_axis(sizes, repeated[:, None], 0.0, axis=1)
+        ratio = max(min_ratio, _RARE ** (1 / n_changes))
         for k in np.flatnonzero(largest > ratio * sizes.max(axis=1)):
             yield rows[k], place[k] + 1
 
 
 def _without_season(changes, season_length):
-    """Subtract the median change of each phase, if there are enough seasons for a pattern."""
+    """Subtract the median change of each phase, or of two seasons the change a season before.
+
+    Returns the changes (n_series, n_changes), which are 0 in a first season that nothing is
+    subtracted from, and the number of the others in a series.
+    """
     n_series, n_changes = changes.shape
-    if season_length == 1 or n_changes < pattern_length(season_length):
-        return changes
+    if season_length == 1 or n_changes < 2 * season_length - 1:
+        return changes, n_changes
+    if n_changes < pattern_length(season_length):
+        rest = np.zeros_like(changes)
+        rest[:, season_length:] = changes[:, season_length:] - changes[:, :-season_length]
+        return rest, n_changes - season_length
     n_seasons = -(-n_changes // season_length)
     whole = np.full((n_series, n_seasons * season_length), np.nan)
     whole[:, :n_changes] = changes
     usual = np.nanmedian(whole.reshape(n_series, n_seasons, season_length), axis=1)
     usual -= usual.mean(axis=1, keepdims=True)
-    return changes - np.tile(usual, n_seasons)[:, :n_changes]
+    return changes - np.tile(usual, n_seasons)[:, :n_changes], n_changes
 
 
 def _moved(values, first, season_length):
@@ -88,6 +101,8 @@ def _moved(values, first, season_length):
     if season_length > 1 and first >= pattern_length(season_length):
         phase = np.arange(first)[None] % season_length
         pattern = patterns_of(known[None], np.array([first]), phase, season_length)[0]
+    elif 1 < season_length <= first:
+        pattern = np.roll(known[-season_length:] - known[-season_length:].mean(), first)
     adjusted = values - np.resize(pattern, n)
     # A level is the mean over as many steps as there are after the break, at most a third of
     # those before it. The usual difference of levels, which is due to a trend, is subtracted.

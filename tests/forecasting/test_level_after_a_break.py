@@ -31,6 +31,16 @@ def test_what_was_before_a_break_is_moved_to_the_level_after_it(shift):
     assert np.corrcoef(moved, without[:40])[0, 1] > 0.999
 
 
+@pytest.mark.parametrize(("n", "first"), [(30, 15), (30, 22), (32, 20), (26, 23), (24, 13)])
+def test_two_seasons_tell_what_a_break_is(n, first):
+    # The change a season later is not another break.
+    options = OPTIONS | {"season_length": 12}
+    values, without = (make(n, first, shift, season=12) for shift in (30.0, 0.0))
+    table, since = aligned(Table.of([values, without]), **options)
+    assert since.tolist() == [n - first, np.inf]
+    assert np.abs(table.values[0][:first] - without[:first] - 30).max() < 2.5
+
+
 @pytest.mark.parametrize(
     "values",
     [
