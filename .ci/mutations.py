@@ -721,6 +721,36 @@ MUTATIONS = [
     ),
     Mutation(
         "forecasting/_breaks.py",
+        "np.put_along_axis(sizes, repeated[:, None], 0.0, axis=1)",
+        "pass",
+        "in two seasons the change a season after a break hides it",
+    ),
+    Mutation(
+        "forecasting/_checks.py",
+        "np.diff(known) > season_length",
+        "np.diff(known) > 2 * season_length",
+        "a line in the place of one season is not warned of",
+    ),
+    Mutation(
+        "forecasting/_origins.py",
+        "int((horizon - 1) / (1 - fraction) + 1e-9) + 1",
+        "horizon + 1",
+        "no window is left to learn from beside those held out",
+    ),
+    Mutation(
+        "forecasting/_inputs.py",
+        "of_series = SERIES in X",
+        "of_series = True",
+        "features of one series need a column with its name",
+    ),
+    Mutation(
+        "forecasting/_checks.py",
+        "may_end = ~np.isin(np.arange(lost.shape[1]), table.known)",
+        "pass",
+        "a feature that is published late is refused",
+    ),
+    Mutation(
+        "forecasting/_breaks.py",
         "return min(ratio, _MAX_RATIO)",
         "return ratio",
         "a series that moves more since a break has moved far more before",

@@ -212,11 +212,13 @@ class Forecaster(AttentionEstimator, ABC):
             events = rare_events(table, self.season_length_, usual)
         self.events_, self._kept["event_values"] = list(events), list(events.values())
         table = self._with_events(table)
-        if table.lengths.max() < self.horizon_:
+        length = int(table.lengths.max())
+        at_once = self._kept["at_once"] = self._steps_at_once(length)
+        if at_once < self.horizon_:
             warn_user(
-                f"The series have up to {table.lengths.max()} observations, fewer than "
-                f"horizon={self.horizon_}: errors at later steps have not been observed, and "
-                "intervals there are based on those of a random walk."
+                f"horizon={self.horizon_} is more than can be learned from series of up to "
+                f"{length} steps: {at_once} are forecast at once, and further ones from these "
+                "forecasts."
             )
         with reported(self, self._max_subtasks, **task_data) as report:
             self._learn(table, report.context, task_data)
@@ -551,10 +553,14 @@ class Forecaster(AttentionEstimator, ABC):
     def _check_parameters(self):
         """Refuse parameters of a subclass that are not valid."""
 
+    def _steps_at_once(self, length):
+        """Choose how many steps are forecast at once where the longest series has `length`."""
+        return self.horizon_
+
     @property
     def _at_once(self):
         """Number of steps that are forecast at once; further ones from forecasts."""
-        return self.horizon_
+        return self._kept.get("at_once", self.horizon_)
 
     # Whether steps since and until rare events are features too.
     _sees_events = False

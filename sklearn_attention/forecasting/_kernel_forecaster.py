@@ -10,7 +10,6 @@ from numpy.typing import ArrayLike
 from sklearn.base import clone
 from sklearn.utils.validation import check_is_fitted
 
-from .._base import warn_user
 from .._validation import check_choice, check_in_open_interval
 from ..kernels import Kernel
 from ..kernels._base import as_kernel
@@ -26,6 +25,7 @@ from ._origins import (
     Origins,
     Validation,
     choose_lookback,
+    fewest_windows,
     least_length,
     short_season,
     split_at_ends,
@@ -64,8 +64,8 @@ class KernelForecaster(Forecaster):
     ----------
     horizon : int, default=1
         Number of steps to forecast at once. Further ones are forecast from forecasts. If the
-        longest series is shorter than a season and two horizons, fewer steps are forecast at
-        once, and a warning says how many.
+        longest series is too short for a season and two horizons, one of them in the share that
+        is held out, fewer steps are forecast at once, and a warning says how many.
     lookback : int or "auto", default="auto"
         Number of past steps to compare. "auto" is two seasons, and of a single series two or
         seven, whichever has the least leave-one-out error; at least the horizon and 10, and at
@@ -272,7 +272,6 @@ class KernelForecaster(Forecaster):
 
     def _learn(self, table, context, task_data):
         scale = naive_scales(table.values)
-        self._kept["at_once"] = self._steps_at_once(table.lengths.max())
         whole = table = self.transform_.encode(table)
         self.effects_ = None
         if isinstance(self.bandwidth, str) and len(table.known):
@@ -321,24 +320,24 @@ class KernelForecaster(Forecaster):
             )
         season = short_season(self.season_length_)
         is_auto = isinstance(self.lookback, str) and length >= 2 * season
-        most = (length - 1 - (season if is_auto else 1)) // 2
-        if most < self.horizon_:
-            warn_user(
-                f"horizon={self.horizon_} is much for a series of {length} steps: {most} are "
-                "forecast at once, and further ones from these forecasts."
-            )
-        return int(min(self.horizon_, most))
+        shortest = season if is_auto else 1
+        most = min(self.horizon_, (length - 1 - shortest) // 2)
+        while most > 1 and self._longest_lookback(length, most) < shortest:
+            most -= 1
+        return most
 
-    @property
-    def _at_once(self):
-        return self._kept.get("at_once", self.horizon_)
+    def _longest_lookback(self, length, horizon):
+        """Steps of the longest windows that can be learned from beside those held out."""
+        return length + 1 - horizon - fewest_windows(horizon, self.validation_fraction)
 
     def _lookbacks(self, table):
         """Lookbacks to be tried, ascending."""
         sizes = table.lengths.max(), self.lookback, self._at_once, self.season_length_
         searched = len(table) == 1 and isinstance(self.bandwidth, str)
         seasons = _SEASONS if searched else _SEASONS[:1]
-        return sorted({choose_lookback(*sizes, seasons=n) for n in seasons})
+        most = self._longest_lookback(sizes[0], self._at_once)
+        most = max(1, most) if isinstance(self.lookback, str) else np.inf
+        return sorted({min(choose_lookback(*sizes, seasons=n), most) for n in seasons})
 
     def _normalizations(self, table, lookback):
         """Values of `normalize` to be tried."""

@@ -222,6 +222,13 @@ def split_at_ends(origins, fraction):
     )
 
 
+def fewest_windows(horizon, fraction):
+    """Return how many windows of one series :func:`split_at_ends` leaves some to train on."""
+    # Of n windows n - floor(fraction n) have to be at least `horizon`. Rounding may ask for one
+    # window more than that.
+    return max(horizon + 1, int((horizon - 1) / (1 - fraction) + 1e-9) + 1)
+
+
 @dataclass(frozen=True, eq=False)
 class Validation:
     """Series to learn from, with validation origins in contiguous blocks of time."""

@@ -73,7 +73,8 @@ class TransformerForecaster(NetworkParameters, Forecaster):
     Parameters
     ----------
     horizon : int, default=1
-        Number of steps to forecast at once. Further ones are forecast from forecasts.
+        Number of steps to forecast at once. Further ones are forecast from forecasts. If no
+        series has so many steps, fewer are forecast at once, and a warning says how many.
     lookback : int or "auto", default="auto"
         Number of past steps in a window. "auto" has ridges and analogs of several lengths as
         candidates; for the transformer it is three seasons, at least the horizon and 10, and
@@ -326,7 +327,7 @@ class TransformerForecaster(NetworkParameters, Forecaster):
         every = self.transform_.decode(found.every, plain)
         for name, weights, steps in zip(series, found.weights, every, strict=True):
             order = np.argsort(-weights, kind="stable")[: np.sum(weights > 0)]
-            part = pd.DataFrame(steps[order], columns=range(1, self.horizon_ + 1))
+            part = pd.DataFrame(steps[order], columns=range(1, self._at_once + 1))
             part.insert(0, "weight", weights[order])
             part.insert(0, "candidate", names[order])
             if len(series) > 1:
@@ -343,7 +344,7 @@ class TransformerForecaster(NetworkParameters, Forecaster):
         weights = self.combined_.weights[self.observed_.identity[is_training]]
         if self.attention_ is not None:
             table, _ = self._aligned(self.observed_)
-            ends = Origins.at_ends(self._encoded(table), self.horizon_)
+            ends = Origins.at_ends(self._encoded(table), self._at_once)
             ends = ends.take(np.flatnonzero(is_training))
             weights = Forecasts.at(ends, self.combined_.on(self.device)).weights
         index = pd.Index(names, tupleize_cols=False)
@@ -391,11 +392,15 @@ class TransformerForecaster(NetworkParameters, Forecaster):
                 f"{what} needs more than the transformer: pass candidates='auto'."
             )
 
+    def _steps_at_once(self, length):
+        # Errors beyond the length of all series are not known.
+        return self.horizon_ if self.horizon_ <= length else max(1, (length - 2) // 2)
+
     def _learn(self, table, context, task_data):
         self.seasons_, self.correction_ = seasons_of(table, self.season_length), None
         task = partial(reported_task, self, context, **task_data)
         lookback = None if self.lookback == "auto" else int(self.lookback)
-        sizes = table, self.horizon_, self.seasons_, lookback
+        sizes = table, self._at_once, self.seasons_, lookback
         kinds, with_features, unable = self._usable_kinds(sizes)
         alone = not kinds and with_features == ["transformer"]
         self._kept["alone"] = alone
@@ -403,7 +408,7 @@ class TransformerForecaster(NetworkParameters, Forecaster):
             self._report(unable, table, all_of_them=not alone)
         transformer = self._new_transformer(table.lengths.max(), task, with_features, alone)
         if alone:
-            self.combined_, validation = fit_transformer(transformer, table, self.horizon_)
+            self.combined_, validation = fit_transformer(transformer, table, self._at_once)
             self.calibration_ = Calibration.fit(
                 self._forecasts(validation), season_length=self.season_length_
             )
@@ -498,11 +503,11 @@ class TransformerForecaster(NetworkParameters, Forecaster):
 
     def _new_transformer(self, length, task, with_features, alone):
         """Make the transformer, not trained yet; None if it is no candidate."""
-        is_auto, min_length = isinstance(self.candidates, str), least_length(self.horizon_)
+        is_auto, min_length = isinstance(self.candidates, str), least_length(self._at_once)
         min_length = max(_MIN_STEPS_OF_TRANSFORMER, min_length) if is_auto else min_length
         if not alone and ("transformer" not in with_features or length < min_length):
             return None
-        sizes = self.lookback, self.horizon_, self.season_length_
+        sizes = self.lookback, self._at_once, self.season_length_
         return TransformerCandidate(
             choose_lookback(length, *sizes), self.device, self._settings(), task,
             lambda fitted: {"combined_": CombinedForecast.of(fitted)}, tried=is_auto,

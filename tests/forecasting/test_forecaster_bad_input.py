@@ -27,7 +27,7 @@ def holed(frame, row, column, value):
         ({"horizon": 0}, "horizon=0"),
         ({"missing": "drop"}, "missing='drop' is unknown"),
         ({"bounds": (1, 0)}, r"bounds=\(1, 0\) is not valid: pass 'auto', None"),
-        ({"horizon": 9, "validation_fraction": 0.9}, "leaves none of 37 windows to learn"),
+        ({"horizon": 2, "lookback": 50, "validation_fraction": 0.9}, "leaves none of 9"),
         ({"kernel": "silverman"}, "kernel='silverman' takes negative values"),
         ({"kernel": lambda X, Y: X @ Y.T}, "kernel=.* takes negative values"),
         ({"bandwidth": [1.0, 2.0]}, r"bandwidth=.* shape \(2,\)"),

@@ -1,5 +1,7 @@
 """Series that are shorter than a few seasons or horizons."""
 
+import warnings
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -18,7 +20,7 @@ def make_months(n, seed=0):
     return pd.Series(100 + 20 * np.sin(2 * np.pi * t / 12) + noise, index)
 
 
-@pytest.mark.filterwarnings("ignore:horizon=12 is much")
+@pytest.mark.filterwarnings("ignore:horizon=12 is more")
 @pytest.mark.parametrize("n", slow_but((25,), (24, 25, 30, 36)))
 @pytest.mark.parametrize("model", FORECASTERS)
 def test_two_years_of_months_show_their_season(model, n):
@@ -33,14 +35,46 @@ def test_two_years_of_months_show_their_season(model, n):
 @pytest.mark.parametrize("lookback", ["auto", 2])
 def test_analogs_of_a_few_steps_are_forecast_from_forecasts(n, lookback):
     series = np.random.default_rng(n).normal(size=n).cumsum()
-    at_once = (n - 2) // 2
-    with pytest.warns(UserWarning, match=f"series of {n} steps: {at_once} are"):
+    at_once = {4: 1, 5: 1, 7: 2, 9: 3, 12: 5}[n]
+    with pytest.warns(UserWarning, match=f"of up to {n} steps: {at_once} are"):
         model = KernelForecaster(10, lookback=lookback).fit(series)
     forecast = model.predict(coverage=0.9)
     assert forecast.shape == (10, 3)
     assert np.isfinite(forecast).all()
     assert model.analogs_.values.shape[1] == at_once
     np.testing.assert_array_equal(model.predict(3), forecast[:3, 0])
+
+
+@pytest.mark.parametrize("fraction", slow_but((0.2,), (0.05, 0.2, 1 / 3, 0.9)))
+def test_windows_are_left_to_learn_from_whatever_is_held_out(fraction):
+    series = make_months(60)
+    for n, season, horizon in ((60, 24, 48), (60, 1, 28), (37, 12, 18), (11, 1, 5)):
+        model = KernelForecaster(horizon, season_length=season, validation_fraction=fraction)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            model.fit(series[:n])
+        n_windows = n - model.lookback_ - model.analogs_.values.shape[1] + 1
+        n_held_out = max(1, int(n_windows * fraction))
+        assert n_windows - n_held_out >= model.analogs_.values.shape[1]
+        assert len(model.predict()) == horizon
+
+
+@pytest.mark.filterwarnings("ignore:horizon=60 is more")
+@pytest.mark.parametrize("model", FORECASTERS)
+def test_a_horizon_beyond_the_series_keeps_the_season(model):
+    series = make_months(90)
+    forecast, lower, upper = model(60).fit(series[:30]).predict(coverage=0.9).to_numpy().T
+    assert np.abs(forecast - series[30:]).mean() < 5
+    assert np.mean((lower <= series[30:]) & (series[30:] <= upper)) > 0.6
+
+
+@pytest.mark.filterwarnings("ignore:horizon=12 is more")
+@pytest.mark.parametrize("n_since", slow_but((10,), (3, 10, 14)))
+@pytest.mark.parametrize("model", FORECASTERS)
+def test_the_season_of_thirty_months_goes_on_after_a_step(model, n_since):
+    series = make_months(42)
+    series.iloc[30 - n_since :] += 60
+    assert np.abs(model(12).fit(series[:30]).predict() - series[30:]).mean() < 5
 
 
 def test_a_series_of_three_steps_is_refused():

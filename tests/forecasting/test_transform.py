@@ -89,7 +89,7 @@ def test_there_are_no_logarithms_of_negative_values_or_zeros_alone(values):
 def test_there_are_no_logarithms_of_series_that_never_change(n, unit):
     values = np.full(n, 100.0 * unit)
     assert not choose([values], fit=pytest.fail).log
-    with pytest.warns(UserWarning, match="1 observations") if n == 1 else nullcontext():
+    with pytest.warns(UserWarning, match="up to 1 steps") if n == 1 else nullcontext():
         lower, upper = TransformerForecaster(2).fit(values).predict_interval(coverage=0.9).T
     assert (lower >= 0).all()
     assert (upper <= 1000 * unit).all()

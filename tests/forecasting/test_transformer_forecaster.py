@@ -179,7 +179,7 @@ class TestCandidates:
     @pytest.mark.parametrize(("n", "horizon"), [(1, 4), (2, 4), (3, 1), (9, 4)])
     def test_short_series(self, n, horizon):
         values = 10 + np.random.default_rng(n).normal(size=n)
-        warns = pytest.warns(UserWarning, match="fewer than horizon=")
+        warns = pytest.warns(UserWarning, match="horizon=4 is more than can be")
         with warns if n < horizon else nullcontext():
             model = TransformerForecaster(horizon).fit(values)
         forecasts, intervals = model.predict(7), model.predict_interval(7)
