@@ -691,8 +691,8 @@ MUTATIONS = [
     ),
     Mutation(
         "forecasting/_kernel_forecaster.py",
-        "return int(min(self.horizon_, most))",
-        "return int(min(self.horizon_, most + 1))",
+        "most = min(self.horizon_, (length - 1 - shortest) // 2)",
+        "most = min(self.horizon_, (length + 1 - shortest) // 2)",
         "a short series has no window to learn from",
     ),
     Mutation(
