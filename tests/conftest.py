@@ -117,6 +117,15 @@ def all_rates():
     """As many as users have, for tests of how good or how sure forecasts are."""
 
 
+@pytest.fixture
+def cluster():
+    """Two workers of Dask, each a process, and a client of them."""
+    distributed = pytest.importorskip("distributed")
+    options = {"n_workers": 2, "threads_per_worker": 1, "dashboard_address": None}
+    with distributed.LocalCluster(**options) as cluster, distributed.Client(cluster) as client:
+        yield cluster, client
+
+
 @pytest.fixture(scope="session")
 def data_folder():
     """Folder of real data that does not come with the package; skips where there is none.

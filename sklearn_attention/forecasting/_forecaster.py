@@ -44,6 +44,7 @@ from ._inputs import (
     without_gaps,
 )
 from ._origins import Origins
+from ._panels import over_groups
 from ._season import season_of
 from ._stored_forms import BUILDERS
 from ._table import Form, Table, naive_scales
@@ -153,6 +154,7 @@ class Forecaster(AttentionEstimator, ABC):
         self.bounds = bounds
 
     @keeps_state_on_failure
+    @over_groups
     def fit(self, X, y=None) -> Self:
         """Learn from series, and store them to forecast from.
 
@@ -225,6 +227,7 @@ class Forecaster(AttentionEstimator, ABC):
         return self
 
     @keeps_state_on_failure
+    @over_groups
     def update(self, X, y=None) -> Self:
         """Append observations to forecast from, without learning from them.
 
@@ -265,6 +268,7 @@ class Forecaster(AttentionEstimator, ABC):
         table = fill_values(self.observed_.append(later), **options)
         self.observed_ = fill_features(table, missing, columns_of(self))
 
+    @over_groups
     def predict(self, X=None, *, history=None, coverage=None) -> Any:
         """Forecast series.
 
@@ -317,6 +321,7 @@ class Forecaster(AttentionEstimator, ABC):
         ends = [f"{end}_{100 * level:g}" for level in coverages for end in ("lower", "upper")]
         return self._intervals(table, requested, coverages, fresh), ["forecast", *ends]
 
+    @over_groups
     def predict_interval(self, X=None, coverage: float = 0.9, *, history=None) -> Any:
         """Intervals that contain an observation with a given probability, step by step.
 
@@ -360,6 +365,7 @@ class Forecaster(AttentionEstimator, ABC):
         ends = self._intervals(table, requested, [coverage], history is not None)[:, 1:]
         return wrap(requested, ends, ["lower", "upper"])
 
+    @over_groups
     def predict_quantiles(
         self, X=None, quantiles: ArrayLike = (0.1, 0.5, 0.9), *, history=None
     ) -> Any:
@@ -393,6 +399,7 @@ class Forecaster(AttentionEstimator, ABC):
         quantiles = self._requested_columns(table, requested, ends_from, is_fresh, levels)
         return wrap(requested, quantiles[:, 1:], levels)
 
+    @over_groups
     def score(self, X, y=None) -> float:
         """Minus the mean absolute scaled error; higher is better.
 
@@ -429,6 +436,7 @@ class Forecaster(AttentionEstimator, ABC):
         ]
         return -float(np.mean(errors))
 
+    @over_groups
     def backtest(self, X, y=None, *, cv: Any = 5, refit: bool = False, coverage=None) -> Any:
         """Forecasts from several points in the past, with the observed values.
 
@@ -462,6 +470,7 @@ class Forecaster(AttentionEstimator, ABC):
         """
         return backtest(self, X, y, cv, refit, coverage)
 
+    @over_groups
     def explain_features(self, X=None, *, history=None) -> Any:
         """What each known feature adds to forecasts of the steps after the series.
 

@@ -31,6 +31,7 @@ from ._origins import (
     split_at_ends,
     spread_over_phases,
 )
+from ._panels import over_groups
 from ._table import naive_scales
 
 _LEVELS = (0.01, 0.025, 0.05, *np.arange(0.1, 0.91, 0.1).round(1).tolist(), 0.95, 0.975, 0.99)
@@ -239,6 +240,7 @@ class KernelForecaster(Forecaster):
         self.bandwidth = bandwidth
         self.normalize = normalize
 
+    @over_groups
     def explain(self, X=None, k: int = 5, *, history=None) -> Any:
         """Windows of the past with the largest weights in the forecast.
 

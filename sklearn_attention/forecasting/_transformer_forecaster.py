@@ -34,6 +34,7 @@ from ._forecaster import Forecaster
 from ._forms import in_library
 from ._origins import Forecasts, Origins, choose_lookback, disagreement, least_length
 from ._panel_ridge import PanelRidge
+from ._panels import over_groups
 from ._ridges import WindowRidge
 from ._season import seasons_of
 from ._stored_forms import STORED_FORMS
@@ -297,6 +298,7 @@ class TransformerForecaster(NetworkParameters, Forecaster):
         transformer = self.combined_.on(self.device).transformer
         return transformer.attention_maps(self._ends(X, history)[0])
 
+    @over_groups
     def explain(self, X=None, *, history=None) -> Any:
         """Candidate forecasts of the next steps, and their weights.
 

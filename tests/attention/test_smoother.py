@@ -258,14 +258,6 @@ class TestPartitions:
         assert_alike(found, attend(np.zeros((3, 1)), *tables, bandwidth=0.1))
 
 
-@pytest.fixture
-def cluster():
-    distributed = pytest.importorskip("distributed")
-    options = {"n_workers": 2, "threads_per_worker": 1, "dashboard_address": None}
-    with distributed.LocalCluster(**options) as cluster, distributed.Client(cluster) as client:
-        yield cluster, client
-
-
 @pytest.mark.slow
 @pytest.mark.filterwarnings("ignore")  # of the cluster, as it loses a worker
 def test_a_worker_that_dies_midway(cluster):

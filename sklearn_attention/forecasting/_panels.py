@@ -1,0 +1,317 @@
+"""Panels of any number of series, in partitions of Dask.
+
+A panel is divided into groups of a few hundred whole series, and a forecaster is fitted to
+each group where its rows are. A hash of its id assigns a series to a group, so that groups are
+alike, and the same series are learned from together however rows are divided into partitions.
+"""
+
+import copy
+import functools
+import inspect
+
+import numpy as np
+import pandas as pd
+from sklearn.base import clone
+
+from .._partitions import is_frame, is_partitioned, over_columns
+from ._checks import refuse_leakage, refuse_too_small
+from ._forms import SERIES, TARGET
+from ._inputs import columns_of, read_given, without_gaps
+
+# Series in a group, and in the sample that decides what is the same for all groups. On the
+# monthly series of M3 errors are those of one forecaster for all, in groups of 300 as of 500.
+_GROUP, _SAMPLE = 500, 300
+# Errors that a message describes before it only counts them.
+_DESCRIBED = 20
+
+
+def over_groups(method):
+    """Decorate a method of forecasters: of a panel in partitions it is called by group."""
+    name, signature = method.__name__, inspect.signature(method)
+
+    @functools.wraps(method)
+    def call(forecaster, *args, **kwargs):
+        arguments = dict(signature.bind(forecaster, *args, **kwargs).arguments)
+        del arguments["self"]
+        if name in ("fit", "backtest"):
+            if _has_ids(arguments.get("X")):
+                return {"fit": _fit, "backtest": _backtest}[name](forecaster, **arguments)
+            if name == "fit":
+                vars(forecaster).pop("panel_", None)
+        elif hasattr(forecaster, "panel_"):
+            return _OF_FITTED.get(name, _frame)(forecaster, name, **arguments)
+        # What is no panel comes into memory.
+        in_memory = {
+            key: value.compute() if is_partitioned(value) else value
+            for key, value in arguments.items()
+        }
+        return method(forecaster, **in_memory)
+
+    return call
+
+
+class Panel:
+    """Forecasters that are fitted to groups of series.
+
+    They stay where they were fitted, on the workers of a cluster or in memory. Those of a
+    worker that dies are fitted again. A pickle has the forecasters themselves.
+
+    Attributes
+    ----------
+    parts : list of Delayed
+        The forecaster of each group; None of a group without series. Of a stored panel they
+        are in memory.
+    divisions : tuple or None
+        Of frames whose index is the id: each partition then has whole series, and is a group.
+        If it is None, series are assigned to groups by a hash.
+    """
+
+    def __init__(self, parts, divisions):
+        self.parts, self.divisions = parts, divisions
+
+    def __getstate__(self):
+        import dask
+
+        return {"parts": list(dask.compute(*self.parts)), "divisions": self.divisions}
+
+    def tasks(self, function, **arguments):
+        """Calls ``function(part, **arguments)``, in which frames are the rows of the group."""
+        calls = [{} for _ in self.parts]
+        for name, value in arguments.items():
+            values = [value] * len(calls)
+            if is_partitioned(value) or isinstance(value, pd.DataFrame):
+                values = _groups(name, value, len(calls), self.divisions)
+            for call, own in zip(calls, values, strict=True):
+                call[name] = own
+        pairs = zip(self.parts, calls, strict=True)
+        return [_later(function, part, **call) for part, call in pairs]
+
+
+def _fit(forecaster, X, y=None):
+    """Fit a forecaster to each group of series, and keep these."""
+    groups, divisions, model, sample, reference = _prepared(forecaster, X, y)
+    freq = sample.observed_.time.freq
+    parts = _persisted([_later(_fitted, model, rows, reference, freq) for rows in groups])
+    for name in [name for name in vars(forecaster) if name.endswith("_")]:
+        delattr(forecaster, name)
+    for name in ("n_features_in_", "feature_names_in_", "horizon_", "season_length_"):
+        if hasattr(sample, name):
+            setattr(forecaster, name, getattr(sample, name))
+    forecaster.panel_ = Panel(parts, divisions)
+    return forecaster
+
+
+def _backtest(forecaster, X, y=None, **options):
+    """Return the backtests of all groups as one frame, computed later."""
+    groups, _, model, *_ = _prepared(forecaster, X, y)
+    return _joined([_later(_called, model, "backtest", X=rows, **options) for rows in groups])
+
+
+def _frame(forecaster, name, **arguments):
+    """Return the frames that a method of the parts returns as one, computed later."""
+    return _joined(forecaster.panel_.tasks(_called, method=name, **arguments))
+
+
+def _update(forecaster, name, **arguments):
+    """Append observations to the series of each part."""
+    panel = forecaster.panel_
+    parts = _persisted(panel.tasks(_updated, **arguments))
+    forecaster.panel_ = Panel(parts, panel.divisions)
+    return forecaster
+
+
+def _score(forecaster, name, **arguments):
+    """Average the scores of all series."""
+    import dask
+
+    tasks = forecaster.panel_.tasks(_scored, **arguments)
+    scores, n_series = np.transpose(dask.compute(*tasks))
+    if not n_series.any():
+        raise ValueError("X has no values of the series that were fitted: pass some.")
+    return float(np.average(scores, weights=n_series))
+
+
+# Methods of fitted forecasters that return no frame.
+_OF_FITTED = {"update": _update, "score": _score}
+
+
+def _prepared(forecaster, X, y):
+    """Divide a panel into groups, and decide what is the same for all of them.
+
+    Returns
+    -------
+    groups : list of Delayed
+        Rows of each group.
+    divisions : tuple or None
+        As of a :class:`Panel`.
+    model : Forecaster
+        To be fitted to each group.
+    sample : Forecaster
+        Fitted to a sample of series.
+    reference : DataFrame
+        Rows of the longest series of the sample.
+    """
+    forecaster._check_every_parameter()
+    if y is not None:
+        raise ValueError(
+            f"y of type {type(y).__name__} is not valid beside a Dask frame with the column "
+            f"{SERIES!r}: pass the values as its column {TARGET!r}."
+        )
+    rows, divisions = _with_ids(X), X.divisions if _has_whole_series(X) else None
+    hashes = over_columns(lambda own: np.unique(_hashes(own)), np.union1d, rows, [SERIES])
+    if not len(hashes):
+        raise ValueError("X has no rows: pass at least one series.")
+    largest = hashes[:_SAMPLE][-1]
+    known = rows.map_partitions(lambda own: own[_hashes(own) <= largest], meta=rows._meta)
+    known = known.compute()
+    try:
+        sample = clone(forecaster).fit(known)
+    except ValueError:
+        # Bad series are named after the fit of all groups.
+        bad = _errors_of_series(forecaster, known, known[:0])
+        known = known[~known[SERIES].isin(list(bad))]
+        if not bad or known.empty:
+            raise
+        sample = clone(forecaster).fit(known)
+    model, seasons = clone(forecaster), getattr(sample, "seasons_", [sample.season_length_])
+    if model.season_length == "auto" and len(seasons) == 1:
+        model.season_length = seasons[0]
+    if getattr(model, "log", None) == "auto":
+        model.log = sample.transform_.log
+    n_groups = X.npartitions if divisions else max(1, round(len(hashes) / _GROUP))
+    reference = known[known[SERIES] == known[SERIES].value_counts().idxmax()]
+    return _groups("X", X, n_groups, divisions), divisions, model, sample, reference
+
+
+def _groups(what, rows, n_groups, divisions):
+    """Rows of each group, as tasks to be; `what` is the name of the rows."""
+    import dask.dataframe
+
+    if isinstance(rows, pd.DataFrame):
+        rows = dask.dataframe.from_pandas(rows, npartitions=1)
+    if not _has_ids(rows):
+        raise ValueError(
+            f"{what} of type {type(rows).__name__} has no column {SERIES!r}: pass a frame of "
+            "Dask or of pandas with it, as in the fit."
+        )
+    if divisions is None:
+        return _with_ids(rows).shuffle(SERIES, npartitions=n_groups).to_delayed()
+    if not _has_whole_series(rows):
+        raise ValueError(
+            f"{what} has not the index {SERIES!r} with known divisions that the frame of the "
+            f"fit has: pass {what}.set_index({SERIES!r})."
+        )
+    return _with_ids(rows.repartition(divisions=divisions, force=True)).to_delayed()
+
+
+def _fitted(model, rows, reference, freq):
+    """Fit a forecaster to the rows of a group, or list what is wrong with its series."""
+    if rows.empty:
+        return None
+    model = clone(model)
+    if getattr(model, "log", False):  # which negative values do not have
+        model.log = bool((rows[TARGET] >= 0).all())
+    try:
+        model.fit(rows)
+    except ValueError:
+        errors = _errors_of_series(model, rows, reference)
+        if not errors:
+            raise
+        return [f"{name!r}: {error}" for name, error in errors.items()]
+    if (own := model.observed_.time.freq) != freq:
+        wrong = f"has frequency {own!r}, but a sample of series {freq!r}"
+        return [f"{rows[SERIES].iloc[0]!r} {wrong}: pass series of one frequency."]
+    return model
+
+
+def _updated(part, X, y=None):
+    """Append observations to a copy of a part, or say what is wrong."""
+    try:
+        return part if X.empty else copy.deepcopy(part).update(X, y)
+    except ValueError as error:
+        return [str(error)]
+
+
+def _scored(part, X, y=None):
+    """Score a part, and count the series with values."""
+    n_series = X[SERIES][X[TARGET].notna()].nunique()
+    return (part.score(X, y), n_series) if n_series else (0.0, 0)
+
+
+def _called(part, method, **arguments):
+    """Return the frame that a method of a part returns; None for a group without rows."""
+    frames = [value for value in arguments.values() if isinstance(value, pd.DataFrame)]
+    if part is None or any(frame.empty for frame in frames):
+        return None
+    return getattr(part, method)(**arguments)
+
+
+def _errors_of_series(forecaster, rows, reference):
+    """Describe the series that cannot be learned from, by their ids.
+
+    Each is read beside the rows of a good series, from which its frequency can be inferred.
+    """
+    errors = {}
+    for name, own in rows.groupby(SERIES, observed=True):
+        own, reader = pd.concat([reference[reference[SERIES] != name], own]), clone(forecaster)
+        try:
+            table = without_gaps(reader, *read_given(reader, own, None))
+            refuse_leakage(table, columns_of(reader))
+            refuse_too_small(table)
+        except ValueError as error:
+            errors[name] = str(error)
+    return errors
+
+
+def _persisted(tasks):
+    """Compute tasks where their data are, and keep the results there; raise if some are bad."""
+    import dask
+
+    parts = dask.persist(*tasks)
+    bad = [_later(lambda part: part if isinstance(part, list) else [], part) for part in parts]
+    errors = sorted(error for errors in dask.compute(*bad) for error in errors)
+    if errors:
+        further = f"\nand {len(errors) - _DESCRIBED} more" * (len(errors) > _DESCRIBED)
+        described = "\n".join(errors[:_DESCRIBED])
+        raise ValueError(f"Series cannot be read, {len(errors)} errors:\n{described}{further}")
+    return list(parts)
+
+
+def _joined(tasks):
+    """One Dask frame of tasks that make the frame of a group, or None."""
+    import dask.dataframe
+
+    # The first group tells the columns.
+    first = next((frame for task in tasks if (frame := task.compute()) is not None), None)
+    if first is None:
+        raise ValueError("X has no rows of the series that were fitted: pass some.")
+    none = first[:0]
+    frames = [_later(lambda frame: none if frame is None else frame, task) for task in tasks]
+    return dask.dataframe.from_delayed(frames, meta=none, verify_meta=False)
+
+
+def _later(function, *args, **kwargs):
+    """Return a call of a function as a task to be."""
+    import dask
+
+    return dask.delayed(function, pure=False)(*args, **kwargs)
+
+
+def _has_ids(rows):
+    """True for a Dask frame with the ids of series, as a column or as its index."""
+    return is_frame(rows) and SERIES in (*rows.columns, rows.index.name)
+
+
+def _has_whole_series(rows):
+    """True for a Dask frame whose index is the id, and tells which partition has a series."""
+    return rows.index.name == SERIES and rows.known_divisions
+
+
+def _with_ids(rows):
+    """Rows with the id as a column."""
+    return rows.reset_index() if rows.index.name == SERIES else rows
+
+
+def _hashes(rows):
+    """Hash of the id of each row."""
+    return pd.util.hash_pandas_object(rows[SERIES], index=False).to_numpy()
