@@ -750,6 +750,24 @@ MUTATIONS = [
         "a feature that is published late is refused",
     ),
     Mutation(
+        "forecasting/_panels.py",
+        "copy.deepcopy(part).update(X, y)",
+        "part.update(X, y)",
+        "an update changes forecasters that were stored before",
+    ),
+    Mutation(
+        "forecasting/_panels.py",
+        "model.log = bool((rows[TARGET] >= 0).all())",
+        "model.log = True",
+        "a group with a negative value is refused",
+    ),
+    Mutation(
+        "forecasting/_panels.py",
+        "np.average(scores, weights=n_series)",
+        "np.mean(scores)",
+        "small groups count as much as large ones",
+    ),
+    Mutation(
         "forecasting/_breaks.py",
         "return min(ratio, _MAX_RATIO)",
         "return ratio",

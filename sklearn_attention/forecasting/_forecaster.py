@@ -111,8 +111,8 @@ class Forecaster(AttentionEstimator, ABC):
     columns_ : Columns
         Kinds of the features, and the levels of categories.
     events_ : list of int
-        Known columns of features that rarely are 1 and else 0, for less than a season, such as
-        holidays. The steps since and until then are further features.
+        Known columns of features that have two values, one of them rarely and for less than a
+        season, such as holidays. The steps since and until then are further features.
 
     See Also
     --------
@@ -166,10 +166,11 @@ class Forecaster(AttentionEstimator, ABC):
             shorter; a dict of Series or of arrays; a Series with an index of two levels,
             series and time; or a frame with the columns "unique_id", "ds" (time) and "y", or
             "ds" and "y" of one series, whose further columns are features. Frames of polars
-            have times in "ds"; their rows follow one another without. With `y`,
-            features, a row for each observation: a frame, whose texts and categorical dtypes
-            are categories, an array, or only an index. Rows of frames are found by their index,
-            and may be more; one of only time is for all series alike.
+            have times in "ds"; their rows follow one another without. A Dask frame with
+            "unique_id" may have any number of series; see Notes. With `y`, features, a row for
+            each observation: a frame, whose texts and categorical dtypes are categories, an
+            array, or only an index. Rows of frames are found by their index, and may be more;
+            one of only time is for all series alike.
         y : Series, DataFrame, dict or array, default=None
             The series, if X is not. An array takes its index from X, and an array X from `y`;
             with only an index or dates as X an array becomes a Series or a frame, and so do
@@ -185,6 +186,14 @@ class Forecaster(AttentionEstimator, ABC):
         ValueError
             If data or parameters are not valid, or `y` cannot be a series, as where it is
             passed first. The estimator then is as it was before.
+
+        Notes
+        -----
+        Of a Dask frame a forecaster is fitted to each group of about 500 series, which a hash
+        of "unique_id" forms; if that is the index, and divisions are known, each partition is a
+        group. `panel_` then holds the forecasters of the groups, and other fitted attributes
+        are only those that all groups share. Methods that return frames return Dask frames,
+        which are computed later; their first group is computed at once, for the columns.
         """
         self._check_every_parameter()
         table = without_gaps(self, *read_given(self, X, y))

@@ -178,13 +178,16 @@ def _prepared(forecaster, X, y):
         model.season_length = seasons[0]
     if getattr(model, "log", None) == "auto":
         model.log = sample.transform_.log
-    n_groups = X.npartitions if divisions else max(1, round(len(hashes) / _GROUP))
+    n_groups = max(1, round(len(hashes) / _GROUP))
     reference = known[known[SERIES] == known[SERIES].value_counts().idxmax()]
     return _groups("X", X, n_groups, divisions), divisions, model, sample, reference
 
 
 def _groups(what, rows, n_groups, divisions):
-    """Rows of each group, as tasks to be; `what` is the name of the rows."""
+    """Rows of each group, as tasks to be; `what` is the name of the rows.
+
+    Without divisions there are `n_groups`.
+    """
     import dask.dataframe
 
     if isinstance(rows, pd.DataFrame):

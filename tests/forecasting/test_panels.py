@@ -167,6 +167,10 @@ def test_partitions_that_have_whole_series_are_the_groups():
         sorted({name for name in rows["unique_id"] if name < "shop 2"}),
         sorted({name for name in rows["unique_id"] if name >= "shop 2"}),
     ]
+    # Series that lie in two partitions are brought into one.
+    in_two = partitioned(rows.sort_values("unique_id"), 5).set_index("unique_id", sorted=True)
+    of_groups = groups_of(new().fit(in_two), rows)
+    assert sum(len(part.observed_) for part, _ in of_groups) == N_SERIES
     later = partitioned(make_rows(2, first=N_STEPS)).set_index("unique_id")
     assert len(model.update(later).predict()) == 3 * N_SERIES
     with pytest.raises(ValueError, match=r"X has not the index .*X.set_index\('unique_id'"):
