@@ -14,7 +14,7 @@ from slow_cases import slow_but
 import sklearn_attention
 
 ROOT = Path(sklearn_attention.__file__).parents[1]
-API, HOUSE, README = ROOT / "docs" / "api", ROOT / "docs" / "house.md", ROOT / "README.md"
+API, HOUSE = ROOT / "docs" / "api", ROOT / "docs" / "house.md"
 # Pages that show code.
 GUIDES = sorted(
     path.stem for path in ROOT.glob("docs/*.md") if "\n>>> " in path.read_text("utf-8")
@@ -97,11 +97,12 @@ def test_the_link_of_every_estimator_leads_to_its_page():
         assert re.search(page, link)
 
 
-def test_readme_names_every_estimator():
+def test_the_page_on_choosing_names_every_estimator():
     public = {name: getattr(sklearn_attention, name) for name in sklearn_attention.__all__}
     estimators = {name for name, value in public.items() if hasattr(value, "fit")}
     assert len(estimators) > 15
-    assert estimators <= set(re.findall(r"`(\w+)`", README.read_text("utf-8")))
+    page = (ROOT / "docs" / "choosing.md").read_text("utf-8")
+    assert estimators <= set(re.findall(r"`(\w+)`", page))
 
 
 def test_the_page_on_the_house_names_every_folder_and_shared_module():
