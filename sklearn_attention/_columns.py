@@ -48,7 +48,10 @@ _DTYPES = (np.float64, np.float32)
 
 @dataclasses.dataclass(frozen=True)
 class Columns:
-    """The kind of each column of X: numbers, or an unordered or ordered category.
+    """Kind of each column of X: numeric, or an unordered or ordered category.
+
+    Estimators learn it in `fit`. Pass it to functions such as
+    :func:`~sklearn_attention.bandwidth.select_bandwidth`, which take arrays.
 
     Parameters
     ----------

@@ -24,7 +24,12 @@ def attend(
     algorithm: str = "auto",
     empty: str = "nearest",
 ) -> Any:
-    r"""Weighted averages of values, weighted by a kernel between queries and keys.
+    r"""Average values, weighted by a kernel between queries and keys.
+
+    Smoothers and forecasters are made of this function; call it when you want only the average,
+    of arrays and at a bandwidth that you choose. Take :class:`NadarayaWatsonRegressor` to have
+    the bandwidth chosen and intervals computed, and :func:`sklearn_attention.nn.attention` for
+    a layer of a network.
 
     .. math:: \text{Attention}(q) =
               \frac{\sum_i w_i K\left(\frac{q}{h}, \frac{k_i}{h}\right) v_i}
@@ -121,9 +126,11 @@ def attention_sums(
     algorithm: str = "auto",
     empty: str = "nearest",
 ) -> Any:
-    """Sums over some of the keys, from which weighted averages are computed.
+    """Sum over some of the keys what weighted averages are computed from.
 
-    For keys that come in parts: add the sums over each, and divide once.
+    Use it if your keys come in parts, such as files. If all keys are in memory or in a Dask
+    collection, take :func:`~sklearn_attention.attend`. Add the sums over each part, and divide
+    once.
 
     Parameters
     ----------
@@ -157,7 +164,9 @@ def attention_sums(
 
 
 class LocalFit(NamedTuple):
-    r"""Local polynomials at each query.
+    r"""Polynomials that were fitted around each query.
+
+    It is the result of :func:`attend_local`.
 
     Attributes
     ----------
@@ -199,7 +208,11 @@ def attend_local(
     algorithm: str = "auto",
     empty: str = "nearest",
 ) -> LocalFit:
-    r"""Local polynomial regression: weighted least squares at every query.
+    r"""Fit a polynomial by weighted least squares around every query.
+
+    This is local polynomial regression of arrays, at a bandwidth that you choose. Take
+    :class:`~sklearn_attention.LocalPolynomialRegressor` to have bandwidth and degree chosen,
+    and :func:`~sklearn_attention.attend` for plain averages.
 
     .. math:: \min_{\beta} \sum_i w_i K\left(\tfrac{q - k_i}{h}\right)
               \bigl(v_i - \beta_0 - \beta_1^\top (k_i - q) - \dots\bigr)^2

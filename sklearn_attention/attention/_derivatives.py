@@ -25,7 +25,11 @@ def attend_gradient(
     bandwidth: ArrayLike = 1.0,
     sample_weight=None,
 ):
-    r"""Exact derivatives of the averages of :func:`attend` with respect to the queries.
+    r"""Compute exact derivatives of the averages of :func:`attend` with respect to the queries.
+
+    Use it for slopes of averages at a bandwidth that you choose. Slopes of local polynomials,
+    by :func:`attend_local`, have less bias, and fitted smoothers have the method
+    `predict_gradient`.
 
     With the average :math:`m(q)` and the normalised weights :math:`p_i(q)`,
 

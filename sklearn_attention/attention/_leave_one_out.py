@@ -25,7 +25,9 @@ _may_overflow = np.errstate(over="ignore", invalid="ignore")
 
 
 class Scores(NamedTuple):
-    """Ingredients of the criteria of a bandwidth, one entry for each bandwidth.
+    """Errors and degrees of freedom at each bandwidth, from which criteria are computed.
+
+    It is the result of :meth:`LeaveOneOut.scores`.
 
     Attributes
     ----------
@@ -45,6 +47,8 @@ class Scores(NamedTuple):
 class Predictions(NamedTuple):
     """Predictions of the training rows.
 
+    It is the result of :meth:`LeaveOneOut.predictions`.
+
     Attributes
     ----------
     left_out : array of shape (n_rows, n_values)
@@ -61,7 +65,10 @@ class Predictions(NamedTuple):
 
 
 class LeaveOneOut:
-    """Predicts each row from all others, at one bandwidth after the other.
+    """Predictions of each row from all other rows, at one bandwidth after another.
+
+    Use it to write your own search for a bandwidth;
+    :func:`~sklearn_attention.bandwidth.select_bandwidth` has the usual searches.
 
     Checks, and an order of the rows in which neighbours lie together, are computed once for
     all bandwidths. A single feature takes linear time for each bandwidth.

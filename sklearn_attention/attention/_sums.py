@@ -12,6 +12,9 @@ EMPTY_POLICIES = ("nearest", "nan")
 class Sums(NamedTuple):
     r"""Sums over some of the keys about each query.
 
+    It is the result of :func:`attention_sums`. Sums of several parts can be added, and their
+    method `average` returns the weighted averages.
+
     .. math:: S_{\alpha c}(q) = \sum_i w_i\, K(q, k_i)\, (k_i - q)^\alpha\, (1, v_i)_c
 
     They are taken about the query, so sums over different keys add as they are: ``a + b``, or

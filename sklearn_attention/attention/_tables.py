@@ -48,7 +48,9 @@ def attention_weights(
     leave_one_out: bool | ArrayLike = False,
     empty: str = "nearest",
 ) -> Any:
-    """Weights of every key in every query's average, as a matrix.
+    """Compute the weight of every key in the average of every query, as a matrix.
+
+    Use it to look at weights, or to apply them to several sets of values.
 
     ``attention_weights(...) @ values`` is what :func:`attend` computes without ever
     holding this matrix.
@@ -138,7 +140,9 @@ def shares(problem):
 
 
 class LocalRows(NamedTuple):
-    """Effects of each key on the fit at each query, as matrices.
+    """Effect of each key on the fit at each query, as matrices.
+
+    It is the result of :func:`local_rows`.
 
     Attributes
     ----------
@@ -180,9 +184,10 @@ def local_rows(
     empty: str = "nearest",
     without_each: bool = True,
 ) -> LocalRows:
-    r"""Effects of each key on the fit at each query, as matrices.
+    r"""Compute the effect of each key on the fit at each query, as matrices.
 
-    For inspection and uncertainty; all matrices are dense, so pass queries in blocks.
+    Use it to inspect local polynomials, or to compute their uncertainty. For predictions alone
+    take :func:`attend_local`. All matrices are dense, so pass queries in blocks.
 
     Parameters
     ----------
@@ -335,7 +340,10 @@ def _with_others(field, kept, n_keys, fill):
 
 
 class Explanation(NamedTuple):
-    """Training rows of largest weight in each prediction, the heaviest first.
+    """Training rows with the largest weights in each prediction.
+
+    It is the result of `explain`; :class:`~sklearn_attention.inspection.ExplanationDisplay`
+    draws it.
 
     Attributes
     ----------

@@ -149,7 +149,10 @@ class _Likelihood:
 
 
 class DensityLikelihood(_Likelihood):
-    r"""Mean log-density of each row under the estimate from all others.
+    r"""Mean log-density of each row under the density estimated from all other rows.
+
+    This is the criterion of likelihood cross-validation, by which
+    :class:`~sklearn_attention.ProductKernelDensity` chooses bandwidths at its default.
 
     .. math:: \frac{1}{\sum_i w_i} \sum_i w_i \log\Big(
               \frac{n}{n + 1} \hat f_{-i}(x_i) + \frac{1}{n + 1} g(x_i)\Big), \qquad
@@ -244,7 +247,10 @@ class DensityLikelihood(_Likelihood):
 
 
 class ConditionalLikelihood(_Likelihood):
-    r"""Mean log-density of each target, given its row, under the estimate from all others.
+    r"""Mean log-density of each target given its features, estimated from all other rows.
+
+    This is the criterion by which :class:`~sklearn_attention.ConditionalKernelDensity` chooses
+    bandwidths.
 
     .. math:: \frac{1}{\sum_i w_i} \sum_i w_i \log\Big( \frac{n}{n + 1}
               \frac{\sum_{j \ne i} w_j K(x_i, x_j)\, K_g(y_i - y_j)}
@@ -323,7 +329,10 @@ class ConditionalLikelihood(_Likelihood):
 
 
 class DensityLeastSquares:
-    r"""Integrated squared error of a density estimate, but for a constant.
+    r"""Integrated squared error of a density estimate, up to a constant.
+
+    This is the criterion of least-squares cross-validation. Take it if heavy tails make the
+    likelihood choose bandwidths that are too wide.
 
     .. math:: \int \hat f(x)^2\,dx
               - \frac{2}{\sum_i w_i} \sum_i w_i \hat f_{-i}(x_i)

@@ -71,7 +71,10 @@ class _ByNeighbors(BandwidthRule):
 
 
 class AdaptiveBandwidth(_ByNeighbors, BaseEstimator):
-    r"""Bandwidth at each query: the distance to its k-th nearest training row.
+    r"""Bandwidth that is the distance of each query to its k-th nearest training row.
+
+    Pass it as `bandwidth` to a smoother if rows are dense in some regions and sparse in others.
+    If rows are spread evenly, a fixed bandwidth, which is the default, suits them better.
 
     .. math:: h(x) = \lVert x - x_{(k)} \rVert
 

@@ -83,7 +83,11 @@ def select_bandwidth(
     empty: str = "nearest",
     algorithm: str = "auto",
 ) -> BandwidthChoice:
-    r"""Bandwidth at which a criterion is smallest: one scale on all features, or one for each.
+    r"""Search for the bandwidth at which a criterion of prediction errors is smallest.
+
+    Smoothers call this function with ``bandwidth="loo"``. Call it for bandwidths of arrays
+    without fitting an estimator. Either one factor multiplies the standard deviations of all
+    features, or each feature has its own bandwidth.
 
     .. math:: h_j = c\, \hat\sigma_j,\quad c = \arg\min_c \text{criterion}(c\, \hat\sigma)
 

@@ -31,7 +31,10 @@ _FACTORS = {"scott": _scott, "silverman": _silverman}
 def rule_bandwidth(
     X, kernel, rule: str = "scott", sample_weight=None, *, columns=None
 ) -> np.ndarray:
-    r"""Bandwidth of each feature, and lambda of each category, by a rule of thumb.
+    r"""Compute a bandwidth for each feature by a rule of thumb.
+
+    It takes hardly any time, and suits densities with one mode. For regression,
+    :func:`select_bandwidth` chooses by the errors of predictions.
 
     .. math:: h_j = \frac{\delta_0(K)}{\delta_0(\phi)}\, c(n, d)\, \hat\sigma_j, \qquad
               \lambda_j = \lambda_j^{\max} \min(1, n^{-2/(d+4)})

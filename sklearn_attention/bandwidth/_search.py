@@ -53,7 +53,9 @@ _FEW_ROWS = 10
 
 
 class BandwidthChoice(NamedTuple):
-    """A bandwidth, and what it was chosen from.
+    """Bandwidth that a search or a rule has chosen, with the evidence for it.
+
+    It is the result of :func:`select_bandwidth`.
 
     Attributes
     ----------

@@ -61,7 +61,10 @@ _USUAL = "usual"
 
 
 class Forecaster(AttentionEstimator, ABC):
-    """Base class of forecasters, which read series and calibrate intervals.
+    """Base class of forecasters, which reads series and calibrates intervals.
+
+    Derive from it to write a forecaster of your own that takes all forms of series; to
+    forecast, take :class:`~sklearn_attention.TransformerForecaster`.
 
     A subclass has two methods. ``_learn(table, context, task_data)`` learns from a
     :class:`Table`, and sets `lookback_` and `calibration_`.

@@ -52,7 +52,11 @@ _LEAST_ERROR = 0.01
 
 
 class KernelForecaster(Forecaster):
-    r"""Forecasting by kernel-weighted averages of the steps after similar past windows.
+    r"""Forecast by averaging what followed similar windows of the past.
+
+    Take it for one series or many if you want to see which windows of the past a forecast comes
+    from. :class:`TransformerForecaster` combines several methods and has smaller errors on most
+    series.
 
     .. math:: \hat y(q) = \frac{\sum_i K((q - k_i) / h)\, v_i}{\sum_j K((q - k_j) / h)}
 

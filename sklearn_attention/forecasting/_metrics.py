@@ -13,7 +13,9 @@ from .._validation import (
 
 
 def naive_scale(y, season_length: int = 1) -> float:
-    r"""Mean absolute error of repeating the last season, on the training series.
+    r"""Compute the mean absolute error of repeating the last season, on the training series.
+
+    Pass it as `scale` to :func:`mase` and :func:`msis`.
 
     Parameters
     ----------
@@ -44,7 +46,10 @@ def naive_scale(y, season_length: int = 1) -> float:
 
 
 def mase(y_true, y_pred, scale) -> float:
-    r"""Mean absolute scaled error.
+    r"""Compute the mean absolute scaled error.
+
+    Use it to compare forecasts of series in different units: errors are divided by `scale`,
+    most often the error of a naive forecast.
 
     Parameters
     ----------
@@ -77,7 +82,10 @@ def mase(y_true, y_pred, scale) -> float:
 
 
 def msis(y_true, lower, upper, coverage, scale) -> float:
-    r"""Mean scaled interval score.
+    r"""Compute the mean scaled interval score.
+
+    Use it to compare intervals: it is small for narrow intervals that contain the observations,
+    and can be compared between series.
 
     Parameters
     ----------
@@ -117,7 +125,10 @@ def msis(y_true, lower, upper, coverage, scale) -> float:
 
 
 def crps(y_true, y_quantiles, quantiles, scale: ArrayLike = 1.0) -> float:
-    r"""Continuous ranked probability score, approximated from quantiles.
+    r"""Compute the continuous ranked probability score, approximated from quantiles.
+
+    Use it to compare whole distributions, where :func:`msis` compares intervals and
+    :func:`mase` points.
 
     Parameters
     ----------
@@ -165,7 +176,9 @@ def crps(y_true, y_quantiles, quantiles, scale: ArrayLike = 1.0) -> float:
 
 
 def seasonal_naive(past, horizon, season_length) -> np.ndarray:
-    """Repeat the last season.
+    """Forecast by repeating the last season.
+
+    Use it as a baseline: a forecaster that is not better than this has learned nothing.
 
     Parameters
     ----------

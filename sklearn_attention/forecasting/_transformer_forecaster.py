@@ -55,7 +55,11 @@ _LACKING = {"features": "no features are known beforehand: pass X"}
 
 
 class TransformerForecaster(NetworkParameters, Forecaster):
-    r"""Forecasting by attention over candidate forecasts, of which a transformer is one.
+    r"""Forecast by weighting several methods by their errors in the past.
+
+    Take it for one series or many, with or without features, if you want forecasts and
+    intervals without choosing a method. :class:`KernelForecaster` names the windows of the past
+    that a forecast comes from.
 
     .. math:: \hat y = \sum_c w_c\, f_c(x)
 

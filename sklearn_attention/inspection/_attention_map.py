@@ -14,7 +14,10 @@ from ._style import WEIGHTS, canvas, write_names, write_title
 
 
 def attention_rollout(weights) -> np.ndarray:
-    r"""Weights through all layers at once, the mean over heads.
+    r"""Combine the attention weights of all layers into one matrix, averaged over heads.
+
+    Use it to trace which tokens of the input reach each token of the output; for single layers
+    and heads take :class:`AttentionMapDisplay`.
 
     Parameters
     ----------
@@ -57,7 +60,10 @@ def attention_rollout(weights) -> np.ndarray:
 
 
 class AttentionMapDisplay:
-    """Weights from queries (rows) to keys (columns), for each layer and head.
+    """Picture of attention weights from queries (rows) to keys (columns), by layer and head.
+
+    Use it for transformers and smoothers. Large weights do not prove that a token or a row
+    matters.
 
     Make one by :meth:`from_estimator` or :meth:`from_weights`. The map of a smoother, its
     smoother matrix, has one layer and one head.

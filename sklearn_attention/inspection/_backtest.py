@@ -13,7 +13,10 @@ from ._style import BLUE, GREY, INK, canvas, write_dates, write_legend
 
 
 class BacktestDisplay:
-    """Forecasts from several points in the past, beside the observations.
+    """Picture of forecasts from several points in the past, beside the observations.
+
+    Use it to see when a forecaster was right in the past; :class:`ForecastDisplay` shows the
+    future.
 
     Make one by :meth:`from_estimator`, or by :meth:`from_predictions` from the result of
     `backtest`.

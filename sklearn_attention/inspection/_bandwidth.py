@@ -11,7 +11,9 @@ from ._style import BLUE, COLORS, GREY, INK, canvas, write_bars, write_legend, w
 
 
 class BandwidthDisplay:
-    """Bandwidths of a fitted estimator, and what speaks for them.
+    """Picture of a search for a bandwidth: the criterion, or the bandwidth of each feature.
+
+    Use it to see how well the data determine the bandwidth of a smoother.
 
     Make one by :meth:`from_estimator`. Where one factor for all features was searched, it is
     the criterion over the bandwidths that were tried. Those whose criterion is at most 1 %

@@ -18,7 +18,10 @@ _QUANTILES = (0.1, 0.5, 0.9)
 
 
 class DensityDisplay:
-    """An estimated density.
+    """Picture of an estimated density of one or two features.
+
+    Use it for :class:`~sklearn_attention.ProductKernelDensity` and
+    :class:`~sklearn_attention.ConditionalKernelDensity`.
 
     Make one by :meth:`from_estimator`. The density of one feature is a curve, that of two has
     contours around its regions of highest density, which contain 50, 80 and 95 % of the

@@ -17,7 +17,9 @@ from ._style import BLUE, GREY, INK, ORANGE, canvas, write_bars
 
 
 class ExplanationDisplay:
-    """The training rows, windows or candidates that carry a prediction.
+    """Picture of the training rows, windows or candidates that a prediction is made of.
+
+    Use it to show someone why a single prediction is what it is.
 
     Make one by :meth:`from_estimator`. A prediction is a baseline plus the contributions of
     rows: weight times the difference of the target from the baseline. Each bar begins at the

@@ -20,7 +20,10 @@ _MOST_EFFECTS = 4
 
 
 class ForecastDisplay:
-    """History, forecast, intervals and actual values.
+    """Picture of a forecast with its intervals, the history and the actual values.
+
+    Use it for forecasts of one series; :class:`BacktestDisplay` shows forecasts from several
+    points in the past.
 
     Make one by :meth:`from_estimator`.
 

@@ -13,7 +13,9 @@ from ._style import COLORS, canvas, write_legend
 
 
 class KernelDisplay:
-    """Kernels between a query and keys on both sides of it.
+    """Picture of kernels as functions of the distance between a query and a key.
+
+    Use it to compare kernels before you choose one.
 
     Make one by :meth:`from_kernels` or :meth:`from_estimator`.
 

@@ -19,7 +19,9 @@ class LayerNormSteps(NamedTuple):
 
 
 def layer_norm_decomposition(x) -> LayerNormSteps:
-    r"""Layer normalisation as a projection and a scaling.
+    r"""Split layer normalisation into a projection and a scaling.
+
+    Use it to study transformers; :class:`LayerNormDisplay` draws the two steps.
 
     Parameters
     ----------
@@ -67,7 +69,9 @@ def layer_norm_decomposition(x) -> LayerNormSteps:
 
 
 def unselectable_keys(keys) -> np.ndarray:
-    r"""Keys that no query gives the largest weight.
+    r"""Find keys to which no query gives the largest weight.
+
+    Use it to study attention by dot products without layer normalisation.
 
     Parameters
     ----------
@@ -114,7 +118,10 @@ def _is_within(key, others):
 
 
 class LayerNormDisplay:
-    """Keys of three or four numbers after both steps of layer normalisation.
+    """Picture of what layer normalisation does to keys of three or four numbers.
+
+    It is meant for teaching; :func:`layer_norm_decomposition` has the numbers for vectors of
+    any length.
 
     Make one by :meth:`from_vectors` or :meth:`from_estimator`. Left, keys projected onto the
     hyperplane orthogonal to (1, ..., 1), a plane or a space. Right, scaled: on a circle of

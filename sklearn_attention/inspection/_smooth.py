@@ -13,7 +13,9 @@ from ._style import BLUE, GREY, canvas, write_legend
 
 
 class SmoothDisplay:
-    """Data, the curve fitted to them, a band of the curve and intervals of new targets.
+    """Picture of the data and the fitted curve, with a confidence band and intervals.
+
+    Use it for smoothers of one feature.
 
     Make one by :meth:`from_estimator`.
 

@@ -9,7 +9,9 @@ from ._style import BLUE, GREY, INK, ORANGE, canvas
 
 
 class TrainingDisplay:
-    """Training and validation losses of a network by epoch.
+    """Picture of the training and validation losses of a network, by epoch.
+
+    Use it to see whether a network was trained long enough, or too long.
 
     Make one by :meth:`from_estimator`. A dashed line marks the epoch whose weights were kept.
 

@@ -10,7 +10,11 @@ from ._random_features import RandomFeatures
 
 
 class RandomFourierFeatures(RandomFeatures):
-    r"""Sines and cosines along random directions, for a stationary kernel.
+    r"""Map rows to sines and cosines whose products approximate a stationary kernel.
+
+    Put it before a linear model if there are too many rows for kernel methods. Take
+    :class:`PositiveRandomFeatures` for averages whose weights must not be negative, and a
+    smoother if its exact kernel is fast enough.
 
     .. math:: \phi(x) = \sqrt{\tfrac2D}
               \bigl[\sin(\omega_j^\top x),\, \cos(\omega_j^\top x)\bigr]_{j \le D / 2},

@@ -14,7 +14,10 @@ _KERNELS = ("gaussian", "scaled_dot_product")
 
 
 class PositiveRandomFeatures(RandomFeatures):
-    r"""Exponentials along random directions and their opposites.
+    r"""Map rows to exponentials whose products approximate the kernel of attention.
+
+    Take it for linear attention, whose weights are positive; :class:`RandomFourierFeatures` is
+    for linear models with a stationary kernel.
 
     For the scaled dot product, with rows in bandwidths and divided by :math:`d^{1/4}`, with
     :math:`a` their mean in training and :math:`x' = x - a`,

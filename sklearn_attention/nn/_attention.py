@@ -32,7 +32,10 @@ def attention(
     need_weights: bool = False,
     dropout: float = 0.0,
 ) -> Any:
-    r"""Average the values of every head, weighted by a kernel of queries and keys.
+    r"""Average the values of every head, weighted by a kernel between queries and keys.
+
+    It is for networks: it takes tensors and masks, and has gradients. For arrays take
+    :func:`sklearn_attention.attend`.
 
     .. math:: o_t = \frac{\sum_s m_{ts}\, K(q_t, k_s)\, v_s}{\sum_s m_{ts}\, K(q_t, k_s)}
 

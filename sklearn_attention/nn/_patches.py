@@ -9,6 +9,8 @@ from .._validation import check_positive, check_size
 class Patches(nn.Module):
     r"""Cut series into patches of consecutive steps, the last of which ends at the last step.
 
+    Put it before an encoder of long series, so that a token stands for several steps.
+
     Of :math:`T` steps there are :math:`N = \lceil (T - P)^+ / S \rceil + 1` patches of length
     :math:`P` that start :math:`S` steps apart. The first patch is filled on its left with the
     first value: less than :math:`S` steps, or :math:`P - T` where the series is shorter than

@@ -15,7 +15,9 @@ _COMBINE = ("add", "concatenate")
 def sinusoidal_encoding(
     n_steps, d_position, *, base: float = 10_000.0, device=None
 ) -> torch.Tensor:
-    r"""Sines and cosines of the position at falling frequencies.
+    r"""Compute sines and cosines of positions, at falling frequencies.
+
+    It is the formula of :class:`SinusoidalPositions`.
 
     .. math:: p_{t, 2k} = \sin(\omega_k t),\quad p_{t, 2k+1} = \cos(\omega_k t),\quad
               \omega_k = \text{base}^{-2k/d}
@@ -58,6 +60,8 @@ def sinusoidal_encoding(
 
 class SinusoidalPositions(nn.Module):
     """Add or append to each token the sinusoidal encoding of its position.
+
+    Take it if sequences may become longer than those of the training.
 
     It has no parameters and no limit of length. :func:`sinusoidal_encoding` has the formula.
 
@@ -108,6 +112,9 @@ class SinusoidalPositions(nn.Module):
 
 class LearnedPositions(nn.Module):
     """Add or append to each token a learned vector of its position.
+
+    Take it if all sequences have about the same length; :class:`SinusoidalPositions` has no
+    limit of length.
 
     Parameters
     ----------
@@ -163,6 +170,8 @@ class LearnedPositions(nn.Module):
 
 class RotaryPositions(nn.Module):
     r"""Rotate queries and keys by an angle that grows with their position.
+
+    Take it if distances between tokens matter, not their places in the sequence.
 
     .. math:: \begin{pmatrix} x'_{2k} \\ x'_{2k+1} \end{pmatrix} =
               \begin{pmatrix} \cos\omega_k t & -\sin\omega_k t \\

@@ -102,6 +102,9 @@ def drop(x, probability, generator=None):
 class Dropout(nn.Module):
     """Set entries to 0 at random while training, as :class:`torch.nn.Dropout` does.
 
+    Take it in networks that :func:`~sklearn_attention.training.train` fits: its draws depend
+    only on the `random_state` passed there.
+
     Parameters
     ----------
     probability : float

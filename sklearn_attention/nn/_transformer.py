@@ -17,7 +17,9 @@ from ._random import Dropout, OutputProjection, initialize
 
 
 class MultiHeadAttention(nn.Module):
-    r"""Attention of tokens to each other, or to a source, in several heads.
+    r"""Attention in several heads, of tokens to each other or to a source.
+
+    Use it as a layer of a network of your own, with any kernel; :class:`Encoder` stacks it.
 
     Tokens are cut into `n_heads` pieces, of width ``head_dim = d_model / n_heads``, and every
     head averages by itself (:func:`attention`). With :math:`x` the token of the query and
@@ -276,7 +278,9 @@ class _FeedForward(nn.Module):
 
 
 class EncoderBlock(nn.Module):
-    r"""Self-attention, then the same small network for every token.
+    r"""Block of an encoder: self-attention, then the same small network for every token.
+
+    Use it to build a stack that :class:`Encoder` does not offer.
 
     With :math:`S` one of the two sublayers and :math:`N` a layer normalisation:
 
@@ -383,7 +387,9 @@ class EncoderBlock(nn.Module):
 
 
 class DecoderBlock(nn.Module):
-    """Causal self-attention, attention to a source, then the same network for every token.
+    """Block of a decoder: causal self-attention, attention to a source, then a small network.
+
+    Use it to build a stack that :class:`Decoder` does not offer.
 
     Parameters
     ----------
@@ -549,6 +555,8 @@ class _Stack(nn.Module):
 class Encoder(_Stack):
     """Encoder of a transformer: a stack of :class:`EncoderBlock`.
 
+    Use it on tokens that are vectors already; :class:`TokenEncoder` adds their positions.
+
     With ``norm="pre"``, where the stream itself is never normalised, a last layer normalisation
     follows.
 
@@ -583,6 +591,8 @@ class Encoder(_Stack):
 class Decoder(_Stack):
     """Decoder of a transformer: a stack of :class:`DecoderBlock`.
 
+    Use it on tokens that are vectors already; :class:`TokenDecoder` adds their positions.
+
     With ``norm="pre"`` a last layer normalisation follows, as for :class:`Encoder`.
 
     Parameters
@@ -614,7 +624,9 @@ class Decoder(_Stack):
 
 
 class TokenEncoder(nn.Module):
-    """Tokens with their positions, through the blocks of an encoder.
+    """Encoder of a transformer that adds positions to its tokens first.
+
+    Use it as the body of a network of your own.
 
     Parameters
     ----------
@@ -700,7 +712,10 @@ class TokenEncoder(nn.Module):
 
 
 class TokenDecoder(TokenEncoder):
-    """Tokens with their positions, through the blocks of a decoder.
+    """Decoder of a transformer that adds positions to its tokens first.
+
+    Use it, behind a :class:`TokenEncoder`, in a network of your own that makes sequences of
+    sequences.
 
     Parameters and attributes are those of :class:`TokenEncoder`, with :class:`Decoder` in the
     place of the encoder.

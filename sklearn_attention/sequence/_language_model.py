@@ -21,7 +21,10 @@ from ._token_windows import TokenStream, TokenWindows
 
 
 class TransformerLanguageModel(NetworkParameters, AttentionEstimator):
-    r"""Language model: a transformer and counts predict the next token of a text.
+    r"""Predict the next token of a text with a transformer and counts.
+
+    Take it to score or to continue texts of a kind that you have many of, such as names or
+    codes. It is small and not pretrained; for general text take a large language model.
 
     .. math:: p(w_1, \dots, w_T) = \prod_t p(w_t \mid w_1, \dots, w_{t-1})
 

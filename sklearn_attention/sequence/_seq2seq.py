@@ -28,7 +28,11 @@ from ._fitted_seq2seq import (
 
 
 class TransformerSeq2Seq(NetworkParameters, AttentionEstimator):
-    r"""Transformer that predicts a sequence from another: encoder and decoder.
+    r"""Predict a sequence from another one with an encoder and a decoder.
+
+    Take it for translations of short sequences, such as dates, names or codes, with a thousand
+    pairs or more. It is not pretrained; for a class or a number of a sequence take
+    :class:`TransformerClassifier` or :class:`TransformerRegressor`.
 
     .. math:: P(y \mid x) = \prod_t P(y_t \mid y_1, \dots, y_{t-1}, x)
 

@@ -33,6 +33,9 @@ _FIRST = "y", "the first call of partial_fit", "name all of them there"
 class NadarayaWatsonClassifier(ClassLabels, ClassifierMixin, KernelSmoother):
     r"""Classification by kernel-weighted votes of the training rows.
 
+    Take it for one to about ten features if you want to see the weight of every training row.
+    :class:`KernelAttentionClassifier` predicts better on tables.
+
     .. math:: \hat P(y = c \mid x) = \frac{\sum_i w_i K((x - x_i) / h)\, [y_i = c]}
                                           {\sum_j w_j K((x - x_j) / h)}
 

@@ -117,7 +117,10 @@ class _CrossValidated(SmootherRegressor):
 
 
 class NadarayaWatsonCV(_CrossValidated):
-    """Nadaraya-Watson regression with kernel and bandwidth by leave-one-out.
+    """Nadaraya-Watson regression with the kernel and the bandwidth chosen by leave-one-out.
+
+    Take it to compare several kernels or given bandwidths; :class:`NadarayaWatsonRegressor`
+    chooses the bandwidth of one kernel by itself.
 
     Every kernel is tried with every bandwidth. Leave-one-out has a closed form: the result is
     that of ``GridSearchCV(NadarayaWatsonRegressor(), grid, cv=LeaveOneOut(),
@@ -170,7 +173,10 @@ class NadarayaWatsonCV(_CrossValidated):
 
 
 class LocalPolynomialCV(_CrossValidated):
-    """Local polynomial regression with kernel, bandwidth and degree by leave-one-out.
+    """Local polynomial regression with kernel, bandwidth and degree chosen by leave-one-out.
+
+    Take it to compare several kernels and degrees; :class:`LocalPolynomialRegressor` averages
+    several degrees of one kernel by itself.
 
     Every kernel is tried with every bandwidth and every degree, as by
     :class:`NadarayaWatsonCV`.

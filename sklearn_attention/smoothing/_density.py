@@ -40,7 +40,11 @@ _ATTRIBUTES = {"likelihood": "likelihood_score_", "least_squares": "least_square
 
 
 class ProductKernelDensity(DensityMixin, MixedRows):
-    r"""Density estimate with one kernel, and one bandwidth, for each column.
+    r"""Estimate a density with a kernel and a bandwidth for each column.
+
+    Take it to find unusual rows, to draw new rows, or to look at a distribution, for up to
+    about five columns with numbers and categories. For the distribution of a target given
+    features take :class:`ConditionalKernelDensity`.
 
     .. math:: \hat f(x) = \frac{1}{\sum_i w_i} \sum_i w_i
               \prod_k \frac{1}{h_k s_i} K\Big(\frac{x_k - x_{ik}}{h_k s_i}\Big)

@@ -16,7 +16,9 @@ _ROUNDING = 1e-12
 
 
 class Significance(NamedTuple):
-    r"""Significance of every feature, from a wild bootstrap.
+    r"""Test of whether each feature matters to a smoother, by a wild bootstrap.
+
+    It is the result of `feature_significance`.
 
     The statistic of a number is the mean squared derivative of the smoother over the
     training rows, that of a category the mean squared difference between predictions at

@@ -11,7 +11,9 @@ from .._spread import mean_squares
 
 @dataclasses.dataclass(frozen=True, repr=False)
 class SmootherSummary:
-    """Numbers of a fitted smoother; printed, a table of them.
+    """Table of what a smoother has fitted: bandwidths, degrees of freedom and errors.
+
+    It is the result of `summary`; print it.
 
     Attributes
     ----------

@@ -20,7 +20,9 @@ TOKENIZERS = ("byte_pairs", "characters", "ids", "lower_words", "words")
 def learn_vocabulary(
     tokenizer, sequences, *, max_tokens=None, min_count: int = 1
 ) -> Vocabulary:
-    """Learn the vocabulary of sequences.
+    """Learn which tokens sequences are made of, and number them.
+
+    Transformers for texts call it in `fit`; call it to train a network of your own.
 
     Parameters
     ----------

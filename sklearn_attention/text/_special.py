@@ -13,7 +13,9 @@ SPECIAL_TOKENS = ("<padding>", "<unknown>", "<start>", "<end>")
 
 
 def pad(sequences, *, length=None) -> Any:
-    """Fill sequences of ids up to one length, behind their end.
+    """Fill sequences of ids at their ends, so that all have one length.
+
+    Use it to make batches for a network of your own.
 
     Parameters
     ----------

@@ -61,7 +61,9 @@ def tokenizers_library():
 
 
 class Vocabulary:
-    """The tokens of texts, or of sequences of ids, and their numbers.
+    """Tokens of texts, or of sequences of ids, and their numbers.
+
+    It turns texts into ids and back; :func:`learn_vocabulary` makes one.
 
     The ids 0 to 3 are those of the special tokens for padding, unknown pieces, start and end,
     the same in every vocabulary. :func:`learn_vocabulary` makes one.

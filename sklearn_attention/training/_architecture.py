@@ -10,7 +10,9 @@ from ..kernels._base import as_kernel
 
 
 class Architecture(BaseEstimator):
-    """Parameters of a transformer besides its size.
+    """Parameters of the architecture of a transformer, besides its size.
+
+    Pass it as `architecture` to an estimator that trains a transformer.
 
     A parameter of all estimators that train one. Its own parameters can be searched by names
     such as ``architecture__positions``.

@@ -10,7 +10,10 @@ from .._validation import check_in_open_interval, check_positive
 
 
 def hold_out(n_samples, fraction, *, generator, strata=None) -> Any:
-    """Split rows at random into those to learn from and those to validate with.
+    """Split rows at random into those for training and those for validation.
+
+    It is the split of the estimators that train a network; for data of your own take
+    :func:`sklearn.model_selection.train_test_split`.
 
     Parameters
     ----------

@@ -21,7 +21,10 @@ from ._training import Training, batch_sizes, pace, plan_of
 
 @dataclasses.dataclass
 class History:
-    """History of a training, epoch by epoch, as plain numbers.
+    """History of a training, epoch by epoch.
+
+    It is the result of :func:`train`; :class:`~sklearn_attention.inspection.TrainingDisplay`
+    draws it.
 
     Attributes
     ----------
@@ -77,7 +80,10 @@ def train(
     threads=None,
     lengths=None,
 ) -> History:
-    """Fit the parameters of a module.
+    """Train the parameters of a module of torch.
+
+    Estimators with a network call it in `fit`; call it to train a network of your own with the
+    same early stopping and checkpoints.
 
     Parameters
     ----------

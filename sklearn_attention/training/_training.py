@@ -28,7 +28,9 @@ _LARGEST_RATE = float(np.finfo(np.float32).max)
 
 
 class Training(BaseEstimator):
-    r"""How a network is trained: the plan of :func:`~sklearn_attention.training.train`.
+    r"""Parameters of the training of a network.
+
+    Pass it as `training` to an estimator that trains a network.
 
     All estimators that train a network have one as a parameter, whose own parameters can be
     searched by names such as ``training__weight_decay``. What is "auto" here is the estimator's

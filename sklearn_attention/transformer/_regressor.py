@@ -14,7 +14,11 @@ from ._task import SAME, Numbers, check_quantiles
 
 
 class TransformerRegressor(NumericTargets, TransformerEstimator):
-    r"""Regression on tables, sequences and texts by a transformer and a simpler model.
+    r"""Predict numbers from tables, sequences and texts with a transformer and a simpler model.
+
+    Take it for sequences and short texts with a number to predict. For tables
+    :class:`KernelAttentionRegressor` is mostly more accurate, and for the next values of a
+    series take :class:`TransformerForecaster`.
 
     By default the prediction is a weighted sum of those of a baseline (boosted trees for
     tables, random convolutions for series or TF-IDF for texts) and of a transformer encoder.
