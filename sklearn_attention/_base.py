@@ -81,8 +81,8 @@ class AttentionEstimator(OwnInit, CallbackSupportMixin, BaseEstimator):
         if fitted and state.get(_FORM) != _CURRENT:
             version = "0.1.0" if _FORM in state else "a development version before 0.1.0"
             raise ValueError(
-                f"{type(self).__name__} was stored by {version}, whose fitted attributes were "
-                "others: fit it again with this version."
+                f"{type(self).__name__} was stored by {version}, whose fitted attributes "
+                "differ from those of this version: fit it again with this version."
             )
 
     def _get_fitted_attr_html(self, doc_link=""):

@@ -82,8 +82,8 @@ def check_memory(what, shape, remedy, itemsize=8):
     if needed > limit:
         sizes = " x ".join(map(str, shape))
         raise MemoryError(
-            f"{what} takes {sizes} numbers, {needed / 1e6:.0f} MB, but there are "
-            f"{limit / 1e6:.0f} MB of memory: {remedy}."
+            f"{what} takes {needed / 1e6:.0f} MB of memory ({sizes} numbers), but there are "
+            f"{limit / 1e6:.0f} MB: {remedy}."
         )
 
 

@@ -82,9 +82,9 @@ class Columns:
         known = {NUMERIC, UNORDERED, ORDERED, CONSTANT}
         if len(self.kinds) != len(self.categories) or not known.issuperset(self.kinds):
             raise ValueError(
-                f"kinds={self.kinds!r} does not fit {len(self.categories)} categories: pass "
-                "'numeric', 'unordered', 'ordered' or 'constant' for each column, and its "
-                "levels or None."
+                f"kinds={self.kinds!r} does not match the {len(self.categories)} entries of "
+                "categories: for each column pass 'numeric', 'unordered', 'ordered' or "
+                "'constant' in kinds, and its levels, or None for numbers, in categories."
             )
 
     @classmethod
@@ -253,8 +253,8 @@ class Columns:
         names = table.columns
         if len(names) != len(kinds) and self.categorical:
             raise ValueError(
-                f"X of type {type(X).__name__} and shape {getattr(X, 'shape', None)} has not "
-                f"the {len(kinds)} columns, some of them categorical, that were fitted: pass a "
+                f"X of type {type(X).__name__} and shape {getattr(X, 'shape', None)} does not "
+                f"have the {len(kinds)} columns of the fit, some of them categorical: pass a "
                 "table with the same columns."
             )
         if is_partitioned(X):
@@ -267,9 +267,9 @@ class Columns:
         for name, kind, found in zip(names, kinds, _kinds(X, table), strict=True):
             if kind == NUMERIC != found and not table.get_column(name).is_null().all():
                 raise ValueError(
-                    f"X has categories in column {name!r}, which was numeric when fitted, or "
-                    "is in other partitions: convert it to numbers (pandas.to_numeric, with "
-                    "errors='coerce'), or fit with categories."
+                    f"X has categories in column {name!r}, which is numeric in the fit or in "
+                    "other partitions: convert it to numbers (pandas.to_numeric, with "
+                    "errors='coerce'), or fit it as categories."
                 )
         codes = {}
         for j in self.categorical:
@@ -426,7 +426,10 @@ def frame_of(X, *, allow_series=False):
         raise ValueError(f"X has columns of the same name, {list(columns)}: rename them.")
     frame = nw.from_native(X, pass_through=True, allow_series=allow_series or None)
     if isinstance(frame, nw.LazyFrame) and frame.implementation.is_polars():
-        raise TypeError("X or y is a LazyFrame, without rows: pass what its collect() returns.")
+        raise TypeError(
+            "X or y is a LazyFrame, whose rows are not computed yet: pass what its collect() "
+            "returns."
+        )
     return frame if isinstance(frame, nw.DataFrame | nw.Series) else None
 
 
@@ -495,10 +498,10 @@ def _table(X):
         cell = "" if dtype.is_numeric() or not len(frame) else frame.item(0, j)
         if hasattr(cell, "__len__") and not isinstance(cell, str | bytes | tuple | dict):
             raise ValueError(
-                f"X has a sequence in each cell in column {name!r}: make features of them, or "
-                "pass arrays (n_steps, n_channels) to TransformerRegressor or "
-                "TransformerClassifier, as by "
-                "[numpy.column_stack(list(row)) for row in numpy.asarray(X)]."
+                f"X has a sequence in each cell of column {name!r}, where each cell has to be "
+                "a single value: compute features of the sequences, or pass arrays of shape "
+                "(n_steps, n_channels) to TransformerRegressor or TransformerClassifier, for "
+                "example [numpy.column_stack(list(row)) for row in numpy.asarray(X)]."
             )
         if dtype == nw.Struct:
             raise ValueError(

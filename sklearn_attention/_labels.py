@@ -69,15 +69,18 @@ class ClassLabels:
             y, found, weights = in_memory(y, self.predict(X), sample_weight)
             y, weights = read_labels(y), read_weights(weights, len(found))
             if y.shape[1:] not in ((), (1,)):
-                raise ValueError(f"y has shape {y.shape}: pass one label for each row.")
+                raise ValueError(
+                    f"y has shape {y.shape}, which is not one label for each row: pass y of "
+                    "shape (n_samples,)."
+                )
             y = check_labels(y)
             return accuracy_score(y, found, sample_weight=weights)
         y, weights = read_labels(y), read_weights(sample_weight, len(X))
         expected = len(X), len(self.classes_)
         if y.shape != expected:
             raise ValueError(
-                f"y has shape {y.shape}, but the classes of {expected[1]} outputs are known: "
-                f"pass y of shape {expected}."
+                f"y has shape {y.shape}, but the classes of {expected[1]} outputs are known "
+                f"from the fit: pass y of shape {expected}."
             )
         return float(np.average((self.predict(X) == y).all(axis=1), weights=weights))
 
@@ -170,8 +173,8 @@ def class_factors(class_weight, y):
         return np.ones(len(y))
     if is_partitioned(y):
         raise ValueError(
-            f"class_weight={class_weight!r} is of labels in memory: pass y.compute() as y, or "
-            "weights as sample_weight."
+            f"class_weight={class_weight!r} needs the labels in memory, but y is a collection "
+            "of Dask: pass y.compute() as y, or a weight for each row as sample_weight."
         )
     dicts = class_weight if isinstance(class_weight, list) else [class_weight]
     valid = is_one_of(class_weight, "balanced") or all(isinstance(own, dict) for own in dicts)
@@ -216,8 +219,8 @@ def read_labels(y, name="y"):
     for cell in cells.flat if cells.dtype == object else ():
         if not isinstance(cell, str) and isinstance(cell, Iterable):
             raise ValueError(
-                f"{name} has a label of type {type(cell).__name__}, such as {cell!r:.60}: pass "
-                "a text, a number or a flag for each row."
+                f"{name} has a label of type {type(cell).__name__}, such as {cell!r:.60}, "
+                "which is not supported: pass a string, a number or a bool for each row."
             )
     if cells.ndim and pd.isna(cells).any():
         raise ValueError(f"{name} has missing labels (NaN, None or NA): drop those rows.")
@@ -271,9 +274,9 @@ def check_labels(y):
             odd = next((x for x in labels if types_of([x]) != types), labels[-1])
             output = f"[:, {j}]" if y.ndim == 2 else ""
             raise ValueError(
-                f"y{output} has labels that are not all texts, numbers or flags, such as "
-                f"{labels[0]!r} and {odd!r}: make texts of them, by "
-                f"numpy.array(y, dtype=object){output}.astype(str)."
+                f"y{output} mixes labels of different types, such as {labels[0]!r} and "
+                f"{odd!r}: convert all of them to strings, by numpy.array(y, "
+                f"dtype=object){output}.astype(str)."
             )
         check_classification_targets(labels)
     return outputs[0] if y.ndim == 1 else y

@@ -44,8 +44,8 @@ def _factorized(column):
         places, cells = pd.factorize(cells)
     except TypeError as error:
         raise TypeError(
-            f"X has cells in column {column.name!r} that are no levels of a category "
-            f"({error}): make texts or numbers of them."
+            f"X has cells in column {column.name!r} that cannot be levels of a category "
+            f"({error}): convert the column to strings or numbers."
         ) from error
     return places, cells.tolist()
 
@@ -96,8 +96,9 @@ def doubt_levels(name, n_rows, levels, refuse_texts):
     texts = cells[pd.to_numeric(cells, errors="coerce").isna()].tolist()
     if 0 < len(texts) <= _FEW_TEXTS * len(cells):
         warn_user(
-            f"X has texts such as {texts[:3]} beside numbers in column {name!r}, a category: "
-            f"pass pandas.to_numeric(X[{name!r}], errors='coerce'), or .astype('category')."
+            f"X has both strings, such as {texts[:3]}, and numbers in column {name!r}, which "
+            f"is read as a category: pass pandas.to_numeric(X[{name!r}], errors='coerce') if "
+            f"it has numbers, or X[{name!r}].astype('category') if it has categories."
         )
         return
     if len(levels) <= max(_MANY_LEVELS, n_rows / 2):
@@ -105,12 +106,13 @@ def doubt_levels(name, n_rows, levels, refuse_texts):
     found = f"X has {len(levels)} different texts in the {n_rows} rows of column {name!r}"
     if refuse_texts and any(isinstance(level, str) and " " in level for level in levels):
         raise ValueError(
-            f"{found}, which are no levels of a category: pass that column alone to read it as "
+            f"{found}, too many to read it as a category: pass that column alone to read it as "
             "text, or leave it out."
         )
     warn_user(
-        f"{found}, which is read as a category: drop it, or make numbers of dates "
-        "(pandas.to_datetime) and amounts (pandas.to_numeric)."
+        f"{found}, which is read as a category although it has so many levels: drop it, "
+        "convert amounts by pandas.to_numeric, or make numbers of dates, such as the days "
+        "since the first."
     )
 
 
@@ -195,9 +197,9 @@ def _refuse_other_type(column, levels, cells, unknown):
     elif types_of(levels[:1]) == {numbers.Number}:
         cast = f"pandas.to_numeric({cast}, errors='coerce')"
     else:
-        cast = "what those of fit were made by"
+        cast = "the same conversion as in the fit"
     raise ValueError(
-        f"X has {cells[0]!r}, of {dtype}, in column {name!r}, whose levels were of "
-        f"{type(levels[0]).__name__} when fitted, such as {levels[0]!r}, and is none of "
-        f"them. Pass levels, not numbers of these, and make them of that type by {cast}."
+        f"X has {cells[0]!r}, of {dtype}, in column {name!r}, which is none of its levels in "
+        f"the fit. These are of type {type(levels[0]).__name__}, such as {levels[0]!r}: pass "
+        f"the levels themselves, not their codes, and convert them by {cast}."
     )

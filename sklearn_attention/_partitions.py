@@ -65,7 +65,8 @@ def as_array(x, name, chunks=None):
         x = _of_known_length(x)
     if chunks is not None and sum(chunks) != len(x):
         raise ValueError(
-            f"{name} has {len(x)} rows, but there are {sum(chunks)} rows of X: pass as many."
+            f"{name} has {len(x)} rows, but there are {sum(chunks)} rows of X: pass both with "
+            "the same rows."
         )
     rows = {} if chunks is None else {0: chunks}
     return x.rechunk(rows | {axis: -1 for axis in range(1, x.ndim)})
@@ -84,7 +85,10 @@ def read_partitions(estimator, X, y, dtypes, *, reset, need_y=False):
     shape = getattr(X, "_meta", X) if hasattr(X, "columns") else X
     X = as_array(X, "X")
     if X.ndim != 2:
-        raise ValueError(f"X has shape {X.shape}: pass a table, such as X.reshape(-1, 1).")
+        raise ValueError(
+            f"X has shape {X.shape}, which is not two-dimensional: pass a table of shape "
+            "(n_samples, n_features), such as X.reshape(-1, 1) for a single feature."
+        )
     if 0 in X.shape:
         raise ValueError(f"X has shape {X.shape}: pass at least one row and one column.")
     validate_data(
@@ -95,7 +99,10 @@ def read_partitions(estimator, X, y, dtypes, *, reset, need_y=False):
     if y is not None:
         y = as_array(y, "y", X.chunks[0])
         if y.ndim > 2 or y.shape[1:] == (0,):
-            raise ValueError(f"y has shape {y.shape}: pass one column for each output.")
+            raise ValueError(
+                f"y has shape {y.shape}: pass an array of shape (n_samples,), or (n_samples, "
+                "n_outputs) with at least one column for each output."
+            )
     elif need_y:
         raise ValueError(f"{type(estimator).__name__} requires y to be passed, but it is None.")
     if reset or y is not None:

@@ -101,7 +101,9 @@ def check_list(name, given):
     except (TypeError, ValueError):
         numbers = np.empty(0)
     if numbers.ndim != 1 or not len(numbers) or np.isnan(numbers).any():
-        raise ValueError(f"{name}={given!r} is no list of numbers: pass at least one.")
+        raise ValueError(
+            f"{name}={given!r} is not a list of numbers: pass a list of at least one number."
+        )
     return numbers
 
 
@@ -126,9 +128,9 @@ def check_thresholds(name, given, n_queries):
     fits = thresholds.ndim == 2 and len(thresholds) == n_queries and thresholds.shape[1] > 0
     if not fits or np.isnan(thresholds).any():
         raise ValueError(
-            f"{name} of shape {np.shape(given)} has no thresholds for {n_queries} queries: "
-            "pass numbers (n_thresholds,), the same for all queries, or those of each, "
-            "(n_queries, n_thresholds)."
+            f"{name} of shape {np.shape(given)} does not fit {n_queries} queries: pass an "
+            "array of shape (n_thresholds,), the same for all queries, or of shape "
+            "(n_queries, n_thresholds), a row for each query."
         )
     return thresholds
 
@@ -267,11 +269,17 @@ def _weights_of_partitions(sample_weight, X):
     check_numeric_types("sample_weight", sample_weight, "pass numbers")
     weights = as_array(sample_weight, "sample_weight", X.chunks[0]).astype(np.float64)
     if weights.ndim != 1:
-        raise ValueError(f"sample_weight has shape {weights.shape}: pass one for each row.")
+        raise ValueError(
+            f"sample_weight has shape {weights.shape}, which is not one weight for each row: "
+            "pass an array of shape (n_samples,)."
+        )
     smallest, largest, total = ends(weights)
     refuse_not_finite("sample_weight", max(largest, -smallest))
     if smallest < 0:
-        raise ValueError(f"sample_weight has a negative value, {smallest:g}: pass none.")
+        raise ValueError(
+            f"sample_weight has a negative value, {smallest:g}: pass weights that are 0 or "
+            "greater."
+        )
     if largest == 0:
         raise ValueError("sample_weight is zero for every row: leave at least one above 0.")
     _check_total(total)

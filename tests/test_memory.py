@@ -48,11 +48,13 @@ def test_a_matrix_of_queries_and_keys(little_memory):
     X, y = data()
     model = NadarayaWatsonRegressor(bandwidth=1.0).fit(X, y)
     many = np.broadcast_to(X[0], (10_000, 2))
-    expected = r"takes 10000 x 50 numbers, 4 MB, but there are 1 MB .*: pass some queries at"
+    expected = (
+        r"takes 4 MB of memory \(10000 x 50 numbers\), but there are 1 MB: pass some queries"
+    )
     with pytest.raises(MemoryError, match=expected):
         model.smoother_matrix(many)
     lines = LocalPolynomialRegressor(bandwidth=1.0).fit(X, y)
-    with pytest.raises(MemoryError, match=r"10000 x 50 x 4 numbers, 16 MB"):
+    with pytest.raises(MemoryError, match="10000 x 50 x 4 numbers"):
         lines.smoother_matrix(many)
     assert model.predict(many).shape == lines.predict(many).shape == (10_000,)
 
@@ -68,7 +70,7 @@ def test_parabolas_of_many_features():
 def test_attention_maps(little_memory):
     X, y = data(n_features=60)
     model = TransformerRegressor(**NETWORK).fit(X, y)
-    with pytest.raises(MemoryError, match=r"maps together takes 50 x 1 x 2 x 60 x 60 numbers"):
+    with pytest.raises(MemoryError, match="50 x 1 x 2 x 60 x 60 numbers"):
         model.attention_maps(X)
     assert model.attention_maps(X[:2]).shape[0] == 2
 

@@ -275,7 +275,7 @@ def attend_local(
     """
     if not (is_degree(degree) and degree):
         raise ValueError(
-            f"degree={degree!r} is not valid: pass 1, 2 or 3 (attend is degree 0)."
+            f"degree={degree!r} is not valid: pass 1, 2 or 3, or call attend for degree 0."
         )
     smoother = Smoother(kernel, bandwidth, int(degree), empty, algorithm)
     tables = queries, keys, values, sample_weight, query_scale, leave_one_out

@@ -138,13 +138,19 @@ class LeaveOneOut:
         check_choice("algorithm", algorithm, ALGORITHMS)
         X = check_table(to_array("X", X), "X")
         if not len(X):
-            raise ValueError("X has 0 rows: a prediction from others needs at least two.")
+            raise ValueError(
+                "X has 0 rows, but each row is predicted from the other rows: pass at least "
+                "two rows."
+            )
         gap, rows = _check_gap(gap), _check_rows(rows, len(X))
         if sample_weight is not None:
             _, _, kept = check_weights(sample_weight, X)
             rows = rows if kept is None else rows[np.isin(rows, kept)]
         if not len(rows):
-            raise ValueError("rows has no row of positive weight: pass one to predict.")
+            raise ValueError(
+                f"rows={rows!r} selects no row of positive weight: pass the position of at "
+                "least one."
+            )
         self.rows = rows
         problem, _ = read(
             X[rows], X, values, kernel, bandwidth=bandwidth, sample_weight=sample_weight,
@@ -185,8 +191,8 @@ class LeaveOneOut:
         largest = np.abs(truth).max(initial=0.0)
         if largest > LARGEST:
             raise ValueError(
-                f"values as large as {largest:g}, such as targets y, have squares that are "
-                "infinite: divide them by the largest."
+                f"values, such as the targets y, reach {largest:g}, whose square overflows: "
+                "divide them by their largest absolute value."
             )
         found = []
         for left_out, fitted, leverage in self._predict(scales):

@@ -41,9 +41,9 @@ class PairSums:
         self.factors = positive_factors(kernel, d) if d else []
         if self.factors is None:
             raise ValueError(
-                f"kernel={kernel!r} is no product of positive kernels of the distance, which "
-                "searches for several bandwidths and lambdas need: choose one, such as "
-                "'gaussian', or pass numbers or 'scott' as bandwidth."
+                f"kernel={kernel!r} is not a product of positive kernels of the distance, and "
+                "only for these can several bandwidths or lambdas be searched: choose a "
+                "kernel such as 'gaussian', or pass numbers or 'scott' as bandwidth."
             )
         # From the middle, so that no digits are lost to where the rows are.
         self.numbers = numbers - np.median(numbers, axis=0)

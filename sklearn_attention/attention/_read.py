@@ -75,8 +75,8 @@ def read(
     n_keys, n_features = keys.shape
     if queries.shape[1] != n_features:
         raise ValueError(
-            f"queries have {queries.shape[1]} features but keys have {n_features}: pass "
-            "both the same columns."
+            f"queries have {queries.shape[1]} features but keys have {n_features}: pass both "
+            "with the same columns."
         )
     if n_keys == 0:
         raise ValueError("keys has 0 rows: pass at least one.")
@@ -115,7 +115,10 @@ def to_array(name, x):
     need_all_rows(name, x, remedy=f"pass {name}.compute() if that fits")
     x = np.asarray(as_numbers(name, x, "encode it first"))
     if x.dtype.kind == "c":
-        raise ValueError(f"{name} is not numeric: pass real and imaginary parts.")
+        raise ValueError(
+            f"{name} has complex numbers, which are not supported: pass real and imaginary "
+            "parts as columns of their own."
+        )
     # Trees and SciPy need the machine's own byte order, and no more than 64 bits.
     dtype = np.float64 if x.dtype.itemsize > 8 else x.dtype.newbyteorder("=")
     return np.ascontiguousarray(x, dtype=dtype)
@@ -134,8 +137,9 @@ def _of_tensor(name, x):
     """The array of a tensor in memory; of bfloat16, which NumPy has not, in float32."""
     if x.requires_grad:
         raise TypeError(
-            f"{name} is a tensor with requires_grad=True, but averages compute no "
-            "gradients here: call a kernel of sklearn_attention.kernels directly."
+            f"{name} is a tensor with requires_grad=True, but this function computes no "
+            f"gradients: pass {name}.detach(), or call a kernel of sklearn_attention.kernels, "
+            "which has gradients."
         )
     if x.device.type != "cpu":
         raise TypeError(
@@ -212,9 +216,9 @@ def check_own_keys(leave_one_out, queries, n_keys):
             return None
         if len(queries) != n_keys:
             raise ValueError(
-                f"leave_one_out=True needs the keys themselves as queries, but there are "
-                f"{len(queries)} queries and {n_keys} keys: pass the position of each "
-                "query's own key."
+                "leave_one_out=True needs the keys themselves as queries, but there are "
+                f"{len(queries)} queries and {n_keys} keys: pass the keys as queries, or as "
+                "leave_one_out the position of each query's own key."
             )
         return np.arange(n_keys)
     try:
@@ -226,7 +230,8 @@ def check_own_keys(leave_one_out, queries, n_keys):
     if not valid or (len(own_key) and not (-1 <= own_key.min() and own_key.max() < n_keys)):
         raise ValueError(
             f"leave_one_out={leave_one_out!r} is not valid: pass True, False, or for each of "
-            f"the {len(queries)} queries the position of a key, from 0 to {n_keys - 1}, or -1."
+            f"the {len(queries)} queries the position of the key to leave out, from 0 to "
+            f"{n_keys - 1}, or -1 to leave out none."
         )
     return own_key.astype(np.int64)
 
@@ -244,8 +249,9 @@ def _check_query_scale(query_scale, queries, kernel):
         raise ValueError("query_scale is not valid: pass finite numbers greater than 0.")
     if kernel.radial_form(queries.shape[1]) is None:
         raise ValueError(
-            f"kernel={kernel!r} does not depend only on the distance, which a scale of each "
-            "query divides: choose a radial kernel such as 'gaussian'."
+            f"kernel={kernel!r} does not depend only on the distance, but query_scale divides "
+            "the distances of each query: choose a radial kernel such as 'gaussian', or leave "
+            "out query_scale."
         )
     return scale
 

@@ -99,8 +99,9 @@ class Reduction:
         # n_queries) multiply the bandwidth.
         if np.ndim(scales) == 2 and not self.is_radial:
             raise ValueError(
-                f"kernel={self.problem.kernel!r} does not depend only on the distance, which "
-                "a scale of each row divides: choose a radial kernel such as 'gaussian'."
+                f"kernel={self.problem.kernel!r} does not depend only on the distance, but the "
+                "distances of each row are divided by a bandwidth of its own: choose a radial "
+                "kernel such as 'gaussian'."
             )
         n_queries, groups = len(self.problem.queries), np.split(scales, len(scales))
         if self._linear is not None and np.ndim(scales) == 1:

@@ -245,7 +245,8 @@ def _over_partitions(smoother, queries, tables, query_scale, leave_one_out):
 
     if query_scale is not None:
         raise ValueError(
-            "query_scale does not go with Dask collections: pass one bandwidth for all queries."
+            "query_scale is not supported with collections of Dask: leave it out, and pass "
+            "one bandwidth for all queries."
         )
     leave_out = leave_one_out is True
     if not leave_out and leave_one_out is not False:

@@ -185,8 +185,9 @@ def refuse_far(keys):
     """Raise ValueError where products of terms would overflow."""
     if 0 not in keys.shape and float(abs(keys).max()) > FURTHEST:
         raise ValueError(
-            f"features divided by bandwidth reach {float(abs(keys).max()):g}, whose products "
-            "overflow: leave out rows that are so far, or pass a larger bandwidth or degree=0."
+            f"features divided by bandwidth reach {float(abs(keys).max()):g}, and their "
+            "products overflow: leave out rows that are so far from the others, or pass a "
+            "larger bandwidth, or degree=0."
         )
 
 

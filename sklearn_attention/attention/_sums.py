@@ -61,8 +61,8 @@ class Sums(NamedTuple):
         shapes = tuple(self.sums.shape), tuple(other.sums.shape)
         if shapes[0] != shapes[1] or (self.fallback is None) != (other.fallback is None):
             raise ValueError(
-                f"these sums do not belong together (shapes {shapes[0]} and {shapes[1]}): make "
-                "them for the same queries, as many values and the same empty policy."
+                f"sums of shapes {shapes[0]} and {shapes[1]} cannot be added: compute both for "
+                "the same queries, with the same number of values and the same value of empty."
             )
         return self.plus(other)
 

@@ -48,13 +48,13 @@ class _ByNeighbors(BandwidthRule):
         numeric = rows.columns.numeric
         if rows.values is None:
             raise ValueError(
-                f"bandwidth={self!r} is for averages of targets, which densities are not: pass "
-                "a number or the name of a rule."
+                f"bandwidth={self!r} is only for estimators that average targets, not for "
+                "densities: pass a number, or the name of a rule such as 'scott'."
             )
         if rows.needs_several:
             raise ValueError(
-                f"per_feature=True has no meaning with bandwidth={self!r}, where one distance "
-                "in units of each feature's spread is the bandwidth of all: pass "
+                f"per_feature=True has no meaning with bandwidth={self!r}, which is one "
+                "distance for all features, each divided by its standard deviation: pass "
                 f"per_feature=False, or one of {', '.join(SMOOTHER_CRITERIA)} as bandwidth."
             )
         others = ", ".join(("scott", "silverman", *SMOOTHER_CRITERIA))
@@ -64,9 +64,9 @@ class _ByNeighbors(BandwidthRule):
         )  # fmt: skip
         if not numeric or kernel.radial_form(len(numeric)) is None:
             raise ValueError(
-                f"bandwidth={self!r} measures distances, which kernel={kernel!r} does not on "
-                f"these {rows.X.shape[1]} columns: choose a radial kernel such as 'gaussian', "
-                "and at least one numeric column."
+                f"bandwidth={self!r} needs distances, but kernel={kernel!r} has none on these "
+                f"{rows.X.shape[1]} columns: choose a radial kernel such as 'gaussian', and "
+                "pass at least one numeric column."
             )
 
 

@@ -271,8 +271,9 @@ class _Curve:
         self.sample = sample = ValueSample(criterion, rows, most)
         if len(sample) < 2 * rows.gap + 2:
             raise ValueError(
-                f"gap={rows.gap} leaves out {2 * rows.gap + 1} rows for each, of n_samples="
-                f"{len(sample)} of positive weight: pass a smaller gap."
+                f"gap={rows.gap} leaves out {2 * rows.gap + 1} rows for each row that is "
+                f"predicted, but there are only n_samples={len(sample)} rows of positive "
+                "weight: pass a smaller gap."
             )
         # Where time is linear in the rows, all of them are predicted.
         some = None if self.linear else sample.positions(max(MAX_PAIRS // len(sample), 2))

@@ -188,8 +188,9 @@ class Rows:
         """Refuse rows to be left out with each other, which one kind of search can do."""
         if self.gap:
             raise ValueError(
-                f"gap={self.gap} is for searches of one factor on all features, which are "
-                f"numbers: pass gap=0, or one of {', '.join(SMOOTHER_CRITERIA)} as bandwidth."
+                f"gap={self.gap} is supported only if all features are numeric and share one "
+                "factor of their bandwidths: pass gap=0, or one of "
+                f"{', '.join(SMOOTHER_CRITERIA)} as bandwidth."
             )
 
 
@@ -313,8 +314,9 @@ class Sample:
         if len(self) < fewest:
             number = {2: "two", 3: "three"}[fewest]
             raise ValueError(
-                f"bandwidth={name!r} leaves out each row and needs {number} rows of positive "
-                f"weight, got n_samples={len(self)}: pass a number as bandwidth."
+                f"bandwidth={name!r} predicts each row from the others and needs {number} rows "
+                f"of positive weight, got n_samples={len(self)}: pass more rows, or a number "
+                "as bandwidth."
             )
         self.spread = feature_spread(self.X, self.sample_weight) if spread is None else spread
 

@@ -212,8 +212,8 @@ def refuse_negative(negative, kernel):
     """Raise if a kernel takes negative values, which is not known of all beforehand."""
     if negative:
         raise ValueError(
-            f"kernel={kernel!r} takes negative values, with which what followed is not "
-            "averaged: choose a positive kernel, such as 'gaussian'."
+            f"kernel={kernel!r} takes negative values, which cannot be weights of what "
+            "followed similar windows: choose a positive kernel, such as 'gaussian'."
         )
 
 

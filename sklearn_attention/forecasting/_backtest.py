@@ -39,8 +39,8 @@ def backtest(forecaster, X, y, cv, refit, coverage):
             model = past.learn(first, last)
         elif last < past.last:
             raise ValueError(
-                f"cv={cv!r} ends the past of fold {fold} before that of the fold before: sort "
-                "its folds in time, or pass refit=True."
+                f"cv={cv!r} has a fold, {fold}, whose training rows end earlier than those of "
+                "the fold before: sort its folds in time, or pass refit=True."
             )
         else:
             past.update(model, last)
@@ -48,7 +48,10 @@ def backtest(forecaster, X, y, cv, refit, coverage):
         cutoff = table.time.between(last - 1, last)[0]
         folds += [part.assign(fold=fold, cutoff=cutoff) for part in found]
     if not folds:
-        raise ValueError(f"cv={cv!r} has no test rows of series that have a past: pass others.")
+        raise ValueError(
+            f"cv={cv!r} has no test rows of a series with earlier training rows: pass folds "
+            "that train on earlier steps of the series they test."
+        )
     found = pd.concat(folds, ignore_index=True)
     keys = ["fold", "cutoff", "time", "actual"]
     if form.kind not in ("array", "series") and not form.single:
@@ -76,8 +79,8 @@ class _Past:
         if not len(stretch.step):
             times = self.table.time.between(first, last)
             raise ValueError(
-                f"cv has a fold without an observation in its past, from {times[0]} to "
-                f"{times[-1]}: pass one whose folds begin where series do."
+                f"cv has a fold whose training rows, from {times[0]} to {times[-1]}, have no "
+                "observation: pass folds with observations among their training rows."
             )
         self.first, self.last = first, last
         # Its series, in its order, the first step of its time, and their ends.
@@ -155,7 +158,7 @@ def _folds(target, cv, horizon):
         stretches = all(len(part) and (np.diff(part) == 1).all() for part in (train, test))
         if not stretches or train[-1] >= test[0]:
             raise ValueError(
-                f"cv={cv!r} has folds that are no stretch of time with its test after its "
-                "training rows: pass a TimeSeriesSplit."
+                f"cv={cv!r} has folds whose training rows are not contiguous, or not followed "
+                "by contiguous test rows: pass a TimeSeriesSplit."
             )
         yield train[0], train[-1] + 1, test[0], test[-1] + 1

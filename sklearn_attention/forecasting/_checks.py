@@ -41,8 +41,9 @@ def refuse_too_small(table):
         size = np.abs(values).max(initial=0.0)
         if 0 < size < _TOO_SMALL:
             raise ValueError(
-                f"values of the series{in_series(table, i)} are all below {_TOO_SMALL}, up to "
-                f"{size:.3g}: multiply all by a constant, since squares vanish."
+                f"values of the series{in_series(table, i)} are all smaller than {_TOO_SMALL}, "
+                f"{size:.3g} at most, so that their squares underflow to 0: multiply all by a "
+                "large constant."
             )
 
 
@@ -75,8 +76,8 @@ def resolve_past(past_features, n_features, names):
     for column in past:
         if isinstance(column, bool) or column not in names:
             raise ValueError(
-                f"past_features={past!r} has {column!r}, which is no column of X: choose from "
-                f"{names}."
+                f"past_features={past!r} has {column!r}, which is not a column of X: choose "
+                f"from {names}."
             )
     return list(past)
 
@@ -130,7 +131,9 @@ def fill_values(table, *, missing, season_length, what):
         given, table = table, table.between(0, len(table.time))
         for i in np.flatnonzero((table.counts == 0) & (given.counts > 0))[:1]:
             where = in_series(table, i)
-            raise ValueError(f"{what} has no value but missing ones (NaN){where}: remove it.")
+            raise ValueError(
+                f"{what} has only missing values (NaN){where}: remove that series."
+            )
     if missing == "interpolate" and season_length > 1:
         _warn_of_lost_seasons(table, season_length, what)
     seasonal = partial(fill_seasonal, season_length=season_length)

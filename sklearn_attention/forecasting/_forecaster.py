@@ -231,8 +231,8 @@ class Forecaster(AttentionEstimator, ABC):
         if at_once < self.horizon_:
             warn_user(
                 f"horizon={self.horizon_} is more than can be learned from series of up to "
-                f"{length} steps: {at_once} are forecast at once, and further ones from these "
-                "forecasts."
+                f"{length} steps: {at_once} are forecast directly, and later steps from these "
+                "forecasts. Pass longer series or a smaller horizon to avoid this."
             )
         with reported(self, self._max_subtasks, **task_data) as report:
             self._learn(table, report.context, task_data)
@@ -521,19 +521,20 @@ class Forecaster(AttentionEstimator, ABC):
         features = columns_by_name(names, self.known_columns_)
         if not features:
             raise ValueError(
-                "explain_features is of features known beforehand, but there are none: fit "
-                "with X and y, and with some columns of X that are no past_features."
+                "explain_features needs features that are known in advance, but the "
+                "forecaster was fitted with none: fit it with X and y, and leave at least one "
+                "column of X out of past_features."
             )
         if _USUAL in names:
             raise ValueError(
-                f"X has a column {_USUAL!r}, which is what explain_features names the forecast "
-                "without effects: rename it."
+                f"X has a column named {_USUAL!r}, which is the name that explain_features "
+                "gives to the forecast without effects: rename it."
             )
         table, requested = read_request(self, X, history)
         observed = np.flatnonzero(requested.step < table.ends[requested.series])
         if len(observed):
             raise ValueError(
-                f"X has steps that have been observed, {len(observed)} from "
+                f"X has {len(observed)} steps that were observed already, from "
                 f"{table.time.name_steps(requested.step[observed[:1]])} on: pass only steps "
                 "after the end of the series."
             )

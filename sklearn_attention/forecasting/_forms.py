@@ -15,10 +15,11 @@ from ._table import Form, Table, positions
 from ._time import OF_SERIES, TimeIndex, as_index, check_order, clearest, kind_of, numbers_of
 
 SERIES, TIME, TARGET = "unique_id", "ds", "y"
-_CONVERT = "convert it with pandas.to_numeric, or remove it; "
+_CONVERT = "convert it with pandas.to_numeric, or remove it. "
 _ARRANGE = (
-    "of series in cells make a dict, dict(enumerate(column)). Features come before series, "
-    "fit(X, y); dates are the index, by set_index, or 'ds' in frames of polars. " + OF_SERIES
+    "If each cell holds a series, pass dict(enumerate(column)). Pass features before the "
+    "series, fit(X, y), and dates as the index (set_index), or as the column 'ds' of a frame. "
+    + OF_SERIES
 )
 
 
@@ -56,7 +57,9 @@ def read_series(
         empty = cut.counts == 0
         if empty.any() and onto is None:
             where = f" in series {names[empty.argmax()]!r}" if len(names) > 1 else ""
-            raise ValueError(f"{what} has no value but missing ones (NaN){where}: remove it.")
+            raise ValueError(
+                f"{what} has only missing values (NaN){where}: remove that series."
+            )
         # Several series may end before their common index; a single one lacks values.
         table = cut if len(columns) > 1 and not empty.all() else table
     refuse_too_large(table, table.value, what)
@@ -165,7 +168,8 @@ def _of_dict(y, what):
     for name, column in zip(y, columns, strict=True):
         if column.ndim != 1 or len(column) == 0:
             raise ValueError(
-                f"{what}[{name!r}] has shape {column.shape}: pass one series for each name."
+                f"{what}[{name!r}] has shape {column.shape}, which is not one series: pass a "
+                "one-dimensional array or a Series for each name."
             )
     indexes = [as_index(part.index) for part in columns] if all(indexed) else None
     return list(y), columns, indexes
@@ -177,8 +181,8 @@ def _of_long(y, what):
     if is_tidy(y):
         if TARGET not in y:
             raise ValueError(
-                f"{what} has the columns {SERIES!r} and {TIME!r}, but none of the values: name "
-                f"that {TARGET!r}."
+                f"{what} has the columns {SERIES!r} and {TIME!r}, but no column {TARGET!r} "
+                f"with the values: rename the column of the values to {TARGET!r}."
             )
         kind, levels = "tidy", [SERIES if SERIES in y else None, TIME]
         keys = {SERIES: y.get(SERIES, TARGET), TIME: as_index(y[TIME])}
@@ -188,8 +192,8 @@ def _of_long(y, what):
     if isinstance(y, pd.DataFrame):
         if y.shape[1] != 1:
             raise ValueError(
-                f"{what} is long and has the columns {list(y)}: pass the column of the target "
-                "as y, and the others as X."
+                f"{what} is in long format, where one column has the values, but has the "
+                f"columns {list(y)}: pass the column of the target as y, and the others as X."
             )
         y = y.iloc[:, 0]
     if y.index.nlevels != 2:
@@ -218,8 +222,9 @@ def as_array(y, what):
             return table
     shape = getattr(y, "shape", "unknown")
     raise ValueError(
-        f"{what} of type {type(y).__name__}, of shape {shape}, is no array of one or two "
-        "dimensions: pass one series, a column for each, or a dict of different lengths."
+        f"{what} of type {type(y).__name__}, of shape {shape}, is not an array of one or two "
+        "dimensions: pass one series as an array, several as the columns of a table, or "
+        "series of different lengths as a dict."
     )
 
 
@@ -233,7 +238,9 @@ def _floats(values, what):
     if values.dtype.kind not in "fiubOUS":
         problem = "Complex data not supported: " * (values.dtype.kind == "c")
         remedy = _CONVERT * (values.dtype.kind != "M") + _ARRANGE
-        raise ValueError(f"{problem}{what} has dtype {values.dtype}, no numbers: {remedy}")
+        raise ValueError(
+            f"{problem}{what} has dtype {values.dtype}, which is not numeric: {remedy}"
+        )
     with suppress(TypeError, ValueError, OverflowError):
         return values.astype(np.float64)
     numbers = np.empty(len(values))
@@ -244,7 +251,7 @@ def _floats(values, what):
             texts = pd.Series(values, dtype=object).astype(str)
             has_numbers = bool(pd.to_numeric(texts, errors="coerce").notna().any())
             raise ValueError(
-                f"{what} has the entry {value!r:.60} at row {row}, no number: "
+                f"{what} has the entry {value!r:.60} at row {row}, which is not a number: "
                 f"{_CONVERT * has_numbers}{_ARRANGE}"
             ) from error
     return numbers

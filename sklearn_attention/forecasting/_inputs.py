@@ -56,8 +56,8 @@ def keyed(X):
     """
     if isinstance(X, dict) or np.shape(X) == ():
         raise ValueError(
-            f"X={X!r:.60} is not valid: pass features or an index, to forecast also None, the "
-            "number of steps, or a date."
+            f"X={X!r:.60} is not valid: pass features, or an index of the time. To forecast, "
+            "None, a number of steps and a date are valid too."
         )
     refuse_other_arrays("X", X)
     if isinstance(X, pd.Index):
@@ -104,8 +104,9 @@ def separate(X, y):
         )
     if is_tidy(y) and not own.issuperset(y):
         raise ValueError(
-            f"y has the features {[name for name in y if name not in own]} beside X: pass them "
-            "in X, or all in one frame."
+            f"y has the features {[name for name in y if name not in own]}, although features "
+            "were passed as X: move them to X, or pass all columns in one frame as X, without "
+            "y."
         )
     has_times = isinstance(X, pd.DataFrame) and TIME in X
     if has_times and not is_tidy(y) and (SERIES in X or len(np.shape(y)) == 1):
@@ -128,9 +129,9 @@ def _check_lengths(X, y):
     """Raise if there is not a row of features for each of the series."""
     if len(X) != len(y):
         raise ValueError(
-            f"X and y have inconsistent numbers of samples, {len(X)} and {len(y)}: pass a row "
-            "of X for each of y, and those of later steps to predict, or both with an index of "
-            "the time."
+            f"X and y have inconsistent numbers of samples, {len(X)} and {len(y)}: pass one "
+            "row of X for each row of y, and rows of later steps only to predict, or pass "
+            "both with an index of the time."
         )
 
 
@@ -140,8 +141,9 @@ def _check_rows(X, y, rows, labels):
     if not labels.equals(rows):
         raise ValueError(
             f"X and y have different indexes, such as {labels[:3].tolist()} and "
-            f"{rows[:3].tolist()}, and which rows go together is not known: pass both with the "
-            "same, as X.set_axis(y.index), or X with the index of the time."
+            f"{rows[:3].tolist()}, so that their rows cannot be matched: if they are in the "
+            "same order, pass X.set_axis(y.index) as X, or else pass both with an index of "
+            "the time."
         )
 
 
@@ -240,8 +242,8 @@ def _read_rows(forecaster, X, table):
         X = X if known else X.drop(columns=TARGET)
     if not forecaster.n_features_in_ and (index is None or len(X.columns)):
         raise ValueError(
-            f"X={given!r:.60} is no index, and {type(forecaster).__name__} was fitted without "
-            "features: pass only the index of X, or the number of steps as an int."
+            f"X={given!r:.60} is not an index, and {type(forecaster).__name__} was fitted "
+            "without features: pass only the index of X, or the number of steps as an int."
         )
     if len(X) == 0:
         raise ValueError("X has 0 rows: pass one for each step to forecast.")
@@ -262,8 +264,8 @@ def place(features, index, table, begins, columns, *, may_precede=True):
     if isinstance(index, pd.MultiIndex):
         if index.nlevels != 2 or not (table.form.long or table.form.kind == "dict"):
             raise ValueError(
-                f"X has an index of {index.nlevels} levels, which is none of series and time "
-                "of long series: pass X with only the index of the time."
+                f"X has an index of {index.nlevels} levels, which are not the series and the "
+                "time of series in long format: pass X with only the time as its index."
             )
         own, row, owner = index.get_level_values(0), np.arange(n_rows), "X of {!r}"
         series = pd.Index(names, tupleize_cols=False).get_indexer(own)
@@ -444,8 +446,9 @@ def read_request(forecaster, X, history):
     if X is None or is_date(X) or is_integer(X):
         if unknown:
             raise ValueError(
-                "history comes without features: pass X with an index, and rows for the last "
-                f"{forecaster.lookback_} steps of history and the steps to forecast."
+                "history was passed without features, but the forecaster was fitted with "
+                "some: pass X with an index of the time, and with rows for the last "
+                f"{forecaster.lookback_} steps of history and for the steps to forecast."
             )
         refuse_no_features(forecaster, table.known, what=f"X={X!r:.60}")
         requested = _following(X, table, forecaster.horizon_)
@@ -458,8 +461,9 @@ def read_request(forecaster, X, history):
     if unknown:
         if index is None:
             raise ValueError(
-                "history needs features, which X has to have rows for: pass history and X with "
-                "an index."
+                "history was passed with features that cannot be matched to it by time: pass "
+                "both history and X with an index of the time, and rows of X for the steps of "
+                "history too."
             )
         table = with_features(table, rows, forecaster.lookback_)
         table = fill_features(table, forecaster._kept["missing"], columns)
@@ -481,7 +485,7 @@ def _read_history(forecaster, history):
     for i in np.flatnonzero(table.lengths < least)[:1]:
         raise ValueError(
             f"history has {table.lengths[i]} steps of {table.names[i]!r}, but "
-            f"lookback_={least}: pass at least as many."
+            f"lookback_={least}: pass at least so many steps."
         )
     # Training series are known by name; a single one is whatever its name.
     names = known.learned_names

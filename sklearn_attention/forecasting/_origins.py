@@ -578,6 +578,7 @@ def choose_lookback(length, lookback, horizon, season_length, seasons=_SEASONS):
     if lookback > longest:
         warn_user(
             f"lookback={lookback} leaves too few windows in a series of {length} steps with "
-            f"horizon={horizon}: it shrinks to {longest}."
+            f"horizon={horizon}: {longest} is used instead. Pass longer series, or a lookback "
+            f"of at most {longest}."
         )
     return min(lookback, longest)

@@ -201,8 +201,8 @@ def _groups(what, rows, n_groups, divisions):
         return _with_ids(rows).shuffle(SERIES, npartitions=n_groups).to_delayed()
     if not _has_whole_series(rows):
         raise ValueError(
-            f"{what} has not the index {SERIES!r} with known divisions that the frame of the "
-            f"fit has: pass {what}.set_index({SERIES!r})."
+            f"{what} does not have the index {SERIES!r} with known divisions, as the frame "
+            f"passed to fit had: pass {what}.set_index({SERIES!r})."
         )
     return _with_ids(rows.repartition(divisions=divisions, force=True)).to_delayed()
 
@@ -276,7 +276,10 @@ def _persisted(tasks):
     if errors:
         further = f"\nand {len(errors) - _DESCRIBED} more" * (len(errors) > _DESCRIBED)
         described = "\n".join(errors[:_DESCRIBED])
-        raise ValueError(f"Series cannot be read, {len(errors)} errors:\n{described}{further}")
+        raise ValueError(
+            f"Series cannot be read, with {len(errors)} errors. Correct or remove "
+            f"them:\n{described}{further}"
+        )
     return list(parts)
 
 

@@ -86,9 +86,9 @@ class TimeIndex:
         wrong = index[~index.isin(grid)]
         if len(wrong):
             raise ValueError(
-                f"{what} has an index that does not go on at frequency {time.freq!r} as of "
-                f"{index[0]}, {_name(wrong)} for one: {_of_zone(index)}resample it to regular "
-                f"steps. {FOLDS}"
+                f"{what} has an index that does not follow the frequency {time.freq!r} from "
+                f"{index[0]} on, such as {_name(wrong)}: {_of_zone(index)}resample it to "
+                f"regular steps. {FOLDS}"
             )
         return replace(time, values=numbers_of(grid).copy())
 
@@ -163,10 +163,9 @@ class TimeIndex:
         found = self.find(index, what)
         if (found < 0).any():
             raise ValueError(
-                f"{what} has steps that are none of the series', which begins at "
-                f"{self.between(0, 1)[0]} with frequency {self.freq!r}: "
-                f"{_name(index[found < 0])}. Remove them, or fit a series that has them. "
-                + FOLDS
+                f"{what} has steps that the series, which begins at {self.between(0, 1)[0]} "
+                f"with frequency {self.freq!r}, does not have: {_name(index[found < 0])}. "
+                "Remove them, or fit a series that has them. " + FOLDS
             )
         return found
 
@@ -228,9 +227,9 @@ def kind_of(index, what):
     wrong = index[index % 1 != 0] if index.dtype.kind == "f" else index
     raise ValueError(
         f"{what} has {_name(wrong)} in its {index.name or 'index'!r}, of dtype {index.dtype}, "
-        "which is no step of time: convert it by pandas.to_datetime(index.map(str)), with "
-        "dayfirst=True if days come first, or by pandas.to_numeric(index), or number the steps "
-        "by range(len(index))."
+        "which cannot be read as a time: convert dates by pandas.to_datetime(index.map(str)), "
+        "with dayfirst=True if days come first, and numbers by pandas.to_numeric(index), or "
+        "number the steps by range(len(index))."
     )
 
 
@@ -432,11 +431,14 @@ def steps_until(time, date):
         if last is pd.NaT:
             raise ValueError(last)
     except ValueError as error:
-        raise ValueError(f"X={date!r:.60} is no date: pass one such as '2024-06'.") from error
+        raise ValueError(
+            f"X={date!r:.60} is not a date: pass one such as '2024-06'."
+        ) from error
     if time.offset is None or (last.tz is not None and not time.tz):
-        own = "no time zone: drop it by tz_localize(None)"
-        own = "no dates: pass a number of steps" if time.offset is None else own
-        raise ValueError(f"X={date!r} is a date, but series have {own}.")
+        wrong = "has a time zone, but the series have none: remove it by tz_localize(None)"
+        if time.offset is None:
+            wrong = "is a date, but the series have none: pass a number of steps"
+        raise ValueError(f"X={date!r} {wrong}.")
     if time.kind == "period":
         last = pd.Period(last, freq=time.freq)
     elif last.tz is None and time.tz:

@@ -83,8 +83,8 @@ def check_bounds(bounds):
     ends = () if isinstance(bounds, str) or np.ndim(bounds) == 0 else tuple(bounds)
     if len(ends) != 2 or (None not in ends and not ends[0] < ends[1]):
         raise ValueError(
-            f"bounds={bounds!r} is not valid: pass 'auto', None, or a lower and a larger upper "
-            "end, either of which may be None."
+            f"bounds={bounds!r} is not valid: pass 'auto', None, or a pair (lower, upper) with "
+            "lower below upper, either of which may be None."
         )
 
 

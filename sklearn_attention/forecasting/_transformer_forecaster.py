@@ -295,9 +295,9 @@ class TransformerForecaster(NetworkParameters, Forecaster):
         check_is_fitted(self)
         if self.network_ is None:
             raise ValueError(
-                "attention_maps is of the transformer, which is not among the candidates, "
-                "since there are no features, too few windows, or better forecasts without "
-                "it: see candidate_weights_, or pass candidates=None."
+                "attention_maps needs the transformer, which is not among the candidates: "
+                "there are no features, too few windows, or better forecasts without it. See "
+                "candidate_weights_, or pass candidates=None to fit only the transformer."
             )
         transformer = self.combined_.on(self.device).transformer
         return transformer.attention_maps(self._ends(X, history)[0])
@@ -395,7 +395,8 @@ class TransformerForecaster(NetworkParameters, Forecaster):
     def _require_candidates(self, what):
         if self._kept["alone"]:
             raise AttributeError(
-                f"{what} needs more than the transformer: pass candidates='auto'."
+                f"{what} needs several candidates, but only the transformer was fitted: pass "
+                "candidates='auto'."
             )
 
     def _steps_at_once(self, length):
@@ -503,9 +504,12 @@ class TransformerForecaster(NetworkParameters, Forecaster):
         names = [kind if isinstance(kind, str) else type(kind).__name__ for kind in unable]
         reasons = "; ".join(f"{name!r}, since {_LACKING.get(name, short)}" for name in names)
         if all_of_them:
-            raise ValueError(f"candidates={self.candidates!r} has none left: {reasons}.")
+            raise ValueError(
+                f"candidates={self.candidates!r} leaves none that can be fitted: {reasons}. "
+                "Pass candidates='auto', or others."
+            )
         if unable:
-            warn_user(f"candidates={self.candidates!r} is without {reasons}.")
+            warn_user(f"candidates={self.candidates!r} is fitted without {reasons}.")
 
     def _new_transformer(self, length, task, with_features, alone):
         """Make the transformer, not trained yet; None if it is no candidate."""
@@ -569,8 +573,8 @@ def _check_candidates(candidates):
         )
     if list(candidates) == ["features"]:
         raise ValueError(
-            "candidates=['features'] has nothing that forecasts, but takes effects of features "
-            "out of what others do: add some, such as 'classical' or 'trees'."
+            "candidates=['features'] makes no forecasts of its own: it removes the effects of "
+            "features for other candidates. Add some, such as 'classical' or 'trees'."
         )
     for kind in candidates:
         if isinstance(kind, type) or not hasattr(kind, "fit"):

@@ -130,15 +130,19 @@ and n_heads before them
         weights = np.asarray(weights)
         if not 2 <= weights.ndim <= 4 or not weights.size:
             raise ValueError(
-                f"weights has shape {weights.shape}: pass (n_queries, n_keys), with n_heads "
-                "before, or n_layers and n_heads."
+                f"weights has shape {weights.shape}: pass an array of shape (n_queries, "
+                "n_keys), (n_heads, n_queries, n_keys) or (n_layers, n_heads, n_queries, "
+                "n_keys)."
             )
         weights = weights.reshape((1,) * (4 - weights.ndim) + weights.shape)
         for name, names, size in zip(
             ("queries", "keys"), (queries, keys), weights.shape[2:], strict=True
         ):
             if names is not None and len(names) != size:
-                raise ValueError(f"{name} has {len(names)} names for {size}: pass one each.")
+                raise ValueError(
+                    f"{name} has {len(names)} names, but the map has {size}: pass one name for "
+                    "each."
+                )
         return cls(weights, queries=queries, keys=keys).plot(ax=ax, **kwargs)
 
     @classmethod

@@ -104,7 +104,10 @@ class BacktestDisplay:
             remedy = "a forecaster, KernelForecaster(...) or TransformerForecaster(...)"
             raise unfit(estimator, "has no backtest", remedy)
         if X is None:
-            raise ValueError("X=None: pass the series, or its features as X and it as y.")
+            raise ValueError(
+                "X=None, but a backtest needs a series: pass it as X, or its features as X "
+                "and the series as y."
+            )
         table = estimator.backtest(X, y, cv=cv, refit=refit, coverage=coverage)
         return cls.from_predictions(table, series=series, ax=ax, **kwargs)
 

@@ -97,8 +97,11 @@ class BandwidthDisplay:
         """
         estimator, _ = last_step(estimator)
         if not hasattr(estimator, "bandwidth_") or not hasattr(estimator, "keys_"):
-            remedy = "kernel attention, a smoother or a density"
-            raise unfit(estimator, "has no bandwidths of features", remedy)
+            remedy = (
+                "a KernelAttentionRegressor, a smoother such as NadarayaWatsonRegressor, or a "
+                "density such as ProductKernelDensity"
+            )
+            raise unfit(estimator, "has no bandwidths for its features", remedy)
         names = feature_names(estimator)
         bandwidth = pd.Series(estimator.bandwidth_, names, dtype=np.float64)
         search = relevance = None

@@ -117,12 +117,14 @@ class DensityDisplay:
         conditional = hasattr(estimator, "target_bandwidth_")
         if not hasattr(estimator, "score_samples") or not hasattr(estimator, "columns_"):
             remedy = "ProductKernelDensity or ConditionalKernelDensity"
-            raise unfit(estimator, "is no density", remedy)
+            raise unfit(estimator, "is not a density", remedy)
         n_features = estimator.n_features_in_
         if estimator.columns_.categorical or n_features > 2 - conditional:
             raise ValueError(
-                f"estimator has {n_features} features, {len(estimator.columns_.categorical)} "
-                f"of them categories: pass one of {2 - conditional} numeric features at most."
+                f"estimator was fitted on {n_features} features, "
+                f"{len(estimator.columns_.categorical)} of them categories, which cannot be "
+                f"drawn: pass one that was fitted on at most {2 - conditional} features, all "
+                "numeric."
             )
         places = [grid_resolution] * (n_features + conditional - 1)
         check_size("grid_resolution", grid_resolution, 8, *places)

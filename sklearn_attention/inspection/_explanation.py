@@ -151,18 +151,27 @@ class ExplanationDisplay:
         model, rows = last_step(estimator, X)
         if hasattr(model, "candidate_weights_"):
             if labels is not None:
-                raise ValueError("labels are of rows, which a forecaster has not: pass None.")
+                raise ValueError(
+                    "labels name training rows, but a forecaster has none: pass labels=None."
+                )
             return cls._of_forecaster(model, rows, k, step, series).plot(ax=ax, **kwargs)
         if not hasattr(model, "explain") or is_classifier(model) or hasattr(model, "horizon"):
-            fault = "does not explain a number by the rows it comes from"
-            remedy = "a smoother, KernelAttentionRegressor or TransformerForecaster"
+            fault = "does not predict a number as a weighted average of training rows"
+            remedy = (
+                "a smoother such as NadarayaWatsonRegressor, a KernelAttentionRegressor or a "
+                "TransformerForecaster"
+            )
             raise unfit(model, fault, remedy)
         if X is None:
             raise ValueError("X=None: pass the row that is explained, such as X_test[:1].")
         if _num_samples(rows) != 1:
             raise ValueError(f"X has {_num_samples(rows)} rows: pass one row, such as X[:1].")
         if model.values_.ndim != 1:
-            raise unfit(model, f"has {model.values_.shape[1]} outputs", "one of one output")
+            raise unfit(
+                model,
+                f"has {model.values_.shape[1]} outputs",
+                "one that was fitted on a single output",
+            )
         (indices,), (weights,), (values,) = model._explain(rows, len(model.keys_))
         mean = float(np.average(model.values_, weights=model.key_weights_))
         options = {}
@@ -197,7 +206,10 @@ class ExplanationDisplay:
         values, weights = table[step].to_numpy(), table["weight"].to_numpy()
         forecast = forecast_of(forecaster.predict(X), panel, place).iloc[:, 0]
         if len(forecast) < step:
-            raise ValueError(f"step={step} is after the last of X: pass 1 to {len(forecast)}.")
+            raise ValueError(
+                f"step={step} is after the last step of the forecast: pass a step from 1 to "
+                f"{len(forecast)}."
+            )
         when = row_names(forecast)[step - 1]
         which = f"{panel.names[place]}, " if len(panel.names) > 1 else ""
         return cls(

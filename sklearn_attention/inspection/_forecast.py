@@ -128,7 +128,7 @@ class ForecastDisplay:
         check_fitted(estimator)
         if not hasattr(estimator, "observed_"):
             remedy = "KernelForecaster or TransformerForecaster"
-            raise unfit(estimator, "is no forecaster", remedy)
+            raise unfit(estimator, "is not a forecaster", remedy)
         levels = check_probabilities("coverage", coverage).tolist() if np.size(coverage) else []
         panel, estimator = estimator.observed_, copy.copy(estimator)
         estimator.observed_ = replace(panel, form=replace(panel.form, library="pandas"))
@@ -215,20 +215,25 @@ def _happened(y, panel, place, index):
         table = read_series(y, onto=panel, missing="interpolate")
         if table.counts[place]:
             return _observed(table, place)
-        raise ValueError(f"y has no values of the series {name!r}: pass those of it.")
+        raise ValueError(
+            f"y has no values of the series {name!r}: pass a y that contains them."
+        )
     y = to_pandas(y)
     if isinstance(y, pd.DataFrame):
         if y.shape[1] > 1 and name not in y.columns:
             raise ValueError(
-                f"y has the columns {list(y.columns)[:5]}, none of them the series {name!r}: "
-                "pass a Series."
+                f"y has the columns {list(y.columns)[:5]}, but none for {name!r}, the series "
+                "to be drawn: pass its values as a Series, or in a column of that name."
             )
         y = y[name] if name in y.columns else y.iloc[:, 0]
     if isinstance(y, pd.Series):
         return y.set_axis(plain_times(y.index))
     y = np.asarray(y, dtype=np.float64)
     if y.size != max(y.shape, default=0):
-        raise ValueError(f"y has shape {y.shape}: pass the steps of one series.")
+        raise ValueError(
+            f"y has shape {y.shape}, but one series is drawn: pass its values as an array of "
+            "shape (n_steps,)."
+        )
     y = y.ravel()[: len(index)]
     return pd.Series(y, index[: len(y)])
 
@@ -242,8 +247,9 @@ def _analogs(forecaster, X, panel, place, k):
     """Weights and windows of the same series, with the values that followed."""
     if not hasattr(forecaster, "analogs_"):
         raise ValueError(
-            f"n_analogs={k} is of similar windows, which {type(forecaster).__name__} does not "
-            "have: pass 0, or a KernelForecaster."
+            f"n_analogs={k} draws similar windows of the past, which "
+            f"{type(forecaster).__name__} does not have: pass n_analogs=0, or a "
+            "KernelForecaster."
         )
     check_positive("n_analogs", k, integer=True)
     table = forecaster.explain(X, k=len(forecaster.analogs_.keys))

@@ -71,7 +71,7 @@ class KernelDisplay:
         check_positive("bandwidth", bandwidth)
         check_positive("reach", reach)
         if isinstance(kernels, str | Kernel):
-            raise ValueError(f"kernels={kernels!r} is no list: pass [{kernels!r}].")
+            raise ValueError(f"kernels={kernels!r} is not a list: pass [{kernels!r}].")
         places = np.linspace(-reach, reach, 401)
         values = {}
         for given in kernels:
@@ -105,8 +105,11 @@ class KernelDisplay:
         needed = "kernel_", "bandwidth_", "keys_", "columns_"
         several = hasattr(estimator, "members_")
         if several or not all(hasattr(estimator, name) for name in needed):
-            remedy = "a smoother or a density"
-            raise unfit(estimator, "has not one kernel with a bandwidth", remedy)
+            remedy = (
+                "a smoother such as NadarayaWatsonRegressor, or a density such as "
+                "ProductKernelDensity"
+            )
+            raise unfit(estimator, "does not have exactly one kernel with a bandwidth", remedy)
         h, names = estimator.bandwidth_, feature_names(estimator)
         spread = np.std(estimator.keys_, axis=0)
         query = np.mean(estimator.keys_, axis=0, keepdims=True) / estimator.columns_.divisors(h)

@@ -210,8 +210,8 @@ class LayerNormDisplay:
         keys = np.asarray(keys, dtype=np.float64)
         if keys.ndim != 2 or keys.shape[1] not in (3, 4):
             raise ValueError(
-                f"keys has shape {keys.shape}: pass (n_keys, 3) or (n_keys, 4), which can be "
-                "seen."
+                f"keys has shape {keys.shape}, but only keys of 3 or 4 features can be drawn: "
+                "pass an array of shape (n_keys, 3) or (n_keys, 4)."
             )
         return cls(keys).plot(ax=ax, **kwargs)
 

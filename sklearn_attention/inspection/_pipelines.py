@@ -78,8 +78,8 @@ def remembered_rows(estimator):
     # Fits copy rows unless these are in Dask or in a map.
     if own_copy(keys) is keys or (values is not None and own_copy(values) is values):
         raise ValueError(
-            f"X=None, but {name} has its rows in Dask or in a memory map: pass those to be "
-            "drawn, such as a sample."
+            f"X=None, but {name} has its rows in Dask or in a memory map, which are not loaded "
+            "for a plot: pass the rows to plot as X, such as a sample of them."
         )
     names = getattr(estimator, "feature_names_in_", None)
     if names is None and not columns.categorical:

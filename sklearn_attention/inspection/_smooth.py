@@ -131,7 +131,11 @@ class SmoothDisplay:
         check_size("grid_resolution", grid_resolution, 8)
         model, _ = last_step(estimator)
         if not is_regressor(model) or hasattr(model, "backtest"):
-            raise unfit(model, "is no regressor of rows", "one, such as a smoother")
+            raise unfit(
+                model,
+                "is not a regressor that predicts a target for each row of X",
+                "one such as NadarayaWatsonRegressor",
+            )
         need_both(X, y)
         target_name = str(getattr(y, "name", None) or "y")
         if X is None:
@@ -139,16 +143,21 @@ class SmoothDisplay:
         (name, x), target = column_of(X, feature), np.asarray(y)
         if target.ndim != 1:
             raise ValueError(
-                f"y has shape {target.shape}: pass targets, and a model, of one output, "
-                "(n_samples,)."
+                f"y has shape {target.shape}, but only one output can be drawn: pass y of "
+                "shape (n_samples,), and a model that was fitted on such a y."
             )
         if len(target) != len(x):
-            raise ValueError(f"y has {len(target)} targets, but X {len(x)} rows: pass as many.")
+            raise ValueError(
+                f"y has {len(target)} targets, but X has {len(x)} rows: pass one target for "
+                "each row."
+            )
         grid = np.linspace(np.nanmin(x), np.nanmax(x), grid_resolution)
         model, rows = last_step(estimator, rows_along(X, feature, grid))
         curve = np.asarray(model.predict(rows))
         if curve.ndim != 1:
-            raise unfit(model, f"has {curve.shape[1]} outputs", "one of one output")
+            raise unfit(
+                model, f"has {curve.shape[1]} outputs", "one that was fitted on a single output"
+            )
         whole = getattr(getattr(model, "smoother_", None), "whole", True)
         if band == "auto":
             signed = getattr(getattr(model, "kernel_", None), "signed", False)
@@ -209,4 +218,6 @@ class SmoothDisplay:
 def _require(possible, model, name, value, remedy):
     """Raise an error if a model has not what an option draws."""
     if not possible:
-        raise ValueError(f"{name}={value!r} is not of a {type(model).__name__}: pass {remedy}.")
+        raise ValueError(
+            f"{name}={value!r} is not available for a {type(model).__name__}: pass {remedy}."
+        )

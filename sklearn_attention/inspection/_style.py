@@ -61,8 +61,9 @@ def _given_axes(ax, grid, projection):
     for own in axes.flat:
         if not isinstance(own, Axes):
             raise ValueError(
-                f"ax={own!r} is no Axes of matplotlib: pass {'one' if wanted == 1 else 'some'}"
-                ", such as from plt.subplots(), or None for a new figure."
+                f"ax={own!r} is not an Axes of matplotlib: pass "
+                f"{'one' if wanted == 1 else 'some'}, such as from plt.subplots(), or None for "
+                "a new figure."
             )
         if projection not in (None, own.name):
             raise ValueError(
@@ -71,8 +72,8 @@ def _given_axes(ax, grid, projection):
             )
     if axes.size != wanted:
         raise ValueError(
-            f"ax has {axes.size} axes, but {grid[0]} x {grid[1]} are drawn on: pass so many, "
-            "or None."
+            f"ax has {axes.size} axes, but {grid[0]} x {grid[1]} are needed: pass an array of "
+            "so many axes, or None for a new figure."
         )
     return axes.item() if wanted == 1 else axes.reshape(grid)
 

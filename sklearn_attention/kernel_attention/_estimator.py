@@ -230,8 +230,8 @@ def _max_steps(given):
     whole = isinstance(given, numbers.Integral) and given >= 0
     if not whole or isinstance(given, bool):
         raise ValueError(
-            f"max_steps={given!r} is not valid: pass 'auto', or an integer, 0 for "
-            "length-scales that stay where they start."
+            f"max_steps={given!r} is not valid: pass 'auto', or an integer of 0 or more, where "
+            "0 keeps the length-scales at their starting values."
         )
     return int(given)
 
@@ -275,9 +275,9 @@ def _encodings(parameters):
         check_bandwidth(bandwidth, np.size(bandwidth))
     if not isinstance(bandwidth, str) and names != ("standard",):
         raise ValueError(
-            f"bandwidth={bandwidth!r} is in the features' own units, which only the standard "
-            f"encoding has, got encodings={given!r}: pass encodings='standard', or "
-            "bandwidth='learned'."
+            f"bandwidth={bandwidth!r} is in the features' own units, which is possible only "
+            f"with encodings='standard', got encodings={given!r}: pass encodings='standard', "
+            "or bandwidth='learned'."
         )
     return tuple(sorted(names, key=ENCODINGS.index))
 
@@ -288,13 +288,14 @@ def _formula(parameters):
     kernel = as_kernel(clone(given, safe=False))
     if not isinstance(kernel, RadialKernel) or kernel.signed:
         raise ValueError(
-            f"kernel={given!r} is no positive kernel of the distance: choose a radial "
+            f"kernel={given!r} is not a positive kernel of the distance: choose a radial "
             "one, such as 'gaussian', 'matern52' or 'rational_quadratic'."
         )
     if readout == "solve" and not kernel.positive_definite:
         raise ValueError(
             f"kernel={given!r} is not positive definite, so that readout={readout!r} has no "
             "solution: choose 'gaussian', 'matern52' or 'rational_quadratic', or "
-            "readout='average'. A kernel of your own that is says positive_definite = True."
+            "readout='average'. If your own kernel is positive definite, set "
+            "positive_definite = True on its class."
         )
     return kernel

@@ -245,8 +245,8 @@ def _folds(n, task, options, rng):
         n_folds = 1 if n < 2 * n_folds else n_folds
     if n_folds > max(1, n // 2):
         raise ValueError(
-            f"n_folds={n_folds!r} folds need two rows each, but only {n} rows "
-            "have weight: pass fewer, or more rows."
+            f"n_folds={n_folds!r} needs two rows in each fold, but only {n} rows have positive "
+            "weight: pass a smaller n_folds, or more rows of positive weight."
         )
     shuffled = rng.permutation(n)
     if not options.learns or n // 4 < 2:

@@ -295,7 +295,10 @@ def _inverse(matrix):
     # The transpose of a symmetric matrix is the same in the order that LAPACK reads.
     factor, info = factorise(matrix.T, lower=1)
     if info:
-        raise np.linalg.LinAlgError("the kernel's matrix is not positive definite.")
+        raise np.linalg.LinAlgError(
+            "the kernel's matrix is not positive definite: choose a positive definite kernel "
+            "such as 'gaussian'."
+        )
     half = square(invert(factor, lower=1, overwrite_c=1)[0], lower=1, overwrite_c=1)[0]
     inverse = half + half.T
     inverse.flat[:: len(inverse) + 1] *= 0.5

@@ -264,9 +264,9 @@ class Kernel(BaseEstimator):
         """Raise an error if a subclass lacks the other of two methods that call each other."""
         if getattr(type(self), name) is getattr(base, name):
             raise NotImplementedError(
-                f"{type(self).__name__} has no formula: write its method log_profile(squared), "
-                "the logarithm of the kernel at squared distances, as a subclass of "
-                "RadialKernel, or pass a function of queries and keys as kernel."
+                f"{type(self).__name__} does not define log_profile(squared): make it a "
+                "subclass of RadialKernel in which this method returns the logarithm of the "
+                "kernel at squared distances, or pass a function f(queries, keys) as kernel."
             )
 
     def _column_kinds(self, n_features):
@@ -285,8 +285,8 @@ class Kernel(BaseEstimator):
                 )
         if queries.shape[1] != keys.shape[1]:
             raise ValueError(
-                f"queries have {queries.shape[1]} features but keys have {keys.shape[1]}: "
-                "pass both the same columns."
+                f"queries have {queries.shape[1]} features but keys have {keys.shape[1]}: pass "
+                "both with the same columns."
             )
         self._column_kinds(queries.shape[1])  # refuses a column that is of both kinds
         xp = array_namespace(queries, keys)

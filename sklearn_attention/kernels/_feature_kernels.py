@@ -242,7 +242,8 @@ class PositiveFeatures(FeatureKernel, name="positive_features"):
         if mean_q.shape != mean_k.shape:
             raise ValueError(
                 f"queries of shape {tuple(queries.shape)} and keys of shape "
-                f"{tuple(keys.shape)} do not fit: pass both the same heads and entries."
+                f"{tuple(keys.shape)} do not fit each other: pass both with the same number of "
+                "heads and the same last dimension."
             )
         return clone(self).set_params(
             center=(mean_q + mean_k) / 2, covariance=covariance_q + covariance_k
@@ -281,9 +282,9 @@ class PositiveFeatures(FeatureKernel, name="positive_features"):
         fits = value.shape[len(heads) :] == n_axes * (X.shape[-1],) and len(heads) <= 1
         if not fits or (heads and (X.ndim < 3 or heads[0] != X.shape[-3])):
             raise ValueError(
-                f"{name} of shape {value.shape} does not fit rows of shape "
-                f"{tuple(X.shape)}: adapt the kernel to queries and keys of the same heads "
-                "and entries."
+                f"{name} of shape {value.shape} does not fit rows of shape {tuple(X.shape)}: "
+                "adapt the kernel again, to queries and keys with the heads and the last "
+                "dimension of these rows."
             )
         return value
 

@@ -118,7 +118,8 @@ def attention(
     if causal and queries.shape[2] != keys.shape[2]:
         raise ValueError(
             f"causal=True needs as many queries as keys, got {queries.shape[2]} and "
-            f"{keys.shape[2]}: pass a mask of the keys before each query."
+            f"{keys.shape[2]}: pass causal=False, and a mask that is True for the keys that "
+            "each query may attend to."
         )
     if isinstance(kernel, FeatureKernel):
         return _by_features(queries, keys, values, kernel, mask, causal, need_weights, dropout)
@@ -291,8 +292,9 @@ def _check_shapes(queries, keys, values):
     ):
         raise ValueError(
             f"queries of shape {tuple(queries.shape)}, keys of shape {tuple(keys.shape)} and "
-            f"values of shape {tuple(values.shape)} do not fit: pass the same batch and "
-            "heads, and queries and keys the same head_dim."
+            f"values of shape {tuple(values.shape)} do not fit each other: pass all three with "
+            "the same batch size and number of heads, and queries and keys with the same "
+            "head_dim."
         )
     if keys.shape[2] != values.shape[2]:
         raise ValueError(

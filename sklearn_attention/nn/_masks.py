@@ -17,8 +17,9 @@ def check_mask(name, mask, shape):
     whole = mask if mask.ndim == 4 else mask[None, None]
     if any(have not in (1, want) for have, want in zip(whole.shape, shape, strict=True)):
         raise ValueError(
-            f"{name} of shape {tuple(mask.shape)} does not fit {tuple(shape)}, which is (B, "
-            "n_heads, T_q, T_k): pass that, or 1 where all share the mask."
+            f"{name} of shape {tuple(mask.shape)} does not fit (B, n_heads, T_q, T_k) = "
+            f"{tuple(shape)}: pass a mask of that shape, with size 1 along each dimension that "
+            "shares the mask."
         )
     return whole
 

@@ -436,8 +436,8 @@ class TransformerLanguageModel(NetworkParameters, AttentionEstimator):
         longest = self.network_.shape["max_length"]
         if len(ids) > longest:
             raise ValueError(
-                f"X has {len(ids) - 1} tokens, but with START a context holds {longest}: pass "
-                f"at most {longest - 1} tokens."
+                f"X has {len(ids) - 1} tokens, but a context holds {longest}, of which one is "
+                f"the START token: pass at most {longest - 1} tokens."
             )
         return self.module_.attention_maps(ids)
 

@@ -176,8 +176,9 @@ class NadarayaWatsonClassifier(ClassLabels, ClassifierMixin, KernelSmoother):
         """
         if isinstance(self.class_weight, str):
             raise ValueError(
-                f"class_weight={self.class_weight!r} is by the frequencies of classes in all "
-                "rows, which partial_fit does not have: pass a dict."
+                f"class_weight={self.class_weight!r} is computed from the frequencies of the "
+                "classes in all rows, which partial_fit does not have: pass a dict of weights "
+                "by class."
             )
         if not hasattr(self, "keys_"):
             return self._fit_first(X, y, classes, sample_weight)
@@ -241,8 +242,9 @@ class NadarayaWatsonClassifier(ClassLabels, ClassifierMixin, KernelSmoother):
             lost = over(_without_class, np.append, blocks[0], np.arange(len(blocks[0])))
         if len(lost):
             raise ValueError(
-                f"empty='nan': {len(lost)} queries have no class (first: row {lost[0]}): use "
-                "predict_proba, empty='nearest' or a larger bandwidth."
+                f"empty='nan' leaves {len(lost)} rows of X without a class (first: row "
+                f"{lost[0]}), since no training row is near: use predict_proba, "
+                "empty='nearest' or a larger bandwidth."
             )
         return winners(blocks, self.classes_)
 

@@ -48,9 +48,10 @@ class _CrossValidated(SmootherRegressor):
         self._keep(rule=check_choice("criterion", self.criterion, SMOOTHER_CRITERIA))
         if self.columns_.categorical:
             raise ValueError(
-                f"X has categorical columns, whose lambdas {type(self).__name__} has no "
-                "candidates for: use NadarayaWatsonRegressor or LocalPolynomialRegressor, "
-                "which choose them along with the bandwidth, or pass X as numbers."
+                f"X has categorical columns, but {type(self).__name__} has no candidates for "
+                "their bandwidths (lambdas): use NadarayaWatsonRegressor or "
+                "LocalPolynomialRegressor, which choose them along with the bandwidth, or "
+                "pass X as numbers."
             )
         rows = self.smoother_.take(self.smoother_.counts > 0)
         rows = rows.replace(keys=rows.keys.astype(np.float64))
@@ -245,7 +246,9 @@ class LocalPolynomialCV(_CrossValidated):
 
 def _listed(name, values):
     if isinstance(values, (str, bytes)) or not hasattr(values, "__iter__") or not len(values):
-        raise ValueError(f"{name}={values!r} is no list of candidates: pass at least one.")
+        raise ValueError(
+            f"{name}={values!r} is not a list of candidates: pass a list of at least one."
+        )
     return list(values)
 
 

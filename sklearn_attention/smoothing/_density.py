@@ -505,9 +505,9 @@ def check_bounds(bounds, columns, keys, names):
     valid = isinstance(pairs, (tuple, list)) and len(pairs) == n_features
     if not valid or not all(own is None or _is_pair(own) for own in pairs):
         raise ValueError(
-            f"bounds={bounds!r} is not valid: pass None, a pair such as (0, None) for all "
-            "numeric columns, whose first number is the smaller, or a list with a pair or None "
-            f"for each of the {n_features} columns."
+            f"bounds={bounds!r} is not valid: pass None, a pair (lower, upper) with lower < "
+            "upper for all numeric columns, such as (0, None), or a list with such a pair or "
+            f"None for each of the {n_features} columns."
         )
     # None becomes NaN.
     found = np.array([own or (None, None) for own in pairs], dtype=np.float64)

@@ -104,8 +104,8 @@ class Errors:
         if n_unknown:
             raise ValueError(
                 f"{what} needs every leave-one-out error, but {n_unknown} of "
-                f"{len(self.left_out)} training rows have no prediction without themselves: "
-                "fit more rows, a larger bandwidth or empty='nearest' (got "
+                f"{len(self.left_out)} training rows cannot be predicted from the other rows: "
+                "fit with more rows, a larger bandwidth or empty='nearest' (got "
                 f"{self.smoother.empty!r})."
             )
 

@@ -51,7 +51,10 @@ def _field(field, *, may_be_none=False):
     def get(self):
         value = getattr(self._smoother, field)
         if value is None and not may_be_none:
-            raise AttributeError(f"this {type(self).__name__} was fitted without {field}.")
+            raise AttributeError(
+                f"this {type(self).__name__} was fitted without {field}: its documentation "
+                "says which parameters make it."
+            )
         return value
 
     return property(get)

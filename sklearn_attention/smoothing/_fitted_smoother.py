@@ -362,9 +362,9 @@ class FittedSmoother:
             return self.local_fit(X, values)[1]
         if self.n_neighbors is not None:
             raise ValueError(
-                f"n_neighbors={self.n_neighbors!r}: the bandwidth differs from place to "
-                "place, and the derivative of such an average is not implemented: pass a fixed "
-                "bandwidth, or a local polynomial and its slope."
+                f"n_neighbors={self.n_neighbors!r} makes the bandwidth differ from place to "
+                "place, for which the derivative of an average is not implemented: pass a "
+                "fixed bandwidth, or take the slope of a LocalPolynomialRegressor."
             )
         need_all_rows("derivatives of averages", self.keys)
         return attention.attend_gradient(

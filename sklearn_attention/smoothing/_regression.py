@@ -83,7 +83,7 @@ class SmootherRegressor(NumericTargets, UncertaintyMixin, KernelSmoother):
         if y.shape[1:] != self.values_.shape[1:]:
             raise ValueError(
                 f"y has shape {y.shape}, but the training targets have shape "
-                f"{self.values_.shape}: pass as many outputs as before."
+                f"{self.values_.shape}: pass the same number of outputs."
             )
         return self._store(X, _as_values(y, X.dtype), sample_weight, append=True)
 

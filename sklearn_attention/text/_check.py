@@ -43,12 +43,12 @@ def _items(name, sequences):
         raise ValueError(f"{shown} can be read only once: pass list({name}).")
     no_list = isinstance(sequences, Mapping | Set) or issparse(sequences)
     if no_list or not hasattr(sequences, "__len__"):
-        raise _refusal(f"{shown} is no list")
+        raise _refusal(f"{shown} is not a list")
     n_axes = getattr(sequences, "ndim", 1)
     whole = getattr(getattr(sequences, "dtype", None), "kind", "O") in "iu"
     if n_axes not in (1, 2) or (n_axes == 2 and not whole):
         raise _refusal(
-            f"{name} has shape {sequences.shape}, but is no array of ids of shape (n, T)",
+            f"{name} has shape {sequences.shape}, which is not an array of ids of shape (n, T)",
             ", for example one column of a table",
         )
     items = list(sequences)
@@ -74,7 +74,7 @@ def _ids(where, item):
     if _missing(item):
         raise ValueError(f"{where()} is missing: leave it out, or fill it in.")
     if isinstance(item, bytes | Mapping | Set) or not hasattr(item, "__len__"):
-        raise _refusal(f"{where()} is no sequence")
+        raise _refusal(f"{where()} is not a sequence")
     try:
         ids = np.asarray(item) if len(item) else np.empty(0, dtype=np.int64)
     except ValueError:
@@ -83,7 +83,7 @@ def _ids(where, item):
     if not whole and ids.ndim == 1 and any(map(_missing, ids.tolist())):
         raise ValueError(f"{where()} has a missing value: leave it out, or fill it in.")
     if not whole or ids.ndim != 1 or ids.max(initial=0) > np.iinfo(np.int64).max:
-        raise _refusal(f"{where()} is no sequence of integers")
+        raise _refusal(f"{where()} is not a sequence of integers")
     if ids.min(initial=0) < 0:
         raise ValueError(
             f"{where()} has a negative id: ids are integers from 0 on. For series of numbers "

@@ -27,7 +27,7 @@ class TextFiles:
     def _pieces(self, position, path):
         where = f"{self.name}[{position}]={path!r}"
         if not path.is_file():
-            raise ValueError(f"{where} is no file: pass the path of a text in UTF-8.")
+            raise ValueError(f"{where} is not a file: pass the path of a text in UTF-8.")
         if not path.stat().st_size:
             raise ValueError(f"{where} is empty: leave it out, or pass a file with a text.")
         # What the library makes of a text depends on all of it.
@@ -45,8 +45,8 @@ class TextFiles:
                     rest += piece[cut:]
         except UnicodeDecodeError as error:
             raise ValueError(
-                f"{where} is not UTF-8 ({error.reason}): write the text of its own encoding "
-                "into another file, with encoding='utf-8', and pass that."
+                f"{where} is not UTF-8 ({error.reason}): read it in its own encoding, write it "
+                "to another file with encoding='utf-8', and pass that file."
             ) from None
         if rest:
             yield rest
@@ -67,7 +67,7 @@ def with_files(name, X, tokenizer):
     for position, item in enumerate(paths):
         if not isinstance(item, Path):
             raise ValueError(
-                f"{name}[{position}]={reprlib.repr(item)} is no path, but others are: pass "
-                "only paths of files, or only texts."
+                f"{name}[{position}]={reprlib.repr(item)} is not a path, but other entries "
+                "are: pass only paths of files, or only texts."
             )
     return TextFiles(name, tuple(paths), tokenizer)

@@ -127,7 +127,9 @@ def choose_tokenizer(tokenizer, texts, words="words"):
     share, name = max((_share_seen_once(chosen, part), name) for name, part in texts.items())
     if share <= 0.5:
         return chosen
-    remedy = "others will be unknown. Pass tokenizer='characters' or 'byte_pairs'."
+    remedy = (
+        "many words of new texts will be unknown. Pass tokenizer='characters' or 'byte_pairs'."
+    )
     if tokenizer == "auto":
         remedy = (
             f"tokenizer='auto' takes characters. Pass 'characters', {chosen!r} or "

@@ -48,7 +48,9 @@ def pad(sequences, *, length=None) -> Any:
     try:
         lengths = np.array([len(sequence) for sequence in sequences], dtype=np.int64)
     except TypeError:
-        raise ValueError("sequences is no list of lists of ids: pass [[5, 6], [7]].") from None
+        raise ValueError(
+            "sequences is not a list of lists of ids: pass [[5, 6], [7]]."
+        ) from None
     longest = int(lengths.max(initial=0))
     length = longest if length is None else length
     if not isinstance(length, numbers.Integral):

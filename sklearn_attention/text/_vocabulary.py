@@ -43,8 +43,9 @@ def text_bytes(text):
         return text.encode()
     except UnicodeEncodeError as error:
         raise ValueError(
-            f"text={reprlib.repr(text)} has no bytes, because of half a character at position "
-            f"{error.start}: pass text.encode(errors='replace').decode()."
+            f"text={reprlib.repr(text)} cannot be encoded as UTF-8, because of half a "
+            f"surrogate pair at position {error.start}: pass "
+            "text.encode(errors='replace').decode()."
         ) from None
 
 

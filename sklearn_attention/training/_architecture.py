@@ -116,7 +116,7 @@ def _check_kernel(kernel):
     try:
         as_kernel(kernel)
     except (TypeError, ValueError) as error:
-        raise type(error)(f"architecture.attention_kernel is no kernel: {error}") from None
+        raise type(error)(f"architecture.attention_kernel is not a kernel: {error}") from None
 
 
 def check_series_parts(architecture):

@@ -59,7 +59,7 @@ class Checkpoint:
         except FileNotFoundError:
             return None
         if not content.startswith(_HEAD):
-            raise self.refused("is no checkpoint of this version")
+            raise self.refused("is not a checkpoint of this version of the package")
         start = len(_HEAD) + _DIGEST().digest_size
         payload = memoryview(content)[start:]
         if content[len(_HEAD) : start] != _DIGEST(payload).digest():
@@ -68,10 +68,10 @@ class Checkpoint:
             saved = torch.load(io.BytesIO(payload), map_location="cpu", weights_only=True)
             theirs, ended, state = (saved[name] for name in _PARTS)
         except UNREADABLE as error:
-            raise self.refused("has other content") from error
+            raise self.refused("holds something other than a checkpoint") from error
         own = self._fingerprint
         if not (isinstance(theirs, dict) and theirs.keys() == own.keys()):
-            raise self.refused("has other content")
+            raise self.refused("holds something other than a checkpoint")
         different = [
             name
             for name, value in own.items()

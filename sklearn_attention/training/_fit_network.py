@@ -166,7 +166,10 @@ class NetworkParameters:
         """The fitted network, a torch.nn.Module in evaluation mode, on its device."""
         if getattr(self, "network_", None) is None:
             check_is_fitted(self, "network_")
-            raise AttributeError(f"{type(self).__name__} was fitted without a network.")
+            raise AttributeError(
+                f"{type(self).__name__} was fitted without a network: its documentation says "
+                "which parameters make one."
+            )
         return self.network_.module(self.device)
 
 
@@ -280,7 +283,10 @@ def _class_of(kind):
     own = module.startswith(f"{__package__.partition('.')[0]}.")
     found = getattr(importlib.import_module(module), name, None) if own else None
     if not (isinstance(found, type) and issubclass(found, Module)):
-        raise ValueError(f"kind={kind!r} is no network of this package.")
+        raise ValueError(
+            f"kind={kind!r} is not a network of this package: load files only from sources "
+            "that you trust, and fit the estimator again if this one is damaged."
+        )
     return found
 
 
@@ -302,8 +308,9 @@ def _warn_of_end(history, in_search):
             # There are no weights to keep, or the interrupt is meant for all of a search.
             raise KeyboardInterrupt
         warn_user(
-            f"The training was interrupted after {history.n_steps} steps: the estimator "
-            "has the weights of that time, or the best before.",
+            f"The training was interrupted after {history.n_steps} steps: the estimator keeps "
+            "the best weights until then, or the last ones without validation rows. Fit again "
+            "to train to the end.",
         )
     if history.ends_too_early and not in_search:
         n_epochs, n_steps = len(history.loss), history.n_steps

@@ -38,8 +38,8 @@ def make_optimizers(plan, module):
     groups = decay_groups(module, plan.weight_decay)
     if not groups:
         raise ValueError(
-            f"module={type(module).__name__} has no parameter that requires a gradient: there "
-            "is nothing to train."
+            f"module={type(module).__name__} has no parameter that requires a gradient, so "
+            "that there is nothing to train: pass a module with at least one."
         )
     if plan.optimizer == "adam":
         return [torch.optim.Adam(groups, lr=plan.learning_rate, fused=True)]

@@ -191,7 +191,7 @@ def train(
                 run.load_state_dict(saved)
         except UNREADABLE as error:
             module.load_state_dict(before)
-            raise file.refused("has other content") from error
+            raise file.refused("does not hold a checkpoint of this training") from error
     limit = contextlib.nullcontext() if threads is None else torch_threads(threads)
     with limit, draw_from(run.generators):
         try:

@@ -164,7 +164,7 @@ def plan_of(training, n_samples, *, validates, largest_batch=64, fewest_epochs=1
     plan.learning_rate = check_positive("learning_rate", plan.learning_rate)
     if plan.learning_rate > _LARGEST_RATE:
         raise ValueError(
-            f"learning_rate={plan.learning_rate!r} is not valid: pass a number up to "
+            f"learning_rate={plan.learning_rate!r} is not valid: pass a positive number up to "
             f"{_LARGEST_RATE:.4g}, as weights are in single precision."
         )
     plan.warm_up = check_in_interval("warm_up", plan.warm_up, 0, 1, closed_right=False)
@@ -199,14 +199,14 @@ def share_held_out(training, n_samples):
         check_in_open_interval("training.validation_fraction", share, 0, 1)
         if n_samples < 2:
             raise ValueError(
-                f"training.validation_fraction={share!r} leaves nothing to learn from: pass "
-                "more than one, or None."
+                f"training.validation_fraction={share!r} leaves no rows to learn from: pass "
+                "more rows, or training.validation_fraction=None."
             )
     if share is None and not is_one_of(training.patience, None, "auto"):
         raise ValueError(
-            f"training.patience={training.patience!r} needs something held out, but "
+            f"training.patience={training.patience!r} needs rows that are held out, but "
             f"training.validation_fraction={training.validation_fraction!r} holds out none of "
-            f"{n_samples}: pass a number between 0 and 1, or patience=None."
+            f"{n_samples}: pass a validation_fraction between 0 and 1, or patience=None."
         )
     return share
 
@@ -286,7 +286,10 @@ def _check_batch_size(batch_size):
     if not isinstance(batch_size, (tuple, list)):
         return check_positive("batch_size", batch_size, integer=True)
     if len(batch_size) != 2:
-        raise ValueError(f"batch_size={batch_size!r} is not valid: pass a number, or a pair.")
+        raise ValueError(
+            f"batch_size={batch_size!r} is not valid: pass a positive integer, or a pair of "
+            "them, the smaller first."
+        )
     first, last = (check_positive("batch_size", size, integer=True) for size in batch_size)
     if last < first:
         raise ValueError(

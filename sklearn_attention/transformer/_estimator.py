@@ -141,7 +141,8 @@ class TransformerEstimator(
         before, after = found[1].shape, judged[1].shape
         if before[1:] != after[1:]:
             raise ValueError(
-                f"y_val has shape {after}, but y {before}: pass as many outputs in both."
+                f"y_val has shape {after}, but y {before}: pass the same number of outputs in "
+                "both."
             )
         return reader, [found, judged]
 
@@ -200,8 +201,8 @@ class TransformerEstimator(
         most = np.max(self.transformer_weight_)
         if most < 0.1:
             warn_user(
-                f"transformer_weight_ is {most:.2g}: predictions are nearly all of the "
-                f"baseline, and {found} of the transformer explain them little. Pass "
+                f"transformer_weight_ is {most:.2g}: predictions come almost entirely from the "
+                f"baseline, so that {found} of the transformer say little about them. Pass "
                 "baseline=False to predict without the baseline.",
             )
 

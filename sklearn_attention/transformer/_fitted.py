@@ -135,8 +135,8 @@ def _has_baseline(wanted, form, n_judged, loss):
     learns = table or loss.name != "quantile"
     if wanted is True and not learns:
         raise ValueError(
-            f"baseline=True has none for loss='quantile' of {form}: pass 'auto' or False, or "
-            "another loss."
+            f"baseline=True is not possible with loss='quantile' of {form}, for which there is "
+            "no baseline: pass 'auto' or False, or another loss."
         )
     if wanted == "auto":
         wanted = learns and (not table or n_judged > 1)

@@ -193,8 +193,9 @@ def learn_length(lengths, max_length, architecture):
     # A sequence of 2000 tokens takes long.
     if longest >= max(2000, times * typical):
         warn_user(
-            f"X has sequences of up to {longest} tokens, but typically of {typical}, and time "
-            f"grows with the square: max_length={times * typical} cuts those that are longer.",
+            f"X has sequences of up to {longest} tokens, but typically of {typical}, and the "
+            f"time grows with the square of the length. Pass max_length={times * typical} to "
+            "cut those that are longer.",
         )
     return None
 
@@ -206,7 +207,7 @@ def cut(rows, max_length, estimator):
         return rows
     name = "max_length" if estimator.max_length is not None else "the longest in training,"
     warn_user(
-        f"{n_longer} of {len(rows)} sequences are longer than {name} {max_length}: "
-        "only so many of their first steps are used.",
+        f"{n_longer} of {len(rows)} sequences are longer than {name} {max_length}, and their "
+        f"steps beyond it are ignored. Pass a larger {name} to use them.",
     )
     return rows.cut(max_length)

@@ -299,8 +299,8 @@ n_steps, n_channels), list of arrays, or list of texts
             before, now = np.shape(task.center), y.shape[1:]
             if before != now:
                 raise ValueError(
-                    f"y has shape {y.shape}, but rows of shape {before} in the last fit: pass "
-                    "such targets, or warm_start=False."
+                    f"y has shape {y.shape}, but each row of y had shape {before} in the last "
+                    "fit: pass targets of that shape, or warm_start=False."
                 )
         task_data = {"X": X, "y": y, "metadata": {"sample_weight": sample_weight}}
         examples = [task.examples(*part) for part in parts]
@@ -353,8 +353,8 @@ n_steps, n_channels), list of arrays, or list of texts
         same = np.abs(asked[:, None] - known) < SAME
         if not (len(known) and same.any(axis=1).all()):
             raise ValueError(
-                f"quantiles={quantiles!r} were not all learned, but {known.tolist()}: fit with "
-                f"loss='quantile' and quantile={np.union1d(asked, 0.5).tolist()}."
+                f"quantiles={quantiles!r} were not all learned, only {known.tolist()} were: "
+                f"fit with loss='quantile' and quantile={np.union1d(asked, 0.5).tolist()}."
             )
         return self._predictions(X)[:, same.argmax(axis=1)]
 

@@ -159,7 +159,7 @@ def _read(position, sequence):
         found = found if found.dtype == np.float32 else found.astype(np.float64)
     except (TypeError, ValueError) as error:
         raise ValueError(
-            f"{where} is no sequence of numbers ({error}): pass an array of shape (T,) or "
+            f"{where} is not a sequence of numbers ({error}): pass an array of shape (T,) or "
             "(T, d), of numbers only."
         ) from error
     if found.ndim not in (1, 2):

@@ -48,7 +48,7 @@ class TableReader:
             if form == "features":
                 raise
             raise ValueError(
-                f"X has {form}, but was a table of features when fitted: pass a table of "
+                f"X has {form}, but was a table of features in the fit: pass a table of "
                 f"{estimator.n_features_in_} features."
             ) from error
         return self._rows(cells), cells.dtype

@@ -210,7 +210,7 @@ def test_a_row_alone_is_fitted_by_itself(degree, empty, widen):
         ),
         (
             {"leave_one_out": True, "queries": np.zeros((2, 2))},
-            "2 queries and 4 keys: pass the position of each query's own key",
+            "out the position of each query's own key",
         ),
     ],
     ids=str,
@@ -231,7 +231,7 @@ def test_scales_and_positions_that_do_not_fit(options, message):
         ({"gap": 2, "kernel": Silverman()}, "gap=2 needs a kernel that is known to be pos"),
         ({"rows": [40]}, r"rows=\[40\] is not valid: pass positions of rows, from 0 to 39"),
         ({"rows": np.ones(40, bool)}, r"(?s)rows=array\(.* is not valid"),
-        ({"rows": np.arange(0)}, "rows has no row of positive weight"),
+        ({"rows": np.arange(0)}, "selects no row of positive weight"),
         ({"degree": 4}, "degree=4 is not valid: pass 0, 1, 2 or 3"),
         ({"widen": "yes"}, "widen='yes' is not valid: pass True or False"),
     ],

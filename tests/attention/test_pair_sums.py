@@ -138,5 +138,5 @@ def test_blocks_and_threads_change_nothing(name, monkeypatch):
     "kernel", [Silverman(), ProductKernel("silverman"), ScaledDotProduct()], ids=repr
 )
 def test_what_has_no_slopes_is_refused(kernel):
-    with pytest.raises(ValueError, match="no product of positive kernels of the distance"):
+    with pytest.raises(ValueError, match="a product of positive kernels of the distance"):
         PairSums(make_rows("near"), np.empty((25, 0), int), kernel, np.ones(25))

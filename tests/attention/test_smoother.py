@@ -240,7 +240,7 @@ class TestPartitions:
             attend(*given, leave_one_out=np.zeros(len(queries), dtype=int))
         with pytest.raises(ValueError, match="there are 21 queries and 400 keys"):
             attend(*given, leave_one_out=True)
-        with pytest.raises(ValueError, match="query_scale does not go with Dask collections"):
+        with pytest.raises(ValueError, match="query_scale is not supported with"):
             attend(*given, query_scale=np.ones(len(queries)))
         with pytest.raises(TypeError, match="values is a Dask Delayed"):
             attend(*given[:2], dask.delayed(values))

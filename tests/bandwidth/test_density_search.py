@@ -112,7 +112,7 @@ class TestSearch:
         assert found > 0
 
     def test_one_row_is_not_enough(self):
-        with pytest.raises(ValueError, match=r"two rows .* n_samples=1: pass a number"):
+        with pytest.raises(ValueError, match=r"two rows .*got n_samples=1: pass more"):
             density_bandwidth(np.zeros((1, 1)), Gaussian())
 
 

@@ -123,7 +123,7 @@ def test_one_scale_with_categories():
 
 def test_nothing_to_find():
     X, values = numbers(3)
-    with pytest.raises(ValueError, match="n_samples=1: pass a number"):
+    with pytest.raises(ValueError, match="n_samples=1: pass more"):
         select_bandwidths(X[:1], values[:1], Gaussian())
     with pytest.raises(ValueError, match="bandwidth='thumb' is unknown: choose from"):
         select_bandwidths(X, values, Gaussian(), "thumb")

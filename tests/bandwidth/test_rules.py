@@ -70,7 +70,7 @@ ONE_DISTANCE = r"per_feature=True has no meaning with bandwidth=.*pass per_featu
         ),
         (
             ProductKernelDensity(bandwidth=AdaptiveBandwidth(5)),
-            r"AdaptiveBandwidth.*is for averages of targets",
+            r"AdaptiveBandwidth.*\(n_neighbors=5\) is only for estimators that average",
         ),
         (NadarayaWatsonRegressor(bandwidth="plug-in"), r"is gone in 0\.2: use 'loo'\.$"),
         (ProductKernelDensity(bandwidth="plug-in"), "'plug-in' is unknown: choose from"),

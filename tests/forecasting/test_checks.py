@@ -36,7 +36,7 @@ def test_series_before_features_are_refused(first, second):
 FEATURE = pd.Series(["mild", None] * 30, A.index, name="f", dtype="string")
 DATES = A.rename_axis("date").reset_index()
 GAP = A.mask(A.index == A.index[5])
-TEXTS = r"y \('f'\) has the entry 'mild'.*, no number.* before series, fit\(X, y\)"
+TEXTS = r"y \('f'\) has the entry 'mild'.*is not a number.*before the series, fit\(X, y\)"
 NO_DATES = r"X has dates in its column 'date': make them the index, X.set_index\('date'\)"
 STORES = pd.DataFrame({"store": ["a"] * 60 + ["b"] * 60, "date": 2 * list(A.index)})
 STORES["sales"] = np.random.default_rng(0).normal(size=120)
@@ -133,7 +133,7 @@ def test_what_has_no_finite_square_is_refused(kind):
         model.predict(history=wave * 1e160)
     small = {"a": wave, "b": wave * 1e-106}
     known = model.predict()
-    with pytest.raises(ValueError, match=r"series in 'b' are all below 1e-90.*multiply all"):
+    with pytest.raises(ValueError, match=r"series in 'b' are all smaller.*multiply all"):
         model.fit(small)
     np.testing.assert_array_equal(model.predict(), known)
     for scale in (1e148, 1e-88):
@@ -220,5 +220,5 @@ def test_a_series_is_shorter_where_values_at_its_ends_are_missing(form, missing)
         ValueError, match=r"missing values .NaN.*pass missing='interpolate' .* drop the rows"
     ):
         fit(formed(holes))
-    with pytest.raises(ValueError, match=r"^X has no value but missing ones \(NaN\)[^N]*: rem"):
+    with pytest.raises(ValueError, match=r"has only missing values \(NaN\)"):
         fit(formed(holes * np.nan), missing=missing)

@@ -301,17 +301,22 @@ class TestExplainFeatures:
         model = KernelForecaster(3, past_features=["price"]).fit(X[:-6], y[:-6])
         found = model.explain_features(X[["promotion", "kind"]][-6:-3])
         assert found.columns.tolist() == ["usual", "promotion", "kind"]
-        with pytest.raises(ValueError, match="known beforehand, but there are none"):
+        with pytest.raises(ValueError, match="needs features that are known in advance"):
             KernelForecaster(3, past_features=list(X)).fit(X[:-6], y[:-6]).explain_features()
 
     def test_what_cannot_be_told_apart_or_is_past_is_refused(self):
         X, y, _ = make_shop()
         named = X.rename(columns={"price": "usual"})
         model = KernelForecaster(3).fit(named[:-6], y[:-6])
-        with pytest.raises(ValueError, match=r"X has a column 'usual', .* rename it"):
+        with pytest.raises(
+            ValueError, match=r"X has a column named 'usual', which is.* rename it"
+        ):
             model.explain_features(named[-6:])
         model = KernelForecaster(3).fit(X[:-6], y[:-6])
-        with pytest.raises(ValueError, match=r"X has .*observed, 2 from 2024-02-28.* on"):
+        with pytest.raises(
+            ValueError,
+            match=r"X has .* from 2024-02-28 on: pass only steps after the end of the series\.",
+        ):
             model.explain_features(X[-8:])
 
     def test_usual_is_what_was_usual_in_the_fit(self):

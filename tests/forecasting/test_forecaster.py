@@ -170,7 +170,7 @@ class TestHistory:
         pd.testing.assert_series_equal(found, expected)
         with pytest.raises(ValueError, match="it has no rows for 2018-11-01"):
             model.predict(X[47:54], history=series[30:50])
-        with pytest.raises(ValueError, match="history comes without features"):
+        with pytest.raises(ValueError, match="passed without features"):
             model.predict(history=series[30:50])
         with pytest.raises(ValueError, match="does not cover the steps to forecast"):
             model.predict(X[46:50], history=series[30:50])

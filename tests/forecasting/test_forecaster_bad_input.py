@@ -32,7 +32,7 @@ def holed(frame, row, column, value):
         ({"kernel": lambda X, Y: X @ Y.T}, "kernel=.* takes negative values"),
         ({"bandwidth": [1.0, 2.0]}, r"bandwidth=.* shape \(2,\)"),
         ({"past_features": "wind"}, "past_features='wind' is not valid: pass a list"),
-        ({"past_features": ["rain"]}, r"'rain', which is no column.*\['wind', 'sun'\]"),
+        ({"past_features": ["rain"]}, r"'rain', which is not a column of.*\['wind', 'sun'\]"),
     ],
 )
 def test_parameters(parameters, message):
@@ -69,7 +69,10 @@ def test_features(features, message):
         (X[50:].drop(X.index[52]), "no rows for 2019-05-01"),
         (X.index[50:], r"X has no features, but .* fitted with \['wind', 'sun'\]"),
         (holed(X[50:], 1, 0, np.nan), "NaN. in column 'wind' in 'load' at 2019-04-01"),
-        (X[50:].set_axis(X.index[50:] + pd.Timedelta(1, "D")), "none of the series'"),
+        (
+            X[50:].set_axis(X.index[50:] + pd.Timedelta(1, "D")),
+            "that the series, which begins at",
+        ),
     ],
 )
 @pytest.mark.filterwarnings("ignore:X does not have valid feature names:UserWarning")
@@ -83,8 +86,8 @@ def test_features_to_forecast_from(future, message):
     ("future", "message"),
     [
         (10**30, r"X=1000000.* is not valid: pass an integer below 2\*\*63"),
-        (True, "X=True is not valid: .* None, the number of steps"),
-        (X[50:], "(?s)is no index, and KernelForecaster was fitted without"),
+        (True, r"X=True is not valid: .*a number of steps and a date"),
+        (X[50:], "(?s)is not an index, and KernelForecaster was fitted without"),
         (pd.Index(["a"]), "to_datetime"),
     ],
 )

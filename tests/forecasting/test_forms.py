@@ -74,8 +74,8 @@ def changed(places, value, dtype=float):
         (changed([0], np.nan), "NaN.*at 2015-01-01: pass .*, or drop the rows at the ends"),
         (changed([4], "many", object), "'load'.*entry 'many' at row 4.*to_numeric"),
         (SERIES.to_numpy() * 1j, "Complex data not supported"),
-        (np.ones((3, 3, 3)), r"ndarray, of shape \(3, 3, 3\), is no array of one or two"),
-        ([[1.0, 2.0], [3.0]], "no array of one or two.*a dict of different lengths"),
+        (np.ones((3, 3, 3)), r"ndarray, of shape \(3, 3, 3\), is not"),
+        ([[1.0, 2.0], [3.0]], r"an array of one or two.*series of different lengths"),
         ({"a": SERIES, "b": SERIES.to_numpy()}, "both Series and arrays"),
         ({"a": np.ones((3, 3))}, r"X\['a'\] has shape \(3, 3\)"),
         (pd.concat({"a": SERIES, "b": SERIES[::-1]}), r"X\['b'\].*not sorted"),
@@ -85,7 +85,7 @@ def changed(places, value, dtype=float):
         ([10**400, *range(30)], "has the entry 10+"),
         (
             {"a": HOURS, "b": HOURS[:20].shift(freq="1h")},
-            r"X\['b'\] has steps that are none of the series'",
+            r"X\['b'\] has steps that the",
         ),
         ({"a": HOURS, "b": GAP}, rf"X\['b'\] {GAPS}"),
         (pd.concat({"a": HOURS, "b": GAP}), rf"X\['b'\] {GAPS}"),
@@ -120,9 +120,7 @@ def test_columns_are_cut_where_they_begin_and_end():
     values = np.full((9, 4), np.nan)
     values[2:7, 0], values[:, 1], values[8, 3] = 1.0, 2.0, 3.0
     values[4, 0] = np.nan
-    with pytest.raises(
-        ValueError, match=r"X has no value but missing ones \(NaN\) in series 2"
-    ):
+    with pytest.raises(ValueError, match=r"values \(NaN\) in series 2"):
         fit(values)
     table = read_series(values, onto=read_series(np.ones((2, 4))))
     assert table.names == [0, 1, 2, 3]

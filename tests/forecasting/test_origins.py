@@ -159,7 +159,9 @@ def test_windows_are_as_long_as_seasons_horizons_and_series_let_them():
         choose(11, horizon=5)
     # A given one is kept while there is room.
     assert choose(30, 25, horizon=2) == 25
-    with pytest.warns(UserWarning, match="lookback=26 leaves too few .* shrinks to 25"):
+    with pytest.warns(
+        UserWarning, match=r"lookback=26 leaves too few .*windows in a series of 30 steps"
+    ):
         assert choose(30, 26, horizon=2) == 25
 
 

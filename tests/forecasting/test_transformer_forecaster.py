@@ -78,7 +78,7 @@ def test_attention_maps_are_averages_of_tokens_also_of_fresh_windows():
     assert model.attention_maps(history=windows).shape == (3, 2, 2, 4, 4)
     with pytest.raises(ValueError, match="has no steps after the series"):
         model.attention_maps(make_series().index[-2:])
-    with pytest.raises(ValueError, match="attention_maps is of the transformer, which is"):
+    with pytest.raises(ValueError, match="needs the transformer, which is"):
         fit(candidates=["ridge"]).attention_maps()
 
 
@@ -145,7 +145,11 @@ class TestCandidates:
             ("ridge", 8, "'ridge', since series of up to 8 steps are too short"),
             ("analogs", 20, "'analogs of 8 steps', since series of up to 20 steps"),
             ("trees", 20, "'trees', since series of up to 20 steps"),
-            ("features", 60, "candidates=.*has nothing that forecasts, .*: add some"),
+            (
+                "features",
+                60,
+                r"candidates=.*no forecasts of its own.*: it removes the effects of features",
+            ),
             (Ridge(), 3, "'Ridge', since series of up to 3 steps"),
             ("transformer", 3, "the longest series has 3 samples"),
         ],
@@ -169,10 +173,10 @@ class TestCandidates:
         y = make_series(60)
         alone = fit(y, candidates=None).predict()
         np.testing.assert_array_equal(fit(y, candidates=["transformer"]).predict(), alone)
-        with pytest.warns(UserWarning, match="is without 'features'"):
+        with pytest.warns(UserWarning, match="fitted without 'features'"):
             model = fit(y, candidates=["features", "transformer"])
         np.testing.assert_array_equal(model.predict(), alone)
-        with pytest.raises(AttributeError, match="needs more than the transformer"):
+        with pytest.raises(AttributeError, match="only the transformer was fitted: pass"):
             model.explain()
         assert not hasattr(model, "candidate_weights_")
 

@@ -82,5 +82,5 @@ def test_rollout_passes_through_all_layers():
     assert_allclose(display.ax_.images[0].get_array(), found)
     with pytest.raises(ValueError, match=r"weights has shape \(5, 5\)"):
         attention_rollout(weights[0, 0])
-    with pytest.raises(ValueError, match="keys has 1 names for 2"):
+    with pytest.raises(ValueError, match="keys has 1 names, but the map"):
         AttentionMapDisplay.from_weights(np.eye(2), keys=["a"])

@@ -54,7 +54,7 @@ def test_rows_to_mark_are_the_range(table, density, conditional, curve):
     assert_allclose(display.points, np.column_stack([X[:5], y[:5]]))
     assert display.grid[0][-1] == X[4, 0]
     assert display.ax_.get_ylabel() == "height"
-    with pytest.raises(ValueError, match=r"3 features.*2 numeric features at most"):
+    with pytest.raises(ValueError, match=r"3 features.*, 0 of them categories, which cannot"):
         DensityDisplay.from_estimator(ProductKernelDensity(bandwidth="scott").fit(table[0]))
     with pytest.raises(ValueError, match="y=None, but X is given"):
         DensityDisplay.from_estimator(conditional, X)

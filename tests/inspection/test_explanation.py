@@ -19,16 +19,16 @@ def test_candidates_of_a_forecast_add_up(candidates):
     assert_allclose(total, candidates.predict(3).iloc[-1])
     with pytest.raises(ValueError, match="step=13 is not within the horizon"):
         ExplanationDisplay.from_estimator(candidates, step=13)
-    with pytest.raises(ValueError, match="step=5 is after the last of X: pass 1 to 3"):
+    with pytest.raises(ValueError, match="step=5 is after the last step"):
         ExplanationDisplay.from_estimator(candidates, 3, step=5)
-    with pytest.raises(ValueError, match="labels are of rows"):
+    with pytest.raises(ValueError, match="labels name training rows, but a forecaster"):
         ExplanationDisplay.from_estimator(candidates, labels=["a"])
 
 
 def test_an_explanation_is_of_one_number_that_is_there(averages, table, analogs, curve):
     with pytest.raises(ValueError, match="pass one row"):
         ExplanationDisplay.from_estimator(averages, table[0][:2])
-    with pytest.raises(ValueError, match="KernelForecaster, which does not explain"):
+    with pytest.raises(ValueError, match="KernelForecaster, which does not predict"):
         ExplanationDisplay.from_estimator(analogs)
     model = NadarayaWatsonRegressor("epanechnikov", bandwidth=0.1, empty="nan").fit(*curve)
     with pytest.raises(ValueError, match=r"the prediction of X is nan, .* empty='nearest'"):

@@ -105,7 +105,7 @@ def test_what_happened_is_a_column_of_a_frame(series):
     assert_allclose(display.actual, 10 - series[-6:])
     assert (display.actual.index == series.index[-6:]).all()
     other = frame[-6:].rename(columns={"b": "c"})
-    with pytest.raises(ValueError, match="none of them the series 'b': pass a Series"):
+    with pytest.raises(ValueError, match=" the series to be drawn: pass"):
         ForecastDisplay.from_estimator(model, y=other, series="b", coverage=[])
     with pytest.raises(ValueError, match=r"y has shape \(6, 2\)"):
         ForecastDisplay.from_estimator(model, y=frame[-6:].to_numpy(), series="b", coverage=[])

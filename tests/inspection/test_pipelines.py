@@ -59,8 +59,12 @@ ESTIMATORS = [
     (ForecastDisplay, [KernelForecaster], "estimator=KernelForecaster is a class: pass a fit"),
     (BacktestDisplay, [KernelForecaster, [1.0]], "KernelForecaster, .* no backtest: pass"),
     (SmoothDisplay, [NadarayaWatsonRegressor()], "This NadarayaWatson.* not fitted yet"),
-    (SmoothDisplay, ["analogs"], "KernelForecaster, which is no regressor of rows: pass one"),
-    (KernelDisplay, ["analogs"], "KernelForecaster, .* not one kernel with a bandwidth: p"),
+    (SmoothDisplay, ["analogs"], "KernelForecaster, which is not a regressor .*: pass one"),
+    (
+        KernelDisplay,
+        ["analogs"],
+        "KernelForecaster, .* not have exactly one kernel with a bandwidth: p",
+    ),
     (ExplanationDisplay, ["averages"], "X=None: pass the row that is explained"),
     (SmoothDisplay, ["smoother", ROWS, [0.0]], "X has 2 features, but Local.* is expecting 1"),
     (DensityDisplay, ["density", [[0.5, 1.0, 2.0]]], "X has 3 features, but .* is expecting 2"),
@@ -83,7 +87,7 @@ def test_errors_name_method_parameter_and_remedy(display, arguments, message, re
     [
         (
             lambda: KernelDisplay.from_kernels(["gaussian"], ax=plt.figure()),
-            r"Kernel.*\.from_kernels: ax=<Figure .* is no Axes of matplotlib: pass one",
+            r"Kernel.*\.from_kernels: ax=<Figure .* is not an Axes of matplotlib: pass one",
         ),
         (
             lambda: LayerNormDisplay.from_vectors(np.eye(4), ax=plt.subplots(1, 2)[1]),

@@ -100,20 +100,20 @@ AVERAGE = NadarayaWatsonRegressor(bandwidth=0.1)
         (AVERAGE, "Xy", {"band": "wide"}, "band='wide'"),
         (AVERAGE, "Xy", {"grid_resolution": 0}, "grid_resolution=0"),
         (AVERAGE, "X", {}, "y=None, but X is given"),
-        (AVERAGE, "Xy", {"y": np.zeros(3)}, "y has 3 targets, but X 120 rows"),
+        (AVERAGE, "Xy", {"y": np.zeros(3)}, "y has 3 targets, but X has"),
         (
             make_pipeline(StandardScaler(), AVERAGE),
             "",
             {},
             "X=None, but Pipeline remembers no rows",
         ),
-        (LINE, "Xy", {"band": "pointwise"}, "band='pointwise' is not of a Linear.*: pass None"),
-        (LINE, "Xy", {"interval": True}, "interval=True is not of a Linear.*: pass False"),
+        (LINE, "Xy", {"band": "pointwise"}, r"band='pointwise' is not available.*: pass None"),
+        (LINE, "Xy", {"interval": True}, r"interval=True is not available.*: pass False"),
         (
             KernelAttentionRegressor(max_steps=2, n_folds=1),
             "",
             {"interval": "heteroscedastic"},
-            "interval='heteroscedastic' is not of .*: pass True",
+            r"interval='heteroscedastic' is not available.*: pass True",
         ),
     ],
 )
@@ -127,7 +127,7 @@ def test_rows_of_which_no_curve_can_be_drawn(curve, tmp_path):
     X, y = curve
     mapped = np.memmap(tmp_path / "X", np.float64, "w+", shape=X.shape)
     mapped[:] = X
-    with pytest.raises(ValueError, match=r"X=None, .* in a memory map: pass those to be drawn"):
+    with pytest.raises(ValueError, match=r"X=None, .*or in a memory map, which are not"):
         SmoothDisplay.from_estimator(clone(AVERAGE).fit(mapped, y))
     model = clone(AVERAGE).fit(X, np.column_stack([y, y]))
     with pytest.raises(ValueError, match=r"y has shape \(120, 2\)"):

@@ -15,7 +15,7 @@ def test_several_axes_of_the_users(encoder):
     display = AttentionMapDisplay.from_estimator(encoder, ["very good"], ax=axes)
     assert (display.ax_ == axes).all()
     assert display.figure_ is figure
-    with pytest.raises(ValueError, match="ax has 2 axes, but 2 x 2 are drawn on"):
+    with pytest.raises(ValueError, match="ax has 2 axes, but 2 x 2 are needed"):
         AttentionMapDisplay.from_estimator(encoder, ["very good"], ax=axes[0])
 
 

@@ -24,16 +24,14 @@ def load(n_steps=300, freq="15min", start="2024-01-01"):
 
 def test_a_year_too_far():
     model = KernelForecaster(8, bandwidth=1.0).fit(load())
-    message = (
-        r"X='2042-01-05' up to 2042-01-05 .*'15min' takes \d+ x 16 .* MB of memory: pass f"
-    )
+    message = r"X='2042-01-05' up to 2042-01-05 .* takes .* \(631381 x 16"
     for ask in (model.predict, model.predict_interval, model.predict_quantiles):
         with pytest.raises(MemoryError, match=message):
             ask("2042-01-05")
     for far in (pd.DatetimeIndex(["2042-01-05"]), pd.Timestamp("2042-01-05")):
         with pytest.raises(MemoryError, match=r"X.* up to 2042-01-05 00:00:00"):
             model.predict(far)
-    with pytest.raises(MemoryError, match="X=1000000 takes 1 x 1000000 x 16 numbers, 128 MB"):
+    with pytest.raises(MemoryError, match="1 x 1000000 x 16 numbers"):
         model.predict(1_000_000)
     assert model.predict("2024-01-05").index[-1] == pd.Timestamp("2024-01-05 23:45")
 
@@ -71,7 +69,10 @@ def test_patience_ends_what_was_to_take_all_epochs():
         training=Training(patience=1, validation_fraction=0.3, schedule="constant"),
     )  # fmt: skip
     assert len(model.fit(X, y).network_.history["loss"]) < 100
-    with pytest.raises(MemoryError, match=r"d_model=8000, .* takes .*: pass smaller sizes"):
+    with pytest.raises(
+        MemoryError,
+        match=r"d_model=8000, .* d_feedforward=16000 takes .*: pass smaller sizes",
+    ):
         model.set_params(d_model=8000).fit(X, y)
     assert model.predict(X).shape == (60,)
 

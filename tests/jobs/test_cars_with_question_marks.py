@@ -28,9 +28,7 @@ def file():
 )
 def test_the_warning_leads_to_the_numbers(file, model):
     cars = pd.read_csv(io.StringIO(file))[:-1]  # without the footer
-    with pytest.warns(
-        UserWarning, match=r"texts such as \['\?'\] beside numbers in column 'power'"
-    ):
+    with pytest.warns(UserWarning, match="and numbers in column 'power'"):
         model.fit(cars[["power"]], cars["miles"])
     # The warning says what to do, and the error about what is missing then what comes next.
     cars["power"] = pd.to_numeric(cars["power"], errors="coerce")
@@ -47,5 +45,5 @@ def test_the_warning_leads_to_the_numbers(file, model):
 
 def test_the_footer_is_named_as_well(file):
     cars = pd.read_csv(io.StringIO(file))
-    with pytest.warns(UserWarning, match=r"texts such as \['\?', 'Total'\] beside numbers"):
+    with pytest.warns(UserWarning, match=r"such as \['\?', 'Total'\]"):
         NadarayaWatsonRegressor(bandwidth="scott").fit(cars[["power"]], cars["miles"])

@@ -85,7 +85,9 @@ def test_dates_that_need_a_hand(kind):
         "objects": pd.Index([Day(day) for day in MONTHS]),
     }[kind]
     for y in (tidy(ds), pd.Series(LOAD, ds.rename("ds"))):
-        with pytest.raises(ValueError, match=r"in its 'ds', of .* no step of time") as error:
+        with pytest.raises(
+            ValueError, match=r"in its 'ds', of .*, which cannot be read as"
+        ) as error:
             KernelForecaster(6).fit(y)
         convert, option = re.search(r"by (.*)\), with (\S*) ", str(error.value)).groups()
         advised = f"{convert}, {option})" if kind == "days first" else f"{convert})"
@@ -105,9 +107,9 @@ def test_series_in_the_cells_of_a_frame():
     assert len(KernelForecaster(2).fit(series).predict()) == 12
     model = TransformerRegressor(**SMALL)
     for tokens in ("auto", "steps"):
-        with pytest.raises(ValueError, match="in each cell in column 'dim_0'") as error:
+        with pytest.raises(ValueError, match="of column 'dim_0', where each cell") as error:
             model.set_params(tokens=tokens).fit(X, y)
-    advised = re.search(r"as by (.*)\.$", str(error.value))[1]
+    advised = re.search(r"for example (.*)\.$", str(error.value))[1]
     arrays = eval(advised, {"numpy": np, "X": X})
     assert model.fit(arrays, y).predict(arrays).shape == (12,)
     assert model.fit(X["dim_0"], y).predict(X["dim_0"]).shape == (12,)

@@ -124,7 +124,7 @@ def test_compact_kernels_are_for_averages(encodings):
     ("parameters", "message"),
     [
         ({"readout": "averages"}, "readout='averages' is unknown: did you mean 'average'"),
-        ({"kernel": Silverman()}, r"kernel=Silverman\(\) is no positive kernel"),
+        ({"kernel": Silverman()}, r"kernel=Silverman\(\) is not"),
         ({"kernel": "tricube"}, "kernel='tricube' is not positive definite.*readout='solve'"),
         ({"encodings": "rank"}, r"encodings='rank' is unknown: choose from \['piece"),
         ({"encodings": 3}, "encodings=3"),
@@ -138,7 +138,7 @@ def test_compact_kernels_are_for_averages(encodings):
         # Whatever the encodings are.
         ({"bandwidth": [1.0, np.nan, 1.0]}, "every bandwidth must be finite and greater"),
         ({"bandwidth": [1.0, 2.0], "encodings": "standard"}, r"shape \(2,\), but there are 3"),
-        ({"n_folds": 21}, "n_folds=21 folds need two rows each, but only 40"),
+        ({"n_folds": 21}, "fold, but only 40 rows have positive"),
         ({"max_steps": True}, "max_steps=True is not valid"),
         ({"ridge": True}, "ridge=True is not valid"),
         ({"boosting": True}, r"boosting=True is unknown: pass None, or 'auto'"),
@@ -155,7 +155,9 @@ def test_n_folds_counts_rows_that_have_weight():
     X, y = make_data()
     weight = np.ones(40)
     weight[10:] = 0
-    with pytest.raises(ValueError, match=r"n_folds=6 folds.*only 10 rows have weight"):
+    with pytest.raises(
+        ValueError, match=r"n_folds=6 needs two rows in.*only 10 rows have positive"
+    ):
         KernelAttentionRegressor(n_folds=6, max_steps=3).fit(X, y, weight)
     model = KernelAttentionRegressor(n_folds=5, max_steps=3).fit(X, y, weight)
     assert len(model.members_) == 5

@@ -147,7 +147,7 @@ class TestAdapted:
 
     def test_other_shapes(self, approximated):
         kernel = PositiveFeatures(8, kernel=approximated)
-        with pytest.raises(ValueError, match="same heads and entries"):
+        with pytest.raises(ValueError, match=r"of heads and the same last dimension\."):
             kernel.adapt(skewed(5, 0), skewed(5, 0, d=3))
         with pytest.raises(ValueError, match=r"must have shape \(n_keys, d\) or \(B"):
             kernel.adapt(skewed(5, 0), np.empty((0, 4)))

@@ -42,7 +42,8 @@ def test_a_kernel_without_a_formula_is_told_which_method_to_write(base):
     own = type("Mine", (base,), {})
     for call in own(), own().log:
         with pytest.raises(
-            NotImplementedError, match=r"Mine has no formula: write .* log_prof"
+            NotImplementedError,
+            match=r"Mine does not define log_profile.*: make it a subclass of RadialKernel",
         ):
             call(X)
 

@@ -280,10 +280,14 @@ Q, K, V = make_heads()
     [
         ((Q, K[0], V), {}, r"keys must have shape .*\(3, \d, 4\)"),
         ((Q[..., :2], K, V), {}, "same head_dim"),
-        ((Q[:1], K, V), {}, "same batch and heads"),
+        ((Q[:1], K, V), {}, "same batch size and number of"),
         ((Q, K, V[:, :, :6]), {}, "7 keys but 6 values"),
         ((Q, K, V), {"causal": True}, "causal=True needs as many queries as keys"),
-        ((Q, K, V), {"mask": torch.ones(5, 6) > 0}, r"mask of .* does not fit \(2, 3, 5, 7\)"),
+        (
+            (Q, K, V),
+            {"mask": torch.ones(5, 6) > 0},
+            r"mask of .*does not fit .* = \(2, 3, 5, 7\)",
+        ),
         ((Q, K, V), {"dropout": 1.0}, "dropout=1"),
         ((Q, K, V), {"kernel": "gausian"}, "did you mean 'gaussian'"),
     ],

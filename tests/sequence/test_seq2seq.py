@@ -126,7 +126,7 @@ def test_pairs_to_validate_with_can_be_passed():
     [
         ({"X": "le chat"}, "X='le chat' is a single text"),
         ({"X": ["le chat"], "y": [""]}, r"y\[0\]='' is empty"),
-        ({"X": [[1.5, 2.0]], "y": [[1]]}, r"X\[0\]=.* is no sequence of integers"),
+        ({"X": [[1.5, 2.0]], "y": [[1]]}, r"X\[0\]=.* is not a sequence of integers"),
         ({"X": ["a", "b"], "y": ["a"]}, "X has 2 sequences, but y has 1"),
         ({"y": [[1]] * 18, "shared_vocabulary": True}, "=True does not fit X of kind"),
         ({"X_val": ["un"]}, "X_val was passed without y_val"),
@@ -135,7 +135,7 @@ def test_pairs_to_validate_with_can_be_passed():
         ({"tokenizer": "ids"}, "tokenizer='ids' is unknown"),
         ({"d_model": 15}, "n_heads=2 does not divide d_model=15"),
         ({"n_beams": 0}, "n_beams=0"),
-        ({"training": Training(patience=2)}, "patience=2 needs something held out"),
+        ({"training": Training(patience=2)}, "patience=2 needs rows that are held"),
     ],
 )
 def test_what_cannot_be_learned_is_named(arguments, message):

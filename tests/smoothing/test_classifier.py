@@ -98,5 +98,5 @@ def test_empty_neighbourhoods(iris):
     }
     assert models["nearest"].predict(far)[0] == nearest
     assert np.isnan(models["nan"].predict_proba(far)).all()
-    with pytest.raises(ValueError, match="empty='nan': 1 queries have no class"):
+    with pytest.raises(ValueError, match="empty='nan' leaves 1 rows"):
         models["nan"].predict(far)

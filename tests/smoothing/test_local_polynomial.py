@@ -180,10 +180,12 @@ class TestThinWindows:
             lambda: model.confidence_band(queries),
             model.feature_significance,
         ):
-            with pytest.raises(ValueError, match=r"1 of 1 training rows .*fit more rows"):
+            with pytest.raises(
+                ValueError, match=r"1 of 1 training rows .*with more rows, a larger bandwidth"
+            ):
                 ask()
         for rule in ("loo", "gcv", "aicc", "knn-loo"):
-            with pytest.raises(ValueError, match=f"'{rule}'.*n_samples=1: pass a number"):
+            with pytest.raises(ValueError, match=f"'{rule}'.*n_samples=1: .*or a number"):
                 LocalPolynomialRegressor(bandwidth=rule, degree=degree).fit([[1.0]], [5.0])
 
 

@@ -78,7 +78,10 @@ class TestPrediction:
         # There is no polynomial in categories.
         averages = clone(model).set_params(degree=0).fit(only, y)
         np.testing.assert_allclose(model.predict(only), averages.predict(only), rtol=1e-9)
-        with pytest.raises(ValueError, match=r"measures distances.*one numeric column"):
+        with pytest.raises(
+            ValueError,
+            match=r"needs distances, but kernel=Gaussian\(\) has.*one numeric column",
+        ):
             model.set_params(bandwidth=AdaptiveBandwidth(15)).fit(only, y)
 
 

@@ -191,7 +191,7 @@ def test_dtypes_of_pandas():
         (["x"], "text", None, "y has a column that is not numeric, of string"),
         (["x"], "group", None, "y has a column that is not numeric, of category"),
         (["x"], "real", "text", "sample_weight has a column that is not"),
-        ("x", "real", None, r"X has shape \(300,\): pass a table"),
+        ("x", "real", None, r"X has shape \(300,\), which is not"),
     ):
         with pytest.raises(ValueError, match=words):
             model.fit(parts[columns], parts[target], None if weight is None else parts[weight])
@@ -339,15 +339,13 @@ def test_columns_of_queries_must_match():
         (X[list(X)[::-1]], "must be in the same order"),
         (X[["length", "color"]], "seen at fit time, yet now missing"),
         (X.assign(more=1.0), "unseen at fit time"),
-        (X.assign(length="a"), "X has categories in column 'length', which was numeric"),
+        (X.assign(length="a"), "X has categories in column 'length', which is"),
     ):
         with pytest.raises(ValueError, match=words):
             model.predict(frames.from_pandas(asked, npartitions=2))
-    with pytest.raises(ValueError, match="not the 5 columns, some of them categorical"):
+    with pytest.raises(ValueError, match="fit, some of them categorical"):
         model.predict(arrays.zeros((3, 4)))
-    with pytest.raises(
-        ValueError, match=r"0\.0, of float64, in column 2, whose levels were of"
-    ):
+    with pytest.raises(ValueError, match=r"0\.0, of float64, in column 2, which"):
         model.predict(arrays.zeros((3, 5))).compute()
     asked = frames.from_pandas(X, npartitions=2)
     cells = arrays.from_array(X.to_numpy(dtype=object), chunks=(20, 5))

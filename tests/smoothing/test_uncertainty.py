@@ -162,11 +162,11 @@ class TestDistribution:
         ("method", "asked", "message"),
         [
             ("predict_quantiles", [0.5, 1.0], "quantiles=1.0 is not valid: pass a number betw"),
-            ("predict_quantiles", [0.1, np.nan], "quantiles=.* is no list of numbers"),
+            ("predict_quantiles", [0.1, np.nan], r"quantiles=.*a list of numbers: pass a list"),
             ("predict_quantiles", torch.ones(1, requires_grad=True), r"quantiles\.detach"),
-            ("predict_cdf", [], "^y=.* is no list of numbers"),
-            ("predict_cdf", [[1.0]], "^y.* has no thresholds for 40 queries"),
-            ("predict_cdf", np.full((40, 1), np.nan), "^y.* has no thresholds for 40 queries"),
+            ("predict_cdf", [], r"^y=.*a list of numbers: pass a list"),
+            ("predict_cdf", [[1.0]], r"^y.*fit 40 queries: pass an array"),
+            ("predict_cdf", np.full((40, 1), np.nan), r"^y.*fit 40 queries: pass an array"),
         ],
     )
     def test_what_is_asked_is_checked(self, model, data, method, asked, message):

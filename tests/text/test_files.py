@@ -53,9 +53,9 @@ def test_what_is_no_path_stays(given):
 @pytest.mark.parametrize(
     ("content", "message"),
     [
-        (None, "is no file: pass the path"),
+        (None, "is not a file: pass the path"),
         (b"", "is empty: leave it out"),
-        (b"a\xff", r"is not UTF-8 \(invalid start byte\): write the text"),
+        (b"a\xff", r"is not UTF-8 \(invalid start byte\): read it in its own"),
         (b"a\xe4", r"is not UTF-8 \(unexpected end of data\)"),
     ],
 )
@@ -68,7 +68,7 @@ def test_files_without_a_text_are_named(tmp_path, content, message):
 
 
 def test_paths_are_told_apart_from_texts(path):
-    with pytest.raises(ValueError, match=r"X\[0\]='a' is no path, but others are: pass only"):
+    with pytest.raises(ValueError, match="a path, but other entries are: pass"):
         with_files("X", ["a", path], "words")
     with pytest.raises(
         ValueError, match=r"X='a' is a single text: pass \[X\], or pathlib.Path"

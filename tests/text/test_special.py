@@ -30,7 +30,7 @@ def test_padding_is_behind_the_end(length):
     [
         ([[1], [1, 2, 3]], 2, "length=2 is too short for a sequence of 3 tokens"),
         ([[1]], 2.5, "length=2.5 is not valid"),
-        ([1, 2], None, "sequences is no list of lists of ids"),
+        ([1, 2], None, "a list of lists of ids"),
     ],
 )
 def test_what_cannot_be_padded(sequences, length, message):

@@ -135,7 +135,7 @@ class TestFittedNetwork:
     @pytest.mark.parametrize("kind", ["builtins.dict", ""])
     def test_other_kinds_are_refused(self, model, kind):
         foreign = dataclasses.replace(model.network_, kind=kind)
-        with pytest.raises(ValueError, match="is no network of this package"):
+        with pytest.raises(ValueError, match="a network of this package"):
             foreign.module("cpu")
 
 

@@ -124,7 +124,7 @@ class TestBudget:
         assert share_held_out(Training(), n_samples) == share
 
     def test_patience_needs_something_held_out(self):
-        with pytest.raises(ValueError, match=r"training\.patience=3 needs something held out"):
+        with pytest.raises(ValueError, match=r"training\.patience=3 needs rows"):
             share_held_out(Training(patience=3), 20)
         with pytest.raises(ValueError, match=r"validation_fraction=1\.5"):
             share_held_out(Training(validation_fraction=1.5), 20)

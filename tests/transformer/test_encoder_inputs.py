@@ -53,8 +53,8 @@ class TestBadInput:
             ("auto", [None, "to be"], r"X\[0\]=None is missing"),
             ("auto", ["to be", [5]], r"X\[1\]=\[5\] is of another kind"),
             ("features", [[1.0, 2.0], [3.0]], "X has cells of type list.* as many numbers in"),
-            ("steps", ["a", "b c"], r"X\[0\] is no sequence of numbers"),
-            ("text", np.zeros((2, 3)), "no array of ids"),
+            ("steps", ["a", "b c"], r"a sequence of numbers \(X\[0\] has texts"),
+            ("text", np.zeros((2, 3)), r"an array of ids of shape \(n"),
         ],
     )
     def test_is_named(self, tokens, X, message):
@@ -89,7 +89,7 @@ class TestBadInput:
                 {"d_model": 6, "architecture": Architecture(positions="rotary")},
                 "from d_model=6, but rotary positions",
             ),
-            ({"training": Training(patience=3)}, "patience=3 needs something held out"),
+            ({"training": Training(patience=3)}, "patience=3 needs rows that are held"),
         ],
     )
     def test_parameters_are_checked(self, parameters, message):

@@ -39,10 +39,12 @@ def test_texts_without_spaces_are_read_by_character():
 
 
 def test_a_named_tokenizer_is_used_as_given():
-    with pytest.warns(UserWarning, match="others will be unknown. Pass tokenizer='c"):
+    with pytest.warns(UserWarning, match=r"texts will be unknown\. Pass tokenizer='characters"):
         model = regress(CHINESE, tokenizer="words")
     assert model.encoder_.reader.vocabulary["tokenizer"] == "words"
-    with pytest.warns(UserWarning, match="others will be unknown"):
+    with pytest.warns(
+        UserWarning, match=r"texts will be unknown\. Pass tokenizer='characters' or"
+    ):
         TransformerLanguageModel("words", **TINY).fit(CHINESE)
 
 
