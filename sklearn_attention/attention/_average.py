@@ -26,10 +26,11 @@ def attend(
 ) -> Any:
     r"""Average values, weighted by a kernel between queries and keys.
 
-    Smoothers and forecasters are made of this function; call it when you want only the average,
-    of arrays and at a bandwidth that you choose. Take :class:`NadarayaWatsonRegressor` to have
-    the bandwidth chosen and intervals computed, and :func:`sklearn_attention.nn.attention` for
-    a layer of a network.
+    Keys are the training rows, values their targets, and queries the rows to predict. Smoothers
+    and forecasters are built on this function; call it if you want only the average, of arrays
+    and at a bandwidth that you choose. Take :class:`NadarayaWatsonRegressor` to have the
+    bandwidth chosen and intervals computed, and :func:`sklearn_attention.nn.attention` for a
+    layer of a network.
 
     .. math:: \text{Attention}(q) =
               \frac{\sum_i w_i K\left(\frac{q}{h}, \frac{k_i}{h}\right) v_i}
@@ -126,11 +127,11 @@ def attention_sums(
     algorithm: str = "auto",
     empty: str = "nearest",
 ) -> Any:
-    """Sum over some of the keys what weighted averages are computed from.
+    """Compute the sums over one part of the keys from which weighted averages are made.
 
-    Use it if your keys come in parts, such as files. If all keys are in memory or in a Dask
-    collection, take :func:`~sklearn_attention.attend`. Add the sums over each part, and divide
-    once.
+    Use it if your keys come in parts, such as files: add the sums of all parts, and divide once
+    with their method `average`. If all keys are in memory or in a Dask collection, take
+    :func:`~sklearn_attention.attend`.
 
     Parameters
     ----------
@@ -211,8 +212,8 @@ def attend_local(
     r"""Fit a polynomial by weighted least squares around every query.
 
     This is local polynomial regression of arrays, at a bandwidth that you choose. Take
-    :class:`~sklearn_attention.LocalPolynomialRegressor` to have bandwidth and degree chosen,
-    and :func:`~sklearn_attention.attend` for plain averages.
+    :class:`~sklearn_attention.LocalPolynomialRegressor` to have the bandwidth chosen and
+    several degrees averaged, and :func:`~sklearn_attention.attend` for plain averages.
 
     .. math:: \min_{\beta} \sum_i w_i K\left(\tfrac{q - k_i}{h}\right)
               \bigl(v_i - \beta_0 - \beta_1^\top (k_i - q) - \dots\bigr)^2

@@ -45,7 +45,7 @@ class Scores(NamedTuple):
 
 
 class Predictions(NamedTuple):
-    """Predictions of the training rows.
+    """Predictions of the training rows at one bandwidth, from all rows and from all others.
 
     It is the result of :meth:`LeaveOneOut.predictions`.
 
@@ -65,10 +65,11 @@ class Predictions(NamedTuple):
 
 
 class LeaveOneOut:
-    """Predictions of each row from all other rows, at one bandwidth after another.
+    """Leave-one-out predictions of the training rows, at any bandwidth.
 
-    Use it to write your own search for a bandwidth;
-    :func:`~sklearn_attention.bandwidth.select_bandwidth` has the usual searches.
+    It is no splitter such as :class:`sklearn.model_selection.LeaveOneOut`. Use it to write your
+    own search for a bandwidth; :func:`~sklearn_attention.bandwidth.select_bandwidth` has the
+    usual searches.
 
     Checks, and an order of the rows in which neighbours lie together, are computed once for
     all bandwidths. A single feature takes linear time for each bandwidth.

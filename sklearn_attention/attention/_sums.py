@@ -10,9 +10,9 @@ EMPTY_POLICIES = ("nearest", "nan")
 
 
 class Sums(NamedTuple):
-    r"""Sums over some of the keys about each query.
+    r"""Weighted sums of values, and sums of weights, at each query over one part of the keys.
 
-    It is the result of :func:`attention_sums`. Sums of several parts can be added, and their
+    They are the result of :func:`attention_sums`. Sums of several parts can be added, and their
     method `average` returns the weighted averages.
 
     .. math:: S_{\alpha c}(q) = \sum_i w_i\, K(q, k_i)\, (k_i - q)^\alpha\, (1, v_i)_c

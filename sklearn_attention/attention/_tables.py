@@ -48,7 +48,7 @@ def attention_weights(
     leave_one_out: bool | ArrayLike = False,
     empty: str = "nearest",
 ) -> Any:
-    """Compute the weight of every key in the average of every query, as a matrix.
+    """Compute the weight that :func:`attend` gives to each key (column) for each query (row).
 
     Use it to look at weights, or to apply them to several sets of values.
 
@@ -140,9 +140,9 @@ def shares(problem):
 
 
 class LocalRows(NamedTuple):
-    """Effect of each key on the fit at each query, as matrices.
+    """Smoother (hat) matrices of local polynomials, with a row for each query.
 
-    It is the result of :func:`local_rows`.
+    They are the result of :func:`local_rows`.
 
     Attributes
     ----------
@@ -184,10 +184,11 @@ def local_rows(
     empty: str = "nearest",
     without_each: bool = True,
 ) -> LocalRows:
-    r"""Compute the effect of each key on the fit at each query, as matrices.
+    r"""Compute the smoother (hat) matrices of local polynomials at some queries.
 
-    Use it to inspect local polynomials, or to compute their uncertainty. For predictions alone
-    take :func:`attend_local`. All matrices are dense, so pass queries in blocks.
+    Entries are the weights of each key's value in the fit at each query. Use them to inspect
+    local polynomials, or to compute their uncertainty; for predictions alone take
+    :func:`attend_local`. All matrices are dense, so pass queries in blocks.
 
     Parameters
     ----------

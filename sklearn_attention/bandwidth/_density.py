@@ -149,10 +149,10 @@ class _Likelihood:
 
 
 class DensityLikelihood(_Likelihood):
-    r"""Mean log-density of each row under the density estimated from all other rows.
+    r"""Mean log-density of the rows, each under the density estimated from all other rows.
 
     This is the criterion of likelihood cross-validation, by which
-    :class:`~sklearn_attention.ProductKernelDensity` chooses bandwidths at its default.
+    :class:`~sklearn_attention.ProductKernelDensity` chooses bandwidths by default.
 
     .. math:: \frac{1}{\sum_i w_i} \sum_i w_i \log\Big(
               \frac{n}{n + 1} \hat f_{-i}(x_i) + \frac{1}{n + 1} g(x_i)\Big), \qquad
@@ -247,7 +247,7 @@ class DensityLikelihood(_Likelihood):
 
 
 class ConditionalLikelihood(_Likelihood):
-    r"""Mean log-density of each target given its features, estimated from all other rows.
+    r"""Mean log-density of the targets given the features, each estimated from all other rows.
 
     This is the criterion by which :class:`~sklearn_attention.ConditionalKernelDensity` chooses
     bandwidths.

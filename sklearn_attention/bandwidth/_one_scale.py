@@ -83,9 +83,9 @@ def select_bandwidth(
     empty: str = "nearest",
     algorithm: str = "auto",
 ) -> BandwidthChoice:
-    r"""Search for the bandwidth at which a criterion of prediction errors is smallest.
+    r"""Search for the bandwidth with the smallest criterion, such as the leave-one-out error.
 
-    Smoothers call this function with ``bandwidth="loo"``. Call it for bandwidths of arrays
+    Smoothers call it with ``bandwidth="loo"``. Call it yourself to get bandwidths from arrays,
     without fitting an estimator. Either one factor multiplies the standard deviations of all
     features, or each feature has its own bandwidth.
 

@@ -53,7 +53,7 @@ _FEW_ROWS = 10
 
 
 class BandwidthChoice(NamedTuple):
-    """Bandwidth that a search or a rule has chosen, with the evidence for it.
+    """Bandwidth that a search or a rule has chosen, with what it was chosen from.
 
     It is the result of :func:`select_bandwidth`.
 
@@ -188,8 +188,8 @@ class Rows:
         """Refuse rows to be left out with each other, which one kind of search can do."""
         if self.gap:
             raise ValueError(
-                f"gap={self.gap} is supported only if all features are numeric and share one "
-                "factor of their bandwidths: pass gap=0, or one of "
+                f"gap={self.gap} is supported only if all features are numeric and have one "
+                "common factor on their bandwidths (per_feature=False): pass gap=0, or one of "
                 f"{', '.join(SMOOTHER_CRITERIA)} as bandwidth."
             )
 

@@ -23,8 +23,9 @@ _SERIES = {"sine": _sine, "growing_sine": _growing_sine, "square": _square}
 def make_periodic_series(name, n_steps: int = 1200, *, step: float = 0.1) -> np.ndarray:
     r"""Sample one of three periodic series at regular steps, without noise.
 
-    All three have the period :math:`2\pi`, the growing one up to its amplitude. The period is
-    no whole number of steps, so repeating the last one is not exact.
+    All three have the period :math:`2\pi`, but the amplitude of the growing one increases. A
+    period is not a whole number of steps, so that repeating the last one does not forecast
+    exactly.
 
     Parameters
     ----------

@@ -54,9 +54,9 @@ def make_smoothing_curve(
 ) -> Any:
     r"""Sample one of the test curves of Donoho and Johnstone, with Gaussian noise.
 
-    Each curve is hard to smooth in its own way: *blocks* jumps, *bumps* has sharp peaks,
-    *heavisine* is smooth but for two jumps, and *doppler* oscillates ever faster
-    towards 0, so that no single bandwidth suits all of it.
+    Each curve is hard to smooth in its own way: *blocks* is a step function, *bumps* has sharp
+    peaks, *heavisine* is smooth but for two jumps, and *doppler* oscillates ever faster as x
+    approaches 0, so that no single bandwidth suits all of it.
 
     Parameters
     ----------

@@ -63,8 +63,8 @@ _USUAL = "usual"
 class Forecaster(AttentionEstimator, ABC):
     """Base class of forecasters, which reads series and calibrates intervals.
 
-    Derive from it to write a forecaster of your own that takes all forms of series; to
-    forecast, take :class:`~sklearn_attention.TransformerForecaster`.
+    Derive from it to write a forecaster of your own that takes arrays, pandas objects, one
+    series or many. To forecast, take :class:`~sklearn_attention.TransformerForecaster`.
 
     A subclass has two methods. ``_learn(table, context, task_data)`` learns from a
     :class:`Table`, and sets `lookback_` and `calibration_`.

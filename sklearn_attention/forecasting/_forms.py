@@ -17,9 +17,9 @@ from ._time import OF_SERIES, TimeIndex, as_index, check_order, clearest, kind_o
 SERIES, TIME, TARGET = "unique_id", "ds", "y"
 _CONVERT = "convert it with pandas.to_numeric, or remove it. "
 _ARRANGE = (
-    "If each cell holds a series, pass dict(enumerate(column)). Pass features before the "
-    "series, fit(X, y), and dates as the index (set_index), or as the column 'ds' of a frame. "
-    + OF_SERIES
+    "If each cell holds a series, pass dict(enumerate(column)). If these are features, pass "
+    "them before the series, fit(X, y); if these are dates, make them the index (set_index), "
+    "or the column 'ds' of a frame. " + OF_SERIES
 )
 
 

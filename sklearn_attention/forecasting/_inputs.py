@@ -396,10 +396,13 @@ def read_later(forecaster, X, y, *, may_add=False):
     later = read_series(y, index=index, onto=known, **options)
     early = (later.counts > 0)[: len(known)] & (later.starts[: len(known)] < known.starts)
     for i in np.flatnonzero(early)[:1]:
-        steps = (known.time.name_steps([place]) for place in (later.starts[i], known.starts[i]))
+        begins, known_from = (
+            known.time.name_steps([step]) for step in (later.starts[i], known.starts[i])
+        )
         raise ValueError(
-            "{}{} begins at {}, before the series that the forecaster was fitted on, at {}: "
-            "pass later observations. {}".format(what, in_series(known, i), *steps, FOLDS)
+            f"{what}{in_series(known, i)} begins at {begins}, but the series that the "
+            f"forecaster was fitted on begins at {known_from}: pass observations from that "
+            f"time on. {FOLDS}"
         )
     if not may_add:
         if len(later) > len(known):

@@ -55,11 +55,11 @@ _LACKING = {"features": "no features are known beforehand: pass X"}
 
 
 class TransformerForecaster(NetworkParameters, Forecaster):
-    r"""Forecast by weighting several methods by their errors in the past.
+    r"""Forecast by averaging several methods, weighted by their errors in the past.
 
-    Take it for one series or many, with or without features, if you want forecasts and
-    intervals without choosing a method. :class:`KernelForecaster` names the windows of the past
-    that a forecast comes from.
+    Take it for one series or many, with or without exogenous features, if you want forecasts
+    and intervals without choosing a method. :class:`KernelForecaster` is simpler, and shows
+    which windows of the past a forecast comes from.
 
     .. math:: \hat y = \sum_c w_c\, f_c(x)
 

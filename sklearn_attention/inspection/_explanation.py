@@ -17,7 +17,7 @@ from ._style import BLUE, GREY, INK, ORANGE, canvas, write_bars
 
 
 class ExplanationDisplay:
-    """Picture of the training rows, windows or candidates that a prediction is made of.
+    """Picture of the training rows, windows or forecasts that a prediction averages.
 
     Use it to show someone why a single prediction is what it is.
 

@@ -69,7 +69,7 @@ def layer_norm_decomposition(x) -> LayerNormSteps:
 
 
 def unselectable_keys(keys) -> np.ndarray:
-    r"""Find keys to which no query gives the largest weight.
+    r"""Find keys that cannot receive the largest attention weight, whatever the query is.
 
     Use it to study attention by dot products without layer normalisation.
 

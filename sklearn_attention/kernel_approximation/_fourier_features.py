@@ -12,9 +12,10 @@ from ._random_features import RandomFeatures
 class RandomFourierFeatures(RandomFeatures):
     r"""Map rows to sines and cosines whose products approximate a stationary kernel.
 
-    Put it before a linear model if there are too many rows for kernel methods. Take
-    :class:`PositiveRandomFeatures` for averages whose weights must not be negative, and a
-    smoother if its exact kernel is fast enough.
+    Such a kernel depends only on the difference of two rows. Put it before a linear model if
+    there are too many rows for exact kernel methods;
+    :class:`sklearn.kernel_approximation.RBFSampler` does so for the Gaussian kernel alone. Take
+    :class:`PositiveRandomFeatures` if weights must not be negative.
 
     .. math:: \phi(x) = \sqrt{\tfrac2D}
               \bigl[\sin(\omega_j^\top x),\, \cos(\omega_j^\top x)\bigr]_{j \le D / 2},

@@ -14,10 +14,11 @@ _KERNELS = ("gaussian", "scaled_dot_product")
 
 
 class PositiveRandomFeatures(RandomFeatures):
-    r"""Map rows to exponentials whose products approximate the kernel of attention.
+    r"""Map rows to positive numbers whose products approximate the kernel of attention.
 
-    Take it for linear attention, whose weights are positive; :class:`RandomFourierFeatures` is
-    for linear models with a stationary kernel.
+    The kernel is the exponential of the scaled dot product. Take it to compute attention in a
+    time that is linear in the number of rows, with weights that are never negative; for linear
+    models take :class:`RandomFourierFeatures`.
 
     For the scaled dot product, with rows in bandwidths and divided by :math:`d^{1/4}`, with
     :math:`a` their mean in training and :math:`x' = x - a`,

@@ -69,10 +69,10 @@ CLASSIFICATION = Task(
 
 
 class KernelAttentionClassifier(ClassLabels, ClassifierMixin, KernelAttention):
-    r"""Predict classes in tables by attention over the training rows, with a learned kernel.
+    r"""Predict classes in tables by weighting the training rows with a learned kernel.
 
-    Take it for tables of about 100 to 100 000 rows if the quality of the probabilities matters
-    more than the time. Boosted trees are faster to fit and to predict with.
+    Take it for tables of about 100 to 100 000 rows if the accuracy of the probabilities matters
+    more than computing time. Boosted trees are faster to fit and to predict with.
 
     As :class:`KernelAttentionRegressor`, over the indicators of the classes.
 

@@ -41,11 +41,11 @@ REGRESSION = Task(
 
 
 class KernelAttentionRegressor(NumericTargets, KernelAttention):
-    r"""Predict numbers in tables by attention over the training rows, with a learned kernel.
+    r"""Predict numbers in tables by weighting the training rows with a learned kernel.
 
-    Take it for tables of about 100 to 100 000 rows if the error matters more than the time.
-    Boosted trees are faster to fit and to predict with, and :class:`NadarayaWatsonRegressor` is
-    easier to interpret with a few features.
+    Take it for tables of about 100 to 100 000 rows if accuracy matters more than computing
+    time. Boosted trees are faster to fit and to predict with, and
+    :class:`NadarayaWatsonRegressor` is easier to interpret with a few features.
 
     Predictions combine the targets of training rows near the query by a kernel. Its
     length-scales, one for every feature in each of several encodings of the rows, are learned

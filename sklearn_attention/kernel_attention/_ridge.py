@@ -48,9 +48,9 @@ class System:
                 self.coefficients = self._solve(self._targets)
                 return
         raise np.linalg.LinAlgError(
-            f"kernel={kernel.formula!r} has a matrix that is not positive definite, whatever "
-            "is added to its diagonal: choose a positive definite kernel, such as 'gaussian', "
-            "or a larger ridge."
+            f"kernel={kernel.formula!r} has a matrix that is not positive definite, even with "
+            "the ridge added to its diagonal: choose a positive definite kernel, such as "
+            "'gaussian', or a larger ridge."
         )
 
     def left_out(self, n_rows):

@@ -39,8 +39,9 @@ _OTHER_NAMES = {
 class Kernel(BaseEstimator):
     r"""Base class of all kernels: :math:`K(q, k)`, the similarity of a query to a key.
 
-    Calling a kernel compares every query with every key, as NumPy arrays or, with gradients,
-    as torch tensors. Inputs are in units of the bandwidth, that is, after :meth:`rescale`.
+    Calling a kernel with queries and keys returns the matrix of their similarities: a NumPy
+    array, or a torch tensor with gradients. Inputs have to be divided by the bandwidth first,
+    by :meth:`rescale`.
 
     For a formula of your own pass a function of queries and keys, or write a class: of the
     distance a :class:`RadialKernel`, of all else one with ``_log_values(queries, keys)`` or
@@ -379,7 +380,8 @@ class _Pair(ComposedKernel):
 class Sum(_Pair):
     r"""Sum of two kernels, :math:`K(q, k) = K_1(q, k) + K_2(q, k)`.
 
-    A key is near if it is near by either kernel. Usually written ``kernel1 + kernel2``.
+    A key has a large weight if either kernel gives it one. Usually written ``kernel1 +
+    kernel2``.
 
     Parameters
     ----------
@@ -412,8 +414,8 @@ class Sum(_Pair):
 class Product(_Pair):
     r"""Product of two kernels, :math:`K(q, k) = K_1(q, k) K_2(q, k)`.
 
-    A key is near only if it is near by both kernels. Usually written ``kernel1 * kernel2``.
-    For different columns use :class:`ProductKernel`.
+    A key has a large weight only if both kernels give it one. Usually written ``kernel1 *
+    kernel2``. If each kernel has columns of its own, use :class:`ProductKernel`.
 
     Parameters
     ----------
@@ -439,10 +441,10 @@ class Product(_Pair):
 
 
 class Constant(Kernel):
-    r"""Constant kernel, :math:`K(q, k) = \text{value}`: the plain mean.
+    r"""Constant kernel, :math:`K(q, k) = \text{value}`, which gives all keys the same weight.
 
-    By itself it weights all keys alike; added to another kernel it pulls averages to the
-    mean of all values. A number in a sum or product of kernels stands for it.
+    By itself it makes the plain mean; added to another kernel it pulls averages to the mean of
+    all values. A number in a sum or a product of kernels becomes one.
 
     Parameters
     ----------
@@ -480,10 +482,10 @@ class Constant(Kernel):
 
 
 class FunctionKernel(Kernel):
-    """Any function of queries and keys as a kernel.
+    """Kernel that calls a function of your own.
 
-    Passing the function itself as ``kernel=function`` is the same. It is evaluated by NumPy
-    on the CPU, and torch cannot differentiate it.
+    Passing the function itself, ``kernel=function``, does the same. The function runs in NumPy
+    on the CPU, so that it cannot be used where torch needs gradients.
 
     Parameters
     ----------

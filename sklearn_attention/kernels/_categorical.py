@@ -76,6 +76,9 @@ class AitchisonAitken(_CategoricalKernel):
 class WangVanRyzin(_CategoricalKernel):
     r"""Wang-van Ryzin kernel for ordered categories.
 
+    Its bandwidth is :math:`\lambda`. Its weights sum to 1 over the integers, which densities of
+    counts need; for regression take :class:`LiRacine`.
+
     .. math:: K(q, k) = \begin{cases} 1 - \lambda & q = k \\
               \tfrac12 (1 - \lambda) \lambda^{|q - k|} & q \ne k \end{cases}
 

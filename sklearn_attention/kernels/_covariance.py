@@ -18,6 +18,8 @@ _FAR = 1e18
 class Exponential(RadialKernel, name="exponential"):
     r"""Exponential kernel, the Matérn kernel of smoothness 1/2.
 
+    Take it for rough functions: predictions have a bend at every training row.
+
     .. math:: K(q, k) = \exp(-\lVert q - k \rVert_2)
 
     Pointed at 0, with heavy tails (Rasmussen and Williams 2006, eq. 4.18).
@@ -42,6 +44,8 @@ class Exponential(RadialKernel, name="exponential"):
 
 class Laplacian(Kernel, name="laplacian"):
     r"""Laplacian kernel, a product of exponentials over the features.
+
+    Take it for functions that are rough along single features.
 
     .. math:: K(q, k) = \exp(-\lVert q - k \rVert_1)
 
@@ -72,6 +76,9 @@ class Laplacian(Kernel, name="laplacian"):
 class Matern32(RadialKernel, name="matern32"):
     r"""Matérn kernel of smoothness 3/2.
 
+    Take it for functions that are rougher than those of :class:`Matern52`, and smoother than
+    those of :class:`Exponential`.
+
     .. math:: K(r) = (1 + \sqrt3\, r) \exp(-\sqrt3\, r),\quad r = \lVert q - k \rVert
 
     For functions with one derivative (Rasmussen and Williams 2006, eq. 4.17).
@@ -97,6 +104,8 @@ class Matern32(RadialKernel, name="matern32"):
 
 class Matern52(RadialKernel, name="matern52"):
     r"""Matérn kernel of smoothness 5/2.
+
+    Take it for functions that are smooth, but less so than those of :class:`Gaussian`.
 
     .. math:: K(r) = \left(1 + \sqrt5\, r + \tfrac53 r^2\right) \exp(-\sqrt5\, r)
 
@@ -164,6 +173,8 @@ class RationalQuadratic(RadialKernel, name="rational_quadratic"):
 class Periodic(RadialKernel, name="periodic"):
     r"""Periodic kernel, which repeats after every period.
 
+    Take it for what repeats exactly, such as hours of a day or angles.
+
     .. math:: K(r) = \exp\left(-\frac{2 \sin^2(\pi r / \text{period})}
               {\text{length\_scale}^2}\right),\quad r = \lVert q - k \rVert
 
@@ -208,6 +219,8 @@ class Periodic(RadialKernel, name="periodic"):
 
 class LocallyPeriodic(Periodic, name="locally_periodic"):
     r"""Locally periodic kernel, a periodic kernel that fades with the distance.
+
+    Take it for what repeats, but changes from period to period.
 
     .. math:: K(r) = \exp\left(-\frac{2 \sin^2(\pi r / \text{period})}
               {\text{length\_scale}^2}\right)

@@ -47,6 +47,8 @@ class ScaledDotProduct(Kernel, name="scaled_dot_product"):
 class Linear(Kernel, name="linear"):
     r"""Linear kernel.
 
+    It can be negative. Kernel attention with it is ridge regression.
+
     .. math:: K(q, k) = (q - c)^\top (k - c)
 
     Signed: an average divides by the sum of the weights, which may come close to 0.
@@ -81,6 +83,8 @@ class Linear(Kernel, name="linear"):
 
 class Polynomial(Kernel, name="polynomial"):
     r"""Polynomial kernel.
+
+    It can be negative if the degree is odd. Take it for interactions of features.
 
     .. math:: K(q, k) = (q^\top k + \text{coef0})^{\text{degree}}
 
@@ -124,6 +128,8 @@ class Polynomial(Kernel, name="polynomial"):
 
 class CosineSimilarity(Kernel, name="cosine_similarity"):
     r"""Cosine of the angle between query and key.
+
+    Take it if only directions matter, as for counts of words. It can be negative.
 
     .. math:: K(q, k) = \frac{q^\top k}{\lVert q \rVert \, \lVert k \rVert}
 

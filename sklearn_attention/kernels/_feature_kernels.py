@@ -118,7 +118,10 @@ class FeatureKernel(Kernel):
 
 
 class PositiveFeatures(FeatureKernel, name="positive_features"):
-    r"""Positive random features of a kernel, the attention of Performers.
+    r"""Approximation of the scaled dot-product kernel by positive random features (Performer).
+
+    Use it for attention over so many keys that :class:`ScaledDotProduct` is too slow. Its
+    weights are never negative.
 
     With :math:`x` divided by :math:`d^{1/4}`, and :math:`\omega_j` standard normal,
 
@@ -304,7 +307,10 @@ class PositiveFeatures(FeatureKernel, name="positive_features"):
 
 
 class TrigonometricFeatures(FeatureKernel, name="trigonometric_features"):
-    r"""Random Fourier features of a kernel: sines and cosines.
+    r"""Approximation of the scaled dot-product kernel by random sines and cosines.
+
+    Use it to compare with :class:`PositiveFeatures`: here weights can be negative, so that
+    averages can leave the range of the values.
 
     With :math:`x` divided by :math:`d^{1/4}`, and :math:`\omega_j` standard normal,
 

@@ -15,6 +15,9 @@ from ._unbounded import Gaussian, GaussianProduct
 class ProductKernel(ComposedKernel):
     r"""Product of kernels, each on its own columns.
 
+    Take it if columns need different kernels, such as a periodic one for hours and a Gaussian
+    for temperatures.
+
     .. math:: K(q, k) = \prod_j K_j(q_{C_j}, k_{C_j})
 
     For mixed data: one kernel for numbers, another for categories. A single kernel compares

@@ -40,9 +40,9 @@ class RadialKernel(Kernel):
     r"""Base class of kernels of the distance: :math:`K(q, k) = K(\lVert q - k \rVert)`.
 
     A subclass writes its formula once, as a function of the squared distance: in
-    :meth:`log_profile` where the kernel is positive everywhere, else in :meth:`profile`. It has
-    to take arrays of NumPy, and for attention layers and derivatives tensors of torch:
-    :func:`array_api_compat.array_namespace` has the functions of either.
+    :meth:`log_profile` if the kernel is positive everywhere, otherwise in :meth:`profile`. The
+    method has to take NumPy arrays, and for attention layers and derivatives torch tensors too;
+    :func:`array_api_compat.array_namespace` returns the module of either.
 
     Examples
     --------

@@ -6,10 +6,10 @@ from .._validation import check_size
 
 
 class KeyValueCache:
-    """Keys and values of a stack that sees a sequence token by token.
+    """Keys and values of the tokens that an encoder or a decoder has processed already.
 
-    Use it to generate sequences, so that each new token costs one step instead of a pass over
-    all.
+    Use it to generate sequences, so that a new token does not make the network compute all
+    earlier ones again.
 
     In a causal stack the keys and values of a token do not depend on later tokens. With a
     cache only new tokens are passed to the stack, which returns their outputs as if all had

@@ -18,8 +18,8 @@ def check_mask(name, mask, shape):
     if any(have not in (1, want) for have, want in zip(whole.shape, shape, strict=True)):
         raise ValueError(
             f"{name} of shape {tuple(mask.shape)} does not fit (B, n_heads, T_q, T_k) = "
-            f"{tuple(shape)}: pass a mask of that shape, with size 1 along each dimension that "
-            "shares the mask."
+            f"{tuple(shape)}: pass a mask of that shape, or with size 1 in each dimension in "
+            "which it is the same for all, such as (B, 1, T_q, T_k) for all heads."
         )
     return whole
 

@@ -113,8 +113,8 @@ class SinusoidalPositions(nn.Module):
 class LearnedPositions(nn.Module):
     """Add or append to each token a learned vector of its position.
 
-    Take it if all sequences have about the same length; :class:`SinusoidalPositions` has no
-    limit of length.
+    Take it if all sequences have about the same length: it ends at a largest length, which
+    :class:`SinusoidalPositions` does not.
 
     Parameters
     ----------

@@ -555,7 +555,8 @@ class _Stack(nn.Module):
 class Encoder(_Stack):
     """Encoder of a transformer: a stack of :class:`EncoderBlock`.
 
-    Use it on tokens that are vectors already; :class:`TokenEncoder` adds their positions.
+    Use it if your tokens are vectors that contain their positions already;
+    :class:`TokenEncoder` adds positions.
 
     With ``norm="pre"``, where the stream itself is never normalised, a last layer normalisation
     follows.
@@ -591,7 +592,8 @@ class Encoder(_Stack):
 class Decoder(_Stack):
     """Decoder of a transformer: a stack of :class:`DecoderBlock`.
 
-    Use it on tokens that are vectors already; :class:`TokenDecoder` adds their positions.
+    Use it if your tokens are vectors that contain their positions already;
+    :class:`TokenDecoder` adds positions.
 
     With ``norm="pre"`` a last layer normalisation follows, as for :class:`Encoder`.
 
@@ -624,9 +626,10 @@ class Decoder(_Stack):
 
 
 class TokenEncoder(nn.Module):
-    """Encoder of a transformer that adds positions to its tokens first.
+    """Encoder of a transformer that first adds a position to each token.
 
-    Use it as the body of a network of your own.
+    Use it between the embedding and the output layer of a network of your own; take
+    :class:`Encoder` if tokens contain their positions already.
 
     Parameters
     ----------
@@ -714,8 +717,8 @@ class TokenEncoder(nn.Module):
 class TokenDecoder(TokenEncoder):
     """Decoder of a transformer that adds positions to its tokens first.
 
-    Use it, behind a :class:`TokenEncoder`, in a network of your own that makes sequences of
-    sequences.
+    Use it, behind a :class:`TokenEncoder`, in a network of your own that turns one sequence
+    into another.
 
     Parameters and attributes are those of :class:`TokenEncoder`, with :class:`Decoder` in the
     place of the encoder.

@@ -21,10 +21,11 @@ from ._token_windows import TokenStream, TokenWindows
 
 
 class TransformerLanguageModel(NetworkParameters, AttentionEstimator):
-    r"""Predict the next token of a text with a transformer and counts.
+    r"""Predict the next token of a text by a transformer and by counts of what followed before.
 
-    Take it to score or to continue texts of a kind that you have many of, such as names or
-    codes. It is small and not pretrained; for general text take a large language model.
+    Take it to score or to continue short texts, such as names or codes, if you have many
+    examples of their kind. It is small and not pretrained; for general text take a large
+    language model.
 
     .. math:: p(w_1, \dots, w_T) = \prod_t p(w_t \mid w_1, \dots, w_{t-1})
 

@@ -30,9 +30,9 @@ from ._fitted_seq2seq import (
 class TransformerSeq2Seq(NetworkParameters, AttentionEstimator):
     r"""Predict a sequence from another one with an encoder and a decoder.
 
-    Take it for translations of short sequences, such as dates, names or codes, with a thousand
-    pairs or more. It is not pretrained; for a class or a number of a sequence take
-    :class:`TransformerClassifier` or :class:`TransformerRegressor`.
+    Take it to turn short sequences into others, such as dates, names or codes into another
+    notation, if you have a thousand pairs or more. It is not pretrained. To predict a class or
+    a number, take :class:`TransformerClassifier` or :class:`TransformerRegressor`.
 
     .. math:: P(y \mid x) = \prod_t P(y_t \mid y_1, \dots, y_{t-1}, x)
 

@@ -34,7 +34,8 @@ class NadarayaWatsonClassifier(ClassLabels, ClassifierMixin, KernelSmoother):
     r"""Classification by kernel-weighted votes of the training rows.
 
     Take it for one to about ten features if you want to see the weight of every training row.
-    :class:`KernelAttentionClassifier` predicts better on tables.
+    :class:`KernelAttentionClassifier` mostly predicts better if there are many features, but is
+    slower.
 
     .. math:: \hat P(y = c \mid x) = \frac{\sum_i w_i K((x - x_i) / h)\, [y_i = c]}
                                           {\sum_j w_j K((x - x_j) / h)}

@@ -60,7 +60,8 @@ class ConditionalKernelDensity(RegressorMixin, MixedRows):
     r"""Estimate the distribution of a target given the features.
 
     Take it if the noise is skewed, has several modes, or changes with the features. If only
-    intervals or quantiles matter, a regressor with `predict_interval` is faster.
+    intervals or quantiles matter, `predict_interval` of :class:`NadarayaWatsonRegressor` or
+    :class:`LocalPolynomialRegressor` is faster.
 
     .. math:: \hat f(y \mid x) = \sum_i w_i(x)\, \frac{1}{g}
               K_g\Big(\frac{y - \hat m(x) - e_i}{g}\Big), \qquad

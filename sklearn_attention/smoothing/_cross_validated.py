@@ -176,8 +176,9 @@ class NadarayaWatsonCV(_CrossValidated):
 class LocalPolynomialCV(_CrossValidated):
     """Local polynomial regression with kernel, bandwidth and degree chosen by leave-one-out.
 
-    Take it to compare several kernels and degrees; :class:`LocalPolynomialRegressor` averages
-    several degrees of one kernel by itself.
+    Take it to choose one kernel and one degree out of several.
+    :class:`LocalPolynomialRegressor` has one given kernel, and averages polynomials of several
+    degrees.
 
     Every kernel is tried with every bandwidth and every degree, as by
     :class:`NadarayaWatsonCV`.

@@ -14,9 +14,10 @@ from ._regression import SmootherRegressor
 class LocalPolynomialRegressor(SmootherRegressor):
     r"""Regression by polynomials that are fitted around each query.
 
-    Take it for curves and surfaces with confidence bands and slopes.
-    :class:`NadarayaWatsonRegressor` stays in the range of the targets far from the training
-    rows, and :class:`KernelAttentionRegressor` has smaller errors on tables with many features.
+    Take it for curves and surfaces, that is for a few features, if you want confidence bands
+    and slopes. Far from the training rows its predictions can leave the range of the targets,
+    which those of :class:`NadarayaWatsonRegressor` cannot. For tables with many features take
+    :class:`KernelAttentionRegressor`.
 
     .. math:: \hat m(x) = \hat\beta_0,\quad \hat\beta = \arg\min_\beta \sum_i w_i
               K\left(\tfrac{x - x_i}{h}\right)

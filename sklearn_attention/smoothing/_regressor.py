@@ -16,8 +16,9 @@ class NadarayaWatsonRegressor(SmootherRegressor):
 
     Take it for one to about ten features if predictions have to stay in the range of the
     targets, or if you want to see the weight of every training row.
-    :class:`LocalPolynomialRegressor` has less bias on slopes and at the ends of the range, and
-    :class:`KernelAttentionRegressor` smaller errors on tables.
+    :class:`LocalPolynomialRegressor` has less bias on slopes and at the ends of the range.
+    :class:`KernelAttentionRegressor` mostly has smaller errors if there are many features, but
+    is slower.
 
     .. math:: \hat m(x) = \frac{\sum_i w_i K((x - x_i) / h)\, y_i}
                                {\sum_j w_j K((x - x_j) / h)}

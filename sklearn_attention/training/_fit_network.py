@@ -284,8 +284,9 @@ def _class_of(kind):
     found = getattr(importlib.import_module(module), name, None) if own else None
     if not (isinstance(found, type) and issubclass(found, Module)):
         raise ValueError(
-            f"kind={kind!r} is not a network of this package: load files only from sources "
-            "that you trust, and fit the estimator again if this one is damaged."
+            f"kind={kind!r} in the file of an estimator is not a network of this package: load "
+            "files only from sources that you trust, and if the file is damaged, fit the "
+            "estimator again."
         )
     return found
 

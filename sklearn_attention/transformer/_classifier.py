@@ -13,9 +13,9 @@ from ._task import Classes
 
 
 class TransformerClassifier(ClassLabels, ClassifierMixin, TransformerEstimator):
-    r"""Predict classes of tables, sequences and texts with a transformer and a simpler model.
+    r"""Predict classes of tables, sequences and texts by a transformer and a simpler model.
 
-    Take it for sequences and short texts with a class to predict. For tables
+    Take it to predict one class for each sequence or short text. For tables
     :class:`KernelAttentionClassifier` is mostly more accurate.
 
     By default logits are a weighted sum of two: boosted trees for tables, random convolutions

@@ -14,9 +14,9 @@ from ._task import SAME, Numbers, check_quantiles
 
 
 class TransformerRegressor(NumericTargets, TransformerEstimator):
-    r"""Predict numbers from tables, sequences and texts with a transformer and a simpler model.
+    r"""Predict numbers from tables, sequences and texts by a transformer and a simpler model.
 
-    Take it for sequences and short texts with a number to predict. For tables
+    Take it to predict one number for each sequence or short text. For tables
     :class:`KernelAttentionRegressor` is mostly more accurate, and for the next values of a
     series take :class:`TransformerForecaster`.
 

@@ -180,8 +180,8 @@ def check_quantiles(loss, quantile):
         quantiles = np.unique(np.where(abs(quantiles - 0.5) < SAME, 0.5, quantiles))
         if len(quantiles) > 1 and 0.5 not in quantiles:
             raise ValueError(
-                f"quantile={quantile!r} has no median, which predict returns where there are "
-                "several: add 0.5."
+                f"quantile={quantile!r} does not contain 0.5, the median, which predict "
+                "returns when there are several quantiles: add 0.5."
             )
         return quantiles
     if quantile is not None:

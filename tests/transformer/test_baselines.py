@@ -195,7 +195,10 @@ class TestEstimators:
             ),
             ({"quantile": 0.5}, "quantile=0.5 has no meaning for loss='squared_error'"),
             ({"loss": "quantile", "quantile": [0.5, 2.0]}, r"quantile=2.0 is not valid"),
-            ({"loss": "quantile", "quantile": [0.1, 0.9]}, "has no median, .*: add 0.5"),
+            (
+                {"loss": "quantile", "quantile": [0.1, 0.9]},
+                "does not contain 0.5, the median.*: add 0.5",
+            ),
         ],
     )
     def test_quantiles_are_checked(self, parameters, message):
