@@ -45,7 +45,7 @@ class Scores(NamedTuple):
 
 
 class Predictions(NamedTuple):
-    """Predictions of the training rows at one bandwidth, from all rows and from all others.
+    """Predictions of each training row at one bandwidth, from all rows and from all but itself.
 
     It is the result of :meth:`LeaveOneOut.predictions`.
 

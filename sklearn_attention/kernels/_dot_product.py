@@ -47,7 +47,8 @@ class ScaledDotProduct(Kernel, name="scaled_dot_product"):
 class Linear(Kernel, name="linear"):
     r"""Linear kernel.
 
-    It can be negative. Kernel attention with it is ridge regression.
+    It can be negative, so that averages can leave the range of the values. Take it in sums and
+    products with other kernels.
 
     .. math:: K(q, k) = (q - c)^\top (k - c)
 
@@ -84,7 +85,8 @@ class Linear(Kernel, name="linear"):
 class Polynomial(Kernel, name="polynomial"):
     r"""Polynomial kernel.
 
-    It can be negative if the degree is odd. Take it for interactions of features.
+    It can be negative if the degree is odd. Take it in sums and products with other kernels,
+    for interactions of features.
 
     .. math:: K(q, k) = (q^\top k + \text{coef0})^{\text{degree}}
 

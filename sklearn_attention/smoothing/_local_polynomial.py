@@ -16,8 +16,8 @@ class LocalPolynomialRegressor(SmootherRegressor):
 
     Take it for curves and surfaces, that is for a few features, if you want confidence bands
     and slopes. Far from the training rows its predictions can leave the range of the targets,
-    which those of :class:`NadarayaWatsonRegressor` cannot. For tables with many features take
-    :class:`KernelAttentionRegressor`.
+    which those of :class:`NadarayaWatsonRegressor` cannot with a kernel without negative
+    weights. For tables with many features take :class:`KernelAttentionRegressor`.
 
     .. math:: \hat m(x) = \hat\beta_0,\quad \hat\beta = \arg\min_\beta \sum_i w_i
               K\left(\tfrac{x - x_i}{h}\right)
