@@ -66,7 +66,7 @@ def row_of_bandwidths():
     _, rows = table_of("smoothing_speed.md", "Bandwidths by leave-one-out")
     ours, theirs = numbers_in(rows["5000"][2:4])
     return (
-        "| leave-one-out bandwidth of 5000 rows | seconds to the same bandwidth | "
+        "| choosing a bandwidth by leave-one-out, 5000 rows | seconds to find the same one | "
         f"`NadarayaWatsonRegressor` **{rounded(ours, 2)}** | statsmodels {rounded(theirs)} |"
     )
 
@@ -101,8 +101,8 @@ def row_of_cuts():
     rank, seconds = cells.pop("TransformerForecaster").split()
     return (
         f"| {len(errors)} sets of series, not used in development | mean rank of "
-        f"{len(figures)} forecasters, the best four | `TransformerForecaster` **{rank}** "
-        f"{seconds} | {listed(cells)} |"
+        f"{len(figures)} forecasters (the best four are shown) | "
+        f"`TransformerForecaster` **{rank}** {seconds} | {listed(cells)} |"
     ).replace("KernelForecaster", "`KernelForecaster` (also ours)")
 
 
@@ -193,7 +193,7 @@ def test_no_figure_stands_outside_of_results_and_code(name):
         text = text.replace(row, "")
     text = re.sub(r"```.*?```", "", text, flags=re.DOTALL)
     text = re.sub(r"Fitting a table takes .*? times\s+CatBoost's\.", "", text, flags=re.DOTALL)
-    text = text.replace("rise by 20 on weekends and\nby 30", "")
+    text = text.replace("rise by 20 on weekends and by 30", "")
     minimum = re.search(r'requires-python = ">=([\d.]+)"', page("pyproject.toml"))[1]
     text = text.replace(f"Python {minimum} or later", "").replace("BSD 3-clause", "")
     # Layout of the site, links and names of classes.
