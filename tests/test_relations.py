@@ -624,7 +624,7 @@ EXTREMES = [(1, 1e-300, 1.0), (1, 1e300, 1.0), (10, 1e-160, 1.0), (10, 1e160, 1.
 EXTREMES += [(2, 1.0, 1e-300), (2, 1.0, 1e300), (1, 1e-310, 1.0)]
 # What may be refused at these sizes, by an error that says so.
 REFUSED = re.compile(
-    "features overflow at bandwidth|y has values as large as|have squares that are infinite|"
+    "features overflow at bandwidth|y has values as large as|whose square overflows|"
     r"(?s:features divided by bandwidth.* overflow)|too small for a bandwidth"
 )
 

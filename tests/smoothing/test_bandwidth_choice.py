@@ -71,5 +71,5 @@ class TestGap:
         with pytest.raises(ValueError, match=r"gap=10 leaves out 21 rows .* n_samples=20"):
             NadarayaWatsonRegressor(gap=10).fit(X, y)
         for options in ({"bandwidth": 0.1}, {"bandwidth": "knn-loo"}, {"per_feature": True}):
-            with pytest.raises(ValueError, match="share one factor of their bandwidths"):
+            with pytest.raises(ValueError, match="have one common factor on their bandwidths"):
                 NadarayaWatsonRegressor(gap=1, **options).fit(X, y)
