@@ -93,3 +93,12 @@ def test_thirteen_months_are_forecast_with_the_season_that_months_have():
     assert model.candidate_weights_["last season"].iloc[0] == pytest.approx(0.75)
     forecast = model.predict()
     assert np.abs(forecast - series[13:]).mean() < 6
+
+
+@pytest.mark.parametrize(("n", "share"), [(5, 0.75), (6, 0.75), (7, 0.0)])
+def test_five_quarters_validate_hardly_anything(n, share):
+    quarters = pd.date_range("2020-01-01", periods=n, freq="QS")
+    series = pd.Series([90.0, 100, 120, 80, 92, 104, 119][:n], quarters)
+    weights = TransformerForecaster(2).fit(series).candidate_weights_.iloc[0]
+    assert weights.sum() == pytest.approx(1)
+    assert weights["last season"] >= share
