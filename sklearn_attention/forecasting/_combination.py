@@ -40,7 +40,7 @@ _SEASONS, _STEPS, _MIN_STEPS, _MAX_STEPS = (1, 3, 7, 14, 21, 30), (8, 24, 56), 4
 # For series shorter than four seasons the last season is a candidate, if it is short. It cannot
 # be validated if no origin has a season before it, and hardly if a series has one and a half
 # seasons. Then it gets three quarters of the weight: on series of M3 and NN3 that are cut to 13
-# to 17 months errors are 0.73 to 0.95 of those without it, on simulated series of 5 quarters 0.6.
+# to 17 months errors are 0.73 to 0.95 of those without it, on simulated ones of 5 quarters 0.6.
 _FEW_SEASONS, _FEWEST_SEASONS, _SHARE_IF_UNVALIDATED = 4, 1.5, 0.75
 # Origins near whole years count more if a year has 30 steps and a series 20 horizons.
 _MIN_STEPS_OF_YEAR, _MIN_HORIZONS = 30, 20
