@@ -259,7 +259,7 @@ def each(function, rows, *common):
     # Reading and converting a partition become part of its task: if they were tasks, schedulers
     # would run many of them before the function, and partitions gather in memory.
     from dask import highlevelgraph as graphs
-    from dask._task_spec import Task, TaskRef, convert_legacy_graph
+    from dask._task_spec import Alias, Task, TaskRef, convert_legacy_graph
     from dask.core import istask, reverse_dict
     from dask.delayed import Delayed
     from dask.optimization import cull
@@ -274,7 +274,11 @@ def each(function, rows, *common):
         arguments = (TaskRef(x.key) if is_partitioned(x) else x for x in (*common, *own))
         calls[name, k] = Task((name, k), function, *arguments)
     nodes = {key: node for layer in layers.values() for key, node in layer.items()}
-    nodes, below = cull(nodes | convert_legacy_graph(nodes) | calls, [*calls])
+    nodes |= convert_legacy_graph(nodes)
+    # Frames of delayed tasks have aliases that do not know the key that they stand for.
+    aliases = {key: node for key, node in nodes.items() if isinstance(node, Alias)}
+    nodes |= {key: Alias(key, node.target) for key, node in aliases.items()}
+    nodes, below = cull(nodes | calls, [*calls])
     above, placed = reverse_dict(below), [x for x in layers.values() if x.annotations]
     # Not data, which would be sent with every task, nor nodes that users have placed.
     movable = {key for key, node in nodes.items() if istask(node)}.difference(*placed)

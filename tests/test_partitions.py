@@ -42,6 +42,16 @@ def test_a_partition_is_one_task(kind):
     assert list(dask.compute(*found)) == expected
 
 
+@pytest.mark.parametrize("verify", [True, False])
+def test_frames_of_delayed_tasks_are_read(verify):
+    frames = pytest.importorskip("dask.dataframe")
+    parts = [pd.DataFrame({"a": own[:, 0]}) for own in np.split(X, 3)]
+    tasks = [dask.delayed(pd.DataFrame.copy)(part) for part in parts]
+    frame = frames.from_delayed(tasks, meta=parts[0][:0], verify_meta=verify)
+    found = each(added, partitions(frame))
+    assert list(dask.compute(*found)) == [part["a"].sum() for part in parts]
+
+
 def noted(calls):
     def note(x):
         calls.append(x)
