@@ -271,7 +271,7 @@ class KernelForecaster(Forecaster):
         time, names = self.observed_.time, self.observed_.learned_names
         ends = time.between(0, len(time))[self.analogs_.steps[found] - 1]
         table = pd.DataFrame({"time": ends, "weight": weights})
-        if len(origins) > 1 or len(self.observed_) > 1:
+        if len(origins) > 1 or len(self.observed_) > 1 or self.observed_.form.named_rows:
             table.insert(0, "analog", [names[i] for i in self.analogs_.series[found]])
             table.insert(0, "series", [series_names[i] for i in rows])
         return in_library(table, self.observed_.form.library)

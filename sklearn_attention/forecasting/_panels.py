@@ -13,6 +13,7 @@ import numpy as np
 import pandas as pd
 from sklearn.base import clone
 
+from .._columns import to_pandas
 from .._partitions import is_frame, is_partitioned, over_columns
 from ._checks import refuse_leakage, refuse_too_small
 from ._forms import SERIES, TARGET
@@ -34,7 +35,7 @@ def over_groups(method):
         arguments = dict(signature.bind(forecaster, *args, **kwargs).arguments)
         del arguments["self"]
         if name in ("fit", "backtest"):
-            if _has_ids(arguments.get("X")):
+            if any(_has_ids(arguments.get(rows)) for rows in ("X", "y")):
                 return {"fit": _fit, "backtest": _backtest}[name](forecaster, **arguments)
             if name == "fit":
                 vars(forecaster).pop("panel_", None)
@@ -74,13 +75,16 @@ class Panel:
 
         return {"parts": list(dask.compute(*self.parts)), "divisions": self.divisions}
 
-    def tasks(self, function, **arguments):
-        """Calls ``function(part, **arguments)``, in which frames are the rows of the group."""
+    def tasks(self, function, names, **arguments):
+        """Calls ``function(part, **arguments)``; arguments of `names` are rows of the group."""
+        import dask
+
         calls = [{} for _ in self.parts]
         for name, value in arguments.items():
             values = [value] * len(calls)
-            if is_partitioned(value) or isinstance(value, pd.DataFrame):
-                values = _groups(name, value, len(calls), self.divisions)
+            if name in names:
+                # They are computed once, though the first group is asked for twice.
+                values = dask.persist(*_groups(name, value, len(calls), self.divisions))
             for call, own in zip(calls, values, strict=True):
                 call[name] = own
         pairs = zip(self.parts, calls, strict=True)
@@ -91,7 +95,8 @@ def _fit(forecaster, X, y=None):
     """Fit a forecaster to each group of series, and keep these."""
     groups, divisions, model, sample, reference = _prepared(forecaster, X, y)
     freq = sample.observed_.time.freq
-    parts = _persisted([_later(_fitted, model, rows, reference, freq) for rows in groups])
+    options = reference, freq, getattr(forecaster, "log", None) == "auto"
+    parts = _persisted([_later(_fitted, model, rows, *options) for rows in groups])
     for name in [name for name in vars(forecaster) if name.endswith("_")]:
         delattr(forecaster, name)
     for name in ("n_features_in_", "feature_names_in_", "horizon_", "season_length_"):
@@ -104,27 +109,40 @@ def _fit(forecaster, X, y=None):
 def _backtest(forecaster, X, y=None, **options):
     """Return the backtests of all groups as one frame, computed later."""
     groups, _, model, *_ = _prepared(forecaster, X, y)
+    lost = [name for name in getattr(forecaster, "feature_names_in_", ()) if name not in X]
+    if lost:
+        raise ValueError(
+            f"X has no columns {lost}, but {type(forecaster).__name__} was fitted with these "
+            "features: pass them in X."
+        )
     return _joined([_later(_called, model, "backtest", X=rows, **options) for rows in groups])
 
 
 def _frame(forecaster, name, **arguments):
     """Return the frames that a method of the parts returns as one, computed later."""
-    return _joined(forecaster.panel_.tasks(_called, method=name, **arguments))
+    X, rows = arguments.get("X"), {"history"}
+    # Steps to forecast may also be a number, a date, or an index of time.
+    if np.ndim(X) and not (isinstance(X, pd.Index) and X.nlevels == 1):
+        rows.add("X")
+    rows = {name for name in rows if arguments.get(name) is not None}
+    return _joined(forecaster.panel_.tasks(_called, rows, method=name, **arguments))
 
 
-def _update(forecaster, name, **arguments):
+def _update(forecaster, name, X, y=None):
     """Append observations to the series of each part."""
+    _refuse_y(y)
     panel = forecaster.panel_
-    parts = _persisted(panel.tasks(_updated, **arguments))
+    parts = _persisted(panel.tasks(_updated, ["X"], X=X))
     forecaster.panel_ = Panel(parts, panel.divisions)
     return forecaster
 
 
-def _score(forecaster, name, **arguments):
+def _score(forecaster, name, X, y=None):
     """Average the scores of all series."""
     import dask
 
-    tasks = forecaster.panel_.tasks(_scored, **arguments)
+    _refuse_y(y)
+    tasks = forecaster.panel_.tasks(_scored, ["X"], X=X)
     scores, n_series = np.transpose(dask.compute(*tasks))
     if not n_series.any():
         raise ValueError("X has no values of the series that were fitted: pass some.")
@@ -152,11 +170,7 @@ def _prepared(forecaster, X, y):
         Rows of the longest series of the sample.
     """
     forecaster._check_every_parameter()
-    if y is not None:
-        raise ValueError(
-            f"y of type {type(y).__name__} is not valid beside a Dask frame with the column "
-            f"{SERIES!r}: pass the values as its column {TARGET!r}."
-        )
+    _refuse_y(y)
     rows, divisions = _with_ids(X), X.divisions if _has_whole_series(X) else None
     hashes = over_columns(lambda own: np.unique(_hashes(own)), np.union1d, rows, [SERIES])
     if not len(hashes):
@@ -190,13 +204,16 @@ def _groups(what, rows, n_groups, divisions):
     """
     import dask.dataframe
 
-    if isinstance(rows, pd.DataFrame):
+    given, rows = rows, rows if is_partitioned(rows) else to_pandas(rows)
+    if isinstance(rows, pd.DataFrame) and rows.index.nlevels == 1:
         rows = dask.dataframe.from_pandas(rows, npartitions=1)
     if not _has_ids(rows):
         raise ValueError(
-            f"{what} of type {type(rows).__name__} has no column {SERIES!r}: pass a frame of "
-            "Dask or of pandas with it, as in the fit."
+            f"{what} of type {type(given).__name__} is not a frame with the column {SERIES!r}: "
+            "pass a frame of Dask, pandas or polars that has it."
         )
+    if "_partitions" in rows:  # Dask would take it for the number of a partition
+        raise ValueError(f"{what} has the column '_partitions', which Dask uses: rename it.")
     if divisions is None:
         return _with_ids(rows).shuffle(SERIES, npartitions=n_groups).to_delayed()
     if not _has_whole_series(rows):
@@ -204,16 +221,23 @@ def _groups(what, rows, n_groups, divisions):
             f"{what} does not have the index {SERIES!r} with known divisions, as the frame "
             f"passed to fit had: pass {what}.set_index({SERIES!r})."
         )
-    return _with_ids(rows.repartition(divisions=divisions, force=True)).to_delayed()
+    try:
+        return _with_ids(rows.repartition(divisions=divisions, force=True)).to_delayed()
+    except (TypeError, ValueError) as error:
+        raise ValueError(
+            f"{what} has ids of another type than the frame of the fit, or outside of its "
+            f"divisions ({error}): fit again with all series."
+        ) from error
 
 
-def _fitted(model, rows, reference, freq):
+def _fitted(model, rows, reference, freq, may_change_scale):
     """Fit a forecaster to the rows of a group, or list what is wrong with its series."""
     if rows.empty:
         return None
     model = clone(model)
-    if getattr(model, "log", False):  # which negative values do not have
-        model.log = bool((rows[TARGET] >= 0).all())
+    if may_change_scale and model.log:
+        values = pd.to_numeric(rows[TARGET], errors="coerce")
+        model.log = bool(values.min() >= 0 and values.max() > 0)
     try:
         model.fit(rows)
     except ValueError:
@@ -227,26 +251,37 @@ def _fitted(model, rows, reference, freq):
     return model
 
 
-def _updated(part, X, y=None):
+def _updated(part, X):
     """Append observations to a copy of a part, or say what is wrong."""
     try:
-        return part if X.empty else copy.deepcopy(part).update(X, y)
+        return part if X.empty else copy.deepcopy(_known(part, X)).update(X)
     except ValueError as error:
         return [str(error)]
 
 
-def _scored(part, X, y=None):
+def _scored(part, X):
     """Score a part, and count the series with values."""
-    n_series = X[SERIES][X[TARGET].notna()].nunique()
-    return (part.score(X, y), n_series) if n_series else (0.0, 0)
+    has_values = X[TARGET].notna() if TARGET in X else np.ones(len(X), dtype=bool)
+    n_series = X[SERIES][has_values].nunique()
+    return (_known(part, X).score(X), n_series) if n_series else (0.0, 0)
 
 
 def _called(part, method, **arguments):
     """Return the frame that a method of a part returns; None for a group without rows."""
     frames = [value for value in arguments.values() if isinstance(value, pd.DataFrame)]
-    if part is None or any(frame.empty for frame in frames):
+    if all(frame.empty for frame in frames) and (frames or part is None):
         return None
-    return getattr(part, method)(**arguments)
+    return getattr(_known(part, *frames), method)(**arguments)
+
+
+def _known(part, *frames):
+    """Return a part, or raise if rows are of series of a group without a forecaster."""
+    if part is None:
+        unknown = [name for frame in frames for name in frame[SERIES].unique()]
+        raise ValueError(
+            f"X has the series {unknown}, whose group has none in the fit: fit anew."
+        )
+    return part
 
 
 def _errors_of_series(forecaster, rows, reference):
@@ -272,7 +307,7 @@ def _persisted(tasks):
 
     parts = dask.persist(*tasks)
     bad = [_later(lambda part: part if isinstance(part, list) else [], part) for part in parts]
-    errors = sorted(error for errors in dask.compute(*bad) for error in errors)
+    errors = sorted({error for errors in dask.compute(*bad) for error in errors})
     if errors:
         further = f"\nand {len(errors) - _DESCRIBED} more" * (len(errors) > _DESCRIBED)
         described = "\n".join(errors[:_DESCRIBED])
@@ -303,9 +338,18 @@ def _later(function, *args, **kwargs):
     return dask.delayed(function, pure=False)(*args, **kwargs)
 
 
+def _refuse_y(y):
+    """Raise if values are passed beside the frame."""
+    if y is not None:
+        raise ValueError(
+            f"y of type {type(y).__name__} is not valid beside a Dask frame with the column "
+            f"{SERIES!r}: pass the values as its column {TARGET!r}."
+        )
+
+
 def _has_ids(rows):
     """True for a Dask frame with the ids of series, as a column or as its index."""
-    return is_frame(rows) and SERIES in (*rows.columns, rows.index.name)
+    return rows is not None and is_frame(rows) and SERIES in (*rows.columns, rows.index.name)
 
 
 def _has_whole_series(rows):
@@ -315,7 +359,7 @@ def _has_whole_series(rows):
 
 def _with_ids(rows):
     """Rows with the id as a column."""
-    return rows.reset_index() if rows.index.name == SERIES else rows
+    return rows.reset_index(drop=SERIES in rows) if rows.index.name == SERIES else rows
 
 
 def _hashes(rows):

@@ -47,6 +47,11 @@ class Form:
         return self.kind == "tidy" and self.labels[0] is None
 
     @property
+    def named_rows(self):
+        """True for a tidy frame with a column of series."""
+        return self.kind == "tidy" and not self.single
+
+    @property
     def named(self):
         """True if series have names that were passed."""
         return (self.long and not self.single) or self.kind in ("frame", "dict", "arrays")

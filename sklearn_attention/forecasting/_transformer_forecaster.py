@@ -336,7 +336,7 @@ class TransformerForecaster(NetworkParameters, Forecaster):
             part = pd.DataFrame(steps[order], columns=range(1, self._at_once + 1))
             part.insert(0, "weight", weights[order])
             part.insert(0, "candidate", names[order])
-            if len(series) > 1:
+            if len(series) > 1 or self.observed_.form.named_rows:
                 part.insert(0, "series", [name] * len(part))
             parts.append(part)
         return in_library(pd.concat(parts, ignore_index=True), self.observed_.form.library)

@@ -7,6 +7,7 @@ from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 import pandas as pd
+import polars as pl
 import pytest
 from forecasting_data import new
 from hypothesis import given, settings
@@ -47,6 +48,10 @@ def make_rows(n_steps=N_STEPS, with_price=False, n_series=N_SERIES, first=0):
 def partitioned(rows, n=3, seed=None):
     rows = rows if seed is None else rows.sample(frac=1, random_state=seed)
     return frames.from_pandas(rows.reset_index(drop=True), npartitions=n, sort=False)
+
+
+def indexed_by_id(rows):
+    return frames.from_pandas(rows.set_index("unique_id").sort_index(), npartitions=1)
 
 
 def in_order(frame):
@@ -209,13 +214,26 @@ def test_later_rows_that_cannot_be_read_are_named():
         model.update(partitioned(late))
 
 
-def test_groups_have_one_frequency_and_their_own_logarithms():
-    rows = make_rows()
-    rows["y"] = rows["y"].where(rows["unique_id"] != "shop 9", -rows["y"])
-    model = new(bandwidth="loo").fit(partitioned(rows))
-    assert np.isfinite(model.predict().compute()["forecast"]).all()
-    model = TransformerForecaster(2, log=True).fit(partitioned(rows))
+def test_a_group_has_no_logarithms_of_negative_values():
+    rows = make_rows(48)
+    rows["y"] = np.exp(rows["y"] / 5)
+    rows.loc[5, "y"] = np.nan
+    # A shop that is not in the sample, which decides for the others.
+    shop = rows["unique_id"].iloc[_panels._hashes(rows).argmax()]
+    rows["y"] = rows["y"].where(rows["unique_id"] != shop, -rows["y"])
+    model = TransformerForecaster(2, missing="interpolate").fit(partitioned(rows))
+    logs = {
+        name: part.log for part, _ in groups_of(model, rows) for name in part.observed_.names
+    }
+    assert not logs[shop]
     assert sorted(part.log for part, _ in groups_of(model, rows)) == [False, True, True]
+    with pytest.raises(ValueError, match=r"log=True is for series that are not negative"):
+        TransformerForecaster(2, log=True, missing="interpolate").fit(partitioned(rows))
+
+
+def test_groups_have_one_frequency():
+    rows = make_rows()
+    model = new().fit(partitioned(rows))
     days = rows.copy()
     days["ds"] = np.tile(pd.date_range("2020-01-01", periods=N_STEPS), N_SERIES)
     names = set(groups_of(model, rows)[0][1]["unique_id"])
@@ -275,8 +293,78 @@ def test_rows_for_a_panel_have_ids():
     model = new().fit(partitioned(make_rows()))
     later = make_rows(3, first=N_STEPS)
     for X in (later.drop(columns="unique_id"), partitioned(later)["y"]):
-        with pytest.raises(ValueError, match=r"X of type .* has no column 'unique_id'"):
+        with pytest.raises(ValueError, match=r"X of type .* is not a frame with the column"):
             model.update(X)
+
+
+def test_rows_are_frames_wherever_they_are_passed():
+    rows = make_rows()
+    model = new().fit(partitioned(rows))
+    one = rows[rows["unique_id"] == "shop 3"]
+    series = one.set_index("ds")["y"]
+    for call in (
+        lambda: model.predict(history=series),
+        lambda: model.predict(history={"shop 3": series}),
+        lambda: model.predict(history=series.to_numpy()),
+        lambda: model.update({"shop 3": series}),
+        lambda: model.update(None),
+        lambda: model.score(series),
+        lambda: model.predict(rows.set_index(["unique_id", "ds"])[["y"]]),
+    ):
+        with pytest.raises(ValueError, match=r"is not a frame with the column 'unique_id'"):
+            call()
+    expected = in_order(model.predict(history=partitioned(one, 2)))
+    for frame in (one, pl.from_pandas(one)):
+        pd.testing.assert_frame_equal(in_order(model.predict(history=frame)), expected)
+    for call in (model.update, model.score):
+        with pytest.raises(ValueError, match="not valid beside a Dask frame"):
+            call(one.drop(columns="y"), one["y"])
+    # An index of time is for all series.
+    later = pd.date_range("2022-07-01", periods=2, freq="MS")
+    assert len(model.predict(later)) == 2 * N_SERIES
+    with pytest.raises(ValueError, match="column '_partitions', which Dask uses: rename it"):
+        new().fit(partitioned(rows.assign(_partitions=1.0)))
+
+
+def test_a_panel_of_y_is_no_panel():
+    rows = make_rows()
+    with pytest.raises(ValueError, match="pass the values as its column 'y'"):
+        new().fit(None, partitioned(rows))
+
+
+def test_series_of_groups_without_any_are_refused():
+    rows = make_rows()
+    indexed = partitioned(rows, 1).set_index("unique_id", divisions=["a", "b", "s", "t"])
+    model = new().fit(indexed)
+    later = make_rows(2, first=N_STEPS)
+    assert len(model.predict()) == 3 * N_SERIES
+    further = later.assign(unique_id=later["unique_id"].where(later.index > 1, "a1"))
+    further = indexed_by_id(further)
+    for call in (model.update, model.score):
+        with pytest.raises(
+            ValueError, match=r"X has the series \['a1'\], whose group has none"
+        ):
+            call(further)
+    beyond = indexed_by_id(later.assign(unique_id="zebra"))
+    with pytest.raises(ValueError, match=r"outside of its divisions .*fit again with all"):
+        model.update(beyond)
+
+
+def test_a_backtest_needs_the_features_of_the_fit():
+    rows = make_rows(with_price=True)
+    model = KernelForecaster(2, lookback=6, season_length=1).fit(partitioned(rows))
+    with pytest.raises(ValueError, match=r"X has no columns \['price'\], but Kernel.* fitted"):
+        model.backtest(partitioned(rows.drop(columns="price")))
+
+
+def test_explanations_of_single_series_name_them():
+    rows = make_rows(n_series=2)
+    indexed = partitioned(rows, 1).set_index(
+        "unique_id", divisions=["shop 0", "shop 1", "shop 2"]
+    )
+    for model in (new(), TransformerForecaster(2)):
+        found = model.fit(indexed).explain().compute()
+        assert set(found["series"]) == {"shop 0", "shop 1"}
 
 
 def test_rows_of_no_series_are_refused():
