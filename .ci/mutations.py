@@ -751,15 +751,21 @@ MUTATIONS = [
     ),
     Mutation(
         "forecasting/_panels.py",
-        "copy.deepcopy(part).update(X, y)",
-        "part.update(X, y)",
+        "copy.deepcopy(_known(part, X)).update(X)",
+        "_known(part, X).update(X)",
         "an update changes forecasters that were stored before",
     ),
     Mutation(
         "forecasting/_panels.py",
-        "model.log = bool((rows[TARGET] >= 0).all())",
+        "model.log = bool(values.min() >= 0 and values.max() > 0)",
         "model.log = True",
         "a group with a negative value is refused",
+    ),
+    Mutation(
+        "forecasting/_panels.py",
+        "if all(frame.empty for frame in frames) and (frames or part is None):",
+        "if part is None:",
+        "a group without rows is asked for forecasts",
     ),
     Mutation(
         "forecasting/_panels.py",
