@@ -86,7 +86,7 @@ class ClassLabels:
 
 
 class NumericTargets(RegressorMixin):
-    """Mixin of regressors: errors of their scores name targets and weights that are none."""
+    """Mixin of regressors, whose `score` names targets and weights that are not valid."""
 
     def score(self, X, y, sample_weight=None) -> float:
         """R2 of the predictions, the mean over outputs.

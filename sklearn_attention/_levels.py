@@ -176,7 +176,7 @@ def _is_number(cell):
 
 
 def _refuse_other_type(column, levels, cells, unknown):
-    """Raise ValueError if cells are of another type than the levels, which they lost by it."""
+    """Raise ValueError if a change of type, as by a file, made cells unlike the levels."""
     if not levels or types_of(levels) & types_of(cells):
         return
     # Codes such as "02134" that a file has made numbers of.

@@ -206,7 +206,7 @@ def over_columns(function, merge, X, names):
     return reduced(function, merge, parts).compute()
 
 
-def need_all_rows(what, *tables, remedy="fit a sample, or what they compute to if that fits"):
+def need_all_rows(what, *tables, remedy="fit a sample, or X.compute() if that fits"):
     """Raise ValueError if rows that must be in memory are in partitions."""
     if is_partitioned(*tables):
         raise ValueError(

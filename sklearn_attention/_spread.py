@@ -137,7 +137,7 @@ def feature_deviation(spread, name="X"):
 
 
 def own_order(X, values):
-    """An order of columns that is theirs wherever they stand: by their moments, and values'."""
+    """Order columns by their moments, in the same way wherever they stand in the table."""
     Z, values = (standardized(table) for table in (X, values))
     moments = [np.mean(Z**power, axis=0) for power in (3, 4)]
     # With values, and in products of two columns with them: designs are balanced.

@@ -165,7 +165,7 @@ class LeaveOneOut:
         local = degree and kernel.numeric_columns(X.shape[1])
         if widen and local and kernel.decreasing and not kernel.signed:
             self._windows = _Windows(problem, degree, options)
-        # Rows of which windows have the weight, unless those of one place have it.
+        # The fewest rows whose weight a window needs, unless rows of one place have it.
         self.fewest = 1 if self._windows is None else self._windows.fewest
 
     @_may_overflow

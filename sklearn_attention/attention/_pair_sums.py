@@ -233,7 +233,7 @@ class _Product:
 
 
 class _Mutual:
-    """Sums of some rows over keys, of which they are the first, and of the others over rows."""
+    """Both directions of a symmetric block: rows over keys, and later keys over rows."""
 
     def __init__(self, product, weighted, rows, keys, slopes):
         self.rows, self.later, self._keys = rows, keys[len(rows) :], keys

@@ -147,7 +147,7 @@ class Reduction:
         return sums._replace(fallback=Sums(shift, fallback, np.zeros_like(shift)))
 
     def together(self, scales):
-        """A number for each of some scales, of queries, equal where one pass takes all."""
+        """Label the scale of each query; equal labels are evaluated in one pass."""
         if isinstance(self._linear, Line):
             return np.zeros(len(scales))
         return np.floor(np.log2(scales)) if self.is_radial else scales

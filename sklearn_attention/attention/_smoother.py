@@ -25,7 +25,7 @@ _SHARE_SUMMED_AGAIN = 0.1
 
 @dataclass(frozen=True)
 class Smoother:
-    """Quantities to be summed, and how they become an average or a local polynomial."""
+    """Configuration of a kernel average or of a local polynomial."""
 
     kernel: Any
     bandwidth: Any

@@ -39,7 +39,7 @@ class LocalSolution(NamedTuple):
 
     value: Any  # (n, p)
     coefficients: Any  # (n, P - 1, p) of the terms beyond the constant
-    pull: Any  # (n, P - 1) how the terms' mean moves the value: C^-1 mean, times what is read
+    pull: Any  # (n, P - 1) C^-1 times the mean of the terms, times the shrinkage `read`
     squared_distance: Any  # (n,) of the rows' mean from the query: mean' C^-1 mean
     read: Any  # (n,) share of the way from the rows' mean to the query at which it is read
     mean: Any  # (n, P - 1) of the terms

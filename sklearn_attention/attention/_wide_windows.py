@@ -44,10 +44,11 @@ class Places:
                 self._n_rows, self._single = len(rows), single
 
     def enough(self, weight, worth):
-        """How well windows of such weights are determined, from 1 on enough.
+        """Measure how well a window determines its polynomial; 1 or more is enough.
 
-        `weight` is in that of a row at the query, `worth` one over the leverage that a row of
-        weight 1 has there among the places.
+        `weight` is the weight of the window, in units of the weight of a row at the query.
+        `worth` is the inverse leverage of a row of weight 1 at the query, in a fit to the
+        distinct design points.
         """
         return self._enough(weight, worth, self._total, self._n_rows, self._n_places)
 

@@ -366,7 +366,7 @@ class Units(NamedTuple):
     center: np.ndarray
     scale: np.ndarray
     unit: float  # of all of them; 1 where each has its own
-    size: float  # of the least of them off its centre: what is rounded
+    size: float  # smallest distance of a value from the centre, in which rounding is measured
 
     @classmethod
     def of(cls, values, sample_weight, *, of_each):

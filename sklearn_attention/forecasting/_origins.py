@@ -18,11 +18,11 @@ PANEL = 30
 # much: 4000 steps take a third of the seconds, 8000 a fifth, and errors are .997 to 1.003.
 _GROWN = 1.25
 _BLOCKS = 5
-# Validation origins of all series together about, of each at most, and at least: of long series
-# so few that they are a horizon apart in panels, which often is a whole number of seasons.
+# There are about 400 validation origins in all: at most 100 of a series, and at least 6 of a
+# long and 12 of a short one. In panels 6 origins of a long series are a horizon apart.
 _ABOUT, _MOST, _FEWEST, _FEWEST_OF_SHORT = 400, 100, 6, 12
-# Series are long from so many horizons on: then so large a share of them is validated, and so
-# many horizons where there are many of them, whose recent errors suffice.
+# A series of at least 10 horizons is long. Then its last 60 % are validated, and in panels its
+# last 6 horizons, since recent errors of many series suffice.
 _LONG, _SHARE, _PANEL_SPAN = 10, 0.6, 6
 # Changes from which on a series that mostly is at its least value has events.
 _FEWEST_CHANGES = 4

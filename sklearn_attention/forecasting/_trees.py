@@ -8,8 +8,8 @@ from .._stacking import fit_trees, outputs
 from ._origins import Origins, chunks, golden_fractions, held_out, spread_over_phases
 from ._table import deviations, means, positions
 
-# Trees for so many rows each, at least and at most; their rates of learning add up to a sum,
-# as long as each is at most some.
+# The number of trees is a twentieth of the number of rows, within 50 and 200. The learning rate
+# is 24 by the number of trees, and at most 0.2.
 _ROWS_OF_TREE, _FEWEST_TREES, _MOST_TREES = 20, 50, 200
 _SUM_OF_RATES, _HIGHEST_RATE = 24, 0.2
 # Leaves of a tree: for so many rows each, at least and at most.

@@ -140,8 +140,8 @@ class TokenWindows:
 
     def moved(self, rows, shifts):
         """Tokens and those that follow, of windows moved along their texts; all pairs count."""
-        # Shifts (B,) from -1/2 to 1/2 are in units of the spacing at which windows without
-        # overlap are evenly spread over their text; no window leaves it.
+        # `shifts` (B,), from -1/2 to 1/2, move each window by up to half of the spacing at
+        # which windows without overlap are spread evenly. No window leaves its text.
         run = self._run[rows]
         starts = np.rint((self._number[rows] + shifts) * self._spacing[run]).astype(np.int64)
         last = np.maximum(self.stream.n_pairs[run] - self.max_length, 0)

@@ -62,7 +62,8 @@ class AverageOfDegrees(FittedSmoother):
         """Averages of what members have at queries, a list of arrays (n, ...).
 
         Beyond the rows they are those at their edge, and from there what a line adds.
-        `evaluate(member, queries, moves)` knows which coordinates move with the queries.
+        In `evaluate(member, queries, moves)`, `moves` marks the coordinates that were not moved
+        to the edge.
         """
         (edge, beyond), everywhere = self.at_edge(X), X == X
         moves = edge == X

@@ -137,7 +137,7 @@ class Errors:
         return np.sqrt((noise + fit) * model)
 
     def parts(self, X, effects):
-        """Variances of a target's noise and of the fit; by what the model multiplies both."""
+        """Return the noise variance, the variance of the fit, and the bias factor of both."""
         return (
             self.variance_around(X), self.noise.of_sums(effects),
             1 + self._biases(X, effects) ** 2,

@@ -94,7 +94,7 @@ class FittedSmoother:
         return self.at(change(self.bandwidth))
 
     def at_edge(self, X):
-        """Places at which predictions are averages, and which queries are elsewhere: none."""
+        """Return the queries themselves, of which none is extrapolated."""
         return X, ()
 
     def take(self, rows):

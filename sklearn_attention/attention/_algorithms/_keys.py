@@ -15,7 +15,8 @@ from .._sums import Sums
 _TRUSTED = 1e9
 # Bound on the rounding of a sum, relative to what it is of.
 ROUNDING = 1e-13
-# Weights below this share of a kernel's peak, or of the nearest key's, are left out.
+# Relative cutoff: smaller weights than this share of the kernel's peak, or of the weight of the
+# nearest key, are neglected.
 _FAR = 1e-20
 # Queries that stand for all where pairs are counted.
 _COUNTED = 64
