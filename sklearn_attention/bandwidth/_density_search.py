@@ -38,7 +38,7 @@ MAX_LINE_ROWS = 100_000
 # smaller and larger ones. A search does without these rows if as many others are left.
 _FEWEST_COPIES, _TIMES_NEIGHBORS, _FEWEST_APART = 10, 5, 10
 # Where others do not describe more than this share of the rows, bandwidths mean nothing. It is
-# 0 to .15 in ten columns, also with tails of t(2), and nearly 1 beyond what rows can tell.
+# 0 to 0.15 in ten columns, also with tails of t(2), and nearly 1 beyond what rows can tell.
 _MOST = 0.5
 # Between two bounds Gaussian bandwidths end at this share of the range: up to there, mirror
 # images of mirror images, which criteria do without, have no mass.

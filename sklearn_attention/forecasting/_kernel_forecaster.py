@@ -37,8 +37,8 @@ from ._table import naive_scales
 _LEVELS = (0.01, 0.025, 0.05, *np.arange(0.1, 0.91, 0.1).round(1).tolist(), 0.95, 0.975, 0.99)
 # Seasons of the lookbacks that "auto" tries, only the first for several series.
 _SEASONS = (2, 7)
-# Stretches of time in which errors choose the normalisation: errors are .96 of those with one,
-# on fifteen sets, .82 to 1.014.
+# Stretches of time in which errors choose the normalisation: errors are 0.96 of those with one,
+# on fifteen sets, 0.82 to 1.014.
 _STRETCHES = 3
 # In these at most 2000 windows of a series are remembered: with 4000 a fit takes 1.2 times the
 # seconds, and errors are 0.999 of those.

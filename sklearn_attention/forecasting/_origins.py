@@ -15,7 +15,7 @@ from ._table import Table, naive_scales, positions
 # So many series make a panel.
 PANEL = 30
 # Steps already observed are forecast with the pattern that a series had before it grew by so
-# much: 4000 steps take a third of the seconds, 8000 a fifth, and errors are .997 to 1.003.
+# much: 4000 steps take a third of the seconds, 8000 a fifth, and errors are 0.997 to 1.003.
 _GROWN = 1.25
 _BLOCKS = 5
 # There are about 400 validation origins in all: at most 100 of a series, and at least 6 of a

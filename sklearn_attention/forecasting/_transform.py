@@ -15,7 +15,7 @@ _FLOOR = 0.1
 # of the median of positive values.
 _NEAR_ZERO, _SHIFT = 0.1, 0.2
 # Share of errors that forecasts of few series without logarithms have to save: on fourteen sets
-# errors are .989 of those without such a share, on fifteen others 1.000.
+# errors are 0.989 of those without such a share, on fifteen others 1.000.
 _LEAST_SAVED = 0.02
 # Share of zeros from which on logarithms are not tried: means of them are far below the mean.
 _MOST_ZEROS = 0.05

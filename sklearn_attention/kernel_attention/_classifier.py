@@ -32,8 +32,8 @@ from ._fitted import Rows, Task, fit_kernel_attention
 from ._members import KernelRidge, LossOfClasses, cross_entropy, log_loss_of_shares
 
 # Rows up to which kernels are held near their start and have no rough part, and up to which
-# batches are drawn at random. With a rough part beyond, log-losses of phonemes are .85, of
-# computing times .98, of leaves of 32 species 1.07, and of twelve other sets .99 to 1.01 of
+# batches are drawn at random. With a rough part beyond, log-losses of phonemes are 0.85, of
+# computing times 0.98, of leaves of 32 species 1.07, and of twelve other sets 0.99 to 1.01 of
 # those without; of smaller sets 1.00 to 1.04.
 _FEW, _RANDOM = 1000, 5000
 

@@ -184,8 +184,8 @@ def join_copies(X, values, weights):
     # as counts and categories do, equal rows are observations like any others. So they are
     # where one is there many times, as the background of pictures, and others of its target are
     # not: in samples with replacement all are. As one row, left out as one, it would rule what
-    # is learned: of mammograms, three in ten of which are equal, the log-loss is .78 to .97 of
-    # that with them joined; of samples with replacement as observations .6 to 1.1.
+    # is learned: of mammograms, three in ten of which are equal, the log-loss is 0.78 to 0.97
+    # of that with them joined; of samples with replacement as observations 0.6 to 1.1.
     table = np.column_stack([X, values])
     # A missing cell equals another one; infinite ones there are not.
     table = np.where(np.isnan(table), np.inf, table)

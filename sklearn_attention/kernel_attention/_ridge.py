@@ -14,9 +14,9 @@ from ._kernel import LEAST_NOISE, Keys, LearnedKernel, Pairs
 # Rows that a block may have; where rows are equal, some of twice as many are drawn.
 _MOST = 3000
 _OVERLAP = 0.05
-# Up to so many rows there is time for double precision. Beyond, single precision takes .3 to .6
-# of the time of a prediction, which it changes by 1e-5 to .003 of the errors' deviation, by .07
-# at most where length-scales are so small that distances are rounded most (a power plant).
+# Up to 500 rows there is time for double precision. Beyond, single precision takes 0.3 to 0.6
+# of the time of a prediction. It changes predictions by 1e-5 to 0.003 of the errors' standard
+# deviation, and by 0.07 where length-scales are so small that distances are rounded most.
 _FEW_ROWS = 500
 _MOST_AXES = 32
 # A category matters about as much as all other columns if changing its level lowers the kernel
@@ -293,8 +293,8 @@ class RidgeMember:
 def _axes(kernel, training, rng):
     """Directions in the learned space that blocks are split along; (n_columns, n_axes)."""
     # Rows of a level predict one another, so that they belong together where a category of
-    # many levels matters about as much as all else: errors of shops are .95 (500 levels) and
-    # .80 (2000), those of one block of all rows. Where it matters less they would be 1.03 to
+    # many levels matters about as much as all else: errors of shops are 0.95 (500 levels) and
+    # 0.80 (2000), those of one block of all rows. Where it matters less they would be 1.03 to
     # 1.05 (flights, hotels), as numbers then are far apart within a block.
     first = training.encodings[0]
     for feature in first.many_levels:

@@ -52,7 +52,7 @@ _SMALLEST_REST = 1e-7
 # Distances from the nearest row are usual up to so many times their median, for one feature: of
 # rows spread evenly 19 in 20 are no larger.
 _USUAL = 4.0
-# Least mean slope of the loss in `noise_variance`; .85 in normal noise.
+# Least mean slope of the loss in `noise_variance`; 0.85 in normal noise.
 _LEAST_SLOPE = 0.25
 _AVERAGES = {"degree": 0, "empty": "nearest"}
 

@@ -176,7 +176,7 @@ def weights_of_outputs(loss, targets, weights, baseline, network):
 def choose_weights(baseline, network, loss, *, average=False):
     """Weights (2,) of the outputs of a baseline and of a transformer."""
     # For outputs (n_rows, n_outputs) of both on rows held out. They minimise sum_i l_i(w_1 f_i
-    # + w_2 g_i) + 3/2 (w_1 - .7)^2 + 3/2 (w_2 - .3)^2 over w >= 0, with a normal prior of the
+    # + w_2 g_i) + 3/2 (w_1 - 0.7)^2 + 3/2 (w_2 - 0.3)^2 over w >= 0, with a normal prior of the
     # weight of 3 rows. With `average` they sum to 1: a smaller sum would move quantiles to the
     # mean. `loss` is from Loss.of_rows.
     prior, precision = np.array([0.7, 0.3]), 3.0

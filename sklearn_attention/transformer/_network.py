@@ -209,7 +209,7 @@ class OutputShares:
     """Shares of outputs in the loss, smaller for those that are worse than a constant."""
 
     # s_k is in proportion to min(1, 1 - 10 (h_k / c_k - 1)) with the loss h_k of an output on
-    # rows held out and c_k that of the constant from which the network starts; .02 at least,
+    # rows held out and c_k that of the constant from which the network starts; 0.02 at least,
     # and divided by their mean. An output of noise is memorised: it has the largest gradients,
     # and would cost the others accuracy.
 

@@ -17,7 +17,7 @@ from .._spread import level_and_spread
 from .._validation import check_choice, check_in_open_interval, check_probabilities
 from ._forms import Examples
 
-# Levels this close are the same, such as .1 and (1 - .8) / 2, or .5 and the middle of linspace.
+# Levels this close are the same, such as 0.1 and (1 - 0.8) / 2.
 SAME = 1e-9
 
 
