@@ -1081,6 +1081,30 @@ MUTATIONS = [
     ),
     Mutation(
         "training/_train.py",
+        "enabled=enabled, cache_enabled=False)",
+        "enabled=enabled)",
+        "weights rounded in the first step are those of all steps in the caller's autocast",
+    ),
+    Mutation(
+        "training/_train.py",
+        ", run.autocast(enabled=False):",
+        ":",
+        "gradients and validation losses are computed in the caller's autocast",
+    ),
+    Mutation(
+        "_thread_pools.py",
+        "    _leave(contexts_of_this_thread() - before)",
+        "    return",
+        "linear algebra keeps one thread after an interrupt",
+    ),
+    Mutation(
+        "_base.py",
+        "torch.set_autocast_enabled(device, enabled)",
+        "pass",
+        "torch computes in bfloat16 after an interrupt",
+    ),
+    Mutation(
+        "training/_train.py",
         "total += len(rows) * self._step(rows.to(self.device), step)",
         "total += sizes[0] * self._step(rows.to(self.device), step)",
         "a smaller batch counts like the others",

@@ -15,7 +15,7 @@ from sklearn.base import BaseEstimator
 from sklearn.callback import CallbackSupportMixin
 from sklearn.callback import with_callbacks as sklearn_with_callbacks
 
-from . import _thread_pools  # noqa: F401 (so that forks do not hang)
+from . import _thread_pools
 from ._partitions import need_all_rows
 
 # Packages whose frames are between the user and a warning.
@@ -176,13 +176,39 @@ def with_callbacks(method: Method) -> Method:
     return cast(Method, sklearn_with_callbacks(method))
 
 
+def _modes():
+    """A function that restores the modes of NumPy, BLAS and torch that fits may change."""
+    contexts = _thread_pools.contexts_of_this_thread()
+    errors, torch = np.geterr(), sys.modules.get("torch")
+    gradients, autocast, cache, depth = True, dict.fromkeys(("cpu", "cuda"), False), True, 0
+    if torch is not None:
+        gradients, cache = torch.is_grad_enabled(), torch.is_autocast_cache_enabled()
+        autocast = {device: torch.is_autocast_enabled(device) for device in autocast}
+        depth = torch.autocast_increment_nesting() - 1
+        torch.autocast_decrement_nesting()
+
+    def restore():
+        np.seterr(**errors)
+        _thread_pools.leave_contexts_since(contexts)
+        torch = sys.modules.get("torch")
+        if torch is None:
+            return
+        torch.set_grad_enabled(gradients)
+        torch.set_autocast_cache_enabled(cache)
+        for device, enabled in autocast.items():
+            torch.set_autocast_enabled(device, enabled)
+        for _ in range(torch.autocast_increment_nesting() - depth):
+            torch.autocast_decrement_nesting()
+
+    return restore
+
+
 def keeps_state_on_failure(method: Method) -> Method:
     """Decorate a method that fits, and assigns attributes: if it raises, they are as before."""
 
     @functools.wraps(method)
     def fit_or_nothing(estimator, *args, **kwargs):
-        before, errors, torch = vars(estimator).copy(), np.geterr(), sys.modules.get("torch")
-        with_gradients = torch is None or torch.is_grad_enabled()
+        before, restore_modes = vars(estimator).copy(), _modes()
         vars(estimator).pop("_memo", None)
         try:
             return method(estimator, *args, **kwargs)
@@ -190,9 +216,7 @@ def keeps_state_on_failure(method: Method) -> Method:
             # In one step, between whose parts no further interrupt can come.
             estimator.__dict__ = before
             # An interrupt may come while a context ends.
-            np.seterr(**errors)
-            if "torch" in sys.modules:
-                sys.modules["torch"].set_grad_enabled(with_gradients)
+            restore_modes()
             raise
 
     return cast(Method, fit_or_nothing)

@@ -1,27 +1,23 @@
 """Threads of the libraries that compute: of OpenMP, and of linear algebra."""
 
+import itertools
 import os
 import threading
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from functools import cache
 
-from threadpoolctl import ThreadpoolController
+from threadpoolctl import OpenBLASController, ThreadpoolController
 
 # OpenMP's name for ending threads and forgetting them (omp_pause_hard).
 _PAUSE_HARD = 2
 
 
-class _Own(threading.local):
-    """Of each thread: how many contexts it is in."""
-
-    def __init__(self):
-        self.depth = 0
-
-
-_lock = threading.Lock()
-_own = _Own()
-_active, _limits, _n_threads = 0, None, 1
+# A lock that a thread may take twice, as Python may end a context whenever it frees memory.
+_lock = threading.RLock()
+_contexts = set()  # those of `one_blas_thread` that are active: (their thread, a number)
+_numbers = itertools.count()
+_n_before = None  # threads of each library before the first of these contexts
 
 
 @cache
@@ -42,24 +38,46 @@ def one_blas_thread():
     # work, and fits take many times as long as with one thread.
     # The setting belongs to the process: the first context stores the numbers before it, and
     # the last to leave restores them.
-    global _active, _limits, _n_threads
-    with _lock:
-        if _active == 0:
-            counts = [library.num_threads for library in libraries("blas").lib_controllers]
-            _n_threads = min(counts, default=1) or 1
-            _limits = libraries("blas").limit(limits=1)
-            _let_others_set()
-        _active += 1
-        _own.depth += 1
+    global _n_before
+    context = threading.get_ident(), next(_numbers)
     try:
-        yield _n_threads
-    finally:
         with _lock:
-            _active -= 1
-            _own.depth -= 1
-            if _active == 0:
-                _limits.restore_original_limits()
-                _let_others_set()
+            _contexts.add(context)
+            if _n_before is None:
+                _n_before = [
+                    library.num_threads for library in libraries("blas").lib_controllers
+                ]
+                _set_threads([1] * len(_n_before))
+            n_threads = min(_n_before, default=1) or 1
+        yield n_threads
+    finally:
+        _leave({context})
+
+
+def contexts_of_this_thread():
+    """The contexts of `one_blas_thread` that this thread is in."""
+    return {context for context in _contexts.copy() if context[0] == threading.get_ident()}
+
+
+def leave_contexts_since(before):
+    """Leave those that this thread entered after ``before = contexts_of_this_thread()``."""
+    # An interrupt may come while a context ends, and keep it from ending.
+    _leave(contexts_of_this_thread() - before)
+
+
+def _leave(contexts):
+    global _n_before
+    with _lock:
+        _contexts.difference_update(contexts)
+        if not _contexts and _n_before is not None:
+            _set_threads(_n_before)
+            _n_before = None
+
+
+def _set_threads(numbers):
+    for library, n_threads in zip(libraries("blas").lib_controllers, numbers, strict=True):
+        library.set_num_threads(n_threads)
+    _let_others_set()
 
 
 def map_on_threads(function, items, *, parallel=True):
@@ -77,19 +95,19 @@ def map_on_threads(function, items, *, parallel=True):
 
 
 def _let_others_set():
-    """Give up threadpoolctl's controlling thread, the one that set the numbers first."""
-    # The last context to leave restores the numbers, also after that thread has ended.
-    with libraries("blas").limit(limits=None):
-        pass
+    """Give up threadpoolctl's controlling thread, if it is this one, so that any may set."""
+    # The last context to leave may be in another thread than the one that set the numbers.
+    # threadpoolctl before 3.7 has no controlling thread.
+    clear = getattr(OpenBLASController, "clear_controlling_thread", None)
+    if clear is not None:
+        clear()
 
 
 def _forget_other_threads():
     """After a fork: drop the contexts of other threads, which do not exist in the child."""
-    global _lock, _active
-    _lock = threading.Lock()
-    if _active and not _own.depth:
-        _limits.restore_original_limits()
-    _active = _own.depth
+    global _lock
+    _lock = threading.RLock()
+    _leave(_contexts - contexts_of_this_thread())
 
 
 def _end_threads():

@@ -65,6 +65,23 @@ def test_threads_one_after_the_other_restore_too():
     assert found[2:] == [{1}, {3}]
 
 
+def test_contexts_that_an_interrupt_kept_from_ending_are_left():
+    before = _thread_pools.contexts_of_this_thread()
+    interrupted = one_blas_thread()
+    interrupted.__enter__()
+    assert numbers_of_threads() == {1}
+    _thread_pools.leave_contexts_since(before)
+    assert numbers_of_threads() == {3}
+    interrupted.__exit__(None, None, None)
+    test_whoever_leaves_last_restores()
+
+
+def test_a_limit_that_was_never_taken_back_does_not_keep_other_threads_from_restoring():
+    """As after an interrupt within threadpoolctl."""
+    threadpool_limits(3, user_api="blas")
+    test_threads_one_after_the_other_restore_too()
+
+
 @pytest.mark.filterwarnings("ignore:.*multi-threaded, use of fork:DeprecationWarning")
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="there are no forks")
 def test_a_fork_leaves_the_contexts_of_other_threads_behind():
@@ -81,7 +98,7 @@ def test_a_fork_leaves_the_contexts_of_other_threads_behind():
     child = os.fork()
     if child == 0:
         free = _thread_pools._lock.acquire(timeout=5)
-        active = _thread_pools._active
+        active = len(_thread_pools._contexts)
         os._exit(0 if free and numbers_of_threads() == {3} and active == 0 else 1)
     leave.set()
     worker.join()

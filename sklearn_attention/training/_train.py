@@ -193,7 +193,7 @@ def train(
             module.load_state_dict(before)
             raise file.refused("does not hold a checkpoint of this training") from error
     limit = contextlib.nullcontext() if threads is None else torch_threads(threads)
-    with limit, draw_from(run.generators):
+    with limit, draw_from(run.generators), run.autocast(enabled=False):
         try:
             while run.history.stopped is None:
                 if task is not None:
@@ -355,8 +355,7 @@ class _Run:
         """The loss, and the norm of its gradient, which the parameters then hold."""
         for parameter in self.parameters:
             parameter.grad = None
-        autocast = self.plan.autocast
-        with torch.autocast(self.device.type, dtype=torch.bfloat16, enabled=autocast):
+        with self.autocast(enabled=self.plan.autocast):
             loss = self.batch_loss(self.module, rows)
         loss.backward()
         gradients = [p.grad for p in self.parameters if p.grad is not None]
@@ -367,6 +366,13 @@ class _Run:
             return []
         with torch.no_grad():
             return [float(self.validation_loss(self.module))]
+
+    def autocast(self, *, enabled):
+        """Context that computes in bfloat16, or does not, whatever the caller's contexts do."""
+        # Without the cache of rounded weights, which torch empties only at the end of the
+        # outermost context: all steps would use the weights of the first.
+        kind = self.device.type
+        return torch.autocast(kind, torch.bfloat16, enabled=enabled, cache_enabled=False)
 
     def _check_batch(self, loss, norm, step, rows):
         norm = norm.item()

@@ -1,6 +1,7 @@
 """The training loop: what it computes, and what it leaves alone."""
 
 import copy
+from contextlib import nullcontext
 
 import pytest
 import torch
@@ -103,6 +104,24 @@ def test_autocast_is_for_training_alone(task, autocast):
     assert types == {("training", torch.bfloat16), ("validation", torch.float32)}
     assert history.loss[-1] < 0.7 * history.loss[0]
     assert {p.dtype for p in module.parameters()} == {torch.float32}
+
+
+@pytest.mark.parametrize("enabled", [True, False])
+def test_autocast_of_the_caller_changes_nothing(task, autocast, enabled):
+    """Not even that torch keeps rounded weights until the caller's context ends."""
+
+    def losses(context):
+        plan = Training(learning_rate=0.01, max_epochs=3, batch_size=8, autocast=enabled)
+        with autocast() if enabled else nullcontext(), context:
+            _, history = task.fit(
+                plan,
+                task.module(dropout=0.0),
+                batch_loss=lambda m, rows: task.loss(m, rows).float(),
+                validation_loss=lambda m: m(task.x).square().mean(),
+            )
+        return history.loss, history.validation_loss
+
+    assert losses(torch.autocast("cpu", torch.bfloat16)) == losses(nullcontext())
 
 
 @pytest.mark.parametrize(
