@@ -41,7 +41,11 @@ def test_whoever_leaves_last_restores():
     assert numbers_of_threads() == {3}
 
 
-def test_threads_one_after_the_other_restore_too():
+@pytest.mark.parametrize("is_interrupted", [False, True])
+def test_threads_one_after_the_other_restore_too(is_interrupted):
+    """Also if an interrupt within threadpoolctl kept a limit from being taken back."""
+    if is_interrupted:
+        threadpool_limits(3, user_api="blas")
     entered, leave, found = threading.Event(), threading.Event(), []
 
     def other():
@@ -73,13 +77,9 @@ def test_contexts_that_an_interrupt_kept_from_ending_are_left():
     _thread_pools.leave_contexts_since(before)
     assert numbers_of_threads() == {3}
     interrupted.__exit__(None, None, None)
-    test_whoever_leaves_last_restores()
-
-
-def test_a_limit_that_was_never_taken_back_does_not_keep_other_threads_from_restoring():
-    """As after an interrupt within threadpoolctl."""
-    threadpool_limits(3, user_api="blas")
-    test_threads_one_after_the_other_restore_too()
+    with one_blas_thread():
+        assert numbers_of_threads() == {1}
+    assert numbers_of_threads() == {3}
 
 
 @pytest.mark.filterwarnings("ignore:.*multi-threaded, use of fork:DeprecationWarning")

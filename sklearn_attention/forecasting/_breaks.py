@@ -74,18 +74,21 @@ def _largest_changes(table, season_length, min_ratio):
 
 
 def _without_season(changes, season_length):
-    """Subtract the median change of each phase, or of two seasons the change a season before.
+    """Subtract the median change of each phase, or the change a season before.
 
-    Returns the changes (n_series, n_changes), which are 0 in a first season that nothing is
-    subtracted from, and the number of the others in a series.
+    The change a season before is subtracted if there are too few seasons for a median. The
+    first season, which has none before it, becomes 0. Returns the changes (n_series,
+    n_changes), and how many of a series are compared.
     """
     n_series, n_changes = changes.shape
     if season_length == 1 or n_changes < 2 * season_length - 1:
         return changes, n_changes
     if n_changes < pattern_length(season_length):
-        rest = np.zeros_like(changes)
-        rest[:, season_length:] = changes[:, season_length:] - changes[:, :-season_length]
-        return rest, n_changes - season_length
+        differences = np.zeros_like(changes)
+        differences[:, season_length:] = (
+            changes[:, season_length:] - changes[:, :-season_length]
+        )
+        return differences, n_changes - season_length
     n_seasons = -(-n_changes // season_length)
     whole = np.full((n_series, n_seasons * season_length), np.nan)
     whole[:, :n_changes] = changes

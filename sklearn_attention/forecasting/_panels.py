@@ -83,10 +83,10 @@ class Panel:
         for name, value in arguments.items():
             values = [value] * len(calls)
             if name in names:
-                # They are computed once, though the first group is asked for twice.
+                # They are computed once, also if the result is computed several times.
                 values = dask.persist(*_groups(name, value, len(calls), self.divisions))
-            for call, own in zip(calls, values, strict=True):
-                call[name] = own
+            for call, value_of_group in zip(calls, values, strict=True):
+                call[name] = value_of_group
         pairs = zip(self.parts, calls, strict=True)
         return [_later(function, part, **call) for part, call in pairs]
 
@@ -120,12 +120,12 @@ def _backtest(forecaster, X, y=None, **options):
 
 def _frame(forecaster, name, **arguments):
     """Return the frames that a method of the parts returns as one, computed later."""
-    X, rows = arguments.get("X"), {"history"}
+    X, names = arguments.get("X"), {"history"}
     # Steps to forecast may also be a number, a date, or an index of time.
     if np.ndim(X) and not (isinstance(X, pd.Index) and X.nlevels == 1):
-        rows.add("X")
-    rows = {name for name in rows if arguments.get(name) is not None}
-    return _joined(forecaster.panel_.tasks(_called, rows, method=name, **arguments))
+        names.add("X")
+    names = {each for each in names if arguments.get(each) is not None}
+    return _joined(forecaster.panel_.tasks(_called, names, method=name, **arguments))
 
 
 def _update(forecaster, name, X, y=None):
@@ -172,11 +172,11 @@ def _prepared(forecaster, X, y):
     forecaster._check_every_parameter()
     _refuse_y(y)
     rows, divisions = _with_ids(X), X.divisions if _has_whole_series(X) else None
-    hashes = over_columns(lambda own: np.unique(_hashes(own)), np.union1d, rows, [SERIES])
+    hashes = over_columns(lambda frame: np.unique(_hashes(frame)), np.union1d, rows, [SERIES])
     if not len(hashes):
         raise ValueError("X has no rows: pass at least one series.")
     largest = hashes[:_SAMPLE][-1]
-    known = rows.map_partitions(lambda own: own[_hashes(own) <= largest], meta=rows._meta)
+    known = rows.map_partitions(lambda frame: frame[_hashes(frame) <= largest], meta=rows._meta)
     known = known.compute()
     try:
         sample = clone(forecaster).fit(known)
@@ -245,8 +245,8 @@ def _fitted(model, rows, reference, freq, may_change_scale):
         if not errors:
             raise
         return [f"{name!r}: {error}" for name, error in errors.items()]
-    if (own := model.observed_.time.freq) != freq:
-        wrong = f"has frequency {own!r}, but a sample of series {freq!r}"
+    if (group_freq := model.observed_.time.freq) != freq:
+        wrong = f"has frequency {group_freq!r}, but a sample of series {freq!r}"
         return [f"{rows[SERIES].iloc[0]!r} {wrong}: pass series of one frequency."]
     return model
 
@@ -290,10 +290,13 @@ def _errors_of_series(forecaster, rows, reference):
     Each is read beside the rows of a good series, from which its frequency can be inferred.
     """
     errors = {}
-    for name, own in rows.groupby(SERIES, observed=True):
-        own, reader = pd.concat([reference[reference[SERIES] != name], own]), clone(forecaster)
+    for name, series in rows.groupby(SERIES, observed=True):
+        both, reader = (
+            pd.concat([reference[reference[SERIES] != name], series]),
+            clone(forecaster),
+        )
         try:
-            table = without_gaps(reader, *read_given(reader, own, None))
+            table = without_gaps(reader, *read_given(reader, both, None))
             refuse_leakage(table, columns_of(reader))
             refuse_too_small(table)
         except ValueError as error:
@@ -320,15 +323,21 @@ def _persisted(tasks):
 
 def _joined(tasks):
     """One Dask frame of tasks that make the frame of a group, or None."""
+    import dask
     import dask.dataframe
 
-    # The first group tells the columns.
-    first = next((frame for task in tasks if (frame := task.compute()) is not None), None)
-    if first is None:
+    # The first group with rows tells the columns. What is computed for that is kept.
+    tasks = list(tasks)
+    for k, task in enumerate(tasks):
+        (tasks[k],) = dask.persist(task)
+        first = tasks[k].compute()
+        if first is not None:
+            break
+    else:
         raise ValueError("X has no rows of the series that were fitted: pass some.")
-    none = first[:0]
-    frames = [_later(lambda frame: none if frame is None else frame, task) for task in tasks]
-    return dask.dataframe.from_delayed(frames, meta=none, verify_meta=False)
+    empty = first[:0]
+    frames = [_later(lambda frame: empty if frame is None else frame, task) for task in tasks]
+    return dask.dataframe.from_delayed(frames, meta=empty, verify_meta=False)
 
 
 def _later(function, *args, **kwargs):

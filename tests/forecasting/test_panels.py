@@ -147,6 +147,19 @@ def test_a_backtest_is_that_of_the_groups():
     pd.testing.assert_frame_equal(in_order(found), in_order(expected))
 
 
+def test_each_group_is_backtested_once(monkeypatch):
+    groups, called = [], _panels._called
+
+    def counting(*args, **kwargs):
+        groups.append(tuple(kwargs["X"]["unique_id"].unique()))
+        return called(*args, **kwargs)
+
+    monkeypatch.setattr(_panels, "_called", counting)
+    found = new().backtest(partitioned(make_rows()), cv=2).compute()
+    assert found["unique_id"].nunique() == N_SERIES
+    assert len(groups) == len(set(groups)) == 3
+
+
 @settings(max_examples=8, deadline=None)
 @given(st.integers(1, 9), st.integers(0, 99))
 def test_groups_do_not_depend_on_the_division_into_partitions(n, seed):
