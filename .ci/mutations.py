@@ -1093,9 +1093,15 @@ MUTATIONS = [
     ),
     Mutation(
         "_thread_pools.py",
-        "    _leave(contexts_of_this_thread() - before)",
-        "    return",
+        "limit.leave(limit.of_this_thread() - before)",
+        "pass",
         "linear algebra keeps one thread after an interrupt",
+    ),
+    Mutation(
+        "_thread_pools.py",
+        "if context[0] == thread or not self.of_each_thread:",
+        "if True:",
+        "a thread that leaves takes torch's number of another thread",
     ),
     Mutation(
         "_base.py",

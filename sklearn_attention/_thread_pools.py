@@ -1,4 +1,4 @@
-"""Threads of the libraries that compute: of OpenMP, and of linear algebra."""
+"""Threads of the libraries that compute: of OpenMP, of linear algebra, and of torch."""
 
 import itertools
 import os
@@ -12,12 +12,83 @@ from threadpoolctl import OpenBLASController, ThreadpoolController
 # OpenMP's name for ending threads and forgetting them (omp_pause_hard).
 _PAUSE_HARD = 2
 
-
-# A lock that a thread may take twice, as Python may end a context whenever it frees memory.
-_lock = threading.RLock()
-_contexts = set()  # those of `one_blas_thread` that are active: (their thread, a number)
 _numbers = itertools.count()
-_n_before = None  # threads of each library before the first of these contexts
+_limits = []  # every instance of `ThreadLimit`
+
+
+class ThreadLimit:
+    """A number of threads that belongs to the process, and that contexts of threads change.
+
+    The first context stores the number before it, and the last to leave restores it. To leave
+    a context twice does no harm, so that those that an interrupt kept from ending can be left.
+
+    Parameters
+    ----------
+    read, write : callable
+        ``read()`` is the number in force, and ``write(number)`` sets it.
+    of_each_thread : bool
+        Whether every thread has a number of its own.
+    """
+
+    def __init__(self, read, write, *, of_each_thread):
+        self.read, self.write, self.of_each_thread = read, write, of_each_thread
+        self.contexts, self.before = {}, None  # {(thread, count): number}, in order of entry
+        # A thread may take it twice, as Python may end a context whenever it frees memory.
+        self.lock = threading.RLock()
+        _limits.append(self)
+
+    @contextmanager
+    def set(self, number):
+        """Context in which the number is another; yields the one before."""
+        context = threading.get_ident(), next(_numbers)
+        try:
+            with self.lock:
+                # A new thread takes the process's number when it first reads it or computes:
+                # here, not within, where another thread that leaves may have changed it.
+                current = self.read()
+                if not self.contexts:
+                    self.before = current
+                before = self._innermost(self.contexts)
+                self.contexts[context] = number
+                self.write(number)
+            yield before
+        finally:
+            self.leave({context})
+
+    def leave(self, contexts):
+        """Leave contexts; those that are left already are skipped."""
+        with self.lock:
+            left = self.contexts.keys() & contexts
+            if left:
+                # The number first: an interrupt after it leaves the contexts to be left.
+                remaining = {c: n for c, n in self.contexts.items() if c not in left}
+                self.write(self._innermost(remaining))
+                for context in left:
+                    del self.contexts[context]
+
+    def of_this_thread(self):
+        """The contexts that this thread is in."""
+        return {context for context in [*self.contexts] if context[0] == threading.get_ident()}
+
+    def _innermost(self, contexts):
+        """The number of the last of these contexts that counts here, or before all."""
+        thread, number = threading.get_ident(), self.before
+        for context, inner in contexts.items():
+            if context[0] == thread or not self.of_each_thread:
+                number = inner
+        return number
+
+
+def contexts_of_this_thread():
+    """The contexts of every limit that this thread is in."""
+    return {context for limit in _limits for context in limit.of_this_thread()}
+
+
+def leave_contexts_since(before):
+    """Leave those that this thread entered after ``before = contexts_of_this_thread()``."""
+    # An interrupt may come while a context ends, and keep it from ending.
+    for limit in _limits:
+        limit.leave(limit.of_this_thread() - before)
 
 
 @cache
@@ -25,6 +96,21 @@ def libraries(kind):
     """Libraries of "blas" or "openmp" that are loaded when this is first called."""
     # The search takes milliseconds.
     return ThreadpoolController().select(user_api=kind)
+
+
+def _numbers_of_blas():
+    return [library.num_threads for library in libraries("blas").lib_controllers]
+
+
+def _set_numbers_of_blas(numbers):
+    if numbers == _numbers_of_blas():  # contexts are nested: to read is faster than to set
+        return
+    for library, n_threads in zip(libraries("blas").lib_controllers, numbers, strict=True):
+        library.set_num_threads(n_threads)
+    _let_others_set()
+
+
+_blas = ThreadLimit(_numbers_of_blas, _set_numbers_of_blas, of_each_thread=False)
 
 
 @contextmanager
@@ -36,48 +122,8 @@ def one_blas_thread():
     # Both libraries have threads of their own, which spin while they wait for the next product.
     # With small matrices and alternating calls the threads of one keep those of the other from
     # work, and fits take many times as long as with one thread.
-    # The setting belongs to the process: the first context stores the numbers before it, and
-    # the last to leave restores them.
-    global _n_before
-    context = threading.get_ident(), next(_numbers)
-    try:
-        with _lock:
-            _contexts.add(context)
-            if _n_before is None:
-                _n_before = [
-                    library.num_threads for library in libraries("blas").lib_controllers
-                ]
-                _set_threads([1] * len(_n_before))
-            n_threads = min(_n_before, default=1) or 1
-        yield n_threads
-    finally:
-        _leave({context})
-
-
-def contexts_of_this_thread():
-    """The contexts of `one_blas_thread` that this thread is in."""
-    return {context for context in _contexts.copy() if context[0] == threading.get_ident()}
-
-
-def leave_contexts_since(before):
-    """Leave those that this thread entered after ``before = contexts_of_this_thread()``."""
-    # An interrupt may come while a context ends, and keep it from ending.
-    _leave(contexts_of_this_thread() - before)
-
-
-def _leave(contexts):
-    global _n_before
-    with _lock:
-        _contexts.difference_update(contexts)
-        if not _contexts and _n_before is not None:
-            _set_threads(_n_before)
-            _n_before = None
-
-
-def _set_threads(numbers):
-    for library, n_threads in zip(libraries("blas").lib_controllers, numbers, strict=True):
-        library.set_num_threads(n_threads)
-    _let_others_set()
+    with _blas.set([1] * len(libraries("blas").lib_controllers)):
+        yield min(_blas.before, default=1) or 1
 
 
 def map_on_threads(function, items, *, parallel=True):
@@ -105,9 +151,9 @@ def _let_others_set():
 
 def _forget_other_threads():
     """After a fork: drop the contexts of other threads, which do not exist in the child."""
-    global _lock
-    _lock = threading.RLock()
-    _leave(_contexts - contexts_of_this_thread())
+    for limit in _limits:
+        limit.lock = threading.RLock()
+        limit.leave(limit.contexts.keys() - limit.of_this_thread())
 
 
 def _end_threads():

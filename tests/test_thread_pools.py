@@ -88,7 +88,7 @@ def test_a_fork_leaves_the_contexts_of_other_threads_behind():
     entered, leave = threading.Event(), threading.Event()
 
     def other():
-        with one_blas_thread(), _thread_pools._lock:
+        with one_blas_thread(), _thread_pools._blas.lock:
             entered.set()
             leave.wait(10)
 
@@ -97,8 +97,8 @@ def test_a_fork_leaves_the_contexts_of_other_threads_behind():
     entered.wait(10)
     child = os.fork()
     if child == 0:
-        free = _thread_pools._lock.acquire(timeout=5)
-        active = len(_thread_pools._contexts)
+        free = _thread_pools._blas.lock.acquire(timeout=5)
+        active = len(_thread_pools._blas.contexts)
         os._exit(0 if free and numbers_of_threads() == {3} and active == 0 else 1)
     leave.set()
     worker.join()

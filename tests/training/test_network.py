@@ -6,6 +6,7 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 import torch
 
+from sklearn_attention import _thread_pools
 from sklearn_attention.nn import Dropout
 from sklearn_attention.training._network import torch_seed, torch_threads
 
@@ -57,6 +58,20 @@ class TestTorchThreads:
             with pytest.raises(ZeroDivisionError), torch_threads(1):
                 raise ZeroDivisionError
             assert torch.get_num_threads() == 2
+        assert torch.get_num_threads() == 4
+
+    def test_contexts_that_an_interrupt_kept_from_ending_are_left(self):
+        with torch_threads(3):
+            before = _thread_pools.contexts_of_this_thread()
+            interrupted = [torch_threads(2), torch_threads(1)]
+            for context in interrupted:
+                context.__enter__()
+            _thread_pools.leave_contexts_since(before)
+            assert torch.get_num_threads() == 3
+            interrupted[0].__exit__(None, None, None)
+            assert torch.get_num_threads() == 3
+            with torch_threads(2) as number:
+                assert number == 3
         assert torch.get_num_threads() == 4
 
     def test_threads_that_overlap_have_their_own_and_leave_the_first_number(self):
