@@ -1098,9 +1098,9 @@ MUTATIONS = [
         "linear algebra keeps one thread after an interrupt",
     ),
     Mutation(
-        "_thread_pools.py",
-        "if context[0] == thread or not self.of_each_thread:",
-        "if True:",
+        "training/_network.py",
+        "of_each_thread=True",
+        "of_each_thread=False",
         "a thread that leaves takes torch's number of another thread",
     ),
     Mutation(
