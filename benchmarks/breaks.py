@@ -55,10 +55,13 @@ GROUPS = {
 }
 MAX_SERIES = 500
 TEXT = [
-    "Intervals of 90 %, twelve steps ahead. Series with a season around 100, of amplitude 10, "
-    "and noise of 2 fell by 50, rose by 40 at once or within eight steps, or stopped, ten of "
-    "each kind and calendar. Far ends are more than three ranges of the series outside of it; "
-    "errors are medians of those relative to the better of the last value and the last season."
+    "Intervals of 90 %, twelve steps ahead. The generated series have a level of 100, a "
+    "season of amplitude 10 and noise of standard deviation 2. At the break the level falls "
+    "by 50, rises by 40 at once, rises by 40 within eight steps, or the series becomes zero; "
+    "there are ten series of each kind and frequency. “far ends” counts interval ends that "
+    "are more than three ranges of the series outside its range. “error” is the median of "
+    "the absolute error divided by that of the better of two naive forecasts, the last value "
+    "and the last season."
 ]
 
 
@@ -180,11 +183,15 @@ def real_series(data):
     header = [
         "",
         "breaks",
-        "geometric mean of ratios",
+        "geometric mean of error ratios",
         "ratio of mean errors",
         "coverage",
     ]
-    return ["## Breaks in real series", "", *markdown(header, rows), ""]
+    note = (
+        "Errors with the search for breaks are compared with those of the same forecaster "
+        "without it. The last column is the coverage without and with the search."
+    )
+    return ["## Breaks in real series", "", note, "", *markdown(header, rows), ""]
 
 
 def beyond():
@@ -213,7 +220,14 @@ def beyond():
                 name, kind, str(k + 1), f"{covered[block].mean():.2f}",
                 f"{covered[block].min():.2f}", f"{before}{width[block.start]:.1f}",
             ])  # fmt: skip
-    header = ["", "series", "horizon", "coverage", "least of a step", "width where it begins"]
+    header = [
+        "",
+        "series",
+        "horizon",
+        "coverage",
+        "smallest coverage of a step",
+        "width at the start of the horizon",
+    ]
     return ["## Beyond the horizon", "", *markdown(header, rows)]
 
 

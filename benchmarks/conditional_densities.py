@@ -152,6 +152,6 @@ if __name__ == "__main__":
     parser.add_argument("--peer", action="store_true", help="statsmodels too")
     arguments = parser.parse_args()
     sizes = [int(n) for n in arguments.rows.split(",")]
-    print("# Conditional densities, place by place\n")
+    print("# Conditional densities along a feature\n")
     print(stamp("numpy", "scipy"), f"Means of {arguments.seeds} samples.\n")
     print("\n".join(report(sizes, arguments.seeds, arguments.peer)))

@@ -310,7 +310,10 @@ def main():
     options = parser.parse_args()
     print("# Accuracy of density estimates at their defaults\n")
     print(stamp("numpy", "scipy", "scikit-learn", "statsmodels", "KDEpy"), end=" ")
-    print("What is measured, see `densities.py`.")
+    print(
+        "All estimates have their default settings unless a column says otherwise. The two "
+        "numbers of an entry are named in the heading of the table."
+    )
     for part in options.parts or PARTS:
         measure, estimates, cases, names = PARTS[part]
         of_all = {}

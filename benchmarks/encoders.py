@@ -10,8 +10,8 @@ appends a JSON line for each, so that an interrupted run goes on where it stoppe
 lines for the same, the last one counts. `--models` takes names, "peers", "ours" or "parts".
 `report` prints Markdown tables of the file alone.
 
-At its defaults a transformer is blended with a baseline: "own baseline" and "network alone" are
-the predictions of these two parts.
+At its defaults a transformer is blended with a baseline: "baseline alone" and "network alone"
+are the predictions of these two parts.
 
 * series: seven sets of the UCR and UEA archive, official splits. Beside boosting, for which
   steps are columns, there are MiniRocket and the nearest neighbour by dynamic time warping.
@@ -58,7 +58,7 @@ from sklearn_attention import (
 
 KEYS = ["table", "set", "model", "seed"]
 FIELDS = ["accuracy", "log_loss", "rmse", "fit_s", "predict_s"]
-OWN_BASELINE, NETWORK = PARTS = "own baseline", "network alone"
+BASELINE_ALONE, NETWORK = PARTS = "baseline alone", "network alone"
 OURS, BOOSTING, MINIROCKET, DTW = (
     "transformer",
     "HistGradientBoosting",
@@ -68,9 +68,9 @@ OURS, BOOSTING, MINIROCKET, DTW = (
 TF_IDF = "TF-IDF + logistic regression"
 # Number of runs of each: one without random numbers.
 SEEDS = {
-    "series": {MINIROCKET: 3, DTW: 1, BOOSTING: 1, OWN_BASELINE: 3, NETWORK: 3, OURS: 3},
-    "text": {TF_IDF: 1, OWN_BASELINE: 1, NETWORK: 3, OURS: 3},
-    "tables": {BOOSTING: 3, OWN_BASELINE: 3, NETWORK: 3, OURS: 3},
+    "series": {MINIROCKET: 3, DTW: 1, BOOSTING: 1, BASELINE_ALONE: 3, NETWORK: 3, OURS: 3},
+    "text": {TF_IDF: 1, BASELINE_ALONE: 1, NETWORK: 3, OURS: 3},
+    "tables": {BOOSTING: 3, BASELINE_ALONE: 3, NETWORK: 3, OURS: 3},
 }
 BY_AEON = (MINIROCKET, DTW)
 TABLES = {
@@ -127,7 +127,7 @@ def make_model(table, name, model, seed):
     regression = TABLES.get(name) == "regression"
     if model in (OURS, *PARTS):
         kind = TransformerRegressor if regression else TransformerClassifier
-        options = {OURS: {}, NETWORK: {"baseline": False}, OWN_BASELINE: BY_ITSELF}
+        options = {OURS: {}, NETWORK: {"baseline": False}, BASELINE_ALONE: BY_ITSELF}
         return kind(random_state=seed, **options[model])
     if model == TF_IDF:
         return make_pipeline(TfidfVectorizer(), LogisticRegression(max_iter=1000))
@@ -196,15 +196,22 @@ def cells(table, options):
 TITLES = {
     "series": (
         "Series: accuracy",
-        "Means over seeds, as many as in brackets where it is not one. Difference: of the "
-        "transformer to the better of MiniRocket and HistGradientBoosting.",
+        "Entries are accuracies, averaged over as many seeds as the number in brackets says "
+        "(one if there is none). The last column is the transformer's accuracy minus that of "
+        "the better of MiniRocket and HistGradientBoosting.",
     ),
-    "text": ("Texts: accuracy and log-loss", "3000 training and 2600 test texts, 8 classes."),
+    "text": (
+        "Texts: accuracy and log-loss",
+        "Entries are accuracy / log-loss on 2600 test "
+        "texts of 8 classes, after training on 3000 "
+        "texts.",
+    ),
     "tables": (
         "Tables: errors",
-        "Root mean squared errors, or shares of errors and, in lines of their own, log-losses; "
-        "means over the splits that both have, as many as in brackets. Ratio: the "
-        "transformer's to that of boosting. Its parts: means over the splits in brackets.",
+        "Entries are root mean squared errors; for classes, shares of wrong predictions and, "
+        "in separate rows, log-losses. They are averaged over as many splits as the number "
+        "in brackets says. The ratio is the transformer's error divided by that of "
+        "HistGradientBoosting.",
     ),
 }
 
@@ -263,7 +270,7 @@ def series_section(frame, columns, ours):
         ranks = complete.rank(axis=1, ascending=False).mean()
         ranks = [*map(fixed, ranks), signed(differences[column].min())]
         rows.append([column, str(len(complete)), *ranks])
-    header = ["mean ranks beside", "sets", *peers, "its own", "least difference"]
+    header = ["mean ranks, with the", "sets", *peers, "transformer", "smallest difference"]
     return [*lines, *markdown(header, rows), ""]
 
 
@@ -315,7 +322,7 @@ def section(table, frame):
             seconds[0].index, *(part.to_numpy() for part in seconds), strict=True
         )
     ]
-    lines += ["Seconds of the processor: of the fit / of the predictions.", ""]
+    lines += ["Processor seconds of the fit / of the predictions.", ""]
     lines += [*markdown(["set", *columns], rows), ""]
     for row in frame.dropna(subset="error").itertuples():
         lines += [f"{row.model}, {row.set}, seed {row.seed}: {row.error}", ""]
@@ -329,7 +336,9 @@ def report(options):
         "",
         f"{stamp(*PACKAGES, lines=frame)} MiniRocket and 1-NN DTW are of aeon 1.6.",
         "",
-        "All models at their defaults. Measurements: see `encoders.py`. –: not measured.",
+        "All models have their default settings. A dash marks what was not measured. "
+        "“baseline alone” and “network alone” are the two parts of which the transformer's "
+        "prediction is made.",
         "",
     ]
     for table in TITLES:

@@ -224,56 +224,69 @@ TITLES = {
     "single": (
         "Single series",
         ("mase",),
-        "MASE, mean over five folds. AutoTheta and AutoETS have the longest season, for "
-        "sunspots a year. MSTL takes out all seasons, and AutoETS forecasts the rest. "
-        "AutoARIMA has seasons of up to 24 steps itself, and longer ones from MSTL. Those "
-        "that take more than three minutes are left out.",
+        "Errors are the MASE, averaged over five folds. AutoTheta and AutoETS use only the "
+        "longest season (for sunspots, one year). MSTL removes all seasons, and AutoETS "
+        "forecasts the remainder. AutoARIMA models seasons of up to 24 steps itself; MSTL "
+        "removes longer ones first. A dash marks a model that needs more than three minutes.",
     ),
-    "nn3": ("NN3", ("smape", "mase"), "sMAPE / MASE of 111 monthly series."),
+    "nn3": (
+        "NN3",
+        ("smape", "mase"),
+        "Errors are sMAPE / MASE, averaged over 111 monthly series.",
+    ),
     "national_illness": (
         "National illness",
         ("mase", "smape"),
-        "MASE / sMAPE, 22 origins. Seconds of all models but LightGBM and ours are of a fit at "
-        "each origin.",
+        "Errors are MASE / sMAPE, averaged over 22 forecast origins. LightGBM and our "
+        "forecasters are fitted once and then updated with new values; the other models are "
+        "fitted again at every origin, and their seconds contain all these fits.",
     ),
     "m4_hourly": (
         "M4 hourly",
         ("smape", "mase"),
-        "sMAPE / MASE of all 414 series. LightGBM has features of the week and the day.",
+        "Errors are sMAPE / MASE, averaged over all 414 series. LightGBM is given features "
+        "of the hour in the day and in the week.",
     ),
     "m4_weekly": (
         "M4 weekly",
         ("smape", "mase"),
-        "sMAPE / MASE of all 359 series. Only LightGBM has the season of a year.",
+        "Errors are sMAPE / MASE, averaged over all 359 series. Of the peers, only LightGBM "
+        "is given the season of one year.",
     ),
-    "m3": ("M3", ("smape", "mase"), "sMAPE / MASE of all 3003 series."),
+    "m3": ("M3", ("smape", "mase"), "Errors are sMAPE / MASE, averaged over all 3003 series."),
     "weather": (
         "Weather",
         ("mae", "mase"),
-        "Mean absolute error / MASE. The seasonal naive forecast repeats the last week.",
+        "Errors are mean absolute error / MASE. The seasonal naive forecast repeats the last "
+        "week. Rows with “anew” have few forecast origins and a new fit at each of them. "
+        "“LightGBM on steps” is LightGBM on the features, the calendar and values one or "
+        "more seasons ago. “without network and trees” is TransformerForecaster without its "
+        "transformer and without its boosted trees.",
     ),
     "panels": (
-        "Panels that nothing was chosen on",
+        "Panels that were not used in development",
         ("smape", "mase"),
-        "sMAPE / MASE of all series.",
+        "Errors are sMAPE / MASE, averaged over all series of a panel.",
     ),
     "cuts": (
-        "Series at several cuts that nothing was chosen on",
+        "Single series that were not used in development",
         ("mase",),
-        "MASE, mean over cuts and series. Holidays of births, working days and temperatures of "
-        "demand are known to LightGBM and ours.",
+        "Errors are the MASE, averaged over the series of a set and the dates at which each "
+        "series was cut. LightGBM and our forecasters are given the holidays for births, and "
+        "the working days and temperatures for demand.",
     ),
     "alone": (
-        "The transformer without other candidates",
+        "The transformer alone",
         ("smape", "mase"),
-        "sMAPE / MASE. TransformerForecaster has the transformer only where a table above has "
-        "features; here it has none. `candidates=None` is the transformer alone.",
+        "Errors are sMAPE / MASE. By default, TransformerForecaster uses its transformer "
+        "only if there are features, and these series have none. “transformer alone” is "
+        "TransformerForecaster with `candidates=None`.",
     ),
     "speed": (
-        "Panels of many series",
+        "Seconds and memory of large panels",
         ("mase",),
-        "MASE of generated monthly series of ten years. Seconds and megabytes are without "
-        "those of loading and compiling libraries.",
+        "Errors are the MASE on generated monthly series of ten years. Seconds and megabytes "
+        "do not include loading and compiling libraries.",
     ),
 }
 
@@ -347,12 +360,15 @@ def section(table, frame, data):
     errors = grid(table, frame, numbers(*fields), fields[0], published)
     lines = [f"## {title}", "", note, "", *errors, ""]
     frame = frame.assign(coverage=(frame["coverage90"] * 100).round(1))
-    lines += ["Intervals of 90 %: coverage in % / MSIS.", ""]
+    lines += ["90 % intervals: coverage in % / MSIS.", ""]
     lines += [*grid(table, frame, numbers("coverage", "msis"), "msis"), ""]
-    lines += ["Seconds of the processor: fits and forecasts / intervals.", ""]
+    lines += [
+        "Processor seconds for fits and forecasts / additional seconds for intervals.",
+        "",
+    ]
     lines += [*grid(table, frame, seconds), ""]
     if table == "speed":
-        lines += ["Megabytes of memory, in addition to the libraries.", ""]
+        lines += ["Megabytes of memory beyond those of the libraries.", ""]
         lines += [*grid(table, frame, numbers("megabytes"), "megabytes"), ""]
     fallen = frame[frame.get("n_failed", 0) > 0]
     for row in fallen[fallen["set"] != "all"].itertuples():
@@ -373,10 +389,11 @@ def report(options):
         "",
         stamp(*PACKAGES, lines=frame),
         "",
-        "Measurements: see `forecasting.py`. –: not measured. Columns with “published” in the "
-        "heading are as their authors print them. Bold: the least in a row, published or "
-        "measured, by the first number of errors and by the MSIS of intervals. Two cells are "
-        "measured at a time, which adds up to a half to the seconds.",
+        "A dash marks what was not measured. Columns headed “published” repeat the figures "
+        "of the models' authors. Bold marks the best value of a row, measured or published: "
+        "the smallest error (the first of two numbers) or the smallest MSIS. Two cells were "
+        "measured at a time, which makes seconds up to one half longer than on an idle "
+        "machine.",
         "",
     ]
     for table in TITLES:

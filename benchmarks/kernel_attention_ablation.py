@@ -138,13 +138,14 @@ def parse():
 
 if __name__ == "__main__":
     lines = [
-        "# Ingredients of kernel attention, one changed at a time",
+        "# Parts of kernel attention, changed one at a time",
         "",
-        f"{stamp('scikit-learn', 'numpy', 'scipy')} Test errors (RMSE) on five UCI sets, on "
-        "splits that the defaults were found on. `seconds` are the processor's for a fit and "
-        "its predictions; `worse` counts the splits with a larger error than the default; "
-        "`error` is the geometric mean over the sets of the ratio to it. `random_state=1` is "
-        "the default with other draws.",
+        f"{stamp('scikit-learn', 'numpy', 'scipy')} Entries are root mean squared errors on "
+        "five UCI sets, on the splits on which the defaults were chosen. “seconds” are "
+        "processor seconds of a fit and its predictions, “worse” counts the splits with a "
+        "larger error than the default's, and “error” is the geometric mean over the sets of "
+        "the ratio to the default's error. `random_state=1` is the default with another "
+        "random seed.",
         "",
         *report(measure(parse())),
     ]

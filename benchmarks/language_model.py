@@ -191,9 +191,9 @@ def main():
         text = file.read()
     print("# Tiny Shakespeare\n")
     print(
-        f"{stamp('torch')} Validation loss in nats a character, of which the published figure "
-        f"is 1.88, after {arguments.steps} steps of {BATCH} windows. Seconds are the "
-        "processor's, and both sides took turns, step by step.\n"
+        f"{stamp('torch')} Both models are trained for {arguments.steps} steps of {BATCH} "
+        "windows, in turns, step by step. The validation loss is in nats per character; "
+        "nanoGPT publishes 1.88. “ratio” divides processor seconds by those of plain torch.\n"
     )
     print("| model | validation loss | processor seconds | ratio |")
     print("| --- | --- | --- | --- |")
@@ -210,7 +210,7 @@ def main():
         name += ", bfloat16" * arguments.autocast
         print(f"| {name} | {loss:.3f} | {seconds:.0f} | {seconds / theirs:.2f} |")
         written = model.sample("\n", 500, temperature=0.8, random_state=0)
-    print("\nOurs writes, at temperature 0.8:\n\n```")
+    print("\nA text that our model writes, at temperature 0.8:\n\n```")
     print(written.strip() + "\n```")
 
 

@@ -185,8 +185,8 @@ def report(options):
         found[line.task, line.recipe].append((line.value, line.seconds))
     print("# Recipes of training for small networks\n")
     print(
-        f"{stamp('torch', lines=frame)} Mean and standard deviation over seeds, whose "
-        "number is in brackets; seconds of the processor. The tasks: see `learning.py`."
+        f"{stamp('torch', lines=frame)} Entries are means ± standard deviations over as "
+        "many seeds as the number in brackets says, and processor seconds of a fit."
     )
     for task, (_, unit) in TASKS.items():
         if not any(key[0] == task for key in found):

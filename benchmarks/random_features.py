@@ -172,7 +172,8 @@ def report(text):
         "",
         stamp("torch"),
         "",
-        "Processor seconds of one head, and in brackets how many times faster than exact:",
+        "Processor seconds of one head and, in brackets, how many times faster that is than "
+        "exact attention:",
         "",
         f"| head_dim | causal | exact | {sizes} |",
         "|" + "---|" * (3 + len(KINDS) * len(SIZES)),
@@ -181,7 +182,7 @@ def report(text):
         lines += time_table(times[head_dim], head_dim)
     lines += [
         "",
-        "Error by number of features:",
+        "Relative error of the attention output, by the number of random features:",
         "",
         "| head_dim | spread of logits | features | "
         + " | ".join(f"error at {size}" for size in SIZES)
@@ -192,8 +193,8 @@ def report(text):
         lines += error_rows(head_dim)
     lines += [
         "",
-        "Heads of a trained language model, head_dim 32, causal: median over the heads, and "
-        "the worst head in brackets:",
+        "Relative error for the heads of a trained language model (head_dim 32, causal): the "
+        "median over the heads and, in brackets, the worst head:",
         "",
         "| features | " + " | ".join(f"error at {size}" for size in SIZES) + " |",
         "|" + "---|" * (1 + len(SIZES)),

@@ -205,7 +205,11 @@ def main():
     arguments = parser.parse_args()
     torch.set_num_threads(1)
     print("# Averages and densities of many rows\n")
-    print(f"{stamp('torch', 'scikit-learn')} Seconds are the processor's.")
+    print(
+        f"{stamp('torch', 'scikit-learn')} Seconds are processor seconds. “× …” divides a "
+        "peer's seconds by ours; “exponent” is the growth of our seconds from the row above: 1 "
+        "is linear in the number of rows."
+    )
     if arguments.only != "densities":
         header = [
             "kernel", "features", "rows", "seconds", "× all pairs",
@@ -227,8 +231,9 @@ def main():
             "exponent", "error",
         ]  # fmt: skip
         print(
-            "\nLog-densities of as many queries as rows, KernelDensity at rtol=1e-10; the "
-            "Epanechnikov kernel of each feature beside that of the distance."
+            "\nLog-densities at as many queries as rows. KernelDensity has rtol=1e-10. Our "
+            "Epanechnikov kernel is a product over features; KernelDensity's is a function "
+            "of the distance."
         )
         print_table(header, density_table(arguments.rows))
 

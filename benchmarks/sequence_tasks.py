@@ -42,7 +42,7 @@ def main():
     options = parser.parse_args()
     torch.set_num_threads(1)
     print("# Dates, sums, and sequences of ids\n")
-    print(stamp("torch"), "Dates and sums at the defaults.\n")
+    print(stamp("torch"), "Dates and sums are learned with default settings.\n")
     print("| task | seed | all right | score | processor seconds | steps |")
     print("| --- | --- | --- | --- | --- | --- |")
     for name in options.tasks:

@@ -186,21 +186,23 @@ def scenario_tables(n_seeds):
     return [
         f"## Scenarios, {n_seeds} seeds",
         "",
-        "Root mean squared error against the truth at 101 places over the range of the rows, "
-        'relative to that of R\'s mgcv, `gam(y ~ s(x, k), method = "REML")` with k = 15, 40, '
-        "60 and 80 for 30, 100, 500 and 2000 rows: the geometric mean over data sets, and the "
-        "ratio of root mean squares, in which the worst count most. "
-        "All smoothers at their defaults; `locfit gcv` chooses the share of rows in a window, "
-        'and `gap=3` is for noise with memory alone. `loess robust` has `family="symmetric"`. '
-        "The last rows are of root mean squares: the geometric mean of their ratios, and the "
-        "largest ratio to the best peer of a scenario. KernelReg has up to 100 rows.",
+        "Every entry has two numbers. Both compare the root mean squared error against the "
+        "true curve, at 101 points over the range of the rows, with that of R's mgcv, `gam(y "
+        '~ s(x, k), method = "REML")` with k = 15, 40, 60 and 80 for 30, 100, 500 and 2000 '
+        "rows. The first is the geometric mean of the ratio over data sets; the second is "
+        "the ratio of root mean squares over data sets, in which bad data sets count more. "
+        "All smoothers have their default settings. `locfit gcv` chooses the share of rows "
+        'in a window, `loess robust` has `family="symmetric"`, `gap=3` is used for '
+        "autocorrelated noise only, and KernelReg is run on up to 100 rows. The last rows "
+        "summarise the second numbers: their geometric mean, and the largest ratio to the "
+        "best peer of a scenario.",
         "",
         "All n:",
         "",
         *markdown(["", *names], rows),
         *lines,
         "",
-        "Worst absolute error where there are no rows, at the 90th percentile of data sets:",
+        "Largest absolute error where there are no rows (the 90th percentile over data sets):",
         "",
         *region_table(errors, names),
     ]

@@ -87,11 +87,13 @@ def places_table(n_seeds):
     return [
         f"## Where coverage is 90 %, {n_seeds} seeds",
         "",
-        "Local polynomials at their defaults; means over uniform, clustered and normal places "
-        "and places with a gap, and over normal and t3 noise of deviation 0.3 (t3: variance "
-        "0.09). "
-        "Share of new targets in intervals and of the truth in bands, in %, with medians of "
-        "the widths; share of data sets with the truth in the simultaneous band at 30 places.",
+        "Local polynomials have their default settings. “interval” is the share of new "
+        "targets that lie in 90 % intervals, “band” the share of points at which the true "
+        "curve lies in the 90 % band, each in % and with its median width. “all of the band” "
+        "is the share of data sets whose true curve lies in the simultaneous band at all of "
+        "30 points. Shares are averaged over four designs (uniform, clustered, normal, with "
+        "a gap) and two kinds of noise with standard deviation 0.3 (normal, and Student's t "
+        "with three degrees of freedom).",
         "",
         *markdown(header, rows),
     ]
@@ -140,7 +142,8 @@ def weights_table(n_seeds):
     return [
         f"## Weights that are precisions, {n_seeds} seeds, in %",
         "",
-        "A sine with noise whose deviation grows from 0.1 to 0.6, weights one over variances.",
+        "The truth is a sine; the standard deviation of the noise grows from 0.1 to 0.6, and "
+        "each row's weight is one over its variance.",
         "",
         *markdown(header, rows),
     ]
@@ -172,8 +175,8 @@ def dependence_table(n_seeds):
     header = ["autocorrelation", "gap", "interval", "width", "band", "width", "all of the band"]
     return [
         f"## Noise that depends on the rows before, {n_seeds} seeds", "",
-        "Line, sine and bump of 120 rows in order; noise of deviation 0.5. In intervals new "
-        "targets with noise of their own.",
+        "The truth is a line, a sine or a bump, observed in 120 ordered rows with noise of "
+        "standard deviation 0.5. New targets have independent noise.",
         "",
         *markdown(header, rows),
     ]  # fmt: skip
@@ -213,8 +216,9 @@ def curves_table(n_seeds):
     header = ["degree", "n", "curves", "interval", "heteroscedastic", "quantiles", "band"]
     return [
         f"## Among the rows, {n_seeds} seeds, in %", "",
-        "Random places. Smooth: line, sine, exponential, bump with noise of deviation 0.3; "
-        "jumps and peaks: blocks, bumps, doppler, heavisine at signal to noise 5.",
+        "The rows lie at random points. Smooth curves are a line, a sine, an exponential and "
+        "a bump with noise of standard deviation 0.3; those with jumps and peaks are blocks, "
+        "bumps, doppler and heavisine at a signal-to-noise ratio of 5.",
         "",
         *markdown([*header, "simultaneous band"], rows),
     ]  # fmt: skip

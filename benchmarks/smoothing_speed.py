@@ -130,7 +130,7 @@ def densities():
                 row[6] = f"{criterion(np.abs(theirs.bw)):.6f}"
             rows.append(row)
     table = "\n".join("| " + " | ".join(row) + " |" for row in rows)
-    return f"Densities, n = 1000, processor seconds:\n\n{table}"
+    return f"Densities of 1000 rows, in processor seconds:\n\n{table}"
 
 
 def many_rows():
@@ -140,8 +140,8 @@ def many_rows():
     elapsed, _ = seconds(lambda: model.fit(X, y))
     relevance = ", ".join(f"{part:.2f}" for part in model.relevance_)
     return (
-        f"n = {n // 1000} 000, d = {d}, one bandwidth for each feature: {elapsed:.1f} s. "
-        f"Relevance of the features: {relevance}."
+        f"The search for one bandwidth for each of {d} features of {n // 1000} 000 rows takes "
+        f"{elapsed:.1f} s. The relevance of the features is {relevance}."
     )
 
 
@@ -157,12 +157,12 @@ def grid_search():
     our_scores, their_scores = scores_of(ours), scores_of(theirs)
     difference = max(abs(our_scores[key] / their_scores[key] - 1) for key in their_scores)
     return (
-        f"{len(KERNELS)} kernels × {len(BANDWIDTHS)} bandwidths on 300 rows: "
-        f"NadarayaWatsonCV {our_seconds:.3f} s, GridSearchCV with LeaveOneOut "
-        f"{their_seconds:.0f} s, {their_seconds / our_seconds:.0f} times as long; "
-        f"{'the same' if same else 'ANOTHER'} winner "
-        f"({ours.best_params_['kernel']}, {ours.best_params_['bandwidth']:.3f}), "
-        f"scores equal to {difference:.0e}."
+        f"A search of {len(KERNELS)} kernels × {len(BANDWIDTHS)} bandwidths on 300 rows takes "
+        f"NadarayaWatsonCV {our_seconds:.3f} s and GridSearchCV with LeaveOneOut "
+        f"{their_seconds:.0f} s, {their_seconds / our_seconds:.0f} times as long. They choose "
+        f"{'the same' if same else 'DIFFERENT'} parameters "
+        f"({ours.best_params_['kernel']}, {ours.best_params_['bandwidth']:.3f}); "
+        f"their scores differ by at most {difference:.0e}."
     )
 
 
@@ -186,7 +186,7 @@ def report(cases):
     rows = [against_statsmodels(*COMPARED[case]) for case in cases if case in COMPARED]
     if rows:
         header = ["n", "d", "ours (s)", "statsmodels (s)", "× ours"]
-        header += ["our error", "their error", "ours is"]
+        header += ["our error", "their error", "our error is"]
         lines += ["", *markdown(header, rows)]
     for case in cases:
         if case in ALONE:

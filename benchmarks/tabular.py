@@ -164,7 +164,11 @@ def summary(frame, task):
         f"prediction / {BASE}": geometric(predict.div(predict[BASE], axis=0)),
     })  # fmt: skip
     table = table.reindex([model for model in MODELS[task] if model in table.index])
-    note = "Means of ratios are geometric; ranks are over the sets that all models can read."
+    note = (
+        "Ratios are averaged geometrically. Ranks are computed on the sets that all "
+        "models can read. “splits ahead” counts the splits on which the model's error is "
+        "smaller than CatBoost's."
+    )
     return [note, "", *markdown(table)]
 
 
@@ -182,7 +186,12 @@ def sections(frame, task, label):
             "coverage of 90 % intervals, in %": 100 * means(frame, task, "coverage")[OURS],
         }
         lines += [f"### Distributions of {OURS}", "", *markdown(pd.DataFrame(parts))]
-    return [*lines, "### Seconds of a fit", "", *markdown(means(frame, task, "fit_s"))]
+    return [
+        *lines,
+        "### Processor seconds of a fit",
+        "",
+        *markdown(means(frame, task, "fit_s")),
+    ]
 
 
 def scale(frame):
@@ -192,14 +201,15 @@ def scale(frame):
     lines = [
         "## Size",
         "",
-        "Friedman's first function of 10 features, or of 200, with noise 1.",
+        "The rows are drawn from Friedman's first function of 10 features, or of 10 relevant "
+        "features among 200, with noise of standard deviation 1.",
         "",
     ]
     for title, field in (
         ("Root mean squared error", "error"),
-        ("Seconds of a fit", "fit_s"),
-        ("Microseconds of a prediction", "microseconds"),
-        ("Megabytes of memory, of a fit and 4000 predictions with intervals", "megabytes"),
+        ("Processor seconds of a fit", "fit_s"),
+        ("Processor microseconds of a prediction", "microseconds"),
+        ("Megabytes of memory for a fit and 4000 predictions with intervals", "megabytes"),
     ):
         lines += [f"### {title}", "", *markdown(means(rows, "scale", field))]
     return lines
@@ -210,13 +220,14 @@ def report(options):
     lines = [
         "# Tabular models at their defaults",
         "",
-        f"{stamp(*PACKAGES, lines=frame)} Seconds are those of the processor. Means over three "
-        "splits. –: not measured, for its time or for the number of levels.",
+        f"{stamp(*PACKAGES, lines=frame)} Seconds are processor seconds. "
+        "Entries are means over three splits. A dash marks a model that takes too long or "
+        "cannot read so many levels of a category.",
         "",
         *sections(frame, "regression", "Root mean squared error"),
         *sections(frame, "classification", "Log-loss"),
         *scale(frame),
-        "## Failures",
+        "## Sets that a model could not read",
         "",
     ]
     failed = frame.dropna(subset="error_message")

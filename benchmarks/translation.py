@@ -66,14 +66,16 @@ def main():
     minutes = (time.process_time() - start) / 60
     history = model.training_history_
     print("# Translation\n")
-    print(stamp("torch", "sacrebleu"), "Minutes and seconds are the processor's.\n")
+    print(stamp("torch", "sacrebleu"), "Minutes and seconds are processor time.\n")
     print(
-        f"{len(english)} pairs, {history['n_steps']} steps in {options.epochs} epochs: "
-        f"{minutes:.0f} minutes. Training loss, with label smoothing: "
-        f"{history['loss'][-1]:.3f}.\n"
+        f"Training on {len(english)} pairs took {minutes:.0f} minutes for "
+        f"{history['n_steps']} steps in {options.epochs} epochs; the last training loss, with "
+        f"label smoothing, was {history['loss'][-1]:.3f}.\n"
     )
     valid = np.concatenate(model.predict_log_proba(*read(options.data, "val")))
-    print(f"Validation pairs, mean log-likelihood of a token: {valid.mean():.3f}.\n")
+    print(
+        f"The mean log-likelihood of a token of the validation pairs is {valid.mean():.3f}.\n"
+    )
     english, german = read(options.data, "test_2016_flickr")
     print("| search | BLEU | seconds for 1000 sentences |\n| --- | --- | --- |")
     for n_beams in (1, 5):
@@ -83,9 +85,9 @@ def main():
         bleu = sacrebleu.corpus_bleu(written, [german]).score
         name = f"{n_beams} beams" if n_beams > 1 else "greedy"
         print(f"| {name} | {bleu:.1f} | {seconds:.1f} |")
-    print("\nThe first ten, with five beams:\n")
+    print("\nThe first ten test sentences, translated with five beams:\n")
     for source, target, found in list(zip(english, german, written, strict=True))[:N_SHOWN]:
-        print(f"* {source}\n  - {found}\n  - asked for: {target}")
+        print(f"* {source}\n  - {found}\n  - reference: {target}")
 
 
 def read(folder, part, n_pairs=None):

@@ -31,7 +31,7 @@ def tables():
 def series():
     """The same of the classification of series, without the parts of our model alone."""
     lines = results(BENCHMARKS / "encoders.jsonl", ["table", "set", "model", "seed"])
-    is_part = lines["model"].isin(["network alone", "own baseline"])
+    is_part = lines["model"].isin(["network alone", "baseline alone"])
     lines = lines[(lines["table"] == "series") & ~is_part]
     lines = lines.assign(error=1 - lines["accuracy"])
     return _ranks_and_seconds(lines, "error", "fit_s")

@@ -73,7 +73,7 @@ def row_of_bandwidths():
 
 def row_of_m3():
     text = page("benchmarks/forecasting.md")
-    n_series = re.search(r"sMAPE / MASE of all (\d+) series", text.partition("## M3")[2])[1]
+    n_series = re.search(r"averaged over all (\d+) series", text.partition("## M3")[2])[1]
     names, errors = table_of("forecasting.md", "M3")
     _, seconds = table_of("forecasting.md", "M3", skip=2)
     cells = {}
@@ -90,7 +90,7 @@ def row_of_m3():
 
 
 def row_of_cuts():
-    section = "Series at several cuts that nothing was chosen on"
+    section = "Single series that were not used in development"
     names, errors = table_of("forecasting.md", section)
     _, seconds = table_of("forecasting.md", section, skip=2)
     ranks = rankdata([numbers_in(row[2:]) for row in errors.values()], axis=1).mean(axis=0)
@@ -120,7 +120,7 @@ def row_of_taxis():
 def row_of_classified_series():
     names, rows = table_of("encoders.md", "Series: accuracy", skip=1)
     figures = dict(zip(names[1:-1], rows["transformer"][1:-1], strict=True))
-    n_sets, ours = figures.pop("sets"), figures.pop("its own")
+    n_sets, ours = figures.pop("sets"), figures.pop("transformer")
     peers = sorted(figures, key=lambda name: float(figures[name]))
     peers = listed({name: rounded(float(figures[name])) for name in peers})
     return (
