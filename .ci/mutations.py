@@ -463,8 +463,8 @@ MUTATIONS = [
     ),
     Mutation(
         "_stacking.py",
-        "probabilities[rows] = np.mean([*map(model.predict_proba, known)], axis=0)",
-        "probabilities[rows] = np.max([*map(model.predict_proba, known)], axis=0)",
+        "probabilities[rows[block]] = found.reshape(shape).mean(axis=1)",
+        "probabilities[rows[block]] = found.reshape(shape).max(axis=1)",
         "probabilities of an unknown level are those of the surest known one",
     ),
     Mutation(
@@ -538,6 +538,24 @@ MUTATIONS = [
         "linear = coefficients @ keys / max(1, keys.shape[1])",
         "linear = coefficients @ keys",
         "slope of the linear part without its unit",
+    ),
+    Mutation(
+        "kernel_attention/_kernel.py",
+        "np.add(squared, distance if e else _KINK, out=distance)",
+        "np.add(squared, _KINK, out=distance)",
+        "the rough part compares rows in the last encoding only",
+    ),
+    Mutation(
+        "kernel_attention/_kernel.py",
+        "self._constant = kernel.constant * self._coefficients.sum(axis=0)",
+        "self._constant = kernel.constant * self._coefficients.mean(axis=0)",
+        "sums over keys have a constant part of another size",
+    ),
+    Mutation(
+        "_columns.py",
+        "encoded[:, j] = codes_of(column, self.categories[j], self.kinds[j] == ORDERED)",
+        "encoded[:, j] = codes_of(column, self.categories[j], ordered=False)",
+        "unknown levels of an ordered category in a usual frame are not refused",
     ),
     Mutation(
         "kernel_attention/_ridge.py",

@@ -35,7 +35,7 @@ def _factorized(column):
     """Place of each cell among those that differ, -1 where missing, and these as a list."""
     import pandas as pd
 
-    cells = column.to_native()
+    cells = column.to_native() if isinstance(column, nw.Series) else column
     if not isinstance(cells, pd.Series):
         cells = pd.Series(column.to_list(), dtype=object)
     # Of an array of objects pandas guesses no type.
@@ -126,7 +126,10 @@ def _refuse_missing(name, n_missing):
 
 
 def codes_of(column, levels, ordered):
-    """Return the code of the level of each cell, `UNSEEN` or `MISSING` if it has none."""
+    """Return the code of the level of each cell, `UNSEEN` or `MISSING` if it has none.
+
+    `column` is a series of narwhals or of pandas.
+    """
     places, cells = _factorized(column)
     # Missing cells are at place -1.
     codes = _matched(column, levels, [*cells, None])

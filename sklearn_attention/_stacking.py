@@ -3,7 +3,7 @@
 import numpy as np
 from scipy.optimize import nnls
 
-from ._blocks import evenly_spread
+from ._blocks import blocks_of_queries, evenly_spread
 from ._thread_pools import libraries
 
 # Numbers of a table below which trees fit and predict by one thread: more save less than half
@@ -77,11 +77,14 @@ def _probabilities(model, X):
     if hasattr(model, "complete_"):  # not of other models, nor in files of version 0.2.0
         unknown = np.isnan(X) & model.complete_
         rows = np.flatnonzero(unknown.any(axis=1))
-        if len(rows):
-            # Trees themselves send it down the branch of most rows at every split, so that
-            # probabilities would be too extreme.
-            known = (np.where(unknown[rows], row, X[rows]) for row in model.known_rows_)
-            probabilities[rows] = np.mean([*map(model.predict_proba, known)], axis=0)
+        # Trees themselves send it down the branch of most rows at every split, so that
+        # probabilities would be too extreme.
+        for block in blocks_of_queries(len(rows), model.known_rows_.size):
+            asked = rows[block, None]
+            filled = np.where(unknown[asked], model.known_rows_, X[asked])
+            found = model.predict_proba(filled.reshape(-1, X.shape[1]))
+            shape = len(asked), len(model.known_rows_), -1
+            probabilities[rows[block]] = found.reshape(shape).mean(axis=1)
     return probabilities
 
 

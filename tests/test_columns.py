@@ -477,3 +477,74 @@ def test_further_rows_of_labelled_ones_are_named_by_their_labels_or_positions():
         model.partial_fit(further.set_axis(names), further["a"].to_numpy())
         values = model.explain(first[:1], k=7).set_index("row")["value"]
         np.testing.assert_array_equal(values[[*labels, *names]], np.arange(7.0))
+
+
+# Columns that queries have instead of those of the training frame.
+OTHER_CELLS = {
+    "as in fit": {},
+    "unknown level": {"color": ["pink", "red", "blue", "red"]},
+    "missing level": {"color": ["red", None, "blue", "red"]},
+    "texts as objects": {"color": pd.Series(["red", "pink", None, "red"], dtype=object)},
+    "category of other levels": {"color": pd.Categorical(["red", "pink", None, "red"])},
+    "missing number": {"length": [1.0, np.nan, 2.0, 3.0]},
+    "single precision": {"length": np.arange(4, dtype=np.float32)},
+    "flags as numbers": {"flag": [0, 1, 1, 0]},
+}
+
+
+class TestUsualFrames:
+    """Frames that look like those of `fit` are read to the same numbers as all others."""
+
+    @pytest.mark.parametrize("name", OTHER_CELLS)
+    @pytest.mark.parametrize("n_rows", [4, 1])
+    def test_numbers_are_those_of_scikit_learn(self, frame, name, n_rows):
+        model = KernelAttentionRegressor(**QUICK).fit(frame, range(4))
+        queries = frame.assign(**OTHER_CELLS[name]).set_axis([7, 8, 9, 3]).iloc[:n_rows]
+        found = model.columns_.encode_usual_frame(
+            queries, model.feature_names_in_, allow_nan=True
+        )
+        expected = model._checked_rows(queries, reset=False, dtype=(np.float64, np.float32))
+        np.testing.assert_array_equal(found, expected)
+        assert found.dtype == expected.dtype
+
+    @pytest.mark.parametrize(
+        "dtypes", [[np.float32] * 2, [np.float32, np.int64], [bool, np.int8]]
+    )
+    def test_precision_is_that_of_scikit_learn(self, dtypes):
+        numbers = pd.DataFrame({"a": np.arange(5) % 2, "b": np.arange(5) % 3})
+        numbers = numbers.astype(dict(zip("ab", dtypes, strict=True)))
+        model = KernelAttentionRegressor(**QUICK).fit(numbers, range(5))
+        names = model.feature_names_in_
+        found = model.columns_.encode_usual_frame(numbers, names, allow_nan=True)
+        expected = model._checked_rows(numbers, reset=False, dtype=(np.float64, np.float32))
+        assert found.dtype == expected.dtype
+        np.testing.assert_array_equal(found, expected)
+
+    @pytest.mark.parametrize(
+        "change",
+        [
+            lambda X: X[X.columns[::-1]],
+            lambda X: X.assign(length=np.inf),
+            lambda X: X.assign(length=X["length"].astype("Float64")),
+            lambda X: X.assign(length=X["length"].astype(object)),
+            lambda X: X.assign(color=[["red"], ["blue"], ["red"], ["red"]]),
+            lambda X: X.assign(color=pd.Timestamp("2024-01-01")),
+            lambda X: X.assign(color=1.0),
+            lambda X: X.to_numpy(dtype=object),
+            lambda X: X.iloc[:0],
+        ],
+    )
+    def test_all_else_is_left_to_scikit_learn(self, frame, change):
+        model = KernelAttentionRegressor(**QUICK).fit(frame, range(4))
+        columns, names = model.columns_, model.feature_names_in_
+        assert columns.encode_usual_frame(change(frame), names, allow_nan=True) is None
+
+    def test_missing_numbers_of_smoothers_are_left_to_scikit_learn(self, frame):
+        model = NadarayaWatsonRegressor(bandwidth=1.0).fit(frame, range(4))
+        with pytest.raises(ValueError, match=r"Columns with NaN are \['length'\]"):
+            model.predict(frame.assign(length=np.nan))
+
+    def test_unknown_levels_of_an_ordered_category_are_refused(self, frame):
+        model = KernelAttentionRegressor(**QUICK).fit(frame, range(4))
+        with pytest.raises(ValueError, match="unknown levels"):
+            model.predict(frame.assign(size=pd.Categorical(["huge"] * 4)))

@@ -6,7 +6,7 @@ from scipy.optimize import minimize
 from sklearn.ensemble import HistGradientBoostingClassifier, HistGradientBoostingRegressor
 from sklearn.metrics import log_loss
 
-from sklearn_attention import _stacking
+from sklearn_attention import _blocks, _stacking
 from sklearn_attention._stacking import fit_trees, nonnegative_weights, outputs
 
 
@@ -167,3 +167,16 @@ def test_trees_of_rare_classes_do_not_diverge():
     usual = HistGradientBoostingClassifier(early_stopping=False).fit(X, y)
     losses = [log_loss(expected, model.predict_proba(queries)) for model in (trees, usual)]
     assert losses[0] < 0.8 * losses[1]
+
+
+def test_an_unknown_level_has_the_mean_probability_of_known_rows(monkeypatch):
+    rng = np.random.default_rng(0)
+    X = np.column_stack([rng.integers(0, 3, 300), rng.normal(size=300)])
+    y = (X[:, 0] + X[:, 1] > 1).astype(int)
+    trees = fit_trees(X, y, classifies=True, unordered=[0], max_iter=5)
+    queries = np.column_stack([np.full(4, np.nan), np.linspace(-1, 1, 4)])
+    filled = [np.column_stack([np.full(4, row[0]), queries[:, 1]]) for row in trees.known_rows_]
+    expected = np.log(np.mean([trees.predict_proba(rows) for rows in filled], axis=0))
+    for rows_at_once in (_blocks.ROWS_AT_ONCE, 1):
+        monkeypatch.setattr(_blocks, "ROWS_AT_ONCE", rows_at_once)
+        np.testing.assert_allclose(outputs(trees, queries, np.full(2, 0.5)), expected)

@@ -6,6 +6,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from .._blocks import blocks
 from ..kernels import Gaussian, RadialKernel
 
 # Mean squared distance in one feature, of coordinates of about unit variance, below which it
@@ -22,6 +23,8 @@ _LEAST_WEIGHT = 1e-12
 _LARGEST_LOG_SCALE = 12 * math.log(10)
 # Sizes of the rough and the linear part to start with.
 _START = 0.3
+# Queries and keys of a tile. Predictions take 1.1 times as long with 64, and as long with 512.
+_TILE = 256
 
 
 @dataclass(frozen=True)
@@ -146,26 +149,38 @@ class LearnedKernel:
 
     def matrix(self, queries, keys):
         """The kernel between rows and rows or Keys, (n_queries, n_keys)."""
-        keys, named = Keys.of(self, keys), self.named()
-        found = distance = None
-        for query, key, scale, amplitude in zip(
-            queries, keys.scaled, self.column_scales, named["amplitude"], strict=True
-        ):
-            squared = _squared(_augmented(query, scale), key)
-            if np.isfinite(named["rough"][0]):
-                distance = _added(distance, squared)
-            part = _smooth(self.formula, squared, amplitude)
-            if found is None:
-                found = part
-            else:
-                found += part
-        if distance is not None:
-            found += _rough(np.sqrt(distance, out=distance), named, out=distance)
+        keys, scales = Keys.of(self, keys), self.column_scales
+        left = [_augmented(z, scale) for z, scale in zip(queries, scales, strict=True)]
+        shape = len(queries[0]), len(keys.rows[0])
+        found = self.radial(left, keys.scaled, np.empty((3, *shape), queries[0].dtype))
+        named = self.named()
         if np.isfinite(named["linear"][0]):
             found += _linear(queries[0], keys.rows[0], named)
         if self.constant:
             found += self.constant
         return found
+
+    def radial(self, left, right, buffers):
+        """The parts of the kernel that are functions of distances, (n_queries, n_keys).
+
+        `left` and `right` are the two sides of products that are squared distances, for each
+        encoding. The result is the first of three `buffers` (n_queries, n_keys).
+        """
+        total, distance, part = buffers
+        named = self.named()
+        has_rough = np.isfinite(named["rough"][0])
+        for e, (query, key) in enumerate(zip(left, right, strict=True)):
+            squared = _squared(query, key, out=part if e else total)
+            if has_rough:
+                np.add(squared, distance if e else _KINK, out=distance)
+            smooth = _smooth(self.formula, squared, named["amplitude"][e])
+            if e:
+                total += smooth
+            elif smooth is not total:
+                total[:] = smooth
+        if has_rough:
+            total += _rough(np.sqrt(distance, out=distance), named, out=distance)
+        return total
 
 
 class Keys(NamedTuple):
@@ -187,6 +202,40 @@ class Keys(NamedTuple):
     def block(self, rows):
         """Some of the keys."""
         return Keys([z[rows] for z in self.rows], [x[rows] for x in self.scaled])
+
+
+class KernelSum:
+    r"""Compute :math:`f(x) = \sum_j K(x, x_j)\, a_j` of keys and coefficients at any queries.
+
+    What depends on the keys alone is computed once: the keys in length-scales, and the linear
+    and the constant part, which are a vector and a number for each output. The other parts are
+    computed in tiles that stay in a processor's cache. This takes 0.6 to 0.8 of the time of the
+    matrix for 1000 queries, and a fifth for one.
+    """
+
+    def __init__(self, kernel, keys, coefficients):
+        # Coefficients (n_keys, n_outputs) are large, so that sums need more digits than the
+        # kernel.
+        self._kernel, self._coefficients = kernel, coefficients.astype(np.float64)
+        self._keys = Keys.of(kernel, keys).scaled
+        slope = _linear_slope(kernel.named(), keys[0].shape[1])
+        self._linear = slope * (keys[0].T @ self._coefficients)
+        self._constant = kernel.constant * self._coefficients.sum(axis=0)
+
+    def __call__(self, queries):
+        """Return the sums (n_queries, n_outputs) at queries in all encodings."""
+        scales = self._kernel.column_scales
+        left = [_augmented(z, scale) for z, scale in zip(queries, scales, strict=True)]
+        sums = queries[0] @ self._linear + self._constant
+        for rows in blocks(len(sums), _TILE):
+            queries_of_tile = [x[rows] for x in left]
+            for keys in blocks(len(self._coefficients), _TILE):
+                keys_of_tile = [x[keys] for x in self._keys]
+                shape = rows.stop - rows.start, keys.stop - keys.start
+                buffers = np.empty((3, *shape), left[0].dtype)
+                kernel = self._kernel.radial(queries_of_tile, keys_of_tile, buffers)
+                sums[rows] += kernel.astype(np.float64) @ self._coefficients[keys]
+        return sums
 
 
 class Pairs:
@@ -328,10 +377,11 @@ def _as_keys(augmented, out=None):
     return keys
 
 
-def _squared(queries, keys):
+def _squared(queries, keys, out=None):
     """Squared distances, (n_queries, n_keys), as one product of augmented rows."""
-    squared = queries @ keys.T
-    return np.maximum(squared, 0, out=squared)
+    squared = np.matmul(queries, keys.T, out=out)
+    # Rounding makes some that are about 0 negative. A maximum would take six times as long.
+    return np.abs(squared, out=squared)
 
 
 def _added(total, squared):
@@ -362,7 +412,12 @@ def _rough(distance, named, out=None):
 
 
 def _linear(queries, keys, named):
-    return (queries * (math.exp(2 * named["linear"][0]) / max(1, queries.shape[1]))) @ keys.T
+    return (queries * _linear_slope(named, queries.shape[1])) @ keys.T
+
+
+def _linear_slope(named, n_columns):
+    """Return the factor of the scalar products in the linear part, 0 if there is none."""
+    return math.exp(2 * named["linear"][0]) / max(1, n_columns)
 
 
 def _spread(weights, queries, keys):

@@ -1,7 +1,7 @@
 """Kernel ridge regression: the linear system of each of overlapping blocks of rows."""
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 from scipy.linalg import get_lapack_funcs
@@ -9,7 +9,7 @@ from sklearn.utils.extmath import randomized_svd
 
 from .._blocks import blocks_of_queries
 from ._encodings import SAMPLED
-from ._kernel import LEAST_NOISE, Keys, LearnedKernel, Pairs
+from ._kernel import LEAST_NOISE, KernelSum, Keys, LearnedKernel, Pairs
 
 # Rows that a block may have; where rows are equal, some of twice as many are drawn.
 _MOST = 3000
@@ -19,6 +19,8 @@ _OVERLAP = 0.05
 # deviation, and by 0.07 where length-scales are so small that distances are rounded most.
 _FEW_ROWS = 500
 _MOST_AXES = 32
+# Coordinates of keys in length-scales that a member keeps between predictions: 16 to 32 MB.
+_MOST_KEPT = 2**22
 # A category matters about as much as all other columns if changing its level lowers the kernel
 # by at least 0.8 of what changing all other columns does, measured on 300 rows. None of its
 # levels may have more than a tenth of the rows of a block, so that halves are of similar size.
@@ -197,6 +199,7 @@ class RidgeMember:
     axes: np.ndarray
     rows: list  # training rows of each block
     coefficients: list  # (n_rows, n_outputs) of each block
+    _kept: dict = field(default_factory=dict, init=False, repr=False)  # sums, by block
 
     @classmethod
     def fit(cls, kernel, training, rng, held_out):
@@ -234,12 +237,24 @@ class RidgeMember:
     def predict(self, training, X):
         """Predictions for queries, an array or encoded; (n_queries, n_outputs)."""
         found = np.zeros((len(X), self.coefficients[0].shape[1]))
-        dtype = np.result_type(*self.coefficients)
-        for leaf, keys, rows, queries, weights, _ in self._leaves(training, X, dtype):
-            # Coefficients are large, so that sums have more digits than the kernel.
-            matrix = self.kernel.matrix(queries, keys).astype(np.float64, copy=False)
-            found[rows] += weights[:, None] * (matrix @ self.coefficients[leaf])
+        dtype, encoded = np.result_type(*self.coefficients), training.queries(X)
+        for leaf, reaching, weights, _ in self._reached(encoded):
+            kernel_sum = self._kernel_sum(training, leaf, dtype)
+            for block in blocks_of_queries(len(reaching), max(1, len(self.axes))):
+                rows = reaching[block]
+                sums = kernel_sum(encoded.coordinates(rows, dtype))
+                found[rows] += weights[block, None] * sums
         return found
+
+    def _kernel_sum(self, training, leaf, dtype):
+        """The sum over the keys of a leaf, which is kept if the keys of all leaves are few."""
+        if leaf in self._kept:
+            return self._kept[leaf]
+        keys = training.coordinates(self.rows[leaf], dtype)
+        kernel_sum = KernelSum(self.kernel, keys, self.coefficients[leaf])
+        if sum(map(len, self.rows)) * len(self.axes) <= _MOST_KEPT:
+            self._kept[leaf] = kernel_sum
+        return kernel_sum
 
     def weights(self, training, X):
         """Effective weight of every training row in the predictions; (n_queries, n)."""
@@ -277,17 +292,22 @@ class RidgeMember:
     def _leaves(self, training, X, dtype=np.float64):
         """Every leaf with its keys, and a block of the queries that reach it."""
         encoded = training.queries(X)
-        points = _points(
-            self.kernel, self.axes, len(X), lambda rows: encoded.coordinates(rows, np.float32)
-        )
-        for leaf, (reaching, weights) in enumerate(self.partition.leaves(points)):
-            if len(reaching) == 0:
-                continue
+        for leaf, reaching, weights, points in self._reached(encoded):
             keys = Keys.of(self.kernel, training.coordinates(self.rows[leaf], dtype))
             for block in blocks_of_queries(len(reaching), len(self.rows[leaf])):
                 rows = reaching[block]
                 queries = encoded.coordinates(rows, dtype)
                 yield leaf, keys, rows, queries, weights[block], points[rows]
+
+    def _reached(self, encoded):
+        """Every leaf that queries reach, with these, their weights there, and all points."""
+        points = _points(
+            self.kernel, self.axes, len(encoded),
+            lambda rows: encoded.coordinates(rows, np.float32),
+        )  # fmt: skip
+        for leaf, (reaching, weights) in enumerate(self.partition.leaves(points)):
+            if len(reaching):
+                yield leaf, reaching, weights, points
 
 
 def _axes(kernel, training, rng):

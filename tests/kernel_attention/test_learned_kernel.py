@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from sklearn_attention.kernel_attention import _kernel
-from sklearn_attention.kernel_attention._kernel import LearnedKernel, Pairs
+from sklearn_attention.kernel_attention._kernel import KernelSum, LearnedKernel, Pairs
 from sklearn_attention.kernels._base import as_kernel
 
 # Three features in the first encoding; in the second two have two columns each.
@@ -108,3 +108,26 @@ def test_derivatives_do_not_mind_rows_that_coincide():
         pairs = Pairs(make_kernel(formula, linear=True), rows)
         assert np.isfinite(pairs.gradient(np.ones((10, 10)))).all()
         assert all(np.isfinite(part).all() for part in pairs.slopes(np.ones(10)))
+
+
+@every_kernel
+@pytest.mark.parametrize("tile", [256, 7])
+def test_a_sum_over_keys_is_the_matrix_times_coefficients(
+    monkeypatch, formula, rough, linear, tile
+):
+    monkeypatch.setattr(_kernel, "_TILE", tile)
+    kernel = make_kernel(formula, rough=rough, linear=linear)
+    queries, keys = make_rows(20), make_rows(30, seed=1)
+    coefficients = np.random.default_rng(2).normal(size=(30, 2))
+    found = KernelSum(kernel, keys, coefficients)(queries)
+    expected = slow_kernel(kernel, formula, queries, keys) @ coefficients
+    np.testing.assert_allclose(found, expected, rtol=1e-12, atol=1e-12)
+
+
+def test_large_coefficients_cancel_in_double_precision():
+    kernel = make_kernel()
+    queries, keys = ([z.astype(np.float32) for z in make_rows(n, n)] for n in (20, 300))
+    coefficients = np.repeat([[1e6], [-1e6]], 150, axis=0)
+    found = KernelSum(kernel, keys, coefficients)(queries)
+    expected = kernel.matrix(queries, keys).astype(np.float64) @ coefficients
+    np.testing.assert_allclose(found, expected, rtol=0, atol=1e-6 * np.abs(expected).max())

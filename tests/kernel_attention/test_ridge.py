@@ -246,3 +246,15 @@ def test_no_row_is_twice_in_a_block_of_equal_rows(monkeypatch):
     member, _ = fit(make_kernel(training), training, [3, 150])
     (rows,) = [rows for rows in member.rows if len(rows)]
     assert len(np.unique(rows)) == len(rows) == 42
+
+
+def test_sums_of_few_keys_are_kept_and_those_of_many_are_not(monkeypatch):
+    training, queries = make_training(), np.random.default_rng(1).normal(size=(5, 3))
+    member, _ = fit(make_kernel(training), training)
+    first = member.predict(training, queries)
+    assert list(member._kept) == [0]
+    np.testing.assert_array_equal(member.predict(training, queries), first)
+    monkeypatch.setattr(_ridge, "_MOST_KEPT", 90)
+    member, _ = fit(make_kernel(training), training)
+    np.testing.assert_array_equal(member.predict(training, queries), first)
+    assert not member._kept
