@@ -223,7 +223,7 @@ def beyond():
     header = [
         "",
         "series",
-        "horizon",
+        "which horizon",
         "coverage",
         "smallest coverage of a step",
         "width at the start of the horizon",

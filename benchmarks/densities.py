@@ -286,12 +286,12 @@ def at_bound(fit, case, rng):
 PARTS = {
     "shapes": (on_shape, OF_SHAPES,
                [(shape, f"{n} rows") for n in (200, 1000) for shape in SHAPES],
-               ("error", "height of the peak, of the true one")),
+               ("error", "height of the peak relative to the true one")),
     "zeros": (with_zeros, {"likelihood": ours(), "fixed bandwidth": ours(sensitivity=0),
                            "likelihood, bounds": ours(bounds=(0, None)),
                            "least_squares": ours(bandwidth="least_squares"),
                            "scott": ours(bandwidth="scott")},
-              [(f"{share}", "") for share in (0.0, 0.1, 0.3, 0.5)], ("score", "highest")),
+              [(f"{share}", "") for share in (0.0, 0.1, 0.3, 0.5)], ("score", "highest value")),
     "line": (on_line, ESTIMATES, [*((shape, None) for shape in CLEAN),
                                   *(("normal", o) for o in OUTLIERS)], ("error", "score")),
     "targets": (on_target, OF_TARGETS, [(name, "") for name in TARGETS], ("score", "seconds")),
@@ -299,7 +299,7 @@ PARTS = {
                           "least_squares, bounds": ours(bandwidth="least_squares",
                                                         bounds=(0, None)),
                           "SciPy": of_scipy},
-               [("exponential", None), ("lognormal", None)], ("near 0", "squared")),
+               [("exponential", None), ("lognormal", None)], ("error near 0", "squared error")),
 }  # fmt: skip
 
 
@@ -318,7 +318,7 @@ def main():
         measure, estimates, cases, names = PARTS[part]
         of_all = {}
         print(f"\n## {part}: {names[0]} / {names[1]}, {options.seeds} seeds\n")
-        print("| rows |", " | ".join(estimates), "|\n|" + " --- |" * (1 + len(estimates)))
+        print("| data |", " | ".join(estimates), "|\n|" + " --- |" * (1 + len(estimates)))
         for case in cases:
             cells = []
             for name, fit in estimates.items():

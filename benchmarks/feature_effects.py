@@ -80,7 +80,7 @@ def noise():
         "model",
         "bandwidth chosen again for each draw",
         "bandwidth of the data",
-        "seconds",
+        "time / time of a fit",
     ]
     return [
         "## False alarms: 400 sets of 60 rows of noise",

@@ -43,7 +43,7 @@ def rounded(number, n_digits=1):
 def ranks_of_tables(section):
     """The number of sets, and mean ranks of models by their names, the best first."""
     header, rows = table_of("tabular.md", section)
-    rank, sets = (header.index(column) for column in ("mean rank of errors", "over sets"))
+    rank, sets = (header.index(column) for column in ("mean rank of errors", "sets ranked"))
     (n_sets,) = {row[sets] for row in rows.values()}
     ranks = {name: float(row[rank]) for name, row in rows.items()}
     return n_sets, {name: ranks[name] for name in sorted(ranks, key=ranks.get)}
