@@ -158,13 +158,14 @@ def test_each_result_of_the_landing_page_is_that_of_a_benchmark():
     _, seconds = table_of("smoothing_speed.md", "Bandwidths by leave-one-out")
     ours, theirs = numbers_in(seconds["1000"][2:4])
     assert results_of(page("docs/index.md")) == [
-        f"| {n_tables} tables with a class to predict | mean rank of the log-loss among four "
-        f"models | kernel attention {ranks[0]}, CatBoost {ranks[1]}, LightGBM {ranks[2]} |",
-        f"| {len(rows)} curves under noise, twice | mean rank of the error among nine "
-        f"smoothers | `LocalPolynomialCV` {best[0]}, `KernelReg` of statsmodels {best[1]}, "
-        f"local polynomials {best[2]}, a spline {best[3]} |",
-        f"| bandwidth of 1000 rows by leave-one-out | seconds | {rounded(ours, 2)}, "
-        f"statsmodels {rounded(theirs, 2)}, with the same result |",
+        f"| {n_tables} classification tables | mean rank of the log-loss among four models | "
+        f"`KernelAttentionClassifier` {ranks[0]}, CatBoost {ranks[1]}, LightGBM {ranks[2]} |",
+        f"| {len(rows)} simulated curves, each with weak and with strong noise | mean rank of "
+        f"the error among nine smoothers | `LocalPolynomialCV` {best[0]}, `KernelReg` of "
+        f"statsmodels {best[1]}, `LocalPolynomialRegressor` {best[2]}, a spline of SciPy "
+        f"{best[3]} |",
+        f"| choosing a bandwidth by leave-one-out, 1000 rows | seconds to find the same one | "
+        f"`NadarayaWatsonRegressor` {rounded(ours, 2)}, statsmodels {rounded(theirs, 2)} |",
     ]
     assert len(mean_ranks) == 9
 
