@@ -13,7 +13,7 @@ from .._stacking import LEAST_PROBABILITY, fit_trees, nonnegative_weights, outpu
 FEWEST_ROWS = 50
 # The loss of held-out rows has to fall by this share of it, and by more than one further
 # weight without meaning lowers the loss of so many rows by chance.
-_LEAST_GAIN, _CHANCE = 0.003, 6.0
+MIN_GAIN, CHANCE = 0.003, 6.0
 # Trees that show in a fiftieth of a fit's time whether more would help: in regression by such
 # a share of the loss. Of twenty sets of classes, all log-losses that trees lowered, those of
 # bank customers, computing times, incomes and e-mails by 2 to 7 %, fell by more than by chance.
@@ -107,7 +107,7 @@ def stack_regressor(X, columns, targets, weights, folds, kernel):
     held_out = np.concatenate(folds)
     known_targets, known_weights = targets[held_out], weights[held_out]
 
-    def stack(trees, least_gain=_LEAST_GAIN):
+    def stack(trees, least_gain=MIN_GAIN):
         n = len(trees)
         both = np.column_stack([kernel[:n], trees])
         return _robust_shares(both, known_targets[:n], known_weights[:n], least_gain)
@@ -128,7 +128,7 @@ def stack_classifier(X, columns, indicators, weights, folds, scores, frequencies
         return [], None
     known_indicators, known_weights = indicators[held_out], weights[held_out]
 
-    def stack(trees, least_gain=_LEAST_GAIN):
+    def stack(trees, least_gain=MIN_GAIN):
         n, own = len(trees), known_weights[: len(trees)]
         data = scores[:n], known_indicators[:n], own, frequencies
         losses = []
@@ -137,12 +137,12 @@ def stack_classifier(X, columns, indicators, weights, folds, scores, frequencies
             found = (link(scores[:n], heads) * known_indicators[:n]).sum(axis=1)
             losses.append(-np.average(np.log(found), weights=own))
         # A deviance is twice the log-loss.
-        least = max(least_gain * losses[0], _CHANCE / 2 / n)
+        least = max(least_gain * losses[0], CHANCE / 2 / n)
         return link if losses[0] - losses[1] >= least else None
 
     options = {"classifies": True} | _TREES_OF_CLASSES
     data = X, columns, codes, weights, folds
-    return _boost(*data, stack, _LEAST_GAIN, frequencies, **options)[:2]
+    return _boost(*data, stack, MIN_GAIN, frequencies, **options)[:2]
 
 
 def predict_trees(boosters, X, columns, frequencies=None):
@@ -192,11 +192,15 @@ def _predict(booster, X, frequencies=None):
     return outputs(booster, X, frequencies) - usual
 
 
+def largest_error(errors):
+    """Compute the size beyond which errors count alike, from absolute errors (n, n_columns)."""
+    # If most errors are 0, the mean takes the place of the median.
+    return _LARGE_ERROR * (np.median(errors, axis=0).max() or errors.mean(axis=0).max())
+
+
 def _robust_shares(columns, targets, weights, least_gain):
     """Non-negative weights of two predictions, None if the first is about as good by itself."""
-    errors = np.abs(targets[:, None] - columns)
-    # Where most errors are 0, the mean takes the place of the median.
-    limit = _LARGE_ERROR * (np.median(errors, axis=0).max() or errors.mean(axis=0).max())
+    limit = largest_error(np.abs(targets[:, None] - columns))
     if limit == 0:
         return None
     shares = nonnegative_weights(columns, targets, weights, limit)
@@ -207,5 +211,5 @@ def _robust_shares(columns, targets, weights, least_gain):
 
     alone = loss(columns[:, 0])
     gain = alone - loss(columns @ shares)
-    worth = shares[1] > 0 and gain >= max(least_gain, _CHANCE / len(targets)) * alone
+    worth = shares[1] > 0 and gain >= max(least_gain, CHANCE / len(targets)) * alone
     return shares if worth else None

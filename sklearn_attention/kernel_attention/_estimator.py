@@ -13,10 +13,12 @@ from sklearn.utils.validation import _check_feature_names_in, check_is_fitted
 
 from .._columns import Columns, MixedRows
 from .._labels import targets_at
+from .._spline_ridge import SplineColumns
 from .._validation import check_bandwidth, check_choice, check_positive
 from ..attention._tables import Explanation, explained, heaviest
 from ..kernels import RadialKernel
 from ..kernels._base import as_kernel
+from ._additive import AdditiveColumns, AdditivePart
 from ._averages import AverageMember
 from ._distribution import ErrorDistribution
 from ._encodings import ENCODINGS, Encoding, TrainingRows
@@ -33,7 +35,7 @@ class KernelAttention(MultiOutputMixin, TransformerMixin, MixedRows):
     _reads_missing = True
     _held = (
         Columns, Encoding, Fitted, LearnedKernel, Partition, RidgeMember, AverageMember,
-        TrainingRows, ErrorDistribution,
+        TrainingRows, ErrorDistribution, AdditivePart, AdditiveColumns, SplineColumns,
     )  # fmt: skip
 
     def __init__(

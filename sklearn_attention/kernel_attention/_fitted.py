@@ -9,6 +9,7 @@ from scipy import ndimage
 
 from .._columns import Columns
 from .._thread_pools import one_blas_thread
+from ._additive import AdditivePart, fit_additive
 from ._distribution import HeldOutRows
 from ._encodings import SAMPLED, Encoding, TrainingRows
 from ._members import LocalAverage
@@ -33,6 +34,7 @@ class Task:
     folds: Mapping  # number of folds, by the number of rows at most
     scales_targets: bool
     fewest_bins: int
+    fewest_additive_rows: int  # with which an additive part is tried
 
 
 @dataclasses.dataclass(frozen=True)
@@ -54,6 +56,12 @@ class Fitted:
     positions: np.ndarray  # of the stored rows among those passed
     members: list  # of all folds
     folds: list  # rows held out by each fold
+    additive: AdditivePart | None = None  # None in files of 0.2.0
+
+    @property
+    def kernel_weights(self):
+        """Weight of every member beside its additive part, (n_members,)."""
+        return np.ones(len(self.members)) if self.additive is None else 1 - self.additive.shares
 
     @property
     def held_out(self):
@@ -63,15 +71,15 @@ class Fitted:
     def predict(self, X):
         """Mean of the members' predictions, in their units, (n, n_outputs)."""
         with one_blas_thread():
-            found = [
-                sum(member.predict(self.training, queries) for member in self.members)
+            predictions = [
+                self._mean_of_members("predict", queries)
                 for queries in self.training.query_blocks(X)
             ]
-        return np.concatenate(found) / len(self.members)
+        return np.concatenate(predictions)
 
     def weights(self, X):
         """Effective weights of the training rows in predictions, (n, n_training)."""
-        total = np.mean([member.weights(self.training, X) for member in self.members], axis=0)
+        total = self._mean_of_members("weights", X)
         if self.training.center.any():
             # What is left of weight 1 is that of the mean, which is all rows'.
             of_mean = self.training.weights / self.training.weights.sum()
@@ -80,8 +88,19 @@ class Fitted:
 
     def slopes(self, X):
         """Derivatives of predictions, in units of the values, (n, n_outputs, n_features)."""
-        slopes = np.mean([member.slopes(self.training, X) for member in self.members], axis=0)
-        return slopes * self.training.scale[:, None]
+        return self._mean_of_members("slopes", X) * self.training.scale[:, None]
+
+    def _mean_of_members(self, method, X):
+        """Mean of what a method of all members and their additive parts returns."""
+        members = zip(self.kernel_weights, self.members, strict=True)
+        total = sum(
+            weight * getattr(member, method)(self.training, X)
+            for weight, member in members
+            if weight > 0
+        )
+        if self.additive is not None:
+            total = total + getattr(self.additive, method)(self.training, X)
+        return total / len(self.members)
 
     def space(self, X):
         """Rows in the learned space of the first member, (n, n_columns)."""
@@ -89,10 +108,15 @@ class Fitted:
 
     def predict_held_out(self):
         """Of the rows held out, by the members of their folds, with these rows."""
-        return np.concatenate([
-            member.predict(self.training, self.training.X[fold])
-            for member, fold in zip(self.members, self.folds, strict=True)
-        ])  # fmt: skip
+        predictions = []
+        for number, (member, fold) in enumerate(zip(self.members, self.folds, strict=True)):
+            X, additive = self.training.X[fold], self.additive
+            prediction = self.kernel_weights[number] * member.predict(self.training, X)
+            if additive is not None:
+                coefficients = additive.shares[number] * additive.coefficients[number]
+                prediction += additive.columns.predict(X, coefficients)
+            predictions.append(prediction)
+        return np.concatenate(predictions)
 
     @functools.cached_property
     def held_out_rows(self):
@@ -115,6 +139,7 @@ class Fitted:
             "length_scales_": length_scales,
             "bandwidth_": length_scales[0].copy(),
             "feature_relevance_": self._relevance(),
+            "additive_share_": 1 - float(self.kernel_weights.mean()),
         }
 
     def _length_scales(self):
@@ -164,7 +189,10 @@ def fit_kernel_attention(rows, task, options, report):
         members.append(member)
         left_out.append(left)
         report.done()
-    return Fitted(training, positions, members, folds), np.concatenate(left_out)
+    additive, learns = None, options.learns and options.ridge is None
+    if options.readout == "solve" and learns and len(X) >= task.fewest_additive_rows:
+        additive, left_out = fit_additive(training, rows.columns.kinds, folds, left_out, loss)
+    return Fitted(training, positions, members, folds, additive), np.concatenate(left_out)
 
 
 def _remembered(rows):

@@ -4,6 +4,7 @@ import numpy as np
 
 from .._blocks import evenly_spread
 from .._new_levels import MAX_ROWS, LevelEffects, with_new_levels
+from .._spline_ridge import NormalEquations
 from .._thread_pools import one_blas_thread
 from ._averages import AverageMember
 from ._boosting import predict_trees
@@ -50,6 +51,7 @@ class LeaveLevelOut(LevelEffects):
         levels. Trees were fitted with the level, but predict without it.
         """
         training, folds = self._fitted.training, self._fitted.folds
+        additive = self._fitted.additive
         other_rows = np.setdiff1d(np.arange(len(training)), rows)
         sample = np.union1d(rows, evenly_spread(other_rows, MAX_ROWS - len(rows)))
         errors, changes = np.zeros((2, *training.targets.shape))
@@ -61,11 +63,19 @@ class LeaveLevelOut(LevelEffects):
             new = with_new_levels(known, category)
             in_sample = [(np.isin(predicted, group), mask[sample]) for group, mask in groups]
             predict = _predict_averages if isinstance(member, AverageMember) else _predict_ridge
+            data = training, sample, new, in_sample
             with one_blas_thread():
-                without_row, without_level = predict(member, training, sample, new, in_sample)
-            of_kernel = without_row[np.searchsorted(sample, predicted)] - without_level
+                predictions = [(self._fitted.kernel_weights[number], predict(member, *data))]
+                if additive is not None:
+                    of_additive = _predict_additive(additive, number, *data)
+                    predictions.append((additive.shares[number], of_additive))
+            positions = np.searchsorted(sample, predicted)
+            change = sum(
+                weight * (without_row[positions] - without_level)
+                for weight, (without_row, without_level) in predictions
+            )
             of_trees = self._change_of_trees(number, known, new)
-            changes[predicted] = self._stacking[0] * of_kernel + self._stacking[1] * of_trees
+            changes[predicted] = self._stacking[0] * change + self._stacking[1] * of_trees
         return training.scale * (errors + changes)[rows], training.scale * errors[rows]
 
     def _weights_near(self, category, X, rows):
@@ -116,3 +126,15 @@ def _predict_averages(member, training, sample, queries, groups):
             average = AverageMember(member.kernel, sample[~left_out])
             without_level[group] = average.predict(training, queries[group])
     return without_row, without_level
+
+
+def _predict_additive(additive, number, training, sample, queries, groups):
+    """Do the same as `_predict_ridge` by the ridge of additive columns beside a member."""
+    penalties, encode = additive.penalties[number], additive.columns.encode
+    rows = encode(training.X[sample]), training.targets[sample], training.weights[sample]
+    equations, queries = NormalEquations.from_rows(*rows), encode(queries)
+    without_level = np.empty((len(queries), training.targets.shape[1]))
+    for group, left_out in groups:
+        remaining = NormalEquations.from_rows(*(values[~left_out] for values in rows))
+        without_level[group] = queries[group] @ remaining.solve(penalties)
+    return equations.left_out(*rows, penalties), without_level

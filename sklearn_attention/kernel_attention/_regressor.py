@@ -37,6 +37,7 @@ REGRESSION = Task(
     folds=MappingProxyType({600: 4, 30_000: 2, np.inf: 1}),
     scales_targets=True,
     fewest_bins=20,
+    fewest_additive_rows=FEWEST_ROWS,
 )
 
 

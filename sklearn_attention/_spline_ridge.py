@@ -1,0 +1,187 @@
+"""Spline columns of single features, and their ridge regression with penalties by REML.
+
+A sum of functions of single features is a ridge regression of their columns. Groups of columns,
+such as the line of a feature or its curve, have a penalty each, and restricted maximum
+likelihood (REML) chooses all penalties together (Wood 2011, JRSS B 73, 3-36).
+"""
+
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+from scipy.linalg import get_lapack_funcs
+from scipy.optimize import minimize
+
+# Nodes of a feature, between which its functions are linear. On five additive truths of 60 to
+# 1000 rows the error with 20 nodes was 1.03 of that with 40, and with 60 nodes 0.995.
+_MAX_NODES = 40
+# Curves are smooth in a coordinate that is the number itself, but for this weight of its rank:
+# beside an outlier the other numbers then do not all lie at one place. On these truths the
+# error is 1.00 of that without ranks, and 0.46 if one row is an outlier in all features.
+_RANK_WEIGHT = 0.1
+# Variance of a line in this coordinate, beside the covariance of integrated Brownian motion. If
+# one row is an outlier, the error is 0.93 of that without the line.
+_LINE_VARIANCE = 0.3
+# Principal functions that vary less than this, relative to the first one, are rounding errors.
+_MIN_VARIANCE = 1e-10
+# Bounds of the logarithm of a penalty divided by the number of rows. Columns have a variance of
+# at most 1, so the lower one does not shrink them, and with the upper one they vanish.
+_LOG_PENALTY_PER_ROW = (-16.0, 14.0)
+# Evaluations of the restricted likelihood. On these truths 40 gave the same errors, and 8 1.02.
+_MAX_EVALUATIONS = 20
+
+
+@dataclass(frozen=True)
+class SplineColumns:
+    """Columns of one number: a line, then the principal functions of a smoothing spline.
+
+    Over the training rows they are about orthogonal to a constant and to each other; the line
+    has variance 1, and so have all functions together. The sum of squares of the functions'
+    coefficients is the roughness that a smoothing spline penalises (Wahba 1990, Spline models
+    for observational data). Beyond the rows the line goes on for a standard deviation, and then
+    all columns are constant.
+    """
+
+    nodes: np.ndarray  # (n_nodes,), ascending; the first and the last lie beyond the rows
+    values: np.ndarray  # of the columns at the nodes, (n_nodes, 1 + n_functions)
+
+    @classmethod
+    def learn(cls, x, max_functions):
+        """Learn the columns of numbers x, which are not all equal."""
+        nodes = np.unique(x)
+        if len(nodes) > _MAX_NODES:
+            nodes = np.unique(np.quantile(x, np.linspace(0, 1, _MAX_NODES)))
+        ends = np.searchsorted(np.sort(x), nodes[:-1] / 2 + nodes[1:] / 2)
+        # Share of the rows at each node, half a row at least.
+        mass = np.maximum(np.diff(ends, prepend=0, append=len(x)), 0.5) / len(x)
+        mass /= mass.sum()
+        line, rank = _unit_interval(nodes), _unit_interval(np.cumsum(mass) - mass / 2)
+        t = (1 - _RANK_WEIGHT) * line + _RANK_WEIGHT * rank
+        mean = mass @ line
+        std = np.sqrt(mass @ np.square(line - mean))
+        functions = _principal_functions(t, line, mass, max_functions)
+        values = np.column_stack([(line - mean) / std, functions])
+        values = values[[0, *range(len(nodes)), -1]]
+        values[[0, -1], 0] += [-1, 1]
+        reach = std * (nodes[-1] - nodes[0])
+        return cls(np.concatenate([[nodes[0] - reach], nodes, [nodes[-1] + reach]]), values)
+
+    def interpolate(self, x, values):
+        """Interpolate values (n_nodes, n_columns) at numbers x; 0 where x is missing."""
+        left, position = self._intervals(x)
+        position = np.clip(position, 0, 1)[:, None]
+        interpolated = (1 - position) * values[left] + position * values[left + 1]
+        interpolated[np.isnan(x)] = 0
+        return interpolated
+
+    def slopes(self, x, values):
+        """Derivatives of interpolated values, (n, n_columns); 0 where x is missing."""
+        left, position = self._intervals(x)
+        steps = np.diff(values, axis=0) / np.diff(self.nodes)[:, None]
+        return np.where(((position > 0) & (position <= 1))[:, None], steps[left], 0.0)
+
+    def _intervals(self, x):
+        """Return the node to the left of each number, and the position from there, 0 to 1."""
+        left = np.clip(np.searchsorted(self.nodes, x) - 1, 0, len(self.nodes) - 2)
+        return left, (x - self.nodes[left]) / np.diff(self.nodes)[left]
+
+
+def _unit_interval(ascending):
+    return (ascending - ascending[0]) / (ascending[-1] - ascending[0])
+
+
+def _principal_functions(t, line, mass, max_functions):
+    """Eigenfunctions of a smoothing spline's covariance at nodes, (n_nodes, n_functions).
+
+    `t` are the nodes in the coordinate in which the spline is smooth, `line` the nodes
+    themselves and `mass` the share of rows at each of them.
+    """
+    n_functions = min(max_functions, len(t) - 2)
+    if n_functions < 1:
+        return np.zeros((len(t), 0))
+    lower, upper = np.minimum.outer(t, t), np.maximum.outer(t, t)
+    kernel = lower**2 * (3 * upper - lower) / 6 + _LINE_VARIANCE * np.outer(t, t)
+    root = np.sqrt(mass)
+    # What is left after a regression on a constant and the line is the curve.
+    straight = np.linalg.qr(np.column_stack([root, root * line]))[0]
+    projection = np.eye(len(t)) - straight @ straight.T
+    kernel = projection @ (root[:, None] * kernel * root) @ projection
+    variances, vectors = (z[..., -n_functions:] for z in np.linalg.eigh(kernel))
+    varies = variances > _MIN_VARIANCE * variances[-1]
+    stds = np.sqrt(variances[varies] / variances[varies].sum())
+    return vectors[:, varies] * stds / root[:, None]
+
+
+class NormalEquations(NamedTuple):
+    r"""Products of columns Z, of which the first is constant, and targets y, weighted by W."""
+
+    gram: np.ndarray  # Z'WZ, (n_columns, n_columns)
+    cross: np.ndarray  # Z'Wy, (n_columns, n_outputs)
+    squares: np.ndarray  # y'Wy of each output, (n_outputs,)
+    n_rows: int
+
+    @classmethod
+    def from_rows(cls, Z, y, weights):
+        """Compute the products of rows Z (n, n_columns) and y (n, n_outputs)."""
+        weighted = Z * weights[:, None]
+        return cls(weighted.T @ Z, weighted.T @ y, weights @ np.square(y), len(Z))
+
+    def plus(self, equations, sign=1):
+        """Add further rows, or take rows away with the sign -1."""
+        return NormalEquations(*(a + sign * b for a, b in zip(self, equations, strict=True)))
+
+    def inverse(self, penalties):
+        """Return (Z'WZ + diag(penalties))^-1, and the logarithm of the matrix's determinant."""
+        matrix = self.gram + np.diag(penalties)
+        factorise, invert = get_lapack_funcs(("potrf", "potri"), (matrix,))
+        factor, info = factorise(matrix, lower=1, clean=1)
+        if info:
+            raise np.linalg.LinAlgError("the columns of the additive part are not finite.")
+        inverse = invert(factor, lower=1)[0]
+        return inverse + np.tril(inverse, -1).T, 2 * np.log(factor.diagonal()).sum()
+
+    def solve(self, penalties):
+        """Return the coefficients of the columns, (n_columns, n_outputs)."""
+        return self.inverse(penalties)[0] @ self.cross
+
+    def left_out(self, Z, y, weights, penalties):
+        """Predict rows, which are among those of the equations, without themselves.
+
+        Returns the predictions (n, n_outputs), each by coefficients of all rows but this one.
+        """
+        # With the leverage h of a row, its leave-one-out residual is its residual / (1 - h).
+        smoother = Z @ self.inverse(penalties)[0]
+        inverse_leverage = 1 - np.einsum("ij,ij->i", smoother, Z) * weights
+        residuals = y - smoother @ self.cross
+        return y - residuals / np.maximum(inverse_leverage, 1e-9)[:, None]
+
+
+def reml(log_penalties, equations, group):
+    """Compute minus twice the restricted log-likelihood per row, and its gradient.
+
+    The penalty of column 1 + i is exp(log_penalties[group[i]]); the constant has none.
+    """
+    # Coefficients are normal with the variance sigma^2 / penalty. Every output has its own
+    # sigma^2, which takes its best value, S / (n - 1) with S the penalised sum of squares.
+    penalties = np.append(0.0, np.exp(log_penalties)[group])
+    inverse, log_determinant = equations.inverse(penalties)
+    coefficients = inverse @ equations.cross
+    n_free, n_outputs = max(equations.n_rows - 1, 1), len(equations.squares)
+    squares = equations.squares - np.sum(coefficients * equations.cross, axis=0)
+    # Rounding errors of the difference are no residuals.
+    squares = np.maximum(squares, 1e-12 * equations.squares.max())
+    value = n_free * np.log(squares).sum()
+    value += n_outputs * (log_determinant - log_penalties[group].sum())
+    slope = n_free * np.square(coefficients) @ (1 / squares) + n_outputs * inverse.diagonal()
+    slope = (penalties * slope)[1:] - n_outputs
+    gradient = np.bincount(group, slope, len(log_penalties))
+    return value / equations.n_rows, gradient / equations.n_rows
+
+
+def reml_penalties(equations, group):
+    """Return the penalty of every column by REML; `group` is that of all but the constant."""
+    bounds = [np.log(equations.n_rows) + np.array(_LOG_PENALTY_PER_ROW)] * (group.max() + 1)
+    search = {"method": "L-BFGS-B", "jac": True, "options": {"maxfun": _MAX_EVALUATIONS}}
+    start, arguments = np.zeros(len(bounds)), (equations, group)
+    log_penalties = minimize(reml, start, arguments, bounds=bounds, **search).x
+    return np.append(0.0, np.exp(log_penalties)[group])

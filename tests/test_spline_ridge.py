@@ -1,0 +1,176 @@
+"""Spline columns and their ridge, against smoothing splines, refits and finite differences."""
+
+import numpy as np
+import pytest
+from scipy.interpolate import make_smoothing_spline
+from scipy.optimize import approx_fprime
+
+from sklearn_attention._spline_ridge import (
+    NormalEquations,
+    SplineColumns,
+    reml,
+    reml_penalties,
+)
+
+
+def make_rows(n=40, seed=0):
+    """Columns of two numbers, two outputs, weights and the groups of the columns."""
+    rng = np.random.default_rng(seed)
+    x = rng.uniform(size=(n, 2))
+    splines = [SplineColumns.learn(column, 4) for column in x.T]
+    columns = [s.interpolate(column, s.values) for s, column in zip(splines, x.T, strict=True)]
+    Z = np.hstack([np.ones((n, 1)), *columns])
+    y = np.column_stack([np.sin(6 * x[:, 0]), x[:, 1]]) + 0.2 * rng.normal(size=(n, 2))
+    return Z, y, rng.uniform(0.5, 2, n), np.array([0, 1, 1, 1, 1, 2, 3, 3, 3, 3])
+
+
+def refit(Z, y, weights, penalties):
+    """Coefficients by least squares of the rows, and of rows that are the penalties' roots."""
+    root = np.sqrt(weights)[:, None]
+    rows = np.vstack([root * Z, np.diag(np.sqrt(penalties))])
+    targets = np.vstack([root * y, np.zeros((len(penalties), y.shape[1]))])
+    return np.linalg.lstsq(rows, targets)[0]
+
+
+def test_predictions_without_the_row_are_those_of_refits():
+    Z, y, weights, group = make_rows()
+    equations = NormalEquations.from_rows(Z, y, weights)
+    penalties = np.append(0.0, np.array([0.1, 3.0, 20.0, 0.5])[group])
+    kept = np.ones(len(Z), dtype=bool)
+    expected = np.empty_like(y)
+    for row in range(len(Z)):
+        kept[row] = False
+        expected[row] = Z[row] @ refit(Z[kept], y[kept], weights[kept], penalties)
+        kept[row] = True
+    predictions = equations.left_out(Z, y, weights, penalties)
+    np.testing.assert_allclose(predictions, expected, atol=1e-10)
+    np.testing.assert_allclose(equations.solve(penalties), refit(Z, y, weights, penalties))
+
+
+def test_equations_without_rows_are_those_of_the_others():
+    Z, y, weights, _ = make_rows()
+    rows = slice(5, 20)
+    both = NormalEquations.from_rows(Z, y, weights)
+    removed = NormalEquations.from_rows(Z[rows], y[rows], weights[rows])
+    others = (np.delete(values, rows, axis=0) for values in (Z, y, weights))
+    for difference, expected in zip(
+        both.plus(removed, -1), NormalEquations.from_rows(*others), strict=True
+    ):
+        np.testing.assert_allclose(difference, expected, atol=1e-12)
+
+
+def test_reml_is_the_likelihood_of_residuals_from_the_constant():
+    # Twice the log-likelihood of contrasts of y that have no constant: their covariance is
+    # sigma^2 (W^-1 + Z P^-1 Z'), with the best sigma^2 of each output.
+    Z, y, weights, group = make_rows()
+    equations = NormalEquations.from_rows(Z, y, weights)
+    contrasts = np.linalg.qr(np.ones((len(Z), 1)), mode="complete")[0][:, 1:].T
+
+    def slow(log_penalties):
+        prior = (Z[:, 1:] / np.exp(log_penalties)[group]) @ Z[:, 1:].T
+        covariance = contrasts @ (np.diag(1 / weights) + prior) @ contrasts.T
+        squares = [
+            z @ np.linalg.solve(covariance, z) for z in (contrasts @ column for column in y.T)
+        ]
+        log_determinant = np.linalg.slogdet(covariance)[1]
+        return ((len(Z) - 1) * np.log(squares).sum() + 2 * log_determinant) / len(Z)
+
+    rng = np.random.default_rng(1)
+    first, second = rng.normal(scale=2, size=(2, 4))
+    # The two differ by a constant, which depends on the weights.
+    difference = reml(first, equations, group)[0] - reml(second, equations, group)[0]
+    assert difference == pytest.approx(slow(first) - slow(second), abs=1e-10)
+    gradient = approx_fprime(first, lambda logs: reml(logs, equations, group)[0], 1e-6)
+    np.testing.assert_allclose(reml(first, equations, group)[1], gradient, atol=1e-6)
+
+
+def test_penalties_have_the_largest_likelihood():
+    Z, y, weights, group = make_rows(n=200)
+    equations = NormalEquations.from_rows(Z, y, weights)
+    logs = np.log(reml_penalties(equations, group)[1:])
+    chosen = np.array([logs[group == g][0] for g in range(4)])
+    best = reml(chosen, equations, group)[0]
+    for change in np.vstack([np.eye(4), -np.eye(4)]):
+        assert reml(chosen + change, equations, group)[0] > best - 1e-6
+
+
+def test_scales_of_targets_do_not_change_penalties():
+    Z, y, weights, group = make_rows()
+    expected = reml_penalties(NormalEquations.from_rows(Z, y, weights), group)
+    scaled = NormalEquations.from_rows(Z, y * 2.0**40, weights)
+    np.testing.assert_allclose(reml_penalties(scaled, group), expected, rtol=1e-6)
+
+
+def test_a_ridge_of_the_functions_is_a_smoothing_spline():
+    x = np.sort(np.random.default_rng(0).uniform(size=35))
+    y = np.sin(7 * x) + 0.1 * np.random.default_rng(1).normal(size=35)
+    spline = SplineColumns.learn(x, 33)
+    Z = np.column_stack([np.ones(35), spline.interpolate(x, spline.values)])
+    equations = NormalEquations.from_rows(Z, y[:, None], np.ones(35))
+    # Ranks make the coordinate differ from x a little; the penalties are matched by their fit.
+    expected = make_smoothing_spline(x, y, lam=1e-4)(x)
+    fits = [
+        Z @ equations.solve(np.append([0, 0], np.full(Z.shape[1] - 2, penalty)))[:, 0]
+        for penalty in np.geomspace(1e-3, 10, 60)
+    ]
+    assert min(np.abs(fit - expected).max() for fit in fits) < 0.03
+
+
+def test_columns_are_a_line_and_functions_without_it():
+    x = np.random.default_rng(0).normal(size=500)
+    spline = SplineColumns.learn(x, 6)
+    columns = spline.interpolate(x, spline.values)
+    assert np.corrcoef(x, columns[:, 0])[0, 1] > 0.999
+    variances = columns.var(axis=0)
+    assert variances[0] == pytest.approx(1, abs=0.1)
+    assert variances[1:].sum() == pytest.approx(1, abs=0.15)
+    correlations = np.corrcoef(columns.T) - np.eye(7)
+    assert np.abs(correlations).max() < 0.2
+
+
+def test_lines_end_a_standard_deviation_beyond_the_rows():
+    x = np.linspace(0, 1, 60)
+    spline = SplineColumns.learn(x, 3)
+    queries = np.array([-5.0, -0.4, -0.1, 0.0, 1.0, 1.1, 1.4, 5.0])
+    columns = spline.interpolate(queries, spline.values)
+    assert columns[0, 0] == columns[1, 0] == pytest.approx(columns[3, 0] - 1)
+    assert columns[6, 0] == columns[7, 0] == pytest.approx(columns[4, 0] + 1)
+    assert columns[1, 0] < columns[2, 0] < columns[3, 0]
+    np.testing.assert_allclose(columns[:4, 1:], columns[[3] * 4, 1:], rtol=1e-12)
+    np.testing.assert_allclose(columns[4:, 1:], columns[[4] * 4, 1:], rtol=1e-12)
+    slopes = spline.slopes(queries, spline.values)
+    assert not slopes[[0, 1, 6, 7]].any()
+    assert not slopes[[2, 5], 1:].any()
+
+
+def test_slopes_are_derivatives_and_0_where_missing():
+    rng = np.random.default_rng(0)
+    spline = SplineColumns.learn(rng.normal(size=80), 5)
+    values, x = spline.values @ rng.normal(size=(6, 2)), rng.normal(size=30)
+    moved = (spline.interpolate(x + 1e-7, values) - spline.interpolate(x, values)) / 1e-7
+    np.testing.assert_allclose(spline.slopes(x, values), moved, atol=1e-5)
+    missing = np.array([np.nan])
+    assert not spline.slopes(missing, values).any()
+    assert not spline.interpolate(missing, values).any()
+
+
+@pytest.mark.parametrize("values", [[0, 1], [0, 1, 1, 3], [-1e300, 0, 1e300], [0, 1e-300]])
+def test_columns_of_few_values(values):
+    x = np.repeat(np.array(values, dtype=float), 3)
+    spline = SplineColumns.learn(x, 5)
+    n_values = len(np.unique(x))
+    assert spline.values.shape == (n_values + 2, n_values - 1)
+    columns = spline.interpolate(x, spline.values)
+    assert np.linalg.matrix_rank(np.column_stack([np.ones(len(x)), columns])) == n_values
+
+
+def test_an_outlier_leaves_the_shape_of_the_others():
+    x = np.random.default_rng(0).uniform(size=300)
+    expected = np.sin(8 * x)
+    columns = []
+    for column in (x, np.append(x, 1e9)):
+        spline = SplineColumns.learn(column, 20)
+        Z = np.column_stack([np.ones(300), spline.interpolate(x, spline.values)])
+        columns.append(np.abs(Z @ np.linalg.lstsq(Z, expected)[0] - expected).max())
+    assert columns[0] < 0.02
+    assert columns[1] < 0.1
