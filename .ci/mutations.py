@@ -511,8 +511,8 @@ MUTATIONS = [
     ),
     Mutation(
         "kernel_attention/_boosting.py",
-        "least = max(least_gain * losses[0], _CHANCE / 2 / n)",
-        "least = min(least_gain * losses[0], _CHANCE / 2 / n)",
+        "least = max(least_gain * losses[0], CHANCE / 2 / n)",
+        "least = min(least_gain * losses[0], CHANCE / 2 / n)",
         "trees are taken for a gain that chance makes",
     ),
     Mutation(
@@ -862,6 +862,42 @@ MUTATIONS = [
         "return np.average(np.square(np.minimum(errors, limit)), weights=weights)",
         "return np.average(np.square(np.minimum(errors, limit)))",
         "trees are judged by rows that hardly weigh anything",
+    ),
+    Mutation(
+        "_spline_ridge.py",
+        'np.einsum("ij,ij->i", smoother, Z) * weights',
+        'np.einsum("ij,ij->i", smoother, Z)',
+        "rows are predicted without themselves as if all had weight 1",
+    ),
+    Mutation(
+        "_spline_ridge.py",
+        "straight = np.linalg.qr(np.column_stack([root, root * line]))[0]",
+        "straight = np.linalg.qr(np.column_stack([root, root]))[0]",
+        "curves contain the line, which has a penalty of its own",
+    ),
+    Mutation(
+        "kernel_attention/_additive.py",
+        "penalties = reml_penalties(others, columns.group)",
+        "penalties = reml_penalties(equations, columns.group)",
+        "penalties are learned from the rows that judge them",
+    ),
+    Mutation(
+        "kernel_attention/_additive.py",
+        "np.concatenate(arrays[:fold] + arrays[fold + 1 :] or arrays)",
+        "np.concatenate(arrays)",
+        "rows whose errors make intervals choose the weight of the additive part",
+    ),
+    Mutation(
+        "kernel_attention/_leave_level_out.py",
+        "(values[~left_out] for values in rows)",
+        "(values for values in rows)",
+        "additive parts predict rows without a level by rows of the level",
+    ),
+    Mutation(
+        "kernel_attention/_fitted.py",
+        "weight * getattr(member, method)(self.training, X)",
+        "getattr(member, method)(self.training, X)",
+        "the additive part is added to kernels, not mixed with them",
     ),
     Mutation(
         "kernel_attention/_averages.py",

@@ -123,8 +123,10 @@ class KernelAttention(MultiOutputMixin, TransformerMixin, MixedRows):
         Weights are effective: a prediction is the sum of weights times targets, over all rows,
         which also share the mean of the targets, and the same for all outputs. With
         ``readout="solve"`` many are negative. A classifier's are those of the scores of its
-        classes, before the link. Rows of weight 0 in `fit` do not count. Where boosted trees
-        are stacked, they are the weights of the kernel part.
+        classes, before the link. Rows of weight 0 in `fit` do not count. The additive part has
+        weights too, which are contained: a row that shares only one feature with the query can
+        have a large one. Where boosted trees are stacked, the weights are those of all but the
+        trees.
         """
         return explained(X, self._explain(X, k), self._row_labels)
 
@@ -147,7 +149,7 @@ class KernelAttention(MultiOutputMixin, TransformerMixin, MixedRows):
             In units of the target for one unit of the feature; 0 for categories and for missing
             cells. For "solve" the gradient of the prediction, which takes steps at the edges
             of bins; 0 for "average". The outputs of a classifier are its classes, before the
-            link. Where boosted trees are stacked, they are the slopes of the kernel part.
+            link. Where boosted trees are stacked, they are the slopes of all but the trees.
         """
         X = self._read_rows(X)
         slopes = self._fitted.slopes(X).astype(self.keys_.dtype, copy=False)
