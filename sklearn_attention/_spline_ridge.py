@@ -22,6 +22,9 @@ _RANK_WEIGHT = 0.1
 # Variance of a line in this coordinate, beside the covariance of integrated Brownian motion. If
 # one row is an outlier, the error is 0.93 of that without the line.
 _LINE_VARIANCE = 0.3
+# Beyond the rows a line goes on for so many standard deviations. On rows up to four deviations
+# beyond those of a trend the error is 0.12 of that with 1, on lognormal features it is 1.12.
+_REACH = 3.0
 # Principal functions that vary less than this, relative to the first one, are rounding errors.
 _MIN_VARIANCE = 1e-10
 # Bounds of the logarithm of a penalty divided by the number of rows. Columns have a variance of
@@ -38,8 +41,8 @@ class SplineColumns:
     Over the training rows they are about orthogonal to a constant and to each other; the line
     has variance 1, and so have all functions together. The sum of squares of the functions'
     coefficients is the roughness that a smoothing spline penalises (Wahba 1990, Spline models
-    for observational data). Beyond the rows the line goes on for a standard deviation, and then
-    all columns are constant.
+    for observational data). Beyond the rows functions are constant. The line goes on for three
+    standard deviations first.
     """
 
     nodes: np.ndarray  # (n_nodes,), ascending; the first and the last lie beyond the rows
@@ -62,8 +65,8 @@ class SplineColumns:
         functions = _principal_functions(t, line, mass, max_functions)
         values = np.column_stack([(line - mean) / std, functions])
         values = values[[0, *range(len(nodes)), -1]]
-        values[[0, -1], 0] += [-1, 1]
-        reach = std * (nodes[-1] - nodes[0])
+        values[[0, -1], 0] += [-_REACH, _REACH]
+        reach = _REACH * std * (nodes[-1] - nodes[0])
         return cls(np.concatenate([[nodes[0] - reach], nodes, [nodes[-1] + reach]]), values)
 
     def interpolate(self, x, values):
@@ -180,6 +183,8 @@ def reml(log_penalties, equations, group):
 
 def reml_penalties(equations, group):
     """Return the penalty of every column by REML; `group` is that of all but the constant."""
+    # By the leave-one-out error in place of the likelihood, penalties of the same columns gave
+    # 1.09 times the error on five additive truths of 60 to 1000 rows, in ten times the seconds.
     bounds = [np.log(equations.n_rows) + np.array(_LOG_PENALTY_PER_ROW)] * (group.max() + 1)
     search = {"method": "L-BFGS-B", "jac": True, "options": {"maxfun": _MAX_EVALUATIONS}}
     start, arguments = np.zeros(len(bounds)), (equations, group)
