@@ -71,22 +71,23 @@ class SplineColumns:
 
     def interpolate(self, x, values):
         """Interpolate values (n_nodes, n_columns) at numbers x; 0 where x is missing."""
-        left, position = self._intervals(x)
+        interval, position = self._intervals(x)
         position = np.clip(position, 0, 1)[:, None]
-        interpolated = (1 - position) * values[left] + position * values[left + 1]
+        interpolated = (1 - position) * values[interval] + position * values[interval + 1]
         interpolated[np.isnan(x)] = 0
         return interpolated
 
     def slopes(self, x, values):
-        """Derivatives of interpolated values, (n, n_columns); 0 where x is missing."""
-        left, position = self._intervals(x)
+        """Compute derivatives of interpolated values, (n, n_columns); 0 where x is missing."""
+        interval, position = self._intervals(x)
         steps = np.diff(values, axis=0) / np.diff(self.nodes)[:, None]
-        return np.where(((position > 0) & (position <= 1))[:, None], steps[left], 0.0)
+        return np.where(((position > 0) & (position <= 1))[:, None], steps[interval], 0.0)
 
     def _intervals(self, x):
-        """Return the node to the left of each number, and the position from there, 0 to 1."""
-        left = np.clip(np.searchsorted(self.nodes, x) - 1, 0, len(self.nodes) - 2)
-        return left, (x - self.nodes[left]) / np.diff(self.nodes)[left]
+        """Return the interval between nodes of each number, and the position in it, 0 to 1."""
+        interval = np.clip(np.searchsorted(self.nodes, x) - 1, 0, len(self.nodes) - 2)
+        with np.errstate(over="ignore"):
+            return interval, (x - self.nodes[interval]) / np.diff(self.nodes)[interval]
 
 
 def _unit_interval(ascending):
@@ -94,10 +95,11 @@ def _unit_interval(ascending):
 
 
 def _principal_functions(t, line, mass, max_functions):
-    """Eigenfunctions of a smoothing spline's covariance at nodes, (n_nodes, n_functions).
+    """Compute the curve columns of SplineColumns at the nodes, (n_nodes, n_functions).
 
-    `t` are the nodes in the coordinate in which the spline is smooth, `line` the nodes
-    themselves and `mass` the share of rows at each of them.
+    They are eigenfunctions of the covariance that smoothing splines have as random curves. `t`
+    are the nodes in the coordinate in which curves are smooth, `line` the nodes themselves,
+    both from 0 to 1, and `mass` the share of rows at each of them.
     """
     n_functions = min(max_functions, len(t) - 2)
     if n_functions < 1:

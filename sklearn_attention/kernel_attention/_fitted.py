@@ -56,7 +56,8 @@ class Fitted:
     positions: np.ndarray  # of the stored rows among those passed
     members: list  # of all folds
     folds: list  # rows held out by each fold
-    additive: AdditivePart | None = None  # None in files of 0.2.0
+    # None where it does not help, and in files of 0.2.0.
+    additive: AdditivePart | None = None
 
     @property
     def kernel_weights(self):

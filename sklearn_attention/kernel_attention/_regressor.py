@@ -172,8 +172,9 @@ class KernelAttentionRegressor(NumericTargets, KernelAttention):
     are effects of levels; a missing cell has an effect of its own. Z has their columns, and
     :math:`\Lambda_m` a penalty for each line, curve and category, by restricted maximum
     likelihood [4]_ on the rows that member m does not hold out. The weight :math:`b_m` has the
-    least error on rows that other members hold out, and is 0 unless the error falls by 0.3 %
-    and by more than chance. A table that needs more than 480 columns has no additive part.
+    least error on rows that other members hold out (on its own rows if it is the only one), and
+    is 0 unless the error falls by 0.3 % and by more than chance. A table that needs more than
+    480 columns has no additive part.
 
     With ``boosting="auto"`` trees are stacked [2]_ on top: the prediction is
     :math:`a \hat y + b \hat t`, where :math:`\hat t` is the mean over the folds' boosters, and
