@@ -91,7 +91,7 @@ def test_penalties_have_the_largest_likelihood():
     chosen = np.array([logs[group == g][0] for g in range(4)])
     best = reml(chosen, equations, group)[0]
     for change in np.vstack([np.eye(4), -np.eye(4)]):
-        assert reml(chosen + change, equations, group)[0] > best - 1e-6
+        assert reml(chosen + change, equations, group)[0] > best - 1e-3
 
 
 def test_scales_of_targets_do_not_change_penalties():
