@@ -78,11 +78,15 @@ class LearnedKernel:
         """Views of the parameters, or of numbers in their place, by name."""
         values = self.values if values is None else values
         n, n_columns = len(self.features), sum(map(len, self.features))
-        ends = np.cumsum([n * self.n_features, n_columns, n, 1, 1, 1, 1])
-        names = ("scale", "deviation", "amplitude", "linear", "rough", "rate", "noise")
-        found = dict(zip(names, np.split(values, ends[:-1]), strict=True))
-        found["scale"] = found["scale"].reshape(n, self.n_features)
-        return found
+        sizes = {"scale": n * self.n_features, "deviation": n_columns, "amplitude": n}
+        views, start = {}, 0
+        for name, size in (
+            sizes | dict.fromkeys(("linear", "rough", "rate", "noise"), 1)
+        ).items():
+            views[name] = values[start : start + size]
+            start += size
+        views["scale"] = views["scale"].reshape(n, self.n_features)
+        return views
 
     def with_values(self, values):
         """The same kernel with other parameters."""
@@ -236,6 +240,62 @@ class KernelSum:
                 kernel = self._kernel.radial(queries_of_tile, keys_of_tile, buffers)
                 sums[rows] += kernel.astype(np.float64) @ self._coefficients[keys]
         return sums
+
+
+def sums_at_values(kernel, keys, coefficients, queries, values, feature):
+    """Compute the sums of KernelSum for queries in which one feature has each of some values.
+
+    The squared distance is one of the feature plus one of all others, and a Gaussian of it is a
+    product of two. So one pass over the pairs of queries and keys serves all values.
+
+    Parameters
+    ----------
+    kernel : LearnedKernel
+        Its formula is Gaussian.
+    keys, queries : list of ndarray of shape (n_rows, n_columns)
+        Rows in all encodings.
+    coefficients : ndarray of shape (n_keys, n_outputs)
+    values : list of ndarray of shape (n_values, n_columns)
+        Rows in all encodings of which only the columns of the feature count.
+    feature : int
+        Position of the feature.
+
+    Returns
+    -------
+    sums : ndarray of shape (n_queries, n_values, n_outputs)
+    """
+    named, coefficients = kernel.named(), coefficients.astype(np.float64)
+    is_own = [of == feature for of in kernel.features]
+    is_other = [~mask for mask in is_own]
+
+    def scaled(rows, masks):
+        columns = zip(rows, kernel.column_scales, masks, strict=True)
+        return [_augmented(z[:, mask], scale[mask]) for z, scale, mask in columns]
+
+    left, right = scaled(queries, is_other), [*map(_as_keys, scaled(keys, is_other))]
+    own = [*map(_squared, scaled(values, is_own), map(_as_keys, scaled(keys, is_own)))]
+    # The Gaussian of the feature's own distance times the coefficients, for each encoding.
+    products = [
+        np.einsum("vk,ko->kvo", np.exp(-0.5 * squared.astype(np.float64)), coefficients)
+        for squared in own
+    ]
+    linear = _linear_slope(named, keys[0].shape[1]) * (keys[0].T @ coefficients)
+    sums = (queries[0] * is_other[0] @ linear)[:, None] + values[0] * is_own[0] @ linear
+    sums += kernel.constant * coefficients.sum(axis=0)
+    has_rough = np.isfinite(named["rough"][0])
+    for rows in blocks(len(sums), _TILE):
+        for tile in blocks(len(coefficients), _TILE):
+            distance = _KINK
+            for e, amplitude in enumerate(named["amplitude"]):
+                squared = _squared(left[e][rows], right[e][tile])
+                distance = distance + squared
+                smooth = _smooth(kernel.formula, squared, amplitude).astype(np.float64)
+                sums[rows] += np.tensordot(smooth, products[e][tile], 1)
+            for number in range(sums.shape[1] if has_rough else 0):
+                total = distance + sum(squared[number, tile] for squared in own)
+                rough = _rough(np.sqrt(total, out=total), named, out=total)
+                sums[rows, number] += rough.astype(np.float64) @ coefficients[tile]
+    return sums
 
 
 class Pairs:
