@@ -541,6 +541,24 @@ MUTATIONS = [
     ),
     Mutation(
         "kernel_attention/_kernel.py",
+        "total = distance + sum(squared[number, tile] for squared in own)",
+        "total = distance + own[0][number, tile]",
+        "the rough part at values of a feature compares it in the first encoding only",
+    ),
+    Mutation(
+        "kernel_attention/_ridge.py",
+        "share.flat[reaching] = weights",
+        "share.flat[reaching] = 1",
+        "blocks of rows all have weight 1 at values of a feature",
+    ),
+    Mutation(
+        "kernel_attention/_additive.py",
+        "return of_rows[:, None] + (of_values - of_values[0])",
+        "return of_rows[:, None] + of_values",
+        "the additive part counts twice at values of a feature",
+    ),
+    Mutation(
+        "kernel_attention/_kernel.py",
         "np.add(squared, distance if e else _KINK, out=distance)",
         "np.add(squared, _KINK, out=distance)",
         "the rough part compares rows in the last encoding only",
@@ -895,8 +913,8 @@ MUTATIONS = [
     ),
     Mutation(
         "kernel_attention/_fitted.py",
-        "weight * getattr(member, method)(self.training, X)",
-        "getattr(member, method)(self.training, X)",
+        "weight * getattr(member, method)(self.training, *arguments)",
+        "getattr(member, method)(self.training, *arguments)",
         "the additive part is added to kernels, not mixed with them",
     ),
     Mutation(

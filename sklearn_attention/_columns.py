@@ -317,7 +317,7 @@ class Columns:
         if np.isinf(numbers).any() or not (allow_nan or np.isfinite(numbers).all()):
             return None
         for j in categorical:
-            column = X.iloc[:, j]
+            column = X[names[j]]
             is_text = pd.api.types.is_object_dtype(dtypes[j]) and isinstance(
                 column.iloc[0], str
             )

@@ -40,6 +40,8 @@ def _factorized(column):
         cells = pd.Series(column.to_list(), dtype=object)
     # Of an array of objects pandas guesses no type.
     cells = cells.to_numpy() if cells.dtype == object else cells
+    # An array of texts or categories takes half the time of its series.
+    cells = cells.array if isinstance(cells.dtype, pd.api.extensions.ExtensionDtype) else cells
     try:
         places, cells = pd.factorize(cells)
     except TypeError as error:

@@ -8,7 +8,7 @@ import numpy as np
 from .._blocks import blocks_of_queries
 from .._spline_ridge import NormalEquations, SplineColumns, reml_penalties
 from ._boosting import CHANCE, MIN_GAIN, largest_error
-from ._encodings import MANY_LEVELS, Encoding
+from ._encodings import MANY_LEVELS, Encoding, at_values
 from ._members import LossOfClasses
 
 # Functions of one number, and columns of all numbers together; levels and markers of missing
@@ -110,6 +110,13 @@ class AdditivePart:
     def predict(self, training, X):
         """Return the sum over members of their additive parts, (n, n_outputs)."""
         return self.columns.predict(training.queries(X).X, self.total_coefficients)
+
+    def predict_at_values(self, training, X, feature, values):
+        """Predict rows with a feature at each of some values, (n, n_values, n_outputs)."""
+        # The feature adds the same to all rows.
+        of_rows = self.predict(training, at_values(X, feature, values[:1]))
+        of_values = self.predict(training, at_values(X[:1], feature, values))
+        return of_rows[:, None] + (of_values - of_values[0])
 
     def slopes(self, training, X):
         """Return derivatives of `predict`, (n, n_outputs, n_features)."""

@@ -265,11 +265,18 @@ class KernelAttentionClassifier(ClassLabels, ClassifierMixin, KernelAttention):
         found = [p.astype(self.keys_.dtype) for p in self._probabilities(X)]
         return found if isinstance(self.classes_, list) else found[0]
 
-    def _probabilities(self, X):
-        """Of every output, (n_queries, n_classes)."""
+    def _response(self, X, scores):
+        """Probabilities of all classes, or of the second of two, (n_queries, n_classes)."""
+        probabilities = self._probabilities(X, scores)
+        is_binary = len(probabilities) == 1 and probabilities[0].shape[1] == 2
+        return probabilities[0][:, 1:] if is_binary else np.hstack(probabilities)
+
+    def _probabilities(self, X, scores=None):
+        """Of every output, (n_queries, n_classes); `scores` are the members', if known."""
+        scores = self._fitted.predict(X) if scores is None else scores
         scores, center = (
             split_classes(found, self.classes_)
-            for found in (self._fitted.predict(X), self._fitted.training.center)
+            for found in (scores, self._fitted.training.center)
         )
         outputs, found = zip(scores, center, self.links_, self.boosters_, strict=True), []
         for own, shares, link, boosters in outputs:

@@ -7,12 +7,15 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
+from scipy.stats.mstats import mquantiles
 from sklearn.base import MultiOutputMixin, TransformerMixin, clone
-from sklearn.utils import check_random_state
+from sklearn.utils import Bunch, check_random_state
 from sklearn.utils.validation import _check_feature_names_in, check_is_fitted
 
-from .._columns import Columns, MixedRows
+from .._blocks import blocks_of_queries
+from .._columns import ORDERED, Columns, MixedRows
 from .._labels import targets_at
+from .._levels import codes_of
 from .._spline_ridge import SplineColumns
 from .._validation import check_bandwidth, check_choice, check_positive
 from ..attention._tables import Explanation, explained, heaviest
@@ -21,12 +24,14 @@ from ..kernels._base import as_kernel
 from ._additive import AdditiveColumns, AdditivePart
 from ._averages import AverageMember
 from ._distribution import ErrorDistribution
-from ._encodings import ENCODINGS, Encoding, TrainingRows
+from ._encodings import ENCODINGS, Encoding, TrainingRows, at_values
 from ._fitted import Fitted
 from ._kernel import LearnedKernel
 from ._ridge import Partition, RidgeMember
 
 READOUTS = ("average", "solve")
+# Values of a feature at which its partial dependence is computed, as many as scikit-learn has.
+_MAX_VALUES = 100
 
 
 class KernelAttention(MultiOutputMixin, TransformerMixin, MixedRows):
@@ -155,9 +160,93 @@ class KernelAttention(MultiOutputMixin, TransformerMixin, MixedRows):
         slopes = self._fitted.slopes(X).astype(self.keys_.dtype, copy=False)
         return slopes[:, 0] if self.values_.ndim == 1 else slopes
 
+    def partial_dependence(self, X, feature, values: ArrayLike | None = None) -> Bunch:
+        """Mean predictions over rows if one feature has each of some values.
+
+        It returns what :func:`sklearn.inspection.partial_dependence` returns, which predicts
+        all rows again for each value. If the kernel is Gaussian, one pass over the rows serves
+        all values here, in about a tenth of the time.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            Rows to average over.
+        feature : str or int
+            Name or position of the feature.
+        values : array-like of shape (n_values,), default=None
+            Values of the feature, levels if it is a category. By default all levels, or up to
+            100 values of a number between its 0.05 and 0.95 quantiles.
+
+        Returns
+        -------
+        dependence : Bunch
+            ``grid_values`` is a list with the array of values, ``average``
+            (n_outputs, n_values) has the mean predictions, and ``individual``
+            (n_outputs, n_samples, n_values) those of each row. Outputs are targets or classes;
+            of two classes the second one.
+
+        Raises
+        ------
+        ValueError
+            If there is no such feature.
+
+        Examples
+        --------
+        >>> from sklearn.datasets import make_friedman1
+        >>> from sklearn.inspection import PartialDependenceDisplay
+        >>> from sklearn_attention import KernelAttentionRegressor
+        >>> X, y = make_friedman1(200, random_state=0)
+        >>> model = KernelAttentionRegressor().fit(X, y)
+        >>> dependence = model.partial_dependence(X, 3, values=[0.2, 0.8])
+        >>> dependence["average"].round(0)  # a line of slope 10
+        array([[11., 17.]])
+        >>> dependence = model.partial_dependence(X, 3)
+        >>> display = PartialDependenceDisplay(
+        ...     [dependence], features=[(3,)], feature_names=list("abcdefghij"), target_idx=0,
+        ...     deciles={},
+        ... ).plot()
+        """
+        rows = self._read_rows(X)
+        names = getattr(self, "feature_names_in_", np.arange(self.n_features_in_)).tolist()
+        if feature not in names and feature not in range(len(names)):
+            raise ValueError(f"feature={feature!r} is none of {names}: pass one of these.")
+        j = names.index(feature) if feature in names else feature
+        levels, column = self.columns_.categories[j], rows[:, j]
+        if levels is not None:
+            import pandas as pd
+
+            values = np.array(levels if values is None else values, dtype=object)
+            is_ordered = self.columns_.kinds[j] == ORDERED
+            codes = codes_of(pd.Series(values, name=names[j]), levels, is_ordered)
+        else:
+            codes = values = (
+                _usual_values(column) if values is None else np.asarray(values, float)
+            )
+        shape = -1, len(codes), math.prod(np.shape(self.values_)[1:])
+        parts = []
+        for block in blocks_of_queries(len(rows), len(codes) * shape[2]):
+            of_members = self._fitted.predict_at_values(rows[block], j, codes)
+            response = self._response(
+                at_values(rows[block], j, codes), of_members.reshape(-1, shape[2])
+            )
+            parts.append(response.reshape(-1, len(codes), response.shape[1]))
+        individual = np.moveaxis(np.concatenate(parts), 2, 0).astype(self.keys_.dtype)
+        return Bunch(
+            grid_values=[values], average=individual.mean(axis=1), individual=individual
+        )
+
     @property
     def _n_features_out(self):
         return sum(map(len, self.encodings_))
+
+
+def _usual_values(numbers):
+    """Return the values at which scikit-learn computes partial dependence of numbers."""
+    numbers = numbers[~np.isnan(numbers)]
+    values = np.unique(numbers)
+    if len(values) <= _MAX_VALUES:
+        return values
+    return np.linspace(*mquantiles(numbers, [0.05, 0.95]), _MAX_VALUES)
 
 
 @dataclasses.dataclass(frozen=True)

@@ -9,9 +9,10 @@ from scipy import ndimage
 
 from .._columns import Columns
 from .._thread_pools import one_blas_thread
+from ..kernels import Gaussian
 from ._additive import AdditivePart, fit_additive
 from ._distribution import HeldOutRows
-from ._encodings import SAMPLED, Encoding, TrainingRows
+from ._encodings import SAMPLED, Encoding, TrainingRows, at_values
 from ._members import LocalAverage
 from ._ridge import RidgeMember
 
@@ -91,16 +92,25 @@ class Fitted:
         """Derivatives of predictions, in units of the values, (n, n_outputs, n_features)."""
         return self._mean_of_members("slopes", X) * self.training.scale[:, None]
 
-    def _mean_of_members(self, method, X):
+    def predict_at_values(self, X, feature, values):
+        """Predict rows with a feature at each of some values, (n, n_values, n_outputs)."""
+        kernels = [member.kernel for member in self.members if isinstance(member, RidgeMember)]
+        if not kernels or not isinstance(kernels[0].formula, Gaussian):
+            predictions = self.predict(at_values(X, feature, values))
+            return predictions.reshape(len(X), len(values), -1)
+        with one_blas_thread():
+            return self._mean_of_members("predict_at_values", X, feature, values)
+
+    def _mean_of_members(self, method, *arguments):
         """Mean of what a method of all members and their additive parts returns."""
         members = zip(self.kernel_weights, self.members, strict=True)
         total = sum(
-            weight * getattr(member, method)(self.training, X)
+            weight * getattr(member, method)(self.training, *arguments)
             for weight, member in members
             if weight > 0
         )
         if self.additive is not None:
-            total = total + getattr(self.additive, method)(self.training, X)
+            total = total + getattr(self.additive, method)(self.training, *arguments)
         return total / len(self.members)
 
     def space(self, X):

@@ -369,15 +369,21 @@ class KernelAttentionRegressor(NumericTargets, KernelAttention):
         quantiles = np.array([(1 - coverage) / 2, (1 + coverage) / 2])
         return self._quantiles(X, quantiles, around_mean=True)
 
-    def _predict(self, X):
-        """Predictions with those of the trees, (n, n_outputs)."""
+    def _predict(self, X, of_members=None):
+        """Predictions with those of the trees, (n, n_outputs).
+
+        `of_members` are those of the members, if they are known.
+        """
         fitted = self._fitted
-        found = fitted.predict(X) * self._stacking[0]
+        of_members = fitted.predict(X) if of_members is None else of_members
+        found = of_members * self._stacking[0]
         for output, boosters in enumerate(self.boosters_):
             if boosters:
                 trees = predict_trees(boosters, X, self.columns_)
                 found[:, output] += self._stacking[1, output] * trees
         return found * fitted.training.scale + fitted.training.center
+
+    _response = _predict
 
     def _quantiles(self, X, quantiles, around_mean=False):
         """Quantiles, which may be made to have the prediction between them."""

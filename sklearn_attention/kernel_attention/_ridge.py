@@ -8,8 +8,8 @@ from scipy.linalg import get_lapack_funcs
 from sklearn.utils.extmath import randomized_svd
 
 from .._blocks import blocks_of_queries
-from ._encodings import SAMPLED
-from ._kernel import LEAST_NOISE, KernelSum, Keys, LearnedKernel, Pairs
+from ._encodings import SAMPLED, at_values
+from ._kernel import LEAST_NOISE, KernelSum, Keys, LearnedKernel, Pairs, sums_at_values
 
 # Rows that a block may have; where rows are equal, some of twice as many are drawn.
 _MOST = 3000
@@ -245,6 +245,31 @@ class RidgeMember:
                 sums = kernel_sum(encoded.coordinates(rows, dtype))
                 found[rows] += weights[block, None] * sums
         return found
+
+    def predict_at_values(self, training, X, feature, values):
+        """Predict rows with a feature at each of some values, (n, n_values, n_outputs)."""
+        dtype = np.result_type(*self.coefficients)
+        rows_of_values = training.encode(at_values(X[:1], feature, values), dtype)
+        encoded, is_own = training.encode(X, dtype), [f == feature for f in training.features]
+        # The points at which the partition is asked are sums of two parts as well.
+        masked = [[z * ~mask for z, mask in zip(encoded, is_own, strict=True)]]
+        masked += [[z * mask for z, mask in zip(rows_of_values, is_own, strict=True)]]
+        others, own = (
+            self.kernel.space(rows).astype(np.float32) @ self.axes for rows in masked
+        )
+        points = (others[:, None] + own).reshape(len(X) * len(values), self.axes.shape[1])
+        shape = len(X), len(values), self.coefficients[0].shape[1]
+        predictions = np.zeros(shape)
+        for leaf, (reaching, weights) in enumerate(self.partition.leaves(points)):
+            if len(reaching):
+                rows, share = np.unique(reaching // len(values)), np.zeros(shape[:2])
+                share.flat[reaching] = weights
+                keys = training.coordinates(self.rows[leaf], dtype)
+                queries = [z[rows] for z in encoded]
+                data = keys, self.coefficients[leaf], queries, rows_of_values, feature
+                sums = sums_at_values(self.kernel, *data)
+                predictions[rows] += share[rows, :, None] * sums
+        return predictions
 
     def _kernel_sum(self, training, leaf, dtype):
         """The sum over the keys of a leaf, which is kept if the keys of all leaves are few."""
