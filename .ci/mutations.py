@@ -541,8 +541,8 @@ MUTATIONS = [
     ),
     Mutation(
         "kernel_attention/_kernel.py",
-        "total = distance + sum(squared[number, tile] for squared in own)",
-        "total = distance + own[0][number, tile]",
+        "all_own, of_rough = sum(own), coefficients.astype(keys[0].dtype)",
+        "all_own, of_rough = own[0], coefficients.astype(keys[0].dtype)",
         "the rough part at values of a feature compares it in the first encoding only",
     ),
     Mutation(

@@ -203,6 +203,8 @@ def fit_kernel_attention(rows, task, options, report):
     additive, learns = None, options.learns and options.ridge is None
     if options.readout == "solve" and learns and len(X) >= task.fewest_additive_rows:
         additive, left_out = fit_additive(training, rows.columns.kinds, folds, left_out, loss)
+    # A copy, without the coordinates that the training has kept.
+    training = dataclasses.replace(training)
     return Fitted(training, positions, members, folds, additive), np.concatenate(left_out)
 
 
