@@ -571,8 +571,8 @@ MUTATIONS = [
     ),
     Mutation(
         "_columns.py",
-        "encoded[:, j] = codes_of(column, self.categories[j], self.kinds[j] == ORDERED)",
-        "encoded[:, j] = codes_of(column, self.categories[j], ordered=False)",
+        "encoded[:, j] = codes_of(column, columns.categories[j], columns.kinds[j] == ORDERED)",
+        "encoded[:, j] = codes_of(column, columns.categories[j], ordered=False)",
         "unknown levels of an ordered category in a usual frame are not refused",
     ),
     Mutation(

@@ -277,55 +277,6 @@ class Columns:
             codes[names[j]] = codes_of(column, self.categories[j], ordered)
         return _in_numbers(X, table, codes)
 
-    def encode_usual_frame(self, X, names, *, allow_nan):
-        """Encode a pandas frame that looks like that of `fit`, or return None.
-
-        The numbers and the errors about levels are those of :meth:`encode` and scikit-learn's
-        checks, in a seventh of the time for one row of 73 columns.
-
-        Parameters
-        ----------
-        X : object
-            As the user passed it.
-        names : ndarray of str of shape (n_columns,) or None
-            The names of the columns in `fit`.
-        allow_nan : bool
-            Whether numbers may be missing.
-
-        Returns
-        -------
-        encoded : ndarray of shape (n_samples, n_columns) or None
-            None for anything that needs a closer look: other classes of tables, other names and
-            types of columns, and numbers that are not finite.
-        """
-        if names is None or not hasattr(X, "iloc"):
-            return None
-        import pandas as pd
-
-        if type(X) is not pd.DataFrame or X.columns.tolist() != names.tolist() or X.empty:
-            return None
-        dtypes, categorical = X.dtypes.tolist(), self.categorical
-        numeric = np.setdiff1d(np.arange(len(names)), categorical)
-        if not all(
-            isinstance(dtypes[j], np.dtype) and dtypes[j].kind in "biuf" for j in numeric
-        ):
-            return None
-        dtype = np.float64 if categorical else np.result_type(*dtypes)
-        encoded = np.empty(X.shape, dtype if dtype in _DTYPES else np.float64)
-        encoded[:, numeric] = X.iloc[:, numeric].to_numpy()
-        numbers = encoded[:, numeric]
-        if np.isinf(numbers).any() or not (allow_nan or np.isfinite(numbers).all()):
-            return None
-        for j in categorical:
-            column = X[names[j]]
-            is_text = pd.api.types.is_object_dtype(dtypes[j]) and isinstance(
-                column.iloc[0], str
-            )
-            if not (is_text or isinstance(dtypes[j], pd.CategoricalDtype | pd.StringDtype)):
-                return None
-            encoded[:, j] = codes_of(column, self.categories[j], self.kinds[j] == ORDERED)
-        return encoded
-
     def decode(self, X, *, as_frame: bool = False) -> Any:
         """The table that :meth:`encode` makes these numbers of.
 
@@ -408,7 +359,7 @@ class MixedRows(AttentionEstimator):
         check_is_fitted(self)
         if dtype is _DTYPES and not checks:
             names = getattr(self, "feature_names_in_", None)
-            rows = self.columns_.encode_usual_frame(X, names, allow_nan=self._reads_missing)
+            rows = encode_usual_frame(self.columns_, X, names, allow_nan=self._reads_missing)
             if rows is not None:
                 return rows
         return self._checked_rows(X, reset=False, dtype=dtype, **checks)
@@ -431,6 +382,54 @@ class MixedRows(AttentionEstimator):
         self._row_labels = _joined_labels(
             self._row_labels, row_labels(X, n_before), n_before, X
         )
+
+
+def encode_usual_frame(columns, X, names, *, allow_nan):
+    """Encode a pandas frame that looks like that of `fit`, or return None.
+
+    The numbers and the errors about levels are those of `Columns.encode` and scikit-learn's
+    checks, in a seventh of the time for one row of 73 columns.
+
+    Parameters
+    ----------
+    columns : Columns
+        The columns of `fit`.
+    X : object
+        As the user passed it.
+    names : ndarray of str of shape (n_columns,) or None
+        The names of the columns in `fit`.
+    allow_nan : bool
+        Whether numbers may be missing.
+
+    Returns
+    -------
+    encoded : ndarray of shape (n_samples, n_columns) or None
+        None for anything that needs a closer look: other classes of tables, other names and
+        types of columns, and numbers that are not finite.
+    """
+    if names is None or not hasattr(X, "iloc"):
+        return None
+    import pandas as pd
+
+    if type(X) is not pd.DataFrame or X.columns.tolist() != names.tolist() or X.empty:
+        return None
+    dtypes, categorical = X.dtypes.tolist(), columns.categorical
+    numeric = np.setdiff1d(np.arange(len(names)), categorical)
+    if not all(isinstance(dtypes[j], np.dtype) and dtypes[j].kind in "biuf" for j in numeric):
+        return None
+    dtype = np.float64 if categorical else np.result_type(*dtypes)
+    encoded = np.empty(X.shape, dtype if dtype in _DTYPES else np.float64)
+    encoded[:, numeric] = X.iloc[:, numeric].to_numpy()
+    numbers = encoded[:, numeric]
+    if np.isinf(numbers).any() or not (allow_nan or np.isfinite(numbers).all()):
+        return None
+    for j in categorical:
+        column = X[names[j]]
+        is_text = pd.api.types.is_object_dtype(dtypes[j]) and isinstance(column.iloc[0], str)
+        if not (is_text or isinstance(dtypes[j], pd.CategoricalDtype | pd.StringDtype)):
+            return None
+        encoded[:, j] = codes_of(column, columns.categories[j], columns.kinds[j] == ORDERED)
+    return encoded
 
 
 def read_table(estimator, columns, X, *, reset, **checks):

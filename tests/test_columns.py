@@ -21,7 +21,7 @@ from sklearn_attention import (
     ProductKernelDensity,
     TransformerRegressor,
 )
-from sklearn_attention._columns import numeric_table
+from sklearn_attention._columns import encode_usual_frame, numeric_table
 
 SIZES = ["small", "medium", "large"]
 QUICK = {"n_folds": 1, "max_steps": 2}
@@ -500,8 +500,8 @@ class TestUsualFrames:
     def test_numbers_are_those_of_scikit_learn(self, frame, name, n_rows):
         model = KernelAttentionRegressor(**QUICK).fit(frame, range(4))
         queries = frame.assign(**OTHER_CELLS[name]).set_axis([7, 8, 9, 3]).iloc[:n_rows]
-        found = model.columns_.encode_usual_frame(
-            queries, model.feature_names_in_, allow_nan=True
+        found = encode_usual_frame(
+            model.columns_, queries, model.feature_names_in_, allow_nan=True
         )
         expected = model._checked_rows(queries, reset=False, dtype=(np.float64, np.float32))
         np.testing.assert_array_equal(found, expected)
@@ -515,7 +515,7 @@ class TestUsualFrames:
         numbers = numbers.astype(dict(zip("ab", dtypes, strict=True)))
         model = KernelAttentionRegressor(**QUICK).fit(numbers, range(5))
         names = model.feature_names_in_
-        found = model.columns_.encode_usual_frame(numbers, names, allow_nan=True)
+        found = encode_usual_frame(model.columns_, numbers, names, allow_nan=True)
         expected = model._checked_rows(numbers, reset=False, dtype=(np.float64, np.float32))
         assert found.dtype == expected.dtype
         np.testing.assert_array_equal(found, expected)
@@ -537,7 +537,7 @@ class TestUsualFrames:
     def test_all_else_is_left_to_scikit_learn(self, frame, change):
         model = KernelAttentionRegressor(**QUICK).fit(frame, range(4))
         columns, names = model.columns_, model.feature_names_in_
-        assert columns.encode_usual_frame(change(frame), names, allow_nan=True) is None
+        assert encode_usual_frame(columns, change(frame), names, allow_nan=True) is None
 
     def test_missing_numbers_of_smoothers_are_left_to_scikit_learn(self, frame):
         model = NadarayaWatsonRegressor(bandwidth=1.0).fit(frame, range(4))
