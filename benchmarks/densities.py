@@ -5,7 +5,7 @@
 * shapes: 200 and 1000 rows of fourteen shapes, most of them mixtures of Marron and Wand (1992).
   The integral of the absolute error of our default and of a fixed bandwidth, and beside them
   Sheather and Jones' rule of R, scikit-learn's search and others. Expected: our default's is
-  .80 to .85 of the fixed one's in the geometric mean, and no peer's is less.
+  0.80 to 0.85 of the fixed one's in the geometric mean, and no peer's is less.
 
 * line: 200 rows of one column, of six shapes, and of a normal one with outliers. The error is
   the integral of the absolute difference from the truth, 2 at most; the score is the mean

@@ -42,7 +42,7 @@ NOISES = {
     "normal": lambda n, rng: 0.3 * rng.normal(size=n),
     "t3": lambda n, rng: 0.3 * rng.standard_t(3, n) / np.sqrt(3),
 }
-REGIONS = "inside", "edge", "gap", "outside .1", "outside .5"
+REGIONS = "inside", "edge", "gap", "outside 0.1", "outside 0.5"
 HARD = "blocks", "bumps", "doppler", "heavisine"
 FIRST_SEED = 1000  # of those that nothing was chosen on
 
@@ -54,7 +54,7 @@ def queries_in(region, x, rng, n=30):
         return rng.choice(np.sort(x)[len(x) // 10 : -len(x) // 10], n)
     if region == "gap":
         return 0.42 + 0.26 * share
-    ends = {"edge": (-0.05, 0), "outside .1": (0, 0.1), "outside .5": (0.1, 0.5)}[region]
+    ends = {"edge": (-0.05, 0), "outside 0.1": (0, 0.1), "outside 0.5": (0.1, 0.5)}[region]
     beyond = (ends[0] + (ends[1] - ends[0]) * share) * (high - low)
     return np.where(side, high + beyond, low - beyond)
 
@@ -138,7 +138,8 @@ def weights_table(n_seeds):
             ]))  # fmt: skip
         rows.append([f"{n}", name, *(f"{100 * x:.0f}" for x in np.mean(found, axis=0))])
         print(rows[-1], file=sys.stderr, flush=True)
-    header = "n", "unit of weights", "interval at .05", "at .5", "at .95", "band", "all of it"
+    header = ["n", "unit of weights", "interval at 0.05", "at 0.5", "at 0.95"]
+    header += ["band", "all of it"]
     return [
         f"## Weights that are precisions, {n_seeds} seeds, in %",
         "",
