@@ -540,6 +540,12 @@ MUTATIONS = [
         "slope of the linear part without its unit",
     ),
     Mutation(
+        "kernel_attention/_boosting.py",
+        "least *= 1.0 if n == len(held_out) else _EARLY_GAIN",
+        "least *= 1.0",
+        "the first fold alone declines trees of classes",
+    ),
+    Mutation(
         "kernel_attention/_kernel.py",
         "all_own, of_rough = sum(own), coefficients.astype(keys[0].dtype)",
         "all_own, of_rough = own[0], coefficients.astype(keys[0].dtype)",

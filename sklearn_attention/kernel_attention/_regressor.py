@@ -87,7 +87,7 @@ class KernelAttentionRegressor(NumericTargets, KernelAttention):
         are categories in any case.
     boosting : None or "auto", default="auto"
         Whether boosted trees are stacked with kernel attention. "auto": where a few trees
-        lower the squared error of the first fold by 4 % or more, scikit-learn's
+        lower the squared error of the first fold by 1 % or more, scikit-learn's
         `HistGradientBoosting` is fitted for each fold without the rows held out, and stacked
         if these are then predicted better by at least 0.3 %. Never with a given bandwidth, or
         fewer than 50 rows.

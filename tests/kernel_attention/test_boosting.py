@@ -278,3 +278,21 @@ def test_a_category_of_many_levels_is_a_number():
     unknown = predict_trees(boosters, np.array([[-1.0]]), columns)
     missing = np.mean([booster.predict(np.array([[np.nan]])) for booster in boosters])
     np.testing.assert_allclose(unknown, missing)
+
+
+def test_one_fold_with_little_gain_does_not_decline_trees(monkeypatch):
+    rng = np.random.default_rng(0)
+    y, folds = rng.integers(0, 2, 1200), [np.arange(300), np.arange(300, 600)]
+    # Log-odds by the trees: they tell little of the first fold, and much of the second.
+    distance = np.concatenate([np.full(300, 0.25), np.full(900, 1.2)])
+    log_odds = distance * (y - 0.5) + rng.normal(size=1200)
+    trees = np.column_stack([-log_odds, log_odds]) / 2
+    monkeypatch.setattr(_boosting, "_fit_without", lambda fold, *rest, **options: fold)
+    monkeypatch.setattr(_boosting, "_predict", lambda fold, X, frequencies: trees[fold])
+    scores = np.column_stack([y[:600] == 0, y[:600] == 1]) - 0.5 + rng.normal(size=(600, 2))
+    data = np.zeros((1200, 1)), Columns.numbers(1), np.eye(2)[y], np.ones(1200), folds, scores
+    boosters, link = stack_classifier(*data, np.full(2, 0.5))
+    assert len(boosters) == 2
+    assert link.strengths[2] > 0
+    monkeypatch.setattr(_boosting, "_EARLY_GAIN", 1.0)
+    assert stack_classifier(*data, np.full(2, 0.5)) == ([], None)
