@@ -38,7 +38,7 @@ def series():
 
 
 def forecasts():
-    """The same of scaled errors of forecasts, of series that nothing was chosen on."""
+    """The same of scaled errors of forecasts, of series that were not used in development."""
     lines = results(BENCHMARKS / "forecasting.jsonl", ["table", "set", "horizon", "model"])
     return _ranks_and_seconds(lines[lines["table"] == "cuts"], "mase", "cpu_s")
 
@@ -69,7 +69,7 @@ def draw(path):
     parts = {
         "Regression on tables, {} sets": tables(),
         "Classification of series, {} sets": series(),
-        "Forecasts, {} sets of series that nothing was chosen on": forecasts(),
+        "Forecasts, {} sets of series that were not used in development": forecasts(),
     }
     heights = [len(ranks) for ranks, *_ in parts.values()]
     with plt.rc_context(STYLE):
