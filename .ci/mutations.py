@@ -462,6 +462,42 @@ MUTATIONS = [
         "levels of one row count as levels without effect",
     ),
     Mutation(
+        "_shapley.py",
+        "return values[0, 0], (joining - leaving)[rank] / 2",
+        "return values[0, 0], joining[rank]",
+        "effects are those of one order of the features",
+    ),
+    Mutation(
+        "_shapley.py",
+        "masks = rank < np.arange(len(rank) + 1)[:, None]",
+        "masks = rank <= np.arange(len(rank) + 1)[:, None]",
+        "features join one step early, and the first has no effect",
+    ),
+    Mutation(
+        "_shapley.py",
+        "1 / (n * math.comb(n - 1, size))",
+        "1 / 2 ** (n - 1)",
+        "coalitions count alike, whatever their size",
+    ),
+    Mutation(
+        "_shapley.py",
+        "distances = squared_norms + 2 * points @ total",
+        "distances = squared_norms",
+        "background rows are those in the middle",
+    ),
+    Mutation(
+        "_shapley.py",
+        'np.argsort(-np.round(changes / (changes.max() or 1.0), 9), kind="stable")',
+        "np.arange(n_features)",
+        "effects depend on the order of the columns",
+    ),
+    Mutation(
+        "_shapley.py",
+        "total = n_free * variances + _POOLED_DRAWS * variances.mean(axis=0)",
+        "total = 0.1 * variances",
+        "reported errors are too small",
+    ),
+    Mutation(
         "_stacking.py",
         "probabilities[rows[block]] = found.reshape(shape).mean(axis=1)",
         "probabilities[rows[block]] = found.reshape(shape).max(axis=1)",
@@ -946,12 +982,6 @@ MUTATIONS = [
         "changes = any(np.ptp(series) > 0 for series in values)",
         "changes = any(np.ptp(series) >= 0 for series in values)",
         "one observation has a logarithm, whose size depends on the unit",
-    ),
-    Mutation(
-        "forecasting/_feature_effects.py",
-        "np.diff(last, axis=0)[::-1]",
-        "np.diff(last, axis=0)",
-        "features take one another's effects",
     ),
     Mutation(
         "forecasting/_feature_effects.py",

@@ -23,6 +23,8 @@ _OWN = f"{__package__}.", "sklearn.", "joblib.", "contextlib"
 _KIND = "dataclass"  # where the name of a dataclass is kept among its fields
 Method = TypeVar("Method", bound=Callable[..., Any])
 _FORM, _CURRENT = "stored form", 2  # of states: 1 in version 0.1.0, 2 since 0.2.0
+# Attributes that are computed when they are first needed; every fit discards them.
+_COMPUTED = "_memo", "_background"
 
 
 class OwnInit:
@@ -209,7 +211,8 @@ def keeps_state_on_failure(method: Method) -> Method:
     @functools.wraps(method)
     def fit_or_nothing(estimator, *args, **kwargs):
         before, restore_modes = vars(estimator).copy(), _modes()
-        vars(estimator).pop("_memo", None)
+        for name in _COMPUTED:
+            vars(estimator).pop(name, None)
         try:
             return method(estimator, *args, **kwargs)
         except BaseException:

@@ -1,9 +1,11 @@
 """Effects of known features on series, which are taken out before candidates forecast."""
 
+import itertools
 from dataclasses import dataclass, replace
 
 import numpy as np
 
+from .._shapley import effects_in_order
 from .._spread import level_and_spread
 from ._classical import Classical
 from ._origins import Origins, chunks
@@ -78,18 +80,16 @@ def added_by_features(forecast, table, usual, features):
     # opposite one: what features add sums to the forecast, and is the Shapley value of two.
     later = np.flatnonzero(np.isnan(table.value))
 
-    def with_only(kept):
+    def forecast_with(mask):
         values = table.features.copy()
-        for columns in features:
-            if columns not in kept:
-                values[np.ix_(later, columns)] = usual[columns]
+        for columns in itertools.compress(features, ~mask):
+            values[np.ix_(later, columns)] = usual[columns]
         return forecast(replace(table, features=values))
 
-    n = len(features)
-    first = [with_only(features[:i]) for i in range(n + 1)]
-    last = [first[0], *(with_only(features[n - i :]) for i in range(1, n)), first[-1]]
-    added = (np.diff(first, axis=0) + np.diff(last, axis=0)[::-1]) / 2
-    return np.column_stack([first[0], *added])
+    base, added = effects_in_order(
+        lambda masks: np.array([*map(forecast_with, masks)]), np.arange(len(features))
+    )
+    return np.column_stack([base, *added])
 
 
 def rare_events(table, season_length, usual):

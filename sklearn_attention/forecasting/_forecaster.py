@@ -11,6 +11,7 @@ from sklearn.utils.validation import check_is_fitted
 from .._base import AttentionEstimator, keeps_state_on_failure, warn_user, with_callbacks
 from .._columns import Columns
 from .._new_levels import EffectDistribution
+from .._shapley import refuse_column
 from .._validation import check_in_open_interval, check_positive
 from ..training._report import reported
 from ._backtest import backtest
@@ -525,11 +526,7 @@ class Forecaster(AttentionEstimator, ABC):
                 "forecaster was fitted with none: fit it with X and y, and leave at least one "
                 "column of X out of past_features."
             )
-        if _USUAL in names:
-            raise ValueError(
-                f"X has a column named {_USUAL!r}, which is the name that explain_features "
-                "gives to the forecast without effects: rename it."
-            )
+        refuse_column(names, _USUAL, "forecast without effects")
         table, requested = read_request(self, X, history)
         observed = np.flatnonzero(requested.step < table.ends[requested.series])
         if len(observed):

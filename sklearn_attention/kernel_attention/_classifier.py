@@ -261,9 +261,12 @@ class KernelAttentionClassifier(ClassLabels, ClassifierMixin, KernelAttention):
         probabilities : ndarray of shape (n_queries, n_classes), or list of such arrays
             Rows sum to 1. A list if there are several outputs.
         """
-        X = self._read_rows(X)
-        found = [p.astype(self.keys_.dtype) for p in self._probabilities(X)]
-        return found if isinstance(self.classes_, list) else found[0]
+        return self._predict_rows(self._read_rows(X))
+
+    def _predict_rows(self, X):
+        """Predict probabilities of rows of numbers and codes of levels."""
+        probabilities = [p.astype(self.keys_.dtype) for p in self._probabilities(X)]
+        return probabilities if isinstance(self.classes_, list) else probabilities[0]
 
     def _response(self, X, scores):
         """Probabilities of all classes, or of the second of two, (n_queries, n_classes)."""

@@ -16,6 +16,7 @@ from .._blocks import blocks_of_queries
 from .._columns import ORDERED, Columns, MixedRows
 from .._labels import targets_at
 from .._levels import codes_of
+from .._shapley import Background, FeatureEffects
 from .._spline_ridge import SplineColumns
 from .._validation import check_bandwidth, check_choice, check_positive
 from ..attention._tables import Explanation, explained, heaviest
@@ -34,13 +35,14 @@ READOUTS = ("average", "solve")
 _MAX_VALUES = 100
 
 
-class KernelAttention(MultiOutputMixin, TransformerMixin, MixedRows):
+class KernelAttention(FeatureEffects, MultiOutputMixin, TransformerMixin, MixedRows):
     """Mixin of estimators that hold a Fitted: parameters, and views of what is learned."""
 
     _reads_missing = True
     _held = (
         Columns, Encoding, Fitted, LearnedKernel, Partition, RidgeMember, AverageMember,
         TrainingRows, ErrorDistribution, AdditivePart, AdditiveColumns, SplineColumns,
+        Background,
     )  # fmt: skip
 
     def __init__(

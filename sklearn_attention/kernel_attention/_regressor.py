@@ -288,14 +288,17 @@ class KernelAttentionRegressor(NumericTargets, KernelAttention):
             Only returned if `return_std` is True.
         """
         X = self._read_rows(X)
-        predictions = self._predict(X)
-        shape = len(X), *self.values_.shape[1:]
-        dtype = self.keys_.dtype
+        predictions = self._predict_rows(X)
         if not return_std:
-            return predictions.reshape(shape).astype(dtype)
+            return predictions
         std = self._of_errors(X, self._distribution.deviation)
         std = np.hypot(std, self._level_effects.distribution(X).normal_std)
-        return predictions.reshape(shape).astype(dtype), std.reshape(shape).astype(dtype)
+        return predictions, std.reshape(predictions.shape).astype(predictions.dtype)
+
+    def _predict_rows(self, X):
+        """Predict rows of numbers and codes of levels."""
+        shape = len(X), *self.values_.shape[1:]
+        return self._predict(X).reshape(shape).astype(self.keys_.dtype)
 
     def predict_quantiles(self, X, quantiles: ArrayLike = (0.1, 0.5, 0.9)) -> np.ndarray:
         r"""Quantiles of the predictive distribution.

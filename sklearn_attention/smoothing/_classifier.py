@@ -208,7 +208,11 @@ class NadarayaWatsonClassifier(ClassLabels, ClassifierMixin, KernelSmoother):
         probabilities : ndarray of shape (n_queries, n_classes), or list of such arrays
             Rows sum to 1. A list if there are several outputs.
         """
-        averages = self._smoother.predict(self._read_rows(X))
+        return self._predict_rows(self._read_rows(X))
+
+    def _predict_rows(self, X):
+        """Predict probabilities of rows of numbers and codes of levels."""
+        averages = self._smoother.predict(X)
         rounding = np.sqrt(np.finfo(averages.dtype).eps)
         # The test computes averages that are in partitions.
         negative = self.kernel_.signed is not False and (averages < -rounding).any()

@@ -110,12 +110,16 @@ class SmootherRegressor(NumericTargets, UncertaintyMixin, KernelSmoother):
             and rows.
         """
         X, smoother = self._read_rows(X), self._smoother
-        predictions = smoother.predict(X)
+        predictions = self._predict_rows(X)
         if not return_std:
             return predictions
         smoother.need_positive_weights("return_std=True")
         std = standard_deviations(smoother, X).reshape(predictions.shape)
         return predictions, std.astype(predictions.dtype)
+
+    def _predict_rows(self, X):
+        """Predict rows of numbers and codes of levels."""
+        return self._smoother.predict(X)
 
     def predict_gradient(self, X) -> np.ndarray:
         """Derivative of the regression curve with respect to each feature.

@@ -195,8 +195,7 @@ class TransformerClassifier(ClassLabels, ClassifierMixin, TransformerEstimator):
         log_probabilities : ndarray of shape (n_queries, n_classes), or list of such arrays
             A list if there are several outputs.
         """
-        rows, dtype = self._read(X)
-        return self.encoder_.task.log_proba(self.encoder_.outputs(rows, self.device), dtype)
+        return self._log_probabilities(*self._read(X))
 
     def predict_proba(self, X) -> Any:
         """Probability of each class.
@@ -211,6 +210,13 @@ class TransformerClassifier(ClassLabels, ClassifierMixin, TransformerEstimator):
         probabilities : ndarray of shape (n_queries, n_classes), or list of such arrays
             Rows sum to 1. A list if there are several outputs.
         """
-        found = self.predict_log_proba(X)
-        several = isinstance(self.classes_, list)
-        return [np.exp(part) for part in found] if several else np.exp(found)
+        return self._predict(*self._read(X))
+
+    def _predict(self, rows, dtype):
+        logarithms = self._log_probabilities(rows, dtype)
+        if isinstance(self.classes_, list):
+            return [np.exp(logarithm) for logarithm in logarithms]
+        return np.exp(logarithms)
+
+    def _log_probabilities(self, rows, dtype):
+        return self.encoder_.task.log_proba(self.encoder_.outputs(rows, self.device), dtype)

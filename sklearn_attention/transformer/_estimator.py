@@ -7,6 +7,7 @@ from sklearn.utils.validation import _check_y, check_consistent_length, check_is
 from .._base import AttentionEstimator, warn_user
 from .._columns import Columns
 from .._partitions import in_memory
+from .._shapley import Background, FeatureEffects
 from .._validation import (
     check_choice,
     check_key_weights,
@@ -30,6 +31,7 @@ from ._text_reader import TextReader
 
 
 class TransformerEstimator(
+    FeatureEffects,
     ClassNamePrefixFeaturesOutMixin,
     TransformerMixin,
     NetworkParameters,
@@ -40,7 +42,7 @@ class TransformerEstimator(
     _held = (
         Classes, Columns, FittedEncoder, FittedNetwork, LeftOutRidge, Loss, Numbers,
         RandomConvolutions, SeriesBaseline, SeriesReader, TableBaseline, TableReader,
-        TextBaseline, TextReader,
+        TextBaseline, TextReader, Background,
     )  # fmt: skip
 
     _views = ("tokens_", "classes_", "quantiles_", "baseline_weight_", "transformer_weight_")
@@ -183,6 +185,28 @@ class TransformerEstimator(
         """Rows of the form and with the columns of those in `fit`, and their precision."""
         check_is_fitted(self)
         return self.encoder_.reader.read(*in_memory(X), self)
+
+    def _read_rows(self, X):
+        """Read a table as numbers and codes of levels."""
+        form = self.encoder_.reader.form
+        if form != "features":
+            raise ValueError(
+                f"explain_features explains tables, but tokens={form!r} were fitted: call "
+                "attention_maps, which shows which tokens attend to each other."
+            )
+        return self.encoder_.reader.read_cells(X, self)
+
+    def _training_rows(self):
+        reader = self.encoder_.reader
+        if reader.sample is None:
+            raise ValueError(
+                "background=None, but files of version 0.2.0 have no training rows: pass some."
+            )
+        return reader.sample, None, reader.columns.categorical
+
+    def _predict_rows(self, cells):
+        """Predict targets, or probabilities, of numbers and codes of levels."""
+        return self._predict(self.encoder_.reader.rows_of(cells), cells.dtype)
 
     def _learn(self, settings, reader, task, examples, task_data, strata=None):
         """Learn from a first part of Examples, validate with the second, or with rows held out.

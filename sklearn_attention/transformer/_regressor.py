@@ -321,8 +321,7 @@ n_steps, n_channels), list of arrays, or list of texts
             Predictions, of several quantiles the median; float32 where both X and the targets
             in `fit` are, else float64.
         """
-        found = self._predictions(X)
-        return found[:, 0 if found.shape[1] == 1 else self.quantiles_.tolist().index(0.5)]
+        return self._predict(*self._read(X))
 
     def predict_quantiles(self, X, quantiles=None) -> np.ndarray:
         """Quantiles of the conditional distribution of the targets.
@@ -356,10 +355,14 @@ n_steps, n_channels), list of arrays, or list of texts
                 f"quantiles={quantiles!r} were not all learned, only {known.tolist()} were: "
                 f"fit with loss='quantile' and quantile={np.union1d(asked, 0.5).tolist()}."
             )
-        return self._predictions(X)[:, same.argmax(axis=1)]
+        return self._predictions(*self._read(X))[:, same.argmax(axis=1)]
 
-    def _predictions(self, X):
+    def _predict(self, rows, precision):
+        predictions = self._predictions(rows, precision)
+        median = 0 if predictions.shape[1] == 1 else self.quantiles_.tolist().index(0.5)
+        return predictions[:, median]
+
+    def _predictions(self, rows, precision):
         """Predictions (n_queries, n_quantiles), or with n_outputs; quantiles are sorted."""
-        rows, precision = self._read(X)
         outputs = self.encoder_.outputs(rows, self.device)
         return self.encoder_.task.predictions(outputs, precision)

@@ -12,6 +12,8 @@ from ._forms import TableRows, form_of
 
 # Intervals between quantiles, at most, in which a number's token may bend.
 N_PIECES = 32
+# Training rows that are kept, from which a background of explanations is chosen.
+_MAX_SAMPLE = 500
 
 
 @dataclass(frozen=True, eq=False)
@@ -20,6 +22,8 @@ class TableReader:
 
     columns: Columns
     scales: dict
+    # Cells of up to 500 training rows, (n_rows, n_features); None in files of 0.2.0.
+    sample: np.ndarray | None = None
 
     form, max_length = "features", None
 
@@ -34,13 +38,21 @@ class TableReader:
         cells = _cells(estimator, columns, X, reset=True)
         check_consistent_length(cells, kept)
         cells = cells[kept]
-        reader = cls(columns, learn_scales(cells, columns.numeric))
-        return reader, reader._rows(cells)
+        n_sample = min(len(cells), _MAX_SAMPLE)
+        positions = np.random.default_rng(0).choice(len(cells), n_sample, replace=False)
+        scales = learn_scales(cells, columns.numeric)
+        reader = cls(columns, scales, cells[np.sort(positions)])
+        return reader, reader.rows_of(cells)
 
     def read(self, X, estimator):
         """TableRows of a table with the columns that were learned, and their precision."""
+        cells = self.read_cells(X, estimator)
+        return self.rows_of(cells), cells.dtype
+
+    def read_cells(self, X, estimator):
+        """Read a table as numbers and codes of levels, (n_rows, n_features)."""
         try:
-            cells = _cells(estimator, self.columns, X, reset=False)
+            return _cells(estimator, self.columns, X, reset=False)
         except (TypeError, ValueError) as error:
             form = "features"
             with contextlib.suppress(ValueError):
@@ -51,7 +63,6 @@ class TableReader:
                 f"X has {form}, but was a table of features in the fit: pass a table of "
                 f"{estimator.n_features_in_} features."
             ) from error
-        return self._rows(cells), cells.dtype
 
     def tokens_of(self, rows):
         """Rows as the network takes them."""
@@ -61,7 +72,8 @@ class TableReader:
         """Arguments of the network's tokens."""
         return {"n_levels": self._n_levels, "n_pieces": N_PIECES}
 
-    def _rows(self, cells):
+    def rows_of(self, cells):
+        """Return the TableRows of numbers and codes of levels."""
         return feature_rows(cells, self._n_levels, self.scales)
 
     @property
