@@ -475,13 +475,13 @@ MUTATIONS = [
     ),
     Mutation(
         "_shapley.py",
-        "1 / (n * math.comb(n - 1, size))",
-        "1 / 2 ** (n - 1)",
+        "1 / (n * comb(n - 1, sizes[~is_member]))",
+        "np.full((~is_member).sum(), 0.5 ** (n - 1))",
         "coalitions count alike, whatever their size",
     ),
     Mutation(
         "_shapley.py",
-        "distances = squared_norms + 2 * points @ total",
+        "distances = squared_norms + 2 * points @ points[chosen].sum(axis=0)",
         "distances = squared_norms",
         "background rows are those in the middle",
     ),

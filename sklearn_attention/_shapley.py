@@ -1,12 +1,11 @@
 """Effects of features on predictions of tables: Shapley values against background rows."""
 
 import dataclasses
-import math
 from typing import Any
 
 import narwhals.stable.v2 as nw
 import numpy as np
-from scipy.special import logit
+from scipy.special import comb, logit
 from sklearn.base import is_classifier
 from sklearn.utils.validation import _check_feature_names_in, check_is_fitted
 
@@ -108,20 +107,18 @@ def _distribution_points(table, categorical, weights):
 def _with_unit_variance(points, weights):
     """Centre points, and divide them such that their variances sum to 1 unless all are 0."""
     points = points - np.average(points, axis=0, weights=weights)
-    norm = math.sqrt(np.average(np.square(points).sum(axis=1), weights=weights))
+    norm = np.sqrt(np.average(np.square(points).sum(axis=1), weights=weights))
     return points / (norm if norm > 1e-9 else 1.0)
 
 
 def herd(points, n_rows):
     """Choose rows one by one such that the mean of the chosen ones stays near the origin."""
-    squared_norms, total = np.square(points).sum(axis=1), np.zeros(points.shape[1])
-    chosen: list[int] = []
+    squared_norms, chosen = np.square(points).sum(axis=1), []
     for _ in range(n_rows):
-        distances = squared_norms + 2 * points @ total
+        distances = squared_norms + 2 * points @ points[chosen].sum(axis=0)
         distances[chosen] = np.inf
         chosen.append(int(distances.argmin()))
-        total += points[chosen[-1]]
-    return np.array(chosen)
+    return chosen
 
 
 class FeatureEffects:
@@ -269,9 +266,7 @@ class FeatureEffects:
         """Choose columns (n_rows, n_outputs) of the scores (n_rows, n_scores) to explain."""
         if not is_classifier(self):
             if class_label is not None:
-                raise ValueError(
-                    f"class_label={class_label!r} is for classifiers: leave it out."
-                )
+                raise ValueError(f"class_label={class_label!r} is for classifiers: omit it.")
             return np.tile(np.arange(scores.shape[1]), (len(scores), 1))
         classes = classes_of_outputs(self.classes_)
         first = np.cumsum([0, *map(len, classes[:-1])])
@@ -305,14 +300,12 @@ def _frames_like(X, names, table):
     It is of pandas if X is an array. Of one output the frame is returned, otherwise a list.
     """
     frame, frames = frame_of(X), []
+    backend = "pandas" if frame is None else frame.implementation
     for cells in np.moveaxis(table, 2, 0):
-        if frame is None or hasattr(X, "iloc"):
-            import pandas as pd
-
-            frames.append(pd.DataFrame(cells, None if frame is None else X.index, names))
-        else:
-            columns = dict(zip(names, cells.T, strict=True))
-            frames.append(nw.from_dict(columns, backend=frame.implementation).to_native())
+        columns = dict(zip(names, cells.T, strict=True))
+        frames.append(nw.from_dict(columns, backend=backend).to_native())
+        if hasattr(X, "iloc"):
+            frames[-1].index = X.index
     return frames if len(frames) > 1 else frames[0]
 
 
@@ -343,7 +336,7 @@ class Game:
         values, sizes = self._values(masks), masks.sum(axis=1)
         tables = np.zeros((2, n, len(self._columns)))
         for j, is_member in enumerate(masks.T):
-            weights = [1 / (n * math.comb(n - 1, size)) for size in sizes[~is_member]]
+            weights = 1 / (n * comb(n - 1, sizes[~is_member]))
             tables[0, j] = weights @ (values[is_member] - values[~is_member])
         return tables
 
@@ -362,10 +355,9 @@ class Game:
         background, n_features = self._background, len(self._row)
         keeps = np.zeros((len(masks), n_features), dtype=bool)
         keeps[:, self._features] = masks
-        is_empty, is_full = ~masks.any(axis=1), masks.all(axis=1)
-        base = background.scores.mean(axis=0)[self._columns]
-        values = np.where(is_empty[:, None], base, self._prediction)
-        inner = np.flatnonzero(~is_empty & ~is_full)
+        has_any, base = masks.any(axis=1), background.scores.mean(axis=0)[self._columns]
+        values = np.where(has_any[:, None], self._prediction, base)
+        inner = np.flatnonzero(has_any & ~masks.all(axis=1))
         for block in blocks(len(inner), max(1, _NUMBERS_AT_ONCE // background.rows.size)):
             mixed = np.where(keeps[inner[block], None], self._row, background.rows)
             scores = self._predict_scores(mixed.reshape(-1, n_features))

@@ -412,7 +412,7 @@ class TestErrors:
     def test_parameters(self):
         X, y = data_for(EVERY["average"])
         model = NadarayaWatsonRegressor(bandwidth=0.3).fit(X, y)
-        with pytest.raises(ValueError, match=r"class_label=1 is for classifiers: leave it out"):
+        with pytest.raises(ValueError, match=r"class_label=1 is for classifiers: omit it"):
             model.explain_features(X[:2], class_label=1)
         with pytest.raises(ValueError, match="return_std='yes' is not valid"):
             model.explain_features(X[:2], return_std="yes")

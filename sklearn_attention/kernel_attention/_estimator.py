@@ -39,6 +39,7 @@ class KernelAttention(FeatureEffects, MultiOutputMixin, TransformerMixin, MixedR
     """Mixin of estimators that hold a Fitted: parameters, and views of what is learned."""
 
     _reads_missing = True
+    _views = ("feature_relevance_",)
     _held = (
         Columns, Encoding, Fitted, LearnedKernel, Partition, RidgeMember, AverageMember,
         TrainingRows, ErrorDistribution, AdditivePart, AdditiveColumns, SplineColumns,
@@ -236,6 +237,13 @@ class KernelAttention(FeatureEffects, MultiOutputMixin, TransformerMixin, MixedR
         return Bunch(
             grid_values=[values], average=individual.mean(axis=1), individual=individual
         )
+
+    @property
+    def feature_relevance_(self):
+        """Share of each feature in the mean squared distance, a Series by its name."""
+        import pandas as pd
+
+        return pd.Series(self._fitted.relevance, _check_feature_names_in(self, None))
 
     @property
     def _n_features_out(self):

@@ -149,7 +149,6 @@ class Fitted:
             "held_out_rows_": self.held_out,
             "length_scales_": length_scales,
             "bandwidth_": length_scales[0].copy(),
-            "feature_relevance_": self._relevance(),
             "additive_share_": 1 - float(self.kernel_weights.mean()),
         }
 
@@ -165,7 +164,8 @@ class Fitted:
                 own[encoding.numeric] *= encoding.scale
         return found
 
-    def _relevance(self):
+    @functools.cached_property
+    def relevance(self):
         """Share of each feature in the mean squared distance, (n_features,)."""
         training = self.training
         sample = training.encode(training.X[:SAMPLED], np.float64)

@@ -99,10 +99,11 @@ class KernelAttentionRegressor(NumericTargets, KernelAttention):
     length_scales_ : ndarray of shape (n_encodings, n_features)
         Geometric mean over the members; infinite where a feature has no effect. In the
         features' own units for the standard encoding, in its coordinates for others.
-    feature_relevance_ : ndarray of shape (n_features,)
-        Share of each feature in the mean squared distance that the kernels compare; sums
-        to 1. Not its importance: a feature that the target follows on a line has little, and
-        the additive part has no share in it.
+    feature_relevance_ : Series of shape (n_features,)
+        Share of each feature, by its name, in the mean squared distance that the kernels
+        compare; sums to 1. It is not an importance: a feature that the target follows on a line
+        has little, and the additive part has no share in it. :meth:`explain_features` says how
+        much each feature moves predictions.
     additive_share_ : float
         Weight of the additive part beside the kernel, the mean over the members; 0 where it is
         not used. Not in files of version 0.2.0.

@@ -213,10 +213,8 @@ class TransformerClassifier(ClassLabels, ClassifierMixin, TransformerEstimator):
         return self._predict(*self._read(X))
 
     def _predict(self, rows, dtype):
-        logarithms = self._log_probabilities(rows, dtype)
-        if isinstance(self.classes_, list):
-            return [np.exp(logarithm) for logarithm in logarithms]
-        return np.exp(logarithms)
+        logs = self._log_probabilities(rows, dtype)
+        return [*map(np.exp, logs)] if isinstance(self.classes_, list) else np.exp(logs)
 
     def _log_probabilities(self, rows, dtype):
         return self.encoder_.task.log_proba(self.encoder_.outputs(rows, self.device), dtype)

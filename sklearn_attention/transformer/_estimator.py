@@ -199,9 +199,7 @@ class TransformerEstimator(
     def _training_rows(self):
         reader = self.encoder_.reader
         if reader.sample is None:
-            raise ValueError(
-                "background=None, but files of version 0.2.0 have no training rows: pass some."
-            )
+            raise ValueError("background=None, but files of 0.2.0 hold no rows: pass a table.")
         return reader.sample, None, reader.columns.categorical
 
     def _predict_rows(self, cells):

@@ -38,10 +38,8 @@ class TableReader:
         cells = _cells(estimator, columns, X, reset=True)
         check_consistent_length(cells, kept)
         cells = cells[kept]
-        n_sample = min(len(cells), _MAX_SAMPLE)
-        positions = np.random.default_rng(0).choice(len(cells), n_sample, replace=False)
-        scales = learn_scales(cells, columns.numeric)
-        reader = cls(columns, scales, cells[np.sort(positions)])
+        sample = cells[np.random.default_rng(0).permutation(len(cells))[:_MAX_SAMPLE]]
+        reader = cls(columns, learn_scales(cells, columns.numeric), sample)
         return reader, reader.rows_of(cells)
 
     def read(self, X, estimator):

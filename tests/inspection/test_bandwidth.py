@@ -36,7 +36,7 @@ def test_a_search_over_a_list_has_a_curve_for_each_kernel_and_degree(curve):
 
 def test_bandwidths_of_features_have_a_relevance_each(kernel_attention, averages, table):
     display = BandwidthDisplay.from_estimator(kernel_attention)
-    relevance = kernel_attention.feature_relevance_
+    relevance = kernel_attention.feature_relevance_.to_numpy()
     order = np.argsort(-relevance)
     names = [text.get_text() for text in display.ax_.get_yticklabels()]
     assert names == [["size", "age", "noise"][j] for j in order]

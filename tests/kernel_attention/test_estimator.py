@@ -103,7 +103,7 @@ def test_features_of_noise_are_found(readout):
     y = np.sin(1.5 * X[:, 2]) + 0.1 * rng.normal(size=120)
     options = {"max_steps": 30, "n_folds": 1, "boosting": None}
     model = KernelAttentionRegressor(readout, **options).fit(X, y)
-    relevance = model.feature_relevance_
+    relevance = model.feature_relevance_.to_numpy()
     assert (relevance >= 0).all()
     assert relevance.sum() == pytest.approx(1)
     assert relevance[2] > 2 * np.delete(relevance, 2).max()

@@ -80,7 +80,7 @@ class TestPoorRows:
         model = estimator(readout, **QUICK).fit(more, y)
         assert all_finite(model, more)
         assert np.isinf(model.length_scales_[:, 3]).all()
-        assert model.feature_relevance_[3] == 0
+        assert model.feature_relevance_["x3"] == 0
         moved = np.column_stack([X, np.linspace(-9, 9, 40)])
         np.testing.assert_array_equal(model.predict(moved), model.predict(more))
 

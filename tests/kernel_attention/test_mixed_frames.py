@@ -43,7 +43,9 @@ class TestPrediction:
         assert not slopes[~known, 0].any()
         assert not slopes[:, [1, 4]].any()
         # Lines need no kernel for what is linear, as length and size are.
-        assert model.feature_relevance_[1] > model.feature_relevance_[3:].max()
+        relevance = model.feature_relevance_
+        assert relevance.index.tolist() == frame.columns.tolist()
+        assert relevance.iloc[1] > relevance.iloc[3:].max()
 
     def test_unseen_levels_are_predicted(self, data, readout):
         frame, y = data
