@@ -79,6 +79,9 @@ def tables() -> None:
     """Kernel attention and encoders."""
     model = KernelAttentionRegressor("average", bandwidth=[1, 2], ridge=0.1, n_folds=3)
     print(model.fit(frame, [1, 2, 3]).predict(frame).round(1), model.transform(frame).shape)
+    print(model.feature_relevance_.round(1), model.explain_features(frame).sum(axis=1))
+    effects, std = model.explain_features(frame, background=frame[:2], return_std=True)
+    print(effects["base value"], std.round(2))
     KernelAttentionClassifier(max_steps=10, categorical_features=["x"], boosting=None)
     encoder = TransformerClassifier(
         d_model=32, max_epochs=5, training=Training(max_steps=9), architecture=Architecture()

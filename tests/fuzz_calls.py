@@ -521,6 +521,11 @@ def _data(draw, name, function):
             data[key] = draw.input(key, TARGETS, 0.7)
         elif key == "sample_weight":
             data[key] = draw.input(key, WEIGHTS, 0.7)
+        elif key == "background" and draw.often(0.3):
+            data[key] = draw.input(key, TABLES)
+        elif key == "class_label" and draw.often(0.1):
+            data[key] = draw.one_of(NONSENSE)
+            draw.given[key] = repr(data[key])
         elif key in ("quantiles", "coverage") and draw.often(0.7):
             data[key] = draw.option(key)
     return data

@@ -16,7 +16,7 @@ from .._blocks import blocks_of_queries
 from .._columns import ORDERED, Columns, MixedRows
 from .._labels import targets_at
 from .._levels import codes_of
-from .._shapley import Background, FeatureEffects
+from .._shapley import FeatureEffects
 from .._spline_ridge import SplineColumns
 from .._validation import check_bandwidth, check_choice, check_positive
 from ..attention._tables import Explanation, explained, heaviest
@@ -43,7 +43,6 @@ class KernelAttention(FeatureEffects, MultiOutputMixin, TransformerMixin, MixedR
     _held = (
         Columns, Encoding, Fitted, LearnedKernel, Partition, RidgeMember, AverageMember,
         TrainingRows, ErrorDistribution, AdditivePart, AdditiveColumns, SplineColumns,
-        Background,
     )  # fmt: skip
 
     def __init__(

@@ -17,7 +17,7 @@ from .._blocks import appended, own_copy
 from .._columns import MixedRows
 from .._labels import targets_at
 from .._partitions import need_all_rows
-from .._shapley import Background, FeatureEffects
+from .._shapley import FeatureEffects
 from .._validation import (
     check_choice,
     check_flag,
@@ -65,7 +65,7 @@ class KernelSmoother(FeatureEffects, MultiOutputMixin, MixedRows):
     """Base class of the estimators that average the targets of their training rows."""
 
     _keeps_partitions = True
-    _held = (*MixedRows._held, FittedSmoother, AverageOfDegrees, Background)
+    _held = (*MixedRows._held, FittedSmoother, AverageOfDegrees)
     _views = (
         "keys_", "values_", "key_weights_", "kernel_", "bandwidth_", "degree_", "n_neighbors_",
         "robustness_weights_",

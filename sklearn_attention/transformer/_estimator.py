@@ -7,7 +7,7 @@ from sklearn.utils.validation import _check_y, check_consistent_length, check_is
 from .._base import AttentionEstimator, warn_user
 from .._columns import Columns
 from .._partitions import in_memory
-from .._shapley import Background, FeatureEffects
+from .._shapley import FeatureEffects
 from .._validation import (
     check_choice,
     check_key_weights,
@@ -42,7 +42,7 @@ class TransformerEstimator(
     _held = (
         Classes, Columns, FittedEncoder, FittedNetwork, LeftOutRidge, Loss, Numbers,
         RandomConvolutions, SeriesBaseline, SeriesReader, TableBaseline, TableReader,
-        TextBaseline, TextReader, Background,
+        TextBaseline, TextReader,
     )  # fmt: skip
 
     _views = ("tokens_", "classes_", "quantiles_", "baseline_weight_", "transformer_weight_")

@@ -46,6 +46,20 @@ def test_shap_adds_up_to_predictions(patients):
     np.testing.assert_allclose(total, model.predict(X[200:202]))
 
 
+@pytest.mark.parametrize(("n_features", "tolerance"), [(6, 1e-6), (10, 0.05)])
+def test_effects_of_features_are_those_of_shap(patients, n_features, tolerance):
+    import shap
+
+    X, y = patients[0].iloc[:, :n_features], patients[1]
+    model = KernelAttentionRegressor(max_steps=3, n_folds=1).fit(X[:200], y[:200])
+    effects = model.explain_features(X[200:205], background=X[:30])
+    masker = shap.maskers.Independent(X[:30].to_numpy())
+    values = shap.explainers.Exact(model.predict, masker)(X[200:205].to_numpy()).values
+    errors = effects.drop(columns="base value") - values
+    error, std = errors.abs().max(axis=None), model.predict(X[:200]).std()
+    assert error < tolerance * std
+
+
 def test_skrub_makes_columns_of_dates_and_texts():
     import skrub
 
