@@ -20,8 +20,6 @@ BASE_VALUE = "base value"
 # rows the feature with the largest error has an error of 0.008 to 0.064 standard deviations of
 # the predictions on 13 tables, with 20 rows up to 0.082, with 100 rows 0.007 to 0.019.
 BACKGROUND_ROWS, MAX_CANDIDATES = 50, 5000
-# Quantiles by which distributions of numbers are compared.
-_QUANTILES = np.linspace(0, 1, 11)
 # Number of features up to which all coalitions are evaluated, at most 256.
 MAX_EXACT = 8
 # Pairs of orders are drawn until no standard error of a row exceeds this multiple of the
@@ -72,8 +70,8 @@ def _order_by_influence(rows, scores, predict_scores):
 def _distribution_points(table, categorical, weights):
     """Encode rows such that means tell the distributions of all columns of a table.
 
-    Columns count alike: each becomes indicators of levels, or ramps between quantiles and an
-    indicator of missing cells, with a variance of 1 in all.
+    Columns count alike: each becomes indicators of levels, or ramps between eleven quantiles
+    and an indicator of missing cells, with variances that sum to 1.
     """
     encoded = []
     for j, column in enumerate(table.T):
@@ -81,7 +79,7 @@ def _distribution_points(table, categorical, weights):
         if j in categorical or not known.any():
             points = (column[:, None] == np.unique(column)).astype(np.float64)
         else:
-            knots = np.unique(np.quantile(column[known], _QUANTILES))
+            knots = np.unique(np.quantile(column[known], np.linspace(0, 1, 11)))
             steps = np.arange(len(knots))
             position = np.interp(np.where(known, column, knots[0]), knots, steps)
             points = np.column_stack([(position[:, None] - steps[:-1]).clip(0, 1), ~known])
