@@ -82,13 +82,20 @@ def timed(name, task, data):
                 return shap.TreeExplainer(model)(rows)
 
         seconds = [seconds_of(explain, rows[:n]) for n in (1, 1, N_ROWS)]
-        yield [name, X.shape[1], label, *(f"{each:.2f}" for each in seconds)]
+        yield [name, str(X.shape[1]), label, *(f"{each:.2f}" for each in seconds)]
         if label == OURS:
             codes = model._read_rows(queries[:1])
             explainer = shap.KernelExplainer(model._predict_scores, model._background)
             seconds = seconds_of(partial(explainer.shap_values, codes, silent=True))
             label = f"{OURS}, KernelExplainer"
-            yield [name, X.shape[1], label, "–", f"{seconds:.2f}", f"{N_ROWS * seconds:.0f}"]
+            yield [
+                name,
+                str(X.shape[1]),
+                label,
+                "–",
+                f"{seconds:.2f}",
+                f"{N_ROWS * seconds:.0f}",
+            ]
 
 
 def compared(name, task, n_rows, data):
@@ -114,7 +121,8 @@ def compared(name, task, n_rows, data):
     reported = std.to_numpy()[:, 1:] / unit
     inside = "–" if name in EXACT else f"{(errors <= 2 * reported).mean():.2f}"
     numbers = errors.max(), np.sqrt(np.mean(errors**2)), np.sqrt(np.mean(reported**2))
-    return [name, X.shape[1], errors.size, *(f"{number:.2g}" for number in numbers), inside]
+    sizes = str(X.shape[1]), str(errors.size)
+    return [name, *sizes, *(f"{number:.2g}" for number in numbers), inside]
 
 
 def main():

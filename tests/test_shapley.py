@@ -1,5 +1,7 @@
 """Effects of features: against all orders, for estimators of tables, and their relations."""
 
+import copy
+import dataclasses
 import itertools
 import pickle
 
@@ -290,7 +292,8 @@ class TestEveryEstimator:
         np.testing.assert_array_equal(loaded._background, model._background)
         np.testing.assert_allclose(loaded.explain_features(X[:2]), effects, atol=1e-9)
         if name in ("average", "votes", "lines"):
-            assert loaded.fit(X + 1, y)._background is None
+            assert copy.copy(loaded).fit(X + 1, y)._background is None
+            assert loaded.partial_fit(X + 1, y)._background is None
 
 
 class TestData:
@@ -390,12 +393,17 @@ class TestData:
         assert (effects.dtypes == np.float64).all()
         np.testing.assert_allclose(effects.sum(axis=1), model.predict(X[:3]), rtol=1e-9)
 
-    def test_partitions(self):
+    def test_queries_in_partitions(self):
         X, y = data_for(EVERY["average"])
         chunked = dask.array.from_array(X, chunks=(30, 2))
         model = NadarayaWatsonRegressor(bandwidth=0.3).fit(X, y)
         effects = model.explain_features(X[:3])
         np.testing.assert_allclose(model.explain_features(chunked[:3]), effects, atol=1e-9)
+
+    def test_training_rows_in_partitions(self):
+        X, y = data_for(EVERY["average"])
+        chunked = dask.array.from_array(X, chunks=(30, 2))
+        model = NadarayaWatsonRegressor(bandwidth=0.3).fit(X, y)
         distant = clone(model).fit(chunked, dask.array.from_array(y, chunks=30))
         with pytest.raises(
             ValueError, match=r"effects of features need all rows .*: pass a back"
@@ -443,6 +451,18 @@ class TestErrors:
             model.explain_features(X[:1])
         effects = model.set_params(empty="nearest").fit(X, X[:, 0]).explain_features(X[:1])
         assert effects.notna().all(axis=None)
+
+    @pytest.mark.filterwarnings("ignore")
+    def test_an_encoder_of_a_file_without_training_rows(self):
+        X, y = data_for(EVERY["regressor"])
+        model = TransformerRegressor(d_model=4, n_heads=1, n_layers=1, max_epochs=1).fit(X, y)
+        assert model.encoder_.reader.sample.shape == (60, 2)
+        reader = dataclasses.replace(model.encoder_.reader, sample=None)
+        model.encoder_ = dataclasses.replace(model.encoder_, reader=reader)
+        with pytest.raises(ValueError, match=r"background=None, .* hold no rows: pass a table"):
+            model.explain_features(X[:2])
+        effects = model.explain_features(X[:2], background=X[:20])
+        np.testing.assert_allclose(effects.sum(axis=1), model.predict(X[:2]), atol=1e-9)
 
     @pytest.mark.filterwarnings("ignore")
     def test_what_is_no_table(self):
