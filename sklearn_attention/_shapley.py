@@ -107,7 +107,8 @@ def herd(points, n_rows):
 class FeatureEffects:
     """Mixin of estimators of tables that explain predictions by features.
 
-    Its methods take rows as `_read_rows` returns them, numbers and codes of levels.
+    An estimator reads rows by ``_read_rows(X)``, as numbers and codes of levels, and predicts
+    them by ``_predict_rows(rows)``: targets, or probabilities as from `predict_proba`.
     """
 
     # Rows that stand for the population. They are chosen when they are first needed, and are
@@ -156,9 +157,9 @@ class FeatureEffects:
         Effects are interventional Shapley values [1]_ [2]_. A coalition S of features has the
         value
 
-        .. math:: v(S) = \sum_b w_b\, f(x_S, z_{b, \bar S})
+        .. math:: v(S) = \frac{1}{m} \sum_{b=1}^m f(x_S, z_{b, \bar S})
 
-        the mean prediction over the background rows :math:`z_b` if they had the features S of
+        the mean prediction over the m background rows :math:`z_b` if they had the features S of
         the row x [3]_. With d features the effect of feature j is
 
         .. math:: \phi_j = \sum_{S \not\ni j} \frac{|S|!\, (d - |S| - 1)!}{d!}
