@@ -193,7 +193,8 @@ def _refuse_other_type(column, levels, cells, unknown):
     if not lost and (few or unknown != cells):
         return
     cells, name = lost or cells, column.name
-    dtype = getattr(column.to_native(), "dtype", column.dtype)
+    native = column.to_native() if isinstance(column, nw.Series) else column
+    dtype = getattr(native, "dtype", column.dtype)
     cast = f"{'X' if isinstance(name, str) else 'pandas.DataFrame(X)'}[{name!r}]"
     if padded and all(_text(cell).isdigit() for cell in cells):
         cast += f".astype('Int64').astype('string').str.zfill({max(map(len, padded))})"

@@ -22,9 +22,12 @@ _RANK_WEIGHT = 0.1
 # Variance of a line in this coordinate, beside the covariance of integrated Brownian motion. If
 # one row is an outlier, the error is 0.93 of that without the line.
 _LINE_VARIANCE = 0.3
-# Beyond the rows a line goes on for so many standard deviations. On rows up to four deviations
-# beyond those of a trend the error is 0.12 of that with 1, on lognormal features it is 1.12.
-_REACH = 3.0
+# Beyond the rows a line goes on for this many standard deviations, that is, without end. If it
+# ended after 3, errors of lines on lognormal features were 19 times as large, and those of
+# three curves on such features 0.98 to 1.2 times.
+_REACH = 1e6
+# Numbers beyond which the last nodes must not lie, so that their differences are finite.
+_LARGEST = np.finfo(np.float64).max / 4
 # Principal functions that vary less than this, relative to the first one, are rounding errors.
 _MIN_VARIANCE = 1e-10
 # Bounds of the logarithm of a penalty divided by the number of rows. Columns have a variance of
@@ -42,8 +45,7 @@ class SplineColumns:
     Over the training rows they are about orthogonal to a constant and to each other; the line
     has variance 1, and so have all functions together. The sum of squares of the functions'
     coefficients is the roughness that a smoothing spline penalises (Wahba 1990, Spline models
-    for observational data). Beyond the rows functions are constant. The line goes on for three
-    standard deviations first.
+    for observational data). Beyond the rows functions are constant, and the line goes on.
     """
 
     nodes: np.ndarray  # (n_nodes,), ascending; the first and the last lie beyond the rows
@@ -65,10 +67,12 @@ class SplineColumns:
         std = np.sqrt(mass @ np.square(line - mean))
         functions = _principal_functions(t, line, mass, max_functions)
         values = np.column_stack([(line - mean) / std, functions])
-        values = values[[0, *range(len(nodes)), -1]]
-        values[[0, -1], 0] += [-_REACH, _REACH]
-        reach = _REACH * std * (nodes[-1] - nodes[0])
-        return cls(np.concatenate([[nodes[0] - reach], nodes, [nodes[-1] + reach]]), values)
+        values, extent = values[[0, *range(len(nodes)), -1]], nodes[-1] - nodes[0]
+        with np.errstate(over="ignore"):
+            reach = _REACH * std * extent
+        ends = np.clip([nodes[0] - reach, nodes[-1] + reach], -_LARGEST, _LARGEST)
+        values[[0, -1], 0] = ((ends - nodes[0]) / extent - mean) / std
+        return cls(np.concatenate([ends[:1], nodes, ends[1:]]), values)
 
     def interpolate(self, x, values):
         """Interpolate values (n_nodes, n_columns) at numbers x; 0 where x is missing."""

@@ -548,3 +548,8 @@ class TestUsualFrames:
         model = KernelAttentionRegressor(**QUICK).fit(frame, range(4))
         with pytest.raises(ValueError, match="unknown levels"):
             model.predict(frame.assign(size=pd.Categorical(["huge"] * 4)))
+
+    def test_codes_in_place_of_levels_are_refused(self, frame):
+        model = KernelAttentionRegressor(**QUICK).fit(frame, range(4))
+        with pytest.raises(ValueError, match="pass the levels themselves, not their codes"):
+            model.predict(frame.assign(color=pd.Categorical([1, 2, 1, 2])))

@@ -141,7 +141,7 @@ def fit_additive(training, kinds, folds, left_out, loss):
     (n_held_out, n_outputs). Returns an AdditivePart, None if its weight is 0, and the
     predictions of the rows held out by both.
     """
-    if training.X.shape[1] > _MAX_COLUMNS or not training.targets.any():
+    if training.X.shape[1] > _MAX_COLUMNS or not np.square(training.targets).any():
         return None, left_out
     columns = AdditiveColumns.learn(training.X, kinds)
     if not 1 < len(columns) <= 2 * _MAX_COLUMNS:

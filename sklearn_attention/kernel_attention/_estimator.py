@@ -190,7 +190,7 @@ class KernelAttention(FeatureEffects, MultiOutputMixin, TransformerMixin, MixedR
         Raises
         ------
         ValueError
-            If there is no such feature.
+            If there is no such feature, or values are not finite, not one-dimensional, or none.
 
         Examples
         --------
@@ -213,17 +213,23 @@ class KernelAttention(FeatureEffects, MultiOutputMixin, TransformerMixin, MixedR
         if feature not in names and feature not in range(len(names)):
             raise ValueError(f"feature={feature!r} is none of {names}: pass one of these.")
         j = names.index(feature) if feature in names else feature
-        levels, column = self.columns_.categories[j], rows[:, j]
+        levels = self.columns_.categories[j]
+        if values is None:
+            values = _usual_values(rows[:, j]) if levels is None else levels
+        values = np.array(values, dtype=float if levels is None else object)
+        is_finite = levels is not None or not np.isinf(values).any()
+        if values.ndim != 1 or not len(values) or not is_finite:
+            raise ValueError(
+                f"values={values!r} of feature {names[j]!r} are not a list of one or more "
+                "finite numbers or levels: pass values such as [0.1, 0.5], or rows X in which "
+                "the feature is not always missing."
+            )
+        codes = values
         if levels is not None:
             import pandas as pd
 
-            values = np.array(levels if values is None else values, dtype=object)
             is_ordered = self.columns_.kinds[j] == ORDERED
             codes = codes_of(pd.Series(values, name=names[j]), levels, is_ordered)
-        else:
-            codes = values = (
-                _usual_values(column) if values is None else np.asarray(values, float)
-            )
         shape = -1, len(codes), math.prod(np.shape(self.values_)[1:])
         parts = []
         for block in blocks_of_queries(len(rows), len(codes) * shape[2]):
@@ -253,7 +259,7 @@ def _usual_values(numbers):
     """Return the values at which scikit-learn computes partial dependence of numbers."""
     numbers = numbers[~np.isnan(numbers)]
     values = np.unique(numbers)
-    if len(values) <= _MAX_VALUES:
+    if len(values) < _MAX_VALUES:
         return values
     return np.linspace(*mquantiles(numbers, [0.05, 0.95]), _MAX_VALUES)
 

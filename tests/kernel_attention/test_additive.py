@@ -262,3 +262,17 @@ def test_sums_are_predicted_better_and_intervals_hold():
         covered.append(np.mean((lower <= y[100:]) & (y[100:] <= upper)))
     assert np.mean(ratios) < 0.7
     assert 0.86 < np.mean(covered) < 0.94
+
+
+def test_a_trend_goes_on_beyond_the_rows():
+    rng = np.random.default_rng(0)
+    price, other = rng.normal(size=(2, 120))
+    X = np.column_stack([np.arange(120.0), price, other])
+    y = 100 + 2 * X[:, 0] - 5 * X[:, 1] + 3 * rng.normal(size=120)
+    model = KernelAttentionRegressor().fit(X, y)
+    assert model.additive_share_ > 0.5
+    for time in (200, 400):
+        query = [[time, 0.0, 0.0]]
+        (lower, upper), truth = model.predict_interval(query)[0], 100 + 2 * time
+        assert model.predict(query) == pytest.approx(truth, rel=0.02)
+        assert lower < truth < upper

@@ -135,3 +135,25 @@ def test_scikit_learn_draws_it():
         [dependence], features=[(0,)], feature_names=list(X), target_idx=0, deciles={}
     ).plot()
     np.testing.assert_allclose(display.lines_[0, 0].get_ydata(), dependence.average[0])
+
+
+@pytest.mark.parametrize("values", [[], 5.0, [[1.0, 2.0]], [np.inf]])
+def test_values_that_are_no_list_of_finite_numbers_are_refused(values):
+    X, y = make_rows(40)
+    model = KernelAttentionRegressor(**QUICK).fit(X, y)
+    with pytest.raises(ValueError, match="of feature 'size' are not a list of one or more"):
+        model.partial_dependence(X, "size", values)
+
+
+def test_a_number_that_is_always_missing_has_no_usual_values():
+    X, y = make_rows(40)
+    model = KernelAttentionRegressor(**QUICK).fit(X.assign(often=np.nan), y)
+    with pytest.raises(ValueError, match="the feature is not always missing"):
+        model.partial_dependence(X.assign(often=np.nan), "often")
+
+
+def test_codes_of_levels_are_refused():
+    X, y = make_rows(40)
+    model = KernelAttentionRegressor(**QUICK).fit(X, y)
+    with pytest.raises(ValueError, match="which is none of its levels in the fit"):
+        model.partial_dependence(X, "color", [1, 2])
