@@ -24,7 +24,7 @@ _RANK_WEIGHT = 0.1
 _LINE_VARIANCE = 0.3
 # Beyond the rows a line goes on for this many standard deviations, that is, without end. If it
 # ended after 3, errors of lines on lognormal features were 19 times as large, and those of
-# three curves on such features 0.98 to 1.2 times.
+# three curves on such features 0.94 to 1.2 times.
 _REACH = 1e6
 # Numbers beyond which the last nodes must not lie, so that their differences are finite.
 _LARGEST = np.finfo(np.float64).max / 4
