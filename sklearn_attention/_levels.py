@@ -35,7 +35,7 @@ def _factorized(column):
     """Place of each cell among those that differ, -1 where missing, and these as a list."""
     import pandas as pd
 
-    cells = column.to_native() if isinstance(column, nw.Series) else column
+    cells = nw.to_native(column, pass_through=True)
     if not isinstance(cells, pd.Series):
         cells = pd.Series(column.to_list(), dtype=object)
     # Of an array of objects pandas guesses no type.
@@ -193,7 +193,7 @@ def _refuse_other_type(column, levels, cells, unknown):
     if not lost and (few or unknown != cells):
         return
     cells, name = lost or cells, column.name
-    native = column.to_native() if isinstance(column, nw.Series) else column
+    native = nw.to_native(column, pass_through=True)
     dtype = getattr(native, "dtype", column.dtype)
     cast = f"{'X' if isinstance(name, str) else 'pandas.DataFrame(X)'}[{name!r}]"
     if padded and all(_text(cell).isdigit() for cell in cells):
