@@ -463,14 +463,14 @@ MUTATIONS = [
     ),
     Mutation(
         "_shapley.py",
-        "return values[0, 0], (joining - leaving)[rank] / 2",
-        "return values[0, 0], joining[rank]",
+        "added = zip((joining - leaving) / 2, ranks, strict=True)",
+        "added = zip(joining, ranks, strict=True)",
         "effects are those of one order of the features",
     ),
     Mutation(
         "_shapley.py",
-        "masks = rank < np.arange(len(rank) + 1)[:, None]",
-        "masks = rank <= np.arange(len(rank) + 1)[:, None]",
+        "masks = ranks[:, None] < np.arange(ranks.shape[1] + 1)[:, None]",
+        "masks = ranks[:, None] <= np.arange(ranks.shape[1] + 1)[:, None]",
         "features join one step early, and the first has no effect",
     ),
     Mutation(
@@ -493,8 +493,8 @@ MUTATIONS = [
     ),
     Mutation(
         "_shapley.py",
-        "total = n_free * variances + _POOLED_DRAWS * variances.mean(axis=0)",
-        "total = 0.1 * variances",
+        "np.sqrt((n_free * variances + _POOLED_DRAWS * pooled) / (n_free + _POOLED_DRAWS))",
+        "np.sqrt(0.1 * variances)",
         "reported errors are too small",
     ),
     Mutation(
@@ -583,21 +583,27 @@ MUTATIONS = [
     ),
     Mutation(
         "kernel_attention/_kernel.py",
-        "all_own, of_rough = sum(own), coefficients.astype(keys[0].dtype)",
-        "all_own, of_rough = own[0], coefficients.astype(keys[0].dtype)",
-        "the rough part at values of a feature compares it in the first encoding only",
+        "totals = [sum(left), sum(right)]",
+        "totals = [left[0], right[0]]",
+        "the rough part of mixed rows compares them in the first encoding only",
+    ),
+    Mutation(
+        "kernel_attention/_kernel.py",
+        "is_near = rate * nearest[near] < _FAR",
+        "is_near = rate * nearest[near] < 0.1 * _FAR",
+        "keys at a middle distance have no weight for mixed rows",
     ),
     Mutation(
         "kernel_attention/_ridge.py",
         "share.flat[reaching] = weights",
         "share.flat[reaching] = 1",
-        "blocks of rows all have weight 1 at values of a feature",
+        "blocks of rows all have weight 1 for mixed rows",
     ),
     Mutation(
         "kernel_attention/_additive.py",
-        "return of_rows[:, None] + (of_values - of_values[0])",
-        "return of_rows[:, None] + of_values",
-        "the additive part counts twice at values of a feature",
+        "return coefficients[0] + add_features(*terms, masks, mean)",
+        "return 2 * coefficients[0] + add_features(*terms, masks, mean)",
+        "the constant of the additive part counts twice for mixed rows",
     ),
     Mutation(
         "kernel_attention/_kernel.py",

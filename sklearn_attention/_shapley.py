@@ -1,5 +1,6 @@
 """Effects of features on predictions of tables: Shapley values against background rows."""
 
+from dataclasses import dataclass
 from typing import Any
 
 import narwhals.stable.v2 as nw
@@ -23,16 +24,16 @@ BACKGROUND_ROWS, MAX_CANDIDATES = 50, 5000
 # Number of features up to which all coalitions are evaluated, at most 256.
 MAX_EXACT = 8
 # Pairs of orders are drawn until no standard error of a row exceeds this multiple of the
-# standard deviation of predictions; the smallest and the largest number of pairs.
-TOLERANCE, MIN_PAIRS, MAX_PAIRS = 0.01, 4, 16
+# standard deviation of predictions; the number that is drawn together, and the largest number.
+TOLERANCE, PAIRS_AT_ONCE, MAX_PAIRS = 0.01, 4, 16
 # A variance by few draws is averaged with the mean over the features of the row, which counts
 # as this number of draws: 0.93 to 0.96 of the effects lie within two standard errors (four
 # models of ten features, 20 seeds).
 _POOLED_DRAWS = 4
 # Probabilities are kept this far from 0 and 1, where log-odds are infinite.
 MIN_PROBABILITY = 1e-6
-# Numbers in a table of mixed rows that are predicted together.
-_NUMBERS_AT_ONCE = 2**20
+# Numbers in a table of mixed rows that are predicted together, and scores that are in memory.
+_NUMBERS_AT_ONCE, _SCORES_AT_ONCE = 2**20, 2**22
 
 
 def typical_rows(rows, weights, categorical, predict_scores):
@@ -50,21 +51,6 @@ def typical_rows(rows, weights, categorical, predict_scores):
     points = _distribution_points(rows, categorical, weights)
     targets = _distribution_points(predict_scores(rows), (), weights)
     return rows[herd(np.hstack([points, targets]), BACKGROUND_ROWS)]
-
-
-def _order_by_influence(rows, scores, predict_scores):
-    """Order features by how much predictions change if the cells of a feature move one row on.
-
-    Random orders refer to this one, so that effects do not depend on the order of the columns.
-    """
-    n_rows, n_features = rows.shape
-    mixed, by_score = np.tile(rows, (n_features, 1, 1)), np.argsort(scores[:, 0])
-    for j, table in enumerate(mixed):
-        table[by_score, j] = rows[np.roll(by_score, 1), j]
-    mixed_scores = predict_scores(mixed.reshape(-1, n_features)).reshape(n_features, n_rows, -1)
-    changes = np.abs(mixed_scores - scores).mean(axis=(1, 2))
-    # Features of the same influence must not be ordered by rounding.
-    return np.argsort(-np.round(changes / (changes.max() or 1.0), 9), kind="stable")
 
 
 def _distribution_points(table, categorical, weights):
@@ -133,7 +119,7 @@ class FeatureEffects:
             output. By default the class that is predicted for the row.
         return_std : bool, default=False
             Whether to return standard errors as well. Where a row differs from the background
-            in at most eight features, effects are exact and the errors 0.
+            in at most eight features, effects are exact and the errors are those of rounding.
 
         Returns
         -------
@@ -168,12 +154,14 @@ class FeatureEffects:
         the mean of what it adds over all orders in which features may be set. A feature in
         which the row equals all background rows has no effect and does not count. Up to eight
         features all coalitions are evaluated, otherwise 4 to 16 random orders with their
-        reverses, until all standard errors of the row are below 0.01 standard deviations of the
-        predictions. The orders are the same in each call.
+        reverses, four at a time, until all standard errors of the row are below 0.01 standard
+        deviations of the predictions. The orders are the same in each call.
 
         Mixed rows may be ones that never occur, such as a child with the income of an adult:
         effects describe the model, not the world. Log-odds are those of probabilities between
-        1e-6 and 1 - 1e-6. The time is in proportion to the number of rows of the background.
+        1e-6 and 1 - 1e-6. The time is in proportion to the number of rows of the background. It
+        is about a thirtieth for kernel attention with a Gaussian kernel, which is a product of
+        one factor for the features of the row and one for the others.
 
         References
         ----------
@@ -204,11 +192,10 @@ class FeatureEffects:
         refuse_column(names[1:], BASE_VALUE, "mean prediction")
         scores = self._predict_scores(rows)
         columns = self._explained_scores(scores, class_label)
-        game = Game(self._compared_rows(background), self._predict_scores)
+        game = Game(self._compared_rows(background), self._mean_scores)
         tables = np.zeros((2, len(rows), len(names), columns.shape[1]))
-        tables[0, :, 0] = game.base[columns]
-        for number, row in enumerate(rows):
-            tables[:, number, 1:] = game.effects(row, scores[number], columns[number])
+        tables[0, :, 0] = game.background.base[columns]
+        tables[:, :, 1:] = game.effects(rows, scores, columns)
         effects, std = (_frames_like(X, names, table) for table in tables)
         return (effects, std) if return_std else effects
 
@@ -218,23 +205,29 @@ class FeatureEffects:
         return self.keys_, self.key_weights_, self.columns_.categorical
 
     def _compared_rows(self, background):
-        """Read the background that a user passed, or return that of the fit for None."""
+        """Return a Background of rows that a user passed, or that of the fit for None."""
         if background is None:
             if self._background is None:
                 self._background = typical_rows(*self._training_rows(), self._predict_scores)
-            return self._background
+            data = self._background, self._predict_scores
+            return self._cached("background", lambda: Background.from_rows(*data))
         try:
-            return self._read_rows(*in_memory(background))
+            rows = self._read_rows(*in_memory(background))
         except (TypeError, ValueError) as error:
             raise ValueError(f"background does not fit: {error}") from error
+        return Background.from_rows(rows, self._predict_scores)
 
     def _predict_scores(self, rows):
         """Predict rows: all targets, or log-odds of all classes; (n_rows, n_scores)."""
-        scores = self._predict_rows(rows)
+        return self._scores_of(self._predict_rows(rows))
+
+    def _scores_of(self, predictions):
+        """Return targets, or log-odds for probabilities of classes, (n_rows, n_scores)."""
+        scores = predictions
         if is_classifier(self):
-            probabilities = np.hstack(classes_of_outputs(scores)).astype(np.float64)
+            probabilities = np.hstack(classes_of_outputs(predictions)).astype(np.float64)
             scores = logit(probabilities.clip(MIN_PROBABILITY, 1 - MIN_PROBABILITY))
-        scores = np.asarray(scores, dtype=np.float64).reshape(len(rows), -1)
+        scores = np.asarray(scores, dtype=np.float64).reshape(len(scores), -1)
         n_lost = np.isnan(scores).any(axis=1).sum()
         if n_lost:
             raise ValueError(
@@ -242,6 +235,25 @@ class FeatureEffects:
                 "without a prediction: fit with empty='nearest' or a larger bandwidth."
             )
         return scores
+
+    def _mean_scores(self, rows, background, masks):
+        """Average scores of mixed rows over the background, (n_masks, n_rows, n_scores).
+
+        Mixed rows have the features in `masks` (n_masks, n_features) from `rows`.
+        """
+        is_same = _equal(rows[:, None], background).all(axis=1)
+        means = []
+        for number, row in enumerate(rows):
+            # A feature that equals those of all background rows may come from either.
+            kinds, kind = np.unique(masks & ~is_same[number], axis=0, return_inverse=True)
+            blocks_of_kinds = blocks(len(kinds), max(1, _NUMBERS_AT_ONCE // background.size))
+            parts = []
+            for block in blocks_of_kinds:
+                mixed = mixed_rows(row[None], background, kinds[block])
+                scores = self._predict_scores(mixed.reshape(-1, len(row)))
+                parts.append(scores.reshape(*mixed.shape[:3], -1).mean(axis=2))
+            means.append(np.concatenate(parts)[kind])
+        return np.concatenate(means, axis=1)
 
     def _explained_scores(self, scores, class_label):
         """Choose columns (n_rows, n_outputs) of the scores (n_rows, n_scores) to explain."""
@@ -290,92 +302,184 @@ def _frames_like(X, names, table):
     return frames if len(frames) > 1 else frames[0]
 
 
+def mixed_rows(rows, others, masks):
+    """Combine features in `masks` from rows with the rest from other rows.
+
+    Masks are (n_masks, n_features), the result is (n_masks, n_rows, n_others, n_features).
+    """
+    return np.where(masks[:, None, None], rows[:, None], others)
+
+
+def _equal(left, right):
+    """Compare numbers; NaN equals NaN."""
+    return (left == right) | (np.isnan(left) & np.isnan(right))
+
+
+@dataclass(frozen=True)
+class Background:
+    """Rows with which other rows are compared."""
+
+    rows: np.ndarray  # (n_rows, n_features)
+    base: np.ndarray  # mean scores, (n_scores,)
+    std: np.ndarray  # standard deviations of scores, (n_scores,)
+    # Features, the most influential first. Random orders refer to this one, so that effects do
+    # not depend on the order of the columns.
+    order: np.ndarray
+
+    @classmethod
+    def from_rows(cls, rows, predict):
+        """Predict the rows, and order features by their influence."""
+        scores = predict(rows)
+        order = _order_by_influence(rows, scores, predict)
+        return cls(rows, scores.mean(axis=0), scores.std(axis=0), order)
+
+
+def _order_by_influence(rows, scores, predict_scores):
+    """Order features by how much predictions change if cells of a feature move one row on."""
+    n_rows, n_features = rows.shape
+    mixed, by_score = np.tile(rows, (n_features, 1, 1)), np.argsort(scores[:, 0])
+    for j, table in enumerate(mixed):
+        table[by_score, j] = rows[np.roll(by_score, 1), j]
+    mixed_scores = predict_scores(mixed.reshape(-1, n_features)).reshape(n_features, n_rows, -1)
+    changes = np.abs(mixed_scores - scores).mean(axis=(1, 2))
+    # Features of the same influence must not be ordered by rounding.
+    return np.argsort(-np.round(changes / (changes.max() or 1.0), 9), kind="stable")
+
+
 class Game:
-    """Mean predictions over the background, with features of a coalition taken from a row."""
+    """Mean predictions over the background, with features of a coalition taken from a row.
 
-    def __init__(self, background, predict_scores):
-        self._background, self._predict_scores = background, predict_scores
-        scores = predict_scores(background)
-        self.base, self._tolerance = scores.mean(axis=0), TOLERANCE * scores.std(axis=0)
-        self._order = _order_by_influence(background, scores, predict_scores)
+    ``mean_scores(rows, background, masks)`` returns means over the rows of the background of
+    the scores of mixed rows, (n_masks, n_rows, n_scores).
+    """
 
-    def effects(self, row, scores, columns):
-        """Compute Shapley values and their standard errors, (2, n_features, n_outputs).
+    def __init__(self, background, mean_scores):
+        self.background, self._mean_scores = background, mean_scores
 
-        `scores` (n_scores,) are predictions of the row, of which `columns` (n_outputs,) are
-        explained.
+    def effects(self, rows, scores, columns):
+        """Compute Shapley values and their errors, (2, n_rows, n_features, n_outputs).
+
+        `scores` (n_rows, n_scores) are predictions of the rows, of which `columns`
+        (n_rows, n_outputs) are explained.
         """
-        background = self._background
-        is_same = (background == row) | (np.isnan(background) & np.isnan(row))
-        # A feature that equals those of all background rows has no effect.
-        features = self._order[~is_same.all(axis=0)[self._order]]
-
-        def values_of(masks):
-            return self._values(row, scores, features, masks)[:, columns]
-
-        tables, n = np.zeros((2, len(row), len(columns))), len(features)
-        if n <= MAX_EXACT:
-            tables[0, features] = all_effects(values_of, n)
-        else:
-            tables[:, features] = sampled_effects(values_of, n, self._tolerance[columns])
+        tables = np.zeros((2, *rows.shape, columns.shape[1]))
+        # A feature in which a row equals all background rows has no effect.
+        differs = ~_equal(rows[:, None], self.background.rows).all(axis=1)
+        is_exact = differs.sum(axis=1) <= MAX_EXACT
+        for free in np.unique(differs[is_exact], axis=0):
+            masks = np.zeros((2 ** free.sum(), len(free)), dtype=bool)
+            masks[:, free] = all_coalitions(free.sum())
+            for block in self._blocks((differs == free).all(axis=1), len(masks), scores):
+                values, error = self._values(masks, rows[block], scores[block], columns[block])
+                tables[0, block] = effects_of_all(values, masks).swapaxes(0, 1)
+                tables[1, block] = error[:, None] * free[:, None]
+        n_masks = 2 * PAIRS_AT_ONCE * (rows.shape[1] + 1)
+        for block in self._blocks(~is_exact, n_masks, scores):
+            data = rows[block], scores[block], columns[block]
+            tables[:, block] = self._effects_in_random_orders(*data, differs[block, :, None])
         return tables
 
-    def _values(self, row, scores, features, masks):
-        """Compute values (n_masks, n_scores) of coalitions of `features`, which a row keeps."""
-        keeps, has_any = np.zeros((len(masks), len(row)), dtype=bool), masks.any(axis=1)
-        keeps[:, features] = masks
-        values = np.where(has_any[:, None], scores, self.base)
-        inner = np.flatnonzero(has_any & ~masks.all(axis=1))
-        for block in blocks(len(inner), max(1, _NUMBERS_AT_ONCE // self._background.size)):
-            mixed = np.where(keeps[inner[block], None], row, self._background)
-            mixed_scores = self._predict_scores(mixed.reshape(-1, len(row)))
-            values[inner[block]] = mixed_scores.reshape(*mixed.shape[:2], -1).mean(axis=1)
-        return values
+    def _blocks(self, is_chosen, n_masks, scores):
+        """Yield positions of rows, few enough for the scores of all their mixed rows."""
+        n_scores = n_masks * len(self.background.rows) * scores.shape[1]
+        chosen = np.flatnonzero(is_chosen)
+        for block in blocks(len(chosen), max(1, _SCORES_AT_ONCE // n_scores)):
+            yield chosen[block]
+
+    def _values(self, masks, rows, scores, columns):
+        """Compute values (n_masks, n_rows, n_outputs) of coalitions, and how wrong they are.
+
+        The values of no feature and of all features are predictions, which are known. How wrong
+        `mean_scores` is for these two is returned as (n_rows, n_outputs).
+        """
+        sizes, base = masks.sum(axis=1)[:, None, None], self.background.base
+        values = self._mean_scores(rows, self.background.rows, masks)
+        known = np.where(sizes == 0, base, np.where(sizes == sizes.max(), scores, values))
+        error = np.abs(known - values).max(axis=0)
+        return (
+            np.take_along_axis(known, columns[None], axis=2),
+            np.take_along_axis(error, columns, axis=1),
+        )
+
+    def _effects_in_random_orders(self, rows, scores, columns, differs):
+        """Average over random orders and their reverses, as many as each row needs.
+
+        `differs` (n_rows, n_features, 1) is True where a feature may have an effect; the other
+        arguments and the result are those of `effects`.
+        """
+        tables = np.zeros((2, *rows.shape, columns.shape[1]))
+        rng, remaining = np.random.default_rng(0), np.arange(len(rows))
+        draws = np.zeros((0, *tables.shape[1:]))
+        tolerance = TOLERANCE * self.background.std[columns][:, None]
+        while len(remaining) and len(draws) < MAX_PAIRS:
+            ranks = np.empty((PAIRS_AT_ONCE, rows.shape[1]), dtype=int)
+            ranks[:, self.background.order] = [rng.permutation(rows.shape[1]) for _ in ranks]
+            masks = coalitions_in_order(ranks)
+            values, error = self._values(
+                masks.reshape(-1, rows.shape[1]),
+                *(table[remaining] for table in (rows, scores, columns)),
+            )
+            values = values.reshape(*masks.shape[:3], *values.shape[1:])
+            added, free = effects_in_order(values, ranks).swapaxes(1, 2), differs[remaining]
+            # What rounding adds for features without an effect belongs to the others.
+            lost = np.where(free, 0.0, added).sum(axis=2, keepdims=True)
+            added = np.where(free, added + lost / free.sum(axis=1, keepdims=True), 0.0)
+            draws = np.concatenate([draws, added])
+            std = np.hypot(standard_errors(draws, free), free * error[:, None])
+            tables[:, remaining] = draws.mean(axis=0), std
+            is_open = (std > tolerance[remaining]).any(axis=(1, 2))
+            remaining, draws = remaining[is_open], draws[:, is_open]
+        return tables
 
 
-def all_effects(values_of, n):
-    """Average what each of n features adds to all coalitions without it; (n, n_outputs).
+def all_coalitions(n):
+    """Return all coalitions of n features, (2 ** n, n)."""
+    return np.arange(2**n)[:, None] >> np.arange(n) & 1 == 1
 
-    ``values_of(masks)`` returns the values (n_masks, ...) of coalitions, masks (n_masks, n).
+
+def effects_of_all(values, masks):
+    """Average what each feature adds to all coalitions without it, (n_features, ...).
+
+    `masks` (n_masks, n_features) are all coalitions of some of the features, in the order of
+    `all_coalitions`, and `values` (n_masks, ...) are their values.
     """
-    masks = np.arange(2**n)[:, None] >> np.arange(n) & 1 == 1
-    values, sizes = values_of(masks), masks.sum(axis=1)
-    effects = np.empty((n, values.shape[1]))
-    for j, is_member in enumerate(masks.T):
+    effects = np.zeros((masks.shape[1], *values.shape[1:]))
+    sizes, n = masks.sum(axis=1), masks.any(axis=0).sum()
+    for j in np.flatnonzero(masks.any(axis=0)):
+        is_member = masks[:, j]
         weights = 1 / (n * comb(n - 1, sizes[~is_member]))
-        effects[j] = weights @ (values[is_member] - values[~is_member])
+        effects[j] = np.tensordot(weights, values[is_member] - values[~is_member], 1)
     return effects
 
 
-def sampled_effects(values_of, n, tolerance):
-    """Average what n features add in random orders and their reverses; return standard errors.
+def coalitions_in_order(ranks):
+    """Return coalitions that features form if they join one by one, and the complements.
 
-    Orders are drawn until no standard error exceeds `tolerance` (n_outputs,).
+    `ranks` (n_orders, n_features) are the places of the features in some orders. The result is
+    (2, n_orders, n_features + 1, n_features).
     """
-    rng, draws = np.random.default_rng(0), []
-    for _ in range(MAX_PAIRS):
-        draws.append(effects_in_order(values_of, rng.permutation(n))[1])
-        if len(draws) >= MIN_PAIRS and (standard_errors(draws) <= tolerance).all():
-            break
-    return np.mean(draws, axis=0), standard_errors(draws)
+    masks = ranks[:, None] < np.arange(ranks.shape[1] + 1)[:, None]
+    return np.stack([masks, ~masks])
 
 
-def effects_in_order(values_of, rank):
-    """Average what features add if they join one by one, in an order and in its reverse.
+def effects_in_order(values, ranks):
+    """Average what features add in an order and in its reverse, (n_orders, n_features, ...).
 
-    `rank` (n_features,) is the place of each feature in the order. ``values_of(masks)`` returns
-    the values (n_masks, ...) of coalitions, masks (n_masks, n_features). Returns the value of
-    no feature, (...), and what each feature adds, (n_features, ...).
+    `values` (2, n_orders, n_features + 1, ...) are those of `coalitions_in_order(ranks)`.
     """
-    masks = rank < np.arange(len(rank) + 1)[:, None]
-    # The complements are the coalitions of the reverse order, the largest first.
-    values = np.stack(np.split(values_of(np.concatenate([masks, ~masks])), 2))
-    joining, leaving = np.diff(values, axis=1)
-    return values[0, 0], (joining - leaving)[rank] / 2
+    # Complements are the coalitions of the reverse order, the largest first.
+    joining, leaving = np.diff(values, axis=2)
+    added = zip((joining - leaving) / 2, ranks, strict=True)
+    return np.stack([of_places[rank] for of_places, rank in added])
 
 
-def standard_errors(draws):
-    """Compute standard errors (n_features, n_outputs) of the means of a list of draws."""
+def standard_errors(draws, differs):
+    """Compute standard errors (n_rows, n_features, n_outputs) of means of draws.
+
+    `draws` are (n_draws, n_rows, n_features, n_outputs), and 0 unless `differs`
+    (n_rows, n_features, 1).
+    """
     variances, n_free = np.var(draws, axis=0, ddof=1) / len(draws), len(draws) - 1
-    total = n_free * variances + _POOLED_DRAWS * variances.mean(axis=0)
-    return np.sqrt(total / (n_free + _POOLED_DRAWS))
+    n_features = differs.sum(axis=1, keepdims=True)
+    pooled = differs * variances.sum(axis=1, keepdims=True) / n_features
+    return np.sqrt((n_free * variances + _POOLED_DRAWS * pooled) / (n_free + _POOLED_DRAWS))

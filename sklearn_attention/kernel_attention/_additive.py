@@ -8,7 +8,8 @@ import numpy as np
 from .._blocks import blocks_of_queries
 from .._spline_ridge import NormalEquations, SplineColumns, reml_penalties
 from ._boosting import CHANCE, MIN_GAIN, largest_error
-from ._encodings import MANY_LEVELS, Encoding, at_values
+from ._encodings import MANY_LEVELS, Encoding
+from ._kernel import add_features, feature_terms
 from ._members import LossOfClasses
 
 # Functions of one number, and columns of all numbers together; levels and markers of missing
@@ -61,11 +62,17 @@ class AdditiveColumns:
 
     def predict(self, X, coefficients):
         """Return products of the columns and coefficients, (n, n_outputs)."""
-        constant, functions, effects = self._split(coefficients)
-        total = constant + self._levels(X) @ effects
-        for (spline, x), values in zip(self._numbers(X), functions, strict=True):
-            total += spline.interpolate(x, values)
-        return total
+        return coefficients[0] + self.terms(X, coefficients).sum(axis=1)
+
+    def terms(self, X, coefficients):
+        """Return what each feature adds to `predict`, (n, n_features, n_outputs)."""
+        _, functions, effects = self._split(coefficients)
+        of_levels = self.encoding.feature[len(self.splines) :]
+        terms = feature_terms(self._levels(X), effects, of_levels, X.shape[1])
+        splines = zip(self.encoding.numeric, self._numbers(X), functions, strict=True)
+        for feature, (spline, x), values in splines:
+            terms[:, feature] += spline.interpolate(x, values)
+        return terms
 
     def slopes(self, X, coefficients):
         """Return derivatives of `predict`, (n, n_outputs, n_features)."""
@@ -111,12 +118,14 @@ class AdditivePart:
         """Return the sum over members of their additive parts, (n, n_outputs)."""
         return self.columns.predict(training.queries(X).X, self.total_coefficients)
 
-    def predict_at_values(self, training, X, feature, values):
-        """Predict rows with a feature at each of some values, (n, n_values, n_outputs)."""
-        # The feature adds the same to all rows.
-        of_rows = self.predict(training, at_values(X, feature, values[:1]))
-        of_values = self.predict(training, at_values(X[:1], feature, values))
-        return of_rows[:, None] + (of_values - of_values[0])
+    def predict_mixed(self, training, rows, others, masks, mean=False):
+        """Return `predict` of mixed rows, (n_masks, n_rows, n_others, n_outputs).
+
+        Arguments are those of `sums_of_mixed_rows`, but rows are not encoded.
+        """
+        coefficients = self.total_coefficients
+        terms = [self.columns.terms(X, coefficients) for X in (rows, others)]
+        return coefficients[0] + add_features(*terms, masks, mean)
 
     def slopes(self, training, X):
         """Return derivatives of `predict`, (n, n_outputs, n_features)."""

@@ -263,9 +263,9 @@ class KernelAttentionClassifier(ClassLabels, ClassifierMixin, KernelAttention):
         """
         return self._predict_rows(self._read_rows(X))
 
-    def _predict_rows(self, X):
+    def _predict_rows(self, X, scores=None):
         """Predict probabilities of rows of numbers and codes of levels."""
-        probabilities = [p.astype(self.keys_.dtype) for p in self._probabilities(X)]
+        probabilities = [p.astype(self.keys_.dtype) for p in self._probabilities(X, scores)]
         return probabilities if isinstance(self.classes_, list) else probabilities[0]
 
     def _response(self, X, scores):
@@ -275,7 +275,10 @@ class KernelAttentionClassifier(ClassLabels, ClassifierMixin, KernelAttention):
         return probabilities[0][:, 1:] if is_binary else np.hstack(probabilities)
 
     def _probabilities(self, X, scores=None):
-        """Of every output, (n_queries, n_classes); `scores` are the members', if known."""
+        """Of every output, (n_queries, n_classes).
+
+        `scores` are those of the members, if they are known; then only trees read X.
+        """
         scores = self._fitted.predict(X) if scores is None else scores
         scores, center = (
             split_classes(found, self.classes_)

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 from scipy.stats.mstats import mquantiles
-from sklearn.base import MultiOutputMixin, TransformerMixin, clone
+from sklearn.base import MultiOutputMixin, TransformerMixin, clone, is_classifier
 from sklearn.utils import Bunch, check_random_state
 from sklearn.utils.validation import _check_feature_names_in, check_is_fitted
 
@@ -16,7 +16,7 @@ from .._blocks import blocks_of_queries
 from .._columns import ORDERED, Columns, MixedRows
 from .._labels import targets_at
 from .._levels import codes_of
-from .._shapley import FeatureEffects
+from .._shapley import FeatureEffects, mixed_rows
 from .._spline_ridge import SplineColumns
 from .._validation import check_bandwidth, check_choice, check_positive
 from ..attention._tables import Explanation, explained, heaviest
@@ -25,7 +25,7 @@ from ..kernels._base import as_kernel
 from ._additive import AdditiveColumns, AdditivePart
 from ._averages import AverageMember
 from ._distribution import ErrorDistribution
-from ._encodings import ENCODINGS, Encoding, TrainingRows, at_values
+from ._encodings import ENCODINGS, Encoding, TrainingRows
 from ._fitted import Fitted
 from ._kernel import LearnedKernel
 from ._ridge import Partition, RidgeMember
@@ -230,18 +230,33 @@ class KernelAttention(FeatureEffects, MultiOutputMixin, TransformerMixin, MixedR
 
             is_ordered = self.columns_.kinds[j] == ORDERED
             codes = codes_of(pd.Series(values, name=names[j]), levels, is_ordered)
-        shape = -1, len(codes), math.prod(np.shape(self.values_)[1:])
-        parts = []
-        for block in blocks_of_queries(len(rows), len(codes) * shape[2]):
-            of_members = self._fitted.predict_at_values(rows[block], j, codes)
-            response = self._response(
-                at_values(rows[block], j, codes), of_members.reshape(-1, shape[2])
-            )
-            parts.append(response.reshape(-1, len(codes), response.shape[1]))
-        individual = np.moveaxis(np.concatenate(parts), 2, 0).astype(self.keys_.dtype)
+        of_values = np.repeat(rows[:1], len(codes), axis=0)
+        of_values[:, j] = codes
+        mask, parts = np.arange(rows.shape[1])[None] == j, []
+        for block in blocks_of_queries(len(rows), len(codes) * self._fitted.n_outputs):
+            of_members = self._fitted.predict_mixed(of_values, rows[block], mask)
+            mixed = mixed_rows(of_values, rows[block], mask).reshape(-1, rows.shape[1])
+            response = self._response(mixed, of_members.reshape(len(mixed), -1))
+            parts.append(response.reshape(len(codes), -1, response.shape[1]))
+        individual = np.concatenate(parts, axis=1).T.astype(self.keys_.dtype)
         return Bunch(
             grid_values=[values], average=individual.mean(axis=1), individual=individual
         )
+
+    def _mean_scores(self, rows, background, masks):
+        of_members = self._fitted.predict_mixed(
+            rows, background, masks, mean=not is_classifier(self)
+        )
+        shape, mixed = of_members.shape[:3], None
+        if any(self.boosters_):
+            # Trees read the mixed rows.
+            mixed = mixed_rows(rows, background, masks)
+            shape = mixed.shape[:3]
+            of_members = np.broadcast_to(of_members, (*shape, of_members.shape[3]))
+            mixed = mixed.reshape(-1, rows.shape[1])
+        of_members = of_members.reshape(-1, of_members.shape[3])
+        scores = self._scores_of(self._predict_rows(mixed, of_members))
+        return scores.reshape(*shape, -1).mean(axis=2)
 
     @property
     def feature_relevance_(self):

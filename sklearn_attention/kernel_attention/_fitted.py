@@ -8,11 +8,12 @@ import numpy as np
 from scipy import ndimage
 
 from .._columns import Columns
+from .._shapley import mixed_rows
 from .._thread_pools import one_blas_thread
 from ..kernels import Gaussian
 from ._additive import AdditivePart, fit_additive
 from ._distribution import HeldOutRows
-from ._encodings import SAMPLED, Encoding, TrainingRows, at_values
+from ._encodings import SAMPLED, Encoding, TrainingRows
 from ._members import LocalAverage
 from ._ridge import RidgeMember
 
@@ -66,6 +67,11 @@ class Fitted:
         return np.ones(len(self.members)) if self.additive is None else 1 - self.additive.shares
 
     @property
+    def n_outputs(self):
+        """Number of columns of predictions."""
+        return self.training.targets.shape[1]
+
+    @property
     def held_out(self):
         """Positions of the rows held out, fold by fold."""
         return np.concatenate(self.folds)
@@ -92,14 +98,31 @@ class Fitted:
         """Derivatives of predictions, in units of the values, (n, n_outputs, n_features)."""
         return self._mean_of_members("slopes", X) * self.training.scale[:, None]
 
-    def predict_at_values(self, X, feature, values):
-        """Predict rows with a feature at each of some values, (n, n_values, n_outputs)."""
+    def predict_mixed(self, rows, others, masks, *, mean=False):
+        """Predict rows that have some features of other rows.
+
+        Parameters
+        ----------
+        rows, others : ndarray of shape (n, n_features)
+            Numbers and codes of levels.
+        masks : ndarray of bool of shape (n_masks, n_features)
+            Features that mixed rows have from `rows`; they have the rest from `others`.
+        mean : bool, default=False
+            Whether to average over `others`.
+
+        Returns
+        -------
+        predictions : ndarray of shape (n_masks, n_rows, n_others, n_outputs)
+            In the units of the members. With `mean`, n_others is 1.
+        """
         kernels = [member.kernel for member in self.members if isinstance(member, RidgeMember)]
-        if not kernels or not isinstance(kernels[0].formula, Gaussian):
-            predictions = self.predict(at_values(X, feature, values))
-            return predictions.reshape(len(X), len(values), -1)
-        with one_blas_thread():
-            return self._mean_of_members("predict_at_values", X, feature, values)
+        if kernels and isinstance(kernels[0].formula, Gaussian):
+            with one_blas_thread():
+                return self._mean_of_members("predict_mixed", rows, others, masks, mean)
+        mixed = mixed_rows(rows, others, masks)
+        predictions = self.predict(mixed.reshape(-1, masks.shape[1]))
+        predictions = predictions.reshape(*mixed.shape[:3], -1)
+        return predictions.mean(axis=2, keepdims=True) if mean else predictions
 
     def _mean_of_members(self, method, *arguments):
         """Mean of what a method of all members and their additive parts returns."""

@@ -296,10 +296,10 @@ class KernelAttentionRegressor(NumericTargets, KernelAttention):
         std = np.hypot(std, self._level_effects.distribution(X).normal_std)
         return predictions, std.reshape(predictions.shape).astype(predictions.dtype)
 
-    def _predict_rows(self, X):
-        """Predict rows of numbers and codes of levels."""
-        shape = len(X), *self.values_.shape[1:]
-        return self._predict(X).reshape(shape).astype(self.keys_.dtype)
+    def _predict_rows(self, X, of_members=None):
+        """Predict rows of numbers and codes of levels; see `_predict`."""
+        shape = -1, *self.values_.shape[1:]
+        return self._predict(X, of_members).reshape(shape).astype(self.keys_.dtype)
 
     def predict_quantiles(self, X, quantiles: ArrayLike = (0.1, 0.5, 0.9)) -> np.ndarray:
         r"""Quantiles of the predictive distribution.
@@ -376,7 +376,7 @@ class KernelAttentionRegressor(NumericTargets, KernelAttention):
     def _predict(self, X, of_members=None):
         """Predictions with those of the trees, (n, n_outputs).
 
-        `of_members` are those of the members, if they are known.
+        `of_members` are those of the members, if they are known; then only trees read X.
         """
         fitted = self._fitted
         of_members = fitted.predict(X) if of_members is None else of_members

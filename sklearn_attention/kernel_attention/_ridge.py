@@ -8,8 +8,17 @@ from scipy.linalg import get_lapack_funcs
 from sklearn.utils.extmath import randomized_svd
 
 from .._blocks import blocks_of_queries
-from ._encodings import SAMPLED, at_values
-from ._kernel import LEAST_NOISE, KernelSum, Keys, LearnedKernel, Pairs, sums_at_values
+from ._encodings import SAMPLED
+from ._kernel import (
+    LEAST_NOISE,
+    KernelSum,
+    Keys,
+    LearnedKernel,
+    Pairs,
+    add_features,
+    feature_terms,
+    sums_of_mixed_rows,
+)
 
 # Rows that a block may have; where rows are equal, some of twice as many are drawn.
 _MOST = 3000
@@ -247,30 +256,39 @@ class RidgeMember:
                 found[rows] += weights[block, None] * sums
         return found
 
-    def predict_at_values(self, training, X, feature, values):
-        """Predict rows with a feature at each of some values, (n, n_values, n_outputs)."""
+    def predict_mixed(self, training, rows, others, masks, mean=False):
+        """Predict mixed rows, (n_masks, n_rows, n_others, n_outputs).
+
+        Arguments are those of `sums_of_mixed_rows`, but rows are not encoded.
+        """
         dtype = np.result_type(*self.coefficients)
-        rows_of_values = training.encode(at_values(X[:1], feature, values), dtype)
-        encoded, is_own = training.encode(X, dtype), [f == feature for f in training.features]
-        # The points at which the partition is asked are sums of two parts as well.
-        masked = [[z * ~mask for z, mask in zip(encoded, is_own, strict=True)]]
-        masked += [[z * mask for z, mask in zip(rows_of_values, is_own, strict=True)]]
-        others, own = (
-            self.kernel.space(rows).astype(np.float32) @ self.axes for rows in masked
-        )
-        points = (others[:, None] + own).reshape(len(X) * len(values), self.axes.shape[1])
-        shape = len(X), len(values), self.coefficients[0].shape[1]
-        predictions = np.zeros(shape)
-        for leaf, (reaching, weights) in enumerate(self.partition.leaves(points)):
-            if len(reaching):
-                rows, share = np.unique(reaching // len(values)), np.zeros(shape[:2])
-                share.flat[reaching] = weights
-                keys = training.coordinates(self.rows[leaf], dtype)
-                queries = [z[rows] for z in encoded]
-                data = keys, self.coefficients[leaf], queries, rows_of_values, feature
-                sums = sums_at_values(self.kernel, *data)
-                predictions[rows] += share[rows, :, None] * sums
-        return predictions
+        rows, others = (training.encode(X, dtype) for X in (rows, others))
+
+        def sums(leaf, others, mean=False):
+            keys = training.coordinates(self.rows[leaf], dtype)
+            data = keys, self.coefficients[leaf], rows, others, masks
+            return sums_of_mixed_rows(self.kernel, *data, mean=mean)
+
+        if len(self.rows) == 1:
+            return sums(0, others, mean)
+        # The points at which the partition is asked are sums over features.
+        feature = np.concatenate(self.kernel.features)
+        terms = [
+            feature_terms(self.kernel.space(z), self.axes, feature, self.kernel.n_features)
+            for z in (rows, others)
+        ]
+        points = add_features(*terms, masks)
+        shape = points.shape[:3]
+        predictions = np.zeros((*shape, self.coefficients[0].shape[1]))
+        leaves = self.partition.leaves(points.reshape(-1, points.shape[3]))
+        for leaf, (reaching, weights) in enumerate(leaves):
+            share = np.zeros(shape)
+            share.flat[reaching] = weights
+            used = np.flatnonzero(share.any(axis=(0, 1)))
+            if len(used):
+                part = share[:, :, used, None] * sums(leaf, [z[used] for z in others])
+                predictions[:, :, used] += part
+        return predictions.mean(axis=2, keepdims=True) if mean else predictions
 
     def _kernel_sum(self, training, leaf, dtype):
         """The sum over the keys of a leaf, which is kept if the keys of all leaves are few."""

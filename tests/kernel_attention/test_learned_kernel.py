@@ -4,7 +4,12 @@ import numpy as np
 import pytest
 
 from sklearn_attention.kernel_attention import _kernel
-from sklearn_attention.kernel_attention._kernel import KernelSum, LearnedKernel, Pairs
+from sklearn_attention.kernel_attention._kernel import (
+    KernelSum,
+    LearnedKernel,
+    Pairs,
+    sums_of_mixed_rows,
+)
 from sklearn_attention.kernels._base import as_kernel
 
 # Three features in the first encoding; in the second two have two columns each.
@@ -131,3 +136,53 @@ def test_large_coefficients_cancel_in_double_precision():
     found = KernelSum(kernel, keys, coefficients)(queries)
     expected = kernel.matrix(queries, keys).astype(np.float64) @ coefficients
     np.testing.assert_allclose(found, expected, rtol=0, atol=1e-6 * np.abs(expected).max())
+
+
+@pytest.mark.parametrize(("rough", "linear"), [(False, False), (True, True)])
+@pytest.mark.parametrize("numbers", [None, 40])
+def test_sums_at_mixed_rows_are_those_of_each(rough, linear, numbers, monkeypatch):
+    monkeypatch.setattr(_kernel, "_MIXED_TILE", 5)
+    if numbers:
+        monkeypatch.setattr(_kernel, "_MIXED_DISTANCES", numbers)
+    kernel = make_kernel(rough=rough, linear=linear)
+    keys, rows, others = make_rows(13), make_rows(4, seed=1), make_rows(3, seed=2)
+    # A mixed row that equals a key is where the rough part has its kink.
+    others = [np.vstack([z, k[:1]]) for z, k in zip(others, keys, strict=True)]
+    coefficients = np.random.default_rng(0).normal(size=(13, 2))
+    masks = np.array([[0, 0, 0], [1, 0, 0], [0, 1, 1], [1, 1, 1]], dtype=bool)
+    found = sums_of_mixed_rows(kernel, keys, coefficients, rows, others, masks)
+    assert found.shape == (4, 4, 4, 2)
+    sums = KernelSum(kernel, keys, coefficients)
+    for m, mask in enumerate(masks):
+        for i in range(4):
+            mixed = [
+                np.where(mask[feature], row[i], other)
+                for feature, row, other in zip(FEATURES, rows, others, strict=True)
+            ]
+            atol = 1e-4 if rough else 1e-12
+            np.testing.assert_allclose(found[m, i], sums(mixed), atol=atol, rtol=0)
+    means = sums_of_mixed_rows(kernel, keys, coefficients, rows, others, masks, mean=True)
+    np.testing.assert_allclose(means, found.mean(axis=2, keepdims=True), atol=1e-10)
+
+
+def test_sums_at_mixed_rows_of_scores_that_sum_to_0():
+    kernel, keys = make_kernel(), make_rows(9)
+    coefficients = np.random.default_rng(0).normal(size=(9, 3))
+    coefficients -= coefficients.mean(axis=1, keepdims=True)
+    masks = np.array([[1, 0, 1]], dtype=bool)
+    data = make_rows(2, seed=1), make_rows(2, seed=2), masks
+    found = sums_of_mixed_rows(kernel, keys, coefficients, *data)
+    for output in range(3):
+        expected = sums_of_mixed_rows(kernel, keys, coefficients[:, [output]], *data)
+        np.testing.assert_allclose(found[..., output], expected[..., 0], atol=1e-12)
+
+
+@pytest.mark.parametrize("rate", [0.01, 1.0, 30.0, 1e4])
+def test_gaussians_sum_to_the_rough_part(rate):
+    named = {"rough": np.log([2.0]), "rate": np.log([rate])}
+    rates, sizes = _kernel._gaussians_of_rough(named)
+    squared = np.concatenate([[0], np.geomspace(1e-6, 1e4, 200)])
+    found = np.exp(-np.outer(squared, rates)) @ sizes
+    expected = _kernel._rough(np.sqrt(squared + _kernel._KINK), named)
+    np.testing.assert_allclose(found, expected, atol=4 * 4e-6)
+    assert len(rates) < 40
