@@ -463,14 +463,14 @@ MUTATIONS = [
     ),
     Mutation(
         "_shapley.py",
-        "added = zip((joining - leaving) / 2, ranks, strict=True)",
-        "added = zip(joining, ranks, strict=True)",
+        "return values[0, 0], (joining - leaving)[rank] / 2",
+        "return values[0, 0], joining[rank]",
         "effects are those of one order of the features",
     ),
     Mutation(
         "_shapley.py",
-        "masks = ranks[:, None] < np.arange(ranks.shape[1] + 1)[:, None]",
-        "masks = ranks[:, None] <= np.arange(ranks.shape[1] + 1)[:, None]",
+        "masks = rank < np.arange(len(rank) + 1)[:, None]",
+        "masks = rank <= np.arange(len(rank) + 1)[:, None]",
         "features join one step early, and the first has no effect",
     ),
     Mutation(
@@ -493,9 +493,33 @@ MUTATIONS = [
     ),
     Mutation(
         "_shapley.py",
-        "np.sqrt((n_free * variances + _POOLED_DRAWS * pooled) / (n_free + _POOLED_DRAWS))",
-        "np.sqrt(0.1 * variances)",
+        "variances = np.square(residuals).sum(axis=0) / (len(masks) - n_features + 1)",
+        "variances = 0.1 * np.square(residuals).mean(axis=0)",
         "reported errors are too small",
+    ),
+    Mutation(
+        "_shapley.py",
+        "shares = np.cumsum(1 / (sizes * (n_features - sizes)))",
+        "shares = np.cumsum(1.0 * sizes)",
+        "random coalitions have other sizes than Shapley values weight them by",
+    ),
+    Mutation(
+        "_shapley.py",
+        "tables[1][cells] = np.hypot(std, error[group]).swapaxes(0, 1)",
+        "tables[1][cells] = std.swapaxes(0, 1)",
+        "reported errors lack those of values",
+    ),
+    Mutation(
+        "inspection/_feature_effects.py",
+        "ends = row[BASE_VALUE] + np.cumsum(moves)",
+        "ends = np.cumsum(moves)",
+        "bars begin at 0 instead of the typical row",
+    ),
+    Mutation(
+        "inspection/_feature_effects.py",
+        "cells[known] = frame[known]",
+        "pass",
+        "pictures have values as a pipeline scaled them",
     ),
     Mutation(
         "_stacking.py",

@@ -5,6 +5,7 @@ from typing import Any
 
 import narwhals.stable.v2 as nw
 import numpy as np
+from scipy.linalg import null_space
 from scipy.special import comb, logit
 from sklearn.base import is_classifier
 from sklearn.utils.validation import _check_feature_names_in, check_is_fitted
@@ -23,13 +24,12 @@ BASE_VALUE = "base value"
 BACKGROUND_ROWS, MAX_CANDIDATES = 50, 5000
 # Number of features up to which all coalitions are evaluated, at most 256.
 MAX_EXACT = 8
-# Pairs of orders are drawn until no standard error of a row exceeds this multiple of the
-# standard deviation of predictions; the number that is drawn together, and the largest number.
-TOLERANCE, PAIRS_AT_ONCE, MAX_PAIRS = 0.01, 4, 16
-# A variance by few draws is averaged with the mean over the features of the row, which counts
-# as this number of draws: 0.93 to 0.96 of the effects lie within two standard errors (four
-# models of ten features, 20 seeds).
-_POOLED_DRAWS = 4
+# Pairs of a coalition and its complement, for each feature: as many are drawn at a time, and as
+# many at most, until no standard error of a row exceeds this multiple of the standard deviation
+# of predictions. With 4 pairs, 0.92 to 0.95 of the errors lie within two standard errors on
+# seven tables (8 rows, 16 or 20 draws), and the error of the worst feature is 0.57 to 0.79 of
+# that of means over 4 random orders and their reverses, which evaluate as many coalitions.
+TOLERANCE, PAIRS_AT_ONCE, MAX_PAIRS = 0.01, 4, 8
 # Probabilities are kept this far from 0 and 1, where log-odds are infinite.
 MIN_PROBABILITY = 1e-6
 # Numbers in a table of mixed rows that are predicted together, and scores that are in memory.
@@ -153,9 +153,14 @@ class FeatureEffects:
 
         the mean of what it adds over all orders in which features may be set. A feature in
         which the row equals all background rows has no effect and does not count. Up to eight
-        features all coalitions are evaluated, otherwise 4 to 16 random orders with their
-        reverses, four at a time, until all standard errors of the row are below 0.01 standard
-        deviations of the predictions. The orders are the same in each call.
+        features all coalitions are evaluated. Otherwise effects are fitted by least squares to
+        the differences between random coalitions and their complements [4]_,
+
+        .. math:: v(S) - v(\bar S) \approx \sum_{j \in S} \phi_j - \sum_{j \notin S} \phi_j
+
+        where a size s of S has a probability in proportion to 1 / (s (d - s)). There are four
+        such pairs for each feature, and four more if a standard error of the row exceeds 0.01
+        standard deviations of the predictions. The coalitions are the same in each call.
 
         Mixed rows may be ones that never occur, such as a child with the income of an adult:
         effects describe the model, not the world. Log-odds are those of probabilities between
@@ -171,6 +176,8 @@ class FeatureEffects:
            predictions. Advances in Neural Information Processing Systems 30.
         .. [3] Janzing, D., Minorics, L. and Bloebaum, P. (2020). Feature relevance
            quantification in explainable AI: a causal problem. AISTATS 2020.
+        .. [4] Covert, I. and Lee, S.-I. (2021). Improving KernelSHAP: practical Shapley value
+           estimation using linear regression. AISTATS 2021.
 
         Examples
         --------
@@ -192,10 +199,10 @@ class FeatureEffects:
         refuse_column(names[1:], BASE_VALUE, "mean prediction")
         scores = self._predict_scores(rows)
         columns = self._explained_scores(scores, class_label)
-        game = Game(self._compared_rows(background), self._mean_scores)
+        game = self._game(background)
         tables = np.zeros((2, len(rows), len(names), columns.shape[1]))
-        tables[0, :, 0] = game.background.base[columns]
-        tables[:, :, 1:] = game.effects(rows, scores, columns)
+        tables[0, :, 0] = game.base[columns]
+        tables[:, :, 1:] = game.effects(self._mean_scores, rows, scores, columns)
         effects, std = (_frames_like(X, names, table) for table in tables)
         return (effects, std) if return_std else effects
 
@@ -204,18 +211,18 @@ class FeatureEffects:
         need_all_rows("effects of features", self.keys_, remedy="pass a background")
         return self.keys_, self.key_weights_, self.columns_.categorical
 
-    def _compared_rows(self, background):
-        """Return a Background of rows that a user passed, or that of the fit for None."""
+    def _game(self, background):
+        """Return the Game against rows that a user passed, or those of the fit for None."""
+        functions = self._predict_scores, self._mean_scores
         if background is None:
             if self._background is None:
                 self._background = typical_rows(*self._training_rows(), self._predict_scores)
-            data = self._background, self._predict_scores
-            return self._cached("background", lambda: Background.from_rows(*data))
+            return self._cached("game", lambda: Game.against(self._background, *functions))
         try:
             rows = self._read_rows(*in_memory(background))
         except (TypeError, ValueError) as error:
             raise ValueError(f"background does not fit: {error}") from error
-        return Background.from_rows(rows, self._predict_scores)
+        return Game.against(rows, *functions)
 
     def _predict_scores(self, rows):
         """Predict rows: all targets, or log-odds of all classes; (n_rows, n_scores)."""
@@ -315,25 +322,6 @@ def _equal(left, right):
     return (left == right) | (np.isnan(left) & np.isnan(right))
 
 
-@dataclass(frozen=True)
-class Background:
-    """Rows with which other rows are compared."""
-
-    rows: np.ndarray  # (n_rows, n_features)
-    base: np.ndarray  # mean scores, (n_scores,)
-    std: np.ndarray  # standard deviations of scores, (n_scores,)
-    # Features, the most influential first. Random orders refer to this one, so that effects do
-    # not depend on the order of the columns.
-    order: np.ndarray
-
-    @classmethod
-    def from_rows(cls, rows, predict):
-        """Predict the rows, and order features by their influence."""
-        scores = predict(rows)
-        order = _order_by_influence(rows, scores, predict)
-        return cls(rows, scores.mean(axis=0), scores.std(axis=0), order)
-
-
 def _order_by_influence(rows, scores, predict_scores):
     """Order features by how much predictions change if cells of a feature move one row on."""
     n_rows, n_features = rows.shape
@@ -346,102 +334,116 @@ def _order_by_influence(rows, scores, predict_scores):
     return np.argsort(-np.round(changes / (changes.max() or 1.0), 9), kind="stable")
 
 
+@dataclass(frozen=True)
 class Game:
-    """Mean predictions over the background, with features of a coalition taken from a row.
+    """Mean predictions over a background, with features of a coalition taken from a row."""
 
-    ``mean_scores(rows, background, masks)`` returns means over the rows of the background of
-    the scores of mixed rows, (n_masks, n_rows, n_scores).
-    """
+    background: np.ndarray  # (n_background, n_features)
+    base: np.ndarray  # mean scores of the background, (n_scores,)
+    tolerance: np.ndarray  # largest standard error, (n_scores,)
+    error: np.ndarray  # typical error of mean scores, (n_scores,)
+    # Features, the most influential first. Random coalitions refer to this order, so that
+    # effects do not depend on the order of the columns.
+    order: np.ndarray
 
-    def __init__(self, background, mean_scores):
-        self.background, self._mean_scores = background, mean_scores
+    @classmethod
+    def against(cls, background, predict, mean_scores):
+        """Predict a background, and order the features.
 
-    def effects(self, rows, scores, columns):
+        Scores are (n_rows, n_scores) by ``predict(rows)``, and means over the background of
+        those of mixed rows (n_masks, n_rows, n_scores) by
+        ``mean_scores(rows, background, masks)``.
+        """
+        scores = predict(background)
+        everything = np.ones((1, background.shape[1]), dtype=bool)
+        missed = mean_scores(background, background[:1], everything)[0] - scores
+        return cls(
+            background, scores.mean(axis=0), TOLERANCE * scores.std(axis=0),
+            np.sqrt(np.square(missed).mean(axis=0)),
+            _order_by_influence(background, scores, predict),
+        )  # fmt: skip
+
+    def effects(self, mean_scores, rows, scores, columns):
         """Compute Shapley values and their errors, (2, n_rows, n_features, n_outputs).
 
-        `scores` (n_rows, n_scores) are predictions of the rows, of which `columns`
-        (n_rows, n_outputs) are explained.
+        `mean_scores` is as for `against`, `scores` (n_rows, n_scores) are those of the rows, of
+        which `columns` (n_rows, n_outputs) are explained.
         """
         tables = np.zeros((2, *rows.shape, columns.shape[1]))
         # A feature in which a row equals all background rows has no effect.
-        differs = ~_equal(rows[:, None], self.background.rows).all(axis=1)
+        differs = ~_equal(rows[:, None], self.background).all(axis=1)
         is_exact = differs.sum(axis=1) <= MAX_EXACT
         for free in np.unique(differs[is_exact], axis=0):
+            # All coalitions of the features that differ, in the order of binary numbers.
             masks = np.zeros((2 ** free.sum(), len(free)), dtype=bool)
-            masks[:, free] = all_coalitions(free.sum())
+            masks[:, free] = np.arange(len(masks))[:, None] >> np.arange(free.sum()) & 1
             for block in self._blocks((differs == free).all(axis=1), len(masks), scores):
-                values, error = self._values(masks, rows[block], scores[block], columns[block])
+                data = rows[block], scores[block], columns[block]
+                values, error = self._values(mean_scores, masks, *data)
                 tables[0, block] = effects_of_all(values, masks).swapaxes(0, 1)
                 tables[1, block] = error[:, None] * free[:, None]
-        n_masks = 2 * PAIRS_AT_ONCE * (rows.shape[1] + 1)
+        n_masks = 2 * PAIRS_AT_ONCE * rows.shape[1]
         for block in self._blocks(~is_exact, n_masks, scores):
             data = rows[block], scores[block], columns[block]
-            tables[:, block] = self._effects_in_random_orders(*data, differs[block, :, None])
+            tables[:, block] = self._fit_effects(mean_scores, *data, differs[block])
         return tables
 
     def _blocks(self, is_chosen, n_masks, scores):
         """Yield positions of rows, few enough for the scores of all their mixed rows."""
-        n_scores = n_masks * len(self.background.rows) * scores.shape[1]
+        n_scores = n_masks * len(self.background) * scores.shape[1]
         chosen = np.flatnonzero(is_chosen)
         for block in blocks(len(chosen), max(1, _SCORES_AT_ONCE // n_scores)):
             yield chosen[block]
 
-    def _values(self, masks, rows, scores, columns):
+    def _values(self, mean_scores, masks, rows, scores, columns):
         """Compute values (n_masks, n_rows, n_outputs) of coalitions, and how wrong they are.
 
         The values of no feature and of all features are predictions, which are known. How wrong
-        `mean_scores` is for these two is returned as (n_rows, n_outputs).
+        `mean_scores` is for these two and typically is returned as (n_rows, n_outputs).
         """
-        sizes, base = masks.sum(axis=1)[:, None, None], self.background.base
-        values = self._mean_scores(rows, self.background.rows, masks)
-        known = np.where(sizes == 0, base, np.where(sizes == sizes.max(), scores, values))
-        error = np.abs(known - values).max(axis=0)
-        return (
-            np.take_along_axis(known, columns[None], axis=2),
-            np.take_along_axis(error, columns, axis=1),
-        )
+        sizes = masks.sum(axis=1)[:, None, None]
+        values = mean_scores(rows, self.background, masks)
+        known = np.where(sizes == 0, self.base, np.where(sizes == sizes.max(), scores, values))
+        error = np.maximum(np.abs(known - values).max(axis=0), self.error)
+        explained = np.take_along_axis(known, columns[None], axis=2)
+        return explained, np.take_along_axis(error, columns, axis=1)
 
-    def _effects_in_random_orders(self, rows, scores, columns, differs):
-        """Average over random orders and their reverses, as many as each row needs.
+    def _fit_effects(self, mean_scores, rows, scores, columns, differs):
+        """Fit effects to values of random coalitions, as many as each row needs.
 
-        `differs` (n_rows, n_features, 1) is True where a feature may have an effect; the other
+        `differs` (n_rows, n_features) is True where a feature may have an effect; the other
         arguments and the result are those of `effects`.
         """
-        tables = np.zeros((2, *rows.shape, columns.shape[1]))
-        rng, remaining = np.random.default_rng(0), np.arange(len(rows))
-        draws = np.zeros((0, *tables.shape[1:]))
-        tolerance = TOLERANCE * self.background.std[columns][:, None]
-        while len(remaining) and len(draws) < MAX_PAIRS:
-            ranks = np.empty((PAIRS_AT_ONCE, rows.shape[1]), dtype=int)
-            ranks[:, self.background.order] = [rng.permutation(rows.shape[1]) for _ in ranks]
-            masks = coalitions_in_order(ranks)
-            values, error = self._values(
-                masks.reshape(-1, rows.shape[1]),
-                *(table[remaining] for table in (rows, scores, columns)),
-            )
-            values = values.reshape(*masks.shape[:3], *values.shape[1:])
-            added, free = effects_in_order(values, ranks).swapaxes(1, 2), differs[remaining]
-            # What rounding adds for features without an effect belongs to the others.
-            lost = np.where(free, 0.0, added).sum(axis=2, keepdims=True)
-            added = np.where(free, added + lost / free.sum(axis=1, keepdims=True), 0.0)
-            draws = np.concatenate([draws, added])
-            std = np.hypot(standard_errors(draws, free), free * error[:, None])
-            tables[:, remaining] = draws.mean(axis=0), std
-            is_open = (std > tolerance[remaining]).any(axis=(1, 2))
-            remaining, draws = remaining[is_open], draws[:, is_open]
+        n_features, n_outputs = rows.shape[1], columns.shape[1]
+        tables, remaining = np.zeros((2, *rows.shape, n_outputs)), np.arange(len(rows))
+        totals = np.take_along_axis(scores - self.base, columns, axis=1)
+        tolerance, rng = self.tolerance[columns][:, None], np.random.default_rng(0)
+        masks, changes = np.zeros((0, n_features), bool), np.zeros((0, len(rows), n_outputs))
+        while len(remaining) and len(masks) < MAX_PAIRS * n_features:
+            drawn = np.empty((PAIRS_AT_ONCE * n_features, n_features), dtype=bool)
+            drawn[:, self.order] = random_coalitions(*drawn.shape, rng)
+            ends = np.repeat([[False], [True]], n_features, axis=1)
+            data = rows[remaining], scores[remaining], columns[remaining]
+            values, error = self._values(mean_scores, np.vstack([ends, drawn, ~drawn]), *data)
+            masks = np.vstack([masks, drawn])
+            changes = np.concatenate([changes, np.subtract(*np.split(values[2:], 2))])
+            for free in np.unique(differs[remaining], axis=0):
+                group = np.flatnonzero((differs[remaining] == free).all(axis=1))
+                chosen = remaining[group]
+                effects, std = fit_effects(masks[:, free], changes[:, group], totals[chosen])
+                cells = np.ix_(chosen, np.flatnonzero(free))
+                tables[0][cells] = effects.swapaxes(0, 1)
+                tables[1][cells] = np.hypot(std, error[group]).swapaxes(0, 1)
+            is_open = (tables[1, remaining] > tolerance[remaining]).any(axis=(1, 2))
+            remaining, changes = remaining[is_open], changes[:, is_open]
         return tables
-
-
-def all_coalitions(n):
-    """Return all coalitions of n features, (2 ** n, n)."""
-    return np.arange(2**n)[:, None] >> np.arange(n) & 1 == 1
 
 
 def effects_of_all(values, masks):
     """Average what each feature adds to all coalitions without it, (n_features, ...).
 
     `masks` (n_masks, n_features) are all coalitions of some of the features, in the order of
-    `all_coalitions`, and `values` (n_masks, ...) are their values.
+    binary numbers, and `values` (n_masks, ...) are their values.
     """
     effects = np.zeros((masks.shape[1], *values.shape[1:]))
     sizes, n = masks.sum(axis=1), masks.any(axis=0).sum()
@@ -452,34 +454,46 @@ def effects_of_all(values, masks):
     return effects
 
 
-def coalitions_in_order(ranks):
-    """Return coalitions that features form if they join one by one, and the complements.
+def random_coalitions(n_coalitions, n_features, rng):
+    """Draw coalitions of 1 to n - 1 features, whose sizes s have weights 1 / (s (n - s))."""
+    sizes = np.arange(1, n_features)
+    shares = np.cumsum(1 / (sizes * (n_features - sizes)))
+    # Sizes are drawn evenly along the cumulative weights.
+    places = (np.arange(n_coalitions) + rng.random(n_coalitions)) / n_coalitions * shares[-1]
+    chosen = sizes[np.searchsorted(shares, places).clip(max=len(sizes) - 1)]
+    ranks = rng.permuted(np.tile(np.arange(n_features), (n_coalitions, 1)), axis=1)
+    return ranks < chosen[:, None]
 
-    `ranks` (n_orders, n_features) are the places of the features in some orders. The result is
-    (2, n_orders, n_features + 1, n_features).
+
+def fit_effects(masks, changes, totals):
+    """Fit effects that sum to `totals` to changes, by least squares, and their standard errors.
+
+    `changes` (n_masks, n_rows, n_outputs) are the values of coalitions less those of their
+    complements, which are sums of the effects (n_features, n_rows, n_outputs) of the members
+    less those of the others if no three features interact.
     """
-    masks = ranks[:, None] < np.arange(ranks.shape[1] + 1)[:, None]
-    return np.stack([masks, ~masks])
+    signs, n_features = 2.0 * masks - 1, masks.shape[1]
+    # Effects are totals / n_features plus a part that sums to 0.
+    basis = null_space(np.ones((1, n_features)))
+    predictors = signs @ basis
+    targets = changes - signs.mean(axis=1)[:, None, None] * totals
+    inverse = np.linalg.pinv(predictors.T @ predictors)
+    solution = np.tensordot(inverse @ predictors.T, targets, 1)
+    residuals = targets - np.tensordot(predictors, solution, 1)
+    variances = np.square(residuals).sum(axis=0) / (len(masks) - n_features + 1)
+    effects = totals / n_features + np.tensordot(basis, solution, 1)
+    return effects, np.sqrt(np.diag(basis @ inverse @ basis.T)[:, None, None] * variances)
 
 
-def effects_in_order(values, ranks):
-    """Average what features add in an order and in its reverse, (n_orders, n_features, ...).
+def effects_in_order(values_of, rank):
+    """Average what features add if they join one by one, in an order and in its reverse.
 
-    `values` (2, n_orders, n_features + 1, ...) are those of `coalitions_in_order(ranks)`.
+    `rank` (n_features,) is the place of each feature in the order. ``values_of(masks)`` returns
+    the values (n_masks, ...) of coalitions, masks (n_masks, n_features). Returns the value of
+    no feature, (...), and what each feature adds, (n_features, ...).
     """
-    # Complements are the coalitions of the reverse order, the largest first.
-    joining, leaving = np.diff(values, axis=2)
-    added = zip((joining - leaving) / 2, ranks, strict=True)
-    return np.stack([of_places[rank] for of_places, rank in added])
-
-
-def standard_errors(draws, differs):
-    """Compute standard errors (n_rows, n_features, n_outputs) of means of draws.
-
-    `draws` are (n_draws, n_rows, n_features, n_outputs), and 0 unless `differs`
-    (n_rows, n_features, 1).
-    """
-    variances, n_free = np.var(draws, axis=0, ddof=1) / len(draws), len(draws) - 1
-    n_features = differs.sum(axis=1, keepdims=True)
-    pooled = differs * variances.sum(axis=1, keepdims=True) / n_features
-    return np.sqrt((n_free * variances + _POOLED_DRAWS * pooled) / (n_free + _POOLED_DRAWS))
+    masks = rank < np.arange(len(rank) + 1)[:, None]
+    # The complements are the coalitions of the reverse order, the largest first.
+    values = np.stack(np.split(values_of(np.concatenate([masks, ~masks])), 2))
+    joining, leaving = np.diff(values, axis=1)
+    return values[0, 0], (joining - leaving)[rank] / 2

@@ -37,6 +37,7 @@ from sklearn_attention.forecasting import mase, naive_scale, seasonal_naive
 from sklearn_attention.inspection import (
     BandwidthDisplay,
     ExplanationDisplay,
+    FeatureEffectsDisplay,
     ForecastDisplay,
     SmoothDisplay,
 )
@@ -127,5 +128,7 @@ def pictures() -> None:
     assert_type(smooth, SmoothDisplay)
     model = KernelAttentionRegressor().fit(frame, [1, 2, 3])
     ExplanationDisplay.from_estimator(model, frame[:1], k=5).plot()
+    effects = FeatureEffectsDisplay.from_estimator(model, frame[:1], name="price")
+    assert_type(effects.plot(kind="bar", max_features=3), FeatureEffectsDisplay)
     BandwidthDisplay.from_estimator(model)
     ForecastDisplay.from_estimator(TransformerForecaster(3).fit(y), coverage=[0.5, 0.9])

@@ -107,7 +107,7 @@ class TestFormulas:
         expected = [by_all_orders(products, row, background) for row in rows]
         np.testing.assert_allclose(effects.iloc[:, 1:], expected, atol=1e-12)
 
-    def test_random_orders_are_exact_for_pairs_of_features(self):
+    def test_random_coalitions_are_exact_for_pairs_of_features(self):
         background, rows = uniform(5, 10), uniform(4, 10, seed=1)
 
         def formula(X):
@@ -125,7 +125,7 @@ class TestFormulas:
         np.testing.assert_allclose(effects.iloc[:, 1:], expected, atol=1e-12)
         assert (std < 1e-12).all(axis=None)
 
-    def test_random_orders_are_right_to_the_reported_error(self, monkeypatch):
+    def test_random_coalitions_are_right_to_the_reported_error(self, monkeypatch):
         background, rows = uniform(20, 9), uniform(20, 9, seed=1)
 
         def formula(X):
@@ -140,11 +140,25 @@ class TestFormulas:
         errors = (effects - exact).abs()
         assert (errors > 1e-6).any(axis=None)
         assert (errors <= 2 * std + 1e-12).mean(axis=None) >= 0.9
-        # Orders are drawn until errors are small, or there are sixteen pairs.
+        # They are drawn until errors are small, or there are eight pairs for each feature.
         np.testing.assert_allclose(effects.sum(axis=1), formula(rows), rtol=1e-12)
 
-    @pytest.mark.parametrize(("interact", "n_pairs"), [(False, 4), (True, 16)])
-    def test_more_orders_are_drawn_where_errors_are_large(self, interact, n_pairs):
+    @pytest.mark.parametrize("n_features", [4, 10])
+    def test_errors_contain_those_of_the_values_of_coalitions(self, n_features, monkeypatch):
+        def off(self, rows, background, masks):
+            return FeatureEffects._mean_scores(self, rows, background, masks) + 0.25
+
+        X = uniform(30, n_features)
+        X[:, 2] = 1.0
+        model = fitted_formula(lambda X: X.sum(axis=1), X)
+        monkeypatch.setattr(Formula, "_mean_scores", off)
+        effects, std = model.explain_features(X[:3], return_std=True)
+        np.testing.assert_allclose(std.drop(columns=["base value", "x2"]), 0.25)
+        assert (std[["base value", "x2"]] == 0).all(axis=None)
+        np.testing.assert_allclose(effects.sum(axis=1), X[:3].sum(axis=1))
+
+    @pytest.mark.parametrize(("interact", "n_rounds"), [(False, 1), (True, 2)])
+    def test_more_coalitions_are_drawn_where_errors_are_large(self, interact, n_rounds):
         n_predicted = []
 
         def formula(X):
@@ -155,9 +169,9 @@ class TestFormulas:
         model.explain_features(np.zeros((1, 12)))
         n_predicted.clear()
         model.explain_features(np.ones((1, 12)))
-        # The row is predicted first, and then mixed rows for four pairs at a time.
-        assert len(n_predicted) == 1 + n_pairs // 4
-        assert sum(n_predicted[1:]) <= 10 * (n_pairs * 2 * 11 + 2 * n_pairs // 4)
+        # The row is predicted first, and then mixed rows of four pairs for each feature.
+        assert len(n_predicted) == 1 + n_rounds
+        assert 0.8 < sum(n_predicted[1:]) / (n_rounds * 10 * 2 * 4 * 12) <= 1
 
     @pytest.mark.parametrize("n_features", [4, 11])
     def test_what_says_nothing_has_no_effect(self, n_features):
@@ -177,6 +191,23 @@ class TestFormulas:
         row = uniform(1, 4)
         effects = model.explain_features(row, background=row)
         assert effects.iloc[0].tolist() == [products(row)[0], 0, 0, 0, 0]
+
+    def test_sizes_of_random_coalitions_are_those_of_shapley_values(self):
+        masks = _shapley.random_coalitions(4000, 7, np.random.default_rng(0))
+        shares = np.bincount(masks.sum(axis=1), minlength=7)[1:] / 4000
+        weights = 1 / (np.arange(1, 7) * np.arange(6, 0, -1))
+        np.testing.assert_allclose(shares, weights / weights.sum(), atol=0.001)
+        np.testing.assert_allclose(masks.mean(axis=0), 0.5, atol=0.03)
+
+    def test_means_over_two_orders(self):
+        rank = np.array([2, 0, 1])
+        start, added = _shapley.effects_in_order(
+            lambda masks: np.column_stack([masks[:, 0] * masks[:, 1], 5 + 4 * masks[:, 2]]),
+            rank,
+        )
+        assert start.tolist() == [0, 5]
+        # In one order the first feature joins last, in the other one it joins first.
+        assert added.tolist() == [[0.5, 0], [0.5, 0], [0, 4]]
 
     def test_copies_share_equally(self):
         X = uniform(40, 3)
@@ -276,7 +307,7 @@ class TestBackground:
 @pytest.mark.parametrize("name", TABLES)
 class TestEveryEstimator:
     def test_rows_sum_to_predictions(self, name):
-        model, (X, _) = fitted(name), data_for(EVERY[name])
+        model, (X, _) = copy.copy(fitted(name)), data_for(EVERY[name])
         effects, std = model.explain_features(X[:4], return_std=True)
         if is_classifier(model):
             expected = log_odds(model.predict_proba(X[:4]).max(axis=1))
@@ -289,7 +320,7 @@ class TestEveryEstimator:
         np.testing.assert_allclose(again.iloc[0], effects.iloc[1], atol=1e-6)
 
     def test_files_have_the_background_and_fits_choose_another(self, name):
-        model, (X, y) = fitted(name), data_for(EVERY[name])
+        model, (X, y) = copy.copy(fitted(name)), data_for(EVERY[name])
         effects = model.explain_features(X[:2])
         loaded = pickle.loads(pickle.dumps(model))
         np.testing.assert_array_equal(loaded._background, model._background)
@@ -540,7 +571,7 @@ class TestKernelAttention:
         # The points at which blocks pass into each other are in single precision.
         np.testing.assert_allclose(again, slow, atol=1e-5)
 
-    def test_random_orders(self, monkeypatch):
+    def test_random_coalitions(self, monkeypatch):
         X, y = make_friedman1(80, 10, random_state=0)
         X[:60, 7] = 0.5
         X[:60, 8] = 0.5

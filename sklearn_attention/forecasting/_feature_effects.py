@@ -5,7 +5,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from .._shapley import coalitions_in_order, effects_in_order
+from .._shapley import effects_in_order
 from .._spread import level_and_spread
 from ._classical import Classical
 from ._origins import Origins, chunks
@@ -86,12 +86,10 @@ def added_by_features(forecast, table, usual, features):
             values[np.ix_(later, columns)] = usual[columns]
         return forecast(replace(table, features=values))
 
-    order = np.arange(len(features))[None]
-    masks = coalitions_in_order(order)
-    forecasts = np.array([*map(forecast_with, masks.reshape(-1, len(features)))])
-    forecasts = forecasts.reshape(*masks.shape[:3], -1)
-    (added,) = effects_in_order(forecasts, order)
-    return np.column_stack([forecasts[0, 0, 0], *added])
+    base, added = effects_in_order(
+        lambda masks: np.array([*map(forecast_with, masks)]), np.arange(len(features))
+    )
+    return np.column_stack([base, *added])
 
 
 def rare_events(table, season_length, usual):

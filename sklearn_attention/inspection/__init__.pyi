@@ -4,6 +4,7 @@ from ._backtest import BacktestDisplay as BacktestDisplay
 from ._bandwidth import BandwidthDisplay as BandwidthDisplay
 from ._density import DensityDisplay as DensityDisplay
 from ._explanation import ExplanationDisplay as ExplanationDisplay
+from ._feature_effects import FeatureEffectsDisplay as FeatureEffectsDisplay
 from ._forecast import ForecastDisplay as ForecastDisplay
 from ._kernel import KernelDisplay as KernelDisplay
 from ._layer_norm import LayerNormDisplay as LayerNormDisplay

@@ -1,6 +1,5 @@
 """The rows or candidates that a prediction averages."""
 
-import math
 from collections.abc import Sequence
 from typing import Any, Self
 
@@ -13,7 +12,7 @@ from .._validation import check_positive
 from ._grid import label_text, row_names
 from ._pipelines import last_step, named, unfit
 from ._series import forecast_of, place_of
-from ._style import BLUE, GREY, INK, ORANGE, canvas, write_bars
+from ._style import GREY, INK, alike, canvas, draw_waterfall
 
 
 class ExplanationDisplay:
@@ -44,6 +43,8 @@ class ExplanationDisplay:
         Label of the axis.
     remainder : str, default="remainder"
         Name of the part that comes from no row.
+    classes : list of str, default=None
+        Classes of the rows, to be written in place of their values.
 
     Attributes
     ----------
@@ -85,10 +86,11 @@ class ExplanationDisplay:
         others: Any = ((), ()),
         name: str = "prediction",
         remainder: str = "remainder",
+        classes: Sequence[str] | None = None,
     ) -> None:
         self.labels, self.weights, self.values = labels, weights, values
         self.prediction, self.baseline, self.others = prediction, baseline, others
-        self.name, self.remainder = name, remainder
+        self.name, self.remainder, self.classes = name, remainder, classes
         known = np.asarray(weights) * (np.asarray(values) - baseline)
         self.contributions_ = np.append(known, prediction - baseline - known.sum())
         rest = np.asarray(others, dtype=np.float64)
@@ -110,6 +112,7 @@ class ExplanationDisplay:
         step: int = 1,
         series=None,
         labels=None,
+        class_label: Any = None,
         ax=None,
         **kwargs,
     ) -> Self:
@@ -117,7 +120,7 @@ class ExplanationDisplay:
 
         Parameters
         ----------
-        estimator : regressor or TransformerForecaster
+        estimator : regressor, classifier or TransformerForecaster
             Fitted, with a method `explain`, or a fitted pipeline that ends with one.
         X : array-like or data frame of shape (1, n_features), default=None
             The row that is explained; the index of a data frame names it. For a forecaster the
@@ -133,6 +136,12 @@ class ExplanationDisplay:
         labels : array-like of shape (n_samples,) or data frame, default=None
             Names of the training rows, or a data frame of them, whose index names them. None
             takes the index of the frame in `fit`, or positions.
+        class_label : label, default=None
+            Class of a classifier that rows speak for or against; None is the predicted one.
+            Rows of this class have the value 1 and all others 0, so that the bars lead from
+            the frequency of the class to its weighted share, which is the probability of
+            NadarayaWatsonClassifier and the score of KernelAttentionClassifier, before this is
+            calibrated.
         ax : Axes, default=None
             Axes to draw on; None makes a figure.
         **kwargs
@@ -145,7 +154,7 @@ class ExplanationDisplay:
         Raises
         ------
         ValueError
-            If the estimator does not explain one number.
+            If the estimator does not explain one number or class.
         """
         check_positive("k", k, integer=True)
         model, rows = last_step(estimator, X)
@@ -155,10 +164,10 @@ class ExplanationDisplay:
                     "labels name training rows, but a forecaster has none: pass labels=None."
                 )
             return cls._of_forecaster(model, rows, k, step, series).plot(ax=ax, **kwargs)
-        if not hasattr(model, "explain") or is_classifier(model) or hasattr(model, "horizon"):
-            fault = "does not predict a number as a weighted average of training rows"
+        if not hasattr(model, "explain") or hasattr(model, "horizon"):
+            fault = "does not predict by a weighted average of training rows"
             remedy = (
-                "a smoother such as NadarayaWatsonRegressor, a KernelAttentionRegressor or a "
+                "a smoother such as NadarayaWatsonRegressor, kernel attention or a "
                 "TransformerForecaster"
             )
             raise unfit(model, fault, remedy)
@@ -166,27 +175,34 @@ class ExplanationDisplay:
             raise ValueError("X=None: pass the row that is explained, such as X_test[:1].")
         if _num_samples(rows) != 1:
             raise ValueError(f"X has {_num_samples(rows)} rows: pass one row, such as X[:1].")
-        if model.values_.ndim != 1:
-            raise unfit(
-                model,
-                f"has {model.values_.shape[1]} outputs",
-                "one that was fitted on a single output",
-            )
+        is_class, known = is_classifier(model), model.values_
+        if isinstance(model.classes_, list) if is_class else known.ndim != 1:
+            n_outputs = len(model.classes_) if is_class else known.shape[1]
+            remedy = "one that was fitted on a single output"
+            raise unfit(model, f"has {n_outputs} outputs", remedy)
         (indices,), (weights,), (values,) = model._explain(rows, len(model.keys_))
-        mean = float(np.average(model.values_, weights=model.key_weights_))
-        options = {}
+        options: dict[str, Any] = {}
+        if is_class:
+            class_label = model.predict(rows)[0] if class_label is None else class_label
+            options = {"classes": [*map(str, values[:k])]}
+            options["name"] = f"weighted share of {class_label!r}"
+            known = known[:, _class_place(model, class_label)]
+            values = (values == class_label).astype(float)
+        elif class_label is not None:
+            raise ValueError(f"class_label={class_label!r} is for classifiers: omit it.")
+        mean = float(np.average(known, weights=model.key_weights_))
         if getattr(model, "boosting_share_", 0):
             # The stack with trees multiplies the kernel part by a factor.
             weights = weights * model._stacking[0, 0]
             options["remainder"] = "boosted trees"
-        prediction = float(np.ravel(model.predict(rows))[0])
+        prediction = float(weights @ values if is_class else np.ravel(model.predict(rows))[0])
         if not np.isfinite(prediction):
             raise ValueError(
                 f"the prediction of X is {prediction}, since no training row is near: pass "
                 "another row, or fit with empty='nearest'."
             )
         row = row_names(X)
-        if row is not None:
+        if row is not None and not is_class:
             options["name"] = f"row {row[0]} of X: predicted {_written(prediction, '.4g')}"
         return cls(
             _names_of_rows(labels, model, indices, k), weights[:k], values[:k],
@@ -237,9 +253,10 @@ class ExplanationDisplay:
         -------
         self : ExplanationDisplay
         """
+        values = self.classes or [_written(value, ".4g") for value in self.values]
         names = [
-            f"{label}   {_written(weight, '.0%')} of {_written(value, '.4g')}"
-            for label, weight, value in zip(self.labels, self.weights, self.values, strict=True)
+            f"{label}   {_written(weight, '.0%')} of {value}"
+            for label, weight, value in zip(self.labels, self.weights, values, strict=True)
         ]
         weights, values = np.asarray(self.others, dtype=np.float64)
         signs = np.sign(weights * (values - self.baseline))
@@ -255,20 +272,10 @@ class ExplanationDisplay:
         if abs(self.remainder_) > 1e-5 * (abs(self.prediction) + np.abs(moves).sum()):
             names.append(self.remainder)
             moves.append(self.remainder_)
-        moves = np.array(moves)
-        begins = self.baseline + np.cumsum(moves) - moves
         with canvas(self, ax, size=(6.4, 1.5 + 0.32 * len(names))) as ax:
-            places = np.arange(len(names))
-            colors = [BLUE if move >= 0 else ORANGE for move in moves]
-            bars = ax.barh(places, moves, left=begins, color=colors, height=0.7)
-            ax.bar_label(bars, _alike(moves), padding=2, fontsize="small")
-            ends = begins + moves
-            ax.vlines(ends[:-1], places[:-1], places[1:], color=GREY, lw=0.8)
+            draw_waterfall(ax, self.baseline, moves, names, alike(moves, sign="+"))
             ax.axvline(self.baseline, color=GREY, lw=1, ls=":", label="baseline")
             ax.axvline(self.prediction, color=INK, lw=1, ls="--", label="prediction")
-            write_bars(ax, names)
-            ax.use_sticky_edges = False
-            ax.margins(x=0.18)
             ends = _written(self.baseline, ".4g"), _written(self.prediction, ".4g")
             ax.set_title(" → ".join(ends))
             # Right-aligned, a long label extends below the names.
@@ -284,12 +291,12 @@ def _written(number, form):
     return f"{number:{form}}".replace("-", "\u2212")
 
 
-def _alike(moves):
-    """What bars add, with as many decimals as the largest of three digits has: they add up."""
-    size = np.abs(moves).max(initial=0.0)
-    decimals = max(0, 2 - math.floor(math.log10(size))) if size > 0 else 0
-    form = f"+.{decimals}f" if decimals <= 6 else "+.2e"
-    return [_written(move, form) for move in moves]
+def _class_place(model, class_label):
+    """Return the place of a class among those of a classifier of one output."""
+    classes = model.classes_.tolist()
+    if class_label not in classes:
+        raise ValueError(f"class_label={class_label!r} is no class: pass one of {classes}.")
+    return classes.index(class_label)
 
 
 def _names_of_rows(labels, model, indices, k):

@@ -1,12 +1,13 @@
 """What displays ask of estimators, the one within a search or pipeline, and their errors."""
 
+import contextlib
 import functools
 import re
 from typing import cast
 
 import numpy as np
 from sklearn.pipeline import Pipeline
-from sklearn.utils.validation import check_is_fitted
+from sklearn.utils.validation import _check_feature_names_in, check_is_fitted
 
 from .._base import Method
 from .._blocks import own_copy
@@ -54,6 +55,21 @@ def last_step(estimator, X=None):
     if isinstance(estimator, Pipeline):
         return estimator[-1], None if X is None else estimator[:-1].transform(X)
     return estimator, X
+
+
+def column_names(estimator, rows):
+    """Return names of the columns that reach the last step, "x0", "x1" ... if they have none.
+
+    `rows` are those that :func:`last_step` returns.
+    """
+    while hasattr(estimator, "best_estimator_"):
+        estimator = estimator.best_estimator_
+    if isinstance(estimator, Pipeline) and not hasattr(rows, "columns"):
+        with contextlib.suppress(AttributeError):  # of a step without names
+            return estimator[:-1].get_feature_names_out().tolist()
+        estimator = estimator[-1]
+    model = estimator[-1] if isinstance(estimator, Pipeline) else estimator
+    return list(map(str, _check_feature_names_in(model, None)))
 
 
 def need_both(X, y):

@@ -126,6 +126,17 @@ def write_title(ax, title):
     ax.set_title(title, fontsize="small", fontweight="normal")
 
 
+def alike(numbers, reference=None, sign=""):
+    """Write numbers with as many decimals as the largest of a reference has of three digits.
+
+    The reference are the numbers themselves for None.
+    """
+    size = np.abs(numbers if reference is None else reference).max(initial=0.0)
+    decimals = max(0, 2 - math.floor(math.log10(size))) if size > 0 else 0
+    form = f"{sign},.{decimals}f" if decimals <= 6 else f"{sign}.2e"
+    return [f"{number:{form}}".replace("-", "\u2212") for number in numbers]
+
+
 def write_bars(ax, names):
     """Write names of horizontal bars, the first above, as large as they fit.
 
@@ -136,9 +147,26 @@ def write_bars(ax, names):
     for size in ("medium", "small", "x-small", "xx-small"):
         if max(_widths(names, size), default=0) < 0.6 * width and 1.2 * _points(size) < pitch:
             break
+    names = [name.replace("$", r"\$") for name in names]  # else matplotlib reads a formula
     ax.set_yticks(range(len(names)), names, fontsize=size)
     ax.tick_params(axis="y", length=0)
     ax.set_ylim(len(names) - 0.4, -0.6)
+
+
+def draw_waterfall(ax, base, moves, names, texts):
+    """Draw horizontal bars that begin where the one above ends, the first one at the base.
+
+    Texts, what each bar adds, are written at the ends of the bars, and returned.
+    """
+    ends = base + np.cumsum(moves)
+    colors = [BLUE if move >= 0 else ORANGE for move in moves]
+    bars = ax.barh(range(len(moves)), moves, 0.7, ends - moves, color=colors)
+    ax.vlines(ends[:-1], range(len(moves) - 1), range(1, len(moves)), color=GREY, lw=0.8)
+    write_bars(ax, names)
+    ax.use_sticky_edges = False
+    ax.margins(x=0.18)
+    ax.locator_params(axis="x", nbins=5)
+    return ax.bar_label(bars, texts, padding=6, fontsize="small")
 
 
 def write_legend(ax, lines=0):

