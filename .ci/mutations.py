@@ -493,20 +493,20 @@ MUTATIONS = [
     ),
     Mutation(
         "_shapley.py",
-        "variances = np.square(residuals).sum(axis=0) / (len(masks) - n_features + 1)",
-        "variances = 0.1 * np.square(residuals).mean(axis=0)",
+        "return effects, np.sqrt(np.tensordot(np.square(weights), variances, 1))",
+        "return effects, 0.3 * np.sqrt(np.tensordot(np.square(weights), variances, 1))",
         "reported errors are too small",
     ),
     Mutation(
         "_shapley.py",
-        "shares = np.cumsum(1 / (sizes * (n_features - sizes)))",
-        "shares = np.cumsum(1.0 * sizes)",
+        "cumulative = np.cumsum(1 / (sizes * (n_features - sizes)))",
+        "cumulative = np.cumsum(1.0 * sizes)",
         "random coalitions have other sizes than Shapley values weight them by",
     ),
     Mutation(
         "_shapley.py",
-        "tables[1][cells] = np.hypot(std, error[group]).swapaxes(0, 1)",
-        "tables[1][cells] = std.swapaxes(0, 1)",
+        "effects[1][cells] = np.hypot(std, error[is_alike]).swapaxes(0, 1)",
+        "effects[1][cells] = std.swapaxes(0, 1)",
         "reported errors lack those of values",
     ),
     Mutation(
@@ -517,7 +517,7 @@ MUTATIONS = [
     ),
     Mutation(
         "inspection/_feature_effects.py",
-        "cells[known] = frame[known]",
+        "values[columns] = frame[columns]",
         "pass",
         "pictures have values as a pipeline scaled them",
     ),
@@ -613,20 +613,20 @@ MUTATIONS = [
     ),
     Mutation(
         "kernel_attention/_kernel.py",
-        "is_near = rate * nearest[near] < _FAR",
-        "is_near = rate * nearest[near] < 0.1 * _FAR",
+        "is_near = rate * least[near] < _FAR",
+        "is_near = rate * least[near] < 0.1 * _FAR",
         "keys at a middle distance have no weight for mixed rows",
     ),
     Mutation(
         "kernel_attention/_ridge.py",
-        "share.flat[reaching] = weights",
-        "share.flat[reaching] = 1",
+        "leaf_weights.flat[reaching] = weights",
+        "leaf_weights.flat[reaching] = 1",
         "blocks of rows all have weight 1 for mixed rows",
     ),
     Mutation(
         "kernel_attention/_additive.py",
-        "return coefficients[0] + add_features(*terms, masks, mean)",
-        "return 2 * coefficients[0] + add_features(*terms, masks, mean)",
+        "return coefficients[0] + add_mixed_terms(*terms, masks, mean)",
+        "return 2 * coefficients[0] + add_mixed_terms(*terms, masks, mean)",
         "the constant of the additive part counts twice for mixed rows",
     ),
     Mutation(

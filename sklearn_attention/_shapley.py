@@ -24,12 +24,14 @@ BASE_VALUE = "base value"
 BACKGROUND_ROWS, MAX_CANDIDATES = 50, 5000
 # Number of features up to which all coalitions are evaluated, at most 256.
 MAX_EXACT = 8
-# Pairs of a coalition and its complement, for each feature: as many are drawn at a time, and as
-# many at most, until no standard error of a row exceeds this multiple of the standard deviation
-# of predictions. With 4 pairs, 0.92 to 0.95 of the errors lie within two standard errors on
-# seven tables (8 rows, 16 or 20 draws), and the error of the worst feature is 0.57 to 0.79 of
-# that of means over 4 random orders and their reverses, which evaluate as many coalitions.
-TOLERANCE, PAIRS_AT_ONCE, MAX_PAIRS = 0.01, 4, 8
+# Random coalitions are drawn with their complements. This is the number of pairs that are drawn
+# together, for each feature. With 4 the error of the worst feature is 0.57 to 0.79 of that of
+# means over 4 random orders and their reverses, which evaluate as many coalitions (seven
+# tables, 8 rows, 16 or 20 draws).
+PAIRS_AT_ONCE = 4
+# More are drawn if a standard error of a row exceeds this multiple of the standard deviation of
+# predictions, until this number of pairs for each feature.
+TOLERANCE, MAX_PAIRS = 0.01, 8
 # Probabilities are kept this far from 0 and 1, where log-odds are infinite.
 MIN_PROBABILITY = 1e-6
 # Numbers in a table of mixed rows that are predicted together, and scores that are in memory.
@@ -248,18 +250,17 @@ class FeatureEffects:
 
         Mixed rows have the features in `masks` (n_masks, n_features) from `rows`.
         """
-        is_same = _equal(rows[:, None], background).all(axis=1)
-        means = []
-        for number, row in enumerate(rows):
-            # A feature that equals those of all background rows may come from either.
-            kinds, kind = np.unique(masks & ~is_same[number], axis=0, return_inverse=True)
-            blocks_of_kinds = blocks(len(kinds), max(1, _NUMBERS_AT_ONCE // background.size))
+        differs = ~_equal(rows[:, None], background).all(axis=1)
+        size, means = max(1, _NUMBERS_AT_ONCE // background.size), []
+        for row, has_effect in zip(rows, differs, strict=True):
+            # Masks are the same if they differ in features that equal all background rows.
+            distinct, position = np.unique(masks & has_effect, axis=0, return_inverse=True)
             parts = []
-            for block in blocks_of_kinds:
-                mixed = mixed_rows(row[None], background, kinds[block])
+            for block in blocks(len(distinct), size):
+                mixed = mixed_rows(row[None], background, distinct[block])
                 scores = self._predict_scores(mixed.reshape(-1, len(row)))
                 parts.append(scores.reshape(*mixed.shape[:3], -1).mean(axis=2))
-            means.append(np.concatenate(parts)[kind])
+            means.append(np.concatenate(parts)[position.reshape(-1)])
         return np.concatenate(means, axis=1)
 
     def _explained_scores(self, scores, class_label):
@@ -350,11 +351,17 @@ class Game:
     def against(cls, background, predict, mean_scores):
         """Predict a background, and order the features.
 
-        Scores are (n_rows, n_scores) by ``predict(rows)``, and means over the background of
-        those of mixed rows (n_masks, n_rows, n_scores) by
-        ``mean_scores(rows, background, masks)``.
+        Parameters
+        ----------
+        background : ndarray of shape (n_background, n_features)
+        predict : callable
+            ``predict(rows)`` returns scores (n_rows, n_scores).
+        mean_scores : callable
+            ``mean_scores(rows, background, masks)`` returns scores of mixed rows, averaged over
+            the background, (n_masks, n_rows, n_scores).
         """
         scores = predict(background)
+        # With all features from the row, mean scores should be predictions.
         everything = np.ones((1, background.shape[1]), dtype=bool)
         missed = mean_scores(background, background[:1], everything)[0] - scores
         return cls(
@@ -366,47 +373,51 @@ class Game:
     def effects(self, mean_scores, rows, scores, columns):
         """Compute Shapley values and their errors, (2, n_rows, n_features, n_outputs).
 
-        `mean_scores` is as for `against`, `scores` (n_rows, n_scores) are those of the rows, of
-        which `columns` (n_rows, n_outputs) are explained.
+        `mean_scores` is that of `against`, `scores` (n_rows, n_scores) are those of the rows,
+        and `columns` (n_rows, n_outputs) are the columns of the scores that are explained.
         """
-        tables = np.zeros((2, *rows.shape, columns.shape[1]))
+        effects = np.zeros((2, *rows.shape, columns.shape[1]))  # with their errors
         # A feature in which a row equals all background rows has no effect.
         differs = ~_equal(rows[:, None], self.background).all(axis=1)
         is_exact = differs.sum(axis=1) <= MAX_EXACT
-        for free in np.unique(differs[is_exact], axis=0):
-            # All coalitions of the features that differ, in the order of binary numbers.
-            masks = np.zeros((2 ** free.sum(), len(free)), dtype=bool)
-            masks[:, free] = np.arange(len(masks))[:, None] >> np.arange(free.sum()) & 1
-            for block in self._blocks((differs == free).all(axis=1), len(masks), scores):
-                data = rows[block], scores[block], columns[block]
+        for has_effect in np.unique(differs[is_exact], axis=0):
+            # All coalitions of the features with effects, in the order of binary numbers.
+            n = has_effect.sum()
+            masks = np.zeros((2**n, len(has_effect)), dtype=bool)
+            masks[:, has_effect] = (np.arange(2**n)[:, None] >> np.arange(n)) & 1
+            is_alike = (differs == has_effect).all(axis=1)
+            for chosen in self._blocks(is_alike, len(masks), scores):
+                data = rows[chosen], scores[chosen], columns[chosen]
                 values, error = self._values(mean_scores, masks, *data)
-                tables[0, block] = effects_of_all(values, masks).swapaxes(0, 1)
-                tables[1, block] = error[:, None] * free[:, None]
+                effects[0, chosen] = effects_of_all(values, masks).swapaxes(0, 1)
+                effects[1, chosen] = error[:, None] * has_effect[:, None]
         n_masks = 2 * PAIRS_AT_ONCE * rows.shape[1]
-        for block in self._blocks(~is_exact, n_masks, scores):
-            data = rows[block], scores[block], columns[block]
-            tables[:, block] = self._fit_effects(mean_scores, *data, differs[block])
-        return tables
+        for chosen in self._blocks(~is_exact, n_masks, scores):
+            data = rows[chosen], scores[chosen], columns[chosen], differs[chosen]
+            effects[:, chosen] = self._fit_effects(mean_scores, *data)
+        return effects
 
     def _blocks(self, is_chosen, n_masks, scores):
         """Yield positions of rows, few enough for the scores of all their mixed rows."""
         n_scores = n_masks * len(self.background) * scores.shape[1]
-        chosen = np.flatnonzero(is_chosen)
-        for block in blocks(len(chosen), max(1, _SCORES_AT_ONCE // n_scores)):
-            yield chosen[block]
+        positions = np.flatnonzero(is_chosen)
+        for block in blocks(len(positions), max(1, _SCORES_AT_ONCE // n_scores)):
+            yield positions[block]
 
     def _values(self, mean_scores, masks, rows, scores, columns):
-        """Compute values (n_masks, n_rows, n_outputs) of coalitions, and how wrong they are.
+        """Compute values (n_masks, n_rows, n_outputs) of coalitions, and their typical error.
 
-        The values of no feature and of all features are predictions, which are known. How wrong
-        `mean_scores` is for these two and typically is returned as (n_rows, n_outputs).
+        `masks` have to contain no feature and all features. Their values are predictions, which
+        are known. The error (n_rows, n_outputs) is that of `mean_scores` for these two, or that
+        for the background if it is larger.
         """
         sizes = masks.sum(axis=1)[:, None, None]
-        values = mean_scores(rows, self.background, masks)
-        known = np.where(sizes == 0, self.base, np.where(sizes == sizes.max(), scores, values))
-        error = np.maximum(np.abs(known - values).max(axis=0), self.error)
-        explained = np.take_along_axis(known, columns[None], axis=2)
-        return explained, np.take_along_axis(error, columns, axis=1)
+        approximate = mean_scores(rows, self.background, masks)
+        values = np.where(sizes == sizes.max(), scores, approximate)
+        values = np.where(sizes == 0, self.base, values)
+        error = np.maximum(np.abs(values - approximate).max(axis=0), self.error)
+        values = np.take_along_axis(values, columns[None], axis=2)
+        return values, np.take_along_axis(error, columns, axis=1)
 
     def _fit_effects(self, mean_scores, rows, scores, columns, differs):
         """Fit effects to values of random coalitions, as many as each row needs.
@@ -415,28 +426,36 @@ class Game:
         arguments and the result are those of `effects`.
         """
         n_features, n_outputs = rows.shape[1], columns.shape[1]
-        tables, remaining = np.zeros((2, *rows.shape, n_outputs)), np.arange(len(rows))
+        effects, remaining = np.zeros((2, *rows.shape, n_outputs)), np.arange(len(rows))
         totals = np.take_along_axis(scores - self.base, columns, axis=1)
         tolerance, rng = self.tolerance[columns][:, None], np.random.default_rng(0)
-        masks, changes = np.zeros((0, n_features), bool), np.zeros((0, len(rows), n_outputs))
+        # Coalitions, and how much their values differ from those of their complements, for the
+        # remaining rows.
+        masks = np.zeros((0, n_features), dtype=bool)
+        differences = np.zeros((0, len(rows), n_outputs))
         while len(remaining) and len(masks) < MAX_PAIRS * n_features:
             drawn = np.empty((PAIRS_AT_ONCE * n_features, n_features), dtype=bool)
             drawn[:, self.order] = random_coalitions(*drawn.shape, rng)
-            ends = np.repeat([[False], [True]], n_features, axis=1)
+            none_and_all = np.repeat([[False], [True]], n_features, axis=1)
+            evaluated = np.vstack([none_and_all, drawn, ~drawn])
             data = rows[remaining], scores[remaining], columns[remaining]
-            values, error = self._values(mean_scores, np.vstack([ends, drawn, ~drawn]), *data)
+            values, error = self._values(mean_scores, evaluated, *data)
+            of_drawn, of_complements = np.split(values[2:], 2)
             masks = np.vstack([masks, drawn])
-            changes = np.concatenate([changes, np.subtract(*np.split(values[2:], 2))])
-            for free in np.unique(differs[remaining], axis=0):
-                group = np.flatnonzero((differs[remaining] == free).all(axis=1))
-                chosen = remaining[group]
-                effects, std = fit_effects(masks[:, free], changes[:, group], totals[chosen])
-                cells = np.ix_(chosen, np.flatnonzero(free))
-                tables[0][cells] = effects.swapaxes(0, 1)
-                tables[1][cells] = np.hypot(std, error[group]).swapaxes(0, 1)
-            is_open = (tables[1, remaining] > tolerance[remaining]).any(axis=(1, 2))
-            remaining, changes = remaining[is_open], changes[:, is_open]
-        return tables
+            differences = np.concatenate([differences, of_drawn - of_complements])
+            # Rows with effects of the same features are fitted together.
+            for has_effect in np.unique(differs[remaining], axis=0):
+                is_alike = (differs[remaining] == has_effect).all(axis=1)
+                alike = remaining[is_alike]
+                fitted, std = fit_effects(
+                    masks[:, has_effect], differences[:, is_alike], totals[alike]
+                )
+                cells = np.ix_(alike, np.flatnonzero(has_effect))
+                effects[0][cells] = fitted.swapaxes(0, 1)
+                effects[1][cells] = np.hypot(std, error[is_alike]).swapaxes(0, 1)
+            needs_more = (effects[1, remaining] > tolerance[remaining]).any(axis=(1, 2))
+            remaining, differences = remaining[needs_more], differences[:, needs_more]
+        return effects
 
 
 def effects_of_all(values, masks):
@@ -457,32 +476,45 @@ def effects_of_all(values, masks):
 def random_coalitions(n_coalitions, n_features, rng):
     """Draw coalitions of 1 to n - 1 features, whose sizes s have weights 1 / (s (n - s))."""
     sizes = np.arange(1, n_features)
-    shares = np.cumsum(1 / (sizes * (n_features - sizes)))
-    # Sizes are drawn evenly along the cumulative weights.
-    places = (np.arange(n_coalitions) + rng.random(n_coalitions)) / n_coalitions * shares[-1]
-    chosen = sizes[np.searchsorted(shares, places).clip(max=len(sizes) - 1)]
+    cumulative = np.cumsum(1 / (sizes * (n_features - sizes)))
+    # Sizes are stratified: one is drawn from each of equal parts of their distribution.
+    positions = (np.arange(n_coalitions) + rng.random(n_coalitions)) / n_coalitions
+    drawn = np.searchsorted(cumulative, positions * cumulative[-1]).clip(max=len(sizes) - 1)
     ranks = rng.permuted(np.tile(np.arange(n_features), (n_coalitions, 1)), axis=1)
-    return ranks < chosen[:, None]
+    return ranks < sizes[drawn, None]
 
 
-def fit_effects(masks, changes, totals):
-    """Fit effects that sum to `totals` to changes, by least squares, and their standard errors.
+def fit_effects(masks, differences, totals):
+    """Fit effects that sum to `totals` by least squares; return them and standard errors.
 
-    `changes` (n_masks, n_rows, n_outputs) are the values of coalitions less those of their
-    complements, which are sums of the effects (n_features, n_rows, n_outputs) of the members
-    less those of the others if no three features interact.
+    Parameters
+    ----------
+    masks : ndarray of bool of shape (n_masks, n_features)
+        Coalitions.
+    differences : ndarray of shape (n_masks, n_rows, n_outputs)
+        Their values less those of their complements. Each is approximately the sum of the
+        effects in the coalition less the sum of all others, exactly so if no three features
+        interact.
+    totals : ndarray of shape (n_rows, n_outputs)
+
+    Returns
+    -------
+    effects, std : ndarray of shape (n_features, n_rows, n_outputs)
     """
     signs, n_features = 2.0 * masks - 1, masks.shape[1]
     # Effects are totals / n_features plus a part that sums to 0.
     basis = null_space(np.ones((1, n_features)))
     predictors = signs @ basis
-    targets = changes - signs.mean(axis=1)[:, None, None] * totals
     inverse = np.linalg.pinv(predictors.T @ predictors)
-    solution = np.tensordot(inverse @ predictors.T, targets, 1)
-    residuals = targets - np.tensordot(predictors, solution, 1)
-    variances = np.square(residuals).sum(axis=0) / (len(masks) - n_features + 1)
-    effects = totals / n_features + np.tensordot(basis, solution, 1)
-    return effects, np.sqrt(np.diag(basis @ inverse @ basis.T)[:, None, None] * variances)
+    weights = basis @ inverse @ predictors.T
+    targets = differences - signs.mean(axis=1)[:, None, None] * totals
+    effects = totals / n_features + np.tensordot(weights, targets, 1)
+    # Residuals of coalitions of middle size are larger, so that standard errors are those of
+    # MacKinnon and White (1985), Journal of Econometrics 29, 305-325, as HC2.
+    residuals = differences - np.tensordot(signs, effects, 1)
+    leverages = np.einsum("ij,ji->i", predictors, inverse @ predictors.T)
+    variances = np.square(residuals) / np.maximum(1 - leverages, 1e-9)[:, None, None]
+    return effects, np.sqrt(np.tensordot(np.square(weights), variances, 1))
 
 
 def effects_in_order(values_of, rank):

@@ -253,15 +253,17 @@ class ExplanationDisplay:
         -------
         self : ExplanationDisplay
         """
-        values = self.classes or [_written(value, ".4g") for value in self.values]
+        texts, ways = [f" of {_written(value, '.4g')}" for value in self.values], ("up", "down")
+        if self.classes:
+            texts, ways = [f", {name}" for name in self.classes], ("for", "against")
         names = [
-            f"{label}   {_written(weight, '.0%')} of {value}"
-            for label, weight, value in zip(self.labels, self.weights, values, strict=True)
+            f"{label}   {_written(weight, '.0%')}{text}"
+            for label, weight, text in zip(self.labels, self.weights, texts, strict=True)
         ]
         weights, values = np.asarray(self.others, dtype=np.float64)
         signs = np.sign(weights * (values - self.baseline))
         moves = self.contributions_[:-1].tolist()
-        for sign, move, way in ((1, self.others_[0], "up"), (-1, self.others_[1], "down")):
+        for sign, move, way in zip((1, -1), self.others_, ways, strict=True):
             part = signs == sign
             if part.any():
                 names.append(

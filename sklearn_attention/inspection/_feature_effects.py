@@ -13,15 +13,15 @@ from sklearn.base import is_classifier
 from .._columns import to_pandas
 from .._shapley import BASE_VALUE
 from .._validation import check_choice, check_positive
-from ._grid import row_names
+from ._grid import label_text
 from ._pipelines import column_names, last_step, named, unfit
 from ._style import BLUE, GREY, INK, alike, canvas, draw_waterfall, write_bars
 
-# Percentages along an axis of log-odds, and factors of odds, of which those with room are used.
-_PERCENT = (0.1, 0.5, 1, 2, 5, *range(10, 100, 10), 95, 98, 99, 99.5, 99.9)
-_FACTORS = (1.1, 1.2, 1.5, 2, 3, 5, 10, 20, 50, 100, 1000)
-# Places along a line of dots; the number of dots above each other that take its whole height.
-_PLACES, _DOTS = 80, 12
+# Percentages along an axis of log-odds, and all whole ones in case that few of these are on it.
+_PERCENT = (0.1, 0.5, 1, 2, 5, *range(10, 100, 10), 95, 98, 99, 99.5, 99.9), range(1, 100)
+_FACTORS = (1.01, 1.02, 1.05, 1.1, 1.2, 1.5, 2, 3, 5, 10, 20, 50, 100, 1000)
+# Bins along a line of dots, and the least number of dots that a full stack has.
+_BINS, _DOTS = 80, 12
 
 
 class FeatureEffectsDisplay:
@@ -140,15 +140,15 @@ class FeatureEffectsDisplay:
             raise unfit(model, f"has {len(effects)} outputs", "one fitted on a single output")
         names = column_names(estimator, rows)
         effects = to_pandas(effects).set_axis([BASE_VALUE, *names], axis=1)
-        cells = pd.DataFrame(to_pandas(rows)).set_axis(names, axis=1)
-        if isinstance(frame := to_pandas(X), pd.DataFrame):
-            effects, cells = (table.set_axis(frame.index) for table in (effects, cells))
-            # Steps of a pipeline may have scaled the values.
-            known = [column for column in names if column in frame]
-            cells[known] = frame[known]
+        values, frame = pd.DataFrame(to_pandas(rows)).set_axis(names, axis=1), to_pandas(X)
+        if isinstance(frame, pd.DataFrame):
+            effects, values = (table.set_axis(frame.index) for table in (effects, values))
+            # Steps of a pipeline may have scaled the values of X.
+            columns = [column for column in names if column in frame]
+            values[columns] = frame[columns]
         if name is None:
             name = f"the probability of {class_label!r}" if is_log_odds else "the prediction"
-        return cls(effects, cells, name=name, is_log_odds=is_log_odds).plot(ax, **kwargs)
+        return cls(effects, values, name=name, is_log_odds=is_log_odds).plot(ax, **kwargs)
 
     @named
     def plot(self, ax=None, *, kind: str = "auto", max_features: int = 10) -> Self:
@@ -174,7 +174,8 @@ class FeatureEffectsDisplay:
         sizes = self.effects.drop(columns=BASE_VALUE).abs().mean()
         sizes = sizes.sort_values(ascending=False, kind="stable")
         names, rest = list(sizes.index[:max_features]), list(sizes.index[max_features:])
-        with canvas(self, ax, size=(7.0, 2.0 + 0.36 * len(names))) as ax:
+        width = 8.0 if self.is_log_odds else 7.0  # of longer texts
+        with canvas(self, ax, size=(width, 2.0 + 0.36 * len(names))) as ax:
             if kind == "bar":
                 self._draw_sizes(ax, sizes[names])
             elif len(self.effects) == 1:
@@ -184,68 +185,71 @@ class FeatureEffectsDisplay:
         return self
 
     def _draw_waterfall(self, ax, names, rest):
-        row, cells, label = self.effects.iloc[0], self.X.iloc[0], row_names(self.effects)[0]
-        bars = [f"{name} = {_cell(cells[name])}" for name in names]
-        moves = [0.0, *row[names], 0.0]
+        row, label = self.effects.iloc[0], self.effects.index[0]
+        labels = [f"{name} = {_cell(self.X[name].iloc[0])}" for name in names]
+        moves = [*row[names]]
         if rest:
-            bars.append(f"{len(rest)} others")
-            moves.insert(-1, row[rest].sum())
+            labels.append(f"{len(rest)} other{'s' if len(rest) > 1 else ''}")
+            moves.append(row[rest].sum())
+        # The first and the last bar have no length: they stand for the two rows.
+        moves = np.array([0.0, *moves, 0.0])
         ends = row[BASE_VALUE] + np.cumsum(moves)
         if self.is_log_odds:
-            start, *percent, end = map(_percent, expit(ends))
-            pairs = zip(itertools.pairwise([start, *percent]), moves[1:-1], strict=True)
-            texts = [f"{' → '.join(pair)}, odds {_factor(move)}" for pair, move in pairs]
+            start, *percentages, end = map(_percent, expit(ends))
+            steps = zip(itertools.pairwise([start, *percentages]), moves[1:-1], strict=True)
+            texts = [f"{' → '.join(pair)}, odds {_factor(move)}" for pair, move in steps]
         else:
             start, end = alike(ends[[0, -1]], moves)
             texts = alike(moves[1:-1], sign="+")
-        if isinstance(self.effects.index, pd.RangeIndex):
-            label = f"{self._row} {label}"
-        first, *_, last = draw_waterfall(
-            ax, ends[0], moves, [f"typical {self._row}", *bars, label], [start, *texts, end]
-        )
-        first.set_fontweight("bold")
-        last.set_fontweight("bold")
+        this_row = label if isinstance(label, str) else f"{self._row} {label_text(label)}"
+        labels = [f"typical {self._row}", *labels, this_row]
+        texts = draw_waterfall(ax, ends[0], moves, labels, [start, *texts, end])
+        for text in (texts[0], texts[-1]):
+            text.set_fontweight("bold")
         ax.plot(ends[[0, -1]], [0, len(ends) - 1], "o", color=INK)
         if self.is_log_odds:
-            ax.margins(x=0.5)
-            _write_ticks(ax, logit(np.array(_PERCENT) / 100), lambda x: _percent(expit(x)))
-        ax.set_title(f"Why {self.name} is {end}")
-        ax.set_xlabel(f"{self.name}\nblue raises it, orange lowers it")
+            ax.margins(x=0.55)
+            places = [logit(np.array(percent) / 100) for percent in _PERCENT]
+            _write_ticks(ax, places, lambda x: f"{100 * expit(x):.3g}%")
+        ax.set_title(f"Why {self.name} is {end}", parse_math=False)
+        ax.set_xlabel(f"{self.name}\nblue raises it, orange lowers it", parse_math=False)
 
     def _draw_dots(self, ax, names):
-        effects, points = self.effects[names], None
+        import matplotlib as mpl
+
+        effects, colored = self.effects[names], None
+        colors = mpl.colormaps["plasma"].with_extremes(bad=GREY)
         low, width = effects.min(axis=None), np.ptp(effects.to_numpy()) or 1.0
         ax.axvline(0, color=GREY, lw=1)
         for line, name in enumerate(names):
-            # Dots at the same of a number of places are above each other, around the line.
-            place = pd.Series(((effects[name] - low) / width * _PLACES).round().to_numpy())
-            groups = place.groupby(place)
-            height = groups.cumcount() - (groups.transform("size") - 1) / 2
-            y = line + 0.8 * height / max(groups.size().max(), _DOTS)
-            if is_numeric_dtype(cells := self.X[name]):
-                style = {"c": cells.rank(pct=True), "cmap": "plasma", "vmin": 0, "vmax": 1}
-                points = ax.scatter(effects[name], y, s=12, lw=0, **style)
+            x, values = effects[name].to_numpy(), self.X[name]
+            # Dots of the same bin are stacked, and the stack is centred on the line.
+            bins = pd.Series(np.round((x - low) / width * _BINS))
+            stacks = bins.groupby(bins)
+            offsets = stacks.cumcount() - (stacks.transform("size") - 1) / 2
+            y = line + 0.8 * offsets / max(stacks.size().max(), _DOTS)
+            is_number = is_numeric_dtype(values)
+            ranks = values.rank(pct=True) if is_number else np.full(len(x), np.nan)
+            style = {"cmap": colors, "vmin": 0, "vmax": 1, "plotnonfinite": True}
+            dots = ax.scatter(x, y, s=12, lw=0, c=ranks, **style)
+            if is_number:
+                colored = dots
                 continue
-            ax.scatter(effects[name], y, s=12, lw=0, color=GREY)
             # The levels with the lowest and the highest mean effect have their names.
-            means = effects[name].groupby(cells.to_numpy(), observed=True).mean().sort_values()
-            sides = {"right": means[:1], "left": means[1:][-1:]}
-            for side, mean in sides.items():
-                for level, x in mean.items():
-                    text = _cell(level).replace("$", r"\$")
-                    ax.text(x, line + 0.45, text, ha=side, fontsize="x-small")
+            means = effects[name].groupby(values.to_numpy(), observed=True).mean().sort_values()
+            for side, mean in (("right", means.iloc[:1]), ("left", means.iloc[1:].iloc[-1:])):
+                for level, place in mean.items():
+                    style = {"ha": side, "fontsize": "x-small", "parse_math": False}
+                    ax.text(place, line + 0.45, _cell(level), **style)
         write_bars(ax, names)
         ax.margins(x=0.1)
         ax.locator_params(axis="x", nbins=5)
-        self._describe(
-            ax,
-            f"What moves {self.name}",
-            f"lowers it   ←   each dot is a {self._row}   →   raises it",
-        )
-        if points is not None:
-            bar = ax.figure.colorbar(points, ax=ax, ticks=[0, 1], pad=0.01, aspect=40)
+        label = f"lowers it   ←   each dot is a {self._row}   →   raises it"
+        self._describe(ax, f"What moves {self.name}", label)
+        if colored is not None:
+            bar = ax.figure.colorbar(colored, ax=ax, ticks=[0, 1], pad=0.01, aspect=40)
             bar.ax.set_yticklabels(["low", "high"])
-            bar.set_label("value (grey: not a number)", labelpad=-20)
+            bar.set_label("value (grey: none, or not a number)", labelpad=-20)
             bar.outline.set_visible(False)
 
     def _draw_sizes(self, ax, sizes):
@@ -262,41 +266,49 @@ class FeatureEffectsDisplay:
         return self.effects.index.name or "row"
 
     def _describe(self, ax, title, label):
-        """Write a title, and below an axis of effects what they are."""
-        ax.set_title(title)
-        ax.set_xlabel(label)
+        """Write the title, and what effects are along the x-axis."""
+        label += "\nby which factor the odds change" if self.is_log_odds else ""
+        ax.set_title(title, parse_math=False)
+        ax.set_xlabel(label, parse_math=False)
         if self.is_log_odds:
-            ax.set_xlabel(f"{label}\nby which factor the odds change")
             logs = np.log(_FACTORS)
             places = [0.0, *logs, *-logs]
-            _write_ticks(ax, places, lambda x: _factor(x, ".3g") if x else "no effect")
+            _write_ticks(ax, [places], lambda x: _factor(x, ".3g") if x else "no effect")
 
 
 def _usual_class(model, rows):
     """Return the class that is predicted for a single row, or the second of two classes."""
+    classes = model.classes_.tolist()
     if len(rows) == 1:
-        return model.predict(rows)[0]
-    if len(model.classes_) == 2:
-        return model.classes_[1]
+        return np.asarray(model.predict(rows)).tolist()[0]
+    if len(classes) == 2:
+        return classes[1]
     raise ValueError(
-        f"class_label=None, but there are {len(model.classes_)} classes: pass the one whose "
-        f"probability is explained, one of {model.classes_.tolist()}."
+        f"class_label=None, but there are {len(classes)} classes: pass the one whose "
+        f"probability is explained, one of {classes}."
     )
 
 
-def _write_ticks(ax, places, write):
-    """Write along the x-axis at those of some places that have room, the first ones first."""
-    chosen: list[float] = []
-    low, high = ax.get_xlim()
-    for place in places:
-        has_room = all(abs(place - other) >= (high - low) / 7 for other in chosen)
-        if low <= place <= high and has_room:
-            chosen.append(place)
+def _write_ticks(ax, candidates, write):
+    """Write along the x-axis at the first of some lists of places that has two with room.
+
+    In a list, the first places take precedence.
+    """
+    low, high = sorted(ax.get_xlim())
+    for places in candidates:
+        chosen: list[float] = []
+        for place in places:
+            has_room = all(abs(place - other) >= (high - low) / 7 for other in chosen)
+            if low <= place <= high and has_room:
+                chosen.append(place)
+        if len(chosen) > 1:
+            break
     ax.set_xticks(chosen, [write(place) for place in chosen])
 
 
 def _percent(p):
     """Write a probability with one digit or more of its distance from 0 or 1."""
+    p = np.clip(p, 1e-9, 1 - 1e-9)
     decimals = max(0, -2 - math.floor(math.log10(min(p, 1 - p))))
     return f"{p:.{decimals}%}"
 
@@ -311,4 +323,5 @@ def _cell(value):
     """Write a value of a feature."""
     if pd.isna(value):
         return "missing"
-    return f"{value:.4g}".replace("-", "\u2212") if isinstance(value, float) else str(value)
+    is_float = isinstance(value, float | np.floating)
+    return f"{value:.4g}".replace("-", "\u2212") if is_float else str(value)

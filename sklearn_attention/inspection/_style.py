@@ -147,8 +147,7 @@ def write_bars(ax, names):
     for size in ("medium", "small", "x-small", "xx-small"):
         if max(_widths(names, size), default=0) < 0.6 * width and 1.2 * _points(size) < pitch:
             break
-    names = [name.replace("$", r"\$") for name in names]  # else matplotlib reads a formula
-    ax.set_yticks(range(len(names)), names, fontsize=size)
+    ax.set_yticks(range(len(names)), names, fontsize=size, parse_math=False)
     ax.tick_params(axis="y", length=0)
     ax.set_ylim(len(names) - 0.4, -0.6)
 

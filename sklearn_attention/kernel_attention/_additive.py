@@ -9,7 +9,7 @@ from .._blocks import blocks_of_queries
 from .._spline_ridge import NormalEquations, SplineColumns, reml_penalties
 from ._boosting import CHANCE, MIN_GAIN, largest_error
 from ._encodings import MANY_LEVELS, Encoding
-from ._kernel import add_features, feature_terms
+from ._kernel import add_mixed_terms, products_by_feature
 from ._members import LossOfClasses
 
 # Functions of one number, and columns of all numbers together; levels and markers of missing
@@ -68,7 +68,7 @@ class AdditiveColumns:
         """Return what each feature adds to `predict`, (n, n_features, n_outputs)."""
         _, functions, effects = self._split(coefficients)
         of_levels = self.encoding.feature[len(self.splines) :]
-        terms = feature_terms(self._levels(X), effects, of_levels, X.shape[1])
+        terms = products_by_feature(self._levels(X), effects, of_levels, X.shape[1])
         splines = zip(self.encoding.numeric, self._numbers(X), functions, strict=True)
         for feature, (spline, x), values in splines:
             terms[:, feature] += spline.interpolate(x, values)
@@ -121,11 +121,12 @@ class AdditivePart:
     def predict_mixed(self, training, rows, others, masks, mean=False):
         """Return `predict` of mixed rows, (n_masks, n_rows, n_others, n_outputs).
 
-        Arguments are those of `sums_of_mixed_rows`, but rows are not encoded.
+        `rows` and `others` are numbers and codes; `masks` and `mean` are as for
+        `sums_of_mixed_rows`.
         """
         coefficients = self.total_coefficients
         terms = [self.columns.terms(X, coefficients) for X in (rows, others)]
-        return coefficients[0] + add_features(*terms, masks, mean)
+        return coefficients[0] + add_mixed_terms(*terms, masks, mean)
 
     def slopes(self, training, X):
         """Return derivatives of `predict`, (n, n_outputs, n_features)."""

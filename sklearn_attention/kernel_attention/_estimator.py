@@ -12,7 +12,7 @@ from sklearn.base import MultiOutputMixin, TransformerMixin, clone, is_classifie
 from sklearn.utils import Bunch, check_random_state
 from sklearn.utils.validation import _check_feature_names_in, check_is_fitted
 
-from .._blocks import blocks_of_queries
+from .._blocks import IN_MEMORY, blocks, blocks_of_queries
 from .._columns import ORDERED, Columns, MixedRows
 from .._labels import targets_at
 from .._levels import codes_of
@@ -244,19 +244,26 @@ class KernelAttention(FeatureEffects, MultiOutputMixin, TransformerMixin, MixedR
         )
 
     def _mean_scores(self, rows, background, masks):
-        of_members = self._fitted.predict_mixed(
-            rows, background, masks, mean=not is_classifier(self)
-        )
-        shape, mixed = of_members.shape[:3], None
-        if any(self.boosters_):
-            # Trees read the mixed rows.
-            mixed = mixed_rows(rows, background, masks)
-            shape = mixed.shape[:3]
-            of_members = np.broadcast_to(of_members, (*shape, of_members.shape[3]))
+        """Average scores of mixed rows over the background, see `FeatureEffects`."""
+        # Predictions of numbers are linear in those of the members, which may be averaged
+        # first. Log-odds are not.
+        is_linear = not is_classifier(self)
+        of_members = self._fitted.predict_mixed(rows, background, masks, mean=is_linear)
+        if not any(self.boosters_):
+            return self._average(None, of_members)
+        # Trees read the mixed rows, those of some masks at a time.
+        size, means = max(1, IN_MEMORY // (len(rows) * background.size)), []
+        for block in blocks(len(masks), size):
+            mixed = mixed_rows(rows, background, masks[block])
+            shape = *mixed.shape[:3], of_members.shape[3]
             mixed = mixed.reshape(-1, rows.shape[1])
-        of_members = of_members.reshape(-1, of_members.shape[3])
-        scores = self._scores_of(self._predict_rows(mixed, of_members))
-        return scores.reshape(*shape, -1).mean(axis=2)
+            means.append(self._average(mixed, np.broadcast_to(of_members[block], shape)))
+        return np.concatenate(means)
+
+    def _average(self, mixed, of_members):
+        """Average scores over the third axis of predictions of members; trees read `mixed`."""
+        predictions = self._predict_rows(mixed, of_members.reshape(-1, of_members.shape[3]))
+        return self._scores_of(predictions).reshape(*of_members.shape[:3], -1).mean(axis=2)
 
     @property
     def feature_relevance_(self):

@@ -26,11 +26,17 @@ _START = 0.3
 # Queries and keys of a tile. Predictions take 1.1 times as long with 64 queries, and as long
 # with 512.
 _TILE = 256
-# Sums at mixed rows: keys of a tile, distances of all features, and numbers of an array. With
-# other sizes of half to four times these, they take 1.0 to 1.3 times as long.
+# Sums at mixed rows. Keys of a tile, at most; numbers in its squared distances by feature; and
+# numbers in an array of the masks that are evaluated together. With other sizes of half to four
+# times these, sums take 1.0 to 1.3 times as long.
 _MIXED_TILE, _MIXED_DISTANCES, _MIXED_NUMBERS = 256, 2**22, 2**18
-# Gaussians of larger numbers than this, the exponential of minus it being 1e-7, are left out.
-_FAR = 16.0
+# Squared distances count as this at most, so that they stay finite if multiplied by 0.
+_LARGEST_DISTANCE = 1e30
+# A Gaussian is 0 where its exponent exceeds this: it would be 1e-7.
+_FAR = 12.0
+# Number of Gaussians from one exponential, all but the first by squaring, which doubles the
+# error of rounding: in single precision sums of them err by 3e-5 at most.
+_SQUARED = 16
 # Added to numbers that are squared, as some processors are slow where these become subnormal.
 _TINY = np.float32(1e-18)
 
@@ -254,9 +260,10 @@ class KernelSum:
 def sums_of_mixed_rows(kernel, keys, coefficients, rows, others, masks, *, mean=False):
     r"""Compute the sums of KernelSum at mixed rows, which have some features of other rows.
 
-    The squared distance of a mixed row from a key is one in the features of the row plus one in
-    those of the other row, and a Gaussian of it is a product of two. So the sums for all pairs
-    of rows are products of two matrices. The rough part is a sum of Gaussians, to 3e-6.
+    The squared distance between a mixed row and a key is a sum of two distances: one in the
+    features that come from the row, one in the features that come from the other row. A
+    Gaussian of the sum is a product of two factors, so that a product of two matrices has the
+    sums for all pairs of rows. The rough part of the kernel is a sum of Gaussians, to 3e-6.
 
     Parameters
     ----------
@@ -275,126 +282,141 @@ def sums_of_mixed_rows(kernel, keys, coefficients, rows, others, masks, *, mean=
     sums : ndarray of shape (n_masks, n_rows, n_others, n_outputs)
         With `mean`, n_others is 1.
     """
-    size = np.abs(coefficients).max(initial=0.0)
-    if coefficients.shape[1] > 1 and (np.abs(coefficients.sum(axis=1)) <= 1e-5 * size).all():
-        # Scores of classes sum to 0, so that those of the last class are known.
-        data = kernel, keys, coefficients[:, :-1], rows, others, masks
-        sums = sums_of_mixed_rows(*data, mean=mean)
-        return np.concatenate([sums, -sums.sum(axis=3, keepdims=True)], axis=3)
-    # Features that are in the same masks are one.
-    masks, group = np.unique(masks, axis=1, return_inverse=True)
-    groups = [group.reshape(-1)[feature] for feature in kernel.features]
     named, dtype = kernel.named(), keys[0].dtype
     coefficients = coefficients.astype(np.float64)
-    slopes = _linear_slope(named, keys[0].shape[1]) * (keys[0].T @ coefficients)
-    terms = [feature_terms(z[0], slopes, groups[0], masks.shape[1]) for z in (rows, others)]
-    sums = add_features(*terms, masks, mean) + kernel.constant * coefficients.sum(axis=0)
-    rates, sizes = _gaussians_of_rough(named)
-    sizes = np.concatenate([np.exp(2 * named["amplitude"]), sizes])
-    amounts = (sizes[:, None, None] * coefficients).astype(dtype)
+    # Features whose columns of `masks` are equal form a group.
+    masks, group_of_feature = np.unique(masks, axis=1, return_inverse=True)
+    group_of_column = [group_of_feature.reshape(-1)[feature] for feature in kernel.features]
+    n_groups = masks.shape[1]
 
-    def by_group(rows):
-        """Rows in length-scales, for each encoding a list with the columns of each group."""
+    # The linear part is a sum over groups, the constant part a number.
+    slopes = _linear_slope(named, keys[0].shape[1]) * (keys[0].T @ coefficients)
+    data = slopes, group_of_column[0], n_groups
+    terms = [products_by_feature(z[0], *data) for z in (rows, others)]
+    sums = add_mixed_terms(*terms, masks, mean) + kernel.constant * coefficients.sum(axis=0)
+
+    # The other parts are Gaussians, of which each has its multiple of the coefficients.
+    rates, rough_sizes = _gaussians_of_rough(named)
+    sizes = np.concatenate([np.exp(2 * named["amplitude"]), rough_sizes])
+    sized_coefficients = (sizes[:, None, None] * coefficients).astype(dtype)
+
+    def columns_by_group(rows):
+        """Return rows in length-scales, for each encoding a list with the columns by group."""
         return [
-            [_augmented(z[:, own == j], scale[own == j]) for j in range(masks.shape[1])]
-            for z, scale, own in zip(rows, kernel.column_scales, groups, strict=True)
+            [_augmented(z[:, group == j], scale[group == j]) for j in range(n_groups)]
+            for z, scale, group in zip(rows, kernel.column_scales, group_of_column, strict=True)
         ]
 
-    sides = by_group(rows), by_group(others)
-    all_keys = [[*map(_as_keys, of_groups)] for of_groups in by_group(keys)]
-    in_set = masks.astype(dtype), (~masks).astype(dtype)
-    share = np.full((1, len(others[0])), 1 / len(others[0]), dtype)
-    n_all = masks.shape[1] * (len(rows[0]) + len(others[0]))
-    for tile in blocks(
-        len(coefficients), int(np.clip(_MIXED_DISTANCES // n_all, 1, _MIXED_TILE))
-    ):
-        # For both sides a list of squared distances (n_groups, n, n_keys).
+    both = columns_by_group(rows), columns_by_group(others)
+    keys_by_group = [[*map(_as_keys, columns)] for columns in columns_by_group(keys)]
+    # As numbers, by which distances are multiplied.
+    both_masks = masks.astype(dtype), (~masks).astype(dtype)
+    mean_weights = np.full((1, len(others[0])), 1 / len(others[0]), dtype)
+    n_rows = len(rows[0]) + len(others[0])
+    n_keys = int(np.clip(_MIXED_DISTANCES // (n_groups * n_rows), 1, _MIXED_TILE))
+    for tile in blocks(len(coefficients), n_keys):
+        # For rows and for others: squared distances (n_groups, n, n_keys) of each encoding.
         distances = [
             [
-                np.stack([_squared(z, key[tile]) for z, key in zip(*pair, strict=True)])
-                for pair in zip(side, all_keys, strict=True)
+                np.stack([
+                    np.minimum(_squared(z, key[tile]), _LARGEST_DISTANCE)
+                    for z, key in zip(*columns, strict=True)
+                ])
+                for columns in zip(side, keys_by_group, strict=True)
             ]
-            for side in sides
-        ]
-        n_numbers = sum(of_side[0][0].size for of_side in distances)
-        for block in blocks(len(masks), max(1, _MIXED_NUMBERS // n_numbers)):
-            halves = [
-                [np.tensordot(mask[block], d, 1) for d in of_side]
-                for mask, of_side in zip(in_set, distances, strict=True)
+            for side in both
+        ]  # fmt: skip
+        for block in blocks(len(masks), max(1, _MIXED_NUMBERS // (n_rows * n_keys))):
+            of_masks = [
+                [np.tensordot(mask[block], distance, 1) for distance in of_encodings]
+                for mask, of_encodings in zip(both_masks, distances, strict=True)
             ]
-            factors = zip(amounts[:, tile], _gaussians(*halves, rates), strict=False)
-            for amount, (left, right, near) in factors:
+            # The Gaussians end early if no key is near; coefficients come first, so that none
+            # of the Gaussians is lost.
+            pairs = zip(sized_coefficients[:, tile], _gaussians(*of_masks, rates), strict=False)
+            for of_keys, (left, right, near) in pairs:
                 if mean:
                     # A product, since a mean over the middle axis takes eight times as long.
-                    means = (share @ right).swapaxes(1, 2)
-                    sums[block, :, 0] += left @ (means * amount[near])
+                    means = (mean_weights @ right).swapaxes(1, 2)
+                    sums[block, :, 0] += left @ (means * of_keys[near])
                     continue
-                for output, column in enumerate(amount[near].T):
+                for output, column in enumerate(of_keys[near].T):
                     sums[block, ..., output] += (left * column) @ right.swapaxes(1, 2)
     return sums
 
 
-def feature_terms(rows, slopes, feature, n_features):
+def products_by_feature(rows, slopes, feature_of_column, n_features):
     """Return products of columns and slopes, summed over the columns of each feature.
 
-    Rows are (n, n_columns), slopes (n_columns, n_terms), `feature` (n_columns,) has the feature
-    of each column, and terms are (n, n_features, n_terms).
+    Rows are (n, n_columns), slopes (n_columns, n_terms), `feature_of_column` (n_columns,), and
+    products (n, n_features, n_terms).
     """
-    own = [feature == j for j in range(n_features)]
-    return np.stack([rows[:, mask] @ slopes[mask] for mask in own], axis=1)
+    columns = [feature_of_column == j for j in range(n_features)]
+    return np.stack([rows[:, is_own] @ slopes[is_own] for is_own in columns], axis=1)
 
 
-def add_features(of_rows, of_others, masks, mean=False):
+def add_mixed_terms(row_terms, other_terms, masks, mean=False):
     """Add up terms (n, n_features, n_terms) over the features of mixed rows.
 
-    Arguments and the result (n_masks, n_rows, n_others, n_terms) are as for
+    The other arguments and the result (n_masks, n_rows, n_others, n_terms) are as for
     :func:`sums_of_mixed_rows`.
     """
     if mean:
-        of_others = of_others.mean(axis=0, keepdims=True)
-    of_rows = np.tensordot(masks, of_rows, (1, 1))
-    return of_rows[:, :, None] + np.tensordot(~masks, of_others, (1, 1))[:, None]
+        other_terms = other_terms.mean(axis=0, keepdims=True)
+    from_rows = np.tensordot(masks, row_terms, (1, 1))
+    from_others = np.tensordot(~masks, other_terms, (1, 1))
+    return from_rows[:, :, None] + from_others[:, None]
 
 
 def _gaussians(left, right, rates):
-    """Yield Gaussians of squared distances in each encoding, and of their sum at all rates.
+    """Yield Gaussians of squared distances in each encoding, then of their sum at all rates.
 
-    Both sides are lists of arrays (n_masks, n, n_keys). Each Gaussian is a pair of factors for
-    the two sides, and the keys that they are for: the others are far from all mixed rows. It
-    ends where no key is left. Each rate is twice the one before, whose Gaussian is squared.
+    `left` and `right` are lists of squared distances (n_masks, n, n_keys) in each encoding,
+    from the rows and from the others. Each of `rates` has to be twice the one before.
+
+    Yields (left factor, right factor, keys): a Gaussian is the product of the two factors, for
+    these keys; all other keys are so far away that it is 0. The factors are overwritten when
+    the next ones are asked for. The generator ends if all keys are far away.
     """
     for pair in zip(left, right, strict=True):
         yield *(np.exp(-0.5 * squared) for squared in pair), slice(None)
     totals = [sum(left), sum(right)]
-    nearest = sum(total.min(axis=(0, 1)) for total in totals)
-    near = np.arange(len(nearest))
-    powers = [np.exp(-float(rate) * total) for rate in rates[:1] for total in totals]
+    # No pair of rows is nearer to a key than this.
+    least = sum(total.min(axis=(0, 1)) for total in totals)
+    near = np.arange(len(least))
+    factors = [np.exp(-float(rate) * total) for rate in rates[:1] for total in totals]
     for number, rate in enumerate(rates):
-        for power in powers if number else ():
-            np.square(power, out=power)
-            power += _TINY
-        is_near = rate * nearest[near] < _FAR
+        is_near = rate * least[near] < _FAR
+        # To copy the near keys takes less time than to keep the far ones if these are many.
         if 2 * is_near.sum() < len(near):
-            near, powers = near[is_near], [power[..., is_near] for power in powers]
+            near, factors = near[is_near], [factor[..., is_near] for factor in factors]
         if not len(near):
             return
-        yield *powers, near
+        if number % _SQUARED:
+            for factor in factors:
+                np.square(factor, out=factor)
+                factor += _TINY
+        elif number:
+            factors = [np.exp(-float(rate) * total[..., near]) for total in totals]
+        yield *factors, near
 
 
 def _gaussians_of_rough(named):
     r"""Return rates and sizes of Gaussians whose sum is the rough part, to 3e-6 of its size.
 
-    With :math:`u = e^t`, :math:`e^{-\sqrt s} = \int e^{-us - 1/(4u)} / (2 \sqrt{\pi u}) dt`.
-    The integral becomes a sum over steps of log 2. Terms with u > 4 / s vanish for the smallest
-    s, that of the kink, and terms with u < 1/32 for all s.
+    The rough part is :math:`e^{-\sqrt s}` with s the squared distance, the kink included, times
+    the squared rate. With :math:`u = e^t` it is :math:`\int e^{-us - 1/(4u)} / (2 \sqrt{\pi u})
+    dt`, and the integral becomes a sum over steps of log 2. For u < 1/32 terms are negligible,
+    and so they are where u s > 8 for the smallest s, that of the kink.
     """
-    size, rate = math.exp(2 * named["rough"][0]), math.exp(2 * named["rate"][0])
+    size, squared_rate = math.exp(2 * named["rough"][0]), math.exp(2 * named["rate"][0])
     if size == 0:
         return np.zeros(0), np.zeros(0)
-    n_doublings = max(0, math.ceil(math.log2(4 / (_KINK * rate))))
+    least = _KINK * squared_rate
+    n_doublings = max(0, math.ceil(math.log2(8 / least)))
     u = 2.0 ** np.arange(-5, n_doublings + 1)
-    weights = math.log(2) / (2 * np.sqrt(math.pi * u)) * np.exp(-1 / (4 * u) - u * _KINK * rate)
-    return rate * u, size * weights
+    weights = math.log(2) / (2 * np.sqrt(math.pi * u)) * np.exp(-1 / (4 * u) - u * least)
+    return squared_rate * u, size * weights
 
 
 class Pairs:

@@ -122,7 +122,9 @@ def test_rows_speak_for_and_against_a_class(readout, table):
         np.sign(display.contributions_[:4]) == np.sign(display.weights) * (2 * is_for - 1)
     ).all()
     first = display.ax_.get_yticklabels()[0].get_text()
-    assert first.endswith(f"of {display.classes[0]}")
+    assert first.endswith(f"%, {display.classes[0]}")
+    names = [label.get_text() for label in display.ax_.get_yticklabels()]
+    assert any(" others for " in name for name in names)
     assert display.name == "weighted share of 'dear'"
     if readout == "average":
         assert_allclose(share, model.predict_proba(X[3:4])[0, 1])

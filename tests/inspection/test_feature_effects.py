@@ -83,12 +83,17 @@ def test_bars_of_a_class_are_factors_of_its_odds(classes, shops):
         display.ax_.get_xticks(), tick_names(display.ax_.xaxis), strict=True
     ):
         assert f"{expit(place):.0%}" == text
+    small = display.effects.assign(size=0.1, city=0.0, **{"base value": 0.0})
+    narrow = FeatureEffectsDisplay(small, X[3:4], is_log_odds=True).plot().ax_
+    assert len(narrow.get_xticks()) >= 2
     alone = FeatureEffectsDisplay.from_estimator(classes, X[3:4])
     assert repr(str(classes.predict(X[3:4])[0])) in alone.name
 
 
 def test_the_smallest_effects_are_one_bar(averages, table):
     X, _ = table
+    display = FeatureEffectsDisplay.from_estimator(averages, X[5:6], max_features=2)
+    assert tick_names(display.ax_.yaxis)[3] == "1 other"
     display = FeatureEffectsDisplay.from_estimator(averages, X[5:6], max_features=1)
     effects = averages.explain_features(X[5:6]).iloc[0]
     rest = effects[1:].drop(effects[1:].abs().idxmax()).sum()
@@ -109,14 +114,35 @@ def test_dots_are_effects_and_colours_are_values(classes, shops):
         assert (np.abs(y - line) < 0.5).all()
         assert len(np.unique(dots.get_offsets(), axis=0)) == 30
         if name == "city":
-            assert dots.get_array() is None
+            assert dots.get_array().mask.all()
         else:
             np.testing.assert_allclose(dots.get_array(), X[name][:30].rank(pct=True))
     assert len(display.figure_.axes) == 2  # with the colours' own
     assert "no effect" in tick_names(display.ax_.xaxis)
-    assert {text.get_text() for text in display.ax_.texts} == {"Oslo", r"\$Rome\$"}
+    assert {text.get_text() for text in display.ax_.texts} == {"Oslo", "$Rome$"}
     only_texts = FeatureEffectsDisplay(display.effects[["base value", "city"]], display.X)
     assert len(only_texts.plot().figure_.axes) == 1
+
+
+def test_rows_with_missing_cells_have_dots(averages, table):
+    X, _ = table
+    effects = averages.explain_features(X[:5])
+    cells = X[:5].assign(size=[1.0, np.nan, 2.0, np.nan, 3.0])
+    display = FeatureEffectsDisplay(effects, cells).plot()
+    line = tick_names(display.ax_.yaxis).index("size")
+    dots = display.ax_.collections[line]
+    assert dots.get_array().mask.sum() == 2
+    display.figure_.canvas.draw()
+    assert len(dots.get_facecolors()) == 5
+
+
+def test_labels_of_classes_are_written_plainly(table):
+    X, y = table
+    model = NadarayaWatsonClassifier(bandwidth=0.5).fit(X, (y > 0).astype(int))
+    display = FeatureEffectsDisplay.from_estimator(model, X[:2])
+    assert display.name == "the probability of 1"
+    display = FeatureEffectsDisplay.from_estimator(model, X[:1])
+    assert display.name == f"the probability of {model.predict(X[:1])[0]}"
 
 
 def test_bars_of_several_rows_are_mean_absolute_effects(averages, table):
@@ -164,6 +190,13 @@ def test_what_is_extreme_is_written_as_it_is():
         "0.05%", "0.05% → 99.8%, odds × 984609", "99.8% → 99.8%, odds × 1.00", "99.8%",
     ]  # fmt: skip
     names = ["typical row", "a b = missing", "c = 2026-01-01 00:00:00", "r"]
+    assert tick_names(display.ax_.yaxis) == names
+    table = pd.DataFrame(
+        {"n": [123456], "x": [0.5], "s": np.array([0.1], np.float32)}, index=[7]
+    )
+    none = pd.DataFrame({"base value": [1.0], "n": [0.0], "x": [0.0], "s": [0.0]}, index=[7])
+    display = FeatureEffectsDisplay(none, table).plot()
+    names = ["typical row", "n = 123456", "x = 0.5", "s = 0.1", "row 7"]
     assert tick_names(display.ax_.yaxis) == names
     flat = pd.DataFrame({"base value": [5.0], "c": [0.0]})
     display = FeatureEffectsDisplay(flat, pd.DataFrame({"c": [1]})).plot()

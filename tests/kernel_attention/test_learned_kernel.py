@@ -165,16 +165,28 @@ def test_sums_at_mixed_rows_are_those_of_each(rough, linear, numbers, monkeypatc
     np.testing.assert_allclose(means, found.mean(axis=2, keepdims=True), atol=1e-10)
 
 
-def test_sums_at_mixed_rows_of_scores_that_sum_to_0():
-    kernel, keys = make_kernel(), make_rows(9)
-    coefficients = np.random.default_rng(0).normal(size=(9, 3))
-    coefficients -= coefficients.mean(axis=1, keepdims=True)
-    masks = np.array([[1, 0, 1]], dtype=bool)
-    data = make_rows(2, seed=1), make_rows(2, seed=2), masks
-    found = sums_of_mixed_rows(kernel, keys, coefficients, *data)
-    for output in range(3):
-        expected = sums_of_mixed_rows(kernel, keys, coefficients[:, [output]], *data)
-        np.testing.assert_allclose(found[..., output], expected[..., 0], atol=1e-12)
+def test_sums_at_mixed_rows_in_single_precision():
+    # With a small rate the squares of the first Gaussian are those of a number near 1.
+    values = make_kernel().values.copy()
+    kernel = make_kernel().with_values(values)
+    kernel.named(values)["rate"][:] = np.log(0.03)
+    keys, rows, others = make_rows(13), make_rows(4, seed=1), make_rows(3, seed=2)
+    rows = [k[:4] + 0.01 * row for k, row in zip(keys, rows, strict=True)]
+    others = [k[:3] + 0.01 * other for k, other in zip(keys, others, strict=True)]
+    coefficients = np.random.default_rng(0).normal(size=(13, 2))
+    masks = np.array([[1, 0, 0], [0, 1, 1], [1, 1, 1]], dtype=bool)
+    expected = sums_of_mixed_rows(kernel, keys, coefficients, rows, others, masks)
+    single = [[z.astype(np.float32) for z in table] for table in (keys, rows, others)]
+    found = sums_of_mixed_rows(kernel, single[0], coefficients, *single[1:], masks)
+    np.testing.assert_allclose(found, expected, atol=2e-5)
+
+
+def test_sums_at_mixed_rows_that_are_far_away_are_finite():
+    kernel, keys = make_kernel(), [z.astype(np.float32) for z in make_rows(5)]
+    far = [np.full((1, len(feature)), 1e20, np.float32) for feature in FEATURES]
+    masks = np.array([[1, 0, 0], [0, 0, 0]], dtype=bool)
+    sums = sums_of_mixed_rows(kernel, keys, np.ones((5, 1)), far, [z[:1] for z in keys], masks)
+    assert np.isfinite(sums).all()
 
 
 @pytest.mark.parametrize("rate", [0.01, 1.0, 30.0, 1e4])
