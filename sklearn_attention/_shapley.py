@@ -166,9 +166,9 @@ class FeatureEffects:
 
         Mixed rows may be ones that never occur, such as a child with the income of an adult:
         effects describe the model, not the world. Log-odds are those of probabilities between
-        1e-6 and 1 - 1e-6. The time is in proportion to the number of rows of the background. It
-        is about a thirtieth for kernel attention with a Gaussian kernel, which is a product of
-        one factor for the features of the row and one for the others.
+        1e-6 and 1 - 1e-6. The time is in proportion to the number of rows of the background. For
+        100 rows it is a quarter to a fiftieth for kernel attention with a Gaussian kernel, which
+        is a product of one factor for the features of the row and one for the others.
 
         References
         ----------
