@@ -166,9 +166,9 @@ class FeatureEffects:
 
         Mixed rows may be ones that never occur, such as a child with the income of an adult:
         effects describe the model, not the world. Log-odds are those of probabilities between
-        1e-6 and 1 - 1e-6. The time is in proportion to the number of rows of the background. For
-        100 rows it is a quarter to a fiftieth for kernel attention with a Gaussian kernel, which
-        is a product of one factor for the features of the row and one for the others.
+        1e-6 and 1 - 1e-6. The time is in proportion to the number of rows of the background.
+        For 100 rows it is a quarter to a fiftieth for kernel attention with a Gaussian kernel,
+        which is a product of a factor for the features of the row and one for the others.
 
         References
         ----------
@@ -279,9 +279,10 @@ class FeatureEffects:
             pairs = zip(classes, labels, strict=True)
             positions = [known.tolist().index(label) for known, label in pairs]
         except ValueError:
+            remedy = ", or a list with one for each output" if len(classes) > 1 else ""
             raise ValueError(
-                f"class_label={class_label!r} names no class of each output: pass one of "
-                f"{self.classes_}, or a list with one for each output."
+                f"class_label={class_label!r} is not a class: pass one of "
+                f"{self.classes_}{remedy}."
             ) from None
         return np.tile(first + positions, (len(scores), 1))
 

@@ -467,7 +467,9 @@ class TestErrors:
             model.explain_features(X[:2], background=X[:, :1])
         model = NadarayaWatsonClassifier(bandwidth=0.3).fit(X, y > 0)
         for label in ("c", [True, True], X):
-            with pytest.raises(ValueError, match=r"(?s)class_label=.* pass one of \["):
+            with pytest.raises(
+                ValueError, match=r"(?s)class_label=.* is not a class: pass one of \["
+            ):
                 model.explain_features(X[:2], class_label=label)
 
     def test_a_feature_with_the_name_of_the_base_value(self):

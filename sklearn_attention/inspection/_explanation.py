@@ -183,9 +183,10 @@ class ExplanationDisplay:
         (indices,), (weights,), (values,) = model._explain(rows, len(model.keys_))
         options: dict[str, Any] = {}
         if is_class:
-            class_label = model.predict(rows)[0] if class_label is None else class_label
+            if class_label is None:
+                (class_label,) = np.asarray(model.predict(rows)).tolist()
             options = {"classes": [*map(str, values[:k])]}
-            options["name"] = f"weighted share of {class_label!r}"
+            options["name"] = f"weighted share of {str(class_label)!r}"
             known = known[:, _class_place(model, class_label)]
             values = (values == class_label).astype(float)
         elif class_label is not None:
@@ -278,7 +279,8 @@ class ExplanationDisplay:
             draw_waterfall(ax, self.baseline, moves, names, alike(moves, sign="+"))
             ax.axvline(self.baseline, color=GREY, lw=1, ls=":", label="baseline")
             ax.axvline(self.prediction, color=INK, lw=1, ls="--", label="prediction")
-            ends = _written(self.baseline, ".4g"), _written(self.prediction, ".4g")
+            form = ".0%" if self.classes else ".4g"
+            ends = _written(self.baseline, form), _written(self.prediction, form)
             ax.set_title(" → ".join(ends))
             # Right-aligned, a long label extends below the names.
             ax.set_xlabel(

@@ -88,6 +88,7 @@ class FeatureEffectsDisplay:
         X=None,
         y=None,
         *,
+        background=None,
         class_label: Any = None,
         name: str | None = None,
         ax=None,
@@ -105,6 +106,9 @@ class FeatureEffectsDisplay:
             Rows whose predictions are explained.
         y : None
             Ignored; all displays have it.
+        background : array-like of shape (n_background, n_features), default=None
+            Rows that "typical" refers to, in the form of X. By default training rows, as in
+            `explain_features`.
         class_label : label, default=None
             Class whose probability is explained. By default the class that is predicted for a
             single row, and the second of two classes for several rows.
@@ -135,7 +139,10 @@ class FeatureEffectsDisplay:
         is_log_odds = is_classifier(model)
         if is_log_odds and class_label is None and not isinstance(model.classes_, list):
             class_label = _usual_class(model, rows)
-        effects = model.explain_features(rows, class_label=class_label)
+        class_label = class_label.item() if isinstance(class_label, np.generic) else class_label
+        if background is not None:
+            background = last_step(estimator, background)[1]
+        effects = model.explain_features(rows, background=background, class_label=class_label)
         if isinstance(effects, list):
             raise unfit(model, f"has {len(effects)} outputs", "one fitted on a single output")
         names = column_names(estimator, rows)
@@ -171,6 +178,11 @@ class FeatureEffectsDisplay:
         """
         check_choice("kind", kind, ("auto", "bar"))
         check_positive("max_features", max_features, integer=True)
+        if not self.effects.index.equals(self.X.index):
+            raise ValueError(
+                f"effects have {len(self.effects)} rows and X has {len(self.X)}, or indices "
+                "differ: pass the values of the rows whose effects these are."
+            )
         sizes = self.effects.drop(columns=BASE_VALUE).abs().mean()
         sizes = sizes.sort_values(ascending=False, kind="stable")
         names, rest = list(sizes.index[:max_features]), list(sizes.index[max_features:])
@@ -186,7 +198,7 @@ class FeatureEffectsDisplay:
 
     def _draw_waterfall(self, ax, names, rest):
         row, label = self.effects.iloc[0], self.effects.index[0]
-        labels = [f"{name} = {_cell(self.X[name].iloc[0])}" for name in names]
+        labels = [f"{_short(name)} = {_cell(self.X[name].iloc[0])}" for name in names]
         moves = [*row[names]]
         if rest:
             labels.append(f"{len(rest)} other{'s' if len(rest) > 1 else ''}")
@@ -208,7 +220,6 @@ class FeatureEffectsDisplay:
             text.set_fontweight("bold")
         ax.plot(ends[[0, -1]], [0, len(ends) - 1], "o", color=INK)
         if self.is_log_odds:
-            ax.margins(x=0.55)
             places = [logit(np.array(percent) / 100) for percent in _PERCENT]
             _write_ticks(ax, places, lambda x: f"{100 * expit(x):.3g}%")
         ax.set_title(f"Why {self.name} is {end}", parse_math=False)
@@ -241,7 +252,7 @@ class FeatureEffectsDisplay:
                 for level, place in mean.items():
                     style = {"ha": side, "fontsize": "x-small", "parse_math": False}
                     ax.text(place, line + 0.45, _cell(level), **style)
-        write_bars(ax, names)
+        write_bars(ax, [*map(_short, names)])
         ax.margins(x=0.1)
         ax.locator_params(axis="x", nbins=5)
         label = f"lowers it   ←   each dot is a {self._row}   →   raises it"
@@ -249,14 +260,15 @@ class FeatureEffectsDisplay:
         if colored is not None:
             bar = ax.figure.colorbar(colored, ax=ax, ticks=[0, 1], pad=0.01, aspect=40)
             bar.ax.set_yticklabels(["low", "high"])
-            bar.set_label("value (grey: none, or not a number)", labelpad=-20)
+            label = "value (grey: none, or not a number)"
+            bar.set_label(label if len(names) > 6 else "value", labelpad=-20)
             bar.outline.set_visible(False)
 
     def _draw_sizes(self, ax, sizes):
         bars = ax.barh(range(len(sizes)), sizes, 0.7, color=BLUE)
         texts = [*map(_factor, sizes)] if self.is_log_odds else alike(sizes.to_numpy())
         ax.bar_label(bars, texts, padding=3, fontsize="small")
-        write_bars(ax, list(sizes.index))
+        write_bars(ax, [*map(_short, sizes.index)])
         ax.margins(x=0.15)
         self._describe(ax, f"What {self.name} depends on most", "mean absolute effect")
 
@@ -324,4 +336,9 @@ def _cell(value):
     if pd.isna(value):
         return "missing"
     is_float = isinstance(value, float | np.floating)
-    return f"{value:.4g}".replace("-", "\u2212") if is_float else str(value)
+    return f"{value:.4g}".replace("-", "\u2212") if is_float else _short(str(value))
+
+
+def _short(text, n=25):
+    """Shorten a text that is too long for a picture."""
+    return text if len(text) <= n else f"{text[: n - 1]}…"

@@ -155,15 +155,27 @@ def write_bars(ax, names):
 def draw_waterfall(ax, base, moves, names, texts):
     """Draw horizontal bars that begin where the one above ends, the first one at the base.
 
-    Texts, what each bar adds, are written at the ends of the bars, and returned.
+    Texts, what each bar adds, are written at the ends of the bars, where the axis becomes
+    longer for them, and returned.
     """
     ends = base + np.cumsum(moves)
     colors = [BLUE if move >= 0 else ORANGE for move in moves]
     bars = ax.barh(range(len(moves)), moves, 0.7, ends - moves, color=colors)
     ax.vlines(ends[:-1], range(len(moves) - 1), range(1, len(moves)), color=GREY, lw=0.8)
     write_bars(ax, names)
-    ax.use_sticky_edges = False
-    ax.margins(x=0.18)
+    # Where the layout is made later, names will take their room from the axes.
+    width = _size(ax)[0]
+    if ax.get_figure(root=True).get_layout_engine() is not None:
+        width = _GROWS * width - max(_widths(names, ax.get_yticklabels()[0].get_fontsize()))
+    # Limits that leave room for the texts change the unit in which the texts have a width.
+    signs, places = np.where(np.less(moves, 0), -1, 1), np.array([base, *ends])
+    rooms, span = np.array(_widths(texts, "small")) + 18, np.ptp(places) or 1.0
+    length = span
+    for _ in range(20):
+        reached = np.concatenate([places, ends + signs * rooms * length / max(width, 1)])
+        low, high = reached.min(), reached.max()
+        length = np.clip(high - low, span, 5 * span)
+    ax.set_xlim(low - 0.04 * (high - low), high)
     ax.locator_params(axis="x", nbins=5)
     return ax.bar_label(bars, texts, padding=6, fontsize="small")
 

@@ -129,11 +129,36 @@ def test_rows_with_missing_cells_have_dots(averages, table):
     effects = averages.explain_features(X[:5])
     cells = X[:5].assign(size=[1.0, np.nan, 2.0, np.nan, 3.0])
     display = FeatureEffectsDisplay(effects, cells).plot()
+    assert display.figure_.axes[1].get_ylabel() == "value"
     line = tick_names(display.ax_.yaxis).index("size")
     dots = display.ax_.collections[line]
     assert dots.get_array().mask.sum() == 2
     display.figure_.canvas.draw()
     assert len(dots.get_facecolors()) == 5
+
+
+def test_effects_against_rows_of_ones_own(table):
+    X, y = table
+    model = make_pipeline(StandardScaler(), NadarayaWatsonRegressor(bandwidth=0.5)).fit(X, y)
+    display = FeatureEffectsDisplay.from_estimator(model, X[5:6], background=X[10:20])
+    np.testing.assert_allclose(display.effects["base value"], model.predict(X[10:20]).mean())
+
+
+@pytest.mark.parametrize("layout", [None, "constrained"])
+def test_texts_have_room_on_axes_of_ones_own(layout, classes, shops):
+    import matplotlib.pyplot as plt
+
+    X, _ = shops
+    figure, axes = plt.subplots(1, 2, figsize=(12, 4), layout=layout)
+    long = X[3:4].rename(columns={"size": "a name that goes on and on " * 2})
+    effects = classes.explain_features(X[3:4]).set_axis(["base value", *long], axis=1)
+    FeatureEffectsDisplay(effects, long, is_log_odds=True).plot(ax=axes[1])
+    figure.canvas.draw()
+    box = axes[1].get_window_extent()
+    for text in axes[1].texts:
+        assert text.get_window_extent().x0 > box.x0
+        assert text.get_window_extent().x1 < box.x1
+    assert any("…" in name for name in tick_names(axes[1].yaxis))
 
 
 def test_labels_of_classes_are_written_plainly(table):
@@ -201,7 +226,9 @@ def test_what_is_extreme_is_written_as_it_is():
     flat = pd.DataFrame({"base value": [5.0], "c": [0.0]})
     display = FeatureEffectsDisplay(flat, pd.DataFrame({"c": [1]})).plot()
     assert bar_texts(display.ax_) == ["5", "+0", "5"]
-    assert FeatureEffectsDisplay(pd.concat([flat, flat]), pd.DataFrame({"c": [1, 1]})).plot()
+    assert FeatureEffectsDisplay(
+        pd.concat([flat, flat]), pd.DataFrame({"c": [1]}, [0, 0])
+    ).plot()
 
 
 def test_what_cannot_be_drawn_is_refused(averages, analogs, classes, table, shops):
@@ -212,6 +239,9 @@ def test_what_cannot_be_drawn_is_refused(averages, analogs, classes, table, shop
         FeatureEffectsDisplay.from_estimator(analogs, X)
     with pytest.raises(ValueError, match="kind='pie' is unknown: choose from"):
         FeatureEffectsDisplay.from_estimator(averages, X[:2], kind="pie")
+    effects = averages.explain_features(X[:1])
+    with pytest.raises(ValueError, match="effects have 1 rows and X has 2, or indices differ"):
+        FeatureEffectsDisplay(effects, X[:2]).plot()
     both = NadarayaWatsonRegressor(bandwidth=0.5).fit(X, np.column_stack([y, y]))
     with pytest.raises(ValueError, match="which has 2 outputs: pass one fitted on a single"):
         FeatureEffectsDisplay.from_estimator(both, X[:2])
