@@ -56,9 +56,9 @@ model = KernelAttentionClassifier().fit(customers[:1000], leaves[:1000])
 # bars lower it, and the longest come first. The last line has the probability that the model
 # predicts.
 #
-# The bars say by which factor a column changes the odds, which are the customers who leave for
-# each one who stays. Odds multiply, so the axis has larger steps for small and for large
-# probabilities.
+# Beside a bar is also the factor by which a column changes the odds, which are the customers
+# who leave for each one who stays. Factors multiply, so the axis has larger steps for small and
+# for large probabilities.
 
 asked = customers[1000:]
 risk = pd.Series(model.predict_proba(asked)[:, 0], asked.index)
