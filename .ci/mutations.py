@@ -493,8 +493,8 @@ MUTATIONS = [
     ),
     Mutation(
         "_shapley.py",
-        "return effects, np.sqrt(np.tensordot(np.square(weights), variances, 1))",
-        "return effects, 0.3 * np.sqrt(np.tensordot(np.square(weights), variances, 1))",
+        "return effects, np.sqrt(np.tensordot(np.square(weights), np.square(left_out), 1))",
+        "return effects, 0.3 * np.sqrt(np.square(weights) @ np.square(left_out))",
         "reported errors are too small",
     ),
     Mutation(

@@ -1,6 +1,8 @@
 """Effects of features on predictions of tables: Shapley values against background rows."""
 
+from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import narwhals.stable.v2 as nw
@@ -22,6 +24,8 @@ BASE_VALUE = "base value"
 # rows the feature with the largest error has an error of 0.008 to 0.064 standard deviations of
 # the predictions on 13 tables, with 20 rows up to 0.082, with 100 rows 0.007 to 0.019.
 BACKGROUND_ROWS, MAX_CANDIDATES = 50, 5000
+# Levels of a category that a background represents, the most frequent ones.
+_MAX_LEVELS = 100
 # Number of features up to which all coalitions are evaluated, at most 256.
 MAX_EXACT = 8
 # Random coalitions are drawn with their complements. This is the number of pairs that are drawn
@@ -58,14 +62,16 @@ def typical_rows(rows, weights, categorical, predict_scores):
 def _distribution_points(table, categorical, weights):
     """Encode rows such that means tell the distributions of all columns of a table.
 
-    Columns count alike: each becomes indicators of levels, or ramps between eleven quantiles
-    and an indicator of missing cells, with variances that sum to 1.
+    Columns count alike: each becomes indicators of its most frequent levels, or ramps between
+    eleven quantiles and an indicator of missing cells, with variances that sum to 1.
     """
     encoded = []
     for j, column in enumerate(table.T):
         known = ~np.isnan(column)
         if j in categorical or not known.any():
-            points = (column[:, None] == np.unique(column)).astype(np.float64)
+            levels, counts = np.unique(column, return_counts=True)
+            frequent = levels[np.argsort(-counts, kind="stable")[:_MAX_LEVELS]]
+            points = (column[:, None] == frequent).astype(np.float64)
         else:
             knots = np.unique(np.quantile(column[known], np.linspace(0, 1, 11)))
             steps = np.arange(len(knots))
@@ -204,7 +210,7 @@ class FeatureEffects:
         game = self._game(background)
         tables = np.zeros((2, len(rows), len(names), columns.shape[1]))
         tables[0, :, 0] = game.base[columns]
-        tables[:, :, 1:] = game.effects(self._mean_scores, rows, scores, columns)
+        tables[:, :, 1:] = game.effects(rows, scores, columns)
         effects, std = (_frames_like(X, names, table) for table in tables)
         return (effects, std) if return_std else effects
 
@@ -215,16 +221,23 @@ class FeatureEffects:
 
     def _game(self, background):
         """Return the Game against rows that a user passed, or those of the fit for None."""
-        functions = self._predict_scores, self._mean_scores
         if background is None:
             if self._background is None:
                 self._background = typical_rows(*self._training_rows(), self._predict_scores)
-            return self._cached("game", lambda: Game.against(self._background, *functions))
+            return self._cached("game", lambda: self._game_against(self._background))
         try:
             rows = self._read_rows(*in_memory(background))
         except (TypeError, ValueError) as error:
             raise ValueError(f"background does not fit: {error}") from error
-        return Game.against(rows, *functions)
+        return self._game_against(rows)
+
+    def _game_against(self, background):
+        """Return the Game by the mean scores of the class, or by predictions if these err."""
+        game = Game.against(background, self._predict_scores, self._mean_scores)
+        if (game.error <= game.tolerance).all():
+            return game
+        mean_scores = partial(FeatureEffects._mean_scores, self)
+        return Game.against(background, self._predict_scores, mean_scores)
 
     def _predict_scores(self, rows):
         """Predict rows: all targets, or log-odds of all classes; (n_rows, n_scores)."""
@@ -327,11 +340,17 @@ def _equal(left, right):
 def _order_by_influence(rows, scores, predict_scores):
     """Order features by how much predictions change if cells of a feature move one row on."""
     n_rows, n_features = rows.shape
-    mixed, by_score = np.tile(rows, (n_features, 1, 1)), np.argsort(scores[:, 0])
-    for j, table in enumerate(mixed):
-        table[by_score, j] = rows[np.roll(by_score, 1), j]
-    mixed_scores = predict_scores(mixed.reshape(-1, n_features)).reshape(n_features, n_rows, -1)
-    changes = np.abs(mixed_scores - scores).mean(axis=(1, 2))
+    if n_features <= MAX_EXACT:
+        return np.arange(n_features)
+    by_score, changes = np.argsort(scores[:, 0]), []
+    for block in blocks(n_features, max(1, _NUMBERS_AT_ONCE // rows.size)):
+        features = np.arange(block.start, block.stop)
+        mixed = np.tile(rows, (len(features), 1, 1))
+        for table, j in zip(mixed, features, strict=True):
+            table[by_score, j] = rows[np.roll(by_score, 1), j]
+        mixed_scores = predict_scores(mixed.reshape(-1, n_features))
+        changes.append(np.abs(mixed_scores.reshape(len(features), n_rows, -1) - scores))
+    changes = np.concatenate(changes).mean(axis=(1, 2))
     # Features of the same influence must not be ordered by rounding.
     return np.argsort(-np.round(changes / (changes.max() or 1.0), 9), kind="stable")
 
@@ -341,6 +360,9 @@ class Game:
     """Mean predictions over a background, with features of a coalition taken from a row."""
 
     background: np.ndarray  # (n_background, n_features)
+    # ``mean_scores(rows, background, masks)`` returns scores of mixed rows, averaged over the
+    # background, (n_masks, n_rows, n_scores).
+    mean_scores: Callable
     base: np.ndarray  # mean scores of the background, (n_scores,)
     tolerance: np.ndarray  # largest standard error, (n_scores,)
     error: np.ndarray  # typical error of mean scores, (n_scores,)
@@ -350,32 +372,22 @@ class Game:
 
     @classmethod
     def against(cls, background, predict, mean_scores):
-        """Predict a background, and order the features.
-
-        Parameters
-        ----------
-        background : ndarray of shape (n_background, n_features)
-        predict : callable
-            ``predict(rows)`` returns scores (n_rows, n_scores).
-        mean_scores : callable
-            ``mean_scores(rows, background, masks)`` returns scores of mixed rows, averaged over
-            the background, (n_masks, n_rows, n_scores).
-        """
+        """Predict a background by ``predict(rows)``, and order the features."""
         scores = predict(background)
         # With all features from the row, mean scores should be predictions.
         everything = np.ones((1, background.shape[1]), dtype=bool)
         missed = mean_scores(background, background[:1], everything)[0] - scores
         return cls(
-            background, scores.mean(axis=0), TOLERANCE * scores.std(axis=0),
+            background, mean_scores, scores.mean(axis=0), TOLERANCE * scores.std(axis=0),
             np.sqrt(np.square(missed).mean(axis=0)),
             _order_by_influence(background, scores, predict),
         )  # fmt: skip
 
-    def effects(self, mean_scores, rows, scores, columns):
+    def effects(self, rows, scores, columns):
         """Compute Shapley values and their errors, (2, n_rows, n_features, n_outputs).
 
-        `mean_scores` is that of `against`, `scores` (n_rows, n_scores) are those of the rows,
-        and `columns` (n_rows, n_outputs) are the columns of the scores that are explained.
+        `scores` (n_rows, n_scores) are those of the rows, and `columns` (n_rows, n_outputs) are
+        the columns of the scores that are explained.
         """
         effects = np.zeros((2, *rows.shape, columns.shape[1]))  # with their errors
         # A feature in which a row equals all background rows has no effect.
@@ -389,13 +401,13 @@ class Game:
             is_alike = (differs == has_effect).all(axis=1)
             for chosen in self._blocks(is_alike, len(masks), scores):
                 data = rows[chosen], scores[chosen], columns[chosen]
-                values, error = self._values(mean_scores, masks, *data)
+                values, error = self._values(masks, *data)
                 effects[0, chosen] = effects_of_all(values, masks).swapaxes(0, 1)
                 effects[1, chosen] = error[:, None] * has_effect[:, None]
         n_masks = 2 * PAIRS_AT_ONCE * rows.shape[1]
         for chosen in self._blocks(~is_exact, n_masks, scores):
             data = rows[chosen], scores[chosen], columns[chosen], differs[chosen]
-            effects[:, chosen] = self._fit_effects(mean_scores, *data)
+            effects[:, chosen] = self._fit_effects(*data)
         return effects
 
     def _blocks(self, is_chosen, n_masks, scores):
@@ -405,7 +417,7 @@ class Game:
         for block in blocks(len(positions), max(1, _SCORES_AT_ONCE // n_scores)):
             yield positions[block]
 
-    def _values(self, mean_scores, masks, rows, scores, columns):
+    def _values(self, masks, rows, scores, columns):
         """Compute values (n_masks, n_rows, n_outputs) of coalitions, and their typical error.
 
         `masks` have to contain no feature and all features. Their values are predictions, which
@@ -413,14 +425,14 @@ class Game:
         for the background if it is larger.
         """
         sizes = masks.sum(axis=1)[:, None, None]
-        approximate = mean_scores(rows, self.background, masks)
+        approximate = self.mean_scores(rows, self.background, masks)
         values = np.where(sizes == sizes.max(), scores, approximate)
         values = np.where(sizes == 0, self.base, values)
         error = np.maximum(np.abs(values - approximate).max(axis=0), self.error)
         values = np.take_along_axis(values, columns[None], axis=2)
         return values, np.take_along_axis(error, columns, axis=1)
 
-    def _fit_effects(self, mean_scores, rows, scores, columns, differs):
+    def _fit_effects(self, rows, scores, columns, differs):
         """Fit effects to values of random coalitions, as many as each row needs.
 
         `differs` (n_rows, n_features) is True where a feature may have an effect; the other
@@ -440,7 +452,7 @@ class Game:
             none_and_all = np.repeat([[False], [True]], n_features, axis=1)
             evaluated = np.vstack([none_and_all, drawn, ~drawn])
             data = rows[remaining], scores[remaining], columns[remaining]
-            values, error = self._values(mean_scores, evaluated, *data)
+            values, error = self._values(evaluated, *data)
             of_drawn, of_complements = np.split(values[2:], 2)
             masks = np.vstack([masks, drawn])
             differences = np.concatenate([differences, of_drawn - of_complements])
@@ -511,11 +523,11 @@ def fit_effects(masks, differences, totals):
     targets = differences - signs.mean(axis=1)[:, None, None] * totals
     effects = totals / n_features + np.tensordot(weights, targets, 1)
     # Residuals of coalitions of middle size are larger, so that standard errors are those of
-    # MacKinnon and White (1985), Journal of Econometrics 29, 305-325, as HC2.
+    # MacKinnon and White (1985), Journal of Econometrics 29, 305-325, by their HC3.
     residuals = differences - np.tensordot(signs, effects, 1)
     leverages = np.einsum("ij,ji->i", predictors, inverse @ predictors.T)
-    variances = np.square(residuals) / np.maximum(1 - leverages, 1e-9)[:, None, None]
-    return effects, np.sqrt(np.tensordot(np.square(weights), variances, 1))
+    left_out = residuals / np.maximum(1 - leverages, 1e-9)[:, None, None]
+    return effects, np.sqrt(np.tensordot(np.square(weights), np.square(left_out), 1))
 
 
 def effects_in_order(values_of, rank):

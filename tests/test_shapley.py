@@ -145,17 +145,25 @@ class TestFormulas:
 
     @pytest.mark.parametrize("n_features", [4, 10])
     def test_errors_contain_those_of_the_values_of_coalitions(self, n_features, monkeypatch):
+        error = 0.001
+
         def off(self, rows, background, masks):
-            return FeatureEffects._mean_scores(self, rows, background, masks) + 0.25
+            return FeatureEffects._mean_scores(self, rows, background, masks) + error
 
         X = uniform(30, n_features)
         X[:, 2] = 1.0
         model = fitted_formula(lambda X: X.sum(axis=1), X)
         monkeypatch.setattr(Formula, "_mean_scores", off)
         effects, std = model.explain_features(X[:3], return_std=True)
-        np.testing.assert_allclose(std.drop(columns=["base value", "x2"]), 0.25)
+        np.testing.assert_allclose(std.drop(columns=["base value", "x2"]), 0.001)
         assert (std[["base value", "x2"]] == 0).all(axis=None)
         np.testing.assert_allclose(effects.sum(axis=1), X[:3].sum(axis=1))
+        # Predictions of mixed rows take the place of what errs by more than the tolerance.
+        error = 0.25
+        model = fitted_formula(lambda X: X.sum(axis=1), X)
+        again, std = model.explain_features(X[:3], return_std=True)
+        np.testing.assert_allclose(again, effects, atol=1e-9)
+        assert (std < 1e-9).all(axis=None)
 
     @pytest.mark.parametrize(("interact", "n_rounds"), [(False, 1), (True, 2)])
     def test_more_coalitions_are_drawn_where_errors_are_large(self, interact, n_rounds):
@@ -283,6 +291,24 @@ class TestBackground:
         rows = _shapley.typical_rows(X, weights, (), lambda X: X)
         assert rows.min() > X[99, 0]
         assert (rows > 0.5).mean() == pytest.approx(600 / 700, abs=0.03)
+
+    def test_the_most_frequent_levels_are_represented(self):
+        codes = np.concatenate([np.repeat([0.0, 1.0], 250), 2 + np.arange(500.0)])
+        rows = _shapley.typical_rows(codes[:, None], None, [0], lambda X: 1.0 * (X < 1))
+        frequencies = np.bincount(rows[:, 0].astype(int))[:2] / 50
+        np.testing.assert_allclose(frequencies, 0.25, atol=0.021)
+
+    def test_the_order_of_features_needs_few_rows_at_a_time(self, monkeypatch):
+        X, sizes = uniform(20, 30), []
+        monkeypatch.setattr(_shapley, "_NUMBERS_AT_ONCE", 20 * 30 * 4)
+
+        def predict(rows):
+            sizes.append(len(rows))
+            return rows[:, [3]] + 2 * rows[:, [7]]
+
+        order = _shapley._order_by_influence(X, predict(X), predict)
+        assert order[:2].tolist() == [7, 3]
+        assert max(sizes) == 80
 
     def test_few_rows_are_all_taken(self):
         X, weights = uniform(40, 2), np.arange(40.0)
@@ -572,6 +598,19 @@ class TestKernelAttention:
             slow, _ = model.explain_features(X[:3], return_std=True)
         # The points at which blocks pass into each other are in single precision.
         np.testing.assert_allclose(again, slow, atol=1e-5)
+
+    @pytest.mark.parametrize("unit", [1e-10, 1e-250])
+    def test_tiny_targets(self, unit):
+        X = uniform(60, 3)
+        y = np.column_stack([X[:, 0] + X[:, 1] * X[:, 2], np.sin(X[:, 2])])
+        model = KernelAttentionRegressor(encodings="standard", bandwidth=0.5, n_folds=1)
+        for targets in (y[:, :1], y):
+            model.fit(X, targets * unit)
+            found = model.partial_dependence(X, 0, [0.0, 1.0]).average
+            for number, value in enumerate([0.0, 1.0]):
+                moved = np.column_stack([np.full(60, value), X[:, 1:]])
+                expected = model.predict(moved).reshape(60, -1).mean(axis=0)
+                np.testing.assert_allclose(found[:, number] / unit, expected / unit, atol=1e-9)
 
     def test_random_coalitions(self, monkeypatch):
         X, y = make_friedman1(80, 10, random_state=0)

@@ -285,7 +285,7 @@ class ExplanationDisplay:
             # Right-aligned, a long label extends below the names.
             ax.set_xlabel(
                 f"{self.name}\n{self.weight_share_:.0%} of absolute weight is named",
-                x=1, ha="right",
+                x=1, ha="right", parse_math=False,
             )  # fmt: skip
         return self
 

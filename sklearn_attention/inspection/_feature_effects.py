@@ -9,9 +9,10 @@ import pandas as pd
 from pandas.api.types import is_numeric_dtype
 from scipy.special import expit, logit
 from sklearn.base import is_classifier
+from sklearn.utils.validation import _num_samples
 
 from .._columns import to_pandas
-from .._shapley import BASE_VALUE
+from .._shapley import BASE_VALUE, refuse_column
 from .._validation import check_choice, check_positive
 from ._grid import label_text
 from ._pipelines import column_names, last_step, named, unfit
@@ -145,13 +146,15 @@ class FeatureEffectsDisplay:
         effects = model.explain_features(rows, background=background, class_label=class_label)
         if isinstance(effects, list):
             raise unfit(model, f"has {len(effects)} outputs", "one fitted on a single output")
-        names = column_names(estimator, rows)
-        effects = to_pandas(effects).set_axis([BASE_VALUE, *names], axis=1)
-        values, frame = pd.DataFrame(to_pandas(rows)).set_axis(names, axis=1), to_pandas(X)
+        known, effects, frame = column_names(estimator, rows), to_pandas(effects), to_pandas(X)
+        names = effects.columns[1:] if known is None else known
+        refuse_column(names, BASE_VALUE, "mean prediction")
+        effects = effects.set_axis([BASE_VALUE, *names], axis=1)
+        values = pd.DataFrame(to_pandas(rows)).set_axis(names, axis=1)
         if isinstance(frame, pd.DataFrame):
             effects, values = (table.set_axis(frame.index) for table in (effects, values))
             # Steps of a pipeline may have scaled the values of X.
-            columns = [column for column in names if column in frame]
+            columns = [column for column in known or () if column in frame]
             values[columns] = frame[columns]
         if name is None:
             name = f"the probability of {class_label!r}" if is_log_odds else "the prediction"
@@ -214,6 +217,7 @@ class FeatureEffectsDisplay:
             start, end = alike(ends[[0, -1]], moves)
             texts = alike(moves[1:-1], sign="+")
         this_row = label if isinstance(label, str) else f"{self._row} {label_text(label)}"
+        this_row = _short(this_row)
         labels = [f"typical {self._row}", *labels, this_row]
         texts = draw_waterfall(ax, ends[0], moves, labels, [start, *texts, end])
         for text in (texts[0], texts[-1]):
@@ -291,10 +295,10 @@ class FeatureEffectsDisplay:
 def _usual_class(model, rows):
     """Return the class that is predicted for a single row, or the second of two classes."""
     classes = model.classes_.tolist()
-    if len(rows) == 1:
+    if _num_samples(rows) == 1:
         return np.asarray(model.predict(rows)).tolist()[0]
-    if len(classes) == 2:
-        return classes[1]
+    if len(classes) <= 2:
+        return classes[-1]
     raise ValueError(
         f"class_label=None, but there are {len(classes)} classes: pass the one whose "
         f"probability is explained, one of {classes}."
@@ -327,7 +331,7 @@ def _percent(p):
 
 def _factor(log_odds, form=".2f"):
     """Write the factor by which odds change."""
-    factor = math.exp(abs(log_odds))
+    factor = math.exp(min(abs(log_odds), 700))
     return f"{'÷' if log_odds < 0 else '×'} {factor:{form if factor < 10 else '.0f'}}"
 
 

@@ -1,13 +1,12 @@
 """What displays ask of estimators, the one within a search or pipeline, and their errors."""
 
-import contextlib
 import functools
 import re
 from typing import cast
 
 import numpy as np
 from sklearn.pipeline import Pipeline
-from sklearn.utils.validation import _check_feature_names_in, check_is_fitted
+from sklearn.utils.validation import check_is_fitted
 
 from .._base import Method
 from .._blocks import own_copy
@@ -58,18 +57,22 @@ def last_step(estimator, X=None):
 
 
 def column_names(estimator, rows):
-    """Return names of the columns that reach the last step, "x0", "x1" ... if they have none.
+    """Return names of the columns that reach the last step, or None if they have none.
 
     `rows` are those that :func:`last_step` returns.
     """
     while hasattr(estimator, "best_estimator_"):
         estimator = estimator.best_estimator_
-    if isinstance(estimator, Pipeline) and not hasattr(rows, "columns"):
-        with contextlib.suppress(AttributeError):  # of a step without names
-            return estimator[:-1].get_feature_names_out().tolist()
-        estimator = estimator[-1]
-    model = estimator[-1] if isinstance(estimator, Pipeline) else estimator
-    return list(map(str, _check_feature_names_in(model, None)))
+    if not isinstance(estimator, Pipeline):
+        names = getattr(estimator, "feature_names_in_", None)
+    elif hasattr(rows, "columns"):
+        names = rows.columns
+    else:
+        try:
+            names = estimator[:-1].get_feature_names_out()
+        except AttributeError:  # of a step that has no names
+            return None
+    return names if names is None else [*map(str, names)]
 
 
 def need_both(X, y):

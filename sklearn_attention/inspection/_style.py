@@ -129,11 +129,12 @@ def write_title(ax, title):
 def alike(numbers, reference=None, sign=""):
     """Write numbers with as many decimals as the largest of a reference has of three digits.
 
-    The reference are the numbers themselves for None.
+    The reference are the numbers themselves if it is None, or if it is 0 throughout.
     """
-    size = np.abs(numbers if reference is None else reference).max(initial=0.0)
-    decimals = max(0, 2 - math.floor(math.log10(size))) if size > 0 else 0
-    form = f"{sign},.{decimals}f" if decimals <= 6 else f"{sign}.2e"
+    sizes = (np.abs(x).max(initial=0.0) for x in (reference, numbers) if x is not None)
+    size = next(filter(None, sizes), 1.0)
+    decimals = max(0, 2 - math.floor(math.log10(size)))
+    form = f"{sign},.{decimals}f" if decimals <= 6 and size < 1e9 else f"{sign}.2e"
     return [f"{number:{form}}".replace("-", "\u2212") for number in numbers]
 
 
@@ -142,6 +143,7 @@ def write_bars(ax, names):
 
     They take less than half of a figure, unless they are longer even in the smallest size.
     """
+    names = [" ".join(str(name).split("\n")) for name in names]
     width, height = _GROWS * _size(ax)
     pitch = height / max(len(names), 1)
     for size in ("medium", "small", "x-small", "xx-small"):
@@ -222,7 +224,8 @@ def _widths(texts, size):
     from matplotlib.textpath import text_to_path
 
     measure, font = text_to_path.get_text_width_height_descent, FontProperties(size=size)
-    return [measure(text.replace("$", "S"), font, False)[0] for text in texts]
+    texts = [text.replace("$", "S").replace("\n", " ") for text in texts]
+    return [measure(text, font, False)[0] for text in texts]
 
 
 def _apart(n, level, upright):

@@ -190,7 +190,7 @@ class KernelAttention(FeatureEffects, MultiOutputMixin, TransformerMixin, MixedR
         Raises
         ------
         ValueError
-            If there is no such feature, or values are not finite, not one-dimensional, or none.
+            If there is no such feature, or values are none, not one-dimensional, or infinite.
 
         Examples
         --------
@@ -210,17 +210,22 @@ class KernelAttention(FeatureEffects, MultiOutputMixin, TransformerMixin, MixedR
         """
         rows = self._read_rows(X)
         names = getattr(self, "feature_names_in_", np.arange(self.n_features_in_)).tolist()
-        if feature not in names and feature not in range(len(names)):
+        is_valid = isinstance(feature, str | numbers.Integral) and not isinstance(feature, bool)
+        if not is_valid or (feature not in names and feature not in range(len(names))):
             raise ValueError(f"feature={feature!r} is none of {names}: pass one of these.")
         j = names.index(feature) if feature in names else feature
         levels = self.columns_.categories[j]
         if values is None:
             values = _usual_values(rows[:, j]) if levels is None else levels
-        values = np.array(values, dtype=float if levels is None else object)
-        is_finite = levels is not None or not np.isinf(values).any()
+        given = values
+        try:
+            values = np.array(values, dtype=float if levels is None else object)
+            is_finite = levels is not None or not np.isinf(values).any()
+        except (TypeError, ValueError, OverflowError):
+            values, is_finite = np.zeros(0), False
         if values.ndim != 1 or not len(values) or not is_finite:
             raise ValueError(
-                f"values={values!r} of feature {names[j]!r} are not a list of one or more "
+                f"values={given!r} of feature {names[j]!r} are not a list of one or more "
                 "finite numbers or levels: pass values such as [0.1, 0.5], or rows X in which "
                 "the feature is not always missing."
             )

@@ -265,15 +265,16 @@ class RidgeMember:
         dtype = np.result_type(*self.coefficients)
         rows, others = (training.encode(X, dtype) for X in (rows, others))
         # Scores of classes sum to 0, so that those of the last class follow from the others.
-        sum_to_0 = np.abs(training.targets.sum(axis=1)).max() < 1e-9
-        n_solved = training.targets.shape[1] - sum_to_0
+        targets = training.targets
+        is_sum_0 = np.abs(targets.sum(axis=1)).max() <= 1e-9 * np.abs(targets).max()
+        n_solved = targets.shape[1] - (is_sum_0 and targets.shape[1] > 1)
 
         def sums_of_leaf(leaf, others, mean=False):
             keys = training.coordinates(self.rows[leaf], dtype)
             data = keys, self.coefficients[leaf][:, :n_solved], rows, others, masks
             sums = sums_of_mixed_rows(self.kernel, *data, mean=mean)
-            last = [-sums.sum(axis=3, keepdims=True)] if sum_to_0 else []
-            return np.concatenate([sums, *last], axis=3)
+            last = -sums.sum(axis=3, keepdims=True)
+            return np.concatenate([sums, last], axis=3)[..., : targets.shape[1]]
 
         if len(self.rows) == 1:
             return sums_of_leaf(0, others, mean)
@@ -282,7 +283,7 @@ class RidgeMember:
         terms = [products_by_feature(self.kernel.space(z), *data) for z in (rows, others)]
         points = add_mixed_terms(*terms, masks)
         shape, n_axes = points.shape[:3], points.shape[3]
-        predictions = np.zeros((*shape, training.targets.shape[1]))
+        predictions = np.zeros((*shape, targets.shape[1]))
         leaves = self.partition.leaves(points.reshape(math.prod(shape), n_axes))
         for leaf, (reaching, weights) in enumerate(leaves):
             leaf_weights = np.zeros(shape)

@@ -131,6 +131,9 @@ def test_rows_speak_for_and_against_a_class(readout, table):
     assert (
         str(model.predict(X[3:4])[0]) in ExplanationDisplay.from_estimator(model, X[3:4]).name
     )
+    formula = model.fit(X, np.where(y > 0, r"$\bad{$", "z"))
+    ExplanationDisplay.from_estimator(formula, X[3:4]).figure_.canvas.draw()
+    model.fit(X, labels)
     with pytest.raises(
         ValueError, match=r"class_label='new' is no class: pass one of \['cheap"
     ):

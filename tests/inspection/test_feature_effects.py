@@ -8,7 +8,7 @@ from scipy.special import expit
 from sklearn.compose import make_column_transformer
 from sklearn.model_selection import GridSearchCV
 from sklearn.pipeline import make_pipeline
-from sklearn.preprocessing import OneHotEncoder, StandardScaler
+from sklearn.preprocessing import FunctionTransformer, OneHotEncoder, StandardScaler
 
 from sklearn_attention import (
     KernelAttentionClassifier,
@@ -197,6 +197,19 @@ def test_values_and_names_are_those_before_the_steps_of_a_pipeline(table):
     assert all(name.startswith("onehotencoder__size_") for name in display.X)
 
 
+def test_columns_without_names_do_not_have_values_of_others(table):
+    X, y = table
+    X = X.set_axis(["x0", "x1", "x2"], axis=1)
+    step = FunctionTransformer(lambda frame: np.asarray(frame)[:, 1:])
+    model = make_pipeline(step, NadarayaWatsonRegressor(bandwidth=0.5)).fit(X, y)
+    display = FeatureEffectsDisplay.from_estimator(model, X[:1])
+    assert display.X.iloc[0].tolist() == X.iloc[0, 1:].tolist()
+    model = make_pipeline(StandardScaler(), NadarayaWatsonRegressor(bandwidth=0.5))
+    model.fit(X.rename(columns={"x1": "base value"}), y)
+    with pytest.raises(ValueError, match="X has a column named 'base value'"):
+        FeatureEffectsDisplay.from_estimator(model, X.rename(columns={"x1": "base value"}))
+
+
 def test_arrays_and_frames_of_polars(averages, table):
     X, y = table
     model = NadarayaWatsonRegressor(bandwidth=0.5).fit(X.to_numpy(), y)
@@ -225,7 +238,12 @@ def test_what_is_extreme_is_written_as_it_is():
     assert tick_names(display.ax_.yaxis) == names
     flat = pd.DataFrame({"base value": [5.0], "c": [0.0]})
     display = FeatureEffectsDisplay(flat, pd.DataFrame({"c": [1]})).plot()
-    assert bar_texts(display.ax_) == ["5", "+0", "5"]
+    assert bar_texts(display.ax_) == ["5.00", "+0.00", "5.00"]
+    huge = pd.DataFrame({"base value": [1e30], "c\nd": [-1e30]}, index=["long " * 20])
+    cells = pd.DataFrame({"c\nd": [1]}, index=huge.index)
+    display = FeatureEffectsDisplay(huge, cells).plot()
+    assert bar_texts(display.ax_) == ["1.00e+30", "\u22121.00e+30", "0.00e+00"]
+    assert len(tick_names(display.ax_.yaxis)[-1]) == 25
     assert FeatureEffectsDisplay(
         pd.concat([flat, flat]), pd.DataFrame({"c": [1]}, [0, 0])
     ).plot()

@@ -119,7 +119,7 @@ def test_single_precision_stays():
     assert found.individual.dtype == found.average.dtype == np.float32
 
 
-@pytest.mark.parametrize("feature", ["colour", 3, -1, None])
+@pytest.mark.parametrize("feature", ["colour", 3, -1, None, True, 1.0])
 def test_unknown_features_are_refused(feature):
     X, y = make_rows(40)
     model = KernelAttentionRegressor(**QUICK).fit(X, y)
@@ -137,7 +137,7 @@ def test_scikit_learn_draws_it():
     np.testing.assert_allclose(display.lines_[0, 0].get_ydata(), dependence.average[0])
 
 
-@pytest.mark.parametrize("values", [[], 5.0, [[1.0, 2.0]], [np.inf]])
+@pytest.mark.parametrize("values", [[], 5.0, [[1.0, 2.0]], [np.inf], ["x"]])
 def test_values_that_are_no_list_of_finite_numbers_are_refused(values):
     X, y = make_rows(40)
     model = KernelAttentionRegressor(**QUICK).fit(X, y)
