@@ -613,8 +613,8 @@ MUTATIONS = [
     ),
     Mutation(
         "kernel_attention/_kernel.py",
-        "is_near = rate * least[near] < _FAR",
-        "is_near = rate * least[near] < 0.1 * _FAR",
+        "is_near = rate * min_distances[near_keys] < _FAR",
+        "is_near = rate * min_distances[near_keys] < 0.1 * _FAR",
         "keys at a middle distance have no weight for mixed rows",
     ),
     Mutation(

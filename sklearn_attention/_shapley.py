@@ -1,7 +1,7 @@
 """Effects of features on predictions of tables: Shapley values against background rows."""
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
@@ -234,10 +234,16 @@ class FeatureEffects:
     def _game_against(self, background):
         """Return the Game by the mean scores of the class, or by predictions if these err."""
         game = Game.against(background, self._predict_scores, self._mean_scores)
-        if (game.error <= game.tolerance).all():
+        if type(self)._mean_scores is FeatureEffects._mean_scores:
             return game
-        mean_scores = partial(FeatureEffects._mean_scores, self)
-        return Game.against(background, self._predict_scores, mean_scores)
+        # With all features from the row, mean scores should be predictions.
+        everything = np.ones((1, background.shape[1]), dtype=bool)
+        means = self._mean_scores(background, background[:1], everything)[0]
+        missed = means - self._predict_scores(background)
+        error = np.sqrt(np.square(missed).mean(axis=0))
+        if (error <= game.tolerance).all():
+            return replace(game, error=error)
+        return replace(game, mean_scores=partial(FeatureEffects._mean_scores, self))
 
     def _predict_scores(self, rows):
         """Predict rows: all targets, or log-odds of all classes; (n_rows, n_scores)."""
@@ -374,14 +380,9 @@ class Game:
     def against(cls, background, predict, mean_scores):
         """Predict a background by ``predict(rows)``, and order the features."""
         scores = predict(background)
-        # With all features from the row, mean scores should be predictions.
-        everything = np.ones((1, background.shape[1]), dtype=bool)
-        missed = mean_scores(background, background[:1], everything)[0] - scores
-        return cls(
-            background, mean_scores, scores.mean(axis=0), TOLERANCE * scores.std(axis=0),
-            np.sqrt(np.square(missed).mean(axis=0)),
-            _order_by_influence(background, scores, predict),
-        )  # fmt: skip
+        base, tolerance = scores.mean(axis=0), TOLERANCE * scores.std(axis=0)
+        order = _order_by_influence(background, scores, predict)
+        return cls(background, mean_scores, base, tolerance, np.zeros_like(base), order)
 
     def effects(self, rows, scores, columns):
         """Compute Shapley values and their errors, (2, n_rows, n_features, n_outputs).

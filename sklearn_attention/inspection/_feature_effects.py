@@ -188,24 +188,24 @@ class FeatureEffectsDisplay:
             )
         sizes = self.effects.drop(columns=BASE_VALUE).abs().mean()
         sizes = sizes.sort_values(ascending=False, kind="stable")
-        names, rest = list(sizes.index[:max_features]), list(sizes.index[max_features:])
+        names, hidden = list(sizes.index[:max_features]), list(sizes.index[max_features:])
         width = 8.0 if self.is_log_odds else 7.0  # of longer texts
         with canvas(self, ax, size=(width, 2.0 + 0.36 * len(names))) as ax:
             if kind == "bar":
                 self._draw_sizes(ax, sizes[names])
             elif len(self.effects) == 1:
-                self._draw_waterfall(ax, names, rest)
+                self._draw_waterfall(ax, names, hidden)
             else:
                 self._draw_dots(ax, names)
         return self
 
-    def _draw_waterfall(self, ax, names, rest):
+    def _draw_waterfall(self, ax, names, hidden):
         row, label = self.effects.iloc[0], self.effects.index[0]
         labels = [f"{_short(name)} = {_cell(self.X[name].iloc[0])}" for name in names]
         moves = [*row[names]]
-        if rest:
-            labels.append(f"{len(rest)} other{'s' if len(rest) > 1 else ''}")
-            moves.append(row[rest].sum())
+        if hidden:
+            labels.append(f"{len(hidden)} other{'s' if len(hidden) > 1 else ''}")
+            moves.append(row[hidden].sum())
         # The first and the last bar have no length: they stand for the two rows.
         moves = np.array([0.0, *moves, 0.0])
         ends = row[BASE_VALUE] + np.cumsum(moves)

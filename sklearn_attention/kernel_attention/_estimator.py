@@ -217,7 +217,7 @@ class KernelAttention(FeatureEffects, MultiOutputMixin, TransformerMixin, MixedR
         levels = self.columns_.categories[j]
         if values is None:
             values = _usual_values(rows[:, j]) if levels is None else levels
-        given = values
+        raw_values = values
         try:
             values = np.array(values, dtype=float if levels is None else object)
             is_finite = levels is not None or not np.isinf(values).any()
@@ -225,7 +225,7 @@ class KernelAttention(FeatureEffects, MultiOutputMixin, TransformerMixin, MixedR
             values, is_finite = np.zeros(0), False
         if values.ndim != 1 or not len(values) or not is_finite:
             raise ValueError(
-                f"values={given!r} of feature {names[j]!r} are not a list of one or more "
+                f"values={raw_values!r} of feature {names[j]!r} are not a list of one or more "
                 "finite numbers or levels: pass values such as [0.1, 0.5], or rows X in which "
                 "the feature is not always missing."
             )

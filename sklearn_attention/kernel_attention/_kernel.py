@@ -32,7 +32,7 @@ _TILE = 256
 _MIXED_TILE, _MIXED_DISTANCES, _MIXED_NUMBERS = 256, 2**22, 2**18
 # Squared distances count as this at most, so that they stay finite if multiplied by 0.
 _LARGEST_DISTANCE = 1e30
-# A Gaussian is 0 where its exponent exceeds this: it would be 1e-7.
+# A Gaussian counts as 0 where its exponent exceeds this, and it is less than 6e-6.
 _FAR = 12.0
 # Number of Gaussians from one exponential, all but the first by squaring, which doubles the
 # error of rounding: in single precision sums of them err by 3e-5 at most.
@@ -334,13 +334,13 @@ def sums_of_mixed_rows(kernel, keys, coefficients, rows, others, masks, *, mean=
             # The Gaussians end early if no key is near; coefficients come first, so that none
             # of the Gaussians is lost.
             pairs = zip(sized_coefficients[:, tile], _gaussians(*of_masks, rates), strict=False)
-            for of_keys, (left, right, near) in pairs:
+            for of_keys, (left, right, near_keys) in pairs:
                 if mean:
                     # A product, since a mean over the middle axis takes eight times as long.
                     means = (mean_weights @ right).swapaxes(1, 2)
-                    sums[block, :, 0] += left @ (means * of_keys[near])
+                    sums[block, :, 0] += left @ (means * of_keys[near_keys])
                     continue
-                for output, column in enumerate(of_keys[near].T):
+                for output, column in enumerate(of_keys[near_keys].T):
                     sums[block, ..., output] += (left * column) @ right.swapaxes(1, 2)
     return sums
 
@@ -382,23 +382,26 @@ def _gaussians(left, right, rates):
         yield *(np.exp(-0.5 * squared) for squared in pair), slice(None)
     totals = [sum(left), sum(right)]
     # No pair of rows is nearer to a key than this.
-    least = sum(total.min(axis=(0, 1)) for total in totals)
-    near = np.arange(len(least))
+    min_distances = sum(total.min(axis=(0, 1)) for total in totals)
+    near_keys = np.arange(len(min_distances))
     factors = [np.exp(-float(rate) * total) for rate in rates[:1] for total in totals]
     for number, rate in enumerate(rates):
-        is_near = rate * least[near] < _FAR
+        is_near = rate * min_distances[near_keys] < _FAR
         # To copy the near keys takes less time than to keep the far ones if these are many.
-        if 2 * is_near.sum() < len(near):
-            near, factors = near[is_near], [factor[..., is_near] for factor in factors]
-        if not len(near):
+        if 2 * is_near.sum() < len(near_keys):
+            near_keys, factors = (
+                near_keys[is_near],
+                [factor[..., is_near] for factor in factors],
+            )
+        if not len(near_keys):
             return
         if number % _SQUARED:
             for factor in factors:
                 np.square(factor, out=factor)
                 factor += _TINY
         elif number:
-            factors = [np.exp(-float(rate) * total[..., near]) for total in totals]
-        yield *factors, near
+            factors = [np.exp(-float(rate) * total[..., near_keys]) for total in totals]
+        yield *factors, near_keys
 
 
 def _gaussians_of_rough(named):
@@ -412,10 +415,10 @@ def _gaussians_of_rough(named):
     size, squared_rate = math.exp(2 * named["rough"][0]), math.exp(2 * named["rate"][0])
     if size == 0:
         return np.zeros(0), np.zeros(0)
-    least = _KINK * squared_rate
-    n_doublings = max(0, math.ceil(math.log2(8 / least)))
+    min_squared = _KINK * squared_rate
+    n_doublings = max(0, math.ceil(math.log2(8 / min_squared)))
     u = 2.0 ** np.arange(-5, n_doublings + 1)
-    weights = math.log(2) / (2 * np.sqrt(math.pi * u)) * np.exp(-1 / (4 * u) - u * least)
+    weights = math.log(2) / (2 * np.sqrt(math.pi * u)) * np.exp(-1 / (4 * u) - u * min_squared)
     return squared_rate * u, size * weights
 
 
