@@ -162,6 +162,7 @@ def test_what_holds_a_promise_is_there():
 
 LONG_GUIDES = {
     "density",
+    "explaining",
     "forecasting",
     "kernel_attention",
     "recipes",
