@@ -522,6 +522,12 @@ MUTATIONS = [
         "pictures have values as a pipeline scaled them",
     ),
     Mutation(
+        "_base.py",
+        'if "__init__" in vars(kind):',
+        'if "__new__" in vars(kind):',
+        "parameters of a subclass are those of its base class",
+    ),
+    Mutation(
         "_stacking.py",
         "probabilities[rows[block]] = found.reshape(shape).mean(axis=1)",
         "probabilities[rows[block]] = found.reshape(shape).max(axis=1)",

@@ -7,8 +7,8 @@ import sys
 import types
 import warnings
 from collections.abc import Callable
-from dataclasses import fields
-from typing import Any, TypeVar, cast
+from dataclasses import dataclass, fields
+from typing import Any, TypeVar, cast, dataclass_transform
 
 import numpy as np
 from sklearn.base import BaseEstimator
@@ -22,6 +22,7 @@ from ._partitions import need_all_rows
 _OWN = f"{__package__}.", "sklearn.", "joblib.", "contextlib"
 _KIND = "dataclass"  # where the name of a dataclass is kept among its fields
 Method = TypeVar("Method", bound=Callable[..., Any])
+Kind = TypeVar("Kind")
 _FORM, _CURRENT = "stored form", 2  # of states: 1 in version 0.1.0, 2 since 0.2.0
 # Attributes that are computed when they are first needed; every fit discards them.
 _COMPUTED = "_memo", "_background"
@@ -43,6 +44,18 @@ class OwnInit:
         init.__qualname__ = f"{cls.__qualname__}.__init__"
         # An assignment would hide the signature from tools that read the source.
         setattr(cls, "__init__", init)  # noqa: B010
+
+
+@dataclass_transform(eq_default=False)
+def parameters(kind: type[Kind]) -> type[Kind]:
+    """Make the annotated fields of an estimator its parameters, which `__init__` stores.
+
+    Fields after ``_: KW_ONLY`` are keywords. A field in a subclass with another default or type
+    takes the place of that in the base class.
+    """
+    if "__init__" in vars(kind):  # that of OwnInit, which would stay
+        del kind.__init__
+    return dataclass(eq=False, repr=False)(kind)
 
 
 class AttentionEstimator(OwnInit, CallbackSupportMixin, BaseEstimator):

@@ -2,16 +2,17 @@
 
 import copy
 import pickle
-from dataclasses import dataclass
+from dataclasses import KW_ONLY, dataclass
 
 import numpy as np
 import pandas as pd
 import pytest
+from sklearn.base import clone
 from sklearn.model_selection import cross_val_score
 from sklearn.pipeline import make_pipeline
 
 from sklearn_attention import NadarayaWatsonRegressor, ProductKernelDensity
-from sklearn_attention._base import AttentionEstimator
+from sklearn_attention._base import AttentionEstimator, parameters
 
 
 @dataclass(frozen=True)
@@ -35,6 +36,46 @@ class Foreign:
     """Not among what the estimator says that it holds."""
 
     number: int
+
+
+@parameters
+class Fitter(AttentionEstimator):
+    """Has parameters that others inherit."""
+
+    steps: int = 3
+    _: KW_ONLY
+    rate: float = 0.1
+    names: list | None = None
+
+
+@parameters
+class LongFitter(Fitter):
+    """Takes more steps, and has one more parameter."""
+
+    steps: int = 30
+    _: KW_ONLY
+    tolerance: float = 1e-3
+
+
+class TestParameters:
+    def test_fields_are_the_parameters(self):
+        assert Fitter().get_params() == {"steps": 3, "rate": 0.1, "names": None}
+        model = clone(LongFitter(5, tolerance=0.5).set_params(rate=1.0))
+        expected = {"steps": 5, "rate": 1.0, "names": None, "tolerance": 0.5}
+        assert model.get_params() == vars(model) == expected
+        assert repr(model) == "LongFitter(rate=1.0, steps=5, tolerance=0.5)"
+        assert LongFitter().steps == 30
+
+    def test_estimators_are_equal_only_to_themselves(self):
+        model = Fitter()
+        assert model != Fitter()
+        assert len({model, Fitter()}) == 2
+
+    def test_errors_name_the_class(self):
+        with pytest.raises(TypeError, match=r"LongFitter\.__init__\(\) got an unexpected"):
+            LongFitter(rates=1)
+        with pytest.raises(TypeError, match=r"LongFitter\.__init__\(\) takes from 1 to 2"):
+            LongFitter(1, 2)
 
 
 class Holder(AttentionEstimator):

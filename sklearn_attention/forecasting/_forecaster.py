@@ -1,14 +1,20 @@
 """Base class of forecasters: data, time and intervals, but not the forecasts."""
 
 from abc import ABC, abstractmethod
-from dataclasses import replace
+from dataclasses import KW_ONLY, replace
 from typing import Any, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.utils.validation import check_is_fitted
 
-from .._base import AttentionEstimator, keeps_state_on_failure, warn_user, with_callbacks
+from .._base import (
+    AttentionEstimator,
+    keeps_state_on_failure,
+    parameters,
+    warn_user,
+    with_callbacks,
+)
 from .._columns import Columns
 from .._new_levels import EffectDistribution
 from .._shapley import refuse_column
@@ -61,6 +67,7 @@ _MAX_SINCE = 3
 _USUAL = "usual"
 
 
+@parameters
 class Forecaster(AttentionEstimator, ABC):
     """Base class of forecasters, which reads series and calibrates intervals.
 
@@ -140,22 +147,13 @@ class Forecaster(AttentionEstimator, ABC):
     array([1., 2., 5., 3., 1., 2.])
     """
 
-    def __init__(
-        self,
-        horizon: int = 1,
-        *,
-        lookback: int | str = "auto",
-        season_length: int | str = "auto",
-        past_features: Any = None,
-        missing: str = "raise",
-        bounds: Any = "auto",
-    ) -> None:
-        self.horizon = horizon
-        self.lookback = lookback
-        self.season_length = season_length
-        self.past_features = past_features
-        self.missing = missing
-        self.bounds = bounds
+    horizon: int = 1
+    _: KW_ONLY
+    lookback: int | str = "auto"
+    season_length: int | str = "auto"
+    past_features: Any = None
+    missing: str = "raise"
+    bounds: Any = "auto"
 
     @keeps_state_on_failure
     @over_groups

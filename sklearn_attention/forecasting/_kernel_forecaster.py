@@ -1,7 +1,7 @@
 """Forecasting by analogs: averages of what followed similar windows of the past."""
 
 from collections.abc import Callable
-from dataclasses import replace
+from dataclasses import KW_ONLY, replace
 from typing import Any
 
 import numpy as np
@@ -10,6 +10,7 @@ from numpy.typing import ArrayLike
 from sklearn.base import clone
 from sklearn.utils.validation import check_is_fitted
 
+from .._base import parameters
 from .._validation import check_choice, check_in_open_interval
 from ..kernels import Kernel
 from ..kernels._base import as_kernel
@@ -51,6 +52,7 @@ _CALIBRATED = 0.35
 _LEAST_ERROR = 0.01
 
 
+@parameters
 class KernelForecaster(Forecaster):
     r"""Forecast by averaging what followed similar windows of the past.
 
@@ -217,32 +219,11 @@ class KernelForecaster(Forecaster):
     Freq: D, Name: height, dtype: float64
     """
 
-    def __init__(
-        self,
-        horizon: int = 1,
-        *,
-        lookback: int | str = "auto",
-        season_length: int | str = "auto",
-        past_features: Any = None,
-        missing: str = "raise",
-        bounds: Any = "auto",
-        validation_fraction: float = 0.2,
-        kernel: str | Kernel | Callable[..., Any] = "gaussian",
-        bandwidth: str | ArrayLike = "loo",
-        normalize: str | None = "auto",
-    ) -> None:
-        super().__init__(
-            horizon,
-            lookback=lookback,
-            season_length=season_length,
-            past_features=past_features,
-            missing=missing,
-            bounds=bounds,
-        )
-        self.validation_fraction = validation_fraction
-        self.kernel = kernel
-        self.bandwidth = bandwidth
-        self.normalize = normalize
+    _: KW_ONLY
+    validation_fraction: float = 0.2
+    kernel: str | Kernel | Callable[..., Any] = "gaussian"
+    bandwidth: str | ArrayLike = "loo"
+    normalize: str | None = "auto"
 
     @over_groups
     def explain(self, X=None, k: int = 5, *, history=None) -> Any:

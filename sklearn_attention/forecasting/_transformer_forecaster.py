@@ -1,6 +1,6 @@
 """Forecasting by candidates, attention over them, and a transformer."""
 
-from dataclasses import replace
+from dataclasses import KW_ONLY, replace
 from functools import partial
 from typing import Any
 
@@ -10,7 +10,7 @@ from sklearn.base import is_regressor
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
-from .._base import warn_user
+from .._base import parameters, warn_user
 from .._validation import check_choice, is_one_of
 from ..training._architecture import check_series_parts
 from ..training._fit_network import FittedNetwork, NetworkParameters, NetworkSettings
@@ -54,6 +54,7 @@ _WITH_FEATURES = "trees", "transformer"
 _LACKING = {"features": "no features are known beforehand: pass X"}
 
 
+@parameters
 class TransformerForecaster(NetworkParameters, Forecaster):
     r"""Forecast by averaging several methods, weighted by their errors in the past.
 
@@ -231,52 +232,10 @@ class TransformerForecaster(NetworkParameters, Forecaster):
     Name: KNeighborsRegressor, dtype: float64
     """
 
-    def __init__(
-        self,
-        horizon: int = 1,
-        *,
-        lookback: int | str = "auto",
-        season_length: float | str = "auto",
-        past_features: Any = None,
-        missing: str = "raise",
-        candidates: Any = "auto",
-        log: bool | str = "auto",
-        bounds: Any = "auto",
-        d_model: int = 64,
-        n_heads: int = 4,
-        n_layers: int = 2,
-        dropout: float = 0.0,
-        learning_rate: float = 2e-3,
-        batch_size: Any = "auto",
-        max_epochs: int | str = "auto",
-        architecture: Any = None,
-        training: Any = None,
-        warm_start: bool = False,
-        random_state: int | np.random.RandomState | None = 0,
-        device: str = "auto",
-    ) -> None:
-        super().__init__(
-            horizon,
-            lookback=lookback,
-            season_length=season_length,
-            past_features=past_features,
-            missing=missing,
-            bounds=bounds,
-        )
-        self.candidates = candidates
-        self.log = log
-        self.d_model = d_model
-        self.n_heads = n_heads
-        self.n_layers = n_layers
-        self.dropout = dropout
-        self.learning_rate = learning_rate
-        self.batch_size = batch_size
-        self.max_epochs = max_epochs
-        self.architecture = architecture
-        self.training = training
-        self.warm_start = warm_start
-        self.random_state = random_state
-        self.device = device
+    _: KW_ONLY
+    season_length: float | str = "auto"
+    candidates: Any = "auto"
+    log: bool | str = "auto"
 
     def attention_maps(self, X=None, *, history=None) -> np.ndarray:
         """Weights of the attention of the transformer when forecasting the next steps.

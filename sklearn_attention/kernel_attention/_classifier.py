@@ -3,14 +3,14 @@
 import dataclasses
 import itertools
 from collections.abc import Sequence
+from dataclasses import KW_ONLY
 from types import MappingProxyType
 from typing import Any, Self
 
 import numpy as np
-from numpy.typing import ArrayLike
 from sklearn.base import ClassifierMixin
 
-from .._base import FitReport, keeps_state_on_failure, with_callbacks
+from .._base import FitReport, keeps_state_on_failure, parameters, with_callbacks
 from .._labels import (
     ClassLabels,
     check_labels,
@@ -24,9 +24,7 @@ from .._labels import (
 from .._stacking import LEAST_PROBABILITY
 from .._thread_pools import one_blas_thread
 from .._validation import check_key_weights
-from ..kernels import RadialKernel
 from ._boosting import FEWEST_ROWS, MultinomialLink, predict_trees, stack_classifier
-from ._encodings import ENCODINGS
 from ._estimator import KernelAttention, Options
 from ._fitted import Rows, Task, fit_kernel_attention
 from ._members import KernelRidge, LossOfClasses, cross_entropy, log_loss_of_shares
@@ -71,6 +69,7 @@ CLASSIFICATION = Task(
 )
 
 
+@parameters
 class KernelAttentionClassifier(ClassLabels, ClassifierMixin, KernelAttention):
     r"""Predict classes in tables by weighting the training rows with a learned kernel.
 
@@ -171,34 +170,8 @@ class KernelAttentionClassifier(ClassLabels, ClassifierMixin, KernelAttention):
     True
     """
 
-    def __init__(
-        self,
-        readout: str = "solve",
-        *,
-        kernel: str | RadialKernel = "gaussian",
-        encodings: Any = ENCODINGS,
-        n_folds: int | str = "auto",
-        max_steps: int | str = "auto",
-        bandwidth: str | ArrayLike = "learned",
-        ridge: str | float = "learned",
-        categorical_features: Any = "from_dtype",
-        class_weight: dict[Any, Any] | Sequence[Any] | str | None = None,
-        boosting: str | None = "auto",
-        random_state: int | np.random.RandomState | None = 0,
-    ) -> None:
-        super().__init__(
-            readout,
-            kernel=kernel,
-            encodings=encodings,
-            n_folds=n_folds,
-            max_steps=max_steps,
-            bandwidth=bandwidth,
-            ridge=ridge,
-            categorical_features=categorical_features,
-            boosting=boosting,
-            random_state=random_state,
-        )
-        self.class_weight = class_weight
+    _: KW_ONLY
+    class_weight: dict[Any, Any] | Sequence[Any] | str | None = None
 
     @keeps_state_on_failure
     @one_blas_thread()

@@ -3,6 +3,7 @@
 import dataclasses
 import math
 import numbers
+from dataclasses import KW_ONLY
 from typing import Any
 
 import numpy as np
@@ -12,6 +13,7 @@ from sklearn.base import MultiOutputMixin, TransformerMixin, clone, is_classifie
 from sklearn.utils import Bunch, check_random_state
 from sklearn.utils.validation import _check_feature_names_in, check_is_fitted
 
+from .._base import parameters
 from .._blocks import IN_MEMORY, blocks, blocks_of_queries
 from .._columns import ORDERED, Columns, MixedRows
 from .._labels import targets_at
@@ -35,6 +37,7 @@ READOUTS = ("average", "solve")
 _MAX_VALUES = 100
 
 
+@parameters
 class KernelAttention(FeatureEffects, MultiOutputMixin, TransformerMixin, MixedRows):
     """Mixin of estimators that hold a Fitted: parameters, and views of what is learned."""
 
@@ -45,30 +48,17 @@ class KernelAttention(FeatureEffects, MultiOutputMixin, TransformerMixin, MixedR
         TrainingRows, ErrorDistribution, AdditivePart, AdditiveColumns, SplineColumns,
     )  # fmt: skip
 
-    def __init__(
-        self,
-        readout: str = "solve",
-        *,
-        kernel: str | RadialKernel = "gaussian",
-        encodings: Any = ENCODINGS,
-        n_folds: int | str = "auto",
-        max_steps: int | str = "auto",
-        bandwidth: str | ArrayLike = "learned",
-        ridge: str | float = "learned",
-        categorical_features: Any = "from_dtype",
-        boosting: str | None = "auto",
-        random_state: int | np.random.RandomState | None = 0,
-    ) -> None:
-        self.readout = readout
-        self.kernel = kernel
-        self.encodings = encodings
-        self.n_folds = n_folds
-        self.max_steps = max_steps
-        self.bandwidth = bandwidth
-        self.ridge = ridge
-        self.categorical_features = categorical_features
-        self.boosting = boosting
-        self.random_state = random_state
+    readout: str = "solve"
+    _: KW_ONLY
+    kernel: str | RadialKernel = "gaussian"
+    encodings: Any = ENCODINGS
+    n_folds: int | str = "auto"
+    max_steps: int | str = "auto"
+    bandwidth: str | ArrayLike = "learned"
+    ridge: str | float = "learned"
+    categorical_features: Any = "from_dtype"
+    boosting: str | None = "auto"
+    random_state: int | np.random.RandomState | None = 0
 
     def transform(self, X) -> np.ndarray:
         """Rows in the learned space, where near rows have similar targets.

@@ -1,13 +1,14 @@
 """A language model: a transformer that predicts the next token, and generates text."""
 
 import math
+from dataclasses import KW_ONLY
 from typing import Any, Self
 
 import numpy as np
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
-from .._base import AttentionEstimator, keeps_state_on_failure, with_callbacks
+from .._base import AttentionEstimator, keeps_state_on_failure, parameters, with_callbacks
 from .._validation import check_choice, check_positive, check_size, is_one_of
 from ..text import Vocabulary, learn_vocabulary
 from ..text._check import check_sequences
@@ -20,6 +21,7 @@ from ._sampling import check_sampling, check_stop, draw, is_single, joined, samp
 from ._token_windows import TokenStream, TokenWindows
 
 
+@parameters
 class TransformerLanguageModel(NetworkParameters, AttentionEstimator):
     r"""Predict the next token of a text by a transformer and by counts of what followed before.
 
@@ -152,42 +154,14 @@ class TransformerLanguageModel(NetworkParameters, AttentionEstimator):
     'the cat sat on the mat'
     """
 
-    def __init__(
-        self,
-        tokenizer: str = "characters",
-        *,
-        max_tokens: int | None = None,
-        max_length: int = 64,
-        baseline: bool | str = "auto",
-        d_model: int = 128,
-        n_heads: int = 4,
-        n_layers: int = 4,
-        dropout: float = 0.0,
-        learning_rate: float = 3e-3,
-        batch_size: Any = "auto",
-        max_epochs: int | str = "auto",
-        architecture: Any = None,
-        training: Any = None,
-        warm_start: bool = False,
-        random_state: int | np.random.RandomState | None = 0,
-        device: str = "auto",
-    ) -> None:
-        self.tokenizer = tokenizer
-        self.max_tokens = max_tokens
-        self.max_length = max_length
-        self.baseline = baseline
-        self.d_model = d_model
-        self.n_heads = n_heads
-        self.n_layers = n_layers
-        self.dropout = dropout
-        self.learning_rate = learning_rate
-        self.batch_size = batch_size
-        self.max_epochs = max_epochs
-        self.architecture = architecture
-        self.training = training
-        self.warm_start = warm_start
-        self.random_state = random_state
-        self.device = device
+    tokenizer: str = "characters"
+    _: KW_ONLY
+    max_tokens: int | None = None
+    max_length: int = 64
+    baseline: bool | str = "auto"
+    d_model: int = 128
+    n_layers: int = 4
+    learning_rate: float = 3e-3
 
     _held = (FittedLanguageModel, FittedNetwork)
     _views = ("baseline_weight_", "n_training_tokens_", "tokens_", "transformer_weight_")

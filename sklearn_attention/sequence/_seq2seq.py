@@ -1,12 +1,13 @@
 """Prediction of one sequence from another: encoder and decoder."""
 
 from collections import Counter
+from dataclasses import KW_ONLY
 from typing import Any, Self
 
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
-from .._base import AttentionEstimator, keeps_state_on_failure, with_callbacks
+from .._base import AttentionEstimator, keeps_state_on_failure, parameters, with_callbacks
 from .._validation import (
     check_choice,
     check_flag,
@@ -27,6 +28,7 @@ from ._fitted_seq2seq import (
 )
 
 
+@parameters
 class TransformerSeq2Seq(NetworkParameters, AttentionEstimator):
     r"""Predict a sequence from another one with an encoder and a decoder.
 
@@ -139,48 +141,16 @@ class TransformerSeq2Seq(NetworkParameters, AttentionEstimator):
     ['the black cat', 'a dog']
     """
 
-    def __init__(
-        self,
-        tokenizer: str = "auto",
-        *,
-        max_tokens: int | None = None,
-        shared_vocabulary: bool = False,
-        max_length: int = 256,
-        d_model: int = 128,
-        n_heads: int = 4,
-        n_layers: int = 2,
-        dropout: float = 0.0,
-        label_smoothing: float = 0.1,
-        n_beams: int = 1,
-        length_penalty: float = 1.0,
-        learning_rate: float = 3e-3,
-        batch_size: Any = "auto",
-        max_epochs: int | str = "auto",
-        architecture: Any = None,
-        training: Any = None,
-        warm_start: bool = False,
-        random_state: int | np.random.RandomState | None = 0,
-        device: str = "auto",
-    ) -> None:
-        self.tokenizer = tokenizer
-        self.max_tokens = max_tokens
-        self.shared_vocabulary = shared_vocabulary
-        self.max_length = max_length
-        self.d_model = d_model
-        self.n_heads = n_heads
-        self.n_layers = n_layers
-        self.dropout = dropout
-        self.label_smoothing = label_smoothing
-        self.n_beams = n_beams
-        self.length_penalty = length_penalty
-        self.learning_rate = learning_rate
-        self.batch_size = batch_size
-        self.max_epochs = max_epochs
-        self.architecture = architecture
-        self.training = training
-        self.warm_start = warm_start
-        self.random_state = random_state
-        self.device = device
+    tokenizer: str = "auto"
+    _: KW_ONLY
+    max_tokens: int | None = None
+    shared_vocabulary: bool = False
+    max_length: int = 256
+    d_model: int = 128
+    label_smoothing: float = 0.1
+    n_beams: int = 1
+    length_penalty: float = 1.0
+    learning_rate: float = 3e-3
 
     def __sklearn_tags__(self):
         tags = super().__sklearn_tags__()

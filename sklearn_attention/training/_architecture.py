@@ -1,14 +1,17 @@
 """Parts of a transformer, besides its size."""
 
+from dataclasses import KW_ONLY
 from typing import Any
 
 from sklearn.base import BaseEstimator
 
+from .._base import parameters
 from .._blocks import check_memory
 from .._validation import check_choice, check_in_interval, check_positive, check_size, is_one_of
 from ..kernels._base import as_kernel
 
 
+@parameters
 class Architecture(BaseEstimator):
     """Parameters of the architecture of a transformer, besides its size.
 
@@ -52,26 +55,15 @@ class Architecture(BaseEstimator):
                                                    norm='post'))
     """
 
-    def __init__(
-        self,
-        *,
-        attention_kernel: Any = "scaled_dot_product",
-        positions: str | None = "auto",
-        d_position: int | None = None,
-        d_feedforward: int | None = None,
-        norm: str = "pre",
-        activation: str = "auto",
-        patch_length: int | str = "auto",
-        instance_norm: str | None = "mean",
-    ) -> None:
-        self.attention_kernel = attention_kernel
-        self.positions = positions
-        self.d_position = d_position
-        self.d_feedforward = d_feedforward
-        self.norm = norm
-        self.activation = activation
-        self.patch_length = patch_length
-        self.instance_norm = instance_norm
+    _: KW_ONLY
+    attention_kernel: Any = "scaled_dot_product"
+    positions: str | None = "auto"
+    d_position: int | None = None
+    d_feedforward: int | None = None
+    norm: str = "pre"
+    activation: str = "auto"
+    patch_length: int | str = "auto"
+    instance_norm: str | None = "mean"
 
 
 def transformer_shape(architecture, *, d_model, n_heads, n_layers, dropout, widening, ordered):

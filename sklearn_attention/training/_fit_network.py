@@ -2,14 +2,14 @@
 
 import dataclasses
 import importlib
-from dataclasses import dataclass, field
-from typing import Self
+from dataclasses import KW_ONLY, dataclass, field
+from typing import Any, Self
 
 import numpy as np
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
-from .._base import warn_user
+from .._base import parameters, warn_user
 from .._validation import check_flag, is_one_of
 from ._architecture import Architecture, transformer_shape
 from ._training import Training, batch_sizes, filled, plan_of, share_held_out
@@ -130,12 +130,23 @@ def _nested(estimator, name, foreign):
     return part
 
 
+@parameters
 class NetworkParameters:
-    """Mixin of estimators that hold a :class:`FittedNetwork`, in `network_`."""
+    """Mixin of estimators that hold a :class:`FittedNetwork`, in `network_`: parameters."""
 
-    # Their parameters are `d_model`, `n_heads`, `n_layers`, `dropout`, `learning_rate`,
-    # `batch_size`, `max_epochs`, `architecture`, `training`, `warm_start`, `random_state` and
-    # `device`.
+    _: KW_ONLY
+    d_model: int = 64
+    n_heads: int = 4
+    n_layers: int = 2
+    dropout: float = 0.0
+    learning_rate: float = 2e-3
+    batch_size: Any = "auto"
+    max_epochs: int | str = "auto"
+    architecture: Any = None
+    training: Any = None
+    warm_start: bool = False
+    random_state: int | np.random.RandomState | None = 0
+    device: str = "auto"
 
     def set_params(self, **params) -> Self:
         """Set parameters, also those of `architecture` and `training` where these are None.

@@ -3,11 +3,13 @@
 import copy
 import math
 from collections.abc import Sequence
+from dataclasses import KW_ONLY
 from typing import Any
 
 import numpy as np
 from sklearn.base import BaseEstimator
 
+from .._base import parameters
 from .._blocks import check_memory
 from .._validation import (
     check_choice,
@@ -27,6 +29,7 @@ _FEWEST, _FEWEST_HELD_OUT = 40, 10
 _LARGEST_RATE = float(np.finfo(np.float32).max)
 
 
+@parameters
 class Training(BaseEstimator):
     r"""Parameters of the training of a network.
 
@@ -108,38 +111,21 @@ class Training(BaseEstimator):
     TransformerClassifier(training=Training(patience=5, weight_decay=0.1))
     """
 
-    def __init__(
-        self,
-        *,
-        optimizer: str = "auto",
-        learning_rate: float | str = "auto",
-        schedule: str = "one_cycle",
-        warm_up: float = 0.1,
-        weight_decay: float = 0.01,
-        clip_norm: float = 1.0,
-        batch_size: Any = "auto",
-        max_epochs: int | str | None = "auto",
-        max_steps: int | None = None,
-        validation_fraction: float | str | None = "auto",
-        patience: int | str | None = "auto",
-        autocast: bool = False,
-        checkpoint: Any = None,
-        verbose: bool | str = "auto",
-    ) -> None:
-        self.optimizer = optimizer
-        self.learning_rate = learning_rate
-        self.schedule = schedule
-        self.warm_up = warm_up
-        self.weight_decay = weight_decay
-        self.clip_norm = clip_norm
-        self.batch_size = batch_size
-        self.max_epochs = max_epochs
-        self.max_steps = max_steps
-        self.validation_fraction = validation_fraction
-        self.patience = patience
-        self.autocast = autocast
-        self.checkpoint = checkpoint
-        self.verbose = verbose
+    _: KW_ONLY
+    optimizer: str = "auto"
+    learning_rate: float | str = "auto"
+    schedule: str = "one_cycle"
+    warm_up: float = 0.1
+    weight_decay: float = 0.01
+    clip_norm: float = 1.0
+    batch_size: Any = "auto"
+    max_epochs: int | str | None = "auto"
+    max_steps: int | None = None
+    validation_fraction: float | str | None = "auto"
+    patience: int | str | None = "auto"
+    autocast: bool = False
+    checkpoint: Any = None
+    verbose: bool | str = "auto"
 
 
 def filled(part, **defaults):

@@ -1,17 +1,19 @@
 """A transformer encoder for classes."""
 
 from collections.abc import Sequence
+from dataclasses import KW_ONLY
 from typing import Any, Self
 
 import numpy as np
 from sklearn.base import ClassifierMixin
 
-from .._base import keeps_state_on_failure, with_callbacks
+from .._base import keeps_state_on_failure, parameters, with_callbacks
 from .._labels import ClassLabels, check_labels, class_factors, read_labels, without_weight
 from ._estimator import TransformerEstimator
 from ._task import Classes
 
 
+@parameters
 class TransformerClassifier(ClassLabels, ClassifierMixin, TransformerEstimator):
     r"""Predict classes of tables, sequences and texts by a transformer and a simpler model.
 
@@ -73,50 +75,8 @@ class TransformerClassifier(ClassLabels, ClassifierMixin, TransformerEstimator):
 
     classes_ = property(lambda self: self.encoder_.task.classes)
 
-    def __init__(
-        self,
-        tokens: str = "auto",
-        *,
-        tokenizer: str = "auto",
-        max_tokens: int | None = None,
-        max_length: int | None = None,
-        pooling: str = "auto",
-        baseline: bool | str = "auto",
-        class_weight: dict[Any, Any] | Sequence[Any] | str | None = None,
-        d_model: int = 64,
-        n_heads: int = 4,
-        n_layers: int = 2,
-        dropout: float = 0.0,
-        learning_rate: float = 2e-3,
-        batch_size: Any = "auto",
-        max_epochs: int | str = "auto",
-        architecture: Any = None,
-        training: Any = None,
-        warm_start: bool = False,
-        random_state: int | np.random.RandomState | None = 0,
-        device: str = "auto",
-    ) -> None:
-        super().__init__(
-            tokens=tokens,
-            tokenizer=tokenizer,
-            max_tokens=max_tokens,
-            max_length=max_length,
-            pooling=pooling,
-            baseline=baseline,
-            class_weight=class_weight,
-            d_model=d_model,
-            n_heads=n_heads,
-            n_layers=n_layers,
-            dropout=dropout,
-            learning_rate=learning_rate,
-            batch_size=batch_size,
-            max_epochs=max_epochs,
-            architecture=architecture,
-            training=training,
-            warm_start=warm_start,
-            random_state=random_state,
-            device=device,
-        )
+    _: KW_ONLY
+    class_weight: dict[Any, Any] | Sequence[Any] | str | None = None
 
     @keeps_state_on_failure
     @with_callbacks

@@ -1,10 +1,12 @@
 """Parameters, reading and views that the regressor and the classifier have in common."""
 
+from dataclasses import KW_ONLY
+
 import numpy as np
 from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.utils.validation import _check_y, check_consistent_length, check_is_fitted
 
-from .._base import AttentionEstimator, warn_user
+from .._base import AttentionEstimator, parameters, warn_user
 from .._columns import Columns
 from .._partitions import in_memory
 from .._shapley import FeatureEffects
@@ -30,6 +32,7 @@ from ._task import Classes, Loss, Numbers
 from ._text_reader import TextReader
 
 
+@parameters
 class TransformerEstimator(
     FeatureEffects,
     ClassNamePrefixFeaturesOutMixin,
@@ -52,9 +55,13 @@ class TransformerEstimator(
     baseline_weight_ = property(lambda self: self.encoder_.baseline_weight)
     transformer_weight_ = property(lambda self: self.encoder_.transformer_weight)
 
-    def __init__(self, **parameters) -> None:
-        # Subclasses name them, with their defaults and one more.
-        vars(self).update(parameters)
+    tokens: str = "auto"
+    _: KW_ONLY
+    tokenizer: str = "auto"
+    max_tokens: int | None = None
+    max_length: int | None = None
+    pooling: str = "auto"
+    baseline: bool | str = "auto"
 
     def __sklearn_tags__(self):
         tags = super().__sklearn_tags__()

@@ -1,18 +1,20 @@
 """A transformer encoder for numbers."""
 
-from typing import Any, Self
+from dataclasses import KW_ONLY
+from typing import Self
 
 import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.utils.validation import check_is_fitted
 
-from .._base import keeps_state_on_failure, with_callbacks
+from .._base import keeps_state_on_failure, parameters, with_callbacks
 from .._labels import NumericTargets
 from .._validation import check_numeric_target, check_probabilities
 from ._estimator import TransformerEstimator
 from ._task import SAME, Numbers, check_quantiles
 
 
+@parameters
 class TransformerRegressor(NumericTargets, TransformerEstimator):
     r"""Predict numbers from tables, sequences and texts by a transformer and a simpler model.
 
@@ -206,52 +208,9 @@ class TransformerRegressor(NumericTargets, TransformerEstimator):
 
     quantiles_ = property(lambda self: self.encoder_.task.quantiles)
 
-    def __init__(
-        self,
-        tokens: str = "auto",
-        *,
-        tokenizer: str = "auto",
-        max_tokens: int | None = None,
-        max_length: int | None = None,
-        pooling: str = "auto",
-        baseline: bool | str = "auto",
-        loss: str = "squared_error",
-        quantile: ArrayLike | None = None,
-        d_model: int = 64,
-        n_heads: int = 4,
-        n_layers: int = 2,
-        dropout: float = 0.0,
-        learning_rate: float = 2e-3,
-        batch_size: Any = "auto",
-        max_epochs: int | str = "auto",
-        architecture: Any = None,
-        training: Any = None,
-        warm_start: bool = False,
-        random_state: int | np.random.RandomState | None = 0,
-        device: str = "auto",
-    ) -> None:
-        super().__init__(
-            tokens=tokens,
-            tokenizer=tokenizer,
-            max_tokens=max_tokens,
-            max_length=max_length,
-            pooling=pooling,
-            baseline=baseline,
-            loss=loss,
-            quantile=quantile,
-            d_model=d_model,
-            n_heads=n_heads,
-            n_layers=n_layers,
-            dropout=dropout,
-            learning_rate=learning_rate,
-            batch_size=batch_size,
-            max_epochs=max_epochs,
-            architecture=architecture,
-            training=training,
-            warm_start=warm_start,
-            random_state=random_state,
-            device=device,
-        )
+    _: KW_ONLY
+    loss: str = "squared_error"
+    quantile: ArrayLike | None = None
 
     @keeps_state_on_failure
     @with_callbacks
