@@ -1219,8 +1219,8 @@ MUTATIONS = [
     ),
     Mutation(
         "training/_training.py",
-        "return sizes[: self.n_steps - place * len(sizes)]",
-        "return sizes",
+        "return self._sizes[: self.n_steps - place * len(self._sizes)]",
+        "return self._sizes",
         "the last epoch takes more steps than max_steps",
     ),
     Mutation(

@@ -119,7 +119,7 @@ class TransformerForecaster(NetworkParameters, Forecaster):
         Probability with which parts of the network are left out in training.
     learning_rate : float, default=2e-3
         Highest learning rate.
-    batch_size : int, (int, int) or "auto", default="auto"
+    batch_size : int or "auto", default="auto"
         Windows in a step; a pair grows over the training. "auto" is a twelfth of them, but 8
         at least and 64 at most.
     max_epochs : int or "auto", default="auto"

@@ -61,7 +61,7 @@ class TransformerLanguageModel(NetworkParameters, AttentionEstimator):
         Probability with which parts of the network are left out in training.
     learning_rate : float, default=3e-3
         Highest learning rate.
-    batch_size : int, (int, int) or "auto", default="auto"
+    batch_size : int or "auto", default="auto"
         Windows in a step; a pair grows over the training. "auto" is a twelfth of them, but 8
         at least and 16 at most.
     max_epochs : int or "auto", default="auto"

@@ -78,7 +78,7 @@ class TransformerSeq2Seq(NetworkParameters, AttentionEstimator):
         ``((5 + n_tokens) / 6) ** length_penalty`` is taken; larger values favour longer ones.
     learning_rate : float, default=3e-3
         Highest learning rate.
-    batch_size : int, (int, int) or "auto", default="auto"
+    batch_size : int or "auto", default="auto"
         Pairs in a step, which have similar lengths; a pair grows over the training. "auto" is
         a twelfth of them, but 8 at least and 32 at most.
     max_epochs : int or "auto", default="auto"

@@ -214,7 +214,7 @@ class FittedNetwork:
     kind: str
     shape: dict
     weights: dict
-    batch_size: int | tuple
+    batch_size: int
     history: dict
     # The module on the last device, which pickles do without.
     _built: dict = field(default_factory=dict, init=False, repr=False)

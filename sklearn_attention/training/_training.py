@@ -10,7 +10,6 @@ import numpy as np
 from sklearn.base import BaseEstimator
 
 from .._base import parameters
-from .._blocks import check_memory
 from .._validation import (
     check_choice,
     check_flag,
@@ -58,10 +57,9 @@ class Training(BaseEstimator):
         this times their sum of squares is added to the loss.
     clip_norm : float, default=1.0
         Longest gradient, of all parameters together; None clips none.
-    batch_size : int, (int, int) or "auto", default="auto"
-        Most rows in a batch; those of an epoch are divided evenly among the fewest batches.
-        With a pair, sizes grow from the first to the second, by the same factor for the same
-        share of the training. "auto" is a twelfth of the rows, but from 8 to 64.
+    batch_size : int or "auto", default="auto"
+        Largest number of rows in a batch; those of an epoch are divided evenly among the
+        fewest batches. "auto" is a twelfth of the rows, but from 8 to 64.
     max_epochs : int, "auto" or None, default="auto"
         Passes over all rows; None if only the steps count. "auto" is enough for 1000 steps, but
         64 at most, or for `max_steps` where they are given.
@@ -157,10 +155,10 @@ def plan_of(training, n_samples, *, validates, largest_batch=64, fewest_epochs=1
     plan.weight_decay = check_in_interval("weight_decay", plan.weight_decay, 0, _LARGEST_RATE)
     if plan.clip_norm is not None:
         plan.clip_norm = check_positive("clip_norm", plan.clip_norm)
-    plan.batch_size = _check_batch_size(plan.batch_size)
+    _check_number(plan, "batch_size")
     epochs = None
     if plan.max_steps is None:
-        epochs = -(-_STEPS * max(_ends(plan.batch_size)) // n_samples)
+        epochs = -(-_STEPS * plan.batch_size // n_samples)
         epochs = min(max(epochs, fewest_epochs), _MOST_EPOCHS)
     plan = filled(plan, max_epochs=epochs)
     if plan.max_epochs is None and plan.max_steps is None:
@@ -198,47 +196,29 @@ def share_held_out(training, n_samples):
 
 
 class _Epochs(Sequence):
-    """Sizes of the batches of each epoch: those listed, or the only ones again and again."""
+    """Sizes of the batches of each epoch: the same in all, but that the last may end early."""
 
-    def __init__(self, listed, n_steps, n_epochs):
-        self._listed, self.n_steps, self._n_epochs = listed, n_steps, n_epochs
-        self.largest = max(map(max, listed))
+    def __init__(self, sizes, n_steps):
+        self._sizes, self.n_steps, self.largest = sizes, n_steps, max(sizes)
 
     def __len__(self):
-        return self._n_epochs
+        return -(-self.n_steps // len(self._sizes))
 
     def __getitem__(self, i):
-        if len(self._listed) == len(self):
-            return self._listed[i]
-        place, (sizes,) = range(len(self))[i], self._listed
+        place = range(len(self))[i]
         if isinstance(i, slice):
             return [self[epoch] for epoch in place]
-        return sizes[: self.n_steps - place * len(sizes)]
+        return self._sizes[: self.n_steps - place * len(self._sizes)]
 
 
 def batch_sizes(plan, n_samples):
-    """Sizes of all batches to come: for each epoch, those of its steps."""
-    first, last = _ends(plan.batch_size)
-    most_epochs, most_steps = plan.max_epochs or math.inf, plan.max_steps or math.inf
-    # Epochs whose batches do not grow are alike, but for a last one that is cut short.
-    alike, epochs, n_steps = first == last, [], 0
-    if not alike:
-        most = min(most_epochs, most_steps)
-        check_memory("a list of batches that grow", (most, 16), "pass a smaller max_epochs")
-    while len(epochs) < (1 if alike else most_epochs) and n_steps < most_steps:
-        sizes, left = [], n_samples
-        while left and n_steps < most_steps:
-            done = max((len(epochs) + 1 - left / n_samples) / most_epochs, n_steps / most_steps)
-            most = round(first * (last / first) ** done)
-            # Evenly: a last batch of few rows would be noise that counts like the others.
-            sizes.append(math.ceil(left / math.ceil(left / most)))
-            left -= sizes[-1]
-            n_steps += 1
-        epochs.append(sizes)
-    if not alike:
-        return _Epochs(epochs, n_steps, len(epochs))
-    n_steps = min(most_epochs * len(epochs[0]), most_steps)
-    return _Epochs(epochs, n_steps, -(-n_steps // len(epochs[0])))
+    """Return the sizes of all batches to come: for each epoch, those of its steps."""
+    n_batches = -(-n_samples // plan.batch_size)
+    # Evenly: a last batch of few rows would be noise that counts like the others.
+    size, n_larger = divmod(n_samples, n_batches)
+    sizes = [size + 1] * n_larger + [size] * (n_batches - n_larger)
+    n_steps = min((plan.max_epochs or math.inf) * n_batches, plan.max_steps or math.inf)
+    return _Epochs(sizes, n_steps)
 
 
 def pace(plan, step, n_steps):
@@ -258,27 +238,7 @@ def _wave(t):
     return 0.5 - 0.5 * math.cos(math.pi * t)
 
 
-def _ends(batch_size):
-    return batch_size if isinstance(batch_size, tuple) else (batch_size, batch_size)
-
-
 def _check_number(plan, name):
     """Make a parameter that is not None an int; ValueError unless it is whole and positive."""
     if getattr(plan, name) is not None:
         setattr(plan, name, check_positive(name, getattr(plan, name), integer=True))
-
-
-def _check_batch_size(batch_size):
-    if not isinstance(batch_size, (tuple, list)):
-        return check_positive("batch_size", batch_size, integer=True)
-    if len(batch_size) != 2:
-        raise ValueError(
-            f"batch_size={batch_size!r} is not valid: pass a positive integer, or a pair of "
-            "them, the smaller first."
-        )
-    first, last = (check_positive("batch_size", size, integer=True) for size in batch_size)
-    if last < first:
-        raise ValueError(
-            f"batch_size={batch_size!r} would shrink: pass the smaller number first."
-        )
-    return first, last

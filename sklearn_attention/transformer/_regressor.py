@@ -89,7 +89,7 @@ class TransformerRegressor(NumericTargets, TransformerEstimator):
         Probability with which parts of the network are left out in training.
     learning_rate : float, default=2e-3
         Highest learning rate.
-    batch_size : int, (int, int) or "auto", default="auto"
+    batch_size : int or "auto", default="auto"
         Rows in a step; a pair grows over the training. "auto" is a twelfth of the rows, but
         8 at least and 256 at most.
     max_epochs : int or "auto", default="auto"

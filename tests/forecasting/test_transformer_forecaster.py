@@ -57,7 +57,7 @@ def test_alone_it_is_the_network_in_units_of_the_series():
     [
         {"architecture": Architecture(positions="rotary", attention_kernel="gaussian")},
         {"architecture": Architecture(instance_norm=None, d_position=4, norm="post")},
-        {"training": Training(schedule="constant", max_steps=4), "batch_size": (16, 64)},
+        {"training": Training(schedule="constant", max_steps=4), "batch_size": 16},
         {"max_epochs": 2, "dropout": 0.2, "training": Training(max_steps=None)},
     ],
 )

@@ -10,7 +10,7 @@ from sklearn_attention import Training
 from sklearn_attention.training import train
 from sklearn_attention.training._training import batch_sizes, pace
 
-PLAN = Training(learning_rate=0.01, batch_size=(4, 16), max_epochs=6)
+PLAN = Training(learning_rate=0.01, batch_size=8, max_epochs=6)
 
 
 @pytest.mark.parametrize(
@@ -18,7 +18,7 @@ PLAN = Training(learning_rate=0.01, batch_size=(4, 16), max_epochs=6)
 )
 def test_is_the_loop_written_out(task, optimizer, clip_norm):
     plan = Training(
-        optimizer=optimizer, learning_rate=0.02, batch_size=(4, 16), max_epochs=4,
+        optimizer=optimizer, learning_rate=0.02, batch_size=8, max_epochs=4,
         weight_decay=0.1, clip_norm=clip_norm,
     )  # fmt: skip
     seen, theirs = [], task.module(dropout=0.0)

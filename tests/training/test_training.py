@@ -3,7 +3,7 @@
 import pytest
 import torch
 
-from sklearn_attention import Training, _blocks
+from sklearn_attention import Training
 from sklearn_attention.training._training import batch_sizes, pace, plan_of, share_held_out
 
 
@@ -72,30 +72,24 @@ def test_sizes_of_batches(options, expected):
     assert found.n_steps == sum(map(len, expected))
 
 
-def test_epochs_that_are_alike_are_not_listed(monkeypatch):
+def test_epochs_are_not_listed():
     found = sizes_of(Training(batch_size=4, max_epochs=10**15, max_steps=10**15), 10)
     assert (len(found), found.n_steps, found.largest) == (-(-(10**15) // 3), 10**15, 4)
     assert (found[10**9], found[-1]) == ([4, 3, 3], [4])
-    monkeypatch.setattr(_blocks, "_limit", lambda: 1e6)
-    with pytest.raises(MemoryError, match=r"batches that grow .*: pass a smaller max_epochs"):
-        sizes_of(Training(batch_size=(4, 5), max_epochs=10**5), 10)
 
 
-@pytest.mark.parametrize("budget", [{"max_epochs": 8}, {"max_epochs": None, "max_steps": 200}])
-def test_batches_grow_by_the_same_factor_in_the_same_share(budget):
-    epochs = sizes_of(Training(batch_size=(10, 160), **budget), 1000)
-    sizes = [size for epoch in epochs for size in epoch]
-    n_seen = [sum(sizes[:step]) for step in range(len(sizes))]
-    by_steps = "max_steps" in budget
-    done = range(200) if by_steps else n_seen
-    most = [round(10 * 16 ** (share / (200 if by_steps else 8000))) for share in done]
-    assert all(size <= bound for size, bound in zip(sizes, most, strict=True))
-    assert sum(sizes) > 0.93 * sum(most)
-    assert sizes[0] == 10
-    assert max(most) > 110
-    assert all(sum(epoch) == 1000 for epoch in epochs[:-1])
-    # As few batches as possible, and none of them small.
-    assert all(min(epoch) > 0.8 * epoch[0] for epoch in epochs)
+@pytest.mark.parametrize("n_samples", [1, 7, 64, 65, 1000])
+@pytest.mark.parametrize("batch_size", [1, 3, 64])
+def test_batches_are_few_and_of_almost_one_size(n_samples, batch_size):
+    (sizes,) = sizes_of(Training(batch_size=batch_size, max_epochs=1), n_samples)
+    assert sum(sizes) == n_samples
+    assert len(sizes) == -(-n_samples // batch_size)
+    assert max(sizes) - min(sizes) <= 1
+
+
+def test_batches_that_grow_are_refused():
+    with pytest.raises(ValueError, match=r"batch_size=\(4, 5\)"):
+        sizes_of(Training(batch_size=(4, 5), max_epochs=1), 10)
 
 
 class TestBudget:
