@@ -9,7 +9,7 @@ from .._validation import check_flag
 from ..text import Vocabulary
 from ..text._special import END, SPECIAL_TOKENS, START, UNKNOWN
 from ._grid import feature_names, row_names
-from ._pipelines import last_step, named, unfit
+from ._pipelines import last_step, unfit
 from ._style import WEIGHTS, canvas, write_names, write_title
 
 
@@ -107,7 +107,6 @@ class AttentionMapDisplay:
         self.weights, self.queries, self.keys = weights, queries, keys
 
     @classmethod
-    @named
     def from_weights(cls, weights, *, queries=None, keys=None, ax=None, **kwargs) -> Self:
         """Draw weights.
 
@@ -146,7 +145,6 @@ and n_heads before them
         return cls(weights, queries=queries, keys=keys).plot(ax=ax, **kwargs)
 
     @classmethod
-    @named
     def from_estimator(cls, estimator, X=None, y=None, *, ax=None, **kwargs) -> Self:
         """Draw the weights of a fitted estimator.
 
@@ -198,7 +196,6 @@ and n_heads before them
             raise ValueError(f"X has {len(weights)} rows: pass one, to draw its attention.")
         return cls.from_weights(weights[0], queries=queries, keys=keys, ax=ax, **kwargs)
 
-    @named
     def plot(self, ax=None, *, layer=None, head=None, rollout: bool = False) -> Self:
         """Draw.
 

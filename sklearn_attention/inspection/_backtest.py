@@ -7,7 +7,7 @@ import pandas as pd
 
 from .._columns import to_pandas
 from ..forecasting._backtest import NAMES
-from ._pipelines import named, unfit
+from ._pipelines import unfit
 from ._series import place_of, plain_times
 from ._style import BLUE, GREY, INK, canvas, write_dates, write_legend
 
@@ -67,7 +67,6 @@ class BacktestDisplay:
         self.coverage_ = pd.Series(shares, dtype=np.float64)
 
     @classmethod
-    @named
     def from_estimator(
         cls,
         estimator,
@@ -112,7 +111,6 @@ class BacktestDisplay:
         return cls.from_predictions(table, series=series, ax=ax, **kwargs)
 
     @classmethod
-    @named
     def from_predictions(cls, table, *, series=None, ax=None, **kwargs) -> Self:
         """Draw a result of `backtest`.
 
@@ -146,7 +144,6 @@ class BacktestDisplay:
             table = table[table["series"] == series]
         return cls(table, name=series).plot(ax=ax, **kwargs)
 
-    @named
     def plot(self, ax=None) -> Self:
         """Draw.
 

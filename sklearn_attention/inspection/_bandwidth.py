@@ -6,7 +6,7 @@ import numpy as np
 import pandas as pd
 
 from ._grid import feature_names
-from ._pipelines import last_step, named, unfit
+from ._pipelines import last_step, unfit
 from ._style import BLUE, COLORS, GREY, INK, canvas, write_bars, write_legend, write_plainly
 
 
@@ -68,7 +68,6 @@ class BandwidthDisplay:
         self.search, self.relevance = search, relevance
 
     @classmethod
-    @named
     def from_estimator(cls, estimator, X=None, y=None, *, ax=None, **kwargs) -> Self:
         """Draw the bandwidths of a fitted estimator.
 
@@ -125,7 +124,6 @@ class BandwidthDisplay:
             relevance = pd.Series(np.asarray(relevance), names)
         return cls(bandwidth, measure, search=search, relevance=relevance).plot(ax=ax, **kwargs)
 
-    @named
     def plot(self, ax=None) -> Self:
         """Draw.
 

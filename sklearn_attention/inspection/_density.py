@@ -9,7 +9,7 @@ import pandas as pd
 from .._partitions import need_all_rows
 from .._validation import check_size
 from ._grid import feature_names
-from ._pipelines import last_step, named, need_both, unfit
+from ._pipelines import last_step, need_both, unfit
 from ._style import BLUE, GREY, INK, WEIGHTS, canvas
 
 # Shares of the distribution that contours enclose.
@@ -83,7 +83,6 @@ class DensityDisplay:
         self.levels, self.quantiles = levels, quantiles
 
     @classmethod
-    @named
     def from_estimator(
         cls, estimator, X=None, y=None, *, grid_resolution: int = 100, ax=None, **kwargs
     ) -> Self:
@@ -135,7 +134,6 @@ class DensityDisplay:
             found = _joint(estimator, _points(estimator, rows), grid_resolution)
         return cls(*found).plot(ax=ax, **kwargs)
 
-    @named
     def plot(self, ax=None) -> Self:
         """Draw.
 

@@ -10,7 +10,7 @@ from sklearn.utils.validation import _num_samples
 
 from .._validation import check_positive
 from ._grid import label_text, row_names
-from ._pipelines import last_step, named, unfit
+from ._pipelines import last_step, unfit
 from ._series import forecast_of, place_of
 from ._style import GREY, INK, alike, canvas, draw_waterfall
 
@@ -101,7 +101,6 @@ class ExplanationDisplay:
         self.weight_share_ = float(size / total) if total > 0 else 0.0
 
     @classmethod
-    @named
     def from_estimator(
         cls,
         estimator,
@@ -237,7 +236,6 @@ class ExplanationDisplay:
             remainder="averages of logarithms" if forecaster.log_ else "remainder",
         )  # fmt: skip
 
-    @named
     def plot(self, ax=None) -> Self:
         """Draw.
 

@@ -15,7 +15,7 @@ from .._columns import to_pandas
 from .._shapley import BASE_VALUE, refuse_column
 from .._validation import check_choice, check_positive
 from ._grid import label_text
-from ._pipelines import column_names, last_step, named, unfit
+from ._pipelines import column_names, last_step, unfit
 from ._style import BLUE, GREY, INK, alike, canvas, draw_waterfall, write_bars
 
 # Percentages along an axis of log-odds, and all whole ones in case that few of these are on it.
@@ -82,7 +82,6 @@ class FeatureEffectsDisplay:
         self.effects, self.X, self.name, self.is_log_odds = effects, X, name, is_log_odds
 
     @classmethod
-    @named
     def from_estimator(
         cls,
         estimator,
@@ -160,7 +159,6 @@ class FeatureEffectsDisplay:
             name = f"the probability of {class_label!r}" if is_log_odds else "the prediction"
         return cls(effects, values, name=name, is_log_odds=is_log_odds).plot(ax, **kwargs)
 
-    @named
     def plot(self, ax=None, *, kind: str = "auto", max_features: int = 10) -> Self:
         """Draw.
 

@@ -11,7 +11,7 @@ import pandas as pd
 from .._columns import to_pandas
 from .._validation import check_positive, check_probabilities
 from ..forecasting._forms import dated, is_tidy, read_series
-from ._pipelines import check_fitted, named, unfit
+from ._pipelines import check_fitted, unfit
 from ._series import forecast_of, place_of, plain_times
 from ._style import BLUE, COLORS, GREY, INK, ORANGE, canvas, write_dates, write_legend
 
@@ -78,7 +78,6 @@ class ForecastDisplay:
         self.actual, self.analogs, self.effects, self.name = actual, analogs, effects, name
 
     @classmethod
-    @named
     def from_estimator(
         cls,
         estimator,
@@ -150,7 +149,6 @@ class ForecastDisplay:
         )  # fmt: skip
         return display.plot(ax=ax, **kwargs)
 
-    @named
     def plot(self, ax=None) -> Self:
         """Draw.
 

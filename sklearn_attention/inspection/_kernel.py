@@ -8,7 +8,7 @@ from .._validation import check_positive
 from ..kernels import Kernel
 from ..kernels._base import as_kernel
 from ._grid import feature_names
-from ._pipelines import last_step, named, unfit
+from ._pipelines import last_step, unfit
 from ._style import COLORS, canvas, write_legend
 
 
@@ -45,7 +45,6 @@ class KernelDisplay:
         self.keys, self.values, self.xlabel = keys, values, xlabel
 
     @classmethod
-    @named
     def from_kernels(
         cls, kernels, *, bandwidth: float = 1.0, reach: float = 3.0, query: float = 0.0, ax=None
     ) -> Self:
@@ -81,7 +80,6 @@ class KernelDisplay:
         return cls(bandwidth * places, values).plot(ax=ax)
 
     @classmethod
-    @named
     def from_estimator(cls, estimator, X=None, y=None, *, ax=None, **kwargs) -> Self:
         """Draw the kernel of a fitted smoother or density along each numeric feature.
 
@@ -122,7 +120,6 @@ class KernelDisplay:
         label = "key - query (standard deviations)"
         return cls(places, values, xlabel=label).plot(ax=ax, **kwargs)
 
-    @named
     def plot(self, ax=None) -> Self:
         """Draw.
 

@@ -7,7 +7,7 @@ from scipy.linalg import helmert
 from scipy.optimize import linprog
 from sklearn.utils import check_array
 
-from ._pipelines import last_step, named, remembered_rows
+from ._pipelines import last_step, remembered_rows
 from ._style import BLUE, GREY, INK, RED, canvas
 
 
@@ -159,7 +159,6 @@ class LayerNormDisplay:
         self.unselectable = tuple(map(unselectable_keys, (self.projected, self.scaled)))
 
     @classmethod
-    @named
     def from_estimator(cls, estimator, X=None, y=None, *, ax=None, **kwargs) -> Self:
         """Draw rows of a fitted estimator as keys.
 
@@ -185,7 +184,6 @@ class LayerNormDisplay:
         return cls.from_vectors(rows, ax=ax, **kwargs)
 
     @classmethod
-    @named
     def from_vectors(cls, keys, *, ax=None, **kwargs) -> Self:
         """Draw keys.
 
@@ -215,7 +213,6 @@ class LayerNormDisplay:
             )
         return cls(keys).plot(ax=ax, **kwargs)
 
-    @named
     def plot(self, ax=None) -> Self:
         """Draw.
 

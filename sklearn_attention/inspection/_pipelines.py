@@ -1,32 +1,10 @@
 """What displays ask of estimators, the one within a search or pipeline, and their errors."""
 
-import functools
-import re
-from typing import cast
-
 import numpy as np
 from sklearn.pipeline import Pipeline
 from sklearn.utils.validation import check_is_fitted
 
-from .._base import Method
 from .._blocks import own_copy
-
-
-def named(method: Method) -> Method:
-    """Decorate a method of a display, so that its errors begin with its name."""
-
-    @functools.wraps(method)
-    def call(owner, *args, **kwargs):
-        try:
-            return method(owner, *args, **kwargs)
-        except (TypeError, ValueError) as error:
-            kind = owner if isinstance(owner, type) else type(owner)
-            # Methods call one another: the outermost, which comes last, replaces other names.
-            message = re.sub(rf"^{kind.__name__}\.\w+(: |\(\) )", "", str(error))
-            error.args = (f"{kind.__name__}.{method.__name__}: {message}",)
-            raise
-
-    return cast(Method, call)
 
 
 def unfit(estimator, fault, remedy):

@@ -8,7 +8,7 @@ from sklearn.base import is_regressor
 from .._validation import check_choice, check_size
 from ..smoothing._uncertainty import UncertaintyMixin
 from ._grid import column_of, rows_along
-from ._pipelines import last_step, named, need_both, remembered_rows, unfit
+from ._pipelines import last_step, need_both, remembered_rows, unfit
 from ._style import BLUE, GREY, canvas, write_legend
 
 
@@ -75,7 +75,6 @@ class SmoothDisplay:
         self.bias_corrected = bias_corrected
 
     @classmethod
-    @named
     def from_estimator(
         cls,
         estimator,
@@ -180,7 +179,6 @@ class SmoothDisplay:
         display = cls(x, target, grid, curve, names=(name, target_name), **found)
         return display.plot(ax=ax, **kwargs)
 
-    @named
     def plot(self, ax=None) -> Self:
         """Draw.
 

@@ -4,7 +4,7 @@ from typing import Any, Self
 
 import numpy as np
 
-from ._pipelines import last_step, named, unfit
+from ._pipelines import last_step, unfit
 from ._style import BLUE, GREY, INK, ORANGE, canvas
 
 
@@ -39,7 +39,6 @@ class TrainingDisplay:
         self.history = history
 
     @classmethod
-    @named
     def from_estimator(cls, estimator, X=None, y=None, *, ax=None, **kwargs) -> Self:
         """Draw the training of a fitted estimator.
 
@@ -70,7 +69,6 @@ class TrainingDisplay:
             raise unfit(estimator, "has trained no network", remedy)
         return cls(history).plot(ax=ax, **kwargs)
 
-    @named
     def plot(self, ax=None) -> Self:
         """Draw.
 
