@@ -21,8 +21,12 @@ class TransformerClassifier(ClassLabels, ClassifierMixin, TransformerEstimator):
     :class:`KernelAttentionClassifier` is mostly more accurate.
 
     By default logits are a weighted sum of two: boosted trees for tables, random convolutions
-    for series or TF-IDF for texts, and a transformer encoder. ``baseline=False`` is the encoder
-    by itself, as in :class:`TransformerRegressor`, with probabilities
+    for series or TF-IDF for texts, and a transformer encoder. On series and short texts most of
+    the accuracy comes from the simpler model: on seven sets of series its mean accuracy is
+    0.966, that of the encoder by itself 0.817, and that of both 0.968; on docstrings these are
+    0.612, 0.497 and 0.609, and both have the smallest log-loss (1.14 for 1.33 and 1.50).
+    ``baseline=False`` is the encoder by itself, as in :class:`TransformerRegressor`, with
+    probabilities
 
     .. math:: P(c \mid x) \propto \exp(w_c^\top h(x) + b_c)
 
