@@ -155,7 +155,7 @@ def plan_of(training, n_samples, *, validates, largest_batch=64, fewest_epochs=1
     plan.weight_decay = check_in_interval("weight_decay", plan.weight_decay, 0, _LARGEST_RATE)
     if plan.clip_norm is not None:
         plan.clip_norm = check_positive("clip_norm", plan.clip_norm)
-    _check_number(plan, "batch_size")
+    plan.batch_size = check_positive("batch_size", plan.batch_size, integer=True)
     epochs = None
     if plan.max_steps is None:
         epochs = -(-_STEPS * plan.batch_size // n_samples)

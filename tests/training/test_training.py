@@ -15,6 +15,7 @@ from sklearn_attention.training._training import batch_sizes, pace, plan_of, sha
         ("warm_up", 1.0),
         ("batch_size", (8, 4)),
         ("batch_size", (1, True)),
+        ("batch_size", None),
         ("max_epochs", None),
         ("max_steps", 2.0),
     ],
