@@ -56,9 +56,9 @@ model = KernelAttentionClassifier().fit(customers[:1000], leaves[:1000])
 # bars lower it, and the longest come first. The last line has the probability that the model
 # predicts.
 #
-# Beside a bar is also the factor by which a column changes the odds, which are the customers
-# who leave for each one who stays. Factors multiply, so the axis has larger steps for small and
-# for large probabilities.
+# The text beside a bar also has the factor by which a column changes the odds. The odds are the
+# number of customers who leave for each one who stays. Factors multiply, so the axis has larger
+# steps for small and for large probabilities.
 
 asked = customers[1000:]
 risk = pd.Series(model.predict_proba(asked)[:, 0], asked.index)
@@ -68,8 +68,8 @@ display = FeatureEffectsDisplay.from_estimator(
 )
 
 # %%
-# The simulation tells by which factors the odds of this customer really differ from those of
-# all customers.
+# Customers are simulated, so we know the true factors between the odds of this customer and
+# those of all customers.
 
 effects = display.effects.iloc[0].drop("base value")
 parts = pd.DataFrame(

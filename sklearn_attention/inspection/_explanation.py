@@ -10,9 +10,9 @@ from sklearn.utils.validation import _num_samples
 
 from .._validation import check_positive
 from ._grid import label_text, row_names
-from ._pipelines import last_step, unfit
+from ._pipelines import last_step, predicted_class, unfit
 from ._series import forecast_of, place_of
-from ._style import GREY, INK, alike, canvas, draw_waterfall
+from ._style import GREY, INK, canvas, draw_waterfall, number_text, number_texts
 
 
 class ExplanationDisplay:
@@ -183,7 +183,7 @@ class ExplanationDisplay:
         options: dict[str, Any] = {}
         if is_class:
             if class_label is None:
-                (class_label,) = np.asarray(model.predict(rows)).tolist()
+                class_label = predicted_class(model, rows)
             options = {"classes": [*map(str, values[:k])]}
             options["name"] = f"weighted share of {str(class_label)!r}"
             known = known[:, _class_place(model, class_label)]
@@ -203,7 +203,7 @@ class ExplanationDisplay:
             )
         row = row_names(X)
         if row is not None and not is_class:
-            options["name"] = f"row {row[0]} of X: predicted {_written(prediction, '.4g')}"
+            options["name"] = f"row {row[0]} of X: predicted {number_text(prediction, '.4g')}"
         return cls(
             _names_of_rows(labels, model, indices, k), weights[:k], values[:k],
             others=(weights[k:], values[k:]), prediction=prediction, baseline=mean, **options,
@@ -252,11 +252,14 @@ class ExplanationDisplay:
         -------
         self : ExplanationDisplay
         """
-        texts, ways = [f" of {_written(value, '.4g')}" for value in self.values], ("up", "down")
+        texts, ways = (
+            [f" of {number_text(value, '.4g')}" for value in self.values],
+            ("up", "down"),
+        )
         if self.classes:
             texts, ways = [f", {name}" for name in self.classes], ("for", "against")
         names = [
-            f"{label}   {_written(weight, '.0%')}{text}"
+            f"{label}   {number_text(weight, '.0%')}{text}"
             for label, weight, text in zip(self.labels, self.weights, texts, strict=True)
         ]
         weights, values = np.asarray(self.others, dtype=np.float64)
@@ -266,7 +269,7 @@ class ExplanationDisplay:
             part = signs == sign
             if part.any():
                 names.append(
-                    f"{part.sum()} others {way}   {_written(weights[part].sum(), '.0%')}"
+                    f"{part.sum()} others {way}   {number_text(weights[part].sum(), '.0%')}"
                 )
                 moves.append(move)
         # Rounding errors, such as those of single precision, are no remainder.
@@ -274,11 +277,11 @@ class ExplanationDisplay:
             names.append(self.remainder)
             moves.append(self.remainder_)
         with canvas(self, ax, size=(6.4, 1.5 + 0.32 * len(names))) as ax:
-            draw_waterfall(ax, self.baseline, moves, names, alike(moves, sign="+"))
+            draw_waterfall(ax, self.baseline, moves, names, number_texts(moves, sign="+"))
             ax.axvline(self.baseline, color=GREY, lw=1, ls=":", label="baseline")
             ax.axvline(self.prediction, color=INK, lw=1, ls="--", label="prediction")
             form = ".0%" if self.classes else ".4g"
-            ends = _written(self.baseline, form), _written(self.prediction, form)
+            ends = number_text(self.baseline, form), number_text(self.prediction, form)
             ax.set_title(" → ".join(ends))
             # Right-aligned, a long label extends below the names.
             ax.set_xlabel(
@@ -286,11 +289,6 @@ class ExplanationDisplay:
                 x=1, ha="right", parse_math=False,
             )  # fmt: skip
         return self
-
-
-def _written(number, form):
-    """A formatted number with a typographic minus sign."""
-    return f"{number:{form}}".replace("-", "\u2212")
 
 
 def _class_place(model, class_label):

@@ -15,8 +15,18 @@ from .._columns import to_pandas
 from .._shapley import BASE_VALUE, refuse_column
 from .._validation import check_choice, check_positive
 from ._grid import label_text
-from ._pipelines import column_names, last_step, unfit
-from ._style import BLUE, GREY, INK, alike, canvas, draw_waterfall, write_bars
+from ._pipelines import column_names, last_step, predicted_class, unfit
+from ._style import (
+    BLUE,
+    GREY,
+    INK,
+    canvas,
+    draw_waterfall,
+    number_text,
+    number_texts,
+    plain_name,
+    write_bars,
+)
 
 # Percentages along an axis of log-odds, and all whole ones in case that few of these are on it.
 _PERCENT = (0.1, 0.5, 1, 2, 5, *range(10, 100, 10), 95, 98, 99, 99.5, 99.9), range(1, 100)
@@ -199,7 +209,7 @@ class FeatureEffectsDisplay:
 
     def _draw_waterfall(self, ax, names, hidden):
         row, label = self.effects.iloc[0], self.effects.index[0]
-        labels = [f"{_short(name)} = {_cell(self.X[name].iloc[0])}" for name in names]
+        labels = [f"{plain_name(name)} = {_cell(self.X[name].iloc[0])}" for name in names]
         moves = [*row[names]]
         if hidden:
             labels.append(f"{len(hidden)} other{'s' if len(hidden) > 1 else ''}")
@@ -212,10 +222,10 @@ class FeatureEffectsDisplay:
             steps = zip(itertools.pairwise([start, *percentages]), moves[1:-1], strict=True)
             texts = [f"{' → '.join(pair)}, odds {_factor(move)}" for pair, move in steps]
         else:
-            start, end = alike(ends[[0, -1]], moves)
-            texts = alike(moves[1:-1], sign="+")
+            start, end = number_texts(ends[[0, -1]], moves)
+            texts = number_texts(moves[1:-1], sign="+")
         this_row = label if isinstance(label, str) else f"{self._row} {label_text(label)}"
-        this_row = _short(this_row)
+        this_row = plain_name(this_row)
         labels = [f"typical {self._row}", *labels, this_row]
         texts = draw_waterfall(ax, ends[0], moves, labels, [start, *texts, end])
         for text in (texts[0], texts[-1]):
@@ -254,7 +264,7 @@ class FeatureEffectsDisplay:
                 for level, place in mean.items():
                     style = {"ha": side, "fontsize": "x-small", "parse_math": False}
                     ax.text(place, line + 0.45, _cell(level), **style)
-        write_bars(ax, [*map(_short, names)])
+        write_bars(ax, [*map(plain_name, names)])
         ax.margins(x=0.1)
         ax.locator_params(axis="x", nbins=5)
         label = f"lowers it   ←   each dot is a {self._row}   →   raises it"
@@ -268,9 +278,9 @@ class FeatureEffectsDisplay:
 
     def _draw_sizes(self, ax, sizes):
         bars = ax.barh(range(len(sizes)), sizes, 0.7, color=BLUE)
-        texts = [*map(_factor, sizes)] if self.is_log_odds else alike(sizes.to_numpy())
+        texts = [*map(_factor, sizes)] if self.is_log_odds else number_texts(sizes.to_numpy())
         ax.bar_label(bars, texts, padding=3, fontsize="small")
-        write_bars(ax, [*map(_short, sizes.index)])
+        write_bars(ax, [*map(plain_name, sizes.index)])
         ax.margins(x=0.15)
         self._describe(ax, f"What {self.name} depends on most", "mean absolute effect")
 
@@ -294,7 +304,7 @@ def _usual_class(model, rows):
     """Return the class that is predicted for a single row, or the second of two classes."""
     classes = model.classes_.tolist()
     if _num_samples(rows) == 1:
-        return np.asarray(model.predict(rows)).tolist()[0]
+        return predicted_class(model, rows)
     if len(classes) <= 2:
         return classes[-1]
     raise ValueError(
@@ -338,9 +348,4 @@ def _cell(value):
     if pd.isna(value):
         return "missing"
     is_float = isinstance(value, float | np.floating)
-    return f"{value:.4g}".replace("-", "\u2212") if is_float else _short(str(value))
-
-
-def _short(text, n=25):
-    """Shorten a text that is too long for a picture."""
-    return text if len(text) <= n else f"{text[: n - 1]}…"
+    return number_text(value, ".4g") if is_float else plain_name(str(value))

@@ -53,6 +53,12 @@ def column_names(estimator, rows):
     return names if names is None else [*map(str, names)]
 
 
+def predicted_class(model, rows):
+    """Return the class that is predicted for a single row, as a plain label."""
+    (label,) = np.asarray(model.predict(rows)).tolist()
+    return label
+
+
 def need_both(X, y):
     """Raise an error if only one of rows and targets is given."""
     if (X is None) != (y is None):

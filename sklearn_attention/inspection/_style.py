@@ -113,7 +113,8 @@ def write_names(axis, names):
     width, height = axis.get_figure(root=True).get_size_inches() * 72
     side = height if axis.axis_name == "x" else width
     longest = int(np.clip(side / 4 / (0.6 * _points("small")), 8, 20))
-    names = [_plain_name(str(name), longest) for name in names]
+    # matplotlib reads a formula between two dollars.
+    names = [plain_name(str(name), longest).replace("$", r"\$") for name in names]
     level = max(_widths(names, "small"), default=0.0) + 0.6 * _points("small")
     axis.set_major_locator(_apart(len(names), level, 1.4 * _points("small")))
     axis.set_major_formatter(FuncFormatter(functools.partial(_name_at, names)))
@@ -126,7 +127,12 @@ def write_title(ax, title):
     ax.set_title(title, fontsize="small", fontweight="normal")
 
 
-def alike(numbers, reference=None, sign=""):
+def number_text(number, form):
+    """Format a number with a typographic minus sign."""
+    return f"{number:{form}}".replace("-", "\u2212")
+
+
+def number_texts(numbers, reference=None, sign=""):
     """Write numbers with as many decimals as the largest of a reference has of three digits.
 
     The reference are the numbers themselves if it is None, or if it is 0 throughout.
@@ -135,7 +141,7 @@ def alike(numbers, reference=None, sign=""):
     size = next(filter(None, sizes), 1.0)
     decimals = max(0, 2 - math.floor(math.log10(size)))
     form = f"{sign},.{decimals}f" if decimals <= 6 and size < 1e9 else f"{sign}.2e"
-    return [f"{number:{form}}".replace("-", "\u2212") for number in numbers]
+    return [number_text(number, form) for number in numbers]
 
 
 def write_bars(ax, names):
@@ -258,12 +264,12 @@ def _name_at(names, place, _=None):
     return names[round(place)] if 0 <= place < len(names) else ""
 
 
-def _plain_name(name, longest):
-    """A name on one line and not too long; blanks are visible if it has nothing else."""
+def plain_name(name, longest=25):
+    """Write a name on one line and not too long, with visible blanks if it has nothing else."""
     if name.isspace():
         name = name.replace(" ", "\u2423")
     name = "".join(c if c.isprintable() else repr(c)[1:-1] for c in name)
     if len(name) > longest:
         half = longest // 2
         name = f"{name[:half]}…{name[half + 1 - longest :]}"
-    return name.replace("$", r"\$")  # else matplotlib reads a formula
+    return name
