@@ -505,7 +505,7 @@ MUTATIONS = [
     ),
     Mutation(
         "_shapley.py",
-        "effects[1][cells] = np.hypot(std, error[is_alike]).swapaxes(0, 1)",
+        "effects[1][cells] = np.hypot(std, error[is_member]).swapaxes(0, 1)",
         "effects[1][cells] = std.swapaxes(0, 1)",
         "reported errors lack those of values",
     ),
@@ -643,8 +643,8 @@ MUTATIONS = [
     ),
     Mutation(
         "kernel_attention/_kernel.py",
-        "self._constant = kernel.constant * self._coefficients.sum(axis=0)",
-        "self._constant = kernel.constant * self._coefficients.mean(axis=0)",
+        "return slopes, kernel.constant * coefficients.sum(axis=0)",
+        "return slopes, kernel.constant * coefficients.mean(axis=0)",
         "sums over keys have a constant part of another size",
     ),
     Mutation(

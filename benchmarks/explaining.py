@@ -31,7 +31,7 @@ from _tabular_models import MODELS, OURS
 from sklearn.datasets import make_friedman1
 from threadpoolctl import threadpool_limits
 
-from sklearn_attention._shapley import FeatureEffects
+from sklearn_attention._shapley import FeatureEffectsMixin
 
 MAX_ROWS, N_ROWS, N_PERMUTATIONS = 3000, 100, 200
 SIMULATED = "3000 × 20"
@@ -140,7 +140,7 @@ def both_ways(name, task, n_rows, data):
     options = {} if task == "regression" else {"class_label": model.classes_[-1]}
     unit = model._predict_scores(model._game(None).background)[:, -1].std()
     tables, seconds, kind = [], [], type(model)
-    for way in (kind._mean_scores, FeatureEffects._mean_scores):
+    for way in (kind._mean_scores, FeatureEffectsMixin._mean_scores):
         kind._mean_scores, fast = way, kind._mean_scores
         model._memo.clear()  # it holds the way of the first explanation
         start = time.process_time()

@@ -1,7 +1,7 @@
 """Effects of features on predictions of tables: Shapley values against background rows."""
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
@@ -62,8 +62,9 @@ def typical_rows(rows, weights, categorical, predict_scores):
 def _distribution_points(table, categorical, weights):
     """Encode rows such that means tell the distributions of all columns of a table.
 
-    Columns count alike: each becomes indicators of its most frequent levels, or ramps between
-    eleven quantiles and an indicator of missing cells, with variances that sum to 1.
+    All columns have the same weight: each becomes indicators of its most frequent levels, or
+    ramps between eleven quantiles and an indicator of missing cells, with variances that sum
+    to 1.
     """
     encoded = []
     for j, column in enumerate(table.T):
@@ -98,7 +99,7 @@ def herd(points, n_rows):
     return chosen
 
 
-class FeatureEffects:
+class FeatureEffectsMixin:
     """Mixin of estimators of tables that explain predictions by features.
 
     An estimator reads rows by ``_read_rows(X)``, as numbers and codes of levels, and predicts
@@ -233,17 +234,17 @@ class FeatureEffects:
 
     def _game_against(self, background):
         """Return the Game by the mean scores of the class, or by predictions if these err."""
-        game = Game.against(background, self._predict_scores, self._mean_scores)
-        if type(self)._mean_scores is FeatureEffects._mean_scores:
-            return game
-        # With all features from the row, mean scores should be predictions.
-        everything = np.ones((1, background.shape[1]), dtype=bool)
-        means = self._mean_scores(background, background[:1], everything)[0]
-        missed = means - self._predict_scores(background)
-        error = np.sqrt(np.square(missed).mean(axis=0))
-        if (error <= game.tolerance).all():
-            return replace(game, error=error)
-        return replace(game, mean_scores=partial(FeatureEffects._mean_scores, self))
+        scores, mean_scores = self._predict_scores(background), self._mean_scores
+        base, tolerance = scores.mean(axis=0), TOLERANCE * scores.std(axis=0)
+        order, error = _order_by_influence(background, scores, self._predict_scores), 0 * base
+        if type(self)._mean_scores is not FeatureEffectsMixin._mean_scores:
+            # With all features from the row, mean scores should be predictions.
+            everything = np.ones((1, background.shape[1]), dtype=bool)
+            missed = mean_scores(background, background[:1], everything)[0] - scores
+            error = np.sqrt(np.square(missed).mean(axis=0))
+            if (error > tolerance).any():
+                mean_scores, error = partial(FeatureEffectsMixin._mean_scores, self), 0 * base
+        return Game(background, mean_scores, base, tolerance, error, order)
 
     def _predict_scores(self, rows):
         """Predict rows: all targets, or log-odds of all classes; (n_rows, n_scores)."""
@@ -318,7 +319,8 @@ def refuse_column(names, name, meaning):
 def _frames_like(X, names, table):
     """Make a frame of the library of X, with its index, for each output of a table.
 
-    It is of pandas if X is an array. Of one output the frame is returned, otherwise a list.
+    Frames are of pandas if X is an array. For one output the result is the frame itself, for
+    several outputs a list of frames.
     """
     frame, frames = frame_of(X), []
     backend = "pandas" if frame is None else frame.implementation
@@ -376,14 +378,6 @@ class Game:
     # effects do not depend on the order of the columns.
     order: np.ndarray
 
-    @classmethod
-    def against(cls, background, predict, mean_scores):
-        """Predict a background by ``predict(rows)``, and order the features."""
-        scores = predict(background)
-        base, tolerance = scores.mean(axis=0), TOLERANCE * scores.std(axis=0)
-        order = _order_by_influence(background, scores, predict)
-        return cls(background, mean_scores, base, tolerance, np.zeros_like(base), order)
-
     def effects(self, rows, scores, columns):
         """Compute Shapley values and their errors, (2, n_rows, n_features, n_outputs).
 
@@ -399,8 +393,8 @@ class Game:
             n = has_effect.sum()
             masks = np.zeros((2**n, len(has_effect)), dtype=bool)
             masks[:, has_effect] = (np.arange(2**n)[:, None] >> np.arange(n)) & 1
-            is_alike = (differs == has_effect).all(axis=1)
-            for chosen in self._blocks(is_alike, len(masks), scores):
+            is_member = (differs == has_effect).all(axis=1)
+            for chosen in self._blocks(is_member, len(masks), scores):
                 data = rows[chosen], scores[chosen], columns[chosen]
                 values, error = self._values(masks, *data)
                 effects[0, chosen] = effects_of_all(values, masks).swapaxes(0, 1)
@@ -459,14 +453,14 @@ class Game:
             differences = np.concatenate([differences, of_drawn - of_complements])
             # Rows with effects of the same features are fitted together.
             for has_effect in np.unique(differs[remaining], axis=0):
-                is_alike = (differs[remaining] == has_effect).all(axis=1)
-                alike = remaining[is_alike]
+                is_member = (differs[remaining] == has_effect).all(axis=1)
+                group = remaining[is_member]
                 fitted, std = fit_effects(
-                    masks[:, has_effect], differences[:, is_alike], totals[alike]
+                    masks[:, has_effect], differences[:, is_member], totals[group]
                 )
-                cells = np.ix_(alike, np.flatnonzero(has_effect))
+                cells = np.ix_(group, np.flatnonzero(has_effect))
                 effects[0][cells] = fitted.swapaxes(0, 1)
-                effects[1][cells] = np.hypot(std, error[is_alike]).swapaxes(0, 1)
+                effects[1][cells] = np.hypot(std, error[is_member]).swapaxes(0, 1)
             needs_more = (effects[1, remaining] > tolerance[remaining]).any(axis=(1, 2))
             remaining, differences = remaining[needs_more], differences[:, needs_more]
         return effects

@@ -28,7 +28,7 @@ from sklearn_attention import (
 )
 from sklearn_attention._base import AttentionEstimator
 from sklearn_attention._columns import Columns
-from sklearn_attention._shapley import FeatureEffects
+from sklearn_attention._shapley import FeatureEffectsMixin
 from sklearn_attention.kernel_attention import _kernel, _ridge
 
 TABLES = (
@@ -38,7 +38,7 @@ TABLES = (
 LIGHT = {"n_folds": 1, "max_steps": 3, "boosting": None}
 
 
-class Formula(FeatureEffects, AttentionEstimator):
+class Formula(FeatureEffectsMixin, AttentionEstimator):
     """An estimator of a table of numbers that predicts by a formula."""
 
     def __init__(self, formula=None):
@@ -148,7 +148,7 @@ class TestFormulas:
         error = 0.001
 
         def off(self, rows, background, masks):
-            return FeatureEffects._mean_scores(self, rows, background, masks) + error
+            return FeatureEffectsMixin._mean_scores(self, rows, background, masks) + error
 
         X = uniform(30, n_features)
         X[:, 2] = 1.0
@@ -541,7 +541,7 @@ def compare_ways(model, rows, background, monkeypatch, atol=1e-5):
         options["class_label"] = np.ravel(model.classes_[-1])[-1].item()
     fast = model.explain_features(rows, **options)
     with monkeypatch.context() as patch:
-        patch.setattr(type(model), "_mean_scores", FeatureEffects._mean_scores)
+        patch.setattr(type(model), "_mean_scores", FeatureEffectsMixin._mean_scores)
         slow = model.explain_features(rows, **options)
     for found, expected in zip(fast, slow, strict=True):
         np.testing.assert_allclose(found, expected, atol=atol)
@@ -594,7 +594,9 @@ class TestKernelAttention:
         np.testing.assert_allclose(effects, again, atol=1e-9)
         model._background = None
         with monkeypatch.context() as patch:
-            patch.setattr(KernelAttentionRegressor, "_mean_scores", FeatureEffects._mean_scores)
+            patch.setattr(
+                KernelAttentionRegressor, "_mean_scores", FeatureEffectsMixin._mean_scores
+            )
             slow, _ = model.explain_features(X[:3], return_std=True)
         # The points at which blocks pass into each other are in single precision.
         np.testing.assert_allclose(again, slow, atol=1e-5)

@@ -18,7 +18,7 @@ from .._blocks import IN_MEMORY, blocks, blocks_of_queries
 from .._columns import ORDERED, Columns, MixedRows
 from .._labels import targets_at
 from .._levels import codes_of
-from .._shapley import FeatureEffects, mixed_rows
+from .._shapley import FeatureEffectsMixin, mixed_rows
 from .._spline_ridge import SplineColumns
 from .._validation import check_bandwidth, check_choice, check_positive
 from ..attention._tables import Explanation, explained, heaviest
@@ -38,7 +38,7 @@ _MAX_VALUES = 100
 
 
 @parameters
-class KernelAttention(FeatureEffects, MultiOutputMixin, TransformerMixin, MixedRows):
+class KernelAttention(FeatureEffectsMixin, MultiOutputMixin, TransformerMixin, MixedRows):
     """Mixin of estimators that hold a Fitted: parameters, and views of what is learned."""
 
     _reads_missing = True
@@ -230,8 +230,10 @@ class KernelAttention(FeatureEffects, MultiOutputMixin, TransformerMixin, MixedR
         mask, parts = np.arange(rows.shape[1])[None] == j, []
         for block in blocks_of_queries(len(rows), len(codes) * self._fitted.n_outputs):
             of_members = self._fitted.predict_mixed(of_values, rows[block], mask)
-            mixed = mixed_rows(of_values, rows[block], mask).reshape(-1, rows.shape[1])
-            response = self._response(mixed, of_members.reshape(len(mixed), -1))
+            mixed = None
+            if any(self.boosters_):  # which read the rows
+                mixed = mixed_rows(of_values, rows[block], mask).reshape(-1, rows.shape[1])
+            response = self._response(mixed, of_members.reshape(-1, of_members.shape[3]))
             parts.append(response.reshape(len(codes), -1, response.shape[1]))
         individual = np.concatenate(parts, axis=1).T.astype(self.keys_.dtype)
         return Bunch(
@@ -239,7 +241,7 @@ class KernelAttention(FeatureEffects, MultiOutputMixin, TransformerMixin, MixedR
         )
 
     def _mean_scores(self, rows, background, masks):
-        """Average scores of mixed rows over the background, see `FeatureEffects`."""
+        """Average scores of mixed rows over the background, see `FeatureEffectsMixin`."""
         # Predictions of numbers are linear in those of the members, which may be averaged
         # first. Log-odds are not.
         is_linear = not is_classifier(self)

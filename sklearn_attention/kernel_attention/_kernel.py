@@ -236,9 +236,7 @@ class KernelSum:
         # kernel.
         self._kernel, self._coefficients = kernel, coefficients.astype(np.float64)
         self._keys = Keys.of(kernel, keys).scaled
-        slope = _linear_slope(kernel.named(), keys[0].shape[1])
-        self._linear = slope * (keys[0].T @ self._coefficients)
-        self._constant = kernel.constant * self._coefficients.sum(axis=0)
+        self._linear, self._constant = _affine_part(kernel, keys, self._coefficients)
 
     def __call__(self, queries):
         """Return the sums (n_queries, n_outputs) at queries in all encodings."""
@@ -290,10 +288,10 @@ def sums_of_mixed_rows(kernel, keys, coefficients, rows, others, masks, *, mean=
     n_groups = masks.shape[1]
 
     # The linear part is a sum over groups, the constant part a number.
-    slopes = _linear_slope(named, keys[0].shape[1]) * (keys[0].T @ coefficients)
+    slopes, constant = _affine_part(kernel, keys, coefficients)
     data = slopes, group_of_column[0], n_groups
     terms = [products_by_feature(z[0], *data) for z in (rows, others)]
-    sums = add_mixed_terms(*terms, masks, mean) + kernel.constant * coefficients.sum(axis=0)
+    sums = add_mixed_terms(*terms, masks, mean) + constant
 
     # The other parts are Gaussians, of which each has its multiple of the coefficients.
     rates, rough_sizes = _gaussians_of_rough(named)
@@ -586,6 +584,12 @@ def _rough(distance, named, out=None):
 
 def _linear(queries, keys, named):
     return (queries * _linear_slope(named, queries.shape[1])) @ keys.T
+
+
+def _affine_part(kernel, keys, coefficients):
+    """Return slopes (n_columns, n_outputs) and constants (n_outputs,) of sums over keys."""
+    slopes = _linear_slope(kernel.named(), keys[0].shape[1]) * (keys[0].T @ coefficients)
+    return slopes, kernel.constant * coefficients.sum(axis=0)
 
 
 def _linear_slope(named, n_columns):

@@ -273,8 +273,9 @@ class RidgeMember:
             keys = training.coordinates(self.rows[leaf], dtype)
             data = keys, self.coefficients[leaf][:, :n_solved], rows, others, masks
             sums = sums_of_mixed_rows(self.kernel, *data, mean=mean)
-            last = -sums.sum(axis=3, keepdims=True)
-            return np.concatenate([sums, last], axis=3)[..., : targets.shape[1]]
+            if n_solved == targets.shape[1]:
+                return sums
+            return np.concatenate([sums, -sums.sum(axis=3, keepdims=True)], axis=3)
 
         if len(self.rows) == 1:
             return sums_of_leaf(0, others, mean)

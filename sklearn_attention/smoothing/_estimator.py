@@ -17,7 +17,7 @@ from .._blocks import appended, own_copy
 from .._columns import MixedRows
 from .._labels import targets_at
 from .._partitions import need_all_rows
-from .._shapley import FeatureEffects
+from .._shapley import FeatureEffectsMixin
 from .._validation import (
     check_choice,
     check_flag,
@@ -61,7 +61,7 @@ def _field(field, *, may_be_none=False):
     return property(get)
 
 
-class KernelSmoother(FeatureEffects, MultiOutputMixin, MixedRows):
+class KernelSmoother(FeatureEffectsMixin, MultiOutputMixin, MixedRows):
     """Base class of the estimators that average the targets of their training rows."""
 
     _keeps_partitions = True

@@ -132,7 +132,7 @@ def _nested(estimator, name, foreign):
 
 @parameters
 class NetworkParameters:
-    """Mixin of estimators that hold a :class:`FittedNetwork`, in `network_`: parameters."""
+    """Mixin of estimators that hold a :class:`FittedNetwork` in `network_`, with parameters."""
 
     _: KW_ONLY
     d_model: int = 64

@@ -9,7 +9,7 @@ from sklearn.utils.validation import _check_y, check_consistent_length, check_is
 from .._base import AttentionEstimator, parameters, warn_user
 from .._columns import Columns
 from .._partitions import in_memory
-from .._shapley import FeatureEffects
+from .._shapley import FeatureEffectsMixin
 from .._validation import (
     check_choice,
     check_key_weights,
@@ -34,7 +34,7 @@ from ._text_reader import TextReader
 
 @parameters
 class TransformerEstimator(
-    FeatureEffects,
+    FeatureEffectsMixin,
     ClassNamePrefixFeaturesOutMixin,
     TransformerMixin,
     NetworkParameters,
