@@ -516,6 +516,18 @@ MUTATIONS = [
         "bars begin at 0 instead of the typical row",
     ),
     Mutation(
+        "inspection/_style.py",
+        "math.ceil(13 * len(names) / room)",
+        "math.ceil(5 * len(names) / room)",
+        "names along an axis touch",
+    ),
+    Mutation(
+        "inspection/_style.py",
+        "label.set_parse_math(False)",
+        "label.set_parse_math(True)",
+        "two dollars in a name make a formula",
+    ),
+    Mutation(
         "inspection/_feature_effects.py",
         "values[columns] = frame[columns]",
         "pass",

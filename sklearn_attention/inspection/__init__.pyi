@@ -7,9 +7,6 @@ from ._explanation import ExplanationDisplay as ExplanationDisplay
 from ._feature_effects import FeatureEffectsDisplay as FeatureEffectsDisplay
 from ._forecast import ForecastDisplay as ForecastDisplay
 from ._kernel import KernelDisplay as KernelDisplay
-from ._layer_norm import LayerNormDisplay as LayerNormDisplay
-from ._layer_norm import layer_norm_decomposition as layer_norm_decomposition
-from ._layer_norm import unselectable_keys as unselectable_keys
 from ._smooth import SmoothDisplay as SmoothDisplay
 from ._style import STYLE as STYLE
 from ._training import TrainingDisplay as TrainingDisplay

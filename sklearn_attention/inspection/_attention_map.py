@@ -10,7 +10,7 @@ from ..text import Vocabulary
 from ..text._special import END, SPECIAL_TOKENS, START, UNKNOWN
 from ._grid import feature_names, row_names
 from ._pipelines import last_step, unfit
-from ._style import WEIGHTS, canvas, write_names, write_title
+from ._style import WEIGHTS, Display, canvas, write_names
 
 
 def attention_rollout(weights) -> np.ndarray:
@@ -59,7 +59,7 @@ def attention_rollout(weights) -> np.ndarray:
     return rollout
 
 
-class AttentionMapDisplay:
+class AttentionMapDisplay(Display):
     """Picture of attention weights from queries (rows) to keys (columns), by layer and head.
 
     Use it for transformers and smoothers. Large weights do not prove that a token or a row
@@ -82,10 +82,9 @@ class AttentionMapDisplay:
 
     Notes
     -----
-    Names do not touch, whatever the size of the axes. Along keys they stand upright where there
-    is no room for them side by side; where there is none even so, as along queries, every
-    second, third ... is written. Names of more than 20 characters, in a small figure 8, are
-    shortened in the middle. `queries` and `keys` have all of them.
+    Names do not touch: where there is no room for all of them, every second, third ... is
+    written. Names of more than 20 characters are shortened in the middle. `queries` and `keys`
+    have all of them.
 
     Examples
     --------
@@ -213,26 +212,24 @@ and n_heads before them
         self : AttentionMapDisplay
         """
         check_flag("rollout", rollout)
-        shown, named = self._shown(layer, head, rollout)
+        shown, titles = self._shown(layer, head, rollout)
         n_rows, n_columns = len(shown), len(shown[0])
-        alone = n_rows == n_columns == 1
+        is_single = n_rows == n_columns == 1
         size = max(2.1 * n_columns + 0.9, 4.5), max(2.1 * n_rows + 0.4, 3.6)
-        size = (5.4, 4.4) if alone else size
+        size = (5.4, 4.4) if is_single else size
         signed, high = np.nanmin(shown) < 0, np.nanmax(np.abs(shown))
         colors = {"cmap": "PuOr" if signed else WEIGHTS, "vmin": -high * signed, "vmax": high}
         with canvas(self, ax, size=size, grid=(n_rows, n_columns)) as ax:
-            axes = np.array([[ax]]) if alone else ax
+            axes = np.array([[ax]]) if is_single else ax
             for i, row in enumerate(shown):
                 for j, weights in enumerate(row):
-                    own, last = axes[i, j], i == n_rows - 1
-                    image = own.imshow(weights, aspect="auto", interpolation="none", **colors)
-                    own.spines[:].set_visible(False)
-                    if named and not alone:
-                        write_title(own, named[i][j])
-                    _label(own.xaxis, "key", self.keys, last)
-                    _label(own.yaxis, "query", self.queries, j == 0)
-            if alone and named:
-                axes[0, 0].set_title(named[0][0])
+                    panel, is_last = axes[i, j], i == n_rows - 1
+                    image = panel.imshow(weights, aspect="auto", interpolation="none", **colors)
+                    panel.spines[:].set_visible(False)
+                    if titles:
+                        panel.set_title(titles[i][j], fontsize="small", fontweight="normal")
+                    _label(panel.xaxis, "key", self.keys, is_last)
+                    _label(panel.yaxis, "query", self.queries, j == 0)
             bar = axes[0, 0].figure.colorbar(image, ax=axes, label="weight")
             bar.outline.set_visible(False)
         return self

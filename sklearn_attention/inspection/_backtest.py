@@ -9,17 +9,18 @@ from .._columns import to_pandas
 from ..forecasting._backtest import NAMES
 from ._pipelines import unfit
 from ._series import place_of, plain_times
-from ._style import BLUE, GREY, INK, canvas, write_dates, write_legend
+from ._style import BLUE, GREY, INK, Display, write_dates
 
 
-class BacktestDisplay:
+class BacktestDisplay(Display):
     """Picture of forecasts from several points in the past, beside the observations.
 
     Use it to see when a forecaster was right in the past; :class:`ForecastDisplay` shows the
     future.
 
     Make one by :meth:`from_estimator`, or by :meth:`from_predictions` from the result of
-    `backtest`.
+    `backtest`. The mean absolute error of each fold stands above its beginning, and the legend
+    has the share of the observations within the intervals.
 
     Parameters
     ----------
@@ -52,6 +53,8 @@ class BacktestDisplay:
     >>> display.coverage_.round(2).to_dict()
     {0.9: 0.98}
     """
+
+    _figure_size = 7.6, 3.8
 
     def __init__(self, table: Any, *, name: str | None = None) -> None:
         table = _in_our_names(to_pandas(table))
@@ -144,49 +147,31 @@ class BacktestDisplay:
             table = table[table["series"] == series]
         return cls(table, name=series).plot(ax=ax, **kwargs)
 
-    def plot(self, ax=None) -> Self:
-        """Draw.
-
-        The mean absolute error of each fold stands above its beginning, and the legend has the
-        share of the observations within the intervals.
-
-        Parameters
-        ----------
-        ax : Axes, default=None
-            Axes to draw on; None makes a figure.
-
-        Returns
-        -------
-        self : BacktestDisplay
-        """
+    def _draw(self, ax):
         starts = []
-        with canvas(self, ax, size=(7.6, 3.8)) as ax:
-            for number, (fold, own) in enumerate(self.table.groupby("fold")):
-                own = own.sort_values("time")
-                time = plain_times(pd.Index(own["time"]))
-                for level, share in self.coverage_.items():
-                    label = f"{100 * level:g} % interval: {100 * share:.0f} % within"
-                    ax.fill_between(
-                        time, *(own[end] for end in _ends(level)), color=BLUE, alpha=0.2, lw=0,
-                        label=None if number else label,
-                    )  # fmt: skip
-                ax.axvline(time[0], color=GREY, lw=0.8, ls="--")
-                named = [None, None] if number else ["what happened", "forecast"]
-                ax.plot(time, own["actual"], color=INK, lw=1.2, label=named[0])
-                ax.plot(time, own["forecast"], color=BLUE, lw=2, label=named[1])
-                starts.append((fold, time[0]))
-            top = ax.get_ylim()[1]
-            for fold, start in starts:
-                ax.annotate(
-                    f"{self.errors_[fold]:.3g}", (start, top), (3, 1), color=GREY,
-                    textcoords="offset points", fontsize="small",
+        for number, (fold, rows) in enumerate(self.table.groupby("fold")):
+            rows = rows.sort_values("time")
+            time = plain_times(pd.Index(rows["time"]))
+            for level, share in self.coverage_.items():
+                label = f"{100 * level:g} % interval: {100 * share:.0f} % within"
+                ax.fill_between(
+                    time, *(rows[end] for end in _ends(level)), color=BLUE, alpha=0.2, lw=0,
+                    label=None if number else label,
                 )  # fmt: skip
-            ax.set_title(f"mean absolute error {float(np.mean(self.errors_)):.3g}")
-            ax.set_ylabel("" if self.name is None else str(self.name))
-            ax.margins(x=0.01)
-            write_legend(ax, lines=1)
-            write_dates(ax, time)
-        return self
+            ax.axvline(time[0], color=GREY, lw=0.8, ls="--")
+            labels = [None, None] if number else ["what happened", "forecast"]
+            ax.plot(time, rows["actual"], color=INK, lw=1.2, label=labels[0])
+            ax.plot(time, rows["forecast"], color=BLUE, lw=2, label=labels[1])
+            starts.append((fold, time[0]))
+        # The errors of the folds stand along the top, where margins leave room.
+        ax.margins(x=0.01, y=0.1)
+        style = {"textcoords": "offset points", "va": "top", "color": GREY, "fontsize": "small"}
+        for fold, start in starts:
+            text, place = f"{self.errors_[fold]:.3g}", (start, 1)
+            ax.annotate(text, place, (3, -2), xycoords=("data", "axes fraction"), **style)
+        ax.set_title(f"mean absolute error {float(np.mean(self.errors_)):.3g}")
+        ax.set_ylabel("" if self.name is None else str(self.name))
+        write_dates(ax, time)
 
 
 def _ends(level):

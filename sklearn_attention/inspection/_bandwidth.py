@@ -7,10 +7,13 @@ import pandas as pd
 
 from ._grid import feature_names
 from ._pipelines import last_step, unfit
-from ._style import BLUE, COLORS, GREY, INK, canvas, write_bars, write_legend, write_plainly
+from ._style import BLUE, COLORS, GREY, INK, Display, write_bars, write_plainly
+
+# Features that have a bar, those of the largest relevance.
+_MAX_BARS = 20
 
 
-class BandwidthDisplay:
+class BandwidthDisplay(Display):
     """Picture of a search for a bandwidth: the criterion, or the bandwidth of each feature.
 
     Use it to see how well the data determine the bandwidth of a smoother.
@@ -124,26 +127,18 @@ class BandwidthDisplay:
             relevance = pd.Series(np.asarray(relevance), names)
         return cls(bandwidth, measure, search=search, relevance=relevance).plot(ax=ax, **kwargs)
 
-    def plot(self, ax=None) -> Self:
-        """Draw.
+    @property
+    def _figure_size(self):
+        if self.search is not None:
+            return 6.4, 4.0
+        return 6.4, 1.1 + 0.3 * min(len(self.relevance), _MAX_BARS)
 
-        Parameters
-        ----------
-        ax : Axes, default=None
-            Axes to draw on; None makes a figure.
-
-        Returns
-        -------
-        self : BandwidthDisplay
-        """
-        if self.search is None:
-            shown = np.argsort(-self.relevance.to_numpy(), kind="stable")[:20]
-            with canvas(self, ax, size=(6.4, 1.1 + 0.3 * len(shown))) as ax:
-                self._draw_bars(ax, self.relevance.iloc[shown], self.bandwidth.iloc[shown])
-        else:
-            with canvas(self, ax) as ax:
-                self._draw_search(ax, self.search, float(self.bandwidth.iloc[0]))
-        return self
+    def _draw(self, ax):
+        if self.search is not None:
+            self._draw_search(ax, self.search, float(self.bandwidth.iloc[0]))
+            return
+        shown = np.argsort(-self.relevance.to_numpy(), kind="stable")[:_MAX_BARS]
+        self._draw_bars(ax, self.relevance.iloc[shown], self.bandwidth.iloc[shown])
 
     def _draw_bars(self, ax, relevance, bandwidth):
         ax.barh(range(len(relevance)), relevance, color=BLUE, height=0.7)
@@ -156,17 +151,16 @@ class BandwidthDisplay:
         ax.set(xlabel=self.measure, title="relevance, and length-scale")
 
     def _draw_search(self, ax, search, chosen):
-        curves, lowest = (
-            dict(list(search.groupby("name", sort=False))),
-            search["criterion"].min(),
-        )
-        for number, (name, own) in enumerate(curves.items()):
-            own = own.sort_values("bandwidth")
+        curves = dict(list(search.groupby("name", sort=False)))
+        lowest = search["criterion"].min()
+        for number, (name, curve) in enumerate(curves.items()):
+            curve = curve.sort_values("bandwidth")
             style = {"color": COLORS[number % len(COLORS)], "marker": ".", "ms": 4, "lw": 1.8}
-            ax.plot(own["bandwidth"], own["criterion"], label=name, **style)
+            label = name if len(curves) > 1 else None
+            ax.plot(curve["bandwidth"], curve["criterion"], label=label, **style)
         # Akaike's criterion is the logarithm of an error.
         slack = 0.01 if self.measure == "aicc" else 0.01 * abs(lowest)
-        best = min(curves.values(), key=lambda own: own["criterion"].min())
+        best = min(curves.values(), key=lambda curve: curve["criterion"].min())
         flat = best.loc[best["criterion"] <= lowest + slack, "bandwidth"]
         self.flat_ = float(flat.min()), float(flat.max())
         ax.axvspan(*self.flat_, color=BLUE, alpha=0.12, lw=0)
@@ -183,9 +177,7 @@ class BandwidthDisplay:
         ax.set(xscale="log", xlabel="bandwidth", ylabel=f"{self.measure} criterion")
         ax.set_ylim(low, high)
         write_plainly(ax.xaxis)
-        if len(curves) > 1:
-            write_legend(ax)
-        elif "degrees_of_freedom" in search:
+        if len(curves) == 1 and "degrees_of_freedom" in search:
             _mark_degrees_of_freedom(ax, search)
 
 

@@ -10,14 +10,14 @@ from .._partitions import need_all_rows
 from .._validation import check_size
 from ._grid import feature_names
 from ._pipelines import last_step, need_both, unfit
-from ._style import BLUE, GREY, INK, WEIGHTS, canvas
+from ._style import BLUE, GREY, INK, WEIGHTS, Display
 
 # Shares of the distribution that contours enclose.
 _SHARES = (0.95, 0.8, 0.5)
 _QUANTILES = (0.1, 0.5, 0.9)
 
 
-class DensityDisplay:
+class DensityDisplay(Display):
     """Picture of an estimated density of one or two features.
 
     Use it for :class:`~sklearn_attention.ProductKernelDensity` and
@@ -134,29 +134,16 @@ class DensityDisplay:
             found = _joint(estimator, _points(estimator, rows), grid_resolution)
         return cls(*found).plot(ax=ax, **kwargs)
 
-    def plot(self, ax=None) -> Self:
-        """Draw.
-
-        Parameters
-        ----------
-        ax : Axes, default=None
-            Axes to draw on; None makes a figure.
-
-        Returns
-        -------
-        self : DensityDisplay
-        """
-        faint = float(np.clip(20 / np.sqrt(len(self.points)), 0.05, 0.6))
-        with canvas(self, ax) as ax:
-            if len(self.grid) == 1:
-                self._draw_curve(ax, faint)
-            else:
-                joint = self.quantiles is None
-                (self._draw_contours if joint else self._draw_shades)(ax)
-                color = GREY if joint else INK
-                ax.scatter(*self.points.T, s=10, color=color, alpha=faint, lw=0)
-            ax.set(xlabel=self.names[0], ylabel=self.names[1])
-        return self
+    def _draw(self, ax):
+        opacity = float(np.clip(20 / np.sqrt(len(self.points)), 0.05, 0.6))
+        if len(self.grid) == 1:
+            self._draw_curve(ax, opacity)
+        else:
+            is_joint = self.quantiles is None
+            (self._draw_contours if is_joint else self._draw_shades)(ax)
+            color = GREY if is_joint else INK
+            ax.scatter(*self.points.T, s=10, color=color, alpha=opacity, lw=0)
+        ax.set(xlabel=self.names[0], ylabel=self.names[1])
 
     def _draw_curve(self, ax, faint):
         ax.fill_between(self.grid[0], self.density, color=BLUE, alpha=0.15, lw=0)

@@ -12,18 +12,20 @@ from .._validation import check_positive
 from ._grid import label_text, row_names
 from ._pipelines import last_step, predicted_class, unfit
 from ._series import forecast_of, place_of
-from ._style import GREY, INK, canvas, draw_waterfall, number_text, number_texts
+from ._style import GREY, INK, Display, draw_waterfall, number_text, number_texts
 
 
-class ExplanationDisplay:
+class ExplanationDisplay(Display):
     """Picture of the training rows, windows or forecasts that a prediction averages.
 
     Use it to show someone why a single prediction is what it is.
 
     Make one by :meth:`from_estimator`. A prediction is a baseline plus the contributions of
     rows: weight times the difference of the target from the baseline. Each bar begins at the
-    end of the one above. Rows that are not named have two bars, one for the positive and one
-    for the negative contributions, since large ones may cancel.
+    end of the one above. Names on the left include weights, which sum to 100 % in averages, and
+    numbers on the right are what each bar adds: with the baseline they sum to the prediction.
+    Rows that are not named have two bars, one for the positive and one for the negative
+    contributions, since large ones may cancel. Below the axis is `weight_share_`.
 
     Parameters
     ----------
@@ -236,59 +238,45 @@ class ExplanationDisplay:
             remainder="averages of logarithms" if forecaster.log_ else "remainder",
         )  # fmt: skip
 
-    def plot(self, ax=None) -> Self:
-        """Draw.
-
-        Names include weights, which sum to 100 % in averages. Beside each bar is what it adds:
-        with the baseline these numbers sum to the prediction. Below the axis is
-        `weight_share_`.
-
-        Parameters
-        ----------
-        ax : Axes, default=None
-            Axes to draw on; None makes a figure.
-
-        Returns
-        -------
-        self : ExplanationDisplay
-        """
-        texts, ways = (
-            [f" of {number_text(value, '.4g')}" for value in self.values],
-            ("up", "down"),
-        )
+    def _bars(self):
+        """Return names of all bars, and the contributions that are their lengths."""
+        texts = [f" of {number_text(value, '.4g')}" for value in self.values]
+        directions = "up", "down"
         if self.classes:
-            texts, ways = [f", {name}" for name in self.classes], ("for", "against")
+            texts, directions = [f", {name}" for name in self.classes], ("for", "against")
         names = [
             f"{label}   {number_text(weight, '.0%')}{text}"
             for label, weight, text in zip(self.labels, self.weights, texts, strict=True)
         ]
+        moves = self.contributions_[:-1].tolist()
         weights, values = np.asarray(self.others, dtype=np.float64)
         signs = np.sign(weights * (values - self.baseline))
-        moves = self.contributions_[:-1].tolist()
-        for sign, move, way in zip((1, -1), self.others_, ways, strict=True):
-            part = signs == sign
-            if part.any():
-                names.append(
-                    f"{part.sum()} others {way}   {number_text(weights[part].sum(), '.0%')}"
-                )
+        for sign, move, direction in zip((1, -1), self.others_, directions, strict=True):
+            of_sign = signs == sign
+            if of_sign.any():
+                weight = number_text(weights[of_sign].sum(), ".0%")
+                names.append(f"{of_sign.sum()} others {direction}   {weight}")
                 moves.append(move)
         # Rounding errors, such as those of single precision, are no remainder.
         if abs(self.remainder_) > 1e-5 * (abs(self.prediction) + np.abs(moves).sum()):
             names.append(self.remainder)
             moves.append(self.remainder_)
-        with canvas(self, ax, size=(6.4, 1.5 + 0.32 * len(names))) as ax:
-            draw_waterfall(ax, self.baseline, moves, names, number_texts(moves, sign="+"))
-            ax.axvline(self.baseline, color=GREY, lw=1, ls=":", label="baseline")
-            ax.axvline(self.prediction, color=INK, lw=1, ls="--", label="prediction")
-            form = ".0%" if self.classes else ".4g"
-            ends = number_text(self.baseline, form), number_text(self.prediction, form)
-            ax.set_title(" → ".join(ends))
-            # Right-aligned, a long label extends below the names.
-            ax.set_xlabel(
-                f"{self.name}\n{self.weight_share_:.0%} of absolute weight is named",
-                x=1, ha="right", parse_math=False,
-            )  # fmt: skip
-        return self
+        return names, moves
+
+    @property
+    def _figure_size(self):
+        return 6.4, 1.5 + 0.32 * len(self._bars()[0])
+
+    def _draw(self, ax):
+        names, moves = self._bars()
+        draw_waterfall(ax, self.baseline, moves, names, number_texts(moves, sign="+"))
+        ax.axvline(self.baseline, color=GREY, lw=1, ls=":", label="baseline")
+        ax.axvline(self.prediction, color=INK, lw=1, ls="--", label="prediction")
+        form = ".0%" if self.classes else ".4g"
+        ends = number_text(self.baseline, form), number_text(self.prediction, form)
+        ax.set_title(" → ".join(ends))
+        label = f"{self.name}\n{self.weight_share_:.0%} of absolute weight is named"
+        ax.set_xlabel(label, parse_math=False)
 
 
 def _class_place(model, class_label):

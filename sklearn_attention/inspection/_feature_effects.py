@@ -20,6 +20,7 @@ from ._style import (
     BLUE,
     GREY,
     INK,
+    Display,
     canvas,
     draw_waterfall,
     number_text,
@@ -35,7 +36,7 @@ _FACTORS = (1.01, 1.02, 1.05, 1.1, 1.2, 1.5, 2, 3, 5, 10, 20, 50, 100, 1000)
 _BINS, _DOTS = 80, 12
 
 
-class FeatureEffectsDisplay:
+class FeatureEffectsDisplay(Display):
     """Picture of how much each feature moves predictions of a table.
 
     Use it to show someone which columns made a prediction what it is, or which columns matter

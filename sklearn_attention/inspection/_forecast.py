@@ -13,13 +13,13 @@ from .._validation import check_positive, check_probabilities
 from ..forecasting._forms import dated, is_tidy, read_series
 from ._pipelines import check_fitted, unfit
 from ._series import forecast_of, place_of, plain_times
-from ._style import BLUE, COLORS, GREY, INK, ORANGE, canvas, write_dates, write_legend
+from ._style import BLUE, COLORS, GREY, INK, ORANGE, Display, write_dates
 
 # Features whose effects have a colour of their own.
 _MOST_EFFECTS = 4
 
 
-class ForecastDisplay:
+class ForecastDisplay(Display):
     """Picture of a forecast with its intervals, the history and the actual values.
 
     Use it for forecasts of one series; :class:`BacktestDisplay` shows forecasts from several
@@ -62,6 +62,8 @@ class ForecastDisplay:
     >>> len(display.forecast), list(display.intervals), len(display.analogs)
     (60, [0.5, 0.8, 0.95], 3)
     """
+
+    _figure_size = 7.6, 3.8
 
     def __init__(
         self,
@@ -149,42 +151,28 @@ class ForecastDisplay:
         )  # fmt: skip
         return display.plot(ax=ax, **kwargs)
 
-    def plot(self, ax=None) -> Self:
-        """Draw.
-
-        Parameters
-        ----------
-        ax : Axes, default=None
-            Axes to draw on; None makes a figure.
-
-        Returns
-        -------
-        self : ForecastDisplay
-        """
-        with canvas(self, ax, size=(7.6, 3.8)) as ax:
-            for level in sorted(self.intervals or {}, reverse=True):
-                own = self.intervals[level]
-                ax.fill_between(
-                    own.index, own["lower"], own["upper"], color=BLUE, alpha=0.18, lw=0
-                )
-            ax.plot(self.history, color=GREY, lw=1.2, label="observed")
-            heaviest = max((weight for weight, _ in self.analogs or []), default=1.0)
-            for number, (weight, window) in enumerate(self.analogs or []):
-                shade = 0.25 + 0.75 * weight / heaviest
-                label = None if number else "similar windows, and what followed"
-                ax.plot(window, color=ORANGE, lw=2.2, alpha=shade, label=label)
-            if self.effects is not None:
-                _draw_effects(ax, self.effects)
-            if self.actual is not None:
-                ax.plot(self.actual, color=INK, lw=1.2, label="what happened")
-            levels = ", ".join(f"{100 * level:g}" for level in sorted(self.intervals or {}))
-            label = f"forecast; {levels} % intervals" if levels else "forecast"
-            ax.plot(self.forecast, color=BLUE, lw=2, label=label)
-            ax.set_ylabel("" if self.name is None else str(self.name))
-            ax.margins(x=0.01)
-            write_legend(ax)
-            write_dates(ax, self.forecast.index)
-        return self
+    def _draw(self, ax):
+        for level in sorted(self.intervals or {}, reverse=True):
+            ends = self.intervals[level]
+            ax.fill_between(
+                ends.index, ends["lower"], ends["upper"], color=BLUE, alpha=0.18, lw=0
+            )
+        ax.plot(self.history, color=GREY, lw=1.2, label="observed")
+        heaviest = max((weight for weight, _ in self.analogs or []), default=1.0)
+        for number, (weight, window) in enumerate(self.analogs or []):
+            shade = 0.25 + 0.75 * weight / heaviest
+            label = None if number else "similar windows, and what followed"
+            ax.plot(window, color=ORANGE, lw=2.2, alpha=shade, label=label)
+        if self.effects is not None:
+            _draw_effects(ax, self.effects)
+        if self.actual is not None:
+            ax.plot(self.actual, color=INK, lw=1.2, label="what happened")
+        levels = ", ".join(f"{100 * level:g}" for level in sorted(self.intervals or {}))
+        label = f"forecast; {levels} % intervals" if levels else "forecast"
+        ax.plot(self.forecast, color=BLUE, lw=2, label=label)
+        ax.set_ylabel("" if self.name is None else str(self.name))
+        ax.margins(x=0.01)
+        write_dates(ax, self.forecast.index)
 
 
 def _draw_effects(ax, effects):

@@ -9,10 +9,10 @@ from ..kernels import Kernel
 from ..kernels._base import as_kernel
 from ._grid import feature_names
 from ._pipelines import last_step, unfit
-from ._style import COLORS, canvas, write_legend
+from ._style import COLORS, Display
 
 
-class KernelDisplay:
+class KernelDisplay(Display):
     """Picture of kernels as functions of the distance between a query and a key.
 
     Use it to compare kernels before you choose one.
@@ -37,7 +37,7 @@ class KernelDisplay:
     --------
     >>> from sklearn_attention.inspection import KernelDisplay
     >>> display = KernelDisplay.from_kernels(["gaussian", "epanechnikov", "laplacian"])
-    >>> [text.get_text() for text in display.ax_.get_legend().get_texts()]
+    >>> [text.get_text() for text in display.figure_.legends[0].get_texts()]
     ['gaussian', 'epanechnikov', 'laplacian']
     """
 
@@ -120,24 +120,10 @@ class KernelDisplay:
         label = "key - query (standard deviations)"
         return cls(places, values, xlabel=label).plot(ax=ax, **kwargs)
 
-    def plot(self, ax=None) -> Self:
-        """Draw.
-
-        Parameters
-        ----------
-        ax : Axes, default=None
-            Axes to draw on; None makes a figure.
-
-        Returns
-        -------
-        self : KernelDisplay
-        """
-        with canvas(self, ax) as ax:
-            # Line styles distinguish more curves than there are colours.
-            for number, (name, values) in enumerate(self.values.items()):
-                again, place = divmod(number, len(COLORS))
-                line = ("-", "--", ":", "-.")[again % 4]
-                ax.plot(self.keys, values, lw=1.8, label=name, color=COLORS[place], ls=line)
-            ax.set(xlabel=self.xlabel, ylabel="kernel, relative")
-            write_legend(ax)
-        return self
+    def _draw(self, ax):
+        # Line styles distinguish more curves than there are colours.
+        for number, (name, values) in enumerate(self.values.items()):
+            style, color = divmod(number, len(COLORS))
+            line = ("-", "--", ":", "-.")[style % 4]
+            ax.plot(self.keys, values, lw=1.8, label=name, color=COLORS[color], ls=line)
+        ax.set(xlabel=self.xlabel, ylabel="kernel, relative")

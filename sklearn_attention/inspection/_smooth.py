@@ -9,10 +9,10 @@ from .._validation import check_choice, check_size
 from ..smoothing._uncertainty import UncertaintyMixin
 from ._grid import column_of, rows_along
 from ._pipelines import last_step, need_both, remembered_rows, unfit
-from ._style import BLUE, GREY, canvas, write_legend
+from ._style import BLUE, GREY, Display
 
 
-class SmoothDisplay:
+class SmoothDisplay(Display):
     """Picture of the data and the fitted curve, with a confidence band and intervals.
 
     Use it for smoothers of one feature.
@@ -179,38 +179,23 @@ class SmoothDisplay:
         display = cls(x, target, grid, curve, names=(name, target_name), **found)
         return display.plot(ax=ax, **kwargs)
 
-    def plot(self, ax=None) -> Self:
-        """Draw.
-
-        Parameters
-        ----------
-        ax : Axes, default=None
-            Axes to draw on; None makes a figure.
-
-        Returns
-        -------
-        self : SmoothDisplay
-        """
+    def _draw(self, ax):
         percent = f"{100 * self.coverage:g} %"
-        with canvas(self, ax) as ax:
-            if self.interval is not None:
-                label = f"new observations, {percent}"
-                ax.fill_between(
-                    self.grid, *self.interval.T, color=BLUE, alpha=0.12, lw=0, label=label
-                )
-            if self.band is not None:
-                label = f"curve, {percent}" + ", bias-corrected" * self.bias_corrected
-                ax.fill_between(
-                    self.grid, *self.band.T, color=BLUE, alpha=0.35, lw=0, label=label
-                )
-            # Many opaque points would hide the curve.
-            faint = float(np.clip(20 / np.sqrt(len(self.x)), 0.1, 0.7))
-            ax.scatter(self.x, self.y, s=16, color=GREY, alpha=faint, lw=0, zorder=1.5)
-            ax.plot(self.grid, self.curve, color=BLUE, lw=2, label="prediction")
-            ax.set(xlabel=self.names[0], ylabel=self.names[1])
-            if self.interval is not None or self.band is not None:
-                write_legend(ax)
-        return self
+        if self.interval is not None:
+            label = f"new observations, {percent}"
+            ax.fill_between(
+                self.grid, *self.interval.T, color=BLUE, alpha=0.12, lw=0, label=label
+            )
+        if self.band is not None:
+            label = f"curve, {percent}" + ", bias-corrected" * self.bias_corrected
+            ax.fill_between(self.grid, *self.band.T, color=BLUE, alpha=0.35, lw=0, label=label)
+        # Many opaque points would hide the curve.
+        opacity = float(np.clip(20 / np.sqrt(len(self.x)), 0.1, 0.7))
+        ax.scatter(self.x, self.y, s=16, color=GREY, alpha=opacity, lw=0, zorder=1.5)
+        has_ends = self.interval is not None or self.band is not None
+        label = "prediction" if has_ends else None
+        ax.plot(self.grid, self.curve, color=BLUE, lw=2, label=label)
+        ax.set(xlabel=self.names[0], ylabel=self.names[1])
 
 
 def _require(possible, model, name, value, remedy):

@@ -1,8 +1,8 @@
 """The style of all pictures, and axes to draw on in it."""
 
 import contextlib
-import functools
 import math
+from typing import Self
 
 import numpy as np
 import pandas as pd
@@ -13,8 +13,6 @@ INK, GREY = "#25313d", "#8a949e"
 BLUE, ORANGE, RED = "#0072b2", "#e69f00", "#d55e00"
 COLORS = (BLUE, ORANGE, "#009e73", "#cc79a7", "#56b4e9", RED)
 WEIGHTS = "Blues"
-# By how much axes grow, in general, once the layout is made.
-_GROWS = 1.1
 
 STYLE = {
     "axes.edgecolor": GREY,
@@ -31,51 +29,75 @@ STYLE = {
 }
 
 
-@contextlib.contextmanager
-def canvas(display, ax=None, *, size=(6.4, 4.0), grid=(1, 1), **subplot_kw):
-    """Axes to draw on in :data:`STYLE`, which the display keeps as `ax_` and `figure_`.
+class Display:
+    """Base class of displays, which draw on axes that are passed or on a figure of their own.
 
-    They are the user's, or those of a new figure of this size in inches; an array if several.
+    A subclass has a method `_draw(ax)`. What it draws with a label stands in a legend.
+    """
+
+    _figure_size = 6.4, 4.0  # inches
+
+    def plot(self, ax=None) -> Self:
+        """Draw.
+
+        Parameters
+        ----------
+        ax : Axes, default=None
+            Axes to draw on; None makes a figure.
+
+        Returns
+        -------
+        self : Display
+        """
+        with canvas(self, ax, size=self._figure_size) as axes:
+            self._draw(axes)
+            # Names of users may have a dollar, between two of which matplotlib reads a formula.
+            for label in (axes.xaxis.label, axes.yaxis.label):
+                label.set_parse_math(False)
+            write_legend(axes, outside=ax is None)
+        return self
+
+
+@contextlib.contextmanager
+def canvas(display, ax=None, *, size=(6.4, 4.0), grid=(1, 1)):
+    """Yield axes to draw on in :data:`STYLE`, which the display keeps as `ax_` and `figure_`.
+
+    They are `ax` if it is passed, or those of a new figure of `size` inches, an array if the
+    grid has several.
     """
     check_matplotlib_support(f"{type(display).__name__}.plot")
     import matplotlib.pyplot as plt
 
     if ax is not None:
-        ax = _given_axes(ax, grid, subplot_kw.get("projection"))
+        ax = _given_axes(ax, grid)
     with plt.rc_context(STYLE):
         if ax is None:
             _, ax = plt.subplots(
-                *grid, figsize=size, layout="constrained", squeeze=grid == (1, 1),
-                subplot_kw=subplot_kw,
-            )  # fmt: skip
+                *grid, figsize=size, layout="constrained", squeeze=grid == (1, 1)
+            )
         yield ax
     display.ax_ = ax
     display.figure_ = (ax.flat[0] if isinstance(ax, np.ndarray) else ax).figure
 
 
-def _given_axes(ax, grid, projection):
-    """Axes that a user passed, one or an array of the shape of the grid."""
+def _given_axes(ax, grid):
+    """Return axes that were passed, one or an array of the shape of the grid."""
     from matplotlib.axes import Axes
 
-    axes, wanted = np.asarray(ax, dtype=object), grid[0] * grid[1]
-    for own in axes.flat:
-        if not isinstance(own, Axes):
+    axes, n_axes = np.asarray(ax, dtype=object), grid[0] * grid[1]
+    for each in axes.flat:
+        if not isinstance(each, Axes):
             raise ValueError(
-                f"ax={own!r} is not an Axes of matplotlib: pass "
-                f"{'one' if wanted == 1 else 'some'}, such as from plt.subplots(), or None for "
+                f"ax={each!r} is not an Axes of matplotlib: pass "
+                f"{'one' if n_axes == 1 else 'some'}, such as from plt.subplots(), or None for "
                 "a new figure."
             )
-        if projection not in (None, own.name):
-            raise ValueError(
-                f"ax has the projection {own.name!r}: pass axes made with "
-                f"projection={projection!r}, or None for a new figure."
-            )
-    if axes.size != wanted:
+    if axes.size != n_axes:
         raise ValueError(
             f"ax has {axes.size} axes, but {grid[0]} x {grid[1]} are needed: pass an array of "
-            "so many axes, or None for a new figure."
+            "that many axes, or None for a new figure."
         )
-    return axes.item() if wanted == 1 else axes.reshape(grid)
+    return axes.item() if n_axes == 1 else axes.reshape(grid)
 
 
 def write_plainly(axis):
@@ -100,31 +122,22 @@ def write_dates(ax, times):
 
 
 def write_names(axis, names):
-    """Write names along an axis at 0, 1, 2 ... so that none touch; for None a few numbers.
-
-    They are turned (along x), thinned out, and shortened where there is no room for them.
-    """
-    from matplotlib.ticker import FuncFormatter, MaxNLocator
+    """Write names along an axis at 0, 1, 2 ..., if they have room; for None a few numbers."""
+    from matplotlib.ticker import MaxNLocator
 
     axis.set_tick_params(length=0, labelsize="small")
     if names is None:
         axis.set_major_locator(MaxNLocator("auto", steps=[1, 2, 5, 10], integer=True))
         return
-    width, height = axis.get_figure(root=True).get_size_inches() * 72
-    side = height if axis.axis_name == "x" else width
-    longest = int(np.clip(side / 4 / (0.6 * _points("small")), 8, 20))
-    # matplotlib reads a formula between two dollars.
-    names = [plain_name(str(name), longest).replace("$", r"\$") for name in names]
-    level = max(_widths(names, "small"), default=0.0) + 0.6 * _points("small")
-    axis.set_major_locator(_apart(len(names), level, 1.4 * _points("small")))
-    axis.set_major_formatter(FuncFormatter(functools.partial(_name_at, names)))
-
-
-def write_title(ax, title):
-    """Write a small title, on two lines where one is too wide."""
-    if max(_widths([title], "small")) > _size(ax)[0]:
-        title = title.replace(", ", "\n")
-    ax.set_title(title, fontsize="small", fontweight="normal")
+    names = [plain_name(str(name), 20) for name in names]
+    along_x = axis.axis_name == "x"
+    room = _size_in_points(axis.axes)[0 if along_x else 1]
+    # A line of small text needs 13 points.
+    shown = range(0, len(names), math.ceil(13 * len(names) / room))
+    is_upright = along_x and max(map(len, names)) > 2
+    axis.set_ticks(
+        shown, [names[i] for i in shown], rotation=90 if is_upright else 0, parse_math=False
+    )
 
 
 def number_text(number, form):
@@ -145,16 +158,10 @@ def number_texts(numbers, reference=None, sign=""):
 
 
 def write_bars(ax, names):
-    """Write names of horizontal bars, the first above, as large as they fit.
-
-    They take less than half of a figure, unless they are longer even in the smallest size.
-    """
-    names = [" ".join(str(name).split("\n")) for name in names]
-    width, height = _GROWS * _size(ax)
-    pitch = height / max(len(names), 1)
-    for size in ("medium", "small", "x-small", "xx-small"):
-        if max(_widths(names, size), default=0) < 0.6 * width and 1.2 * _points(size) < pitch:
-            break
+    """Write names of horizontal bars, the first above, in a size that their distance allows."""
+    distance = _size_in_points(ax)[1] / max(len(names), 1)
+    size = min(STYLE["font.size"], 0.8 * distance)
+    names = [plain_name(str(name), 40) for name in names]
     ax.set_yticks(range(len(names)), names, fontsize=size, parse_math=False)
     ax.tick_params(axis="y", length=0)
     ax.set_ylim(len(names) - 0.4, -0.6)
@@ -163,105 +170,46 @@ def write_bars(ax, names):
 def draw_waterfall(ax, base, moves, names, texts):
     """Draw horizontal bars that begin where the one above ends, the first one at the base.
 
-    Texts, what each bar adds, are written at the ends of the bars, where the axis becomes
-    longer for them, and returned.
+    Names are written on the left. Texts, what each bar adds, are written on the right and
+    returned.
     """
     ends = base + np.cumsum(moves)
     colors = [BLUE if move >= 0 else ORANGE for move in moves]
-    bars = ax.barh(range(len(moves)), moves, 0.7, ends - moves, color=colors)
+    ax.barh(range(len(moves)), moves, 0.7, ends - moves, color=colors)
     ax.vlines(ends[:-1], range(len(moves) - 1), range(1, len(moves)), color=GREY, lw=0.8)
+    ax.grid(axis="y", color=GREY, alpha=0.2)
+    ax.set_axisbelow(True)
     write_bars(ax, names)
-    # Where the layout is made later, names will take their room from the axes.
-    width = _size(ax)[0]
-    if ax.get_figure(root=True).get_layout_engine() is not None:
-        width = _GROWS * width - max(_widths(names, ax.get_yticklabels()[0].get_fontsize()))
-    # Limits that leave room for the texts change the unit in which the texts have a width.
-    signs, places = np.where(np.less(moves, 0), -1, 1), np.array([base, *ends])
-    rooms, span = np.array(_widths(texts, "small")) + 18, np.ptp(places) or 1.0
-    length = span
-    for _ in range(20):
-        reached = np.concatenate([places, ends + signs * rooms * length / max(width, 1)])
-        low, high = reached.min(), reached.max()
-        length = np.clip(high - low, span, 5 * span)
-    ax.set_xlim(low - 0.04 * (high - low), high)
+    ax.use_sticky_edges = False  # so that bars do not touch the ends of the axis
+    ax.margins(x=0.05)
     ax.locator_params(axis="x", nbins=5)
-    return ax.bar_label(bars, texts, padding=6, fontsize="small")
+    right = ax.secondary_yaxis("right")
+    right.spines["right"].set_visible(False)
+    right.set_yticks(range(len(texts)), texts, fontsize="small", parse_math=False)
+    right.tick_params(length=0)
+    return right.get_yticklabels()
 
 
-def write_legend(ax, lines=0):
-    """Write a legend above the data, and leave some lines free below: the axis gets longer."""
+def write_legend(ax, *, outside):
+    """Write a legend of what is drawn with a label, above the axes if it is to be outside."""
     handles, labels = ax.get_legend_handles_labels()
-    (width, height), size = _size(ax), _points("small")
-    column = max(_widths(labels, "small"), default=0.0) + 3.6 * size  # with its line and spaces
-    n_columns = max(1, min(int(_GROWS * width / column), len(labels)))
-    n_lines = math.ceil(len(labels) / n_columns)
-    ax.legend(
-        handles, labels, loc="upper left", ncols=n_columns, fontsize="small",
-        borderaxespad=0.2, borderpad=0.2, labelspacing=0.4, columnspacing=1, handlelength=1.6,
-        frameon=True, facecolor=ax.get_facecolor(), edgecolor="none", framealpha=0.9,
-    )  # fmt: skip
-    share = min((1.4 * (n_lines + lines) + 0.6) * size / (_GROWS * height), 0.6)
-    forth = ax.yaxis.get_transform().transform
-    back = ax.yaxis.get_transform().inverted().transform
-    low, high = forth(np.array(ax.get_ylim(), dtype=np.float64))
-    (top,) = back(np.array([high + (high - low) * share / (1 - share)]))
-    if ax.get_autoscaley_on():
-        # A limit of data rather than of the view, so that later drawings on these axes fit.
-        ax.update_datalim([(0.0, top)], updatex=False)
-        ax.autoscale_view(scalex=False)
+    if not labels:
+        return
+    if outside:
+        figure = ax.get_figure(root=True)
+        # Each column has a line, spaces, and characters about 5.5 points wide.
+        column_width = 40 + 5.5 * max(map(len, labels))
+        n_columns = max(1, int(72 * figure.get_figwidth() / column_width))
+        legend = figure.legend(handles, labels, loc="outside upper left", ncols=n_columns)
     else:
-        ax.set_ylim(top=float(top))
+        legend = ax.legend(frameon=True, framealpha=0.9, edgecolor="none")
+    for text in legend.get_texts():
+        text.set_parse_math(False)
 
 
-def _size(ax):
-    """Width and height of axes in points."""
+def _size_in_points(ax):
+    """Return the width and the height of axes in points."""
     return np.array([ax.bbox.width, ax.bbox.height]) * 72 / ax.get_figure(root=True).dpi
-
-
-def _points(size):
-    from matplotlib.font_manager import FontProperties
-
-    return FontProperties(size=size).get_size_in_points()
-
-
-def _widths(texts, size):
-    """Widths of texts in points."""
-    from matplotlib.font_manager import FontProperties
-    from matplotlib.textpath import text_to_path
-
-    measure, font = text_to_path.get_text_width_height_descent, FontProperties(size=size)
-    texts = [text.replace("$", "S").replace("\n", " ") for text in texts]
-    return [measure(text, font, False)[0] for text in texts]
-
-
-def _apart(n, level, upright):
-    """Locator of names that are so many points wide when level, and when upright."""
-    from matplotlib.ticker import Locator
-
-    class Apart(Locator):
-        """Names as many as have room, turned where more then have."""
-
-        turned = False
-
-        def __call__(self):
-            low, high = sorted(self.axis.get_view_interval())
-            along_x = self.axis.axis_name == "x"
-            cell = _size(self.axis.axes)[0 if along_x else 1] / max(high - low, 1e-9)
-            turned = along_x and n > 1 and level > cell
-            if turned != self.turned:  # setting it again would take time
-                self.turned = turned
-                self.axis.set_tick_params(labelrotation=90 if turned else 0)
-            needed = level if along_x and not turned else upright
-            return np.arange(0, n, max(1, math.ceil(needed / max(cell, 1e-9))))
-
-        def __reduce__(self):  # so that pictures can be pickled
-            return _apart, (n, level, upright), vars(self)
-
-    return Apart()
-
-
-def _name_at(names, place, _=None):
-    return names[round(place)] if 0 <= place < len(names) else ""
 
 
 def plain_name(name, longest=25):

@@ -5,10 +5,10 @@ from typing import Any, Self
 import numpy as np
 
 from ._pipelines import last_step, unfit
-from ._style import BLUE, GREY, INK, ORANGE, canvas
+from ._style import BLUE, GREY, INK, ORANGE, Display
 
 
-class TrainingDisplay:
+class TrainingDisplay(Display):
     """Picture of the training and validation losses of a network, by epoch.
 
     Use it to see whether a network was trained long enough, or too long.
@@ -69,29 +69,15 @@ class TrainingDisplay:
             raise unfit(estimator, "has trained no network", remedy)
         return cls(history).plot(ax=ax, **kwargs)
 
-    def plot(self, ax=None) -> Self:
-        """Draw.
-
-        Parameters
-        ----------
-        ax : Axes, default=None
-            Axes to draw on; None makes a figure.
-
-        Returns
-        -------
-        self : TrainingDisplay
-        """
+    def _draw(self, ax):
         loss, validation = self.history["loss"], self.history.get("validation_loss")
         epochs, best = np.arange(1, len(loss) + 1), self.history.get("best_epoch")
-        with canvas(self, ax) as ax:
-            style = {"lw": 1.8, "marker": "o" if len(loss) < 30 else "", "ms": 4}
-            ax.plot(epochs, loss, color=GREY, label="training", **style)
-            if validation is not None and len(validation):
-                ax.plot(epochs, validation, color=BLUE, label="validation", **style)
-                if best is not None:
-                    ax.axvline(best + 1, color=INK, lw=1, ls="--")
-                    ax.plot(best + 1, validation[best], "o", color=ORANGE, label="kept")
-            ax.set(xlabel="epoch", ylabel="loss")
-            ax.xaxis.get_major_locator().set_params(integer=True)
-            ax.legend()
-        return self
+        style = {"lw": 1.8, "marker": "o" if len(loss) < 30 else "", "ms": 4}
+        ax.plot(epochs, loss, color=GREY, label="training", **style)
+        if validation is not None and len(validation):
+            ax.plot(epochs, validation, color=BLUE, label="validation", **style)
+            if best is not None:
+                ax.axvline(best + 1, color=INK, lw=1, ls="--")
+                ax.plot(best + 1, validation[best], "o", color=ORANGE, label="kept")
+        ax.set(xlabel="epoch", ylabel="loss")
+        ax.xaxis.get_major_locator().set_params(integer=True)

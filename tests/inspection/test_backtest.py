@@ -21,7 +21,7 @@ def test_a_backtest_is_drawn_fold_by_fold(series):
     within = table["actual"].between(table["lower_50"], table["upper_50"])
     assert display.coverage_.index.tolist() == [0.5, 0.9]
     assert display.coverage_[0.5] == within.mean()
-    labels = [text.get_text() for text in display.ax_.get_legend().get_texts()]
+    labels = [text.get_text() for text in display.figure_.legends[0].get_texts()]
     assert f"50 % interval: {100 * within.mean():.0f} % within" in labels
 
 

@@ -27,7 +27,7 @@ def test_a_bandwidth_search_is_drawn_with_its_choice(smoother):
 def test_a_search_over_a_list_has_a_curve_for_each_kernel_and_degree(curve):
     model = LocalPolynomialCV(["gaussian", "tricube"], degrees=(0, 1)).fit(*curve)
     display = BandwidthDisplay.from_estimator(model)
-    names = [text.get_text() for text in display.ax_.get_legend().get_texts()]
+    names = [text.get_text() for text in display.figure_.legends[0].get_texts()]
     assert len(names) == 4
     assert names[1] == "gaussian, degree 1"
     lowest = min(line.get_ydata().min() for line in display.ax_.lines[:4])

@@ -137,7 +137,7 @@ def test_bars_are_what_features_add(n_features, several):
     told = model.explain_features(X[-5:])
     told = told["south"] if several else told
     assert_allclose(display.effects, told)
-    labels = [text.get_text() for text in display.ax_.get_legend().get_texts()]
+    labels = [text.get_text() for text in display.figure_.legends[0].get_texts()]
     named = [f"x{i}" for i in range(n_features)] if n_features < 4 else ["2 others"]
     assert {*named, "x0", "forecast if features were usual"} <= {*labels}
     heights = [sum(bar.get_height() for bar in group) for group in display.ax_.containers]

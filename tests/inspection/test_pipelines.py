@@ -19,7 +19,6 @@ from sklearn_attention.inspection import (
     ExplanationDisplay,
     ForecastDisplay,
     KernelDisplay,
-    LayerNormDisplay,
     SmoothDisplay,
 )
 from sklearn_attention.inspection._pipelines import last_step, remembered_rows
@@ -81,19 +80,7 @@ def test_errors_name_parameter_and_remedy(display, arguments, message, request):
         display.from_estimator(first, *others)
 
 
-@pytest.mark.parametrize(
-    ("call", "message"),
-    [
-        (
-            lambda: KernelDisplay.from_kernels(["gaussian"], ax=plt.figure()),
-            r"ax=<Figure .* is not an Axes of matplotlib: pass one",
-        ),
-        (
-            lambda: LayerNormDisplay.from_vectors(np.eye(4), ax=plt.subplots(1, 2)[1]),
-            r"ax has the projection 'rectilinear': pass axes made",
-        ),
-    ],
-)
-def test_axes_that_do_not_suit_are_refused(call, message):
-    with pytest.raises((TypeError, ValueError), match=f"^{message}"):
-        call()
+def test_an_ax_that_is_none_is_refused():
+    message = r"^ax=<Figure .* is not an Axes of matplotlib: pass one"
+    with pytest.raises(ValueError, match=message):
+        KernelDisplay.from_kernels(["gaussian"], ax=plt.figure())

@@ -29,7 +29,7 @@ def test_a_smooth_has_data_curve_band_and_interval(curve, smoother):
     points, areas = display.ax_.collections[-1], display.ax_.collections[:-1]
     assert_allclose(points.get_offsets(), np.column_stack([X[:, 0], y]))
     assert len(areas) == 2
-    labels = [text.get_text() for text in display.ax_.get_legend().get_texts()]
+    labels = [text.get_text() for text in display.figure_.legends[0].get_texts()]
     assert labels == ["new observations, 80 %", "curve, 80 %, bias-corrected", "prediction"]
     options = {"interval": "heteroscedastic", "grid_resolution": 20}
     display = SmoothDisplay.from_estimator(smoother, *curve, **options)
@@ -82,7 +82,7 @@ def test_only_a_band_around_another_fit_is_called_corrected(curve, smoother):
     assert display.bias_corrected
     plain = SmoothDisplay(curve[0][:, 0], curve[1], display.grid, display.curve,
                           band=display.band).plot()  # fmt: skip
-    labels = [text.get_text() for text in plain.ax_.get_legend().get_texts()]
+    labels = [text.get_text() for text in plain.figure_.legends[0].get_texts()]
     assert labels == ["curve, 90 %", "prediction"]
     # Kernels of both signs have no band.
     model = NadarayaWatsonRegressor("linear", bandwidth=1.0).fit(curve[0] + 1, curve[1])

@@ -1,5 +1,6 @@
 """One style, in which displays draw on axes of their own or of the user's."""
 
+import itertools
 from types import SimpleNamespace
 
 import matplotlib.pyplot as plt
@@ -7,7 +8,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from sklearn_attention.inspection import AttentionMapDisplay, _style
+from sklearn_attention.inspection import AttentionMapDisplay, KernelDisplay, _style
 
 
 def test_several_axes_of_the_users(encoder):
@@ -57,7 +58,41 @@ def test_names_are_seen_and_not_too_long():
     ax.imshow(np.eye(4))
     _style.write_names(ax.xaxis, [" ", "a\nb", "$x$", "abcdefghijklmnopqrstuvwxyz"])
     written = shown(ax.xaxis)
-    assert written[:3] == ["\u2423", r"a\nb", r"\$x\$"]
+    assert written[:3] == ["\u2423", r"a\nb", "$x$"]
     assert len(written[3]) <= 20
     assert written[3].startswith("abcdef")
     assert written[3].endswith("uvwxyz")
+
+
+def test_names_do_not_touch_on_small_axes():
+    figure, ax = plt.subplots(figsize=(3, 3))
+    ax.imshow(np.eye(40))
+    names = [f"token {i}" for i in range(40)]
+    _style.write_names(ax.xaxis, names)
+    _style.write_names(ax.yaxis, names)
+    figure.canvas.draw()
+    for axis, along in ((ax.xaxis, "intervalx"), (ax.yaxis, "intervaly")):
+        labels = [label for label in axis.get_majorticklabels() if label.get_text()]
+        ends = sorted(sorted(getattr(label.get_window_extent(), along)) for label in labels)
+        assert 5 < len(ends) < 40
+        assert all(end < start for (_, end), (start, _) in itertools.pairwise(ends))
+
+
+def test_legends_stand_above_or_on_the_users_axes():
+    display = KernelDisplay.from_kernels(["gaussian", "epanechnikov"])
+    (legend,) = display.figure_.legends
+    display.figure_.canvas.draw()
+    assert legend.get_window_extent().y0 >= display.ax_.bbox.y1
+    assert legend.get_window_extent().x1 <= display.figure_.bbox.x1
+    _, ax = plt.subplots()
+    display = KernelDisplay.from_kernels(["gaussian"], ax=ax)
+    assert not display.figure_.legends
+    assert [text.get_text() for text in ax.get_legend().get_texts()] == ["gaussian"]
+
+
+def test_dollars_in_names_are_no_formulas():
+    display = KernelDisplay(np.arange(3.0), {"$a$ and $b": np.ones(3)}, xlabel="$c$").plot()
+    (legend,) = display.figure_.legends
+    texts = [display.ax_.xaxis.label, *legend.get_texts()]
+    assert not any(text.get_parse_math() for text in texts)
+    display.figure_.canvas.draw()
