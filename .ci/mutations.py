@@ -823,8 +823,8 @@ MUTATIONS = [
     ),
     Mutation(
         "forecasting/_kernel_forecaster.py",
-        "pairs.append((origins.take(~overlaps), training.validation.take(rows)))",
-        "pairs.append((origins, training.validation.take(rows)))",
+        "pairs.append((origins.take(~overlaps), validation.tests.take(rows)))",
+        "pairs.append((origins, validation.tests.take(rows)))",
         "intervals are calibrated on windows that were learned from",
     ),
     Mutation(

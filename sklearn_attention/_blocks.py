@@ -29,9 +29,9 @@ def blocks_of_queries(n_queries, n_keys):
     return blocks(n_queries, max(1, ROWS_AT_ONCE // n_keys))
 
 
-def evenly_spread(rows, most):
-    """So many of some rows at most, evenly spread over them."""
-    return rows[np.linspace(0, len(rows) - 1, min(len(rows), most)).astype(int)]
+def evenly_spread(rows, max_rows):
+    """Return at most `max_rows` rows, evenly spread from the first to the last one."""
+    return rows[np.linspace(0, len(rows) - 1, min(len(rows), max_rows)).astype(int)]
 
 
 def merged(merge, parts):

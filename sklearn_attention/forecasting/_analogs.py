@@ -6,6 +6,7 @@ from itertools import product
 
 import numpy as np
 
+from .._blocks import evenly_spread
 from .._spread import dividing
 from .._validation import check_bandwidth
 from ..attention._tables import attention_weights, heaviest, weighted_quantiles
@@ -18,7 +19,6 @@ from ._origins import (
     Windows,
     by_group,
     chunks,
-    evenly_spread,
     spread_over_phases,
 )
 from ._table import Table
@@ -253,7 +253,7 @@ def choose_analogs(analogs, origins, lookbacks, bandwidth):
             for i in np.unique(tests.series)
         ]
         groups[False] = left_out(tests, [*memories, (sample, 1)])
-    steps, searches = evenly_spread(horizon, _MAX_STEPS), isinstance(bandwidth, str)
+    steps, searches = evenly_spread(np.arange(horizon), _MAX_STEPS), isinstance(bandwidth, str)
     has_level = searches and analogs.normalize in (*SEASONAL, *STANDARD)
     results = [[] for _ in range(1 + has_level)]
     for lookback in lookbacks:
@@ -473,19 +473,19 @@ class OwnAnalogs:
         """Names of the forecasts."""
         return (f"analogs of {self.lookback} steps",)
 
-    def fit(self, training):
+    def fit(self, validation):
         """Store the series and choose the temperature."""
-        validation, table = training.validation, training.origins.table
+        tests, table = validation.tests, validation.origins.table
         fitted = replace(self, values=table.values)
-        forecasts = np.full((len(_TEMPERATURES), len(validation), validation.horizon), np.nan)
-        for i, rows, keys in fitted._memories(validation, np.arange(len(table))):
-            block = training.block[rows, None]
-            left_out = training.overlapping(i, keys.origins.known, block)
+        forecasts = np.full((len(_TEMPERATURES), len(tests), tests.horizon), np.nan)
+        for i, rows, keys in fitted._memories(tests, np.arange(len(table))):
+            block = validation.block[rows, None]
+            left_out = validation.overlapping(i, keys.origins.known, block)
             enough = (~left_out).sum(axis=1) >= FEWEST_OWN
             rows, left_out = rows[enough], left_out[enough]
-            some = validation.take(rows)
+            some = tests.take(rows)
             forecasts[:, rows] = fitted._average(some, keys, _TEMPERATURES, left_out)
-        missed = (forecasts - validation.targets()) / training.scale[validation.series, None]
+        missed = (forecasts - tests.targets()) / validation.scale[tests.series, None]
         best = np.nansum(missed**2, axis=(1, 2)).argmin()
         return replace(fitted, temperature=_TEMPERATURES[best]), forecasts[best][:, None]
 

@@ -12,9 +12,10 @@ from dataclasses import dataclass, replace
 import numpy as np
 from scipy.special import softmax
 
+from .._blocks import evenly_spread
 from .._spread import dividing
 from ..attention._average import attend
-from ._origins import combine, disagreement, evenly_spread, mean_differences
+from ._origins import combine, disagreement, mean_differences
 
 # Temperatures of the softmax; the weights are averaged over both. On twenty sets errors are
 # 0.996 of those with temperatures chosen on other blocks, at most 1.017.
@@ -98,7 +99,7 @@ class CandidateAttention:
         **fields
             The first three attributes.
         """
-        keys = evenly_spread(len(origins), _MAX_KEYS)
+        keys = evenly_spread(np.arange(len(origins)), _MAX_KEYS)
         states, is_known = states_at(origins, forecasts), ~np.isnan(errors[keys])
         errors = np.minimum(np.where(is_known, errors[keys], 0.0), _MAX_ERROR)
         center, scale = states[keys].mean(axis=0), states[keys].std(axis=0) + 1e-9
@@ -106,7 +107,7 @@ class CandidateAttention:
             **fields, states=states[keys], errors=np.hstack([errors, is_known]),
             steps_left=origins.take(keys).steps_left, center=center, scale=scale, bandwidth=1e3,
         )  # fmt: skip
-        rows = evenly_spread(len(origins), _MAX_TESTS)
+        rows = evenly_spread(np.arange(len(origins)), _MAX_TESTS)
         tests = origins.take(rows)
         results = []
         for bandwidth in (attention.bandwidth, *_BANDWIDTHS):

@@ -203,14 +203,14 @@ class Classical:
         season = f", season of {self.season_length:.4g} steps" if self.further else ""
         return tuple(name + season for name in names)
 
-    def fit(self, training):
+    def fit(self, validation):
         """Return itself, and forecasts of validation origins by patterns before their block."""
-        validation = training.validation
-        known = validation.known.copy()
-        for rows, _ in training.folds():
-            origins = validation.take(rows).with_season_before(training.earliest(rows))
+        tests = validation.tests
+        known = tests.known.copy()
+        for rows, _ in validation.folds():
+            origins = tests.take(rows).with_season_before(validation.earliest(rows))
             known[rows] = origins.season_known
-        return self, self.forecast(replace(validation, season_known=known))
+        return self, self.forecast(replace(tests, season_known=known))
 
     def forecast(self, origins):
         """Forecast, (n_origins, n_names, horizon); the first step stands for itself."""
@@ -295,9 +295,9 @@ class LastSeason:
 
     names = ("last season", "last season, moved")
 
-    def fit(self, training):
+    def fit(self, validation):
         """Forecast validation origins; nothing is learned."""
-        return self, self.forecast(training.validation)
+        return self, self.forecast(validation.tests)
 
     def forecast(self, origins):
         """Forecasts (n, 2, horizon), NaN without a season, or a quarter of the one before."""

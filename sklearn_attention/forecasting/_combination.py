@@ -5,6 +5,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from .._blocks import evenly_spread
 from .._stacking import nonnegative_weights
 from ._analogs import OwnAnalogs
 from ._calibration import MAX_CALIBRATION_ORIGINS
@@ -17,7 +18,6 @@ from ._origins import (
     Validation,
     choose_lookback,
     combine,
-    evenly_spread,
     least_length,
     short_season,
     split_at_ends,
@@ -53,14 +53,14 @@ CANDIDATES = ("classical", "ridge", "analogs", "features", "trees", "transformer
 _WITH_FEATURES = (Trees, TransformerCandidate)
 
 
-def choose_weights(forecasts, training, attends=False):
+def choose_weights(forecasts, validation, attends=False):
     """Choose weights of candidates by their errors at validation origins.
 
     Parameters
     ----------
     forecasts : ndarray of shape (n_validation, n_candidates, horizon)
         Held-out forecasts, NaN where a candidate has none.
-    training : Validation
+    validation : Validation
     attends : bool, default=False
         Whether weights in a panel may depend on the states of series.
 
@@ -74,21 +74,21 @@ def choose_weights(forecasts, training, attends=False):
     attention : CandidateAttention or None
         What adapts the weights to the state of a series; None if it does not help.
     """
-    validation, n_series = training.validation, len(training.scale)
-    series, targets = validation.series, validation.targets()
+    tests, n_series = validation.tests, len(validation.scale)
+    series, targets = tests.series, tests.targets()
     # Errors are root mean squares of each origin. A mean of squares over origins would let a
     # few hard stretches, such as a cold winter or a holiday, choose the weights for all others.
     # But for series that mostly are at their minimum, such as 0, this median has the smallest
     # mean of roots, and the mean has the smallest mean of squares.
     n_observed = np.maximum((~np.isnan(targets)).sum(axis=1), 1)[:, None]
     errors = np.nansum((forecasts - targets[:, None]) ** 2, axis=2) / n_observed
-    is_squared = training.mostly_least
+    is_squared = validation.mostly_least
     errors[~is_squared[series]] **= 0.5
     errors[np.isnan(forecasts).any(axis=2)] = np.nan
-    panel_share = _PANEL_SHARE_IF_LONG if training.are_long else _PANEL_SHARE_IF_SHORT
+    panel_share = _PANEL_SHARE_IF_LONG if validation.are_long else _PANEL_SHARE_IF_SHORT
     counts = np.ones(len(series))
     if n_series == 1:
-        panel_share, counts[near_whole_years(validation)] = 0.0, _WEIGHT_OF_NEAR
+        panel_share, counts[near_whole_years(tests)] = 0.0, _WEIGHT_OF_NEAR
 
     def weights_by(rows):
         """Weights (n_series + 1, n_candidates), and the errors that they are made of."""
@@ -105,9 +105,9 @@ def choose_weights(forecasts, training, attends=False):
             weights = (weights + stacked_weights(weights[0], residuals, counts[rows])) / 2
         return weights, log_errors
 
-    held_out, naive = np.empty_like(targets), validation.past(1)
+    held_out, naive = np.empty_like(targets), tests.past(1)
     held_out_log_errors = np.empty_like(errors)
-    for rows, other_rows in training.folds():
+    for rows, other_rows in validation.folds():
         weights, log_errors = weights_by(other_rows)
         held_out[rows] = combine(forecasts[rows], weights[series[rows]], naive[rows])
         held_out_log_errors[rows] = log_errors[series[rows]]
@@ -115,28 +115,28 @@ def choose_weights(forecasts, training, attends=False):
     weights[weights < MIN_WEIGHT] = 0.0
     weights /= weights.sum(axis=1, keepdims=True)
     attention = None
-    if attends and training.is_panel:
+    if attends and validation.is_panel:
         attention, held_out = _fit_attention(
-            forecasts, training, errors, held_out_log_errors, held_out,
+            forecasts, validation, errors, held_out_log_errors, held_out,
             log_errors=log_errors, is_excluded=is_squared, panel_share=panel_share,
         )  # fmt: skip
     return weights[:-1], weights[-1], held_out, attention
 
 
-def _fit_attention(forecasts, training, errors, held_out_log_errors, held_out, **fields):
+def _fit_attention(forecasts, validation, errors, held_out_log_errors, held_out, **fields):
     """Fit attention over errors at validation origins; return it, and combinations with it.
 
     If it does not help, None and `held_out`. `errors` and `held_out_log_errors` are
     (n_validation, n_candidates), the latter without the block of each origin.
     """
-    validation = training.validation
-    series, n_known = validation.series, np.sum(~np.isnan(errors), axis=1)
+    tests = validation.tests
+    series, n_known = tests.series, np.sum(~np.isnan(errors), axis=1)
     size = np.nansum(errors, axis=1) / np.maximum(n_known, 1)
     unit = np.bincount(series, size) / np.maximum(np.bincount(series), 1)
     rows = np.flatnonzero(~fields["is_excluded"][series] & (unit[series] > 0))
     if len(rows) == 0:
         return None, held_out
-    origins, forecasts, unit = validation.take(rows), forecasts[rows], unit[series[rows]]
+    origins, forecasts, unit = tests.take(rows), forecasts[rows], unit[series[rows]]
     targets, naive, log_errors = origins.targets(), origins.past(1), held_out_log_errors[rows]
 
     def combined(tests, expected):
@@ -375,7 +375,7 @@ class Combination(NamedTuple):
     """Fitted candidates with all that is known of them at validation origins."""
 
     combined: CombinedForecast
-    training: Validation
+    validation: Validation
     every: np.ndarray  # (n_validation, n_names, horizon), held-out forecasts of each candidate
     held_out: np.ndarray  # (n_validation, horizon), combined by weights of other blocks
     effects: Any  # the results of `learn_effects`, (None, []) without
@@ -412,24 +412,24 @@ def fit_combined(
         Whether weights in a panel may depend on the states of series.
     """
     options = {} if share is None else {"share": share}
-    training = Validation.of(table, horizon, lookback, **options)
+    validation = Validation.of(table, horizon, lookback, **options)
     if begun is not None:
         effects = begun.effects
     else:
         effects = (
-            (None, []) if effect_season is None else learn_effects(training, effect_season)
+            (None, []) if effect_season is None else learn_effects(validation, effect_season)
         )
     if effects[0] is None:
-        candidates, every = fit_each(candidates, training)
+        candidates, every = fit_each(candidates, validation)
     else:
-        candidates, every = fit_without_effects(candidates, training, *effects)
+        candidates, every = fit_without_effects(candidates, validation, *effects)
     if begun is not None:
         candidates = [*begun.combined.candidates, *candidates]
         every = np.append(begun.every, every, axis=1)
-    *weights, held_out, attention = choose_weights(every, training, attends)
+    *weights, held_out, attention = choose_weights(every, validation, attends)
     names = np.array([name for candidate in candidates for name in candidate.names])
     is_last_season = names == "last season"
-    longest = training.origins.table.lengths.max()
+    longest = validation.origins.table.lengths.max()
     seasons = [c.season for c in candidates if isinstance(c, LastSeason)]
     is_unvalidated = np.isnan(every[:, is_last_season]).all()
     if seasons and (is_unvalidated or longest <= _FEWEST_SEASONS * seasons[0]):
@@ -438,7 +438,7 @@ def fit_combined(
             for w in weights
         ]
     combined = CombinedForecast(candidates, effects[0], *weights, attention)
-    return Combination(combined, training, every, held_out, effects)
+    return Combination(combined, validation, every, held_out, effects)
 
 
 def add_candidate(fitted, candidate, unable):
@@ -447,25 +447,25 @@ def add_candidate(fitted, candidate, unable):
     `fitted` is a Combination. If the candidate has nothing to learn from, its name is appended
     to `unable`.
     """
-    combined, training, every, held_out = fitted[:4]
+    combined, validation, every, held_out = fitted[:4]
     is_transformer = isinstance(candidate, TransformerCandidate)
-    candidate, trial = candidate.tried_on(training)
+    candidate, trial = candidate.tried_on(validation)
     min_saved = _MIN_SAVED_BRIEFLY if is_transformer else _MIN_SAVED
-    if trial is not None and best_share(training, held_out, trial[:, 0])[1] < min_saved:
+    if trial is not None and best_share(validation, held_out, trial[:, 0])[1] < min_saved:
         return fitted
-    candidate, forecasts = candidate.fit(training)
+    candidate, forecasts = candidate.fit(validation)
     forecast = forecasts[:, 0]
     if np.isnan(forecast).all():
         unable.extend(candidate.names)
     # The other candidates are many and alike, so the weight is that of a mixture with their
     # combination, not a softmax of errors.
-    share, saved = best_share(training, held_out, forecast)
+    share, saved = best_share(validation, held_out, forecast)
     if share < MIN_WEIGHT or saved < _MIN_SAVED:
         return fitted
     mixed, has_forecast = held_out.copy(), ~np.isnan(forecast).any(axis=1)
-    for rows, other_rows in training.folds():
+    for rows, other_rows in validation.folds():
         other_rows = other_rows if len(other_rows) else slice(None)
-        share_of_fold, _ = best_share(training, held_out, forecast, other_rows)
+        share_of_fold, _ = best_share(validation, held_out, forecast, other_rows)
         rows = rows[has_forecast[rows]]
         mixed[rows] += share_of_fold * (forecast - held_out)[rows]
     weights, of_new_series = (
@@ -480,15 +480,15 @@ def add_candidate(fitted, candidate, unable):
     return fitted._replace(combined=combined, every=every, held_out=mixed)
 
 
-def best_share(training, held_out, forecast, rows=slice(None)):
+def best_share(validation, held_out, forecast, rows=slice(None)):
     """Choose the weight of a forecast in a mixture, and return the share of error it saves.
 
     `held_out`, the other forecast, and `forecast` are (n_validation, horizon), NaN if unknown.
     """
-    residuals = (training.validation.targets() - held_out)[rows]
+    residuals = (validation.tests.targets() - held_out)[rows]
     moves = (forecast - held_out)[rows]
-    series = training.validation.series[rows]
-    unit, is_squared = training.scale[series, None], training.mostly_least[series]
+    series = validation.tests.series[rows]
+    unit, is_squared = validation.scale[series, None], validation.mostly_least[series]
     is_known = ~np.isnan(residuals + moves)
     residuals, moves = (np.where(is_known, x, 0.0) / unit for x in (residuals, moves))
 
@@ -512,9 +512,10 @@ def fit_transformer(transformer, table, horizon):
     These are returned as well, to calibrate it on.
     """
     origins = Origins.within(table, horizon, transformer.lookback)
-    origins, validation = split_at_ends(origins, 0.2)
+    origins, tests = split_at_ends(origins, 0.2)
     combined = CombinedForecast.of(transformer.learn(origins))
-    return combined, validation.take(evenly_spread(len(validation), MAX_CALIBRATION_ORIGINS))
+    rows = evenly_spread(np.arange(len(tests)), MAX_CALIBRATION_ORIGINS)
+    return combined, tests.take(rows)
 
 
 def _side_by_side(candidates, origins, is_wanted):

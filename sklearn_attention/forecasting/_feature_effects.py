@@ -236,24 +236,24 @@ def cut_at_origins(origins):
     return replace(origins, table=cut, series=place)
 
 
-def learn_effects(training, season_length):
+def learn_effects(validation, season_length):
     """Effects of features, if known ones explain differences over a season; else None."""
     # With the list of those for each block of validation origins, learned from differences of
     # other steps; an empty one where there are many.
-    table, lag = training.origins.table, max(1, round(season_length))
+    table, lag = validation.origins.table, max(1, round(season_length))
     series = np.flatnonzero(table.lengths > lag)
     if not len(table.known) * len(series):
         return None, []
     basis = FeatureBasis.of(table.features)
     x, y, blocks = [], [], []
     for i in series:
-        values = table.values[i] / training.scale[i]
+        values = table.values[i] / validation.scale[i]
         steps = np.arange(len(values))
         columns = table.features[table.feature_rows(i, steps)]
         columns = basis(columns[:, table.known], table.known)
         x.append(columns[lag:] - columns[:-lag])
         y.append(values[lag:] - values[:-lag])
-        inside = training.within(i, steps)
+        inside = validation.within(i, steps)
         blocks.append(inside[lag:] | inside[:-lag])
     x, y, blocks = (np.concatenate(parts) for parts in (x, y, blocks))
     # Copies of a feature, and constants, change nothing.
@@ -276,7 +276,7 @@ def learn_effects(training, season_length):
         return None, []
     every_coef = np.zeros((len(coefs), n_basis))
     every_coef[:, distinct] = coefs
-    effects, *apart = (FeatureEffects(basis, coef, training.scale) for coef in every_coef)
+    effects, *apart = (FeatureEffects(basis, coef, validation.scale) for coef in every_coef)
     return effects, [] if len(x) >= _ROWS_OF_COEFFICIENT * x.shape[1] else apart
 
 
@@ -288,37 +288,39 @@ def _distinct_columns(x):
     return [i for i in first.values() if x[:, i].any()]
 
 
-def fit_each(candidates, training):
+def fit_each(candidates, validation):
     """Fitted candidates, and their held-out forecasts side by side."""
-    pairs, shape = [one.fit(training) for one in candidates], training.validation.steps.shape
+    pairs, shape = [one.fit(validation) for one in candidates], validation.tests.steps.shape
     none = np.empty((shape[0], 0, shape[1]))
     return [one for one, _ in pairs], np.concatenate([none, *(f for _, f in pairs)], axis=1)
 
 
-def fit_without_effects(candidates, training, effects, apart):
+def fit_without_effects(candidates, validation, effects, apart):
     """Candidates fitted to series less effects, and forecasts of validation origins."""
     # The latter (n_validation, n_names, horizon) are of candidates that have not learned from
     # their block, as are effects where there are some `apart`.
     if not apart:
-        fitted, found = fit_each(candidates, _without(training, effects))
-        return fitted, found + effects.ahead(training.validation)[:, None]
+        fitted, found = fit_each(candidates, _without(validation, effects))
+        return fitted, found + effects.ahead(validation.tests)[:, None]
     names = sum(len(one.names) for one in candidates)
-    found = np.empty((len(training.validation), names, training.origins.horizon))
+    found = np.empty((len(validation.tests), names, validation.origins.horizon))
     for block, effects_of_block in enumerate(apart):
-        rows = np.flatnonzero(training.block == block)
-        validation = training.validation.take(rows)
-        part = replace(training, validation=validation, block=np.zeros_like(rows))
-        part, ahead = _without(part, effects_of_block), effects_of_block.ahead(validation)
+        rows = np.flatnonzero(validation.block == block)
+        tests = validation.tests.take(rows)
+        part = replace(validation, tests=tests, block=np.zeros_like(rows))
+        part, ahead = _without(part, effects_of_block), effects_of_block.ahead(tests)
         found[rows] = fit_each(candidates, part)[1] + ahead[:, None]
-    training = _without(training, effects)
+    validation = _without(validation, effects)
     # Classical methods have nothing to learn.
-    fitted = [one if isinstance(one, Classical) else one.fit(training)[0] for one in candidates]
+    fitted = [
+        one if isinstance(one, Classical) else one.fit(validation)[0] for one in candidates
+    ]
     return fitted, found
 
 
-def _without(training, effects):
+def _without(validation, effects):
     """Training on series without effects."""
-    table = effects.take_out(training.origins.table)
-    parts = (training.origins, training.validation)
-    origins, validation = (replace(origins, table=table) for origins in parts)
-    return replace(training, origins=origins, validation=validation)
+    table = effects.take_out(validation.origins.table)
+    parts = (validation.origins, validation.tests)
+    origins, tests = (replace(origins, table=table) for origins in parts)
+    return replace(validation, origins=origins, tests=tests)

@@ -19,7 +19,7 @@ from ._time import FOLDS, as_index, check_steps, is_date, refuse_repeated, steps
 _MOST_LEVELS = 64
 
 
-class Rows(NamedTuple):
+class FeatureRows(NamedTuple):
     """Rows of features, and the steps of series that they are about, several for each of them.
 
     `series`, `step` and `row`, which number the rows of `features`, are of shape (n_placed,);
@@ -260,7 +260,7 @@ def place(features, index, table, begins, columns, *, may_precede=True):
     n_rows, names, owner = len(features), table.names, "X"
     series, row = np.divmod(np.arange(n_rows * len(names)), max(n_rows, 1))
     if index is None:
-        return Rows(series, row + begins[series], row, features, columns)
+        return FeatureRows(series, row + begins[series], row, features, columns)
     if isinstance(index, pd.MultiIndex):
         if index.nlevels != 2 or not (table.form.long or table.form.kind == "dict"):
             raise ValueError(
@@ -282,7 +282,7 @@ def place(features, index, table, begins, columns, *, may_precede=True):
         refuse_repeated(of_one, owner.format(names[i]))
         table.time.positions(of_one, owner.format(names[i]))
     series, step, row = (part[~early] for part in (series, step, row))
-    return Rows(series, step, row, features, columns)
+    return FeatureRows(series, step, row, features, columns)
 
 
 def with_features(table, rows, least=None):
@@ -547,6 +547,6 @@ def with_known(forecaster, table, rows, requested):
         return table
     if rows is None:
         nothing, columns = np.empty(0, dtype=np.int64), columns_of(forecaster)
-        rows = Rows(nothing, nothing, nothing, np.empty((0, table.n_features)), columns)
+        rows = FeatureRows(nothing, nothing, nothing, np.empty((0, table.n_features)), columns)
     horizon = forecaster.horizon_
     return with_later_features(table, rows, last, horizon, forecaster._kept["missing"])

@@ -262,8 +262,8 @@ class KernelForecaster(Forecaster):
         whole = table = self.transform_.encode(table)
         self.effects_ = None
         if isinstance(self.bandwidth, str) and len(table.known):
-            training = Validation.of(table, self._at_once, self.season_length_)
-            self.effects_ = learn_effects(training, self.season_length_)[0]
+            validation = Validation.of(table, self._at_once, self.season_length_)
+            self.effects_ = learn_effects(validation, self.season_length_)[0]
         if self.effects_ is not None:
             table = self.effects_.rest(table)
         lookbacks = self._lookbacks(table)
@@ -362,12 +362,12 @@ class KernelForecaster(Forecaster):
         pairs = []
         if len(table) == 1:
             # A block is forecast from all windows that share no steps with it.
-            training = Validation.of(table, self._at_once, self.lookback_, _CALIBRATED)
+            validation = Validation.of(table, self._at_once, self.lookback_, _CALIBRATED)
             origins = Origins.within(table, self._at_once, self.lookback_)
-            for block, (rows, _) in enumerate(training.folds()):
-                overlaps = training.overlapping(origins.series, origins.known, block)
+            for block, (rows, _) in enumerate(validation.folds()):
+                overlaps = validation.overlapping(origins.series, origins.known, block)
                 if not overlaps.all():
-                    pairs.append((origins.take(~overlaps), training.validation.take(rows)))
+                    pairs.append((origins.take(~overlaps), validation.tests.take(rows)))
         # Otherwise the last windows are held out.
         return pairs or [self._split(table, self.lookback_)]
 

@@ -7,7 +7,7 @@ import numpy as np
 from numpy.lib.stride_tricks import sliding_window_view
 
 from .._base import warn_user
-from .._blocks import check_memory
+from .._blocks import check_memory, evenly_spread
 from .._spread import level_and_spread
 from .._validation import check_positive
 from ._table import Table, naive_scales, positions
@@ -183,11 +183,6 @@ def chunks(rows, most, cost=1):
     return np.array_split(rows, -(-len(rows) * cost // most) or 1)
 
 
-def evenly_spread(n, most):
-    """At most so many of n positions, evenly spread, from the first to the last."""
-    return np.unique(np.linspace(0, n - 1, min(n, most)).astype(int))
-
-
 def golden_fractions(n):
     """Return multiples of the golden ratio, less whole numbers: evenly spread, (n,)."""
     return np.arange(n) * (np.sqrt(5) - 1) / 2 % 1
@@ -231,14 +226,14 @@ def fewest_windows(horizon, fraction):
 
 @dataclass(frozen=True, eq=False)
 class Validation:
-    """Series to learn from, with validation origins in contiguous blocks of time."""
+    """Origins to learn from, and validation origins in contiguous blocks of time."""
 
-    # `origins` are all with a whole horizon after them and a step before, `block`
-    # (n_validation,) numbers the block of each validation origin, and `scale` (n_series,) is
-    # the unit of each series.
+    # `origins` are all with a whole horizon after them and a step before, `tests` are the
+    # validation origins, `block` (n_validation,) numbers the block of each, and `scale`
+    # (n_series,) is the unit of each series.
 
     origins: Origins
-    validation: Origins
+    tests: Origins
     block: np.ndarray
     scale: np.ndarray
 
@@ -265,12 +260,12 @@ class Validation:
             if nearest < 1:
                 continue  # too short to be validated
             width = farthest - nearest + 1
-            gaps = nearest + evenly_spread(width, max(about, fewest))
+            gaps = nearest + evenly_spread(np.arange(width), max(about, fewest))
             block = (gaps - nearest) * _BLOCKS // width
             parts.append([np.full_like(gaps, i), n - gaps, block])
         series, known, block = np.concatenate(parts, axis=1)
-        validation, scale = Origins(table, series, known, horizon), naive_scales(table.values)
-        return cls(Origins.within(table, horizon), validation, block, scale)
+        tests, scale = Origins(table, series, known, horizon), naive_scales(table.values)
+        return cls(Origins.within(table, horizon), tests, block, scale)
 
     @property
     def is_panel(self):
@@ -280,16 +275,15 @@ class Validation:
     @property
     def are_long(self):
         """True if most series are long."""
-        lengths = self.validation.table.lengths
-        return np.median(lengths) >= _LONG * self.validation.horizon
+        lengths = self.tests.table.lengths
+        return np.median(lengths) >= _LONG * self.tests.horizon
 
     @cached_property
     def mostly_least(self):
         """True for series that mostly are at their least value, as counts at 0; (n_series,)."""
         # Those that hardly ever changed are none.
         pairs = [
-            (own == own.min(), np.sum(own[1:] != own[:-1]))
-            for own in self.validation.table.values
+            (own == own.min(), np.sum(own[1:] != own[:-1])) for own in self.tests.table.values
         ]
         return np.array([2 * low.sum() > len(low) and n >= _FEWEST_CHANGES for low, n in pairs])
 
@@ -300,8 +294,8 @@ class Validation:
 
     def earliest(self, rows=slice(None)):
         """First of some validation origins in each series, its end if none; (n_series,)."""
-        first = self.validation.table.lengths.copy()
-        np.minimum.at(first, self.validation.series[rows], self.validation.known[rows])
+        first = self.tests.table.lengths.copy()
+        np.minimum.at(first, self.tests.series[rows], self.tests.known[rows])
         return first
 
     @cached_property
@@ -312,9 +306,9 @@ class Validation:
         """
         shape = len(self.scale), self.n_blocks
         first, end = np.full(shape, np.inf), np.full(shape, -np.inf)
-        at = self.validation.series, self.block
-        np.minimum.at(first, at, self.validation.known)
-        np.maximum.at(end, at, self.validation.known + self.origins.horizon)
+        at = self.tests.series, self.block
+        np.minimum.at(first, at, self.tests.known)
+        np.maximum.at(end, at, self.tests.known + self.origins.horizon)
         return first, end
 
     def overlap(self, block):
@@ -332,9 +326,9 @@ class Validation:
 
     def folds(self):
         """Rows of validation origins, in each block and not overlapping with that block."""
-        validation = self.validation
+        tests = self.tests
         for block in range(self.n_blocks):
-            overlaps = self.overlapping(validation.series, validation.known, block)
+            overlaps = self.overlapping(tests.series, tests.known, block)
             yield np.flatnonzero(self.block == block), np.flatnonzero(~overlaps)
 
     def within(self, series, steps):
@@ -343,15 +337,15 @@ class Validation:
         return (steps[:, None] >= first) & (steps[:, None] < end)
 
 
-def held_out(learn, training):
+def held_out(learn, validation):
     """Forecast validation origins; (n_validation, 1, horizon).
 
     `learn(block)` is a candidate that has not learned from what overlaps with a block.
     """
-    validation = training.validation
-    forecasts = np.full((len(validation), 1, validation.horizon), np.nan)
-    for block, (rows, _) in enumerate(training.folds()):
-        forecasts[rows] = learn(block).forecast(validation.take(rows))
+    tests = validation.tests
+    forecasts = np.full((len(tests), 1, tests.horizon), np.nan)
+    for block, (rows, _) in enumerate(validation.folds()):
+        forecasts[rows] = learn(block).forecast(tests.take(rows))
     return forecasts
 
 

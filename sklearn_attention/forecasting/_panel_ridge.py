@@ -45,7 +45,7 @@ class PanelRidge:
     share: float = 1.0
 
     @classmethod
-    def fit(cls, training, held_out, classical, random_state):
+    def fit(cls, validation, held_out, classical, random_state):
         """Fit to all origins; return it, and held-out forecasts with its share.
 
         The share, and corrections of held-out forecasts (n_validation, horizon) within a
@@ -53,17 +53,17 @@ class PanelRidge:
         forecasts are not corrected. If corrections do not help there, None and `held_out` are
         returned.
         """
-        validation, is_excluded = training.validation, training.mostly_least
-        is_last = validation.steps_left <= validation.horizon
-        rows = np.flatnonzero(is_last & ~is_excluded[validation.series])
-        until, lengths = training.earliest(rows), validation.table.lengths
+        tests, is_excluded = validation.tests, validation.mostly_least
+        is_last = tests.steps_left <= tests.horizon
+        rows = np.flatnonzero(is_last & ~is_excluded[tests.series])
+        until, lengths = validation.earliest(rows), tests.table.lengths
         series, known = positions(1, np.where(is_excluded, 0, np.maximum(lengths - 1, 0)))
         if len(series) > _MAX_ORIGINS:
             drawn = random_state.choice(len(series), _MAX_ORIGINS, replace=False)
             series, known = series[drawn], known[drawn]
         # All origins of a series share the seasonal pattern of the whole series: one of its own
         # for each would take the square of their number.
-        origins = Origins(validation.table, series, known, validation.horizon, lengths[series])
+        origins = Origins(tests.table, series, known, tests.horizon, lengths[series])
         features = _Features(origins, classical)
 
         def fit_before(ends):
@@ -73,8 +73,8 @@ class PanelRidge:
 
         ridge = fit_before(until)
         corrected = np.full_like(held_out, np.nan)
-        corrected[rows] = ridge.corrected(validation.take(rows).with_season_before(until))
-        share, _ = best_share(training, held_out, corrected)
+        corrected[rows] = ridge.corrected(tests.take(rows).with_season_before(until))
+        share, _ = best_share(validation, held_out, corrected)
         if share == 0:
             return None, held_out
         # Few origins determine the best share, so that it is averaged with one half. On fifteen

@@ -72,13 +72,13 @@ class WindowRidge:
         """Name of the forecast."""
         return (f"ridge of {self.lookback} steps",)
 
-    def fit(self, training):
+    def fit(self, validation):
         """Fit coefficients; return them, and held-out forecasts (n_validation, 1, horizon).
 
         Forecasts are NaN at origins with fewer known steps than a window has.
         """
-        windows, validation = _Windows(training, self.lookback), training.validation
-        held_out = np.full((len(validation), 1, validation.horizon), np.nan)
+        windows, tests = _Windows(validation, self.lookback), validation.tests
+        held_out = np.full((len(tests), 1, tests.horizon), np.nan)
         if windows.counts.sum() < max(2, _MIN_WINDOWS_PER_STEP * self.lookback):
             return self, held_out
         ridge = windows.ridge()
@@ -101,28 +101,28 @@ class WindowRidge:
 class _Windows:
     """Windows to learn from, of each series, and the tests, those at validation origins."""
 
-    def __init__(self, training, lookback):
-        table, validation = training.origins.table, training.validation
-        self.training, self.lookback, self.horizon = training, lookback, validation.horizon
+    def __init__(self, validation, lookback):
+        table, tests = validation.origins.table, validation.tests
+        self.validation, self.lookback, self.horizon = validation, lookback, tests.horizon
         self.counts = np.maximum(table.lengths - lookback - self.horizon + 1, 0)
         # In units of their standard deviations, errors of different series are comparable.
         std = deviations(table.values)
         self.values = [(v - v.mean()) / unit for v, unit in zip(table.values, std, strict=True)]
-        self.rows = np.flatnonzero(validation.known >= lookback)
-        origins = validation.take(self.rows)
+        self.rows = np.flatnonzero(tests.known >= lookback)
+        origins = tests.take(self.rows)
         unit = std[origins.series, None]
         self.tests = Windows.before(origins, lookback, "last", unit, features=False)
-        self.block = training.block[self.rows]
+        self.block = validation.block[self.rows]
 
     def ridge(self):
         """Sum products over the windows of all series; a BlockRidge."""
         n_further = self.lookback + self.horizon - 1
         every = [self.values[i] for i in np.flatnonzero(self.counts)]
         of_blocks = []
-        for block in range(self.training.n_blocks):
+        for block in range(self.validation.n_blocks):
             first, end = (
                 np.clip(known - self.lookback, 0, self.counts).astype(np.int64)
-                for known in self.training.overlap(block)
+                for known in self.validation.overlap(block)
             )
             inside = np.flatnonzero(first < end)
             of_blocks.append([self.values[i][first[i] : end[i] + n_further] for i in inside])

@@ -4,7 +4,8 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 
-from ._origins import PANEL, by_group, evenly_spread
+from .._blocks import evenly_spread
+from ._origins import PANEL, by_group
 from ._table import naive_scales
 
 # Series that logarithms are tried on.
@@ -139,14 +140,14 @@ def choose_transform(table, log, plain, fit):
         return plain, None
     # Absolute errors are least at the median, which of counts with zeros is below the mean.
     power = 1 if flat.min() > 0 else 2
-    rows = evenly_spread(len(values), _MOST_TRIED)
+    rows = evenly_spread(np.arange(len(values)), _MOST_TRIED)
     sample = table.take(rows)
     results = []
     for transform in (plain, logarithms):
         fitted = fit(transform.encode(sample))
-        if len(fitted.training.block) == 0:
+        if len(fitted.validation.block) == 0:
             return logarithms, None
-        origins = replace(fitted.training.validation, table=sample)
+        origins = replace(fitted.validation.tests, table=sample)
         residuals = transform.decode(fitted.held_out, origins) - origins.targets()
         scaled = np.abs(residuals / naive_scales(sample.values)[origins.series, None])
         error = np.nanmean(scaled**power)

@@ -66,24 +66,24 @@ class TransformerCandidate:
 
     names = ("transformer",)
 
-    def fit(self, training):
+    def fit(self, validation):
         """Learn from what came before the validation origins, and forecast these.
 
         Without a network, and NaN, where too little came before.
         """
-        origins, validation = training.origins, training.validation
-        before = origins.known + origins.horizon <= training.earliest()[origins.series]
+        origins, tests = validation.origins, validation.tests
+        before = origins.known + origins.horizon <= validation.earliest()[origins.series]
         origins = origins.take(before & (origins.known >= self.lookback))
         if len(origins) < _FEWEST_WINDOWS:
-            return self, np.full((len(validation), 1, origins.horizon), np.nan)
-        ridge, _ = WindowRidge(self.lookback).fit(training)
+            return self, np.full((len(tests), 1, origins.horizon), np.nan)
+        ridge, _ = WindowRidge(self.lookback).fit(validation)
         fitted = replace(self, ridge=ridge).learn(origins)
-        return fitted, fitted.forecast(validation)
+        return fitted, fitted.forecast(tests)
 
-    def tried_on(self, training):
+    def tried_on(self, validation):
         """The same, and forecasts after a brief training; None without."""
         brief = self.brief()
-        return self, None if brief is None else brief.fit(training)[1]
+        return self, None if brief is None else brief.fit(validation)[1]
 
     def brief(self):
         """The same, to be trained briefly, where that is to show whether it helps; or None."""

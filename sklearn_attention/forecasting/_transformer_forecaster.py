@@ -374,21 +374,25 @@ class TransformerForecaster(NetworkParameters, Forecaster):
             self._report(unable, table, all_of_them=not alone)
         transformer = self._new_transformer(table.lengths.max(), task, with_features, alone)
         if alone:
-            self.combined_, validation = fit_transformer(transformer, table, self._at_once)
+            self.combined_, tests = fit_transformer(transformer, table, self._at_once)
             self.calibration_ = Calibration.fit(
-                self._forecasts(validation), season_length=self.season_length_
+                self._forecasts(tests), season_length=self.season_length_
             )
             return
         fitted = self._fit_candidates(sizes, kinds, with_features, transformer, unable)
-        self.combined_, training, held_out = fitted.combined, fitted.training, fitted.held_out
-        if training.is_panel and self.combined_.share_of(Classical) >= _MIN_CLASSICAL_WEIGHT:
+        self.combined_, validation, held_out = (
+            fitted.combined,
+            fitted.validation,
+            fitted.held_out,
+        )
+        if validation.is_panel and self.combined_.share_of(Classical) >= _MIN_CLASSICAL_WEIGHT:
             self.correction_, held_out = PanelRidge.fit(
-                training, held_out, Classical(self.seasons_[0]),
+                validation, held_out, Classical(self.seasons_[0]),
                 check_random_state(self.random_state),
             )  # fmt: skip
-        forecasts = Forecasts(training.validation, held_out, disagreement(fitted.every))
+        forecasts = Forecasts(validation.tests, held_out, disagreement(fitted.every))
         self.calibration_ = Calibration.fit(
-            forecasts, block=training.block, season_length=self.season_length_
+            forecasts, block=validation.block, season_length=self.season_length_
         )
 
     def _usable_kinds(self, sizes):
@@ -451,7 +455,7 @@ class TransformerForecaster(NetworkParameters, Forecaster):
         for candidate in [*(trees if kinds else ()), *([transformer] if transformer else ())]:
             fitted = add_candidate(fitted, candidate, unable)
         if not is_auto:
-            ends = Origins.at_ends(fitted.training.origins.table, horizon)
+            ends = Origins.at_ends(fitted.validation.origins.table, horizon)
             silent = fitted.combined.without_forecast(ends)
             all_of_them = len(silent) == len(fitted.combined.names)
             self._report([*unable, *silent], table, all_of_them)

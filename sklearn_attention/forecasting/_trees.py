@@ -47,32 +47,32 @@ class Trees:
 
     names = ("trees",)
 
-    def tried_on(self, training):
+    def tried_on(self, validation):
         """The same with trees for the first part of the blocks, and forecasts of these."""
         # None without a trial, and where there is too little to learn from.
         if not self.tried:
             return self, None
-        learn, n_parts = self._learner(training)
+        learn, n_parts = self._learner(validation)
         first = learn(0)
         if first.fitted is None:
             return self, None
         return replace(self, trial=(learn, n_parts, first)), held_out(
-            lambda block: self if block % _PARTS else first, training
+            lambda block: self if block % _PARTS else first, validation
         )
 
-    def fit(self, training):
+    def fit(self, validation):
         """Learn, and forecast validation origins by trees learned apart from them."""
         if self.trial is None:
-            learn, n_parts = self._learner(training)
+            learn, n_parts = self._learner(validation)
             first = learn(0)
         else:
             learn, n_parts, first = self.trial
         parts = [first, *map(learn, range(1, n_parts))]
-        return learn(None), held_out(lambda block: parts[block % _PARTS], training)
+        return learn(None), held_out(lambda block: parts[block % _PARTS], validation)
 
-    def _learner(self, training):
+    def _learner(self, validation):
         """A function that learns from all but a part of the blocks, and the number of parts."""
-        table, horizon = training.origins.table, training.origins.horizon
+        table, horizon = validation.origins.table, validation.origins.horizon
         several = [len(np.unique(table.features[:, i])) > _FEW_VALUES for i in table.known]
         blank = replace(
             self, dated=calendar_of(table.time, 2).size > 0,
@@ -83,7 +83,7 @@ class Trees:
         series, step, ahead = _rows_of(table, horizon)
         columns, level, unit = blank._columns(Origins(table, series, step - ahead, 1), ahead)
         aim = (table.value[table.first[series] + step] - level) / unit
-        block = training.within(series, step)
+        block = validation.within(series, step)
 
         def learn(part):
             apart = slice(None) if part is None else ~block[:, part::_PARTS].any(axis=1)
@@ -91,7 +91,7 @@ class Trees:
                 columns, aim, apart, 1 if part is None else _SHARE_IF_HELD_OUT
             )
 
-        return learn, min(_PARTS, training.n_blocks)
+        return learn, min(_PARTS, validation.n_blocks)
 
     def forecast(self, origins):
         """Forecasts at some origins; (n_origins, 1, horizon)."""

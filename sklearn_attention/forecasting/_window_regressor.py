@@ -28,19 +28,19 @@ class WindowRegressor:
     fitted: object = None  # a clone that has learned
     unit: np.ndarray | None = None  # of each training series
 
-    def fit(self, training):
+    def fit(self, validation):
         """Learn, and forecast validation origins by clones learned apart from them."""
-        origins = training.origins
+        origins = validation.origins
         origins = origins.take(origins.known >= self.lookback)
         origins = origins.take(spread_over_phases(len(origins), _MOST_WINDOWS))
         unit = naive_scales(origins.table.values)
         blank = replace(self, fitted=None, unit=unit)
 
         def learn(block):
-            out = training.overlapping(origins.series, origins.known, block)
+            out = validation.overlapping(origins.series, origins.known, block)
             return blank._learned(origins.take(~out))
 
-        return blank._learned(origins), held_out(learn, training)
+        return blank._learned(origins), held_out(learn, validation)
 
     def forecast(self, origins):
         """Forecasts (n_origins, 1, horizon); NaN where a series is too short."""

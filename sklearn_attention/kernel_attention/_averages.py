@@ -5,7 +5,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from .._blocks import blocks_of_queries
-from ._kernel import Keys, LearnedKernel, Pairs
+from ._kernel import LearnedKernel, Pairs, ScaledKeys
 
 
 @dataclass(frozen=True)
@@ -35,7 +35,7 @@ class AverageMember:
         return np.zeros((len(X), training.targets.shape[1], training.X.shape[1]))
 
     def _weights(self, training, X, own=None):
-        keys = Keys.of(self.kernel, training.coordinates(self.rows, np.float64))
+        keys = ScaledKeys.of(self.kernel, training.coordinates(self.rows, np.float64))
         queries, counts = training.queries(X), training.weights[self.rows]
         for block in blocks_of_queries(len(X), len(self.rows)):
             left = None if own is None else own[block]

@@ -26,8 +26,8 @@ from .._thread_pools import one_blas_thread
 from .._validation import check_key_weights
 from ._boosting import FEWEST_ROWS, MultinomialLink, predict_trees, stack_classifier
 from ._estimator import KernelAttention, Options
-from ._fitted import Rows, Task, fit_kernel_attention
-from ._members import KernelRidge, LossOfClasses, cross_entropy, log_loss_of_shares
+from ._fitted import TableRows, Task, fit_kernel_attention
+from ._members import LossOfClasses, RidgeLearner, cross_entropy, log_loss_of_shares
 
 # Rows up to which kernels are held near their start and have no rough part, and up to which
 # batches are drawn at random. With a rough part beyond, log-losses of phonemes are 0.85, of
@@ -39,7 +39,7 @@ _FEW, _RANDOM = 1000, 5000
 
 
 def _ridge(n_rows):
-    usual = KernelRidge(
+    usual = RidgeLearner(
         share=0.4, n_steps=25 if n_rows <= _RANDOM else 150, most_at_random=_RANDOM,
         noise=0.5, rough=n_rows > _FEW, linear=True, constant=False,
     )  # fmt: skip
@@ -207,7 +207,7 @@ class KernelAttentionClassifier(ClassLabels, ClassifierMixin, KernelAttention):
         values = indicators(y, self.classes_, np.float64)
         ends = np.cumsum([0, *map(len, classes_of_outputs(self.classes_))])
         outputs = [slice(*pair) for pair in itertools.pairwise(ends)]
-        rows = Rows(X, values, weights, self.columns_, outputs)
+        rows = TableRows(X, values, weights, self.columns_, outputs)
         fitted, left_out = fit_kernel_attention(rows, CLASSIFICATION, options, report)
         self._fitted = fitted
         vars(self).update(fitted.attributes())

@@ -6,8 +6,9 @@ import numpy as np
 from scipy.linalg import get_lapack_funcs, solve_triangular
 from scipy.special import softmax
 
+from .._blocks import evenly_spread
 from .._thread_pools import one_blas_thread
-from ._kernel import Keys, Pairs
+from ._kernel import Pairs, ScaledKeys
 
 # Factors of the errors' log-weights: 0 for equal weights everywhere, 1 for those of the kernel
 # that predicts.
@@ -32,7 +33,7 @@ class HeldOutRows:
         values = kernel.values.copy()
         kernel.named(values)["linear"][:] = -np.inf
         self._likeness = self._kernel.with_values(values)
-        self.rows, self._keys = rows, Keys.of(self._likeness, rows)
+        self.rows, self._keys = rows, ScaledKeys.of(self._likeness, rows)
         self.deviations = np.ones(len(weights))
         self._factor = None
         if varied:
@@ -52,8 +53,8 @@ class HeldOutRows:
 
     def _factorise(self, weights):
         n = len(weights)
-        known = np.linspace(0, n - 1, min(n, _MOST_COMPARED)).astype(int)
-        self._known = Keys.of(self._kernel, [z[known] for z in self.rows])
+        known = evenly_spread(np.arange(n), _MOST_COMPARED)
+        self._known = ScaledKeys.of(self._kernel, [z[known] for z in self.rows])
         noise = self._kernel.noise_of(weights[known])
         matrix = Pairs(self._kernel, self._known.rows).matrix
         diagonal = matrix.diagonal().copy()

@@ -14,7 +14,7 @@ from ..kernels import Gaussian
 from ._additive import AdditivePart, fit_additive
 from ._distribution import HeldOutRows
 from ._encodings import SAMPLED, Encoding, TrainingRows
-from ._members import LocalAverage
+from ._members import AverageLearner
 from ._ridge import RidgeMember
 
 # Rows that a fold holds out, at most.
@@ -32,7 +32,7 @@ class Task:
 
     # From readout, frequencies of classes and outputs to a loss of leave-one-out errors.
     loss: Callable
-    ridge: Callable  # from the number of rows to a KernelRidge
+    ridge: Callable  # from the number of rows to a RidgeLearner
     folds: Mapping  # number of folds, by the number of rows at most
     scales_targets: bool
     fewest_bins: int
@@ -40,7 +40,7 @@ class Task:
 
 
 @dataclasses.dataclass(frozen=True)
-class Rows:
+class TableRows:
     """Training rows as they were read."""
 
     X: np.ndarray  # (n, n_features), numbers and codes
@@ -213,7 +213,7 @@ def fit_kernel_attention(rows, task, options, report):
     )
     training = TrainingRows(X, values, weights, encodings, center, scale)
     folds = _folds(len(X), task, options, np.random.default_rng(options.seed))
-    learner = task.ridge(len(X)) if options.readout == "solve" else LocalAverage()
+    learner = task.ridge(len(X)) if options.readout == "solve" else AverageLearner()
     loss = task.loss(options.readout, center, rows.outputs)
     report.begin(len(folds))
     members, left_out = [], []

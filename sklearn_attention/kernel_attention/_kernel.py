@@ -166,8 +166,8 @@ class LearnedKernel:
         return size + slope * np.einsum("ij,ij->i", rows[0], rows[0])
 
     def matrix(self, queries, keys):
-        """The kernel between rows and rows or Keys, (n_queries, n_keys)."""
-        keys, scales = Keys.of(self, keys), self.column_scales
+        """The kernel between rows and rows or ScaledKeys, (n_queries, n_keys)."""
+        keys, scales = ScaledKeys.of(self, keys), self.column_scales
         left = [_augmented(z, scale) for z, scale in zip(queries, scales, strict=True)]
         shape = len(queries[0]), len(keys.rows[0])
         found = self.radial(left, keys.scaled, np.empty((3, *shape), queries[0].dtype))
@@ -201,7 +201,7 @@ class LearnedKernel:
         return total
 
 
-class Keys(NamedTuple):
+class ScaledKeys(NamedTuple):
     """Rows, and scaled as the right sides of products that are squared distances."""
 
     rows: list
@@ -210,7 +210,7 @@ class Keys(NamedTuple):
     @classmethod
     def of(cls, kernel, rows):
         """Rows, unless they are keys already."""
-        if isinstance(rows, Keys):
+        if isinstance(rows, ScaledKeys):
             return rows
         scaled = [_augmented(z, s) for z, s in zip(rows, kernel.column_scales, strict=True)]
         for x in scaled:
@@ -219,7 +219,7 @@ class Keys(NamedTuple):
 
     def block(self, rows):
         """Some of the keys."""
-        return Keys([z[rows] for z in self.rows], [x[rows] for x in self.scaled])
+        return ScaledKeys([z[rows] for z in self.rows], [x[rows] for x in self.scaled])
 
 
 class KernelSum:
@@ -235,7 +235,7 @@ class KernelSum:
         # Coefficients (n_keys, n_outputs) are large, so that sums need more digits than the
         # kernel.
         self._kernel, self._coefficients = kernel, coefficients.astype(np.float64)
-        self._keys = Keys.of(kernel, keys).scaled
+        self._keys = ScaledKeys.of(kernel, keys).scaled
         self._linear, self._constant = _affine_part(kernel, keys, self._coefficients)
 
     def __call__(self, queries):
@@ -421,7 +421,7 @@ def _gaussians_of_rough(named):
 
 
 class Pairs:
-    """The kernel between rows and rows or Keys, None for the same, and its derivatives.
+    """The kernel between rows and rows or ScaledKeys, None for the same, and its derivatives.
 
     Its `matrix` is (n_queries, n_keys).
     """
@@ -431,8 +431,8 @@ class Pairs:
         self._named = kernel.named()
         left = [_augmented(z, s) for z, s in zip(queries, kernel.column_scales, strict=True)]
         if self._own:
-            keys = Keys(queries, [_as_keys(x) for x in left])
-        keys = Keys.of(kernel, keys)
+            keys = ScaledKeys(queries, [_as_keys(x) for x in left])
+        keys = ScaledKeys.of(kernel, keys)
         self._rows, self._right = (queries, keys.rows), keys.scaled
         self._queries = [x[:, :-2] for x in left]
         self._squared = [_squared(q, k) for q, k in zip(left, keys.scaled, strict=True)]

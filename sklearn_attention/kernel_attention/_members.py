@@ -38,7 +38,7 @@ _FIRST_SHARPNESS, _NEWTON_STEPS = 4.0, 4
 
 
 @dataclass(frozen=True)
-class KernelRidge:
+class RidgeLearner:
     """Kernel ridge regression, learned by its exact leave-one-out errors."""
 
     batch: int = 512  # rows of a batch, at most
@@ -98,11 +98,11 @@ class KernelRidge:
 
 
 @dataclass(frozen=True)
-class LocalAverage:
+class AverageLearner:
     """Weighted averages, learned by their leave-one-out errors."""
 
     def fit(self, training, held_out, loss, rng, options):
-        """An AverageMember and its leave-one-out predictions; see :class:`KernelRidge`."""
+        """An AverageMember and its leave-one-out predictions; see :class:`RidgeLearner`."""
         sample = _Sample(training, held_out, rng)
         kernel = LearnedKernel.start(
             training.features, sample.variances, training.X.shape[1], options.formula,

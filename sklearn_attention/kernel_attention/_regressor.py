@@ -20,15 +20,15 @@ from .._validation import (
 from ._boosting import FEWEST_ROWS, predict_trees, stack_regressor
 from ._distribution import ErrorDistribution
 from ._estimator import KernelAttention, Options
-from ._fitted import Rows, Task, fit_kernel_attention
+from ._fitted import TableRows, Task, fit_kernel_attention
 from ._leave_level_out import LeaveLevelOut
-from ._members import FEW_ROWS, KernelRidge, squared_loss
+from ._members import FEW_ROWS, RidgeLearner, squared_loss
 
 
 def _ridge(n_rows):
     if n_rows > FEW_ROWS:
-        return KernelRidge(rate=0.12, noise=0.03, n_steps=80, linear=True)
-    return KernelRidge(linear=True)
+        return RidgeLearner(rate=0.12, noise=0.03, n_steps=80, linear=True)
+    return RidgeLearner(linear=True)
 
 
 REGRESSION = Task(
@@ -250,7 +250,7 @@ class KernelAttentionRegressor(NumericTargets, KernelAttention):
         X, y = self._learn_rows(X, y=y, multi_output=True, y_numeric=True)
         y, weights = y.astype(np.float64), check_key_weights(sample_weight, X, np.float32)
         options, report = Options.of(self), FitReport(self, X, y, sample_weight, "member")
-        rows = Rows(X, y, weights, self.columns_, outputs=[])
+        rows = TableRows(X, y, weights, self.columns_, outputs=[])
         fitted, left_out = fit_kernel_attention(rows, REGRESSION, options, report)
         self._fitted = fitted
         vars(self).update(fitted.attributes())

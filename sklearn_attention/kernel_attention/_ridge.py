@@ -12,9 +12,9 @@ from ._encodings import SAMPLED
 from ._kernel import (
     LEAST_NOISE,
     KernelSum,
-    Keys,
     LearnedKernel,
     Pairs,
+    ScaledKeys,
     add_mixed_terms,
     products_by_feature,
     sums_of_mixed_rows,
@@ -82,7 +82,7 @@ class System:
     def _factorise(self, least):
         n = len(self._targets)
         matrix = np.empty((n, n), self.keys[0].dtype if self.keys else np.float64)
-        keys = Keys.of(self.kernel, self.keys)
+        keys = ScaledKeys.of(self.kernel, self.keys)
         for rows in blocks_of_queries(n, n):
             # The factorisation reads only the lower triangle.
             before = keys.block(slice(rows.stop))
@@ -348,7 +348,7 @@ class RidgeMember:
         """Every leaf with its keys, and a block of the queries that reach it."""
         encoded = training.queries(X)
         for leaf, reaching, weights, points in self._reached(encoded):
-            keys = Keys.of(self.kernel, training.coordinates(self.rows[leaf], dtype))
+            keys = ScaledKeys.of(self.kernel, training.coordinates(self.rows[leaf], dtype))
             for block in blocks_of_queries(len(reaching), len(self.rows[leaf])):
                 rows = reaching[block]
                 queries = encoded.coordinates(rows, dtype)

@@ -4,6 +4,7 @@ from typing import NamedTuple
 
 import numpy as np
 from scipy.optimize import minimize_scalar
+from sklearn.utils import gen_batches
 
 from ..text._special import PADDING, START
 
@@ -46,13 +47,12 @@ class TokenCounts:
             n_nodes = len(self._contexts[k - 1]) if k else 1
             self._levels.append(_Level.of(keys, counts, n_nodes, n_tokens))
 
-    def of_pairs(self, stream, n_at_once=2**16):
+    def of_pairs(self, stream):
         """Log-probabilities of all tokens of a stream that have one before, (n_pairs,)."""
         places, offsets = stream.places()
         back, found = np.arange(self.longest - 1, -1, -1), []
-        for first in range(0, len(places), n_at_once):
-            block = slice(first, first + n_at_once), None
-            place, offset = places[block], offsets[block]
+        for block in gen_batches(len(places), 2**16):
+            place, offset = places[block, None], offsets[block, None]
             contexts = np.where(
                 back <= offset, stream.ids[np.maximum(place - back, 0)], PADDING
             )

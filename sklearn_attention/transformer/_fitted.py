@@ -86,7 +86,7 @@ class Data(NamedTuple):
 def fit_encoder(data, reader, task, settings, pooling, baseline, report):
     """A FittedEncoder that has learned from Data, by the parameters of an estimator."""
     from ._network import (
-        HeldOutRows,
+        HeldOutLoss,
         OutputShares,
         RowEncoder,
         loss_of,
@@ -102,7 +102,7 @@ def fit_encoder(data, reader, task, settings, pooling, baseline, report):
         for part in (whole.take(data.learned), judged)
     )
     how = row_losses(loss), OutputShares(n_outputs)
-    judge = HeldOutRows(*seen, *how) if n_judged else None
+    judge = HeldOutLoss(*seen, *how) if n_judged else None
     fitted = FittedEncoder(reader, task)
     network = fit_network(
         RowEncoder,

@@ -238,7 +238,7 @@ def overall(losses, constant):
     return (left.clamp(max=1) + 0.01).log().mean().exp()
 
 
-class HeldOutRows:
+class HeldOutLoss:
     """Rows held out: their loss, which chooses the best epoch, and their unbiased outputs."""
 
     # Outputs of the chosen network for these rows are biased by the choice. So the rows are

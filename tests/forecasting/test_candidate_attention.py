@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from forecasting_training import make_walks
+from forecasting_validation import make_walks
 
 from sklearn_attention.forecasting import Origins, Table
 from sklearn_attention.forecasting._candidate_attention import (

@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from forecasting_training import make_training_of, make_walks
+from forecasting_validation import make_validation_of, make_walks
 
 from sklearn_attention.forecasting import Origins, Table, _season
 from sklearn_attention.forecasting._classical import Classical, LastSeason, smooth
@@ -92,15 +92,15 @@ def test_a_panel_gives_the_same_as_each_series_by_itself(group, monkeypatch):
 
 def test_held_out_patterns_are_those_before_the_block():
     series = make_walks([60])
-    training = make_training_of(series, horizon=4)
+    validation = make_validation_of(series, horizon=4)
     classical = Classical(6.0)
-    _, held_out = classical.fit(training)
-    for block in range(training.n_blocks):
-        rows = np.flatnonzero(training.block == block)
-        first = training.validation.known[rows].min()
+    _, held_out = classical.fit(validation)
+    for block in range(validation.n_blocks):
+        rows = np.flatnonzero(validation.block == block)
+        first = validation.tests.known[rows].min()
         own = Table.of([series[0]])
         for row in rows:
-            known = training.validation.known[[row]]
+            known = validation.tests.known[[row]]
             origin = (
                 Origins.at_ends(own, 4)
                 .at(np.array([0]), known)

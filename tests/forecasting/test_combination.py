@@ -5,7 +5,7 @@ from dataclasses import replace
 import numpy as np
 import pandas as pd
 import pytest
-from forecasting_training import make_training_of, make_walks
+from forecasting_validation import make_validation_of, make_walks
 from scipy.optimize import minimize
 
 from sklearn_attention.forecasting import Origins, Table, TimeIndex
@@ -30,12 +30,12 @@ HORIZON = 4
 
 def make(lengths=(90, 60), noises=(0.5, 1.0, 2.0), seed=0):
     """Training, and candidates that are the truth with more and more noise."""
-    training = make_training_of(make_walks(lengths), HORIZON)
+    validation = make_validation_of(make_walks(lengths), HORIZON)
     rng = np.random.default_rng(seed)
-    truth = np.nan_to_num(training.validation.targets())
-    scale = training.scale[training.validation.series, None]
+    truth = np.nan_to_num(validation.tests.targets())
+    scale = validation.scale[validation.tests.series, None]
     forecasts = [truth + noise * scale * rng.normal(size=truth.shape) for noise in noises]
-    return training, np.stack(forecasts, axis=1)
+    return validation, np.stack(forecasts, axis=1)
 
 
 def test_a_combination_is_the_weighted_average_of_those_that_are_there():
@@ -55,22 +55,22 @@ def test_a_combination_is_the_weighted_average_of_those_that_are_there():
 def test_the_mean_of_rare_sales_has_more_than_their_median():
     rng = np.random.default_rng(0)
     sold = (rng.random((2, 120)) < 0.3) * rng.integers(1.0, 6.0, (2, 120))
-    training = make_training_of(list(sold * 1.0), horizon=1)
-    shape = training.validation.steps.shape
+    validation = make_validation_of(list(sold * 1.0), horizon=1)
+    shape = validation.tests.steps.shape
     forecasts = np.stack([np.zeros(shape), np.full(shape, sold.mean())], axis=1)
-    weights = choose_weights(forecasts, training)[0]
+    weights = choose_weights(forecasts, validation)[0]
     assert (weights[:, 1] > 0.7).all()
 
 
 @pytest.mark.parametrize("lengths", [(150,), (90, 60)])
 def test_blocks_do_not_choose_their_own_weights(lengths):
-    training, forecasts = make(lengths)
-    expected, _, combined, _ = choose_weights(forecasts, training)
-    rows = training.block == training.n_blocks // 2
+    validation, forecasts = make(lengths)
+    expected, _, combined, _ = choose_weights(forecasts, validation)
+    rows = validation.block == validation.n_blocks // 2
     # In this block the best and the worst change places.
     changed = forecasts.copy()
     changed[rows] = forecasts[rows][:, ::-1]
-    found, _, held_out, _ = choose_weights(changed, training)
+    found, _, held_out, _ = choose_weights(changed, validation)
     assert not np.allclose(found, expected)
     for row in np.flatnonzero(rows):
         before, after = (
@@ -84,8 +84,8 @@ def test_blocks_do_not_choose_their_own_weights(lengths):
     ("lengths", "share"), [((90, 60), 0.5), ((38, 36), 0.75), ((90,), 0.0)]
 )
 def test_weights_of_a_series_are_the_formula(lengths, share):
-    training, forecasts = make(lengths)
-    targets, series = training.validation.targets(), training.validation.series
+    validation, forecasts = make(lengths)
+    targets, series = validation.tests.targets(), validation.tests.series
     errors = np.sqrt(np.nanmean((forecasts - targets[:, None]) ** 2, axis=2))
     mean = np.array([errors[series == i].mean(axis=0) for i in range(len(lengths))])
     logs = np.log(mean / mean.min(axis=1, keepdims=True))
@@ -96,7 +96,7 @@ def test_weights_of_a_series_are_the_formula(lengths, share):
         weights /= 2
     weights[weights < 0.01] = 0
     weights /= weights.sum(axis=1, keepdims=True)
-    found = choose_weights(forecasts, training)[0]
+    found = choose_weights(forecasts, validation)[0]
     np.testing.assert_allclose(found, weights, rtol=1e-5)
 
 
@@ -130,13 +130,13 @@ class Stub(TransformerCandidate):
     def brief(self):
         return replace(self) if self.tried else None
 
-    def fit(self, training):
+    def fit(self, validation):
         if self.network is None:
-            return self, np.full((len(training.validation), 1, AHEAD), np.nan)
+            return self, np.full((len(validation.tests), 1, AHEAD), np.nan)
         missed = float(self.network != "perfect")
-        unit = training.scale[training.validation.series, None, None]
+        unit = validation.scale[validation.tests.series, None, None]
         signs = np.where(np.arange(len(unit)) % 2, -1.0, 1.0)[:, None, None]
-        return self, training.validation.targets()[:, None] + 1e6 * missed * unit * signs
+        return self, validation.tests.targets()[:, None] + 1e6 * missed * unit * signs
 
 
 def fit_kinds(table, kinds, horizon=AHEAD, season=1.0, lookback=None, **options):
@@ -209,7 +209,7 @@ def test_candidates_one_after_the_other_are_those_at_once(with_effects):
 
 def test_where_nothing_is_validated_all_count_alike():
     fitted = fit_kinds(Table.of([np.array([3.0, 4.0, 5.0])]), ["classical"])
-    assert len(fitted.training.block) == len(fitted.every) == len(fitted.held_out) == 0
+    assert len(fitted.validation.block) == len(fitted.every) == len(fitted.held_out) == 0
     combined = fitted.combined
     np.testing.assert_allclose(combined.weights, 1 / len(combined.names))
     np.testing.assert_allclose(combined.of_new_series, combined.weights[0])
@@ -236,9 +236,9 @@ def test_a_transformer_is_kept_where_it_has_weight(network, tried):
 
 def test_a_transformer_that_does_not_help_briefly_is_not_trained():
     class Untrained(Stub):
-        def fit(self, training):
+        def fit(self, validation):
             assert not self.tried
-            return super().fit(training)
+            return super().fit(validation)
 
         def brief(self):
             return replace(self, tried=False)
@@ -248,11 +248,11 @@ def test_a_transformer_that_does_not_help_briefly_is_not_trained():
 
 
 def test_a_share_has_the_least_error():
-    training = make((90, 60))[0]
-    targets, rng = training.validation.targets(), np.random.default_rng(0)
-    unit = training.scale[training.validation.series, None]
+    validation = make((90, 60))[0]
+    targets, rng = validation.tests.targets(), np.random.default_rng(0)
+    unit = validation.scale[validation.tests.series, None]
     one, other = (targets + size * unit * rng.normal(size=targets.shape) for size in (1, 2))
-    share, saved = best_share(training, one, other)
+    share, saved = best_share(validation, one, other)
 
     def error(s):
         missed = np.sqrt(np.nansum(((1 - s) * one + s * other - targets) ** 2, axis=1))
@@ -261,36 +261,36 @@ def test_a_share_has_the_least_error():
     tried = [error(s) for s in np.linspace(0, 1, 101)]
     assert error(share) < 1.02 * min(tried)
     assert saved == pytest.approx(1 - error(share) / error(0))
-    assert best_share(training, one, targets) == pytest.approx((1, 1))
+    assert best_share(validation, one, targets) == pytest.approx((1, 1))
     worse = one + (one - targets)
-    assert best_share(training, one, worse) == (0, 0)
+    assert best_share(validation, one, worse) == (0, 0)
     some = np.where(np.arange(len(unit))[:, None] < 20, np.nan, other)
-    found = best_share(training, one, some)[0]
-    assert found == best_share(training, one, other, slice(20, None))[0]
+    found = best_share(validation, one, some)[0]
+    assert found == best_share(validation, one, other, slice(20, None))[0]
 
 
 def test_held_out_mixtures_are_by_shares_chosen_apart():
     table = Table.of(make_walks([90, 80]))
     fitted = fit_kinds(table, ["classical"], season=6.0)
-    training, before = fitted.training, fitted.held_out
-    rng, unit = np.random.default_rng(0), training.scale[:, None]
-    noise = unit[training.validation.series] * rng.normal(size=before.shape)
-    forecasts = training.validation.targets() + noise
+    validation, before = fitted.validation, fitted.held_out
+    rng, unit = np.random.default_rng(0), validation.scale[:, None]
+    noise = unit[validation.tests.series] * rng.normal(size=before.shape)
+    forecasts = validation.tests.targets() + noise
 
     class Noisy(Stub):
-        def fit(self, training):
+        def fit(self, validation):
             return self, forecasts[:, None]
 
     model, _, every, held_out, _ = add_candidate(fitted, Noisy(4), [])
-    share = best_share(training, before, forecasts)[0]
+    share = best_share(validation, before, forecasts)[0]
     np.testing.assert_allclose(model.of_new_series[-1], share)
     np.testing.assert_allclose(model.weights[:, :-1], (1 - share) * fitted[0].weights)
     np.testing.assert_array_equal(every[:, -1], forecasts)
-    validation = training.validation
-    for block in range(training.n_blocks):
-        rows = training.block == block
-        overlap = training.overlapping(validation.series, validation.known, block)
-        own = best_share(training, before, forecasts, ~overlap)[0]
+    tests = validation.tests
+    for block in range(validation.n_blocks):
+        rows = validation.block == block
+        overlap = validation.overlapping(tests.series, tests.known, block)
+        own = best_share(validation, before, forecasts, ~overlap)[0]
         expected = (1 - own) * before[rows] + own * forecasts[rows]
         np.testing.assert_allclose(held_out[rows], expected)
 

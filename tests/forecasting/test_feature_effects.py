@@ -5,7 +5,7 @@ from dataclasses import replace
 import numpy as np
 import pandas as pd
 import pytest
-from forecasting_training import overlapping_rows
+from forecasting_validation import overlapping_rows
 
 from sklearn_attention import KernelForecaster, TransformerForecaster
 from sklearn_attention.forecasting import Origins, Table
@@ -40,20 +40,20 @@ def make(lengths=(160, 160), effect=25.0, known=(0, 1), drift=1.5):
     return Validation.of(observations, HORIZON, 2 * SEASON)
 
 
-def targets_of(training, series, block):
+def targets_of(validation, series, block):
     """Steps of a series that are forecast in a block, by a loop."""
-    rows = overlapping_rows(training, series, block)
+    rows = overlapping_rows(validation, series, block)
     return set(range(min(rows) + HORIZON - 1, max(rows) + 1)) if rows else set()
 
 
-def slow_coef(basis, training, known, left_out):
-    observations, x, y, kept = training.origins.table, [], [], []
+def slow_coef(basis, validation, known, left_out):
+    observations, x, y, kept = validation.origins.table, [], [], []
     for i, values in enumerate(observations.values):
         table = basis(parts_of(observations)[i][:, known], np.array(known))
         for t in range(SEASON, len(values)):
             kept.append({t, t - SEASON}.isdisjoint(left_out[i]))
             x.append(table[t] - table[t - SEASON])
-            y.append((values[t] - values[t - SEASON]) / training.scale[i])
+            y.append((values[t] - values[t - SEASON]) / validation.scale[i])
     x, y = np.array(x), np.array(y)
     n = x.shape[1]
     penalty = ALPHA * np.mean(np.sum(x**2, axis=0))
@@ -68,13 +68,13 @@ def few_steps(monkeypatch):
 
 
 def test_of_many_steps_they_are_learned_once(monkeypatch):
-    training, ridge = make(), WindowRidge(SEASON)
+    validation, ridge = make(), WindowRidge(SEASON)
     monkeypatch.setattr(module, "_ROWS_OF_COEFFICIENT", 30)
-    found, held_out = combined(training, ridge)
-    rest, table = slow_rest(found.effects, training)
+    found, held_out = combined(validation, ridge)
+    rest, table = slow_rest(found.effects, validation)
     expected = ridge.fit(Validation.of(rest, HORIZON, 2 * SEASON))[1]
-    validation = training.validation
-    for row, (i, known) in enumerate(zip(validation.series, validation.known, strict=True)):
+    tests = validation.tests
+    for row, (i, known) in enumerate(zip(tests.series, tests.known, strict=True)):
         expected[row] += table[i][known : known + HORIZON]
     np.testing.assert_allclose(held_out, expected)
 
@@ -82,24 +82,24 @@ def test_of_many_steps_they_are_learned_once(monkeypatch):
 @pytest.mark.parametrize("known", [(0, 1), (0,)])
 def test_effects_are_those_of_least_squares_apart_from_the_block(known, monkeypatch):
     monkeypatch.setattr(module, "PENALTIES", (ALPHA,))
-    training = make(known=known)
-    found, held_out = learn_effects(training, SEASON)
+    validation = make(known=known)
+    found, held_out = learn_effects(validation, SEASON)
     none = [set(), set()]
-    expected = slow_coef(found.basis, training, known, none)
+    expected = slow_coef(found.basis, validation, known, none)
     np.testing.assert_allclose(found.coef, expected, rtol=1e-6)
-    assert len(held_out) == training.n_blocks == 5
+    assert len(held_out) == validation.n_blocks == 5
     for block, effects in enumerate(held_out):
-        left_out = [targets_of(training, i, block) for i in range(2)]
-        expected = slow_coef(effects.basis, training, known, left_out)
+        left_out = [targets_of(validation, i, block) for i in range(2)]
+        expected = slow_coef(effects.basis, validation, known, left_out)
         np.testing.assert_allclose(effects.coef, expected, rtol=1e-6)
 
 
-def combined(training, *candidates):
+def combined(validation, *candidates):
     """Candidates on what effects leave, with equal weights, and their held-out forecasts."""
-    effects, apart = learn_effects(training, SEASON)
-    fitted, held_out = fit_without_effects(candidates, training, effects, apart)
+    effects, apart = learn_effects(validation, SEASON)
+    fitted, held_out = fit_without_effects(candidates, validation, effects, apart)
     n = held_out.shape[1]
-    weights = np.full((len(training.scale), n), 1 / n)
+    weights = np.full((len(validation.scale), n), 1 / n)
     return CombinedForecast(fitted, effects, weights, weights[0]), held_out
 
 
@@ -108,11 +108,11 @@ def parts_of(table):
     return np.split(table.features, table.first[1:])
 
 
-def slow_rest(effects, training):
+def slow_rest(effects, validation):
     """Series without effects, and the effects on each step."""
-    observations, rest, table = training.origins.table, [], []
+    observations, rest, table = validation.origins.table, [], []
     for values, own, unit in zip(
-        observations.values, parts_of(observations), training.scale, strict=True
+        observations.values, parts_of(observations), validation.scale, strict=True
     ):
         table.append(unit * (effects.basis(own, np.arange(2)) @ effects.coef))
         rest.append(values - table[-1][: len(values)])
@@ -120,26 +120,26 @@ def slow_rest(effects, training):
 
 
 def test_forecasts_are_those_of_series_without_effects():
-    training, ridge = make(), WindowRidge(SEASON)
-    found = combined(training, ridge)[0]
-    rest, table = slow_rest(learn_effects(training, SEASON)[0], training)
+    validation, ridge = make(), WindowRidge(SEASON)
+    found = combined(validation, ridge)[0]
+    rest, table = slow_rest(learn_effects(validation, SEASON)[0], validation)
     alone = WindowRidge(SEASON)
     alone, _ = alone.fit(Validation.of(rest, HORIZON, 2 * SEASON))
     expected = (
         alone.forecast(Origins.at_ends(rest, HORIZON)) + np.array(table)[:, None, -HORIZON:]
     )
     np.testing.assert_allclose(
-        found.each(Origins.at_ends(training.origins.table, HORIZON)), expected
+        found.each(Origins.at_ends(validation.origins.table, HORIZON)), expected
     )
 
 
 @pytest.mark.parametrize(
-    ("training", "season"),
+    ("validation", "season"),
     [(make(effect=0.0), 7.0), (make(known=()), 7.0), (make((7, 5)), 7.0), (make((3, 2)), 1.0)],
     ids=["no effect", "nothing known", "no longer than a season", "nothing validated"],
 )
-def test_there_are_none_where_features_explain_nothing(training, season):
-    assert learn_effects(training, season) == (None, [])
+def test_there_are_none_where_features_explain_nothing(validation, season):
+    assert learn_effects(validation, season) == (None, [])
 
 
 # Values of the columns of `make_events` but at events.
@@ -200,16 +200,19 @@ def test_the_values_of_a_flag_do_not_matter_nor_do_copies_of_it():
 
 
 def test_constants_and_copies_of_features_change_no_effects():
-    training = make()
-    expected, apart = learn_effects(training, SEASON)
-    table, constant = training.origins.table, np.ones((len(training.origins.table.features), 1))
+    validation = make()
+    expected, apart = learn_effects(validation, SEASON)
+    table, constant = (
+        validation.origins.table,
+        np.ones((len(validation.origins.table.features), 1)),
+    )
     more = np.append(table.features, constant, axis=1)
     more = np.append(more, table.features[:, :1], axis=1)
     wider = replace(table, features=more, known=np.arange(4))
     other = replace(
-        training,
-        origins=replace(training.origins, table=wider),
-        validation=replace(training.validation, table=wider),
+        validation,
+        origins=replace(validation.origins, table=wider),
+        tests=replace(validation.tests, table=wider),
     )
     found, others_apart = learn_effects(other, SEASON)
     assert len(apart) == len(others_apart)

@@ -10,7 +10,11 @@ from forecasting_data import fit, make_features, make_panel, new
 from sklearn_attention import KernelForecaster
 from sklearn_attention.forecasting import Table
 from sklearn_attention.forecasting._checks import fill_features
-from sklearn_attention.forecasting._inputs import Rows, with_features, with_later_features
+from sklearn_attention.forecasting._inputs import (
+    FeatureRows,
+    with_features,
+    with_later_features,
+)
 
 A, B = make_panel().values()
 X = make_features()
@@ -29,7 +33,7 @@ def make_rows(steps, seed=1):
     rng = np.random.default_rng(seed)
     pairs = rng.permutation([(i, step) for i, own in enumerate(steps) for step in own])
     features = rng.normal(size=(len(pairs), 3))
-    rows = Rows(pairs[:, 0], pairs[:, 1], np.arange(len(pairs)), features, list("uvw"))
+    rows = FeatureRows(pairs[:, 0], pairs[:, 1], np.arange(len(pairs)), features, list("uvw"))
     return rows, {tuple(map(int, pair)): own for pair, own in zip(pairs, features, strict=True)}
 
 

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 import torch
-from forecasting_training import make_walks
+from forecasting_validation import make_walks
 
 from sklearn_attention.forecasting import Origins, Table
 from sklearn_attention.forecasting import _network as module

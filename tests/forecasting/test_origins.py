@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from forecasting_training import make_training_of, make_walks, overlapping_rows
+from forecasting_validation import make_validation_of, make_walks, overlapping_rows
 
 from sklearn_attention.forecasting import Origins, Table
 from sklearn_attention.forecasting._origins import (
@@ -90,21 +90,21 @@ def test_the_last_origins_of_each_series_are_held_out(fraction):
 
 @pytest.mark.parametrize("lengths", [(12,), (400, 7, 3, 15)])
 def test_validation_origins_come_in_blocks_of_time(lengths):
-    training = make_training_of(make_walks(lengths))
-    validation, block = training.validation, training.block
-    assert np.isfinite(validation.targets()[:, 0]).all()
-    assert (validation.known >= 4).all()
+    validation = make_validation_of(make_walks(lengths))
+    tests, block = validation.tests, validation.block
+    assert np.isfinite(tests.targets()[:, 0]).all()
+    assert (tests.known >= 4).all()
     for i, n in enumerate(lengths):
-        own = validation.series == i
+        own = tests.series == i
         # All series that are long enough are validated.
         assert own.any() == (n > 4)
         if own.any():
-            order = np.argsort(validation.known[own])
-            assert (np.diff(validation.known[own][order]) > 0).all()
+            order = np.argsort(tests.known[own])
+            assert (np.diff(tests.known[own][order]) > 0).all()
             assert (np.diff(block[own][order]) <= 0).all()
             assert block[own].min() == 0
             assert block[own].max() <= 4
-    assert training.n_blocks <= 5
+    assert validation.n_blocks <= 5
 
 
 @pytest.mark.parametrize(
@@ -116,32 +116,32 @@ def test_validation_origins_come_in_blocks_of_time(lengths):
     ],
 )
 def test_origins_span_the_end_of_a_series(lengths, horizon, span):
-    known = make_training_of(make_walks(lengths), horizon=horizon).validation.known
+    known = make_validation_of(make_walks(lengths), horizon=horizon).tests.known
     assert (lengths[0] - known.min(), lengths[0] - known.max()) == span
 
 
 @pytest.mark.parametrize("lengths", [(200,), (22, 70)])
 def test_what_overlaps_is_what_a_loop_finds(lengths):
-    training = make_training_of(make_walks(lengths))
-    origins = training.origins
-    for block in range(training.n_blocks):
-        found = training.overlapping(origins.series, origins.known, block)
+    validation = make_validation_of(make_walks(lengths))
+    origins = validation.origins
+    for block in range(validation.n_blocks):
+        found = validation.overlapping(origins.series, origins.known, block)
         for i in range(len(lengths)):
             own = origins.series == i
-            expected = overlapping_rows(training, i, block)
+            expected = overlapping_rows(validation, i, block)
             np.testing.assert_array_equal(origins.known[own & found], expected)
 
 
 def test_many_series_that_can_be_validated_are_a_panel():
-    assert make_training_of(make_walks([20] * 30)).is_panel
-    assert not make_training_of(make_walks([20] * 29)).is_panel
-    assert not make_training_of(make_walks([4] * 30)).is_panel
+    assert make_validation_of(make_walks([20] * 30)).is_panel
+    assert not make_validation_of(make_walks([20] * 29)).is_panel
+    assert not make_validation_of(make_walks([4] * 30)).is_panel
     rare = [
         np.where(np.arange(20) % 3 == 0, own - own.min(), 0) for own in make_walks([20] * 30)
     ]
-    training = make_training_of([*make_walks([20] * 29), *rare])
-    np.testing.assert_array_equal(training.mostly_least, [False] * 29 + [True] * 30)
-    assert not training.is_panel
+    validation = make_validation_of([*make_walks([20] * 29), *rare])
+    np.testing.assert_array_equal(validation.mostly_least, [False] * 29 + [True] * 30)
+    assert not validation.is_panel
 
 
 def choose(n, lookback="auto", horizon=1, season_length=1):

@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from forecasting_training import make_training_of, make_walks, overlapping_rows
+from forecasting_validation import make_validation_of, make_walks, overlapping_rows
 
 from sklearn_attention.forecasting import Origins, Table
 from sklearn_attention.forecasting._analogs import OwnAnalogs
@@ -31,27 +31,25 @@ def slow_average(values, past, temperature, left_out=()):
 
 def fit(lengths=(80, 60)):
     series = make_walks(lengths)
-    training = make_training_of(series, HORIZON, LOOKBACK)
-    return series, training, *OwnAnalogs(LOOKBACK, SEASON).fit(training)
+    validation = make_validation_of(series, HORIZON, LOOKBACK)
+    return series, validation, *OwnAnalogs(LOOKBACK, SEASON).fit(validation)
 
 
-def slow_held_out(series, training, temperature):
-    validation = training.validation
+def slow_held_out(series, validation, temperature):
+    tests = validation.tests
     found = []
-    for i, t, block in zip(validation.series, validation.known, training.block, strict=True):
-        left_out = set(overlapping_rows(training, i, block))
+    for i, t, block in zip(tests.series, tests.known, validation.block, strict=True):
+        left_out = set(overlapping_rows(validation, i, block))
         past = series[i][t - LOOKBACK : t]
         found.append(slow_average(series[i], past, temperature, left_out))
     return np.array(found)
 
 
 def test_held_out_forecasts_and_the_temperature_are_those_of_a_loop():
-    series, training, analogs, held_out = fit()
-    scale = training.scale[training.validation.series, None]
-    tried = [slow_held_out(series, training, temperature) for temperature in TEMPERATURES]
-    errors = [
-        np.nansum(((found - training.validation.targets()) / scale) ** 2) for found in tried
-    ]
+    series, validation, analogs, held_out = fit()
+    scale = validation.scale[validation.tests.series, None]
+    tried = [slow_held_out(series, validation, temperature) for temperature in TEMPERATURES]
+    errors = [np.nansum(((found - validation.tests.targets()) / scale) ** 2) for found in tried]
     best = int(np.argmin(errors))
     assert analogs.temperature == TEMPERATURES[best]
     np.testing.assert_allclose(held_out[:, 0], tried[best], rtol=1e-6)
@@ -70,10 +68,10 @@ def test_forecasts_are_those_of_a_loop(temperature):
 
 
 def test_unknown_and_short_series_have_none():
-    series, training, analogs, held_out = fit((80, 25))
+    series, validation, analogs, held_out = fit((80, 25))
     there = ~np.isnan(held_out[:, 0, 0])
-    assert set(training.validation.series[there]) == {0}
-    found = analogs.forecast(Origins.at_ends(training.origins.table, HORIZON))
+    assert set(validation.tests.series[there]) == {0}
+    found = analogs.forecast(Origins.at_ends(validation.origins.table, HORIZON))
     assert np.isfinite(found[0]).all()
     assert np.isnan(found[1]).all()
     unknown = Table.of([series[0]], np.zeros(1, dtype=int), np.array([-1]))

@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from forecasting_training import make_training_of
+from forecasting_validation import make_validation_of
 
 from sklearn_attention.forecasting import Origins, Table
 from sklearn_attention.forecasting import _panel_ridge as module
@@ -31,10 +31,10 @@ def make_panel(n_series=8, n=60, seed=0):
 
 
 def fit(panel):
-    training = make_training_of(panel, HORIZON)
-    held_out = CLASSICAL.fit(training)[1].mean(axis=1)
-    ridge, mixed = PanelRidge.fit(training, held_out, CLASSICAL, np.random.RandomState(0))
-    return training, held_out, ridge, mixed
+    validation = make_validation_of(panel, HORIZON)
+    held_out = CLASSICAL.fit(validation)[1].mean(axis=1)
+    ridge, mixed = PanelRidge.fit(validation, held_out, CLASSICAL, np.random.RandomState(0))
+    return validation, held_out, ridge, mixed
 
 
 def error_of(forecasts, origins):
@@ -42,8 +42,10 @@ def error_of(forecasts, origins):
 
 
 def test_coefficients_are_those_of_weighted_least_squares():
-    training, *_ = fit(make_panel())
-    origins = training.origins.take(training.origins.known > 3)  # after which there is a unit
+    validation, *_ = fit(make_panel())
+    origins = validation.origins.take(
+        validation.origins.known > 3
+    )  # after which there is a unit
     features, is_target = _Features(origins, CLASSICAL), np.ones((len(origins), HORIZON), bool)
     is_target[::5, 1] = False
     coef = features.fit(is_target, origins.series)
@@ -61,30 +63,30 @@ def test_coefficients_are_those_of_weighted_least_squares():
 
 def test_what_all_series_share_is_learned():
     panel = make_panel()
-    training, held_out, ridge, mixed = fit([series[:-HORIZON] for series in panel])
+    validation, held_out, ridge, mixed = fit([series[:-HORIZON] for series in panel])
     assert 0.5 < ridge.share <= 0.75
     ends = Origins.at_ends(Table.of(panel), HORIZON)
     ends = ends.at(ends.series, ends.known - HORIZON)
     plain = CLASSICAL.forecast(ends).mean(axis=1)
     assert error_of(ridge.forecast(ends, plain), ends) < 0.9 * error_of(plain, ends)
     # Held-out forecasts are corrected within a horizon of the end of a series.
-    is_last = training.validation.steps_left <= HORIZON
+    is_last = validation.tests.steps_left <= HORIZON
     np.testing.assert_array_equal(mixed[~is_last], held_out[~is_last])
     assert (mixed[is_last] != held_out[is_last]).all()
 
 
 def test_what_does_not_help_is_left_out():
-    training = make_training_of(make_panel(), HORIZON)
-    perfect = np.nan_to_num(training.validation.targets())
-    ridge, held_out = PanelRidge.fit(training, perfect, CLASSICAL, np.random.RandomState(0))
+    validation = make_validation_of(make_panel(), HORIZON)
+    perfect = np.nan_to_num(validation.tests.targets())
+    ridge, held_out = PanelRidge.fit(validation, perfect, CLASSICAL, np.random.RandomState(0))
     assert ridge is None
     assert held_out is perfect
 
 
 def test_held_out_corrections_do_not_know_the_end():
     panel = make_panel()
-    training, held_out, ridge, mixed = fit(panel)
-    is_last = training.validation.steps_left <= HORIZON
+    validation, held_out, ridge, mixed = fit(panel)
+    is_last = validation.tests.steps_left <= HORIZON
     # Corrected forecasts without the share, of a fit before and after the end has changed.
     corrected = held_out + (mixed - held_out) / ridge.share
     rng = np.random.default_rng(1)
@@ -93,7 +95,7 @@ def test_held_out_corrections_do_not_know_the_end():
         series[-HORIZON:] += rng.normal(size=HORIZON)
     _, other_held_out, other, other_mixed = fit(changed)
     other_corrected = other_held_out + (other_mixed - other_held_out) / other.share
-    before = training.validation.steps_left == HORIZON
+    before = validation.tests.steps_left == HORIZON
     assert (is_last >= before).all()
     np.testing.assert_allclose(corrected[before], other_corrected[before], rtol=1e-6)
 
@@ -104,8 +106,8 @@ def test_corrections_follow_units_and_shifts(factor, shift):
     panel[2][-8:] = panel[2][-9]  # and a series that stands still
     forecasts = []
     for series in (panel, [factor * values + shift for values in panel]):
-        training, _, ridge, _ = fit(series)
-        ends = Origins.at_ends(training.validation.table, HORIZON)
+        validation, _, ridge, _ = fit(series)
+        ends = Origins.at_ends(validation.tests.table, HORIZON)
         forecasts.append(ridge.forecast(ends, CLASSICAL.forecast(ends).mean(axis=1)))
     np.testing.assert_allclose(forecasts[1], factor * forecasts[0] + shift, rtol=1e-9)
 
@@ -120,10 +122,10 @@ def test_constant_series_are_not_corrected():
 
 
 def test_series_that_mostly_are_0_are_not_corrected():
-    training, _, ridge, _ = fit(make_panel())
+    validation, _, ridge, _ = fit(make_panel())
     is_excluded = np.arange(8) == 3
     ridge = replace(ridge, is_excluded=is_excluded)
-    ends = Origins.at_ends(training.validation.table, HORIZON)
+    ends = Origins.at_ends(validation.tests.table, HORIZON)
     plain = CLASSICAL.forecast(ends).mean(axis=1)
     found = ridge.forecast(ends, plain)
     np.testing.assert_array_equal((found == plain).all(axis=1), is_excluded)

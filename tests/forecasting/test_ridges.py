@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from forecasting_training import make_training_of, make_walks, overlapping_rows
+from forecasting_validation import make_validation_of, make_walks, overlapping_rows
 
 from sklearn_attention.forecasting import Origins
 from sklearn_attention.forecasting import _ridges as module
@@ -49,16 +49,16 @@ def fit(alpha, monkeypatch, lengths=(90, 70), lookback=LOOKBACK, horizon=HORIZON
     """A ridge whose penalty is given."""
     monkeypatch.setattr(module, "PENALTIES", (alpha,))
     series = make_walks(lengths)
-    training = make_training_of(series, horizon, lookback)
-    return series, training, *WindowRidge(lookback).fit(training)
+    validation = make_validation_of(series, horizon, lookback)
+    return series, validation, *WindowRidge(lookback).fit(validation)
 
 
 @pytest.mark.parametrize("alpha", [1e-4, 0.1])
 def test_coefficients_are_those_of_least_squares(alpha, monkeypatch):
-    series, training, ridge, _ = fit(alpha, monkeypatch)
+    series, validation, ridge, _ = fit(alpha, monkeypatch)
     coef = slow_coef(series, alpha)
     np.testing.assert_allclose(ridge.coef, coef, atol=1e-7)
-    found = ridge.forecast(Origins.at_ends(training.origins.table, HORIZON))
+    found = ridge.forecast(Origins.at_ends(validation.origins.table, HORIZON))
     for values, forecast in zip(series, found, strict=True):
         past = values[-LOOKBACK:]
         expected = past[-1] + (past - past[-1]) @ coef
@@ -77,15 +77,15 @@ def test_held_out_forecasts_are_those_of_a_fit_without_the_block(
     lengths, lookback, horizon, monkeypatch
 ):
     size = {"lookback": lookback, "horizon": horizon}
-    series, training, _, held_out = fit(0.01, monkeypatch, lengths, **size)
-    validation = training.validation
-    for block in range(training.n_blocks):
+    series, validation, _, held_out = fit(0.01, monkeypatch, lengths, **size)
+    tests = validation.tests
+    for block in range(validation.n_blocks):
         left_out = {
-            (i, t) for i in range(len(series)) for t in overlapping_rows(training, i, block)
+            (i, t) for i in range(len(series)) for t in overlapping_rows(validation, i, block)
         }  # fmt: skip
         coef = slow_coef(series, 0.01, left_out, **size)
-        for row in np.flatnonzero(training.block == block):
-            i, t = validation.series[row], validation.known[row]
+        for row in np.flatnonzero(validation.block == block):
+            i, t = tests.series[row], tests.known[row]
             past = series[i][t - lookback : t]
             expected = past[-1] + (past - past[-1]) @ coef
             np.testing.assert_allclose(held_out[row, 0], expected, rtol=1e-9)
@@ -95,20 +95,20 @@ def test_held_out_forecasts_are_those_of_a_fit_without_the_block(
 def test_the_penalty_has_the_least_error(noise, monkeypatch):
     rng = np.random.default_rng(0)
     series = [walk + noise * rng.normal(size=len(walk)) for walk in make_walks((90, 70))]
-    training = make_training_of(series, HORIZON, LOOKBACK)
-    unit = deviations(series)[training.validation.series]
+    validation = make_validation_of(series, HORIZON, LOOKBACK)
+    unit = deviations(series)[validation.tests.series]
 
     def error(penalties):
         monkeypatch.setattr(module, "PENALTIES", penalties)
-        _, held_out = WindowRidge(LOOKBACK).fit(training)
-        missed = (held_out[:, 0] - training.validation.targets()) / unit[:, None]
+        _, held_out = WindowRidge(LOOKBACK).fit(validation)
+        missed = (held_out[:, 0] - validation.tests.targets()) / unit[:, None]
         return np.nansum(missed**2)
 
     assert error(PENALTIES) == min(error((alpha,)) for alpha in PENALTIES)
 
 
 def test_no_series_is_long_enough():
-    training = make_training_of(make_walks([10, 9]), HORIZON, LOOKBACK)
-    ridge, held_out = WindowRidge(LOOKBACK).fit(training)
+    validation = make_validation_of(make_walks([10, 9]), HORIZON, LOOKBACK)
+    ridge, held_out = WindowRidge(LOOKBACK).fit(validation)
     assert np.isnan(held_out).all()
-    assert np.isnan(ridge.forecast(Origins.at_ends(training.origins.table, HORIZON))).all()
+    assert np.isnan(ridge.forecast(Origins.at_ends(validation.origins.table, HORIZON))).all()

@@ -3,7 +3,7 @@
 from contextlib import contextmanager
 
 import numpy as np
-from forecasting_training import make_training_of, make_walks, unknown_twins
+from forecasting_validation import make_validation_of, make_walks, unknown_twins
 
 from sklearn_attention import Training, TransformerForecaster
 from sklearn_attention.forecasting import Origins, Table
@@ -60,25 +60,25 @@ def test_adds_to_a_ridge_and_learns_from_what_came_before(monkeypatch):
         return fit_network(*args, data=data, **options)
 
     monkeypatch.setattr(module, "fit_network", recorded)
-    candidate, training = make(), make_training_of(make_walks([120, 80]), HORIZON, LOOKBACK)
+    candidate, validation = make(), make_validation_of(make_walks([120, 80]), HORIZON, LOOKBACK)
     monkeypatch.setattr(module, "_FEWEST_WINDOWS", 20)
-    fitted, held_out = candidate.fit(training)
+    fitted, held_out = candidate.fit(validation)
     assert candidate.network is candidate.ridge is None
     assert fitted.settings is fitted.task is fitted.attributes is None
     series, known = learned
     assert (known >= LOOKBACK).all()
-    assert (known + HORIZON <= training.earliest()[series]).all()
-    np.testing.assert_array_equal(held_out, fitted.forecast(training.validation))
-    ridge = WindowRidge(LOOKBACK).fit(training)[0].forecast(training.validation)
+    assert (known + HORIZON <= validation.earliest()[series]).all()
+    np.testing.assert_array_equal(held_out, fitted.forecast(validation.tests))
+    ridge = WindowRidge(LOOKBACK).fit(validation)[0].forecast(validation.tests)
     network = fitted.network.module("cpu")
-    units = fitted.scaling.units(training.validation)
-    outputs = outputs_of(network, training.validation, units, fitted.scaling)
+    units = fitted.scaling.units(validation.tests)
+    outputs = outputs_of(network, validation.tests, units, fitted.scaling)
     np.testing.assert_allclose(held_out[:, 0], ridge[:, 0] + units[:, 1:] * outputs)
 
 
 def test_without_enough_windows_there_is_none():
-    training = make_training_of(make_walks([40]), HORIZON, LOOKBACK)
-    fitted, held_out = make().fit(training)
+    validation = make_validation_of(make_walks([40]), HORIZON, LOOKBACK)
+    fitted, held_out = make().fit(validation)
     assert fitted.network is None
-    assert held_out.shape == (len(training.validation), 1, HORIZON)
+    assert held_out.shape == (len(validation.tests), 1, HORIZON)
     assert np.isnan(held_out).all()

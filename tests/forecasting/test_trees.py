@@ -3,7 +3,7 @@
 import numpy as np
 import pandas as pd
 import pytest
-from forecasting_training import make_walks
+from forecasting_validation import make_walks
 from sklearn.ensemble import HistGradientBoostingRegressor
 
 from sklearn_attention import TransformerForecaster
@@ -15,7 +15,7 @@ from sklearn_attention.forecasting._trees import Trees, calendar_of
 HORIZON, SEASONS = 4, (6.0, 15.2)
 
 
-def make_training(lengths=(90, 70), seed=0):
+def make_validation(lengths=(90, 70), seed=0):
     """Walks with a season, a known flag, a known number, and a number known up to now."""
     rng = np.random.default_rng(seed)
     features = [
@@ -64,9 +64,9 @@ def parts_of(table):
 @pytest.mark.parametrize("drifts", [False, True])
 def test_forecasts_are_those_of_a_table_written_out(quick, monkeypatch, drifts):
     monkeypatch.setattr(module, "_DRIFTS", np.inf if drifts else 0.0)
-    training = make_training()
-    table = training.origins.table
-    fitted, _ = Trees(SEASONS).fit(training)
+    validation = make_validation()
+    table = validation.origins.table
+    fitted, _ = Trees(SEASONS).fit(validation)
 
     def rows_at(places):
         return [
@@ -99,21 +99,21 @@ def test_forecasts_are_those_of_a_table_written_out(quick, monkeypatch, drifts):
 
 
 def test_validation_origins_are_forecast_by_trees_learned_apart(quick, monkeypatch):
-    training = make_training((200,))
-    _, found = Trees(SEASONS).fit(training)
-    table, first = training.origins.table, training.block == 0
+    validation = make_validation((200,))
+    _, found = Trees(SEASONS).fit(validation)
+    table, first = validation.origins.table, validation.block == 0
     # What is forecast in a group of blocks may change, and no forecast of their trees does.
     learned = []
     monkeypatch.setattr(
         module.Trees, "_learned",
         lambda self, columns, aim, rows, share: learned.append((rows, share)) or self,
     )  # fmt: skip
-    Trees(SEASONS).fit(training)
+    Trees(SEASONS).fit(validation)
     assert [share for _, share in learned] == [0.5, 0.5, 1]
     _, step, _ = module._rows_of(table, HORIZON)
     for part, (rows, _) in enumerate(learned[:2]):
         for block in range(part, 5, 2):
-            known = training.validation.known[training.block == block]
+            known = validation.tests.known[validation.block == block]
             inside = (step >= known.min()) & (step < known.max() + HORIZON)
             assert inside.any()
             assert not rows[inside].any()
@@ -124,10 +124,10 @@ def test_validation_origins_are_forecast_by_trees_learned_apart(quick, monkeypat
 
 def test_levels_that_drift_go_on_beyond_what_was_learned(quick):
     steps = np.arange(200.0)
-    training = Validation.of(Table.of([100 + steps + np.sin(steps)]), HORIZON, 6)
-    fitted, _ = Trees((6.0,)).fit(training)
+    validation = Validation.of(Table.of([100 + steps + np.sin(steps)]), HORIZON, 6)
+    fitted, _ = Trees((6.0,)).fit(validation)
     assert fitted.drifts
-    found = fitted.forecast(Origins.at_ends(training.origins.table, HORIZON))[0, 0]
+    found = fitted.forecast(Origins.at_ends(validation.origins.table, HORIZON))[0, 0]
     np.testing.assert_allclose(found, 300 + np.arange(HORIZON), atol=2)
     # Nor does one that is shorter than a season say anything.
     wave = Table.of([np.sin(2 * np.pi * steps / 6) + 0.1 * (steps % 5), np.arange(5.0)])
@@ -135,12 +135,12 @@ def test_levels_that_drift_go_on_beyond_what_was_learned(quick):
 
 
 def test_short_series_have_none():
-    training = Validation.of(Table.of([np.arange(9.0)]), 2, 3)
-    fitted, found = Trees((1.0,)).fit(training)
+    validation = Validation.of(Table.of([np.arange(9.0)]), 2, 3)
+    fitted, found = Trees((1.0,)).fit(validation)
     assert fitted.fitted is None
     assert np.isnan(found).all()
-    assert np.isnan(fitted.forecast(training.validation)).all()
-    assert Trees((1.0,), tried=True).tried_on(training)[1] is None
+    assert np.isnan(fitted.forecast(validation.tests)).all()
+    assert Trees((1.0,), tried=True).tried_on(validation)[1] is None
 
 
 @pytest.mark.parametrize(("freq", "columns"), [("30min", 5), ("D", 4), ("MS", 3), ("YS", 0)])

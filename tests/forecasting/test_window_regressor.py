@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from forecasting_training import make_training_of, make_walks, overlapping_rows
+from forecasting_validation import make_validation_of, make_walks, overlapping_rows
 from sklearn.linear_model import BayesianRidge, LinearRegression, LogisticRegression
 from sklearn.multioutput import MultiOutputRegressor
 
@@ -31,27 +31,27 @@ def slow_forecast(model, past, unit):
 
 def fitted(regressor, lengths=(60, 50)):
     series = make_walks(lengths)
-    training = make_training_of(series, HORIZON, LOOKBACK)
+    validation = make_validation_of(series, HORIZON, LOOKBACK)
     (candidate,) = window_regressors([regressor], LOOKBACK)
-    return series, training, *candidate.fit(training)
+    return series, validation, *candidate.fit(validation)
 
 
 @pytest.mark.parametrize("regressor", [LinearRegression(), BayesianRidge()])
 def test_forecasts_are_those_of_the_regressor_on_windows(regressor):
-    series, training, candidate, held_out = fitted(regressor)
+    series, validation, candidate, held_out = fitted(regressor)
     unit, model = naive_scales(series), slow_fit(regressor, series)
-    found = candidate.forecast(Origins.at_ends(training.origins.table, HORIZON))
+    found = candidate.forecast(Origins.at_ends(validation.origins.table, HORIZON))
     for i, values in enumerate(series):
         expected = slow_forecast(model, values[-LOOKBACK:], unit[i])
         np.testing.assert_allclose(found[i, 0], expected)
-    validation = training.validation
-    for block in range(training.n_blocks):
+    tests = validation.tests
+    for block in range(validation.n_blocks):
         left_out = {
-            (i, t) for i in range(2) for t in overlapping_rows(training, i, block)
+            (i, t) for i in range(2) for t in overlapping_rows(validation, i, block)
         }  # fmt: skip
         model = slow_fit(regressor, series, left_out)
-        for row in np.flatnonzero(training.block == block)[::5]:
-            i, t = validation.series[row], validation.known[row]
+        for row in np.flatnonzero(validation.block == block)[::5]:
+            i, t = tests.series[row], tests.known[row]
             expected = slow_forecast(model, series[i][t - LOOKBACK : t], unit[i])
             np.testing.assert_allclose(held_out[row, 0], expected)
 

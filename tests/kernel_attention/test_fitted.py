@@ -7,13 +7,17 @@ import pytest
 
 from sklearn_attention import Columns, KernelAttentionClassifier, KernelAttentionRegressor
 from sklearn_attention.kernel_attention._estimator import Options
-from sklearn_attention.kernel_attention._fitted import Rows, fit_kernel_attention, join_copies
-from sklearn_attention.kernel_attention._members import KernelRidge
+from sklearn_attention.kernel_attention._fitted import (
+    TableRows,
+    fit_kernel_attention,
+    join_copies,
+)
+from sklearn_attention.kernel_attention._members import RidgeLearner
 from sklearn_attention.kernel_attention._regressor import REGRESSION
 from sklearn_attention.kernels import Gaussian
 
 OPTIONS = Options(Gaussian(), encodings=("standard", "quantile"), n_folds=2, max_steps=2)
-TASK = dataclasses.replace(REGRESSION, ridge=lambda n_rows: KernelRidge())
+TASK = dataclasses.replace(REGRESSION, ridge=lambda n_rows: RidgeLearner())
 
 
 class Report:
@@ -30,7 +34,7 @@ def make_rows(n=80, n_outputs=2, weights=None):
     rng = np.random.default_rng(0)
     X = rng.normal(size=(n, 3))
     values = np.sin(2 * X[:, :n_outputs]) + 0.5 * rng.normal(size=(n, n_outputs))
-    return Rows(X, 7 + 3 * values, weights, Columns.numbers(3), outputs=[])
+    return TableRows(X, 7 + 3 * values, weights, Columns.numbers(3), outputs=[])
 
 
 def fit(rows=None, task=TASK, options=OPTIONS):

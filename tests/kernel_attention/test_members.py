@@ -10,9 +10,9 @@ from sklearn_attention.kernel_attention._encodings import ENCODINGS, Encoding, T
 from sklearn_attention.kernel_attention._estimator import Options
 from sklearn_attention.kernel_attention._kernel import LearnedKernel
 from sklearn_attention.kernel_attention._members import (
-    KernelRidge,
-    LocalAverage,
+    AverageLearner,
     PatchBatches,
+    RidgeLearner,
     descend,
     squared_loss,
 )
@@ -51,7 +51,7 @@ def test_many_rows_are_learned_from_in_patches(monkeypatch):
     monkeypatch.setattr(module, "PatchBatches", Listening)
     monkeypatch.setattr(module, "_MOST_LEARNED_FROM", 60)
     training, held_out = make_training(), np.arange(40)
-    member = dataclasses.replace(KernelRidge(), most_at_random=50)
+    member = dataclasses.replace(RidgeLearner(), most_at_random=50)
     fitted, left_out = fit(member, training, held_out)
     assert len(drawn) == 8
     # Learned from a sample, solved with all.
@@ -69,7 +69,7 @@ class TestMoreKeysThanLearnedFrom:
     def test_averages_are_over_some_rows_and_those_held_out(self, monkeypatch):
         monkeypatch.setattr(module, "_MOST_AVERAGED", 150)
         training, held_out = make_training(400), np.arange(0, 400, 4)
-        fitted, left_out = fit(LocalAverage(), training, held_out)
+        fitted, left_out = fit(AverageLearner(), training, held_out)
         assert 150 <= len(fitted.rows) <= 250
         assert np.isin(held_out, fitted.rows).all()
         assert (np.diff(fitted.rows) > 0).all()

@@ -7,7 +7,7 @@ import torch
 from sklearn_attention.transformer._forms import SequenceRows
 from sklearn_attention.transformer._network import (
     FeatureTokens,
-    HeldOutRows,
+    HeldOutLoss,
     NumericTokens,
     OutputShares,
     RowEncoder,
@@ -179,7 +179,7 @@ class TestLosses:
     def test_rows_held_out_are_told_by_the_epoch_that_others_choose(self):
         networks, (rows, targets, weights), outputs = self.make_epochs(1)
         how = SQUARED_ERROR, OutputShares(1)
-        held_out = HeldOutRows(rows, targets, weights, *how)
+        held_out = HeldOutLoss(rows, targets, weights, *how)
         found = [held_out(network) for network in networks]
         losses = weights * ((outputs - targets) ** 2).mean(axis=2)  # (epochs, rows)
         np.testing.assert_allclose(found, losses.sum(axis=1) / weights.sum(), rtol=1e-5)
@@ -189,7 +189,7 @@ class TestLosses:
         networks, (rows, targets, weights), outputs = self.make_epochs(3)
         targets[:, 0] *= 9
         shares = OutputShares(3)
-        held_out = HeldOutRows(rows, targets, weights, SQUARED_ERROR, shares)
+        held_out = HeldOutLoss(rows, targets, weights, SQUARED_ERROR, shares)
         errors = weights[:, None] * (outputs - targets) ** 2  # (epochs, rows, outputs)
         constant = weights[:, None] * targets**2
 

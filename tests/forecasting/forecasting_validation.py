@@ -18,7 +18,7 @@ def make_walks(lengths, season=6, seed=0):
     return series
 
 
-def make_training_of(series, horizon=4, lookback=5):
+def make_validation_of(series, horizon=4, lookback=5):
     """Training with validation origins in five blocks."""
     return Validation.of(Table.of(series), horizon, lookback)
 
@@ -29,19 +29,17 @@ def unknown_twins(table):
     return twins.with_values([1000 * own - 5 for own in table.values])
 
 
-def overlapping_rows(training, series, block):
+def overlapping_rows(validation, series, block):
     """Origins of a series whose targets overlap with those of a block, by a loop."""
-    horizon = training.origins.horizon
-    own = (training.validation.series == series) & (training.block == block)
+    horizon = validation.origins.horizon
+    own = (validation.tests.series == series) & (validation.block == block)
     forecast = {
-        step
-        for known in training.validation.known[own]
-        for step in range(known, known + horizon)
+        step for known in validation.tests.known[own] for step in range(known, known + horizon)
     }
     if forecast:  # a block is one stretch of time
         forecast = set(range(min(forecast), max(forecast) + 1))
     return [
         known
-        for known in training.origins.known[training.origins.series == series]
+        for known in validation.origins.known[validation.origins.series == series]
         if forecast & set(range(known, known + horizon))
     ]
