@@ -298,7 +298,7 @@ class FeatureEffectsMixin:
         try:
             pairs = zip(classes, labels, strict=True)
             positions = [known.tolist().index(label) for known, label in pairs]
-        except ValueError:
+        except (ValueError, TypeError):  # comparisons with pandas.NA have no truth value
             remedy = ", or a list with one for each output" if len(classes) > 1 else ""
             raise ValueError(
                 f"class_label={class_label!r} is not a class: pass one of "

@@ -492,7 +492,7 @@ class TestErrors:
         with pytest.raises(ValueError, match="background does not fit: X has 1 features"):
             model.explain_features(X[:2], background=X[:, :1])
         model = NadarayaWatsonClassifier(bandwidth=0.3).fit(X, y > 0)
-        for label in ("c", [True, True], X):
+        for label in ("c", pd.NA, [True, True], X):
             with pytest.raises(
                 ValueError, match=r"(?s)class_label=.* is not a class: pass one of \["
             ):

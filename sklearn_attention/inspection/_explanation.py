@@ -187,8 +187,9 @@ class ExplanationDisplay(Display):
             if class_label is None:
                 class_label = predicted_class(model, rows)
             options = {"classes": [*map(str, values[:k])]}
-            options["name"] = f"weighted share of {str(class_label)!r}"
-            known = known[:, _class_place(model, class_label)]
+            place = _class_place(model, class_label)
+            options["name"] = f"weighted share of {model.classes_.tolist()[place]!r}"
+            known = known[:, place]
             values = (values == class_label).astype(float)
         elif class_label is not None:
             raise ValueError(f"class_label={class_label!r} is for classifiers: omit it.")
@@ -282,9 +283,12 @@ class ExplanationDisplay(Display):
 def _class_place(model, class_label):
     """Return the place of a class among those of a classifier of one output."""
     classes = model.classes_.tolist()
-    if class_label not in classes:
-        raise ValueError(f"class_label={class_label!r} is no class: pass one of {classes}.")
-    return classes.index(class_label)
+    try:
+        return classes.index(class_label)
+    except (ValueError, TypeError):  # comparisons with pandas.NA have no truth value
+        raise ValueError(
+            f"class_label={class_label!r} is no class: pass one of {classes}."
+        ) from None
 
 
 def _names_of_rows(labels, model, indices, k):
@@ -292,6 +296,10 @@ def _names_of_rows(labels, model, indices, k):
     if labels is None:
         own = model._row_labels
         return [f"row {label_text(i if own is None else own[i])}" for i in indices[:k]]
+    if isinstance(labels, str) or not np.iterable(labels):
+        raise ValueError(
+            f"labels={labels!r} is not valid: pass a list with a name for each training row."
+        )
     names = row_names(labels) if isinstance(labels, pd.DataFrame) else list(labels)
     # Kernel attention stores neither duplicates nor rows without weight.
     exact = len(names) == len(indices) or hasattr(model, "members_")

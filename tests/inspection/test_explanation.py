@@ -134,10 +134,13 @@ def test_rows_speak_for_and_against_a_class(readout, table):
     formula = model.fit(X, np.where(y > 0, r"$\bad{$", "z"))
     ExplanationDisplay.from_estimator(formula, X[3:4]).figure_.canvas.draw()
     model.fit(X, labels)
-    with pytest.raises(
-        ValueError, match=r"class_label='new' is no class: pass one of \['cheap"
-    ):
-        ExplanationDisplay.from_estimator(model, X[3:4], class_label="new")
+    for label, message in (("new", "'new'"), (pd.NA, "<NA>")):
+        expected = rf"class_label={message} is no class: pass one of \['cheap"
+        with pytest.raises(ValueError, match=expected):
+            ExplanationDisplay.from_estimator(model, X[3:4], class_label=label)
+    for wrong in (5, "abc"):
+        with pytest.raises(ValueError, match=rf"labels={wrong!r} is not valid: pass a list"):
+            ExplanationDisplay.from_estimator(model, X[3:4], labels=wrong)
 
 
 def test_a_class_is_for_classifiers_of_one_output(averages, table):
