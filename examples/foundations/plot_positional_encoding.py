@@ -32,7 +32,6 @@ from sklearn_attention.nn import (
     attention,
     sinusoidal_encoding,
 )
-from sklearn_attention.nn._random import initialize
 
 INK, GREY, BLUE, ORANGE = "#25313d", "#8a949e", "C0", "C1"
 plt.rcParams.update(STYLE)
@@ -108,13 +107,13 @@ plt.show()
 # The same tokens in another order, with and without an encoding. Without one, the outputs of
 # attention are the same in that order. With one, added or concatenated, they change.
 
-generator = torch.Generator().manual_seed(0)
-tokens = torch.randn(1, 30, 32, generator=generator)  # (B, T, d_model)
-order = torch.randperm(30, generator=generator)
+torch.manual_seed(0)
+tokens = torch.randn(1, 30, 32)  # (B, T, d_model)
+order = torch.randperm(30)
 
 
 def order_matters(positions, d_model):
-    layer = initialize(MultiHeadAttention(d_model, n_heads=4), generator)
+    layer = MultiHeadAttention(d_model, n_heads=4)
     with torch.no_grad():
         straight, _ = layer(positions(tokens))
         shuffled, _ = layer(positions(tokens[:, order]))
