@@ -149,34 +149,6 @@ def _build(value, kinds):
     return [_build(item, kinds) for item in value] if type(value) is list else value
 
 
-class FitReport:
-    """Reports of a fit to the callbacks: it begins, its tasks are done, it ends."""
-
-    def __init__(self, estimator, X, y, sample_weight, task_name):
-        metadata = {"sample_weight": sample_weight}
-        self._hooks = {"estimator": estimator, "X": X, "y": y, "metadata": metadata}
-        self._estimator, self._task_name = estimator, task_name
-
-    def begin(self, n_tasks):
-        """The fit begins, and has so many tasks at most."""
-        self._context = self._estimator._init_callback_context(max_subtasks=n_tasks)
-        self._context.call_on_fit_task_begin(**self._hooks)
-
-    def done(self, **fitted):
-        """One more task is done; returns whether to stop.
-
-        With attributes that make the estimator a fitted one; of others there is none yet.
-        """
-        hooks = self._hooks | ({"reconstruction_attributes": fitted} if fitted else {})
-        task = self._context.subcontext(task_name=self._task_name)
-        task.call_on_fit_task_begin(**hooks)
-        return task.call_on_fit_task_end(**hooks)
-
-    def end(self):
-        """The estimator is fitted."""
-        self._context.call_on_fit_task_end(**self._hooks, reconstruction_attributes={})
-
-
 def warn_user(*messages):
     """Warn at the line that called this package, be it through scikit-learn."""
     frame, level = sys._getframe(1), 2

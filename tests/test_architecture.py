@@ -49,7 +49,7 @@ INTERNAL = {
     "smoothing": "_uncertainty",
     "text": "_check _files _learn _special _vocabulary",
     "training": """
-        _architecture _batches _fit_network _network _report _training
+        _architecture _batches _fit_network _network _training
     """,
 }
 # Two folders of one floor that are truly one concept: the first may import the second.

@@ -17,9 +17,9 @@ from .._base import (
 )
 from .._columns import Columns
 from .._new_levels import EffectDistribution
+from .._report import Report
 from .._shapley import refuse_column
 from .._validation import check_in_open_interval, check_positive
-from ..training._report import reported
 from ._backtest import backtest
 from ._breaks import aligned
 from ._calibration import Calibration, farthest_ends
@@ -74,7 +74,7 @@ class Forecaster(AttentionEstimator, ABC):
     Derive from it to write a forecaster of your own that takes arrays, pandas objects, one
     series or many. To forecast, take :class:`~sklearn_attention.TransformerForecaster`.
 
-    A subclass has two methods. ``_learn(table, context, task_data)`` learns from a
+    A subclass has two methods. ``_learn(table, report)`` learns from a
     :class:`Table`, and sets `lookback_` and `calibration_`.
     ``_forecasts(origins, levels=None)`` returns :class:`Forecasts` at :class:`Origins`, only
     from steps before them; with `levels` their quantiles, if there is a distribution, and the
@@ -134,7 +134,7 @@ class Forecaster(AttentionEstimator, ABC):
     >>> import numpy as np
     >>> from sklearn_attention.forecasting import Calibration, Forecaster, Forecasts, Origins
     >>> class SeasonalNaive(Forecaster):
-    ...     def _learn(self, table, context, task_data):
+    ...     def _learn(self, table, report):
     ...         self.lookback_ = self.season_length_
     ...         origins = Origins.within(table, self.horizon_, self.lookback_)
     ...         self.calibration_ = Calibration.fit(self._forecasts(origins))
@@ -233,8 +233,10 @@ class Forecaster(AttentionEstimator, ABC):
                 f"{length} steps: {at_once} are forecast directly, and later steps from these "
                 "forecasts. Pass longer series or a smaller horizon to avoid this."
             )
-        with reported(self, self._max_subtasks, **task_data) as report:
-            self._learn(table, report.context, task_data)
+        report = Report(self, **task_data)
+        report.begin(self._max_subtasks)
+        self._learn(table, report)
+        report.end()
         return self
 
     @keeps_state_on_failure
@@ -541,11 +543,10 @@ class Forecaster(AttentionEstimator, ABC):
         return wrap(requested, added, [_USUAL, *(names[columns[0]] for columns in features)])
 
     @abstractmethod
-    def _learn(self, table, context, task_data):
+    def _learn(self, table, report):
         """Learn from a Table; set `lookback_` and `calibration_`."""
         # Forecasts are made of `self.transform_.encode(table)`; `transform_` may be replaced by
-        # another with the same bounds. `context` is that of the fit, whose subcontexts are
-        # further tasks, and `task_data` further arguments of callbacks.
+        # another with the same bounds. `report` tells callbacks of tasks within the fit.
 
     @abstractmethod
     def _forecasts(self, origins, levels=None):

@@ -257,7 +257,7 @@ class KernelForecaster(Forecaster):
             table.insert(0, "series", [series_names[i] for i in rows])
         return in_library(table, self.observed_.form.library)
 
-    def _learn(self, table, context, task_data):
+    def _learn(self, table, report):
         scale = naive_scales(table.values)
         whole = table = self.transform_.encode(table)
         self.effects_ = None

@@ -103,11 +103,11 @@ class TransformerCandidate:
                 "to learn from: pass smaller ones, or longer series."
             )
         n, settings, shape = len(origins), self.settings, self._shape(origins)
-        scaling, verbose = Scaling.of(origins, self.lookback), settings.training.verbose
+        scaling = Scaling.of(origins, self.lookback)
         learned = replace(self, scaling=scaling, settings=None, task=None, attributes=None)
         units = scaling.units(origins)
         loss = squared_error(origins, learned._base(origins, units), units, scaling)
-        with self.task("training", settings.n_epochs(n), verbose=verbose) as report:
+        with self.task("training", settings.n_epochs(n)) as report:
             network = fit_network(
                 ForecastNetwork, shape, settings, loss, n, report=report,
                 n_tokens=-(-self.lookback // shape["patch_length"]),

@@ -14,7 +14,6 @@ from .._base import parameters, warn_user
 from .._validation import check_choice, is_one_of
 from ..training._architecture import check_series_parts
 from ..training._fit_network import FittedNetwork, NetworkParameters, NetworkSettings
-from ..training._report import reported_task
 from ._analogs import OwnAnalogs
 from ._calibration import Calibration
 from ._candidate_attention import CandidateAttention
@@ -362,9 +361,8 @@ class TransformerForecaster(NetworkParameters, Forecaster):
         # Errors beyond the length of all series are not known.
         return self.horizon_ if self.horizon_ <= length else max(1, (length - 2) // 2)
 
-    def _learn(self, table, context, task_data):
+    def _learn(self, table, report):
         self.seasons_, self.correction_ = seasons_of(table, self.season_length), None
-        task = partial(reported_task, self, context, **task_data)
         lookback = None if self.lookback == "auto" else int(self.lookback)
         sizes = table, self._at_once, self.seasons_, lookback
         kinds, with_features, unable = self._usable_kinds(sizes)
@@ -372,7 +370,9 @@ class TransformerForecaster(NetworkParameters, Forecaster):
         self._kept["alone"] = alone
         if not kinds and "trees" not in with_features:
             self._report(unable, table, all_of_them=not alone)
-        transformer = self._new_transformer(table.lengths.max(), task, with_features, alone)
+        transformer = self._new_transformer(
+            table.lengths.max(), report.task, with_features, alone
+        )
         if alone:
             self.combined_, tests = fit_transformer(transformer, table, self._at_once)
             self.calibration_ = Calibration.fit(

@@ -10,7 +10,7 @@ from typing import Any, Self
 import numpy as np
 from sklearn.base import ClassifierMixin
 
-from .._base import FitReport, keeps_state_on_failure, parameters, with_callbacks
+from .._base import keeps_state_on_failure, parameters, with_callbacks
 from .._labels import (
     ClassLabels,
     check_labels,
@@ -21,6 +21,7 @@ from .._labels import (
     split_classes,
     times_class_weights,
 )
+from .._report import Report
 from .._stacking import LEAST_PROBABILITY
 from .._thread_pools import one_blas_thread
 from .._validation import check_key_weights
@@ -202,7 +203,8 @@ class KernelAttentionClassifier(ClassLabels, ClassifierMixin, KernelAttention):
         y = check_labels(y)
         weights = times_class_weights(sample_weight, self.class_weight, y)
         weights = check_key_weights(weights, X, np.float32)
-        options, report = Options.of(self), FitReport(self, X, y, sample_weight, "member")
+        options = Options.of(self)
+        report = Report(self, X=X, y=y, metadata={"sample_weight": sample_weight})
         self.classes_ = known_classes(y)
         values = indicators(y, self.classes_, np.float64)
         ends = np.cumsum([0, *map(len, classes_of_outputs(self.classes_))])

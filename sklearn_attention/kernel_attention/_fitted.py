@@ -222,7 +222,7 @@ def fit_kernel_attention(rows, task, options, report):
         member, left = learner.fit(training, fold, loss, rng, options)
         members.append(member)
         left_out.append(left)
-        report.done()
+        report.done("member")
     additive, learns = None, options.learns and options.ridge is None
     if options.readout == "solve" and learns and len(X) >= task.fewest_additive_rows:
         additive, left_out = fit_additive(training, rows.columns.kinds, folds, left_out, loss)

@@ -7,9 +7,10 @@ import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.utils.validation import check_is_fitted
 
-from .._base import FitReport, keeps_state_on_failure, with_callbacks
+from .._base import keeps_state_on_failure, with_callbacks
 from .._blocks import blocks_of_queries
 from .._labels import NumericTargets
+from .._report import Report
 from .._thread_pools import one_blas_thread
 from .._validation import (
     check_in_open_interval,
@@ -249,7 +250,8 @@ class KernelAttentionRegressor(NumericTargets, KernelAttention):
         y = check_numeric_target(y)
         X, y = self._learn_rows(X, y=y, multi_output=True, y_numeric=True)
         y, weights = y.astype(np.float64), check_key_weights(sample_weight, X, np.float32)
-        options, report = Options.of(self), FitReport(self, X, y, sample_weight, "member")
+        options = Options.of(self)
+        report = Report(self, X=X, y=y, metadata={"sample_weight": sample_weight})
         rows = TableRows(X, y, weights, self.columns_, outputs=[])
         fitted, left_out = fit_kernel_attention(rows, REGRESSION, options, report)
         self._fitted = fitted

@@ -9,13 +9,13 @@ from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
 from .._base import AttentionEstimator, keeps_state_on_failure, parameters, with_callbacks
+from .._report import Report
 from .._validation import check_choice, check_positive, check_size, is_one_of
 from ..text import Vocabulary, learn_vocabulary
 from ..text._check import check_sequences
 from ..text._files import with_files
 from ..text._learn import TOKENIZERS, choose_tokenizer
 from ..training._fit_network import FittedNetwork, NetworkParameters, NetworkSettings
-from ..training._report import reported
 from ._fitted_language_model import FittedLanguageModel, fit_language_model, hold_out
 from ._sampling import check_sampling, check_stop, draw, is_single, joined, sampling_proba
 from ._token_windows import TokenStream, TokenWindows
@@ -206,11 +206,12 @@ class TransformerLanguageModel(NetworkParameters, AttentionEstimator):
         else:
             training, held_out = texts, TokenStream.read("X_val", X_val, vocabulary)
         windows = TokenWindows(training, self.max_length)
-        n_epochs, verbose = settings.n_epochs(len(windows)), settings.training.verbose
-        with reported(self, n_epochs, verbose, X=X, y=y, metadata={}) as report:
-            self.model_ = fit_language_model(
-                texts, windows, held_out, vocabulary, settings, self.baseline, report
-            )
+        report = Report(self, X=X, y=y, metadata={})
+        report.begin(settings.n_epochs(len(windows)))
+        self.model_ = fit_language_model(
+            texts, windows, held_out, vocabulary, settings, self.baseline, report
+        )
+        report.end()
         return self
 
     def _learn_vocabulary(self, settings, X):

@@ -8,6 +8,7 @@ import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
 from .._base import AttentionEstimator, keeps_state_on_failure, parameters, with_callbacks
+from .._report import Report
 from .._validation import (
     check_choice,
     check_flag,
@@ -17,7 +18,6 @@ from .._validation import (
 )
 from ..text._check import check_sequences
 from ..training._fit_network import FittedNetwork, NetworkParameters, NetworkSettings
-from ..training._report import reported
 from ._fitted_seq2seq import (
     FittedSeq2Seq,
     PairReader,
@@ -213,12 +213,13 @@ class TransformerSeq2Seq(NetworkParameters, AttentionEstimator):
             rows = settings.split(len(pairs[0]))
             training, held_out = ([[ids[i] for i in part] for ids in pairs] for part in rows)
         longest = max(map(len, pairs[1])) - 1
-        n_epochs, verbose = settings.n_epochs(len(training[0])), settings.training.verbose
-        with reported(self, n_epochs, verbose, X=X, y=y, metadata={}) as report:
-            self.model_ = fit_seq2seq(
-                training, held_out, reader, settings, report, longest=longest, shared=shared,
-                label_smoothing=self.label_smoothing,
-            )  # fmt: skip
+        report = Report(self, X=X, y=y, metadata={})
+        report.begin(settings.n_epochs(len(training[0])))
+        self.model_ = fit_seq2seq(
+            training, held_out, reader, settings, report, longest=longest, shared=shared,
+            label_smoothing=self.label_smoothing,
+        )  # fmt: skip
+        report.end()
         return self
 
     def predict(self, X) -> Any:

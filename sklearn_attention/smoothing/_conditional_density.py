@@ -12,10 +12,11 @@ from scipy.special import logsumexp
 from sklearn.base import RegressorMixin, clone
 from sklearn.utils import check_random_state
 
-from .._base import FitReport, keeps_state_on_failure, with_callbacks
+from .._base import keeps_state_on_failure, with_callbacks
 from .._blocks import IN_CACHE, blocks, own_copy
 from .._columns import Columns, MixedRows
 from .._new_levels import LevelEffects, with_new_levels
+from .._report import Report
 from .._spread import dividing, feature_deviation, whole_spread
 from .._validation import (
     check_choice,
@@ -454,7 +455,7 @@ class ConditionalKernelDensity(RegressorMixin, MixedRows):
             isinstance(given, str) and given == "likelihood"
             for given in (self.bandwidth, self.target_bandwidth)
         )
-        report = FitReport(self, X, y, self.key_weights_, "bandwidth")
+        report = Report(self, X=X, y=y, metadata={"sample_weight": self.key_weights_})
         report.begin(None if searches else 0)
         rows = Rows(
             X=self.keys_, values=self.values_[:, None], columns=self.columns_,
@@ -515,7 +516,7 @@ class ConditionalKernelDensity(RegressorMixin, MixedRows):
             nonlocal ended
             kernel_ = mixed_kernel(kernel, self._compared, found[:-1])
             own = {"bandwidth_": found[:-1], "target_bandwidth_": float(found[-1])}
-            ended = bool(report.done(kernel_=kernel_, **own))
+            ended = bool(report.done("bandwidth", kernel_=kernel_, **own))
             return ended
 
         if bandwidth is None or target_bandwidth is None:

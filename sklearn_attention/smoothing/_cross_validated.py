@@ -79,7 +79,7 @@ class _CrossValidated(SmootherRegressor):
             fields += [own | {"bandwidth": np.full(rows.keys.shape[1], h)} for h in bandwidths]
             criteria.extend(values)
             best = fields[values.argmin() - len(values)]
-            if report.done(smoother_=self.smoother_.replace(**best)):
+            if report.done("bandwidth", smoother_=self.smoother_.replace(**best)):
                 break
         best = int(np.argmin(criteria))
         if not np.isfinite(criteria[best]):

@@ -10,10 +10,11 @@ from sklearn.base import DensityMixin, clone
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
-from .._base import FitReport, keeps_state_on_failure, with_callbacks
+from .._base import keeps_state_on_failure, with_callbacks
 from .._blocks import own_copy
 from .._columns import Columns, MixedRows
 from .._partitions import is_partitioned, need_all_rows
+from .._report import Report
 from .._spread import ends
 from .._validation import (
     check_in_interval,
@@ -386,11 +387,11 @@ class ProductKernelDensity(DensityMixin, MixedRows):
             X=self.keys_, columns=self.columns_, sample_weight=self.key_weights_,
             bounds=self.bounds_, random_state=self.random_state,
         )  # fmt: skip
-        report = FitReport(self, X, None, self.key_weights_, "bandwidth")
+        report = Report(self, X=X, y=None, metadata={"sample_weight": self.key_weights_})
         report.begin(None if rule.searches else 0)
 
         def observe(value, bandwidth):
-            return report.done(bandwidth_=bandwidth)
+            return report.done("bandwidth", bandwidth_=bandwidth)
 
         if is_one_of(self.bandwidth, "likelihood") and self.bounds_ is not None:
             self.log_offsets_ = self._offsets(rows, rule)

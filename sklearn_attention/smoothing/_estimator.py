@@ -12,11 +12,12 @@ from sklearn.base import MultiOutputMixin, clone
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
-from .._base import FitReport, warn_user
+from .._base import warn_user
 from .._blocks import appended, own_copy
 from .._columns import MixedRows
 from .._labels import targets_at
 from .._partitions import need_all_rows
+from .._report import Report
 from .._shapley import FeatureEffectsMixin
 from .._validation import (
     check_choice,
@@ -242,7 +243,7 @@ class KernelSmoother(FeatureEffectsMixin, MultiOutputMixin, MixedRows):
 
         def observe(degree, value, *found):
             nonlocal ended
-            ended = bool(report.done(smoother_=at(degree, *found)))
+            ended = bool(report.done("bandwidth", smoother_=at(degree, *found)))
             return ended
 
         degrees, found, several = [smoother.degree], [], self.degree == "auto"
@@ -281,7 +282,7 @@ class KernelSmoother(FeatureEffectsMixin, MultiOutputMixin, MixedRows):
 
     def _report(self):
         y = functools.partial(targets_at, self, slice(None))
-        return FitReport(self, self.keys_, y, self.key_weights_, "bandwidth")
+        return Report(self, X=self.keys_, y=y, metadata={"sample_weight": self.key_weights_})
 
 
 def check_first_row(smoother):

@@ -275,11 +275,13 @@ def fit_network(
             name, shape, weights_of(network), plan.batch_size, dataclasses.asdict(history)
         )
 
-    with report.of_training(sizes, lambda history: attributes(fitted(history))):
+    with report.training(
+        sizes, lambda history: attributes(fitted(history)), verbose=settings.training.verbose
+    ) as task:
         history = train(
             network, batch_loss, n_rows, plan, random_state=seed, validation_loss=validate,
             checkpoint_key="" if plan.checkpoint is None else digest(shape, *data, *begin),
-            task=report, lengths=lengths,
+            task=task, lengths=lengths,
             threads=worthwhile_threads(network, sizes.largest * n_tokens),
         )  # fmt: skip
     _warn_of_end(history, report.in_search)

@@ -9,6 +9,7 @@ from sklearn.utils.validation import _check_y, check_consistent_length, check_is
 from .._base import AttentionEstimator, parameters, warn_user
 from .._columns import Columns
 from .._partitions import in_memory
+from .._report import Report
 from .._shapley import FeatureEffectsMixin
 from .._validation import (
     check_choice,
@@ -21,7 +22,6 @@ from .._validation import (
 from ..text._learn import TOKENIZERS
 from ..training._architecture import check_series_parts
 from ..training._fit_network import FittedNetwork, NetworkParameters, NetworkSettings
-from ..training._report import reported
 from ._baselines import TableBaseline, TextBaseline
 from ._fitted import Data, FittedEncoder, fit_encoder
 from ._forms import FORMS, form_of
@@ -219,11 +219,12 @@ class TransformerEstimator(
         `strata` (n_rows,) are classes, held out in proportion.
         """
         data = Data.of(settings, *examples, strata=strata)
-        n_epochs, verbose = settings.n_epochs(len(data.learned)), settings.training.verbose
-        with reported(self, n_epochs, verbose, **task_data) as report:
-            self.encoder_ = fit_encoder(
-                data, reader, task, settings, self.pooling, self.baseline, report
-            )
+        report = Report(self, **task_data)
+        report.begin(settings.n_epochs(len(data.learned)))
+        self.encoder_ = fit_encoder(
+            data, reader, task, settings, self.pooling, self.baseline, report
+        )
+        report.end()
 
     def _warn_of_little_weight(self, found):
         """Warn where a transformer whose vectors or maps are returned has little weight."""

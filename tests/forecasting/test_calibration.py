@@ -25,7 +25,7 @@ from sklearn_attention.forecasting._origins import split_at_ends
 class Last(Forecaster):
     """Repeats the last value."""
 
-    def _learn(self, table, context, task_data):
+    def _learn(self, table, report):
         self.lookback_ = self.lookback
         origins = Origins.within(table, self.horizon_, self.lookback_)
         _, holdout = split_at_ends(origins, 0.2)

@@ -15,7 +15,7 @@ from sklearn_attention.forecasting._transform import Transform
 class Drift(Forecaster):
     """Goes on with the mean difference of the window, and with the features: easy to follow."""
 
-    def _learn(self, table, context, task_data):
+    def _learn(self, table, report):
         self.transform_ = Transform()  # features lead far below 0
         self.lookback_ = self.lookback
         origins = Origins.within(table, self.horizon_, self.lookback_)
@@ -38,9 +38,9 @@ class Drift(Forecaster):
 class Falling(Drift):
     """The same within bounds."""
 
-    def _learn(self, table, context, task_data):
+    def _learn(self, table, report):
         transform = self.transform_
-        super()._learn(table, context, task_data)
+        super()._learn(table, report)
         self.transform_ = transform
 
 

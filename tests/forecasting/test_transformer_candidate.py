@@ -1,43 +1,27 @@
 """The transformer as a candidate: its units, its base, and what it learns from."""
 
-from contextlib import contextmanager
-
 import numpy as np
 from forecasting_validation import make_validation_of, make_walks, unknown_twins
 
 from sklearn_attention import Training, TransformerForecaster
+from sklearn_attention._report import Report
 from sklearn_attention.forecasting import Origins, Table
 from sklearn_attention.forecasting import _transformer_candidate as module
 from sklearn_attention.forecasting._network import outputs_of
 from sklearn_attention.forecasting._ridges import WindowRidge
 from sklearn_attention.forecasting._transformer_candidate import Scaling, TransformerCandidate
 from sklearn_attention.training._fit_network import NetworkSettings
-from sklearn_attention.training._report import Report
 
 LOOKBACK, HORIZON = 8, 3
 
 
-@contextmanager
-def task(name, n_epochs, *, verbose):
-    """A task without callbacks."""
-
-    class Task:
-        def subcontext(self, **options):
-            return self
-
-        def call_on_fit_task_begin(self, **options):
-            pass
-
-        def call_on_fit_task_end(self, **options):
-            return False
-
-    yield Report(Task(), None, verbose=False)
-
-
 def make(**options):
     parameters = {"d_model": 8, "n_heads": 2, "n_layers": 1, "training": Training(max_steps=2)}
-    settings = NetworkSettings.of(TransformerForecaster(**parameters | options))
-    return TransformerCandidate(LOOKBACK, settings=settings, task=task)
+    forecaster = TransformerForecaster(**parameters | options)
+    report = Report(forecaster)
+    report.begin(None)
+    settings = NetworkSettings.of(forecaster)
+    return TransformerCandidate(LOOKBACK, settings=settings, task=report.task)
 
 
 class TestScaling:

@@ -26,7 +26,7 @@ class Report:
     def begin(self, n_tasks):
         self.n_tasks, self.n_done = n_tasks, 0
 
-    def done(self):
+    def done(self, name):
         self.n_done += 1
 
 

@@ -7,6 +7,7 @@ from sklearn_attention import Training
 from sklearn_attention.nn import Encoder, LearnedPositions
 from sklearn_attention.nn._random import initialize
 from sklearn_attention.training import train
+from sklearn_attention.training._network import torch_seed
 from sklearn_attention.training._optimizers import (
     Muon,
     computes_bfloat16,
@@ -66,7 +67,8 @@ class Network(torch.nn.Module):
 
 @pytest.fixture
 def network():
-    return initialize(Network(), torch.Generator().manual_seed(0))
+    with torch_seed(0):
+        return initialize(Network())
 
 
 def inner(name):

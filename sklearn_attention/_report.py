@@ -1,0 +1,87 @@
+"""Reports of a fit: tasks and epochs for callbacks of scikit-learn, and a line of progress."""
+
+import contextlib
+
+from ._progress import Progress, progress_delay
+
+
+class Report:
+    """Report a fit, or a task within it, to the callbacks of an estimator.
+
+    `data` are X, y and the metadata that callbacks see.
+    """
+
+    def __init__(self, estimator, **data):
+        self._estimator, self._hooks = estimator, {"estimator": estimator, **data}
+        self._context = None
+
+    @property
+    def in_search(self):
+        """True if another estimator, such as a search, fits this one."""
+        return hasattr(self._estimator, "_parent_callback_ctx")
+
+    def begin(self, n_tasks):
+        """Announce the fit, and the largest number of its tasks; None if that is unknown."""
+        self._context = self._estimator._init_callback_context(max_subtasks=n_tasks)
+        self._context.call_on_fit_task_begin(**self._hooks)
+
+    def end(self):
+        """Announce that the estimator is fitted."""
+        self._context.call_on_fit_task_end(**self._hooks, reconstruction_attributes={})
+
+    def done(self, name, **fitted):
+        """Announce that one more task of this name is done; return whether to stop.
+
+        `fitted` are attributes that make the estimator a fitted one, if there are any yet.
+        """
+        hooks = self._hooks | ({"reconstruction_attributes": fitted} if fitted else {})
+        task = self._context.subcontext(task_name=name)
+        task.call_on_fit_task_begin(**hooks)
+        return task.call_on_fit_task_end(**hooks)
+
+    @contextlib.contextmanager
+    def task(self, name, n_tasks=None):
+        """Enter a task, which has tasks of its own, and yield its Report."""
+        report = Report(**self._hooks)
+        report._context = self._context.subcontext(task_name=name, max_subtasks=n_tasks)
+        report._context.call_on_fit_task_begin(**self._hooks)
+        yield report
+        report._context.call_on_fit_task_end(**self._hooks)
+
+    @contextlib.contextmanager
+    def training(self, sizes, fitted, *, verbose):
+        """Enter a training with batches of some sizes, and yield the `task` of `train`.
+
+        ``fitted(history)`` returns attributes that make the estimator a fitted one.
+        """
+        delay = progress_delay(verbose, self._estimator)
+        name = type(self._estimator).__name__
+        with Progress(name, sizes.n_steps, delay=delay) as progress:
+            yield _Epochs(self._context, self._hooks, len(sizes), fitted, progress)
+
+
+class _Epochs:
+    """Report epochs to callbacks, and steps to the user."""
+
+    def __init__(self, context, hooks, n_epochs, fitted, progress):
+        self._context, self._hooks, self._n_epochs = context, hooks, n_epochs
+        self._fitted, self._progress = fitted, progress
+
+    def begin(self):
+        """Announce an epoch."""
+        self._epoch = self._context.subcontext(task_name="epoch")
+        self._epoch.call_on_fit_task_begin(**self._hooks)
+
+    def step(self, history, n_steps, *, ended=False):
+        """Show the progress: the history of whole epochs, and the number of steps so far."""
+        epoch = min(len(history.loss) + (not ended), self._n_epochs)
+        losses = {"loss": history.loss, "validation": history.validation_loss}
+        last = (f"{name} {values[-1]:.3g}" for name, values in losses.items() if values)
+        self._progress.update(n_steps, ", ".join([f"epoch {epoch}/{self._n_epochs}", *last]))
+
+    def end(self, history):
+        """Close the epoch; return True if a callback stops the training."""
+        self.step(history, history.n_steps, ended=True)
+        return self._epoch.call_on_fit_task_end(
+            **self._hooks, reconstruction_attributes=lambda: self._fitted(history)
+        )
