@@ -245,13 +245,13 @@ class Validation:
         # six horizons. Of a short series it is half a horizon and three horizons; where the
         # series ends within a horizon the remaining steps count. Before an origin there are
         # `lookback` steps where a third of the series is as long.
-        lengths, is_panel = table.lengths, len(table) >= PANEL
+        lengths, has_many_series = table.lengths, len(table) >= PANEL
         about = min(_ABOUT // len(lengths), _MOST)
         parts = [np.empty((3, 0), dtype=np.int64)]
         for i, n in enumerate(lengths):
             before = max(min(lookback, n // 3), _LEAST_KNOWN)
             if n >= _LONG * horizon:
-                span = _PANEL_SPAN * horizon if is_panel else int(share * n)
+                span = _PANEL_SPAN * horizon if has_many_series else int(share * n)
                 nearest, farthest, fewest = horizon, min(span, n - before), _FEWEST
             else:
                 nearest, farthest = max(1, horizon // 2), min(3 * horizon, n - before)

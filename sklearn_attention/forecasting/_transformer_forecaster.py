@@ -370,9 +370,8 @@ class TransformerForecaster(NetworkParameters, Forecaster):
         self._kept["alone"] = alone
         if not kinds and "trees" not in with_features:
             self._report(unable, table, all_of_them=not alone)
-        transformer = self._new_transformer(
-            table.lengths.max(), report.task, with_features, alone
-        )
+        longest = table.lengths.max()
+        transformer = self._new_transformer(longest, report.task, with_features, alone)
         if alone:
             self.combined_, tests = fit_transformer(transformer, table, self._at_once)
             self.calibration_ = Calibration.fit(
@@ -380,11 +379,8 @@ class TransformerForecaster(NetworkParameters, Forecaster):
             )
             return
         fitted = self._fit_candidates(sizes, kinds, with_features, transformer, unable)
-        self.combined_, validation, held_out = (
-            fitted.combined,
-            fitted.validation,
-            fitted.held_out,
-        )
+        self.combined_, validation = fitted.combined, fitted.validation
+        held_out = fitted.held_out
         if validation.is_panel and self.combined_.share_of(Classical) >= _MIN_CLASSICAL_WEIGHT:
             self.correction_, held_out = PanelRidge.fit(
                 validation, held_out, Classical(self.seasons_[0]),
