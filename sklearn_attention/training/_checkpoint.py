@@ -1,6 +1,7 @@
 """A file from which a training that was killed goes on as if it had not been."""
 
 import contextlib
+import dataclasses
 import hashlib
 import io
 import os
@@ -123,15 +124,12 @@ class Checkpoint:
 
 
 def fingerprint(module, plan, **others):
-    """Plain values that must be the same for a training to go on.
+    """Plain values that must be the same for a training to go on, as a dict.
 
     Those of the plan, names, shapes and types of the parameters, and the others.
     """
-    values = plan.get_params(deep=False)
-    for name in ("checkpoint", "verbose", "validation_fraction"):
-        del values[name]
     parameters = [
         (name, tuple(value.shape), str(value.dtype), value.device.type)
         for name, value in module.state_dict().items()
     ]
-    return {**values, "parameters": parameters, **others}
+    return {**dataclasses.asdict(plan), "parameters": parameters, **others}

@@ -12,11 +12,10 @@ import signal
 import pytest
 import torch
 
-from sklearn_attention import Training
 from sklearn_attention.training import _checkpoint as checkpoint_module
 
 HEAD = b"sklearn-attention checkpoint 3\n"
-PLAN = Training(learning_rate=0.01, batch_size=16, max_epochs=3)
+PLAN = {"learning_rate": 0.01, "batch_size": 16, "max_epochs": 3}
 needs_fork = pytest.mark.skipif(os.name == "nt", reason="has neither fork nor SIGKILL")
 
 
@@ -32,13 +31,13 @@ def path(task, tmp_path):
             raise KeyboardInterrupt
         return value
 
-    _, history = task.fit(PLAN, validation_loss=interrupted, checkpoint=path)
+    _, history = task.fit(**PLAN, validation_loss=interrupted, checkpoint=path)
     assert len(history.loss) == 2
     return path
 
 
 def resume(task, path):
-    return task.fit(PLAN, validation_loss=lambda module: 0.5, checkpoint=path)
+    return task.fit(**PLAN, validation_loss=lambda module: 0.5, checkpoint=path)
 
 
 def assert_refused(task, path, problem):
@@ -105,7 +104,7 @@ def test_forged_parts_are_refused_and_change_nothing(task, path, part):
         ValueError,
         match=rf"{path.name}.* does not hold a checkpoint of this training: delete it",
     ):
-        task.fit(PLAN, module, validation_loss=lambda module: 0.5, checkpoint=path)
+        task.fit(module, **PLAN, validation_loss=lambda module: 0.5, checkpoint=path)
     torch.testing.assert_close(module.state_dict(), before, rtol=0, atol=0)
 
 
