@@ -13,7 +13,7 @@ from .._validation import check_positive
 from ..kernels import Kernel
 from ..nn._random import draw_from
 from ._batches import shuffled_batches
-from ._checkpoint import UNREADABLE, Checkpoint, fingerprint
+from ._checkpoint import Checkpoint, fingerprint
 from ._network import torch_threads
 from ._optimizers import computes_bfloat16, make_optimizers
 from ._training import Training, batch_sizes, pace, resolve_plan
@@ -203,13 +203,8 @@ def train(
     file = None
     if plan.checkpoint is not None:
         file = Checkpoint(plan.checkpoint, run.fingerprint(str(checkpoint_key)))
-        saved, before = file.load(), run.last
-        try:
-            if saved is not None:
-                run.load_state_dict(saved)
-        except UNREADABLE as error:
-            module.load_state_dict(before)
-            raise file.refused("does not hold a checkpoint of this training") from error
+        if not file.restore(run.load_state_dict):
+            file = None
     limit = contextlib.nullcontext() if threads is None else torch_threads(threads)
     with limit, draw_from(run.generators), run.autocast(enabled=False):
         try:
@@ -274,9 +269,8 @@ class _Run:
         }
 
     def load_state_dict(self, state):
-        """Go on from where the other was."""
+        """Go on from a state that :meth:`state_dict` returned."""
         self.last, self.best = state["last"], state["best"]
-        self.module.load_state_dict(self.last)
         self.set_random_states(state["random"])
         for optimizer, its_state in zip(self.optimizers, state["optimizers"], strict=True):
             optimizer.load_state_dict(its_state)
@@ -284,6 +278,8 @@ class _Run:
         self.history = History(**state["history"])
         if self._keeps_state:
             self.validation_loss.load_state_dict(state["validation"])
+        # At the end: an error in what is above leaves the module as it was.
+        self.module.load_state_dict(self.last)
 
     def random_states(self):
         """States of the generators, of the processor and of a device."""
