@@ -38,13 +38,12 @@ from sklearn_attention import (
     TransformerSeq2Seq,
 )
 from sklearn_attention.training import _network
-from sklearn_attention.training._fit_network import NetworkSettings
 from sklearn_attention.training._network import torch_seed, torch_threads
 
 KEYS = ["task", "recipe", "seed"]
 # AdamW at the same rate too: no row is to be better by its rate alone.
-MUON = {"optimizer": "muon", "learning_rate": 3e-3}
-# Training parameters, and the factor of initial values of the last layers of sublayers.
+MUON = {"training__optimizer": "muon", "learning_rate": 3e-3}
+# Parameters of the estimator, and the factor of initial values of the last layers of sublayers.
 RECIPES = {
     "AdamW": ({}, 1),
     "AdamW at 3e-3": ({"learning_rate": 3e-3}, 1),
@@ -54,7 +53,7 @@ RECIPES = {
 }
 
 
-def by_recipe(kind, training, start):
+def by_recipe(kind, parameters, start):
     """An estimator whose training and whose first weights are those of a recipe."""
 
     def build(network, shape, seed):
@@ -65,19 +64,13 @@ def by_recipe(kind, training, start):
                     nn.init.xavier_uniform_(value, start)
         return made
 
-    def plan(settings, n_rows, **options):
-        chosen = {"optimizer": "adamw", "patience": None} | training
-        return usual_plan(settings, n_rows, **options).set_params(**chosen)
-
     class ByRecipe(kind):
         def fit(self, *data, **validation):
-            with (
-                mock.patch.object(_network, "build_network", build),
-                mock.patch.object(NetworkSettings, "plan", plan),
-            ):
+            fixed = {"training__optimizer": "adamw", "training__patience": None}
+            self.set_params(**fixed | parameters)
+            with mock.patch.object(_network, "build_network", build):
                 return super().fit(*data, **validation)
 
-    usual_plan = NetworkSettings.plan
     return ByRecipe
 
 

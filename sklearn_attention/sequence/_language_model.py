@@ -62,8 +62,8 @@ class TransformerLanguageModel(NetworkParameters, AttentionEstimator):
     learning_rate : float, default=3e-3
         Highest learning rate.
     batch_size : int or "auto", default="auto"
-        Windows in a step; a pair grows over the training. "auto" is a twelfth of them, but 8
-        at least and 16 at most.
+        Largest number of windows in a step. "auto" is a twelfth of them, but 8 at least and 16
+        at most.
     max_epochs : int or "auto", default="auto"
         Passes over all windows. "auto" is enough for 1000 steps, but at most 64.
     architecture : Architecture, default=None

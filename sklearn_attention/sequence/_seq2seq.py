@@ -79,8 +79,8 @@ class TransformerSeq2Seq(NetworkParameters, AttentionEstimator):
     learning_rate : float, default=3e-3
         Highest learning rate.
     batch_size : int or "auto", default="auto"
-        Pairs in a step, which have similar lengths; a pair grows over the training. "auto" is
-        a twelfth of them, but 8 at least and 32 at most.
+        Largest number of pairs in a step, which have similar lengths. "auto" is a twelfth of
+        them, but 8 at least and 32 at most.
     max_epochs : int or "auto", default="auto"
         Passes over all pairs. "auto" is enough for 1000 steps, but 10 at least and 64 at most.
     architecture : Architecture, default=None

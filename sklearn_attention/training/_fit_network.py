@@ -12,7 +12,7 @@ from sklearn.utils.validation import check_is_fitted
 from .._base import parameters, warn_user
 from .._validation import check_flag, is_one_of
 from ._architecture import Architecture, transformer_shape
-from ._training import Training, batch_sizes, filled, plan_of, share_held_out
+from ._training import Training, batch_sizes, filled, resolve_plan, share_held_out
 
 _NESTED = {"architecture": Architecture, "training": Training}
 
@@ -23,12 +23,11 @@ class NetworkSettings:
 
     architecture: Architecture
     training: Training
+    plan_options: dict  # keywords of `resolve_plan` that do not depend on the rows
     sizes: dict  # parameters of the shape
     random_state: object
     device: object
     start: object  # the FittedNetwork to go on from, or None
-    largest_batch: int
-    fewest_epochs: int
 
     @classmethod
     def of(
@@ -44,41 +43,37 @@ class NetworkSettings:
         foreign=("patch_length", "instance_norm"),
     ):
         """Those of an estimator; `foreign` ones are for others. ValueError if not valid."""
-        pace = {
-            name: getattr(estimator, name)
-            for name in ("learning_rate", "batch_size", "max_epochs")
-        }
         warm = check_flag("warm_start", estimator.warm_start)
         names = "d_model", "n_heads", "n_layers", "dropout"
-        found = cls(
+        settings = cls(
             filled(
                 _nested(estimator, "architecture", foreign),
                 positions=positions, activation=activation,
             ),
-            filled(
-                _nested(estimator, "training", (*foreign, *pace)), optimizer=optimizer, **pace
-            ),
+            filled(_nested(estimator, "training", foreign), optimizer=optimizer),
+            {
+                "learning_rate": estimator.learning_rate,
+                "batch_size": estimator.batch_size,
+                "max_epochs": estimator.max_epochs,
+                "largest_batch": largest_batch,
+                "fewest_epochs": fewest_epochs,
+            },
             {name: getattr(estimator, name) for name in names} | {"widening": widening},
             estimator.random_state,
             estimator.device,
             getattr(estimator, "network_", None) if warm else None,
-            largest_batch,
-            fewest_epochs,
         )  # fmt: skip
-        found.plan(1)
+        settings.plan(1)
         check_random_state(estimator.random_state)
-        return found
+        return settings
 
     def shape(self, *, ordered=True):
         """Arguments that all networks have, checked; positions are for tokens in an order."""
         return transformer_shape(self.architecture, **self.sizes, ordered=ordered)
 
     def plan(self, n_rows, *, validates=True):
-        """The Training by which so many rows are learned from."""
-        return plan_of(
-            self.training, n_rows, validates=validates, largest_batch=self.largest_batch,
-            fewest_epochs=self.fewest_epochs,
-        )  # fmt: skip
+        """Resolve the Plan of a training on `n_rows` rows; raise ValueError if not valid."""
+        return resolve_plan(self.training, n_rows, validates=validates, **self.plan_options)
 
     def n_epochs(self, n_rows):
         """Most epochs that so many rows are learned from."""
@@ -117,15 +112,12 @@ def _nested(estimator, name, foreign):
         return kind()
     if not isinstance(part, kind):
         raise ValueError(f"{name}={part!r} is not valid: pass {kind.__name__}(...), or None.")
-    for own, default in kind().get_params(deep=False).items():
-        value = getattr(part, own)
-        if own in foreign and value is not default and not is_one_of(value, default):
-            remedy = "leave it out"
-            if hasattr(estimator, own):
-                remedy = f"pass {own}={value!r} beside {name}"
+    for parameter, default in kind().get_params(deep=False).items():
+        value = getattr(part, parameter)
+        if parameter in foreign and value is not default and not is_one_of(value, default):
             raise ValueError(
-                f"{name}.{own}={value!r} has no meaning for {type(estimator).__name__}: "
-                f"{remedy}."
+                f"{name}.{parameter}={value!r} has no meaning for {type(estimator).__name__}: "
+                "leave it out."
             )
     return part
 
@@ -260,7 +252,7 @@ def fit_network(
     from ._network import build_network, digest, load_weights, weights_of, worthwhile_threads
     from ._train import train
 
-    seed, start = settings.seed(), settings.start
+    seed, start, training = settings.seed(), settings.start, settings.training
     plan = settings.plan(n_rows, validates=validate is not None)
     network = build_network(kind, shape, seed)
     if start is not None:
@@ -279,9 +271,10 @@ def fit_network(
         sizes, lambda history: attributes(fitted(history)), verbose=settings.training.verbose
     ) as task:
         history = train(
-            network, batch_loss, n_rows, plan, random_state=seed, validation_loss=validate,
-            checkpoint_key="" if plan.checkpoint is None else digest(shape, *data, *begin),
-            task=task, lengths=lengths,
+            network, batch_loss, n_rows, training, learning_rate=plan.learning_rate,
+            batch_size=plan.batch_size, max_epochs=plan.max_epochs, random_state=seed,
+            validation_loss=validate, task=task, lengths=lengths,
+            checkpoint_key="" if training.checkpoint is None else digest(shape, *data, *begin),
             threads=worthwhile_threads(network, sizes.largest * n_tokens),
         )  # fmt: skip
     _warn_of_end(history, report.in_search)

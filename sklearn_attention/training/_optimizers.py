@@ -80,8 +80,11 @@ class Muon(torch.optim.Optimizer):
     large as AdamW's, so one learning rate suits both (Liu et al. 2025).
     """
 
-    # The steps are those of torch.optim.Muon with adjust_lr_fn="match_rms_adamw", in two thirds
-    # of its time for small matrices.
+    # The steps are those of torch.optim.Muon with adjust_lr_fn="match_rms_adamw", which takes
+    # matrix by matrix and always computes in bfloat16. With it, losses of language models and
+    # translators of default size differ by up to 0.1 %, and fits take 1.1 and 1.2 times the
+    # seconds; on processors without instructions for bfloat16, 1.5 and 1.6 times with AVX-512
+    # and more than 6 times with AVX2.
 
     def __init__(self, params, *, lr, weight_decay=0.0, momentum=0.95):
         super().__init__(params, {"lr": lr, "weight_decay": weight_decay, "momentum": momentum})

@@ -13,10 +13,10 @@ from .._validation import check_positive
 from ..kernels import Kernel
 from ..nn._random import draw_from
 from ._batches import shuffled_batches
-from ._checkpoint import UNREADABLE, Checkpoint, fingerprint
+from ._checkpoint import Checkpoint, fingerprint
 from ._network import torch_threads
 from ._optimizers import computes_bfloat16, make_optimizers
-from ._training import Training, batch_sizes, pace, plan_of
+from ._training import Training, batch_sizes, pace, resolve_plan
 
 
 @dataclasses.dataclass
@@ -73,6 +73,9 @@ def train(
     n_samples,
     plan,
     *,
+    learning_rate=1e-3,
+    batch_size="auto",
+    max_epochs="auto",
     random_state,
     validation_loss=None,
     task=None,
@@ -99,6 +102,14 @@ def train(
         How to train; a `checkpoint` that exists is continued, to the same parameters as without
         interruption, bit for bit with one thread. The file of a training that is over returns
         its result at once, until another training takes the file.
+    learning_rate : float, default=1e-3
+        Highest learning rate.
+    batch_size : int or "auto", default="auto"
+        Largest number of rows in a batch; those of an epoch are divided evenly among the
+        fewest batches. "auto" is a twelfth of the rows, but from 8 to 64.
+    max_epochs : int, "auto" or None, default="auto"
+        Passes over all rows; None if only the plan's `max_steps` count. "auto" is None if these
+        are given, otherwise enough for 1000 steps, but 64 at most.
     random_state : int
         Seeds the order of the rows, and the draws of :class:`~sklearn_attention.nn.Dropout`
         while the training lasts.
@@ -157,8 +168,10 @@ def train(
     ...     line = torch.nn.Linear(1, 1)
     >>> def batch_loss(module, rows):
     ...     return (module(x[rows]) - 3 * x[rows]).square().mean()
-    >>> plan = Training(learning_rate=0.1, weight_decay=0.0, batch_size=16)
-    >>> history = train(line, batch_loss, 64, plan, random_state=0)
+    >>> history = train(
+    ...     line, batch_loss, 64, Training(weight_decay=0.0), learning_rate=0.1, batch_size=16,
+    ...     random_state=0,
+    ... )
     >>> round(line.weight.item(), 2), history.stopped
     (3.0, 'max_epochs')
     """
@@ -170,14 +183,19 @@ def train(
     n_samples = check_positive("n_samples", n_samples, integer=True)
     if not isinstance(plan, Training):
         raise ValueError(f"plan={plan!r} is not valid: pass Training(...).")
-    plan = plan_of(plan, n_samples, validates=validation_loss is not None)
-    if plan.patience is not None and validation_loss is None:
+    resolved = resolve_plan(
+        plan, n_samples, learning_rate=learning_rate, batch_size=batch_size,
+        max_epochs=max_epochs, validates=validation_loss is not None,
+    )  # fmt: skip
+    if resolved.patience is not None and validation_loss is None:
         raise ValueError(
-            f"patience={plan.patience!r} needs a validation loss: pass validation_loss, or "
+            f"patience={resolved.patience!r} needs a validation loss: pass validation_loss, or "
             "patience=None."
         )
-    run = _Run(module, batch_loss, n_samples, plan, int(random_state), validation_loss, lengths)
-    if plan.autocast and not computes_bfloat16(run.device):
+    run = _Run(
+        module, batch_loss, n_samples, resolved, int(random_state), validation_loss, lengths
+    )
+    if resolved.autocast and not computes_bfloat16(run.device):
         warn_user(
             f"autocast=True computes in bfloat16, which this {run.device.type} has no "
             "instructions for: the training may take many times as long. Pass autocast=False."
@@ -185,13 +203,8 @@ def train(
     file = None
     if plan.checkpoint is not None:
         file = Checkpoint(plan.checkpoint, run.fingerprint(str(checkpoint_key)))
-        saved, before = file.load(), run.last
-        try:
-            if saved is not None:
-                run.load_state_dict(saved)
-        except UNREADABLE as error:
-            module.load_state_dict(before)
-            raise file.refused("does not hold a checkpoint of this training") from error
+        if not file.restore(run.load_state_dict):
+            file = None
     limit = contextlib.nullcontext() if threads is None else torch_threads(threads)
     with limit, draw_from(run.generators), run.autocast(enabled=False):
         try:
@@ -256,9 +269,8 @@ class _Run:
         }
 
     def load_state_dict(self, state):
-        """Go on from where the other was."""
+        """Go on from a state that :meth:`state_dict` returned."""
         self.last, self.best = state["last"], state["best"]
-        self.module.load_state_dict(self.last)
         self.set_random_states(state["random"])
         for optimizer, its_state in zip(self.optimizers, state["optimizers"], strict=True):
             optimizer.load_state_dict(its_state)
@@ -266,6 +278,8 @@ class _Run:
         self.history = History(**state["history"])
         if self._keeps_state:
             self.validation_loss.load_state_dict(state["validation"])
+        # At the end: an error in what is above leaves the module as it was.
+        self.module.load_state_dict(self.last)
 
     def random_states(self):
         """States of the generators, of the processor and of a device."""

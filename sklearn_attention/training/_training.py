@@ -3,7 +3,7 @@
 import copy
 import math
 from collections.abc import Sequence
-from dataclasses import KW_ONLY
+from dataclasses import KW_ONLY, dataclass
 from typing import Any
 
 import numpy as np
@@ -36,8 +36,8 @@ class Training(BaseEstimator):
 
     All estimators that train a network have one as a parameter, whose own parameters can be
     searched by names such as ``training__weight_decay``. What is "auto" here is the estimator's
-    choice; `learning_rate`, `batch_size` and `max_epochs` are its own parameters and stay
-    "auto" here.
+    choice. The highest learning rate, the size of batches and the number of epochs are
+    parameters of the estimator itself: `learning_rate`, `batch_size` and `max_epochs`.
 
     Parameters
     ----------
@@ -45,8 +45,6 @@ class Training(BaseEstimator):
         "muon" steps along the orthogonal factor of the momentum of each matrix of an encoder
         or decoder block (Jordan et al. 2024), and is "adamw" for all other parameters. "auto"
         is "muon" for language models and translators, otherwise "adamw".
-    learning_rate : float or "auto", default="auto"
-        Highest learning rate; "auto" is .001.
     schedule : {"one_cycle", "constant"}, default="one_cycle"
         Course of the learning rate, see Notes.
     warm_up : float, default=0.1
@@ -57,14 +55,9 @@ class Training(BaseEstimator):
         this times their sum of squares is added to the loss.
     clip_norm : float, default=1.0
         Longest gradient, of all parameters together; None clips none.
-    batch_size : int or "auto", default="auto"
-        Largest number of rows in a batch; those of an epoch are divided evenly among the
-        fewest batches. "auto" is a twelfth of the rows, but from 8 to 64.
-    max_epochs : int, "auto" or None, default="auto"
-        Passes over all rows; None if only the steps count. "auto" is enough for 1000 steps, but
-        64 at most, or for `max_steps` where they are given.
     max_steps : int, default=None
-        Number of steps; None if only the epochs count. The training ends at the first limit.
+        Number of steps; None if only the epochs count. With `max_epochs` as well, the training
+        ends at the first limit.
     validation_fraction : float, "auto" or None, default="auto"
         For estimators, the share of what is learned from that is held out: the weights kept are
         those after the epoch with the least loss on it. Rows, pairs and texts are drawn at
@@ -111,13 +104,10 @@ class Training(BaseEstimator):
 
     _: KW_ONLY
     optimizer: str = "auto"
-    learning_rate: float | str = "auto"
     schedule: str = "one_cycle"
     warm_up: float = 0.1
     weight_decay: float = 0.01
     clip_norm: float = 1.0
-    batch_size: Any = "auto"
-    max_epochs: int | str | None = "auto"
     max_steps: int | None = None
     validation_fraction: float | str | None = "auto"
     patience: int | str | None = "auto"
@@ -135,42 +125,82 @@ def filled(part, **defaults):
     return part
 
 
-def plan_of(training, n_samples, *, validates, largest_batch=64, fewest_epochs=1):
-    """A Training with plain numbers, checked, by which so many rows are learned from."""
-    plan = filled(
-        training, optimizer="adamw", learning_rate=1e-3,
-        batch_size=max(min(n_samples // 12, largest_batch), 8),
-    )  # fmt: skip
-    plan.optimizer = str(check_choice("optimizer", plan.optimizer, OPTIMIZERS))
-    plan.schedule = str(check_choice("schedule", plan.schedule, SCHEDULES))
-    plan.autocast = check_flag("autocast", plan.autocast)
-    check_flag("training.verbose", plan.verbose, "auto")
-    plan.learning_rate = check_positive("learning_rate", plan.learning_rate)
-    if plan.learning_rate > _LARGEST_RATE:
+@dataclass(frozen=True)
+class Plan:
+    """Validated values of a training, in which "auto" is resolved for a number of rows."""
+
+    learning_rate: float
+    batch_size: int
+    max_epochs: int | None
+    max_steps: int | None
+    optimizer: str
+    schedule: str
+    warm_up: float
+    weight_decay: float
+    clip_norm: float | None
+    patience: int | None
+    autocast: bool
+
+
+def resolve_plan(
+    training,
+    n_samples,
+    *,
+    learning_rate,
+    batch_size,
+    max_epochs,
+    validates,
+    largest_batch=64,
+    fewest_epochs=1,
+):
+    """Validate a Training and the three parameters beside it; resolve "auto", as a Plan.
+
+    `largest_batch` and `fewest_epochs` bound what "auto" is for `batch_size` and `max_epochs`.
+    If `validates`, there is a validation loss, and "auto" for `patience` is a number.
+    """
+    check_flag("training.verbose", training.verbose, "auto")
+    learning_rate = check_positive("learning_rate", learning_rate)
+    if learning_rate > _LARGEST_RATE:
         raise ValueError(
-            f"learning_rate={plan.learning_rate!r} is not valid: pass a positive number up to "
+            f"learning_rate={learning_rate!r} is not valid: pass a positive number up to "
             f"{_LARGEST_RATE:.4g}, as weights are in single precision."
         )
-    plan.warm_up = check_in_interval("warm_up", plan.warm_up, 0, 1, closed_right=False)
-    plan.weight_decay = check_in_interval("weight_decay", plan.weight_decay, 0, _LARGEST_RATE)
-    if plan.clip_norm is not None:
-        plan.clip_norm = check_positive("clip_norm", plan.clip_norm)
-    plan.batch_size = check_positive("batch_size", plan.batch_size, integer=True)
-    epochs = None
-    if plan.max_steps is None:
-        epochs = -(-_STEPS * plan.batch_size // n_samples)
-        epochs = min(max(epochs, fewest_epochs), _MOST_EPOCHS)
-    plan = filled(plan, max_epochs=epochs)
-    if plan.max_epochs is None and plan.max_steps is None:
+    if is_one_of(batch_size, "auto"):
+        batch_size = max(min(n_samples // 12, largest_batch), 8)
+    batch_size = check_positive("batch_size", batch_size, integer=True)
+    if max_epochs is None and training.max_steps is None:
         raise ValueError(
             "max_epochs=None and max_steps=None would never end: pass one of them."
         )
-    for name in ("max_epochs", "max_steps"):
-        _check_number(plan, name)
-    patience = max((plan.max_epochs or _MOST_EPOCHS) // 4, 8) if validates else None
-    plan = filled(plan, patience=patience)
-    _check_number(plan, "patience")
-    return plan
+    max_steps = _check_count("max_steps", training.max_steps)
+    if is_one_of(max_epochs, "auto"):
+        n_epochs = max(-(-_STEPS * batch_size // n_samples), fewest_epochs)
+        max_epochs = min(n_epochs, _MOST_EPOCHS) if max_steps is None else None
+    max_epochs = _check_count("max_epochs", max_epochs)
+    patience = training.patience
+    if is_one_of(patience, "auto"):
+        patience = max((max_epochs or _MOST_EPOCHS) // 4, 8) if validates else None
+    clip_norm, optimizer = training.clip_norm, training.optimizer
+    if is_one_of(optimizer, "auto"):
+        optimizer = "adamw"
+    return Plan(
+        learning_rate=learning_rate,
+        batch_size=batch_size,
+        max_epochs=max_epochs,
+        max_steps=max_steps,
+        optimizer=str(check_choice("optimizer", optimizer, OPTIMIZERS)),
+        schedule=str(check_choice("schedule", training.schedule, SCHEDULES)),
+        warm_up=check_in_interval("warm_up", training.warm_up, 0, 1, closed_right=False),
+        weight_decay=check_in_interval("weight_decay", training.weight_decay, 0, _LARGEST_RATE),
+        clip_norm=None if clip_norm is None else check_positive("clip_norm", clip_norm),
+        patience=_check_count("patience", patience),
+        autocast=check_flag("autocast", training.autocast),
+    )
+
+
+def _check_count(name, value):
+    """Return a positive integer as an int, or None; raise ValueError for another value."""
+    return None if value is None else check_positive(name, value, integer=True)
 
 
 def share_held_out(training, n_samples):
@@ -236,9 +266,3 @@ def pace(plan, step, n_steps):
 
 def _wave(t):
     return 0.5 - 0.5 * math.cos(math.pi * t)
-
-
-def _check_number(plan, name):
-    """Make a parameter that is not None an int; ValueError unless it is whole and positive."""
-    if getattr(plan, name) is not None:
-        setattr(plan, name, check_positive(name, getattr(plan, name), integer=True))

@@ -90,8 +90,8 @@ class TransformerRegressor(NumericTargets, TransformerEstimator):
     learning_rate : float, default=2e-3
         Highest learning rate.
     batch_size : int or "auto", default="auto"
-        Rows in a step; a pair grows over the training. "auto" is a twelfth of the rows, but
-        8 at least and 256 at most.
+        Largest number of rows in a step. "auto" is a twelfth of the rows, but 8 at least and
+        256 at most.
     max_epochs : int or "auto", default="auto"
         Passes over all rows. "auto" is enough for 1000 steps, but 10 at least and 64 at most.
     architecture : Architecture, default=None

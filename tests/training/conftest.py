@@ -1,14 +1,18 @@
 """A small module and rows for it."""
 
 import dataclasses
+import sys
+from pathlib import Path
 
 import pytest
 import torch
-from sklearn.base import clone
 
 from sklearn_attention.nn import Dropout
 from sklearn_attention.training import train
 from sklearn_attention.training._network import torch_seed
+
+# What the tests share is imported by name.
+sys.path.insert(0, str(Path(__file__).parent))
 
 
 @dataclasses.dataclass
@@ -33,11 +37,11 @@ class Task:
         """Mean squared error of the rows."""
         return (module(self.x[rows])[:, 0] - self.y[rows]).square().mean()
 
-    def fit(
-        self, plan, module=None, *, batch_loss=None, random_state=0, checkpoint=None, **options
-    ):
-        """The trained module, and the history."""
-        plan = clone(plan).set_params(checkpoint=checkpoint)
+    def fit(self, module=None, *, batch_loss=None, random_state=0, **options):
+        """Return the trained module and the history; options are of `Training` and `train`."""
+        from plans import split_options
+
+        plan, options = split_options(options)
         module = self.module() if module is None else module
         batch_loss = self.loss if batch_loss is None else batch_loss
         return module, train(

@@ -64,8 +64,10 @@ def test_training_uses_them():
             seen.append(lengths[rows])
             return module(torch.ones(len(rows), 1)).square().mean()
 
-        plan = Training(batch_size=8, max_epochs=1)
-        train(torch.nn.Linear(1, 1), batch_loss, 64, plan, random_state=0, lengths=given)
+        train(
+            torch.nn.Linear(1, 1), batch_loss, 64, Training(), batch_size=8, max_epochs=1,
+            random_state=0, lengths=given,
+        )  # fmt: skip
         ranges[name] = sum(int(x.max() - x.min()) for x in seen)
     assert ranges["similar"] == 0 < ranges["mixed"]
 

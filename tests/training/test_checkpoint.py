@@ -6,13 +6,11 @@ import signal
 
 import pytest
 import torch
-from sklearn.base import clone
 
-from sklearn_attention import Training
 from sklearn_attention.nn import Dropout, Encoder
 from sklearn_attention.training._network import torch_seed
 
-PLAN = Training(learning_rate=0.01, batch_size=16, max_epochs=3, patience=None)
+PLAN = {"learning_rate": 0.01, "batch_size": 16, "max_epochs": 3, "patience": None}
 
 
 def assert_equal(state, other):
@@ -55,7 +53,7 @@ MUON = {"optimizer": "muon", "learning_rate": 0.01, "batch_size": 16, "max_epoch
 @pytest.mark.skipif(os.name == "nt", reason="has neither fork nor SIGKILL")
 @pytest.mark.parametrize(
     ("plan", "kills"),
-    [(Training(**STEADY, max_epochs=None, max_steps=37), (20, 9)), (Training(**MUON), (6, 9))],
+    [(STEADY | {"max_epochs": None, "max_steps": 37}, (20, 9)), (MUON, (6, 9))],
 )
 def test_killed_and_resumed_is_the_same_bit_for_bit(task, tmp_path, plan, kills):
     calls = []
@@ -72,7 +70,7 @@ def test_killed_and_resumed_is_the_same_bit_for_bit(task, tmp_path, plan, kills)
         with torch_seed(0):
             module = Attentive()
         module, history = task.fit(
-            plan, module, batch_loss=batch_loss, random_state=3, threads=1,
+            module, **plan, batch_loss=batch_loss, random_state=3, threads=1,
             validation_loss=lambda module: task.loss(module, slice(None)),
             checkpoint=checkpoint,
         )  # fmt: skip
@@ -97,19 +95,19 @@ def test_killed_and_resumed_is_the_same_bit_for_bit(task, tmp_path, plan, kills)
 
 class TestFile:
     @pytest.mark.parametrize(
-        "plan", [PLAN, Training(learning_rate=0.02, batch_size=10, max_epochs=3)]
+        "plan", [PLAN, {"learning_rate": 0.02, "batch_size": 10, "max_epochs": 3}]
     )
     def test_an_interrupted_training_goes_on(self, task, tmp_path, plan):
         path = tmp_path / "checkpoint.pt"
-        _, history = task.fit(plan, batch_loss=interrupted_at(task, 7), checkpoint=path)
+        _, history = task.fit(**plan, batch_loss=interrupted_at(task, 7), checkpoint=path)
         assert (history.stopped, len(history.loss)) == ("interrupted", 1)
-        module, history = task.fit(plan, checkpoint=path)
+        module, history = task.fit(**plan, checkpoint=path)
         assert (history.stopped, len(history.loss)) == ("max_epochs", 3)
-        assert_equal(module.state_dict(), task.fit(plan)[0].state_dict())
+        assert_equal(module.state_dict(), task.fit(**plan)[0].state_dict())
         assert [path.name for path in tmp_path.iterdir()] == ["checkpoint.pt"]
 
     def test_early_stopping_goes_on_counting(self, task, tmp_path):
-        plan, path = Training(patience=3, max_epochs=20), str(tmp_path / "checkpoint.pt")
+        plan = {"patience": 3, "max_epochs": 20, "checkpoint": str(tmp_path / "checkpoint.pt")}
         losses = [1.0, 3.0, 3.0, KeyboardInterrupt, 3.0, 0.5]
 
         def validation_loss(module):
@@ -118,8 +116,8 @@ class TestFile:
                 raise value
             return value
 
-        best, _ = task.fit(plan, validation_loss=validation_loss, checkpoint=path)
-        module, history = task.fit(plan, validation_loss=validation_loss, checkpoint=path)
+        best, _ = task.fit(**plan, validation_loss=validation_loss)
+        module, history = task.fit(**plan, validation_loss=validation_loss)
         assert (history.stopped, history.best_epoch) == ("patience", 0)
         assert losses == [0.5]
         assert_equal(module.state_dict(), best.state_dict())
@@ -127,7 +125,7 @@ class TestFile:
     @pytest.mark.parametrize(
         ("name", "options"),
         [
-            ("learning_rate", {"plan": clone(PLAN).set_params(learning_rate=0.5)}),
+            ("learning_rate", {"learning_rate": 0.5}),
             ("validation", {"validation_loss": lambda module: 0.0}),
             ("checkpoint_key", {"checkpoint_key": "other data"}),
             ("parameters", {"module": torch.nn.Linear(2, 1)}),
@@ -137,9 +135,9 @@ class TestFile:
         self, task, tmp_path, name, options
     ):
         path = tmp_path / "checkpoint.pt"
-        task.fit(PLAN, batch_loss=interrupted_at(task, 7), checkpoint=path)
+        task.fit(**PLAN, batch_loss=interrupted_at(task, 7), checkpoint=path)
         before = path.read_bytes()
-        options = {"plan": PLAN} | copy.deepcopy(options)
+        options = PLAN | copy.deepcopy(options)
         alone, _ = task.fit(**copy.deepcopy(options))
         match = rf"checkpoint=.*checkpoint\.pt.* not ended and differs in {name}"
         with pytest.warns(UserWarning, match=match):
@@ -149,9 +147,9 @@ class TestFile:
 
     def test_another_training_takes_the_file_of_one_that_has_ended(self, task, tmp_path):
         path = tmp_path / "checkpoint.pt"
-        task.fit(PLAN, checkpoint=path)
+        task.fit(**PLAN, checkpoint=path)
         before = path.read_bytes()
-        task.fit(PLAN, random_state=1, checkpoint=path)
+        task.fit(**PLAN, random_state=1, checkpoint=path)
         assert path.read_bytes() != before
 
     @pytest.mark.parametrize(
@@ -165,4 +163,4 @@ class TestFile:
     def test_where_there_can_be_no_file(self, task, tmp_path, monkeypatch, path, match):
         monkeypatch.chdir(tmp_path)
         with pytest.raises(ValueError, match=match):
-            task.fit(PLAN, checkpoint=path)
+            task.fit(**PLAN, checkpoint=path)

@@ -12,11 +12,10 @@ import signal
 import pytest
 import torch
 
-from sklearn_attention import Training
 from sklearn_attention.training import _checkpoint as checkpoint_module
 
-HEAD = b"sklearn-attention checkpoint 3\n"
-PLAN = Training(learning_rate=0.01, batch_size=16, max_epochs=3)
+FORMAT = b"sklearn-attention checkpoint 4\n"
+PLAN = {"learning_rate": 0.01, "batch_size": 16, "max_epochs": 3}
 needs_fork = pytest.mark.skipif(os.name == "nt", reason="has neither fork nor SIGKILL")
 
 
@@ -32,23 +31,25 @@ def path(task, tmp_path):
             raise KeyboardInterrupt
         return value
 
-    _, history = task.fit(PLAN, validation_loss=interrupted, checkpoint=path)
+    _, history = task.fit(**PLAN, validation_loss=interrupted, checkpoint=path)
     assert len(history.loss) == 2
     return path
 
 
-def resume(task, path):
-    return task.fit(PLAN, validation_loss=lambda module: 0.5, checkpoint=path)
+def resume(task, path, module=None):
+    return task.fit(module, **PLAN, validation_loss=lambda module: 0.5, checkpoint=path)
 
 
-def assert_refused(task, path, problem):
-    with pytest.raises(ValueError, match=rf"checkpoint=.*{path.name}.* {problem}.*: delete it"):
-        resume(task, path)
+def assert_refused(task, path, module=None):
+    with pytest.raises(
+        ValueError, match=rf"checkpoint=.*{path.name}.* is damaged.*: delete it"
+    ):
+        resume(task, path, module)
 
 
 def signed(payload):
-    """A file that is as its author wrote it."""
-    return HEAD + hashlib.sha256(payload).digest() + payload
+    """A file with a valid digest."""
+    return hashlib.sha256(FORMAT + payload).digest() + payload
 
 
 def saved(content):
@@ -72,40 +73,36 @@ def test_every_damage_is_noticed(task, path):
     content = path.read_bytes()
     for wrong in damaged(content, 12):
         path.write_bytes(wrong)
-        with pytest.raises(ValueError, match=r"checkpoint=.*: delete it to start afresh"):
-            resume(task, path)
+        assert_refused(task, path)
     path.write_bytes(content)
     assert resume(task, path)[1].stopped == "max_epochs"
 
 
 @pytest.mark.parametrize(
-    ("content", "problem"),
+    "content",
     [
-        (HEAD, "is damaged"),
-        (saved(torch.ones(3)), "is not a checkpoint of this version"),
-        (signed(b"no checkpoint"), "holds something other"),
-        (signed(saved({"fingerprint": {}})), "holds something other"),
+        b"",
+        saved(torch.ones(3)),
+        signed(b"no checkpoint"),
+        signed(saved({"fingerprint": {}})),
+        signed(saved(torch.ones(3))),
     ],
-    ids=["cut", "tensor", "signed text", "a part"],
+    ids=["empty", "tensor", "signed text", "a part", "signed tensor"],
 )
-def test_foreign_files_are_named(task, path, content, problem):
+def test_foreign_files_are_named(task, path, content):
     path.write_bytes(content)
-    assert_refused(task, path, problem)
+    assert_refused(task, path)
     assert path.read_bytes() == content
 
 
 @pytest.mark.parametrize("part", ["last", "optimizers"])
 def test_forged_parts_are_refused_and_change_nothing(task, path, part):
-    content = torch.load(io.BytesIO(path.read_bytes()[len(HEAD) + 32 :]), weights_only=True)
+    content = torch.load(io.BytesIO(path.read_bytes()[32:]), weights_only=True)
     content["state"][part] = torch.ones(3)
     path.write_bytes(signed(saved(content)))
     module = task.module()
     before = copy.deepcopy(module.state_dict())
-    with pytest.raises(
-        ValueError,
-        match=rf"{path.name}.* does not hold a checkpoint of this training: delete it",
-    ):
-        task.fit(PLAN, module, validation_loss=lambda module: 0.5, checkpoint=path)
+    assert_refused(task, path, module)
     torch.testing.assert_close(module.state_dict(), before, rtol=0, atol=0)
 
 
@@ -120,7 +117,7 @@ class Shout:
 def test_no_code_runs(task, path, monkeypatch, sign):
     monkeypatch.chdir(path.parent)
     path.write_bytes(sign(saved({"fingerprint": Shout(), "ended": False, "state": {}})))
-    assert_refused(task, path, "(is not a checkpoint of this version|holds something other).*")
+    assert_refused(task, path)
     assert [found.name for found in path.parent.iterdir()] == [path.name]
 
 
@@ -157,7 +154,7 @@ def go_wrong(monkeypatch, where, fault):
         monkeypatch.setattr(os, where, lambda *_: fault())
 
 
-everywhere = pytest.mark.parametrize("where", [0, 2, "fsync", "replace"])
+everywhere = pytest.mark.parametrize("where", [0, 1, "fsync", "replace"])
 
 
 @everywhere

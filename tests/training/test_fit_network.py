@@ -89,6 +89,18 @@ def test_messages_blame_what_was_passed(model, data, options, message):
 _INVALID = ["bad", -1, float("nan"), [1, 2, 3], np.arange(3), object()]
 
 
+@pytest.mark.parametrize("name", ["learning_rate", "batch_size", "max_epochs"])
+class TestPace:
+    def test_a_value_that_is_not_valid_is_named(self, name):
+        for value in _INVALID:
+            with pytest.raises((ValueError, TypeError), match=name):
+                TransformerForecaster(**{name: value}).fit(np.arange(40.0))
+
+    def test_belongs_to_the_estimator(self, name):
+        with pytest.raises(ValueError, match=f"Invalid parameter '{name}' for .* Training"):
+            TransformerForecaster().set_params(**{f"training__{name}": 1})
+
+
 @pytest.mark.parametrize("kind", [Training, Architecture])
 def test_every_parameter_that_is_not_valid_is_named(kind):
     names = kind().get_params(deep=False).keys() - {"checkpoint"}

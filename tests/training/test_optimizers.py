@@ -2,6 +2,7 @@
 
 import pytest
 import torch
+from plans import plan_for
 
 from sklearn_attention import Training
 from sklearn_attention.nn import Encoder, LearnedPositions
@@ -103,7 +104,7 @@ def test_steps_are_those_of_torch():
 def test_each_parameter_has_the_optimizer_it_needs(network):
     network.encoder.blocks[0].attention.query.weight.requires_grad_(False)
     muon, adamw = make_optimizers(
-        Training(optimizer="muon", learning_rate=0.02, weight_decay=0.3), network
+        plan_for(50, optimizer="muon", learning_rate=0.02, weight_decay=0.3), network
     )
     (group,) = muon.param_groups
     names = {id(p): name for name, p in network.named_parameters()}
@@ -122,7 +123,7 @@ def test_each_parameter_has_the_optimizer_it_needs(network):
 
 def test_without_blocks_there_is_nothing_for_it(task):
     with pytest.raises(ValueError, match=r"optimizer='muon'.*module=Sequential.*pass 'adamw'"):
-        task.fit(Training(optimizer="muon"))
+        task.fit(optimizer="muon")
 
 
 @pytest.mark.parametrize("has", [False, True])

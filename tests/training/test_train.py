@@ -5,22 +5,23 @@ from contextlib import nullcontext
 
 import pytest
 import torch
+from plans import plan_for
 
 from sklearn_attention import Training
 from sklearn_attention.training import train
 from sklearn_attention.training._training import batch_sizes, pace
 
-PLAN = Training(learning_rate=0.01, batch_size=8, max_epochs=6)
+PLAN = {"learning_rate": 0.01, "batch_size": 8, "max_epochs": 6}
 
 
 @pytest.mark.parametrize(
     ("optimizer", "clip_norm"), [("adamw", 0.05), ("adamw", 100.0), ("adam", None)]
 )
 def test_is_the_loop_written_out(task, optimizer, clip_norm):
-    plan = Training(
-        optimizer=optimizer, learning_rate=0.02, batch_size=8, max_epochs=4,
-        weight_decay=0.1, clip_norm=clip_norm,
-    )  # fmt: skip
+    options = {
+        "optimizer": optimizer, "learning_rate": 0.02, "batch_size": 8, "max_epochs": 4,
+        "weight_decay": 0.1, "clip_norm": clip_norm,
+    }  # fmt: skip
     seen, theirs = [], task.module(dropout=0.0)
 
     def recording(module, rows):
@@ -28,7 +29,7 @@ def test_is_the_loop_written_out(task, optimizer, clip_norm):
         seen.append(rows)
         return task.loss(module, rows)
 
-    ours, _ = task.fit(plan, copy.deepcopy(theirs), batch_loss=recording)
+    ours, _ = task.fit(copy.deepcopy(theirs), batch_loss=recording, **options)
     # Every row is seen once an epoch, each time in another order.
     orders = torch.cat(seen).split(50)
     assert all(sorted(order.tolist()) == list(range(50)) for order in orders)
@@ -37,6 +38,7 @@ def test_is_the_loop_written_out(task, optimizer, clip_norm):
     decaying = {"params": [p for p in theirs.parameters() if p.ndim > 1], "weight_decay": 0.1}
     others = {"params": [p for p in theirs.parameters() if p.ndim < 2], "weight_decay": 0.0}
     reference = kind([decaying, others])
+    plan = plan_for(50, **options)
     sizes = [size for epoch in batch_sizes(plan, 50) for size in epoch]
     assert [len(rows) for rows in seen] == sizes
     for step, rows in enumerate(seen):
@@ -54,14 +56,15 @@ def test_is_the_loop_written_out(task, optimizer, clip_norm):
 
 
 def test_history(task):
-    _, history = task.fit(PLAN, task.module(dropout=0.0))
+    _, history = task.fit(task.module(dropout=0.0), **PLAN)
     assert len(history.loss) == len(history.seconds) == len(history.learning_rate) == 6
     assert history.loss[-1] < 0.7 * history.loss[0]
     assert (history.validation_loss, history.best_epoch) == ([], None)
     assert history.stopped == "max_epochs"
-    n_steps = sum(map(len, batch_sizes(PLAN, 50)))
+    plan = plan_for(50, **PLAN)
+    n_steps = sum(map(len, batch_sizes(plan, 50)))
     assert history.n_steps == n_steps
-    assert history.learning_rate[-1] == pace(PLAN, n_steps - 1, n_steps)[0]
+    assert history.learning_rate[-1] == pace(plan, n_steps - 1, n_steps)[0]
     assert all(type(value) is float for value in history.loss + history.seconds)
 
 
@@ -75,8 +78,8 @@ def test_the_loss_of_an_epoch_is_the_mean_over_its_rows(task, options):
         return task.loss(module, rows)
 
     # Nothing moves, so the loss of the epoch is that of all its rows, whatever the batches.
-    plan = Training(learning_rate=1e-30, batch_size=16, **options)
-    module, history = task.fit(plan, task.module(dropout=0.0), batch_loss=recording)
+    options = options | {"learning_rate": 1e-30, "batch_size": 16, "batch_loss": recording}
+    module, history = task.fit(task.module(dropout=0.0), **options)
     rows = torch.cat(seen)
     assert len(rows) == (38 if "max_steps" in options else 50)
     expected = task.loss(module, rows).item()
@@ -97,10 +100,9 @@ def test_autocast_is_for_training_alone(task, autocast):
         return output.square().mean()
 
     module = task.module(dropout=0.0)
-    plan = Training(learning_rate=0.01, max_epochs=8, batch_size=8, autocast=True)
     losses = {"batch_loss": batch_loss, "validation_loss": validation_loss}
     with autocast():
-        _, history = task.fit(plan, module, **losses)
+        _, history = task.fit(module, **PLAN | {"max_epochs": 8}, autocast=True, **losses)
     assert types == {("training", torch.bfloat16), ("validation", torch.float32)}
     assert history.loss[-1] < 0.7 * history.loss[0]
     assert {p.dtype for p in module.parameters()} == {torch.float32}
@@ -111,11 +113,11 @@ def test_autocast_of_the_caller_changes_nothing(task, autocast, enabled):
     """Not even that torch keeps rounded weights until the caller's context ends."""
 
     def losses(context):
-        plan = Training(learning_rate=0.01, max_epochs=3, batch_size=8, autocast=enabled)
         with autocast() if enabled else nullcontext(), context:
             _, history = task.fit(
-                plan,
                 task.module(dropout=0.0),
+                **PLAN | {"max_epochs": 3},
+                autocast=enabled,
                 batch_loss=lambda m, rows: task.loss(m, rows).float(),
                 validation_loss=lambda m: m(task.x).square().mean(),
             )
@@ -127,8 +129,8 @@ def test_autocast_of_the_caller_changes_nothing(task, autocast, enabled):
 @pytest.mark.parametrize(
     ("plan", "options", "message"),
     [
-        (PLAN, {"random_state": -1}, "random_state=-1"),
-        ({"max_epochs": 3}, {}, r"plan=.* is not valid: pass Training\(...\)"),
+        (Training(), {"random_state": -1}, "random_state=-1"),
+        ({"patience": 3}, {}, r"plan=.* is not valid: pass Training\(...\)"),
         (Training(patience=3), {}, "patience=3 needs a validation loss"),
     ],
 )
@@ -145,8 +147,9 @@ def test_on_a_cuda_device(task):
         module = task.module().cuda()
         before = torch.cuda.get_rng_state()
         history = train(
-            module, lambda m, rows: (m(x[rows])[:, 0] - y[rows]).square().mean(), 50, PLAN,
-            random_state=0, validation_loss=lambda m: m(x).square().mean(),
+            module, lambda m, rows: (m(x[rows])[:, 0] - y[rows]).square().mean(), 50,
+            Training(), **PLAN, random_state=0,
+            validation_loss=lambda m: m(x).square().mean(),
         )  # fmt: skip
         assert torch.equal(torch.cuda.get_rng_state(), before)
         found.append(history.loss)

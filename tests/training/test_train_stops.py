@@ -5,9 +5,7 @@ import copy
 import pytest
 import torch
 
-from sklearn_attention import Training
-
-PLAN = Training(learning_rate=0.01, batch_size=16, max_epochs=8)
+PLAN = {"learning_rate": 0.01, "batch_size": 16, "max_epochs": 8}
 
 
 def weights(module):
@@ -29,8 +27,7 @@ class Validation:
 
 def test_patience_ends_it_with_the_best_parameters(task):
     validation = Validation(3.0, 2.0, 1.0, 1.5, 1.0, 0.5)
-    plan = Training(patience=2, max_epochs=8)
-    module, history = task.fit(plan, validation_loss=validation)
+    module, history = task.fit(patience=2, max_epochs=8, validation_loss=validation)
     assert history.stopped == "patience"
     assert history.validation_loss == [3.0, 2.0, 1.0, 1.5, 1.0]
     assert history.best_epoch == 2
@@ -41,7 +38,7 @@ def test_patience_ends_it_with_the_best_parameters(task):
 def test_less_than_a_hundredth_is_no_gain(task, sign):
     losses = [100.0, 90.0, 89.95, 89.9, 88.0, 87.5, 87.4, 87.3]
     validation = Validation(*(sign * loss + (sign < 0) * -200 for loss in losses[::sign]))
-    _, history = task.fit(Training(patience=3, max_epochs=20), validation_loss=validation)
+    _, history = task.fit(patience=3, max_epochs=20, validation_loss=validation)
     assert history.stopped == "patience"
     assert len(history.loss) == (8 if sign > 0 else 4)
 
@@ -63,7 +60,7 @@ class TestInterrupt:
     @pytest.mark.parametrize("at", [0, 9])
     def test_without_validation_the_last_parameters_stay(self, task, at):
         batch_loss, states = interrupting(task, at)
-        module, history = task.fit(PLAN, batch_loss=batch_loss)
+        module, history = task.fit(**PLAN, batch_loss=batch_loss)
         assert history.stopped == "interrupted"
         assert len(history.loss) == len(history.seconds) == at // 4
         torch.testing.assert_close(weights(module), states[-1], rtol=0, atol=0)
@@ -72,7 +69,7 @@ class TestInterrupt:
     def test_with_validation_the_best_come_back(self, task):
         batch_loss, _ = interrupting(task, 13)
         validation = Validation(3.0, 1.0, 2.0)
-        module, history = task.fit(PLAN, batch_loss=batch_loss, validation_loss=validation)
+        module, history = task.fit(**PLAN, batch_loss=batch_loss, validation_loss=validation)
         assert (history.stopped, history.best_epoch) == ("interrupted", 1)
         torch.testing.assert_close(weights(module), validation.states[1], rtol=0, atol=0)
 
@@ -85,14 +82,16 @@ class TestInterrupt:
 
         monkeypatch.setattr(module, "load_state_dict", load_state_dict)
         with pytest.raises(KeyboardInterrupt):
-            task.fit(PLAN, module, batch_loss=batch_loss, validation_loss=Validation(1.0, 2.0))
+            task.fit(
+                module, **PLAN, batch_loss=batch_loss, validation_loss=Validation(1.0, 2.0)
+            )
 
 
 class TestNotFinite:
-    def fails(self, task, match, plan=PLAN, **options):
-        module = options.pop("module", None) or task.module()
+    def fails(self, task, match, **options):
+        module = task.module()
         with pytest.raises(FloatingPointError, match=match):
-            task.fit(plan, module, **options)
+            task.fit(module, **PLAN | options)
         assert all(p.isfinite().all() for p in module.parameters())
         return module
 
@@ -119,7 +118,7 @@ class TestNotFinite:
         ],
     )  # fmt: skip
     def test_a_learning_rate_that_is_too_large(self, task, options, match):
-        module = self.fails(task, match, Training(schedule="constant", **options))
+        module = self.fails(task, match, schedule="constant", **options)
         torch.testing.assert_close(weights(module), weights(task.module()), rtol=0, atol=0)
 
     def test_later_the_parameters_before_the_epoch_come_back(self, task):
@@ -137,7 +136,7 @@ class TestNotFinite:
         with torch.no_grad():
             module[0].bias[2] = torch.nan
         with pytest.raises(FloatingPointError, match=r"'0\.bias' was not finite before"):
-            task.fit(PLAN, module)
+            task.fit(module, **PLAN)
 
     def test_validation_loss(self, task):
         validation = Validation(1.0, torch.nan, torch.nan)

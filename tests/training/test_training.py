@@ -2,9 +2,10 @@
 
 import pytest
 import torch
+from plans import plan_for
 
 from sklearn_attention import Training
-from sklearn_attention.training._training import batch_sizes, pace, plan_of, share_held_out
+from sklearn_attention.training._training import batch_sizes, pace, share_held_out
 
 
 @pytest.mark.parametrize(
@@ -22,18 +23,18 @@ from sklearn_attention.training._training import batch_sizes, pace, plan_of, sha
 )
 def test_a_bad_value_is_named(name, value):
     with pytest.raises(ValueError, match=name) as error:
-        plan_of(Training(**{name: value}), 10, validates=True)
+        plan_for(10, **{name: value})
     one = value[1] if value == (1, True) else value
     assert repr(one) in str(error.value)
     assert any(remedy in str(error.value) for remedy in ("pass", "choose"))
 
 
-def sizes_of(training, n_samples):
-    return batch_sizes(plan_of(training, n_samples, validates=False), n_samples)
+def sizes_of(n_samples, **options):
+    return batch_sizes(plan_for(n_samples, **options), n_samples)
 
 
 def rates(n_steps, **options):
-    plan = plan_of(Training(learning_rate=0.5, **options), 10, validates=False)
+    plan = plan_for(10, learning_rate=0.5, **options)
     return [pace(plan, step, n_steps) for step in range(n_steps)]
 
 
@@ -67,14 +68,14 @@ def test_a_constant_rate_stays_and_leaves_the_momentum_alone():
     ],
 )
 def test_sizes_of_batches(options, expected):
-    found = sizes_of(Training(**options), 10)
+    found = sizes_of(10, **options)
     assert list(found) == expected
     assert found[-2:] == expected[-2:]
     assert found.n_steps == sum(map(len, expected))
 
 
 def test_epochs_are_not_listed():
-    found = sizes_of(Training(batch_size=4, max_epochs=10**15, max_steps=10**15), 10)
+    found = sizes_of(10, batch_size=4, max_epochs=10**15, max_steps=10**15)
     assert (len(found), found.n_steps, found.largest) == (-(-(10**15) // 3), 10**15, 4)
     assert (found[10**9], found[-1]) == ([4, 3, 3], [4])
 
@@ -82,7 +83,7 @@ def test_epochs_are_not_listed():
 @pytest.mark.parametrize("n_samples", [1, 7, 64, 65, 1000])
 @pytest.mark.parametrize("batch_size", [1, 3, 64])
 def test_batches_are_few_and_of_almost_one_size(n_samples, batch_size):
-    (sizes,) = sizes_of(Training(batch_size=batch_size, max_epochs=1), n_samples)
+    (sizes,) = sizes_of(n_samples, batch_size=batch_size, max_epochs=1)
     assert sum(sizes) == n_samples
     assert len(sizes) == -(-n_samples // batch_size)
     assert max(sizes) - min(sizes) <= 1
@@ -90,13 +91,12 @@ def test_batches_are_few_and_of_almost_one_size(n_samples, batch_size):
 
 def test_batches_that_grow_are_refused():
     with pytest.raises(ValueError, match=r"batch_size=\(4, 5\)"):
-        sizes_of(Training(batch_size=(4, 5), max_epochs=1), 10)
+        sizes_of(10, batch_size=(4, 5), max_epochs=1)
 
 
 class TestBudget:
     def plan(self, n_samples, **options):
-        training = Training(**options)
-        return plan_of(training, n_samples, validates=True, fewest_epochs=10)
+        return plan_for(n_samples, validates=True, fewest_epochs=10, **options)
 
     def test_about_1000_steps(self):
         plans = [self.plan(n_samples) for n_samples in (1, 384, 3200, 10**6)]
@@ -110,9 +110,9 @@ class TestBudget:
 
     @pytest.mark.parametrize(("max_epochs", "patience"), [(4, 8), (64, 16), (None, 16)])
     def test_patience_is_a_quarter_where_something_validates(self, max_epochs, patience):
-        training = Training(max_epochs=max_epochs, max_steps=9)
-        assert plan_of(training, 20, validates=True).patience == patience
-        assert plan_of(training, 20, validates=False).patience is None
+        options = {"max_epochs": max_epochs, "max_steps": 9}
+        assert plan_for(20, validates=True, **options).patience == patience
+        assert plan_for(20, validates=False, **options).patience is None
 
     @pytest.mark.parametrize(("n_samples", "share"), [(39, None), (40, 0.25), (900, 0.1)])
     def test_held_out_is_a_tenth_but_at_least_10(self, n_samples, share):
