@@ -106,7 +106,6 @@ def improved_sheather_jones(X):
 
 ESTIMATES = {
     "likelihood": ours(),
-    "least_squares": ours(bandwidth="least_squares"),
     "SciPy": of_scipy,
     "scikit-learn, silverman": of_scikit_learn,
 }
@@ -134,7 +133,6 @@ def sheather_jones(X):
 OF_SHAPES = {
     "default": ours(),
     "fixed bandwidth": ours(sensitivity=0),
-    "least_squares": ours(bandwidth="least_squares"),
     "SciPy": of_scipy,
     "scikit-learn, search": searched_by_scikit_learn,
 }
@@ -289,15 +287,12 @@ PARTS = {
                ("error", "height of the peak relative to the true one")),
     "zeros": (with_zeros, {"likelihood": ours(), "fixed bandwidth": ours(sensitivity=0),
                            "likelihood, bounds": ours(bounds=(0, None)),
-                           "least_squares": ours(bandwidth="least_squares"),
-                           "scott": ours(bandwidth="scott")},
+                                                  "scott": ours(bandwidth="scott")},
               [(f"{share}", "") for share in (0.0, 0.1, 0.3, 0.5)], ("score", "highest value")),
     "line": (on_line, ESTIMATES, [*((shape, None) for shape in CLEAN),
                                   *(("normal", o) for o in OUTLIERS)], ("error", "score")),
     "targets": (on_target, OF_TARGETS, [(name, "") for name in TARGETS], ("score", "seconds")),
     "bounds": (at_bound, {"likelihood": ours(), "likelihood, bounds": ours(bounds=(0, None)),
-                          "least_squares, bounds": ours(bandwidth="least_squares",
-                                                        bounds=(0, None)),
                           "SciPy": of_scipy},
                [("exponential", None), ("lognormal", None)], ("error near 0", "squared error")),
 }  # fmt: skip

@@ -37,7 +37,7 @@ INTERNAL = {
         _reduce _smoother _solve _sums _tables _wide_windows
     """,
     "bandwidth": """
-        _background _convolution _criteria _density_search _neighbors _rules
+        _background _criteria _density_search _neighbors _rules
         _search
     """,
     "forecasting": "_backtest _forms",
@@ -73,7 +73,7 @@ WITHOUT_TESTS = {
         _algorithms._keys _algorithms._recurrences
         _algorithms._windows _derivatives _read
     """,
-    "bandwidth": "_convolution _density",
+    "bandwidth": "_density",
     "kernel_approximation": "_fourier_features _positive_features _random_features",
     "kernel_attention": "_kernel",
     "sequence": "_fitted_language_model _fitted_seq2seq _language_network",

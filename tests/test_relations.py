@@ -97,7 +97,6 @@ LONG = {
         NadarayaWatsonCV(["gaussian", "tricube"]),
         LocalPolynomialCV(["gaussian"], criterion="gcv"),
     ],
-    "densities": [ProductKernelDensity(bandwidth="least_squares")],
     "conditional densities": [ConditionalKernelDensity()],
     "encoders": [TransformerRegressor(**TINY)],
 }

@@ -92,7 +92,6 @@ SLOW_VARIANTS = [
     NadarayaWatsonRegressor(robust=True),
     NadarayaWatsonClassifier(),
     NadarayaWatsonClassifier(bandwidth=AdaptiveBandwidth(3)),
-    ProductKernelDensity(bandwidth="least_squares"),
     ConditionalKernelDensity(),
     *(LocalPolynomialRegressor(bandwidth=h, degree=2) for h in (0.5, "aicc")),
     KernelAttentionClassifier("average", max_steps=10, n_folds=1),

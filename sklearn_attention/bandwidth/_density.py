@@ -1,7 +1,5 @@
 """Criteria of a density estimate: its fit to each row from all others."""
 
-import functools
-
 import numpy as np
 
 from .._columns import Columns
@@ -11,7 +9,6 @@ from ..attention._pair_sums import PairSums
 from ..kernels import Gaussian, Kernel, ProductKernel, SmoothingKernel
 from ..kernels._categorical import level_table
 from ._background import Background, background_share, bulk, reflections
-from ._convolution import self_convolution
 
 # Besides its own mirror image, which is left out, images of less weight than this are ignored.
 _SMALLEST_SHARE = 1e-12
@@ -108,8 +105,6 @@ class _Likelihood:
     It sets `_weights`, and `_background` to what :func:`_background` returns.
     """
 
-    sign = -1.0  # times which it is to be minimised
-
     def __call__(self, bandwidth, eval_gradient: bool = False) -> float:
         """The criterion at a bandwidth.
 
@@ -142,10 +137,6 @@ class _Likelihood:
         log_share, log_background = self._background
         is_alone = ~(log_density + log_share > log_background)
         return float(np.average(is_alone, weights=self._weights))
-
-    def rescale(self, value, log_volume):
-        """The value in units whose volume has the given logarithm."""
-        return value - log_volume
 
 
 class DensityLikelihood(_Likelihood):
@@ -328,96 +319,6 @@ class ConditionalLikelihood(_Likelihood):
         return log_density, pull
 
 
-class DensityLeastSquares:
-    r"""Integrated squared error of a density estimate, up to a constant.
-
-    This is the criterion of least-squares cross-validation. Take it if heavy tails make the
-    likelihood choose bandwidths that are too wide.
-
-    .. math:: \int \hat f(x)^2\,dx
-              - \frac{2}{\sum_i w_i} \sum_i w_i \hat f_{-i}(x_i)
-
-    An unbiased estimate of :math:`\int (\hat f - f)^2 - \int f^2`; its minimum is
-    least-squares cross-validation [1]_ [2]_. The first integral is a double sum of the
-    kernel convolved with itself, and runs over numbers and levels alike.
-
-    Parameters
-    ----------
-    X, kernel, columns, sample_weight, bounds
-        As for :class:`DensityLikelihood`.
-
-    References
-    ----------
-    .. [1] Rudemo, M. (1982). Empirical choice of histograms and kernel density estimators.
-       Scandinavian Journal of Statistics 9, 65-78.
-    .. [2] Bowman, A. W. (1984). An alternative method of cross-validation for the smoothing
-       of density estimates. Biometrika 71, 353-360.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from sklearn_attention.bandwidth import DensityLeastSquares
-    >>> from sklearn_attention.kernels import Gaussian
-    >>> X = np.array([[0.0], [1.0], [3.0]])
-    >>> round(DensityLeastSquares(X, Gaussian())([1.0]), 4)
-    -0.0277
-    """
-
-    sign = 1.0
-
-    def __init__(
-        self,
-        X: np.ndarray,
-        kernel: Kernel,
-        *,
-        columns: Columns | None = None,
-        sample_weight: np.ndarray | None = None,
-        bounds: np.ndarray | None = None,
-    ) -> None:
-        columns = columns or Columns.numbers(X.shape[1])
-        given = {"columns": columns, "sample_weight": sample_weight, "bounds": bounds}
-        self._likelihood = functools.partial(DensityLikelihood, X, kernel, **given)
-        self._numeric, weights = columns.is_numeric, _weights(X, sample_weight)
-        total = weights.sum()
-        left_out = _LogSums(X, ProductKernel(kernel), columns, weights, bounds=bounds)
-        self._terms = [(-2.0, left_out, 1.0, weights / _of_others(weights) / total)]
-        # A convolution of two parts has no product over columns that is a sum of few.
-        parts = self_convolution(kernel, n_parts=2 if columns.kinds == ("numeric",) else 1)
-        for factor, part, widening in parts:
-            sums = _LogSums(
-                X, ProductKernel(part), columns, weights,
-                table=_squared_table, leave_out=False, bounds=bounds,
-            )  # fmt: skip
-            factor **= len(columns.numeric)
-            self._terms.append((factor, sums, widening, weights / total**2))
-        self.in_linear_time = all(sums.in_linear_time for _, sums, *_ in self._terms)
-
-    def __call__(self, bandwidth, eval_gradient=False):
-        """The criterion at a bandwidth; as :meth:`DensityLikelihood.__call__`."""
-        bandwidth = np.asarray(bandwidth, dtype=np.float64)
-        value, gradient = 0.0, np.zeros(len(bandwidth))
-        log_volume = np.log(bandwidth[self._numeric]).sum()
-        for factor, sums, widening, weights in self._terms:
-            wider = np.where(self._numeric, widening, 1.0)
-            log_sums, pull = sums(bandwidth * wider, eval_gradient)
-            with np.errstate(over="ignore"):
-                terms = factor * weights * np.exp(log_sums - log_volume)
-            value += terms.sum()
-            if eval_gradient:
-                gradient += wider * pull(terms)
-                gradient -= terms.sum() * _volume_slopes(self._numeric, bandwidth)
-        return (float(value), gradient) if eval_gradient else float(value)
-
-    def alone(self, bandwidth):
-        """As of the likelihood, which has a background."""
-        return self._likelihood().alone(bandwidth)
-
-    def rescale(self, value, log_volume):
-        """The value in units whose volume has the given logarithm."""
-        with np.errstate(divide="ignore", over="ignore"):
-            return float(np.sign(value) * np.exp(np.log(np.abs(value)) - log_volume))
-
-
 def _weights(X, sample_weight):
     weights = np.ones(len(X)) if sample_weight is None else np.asarray(sample_weight)
     return weights / weight_unit(weights)
@@ -445,10 +346,3 @@ def _volume_slopes(is_numeric, bandwidth):
 
 def _plain_table(kind, n_levels, lam):
     return level_table(kind, n_levels, lam, normalized=False)
-
-
-def _squared_table(kind, n_levels, lam):
-    """Sums over all levels of the products of two keys' probabilities."""
-    table, slope = level_table(kind, n_levels, lam)
-    half = table.T @ slope
-    return table.T @ table, half + half.T

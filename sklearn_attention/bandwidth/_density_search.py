@@ -12,7 +12,7 @@ from .._columns import CONSTANT, Columns
 from .._spread import own_order
 from ..kernels._numerics import LARGEST
 from ._background import NORMAL_BULK, bulk, reflections
-from ._density import ConditionalLikelihood, DensityLeastSquares, DensityLikelihood
+from ._density import ConditionalLikelihood, DensityLikelihood
 from ._minimize import STEP, descend, minimize_scale
 from ._search import (
     LOWEST_WORTH,
@@ -25,7 +25,6 @@ from ._search import (
     search_range,
 )
 
-CRITERIA = ("likelihood", "least_squares")
 # What is tried before the descents, from the best of each: so many common scales of all
 # features, and as many points around a rule of thumb, up to this logarithm away from it.
 _N_TRIED, _AROUND = 16, 1.5
@@ -54,17 +53,16 @@ class DensitySearch(BandwidthRule):
     # over the logarithms of the bandwidths with exact gradients, then Powell's method for
     # kernels of bounded support. The best of all bandwidths tried is returned.
 
-    criterion: str
     searches = True
 
     def choose(self, rows, kernel, observe=None):
-        kind = DensityLikelihood if self.criterion == "likelihood" else DensityLeastSquares
-
         def make(X, weights, bounds):
-            return kind(X, kernel, columns=rows.columns, sample_weight=weights, bounds=bounds)
+            return DensityLikelihood(
+                X, kernel, columns=rows.columns, sample_weight=weights, bounds=bounds
+            )
 
         kernels = [kernel] * rows.X.shape[1]
-        return _Search(self.criterion, rows, make, kernels, observe).run()
+        return _Search(rows, make, kernels, observe).run()
 
 
 @dataclass(frozen=True, eq=False)
@@ -96,7 +94,7 @@ class ConditionalSearch(BandwidthRule):
             columns=rows.columns + Columns.numbers(1),
         )  # fmt: skip
         options = {"volume": slice(-1, None), "has_masses": self.has_masses}
-        return _Search("likelihood", joint, make, kernels, observe, given, **options).run()
+        return _Search(joint, make, kernels, observe, given, **options).run()
 
 
 def point_masses(X, columns, has_volume=None):
@@ -128,24 +126,15 @@ class _Search:
     # a volume.
 
     def __init__(
-        self,
-        name,
-        rows,
-        make,
-        kernels,
-        observe,
-        given=None,
-        *,
-        volume=slice(None),
-        has_masses=True,
+        self, rows, make, kernels, observe, given=None, *, volume=slice(None), has_masses=True
     ):
-        self.name, self.columns, self.is_numeric = name, rows.columns, rows.columns.is_numeric
+        self.columns, self.is_numeric = rows.columns, rows.columns.is_numeric
         self.fixed = np.full(len(kernels), np.nan) if given is None else given
         self.fixed = np.where(np.array(self.columns.kinds) == CONSTANT, 1.0, self.fixed)
         self.ratio = np.array([canonical_ratio(kernel) for kernel in kernels])
         self.is_rough = any(math.isfinite(kernel.support) for kernel in kernels)
-        self.trials = Trials(name, rows, observe)
-        self.sample = sample = Sample(name, rows, MAX_LINE_ROWS)
+        self.trials = Trials("likelihood", rows, observe)
+        self.sample = sample = Sample("likelihood", rows, MAX_LINE_ROWS)
         center, scale = bulk(sample.X, self.columns, sample.sample_weight)
         self.background = np.array([center, scale])
         # In units of the spread of most rows, and from their middle, nothing is rounded off.
@@ -182,10 +171,9 @@ class _Search:
         found = self.trials.best
         carried = self.sample.rescale_to_all_rows(found)
         bandwidth = np.where(np.isnan(self.fixed), carried, found) * self.spread
-        score = self.criterion.rescale(self.criterion.sign * self.trials.value, self.log_volume)
-        background = self.background if self.name == "likelihood" else None
+        score = -self.trials.value - self.log_volume
         return BandwidthChoice(
-            bandwidth, score, warnings=self._warnings(found), background=background
+            bandwidth, score, warnings=self._warnings(found), background=self.background
         )
 
     def _in_spreads(self, X):
@@ -210,14 +198,13 @@ class _Search:
 
     def _evaluate(self, bandwidth, eval_gradient=False):
         """The function to minimise, at scaled bandwidths, and its gradient or zeros."""
-        found, sign = self.criterion(bandwidth, eval_gradient), self.criterion.sign
-        value, gradient = found if eval_gradient else (found, np.zeros(len(bandwidth)))
+        result = self.criterion(bandwidth, eval_gradient)
+        value, gradient = result if eval_gradient else (result, np.zeros(len(bandwidth)))
         if not (np.isfinite(value) and np.isfinite(gradient).all()):
-            value, gradient = sign * np.inf, np.zeros(len(bandwidth))
-        self.trials.add(sign * value, bandwidth)
-        score = self.criterion.rescale(value, self.log_volume)
-        self.trials.report(score, bandwidth * self.spread)
-        return sign * value, sign * gradient
+            value, gradient = -np.inf, np.zeros(len(bandwidth))
+        self.trials.add(-value, bandwidth)
+        self.trials.report(value - self.log_volume, bandwidth * self.spread)
+        return -value, -gradient
 
     def _along_line(self):
         step = STEP if len(self.sample) <= MAX_SEARCH_ROWS else _LONG_STEP
@@ -235,9 +222,8 @@ class _Search:
             return value, gradient * np.where(self.is_numeric, bandwidth, self.unit)
 
         for start in self._starts():
-            # Logarithms of densities have size 1, their squares that of a volume.
-            size = 1.0 if self.name == "likelihood" else self.trials.value
-            descend(objective, self._point(start), bounds, size=size)
+            # Logarithms of densities have size 1.
+            descend(objective, self._point(start), bounds, size=1.0)
         # A kernel of bounded support makes a criterion with kinks and steps, which a descent by
         # gradients takes for the bottom: there Powell's method goes on.
         if self.is_rough and self.trials.best is not None:
@@ -288,7 +274,7 @@ class _Search:
         X, n = self.sample.X, len(self.sample)
         if not self.trials.ended and (alone := self.criterion.alone(bandwidth)) > _MOST:
             return [
-                f"bandwidth={self.name!r}: a wide background describes {alone:.0%} of {n} rows "
+                f"bandwidth='likelihood': a wide background describes {alone:.0%} of {n} rows "
                 f"better than all other rows do, which are no basis of a choice in "
                 f"{len(self.fixed)} columns. Pass fewer columns, more rows, or 'scott'."
             ]
@@ -300,7 +286,7 @@ class _Search:
         if not at_floor.any():
             return []
         return [
-            f"bandwidth={self.name!r} ended at its floor in the columns "
+            f"bandwidth='likelihood' ended at its floor in the columns "
             f"{np.flatnonzero(at_floor)}, where some of {n} values repeat others exactly; a "
             "copy describes its original exactly, so the floor may be too small: pass a "
             "number, or a frame with such columns as ordered categories."
@@ -312,7 +298,7 @@ class _Search:
         others = f" or one of {len(self.masses) - 1} other shared values"
         chosen = "was chosen without" if self.without else "has too few rows besides"
         return (
-            f"bandwidth={self.name!r} {chosen} those that have the value {value:g} of {where}, "
+            f"bandwidth='likelihood' {chosen} those that have the value {value:g} of {where}, "
             f"which {share:.0%} of the rows share{others * (len(self.masses) > 1)}. A density "
             "spreads such a point mass: keep its share apart, and fit the other rows alone."
         )

@@ -9,7 +9,7 @@ from .._columns import Columns, numeric_table
 from .._spread import deviation_of, feature_deviation
 from .._validation import check_choice, check_key_weights
 from ._criteria import SMOOTHER_CRITERIA
-from ._density_search import CRITERIA, DensitySearch
+from ._density_search import DensitySearch
 from ._neighbors import NeighborSearch
 from ._one_scale import CriterionSearch
 from ._search import BandwidthChoice, BandwidthRule, Rows, canonical_ratio, rate_lambdas
@@ -120,4 +120,4 @@ SMOOTHER_RULES = {
     "knn-loo": NeighborSearch(),
     **_OF_THUMB,
 }
-DENSITY_RULES = {name: DensitySearch(name) for name in CRITERIA} | _OF_THUMB
+DENSITY_RULES = {"likelihood": DensitySearch()} | _OF_THUMB

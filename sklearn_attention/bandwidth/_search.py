@@ -490,7 +490,8 @@ def search_range(Z, ratio, *, of_density=False, has_volume=True, fewest=1):
     places = np.unique(Z, axis=0) if Z.shape[1] > 1 else np.unique(Z)[:, None]
     fewest = min(fewest, len(places) - 1) if len(places) == len(Z) else 1
     share, quantile = _LOWEST if fewest == 1 else _LOWEST_OF_SEVERAL
-    gaps, floor = _gaps(places, fewest), 0.0
+    # A place is its own nearest.
+    gaps, floor = KDTree(places).query(places, k=[fewest + 1])[0], 0.0
     if of_density:
         # Where most rows share their places these are a grid, and what is narrower than its
         # steps describes the grid.
@@ -503,19 +504,6 @@ def search_range(Z, ratio, *, of_density=False, has_volume=True, fewest=1):
         ratio * extent / LARGEST,  # whose square does not vanish
     )
     return low, _HIGHEST * ratio * extent
-
-
-def _gaps(places, k):
-    """Distance of each place, in order, to the k-th nearest other."""
-    if places.shape[1] > 1:
-        return KDTree(places).query(places, k=[k + 1])[0][:, 0]
-    x = np.pad(places[:, 0], k, constant_values=(-np.inf, np.inf))
-    own = slice(k, len(x) - k)
-    furthest = [
-        np.maximum(x[own] - x[k - j : len(x) - k - j], x[2 * k - j : len(x) - j] - x[own])
-        for j in range(k + 1)
-    ]
-    return np.min(furthest, axis=0)
 
 
 def canonical_ratio(kernel):

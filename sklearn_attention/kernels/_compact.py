@@ -4,7 +4,6 @@ import math
 from typing import Any
 
 from array_api_compat import array_namespace
-from scipy.special import beta
 
 from ._numerics import per_distance, square_root
 from ._radial import SmoothingKernel
@@ -21,9 +20,6 @@ class CompactKernel(SmoothingKernel):
 
     support = 1.0
 
-    def radial_moment(self, order) -> float:
-        return math.fsum(c / (k + order + 1) for k, c in enumerate(self.polynomial))
-
 
 class _BetaKernel(CompactKernel):
     """Kernels proportional to (1 - u^2)^p, with p = 1, 2 or 3."""
@@ -36,10 +32,6 @@ class _BetaKernel(CompactKernel):
     def log_slope(self, squared) -> Any:
         power = len(self.polynomial) // 2
         return -power / array_namespace(squared).clip(1 - squared, _LAST, None)
-
-    def radial_moment(self, order) -> float:
-        power = len(self.polynomial) // 2
-        return self.polynomial[0] * beta((order + 1) / 2, power + 1) / 2
 
 
 class Epanechnikov(_BetaKernel, name="epanechnikov"):
@@ -177,9 +169,6 @@ class Tricube(CompactKernel, name="tricube"):
         squared = xp.clip(squared, None, 1.0)
         distance = square_root(squared)
         return -4.5 * distance / xp.clip(1 - squared * distance, _LAST, None)
-
-    def radial_moment(self, order) -> float:
-        return 70 / 81 * beta((order + 1) / 3, 4) / 3
 
 
 class Cosine(CompactKernel, name="cosine"):

@@ -1,11 +1,11 @@
 """Kernels of the distance, and the smoothing kernels among them."""
 
 import math
-from abc import ABC, abstractmethod
 from typing import Any, NamedTuple
 
 import numpy as np
 from array_api_compat import array_namespace, is_torch_array
+from scipy.integrate import quad
 
 from ._base import Kernel
 from ._numerics import log, squared_distances
@@ -126,12 +126,14 @@ class RadialKernel(Kernel):
             return self.log_profile(squared_distances(queries, keys))
 
 
-class SmoothingKernel(RadialKernel, ABC):
+class SmoothingKernel(RadialKernel):
     r"""Base class of the symmetric densities used as weights in kernel smoothing.
 
     In one dimension :math:`\int K(u)\,du = 1`. In several, :math:`K(\lVert u \rVert)` has
-    the same shape along every ray and mass 1 after multiplication with
-    :meth:`normalizing_constant`. For the product form use :class:`ProductKernel`.
+    the same shape along every ray. For the product form use :class:`ProductKernel`.
+
+    A kernel of your own needs the method :meth:`profile` alone, and ``support = 1.0`` if it is
+    0 beyond one bandwidth. Integrals that it does not state are computed by quadrature.
 
     Attributes
     ----------
@@ -148,9 +150,33 @@ class SmoothingKernel(RadialKernel, ABC):
     ----------
     .. [1] Marron, J. S. and Nolan, D. (1988). Canonical kernels for density estimation.
        Statistics & Probability Letters 7, 195-199.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from sklearn_attention.kernels import SmoothingKernel
+    >>> class Parabola(SmoothingKernel):
+    ...     support = 1.0
+    ...
+    ...     def profile(self, squared):
+    ...         return 0.75 * np.maximum(1 - squared, 0)
+    >>> round(Parabola().roughness, 3), round(Parabola().second_moment, 3)
+    (0.6, 0.2)
     """
 
     decreasing = True
+
+    @property
+    def roughness(self):
+        return self._integral(lambda u: self.profile(np.float64(u**2)) ** 2)
+
+    @property
+    def second_moment(self):
+        return self._integral(lambda u: u**2 * self.profile(np.float64(u**2)))
+
+    def _integral(self, function):
+        """Integrate a symmetric function over the support."""
+        return 2 * quad(function, 0, self.support)[0]
 
     @property
     def spread(self):
@@ -161,45 +187,3 @@ class SmoothingKernel(RadialKernel, ABC):
         if self.second_moment == 0:
             return None
         return (self.roughness / self.second_moment**2) ** 0.2
-
-    @abstractmethod
-    def radial_moment(self, order) -> float:
-        r"""Moment along a ray, :math:`\int_0^\infty r^a K(r)\,dr`.
-
-        Parameters
-        ----------
-        order : float
-            The exponent :math:`a \ge 0`.
-
-        Returns
-        -------
-        moment : float
-        """
-
-    def normalizing_constant(self, n_features) -> float:
-        r"""Constant :math:`c_d` for which :math:`c_d K(\lVert u \rVert)` has mass 1.
-
-        Parameters
-        ----------
-        n_features : int
-            Number of dimensions :math:`d`.
-
-        Returns
-        -------
-        constant : float
-            :math:`c_d = \Gamma(d/2) / (2 \pi^{d/2} \int_0^\infty r^{d-1} K(r)\,dr)`;
-            1 for one feature.
-
-        Raises
-        ------
-        ValueError
-            If the kernel has mass 0 in that dimension.
-        """
-        sphere = 2 * math.pi ** (n_features / 2) / math.gamma(n_features / 2)
-        mass = sphere * self.radial_moment(n_features - 1)
-        if mass == 0:
-            raise ValueError(
-                f"kernel={self!r} has mass 0 in n_features={n_features} dimensions and "
-                "cannot be normalised: choose a positive kernel or a ProductKernel."
-            )
-        return 1 / mass

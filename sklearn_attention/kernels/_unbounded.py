@@ -4,7 +4,6 @@ import math
 from typing import Any, NamedTuple
 
 from array_api_compat import array_namespace
-from scipy.special import sindg, zeta
 
 from ._numerics import per_distance, square_root
 from ._radial import SmoothingKernel
@@ -37,14 +36,6 @@ class Logistic(SmoothingKernel, name="logistic"):
         distance = square_root(squared)
         return per_distance(-array_namespace(squared).tanh(distance / 2), distance)
 
-    def radial_moment(self, order) -> float:
-        # Gamma(a + 1) eta(a) with Dirichlet's eta; eta(0) = 1/2 and eta(1) = log 2.
-        if order == 0:
-            return 0.5
-        if order == 1:
-            return math.log(2)
-        return math.gamma(order + 1) * (1 - 2 ** (1 - order)) * float(zeta(order))
-
 
 class Sigmoid(SmoothingKernel, name="sigmoid"):
     r"""Sigmoid kernel, the density of the hyperbolic secant distribution.
@@ -72,16 +63,6 @@ class Sigmoid(SmoothingKernel, name="sigmoid"):
     def log_slope(self, squared) -> Any:
         distance = square_root(squared)
         return per_distance(-array_namespace(squared).tanh(distance), distance)
-
-    def radial_moment(self, order) -> float:
-        # (2 / pi) Gamma(a + 1) beta(a + 1) with Dirichlet's beta, here by Hurwitz' zeta;
-        # beta(1) = pi / 4.
-        s = order + 1
-        if s == 1:
-            dirichlet_beta = math.pi / 4
-        else:
-            dirichlet_beta = float(zeta(s, 0.25) - zeta(s, 0.75)) / 4**s
-        return 2 / math.pi * math.gamma(s) * dirichlet_beta
 
 
 class Silverman(SmoothingKernel, name="silverman"):
@@ -122,11 +103,6 @@ class Silverman(SmoothingKernel, name="silverman"):
         # Where the sine is 0 the kernel has no logarithm.
         slope = cosine / xp.where(sine == 0, 1.0, sine) - 1
         return 0.5 * per_distance(slope, scaled)
-
-    def radial_moment(self, order) -> float:
-        # Imaginary part of Gamma(a + 1) exp(i pi / 4) / (exp(-i pi / 4))^(a + 1).
-        # In degrees the sine is exactly 0 where the moment is.
-        return 0.5 * math.gamma(order + 1) * float(sindg(45 * (order + 2)))
 
 
 class DotProductForm(NamedTuple):
@@ -173,9 +149,6 @@ class Gaussian(SmoothingKernel, name="gaussian"):
 
     def log_slope(self, squared) -> Any:
         return array_namespace(squared).full_like(squared, -0.5)
-
-    def radial_moment(self, order) -> float:
-        return 2 ** (order / 2 - 1) * math.gamma((order + 1) / 2) / math.sqrt(math.pi)
 
     def as_dot_product(self, queries, keys) -> DotProductForm | None:
         xp = array_namespace(queries, keys)

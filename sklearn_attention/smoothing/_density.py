@@ -36,8 +36,6 @@ from ._mixtures import DensityEstimate, KernelDistribution, Scale
 _SENSITIVITIES, _LEAST_GAIN = (0.25, 0.5), 2.0
 # Local factors are by the estimate from so many rows at most.
 _MOST_OF_PILOT = 10_000
-# Where the criterion of each search is kept.
-_ATTRIBUTES = {"likelihood": "likelihood_score_", "least_squares": "least_squares_error_"}
 
 
 class ProductKernelDensity(DensityMixin, MixedRows):
@@ -65,12 +63,10 @@ class ProductKernelDensity(DensityMixin, MixedRows):
         - "likelihood" chooses all of them by leave-one-out likelihood, see
           :class:`sklearn_attention.bandwidth.DensityLikelihood`, and adds a wide background
           to the estimate, which stands for rows unlike all others (see Notes);
-        - "least_squares" chooses all of them by the integrated squared error, see
-          :class:`sklearn_attention.bandwidth.DensityLeastSquares`;
         - "scott" and "silverman" use only the number of rows and the spreads, see
           :func:`sklearn_attention.bandwidth.rule_bandwidth`.
 
-        With more than 2000 rows the two searches use a sample and rescale at the rate
+        With more than 2000 rows the search uses a sample and rescales at the rate
         :math:`n^{-1/(d+4)}`; with one feature, and most kernels, not below 100 000 rows.
     sensitivity : "auto" or float, default="auto"
         Exponent :math:`\alpha` of the local factors, from 0, a fixed bandwidth, to 1.
@@ -103,8 +99,6 @@ class ProductKernelDensity(DensityMixin, MixedRows):
     likelihood_score_ : float
         Mean leave-one-out log-density at that bandwidth, without local factors; only with
         "likelihood". In large data that of the sample, before the bandwidth is rescaled.
-    least_squares_error_ : float
-        The criterion of "least_squares", likewise.
     background_ : ndarray of shape (2, n_features)
         Center and scale of the background in each column; only with "likelihood".
     bounds_ : ndarray of shape (n_features, 2) or None
@@ -239,7 +233,7 @@ class ProductKernelDensity(DensityMixin, MixedRows):
         ValueError
             If data or parameters are not valid. The estimator then is as it was before.
         """
-        for name in ("background_", "log_offsets_", *_ATTRIBUTES.values()):
+        for name in ("background_", "log_offsets_", "likelihood_score_"):
             vars(self).pop(name, None)
         self.kernel_ = check_density_kernel("kernel", self.kernel)
         sensitivity = self.sensitivity
@@ -399,8 +393,7 @@ class ProductKernelDensity(DensityMixin, MixedRows):
         choice = rule.choose(rows, self.kernel_, observe).warn()
         self.bandwidth_ = choice.bandwidth
         if rule.searches:
-            setattr(self, _ATTRIBUTES[self.bandwidth], float(choice.value))
-        if choice.background is not None:
+            self.likelihood_score_ = float(choice.value)
             self.background_ = choice.background
         if self._scale.columns:  # in units of the rows, as is the density
             self.background_ = np.array(bulk(self.keys_, self.columns_, self.key_weights_))

@@ -1,6 +1,7 @@
 """Mixtures of kernels: densities, the densities of a target, and their distributions."""
 
 import functools
+import math
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -14,7 +15,6 @@ from .._columns import Columns
 from ..attention._average import attend
 from ..attention._leave_one_out import at_rows
 from ..bandwidth._background import Background, background_share, fold, reflections, t_quantile
-from ..bandwidth._convolution import STEPS, kernel_reach
 from ..bandwidth._search import draw_rows, narrower
 from ..kernels import Gaussian, ProductKernel
 from ..kernels._categorical import level_table
@@ -23,6 +23,13 @@ from ..kernels._product_kernel import mixed_kernel
 # Local factors are powers of two in so many steps each, so that rows of one factor are summed
 # as fast as of one bandwidth; from so many powers of two on, of the sparsest rows, in one.
 _STEPS_OF_FACTORS, _COARSE = 8, 2
+
+# Steps of a table of a kernel. The error of a cubic spline falls with their fourth power: here
+# it is below 1e-10 of the peak.
+_STEPS = 2**13
+# A kernel without bounds ends where it is this small.
+_NEGLIGIBLE = 1e-18
+_LONGEST_REACH = 1e3
 
 
 class KernelDistribution:
@@ -35,7 +42,7 @@ class KernelDistribution:
         self.reach = kernel_reach(kernel)
         self._closed = type(kernel) is Gaussian
         if not self._closed:
-            self._grid = np.linspace(0, self.reach, STEPS + 1)
+            self._grid = np.linspace(0, self.reach, _STEPS + 1)
             density = CubicSpline(self._grid, kernel.profile(self._grid**2))
             self._mass = density.antiderivative()
             self._half = np.maximum.accumulate(self._mass(self._grid))
@@ -420,3 +427,18 @@ class DensityEstimate:
         if not self.is_adaptive:
             return X, self.keys
         return np.column_stack([X, X[:, 0]]), np.column_stack([self.keys, self.row_factors])
+
+
+def kernel_reach(kernel):
+    """Return the distance, in bandwidths, beyond which a kernel is 0 or negligible."""
+    if math.isfinite(kernel.support):
+        return float(kernel.support)
+    reach = 1.0
+    while kernel.profile(np.float64(reach**2)) * reach > _NEGLIGIBLE:
+        reach *= 1.25
+        if reach > _LONGEST_REACH:
+            raise ValueError(
+                f"kernel={kernel!r} falls too slowly to be tabulated: choose a kernel with "
+                "lighter tails, such as 'gaussian' or 'logistic'."
+            )
+    return reach

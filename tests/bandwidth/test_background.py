@@ -4,7 +4,6 @@ import itertools
 
 import numpy as np
 import pytest
-from scipy.integrate import quad
 from scipy.stats import kstest
 from scipy.stats import t as student
 from slow_background import slow_background
@@ -110,26 +109,9 @@ class TestCriteriaInBounds:
         )
         assert criterion(point) == pytest.approx(expected, rel=1e-11)
 
-    def test_least_squares(self, bounded, weights):
-        # Bounds on one side, where the criterion has all images that there are.
-        X, w, h = bounded[:, :1], weights[:14], 0.7
-        bounds = BOUNDS[:1]
-
-        def density(x, others=slice(None)):
-            terms = Gaussian()([[x / h]], X[others] / h) + Gaussian()([[x / h]], -X[others] / h)
-            return float(terms[0] @ w[others]) / w[others].sum() / h
-
-        left_out = [density(X[i, 0], np.arange(14) != i) for i in range(14)]
-        expected = quad(lambda x: density(x) ** 2, 0, 15)[0] - 2 * np.average(
-            left_out, weights=w
-        )
-        criterion = bw.DensityLeastSquares(X, Gaussian(), sample_weight=w, bounds=bounds)
-        assert criterion([h]) == pytest.approx(expected, rel=1e-7)
-
-    @pytest.mark.parametrize("kind", [bw.DensityLikelihood, bw.DensityLeastSquares])
     @pytest.mark.parametrize("kernel", [Gaussian(), Logistic()])
-    def test_gradient(self, bounded, weights, kind, kernel):
-        criterion = kind(
+    def test_gradient(self, bounded, weights, kernel):
+        criterion = bw.DensityLikelihood(
             bounded, kernel, columns=COLUMNS, sample_weight=weights[:14], bounds=BOUNDS
         )
         point = np.array([0.71, 0.93, 0.3])

@@ -1,25 +1,21 @@
 """Criteria of density estimates: equal to their definitions."""
 
-import itertools
 import math
 
 import numpy as np
 import pytest
 from every_kernel import DENSITIES
-from scipy.integrate import quad
 from slow_background import slow_background
 
 from sklearn_attention import Columns
 from sklearn_attention import bandwidth as bw
-from sklearn_attention.bandwidth import _convolution, _density
+from sklearn_attention.bandwidth import _density
 from sklearn_attention.kernels import (
     AitchisonAitken,
-    Boxcar,
     Epanechnikov,
     Gaussian,
     LiRacine,
     Logistic,
-    SmoothingKernel,
     Tricube,
 )
 from sklearn_attention.kernels._base import as_kernel
@@ -30,7 +26,6 @@ COLUMNS = Columns(
 )
 CATEGORIES = Columns(COLUMNS.kinds[1::2], COLUMNS.categories[1::2])
 every_kernel = pytest.mark.parametrize("kernel", DENSITIES)
-KINDS = bw.DensityLikelihood, bw.DensityLeastSquares
 BANDWIDTH = np.array([1.1, 0.3, 4.0, 0.4])
 
 
@@ -93,91 +88,12 @@ class TestLikelihood:
 
 # Convolutions are formulas, polynomials and tables.
 @pytest.mark.parametrize("kernel", ["gaussian", "tricube", "logistic"])
-@pytest.mark.parametrize(("kind", "tolerance"), [(KINDS[0], 1e-6), (KINDS[1], 1e-9)])
-def test_gradient(rows, weights, kind, kernel, tolerance):
-    value = kind(rows, as_kernel(kernel), columns=COLUMNS, sample_weight=weights)
+def test_gradient(rows, weights, kernel):
+    value = bw.DensityLikelihood(
+        rows, as_kernel(kernel), columns=COLUMNS, sample_weight=weights
+    )
     _, gradient = value(BANDWIDTH, eval_gradient=True)
-    np.testing.assert_allclose(gradient, differences(value, BANDWIDTH), atol=tolerance)
-
-
-class TestLeastSquares:
-    @pytest.mark.parametrize("kernel", ["gaussian", "epanechnikov"])
-    def test_is_the_slow_double_sum(self, rows, weights, kernel):
-        rows, weights = rows[:5], weights[:5]
-        kernel, columns = as_kernel(kernel), {"columns": COLUMNS}
-        square = 0.0
-        levels = list(itertools.product(range(3), range(4)))
-        for (i, x), (k, z) in itertools.product(enumerate(rows), enumerate(rows)):
-            term = weights[i] * weights[k] / weights.sum() ** 2
-            for j in (0, 2):
-                t = abs(x[j] - z[j]) / BANDWIDTH[j]
-                term *= slow_convolution(kernel, t) / BANDWIDTH[j]
-            categories = [
-                slow_kernel(kernel, level, x[[1, 3]], BANDWIDTH[[1, 3]], CATEGORIES)
-                * slow_kernel(kernel, level, z[[1, 3]], BANDWIDTH[[1, 3]], CATEGORIES)
-                for level in levels
-            ] if term else [0.0]  # fmt: skip
-            square += term * sum(categories)
-        left_out = 0.0
-        for i, row in enumerate(rows):
-            others = np.arange(len(rows)) != i
-            left_out += weights[i] * slow_density(
-                kernel, row, rows[others], weights[others], BANDWIDTH
-            )
-        expected = square - 2 * left_out / weights.sum()
-        value = bw.DensityLeastSquares(rows, kernel, **columns, sample_weight=weights)(
-            BANDWIDTH
-        )
-        assert value == pytest.approx(expected, rel=1e-11)
-
-
-def slow_convolution(kernel, t):
-    """The kernel convolved with itself, by adaptive quadrature between its kinks."""
-    if t >= 2 * kernel.support:
-        return 0.0
-    reach = min(kernel.support, 60.0)
-    kinks = [point for point in (t - reach, -reach, 0, t, reach) if t - reach <= point <= reach]
-    edges = sorted(set(kinks))
-
-    def product(v):
-        return float(
-            kernel.profile(np.float64(v**2)) * kernel.profile(np.float64((t - v) ** 2))
-        )
-
-    pairs = itertools.pairwise(edges)
-    return sum(quad(product, *pair, epsabs=1e-14, epsrel=1e-13)[0] for pair in pairs)
-
-
-class TestConvolution:
-    @every_kernel
-    def test_equals_quadrature(self, kernel):
-        kernel = as_kernel(kernel)
-        ways = [_convolution.self_convolution(kernel, n_parts) for n_parts in (1, 2)]
-        ways.append([(1.0, _convolution.TabulatedConvolution(kernel), 1.0)])
-        for t in (0.0, 0.03, 0.5, 1.0, 1.7, 2.0, 5.0):
-            expected = slow_convolution(kernel, t)
-            for parts in ways:
-                found = sum(
-                    factor * part.profile(np.array((t / widening) ** 2))
-                    for factor, part, widening in parts
-                )
-                assert found == pytest.approx(expected, abs=1e-10)
-
-    def test_reach_of_tails_that_do_not_fall_too_slowly(self):
-        assert _convolution.kernel_reach(Boxcar()) == 1
-        assert 8 < _convolution.kernel_reach(Gaussian()) < 12
-
-        class Cauchy(SmoothingKernel):
-            roughness, second_moment = 1 / (2 * math.pi), math.inf
-
-            def profile(self, squared):
-                return 1 / (math.pi * (1 + squared))
-
-            def radial_moment(self, order):
-                return math.inf
-
-        with pytest.raises(ValueError, match=r"falls too slowly.*'gaussian'"):
-            _convolution.kernel_reach(Cauchy())
+    np.testing.assert_allclose(gradient, differences(value, BANDWIDTH), atol=1e-6)
 
 
 class TestConditionalLikelihood:
@@ -241,13 +157,11 @@ def test_one_feature_in_linear_time_equals_all_pairs(kernel, places, weights, mo
     X = make(np.random.default_rng(0))[:, None]
     options = {"sample_weight": np.resize(weights, len(X))}
     options |= {} if bounds is None else {"bounds": np.array(bounds)}
-    for kind in KINDS:
-        criterion = kind(X, as_kernel(kernel), **options)
-        with monkeypatch.context() as patch:
-            patch.setattr(_density, "Line", lambda *_: None)
-            by_pairs = kind(X, as_kernel(kernel), **options)
-        for h in (1.1e-3, 0.123, 1.07, 50.0):
-            pairs, slope = by_pairs([h], eval_gradient=True)
-            assert criterion([h]) == pytest.approx(pairs, rel=1e-8, abs=1e-10)
-            _, found = criterion([h], eval_gradient=True)
-            assert found == pytest.approx(slope, rel=1e-7, abs=1e-9)
+    criterion = bw.DensityLikelihood(X, as_kernel(kernel), **options)
+    monkeypatch.setattr(_density, "Line", lambda *_: None)
+    by_pairs = bw.DensityLikelihood(X, as_kernel(kernel), **options)
+    for h in (1.1e-3, 0.123, 1.07, 50.0):
+        pairs, slope = by_pairs([h], eval_gradient=True)
+        assert criterion([h]) == pytest.approx(pairs, rel=1e-8, abs=1e-10)
+        _, gradient = criterion([h], eval_gradient=True)
+        assert gradient == pytest.approx(slope, rel=1e-7, abs=1e-9)

@@ -5,8 +5,14 @@ import pytest
 import torch
 from array_api_compat import array_namespace
 
-from sklearn_attention import Architecture, NadarayaWatsonRegressor, TransformerRegressor
-from sklearn_attention.kernels import Kernel, RadialKernel
+from sklearn_attention import (
+    Architecture,
+    LocalPolynomialRegressor,
+    NadarayaWatsonRegressor,
+    ProductKernelDensity,
+    TransformerRegressor,
+)
+from sklearn_attention.kernels import Kernel, RadialKernel, SmoothingKernel
 
 X = np.random.default_rng(0).normal(size=(30, 2))
 
@@ -35,6 +41,38 @@ def test_one_formula_gives_the_kernel_its_logarithm_and_its_slope():
     model = NadarayaWatsonRegressor(Student(), bandwidth=2.0).fit(X, X[:, 0])
     weights = Student()(X / 2)
     np.testing.assert_allclose(model.predict(X), weights @ X[:, 0] / weights.sum(axis=1))
+
+
+class Bell(SmoothingKernel):
+    """The Gaussian, of which nothing but the formula is known."""
+
+    def profile(self, squared):
+        return np.exp(-squared / 2) / np.sqrt(2 * np.pi)
+
+
+class Parabola(SmoothingKernel):
+    """Epanechnikov's kernel with its support."""
+
+    support = 1.0
+
+    def profile(self, squared):
+        return 0.75 * np.maximum(1 - squared, 0)
+
+
+@pytest.mark.parametrize(
+    ("own", "kernel"), [(Bell(), "gaussian"), (Parabola(), "epanechnikov")]
+)
+def test_a_smoothing_kernel_needs_nothing_but_its_profile(own, kernel):
+    for estimator in (NadarayaWatsonRegressor, LocalPolynomialRegressor):
+        mine = estimator(own, bandwidth="loo").fit(X[:, :1], X[:, 1])
+        built_in = estimator(kernel, bandwidth="loo", algorithm="dense").fit(X[:, :1], X[:, 1])
+        np.testing.assert_allclose(mine.bandwidth_, built_in.bandwidth_, rtol=1e-3)
+        np.testing.assert_allclose(
+            mine.predict(X[:, :1]), built_in.predict(X[:, :1]), rtol=0.01
+        )
+    rule = ProductKernelDensity(own, bandwidth="scott").fit(X)
+    built_in = ProductKernelDensity(kernel, bandwidth="scott").fit(X)
+    np.testing.assert_allclose(rule.score_samples(X), built_in.score_samples(X), rtol=1e-8)
 
 
 @pytest.mark.parametrize("base", [Kernel, RadialKernel])

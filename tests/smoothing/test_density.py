@@ -108,7 +108,7 @@ class TestDistributionFunction:
             # By likelihood there is a background too.
             ("gaussian", "likelihood", 0, None),
             ("gaussian", "likelihood", 0.5, (-2, 3)),
-            ("gaussian", "least_squares", 0, (-2, None)),
+            ("gaussian", "scott", 0, (-2, None)),
             ("boxcar", 2.5, 0, (None, 3)),
             ("tricube", 2.5, 0.5, (-2, 3)),
         ],
@@ -152,11 +152,9 @@ class TestBandwidth:
         expected += np.exp(model._estimate.wide.log_density(queries))
         np.testing.assert_allclose(np.exp(model.score_samples(queries)), expected / 41)
         # Fitted again by another rule, the model forgets what the first one learned.
-        model.set_params(bandwidth="least_squares").fit(X)
-        assert model.least_squares_error_ < 0
+        model.set_params(bandwidth="scott").fit(X)
         assert not hasattr(model, "background_")
         assert not hasattr(model, "likelihood_score_")
-        assert not hasattr(model.set_params(bandwidth=1.0).fit(X), "least_squares_error_")
 
     def test_numbers(self, X, frame):
         tricube = ProductKernelDensity("tricube", bandwidth="scott").fit(X).bandwidth_
@@ -218,8 +216,7 @@ class TestSensitivity:
         assert len(np.unique(ProductKernelDensity().fit(x).local_factors_)) > 5
         arrays = pytest.importorskip("dask.array")
         elsewhere = [
-            ProductKernelDensity(bandwidth=bandwidth).fit(x)
-            for bandwidth in (0.5, "least_squares")
+            ProductKernelDensity(bandwidth=bandwidth).fit(x) for bandwidth in (0.5, "scott")
         ]
         elsewhere.append(ProductKernelDensity().fit(arrays.from_array(x, (50, 1))))
         monkeypatch.setattr(_density, "MAX_KEYS", 99)
@@ -239,11 +236,8 @@ class TestSensitivity:
 
 
 class TestPointMasses:
-    @pytest.mark.parametrize(
-        ("bandwidth", "share", "offset"),
-        [("likelihood", 0.3, 0.0), ("least_squares", 0.06, 273.15)],
-    )
-    def test_bandwidths_are_of_the_other_rows(self, bandwidth, share, offset):
+    @pytest.mark.parametrize(("share", "offset"), [(0.3, 0.0), (0.06, 273.15)])
+    def test_bandwidths_are_of_the_other_rows(self, share, offset):
         rng = np.random.default_rng(0)
         rain = rng.gamma(2, 8, size=(300, 1)) + offset
         rain[: int(300 * share)] = offset
@@ -251,9 +245,9 @@ class TestPointMasses:
             rf"without those that have the value {offset:g} of column 0, which {share:.0%}"
         )
         with pytest.warns(UserWarning, match=message):
-            model = ProductKernelDensity(bandwidth=bandwidth).fit(rain)
+            model = ProductKernelDensity().fit(rain)
         # As the warning advises.
-        wet = ProductKernelDensity(bandwidth=bandwidth).fit(rain[int(300 * share) :])
+        wet = ProductKernelDensity().fit(rain[int(300 * share) :])
         np.testing.assert_allclose(model.bandwidth_, wet.bandwidth_, rtol=0.1)
         assert np.isfinite(model.score_samples(rain)).all()
 

@@ -7,8 +7,13 @@ from every_kernel import DENSITIES
 from scipy.stats import norm
 
 from sklearn_attention import ProductKernelDensity
+from sklearn_attention.kernels import Boxcar, Gaussian, SmoothingKernel
 from sklearn_attention.kernels._base import as_kernel
-from sklearn_attention.smoothing._mixtures import KernelDistribution, KernelMixture
+from sklearn_attention.smoothing._mixtures import (
+    KernelDistribution,
+    KernelMixture,
+    kernel_reach,
+)
 
 
 class TestKernelDistribution:
@@ -57,3 +62,15 @@ def test_fewer_rows_have_a_bandwidth_that_is_wider_at_the_rate_of_the_best_one()
     # The best bandwidths of two numbers are proportional to n^(-1/6).
     np.testing.assert_allclose(part.bandwidth, [0.6, 0.4, 0.1])
     assert whole.part(320, random_state=0) is whole
+
+
+def test_reach_of_tails_that_do_not_fall_too_slowly():
+    assert kernel_reach(Boxcar()) == 1
+    assert 8 < kernel_reach(Gaussian()) < 12
+
+    class Cauchy(SmoothingKernel):
+        def profile(self, squared):
+            return 1 / (np.pi * (1 + squared))
+
+    with pytest.raises(ValueError, match=r"falls too slowly.*'gaussian'"):
+        kernel_reach(Cauchy())

@@ -32,7 +32,7 @@ MODELS = [
     LocalPolynomialRegressor("epanechnikov", degree=2, bandwidth=0.6, empty="nan"),
     NadarayaWatsonClassifier(Epanechnikov(), bandwidth="silverman"),
     ProductKernelDensity(),
-    ProductKernelDensity("epanechnikov", bandwidth="least_squares"),
+    ProductKernelDensity("epanechnikov"),
     ProductKernelDensity(bounds=(-9, 9)),
 ]
 
