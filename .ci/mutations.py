@@ -174,12 +174,6 @@ MUTATIONS = [
         "rows with an outlier in a feature count in searches",
     ),
     Mutation(
-        "bandwidth/_convolution.py",
-        "slope = b + t * (2 * c + t * (3 * d))",
-        "slope = b + t * (c + t * (3 * d))",
-        "derivative of a spline's square without its factor",
-    ),
-    Mutation(
         "bandwidth/_criteria.py",
         "return penalty, 0.0, scores.left_out * penalty * 2 * freedom / n_samples",
         "return penalty, 0.0, scores.left_out * penalty * freedom / n_samples",
