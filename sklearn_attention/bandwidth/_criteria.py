@@ -113,8 +113,19 @@ SMOOTHER_CRITERIA = {
 }
 
 
-def criterion_slopes(name, scores, n_samples):
+def judge(name, scores, n_samples, size):
+    """Evaluate a criterion of values of some size; infinite where a row has no prediction.
+
+    Where predictions are exact, it does not depend on rounding errors.
+    """
+    values = SMOOTHER_CRITERIA[name](without_rounding(scores, size), n_samples)
+    return np.where(np.isnan(values), np.inf, values)
+
+
+def criterion_slopes(name, scores, n_samples, size):
     """Slopes of a criterion along leave-one-out error, squared residual and trace."""
+    if scores.left_out < _ROUNDING * size**2:
+        return 0.0, 0.0, 0.0  # rounding errors have no direction
     if name == "loo":
         return 1.0, 0.0, 0.0
     freedom = scores.trace / n_samples

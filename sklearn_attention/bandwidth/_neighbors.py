@@ -10,7 +10,7 @@ from .._validation import check_positive
 from ..attention._leave_one_out import LeaveOneOut
 from ..kernels._numerics import ROUNDED_UP
 from ..kernels._product_kernel import mixed_kernel
-from ._criteria import SMOOTHER_CRITERIA
+from ._criteria import SMOOTHER_CRITERIA, judge
 from ._search import (
     MAX_KEYS,
     MAX_SEARCH_ROWS,
@@ -147,8 +147,9 @@ class NeighborSearch(_ByNeighbors):
         distances = neighbor_distances(Z[left_out.rows], Z, candidates[-1] + 1)[:, 1:]
         with Trials("knn-loo", rows, observe) as trials:
             for k in candidates:
-                error = float(left_out.scores(distances[None, :, k - 1]).left_out[0])
-                trials.add(error, k)
+                scores = left_out.scores(distances[None, :, k - 1])
+                error = judge("loo", scores, len(sample), sample.units.size)[0]
+                trials.add(error, k, tie=-k)
                 trials.report(sample.in_units(error, "loo"), k)
         return trials.best, sample.in_units(trials.value, "loo")
 

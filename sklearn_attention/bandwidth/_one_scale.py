@@ -11,7 +11,7 @@ from ..attention._leave_one_out import LeaveOneOut
 from ..attention._reduce import form_along
 from ..kernels._compact import CompactKernel
 from ..kernels._product_kernel import mixed_kernel
-from ._criteria import SMOOTHER_CRITERIA, without_rounding
+from ._criteria import SMOOTHER_CRITERIA, judge, without_rounding
 from ._minimize import STEP, minimize_scale
 from ._per_feature import search_bandwidths, search_several
 from ._search import (
@@ -245,7 +245,7 @@ def _search_scale(criterion, rows, kernel, observe):
     narrow = trials.best < 1.05 * low and fewest < len(sample) / 2
     warnings = [_NARROWEST.format(criterion)] if narrow else []
     freedoms, errors = results["degrees_of_freedom"], results["loo_error"]
-    if rows.degree == 0 and freedoms[best] < _NO_DEPENDENCE and trials.value > 0:
+    if rows.degree == 0 and freedoms[best] < _NO_DEPENDENCE and errors[best] > 0:
         warnings.append(_MEAN.format(criterion))
     if criterion == "penalized-loo" and len(rows.columns.numeric) == 1:
         plain = freedoms[np.flatnonzero(errors == np.nanmin(errors))[-1]]
@@ -290,7 +290,8 @@ class _Curve:
         return values
 
     def _evaluate(self, scales):
-        sample, scores = self.sample, self.left_out.scores(scales)
+        sample = self.sample
+        scores = without_rounding(self.left_out.scores(scales), sample.units.size)
         # Of the rows that are predicted, to the trace of all.
         share = len(self.left_out.rows) / len(sample)
         scores = scores._replace(trace=scores.trace / share)
@@ -331,5 +332,4 @@ class _Curve:
         )  # fmt: skip
 
     def _values(self, scores, n_samples):
-        scores = without_rounding(scores, self.sample.units.size)
-        return SMOOTHER_CRITERIA[self.criterion](scores, n_samples)
+        return judge(self.criterion, scores, n_samples, self.sample.units.size)

@@ -11,7 +11,7 @@ from ..kernels import Gaussian
 from ..kernels._compact import CompactKernel
 from ..kernels._product_kernel import mixed_kernel
 from ._background import background_share
-from ._criteria import SMOOTHER_CRITERIA, criterion_slopes
+from ._criteria import criterion_slopes, judge
 from ._minimize import descend
 from ._search import (
     LOWEST_WORTH,
@@ -239,7 +239,7 @@ class _Search:
         )  # fmt: skip
 
     def _criterion(self, scores):
-        return SMOOTHER_CRITERIA[self.criterion](scores, len(self.sample))
+        return judge(self.criterion, scores, len(self.sample), self.sample.units.size)
 
     def rescale_to_all_rows(self, bandwidth):
         """Bandwidths for all rows from those of the sample."""
@@ -281,7 +281,8 @@ class _Search:
         if self.common is not None:
             return self.common
         scales = np.geomspace(self.space.low, self.space.high, _N_SCALES)
-        return min(map(self.space.common, scales), key=self._value_at)
+        points = map(self.space.common, scales[::-1])  # of equally good ones the widest
+        return min(points, key=self._value_at)
 
     def _without_each(self, point):
         """The point with one of those features out of sight without which it is best."""
@@ -297,8 +298,8 @@ class _Search:
         """The criterion at a point, and the terms of its gradient."""
         scores, pull = self.scores_at(*self.space.split(point))
         value = float(self._criterion(scores))
-        value = math.inf if math.isnan(value) else value
-        self.trials.add(value, point.copy())
+        # Of equally good points the widest is taken.
+        self.trials.add(value, point.copy(), tie=-point.sum())
         return value, scores, pull
 
     def _with_gradient(self, point):
@@ -307,7 +308,8 @@ class _Search:
             return _IN_PLACE_OF_INFINITY, np.zeros_like(point)
         in_units = self.sample.in_units(value, self.criterion)
         self.trials.report(in_units, self.space.bandwidth(point))
-        slopes = criterion_slopes(self.criterion, scores, len(self.sample))
+        size = self.sample.units.size
+        slopes = criterion_slopes(self.criterion, scores, len(self.sample), size)
         return value, self.space.gather(pull(slopes))
 
     def _descend(self, start, **options):
@@ -336,7 +338,6 @@ class _Search:
         if left_out.fewest == 1 and not self._is_compact:
             return
         values = self._criterion(left_out.scores(_FACTORS))
-        values = np.where(np.isnan(values), np.inf, values)
         best = len(_FACTORS) - 1 - np.argmin(values[::-1])  # the widest of equally good ones
         trials.best, trials.value = trials.best.copy(), float(values[best])
         trials.best[: space.n_scales] += math.log(_FACTORS[best])

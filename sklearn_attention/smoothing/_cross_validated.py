@@ -12,7 +12,7 @@ from sklearn.base import clone
 from .._spread import feature_spread
 from .._validation import check_bandwidth, check_choice
 from ..attention._solve import is_degree
-from ..bandwidth._criteria import SMOOTHER_CRITERIA
+from ..bandwidth._criteria import SMOOTHER_CRITERIA, judge
 from ..bandwidth._search import Rows, Units, canonical_ratio, search_range
 from ..kernels._base import as_kernel
 from ..kernels._product_kernel import mixed_kernel
@@ -74,14 +74,18 @@ class _CrossValidated(SmootherRegressor):
         for (name, kernel), more in tasks:
             bandwidths = self._bandwidths(rows, kernel)
             own = {"kernel": mixed_kernel(kernel, columns, None), "columns": columns} | more
-            values = _criterion_at(self.criterion, bandwidths, rows.replace(**own), targets)
+            values = _criterion_at(
+                self.criterion, bandwidths, rows.replace(**own), targets, units.size
+            )
             params += [{"kernel": name, "bandwidth": h} | more for h in bandwidths]
             fields += [own | {"bandwidth": np.full(rows.keys.shape[1], h)} for h in bandwidths]
             criteria.extend(values)
             best = fields[values.argmin() - len(values)]
             if report.done("bandwidth", smoother_=self.smoother_.replace(**best)):
                 break
-        best = int(np.argmin(criteria))
+        # Of equally good candidates the one with the widest bandwidth is taken.
+        widths = [np.mean(one["bandwidth"]) for one in fields]
+        best = int(np.lexsort([np.negative(widths), criteria])[0])
         if not np.isfinite(criteria[best]):
             raise ValueError(
                 f"criterion={self.criterion!r}: no candidate predicts every row with empty="
@@ -253,8 +257,8 @@ def _listed(name, values):
     return list(values)
 
 
-def _criterion_at(criterion, bandwidths, smoother, targets):
-    """A criterion of a smoother at bandwidths, infinite where a row has no prediction."""
+def _criterion_at(criterion, bandwidths, smoother, targets, size):
+    """Evaluate a criterion at bandwidths, of targets of some size."""
     table = np.stack([np.full(smoother.keys.shape[1], h) for h in bandwidths])
     factors = table[:, :1] / table[0, :1]
     # Multiples of one bandwidth share the distances.
@@ -263,5 +267,5 @@ def _criterion_at(criterion, bandwidths, smoother, targets):
     values = []
     for unit, scales in groups:
         scores = smoother.replace(bandwidth=unit).leave_one_out(targets).scores(scales)
-        values.extend(SMOOTHER_CRITERIA[criterion](scores, smoother.n_rows))
-    return np.where(np.isnan(values), np.inf, values)
+        values.extend(judge(criterion, scores, smoother.n_rows, size))
+    return np.array(values)

@@ -75,7 +75,7 @@ def test_scores_and_their_gradients(kernel, degree, mixed, weighted):
         scores, pull = smoother(point[:2], point[2:])
         if not np.isfinite(function(scores, n)):
             continue
-        gradient = pull(criterion_slopes(criterion, scores, n))
+        gradient = pull(criterion_slopes(criterion, scores, n, 1.0))
         for slope, (after, before) in zip(gradient, ends, strict=True):
             difference = float(function(after, n) - function(before, n)) / 2e-5
             assert slope == pytest.approx(difference, rel=2e-4, abs=2e-6)

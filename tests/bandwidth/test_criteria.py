@@ -103,5 +103,5 @@ def test_slopes_are_differences(criterion, trace):
 
     moves = step * np.eye(3)
     expected = [(value(scores + move) - value(scores - move)) / (2 * step) for move in moves]
-    found = criterion_slopes(criterion, Scores(*scores.tolist()), n)
+    found = criterion_slopes(criterion, Scores(*scores.tolist()), n, 1.0)
     np.testing.assert_allclose(found, expected, rtol=1e-6, atol=1e-9)

@@ -1,10 +1,13 @@
 """Every way of choosing a bandwidth, for every estimator that has one."""
 
 import numpy as np
+import pandas as pd
 import pytest
 
 from sklearn_attention import (
     AdaptiveBandwidth,
+    LocalPolynomialRegressor,
+    NadarayaWatsonCV,
     NadarayaWatsonRegressor,
 )
 from sklearn_attention.kernels import Epanechnikov, Gaussian, ProductKernel
@@ -73,3 +76,29 @@ class TestGap:
         for options in ({"bandwidth": 0.1}, {"bandwidth": "knn-loo"}, {"per_feature": True}):
             with pytest.raises(ValueError, match="have one common factor on their bandwidths"):
                 NadarayaWatsonRegressor(gap=1, **options).fit(X, y)
+
+
+class TestExactTargets:
+    """Errors of lines and constants are rounding, so every search ends at a wide bandwidth."""
+
+    @pytest.mark.parametrize("per_feature", [False, True, "auto"])
+    @pytest.mark.parametrize("criterion", ["loo", "penalized-loo", "gcv", "aicc"])
+    def test_searches_of_a_scale_and_of_each_feature(self, plane, criterion, per_feature):
+        X = plane[0][:, :2]
+        options = {"bandwidth": criterion, "per_feature": per_feature}
+        for degree, target in ((0, np.full(60, 0.3)), (1, X @ [1.0, -2.0])):
+            model = LocalPolynomialRegressor(degree=degree, **options).fit(X, target)
+            assert (model.bandwidth_ > 2 * np.ptp(X, axis=0)).all()
+            np.testing.assert_allclose(model.predict(X), target, rtol=1e-6, atol=1e-9)
+
+    @pytest.mark.parametrize("criterion", ["loo", "aicc"])
+    def test_searches_beside_a_category(self, plane, criterion):
+        X = pd.DataFrame({"a": plane[0][:, 0], "color": ["red", "green", "blue"] * 20})
+        model = NadarayaWatsonRegressor(bandwidth=criterion).fit(X, np.full(60, 0.3))
+        assert model.bandwidth_[0] > 4
+
+    def test_searches_of_candidates_and_of_neighbours(self, plane):
+        X, constant = plane[0], np.full(60, 0.3)
+        model = NadarayaWatsonCV(["gaussian"], criterion="aicc").fit(X, constant)
+        assert (model.bandwidth_ > 2 * np.ptp(X, axis=0)).all()
+        assert NadarayaWatsonRegressor(bandwidth="knn-loo").fit(X, constant).n_neighbors_ == 30
