@@ -235,6 +235,10 @@ def _search_scale(criterion, rows, kernel, observe):
         # Windows of twice the width are then on the grid, too.
         step = layout["step"] = np.log(2) / np.ceil(np.log(2) / layout["step"])
         high = low * np.exp(step * np.ceil(np.log(high / low) / step))
+    if rows.start is not None:
+        of_all = sample.rescale_to_all_rows(sample.spread, decreasing=kernel.decreasing)
+        scale = np.median((rows.start / of_all)[rows.columns.numeric])
+        layout = {"step": max(layout["step"], STEP), "start": np.clip(scale, low, high)}
     with curve.trials as trials:
         minimize_scale(curve, low, high, **layout)
     scales = np.array(sorted(curve.tried))

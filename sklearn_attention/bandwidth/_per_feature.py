@@ -57,7 +57,7 @@ def search_bandwidths(criterion, rows, kernel, observe):
 
 def search_several(criterion, rows, kernel, observe, of_one_scale):
     """A bandwidth for each number, or None if the best of one scale are about as good."""
-    rows = replace(rows, per_feature=True)
+    rows = replace(rows, per_feature=True, start=None)
     sample = ValueSample(criterion, rows, MAX_SEARCH_ROWS)
     search = _Search(criterion, rows, kernel, sample, Trials(criterion, rows, observe))
     of_sample = of_one_scale / search.rescale_to_all_rows(np.ones_like(of_one_scale))
@@ -104,15 +104,15 @@ class _Space:
         return self.clip(np.append(np.full(self.n_scales, math.log(scale)), worths))
 
     def point(self, bandwidth):
-        """The point of bandwidths and lambdas of all columns, with a scale for each number."""
+        """The point nearest to bandwidths and lambdas of all columns."""
         worths = bandwidth[self.categorical].copy()
         for k, j in enumerate(self.categorical):
             if self.columns.kinds[j] == "unordered":
                 others = max(self.columns.n_levels[j], 2) - 1
                 worths[k] /= max(others * (1 - worths[k]), LOWEST_WORTH)
-        scales = bandwidth[self.numeric] / self.spread
+        scales = np.log(bandwidth[self.numeric] / self.spread) @ self.has
         with np.errstate(divide="ignore"):
-            return self.clip(np.log(np.append(scales, worths)))
+            return self.clip(np.append(scales / self.has.sum(axis=0), np.log(worths)))
 
     def widen(self, point, factor):
         point = point.copy()
@@ -249,6 +249,10 @@ class _Search:
     def _starts(self):
         """Points to start from."""
         space = self.space
+        # What matters to lines matters to parabolas, but averages may have other features.
+        if self.rows.start is not None and self.rows.degree:
+            of_all = self.rescale_to_all_rows(np.ones_like(self.rows.start))
+            return [space.point(self.rows.start / of_all)]
         if len(self.sample) > _FIRST_ROWS:
             return [*self._best_for_some(), self._best_common_scale()]
         best = self._best_common_scale()
@@ -257,7 +261,11 @@ class _Search:
     def _as_for_a_gaussian(self):
         """Try what is best for a Gaussian kernel, as wide as this one needs it."""
         trials = Trials(self.criterion, self.rows)
-        other = _Search(self.criterion, self.rows, Gaussian(), self.sample, trials)
+        rows = self.rows
+        if rows.start is not None:
+            narrow = np.where(rows.columns.is_numeric, self.space.ratio, 1.0)
+            rows = replace(rows, start=rows.start / narrow)
+        other = _Search(self.criterion, rows, Gaussian(), self.sample, trials)
         other.search()
         if trials.best is not None:
             point, before = self.space.widen(trials.best, self.space.ratio), None

@@ -119,6 +119,8 @@ class Rows:
     standardize: bool = False
     random_state: Any = None
     has_outliers: Any = False  # (n_features,) bool: True if `without_outliers` found some
+    # (n_features,) that a search begins at, where the best bandwidth is nearly known.
+    start: Any = None
 
     def __post_init__(self):
         check_flag("per_feature", self.per_feature, "auto")
