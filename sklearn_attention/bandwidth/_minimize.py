@@ -11,14 +11,14 @@ _VALLEYS, _FINER = 2, 4
 # them, which is known to the third power of their distance. Points closer than this precision
 # differ by little but rounding.
 _SHRINK, _PRECISION = 10.0, 5e-4
-# Where a search begins at a start, a round less is made.
-_PRECISION_FROM_START = 5e-3
 # Valleys that are higher than the lowest by this share of the median's height are left out.
 # (The largest value may be larger by any power of ten.)
 _NO_RIVAL = 0.2
 
 
-def minimize_scale(criterion, low, high, *, step=STEP, approximate=None, error=0.0, start=None):
+def minimize_scale(
+    criterion, low, high, *, step=STEP, approximate=None, error=0.0, start=None, precision=5e-3
+):
     """Scale from ``low`` to ``high`` at which a criterion is smallest, and its value there."""
     # The curve may have many local minima, jumps, or infinite values. It is computed on a
     # logarithmic grid, which is refined in its lowest valleys; cubics through four points at a
@@ -28,8 +28,8 @@ def minimize_scale(criterion, low, high, *, step=STEP, approximate=None, error=0
     # search. `approximate(scales)` has about these values for less time: it is used on the
     # grids, and `criterion` only near the bottoms, whose places on the grid may be wrong by
     # `error`, in logarithms. `step` is that of the grid, in logarithms. From a `start` on there
-    # is no grid: steps go down to the next valley. The value is infinite if it was finite
-    # nowhere.
+    # is no grid: steps go down to the next valley, whose bottom is known to a `precision`. The
+    # value is infinite if it was finite nowhere.
     tried = {}
     ends = np.log([low, high])
 
@@ -40,7 +40,7 @@ def minimize_scale(criterion, low, high, *, step=STEP, approximate=None, error=0
 
     if start is not None:
         bottom = _bottom_from(exact, np.log(start), step, ends, tried)
-        _descend(exact, bottom, step, ends, precision=_PRECISION_FROM_START)
+        _descend(exact, bottom, step, ends, precision)
         return _best(tried)
     # A range of whole steps has these, rounded or not.
     n_steps = int(np.ceil(np.diff(ends)[0] / step - 1e-6))
@@ -92,7 +92,7 @@ def descend(objective, start, bounds, *, size, n_steps=1000):
     minimize(
         lambda point: tuple(part / size for part in objective(point)), start, jac=True,
         method="L-BFGS-B", bounds=bounds,
-        options={"maxiter": n_steps, "ftol": 1e-7, "gtol": 1e-12},
+        options={"maxiter": n_steps, "ftol": 1e-5, "gtol": 1e-12},
     )  # fmt: skip
 
 

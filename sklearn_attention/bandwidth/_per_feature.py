@@ -12,7 +12,7 @@ from ..kernels._compact import CompactKernel
 from ..kernels._product_kernel import mixed_kernel
 from ._background import background_share
 from ._criteria import criterion_slopes, judge
-from ._minimize import descend
+from ._minimize import STEP, descend, minimize_scale
 from ._search import (
     LOWEST_WORTH,
     MAX_SEARCH_ROWS,
@@ -37,9 +37,9 @@ _IRRELEVANT = 1e3
 # A category's worth is the weight of a row of another level relative to one of the same: where
 # descents start.
 _FIRST_WORTH = 0.3
-# Multiples of the best bandwidths that are tried where windows are widened, of which gradients
-# do not know, and of those for a Gaussian where a kernel is compact.
-_FACTORS = 2.0 ** (np.arange(-12, 9) / 4)
+# Where windows are widened, of which gradients do not know, or a kernel is compact, the best
+# bandwidths are multiplied by a factor from this one to that one.
+_FACTORS = 1 / 8, 4.0
 # Leaving a feature out may cost this share of the criterion's size.
 _NO_LOSS = 1e-6
 # Bandwidths for each feature are taken in place of one scale where they lower the logarithm of
@@ -345,9 +345,11 @@ class _Search:
         left_out = self._left_out(space.bandwidth(trials.best))
         if left_out.fewest == 1 and not self._is_compact:
             return
-        values = self._criterion(left_out.scores(_FACTORS))
-        best = len(_FACTORS) - 1 - np.argmin(values[::-1])  # the widest of equally good ones
-        trials.best, trials.value = trials.best.copy(), float(values[best])
-        trials.best[: space.n_scales] += math.log(_FACTORS[best])
+        factor, trials.value = minimize_scale(
+            lambda factors: self._criterion(left_out.scores(factors)), *_FACTORS,
+            step=2 * STEP, start=1.0, precision=STEP,
+        )  # fmt: skip
+        trials.best = trials.best.copy()
+        trials.best[: space.n_scales] += math.log(factor)
         value = self.sample.in_units(trials.value, self.criterion)
         trials.report(value, space.bandwidth(trials.best))
