@@ -42,6 +42,7 @@ _STEPS = {
     (True, False): {500: 0.08, 20_000: 0.15, np.inf: 0.35},
     (True, True): {500: 0.04, 2000: 0.05, 20_000: 0.15, np.inf: 0.35},
 }
+_STEP_OF_SEVERAL = 0.3
 # Bandwidths that are evaluated together: more take as long, and callbacks get reports later.
 # Where windows are widened, rows of all of them are widened in one pass.
 _SCALES, _SEVERAL_SCALES = 4, 16
@@ -315,8 +316,11 @@ class _Curve:
         if self.linear and n_features == 1:
             steps = _STEPS[isinstance(self.kernel, CompactKernel), self.rows.degree > 0]
             return {"step": next(step for n, step in steps.items() if len(sample) <= n)}
+        # Those of several features are smooth.
+        is_smooth = n_features > 1 and not isinstance(self.kernel, CompactKernel)
+        layout = {"step": _STEP_OF_SEVERAL} if is_smooth else {}
         if self.linear or len(sample) <= MAX_SEARCH_ROWS or self.rows.gap:
-            return {}
+            return layout
         some = sample.positions(MAX_SEARCH_ROWS)
         weights = None if sample.sample_weight is None else sample.sample_weight[some]
         some_left_out = self._left_out(sample.X[some], sample.values[some], weights)
@@ -326,7 +330,7 @@ class _Curve:
         def approximate(scales):
             return self._values(some_left_out.scores(scales / factor), len(some))
 
-        return {"approximate": approximate, "error": _NEAR}
+        return layout | {"approximate": approximate, "error": _NEAR}
 
     def _left_out(self, X, values, sample_weight, rows=None):
         kernel = mixed_kernel(self.kernel, self.rows.columns, None)
