@@ -319,7 +319,7 @@ class _Curve:
         # Those of several features are smooth.
         is_smooth = n_features > 1 and not isinstance(self.kernel, CompactKernel)
         layout = {"step": _STEP_OF_SEVERAL} if is_smooth else {}
-        if self.linear or len(sample) <= MAX_SEARCH_ROWS or self.rows.gap:
+        if len(sample) <= MAX_SEARCH_ROWS or self.rows.gap:
             return layout
         some = sample.positions(MAX_SEARCH_ROWS)
         weights = None if sample.sample_weight is None else sample.sample_weight[some]
