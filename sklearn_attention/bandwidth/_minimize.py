@@ -17,7 +17,7 @@ _NO_RIVAL = 0.2
 
 
 def minimize_scale(
-    criterion, low, high, *, step=STEP, approximate=None, error=0.0, start=None, precision=5e-3
+    criterion, low, high, *, step=STEP, approximate=None, error=0.0, precision=_PRECISION
 ):
     """Scale from ``low`` to ``high`` at which a criterion is smallest, and its value there."""
     # The curve may have many local minima, jumps, or infinite values. It is computed on a
@@ -27,9 +27,9 @@ def minimize_scale(
     # `criterion(scales)` has values, NaN counted as infinite; an exception in it ends the
     # search. `approximate(scales)` has about these values for less time: it is used on the
     # grids, and `criterion` only near the bottoms, whose places on the grid may be wrong by
-    # `error`, in logarithms. `step` is that of the grid, in logarithms. From a `start` on there
-    # is no grid: steps go down to the next valley, whose bottom is known to a `precision`. The
-    # value is infinite if it was finite nowhere.
+    # `error`, in logarithms. `step` is that of the grid, in logarithms, which is not refined
+    # where bottoms need only be known to a larger `precision`. The value is infinite if it was
+    # finite nowhere.
     tried = {}
     ends = np.log([low, high])
 
@@ -38,10 +38,6 @@ def minimize_scale(
         tried.update(zip(points.tolist(), values.tolist(), strict=True))
         return values
 
-    if start is not None:
-        bottom = _bottom_from(exact, np.log(start), step, ends, tried)
-        _descend(exact, bottom, step, ends, precision)
-        return _best(tried)
     # A range of whole steps has these, rounded or not.
     n_steps = int(np.ceil(np.diff(ends)[0] / step - 1e-6))
     grid = np.linspace(*ends, 1 + max(3, n_steps))
@@ -55,34 +51,15 @@ def minimize_scale(
             known.update(zip(points.tolist(), values.tolist(), strict=True))
 
     lay_out(grid)
-    for start, _, end in _valleys(known):
+    for start, _, end in _valleys(known) if precision <= _PRECISION else []:
         n_finer = round((end - start) / step) * _FINER - 1
         lay_out(np.linspace(start, end, n_finer + 2)[1:-1])
     for start, bottom, end in _valleys(known):
-        _descend(exact, bottom, max(bottom - start, end - bottom, error), ends)
-    return _best(tried) if tried else (float(low), np.inf)
-
-
-def _best(tried):
-    """Return the best scale, the largest of equally good ones, and its value."""
+        _descend(exact, bottom, max(bottom - start, end - bottom, error), ends, precision)
+    if not tried:
+        return float(low), np.inf
     point = min(tried, key=lambda point: (tried[point], -point))
     return float(np.exp(point)), tried[point]
-
-
-def _bottom_from(evaluate, start, step, ends, tried):
-    """Evaluate points around a start, and on that side where the lowest is at an end."""
-    points = np.unique(np.clip(start + step * np.arange(-1, 3), *ends))
-    while True:
-        evaluate(points)
-        lowest = min(tried, key=lambda point: (tried[point], -point))
-        first, last = min(tried), max(tried)
-        if lowest == last < ends[1]:
-            points = last + step * np.arange(1, 3)
-        elif lowest == first > ends[0]:
-            points = first - step * np.arange(1, 3)
-        else:
-            return lowest
-        points = np.unique(np.clip(points, *ends))
 
 
 def descend(objective, start, bounds, *, size, n_steps=1000):
@@ -101,7 +78,7 @@ def _finite(values):
     return np.where(np.isnan(values), np.inf, values)
 
 
-def _descend(evaluate, center, reach, ends, precision=_PRECISION):
+def _descend(evaluate, center, reach, ends, precision):
     """Approach the bottom of a valley."""
     while reach >= precision:
         points = np.clip(center + reach * np.array([-1, -1 / 3, 1 / 3, 1]), *ends)

@@ -43,6 +43,8 @@ _STEPS = {
     (True, True): {500: 0.04, 2000: 0.05, 20_000: 0.15, np.inf: 0.35},
 }
 _STEP_OF_SEVERAL = 0.3
+# From a start on steps are wider, and the bottom is known to this precision.
+_STEP_FROM_START, _PRECISION_FROM_START = 0.35, 0.05
 # Bandwidths that are evaluated together: more take as long, and callbacks get reports later.
 # Where windows are widened, rows of all of them are widened in one pass.
 _SCALES, _SEVERAL_SCALES = 4, 16
@@ -236,12 +238,16 @@ def _search_scale(criterion, rows, kernel, observe):
         # Windows of twice the width are then on the grid, too.
         step = layout["step"] = np.log(2) / np.ceil(np.log(2) / layout["step"])
         high = low * np.exp(step * np.ceil(np.log(high / low) / step))
+    lowest = low
     if rows.start is not None:
         of_all = sample.rescale_to_all_rows(sample.spread, decreasing=kernel.decreasing)
         scale = np.median((rows.start / of_all)[rows.columns.numeric])
-        layout = {"step": max(layout["step"], STEP), "start": np.clip(scale, low, high)}
+        lowest = np.clip(scale, low, high / 2)
+        layout |= {"step": _STEP_FROM_START, "precision": _PRECISION_FROM_START}
     with curve.trials as trials:
-        minimize_scale(curve, low, high, **layout)
+        best, _ = minimize_scale(curve, lowest, high, **layout)
+        if low < best < lowest * np.exp(layout["step"]):
+            minimize_scale(curve, low, lowest, **layout)
     scales = np.array(sorted(curve.tried))
     columns = np.array([curve.tried[scale] for scale in scales.tolist()]).T
     results = {"bandwidth": scales[:, None] * sample.spread}

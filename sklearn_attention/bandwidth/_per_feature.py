@@ -38,8 +38,8 @@ _IRRELEVANT = 1e3
 # descents start.
 _FIRST_WORTH = 0.3
 # Where windows are widened, of which gradients do not know, or a kernel is compact, the best
-# bandwidths are multiplied by a factor from this one to that one.
-_FACTORS = 1 / 8, 4.0
+# bandwidths are multiplied by a factor from this one to that one; the grid of factors has 1.
+_FACTORS = 1 / 4, 2.0
 # Leaving a feature out may cost this share of the criterion's size.
 _NO_LOSS = 1e-6
 # Bandwidths for each feature are taken in place of one scale where they lower the logarithm of
@@ -249,10 +249,11 @@ class _Search:
     def _starts(self):
         """Points to start from."""
         space = self.space
-        # What matters to lines matters to parabolas, but averages may have other features.
+        # Averages may need other features than lines.
         if self.rows.start is not None and self.rows.degree:
             of_all = self.rescale_to_all_rows(np.ones_like(self.rows.start))
-            return [space.point(self.rows.start / of_all)]
+            # What does not matter to lines may matter to parabolas.
+            return [np.minimum(space.point(self.rows.start / of_all), space.visible)]
         if len(self.sample) > _FIRST_ROWS:
             return [*self._best_for_some(), self._best_common_scale()]
         best = self._best_common_scale()
@@ -347,7 +348,7 @@ class _Search:
             return
         factor, trials.value = minimize_scale(
             lambda factors: self._criterion(left_out.scores(factors)), *_FACTORS,
-            step=2 * STEP, start=1.0, precision=STEP,
+            step=math.log(2) / 4, precision=STEP,
         )  # fmt: skip
         trials.best = trials.best.copy()
         trials.best[: space.n_scales] += math.log(factor)

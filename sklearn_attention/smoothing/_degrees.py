@@ -17,9 +17,10 @@ from ._fitted_smoother import FittedSmoother, Member
 # The highest degree in one feature, and in up to so many; of lines in more. Cubics of two
 # features and parabolas of many have more coefficients than windows have rows.
 _HIGHEST, _HIGHEST_OF_SEVERAL, _SEVERAL = 3, 2, 4
-# The best bandwidths of parabolas and cubics are 1.3 to 2.4 times that of lines, on curves of
-# four kinds with 60 to 8000 rows and in two and three features, those of averages 0.7 to 1.
-WIDER_THAN_LINES = 1.3
+# The best bandwidths of averages are at least 0.7 times that of lines, and those of parabolas
+# and cubics at least 1.2 times, on curves of four kinds with 60 to 8000 rows and in two and
+# three features. They may be wide where lines are not: a cubic may describe all rows.
+LEAST_MULTIPLE_OF_LINES = 0.6
 # A degree of less weight is left out.
 _LEAST_WEIGHT = 1e-3
 

@@ -101,7 +101,7 @@ def test_averages_decide_for_themselves_which_features_matter():
     averages = NadarayaWatsonRegressor().fit(X, y)
     model = LocalPolynomialRegressor().fit(X, y)
     (bandwidth,) = [bandwidth for degree, bandwidth, _ in model.members_ if degree == 0]
-    np.testing.assert_allclose(bandwidth, averages.bandwidth_, rtol=1e-3)
+    np.testing.assert_allclose(bandwidth, averages.bandwidth_, rtol=0.01)
     assert (bandwidth[2:] > 10).sum() >= 6
 
 
@@ -110,9 +110,9 @@ def test_each_degree_has_the_bandwidth_that_is_chosen_for_it():
     model = LocalPolynomialRegressor().fit(X, y)
     for degree, bandwidth, _ in model.members_:
         own = LocalPolynomialRegressor(degree=degree).fit(X, y)
-        np.testing.assert_allclose(bandwidth, own.bandwidth_, rtol=1e-3)
+        np.testing.assert_allclose(bandwidth, own.bandwidth_, rtol=0.05)
     heaviest = LocalPolynomialRegressor(degree=model.degree_).fit(X, y)
-    assert model.criterion_value_ == pytest.approx(heaviest.criterion_value_, rel=1e-5)
+    assert model.criterion_value_ == pytest.approx(heaviest.criterion_value_, rel=1e-3)
     assert pd.DataFrame(model.members_).columns.tolist() == ["degree", "bandwidth", "weight"]
 
 
