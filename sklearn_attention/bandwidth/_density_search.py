@@ -129,6 +129,7 @@ class _Search:
         self, rows, make, kernels, observe, given=None, *, volume=slice(None), has_masses=True
     ):
         self.columns, self.is_numeric = rows.columns, rows.columns.is_numeric
+        self.describe = rows.describe or (lambda column, value: (f"column {column}", value))
         self.fixed = np.full(len(kernels), np.nan) if given is None else given
         self.fixed = np.where(np.array(self.columns.kinds) == CONSTANT, 1.0, self.fixed)
         self.ratio = np.array([canonical_ratio(kernel) for kernel in kernels])
@@ -285,16 +286,19 @@ class _Search:
         at_floor &= [len(np.unique(column)) < n for column in X.T]
         if not at_floor.any():
             return []
+        names = [self.describe(column, 0.0)[0] for column in np.flatnonzero(at_floor).tolist()]
         return [
-            f"bandwidth='likelihood' ended at its floor in the columns "
-            f"{np.flatnonzero(at_floor)}, where some of {n} values repeat others exactly; a "
-            "copy describes its original exactly, so the floor may be too small: pass a "
-            "number, or a frame with such columns as ordered categories."
+            f"bandwidth='likelihood' ended at its floor in {', '.join(names)}, where some of {n} "
+            "values repeat others exactly; a copy describes its original exactly, so the floor "
+            "may be too small: pass a number, or a frame with such columns as ordered "
+            "categories."
         ]
 
     def _of_masses(self):
         column, value, share = max(self.masses, key=lambda mass: mass[2])
-        where = f"column {column}" if self.has_volume.all() else "the target"
+        where = "the target"
+        if self.has_volume.all():
+            where, value = self.describe(column, value)
         others = f" or one of {len(self.masses) - 1} other shared values"
         chosen = "was chosen without" if self.without else "has too few rows besides"
         return (

@@ -118,6 +118,8 @@ class Rows:
     bounds: Any = None  # (n_features, 2); of densities
     standardize: bool = False
     random_state: Any = None
+    # ``describe(column, value)`` returns a column's name, and a value as it was passed.
+    describe: Any = None
     has_outliers: Any = False  # (n_features,) bool: True if `without_outliers` found some
     # (n_features,) that a search begins at, where the best bandwidth is nearly known.
     start: Any = None

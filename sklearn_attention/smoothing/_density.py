@@ -91,8 +91,8 @@ class ProductKernelDensity(DensityMixin, MixedRows):
     Attributes
     ----------
     bandwidth_ : ndarray of shape (n_features,)
-        The bandwidth of each numeric column, in its own units, and the lambda of each
-        categorical one.
+        The bandwidth of each numeric column, in its own units, or of its logarithms where
+        `log_offsets_` is not NaN, and the lambda of each categorical one.
     local_factors_ : ndarray of shape (n_samples,)
         Factor on the bandwidth at each training row, a power of :math:`2^{1/8}`, of 2 from
         4 and 1/4 on; 1 if the sensitivity is 0.
@@ -379,7 +379,7 @@ class ProductKernelDensity(DensityMixin, MixedRows):
         rule = bandwidth_rule("bandwidth", self.bandwidth, DENSITY_RULES)
         rows = Rows(
             X=self.keys_, columns=self.columns_, sample_weight=self.key_weights_,
-            bounds=self.bounds_, random_state=self.random_state,
+            bounds=self.bounds_, random_state=self.random_state, describe=self._describe,
         )  # fmt: skip
         report = Report(self, X=X, y=None, metadata={"sample_weight": self.key_weights_})
         report.begin(None if rule.searches else 0)
@@ -425,6 +425,15 @@ class ProductKernelDensity(DensityMixin, MixedRows):
             if values[1] > values[0]:
                 offsets[j] = offset
         return offsets
+
+    def _describe(self, column, value):
+        """Return the name of a column, and a value on the scale of bandwidths as it was passed."""
+        names = getattr(self, "feature_names_in_", None)
+        name = f"column {column}" if names is None else f"column {names[column]!r}"
+        if column in [j for j, *_ in self._scale.columns]:
+            scaled = self._scale.apply(self.keys_)[:, column]
+            value = self.keys_[np.abs(scaled - value).argmin(), column]
+        return name, value
 
     @property
     def _scale(self):

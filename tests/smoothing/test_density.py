@@ -251,6 +251,15 @@ class TestPointMasses:
         np.testing.assert_allclose(model.bandwidth_, wet.bandwidth_, rtol=0.1)
         assert np.isfinite(model.score_samples(rain)).all()
 
+    def test_values_and_columns_are_named_as_they_were_passed(self):
+        rng = np.random.default_rng(0)
+        tips = np.where(rng.random(300) < 0.4, 0.0, rng.gamma(2.0, 2.0, 300))
+        frame = pd.DataFrame({"tip": tips})
+        message = r"'likelihood' was chosen without those that have the value 0 of column 'tip'"
+        with pytest.warns(UserWarning, match=message):
+            model = ProductKernelDensity(bounds=(0, None), sensitivity=0).fit(frame)
+        assert np.isfinite(model.log_offsets_).all()  # The search compared logarithms.
+
     def test_of_nearly_all_rows(self):
         x = np.append(np.zeros(95), np.arange(1.0, 6.0))[:, None]
         with pytest.warns(UserWarning, match="too few rows besides those that .* 95% of the"):
