@@ -288,9 +288,9 @@ class _Search:
             return []
         names = [self.describe(column, 0.0)[0] for column in np.flatnonzero(at_floor).tolist()]
         return [
-            f"bandwidth='likelihood' ended at its floor in {', '.join(names)}, where some of {n} "
-            "values repeat others exactly; a copy describes its original exactly, so the floor "
-            "may be too small: pass a number, or a frame with such columns as ordered "
+            f"bandwidth='likelihood' ended at its floor in {', '.join(names)}, where some of "
+            f"{n} values repeat others exactly; a copy describes its original exactly, so the "
+            "floor may be too small: pass a number, or a frame with such columns as ordered "
             "categories."
         ]
 

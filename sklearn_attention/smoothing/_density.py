@@ -427,7 +427,7 @@ class ProductKernelDensity(DensityMixin, MixedRows):
         return offsets
 
     def _describe(self, column, value):
-        """Return the name of a column, and a value on the scale of bandwidths as it was passed."""
+        """Return the name of a column, and a value of its scale as it was passed."""
         names = getattr(self, "feature_names_in_", None)
         name = f"column {column}" if names is None else f"column {names[column]!r}"
         if column in [j for j, *_ in self._scale.columns]:
