@@ -73,9 +73,51 @@ MUTATIONS = [
     ),
     Mutation(
         "attention/_algorithms/_nearest.py",
-        "squared[(apart <= gap) & (own >= 0)[:, None]] = np.inf",
-        "squared[(apart <= gap) & (own >= 0)[:, None]] *= 2",
+        "distances[inside(left_out[:, None], np.arange(len(keys)))] = np.inf",
+        "distances[inside(left_out[:, None], np.arange(len(keys)))] *= 2",
         "a query's own key answers for it",
+    ),
+    Mutation(
+        "attention/_algorithms/_nearest.py",
+        "rows = rows[inside(limits, line.order[place[rows]])]",
+        "rows = rows[:0]",
+        "a key that is left out is the nearest along a line",
+    ),
+    Mutation(
+        "attention/_algorithms/_nearest.py",
+        "near = (distances <= (smallest + rounding)[:, None]) & np.isfinite(distances)",
+        "near = (distances <= smallest[:, None]) & np.isfinite(distances)",
+        "rounding decides ties among pairs",
+    ),
+    Mutation(
+        "attention/_algorithms/_nearest.py",
+        "low, high = window(line.x, queries, distance + rounding)",
+        "low, high = window(line.x, queries, distance)",
+        "rounding decides ties along a line",
+    ),
+    Mutation(
+        "attention/_sums.py",
+        "np.where(part.distance <= distance + rounding, part.sums, 0.0)",
+        "np.where(part.distance <= distance, part.sums, 0.0)",
+        "rounding decides ties between parts of the keys",
+    ),
+    Mutation(
+        "attention/_read.py",
+        "size = np.abs(queries) + np.median(np.abs(keys), axis=0)",
+        "size = np.abs(queries) + np.abs(keys).max(axis=0)",
+        "one huge key makes all keys equally near",
+    ),
+    Mutation(
+        "attention/_read.py",
+        "ranges = np.column_stack([own_key - gap, own_key + gap + 1]).clip(0)",
+        "ranges = np.column_stack([own_key - gap, own_key + 1]).clip(0)",
+        "rows of the gap are left out on one side only",
+    ),
+    Mutation(
+        "attention/_algorithms/_keys.py",
+        "if self.are_queries and np.array_equal(rows, np.arange(len(self.points))):",
+        "if len(rows) == len(self.points) and self.problem.left_out is not None:",
+        "queries beside the keys are taken for these",
     ),
     Mutation(
         "attention/_algorithms/_dense.py",
@@ -115,9 +157,9 @@ MUTATIONS = [
     ),
     Mutation(
         "attention/_algorithms/_dense.py",
-        "low, high = own - problem.gap, own + problem.gap + 1",
-        "low, high = own - problem.gap, own + 1",
-        "rows of the gap are left out on one side only",
+        "column = column if place is None else place[column]",
+        "column = column",
+        "keys that trees put in another order are left out",
     ),
     Mutation(
         "attention/_solve.py",

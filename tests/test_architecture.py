@@ -34,7 +34,7 @@ FLOORS = {
 INTERNAL = {
     "attention": """
         _algorithms._line _average _leave_one_out _leave_one_out_gradient _pair_sums
-        _reduce _smoother _solve _sums _tables _wide_windows
+        _read _reduce _smoother _solve _sums _tables _wide_windows
     """,
     "bandwidth": """
         _background _convolution _criteria _density_search _neighbors _rules

@@ -12,7 +12,7 @@ from .._blocks import IN_CACHE, IN_MEMORY, blocks
 from .._validation import check_choice, check_flag
 from ..kernels import Kernel
 from ..kernels._numerics import LARGEST
-from ._read import check_table, check_weights, read, to_array
+from ._read import check_table, check_weights, key_ranges, read, to_array
 from ._reduce import ALGORITHMS, Reduction
 from ._solve import Basis, check_degree, is_determined, solve
 from ._sums import EMPTY_POLICIES
@@ -100,7 +100,7 @@ class LeaveOneOut:
         "dense" takes all pairs of rows at every bandwidth.
     gap : int, default=0
         Number of rows before and after each that are left out with it; for ordered rows, as
-        in time, whose noise is correlated. Takes all pairs of rows.
+        in time, whose noise is correlated.
 
     Attributes
     ----------
@@ -236,10 +236,13 @@ class _PredictedRows:
 
     def __init__(self, problem, degree, gap, options):
         self.problem, self._given = problem, (degree, gap, options)
-        self.values = problem.values[problem.own_key]
-        self.weights = problem.weights[problem.own_key]
+        self.own_key = problem.left_out[:, 0]
+        self.values, self.weights = problem.values[self.own_key], problem.weights[self.own_key]
         self._sums = Reduction(problem, degree, **options)
-        self._apart = Reduction(replace(problem, gap=gap), degree, **options) if gap else None
+        self._apart = None
+        if gap:
+            left_out = key_ranges(self.own_key, gap).clip(max=len(problem.keys))
+            self._apart = Reduction(replace(problem, left_out=left_out), degree, **options)
 
     def each(self, rows, scales):
         """Fields of some rows as arrays, each at a scale of its own."""
@@ -298,7 +301,7 @@ class _Windows:
             places = replace(
                 problem, queries=problem.keys[first], keys=problem.keys[first],
                 values=problem.values[first][:, :0], weights=problem.weights[first] * 0 + 1,
-                own_key=np.arange(len(first)),
+                left_out=key_ranges(np.arange(len(first))),
             )  # fmt: skip
             self._of_places = _PredictedRows(places, degree, 0, options)
 
@@ -335,7 +338,7 @@ class _Windows:
 
     def _measured(self, rows, some, scales, fields):
         """Whether windows of rows are wide enough (n, 2), and predictions and leverages."""
-        key, own = rows.problem.own_key[some], rows.weights[some]
+        key, own = rows.own_key[some], rows.weights[some]
         left_out, fitted, leverage, apart, share = fields
         worth = self._worth(key, scales)
         with np.errstate(divide="ignore"):
@@ -419,7 +422,7 @@ def own_terms(problem):
     if is_same_everywhere(kernel, x.shape[1]):
         x = x[:1]
     evaluate = kernel.log if kernel.signed is False else kernel
-    own, log_weights = at_rows(evaluate, x, x), np.log(problem.weights[problem.own_key])
+    own, log_weights = at_rows(evaluate, x, x), np.log(problem.weights[problem.left_out[:, 0]])
     if kernel.signed is False:
         return own + log_weights, np.ones_like(log_weights)
     with np.errstate(divide="ignore"):

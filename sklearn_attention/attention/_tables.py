@@ -19,12 +19,12 @@ from ._algorithms._dense import (
     LEAST,
     comparison,
     in_logarithms,
-    own_pairs,
+    left_out_pairs,
     shifted_weights,
     split,
 )
 from ._algorithms._nearest import nearest_by_pairs
-from ._read import as_passed, read
+from ._read import as_passed, key_ranges, read
 from ._reduce import Reduction
 from ._solve import Basis, check_degree, extent_of, local_unit, refuse_signed, share_read, solve
 from ._sums import EMPTY_POLICIES
@@ -107,7 +107,7 @@ def normalized(problem, empty):
         weights[lost] = np.nan
         if empty == "nearest":
             some = problem.take(lost)
-            _, near = nearest_by_pairs(some.queries, some.keys, some.own_key, some.gap)
+            _, near = nearest_by_pairs(some.queries, some.keys, some.left_out, some.rounding)
             near *= some.weights
             with np.errstate(invalid="ignore"):
                 weights[lost] = near / near.sum(axis=1, keepdims=True)
@@ -128,7 +128,7 @@ def shares(problem):
     is_product = is_near and in_logarithms(problem.kernel) and problem.kernel.stationary
     about = middle if is_product else None
     table = comparison(problem, rows, keys, width, about)(whole)
-    left_out = own_pairs(problem, rows, keys)(whole)
+    left_out = left_out_pairs(problem, rows, keys)(whole)
     weights, _, least = shifted_weights(problem, table, left_out)
     # Weights so far below the largest are 0 for all purposes.
     size = np.abs(weights)
@@ -325,7 +325,7 @@ def _left_out(solution, average, weights, pull, rest, values, residuals):
 
 def _without(problem, degree, key, empty):
     """Fit and distance at a query without a key that outweighs the others together."""
-    problem = replace(problem, own_key=np.array([key]))
+    problem = replace(problem, left_out=key_ranges(np.array([key])))
     reduction = Reduction(problem, degree, empty=empty, algorithm="dense")
     ((_, ((_, _, moments),)),) = reduction.each(np.ones(1))
     found = solve(*moments[:2])

@@ -228,7 +228,6 @@ def test_scales_and_positions_that_do_not_fit(options, message):
         ({"X": np.zeros((40, 0))}, r"X has shape \(40, 0\), without any feature"),
         ({"sample_weight": -np.ones(40)}, "sample_weight has a negative value"),
         ({"gap": -1}, "gap=-1 is not valid: pass an integer that is not negative"),
-        ({"gap": 2, "kernel": Silverman()}, "gap=2 needs a kernel that is known to be pos"),
         ({"rows": [40]}, r"rows=\[40\] is not valid: pass positions of rows, from 0 to 39"),
         ({"rows": np.ones(40, bool)}, r"(?s)rows=array\(.* is not valid"),
         ({"rows": np.arange(0)}, "selects no row of positive weight"),

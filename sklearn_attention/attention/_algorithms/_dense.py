@@ -26,8 +26,12 @@ LOWEST, LEAST = -600.0, 1e-200
 class GroupedPairs:
     """Sums over pairs of queries and keys, at multiples (n,) of the bandwidth."""
 
-    def __init__(self, problem, basis, extent):
+    # The keys may be in another order than those of which ranges are left out: `order` has the
+    # positions of the latter.
+
+    def __init__(self, problem, basis, extent, order=None):
         self._problem, self._basis, n_keys = problem, basis, len(problem.keys)
+        self._order = order
         self._numeric = problem.kernel.numeric_columns(problem.keys.shape[1])
         self._columns = np.column_stack([np.ones(n_keys), problem.values])
         self._places = problem.queries[:, self._numeric]
@@ -102,7 +106,7 @@ class GroupedPairs:
                     u = (problem.keys[some][:, self._numeric] - middle) / unit
                     columns = basis.columns(u, columns[:, 1:])
                 compare = comparison(problem, rows, some, width, about)
-                left_out = own_pairs(problem, rows, some)
+                left_out = left_out_pairs(problem, rows, some, self._order)
                 for few in blocks(len(some), tile):
                     table = compare(few), left_out(few)
                     weights, shift, least = shifted_weights(problem, *table, quick=quick)
@@ -161,21 +165,27 @@ def comparison(problem, rows, keys, width, about=None):
     return lambda some: join(compare(some), weights[some])
 
 
-def own_pairs(problem, rows, keys):
-    """Function from a slice of some keys, in order, to the pairs to leave out of a table."""
-    if problem.own_key is None:
+def left_out_pairs(problem, rows, keys, order=None):
+    """Function from a slice of some keys, in order, to the pairs to leave out of a table.
+
+    If ranges are of keys in another order, `order` has the positions there of all keys.
+    """
+    if problem.left_out is None:
         return lambda some: None
-    own = problem.own_key[rows]
-    low, high = own - problem.gap, own + problem.gap + 1
-    low, high = np.searchsorted(keys, low), np.searchsorted(keys, np.where(own < 0, low, high))
+    place = None
+    if order is not None:
+        keys = order[keys]
+        place = np.argsort(keys)
+        keys = keys[place]
+    low, high = np.searchsorted(keys, problem.left_out[rows].T)
+    row, column = np.repeat(np.arange(len(rows)), high - low), ranges(low, high)
+    column = column if place is None else place[column]
 
-    def left_out(some):
-        first, end = (x.clip(some.start, some.stop) - some.start for x in (low, high))
-        if (first == end).all():
-            return None
-        return np.repeat(np.arange(len(own)), end - first), ranges(first, end)
+    def pairs(some):
+        is_here = (some.start <= column) & (column < some.stop)
+        return (row[is_here], column[is_here] - some.start) if is_here.any() else None
 
-    return left_out
+    return pairs
 
 
 def shifted_weights(problem, table, left_out, *, quick=False):

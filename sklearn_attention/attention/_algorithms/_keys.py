@@ -1,5 +1,6 @@
 """Keys of which kernel sums take linear time, whatever the algorithm."""
 
+import functools
 import math
 from abc import ABC, abstractmethod
 from typing import Any, NamedTuple
@@ -59,63 +60,87 @@ class Keys(ABC):
         )  # fmt: skip
         # Queries further from all keys are moved to where their squares are still numbers.
         furthest = np.abs(points).max() + LARGEST
-        keys.problem, keys._rank = problem, np.empty_like(keys.order)
-        keys._rank[keys.order] = np.arange(len(points))
+        keys.problem = problem
         keys._queries = problem.queries[:, form.columns].clip(-furthest, furthest)
+        keys.are_queries = np.array_equal(keys._queries, points)
         return keys
+
+    @functools.cached_property
+    def _rank(self):
+        """Position of each key, as passed, in the order of the points."""
+        rank = np.empty_like(self.order)
+        rank[self.order] = np.arange(len(rank))
+        return rank
 
     @abstractmethod
     def _in_linear_time(self, queries, scale):
         """Sums, and bounds on the error of the first; None where pairs are as fast."""
 
     @abstractmethod
-    def _by_pairs(self, queries, scale, own):
+    def _by_pairs(self, queries, scale, left_out):
         """Shifts and sums over the keys that count relative to the nearest, pair by pair."""
 
     @abstractmethod
-    def nearest(self, queries, own=None):
-        """Distances of the nearest keys, and sums (1 + p, m) of the columns over these."""
+    def nearest(self, queries, left_out, rounding):
+        """Sums over the nearest keys."""
 
-    def sums(self, queries, scale, own=None, *, most=1.0):
+    def sums(self, queries, scale, left_out=None, *, most=1.0):
         """Sums for queries (m, n_axes) at multiples of the bandwidth, a number or (m,)."""
-        # The attribute `points` as queries saves work. Own keys (m,), which lie where the
-        # queries do, are left out; -1 for none. Sums below the error bound are computed again
-        # from pairs, unless they are more than a share `most` of the queries.
+        # The attribute `points` as queries saves work. Ranges `left_out` (m, 2) are positions
+        # of keys as passed. Sums below the error bound are computed again from pairs, unless
+        # they are more than a share `most` of the queries.
         found = self._in_linear_time(queries, scale)
         scales = np.broadcast_to(scale, len(queries))
         if found is None:
-            return Sums(*self._by_pairs(queries, scales, own), np.zeros(len(queries)))
+            return Sums(*self._by_pairs(queries, scales, left_out), np.zeros(len(queries)))
         sums, error = found
-        if own is not None:
-            sums[0] -= np.where(own >= 0, self.peak, 0.0) * self.columns[:, own]
+        if left_out is not None:
+            self._subtract(sums, queries, scales, left_out)
         found = Sums(np.zeros(len(queries)), sums, _TRUSTED * error)
         unsure = np.flatnonzero(~(sums[0, 0] > found.least))
         if 0 < len(unsure) <= most * len(queries):
-            own = None if own is None else own[unsure]
-            again = self._by_pairs(queries[unsure], scales[unsure], own)
+            again = self._by_pairs(queries[unsure], scales[unsure], _rows(left_out, unsure))
             found.put(unsure, Sums(*again, 0.0))
         return found
+
+    def _subtract(self, sums, queries, scales, left_out):
+        """Subtract from sums those over the keys that queries leave out, in place."""
+        low, high = left_out.T
+        for step in range((high - low).max(initial=0)):
+            has_key = low + step < high
+            rows = slice(None) if has_key.all() else np.flatnonzero(has_key)
+            keys = self._rank[low[rows] + step]
+            u = (self.points[keys] - queries[rows]).T
+            # At the keys all powers but 0 are 0.
+            powers, weights = self.powers[:1], self.peak
+            if u.any():
+                u /= scales[rows]
+                powers, weights = self.powers, self.kernel.profile((u * u).sum(axis=0))
+            for p, power in enumerate(powers):
+                terms = weights * np.prod(u.T**power, axis=1) if p else weights
+                for c in range(len(self.columns) if sum(power) <= self.degree else 1):
+                    sums[p, c, rows] -= terms * self.columns[c, keys]
 
     def sums_of(self, rows, scale, *, most):
         """Sums for some queries of the problem, in their order, as :meth:`sums`.
 
         Powers are in units of the scale, a number or one per query.
         """
-        queries, own = self._some(rows)
-        if own is not None and np.array_equal(own, self._rank):
-            order, queries = self.order, self.points  # the keys themselves
+        queries, left_out = self._some(rows)
+        if self.are_queries and np.array_equal(rows, np.arange(len(self.points))):
+            order, queries = self.order, self.points
         elif self.points.shape[1] == 1:
             order = np.argsort(queries[:, 0])
             queries = queries[order]
         else:
             order = np.arange(len(queries))
-        own = None if own is None else own[order]
+        left_out = _rows(left_out, order)
         scale = scale[order] if np.ndim(scale) else scale
-        return in_order(self.sums(queries, scale, own, most=most), order)
+        return in_order(self.sums(queries, scale, left_out, most=most), order)
 
     def nearest_of(self, rows):
-        """Distances of some queries of the problem to the nearest keys, and sums over these."""
-        return self.nearest(*self._some(rows))
+        """Sums over the nearest keys of some queries of the problem."""
+        return self.nearest(*self._some(rows), self.problem.rounding[rows])
 
     def groups(self, scales):
         """The scales, in their order, by bandwidths whose sums are made together."""
@@ -127,12 +152,13 @@ class Keys(ABC):
         return queries[:: max(1, len(queries) // _COUNTED)]
 
     def _some(self, rows):
-        """Some queries, and positions of their own keys among those in order."""
-        own = self.problem.own_key
-        if own is not None:
-            own = own[rows]
-            own = np.where(own >= 0, self._rank[own], -1)
-        return self._queries[rows], own
+        """Some queries, and the ranges of keys that they leave out."""
+        return _rows(self._queries, rows), _rows(self.problem.left_out, rows)
+
+
+def _rows(table, rows):
+    """Rows of a table, or None for none; indexing takes NumPy ten times as long as this."""
+    return None if table is None else table.take(rows, axis=0)
 
 
 def in_order(found, order):
@@ -187,15 +213,20 @@ class Ranges(NamedTuple):
             yield rows, counts[rows], keys if self.order is None else self.order[keys]
 
 
+def inside(limits, positions):
+    """True for positions that lie in ranges (..., 2)."""
+    return (limits[..., 0] <= positions) & (positions < limits[..., 1])
+
+
 def ranges(low, high):
     """All numbers of some ranges, one behind the other."""
     sizes = high - low
     return np.arange(sizes.sum()) + np.repeat(low - (np.cumsum(sizes) - sizes), sizes)
 
 
-def pair_sums(keys, queries, scale, ranges, own=None, *, shifted=True):
+def pair_sums(keys, queries, scale, ranges, left_out=None, *, shifted=True):
     """Shifts (m,) and sums (n_powers, c, m) over ranges of keys for queries (m, n_axes)."""
-    # At bandwidths (m,), of Keys. Own keys (m,) are left out; -1 for none. Shifts are
+    # At bandwidths (m,), of Keys, but for the keys that are left out (m, 2). Shifts are
     # logarithms of the divisors of sums: if `shifted`, the largest weight of a kernel that is
     # positive everywhere; -inf where no key has weight.
     shift = np.full(len(queries), -np.inf)
@@ -212,8 +243,9 @@ def pair_sums(keys, queries, scale, ranges, own=None, *, shifted=True):
             squared = u[0] * u[0] if len(u) == 1 else u[0] * u[0] + u[1] * u[1]
             kernel = keys.kernel.log_profile if shifted else keys.kernel.profile
             weights = kernel(squared)
-        if own is not None:
-            weights[found == np.repeat(own[rows], counts)] = -np.inf if shifted else 0.0
+        if left_out is not None:
+            limits = left_out.take(np.repeat(rows, counts), axis=0)
+            weights[inside(limits, keys.order[found])] = -np.inf if shifted else 0.0
         if shifted:
             largest = np.maximum.reduceat(weights, starts)
             shift[rows] = largest

@@ -8,7 +8,7 @@ import numpy as np
 from ..._blocks import IN_CACHE
 from ._boxes import Boxes, Grid
 from ._keys import Keys, Ranges, in_order, pair_sums, reach
-from ._nearest import beside, nearest_along
+from ._nearest import distance_along, nearest_along
 from ._recurrences import RecurrenceSums
 from ._windows import WindowSums, window
 
@@ -22,11 +22,11 @@ _PAIR, _CALL, _CARRIED = 12.0, 2e5, 35.0
 class Line(Keys):
     """Keys along one feature, in order."""
 
-    # Queries are ascending too, unless the nearest keys are searched; queries and own keys are
-    # positions in order. `order` maps these to the keys as passed, `x` to coordinates.
+    # Queries are ascending too, unless the nearest keys are searched. Of positions in order
+    # `order` has those of the keys as passed, `x` the coordinates.
 
-    def __init__(self, x, weights, values, kernel, degree=0):
-        self.order = np.argsort(x)
+    def __init__(self, x, weights, values, kernel, degree=0, order=None):
+        self.order = np.argsort(x) if order is None else order
         self.x = x[self.order]
         points = self.x[:, None]
         super().__init__(points, weights[self.order], values[self.order], kernel, degree)
@@ -52,17 +52,17 @@ class Line(Keys):
         pairs, linear = _PAIR * (high - low).mean(), self._algorithm.cost(high - low)
         return pairs * len(queries) < linear * (len(self.x) + len(queries)) / 2 + _CALL
 
-    def _by_pairs(self, queries, scale, own):
+    def _by_pairs(self, queries, scale, left_out):
         kernel, places = self.kernel, queries[:, 0]
         bounded = math.isfinite(kernel.support)
         distance = self._reach_of_all * scale
         if not bounded:
-            nearest = beside(self.x, places, own)[2] / scale
+            nearest = distance_along(self, places, left_out) / scale
             far = np.flatnonzero(np.isfinite(nearest) & (nearest > self.reach / 4))
             distance[far] = self._furthest(nearest[far]) * scale[far]
         exact = bounded and kernel.profile(np.ones(1))[0] > 0
         near = Ranges.one(*window(self.x, places, distance, exact=exact))
-        return pair_sums(self, queries, scale, near, own)
+        return pair_sums(self, queries, scale, near, left_out)
 
     def _furthest(self, nearest):
         """Distance up to which keys have weight relative to one at a given distance."""
@@ -75,15 +75,15 @@ class Line(Keys):
             further = step + self.invisible / slope
         return nearest + np.fmin(further, self._reach_of_all)
 
-    def nearest(self, queries, own=None):
-        return nearest_along(self.x, self.columns, queries.reshape(-1), own)
+    def nearest(self, queries, left_out, rounding):
+        return nearest_along(self, queries.reshape(-1), left_out, rounding)
 
     def groups(self, scales):
         """The scales, in their order, by bandwidths whose sums are made together."""
-        n, own, polynomial = len(self.x), self.problem.own_key, self.kernel.polynomial
+        polynomial = self.kernel.polynomial
         # Where the kernel jumps, a distance's last digit decides which keys are within reach.
         jumps = polynomial is not None and sum(polynomial) > 1e-9
-        if jumps or not np.array_equal(own, np.arange(n)):
+        if jumps or not self.are_queries or self.problem.left_out is None:
             return np.split(scales, len(scales))
         lengths = (np.ptp(self.x) + self._gap) / scales + 2 * self.reach
         starts, end = [0], lengths[0]
@@ -102,21 +102,23 @@ class Line(Keys):
         return np.diff(self.x).max(initial=0.0)
 
     def side_by_side(self, scales):
-        """Sums for the keys, each without its own, at the first bandwidth, then at the next."""
+        """Sums for the keys, which leave out some, at the first bandwidth, then at the next."""
         # For small samples a call takes longer than the sums. So copies of the keys, each in
         # units of its own bandwidth, are laid out one behind the other, too far apart for any
         # key to reach another copy, even where its own neighbours are far.
-        n_scales, n = len(scales), len(self.x)
-        places = (self.x - self.x[0]) / scales[:, None]
-        lengths = places[:, -1] + self._gap / scales.min() + 2 * self.reach
+        n_scales, problem = len(scales), self.problem
+        lengths = (self.x[-1] - self.x[0]) / scales + self._gap / scales.min() + 2 * self.reach
+        places = (self._queries[:, 0] - self.x[0]) / scales[:, None]
         places += (np.cumsum(lengths) - lengths)[:, None]
-        order = np.tile(self.order, n_scales)
-        copy = np.repeat(np.arange(n_scales) * n, n)
+        copies = len(self.x) * np.arange(n_scales)[:, None]
         line = Line(
-            places.ravel(), self.problem.weights[order], self.problem.values[order],
-            self.kernel, self.degree,
+            places.ravel(), np.tile(problem.weights, n_scales),
+            np.tile(problem.values, (n_scales, 1)), self.kernel, self.degree,
+            (self.order + copies).ravel(),
         )  # fmt: skip
-        return in_order(line.sums(line.points, 1.0, np.arange(len(line.x))), copy + order)
+        left_out = (problem.left_out + copies[:, :, None]).reshape(-1, 2)
+        left_out = left_out.take(line.order, axis=0)
+        return in_order(line.sums(line.points, 1.0, left_out), line.order)
 
 
 class _BoxSums:

@@ -11,7 +11,7 @@ from scipy.spatial import KDTree
 from ..._blocks import IN_CACHE, blocks
 from ...kernels._numerics import ROUNDED_UP
 from ._keys import ranges
-from ._nearest import FEATURES, nearest_but_own
+from ._nearest import FEATURES, nearest_kept
 
 # Queries of a group and keys of a leaf, at least; twice as many at most.
 _LEAF = 64
@@ -48,8 +48,8 @@ class NearKeys:
     def of(cls, problem, degree=0):
         """None for a kernel of which no tree can tell what counts, and for few pairs."""
         kernel = problem.kernel
-        many = problem.n_pairs >= FEW_PAIRS and not problem.gap
-        if kernel.signed is not False or not kernel.stationary or not many:
+        few = problem.n_pairs < FEW_PAIRS
+        if kernel.signed is not False or not kernel.stationary or few:
             return None
         factors, rest = kernel.radial_factors(problem.keys.shape[1])
         ends, fall = [factor for factor in factors if math.isfinite(factor[0].support)], None
@@ -106,8 +106,8 @@ class NearKeys:
             near, least = x[:, group], -np.inf
             if self._fall is not None:
                 to_keys = sum(_squared(keys - x[:, place, None]))
-                if problem.own_key is not None and problem.own_key[rows[place]] >= 0:
-                    to_keys[problem.own_key[rows[place]]] = np.inf
+                if problem.left_out is not None:
+                    to_keys[slice(*problem.left_out[rows[place]])] = np.inf
                 nearest = _squared(near - keys[:, to_keys.argmin(), None])
                 least = self._log_kernel(nearest, width[group]).min() - self._fall
             low, high = near.min(axis=1)[:, None], near.max(axis=1)[:, None]
@@ -138,19 +138,20 @@ class NearKeys:
     @functools.cached_property
     def problem(self):
         """The problem with its keys in an order in which neighbours lie together."""
-        given, order, own = self._given, self._tree.order, self._given.own_key
-        if own is not None:
-            rank = np.empty_like(order)
-            rank[order] = np.arange(len(order))
-            own = np.where(own >= 0, rank[own], -1)
+        given, order = self._given, self.order
         return replace(
             given, keys=given.keys[order], values=given.values[order],
-            weights=given.weights[order], own_key=own,
+            weights=given.weights[order],
         )  # fmt: skip
+
+    @property
+    def order(self):
+        """Positions, among the keys as passed, of those in `problem`."""
+        return self._tree.order
 
     @functools.cached_property
     def _keys(self):
-        return self._unordered[:, self._tree.order]
+        return self._unordered[:, self.order]
 
     @functools.cached_property
     def _groups(self):
@@ -162,12 +163,11 @@ class NearKeys:
 
     @functools.cached_property
     def _apart(self):
-        """Squared differences (d, n) of queries from a key nearby that is not left out."""
-        own, tree = self.problem.own_key, KDTree(self._keys.T, balanced_tree=False)
-        _, nearest = nearest_but_own(tree, self._queries.T, own)
+        """Squared differences (d, n) of queries from the nearest key that is not left out."""
+        left_out, tree = self._given.left_out, KDTree(self._keys.T, balanced_tree=False)
+        distance, nearest = nearest_kept(tree, self._queries.T, left_out, self.order)
         apart = _squared(self._queries - self._keys[:, nearest])
-        if own is not None:
-            apart[:, nearest == own] = np.inf
+        apart[:, np.isinf(distance)] = np.inf
         return apart
 
     def _log_kernel(self, apart, scale):

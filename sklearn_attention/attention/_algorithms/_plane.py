@@ -1,7 +1,6 @@
 """Kernel sums in the plane, by whichever algorithm is the fastest."""
 
 import functools
-import itertools
 import math
 
 import numpy as np
@@ -10,8 +9,8 @@ from scipy.spatial import KDTree
 from ..._blocks import IN_CACHE, blocks
 from ...kernels._numerics import ROUNDED_UP
 from ._boxes import Boxes, Grid
-from ._keys import ROUNDING, Keys, Ranges, blocks_of_pairs, pair_sums, ranges, reach
-from ._nearest import nearest_but_own, nearest_sums
+from ._keys import ROUNDING, Keys, Ranges, pair_sums, ranges, reach
+from ._nearest import keys_within, nearest_kept, nearest_sums
 
 # Squares of boxes, in standard deviations, and polynomials that leave rounding errors alone.
 _WIDTH, _TERMS = 5.0, 32
@@ -67,45 +66,28 @@ class Plane(Keys):
         far = float(self.kernel.profile(np.array(self.reach**2))) * self.columns[0].sum()
         return sums, ROUNDING * sums[0, 0] + far
 
-    def _by_pairs(self, queries, scale, own):
+    def _by_pairs(self, queries, scale, left_out):
         n_queries, n = len(queries), len(self.points)
         if n_queries * n < _FEW_PAIRS:
             every = Ranges.one(np.zeros(n_queries, int), np.full(n_queries, n))
-            return pair_sums(self, queries, scale, every, own)
+            return pair_sums(self, queries, scale, every, left_out)
         shift = np.full(n_queries, -np.inf)
         sums = np.zeros((len(self.powers), len(self.columns), n_queries))
         radius = math.sqrt(2 * self.invisible) * self._deviation * scale
-        nearest = self._distance(queries, own)
-        radius = np.hypot(nearest, radius)
-        for rows, near in self._within(queries, radius):
-            found = pair_sums(
-                self, queries[rows], scale[rows], near, None if own is None else own[rows]
-            )
+        radius = np.hypot(nearest_kept(self._tree, queries, left_out)[0], radius)
+        # A little more, since searches may round otherwise.
+        for rows, near in keys_within(self._tree, queries, radius * ROUNDED_UP):
+            some = None if left_out is None else left_out[rows]
+            found = pair_sums(self, queries[rows], scale[rows], near, some)
             shift[rows], sums[:, :, rows] = found
         return shift, sums
 
-    def nearest(self, queries, own=None):
-        return nearest_sums(self.points, self.columns, queries, own)
+    def nearest(self, queries, left_out, rounding):
+        return nearest_sums(self.points, self.columns, queries, left_out, rounding)
 
     @functools.cached_property
     def _tree(self):
         return KDTree(self.points, balanced_tree=False)
-
-    def _distance(self, queries, own):
-        """From each query to the nearest key that is not its own; inf where there is none."""
-        distance, found = nearest_but_own(self._tree, queries, own)
-        return distance if own is None else np.where(found == own, np.inf, distance)
-
-    def _within(self, queries, radius):
-        """Some queries at a time, and ranges of the keys within a radius of each."""
-        # A little more, since searches may round otherwise; and nothing for infinity.
-        radius = np.where(np.isfinite(radius), radius * ROUNDED_UP, 0.0)
-        counts = self._tree.query_ball_point(queries, radius, return_length=True)
-        for rows in blocks_of_pairs(counts):
-            found = self._tree.query_ball_point(queries[rows], radius[rows])
-            keys = np.fromiter(itertools.chain.from_iterable(found), np.intp)
-            high = np.cumsum(counts[rows])
-            yield rows, Ranges.one(high - counts[rows], high, keys)
 
 
 def serves_plane(kernel):
