@@ -181,8 +181,8 @@ MUTATIONS = [
     ),
     Mutation(
         "attention/_leave_one_out.py",
-        "odds = odds * (1 + (without.pull * without.mean).sum(axis=1))",
-        "odds = odds * (1 - (without.pull * without.mean).sum(axis=1))",
+        "leverage = share * (1 + (fitted.pull * fitted.mean).sum(axis=1))",
+        "leverage = share * (1 - (fitted.pull * fitted.mean).sum(axis=1))",
         "sign of what slopes add to a leverage",
     ),
     Mutation(
@@ -204,10 +204,22 @@ MUTATIONS = [
         "what is trusted of one part stays in its own scale",
     ),
     Mutation(
-        "attention/_wide_windows.py",
-        "return np.minimum(rows, np.maximum(places, worth))",
-        "return np.minimum(rows, places)",
+        "attention/_doubled_windows.py",
+        "return np.minimum(by_rows, np.maximum(by_points, inverse_leverage))",
+        "return np.minimum(by_rows, by_points)",
         "rows that share a place do not determine the fit there",
+    ),
+    Mutation(
+        "attention/_doubled_windows.py",
+        "_, labels = np.unique(labels * len(table) + levels, return_inverse=True)",
+        "_, labels = np.unique(labels + levels, return_inverse=True)",
+        "rows that differ are one design point",
+    ),
+    Mutation(
+        "attention/_doubled_windows.py",
+        "np.where(adequacy < 1, new, np.inf)",
+        "np.where(adequacy < 1, np.inf, new)",
+        "windows are doubled once at most",
     ),
     Mutation(
         "bandwidth/_search.py",
@@ -367,8 +379,8 @@ MUTATIONS = [
     ),
     Mutation(
         "smoothing/_training_rows.py",
-        "further = measured.scale(measured.keys[rows], more=1)",
-        "further = measured.scale(measured.keys[rows])",
+        "(measured.scale(measured.keys[rows], more=k) for k in (0, 1))",
+        "(measured.scale(measured.keys[rows], more=k) for k in (0, 0))",
         "a row left out is its own neighbour",
     ),
     Mutation(

@@ -12,11 +12,11 @@ from .._blocks import IN_CACHE, IN_MEMORY, blocks
 from .._validation import check_choice, check_flag
 from ..kernels import Kernel
 from ..kernels._numerics import LARGEST
+from ._doubled_windows import MAX_RANGES, Windows, blend, double_windows
 from ._read import check_table, check_weights, key_ranges, read, to_array
 from ._reduce import ALGORITHMS, Reduction
-from ._solve import Basis, check_degree, is_determined, solve
+from ._solve import Basis, check_degree, solve
 from ._sums import EMPTY_POLICIES
-from ._wide_windows import FURTHEST, Places, blend, widen
 
 # Rows whose kernel is evaluated at a time, where only its diagonal is needed.
 _BLOCK_ROWS = 64
@@ -153,20 +153,21 @@ class LeaveOneOut:
                 "least one."
             )
         self.rows = rows
-        problem, _ = read(
+        problem, kept = read(
             X[rows], X, values, kernel, bandwidth=bandwidth, sample_weight=sample_weight,
             leave_one_out=rows,
         )  # fmt: skip
         # Without what the values have in common, sums of them cancel less.
         problem, self._center = problem.centred()
         options = {"empty": empty, "algorithm": algorithm}
-        self._rows, self._windows = _PredictedRows(problem, degree, gap, options), None
+        self._rows, self._widened = _PredictedRows(problem, degree, gap, options), None
         kernel = problem.kernel
         local = degree and kernel.numeric_columns(X.shape[1])
         if widen and local and kernel.decreasing and not kernel.signed:
-            self._windows = _Windows(problem, degree, options)
+            X = X if kept is None else X[kept]
+            self._widened = _WidenedRows(self._rows, X, degree, options)
         # The fewest rows whose weight a window needs, unless rows of one place have it.
-        self.fewest = 1 if self._windows is None else self._windows.fewest
+        self.fewest = 1 if self._widened is None else self._widened.fewest
 
     @_may_overflow
     def scores(self, scales) -> Scores:
@@ -223,12 +224,11 @@ class LeaveOneOut:
         return Predictions(left_out + self._center, fitted + self._center, leverage)
 
     def _predict(self, scales):
-        if self._windows is None or scales.ndim > 1:
-            yield from (own[:3] for own in self._rows.at(scales))
+        if self._widened is None or scales.ndim > 1:
+            yield from (fields[:3] for fields in self._rows.at(scales))
             return
         for some in blocks(len(scales), max(1, IN_CACHE // len(self.rows))):
-            found = list(self._rows.at(scales[some]))
-            yield from self._windows.widened(self._rows, scales[some], found)
+            yield from self._widened.at(scales[some])
 
 
 class _PredictedRows:
@@ -284,86 +284,80 @@ class _PredictedRows:
         return *with_own_key(moments, share, self.values[rows]), share
 
 
-class _Windows:
-    """Windows of rows with and without themselves, which are widened."""
+class _WidenedRows:
+    """Rows predicted in windows, with and without themselves, that are doubled if need be."""
 
-    def __init__(self, problem, degree, options):
+    def __init__(self, rows, X, degree, options):
+        problem, self._rows = rows.problem, rows
         columns = problem.kernel.numeric_columns(problem.keys.shape[1])
-        keys, size = problem.keys, Basis(degree, len(columns)).size
-        self._places = Places(keys, problem.values, problem.weights, size)
-        self.fewest = self._places.fewest
-        # That of any query: what windows come to does not depend on it.
-        self._extent = (1 + 2 * FURTHEST) * np.ptp(keys[:, columns], axis=0).max(initial=0.0)
-        # What windows that are doubled come to, by their scale, of the last scales tried.
-        self._known = {}
-        if self._places.repeat:
-            first = self._places.first
-            places = replace(
+        size = Basis(degree, len(columns)).size
+        self._windows = Windows(X, problem.values, problem.weights, size)
+        self.fewest = self._windows.fewest
+        largest = np.ptp(problem.keys[:, columns], axis=0).max(initial=0.0)
+        self._max_distance = (1 + 2 * MAX_RANGES) * largest
+        # Groups of the scales that were tried last, to which narrower windows are doubled.
+        self._tried = {}
+        if self._windows.repeat:
+            first = self._windows.first
+            points = replace(
                 problem, queries=problem.keys[first], keys=problem.keys[first],
-                values=problem.values[first][:, :0], weights=problem.weights[first] * 0 + 1,
+                values=problem.values[first][:, :0], weights=np.ones(len(first)),
                 left_out=key_ranges(np.arange(len(first))),
             )  # fmt: skip
-            self._of_places = _PredictedRows(places, degree, 0, options)
+            self._points = _PredictedRows(points, degree, 0, options)
 
-    def widened(self, rows, scales, found):
-        """Predictions of rows at some scales, where windows as they are have some fields."""
-        n_rows, known, others = len(rows.values), {}, []
-        everything = np.arange(n_rows)
+    def at(self, scales):
+        """Fields of `Predictions` at each scale."""
+        groups, all_rows = {}, np.arange(len(self._rows.values))
+        plain = list(self._rows.at(scales))
         for k in np.argsort(-scales):
-            own = everything, np.full(n_rows, scales[k])
-            known[k] = self._measured(rows, *own, found[k])
-            wider = self._known.get(_key(2 * scales[k]))
+            scale = np.full(len(all_rows), scales[k])
+            groups[k] = own = self._groups(all_rows, scale, plain[k])
+            wider = self._tried.get(_key(2 * scales[k]))
             if wider is not None:
-                blend(*known[k], *wider)
-            elif (known[k][0] < 1).any():
-                others.append(k)
-                continue
-            self._keep(scales[k], known[k])
-        if others:
-            whole = list(map(np.concatenate, zip(*map(known.get, others), strict=True)))
-            row, scale = np.tile(everything, len(others)), np.repeat(scales[others], n_rows)
+                blend(own, wider)
+            else:
 
-            def evaluate(times, some):
-                if not times:
-                    return whole
-                own = row[some], scale[some] * 2.0**times
-                return self._measured(rows, *own, rows.each(*own))
+                def evaluate(times, rows, own=own, scale=scale):
+                    wide = scale[rows] * 2.0**times
+                    return self._groups(all_rows[rows], wide, None) if times else own
 
-            fields = widen(evaluate, self._extent / scale.min())
-            parts = (np.split(x, len(others)) for x in fields)
-            for k, *own in zip(others, *parts, strict=True):
-                known[k] = known[k][0], *own
-        for _, values, leverage in map(known.get, range(len(scales))):
-            yield values[:, 0], values[:, 1], leverage[:, 1]
+                double_windows(evaluate, self._max_distance / scales[k])
+            self._keep(scales[k], own)
+        for k in range(len(scales)):
+            (_, left_out), (_, fitted, leverage) = groups[k]
+            yield left_out, fitted, leverage
 
-    def _measured(self, rows, some, scales, fields):
-        """Whether windows of rows are wide enough (n, 2), and predictions and leverages."""
-        key, own = rows.own_key[some], rows.weights[some]
-        left_out, fitted, leverage, apart, share = fields
-        worth = self._worth(key, scales)
+    def _groups(self, rows, scales, fields):
+        """Groups of windows without each row and with it, as for :func:`double_windows`."""
+        key, weight = self._rows.own_key[rows], self._rows.weights[rows]
+        if fields is None:
+            fields = self._rows.each(rows, scales)
+        left_out, fitted, leverage, share_without, share = fields
+        inverse_leverage = self._inverse_leverage(key, scales)
         with np.errstate(divide="ignore"):
-            whole, others = own / share, own * (1 - apart) / apart
-        without = self._places.enough_without(key, others, worth, worth - 1)
-        enough = np.stack([without, self._places.enough(whole, worth)], axis=1)
-        values = np.stack([left_out, fitted], axis=1)
-        leverage = np.stack([0 * leverage, leverage], axis=1)
-        return enough, values, leverage
+            total, others = weight / share, weight * (1 - share_without) / share_without
+        adequacy = self._windows.adequacy_without(
+            key, others, inverse_leverage, inverse_leverage - 1
+        )
+        is_adequate = self._windows.adequacy(total, inverse_leverage)
+        return [(adequacy, left_out), (is_adequate, fitted, leverage)]
 
-    def _keep(self, scale, fields):
+    def _keep(self, scale, groups):
         """Remember a scale, and forget the first ones if there are too many."""
-        self._known[_key(scale)] = fields
-        most = max(1, IN_MEMORY // 2 // sum(field.size for field in fields))
-        for first in list(self._known)[:-most]:
-            del self._known[first]
+        self._tried[_key(scale)] = groups
+        n_numbers = sum(field.size for group in groups for field in group)
+        for first in list(self._tried)[: -max(1, IN_MEMORY // 2 // n_numbers)]:
+            del self._tried[first]
 
-    def _worth(self, keys, scales):
-        """What places are worth at keys, each at a scale of its own; 0 where none repeats."""
-        if not self._places.repeat:
+    def _inverse_leverage(self, keys, scales):
+        """Inverse leverage of the design points of keys, each at a scale of its own."""
+        if not self._windows.repeat:
             return 0.0
-        places = self._places.of_rows[keys]
-        # Rows at one place and scale are alike.
-        _, first, back = np.unique(places + 1j * scales, return_index=True, return_inverse=True)
-        _, _, leverage, *_ = self._of_places.each(places[first], scales[first])
+        points = self._windows.point_of_rows[keys]
+        # Rows at one design point and scale are alike.
+        _, first, back = np.unique(points + 1j * scales, return_index=True, return_inverse=True)
+        _, _, leverage, *_ = self._points.each(points[first], scales[first])
         return 1 / leverage[back]
 
 
@@ -451,37 +445,17 @@ def own_share(own, shift, total):
 
 def with_own_key(moments, share, own_values):
     """Local fits without each row and with it, from the moments without it."""
-    # At the row itself only the polynomial's constant is not 0. With the row's share s of the
-    # weights, E[f f'] = (1 - s) E_without[f f'] + s e_0 e_0'.
-    gram, cross = moments.gram, moments.cross
-    if gram.shape[1] == 1:
-        left_out = cross[:, 0]
-        fitted = left_out + share[:, None] * (own_values - left_out)
-        fitted = np.where(share[:, None] != 1, fitted, own_values)
-        return Predictions(left_out, fitted, share)
-    without = solve(gram, cross)
-    # A row is a rank-one update of the fit without it, unless a ridge comes with it or goes, or
-    # the fit without it is not read at the row itself.
-    is_update = (without.ridge == 0) & (without.read == 1)
-    rows = np.flatnonzero(is_update)
-    is_update[rows] = is_determined(gram[rows], 1 - share[rows])
-    odds = share / np.where(is_update, 1 - share, 1.0)
-    odds = odds * (1 + (without.pull * without.mean).sum(axis=1))
-    leverage = odds / (1 + odds)
-    fitted = without.value + leverage[:, None] * (own_values - without.value)
-    rows = np.flatnonzero(~is_update)
-    if len(rows):
-        gram, cross = with_themselves(gram[rows], cross[rows], share[rows], own_values[rows])
-        solution = solve(gram, cross)
-        fitted[rows] = solution.value
-        reach = (solution.pull * solution.mean).sum(axis=1)
-        leverage[rows] = share[rows] * (1 + reach)
-    return Predictions(without.value, fitted, leverage)
+    without = solve(moments.gram, moments.cross)
+    fitted = solve(*with_themselves(moments.gram, moments.cross, share, own_values))
+    leverage = share * (1 + (fitted.pull * fitted.mean).sum(axis=1))
+    return Predictions(without.value, fitted.value, leverage)
 
 
 def with_themselves(gram, cross, share, own_values):
     """Moments with the rows themselves, which have a share of the weights."""
-    # Where no other row has weight, only the row itself is left.
+    # At the row itself only the polynomial's constant is not 0. With the row's share s of the
+    # weights, E[f f'] = (1 - s) E_without[f f'] + s e_0 e_0'. Where no other row has weight,
+    # only the row itself is left.
     rest = (1 - share)[:, None, None]
     gram = np.where(np.isfinite(gram), gram, 0.0) * rest
     cross = np.where(np.isfinite(cross), cross, 0.0) * rest

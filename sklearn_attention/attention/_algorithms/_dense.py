@@ -212,12 +212,15 @@ def shifted_weights(problem, table, left_out, *, quick=False):
     if not quick:
         shift, least = table.max(axis=1), np.zeros(len(table))
         table -= np.where(shift > -np.inf, shift, 0.0)[:, None]
+    return exponentials(table), shift, least
+
+
+def exponentials(table):
+    """Exponentials of logarithms of weights, in place; 0 at or below `LOWEST`."""
     np.exp(np.maximum(table, LOWEST, out=table), out=table)
     # Next to nothing, times a far key's powers or a huge value, may be more than all the rest.
     table -= np.exp(LOWEST)
-    if not quick and (shift == -np.inf).any():
-        table[shift == -np.inf] = 0.0
-    return table, shift, least
+    return table
 
 
 def split(points, rows, *, most=math.inf, apart=math.inf):
