@@ -157,9 +157,9 @@ MUTATIONS = [
     ),
     Mutation(
         "attention/_algorithms/_dense.py",
-        "column = column if place is None else place[column]",
-        "column = column",
-        "keys that trees put in another order are left out",
+        "low, high = np.searchsorted(keys, problem.left_out[rows].T)",
+        "low, high = problem.left_out[rows].T.clip(max=len(keys))",
+        "other keys are left out where trees choose the keys near a query",
     ),
     Mutation(
         "attention/_solve.py",
@@ -168,7 +168,7 @@ MUTATIONS = [
         "half of what the distance of the rows adds to a derivative",
     ),
     Mutation(
-        "attention/_derivatives.py",
+        "attention/_tables.py",
         "change -= (weights * change).sum(axis=1, keepdims=True)",
         "change += (weights * change).sum(axis=1, keepdims=True)",
         "sign of what the sum of the weights adds",

@@ -72,7 +72,7 @@ WITHOUT_TESTS = {
     "attention": """
         _algorithms._boxes _algorithms._chebyshev _algorithms._fused
         _algorithms._keys _algorithms._recurrences
-        _algorithms._windows _derivatives _read
+        _algorithms._windows _read
     """,
     "bandwidth": "_convolution _density",
     "kernel_approximation": "_fourier_features _positive_features _random_features",

@@ -153,7 +153,7 @@ class Reduction:
     def _over_near(self, rows, width):
         """Sums over the keys near each query; None where all pairs take no longer."""
         groups = None if self._near is None else self._near.groups(rows, width)
-        return None if groups is None else self._near_pairs.over(groups, rows, width)
+        return None if groups is None else self._pairs.over(groups, rows, width)
 
     def _fused(self, rows, width):
         """Averages as scaled dot-product attention; None for other kernels and few pairs."""
@@ -173,10 +173,6 @@ class Reduction:
     @functools.cached_property
     def _pairs(self):
         return GroupedPairs(self.problem, self.basis, self.extent)
-
-    @functools.cached_property
-    def _near_pairs(self):
-        return GroupedPairs(self._near.problem, self.basis, self.extent, self._near.order)
 
     @functools.cached_property
     def _near(self):

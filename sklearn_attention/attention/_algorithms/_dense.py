@@ -26,12 +26,8 @@ LOWEST, LEAST = -600.0, 1e-200
 class GroupedPairs:
     """Sums over pairs of queries and keys, at multiples (n,) of the bandwidth."""
 
-    # The keys may be in another order than those of which ranges are left out: `order` has the
-    # positions of the latter.
-
-    def __init__(self, problem, basis, extent, order=None):
+    def __init__(self, problem, basis, extent):
         self._problem, self._basis, n_keys = problem, basis, len(problem.keys)
-        self._order = order
         self._numeric = problem.kernel.numeric_columns(problem.keys.shape[1])
         self._columns = np.column_stack([np.ones(n_keys), problem.values])
         self._places = problem.queries[:, self._numeric]
@@ -101,12 +97,12 @@ class GroupedPairs:
         def tiles():
             for part in blocks(len(keys), IN_CACHE):
                 some = keys[part]
-                columns = self._columns[some]
+                columns = self._columns.take(some, axis=0)
                 if basis.degree:
-                    u = (problem.keys[some][:, self._numeric] - middle) / unit
+                    u = (problem.keys.take(some, axis=0)[:, self._numeric] - middle) / unit
                     columns = basis.columns(u, columns[:, 1:])
                 compare = comparison(problem, rows, some, width, about)
-                left_out = left_out_pairs(problem, rows, some, self._order)
+                left_out = left_out_pairs(problem, rows, some)
                 for few in blocks(len(some), tile):
                     table = compare(few), left_out(few)
                     weights, shift, least = shifted_weights(problem, *table, quick=quick)
@@ -130,7 +126,8 @@ def comparison(problem, rows, keys, width, about=None):
     With the middle of the queries (d,), by products of matrices for kernels that have such.
     """
     kernel, logs = problem.kernel, in_logarithms(problem.kernel)
-    x, y, weights = problem.queries[rows], problem.keys[keys], problem.weights[keys]
+    x, y = problem.queries[rows], problem.keys.take(keys, axis=0)
+    weights = problem.weights[keys]
     weighted = bool((weights != 1).any())
     join, weights = (np.add, np.log(weights)) if logs else (np.multiply, weights)
     alike = width.min() == width.max()
@@ -165,21 +162,12 @@ def comparison(problem, rows, keys, width, about=None):
     return lambda some: join(compare(some), weights[some])
 
 
-def left_out_pairs(problem, rows, keys, order=None):
-    """Function from a slice of some keys, in order, to the pairs to leave out of a table.
-
-    If ranges are of keys in another order, `order` has the positions there of all keys.
-    """
+def left_out_pairs(problem, rows, keys):
+    """Function from a slice of some keys, in order, to the pairs to leave out of a table."""
     if problem.left_out is None:
         return lambda some: None
-    place = None
-    if order is not None:
-        keys = order[keys]
-        place = np.argsort(keys)
-        keys = keys[place]
     low, high = np.searchsorted(keys, problem.left_out[rows].T)
     row, column = np.repeat(np.arange(len(rows)), high - low), ranges(low, high)
-    column = column if place is None else place[column]
 
     def pairs(some):
         is_here = (some.start <= column) & (column < some.stop)

@@ -3,7 +3,6 @@
 import functools
 import itertools
 import math
-from dataclasses import replace
 
 import numpy as np
 from scipy.spatial import KDTree
@@ -68,7 +67,7 @@ class NearKeys:
         return cls(problem, factors, fall)
 
     def groups(self, rows, width):
-        """Groups of the queries at `rows`, and functions for their keys in `problem`, in order.
+        """Groups of the queries at `rows`, and functions for their keys' positions, in order.
 
         At multiples (n,) of the bandwidth. None where all pairs take no longer.
         """
@@ -122,7 +121,7 @@ class NearKeys:
         def keys_of(place, leaves):
             keys = ranges(tree.first[leaves], tree.last[leaves])
             points = self._keys[:, keys]
-            return keys[counts([place], points, points)]
+            return np.sort(tree.order[keys[counts([place], points, points)]])
 
         for part in blocks(len(groups), max(1, IN_CACHE // np.sum(tree.is_leaf))):
             places = np.arange(part.start, part.stop)
@@ -136,22 +135,9 @@ class NearKeys:
         return _Tree(self._unordered.T, _LEAF)
 
     @functools.cached_property
-    def problem(self):
-        """The problem with its keys in an order in which neighbours lie together."""
-        given, order = self._given, self.order
-        return replace(
-            given, keys=given.keys[order], values=given.values[order],
-            weights=given.weights[order],
-        )  # fmt: skip
-
-    @property
-    def order(self):
-        """Positions, among the keys as passed, of those in `problem`."""
-        return self._tree.order
-
-    @functools.cached_property
     def _keys(self):
-        return self._unordered[:, self.order]
+        """Coordinates (d, n) in the order of the tree, in which neighbours lie together."""
+        return self._unordered[:, self._tree.order]
 
     @functools.cached_property
     def _groups(self):
@@ -164,9 +150,9 @@ class NearKeys:
     @functools.cached_property
     def _apart(self):
         """Squared differences (d, n) of queries from the nearest key that is not left out."""
-        left_out, tree = self._given.left_out, KDTree(self._keys.T, balanced_tree=False)
-        distance, nearest = nearest_kept(tree, self._queries.T, left_out, self.order)
-        apart = _squared(self._queries - self._keys[:, nearest])
+        tree = KDTree(self._unordered.T, balanced_tree=False)
+        distance, nearest = nearest_kept(tree, self._queries.T, self._given.left_out)
+        apart = _squared(self._queries - self._unordered[:, nearest])
         apart[:, np.isinf(distance)] = np.inf
         return apart
 

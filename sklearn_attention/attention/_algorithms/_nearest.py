@@ -84,11 +84,10 @@ def distance_along(line, queries, left_out):
     return np.minimum(below, above)
 
 
-def nearest_kept(tree, queries, left_out, order=None):
+def nearest_kept(tree, queries, left_out):
     """Distance (n,) and position (n,) of the nearest key that a query does not leave out.
 
-    The distance is inf where there is none. If the tree has the keys in another order than that
-    of the ranges, `order` has the positions there.
+    The distance is inf where there is none.
     """
     longest = 0 if left_out is None else int(np.diff(left_out).max(initial=0))
     n_neighbors = np.arange(1, min(1 + longest, tree.n) + 1)
@@ -96,8 +95,7 @@ def nearest_kept(tree, queries, left_out, order=None):
     for rows in blocks(len(queries), max(1, IN_CACHE // len(n_neighbors))):
         distances, keys = tree.query(queries[rows], n_neighbors)
         if left_out is not None:
-            positions = keys if order is None else order[keys]
-            distances[inside(left_out[rows, None], positions)] = np.inf
+            distances[inside(left_out[rows, None], keys)] = np.inf
         first = np.arange(len(keys)), distances.argmin(axis=1)
         distance[rows], nearest[rows] = distances[first], keys[first]
     return distance, nearest
