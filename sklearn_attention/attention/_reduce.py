@@ -68,11 +68,15 @@ class Reduction:
         A number, or one for each of these queries. Those of an algorithm of linear time that
         are not accurate are left so if they are more than a share `most`.
         """
-        scale, width = self._scale(scale, rows), np.ones(len(self.problem.queries))
+        scale, found, todo = self._scale(scale, rows), None, np.arange(len(rows))
         if self._linear is not None:
-            return self._linear.sums_of(rows, scale, most=most)
+            found = self._linear.sums_of(rows, scale, most=most)
+        if found is not None:
+            todo = np.flatnonzero(~found.sure)
+            if not 0 < len(todo) <= most * len(rows):
+                return found
+        width = np.ones(len(self.problem.queries))
         width[rows] = scale
-        found, todo = None, np.arange(len(rows))
         for way in (self._over_near, self._fused, self._over_all):
             new = way(rows[todo], width)
             if new is None:
@@ -185,7 +189,7 @@ class Reduction:
         known = self._known_nearest
         new = np.unique(rows[known.distance[rows] < 0])
         if len(new):
-            if self._linear is not None:
+            if isinstance(self._linear, Line):
                 found = self._linear.nearest_of(new)
             else:
                 problem = self.problem.take(new)

@@ -19,15 +19,13 @@ ROUNDING = 1e-13
 # Relative cutoff: smaller weights than this share of the kernel's peak, or of the weight of the
 # nearest key, are neglected.
 _FAR = 1e-20
-# Queries that stand for all where pairs are counted.
-_COUNTED = 64
 
 
 class Keys(ABC):
     """Base class of keys along one or two axes, and sums over them in linear time."""
 
-    # A subclass has an algorithm of linear time and finds the keys near a query. Sums that are
-    # too small for its error bound are computed again here from pairs.
+    # A subclass has an algorithm of linear time. It may sum pairs where that is faster, or if
+    # sums are too small for the error bound.
 
     # Points (n, n_axes) have weights (n,) and values (n, p); `degree` is half the highest power
     # of the distances. `columns` (1 + p, n) has the weights, and these times the values;
@@ -76,23 +74,19 @@ class Keys(ABC):
     def _in_linear_time(self, queries, scale):
         """Sums, and bounds on the error of the first; None where pairs are as fast."""
 
-    @abstractmethod
     def _by_pairs(self, queries, scale, left_out):
-        """Shifts and sums over the keys that count relative to the nearest, pair by pair."""
-
-    @abstractmethod
-    def nearest(self, queries, left_out, rounding):
-        """Sums over the nearest keys."""
+        """Sums over the keys that count, pair by pair; None where other ways are faster."""
+        return None
 
     def sums(self, queries, scale, left_out=None, *, most=1.0):
         """Sums for queries (m, n_axes) at multiples of the bandwidth, a number or (m,)."""
         # The attribute `points` as queries saves work. Ranges `left_out` (m, 2) are positions
         # of keys as passed. Sums below the error bound are computed again from pairs, unless
-        # they are more than a share `most` of the queries.
+        # they are more than a share `most` of the queries. None where other ways are faster.
         found = self._in_linear_time(queries, scale)
         scales = np.broadcast_to(scale, len(queries))
         if found is None:
-            return Sums(*self._by_pairs(queries, scales, left_out), np.zeros(len(queries)))
+            return self._by_pairs(queries, scales, left_out)
         sums, error = found
         if left_out is not None:
             self._subtract(sums, queries, scales, left_out)
@@ -100,7 +94,8 @@ class Keys(ABC):
         unsure = np.flatnonzero(~(sums[0, 0] > found.least))
         if 0 < len(unsure) <= most * len(queries):
             again = self._by_pairs(queries[unsure], scales[unsure], _rows(left_out, unsure))
-            found.put(unsure, Sums(*again, 0.0))
+            if again is not None:
+                found.put(unsure, again)
         return found
 
     def _subtract(self, sums, queries, scales, left_out):
@@ -127,29 +122,19 @@ class Keys(ABC):
         Powers are in units of the scale, a number or one per query.
         """
         queries, left_out = self._some(rows)
+        order = np.arange(len(queries))
         if self.are_queries and np.array_equal(rows, np.arange(len(self.points))):
             order, queries = self.order, self.points
         elif self.points.shape[1] == 1:
             order = np.argsort(queries[:, 0])
             queries = queries[order]
-        else:
-            order = np.arange(len(queries))
-        left_out = _rows(left_out, order)
         scale = scale[order] if np.ndim(scale) else scale
-        return in_order(self.sums(queries, scale, left_out, most=most), order)
-
-    def nearest_of(self, rows):
-        """Sums over the nearest keys of some queries of the problem."""
-        return self.nearest(*self._some(rows), self.problem.rounding[rows])
+        found = self.sums(queries, scale, _rows(left_out, order), most=most)
+        return None if found is None else in_order(found, order)
 
     def groups(self, scales):
         """The scales, in their order, by bandwidths whose sums are made together."""
         return np.split(scales, len(scales))
-
-    @staticmethod
-    def _counted(queries):
-        """A few queries, for the number of pairs of all."""
-        return queries[:: max(1, len(queries) // _COUNTED)]
 
     def _some(self, rows):
         """Some queries, and the ranges of keys that they leave out."""
@@ -190,26 +175,30 @@ def reach(kernel, power=0, span=0.0):
 BLOCK_PAIRS = IN_CACHE // 4
 
 
-class Ranges(NamedTuple):
-    """Ranges of keys, one or several for each query."""
+def blocks_of_sizes(sizes, most):
+    """Positions of sizes (m,) that are not 0, in blocks that add up to `most`, or of one."""
+    rows = np.flatnonzero(sizes)
+    ends = np.cumsum(sizes[rows])
+    first = 0
+    while first < len(rows):
+        done = ends[first - 1] if first else 0
+        last = max(first + 1, int(np.searchsorted(ends, done + most, "right")))
+        yield rows[first:last]
+        first = last
 
-    low: Any  # (n_ranges,) the first key of each
-    high: Any  # (n_ranges,) the key behind its last
-    first: Any  # (m + 1,) the first range of each query, and the number of ranges
+
+class Ranges(NamedTuple):
+    """A range of keys for each query."""
+
+    low: Any  # (m,) the first key of each
+    high: Any  # (m,) the key behind its last
     order: Any = None  # the keys in the order of which these are ranges; None for their own
 
-    @classmethod
-    def one(cls, low, high, order=None):
-        """One range for each query."""
-        return cls(low, high, np.arange(len(low) + 1), order)
-
     def blocks(self):
-        """Some queries that have keys, how many each has, and all these keys."""
-        lengths = self.high - self.low
-        counts = np.diff(np.append(0, np.cumsum(lengths))[self.first])
-        for rows in blocks_of_pairs(counts):
-            some = slice(self.first[rows[0]], self.first[rows[-1] + 1])
-            keys = ranges(self.low[some], self.high[some])
+        """Some queries that have keys, few pairs at a time; how many each has, and these."""
+        counts = (self.high - self.low).clip(0)
+        for rows in blocks_of_sizes(counts, BLOCK_PAIRS):
+            keys = ranges(self.low[rows], self.high[rows])
             yield rows, counts[rows], keys if self.order is None else self.order[keys]
 
 
@@ -222,57 +211,3 @@ def ranges(low, high):
     """All numbers of some ranges, one behind the other."""
     sizes = high - low
     return np.arange(sizes.sum()) + np.repeat(low - (np.cumsum(sizes) - sizes), sizes)
-
-
-def pair_sums(keys, queries, scale, ranges, left_out=None, *, shifted=True):
-    """Shifts (m,) and sums (n_powers, c, m) over ranges of keys for queries (m, n_axes)."""
-    # At bandwidths (m,), of Keys, but for the keys that are left out (m, 2). Shifts are
-    # logarithms of the divisors of sums: if `shifted`, the largest weight of a kernel that is
-    # positive everywhere; -inf where no key has weight.
-    shift = np.full(len(queries), -np.inf)
-    sums = np.zeros((len(keys.powers), len(keys.columns), len(queries)))
-    shifted = shifted and np.isinf(keys.kernel.support)
-    for rows, counts, found in ranges.blocks():
-        starts = np.cumsum(counts) - counts
-        width = np.repeat(scale[rows], counts)
-        with np.errstate(over="ignore"):
-            u = [
-                (point[found] - np.repeat(query[rows], counts)) / width
-                for point, query in zip(keys.points.T, queries.T, strict=True)
-            ]
-            squared = u[0] * u[0] if len(u) == 1 else u[0] * u[0] + u[1] * u[1]
-            kernel = keys.kernel.log_profile if shifted else keys.kernel.profile
-            weights = kernel(squared)
-        if left_out is not None:
-            limits = left_out.take(np.repeat(rows, counts), axis=0)
-            weights[inside(limits, keys.order[found])] = -np.inf if shifted else 0.0
-        if shifted:
-            largest = np.maximum.reduceat(weights, starts)
-            shift[rows] = largest
-            base = np.where(np.isfinite(largest), largest, 0.0)
-            weights = np.exp(weights - np.repeat(base, counts))
-        else:
-            shift[rows] = np.where(np.add.reduceat(weights, starts) > 0, 0.0, -np.inf)
-        for c, column in enumerate(keys.columns):
-            terms = {keys.powers[0]: weights * column[found]}
-            for p, power in enumerate(keys.powers):
-                if c and sum(power) > keys.degree:
-                    break
-                if p:  # one power of an axis more than a term that is there
-                    axis = next(axis for axis, e in enumerate(power) if e)
-                    lower = (*power[:axis], power[axis] - 1, *power[axis + 1 :])
-                    terms[power] = terms[lower] * u[axis]
-                sums[p, c, rows] = np.add.reduceat(terms[power], starts)
-    return shift, sums
-
-
-def blocks_of_pairs(counts):
-    """Positions of queries that have keys, from their counts (m,); few pairs at a time."""
-    rows = np.flatnonzero(counts)
-    ends = np.cumsum(counts[rows])
-    first = 0
-    while first < len(rows):
-        done = ends[first - 1] if first else 0
-        last = max(first + 1, int(np.searchsorted(ends, done + BLOCK_PAIRS, "right")))
-        yield rows[first:last]
-        first = last

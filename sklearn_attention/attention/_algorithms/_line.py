@@ -6,14 +6,17 @@ import math
 import numpy as np
 
 from ..._blocks import IN_CACHE
+from .._sums import Sums
 from ._boxes import Boxes, Grid
-from ._keys import Keys, Ranges, in_order, pair_sums, reach
+from ._keys import Keys, Ranges, in_order, inside, reach
 from ._nearest import distance_along, nearest_along
 from ._recurrences import RecurrenceSums
 from ._windows import WindowSums, window
 
 # Cells of boxes, in bandwidths, and Chebyshev polynomials that leave rounding errors alone.
 _WIDTH, _TERMS = 2.0, 20
+# Queries that stand for all where pairs are counted.
+_COUNTED = 64
 # Nanoseconds of a pair where sums are made pair by pair; of a call of the algorithms of linear
 # time, and of what boxes move between cells, for each sum.
 _PAIR, _CALL, _CARRIED = 12.0, 2e5, 35.0
@@ -48,7 +51,8 @@ class Line(Keys):
     def _pairs_are_few(self, queries, scale):
         if not len(queries):
             return True
-        low, high = window(self.x, self._counted(queries)[:, 0], self.reach * scale)
+        some = queries[:: max(1, len(queries) // _COUNTED), 0]
+        low, high = window(self.x, some, self.reach * scale)
         pairs, linear = _PAIR * (high - low).mean(), self._algorithm.cost(high - low)
         return pairs * len(queries) < linear * (len(self.x) + len(queries)) / 2 + _CALL
 
@@ -61,8 +65,32 @@ class Line(Keys):
             far = np.flatnonzero(np.isfinite(nearest) & (nearest > self.reach / 4))
             distance[far] = self._furthest(nearest[far]) * scale[far]
         exact = bounded and kernel.profile(np.ones(1))[0] > 0
-        near = Ranges.one(*window(self.x, places, distance, exact=exact))
-        return pair_sums(self, queries, scale, near, left_out)
+        near = Ranges(*window(self.x, places, distance, exact=exact))
+        shift = np.full(len(places), -np.inf)
+        sums = np.zeros((2 * self.degree + 1, len(self.columns), len(places)))
+        for rows, counts, keys in near.blocks():
+            starts = np.cumsum(counts) - counts
+            query = np.repeat(rows, counts)
+            with np.errstate(over="ignore"):
+                u = (self.x[keys] - places[query]) / scale[query]
+                weights = (kernel.profile if bounded else kernel.log_profile)(u * u)
+            if left_out is not None:
+                is_left_out = inside(left_out.take(query, axis=0), self.order[keys])
+                weights[is_left_out] = 0.0 if bounded else -np.inf
+            # Divided by the largest weight of a kernel without an end, no sum vanishes.
+            if bounded:
+                shift[rows] = np.where(np.add.reduceat(weights, starts) > 0, 0.0, -np.inf)
+            else:
+                shift[rows] = np.maximum.reduceat(weights, starts)
+                weights -= np.where(shift > -np.inf, shift, 0.0)[query]
+                weights = np.exp(weights)
+            for c, column in enumerate(self.columns):
+                terms = weights * column[keys]
+                for power in range((self.degree if c else 2 * self.degree) + 1):
+                    if power:
+                        terms *= u
+                    sums[power, c, rows] = np.add.reduceat(terms, starts)
+        return Sums(shift, sums, np.zeros(len(places)))
 
     def _furthest(self, nearest):
         """Distance up to which keys have weight relative to one at a given distance."""
@@ -75,8 +103,10 @@ class Line(Keys):
             further = step + self.invisible / slope
         return nearest + np.fmin(further, self._reach_of_all)
 
-    def nearest(self, queries, left_out, rounding):
-        return nearest_along(self, queries.reshape(-1), left_out, rounding)
+    def nearest_of(self, rows):
+        """Sums over the nearest keys of some queries of the problem."""
+        queries, left_out = self._some(rows)
+        return nearest_along(self, queries[:, 0], left_out, self.problem.rounding[rows])
 
     def groups(self, scales):
         """The scales, in their order, by bandwidths whose sums are made together."""

@@ -73,18 +73,15 @@ class NearKeys:
         """
         if not self.pay(rows, width):
             return None
-        low, high, groups = self._groups
-        if len(rows) < self._queries.shape[1]:
-            asked = np.zeros(self._queries.shape[1], dtype=bool)
-            asked[rows] = True
-            groups = [group[asked[group]] for group in groups]
-        kept = np.flatnonzero([len(group) > 0 for group in groups])
-        groups = [groups[place] for place in kept]
-        low, high = low[:, kept], high[:, kept]
+        if len(rows) == self._queries.shape[1]:
+            low, high, groups = self._groups_of_all
+        else:
+            low, high, groups = self._groups(rows)
         most = np.array([width[group].max() for group in groups])
         least = np.full(len(groups), -np.inf)
         if self._fall is not None:
-            nearby = self._log_kernel(self._apart, width) - self._fall
+            nearby = np.empty(len(width))
+            nearby[rows] = self._log_kernel(self._apart(rows), width[rows]) - self._fall
             least = np.array([nearby[group].min() for group in groups])
 
         def counts(some, bottom, top):
@@ -140,21 +137,31 @@ class NearKeys:
         return self._unordered[:, self._tree.order]
 
     @functools.cached_property
-    def _groups(self):
-        """Ends of the boxes of neighbouring queries, and the positions of these."""
-        tree = _Tree(self._queries.T, _LEAF)
-        ends = tree.last[tree.is_leaf]
-        groups = np.split(tree.order, ends[:-1])
+    def _groups_of_all(self):
+        return self._groups(np.arange(self._queries.shape[1]))
+
+    def _groups(self, rows):
+        """Ends of the boxes of neighbouring queries among `rows`, and their positions."""
+        tree = _Tree(self._queries[:, rows].T, _LEAF)
+        groups = np.split(rows[tree.order], tree.last[tree.is_leaf][:-1])
         return tree.low[:, tree.is_leaf], tree.high[:, tree.is_leaf], groups
 
-    @functools.cached_property
-    def _apart(self):
+    def _apart(self, rows):
         """Squared differences (d, n) of queries from the nearest key that is not left out."""
-        tree = KDTree(self._unordered.T, balanced_tree=False)
-        distance, nearest = nearest_kept(tree, self._queries.T, self._given.left_out)
-        apart = _squared(self._queries - self._unordered[:, nearest])
-        apart[:, np.isinf(distance)] = np.inf
-        return apart
+        new = rows[np.isnan(self._known_apart[0, rows])]
+        if len(new):
+            problem, queries = self._given.take(new), self._queries[:, new]
+            tree = KDTree(self._unordered.T, balanced_tree=False)
+            distance, nearest = nearest_kept(tree, queries.T, problem.left_out)
+            apart = _squared(queries - self._unordered[:, nearest])
+            apart[:, np.isinf(distance)] = np.inf
+            self._known_apart[:, new] = apart
+        return self._known_apart[:, rows]
+
+    @functools.cached_property
+    def _known_apart(self):
+        """The differences that no bandwidth changes; NaN until they are asked for."""
+        return np.full(self._queries.shape, np.nan)
 
     def _log_kernel(self, apart, scale):
         """Logarithm of the kernel, or of its support, at squared differences (d, n)."""

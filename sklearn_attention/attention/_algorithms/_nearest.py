@@ -7,9 +7,9 @@ import numpy as np
 from scipy.spatial import KDTree
 from scipy.spatial.distance import cdist
 
-from ..._blocks import IN_CACHE, blocks
+from ..._blocks import IN_CACHE, ROWS_AT_ONCE, blocks
 from .._sums import Nearest
-from ._keys import Ranges, blocks_of_pairs, inside
+from ._keys import Ranges, blocks_of_sizes, inside
 from ._windows import window
 
 # Features in which trees leave enough out, and pairs below which all pairs are fastest.
@@ -32,8 +32,13 @@ def nearest_sums(keys, columns, queries, left_out, rounding):
         return found
     tree = KDTree(keys, balanced_tree=False)
     found.distance[:], _ = nearest_kept(tree, queries, left_out)
-    for rows, near in keys_within(tree, queries, found.distance + rounding):
-        some = None if left_out is None else left_out[rows]
+    radius = np.where(found.distance < np.inf, found.distance + rounding, 0.0)
+    counts = tree.query_ball_point(queries, radius, return_length=True)
+    for rows in blocks_of_sizes(counts, ROWS_AT_ONCE):
+        some, high = None if left_out is None else left_out[rows], np.cumsum(counts[rows])
+        near = tree.query_ball_point(queries[rows], radius[rows])
+        near = np.fromiter(itertools.chain.from_iterable(near), np.intp)
+        near = Ranges(high - counts[rows], high, near)
         found.sums[:, rows] = _sum_over(near, columns, some, np.arange(n_keys))
     return found
 
@@ -50,7 +55,7 @@ def nearest_along(line, queries, left_out, rounding):
         columns = np.add.reduceat(columns, np.flatnonzero(is_first), axis=1)
         place = np.append(0, np.cumsum(is_first))
         low, high = place[low], place[high]
-    sums = _sum_over(Ranges.one(low, high), columns, left_out, order)
+    sums = _sum_over(Ranges(low, high), columns, left_out, order)
     return Nearest(distance, rounding, sums)
 
 
@@ -99,17 +104,6 @@ def nearest_kept(tree, queries, left_out):
         first = np.arange(len(keys)), distances.argmin(axis=1)
         distance[rows], nearest[rows] = distances[first], keys[first]
     return distance, nearest
-
-
-def keys_within(tree, queries, radius):
-    """Some queries at a time, and ranges of the keys within a finite radius of each."""
-    radius = np.where(np.isfinite(radius), radius, 0.0)
-    counts = tree.query_ball_point(queries, radius, return_length=True)
-    for rows in blocks_of_pairs(counts):
-        found = tree.query_ball_point(queries[rows], radius[rows])
-        keys = np.fromiter(itertools.chain.from_iterable(found), np.intp)
-        high = np.cumsum(counts[rows])
-        yield rows, Ranges.one(high - counts[rows], high, keys)
 
 
 def nearest_by_pairs(queries, keys, left_out, rounding):
