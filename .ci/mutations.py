@@ -85,8 +85,8 @@ MUTATIONS = [
     ),
     Mutation(
         "attention/_algorithms/_nearest.py",
-        "near = (distances <= (smallest + rounding)[:, None]) & np.isfinite(distances)",
-        "near = (distances <= smallest[:, None]) & np.isfinite(distances)",
+        "is_nearest = (distances <= (smallest + rounding)[:, None]) & np.isfinite(distances)",
+        "is_nearest = (distances <= smallest[:, None]) & np.isfinite(distances)",
         "rounding decides ties among pairs",
     ),
     Mutation(
@@ -151,8 +151,8 @@ MUTATIONS = [
     ),
     Mutation(
         "attention/_leave_one_out.py",
-        "others = np.where(shift > -np.inf, total, 0.0) * np.exp(shift - base)",
-        "others = total * np.exp(shift - base)",
+        "without = np.where(shift > -np.inf, total, 0.0) * np.exp(shift - base)",
+        "without = total * np.exp(shift - base)",
         "a row without others is not fitted by itself",
     ),
     Mutation(

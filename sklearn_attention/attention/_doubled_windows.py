@@ -30,27 +30,27 @@ class Windows:
     # The weight of 1.5 design points a coefficient is adequate anyway. Copies are one row.
 
     def __init__(self, keys, values, weights, n_coefficients):
-        self._needed, kept = _ROWS_PER_COEFFICIENT * n_coefficients, np.flatnonzero(weights)
+        self._needed, weighted = _ROWS_PER_COEFFICIENT * n_coefficients, np.flatnonzero(weights)
         self._weights, self._total = weights, weights.sum()
         self.fewest, self.repeat = math.ceil(self._needed), False
-        self._n_rows = self._n_points = len(kept)
+        self._n_rows = self._n_points = len(weighted)
         # Rows that are no copies, and those that are alone at their design point.
         self._is_single = self._is_alone = weights > 0
         # Rows that differ from all others in one column need no labels, which take memory.
-        if all(_has_repeats(keys[kept, j]) for j in range(keys.shape[1])):
-            points = _labels(keys[kept], 0)
+        if all(_has_repeats(keys[weighted, j]) for j in range(keys.shape[1])):
+            points = _labels(keys[weighted], 0)
             self._n_points = 1 + points.max()
-            self.repeat = self._n_points < len(kept)
+            self.repeat = self._n_points < len(weighted)
         if self.repeat:
             # A row at each design point, and the design point of each row.
-            self.first = kept[np.unique(points, return_index=True)[1]]
+            self.first = weighted[np.unique(points, return_index=True)[1]]
             self.point_of_rows = np.zeros(len(weights), dtype=np.intp)
-            self.point_of_rows[kept] = points
-            self._is_alone = _is_unique(points, kept, len(weights))
-            rows = _labels(values[kept], points)
-            if 1 + _labels(values[kept], 0).max() >= DISTINCT * (1 + rows.max()):
+            self.point_of_rows[weighted] = points
+            self._is_alone = _is_unique(points, weighted, len(weights))
+            rows = _labels(values[weighted], points)
+            if 1 + _labels(values[weighted], 0).max() >= DISTINCT * (1 + rows.max()):
                 self._n_rows = 1 + rows.max()
-                self._is_single = _is_unique(rows, kept, len(weights))
+                self._is_single = _is_unique(rows, weighted, len(weights))
 
     def adequacy(self, weight, inverse_leverage):
         """Measure how well a window determines its polynomial; 1 or more is adequate.
@@ -95,10 +95,10 @@ def _labels(table, labels):
     return np.broadcast_to(labels, len(table))
 
 
-def _is_unique(labels, kept, n_rows):
-    """True for each of `n_rows` whose label no other has; labels are of the rows `kept`."""
+def _is_unique(labels, weighted, n_rows):
+    """True for each of `n_rows` whose label no other has; labels are of the rows `weighted`."""
     is_unique = np.zeros(n_rows, dtype=bool)
-    is_unique[kept] = np.bincount(labels)[labels] == 1
+    is_unique[weighted] = np.bincount(labels)[labels] == 1
     return is_unique
 
 
@@ -121,14 +121,14 @@ def double_windows(evaluate, max_distance):
         if not len(rows):
             break
         wider = evaluate(times, rows)
-        parts = [
+        blended = [
             (adequacy, *(field[rows] for field in fields))
             for adequacy, (_, *fields) in zip(adequacies, groups, strict=True)
         ]
-        blend(parts, wider)
-        for (_, *fields), (_, *some) in zip(groups, parts, strict=True):
-            for field, x in zip(fields, some, strict=True):
-                field[rows] = x
+        blend(blended, wider)
+        for (_, *fields), (_, *blended_fields) in zip(groups, blended, strict=True):
+            for field, values in zip(fields, blended_fields, strict=True):
+                field[rows] = values
         adequacies = [
             np.where(adequacy < 1, new, np.inf)
             for adequacy, (new, *_) in zip(adequacies, wider, strict=True)

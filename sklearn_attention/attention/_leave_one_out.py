@@ -145,15 +145,15 @@ class LeaveOneOut:
             )
         gap, rows = _check_gap(gap), _check_rows(rows, len(X))
         if sample_weight is not None:
-            _, _, kept = check_weights(sample_weight, X)
-            rows = rows if kept is None else rows[np.isin(rows, kept)]
+            _, _, weighted = check_weights(sample_weight, X)
+            rows = rows if weighted is None else rows[np.isin(rows, weighted)]
         if not len(rows):
             raise ValueError(
                 f"rows={rows!r} selects no row of positive weight: pass the position of at "
                 "least one."
             )
         self.rows = rows
-        problem, kept = read(
+        problem, weighted = read(
             X[rows], X, values, kernel, bandwidth=bandwidth, sample_weight=sample_weight,
             leave_one_out=rows,
         )  # fmt: skip
@@ -164,7 +164,7 @@ class LeaveOneOut:
         kernel = problem.kernel
         local = degree and kernel.numeric_columns(X.shape[1])
         if widen and local and kernel.decreasing and not kernel.signed:
-            X = X if kept is None else X[kept]
+            X = X if weighted is None else X[weighted]
             self._widened = _WidenedRows(self._rows, X, degree, options)
         # The fewest rows whose weight a window needs, unless rows of one place have it.
         self.fewest = 1 if self._widened is None else self._widened.fewest
@@ -196,11 +196,11 @@ class LeaveOneOut:
                 f"values, such as the targets y, reach {largest:g}, whose square overflows: "
                 "divide them by their largest absolute value."
             )
-        found = []
+        scores = []
         for left_out, fitted, leverage in self._predict(scales):
             errors = [weights @ ((x - truth) ** 2).mean(axis=1) for x in (left_out, fitted)]
-            found.append((*errors, leverage.sum()))
-        left_out, fitted, trace = np.array(found, dtype=np.float64).reshape(-1, 3).T
+            scores.append((*errors, leverage.sum()))
+        left_out, fitted, trace = np.array(scores, dtype=np.float64).reshape(-1, 3).T
         total = float(weights.sum())
         return Scores(left_out / total, fitted / total, trace)
 
@@ -227,8 +227,8 @@ class LeaveOneOut:
         if self._widened is None or scales.ndim > 1:
             yield from (fields[:3] for fields in self._rows.at(scales))
             return
-        for some in blocks(len(scales), max(1, IN_CACHE // len(self.rows))):
-            yield from self._widened.at(scales[some])
+        for block in blocks(len(scales), max(1, IN_CACHE // len(self.rows))):
+            yield from self._widened.at(scales[block])
 
 
 class _PredictedRows:
@@ -238,49 +238,52 @@ class _PredictedRows:
         self.problem, self._given = problem, (degree, gap, options)
         self.own_key = problem.left_out[:, 0]
         self.values, self.weights = problem.values[self.own_key], problem.weights[self.own_key]
-        self._sums = Reduction(problem, degree, **options)
-        self._apart = None
+        self._sums = self._sums_without_gap = Reduction(problem, degree, **options)
         if gap:
             left_out = key_ranges(self.own_key, gap).clip(max=len(problem.keys))
-            self._apart = Reduction(replace(problem, left_out=left_out), degree, **options)
+            problem = replace(problem, left_out=left_out)
+            self._sums_without_gap = Reduction(problem, degree, **options)
 
     def each(self, rows, scales):
         """Fields of some rows as arrays, each at a scale of its own."""
         order = np.argsort(scales, kind="stable")
         _, starts = np.unique(self._sums.together(scales[order]), return_index=True)
-        parts, found = np.split(order, starts[1:]), []
-        for part in parts:
-            some = _PredictedRows(self.problem.take(rows[part]), *self._given)
-            own = scales[part][None] if self._sums.is_radial else scales[part[:1]]
-            found += some.at(own)
-        place = np.argsort(np.concatenate(parts))
-        return [np.concatenate(field)[place] for field in zip(*found, strict=True)]
+        groups, fields = np.split(order, starts[1:]), []
+        for group in groups:
+            predicted = _PredictedRows(self.problem.take(rows[group]), *self._given)
+            is_radial = self._sums.is_radial
+            fields += predicted.at(scales[group][None] if is_radial else scales[group[:1]])
+        place = np.argsort(np.concatenate(groups))
+        return [np.concatenate(field)[place] for field in zip(*fields, strict=True)]
 
     def at(self, scales):
-        """At each scale the fields of `Predictions`, and own shares in the sums of weights.
+        """Fields of `Predictions` at each scale, and shares of the rows in sums of weights.
 
-        Shares in the sums that are left out from, and in all.
+        The first share is that in the sum without the gap, the second that in the full sum.
         """
-        found = self._each(self._sums, scales)
-        if self._apart is None:
-            return ((*own, own[-1]) for own in found)
-        pairs = zip(self._each(self._apart, scales), found, strict=True)
-        return ((far[0], *near[1:3], far[3], near[3]) for far, near in pairs)
+        fields = self._at(self._sums, scales)
+        if self._sums_without_gap is self._sums:
+            return ((*predicted, predicted[-1]) for predicted in fields)
+        pairs = zip(self._at(self._sums_without_gap, scales), fields, strict=True)
+        return (
+            (left_out, fitted, leverage, share_without, share)
+            for (left_out, _, _, share_without), (_, fitted, leverage, share) in pairs
+        )
 
-    def _each(self, sums, scales):
-        """Predictions and shares at each scale."""
-        problem, own = sums.problem, None
+    def _at(self, sums, scales):
+        """Predictions and shares of the rows at each scale, from sums without the rows."""
+        problem, terms = sums.problem, None
         if is_same_everywhere(problem.kernel, problem.keys.shape[1]):
-            own = own_terms(problem)
-        for group, parts in sums.each(scales):
-            terms = own_terms(problem.at(group[0])) if own is None else own
-            found = [self._finish(terms, *part) for part in parts]
-            fields = map(np.concatenate, zip(*found, strict=True))
+            terms = own_terms(problem)
+        for group, blocks_of_rows in sums.each(scales):
+            of_group = own_terms(problem.at(group[0])) if terms is None else terms
+            fields = [self._finish(of_group, *block) for block in blocks_of_rows]
+            fields = map(np.concatenate, zip(*fields, strict=True))
             yield from zip(*(np.split(field, len(group)) for field in fields), strict=True)
 
-    def _finish(self, own, rows, sums, moments):
-        own = [field[rows] for field in own]
-        share = own_share(own, sums.shift, sums.sums[0, 0])
+    def _finish(self, terms, rows, sums, moments):
+        terms = [field[rows] for field in terms]
+        share = own_share(terms, sums.shift, sums.sums[0, 0])
         return *with_own_key(moments, share, self.values[rows]), share
 
 
@@ -312,18 +315,18 @@ class _WidenedRows:
         plain = list(self._rows.at(scales))
         for k in np.argsort(-scales):
             scale = np.full(len(all_rows), scales[k])
-            groups[k] = own = self._groups(all_rows, scale, plain[k])
+            groups[k] = self._groups(all_rows, scale, plain[k])
             wider = self._tried.get(_key(2 * scales[k]))
             if wider is not None:
-                blend(own, wider)
+                blend(groups[k], wider)
             else:
 
-                def evaluate(times, rows, own=own, scale=scale):
+                def evaluate(times, rows, plain=groups[k], scale=scale):
                     wide = scale[rows] * 2.0**times
-                    return self._groups(all_rows[rows], wide, None) if times else own
+                    return self._groups(all_rows[rows], wide, None) if times else plain
 
                 double_windows(evaluate, self._max_distance / scales[k])
-            self._keep(scales[k], own)
+            self._keep(scales[k], groups[k])
         for k in range(len(scales)):
             (_, left_out), (_, fitted, leverage) = groups[k]
             yield left_out, fitted, leverage
@@ -336,9 +339,9 @@ class _WidenedRows:
         left_out, fitted, leverage, share_without, share = fields
         inverse_leverage = self._inverse_leverage(key, scales)
         with np.errstate(divide="ignore"):
-            total, others = weight / share, weight * (1 - share_without) / share_without
+            total, without = weight / share, weight * (1 - share_without) / share_without
         adequacy = self._windows.adequacy_without(
-            key, others, inverse_leverage, inverse_leverage - 1
+            key, without, inverse_leverage, inverse_leverage - 1
         )
         is_adequate = self._windows.adequacy(total, inverse_leverage)
         return [(adequacy, left_out), (is_adequate, fitted, leverage)]
@@ -369,8 +372,8 @@ def _check_rows(rows, n_samples):
         checked = np.asarray(rows)
     except (TypeError, ValueError):
         checked = np.empty(0)
-    whole = checked.ndim == 1 and checked.dtype.kind in "iu"
-    if not whole or ((checked < 0) | (checked >= n_samples)).any():
+    is_list = checked.ndim == 1 and checked.dtype.kind in "iu"
+    if not is_list or ((checked < 0) | (checked >= n_samples)).any():
         raise ValueError(
             f"rows={rows!r} is not valid: pass positions of rows, from 0 to {n_samples - 1}, "
             "or None for all."
@@ -379,16 +382,16 @@ def _check_rows(rows, n_samples):
 
 
 def _check_gap(gap):
-    whole = isinstance(gap, numbers.Integral) and not isinstance(gap, bool)
-    if not whole or gap < 0:
+    is_integer = isinstance(gap, numbers.Integral) and not isinstance(gap, bool)
+    if not is_integer or gap < 0:
         raise ValueError(f"gap={gap!r} is not valid: pass an integer that is not negative.")
     return int(gap)
 
 
-def _check_scales(name, given, n_rows, n_axes):
+def _check_scales(name, passed, n_rows, n_axes):
     """Scales as an array: that many axes, and another one where each row has its own."""
     try:
-        scales = np.asarray(given, dtype=np.float64)
+        scales = np.asarray(passed, dtype=np.float64)
     except (TypeError, ValueError):
         scales = np.full((), np.nan)
     fits = scales.ndim >= n_axes and scales.shape[n_axes:] in ((), (1,), (n_rows,))
@@ -396,7 +399,7 @@ def _check_scales(name, given, n_rows, n_axes):
         what = "numbers" if n_axes else "a number"
         each = f"{name} of shape (n_scales, {n_rows})" if n_axes else f"{n_rows} numbers"
         raise ValueError(
-            f"{name}={given!r} is not valid: pass {what} greater than 0, or {each}, one for "
+            f"{name}={passed!r} is not valid: pass {what} greater than 0, or {each}, one for "
             "each row that is predicted."
         )
     return scales if scales.ndim == n_axes else scales + np.zeros(n_rows)
@@ -416,31 +419,34 @@ def own_terms(problem):
     if is_same_everywhere(kernel, x.shape[1]):
         x = x[:1]
     evaluate = kernel.log if kernel.signed is False else kernel
-    own, log_weights = at_rows(evaluate, x, x), np.log(problem.weights[problem.left_out[:, 0]])
+    terms, log_weights = (
+        at_rows(evaluate, x, x),
+        np.log(problem.weights[problem.left_out[:, 0]]),
+    )
     if kernel.signed is False:
-        return own + log_weights, np.ones_like(log_weights)
+        return terms + log_weights, np.ones_like(log_weights)
     with np.errstate(divide="ignore"):
-        return np.log(np.abs(own)) + log_weights, np.sign(own) + 0 * log_weights
+        return np.log(np.abs(terms)) + log_weights, np.sign(terms) + 0 * log_weights
 
 
 def at_rows(kernel, x, y):
     """A kernel, or its logarithm, between each row of a table and that of another."""
-    parts = [np.diagonal(kernel(x[rows], y[rows])) for rows in blocks(len(x), _BLOCK_ROWS)]
-    return np.concatenate(parts) if parts else x[:, 0]
+    diagonals = [np.diagonal(kernel(x[rows], y[rows])) for rows in blocks(len(x), _BLOCK_ROWS)]
+    return np.concatenate(diagonals) if diagonals else x[:, 0]
 
 
-def own_share(own, shift, total):
+def own_share(terms, shift, total):
     """Share (n,) of a left-out key in the sum of all weights; 1 where no other has any.
 
-    From :func:`own_terms` and the sum without it, ``total * exp(shift)``.
+    `terms` are those of :func:`own_terms`; the sum without the key is ``total * exp(shift)``.
     """
-    log_size, sign = own
+    log_size, sign = terms
     # Relative to the larger of both, nothing overflows.
     base = np.maximum(shift, log_size)
     itself = sign * np.exp(log_size - base)
     # Under the policy "nan", and beside nearest keys that do not exist, the total is NaN.
-    others = np.where(shift > -np.inf, total, 0.0) * np.exp(shift - base)
-    return np.where(itself == 0, itself, itself / (itself + others))
+    without = np.where(shift > -np.inf, total, 0.0) * np.exp(shift - base)
+    return np.where(itself == 0, itself, itself / (itself + without))
 
 
 def with_own_key(moments, share, own_values):
@@ -461,14 +467,14 @@ def with_themselves(gram, cross, share, own_values):
     # At the row itself only the polynomial's constant is not 0. With the row's share s of the
     # weights, E[f f'] = (1 - s) E_without[f f'] + s e_0 e_0'. Where no other row has weight,
     # only the row itself is left.
-    rest = (1 - share)[:, None, None]
-    gram = np.where(np.isfinite(gram), gram, 0.0) * rest
-    cross = np.where(np.isfinite(cross), cross, 0.0) * rest
+    weight = (1 - share)[:, None, None]
+    gram = np.where(np.isfinite(gram), gram, 0.0) * weight
+    cross = np.where(np.isfinite(cross), cross, 0.0) * weight
     gram[:, 0, 0] += share
     cross[:, 0] += share[:, None] * own_values
     return gram, cross
 
 
 def _key(scale):
-    """Of a scale, the same for those that differ by rounding."""
+    """Round the logarithm of a scale: scales that differ by rounding have the same key."""
     return round(float(np.log2(scale)), 9)

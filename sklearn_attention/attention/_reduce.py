@@ -62,18 +62,18 @@ class Reduction:
         width = np.broadcast_to(self._scale(1.0, rows), len(rows))
         return "near" if self._near is not None and self._near.pay(rows, width) else "dense"
 
-    def sums(self, rows, scale=1.0, *, most=1.0):
+    def sums(self, rows, scale=1.0, *, max_share=1.0):
         """Sums about the queries at `rows`, of powers in bandwidths times a scale.
 
         A number, or one for each of these queries. Those of an algorithm of linear time that
-        are not accurate are left so if they are more than a share `most`.
+        are not accurate are left so if their share is larger than `max_share`.
         """
         scale, found, todo = self._scale(scale, rows), None, np.arange(len(rows))
         if self._linear is not None:
-            found = self._linear.sums_of(rows, scale, most=most)
+            found = self._linear.sums_of(rows, scale, max_share=max_share)
         if found is not None:
             todo = np.flatnonzero(~found.sure)
-            if not 0 < len(todo) <= most * len(rows):
+            if not 0 < len(todo) <= max_share * len(rows):
                 return found
         width = np.ones(len(self.problem.queries))
         width[rows] = scale

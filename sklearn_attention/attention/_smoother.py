@@ -59,7 +59,7 @@ class Smoother:
             return None
         sums, center = self.reduction(center, queries, keys, values, weights, *options)
         rows = np.arange(len(queries))
-        found = sums.sums(rows, most=1.0 if final else _SHARE_SUMMED_AGAIN)
+        found = sums.sums(rows, max_share=1.0 if final else _SHARE_SUMMED_AGAIN)
         if final:
             found = sums.with_fallbacks(found, rows, all_keys=whole)
         found = _with_weights(found, sums.problem.log_weight_scale)

@@ -18,8 +18,8 @@ class Nearest(NamedTuple):
 
     def put(self, rows, other) -> None:
         """Put the sums of some queries in the place of those before."""
-        for field, some in zip(self, other, strict=True):
-            field[..., rows] = some
+        for field, new in zip(self, other, strict=True):
+            field[..., rows] = new
 
     def plus(self, other):
         """Sums over the nearest keys of both parts; equally near ones are added."""

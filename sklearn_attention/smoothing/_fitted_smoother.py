@@ -280,7 +280,7 @@ class FittedSmoother:
             "empty": self.empty, "widen": self.widens,
         }  # fmt: skip
         values = self.table if values is None else values
-        return LeaveOneOut(self.keys.astype(np.float64), values, self.kernel, **own | options)
+        return LeaveOneOut(self.keys, values, self.kernel, **own | options)
 
     def left_out_of(self, rows, factor=1.0):
         """Rows predicted without themselves and the gap, in windows wider by a factor."""

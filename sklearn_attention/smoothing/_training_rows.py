@@ -15,9 +15,9 @@ def predict_rows(smoother, measured):
         predictions = leave_one_out.predictions()
     else:
         # If a row is left out, it is no neighbour of itself, and the bandwidth is larger.
-        scale, further = (measured.scale(measured.keys[rows], more=k) for k in (0, 1))
+        scale, next_scale = (measured.scale(measured.keys[rows], more=k) for k in (0, 1))
         predictions = leave_one_out.predictions(scale)
-        left_out = leave_one_out.predictions(further).left_out
+        left_out = leave_one_out.predictions(next_scale).left_out
         predictions = predictions._replace(left_out=left_out)
     n_rows = len(smoother.keys)
     if len(rows) == n_rows:

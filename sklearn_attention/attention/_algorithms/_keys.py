@@ -78,25 +78,25 @@ class Keys(ABC):
         """Sums over the keys that count, pair by pair; None where other ways are faster."""
         return None
 
-    def sums(self, queries, scale, left_out=None, *, most=1.0):
+    def sums(self, queries, scale, left_out=None, *, max_share=1.0):
         """Sums for queries (m, n_axes) at multiples of the bandwidth, a number or (m,)."""
         # The attribute `points` as queries saves work. Ranges `left_out` (m, 2) are positions
         # of keys as passed. Sums below the error bound are computed again from pairs, unless
-        # they are more than a share `most` of the queries. None where other ways are faster.
-        found = self._in_linear_time(queries, scale)
+        # their share is larger than `max_share`. None where other ways are faster.
+        with_errors = self._in_linear_time(queries, scale)
         scales = np.broadcast_to(scale, len(queries))
-        if found is None:
+        if with_errors is None:
             return self._by_pairs(queries, scales, left_out)
-        sums, error = found
+        sums, error = with_errors
         if left_out is not None:
             self._subtract(sums, queries, scales, left_out)
-        found = Sums(np.zeros(len(queries)), sums, _TRUSTED * error)
-        unsure = np.flatnonzero(~(sums[0, 0] > found.least))
-        if 0 < len(unsure) <= most * len(queries):
-            again = self._by_pairs(queries[unsure], scales[unsure], _rows(left_out, unsure))
-            if again is not None:
-                found.put(unsure, again)
-        return found
+        result = Sums(np.zeros(len(queries)), sums, _TRUSTED * error)
+        unsure = np.flatnonzero(~(sums[0, 0] > result.least))
+        if 0 < len(unsure) <= max_share * len(queries):
+            pairs = self._by_pairs(queries[unsure], scales[unsure], _rows(left_out, unsure))
+            if pairs is not None:
+                result.put(unsure, pairs)
+        return result
 
     def _subtract(self, sums, queries, scales, left_out):
         """Subtract from sums those over the keys that queries leave out, in place."""
@@ -116,7 +116,7 @@ class Keys(ABC):
                 for c in range(len(self.columns) if sum(power) <= self.degree else 1):
                     sums[p, c, rows] -= terms * self.columns[c, keys]
 
-    def sums_of(self, rows, scale, *, most):
+    def sums_of(self, rows, scale, *, max_share):
         """Sums for some queries of the problem, in their order, as :meth:`sums`.
 
         Powers are in units of the scale, a number or one per query.
@@ -129,8 +129,8 @@ class Keys(ABC):
             order = np.argsort(queries[:, 0])
             queries = queries[order]
         scale = scale[order] if np.ndim(scale) else scale
-        found = self.sums(queries, scale, _rows(left_out, order), most=most)
-        return None if found is None else in_order(found, order)
+        sums = self.sums(queries, scale, _rows(left_out, order), max_share=max_share)
+        return None if sums is None else in_order(sums, order)
 
     def groups(self, scales):
         """The scales, in their order, by bandwidths whose sums are made together."""
@@ -146,15 +146,14 @@ def _rows(table, rows):
     return None if table is None else table.take(rows, axis=0)
 
 
-def in_order(found, order):
+def in_order(ordered, order):
     """Sums of queries that were put in an order, in the order that they came in."""
-    shift, least = np.empty_like(found.shift), np.empty_like(found.least)
-    shift[order], least[order] = found.shift, found.least
-    sums = np.empty_like(found.sums)
+    result = Sums(*(np.empty_like(field) for field in ordered[:3]))
+    result.shift[order], result.least[order] = ordered.shift, ordered.least
     # Sum by sum: NumPy is ten times slower where it writes to many rows at once.
-    for e, c in np.ndindex(sums.shape[:2]):
-        sums[e, c][order] = found.sums[e, c]
-    return Sums(shift, sums, least)
+    for e, c in np.ndindex(ordered.sums.shape[:2]):
+        result.sums[e, c][order] = ordered.sums[e, c]
+    return result
 
 
 def reach(kernel, power=0, span=0.0):
@@ -175,14 +174,14 @@ def reach(kernel, power=0, span=0.0):
 BLOCK_PAIRS = IN_CACHE // 4
 
 
-def blocks_of_sizes(sizes, most):
-    """Positions of sizes (m,) that are not 0, in blocks that add up to `most`, or of one."""
+def blocks_of_sizes(sizes, max_sum):
+    """Positions of sizes (m,) that are not 0, in blocks that add up to a maximum, or of one."""
     rows = np.flatnonzero(sizes)
     ends = np.cumsum(sizes[rows])
     first = 0
     while first < len(rows):
         done = ends[first - 1] if first else 0
-        last = max(first + 1, int(np.searchsorted(ends, done + most, "right")))
+        last = max(first + 1, int(np.searchsorted(ends, done + max_sum, "right")))
         yield rows[first:last]
         first = last
 

@@ -65,10 +65,10 @@ class Line(Keys):
             far = np.flatnonzero(np.isfinite(nearest) & (nearest > self.reach / 4))
             distance[far] = self._furthest(nearest[far]) * scale[far]
         exact = bounded and kernel.profile(np.ones(1))[0] > 0
-        near = Ranges(*window(self.x, places, distance, exact=exact))
+        ranges = Ranges(*window(self.x, places, distance, exact=exact))
         shift = np.full(len(places), -np.inf)
         sums = np.zeros((2 * self.degree + 1, len(self.columns), len(places)))
-        for rows, counts, keys in near.blocks():
+        for rows, counts, keys in ranges.blocks():
             starts = np.cumsum(counts) - counts
             query = np.repeat(rows, counts)
             with np.errstate(over="ignore"):

@@ -23,24 +23,25 @@ def nearest_sums(keys, columns, queries, left_out, rounding):
     near whose distances differ by no more than `rounding` (m,).
     """
     n, n_keys = len(queries), len(keys)
-    found = Nearest(np.empty(n), rounding, np.zeros((len(columns), n)))
+    nearest = Nearest(np.empty(n), rounding, np.zeros((len(columns), n)))
     if n * n_keys < FEW_PAIRS or keys.shape[1] not in FEATURES:
         for rows in blocks(n, max(1, IN_CACHE // n_keys)):
-            some = None if left_out is None else left_out[rows]
-            distance, near = nearest_by_pairs(queries[rows], keys, some, rounding[rows])
-            found.distance[rows], found.sums[:, rows] = distance, columns @ near.T
-        return found
+            limits = None if left_out is None else left_out[rows]
+            distance, table = nearest_by_pairs(queries[rows], keys, limits, rounding[rows])
+            nearest.distance[rows], nearest.sums[:, rows] = distance, columns @ table.T
+        return nearest
     tree = KDTree(keys, balanced_tree=False)
-    found.distance[:], _ = nearest_kept(tree, queries, left_out)
-    radius = np.where(found.distance < np.inf, found.distance + rounding, 0.0)
+    nearest.distance[:], _ = nearest_kept(tree, queries, left_out)
+    radius = np.where(nearest.distance < np.inf, nearest.distance + rounding, 0.0)
     counts = tree.query_ball_point(queries, radius, return_length=True)
     for rows in blocks_of_sizes(counts, ROWS_AT_ONCE):
-        some, high = None if left_out is None else left_out[rows], np.cumsum(counts[rows])
-        near = tree.query_ball_point(queries[rows], radius[rows])
-        near = np.fromiter(itertools.chain.from_iterable(near), np.intp)
-        near = Ranges(high - counts[rows], high, near)
-        found.sums[:, rows] = _sum_over(near, columns, some, np.arange(n_keys))
-    return found
+        limits, ends = None if left_out is None else left_out[rows], np.cumsum(counts[rows])
+        positions = itertools.chain.from_iterable(
+            tree.query_ball_point(queries[rows], radius[rows])
+        )
+        ranges = Ranges(ends - counts[rows], ends, np.fromiter(positions, np.intp))
+        nearest.sums[:, rows] = _sum_over(ranges, columns, limits, np.arange(n_keys))
+    return nearest
 
 
 def nearest_along(line, queries, left_out, rounding):
@@ -59,10 +60,10 @@ def nearest_along(line, queries, left_out, rounding):
     return Nearest(distance, rounding, sums)
 
 
-def _sum_over(near, columns, left_out, order):
+def _sum_over(ranges, columns, left_out, order):
     """Sums (c, m) of columns over a range of keys for each query, without those left out."""
-    sums = np.zeros((len(columns), len(near.low)))
-    for rows, counts, keys in near.blocks():
+    sums = np.zeros((len(columns), len(ranges.low)))
+    for rows, counts, keys in ranges.blocks():
         terms = columns[:, keys]
         if left_out is not None:
             limits = left_out.take(np.repeat(rows, counts), axis=0)
@@ -119,5 +120,5 @@ def nearest_by_pairs(queries, keys, left_out, rounding):
     if left_out is not None:
         distances[inside(left_out[:, None], np.arange(len(keys)))] = np.inf
     smallest = distances.min(axis=1)
-    near = (distances <= (smallest + rounding)[:, None]) & np.isfinite(distances)
-    return smallest, near.astype(np.float64)
+    is_nearest = (distances <= (smallest + rounding)[:, None]) & np.isfinite(distances)
+    return smallest, is_nearest.astype(np.float64)
