@@ -109,6 +109,12 @@ MUTATIONS = [
     ),
     Mutation(
         "attention/_read.py",
+        "return sorted({*numeric, *self.kernel.categorical_columns(n_features)})",
+        "return list(range(n_features))",
+        "columns that the kernel does not compare make keys near or far",
+    ),
+    Mutation(
+        "attention/_read.py",
         "ranges = np.column_stack([own_key - gap, own_key + gap + 1]).clip(0)",
         "ranges = np.column_stack([own_key - gap, own_key + 1]).clip(0)",
         "rows of the gap are left out on one side only",

@@ -43,10 +43,17 @@ class Problem:
     def n_pairs(self):
         return len(self.queries) * len(self.keys)
 
+    @property
+    def columns(self):
+        """The columns that the kernel compares, along which keys are near or far."""
+        n_features = self.keys.shape[1]
+        numeric = self.kernel.numeric_columns(n_features)
+        return sorted({*numeric, *self.kernel.categorical_columns(n_features)})
+
     @functools.cached_property
     def rounding(self):
         """Differences (n,) of distances from each query that are no larger are rounding."""
-        passed = (x + self.center for x in (self.queries, self.keys))
+        passed = ((x + self.center)[:, self.columns] for x in (self.queries, self.keys))
         return rounding_of_distances(*passed, self.precision)
 
     def take(self, rows):

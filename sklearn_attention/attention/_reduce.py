@@ -192,12 +192,13 @@ class Reduction:
             if isinstance(self._linear, Line):
                 found = self._linear.nearest_of(new)
             else:
-                problem = self.problem.take(new)
+                problem, compared = self.problem.take(new), self.problem.columns
                 columns = np.column_stack([np.ones(len(problem.keys)), problem.values])
                 columns, rounding = columns.T * problem.weights, self.problem.rounding[new]
                 found = nearest_sums(
-                    problem.keys, columns, problem.queries, problem.left_out, rounding
-                )
+                    problem.keys[:, compared], columns, problem.queries[:, compared],
+                    problem.left_out, rounding,
+                )  # fmt: skip
             known.put(new, found)
         return Nearest(*(field[..., rows] for field in known))
 

@@ -108,7 +108,8 @@ def normalized(problem, empty):
         weights[lost] = np.nan
         if empty == "nearest":
             some = problem.take(lost)
-            _, near = nearest_by_pairs(some.queries, some.keys, some.left_out, some.rounding)
+            compared = (x[:, problem.columns] for x in (some.queries, some.keys))
+            _, near = nearest_by_pairs(*compared, some.left_out, some.rounding)
             near *= some.weights
             with np.errstate(invalid="ignore"):
                 weights[lost] = near / near.sum(axis=1, keepdims=True)

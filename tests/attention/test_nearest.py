@@ -11,7 +11,7 @@ from sklearn_attention.attention._algorithms import _nearest
 from sklearn_attention.attention._algorithms._line import Line
 from sklearn_attention.attention._algorithms._nearest import nearest_along, nearest_sums
 from sklearn_attention.attention._read import key_ranges, read
-from sklearn_attention.kernels import Epanechnikov
+from sklearn_attention.kernels import Epanechnikov, ProductKernel
 
 N = 80
 PLACES = {
@@ -131,6 +131,18 @@ def test_a_huge_key_makes_no_others_equally_near():
     keys = np.append(GRID / 10, 1e17)[:, None]
     found, _ = attend([[0.26]], keys, keys[:, 0], "epanechnikov", bandwidth=0.01)
     np.testing.assert_allclose(found, 0.3)
+
+
+def test_columns_that_no_kernel_compares_make_nothing_near():
+    keys = np.column_stack([GRID / 10, 1e17 * np.cos(GRID)])
+    queries = np.column_stack([(GRID[:-1] + 0.5) / 10, np.zeros(59)])
+    kernel = ProductKernel([("first", "epanechnikov", [0])])
+    options = {"bandwidth": 0.01}
+    for algorithm in ("auto", "dense"):
+        found, _ = attend(queries, keys, GRID, kernel, algorithm=algorithm, **options)
+        np.testing.assert_allclose(found, GRID[:-1] + 0.5, rtol=1e-9)
+    weights = attention_weights(queries, keys, kernel, **options)
+    np.testing.assert_allclose(weights @ GRID, GRID[:-1] + 0.5, rtol=1e-9)
 
 
 @given(
