@@ -252,13 +252,13 @@ class FittedSmoother:
         X = X.clip(*box).astype(X.dtype, copy=False)
 
         def evaluate(times, rows):
-            found, weight = self.doubled(times)._window(X[rows], values)
+            fit, weight = self.doubled(times)._window(X[rows], values)
             inverse_leverage = 0.0
             if points is not None:
                 at_points, inverse_leverage = points.doubled(times)._window(X[rows])
                 inverse_leverage = inverse_leverage / (1 + at_points.squared_distance)
             adequacy = windows.adequacy(weight, inverse_leverage)
-            return [(adequacy, found.values, found.slopes, found.ridge)]
+            return [(adequacy, fit.values, fit.slopes, fit.ridge)]
 
         return double_windows(evaluate, max_distance)[0]
 
@@ -269,8 +269,8 @@ class FittedSmoother:
 
     def _window(self, X, values=None):
         """The same, and weights of the rows in windows, in those of a row at the query."""
-        found = self._polynomials(X, self.keys[:, :0] if values is None else values)
-        return found, self._in_rows(X, found.log_normalizers)
+        fit = self._polynomials(X, self.keys[:, :0] if values is None else values)
+        return fit, self._in_rows(X, fit.log_normalizers)
 
     def leave_one_out(self, values=None, **options):
         """Rows predicted without themselves: their values, or others."""
@@ -288,15 +288,15 @@ class FittedSmoother:
             factor = factor * self.scale(self.keys[rows], more=1)
         return self.leave_one_out(rows=rows, gap=self.gap).predictions(factor).left_out
 
-    def local_rows(self, X, more=0, *, without_each=False, **options):
+    def local_rows(self, X, more=0, *, without_each=False):
         """Effect of each row on each prediction, in windows of so many more neighbours.
 
         Predictions without each row only if `without_each`.
         """
         if not self.widens:
-            own = self._options(X, more)
-            own |= {"degree": self.degree, "without_each": without_each}
-            return attention.local_rows(X, self.keys, self.table, self.kernel, **own | options)
+            options = self._options(X, more)
+            options |= {"degree": self.degree, "without_each": without_each}
+            return attention.local_rows(X, self.keys, self.table, self.kernel, **options)
         windows, points = self.windows
         *box, max_distance = self.box
         X = X.clip(*box)
@@ -324,8 +324,8 @@ class FittedSmoother:
                 groups.append((adequacy, local.left_out))
             return groups
 
-        whole, *left_out = double_windows(evaluate, max_distance)
-        return attention.LocalRows(*whole, left_out[0][0] if left_out else None, None)
+        matrices, *left_out = double_windows(evaluate, max_distance)
+        return attention.LocalRows(*matrices, left_out[0][0] if left_out else None, None)
 
     def weights(self, X):
         """Weights of the rows in averages, (n, n_keys)."""
