@@ -247,18 +247,12 @@ class FittedSmoother:
 
     def in_wide_windows(self, X, values):
         """The same in windows that are widened, of rows and queries in memory."""
-        windows, points = self.windows
-        *box, max_distance = self.box
+        windows, (*box, max_distance) = self.windows[0], self.box
         X = X.clip(*box).astype(X.dtype, copy=False)
 
         def evaluate(times, rows):
-            fit, weight = self.doubled(times)._window(X[rows], values)
-            inverse_leverage = 0.0
-            if points is not None:
-                at_points, inverse_leverage = points.doubled(times)._window(X[rows])
-                inverse_leverage = inverse_leverage / (1 + at_points.squared_distance)
-            adequacy = windows.adequacy(weight, inverse_leverage)
-            return [(adequacy, fit.values, fit.slopes, fit.ridge)]
+            fit, *measures = self._window(times, X[rows], values)
+            return [(windows.adequacy(*measures), fit.values, fit.slopes, fit.ridge)]
 
         return double_windows(evaluate, max_distance)[0]
 
@@ -267,10 +261,19 @@ class FittedSmoother:
         options = self._options(X) | {"algorithm": self.algorithm}
         return attend_local(X, self.keys, values, self.kernel, degree=self.degree, **options)
 
-    def _window(self, X, values=None):
-        """The same, and weights of the rows in windows, in those of a row at the query."""
-        fit = self._polynomials(X, self.keys[:, :0] if values is None else values)
-        return fit, self._in_rows(X, fit.log_normalizers)
+    def _window(self, times, X, values=None):
+        """Polynomials in windows that are doubled so often, and what makes these adequate.
+
+        The latter are the weight of the rows in each window, in that of a row at the query, and
+        the inverse leverage of a row at the query in a fit to the design points.
+        """
+        smoother, (_, points) = self.doubled(times), self.windows
+        fit = smoother._polynomials(X, self.keys[:, :0] if values is None else values)
+        weight, inverse_leverage = smoother._in_rows(X, fit.log_normalizers), np.zeros(len(X))
+        if points is not None:
+            at_points, of_points, _ = points._window(times, X)
+            inverse_leverage = of_points / (1 + at_points.squared_distance)
+        return fit, weight, inverse_leverage
 
     def leave_one_out(self, values=None, **options):
         """Rows predicted without themselves: their values, or others."""
@@ -302,27 +305,25 @@ class FittedSmoother:
         X = X.clip(*box)
 
         def evaluate(times, rows):
-            smoother, queries = self.doubled(times), X[rows]
-            local = smoother.local_rows(queries, without_each=without_each)
-            weight = smoother._window(queries)[1][:, None]
-            inverse_leverage = without_point = np.zeros((1, 1))
+            queries = X[rows]
+            local = self.doubled(times).local_rows(queries, without_each=without_each)
+            _, weight, inverse_leverage = self._window(times, queries)
+            groups = [(windows.adequacy(weight, inverse_leverage), *local[:-2])]
+            if not without_each:
+                return groups
+            without_point = np.zeros((1, 1))
             if points is not None:
-                smoother = points.doubled(times)
-                at_points = smoother.local_rows(queries, without_each=without_each)
-                of_points = smoother._window(queries)[1][:, None]
-                inverse_leverage = of_points / (1 + at_points.squared_distance[:, None])
-                if without_each:
-                    without_point = of_points * (1 - at_points.weights)
-                    without_point = without_point / (1 + at_points.left_out_distance)
-                    without_point = without_point[:, windows.point_of_rows]
-            adequacy = windows.adequacy(weight, inverse_leverage)[:, 0]
-            groups = [(adequacy, *local[:-2])]
-            if without_each:
-                weight = weight * (1 - local.weights)
-                limits = weight, inverse_leverage, without_point
-                adequacy = windows.adequacy_without(slice(None), *limits)
-                groups.append((adequacy, local.left_out))
-            return groups
+                _, of_points, _ = points._window(times, queries)
+                at_points = points.doubled(times).local_rows(queries, without_each=True)
+                without_point = of_points[:, None] * (1 - at_points.weights)
+                without_point = without_point / (1 + at_points.left_out_distance)
+                without_point = without_point[:, windows.point_of_rows]
+            weight = weight[:, None] * (1 - local.weights)
+            limits = weight, inverse_leverage[:, None], without_point
+            return [
+                *groups,
+                (windows.adequacy_without(slice(None), *limits), local.left_out),
+            ]
 
         matrices, *left_out = double_windows(evaluate, max_distance)
         return attention.LocalRows(*matrices, left_out[0][0] if left_out else None, None)
