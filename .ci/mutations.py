@@ -73,9 +73,57 @@ MUTATIONS = [
     ),
     Mutation(
         "attention/_algorithms/_nearest.py",
-        "squared[(apart <= gap) & (own >= 0)[:, None]] = np.inf",
-        "squared[(apart <= gap) & (own >= 0)[:, None]] *= 2",
+        "distances[inside(left_out[:, None], np.arange(len(keys)))] = np.inf",
+        "distances[inside(left_out[:, None], np.arange(len(keys)))] *= 2",
         "a query's own key answers for it",
+    ),
+    Mutation(
+        "attention/_algorithms/_nearest.py",
+        "rows = rows[inside(limits, line.order[place[rows]])]",
+        "rows = rows[:0]",
+        "a key that is left out is the nearest along a line",
+    ),
+    Mutation(
+        "attention/_algorithms/_nearest.py",
+        "is_nearest = (distances <= (smallest + rounding)[:, None]) & np.isfinite(distances)",
+        "is_nearest = (distances <= smallest[:, None]) & np.isfinite(distances)",
+        "rounding decides ties among pairs",
+    ),
+    Mutation(
+        "attention/_algorithms/_nearest.py",
+        "low, high = window(line.x, queries, distance + rounding)",
+        "low, high = window(line.x, queries, distance)",
+        "rounding decides ties along a line",
+    ),
+    Mutation(
+        "attention/_sums.py",
+        "np.where(part.distance <= distance + rounding, part.sums, 0.0)",
+        "np.where(part.distance <= distance, part.sums, 0.0)",
+        "rounding decides ties between parts of the keys",
+    ),
+    Mutation(
+        "attention/_read.py",
+        "size = np.abs(queries) + np.median(np.abs(keys), axis=0)",
+        "size = np.abs(queries) + np.abs(keys).max(axis=0)",
+        "one huge key makes all keys equally near",
+    ),
+    Mutation(
+        "attention/_read.py",
+        "return sorted({*numeric, *self.kernel.categorical_columns(n_features)})",
+        "return list(range(n_features))",
+        "columns that the kernel does not compare make keys near or far",
+    ),
+    Mutation(
+        "attention/_read.py",
+        "ranges = np.column_stack([own_key - gap, own_key + gap + 1]).clip(0)",
+        "ranges = np.column_stack([own_key - gap, own_key + 1]).clip(0)",
+        "rows of the gap are left out on one side only",
+    ),
+    Mutation(
+        "attention/_algorithms/_keys.py",
+        "if self.are_queries and np.array_equal(rows, np.arange(len(self.points))):",
+        "if len(rows) == len(self.points) and self.problem.left_out is not None:",
+        "queries beside the keys are taken for these",
     ),
     Mutation(
         "attention/_algorithms/_dense.py",
@@ -109,15 +157,15 @@ MUTATIONS = [
     ),
     Mutation(
         "attention/_leave_one_out.py",
-        "others = np.where(shift > -np.inf, total, 0.0) * np.exp(shift - base)",
-        "others = total * np.exp(shift - base)",
+        "without = np.where(shift > -np.inf, total, 0.0) * np.exp(shift - base)",
+        "without = total * np.exp(shift - base)",
         "a row without others is not fitted by itself",
     ),
     Mutation(
         "attention/_algorithms/_dense.py",
-        "low, high = own - problem.gap, own + problem.gap + 1",
-        "low, high = own - problem.gap, own + 1",
-        "rows of the gap are left out on one side only",
+        "low, high = np.searchsorted(keys, problem.left_out[rows].T)",
+        "low, high = problem.left_out[rows].T.clip(max=len(keys))",
+        "other keys are left out where trees choose the keys near a query",
     ),
     Mutation(
         "attention/_solve.py",
@@ -126,7 +174,7 @@ MUTATIONS = [
         "half of what the distance of the rows adds to a derivative",
     ),
     Mutation(
-        "attention/_derivatives.py",
+        "attention/_tables.py",
         "change -= (weights * change).sum(axis=1, keepdims=True)",
         "change += (weights * change).sum(axis=1, keepdims=True)",
         "sign of what the sum of the weights adds",
@@ -139,8 +187,8 @@ MUTATIONS = [
     ),
     Mutation(
         "attention/_leave_one_out.py",
-        "odds = odds * (1 + (without.pull * without.mean).sum(axis=1))",
-        "odds = odds * (1 - (without.pull * without.mean).sum(axis=1))",
+        "leverage = share * (1 + (fitted.pull * fitted.mean).sum(axis=1))",
+        "leverage = share * (1 - (fitted.pull * fitted.mean).sum(axis=1))",
         "sign of what slopes add to a leverage",
     ),
     Mutation(
@@ -162,10 +210,22 @@ MUTATIONS = [
         "what is trusted of one part stays in its own scale",
     ),
     Mutation(
-        "attention/_wide_windows.py",
-        "return np.minimum(rows, np.maximum(places, worth))",
-        "return np.minimum(rows, places)",
+        "attention/_doubled_windows.py",
+        "return np.minimum(by_rows, np.maximum(by_points, inverse_leverage))",
+        "return np.minimum(by_rows, by_points)",
         "rows that share a place do not determine the fit there",
+    ),
+    Mutation(
+        "attention/_doubled_windows.py",
+        "_, labels = np.unique(labels * len(table) + levels, return_inverse=True)",
+        "_, labels = np.unique(labels + levels, return_inverse=True)",
+        "rows that differ are one design point",
+    ),
+    Mutation(
+        "attention/_doubled_windows.py",
+        "np.where(adequacy < 1, new, np.inf)",
+        "np.where(adequacy < 1, np.inf, new)",
+        "windows are doubled once at most",
     ),
     Mutation(
         "bandwidth/_search.py",
@@ -319,8 +379,8 @@ MUTATIONS = [
     ),
     Mutation(
         "smoothing/_training_rows.py",
-        "further = measured.scale(measured.keys[rows], more=1)",
-        "further = measured.scale(measured.keys[rows])",
+        "(measured.scale(measured.keys[rows], more=k) for k in (0, 1))",
+        "(measured.scale(measured.keys[rows], more=k) for k in (0, 0))",
         "a row left out is its own neighbour",
     ),
     Mutation(

@@ -33,8 +33,9 @@ FLOORS = {
 # may import from others. A module that no other folder imports from does not belong here.
 INTERNAL = {
     "attention": """
-        _algorithms._line _average _leave_one_out _leave_one_out_gradient _pair_sums
-        _reduce _smoother _solve _sums _tables _wide_windows
+        _algorithms._line _average _doubled_windows _leave_one_out
+        _leave_one_out_gradient _pair_sums
+        _read _reduce _smoother _solve _sums _tables
     """,
     "bandwidth": """
         _background _criteria _density_search _neighbors _rules
@@ -71,7 +72,7 @@ WITHOUT_TESTS = {
     "attention": """
         _algorithms._boxes _algorithms._chebyshev _algorithms._fused
         _algorithms._keys _algorithms._recurrences
-        _algorithms._windows _derivatives _read
+        _algorithms._windows _read
     """,
     "bandwidth": "_density",
     "kernel_approximation": "_fourier_features _positive_features _random_features",

@@ -1,10 +1,10 @@
 from ._average import LocalFit as LocalFit
 from ._average import attend_local as attend_local
 from ._average import attention_sums as attention_sums
-from ._derivatives import attend_gradient as attend_gradient
 from ._leave_one_out import LeaveOneOut as LeaveOneOut
 from ._leave_one_out import Predictions as Predictions
 from ._leave_one_out import Scores as Scores
 from ._sums import Sums as Sums
 from ._tables import LocalRows as LocalRows
+from ._tables import attend_gradient as attend_gradient
 from ._tables import local_rows as local_rows

@@ -60,14 +60,16 @@ def attend(
     sample_weight : array of shape (n_keys,), default=None
         Non-negative weights of the keys. Weight 2 is the key twice, weight 0 its absence.
     leave_one_out : bool or int array of shape (n_queries,), default=False
-        Leave out of each average the query's own key: True where the queries are the keys,
-        otherwise the position of each query's own key, -1 for none.
+        Leave out of each average the query's own key: True where each query has the key at the
+        same position, otherwise the position of each query's own key, -1 for none. A query may
+        lie elsewhere than its key.
     algorithm : {"auto", "dense"}, default="auto"
         "dense" compares every query with every key; "auto" takes the fastest algorithm
         that is exact to about ten digits at least.
     empty : {"nearest", "nan"}, default="nearest"
         Result of a query without any weight (all keys beyond a compact kernel's support, or
-        signed weights that cancel): the value of its nearest key, or NaN.
+        signed weights that cancel): the value of its nearest key, or NaN. Keys whose distances
+        differ by rounding only share.
 
     Returns
     -------

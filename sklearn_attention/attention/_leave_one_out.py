@@ -12,11 +12,11 @@ from .._blocks import IN_CACHE, IN_MEMORY, blocks
 from .._validation import check_choice, check_flag
 from ..kernels import Kernel
 from ..kernels._numerics import LARGEST
-from ._read import check_table, check_weights, read, to_array
+from ._doubled_windows import MAX_RANGES, Windows, blend, double_windows
+from ._read import check_table, check_weights, key_ranges, read, to_array
 from ._reduce import ALGORITHMS, Reduction
-from ._solve import Basis, check_degree, is_determined, solve
+from ._solve import Basis, check_degree, solve
 from ._sums import EMPTY_POLICIES
-from ._wide_windows import FURTHEST, Places, blend, widen
 
 # Rows whose kernel is evaluated at a time, where only its diagonal is needed.
 _BLOCK_ROWS = 64
@@ -100,7 +100,7 @@ class LeaveOneOut:
         "dense" takes all pairs of rows at every bandwidth.
     gap : int, default=0
         Number of rows before and after each that are left out with it; for ordered rows, as
-        in time, whose noise is correlated. Takes all pairs of rows.
+        in time, whose noise is correlated.
 
     Attributes
     ----------
@@ -145,28 +145,29 @@ class LeaveOneOut:
             )
         gap, rows = _check_gap(gap), _check_rows(rows, len(X))
         if sample_weight is not None:
-            _, _, kept = check_weights(sample_weight, X)
-            rows = rows if kept is None else rows[np.isin(rows, kept)]
+            _, _, weighted = check_weights(sample_weight, X)
+            rows = rows if weighted is None else rows[np.isin(rows, weighted)]
         if not len(rows):
             raise ValueError(
                 f"rows={rows!r} selects no row of positive weight: pass the position of at "
                 "least one."
             )
         self.rows = rows
-        problem, _ = read(
+        problem, weighted = read(
             X[rows], X, values, kernel, bandwidth=bandwidth, sample_weight=sample_weight,
             leave_one_out=rows,
         )  # fmt: skip
         # Without what the values have in common, sums of them cancel less.
         problem, self._center = problem.centred()
         options = {"empty": empty, "algorithm": algorithm}
-        self._rows, self._windows = _PredictedRows(problem, degree, gap, options), None
+        self._rows, self._widened = _PredictedRows(problem, degree, gap, options), None
         kernel = problem.kernel
         local = degree and kernel.numeric_columns(X.shape[1])
         if widen and local and kernel.decreasing and not kernel.signed:
-            self._windows = _Windows(problem, degree, options)
+            X = X if weighted is None else X[weighted]
+            self._widened = _WidenedRows(self._rows, X, degree, options)
         # The fewest rows whose weight a window needs, unless rows of one place have it.
-        self.fewest = 1 if self._windows is None else self._windows.fewest
+        self.fewest = 1 if self._widened is None else self._widened.fewest
 
     @_may_overflow
     def scores(self, scales) -> Scores:
@@ -195,11 +196,11 @@ class LeaveOneOut:
                 f"values, such as the targets y, reach {largest:g}, whose square overflows: "
                 "divide them by their largest absolute value."
             )
-        found = []
+        scores = []
         for left_out, fitted, leverage in self._predict(scales):
             errors = [weights @ ((x - truth) ** 2).mean(axis=1) for x in (left_out, fitted)]
-            found.append((*errors, leverage.sum()))
-        left_out, fitted, trace = np.array(found, dtype=np.float64).reshape(-1, 3).T
+            scores.append((*errors, leverage.sum()))
+        left_out, fitted, trace = np.array(scores, dtype=np.float64).reshape(-1, 3).T
         total = float(weights.sum())
         return Scores(left_out / total, fitted / total, trace)
 
@@ -223,12 +224,11 @@ class LeaveOneOut:
         return Predictions(left_out + self._center, fitted + self._center, leverage)
 
     def _predict(self, scales):
-        if self._windows is None or scales.ndim > 1:
-            yield from (own[:3] for own in self._rows.at(scales))
+        if self._widened is None or scales.ndim > 1:
+            yield from (fields[:3] for fields in self._rows.at(scales))
             return
-        for some in blocks(len(scales), max(1, IN_CACHE // len(self.rows))):
-            found = list(self._rows.at(scales[some]))
-            yield from self._windows.widened(self._rows, scales[some], found)
+        for block in blocks(len(scales), max(1, IN_CACHE // len(self.rows))):
+            yield from self._widened.at(scales[block])
 
 
 class _PredictedRows:
@@ -236,131 +236,131 @@ class _PredictedRows:
 
     def __init__(self, problem, degree, gap, options):
         self.problem, self._given = problem, (degree, gap, options)
-        self.values = problem.values[problem.own_key]
-        self.weights = problem.weights[problem.own_key]
-        self._sums = Reduction(problem, degree, **options)
-        self._apart = Reduction(replace(problem, gap=gap), degree, **options) if gap else None
+        self.own_key = problem.left_out[:, 0]
+        self.values, self.weights = problem.values[self.own_key], problem.weights[self.own_key]
+        self._sums = self._sums_without_gap = Reduction(problem, degree, **options)
+        if gap:
+            left_out = key_ranges(self.own_key, gap).clip(max=len(problem.keys))
+            problem = replace(problem, left_out=left_out)
+            self._sums_without_gap = Reduction(problem, degree, **options)
 
     def each(self, rows, scales):
         """Fields of some rows as arrays, each at a scale of its own."""
         order = np.argsort(scales, kind="stable")
         _, starts = np.unique(self._sums.together(scales[order]), return_index=True)
-        parts, found = np.split(order, starts[1:]), []
-        for part in parts:
-            some = _PredictedRows(self.problem.take(rows[part]), *self._given)
-            own = scales[part][None] if self._sums.is_radial else scales[part[:1]]
-            found += some.at(own)
-        place = np.argsort(np.concatenate(parts))
-        return [np.concatenate(field)[place] for field in zip(*found, strict=True)]
+        groups, fields = np.split(order, starts[1:]), []
+        for group in groups:
+            predicted = _PredictedRows(self.problem.take(rows[group]), *self._given)
+            is_radial = self._sums.is_radial
+            fields += predicted.at(scales[group][None] if is_radial else scales[group[:1]])
+        place = np.argsort(np.concatenate(groups))
+        return [np.concatenate(field)[place] for field in zip(*fields, strict=True)]
 
     def at(self, scales):
-        """At each scale the fields of `Predictions`, and own shares in the sums of weights.
+        """Fields of `Predictions` at each scale, and shares of the rows in sums of weights.
 
-        Shares in the sums that are left out from, and in all.
+        The first share is that in the sum without the gap, the second that in the full sum.
         """
-        found = self._each(self._sums, scales)
-        if self._apart is None:
-            return ((*own, own[-1]) for own in found)
-        pairs = zip(self._each(self._apart, scales), found, strict=True)
-        return ((far[0], *near[1:3], far[3], near[3]) for far, near in pairs)
+        fields = self._at(self._sums, scales)
+        if self._sums_without_gap is self._sums:
+            return ((*predicted, predicted[-1]) for predicted in fields)
+        pairs = zip(self._at(self._sums_without_gap, scales), fields, strict=True)
+        return (
+            (left_out, fitted, leverage, share_without, share)
+            for (left_out, _, _, share_without), (_, fitted, leverage, share) in pairs
+        )
 
-    def _each(self, sums, scales):
-        """Predictions and shares at each scale."""
-        problem, own = sums.problem, None
+    def _at(self, sums, scales):
+        """Predictions and shares of the rows at each scale, from sums without the rows."""
+        problem, terms = sums.problem, None
         if is_same_everywhere(problem.kernel, problem.keys.shape[1]):
-            own = own_terms(problem)
-        for group, parts in sums.each(scales):
-            terms = own_terms(problem.at(group[0])) if own is None else own
-            found = [self._finish(terms, *part) for part in parts]
-            fields = map(np.concatenate, zip(*found, strict=True))
+            terms = own_terms(problem)
+        for group, blocks_of_rows in sums.each(scales):
+            of_group = own_terms(problem.at(group[0])) if terms is None else terms
+            fields = [self._finish(of_group, *block) for block in blocks_of_rows]
+            fields = map(np.concatenate, zip(*fields, strict=True))
             yield from zip(*(np.split(field, len(group)) for field in fields), strict=True)
 
-    def _finish(self, own, rows, sums, moments):
-        own = [field[rows] for field in own]
-        share = own_share(own, sums.shift, sums.sums[0, 0])
+    def _finish(self, terms, rows, sums, moments):
+        terms = [field[rows] for field in terms]
+        share = own_share(terms, sums.shift, sums.sums[0, 0])
         return *with_own_key(moments, share, self.values[rows]), share
 
 
-class _Windows:
-    """Windows of rows with and without themselves, which are widened."""
+class _WidenedRows:
+    """Rows predicted in windows, with and without themselves, that are doubled if need be."""
 
-    def __init__(self, problem, degree, options):
+    def __init__(self, rows, X, degree, options):
+        problem, self._rows = rows.problem, rows
         columns = problem.kernel.numeric_columns(problem.keys.shape[1])
-        keys, size = problem.keys, Basis(degree, len(columns)).size
-        self._places = Places(keys, problem.values, problem.weights, size)
-        self.fewest = self._places.fewest
-        # That of any query: what windows come to does not depend on it.
-        self._extent = (1 + 2 * FURTHEST) * np.ptp(keys[:, columns], axis=0).max(initial=0.0)
-        # What windows that are doubled come to, by their scale, of the last scales tried.
-        self._known = {}
-        if self._places.repeat:
-            first = self._places.first
-            places = replace(
+        size = Basis(degree, len(columns)).size
+        self._windows = Windows(X, problem.values, problem.weights, size)
+        self.fewest = self._windows.fewest
+        largest = np.ptp(problem.keys[:, columns], axis=0).max(initial=0.0)
+        self._max_distance = (1 + 2 * MAX_RANGES) * largest
+        # Groups of the scales that were tried last, to which narrower windows are doubled.
+        self._tried = {}
+        if self._windows.repeat:
+            first = self._windows.first
+            points = replace(
                 problem, queries=problem.keys[first], keys=problem.keys[first],
-                values=problem.values[first][:, :0], weights=problem.weights[first] * 0 + 1,
-                own_key=np.arange(len(first)),
+                values=problem.values[first][:, :0], weights=np.ones(len(first)),
+                left_out=key_ranges(np.arange(len(first))),
             )  # fmt: skip
-            self._of_places = _PredictedRows(places, degree, 0, options)
+            self._points = _PredictedRows(points, degree, 0, options)
 
-    def widened(self, rows, scales, found):
-        """Predictions of rows at some scales, where windows as they are have some fields."""
-        n_rows, known, others = len(rows.values), {}, []
-        everything = np.arange(n_rows)
+    def at(self, scales):
+        """Fields of `Predictions` at each scale."""
+        groups, all_rows = {}, np.arange(len(self._rows.values))
+        plain = list(self._rows.at(scales))
         for k in np.argsort(-scales):
-            own = everything, np.full(n_rows, scales[k])
-            known[k] = self._measured(rows, *own, found[k])
-            wider = self._known.get(_key(2 * scales[k]))
+            scale = np.full(len(all_rows), scales[k])
+            groups[k] = self._groups(all_rows, scale, plain[k])
+            wider = self._tried.get(_key(2 * scales[k]))
             if wider is not None:
-                blend(*known[k], *wider)
-            elif (known[k][0] < 1).any():
-                others.append(k)
-                continue
-            self._keep(scales[k], known[k])
-        if others:
-            whole = list(map(np.concatenate, zip(*map(known.get, others), strict=True)))
-            row, scale = np.tile(everything, len(others)), np.repeat(scales[others], n_rows)
+                blend(groups[k], wider)
+            else:
 
-            def evaluate(times, some):
-                if not times:
-                    return whole
-                own = row[some], scale[some] * 2.0**times
-                return self._measured(rows, *own, rows.each(*own))
+                def evaluate(times, rows, plain=groups[k], scale=scale):
+                    wide = scale[rows] * 2.0**times
+                    return self._groups(all_rows[rows], wide, None) if times else plain
 
-            fields = widen(evaluate, self._extent / scale.min())
-            parts = (np.split(x, len(others)) for x in fields)
-            for k, *own in zip(others, *parts, strict=True):
-                known[k] = known[k][0], *own
-        for _, values, leverage in map(known.get, range(len(scales))):
-            yield values[:, 0], values[:, 1], leverage[:, 1]
+                double_windows(evaluate, self._max_distance / scales[k])
+            self._keep(scales[k], groups[k])
+        for k in range(len(scales)):
+            (_, left_out), (_, fitted, leverage) = groups[k]
+            yield left_out, fitted, leverage
 
-    def _measured(self, rows, some, scales, fields):
-        """Whether windows of rows are wide enough (n, 2), and predictions and leverages."""
-        key, own = rows.problem.own_key[some], rows.weights[some]
-        left_out, fitted, leverage, apart, share = fields
-        worth = self._worth(key, scales)
+    def _groups(self, rows, scales, fields):
+        """Groups of windows without each row and with it, as for :func:`double_windows`."""
+        key, weight = self._rows.own_key[rows], self._rows.weights[rows]
+        if fields is None:
+            fields = self._rows.each(rows, scales)
+        left_out, fitted, leverage, share_without, share = fields
+        inverse_leverage = self._inverse_leverage(key, scales)
         with np.errstate(divide="ignore"):
-            whole, others = own / share, own * (1 - apart) / apart
-        without = self._places.enough_without(key, others, worth, worth - 1)
-        enough = np.stack([without, self._places.enough(whole, worth)], axis=1)
-        values = np.stack([left_out, fitted], axis=1)
-        leverage = np.stack([0 * leverage, leverage], axis=1)
-        return enough, values, leverage
+            total, without = weight / share, weight * (1 - share_without) / share_without
+        adequacy = self._windows.adequacy_without(
+            key, without, inverse_leverage, inverse_leverage - 1
+        )
+        is_adequate = self._windows.adequacy(total, inverse_leverage)
+        return [(adequacy, left_out), (is_adequate, fitted, leverage)]
 
-    def _keep(self, scale, fields):
+    def _keep(self, scale, groups):
         """Remember a scale, and forget the first ones if there are too many."""
-        self._known[_key(scale)] = fields
-        most = max(1, IN_MEMORY // 2 // sum(field.size for field in fields))
-        for first in list(self._known)[:-most]:
-            del self._known[first]
+        self._tried[_key(scale)] = groups
+        n_numbers = sum(field.size for group in groups for field in group)
+        for first in list(self._tried)[: -max(1, IN_MEMORY // 2 // n_numbers)]:
+            del self._tried[first]
 
-    def _worth(self, keys, scales):
-        """What places are worth at keys, each at a scale of its own; 0 where none repeats."""
-        if not self._places.repeat:
+    def _inverse_leverage(self, keys, scales):
+        """Inverse leverage of the design points of keys, each at a scale of its own."""
+        if not self._windows.repeat:
             return 0.0
-        places = self._places.of_rows[keys]
-        # Rows at one place and scale are alike.
-        _, first, back = np.unique(places + 1j * scales, return_index=True, return_inverse=True)
-        _, _, leverage, *_ = self._of_places.each(places[first], scales[first])
+        points = self._windows.point_of_rows[keys]
+        # Rows at one design point and scale are alike.
+        _, first, back = np.unique(points + 1j * scales, return_index=True, return_inverse=True)
+        _, _, leverage, *_ = self._points.each(points[first], scales[first])
         return 1 / leverage[back]
 
 
@@ -372,8 +372,8 @@ def _check_rows(rows, n_samples):
         checked = np.asarray(rows)
     except (TypeError, ValueError):
         checked = np.empty(0)
-    whole = checked.ndim == 1 and checked.dtype.kind in "iu"
-    if not whole or ((checked < 0) | (checked >= n_samples)).any():
+    is_list = checked.ndim == 1 and checked.dtype.kind in "iu"
+    if not is_list or ((checked < 0) | (checked >= n_samples)).any():
         raise ValueError(
             f"rows={rows!r} is not valid: pass positions of rows, from 0 to {n_samples - 1}, "
             "or None for all."
@@ -382,16 +382,16 @@ def _check_rows(rows, n_samples):
 
 
 def _check_gap(gap):
-    whole = isinstance(gap, numbers.Integral) and not isinstance(gap, bool)
-    if not whole or gap < 0:
+    is_integer = isinstance(gap, numbers.Integral) and not isinstance(gap, bool)
+    if not is_integer or gap < 0:
         raise ValueError(f"gap={gap!r} is not valid: pass an integer that is not negative.")
     return int(gap)
 
 
-def _check_scales(name, given, n_rows, n_axes):
+def _check_scales(name, passed, n_rows, n_axes):
     """Scales as an array: that many axes, and another one where each row has its own."""
     try:
-        scales = np.asarray(given, dtype=np.float64)
+        scales = np.asarray(passed, dtype=np.float64)
     except (TypeError, ValueError):
         scales = np.full((), np.nan)
     fits = scales.ndim >= n_axes and scales.shape[n_axes:] in ((), (1,), (n_rows,))
@@ -399,7 +399,7 @@ def _check_scales(name, given, n_rows, n_axes):
         what = "numbers" if n_axes else "a number"
         each = f"{name} of shape (n_scales, {n_rows})" if n_axes else f"{n_rows} numbers"
         raise ValueError(
-            f"{name}={given!r} is not valid: pass {what} greater than 0, or {each}, one for "
+            f"{name}={passed!r} is not valid: pass {what} greater than 0, or {each}, one for "
             "each row that is predicted."
         )
     return scales if scales.ndim == n_axes else scales + np.zeros(n_rows)
@@ -419,74 +419,62 @@ def own_terms(problem):
     if is_same_everywhere(kernel, x.shape[1]):
         x = x[:1]
     evaluate = kernel.log if kernel.signed is False else kernel
-    own, log_weights = at_rows(evaluate, x, x), np.log(problem.weights[problem.own_key])
+    terms, log_weights = (
+        at_rows(evaluate, x, x),
+        np.log(problem.weights[problem.left_out[:, 0]]),
+    )
     if kernel.signed is False:
-        return own + log_weights, np.ones_like(log_weights)
+        return terms + log_weights, np.ones_like(log_weights)
     with np.errstate(divide="ignore"):
-        return np.log(np.abs(own)) + log_weights, np.sign(own) + 0 * log_weights
+        return np.log(np.abs(terms)) + log_weights, np.sign(terms) + 0 * log_weights
 
 
 def at_rows(kernel, x, y):
     """A kernel, or its logarithm, between each row of a table and that of another."""
-    parts = [np.diagonal(kernel(x[rows], y[rows])) for rows in blocks(len(x), _BLOCK_ROWS)]
-    return np.concatenate(parts) if parts else x[:, 0]
+    diagonals = [np.diagonal(kernel(x[rows], y[rows])) for rows in blocks(len(x), _BLOCK_ROWS)]
+    return np.concatenate(diagonals) if diagonals else x[:, 0]
 
 
-def own_share(own, shift, total):
+def own_share(terms, shift, total):
     """Share (n,) of a left-out key in the sum of all weights; 1 where no other has any.
 
-    From :func:`own_terms` and the sum without it, ``total * exp(shift)``.
+    `terms` are those of :func:`own_terms`; the sum without the key is ``total * exp(shift)``.
     """
-    log_size, sign = own
+    log_size, sign = terms
     # Relative to the larger of both, nothing overflows.
     base = np.maximum(shift, log_size)
     itself = sign * np.exp(log_size - base)
     # Under the policy "nan", and beside nearest keys that do not exist, the total is NaN.
-    others = np.where(shift > -np.inf, total, 0.0) * np.exp(shift - base)
-    return np.where(itself == 0, itself, itself / (itself + others))
+    without = np.where(shift > -np.inf, total, 0.0) * np.exp(shift - base)
+    return np.where(itself == 0, itself, itself / (itself + without))
 
 
 def with_own_key(moments, share, own_values):
     """Local fits without each row and with it, from the moments without it."""
-    # At the row itself only the polynomial's constant is not 0. With the row's share s of the
-    # weights, E[f f'] = (1 - s) E_without[f f'] + s e_0 e_0'.
     gram, cross = moments.gram, moments.cross
-    if gram.shape[1] == 1:
-        left_out = cross[:, 0]
-        fitted = left_out + share[:, None] * (own_values - left_out)
-        fitted = np.where(share[:, None] != 1, fitted, own_values)
-        return Predictions(left_out, fitted, share)
+    if gram.shape[1] == 1:  # averages, for which equations take a third of the time
+        left_out, weight = cross[:, 0], share[:, None]
+        mixture = left_out + weight * (own_values - left_out)
+        return Predictions(left_out, np.where(weight == 1, own_values, mixture), share)
     without = solve(gram, cross)
-    # A row is a rank-one update of the fit without it, unless a ridge comes with it or goes, or
-    # the fit without it is not read at the row itself.
-    is_update = (without.ridge == 0) & (without.read == 1)
-    rows = np.flatnonzero(is_update)
-    is_update[rows] = is_determined(gram[rows], 1 - share[rows])
-    odds = share / np.where(is_update, 1 - share, 1.0)
-    odds = odds * (1 + (without.pull * without.mean).sum(axis=1))
-    leverage = odds / (1 + odds)
-    fitted = without.value + leverage[:, None] * (own_values - without.value)
-    rows = np.flatnonzero(~is_update)
-    if len(rows):
-        gram, cross = with_themselves(gram[rows], cross[rows], share[rows], own_values[rows])
-        solution = solve(gram, cross)
-        fitted[rows] = solution.value
-        reach = (solution.pull * solution.mean).sum(axis=1)
-        leverage[rows] = share[rows] * (1 + reach)
-    return Predictions(without.value, fitted, leverage)
+    fitted = solve(*with_themselves(gram, cross, share, own_values))
+    leverage = share * (1 + (fitted.pull * fitted.mean).sum(axis=1))
+    return Predictions(without.value, fitted.value, leverage)
 
 
 def with_themselves(gram, cross, share, own_values):
     """Moments with the rows themselves, which have a share of the weights."""
-    # Where no other row has weight, only the row itself is left.
-    rest = (1 - share)[:, None, None]
-    gram = np.where(np.isfinite(gram), gram, 0.0) * rest
-    cross = np.where(np.isfinite(cross), cross, 0.0) * rest
+    # At the row itself only the polynomial's constant is not 0. With the row's share s of the
+    # weights, E[f f'] = (1 - s) E_without[f f'] + s e_0 e_0'. Where no other row has weight,
+    # only the row itself is left.
+    weight = (1 - share)[:, None, None]
+    gram = np.where(np.isfinite(gram), gram, 0.0) * weight
+    cross = np.where(np.isfinite(cross), cross, 0.0) * weight
     gram[:, 0, 0] += share
     cross[:, 0] += share[:, None] * own_values
     return gram, cross
 
 
 def _key(scale):
-    """Of a scale, the same for those that differ by rounding."""
+    """Round the logarithm of a scale: scales that differ by rounding have the same key."""
     return round(float(np.log2(scale)), 9)

@@ -11,6 +11,7 @@ from ._algorithms._dense import split
 from ._algorithms._nearest import nearest_by_pairs
 from ._leave_one_out import Scores, own_share, with_themselves
 from ._pair_sums import PairSums
+from ._read import key_ranges, precision_of, rounding_of_distances
 from ._solve import Basis, extent_of, local_unit, pull_solve, solve
 
 # Pairs below which threads cost more than they save, in passes that follow each other.
@@ -31,7 +32,7 @@ class LeaveOneOutGradient:
     def __init__(
         self, X, values, kernel, kinds, *, degree=0, sample_weight=None, empty="nearest"
     ):
-        X = np.ascontiguousarray(X, dtype=np.float64)
+        self._precision, X = precision_of(X), np.ascontiguousarray(X, dtype=np.float64)
         numeric = [j for j, kind in enumerate(kinds) if kind == "numeric"]
         categorical = [j for j, kind in enumerate(kinds) if kind in ("unordered", "ordered")]
         codes = X[:, categorical].astype(np.intp)
@@ -48,7 +49,7 @@ class LeaveOneOutGradient:
         self.empty = empty
         share = functools.partial(map_on_threads, parallel=len(X) ** 2 > _FEW_PAIRS)
         self.sums = PairSums(X[:, numeric], codes, self.kernel, self.weights, share=share)
-        self.numbers = self.sums.numbers
+        self._passed, self.numbers = X[:, numeric], self.sums.numbers
         # The polynomials' coordinates are in units that no bandwidth changes.
         largest = np.abs(self.numbers).max(axis=0)
         self.unit = np.where(largest > 0, largest, 1.0)
@@ -98,10 +99,12 @@ class LeaveOneOutGradient:
         if self.empty == "nan":
             averages[empty] = np.nan
             return
-        scaled = self.numbers / bandwidth
+        scaled, passed = self.numbers / bandwidth, self._passed / bandwidth
+        rounding = rounding_of_distances(passed, passed, self._precision)
         for block in self.blocks if empty.any() else ():
             rows = block[empty[block]]
-            weights = nearest_by_pairs(scaled[rows], scaled, rows)[1] * self.weights
+            _, near = nearest_by_pairs(scaled[rows], scaled, key_ranges(rows), rounding[rows])
+            weights = near * self.weights
             with np.errstate(invalid="ignore"):  # NaN where there is no other row
                 weights /= weights.sum(axis=1, keepdims=True)
             # The nearest rows' average, as if they were all at this one.

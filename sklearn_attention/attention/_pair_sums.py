@@ -8,7 +8,7 @@ from .._blocks import blocks
 from .._thread_pools import one_blas_thread
 from ..kernels import Gaussian
 from ..kernels._numerics import ROUNDED_UP, log, squared_distances
-from ._algorithms._dense import LEAST, LOWEST
+from ._algorithms._dense import LEAST, exponentials
 from ._algorithms._keys import BLOCK_PAIRS
 
 # Squared distances by products of matrices are rounded by this at most.
@@ -239,7 +239,7 @@ class _Mutual:
         self.rows, self.later, self._keys = rows, keys[len(rows) :], keys
         self._product, self._weighted = product, weighted
         table = product(rows, keys)
-        table = _exp(table) if product.sums.in_logs else table
+        table = exponentials(table) if product.sums.in_logs else table
         if product.sums.leave_out:
             np.fill_diagonal(table, 0.0)
         self.of_rows = table @ weighted.take(keys, axis=0)
@@ -272,10 +272,8 @@ class _BlockOfPairs:
             table += np.log(sums.weights[keys])
             table[left_out] = -np.inf
             self.shift = table.max(axis=1)
-            nothing = self.shift == -np.inf
-            table -= np.where(nothing, 0.0, self.shift)[:, None]
-            table = _exp(table)
-            table[nothing] = 0.0
+            table -= np.where(self.shift > -np.inf, self.shift, 0.0)[:, None]
+            table = exponentials(table)
         else:
             table *= sums.weights[keys]
             table[left_out] = 0.0
@@ -287,8 +285,3 @@ class _BlockOfPairs:
         outer = terms[self.rows] @ self._columns.T
         outer *= self._table
         return self._product.pull(outer, self.rows, self._keys)
-
-
-def _exp(logs):
-    """Exponentials, in place."""
-    return np.exp(np.maximum(logs, LOWEST, out=logs), out=logs)

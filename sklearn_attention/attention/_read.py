@@ -1,5 +1,6 @@
 """From what users pass to arrays in units of the bandwidth, checked once."""
 
+import functools
 import math
 from dataclasses import dataclass, replace
 from typing import Any
@@ -12,6 +13,12 @@ from .._validation import as_numbers, check_bandwidth, weight_unit
 from ..kernels import Kernel
 from ..kernels._base import as_kernel
 from ..kernels._numerics import LARGEST
+
+# Distances count as equal if they differ by at most this many spacings of floating-point
+# numbers. On 3000 grids of steps such as 0.1 and 1/3 equal distances differ by up to 2.6
+# spacings, and by up to 42 if a grid that begins ten times its range away from 0 is
+# standardized; more would join distances that float32 tells apart.
+_TIED = 64
 
 
 @dataclass(frozen=True)
@@ -26,21 +33,36 @@ class Problem:
     values: Any  # (m, p)
     weights: Any  # (m,) relative to the largest
     log_weight_scale: float  # logarithm of what they are relative to
-    own_key: Any  # (n,) key to leave out, -1 for none; None: all stay
+    left_out: Any  # (n, 2) first key that a query leaves out, and the one after the last; None
     query_scale: Any  # (n,) what else divides a query's distances; None for nothing
     dtype: Any  # of results
-    gap: int  # how many keys before and after the own one are left out with it
+    center: Any  # (d,) what has been subtracted from queries and keys, in bandwidths
+    precision: float  # spacing of floating-point numbers at 1, in the type that was passed
 
     @property
     def n_pairs(self):
         return len(self.queries) * len(self.keys)
 
+    @property
+    def columns(self):
+        """The columns that the kernel compares, along which keys are near or far."""
+        n_features = self.keys.shape[1]
+        numeric = self.kernel.numeric_columns(n_features)
+        return sorted({*numeric, *self.kernel.categorical_columns(n_features)})
+
+    @functools.cached_property
+    def rounding(self):
+        """Differences (n,) of distances from each query that are no larger are rounding."""
+        passed = ((x + self.center)[:, self.columns] for x in (self.queries, self.keys))
+        return rounding_of_distances(*passed, self.precision)
+
     def take(self, rows):
         """The same problem for some of the queries."""
-        own_key, scale = (
-            None if field is None else field[rows] for field in (self.own_key, self.query_scale)
+        left_out, scale = (
+            None if field is None else field[rows]
+            for field in (self.left_out, self.query_scale)
         )
-        return replace(self, queries=self.queries[rows], own_key=own_key, query_scale=scale)
+        return replace(self, queries=self.queries[rows], left_out=left_out, query_scale=scale)
 
     def centred(self, center=None):
         """The same problem with values less a center, and that; None for their mean."""
@@ -50,8 +72,9 @@ class Problem:
 
     def at(self, scale):
         """The same problem with its bandwidth multiplied, in place of any scales of queries."""
-        queries, keys = (self.kernel.rescale(x, scale) for x in (self.queries, self.keys))
-        return replace(self, queries=queries, keys=keys, query_scale=None)
+        tables = self.queries, self.keys, self.center[None]
+        queries, keys, (center,) = (self.kernel.rescale(x, scale) for x in tables)
+        return replace(self, queries=queries, keys=keys, center=center, query_scale=None)
 
     def result(self, x):
         """An array in the precision of what was passed."""
@@ -81,21 +104,22 @@ def read(
     if n_keys == 0:
         raise ValueError("keys has 0 rows: pass at least one.")
     own_key = check_own_keys(leave_one_out, queries, n_keys)
+    left_out = None if own_key is None else key_ranges(own_key)
     scale = _check_query_scale(query_scale, queries, kernel)
     values = arrays[2] if len(arrays) == 3 else keys[:, :0]
     values = _check_values(values, n_keys).astype(np.float64)
     weights, log_scale, kept = check_weights(sample_weight, keys)
     if kept is not None:
-        position = np.full(n_keys, -1)
-        position[kept] = np.arange(len(kept))
-        if own_key is not None:
-            own_key = np.where(own_key >= 0, position[own_key], -1)
+        if left_out is not None:
+            left_out = np.searchsorted(kept, left_out)
         values, weights = values[kept], weights[kept]
+    precision = max(precision_of(x) for x in (queries, keys))
     queries, keys = (x.astype(np.float64) for x in (queries, keys))
-    queries, keys = _in_bandwidths(queries, keys, kept, kernel, bandwidth)
+    queries, keys, center = _in_bandwidths(queries, keys, kept, kernel, bandwidth)
     problem = Problem(
-        kernel, queries, keys, values, weights, log_scale, own_key, scale, dtype, gap=0
-    )
+        kernel, queries, keys, values, weights, log_scale, left_out, scale, dtype, center,
+        precision,
+    )  # fmt: skip
     return problem, kept
 
 
@@ -236,6 +260,30 @@ def check_own_keys(leave_one_out, queries, n_keys):
     return own_key.astype(np.int64)
 
 
+def rounding_of_distances(queries, keys, precision):
+    """Differences (n,) of distances from each query that are no larger are rounding.
+
+    Coordinates are from 0 as in the table that was passed; `precision` is the spacing of its
+    floating-point numbers at 1.
+    """
+    # Decimals, and what users compute from them, are off by a few spacings of numbers of their
+    # size, and differences by those of both numbers. The median is the size of the keys, since
+    # one huge key says nothing about the others.
+    size = np.abs(queries) + np.median(np.abs(keys), axis=0)
+    return _TIED * precision * size.sum(axis=1)
+
+
+def key_ranges(own_key, gap=0):
+    """Ranges (n, 2) of the own key of each query and so many on either side; empty for -1."""
+    ranges = np.column_stack([own_key - gap, own_key + gap + 1]).clip(0)
+    return np.where(own_key[:, None] < 0, 0, ranges)
+
+
+def precision_of(x):
+    """Spacing of the floating-point numbers at 1 in which a table was passed."""
+    return np.finfo(x.dtype if x.dtype.kind == "f" else np.float64).eps
+
+
 def _check_query_scale(query_scale, queries, kernel):
     if query_scale is None:
         return None
@@ -270,8 +318,8 @@ def _median(keys):
 
 
 def _in_bandwidths(queries, keys, kept, kernel, bandwidth):
-    """Return queries and the keys that are kept in units of the bandwidth."""
-    bandwidth = check_bandwidth(bandwidth, keys.shape[1])
+    """Return queries and the keys that are kept, in bandwidths from a center, and that."""
+    bandwidth, center = check_bandwidth(bandwidth, keys.shape[1]), np.zeros(keys.shape[1])
     if kernel.stationary and keys.shape[1]:
         # A shift common to queries and keys changes nothing but the rounding. The median
         # is a value of the data, so codes of categories remain whole numbers.
@@ -279,11 +327,11 @@ def _in_bandwidths(queries, keys, kept, kernel, bandwidth):
         queries, keys = queries - center, keys - center
     keys = keys if kept is None else keys[kept]
     with np.errstate(over="ignore"):
-        scaled = [kernel.rescale(x, bandwidth) for x in (queries, keys)]
-    queries, keys = scaled
+        scaled = [kernel.rescale(x, bandwidth) for x in (queries, keys, center[None])]
+    queries, keys, center = scaled
     if not (np.isfinite(queries).all() and (np.abs(keys) <= LARGEST).all()):
         raise ValueError(
             f"features divided by bandwidth={bandwidth!r} overflow: leave out rows that "
             "are so far from the others, or pass a larger bandwidth."
         )
-    return scaled
+    return queries, keys, center[0]

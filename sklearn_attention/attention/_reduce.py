@@ -8,10 +8,10 @@ from .._blocks import IN_MEMORY, blocks
 from ._algorithms._dense import GroupedPairs
 from ._algorithms._line import Line, serves
 from ._algorithms._near_keys import NearKeys
-from ._algorithms._nearest import by_distance, nearest_sums
+from ._algorithms._nearest import nearest_sums
 from ._algorithms._plane import Plane, serves_plane
 from ._solve import Basis, extent_of, refuse_far, refuse_signed
-from ._sums import Sums
+from ._sums import Nearest
 
 # "dense" compares every query with every key.
 ALGORITHMS = ("auto", "dense")
@@ -38,17 +38,12 @@ class Reduction:
         if degree:
             refuse_signed(kernel)
             refuse_far(problem.keys)
-        if problem.gap and kernel.signed is not False:
-            raise ValueError(
-                f"gap={problem.gap} needs a kernel that is known to be positive, got kernel="
-                f"{kernel!r}: choose one such as 'gaussian', or gap=0."
-            )
         self.problem, self._empty, self._algorithm = problem, empty, algorithm
         self.is_radial = kernel.signed is False and kernel.radial_form(n_features) is not None
         columns = kernel.numeric_columns(n_features) if degree else []
         self.extent = extent_of(problem.keys[:, columns], problem.weights)
         form, self._linear = None, None
-        if algorithm == "auto" and not problem.gap:
+        if algorithm == "auto":
             form = form_along(kernel, n_features, degree)
         if form is not None and len(form.columns) == 1:
             self._linear = Line.of(problem, form, degree)
@@ -67,17 +62,21 @@ class Reduction:
         width = np.broadcast_to(self._scale(1.0, rows), len(rows))
         return "near" if self._near is not None and self._near.pay(rows, width) else "dense"
 
-    def sums(self, rows, scale=1.0, *, most=1.0):
+    def sums(self, rows, scale=1.0, *, max_share=1.0):
         """Sums about the queries at `rows`, of powers in bandwidths times a scale.
 
         A number, or one for each of these queries. Those of an algorithm of linear time that
-        are not accurate are left so if they are more than a share `most`.
+        are not accurate are left so if their share is larger than `max_share`.
         """
-        scale, width = self._scale(scale, rows), np.ones(len(self.problem.queries))
+        scale, found, todo = self._scale(scale, rows), None, np.arange(len(rows))
         if self._linear is not None:
-            return self._linear.sums_of(rows, scale, most=most)
+            found = self._linear.sums_of(rows, scale, max_share=max_share)
+        if found is not None:
+            todo = np.flatnonzero(~found.sure)
+            if not 0 < len(todo) <= max_share * len(rows):
+                return found
+        width = np.ones(len(self.problem.queries))
         width[rows] = scale
-        found, todo = None, np.arange(len(rows))
         for way in (self._over_near, self._fused, self._over_all):
             new = way(rows[todo], width)
             if new is None:
@@ -139,12 +138,10 @@ class Reduction:
         lost = np.flatnonzero(~sums.usable | (signed and not all_keys))
         if all_keys and not len(lost):
             return sums
-        distance, of_columns = self._over_nearest(rows[lost])
-        shift, fallback = np.full(sums.shift.shape, -np.inf), np.zeros_like(sums.sums)
-        shift[lost] = by_distance(distance)
-        # Without powers of distances, so that a polynomial is the average.
-        fallback[0][:, lost] = of_columns
-        return sums._replace(fallback=Sums(shift, fallback, np.zeros_like(shift)))
+        n, n_columns = len(rows), sums.sums.shape[1]
+        nearest = Nearest(np.full(n, np.inf), np.zeros(n), np.zeros((n_columns, n)))
+        nearest.put(lost, self._over_nearest(rows[lost]))
+        return sums._replace(nearest=nearest)
 
     def together(self, scales):
         """Label the scale of each query; equal labels are evaluated in one pass."""
@@ -160,13 +157,13 @@ class Reduction:
     def _over_near(self, rows, width):
         """Sums over the keys near each query; None where all pairs take no longer."""
         groups = None if self._near is None else self._near.groups(rows, width)
-        return None if groups is None else self._near_pairs.over(groups, rows, width)
+        return None if groups is None else self._pairs.over(groups, rows, width)
 
     def _fused(self, rows, width):
         """Averages as scaled dot-product attention; None for other kernels and few pairs."""
         problem, x = self.problem, self.problem.queries[:0]
         few = len(rows) * len(problem.keys) < _REPAYS
-        if few or self.basis.degree or problem.gap or np.ptp(width[rows]):
+        if few or self.basis.degree or np.ptp(width[rows]):
             return None
         if problem.kernel.as_dot_product(x, x) is None:
             return None
@@ -182,34 +179,33 @@ class Reduction:
         return GroupedPairs(self.problem, self.basis, self.extent)
 
     @functools.cached_property
-    def _near_pairs(self):
-        return GroupedPairs(self._near.problem, self.basis, self.extent)
-
-    @functools.cached_property
     def _near(self):
         if self._algorithm == "dense":
             return None
         return NearKeys.of(self.problem, self.basis.degree)
 
     def _over_nearest(self, rows):
-        """Distances (m,) of queries to the nearest keys, and sums (1 + p, m) over these."""
-        distance, sums = self._known_nearest
-        new = np.unique(rows[distance[rows] < 0])
+        """Sums over the nearest keys of some queries."""
+        known = self._known_nearest
+        new = np.unique(rows[known.distance[rows] < 0])
         if len(new):
-            if self._linear is not None:
+            if isinstance(self._linear, Line):
                 found = self._linear.nearest_of(new)
             else:
-                problem = self.problem.take(new)
+                problem, compared = self.problem.take(new), self.problem.columns
                 columns = np.column_stack([np.ones(len(problem.keys)), problem.values])
-                columns = columns.T * problem.weights
+                columns, rounding = columns.T * problem.weights, self.problem.rounding[new]
                 found = nearest_sums(
-                    problem.keys, columns, problem.queries, problem.own_key, problem.gap
-                )
-            distance[new], sums[:, new] = found
-        return distance[rows], sums[:, rows]
+                    problem.keys[:, compared], columns, problem.queries[:, compared],
+                    problem.left_out, rounding,
+                )  # fmt: skip
+            known.put(new, found)
+        return Nearest(*(field[..., rows] for field in known))
 
     @functools.cached_property
     def _known_nearest(self):
-        """What is known of the nearest keys, which no bandwidth changes; -1 for nothing."""
+        """Sums over the nearest keys, once they are asked for; until then distances are -1."""
         n_queries, n_columns = len(self.problem.queries), 1 + self.problem.values.shape[1]
-        return np.full(n_queries, -1.0), np.zeros((n_columns, n_queries))
+        return Nearest(
+            np.full(n_queries, -1.0), np.zeros(n_queries), np.zeros((n_columns, n_queries))
+        )

@@ -59,7 +59,7 @@ class Smoother:
             return None
         sums, center = self.reduction(center, queries, keys, values, weights, *options)
         rows = np.arange(len(queries))
-        found = sums.sums(rows, most=1.0 if final else _SHARE_SUMMED_AGAIN)
+        found = sums.sums(rows, max_share=1.0 if final else _SHARE_SUMMED_AGAIN)
         if final:
             found = sums.with_fallbacks(found, rows, all_keys=whole)
         found = _with_weights(found, sums.problem.log_weight_scale)
@@ -223,10 +223,10 @@ def _even_blocks(n, size):
 
 def _with_weights(found, log_scale):
     """Sums, and fallbacks, for weights that are so many times larger."""
-    fallback = found.fallback
-    if fallback is not None:  # whose shift is a distance
-        fallback = fallback._replace(sums=fallback.sums * math.exp(log_scale))
-    return found._replace(shift=found.shift + log_scale, fallback=fallback)
+    nearest = found.nearest
+    if nearest is not None:
+        nearest = nearest._replace(sums=nearest.sums * math.exp(log_scale))
+    return found._replace(shift=found.shift + log_scale, nearest=nearest)
 
 
 def fastest_algorithm(queries, keys, kernel, *, bandwidth=1.0, query_scale=None, degree=0):

@@ -286,14 +286,6 @@ def local_fit(moments):
     return solution.value, linear.swapaxes(1, 2), solution.ridge, solution.squared_distance
 
 
-def is_determined(gram, share):
-    """True where least squares needs no ridge, also with weights reduced to a share (n,)."""
-    covariance = _covariance(gram)
-    if covariance.shape[1] == 1:
-        return covariance[:, 0, 0] * share > _least_variance(gram)
-    return _is_wide(covariance * share[:, None, None], _least_variance(gram))
-
-
 def _covariance(gram):
     mean = gram[:, 0, 1:]
     return gram[:, 1:, 1:] - mean[:, :, None] * mean[:, None, :]

@@ -9,6 +9,29 @@ from .._validation import check_choice
 EMPTY_POLICIES = ("nearest", "nan")
 
 
+class Nearest(NamedTuple):
+    """Sums over the keys that are nearest to each query, of one part of the keys."""
+
+    distance: Any  # (n_queries,) inf where there is no key
+    rounding: Any  # (n_queries,) differences of distances that are no larger are rounding
+    sums: Any  # (1 + n_values, n_queries) sums of the weights, and of these times the values
+
+    def put(self, rows, other) -> None:
+        """Put the sums of some queries in the place of those before."""
+        for field, new in zip(self, other, strict=True):
+            field[..., rows] = new
+
+    def plus(self, other):
+        """Sums over the nearest keys of both parts; equally near ones are added."""
+        distance = np.minimum(self.distance, other.distance)
+        rounding = np.maximum(self.rounding, other.rounding)
+        sums = sum(
+            np.where(part.distance <= distance + rounding, part.sums, 0.0)
+            for part in (self, other)
+        )
+        return Nearest(distance, rounding, sums)
+
+
 class Sums(NamedTuple):
     r"""Weighted sums of values, and sums of weights, at each query over one part of the keys.
 
@@ -32,9 +55,8 @@ class Sums(NamedTuple):
     least : array of shape (n_queries,)
         Bound of the rounding error: a sum of weights whose absolute value is not above it is
         not used as a divisor. 0 where sums are exact.
-    fallback : Sums or None
-        Sums over the fallback keys of queries without weights: the nearest, whose shift
-        falls with the distance, or all.
+    nearest : Nearest or None
+        Sums over the nearest keys, for queries without weights; None under the policy "nan".
 
     Examples
     --------
@@ -52,14 +74,14 @@ class Sums(NamedTuple):
     shift: Any
     sums: Any
     least: Any
-    fallback: Any = None
+    nearest: Any = None
 
     def __add__(self, other):
         """Sums over the keys of both, and the same with 0, at which `sum` begins."""
         if isinstance(other, int) and other == 0:
             return self
         shapes = tuple(self.sums.shape), tuple(other.sums.shape)
-        if shapes[0] != shapes[1] or (self.fallback is None) != (other.fallback is None):
+        if shapes[0] != shapes[1] or (self.nearest is None) != (other.nearest is None):
             raise ValueError(
                 f"sums of shapes {shapes[0]} and {shapes[1]} cannot be added: compute both for "
                 "the same queries, with the same number of values and the same value of empty."
@@ -69,15 +91,15 @@ class Sums(NamedTuple):
     __radd__ = __add__
 
     def plus(self, other):
-        """Sums over the keys of both, where either may have no `fallback`."""
+        """Sums over the keys of both, where either may have no `nearest`."""
         shift = np.maximum(self.shift, other.shift)
         base = np.where(shift > -np.inf, shift, 0.0)
         one, two = (np.exp(part.shift - base) for part in (self, other))
-        fallback = self.fallback if other.fallback is None else other.fallback
-        if self.fallback is not None and other.fallback is not None:
-            fallback = self.fallback.plus(other.fallback)
+        nearest = self.nearest if other.nearest is None else other.nearest
+        if self.nearest is not None and other.nearest is not None:
+            nearest = self.nearest.plus(other.nearest)
         least = self.least * one + other.least * two
-        return Sums(shift, self.sums * one + other.sums * two, least, fallback)
+        return Sums(shift, self.sums * one + other.sums * two, least, nearest)
 
     def put(self, rows, other) -> None:
         """Put the sums of some queries in the place of those before."""
@@ -126,20 +148,22 @@ class Sums(NamedTuple):
             return (sums[1:] / sums[0]).T, self.log_total
 
     def fall_back(self, empty="nearest"):
-        """The same sums, with those that are not usable replaced by those of `fallback`.
+        """Replace sums that are not usable by those over the nearest keys, or by NaN.
 
-        Their shift is then -inf.
+        Their shift is then -inf. Powers of distances are 0, so a polynomial is the average.
         """
-        usable = self.usable
-        if usable.all():
+        (lost,) = np.nonzero(~self.usable)
+        if not len(lost):
             return self
-        fallback = np.nan
+        shift, sums = self.shift.copy(), self.sums.copy()
+        shift[lost], sums[..., lost] = -np.inf, np.nan
         if empty == "nearest":
-            if self.fallback is None:
+            if self.nearest is None:
                 raise ValueError(
                     "empty='nearest' needs sums that were made with it: pass the same value to "
                     "attention_sums and to average."
                 )
-            fallback = np.where(self.fallback.usable, self.fallback.sums, np.nan)
-        shift = np.where(usable, self.shift, -np.inf)
-        return self._replace(shift=shift, sums=np.where(usable, self.sums, fallback))
+            lost = lost[self.nearest.sums[0, lost] > 0]
+            sums[..., lost] = 0.0
+            sums[0][:, lost] = self.nearest.sums[:, lost]
+        return self._replace(shift=shift, sums=sums)

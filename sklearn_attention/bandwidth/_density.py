@@ -6,12 +6,10 @@ from .._columns import Columns
 from .._validation import weight_unit
 from ..attention._algorithms._line import Line, serves
 from ..attention._pair_sums import PairSums
+from ..attention._read import key_ranges
 from ..kernels import Gaussian, Kernel, ProductKernel, SmoothingKernel
 from ..kernels._categorical import level_table
 from ._background import Background, background_share, bulk, reflections
-
-# Besides its own mirror image, which is left out, images of less weight than this are ignored.
-_SMALLEST_SHARE = 1e-12
 
 
 class _LogSums:
@@ -71,12 +69,16 @@ class _LogSums:
         return line, Line(x, weights, no_values, kernel, 1) if with_slopes else None
 
     def _along(self, line, scale):
-        own = np.arange(len(line.order)) if self._leave_out else None
-        found = line.sums(line.points, scale, own)
+        left_out = key_ranges(line.order) if self._leave_out else None
+        found = line.sums(line.points, scale, left_out)
         log_sums, some = np.empty(len(line.order)), np.isfinite(found.shift)
         log_total = found.log_total
         for image in self._images:
-            log_total = np.logaddexp(log_total, self._of_image(line, image, scale))
+            # A row leaves out its own mirror image as well.
+            order = np.argsort(image)
+            of_others = None if left_out is None else left_out[order]
+            of_image = line.sums(image[order, None], scale, of_others).log_total
+            log_total[order] = np.logaddexp(log_total[order], of_image)
         log_sums[line.order] = log_total
         moments, rows = found.sums[:, 0, some], line.order[some]
 
@@ -84,19 +86,6 @@ class _LogSums:
             return slopes[rows] @ (moments[2] / moments[0])[:, None] / scale
 
         return log_sums, pull
-
-    def _of_image(self, line, image, scale):
-        """Logarithms of the sums about mirror images of the rows."""
-        order = np.argsort(image)
-        log_sums = np.empty(len(image))
-        log_sums[order] = line.sums(image[order, None], scale).log_total
-        if self._leave_out:
-            distance = (image - line.x) / scale
-            with np.errstate(divide="ignore", over="ignore", invalid="ignore"):
-                own = line.kernel.log_profile(distance**2) + np.log(line.columns[0])
-                others = -np.expm1(own - log_sums)
-                log_sums += np.log(np.where(others > _SMALLEST_SHARE, others, 0.0))
-        return np.where(np.isnan(log_sums), -np.inf, log_sums)
 
 
 class _Likelihood:

@@ -16,9 +16,9 @@ from .._columns import Columns
 from .._partitions import each, in_memory, is_partitioned, partitions
 from .._spread import deviation_of, feature_deviation, feature_spread, outlying, whole_spread
 from .._validation import check_choice, check_flag, check_positive, is_one_of
+from ..attention._doubled_windows import DISTINCT
 from ..attention._pair_sums import positive_factors
 from ..attention._solve import Basis
-from ..attention._wide_windows import DISTINCT
 from ..kernels import Gaussian
 from ..kernels._numerics import LARGEST
 from ..kernels._product_kernel import compared_columns

@@ -13,11 +13,11 @@ from .._blocks import ROWS_AT_ONCE
 from .._partitions import in_memory, is_partitioned, mapped, need_all_rows, over
 from .._spread import dividing, ends, whole_spread
 from ..attention._average import attend, attend_local
+from ..attention._doubled_windows import MAX_RANGES, Windows, double_windows
 from ..attention._leave_one_out import LeaveOneOut, at_rows
 from ..attention._smoother import fastest_algorithm
 from ..attention._solve import Basis
 from ..attention._tables import attention_weights
-from ..attention._wide_windows import FURTHEST, Places, widen
 from ..bandwidth._neighbors import neighbor_distances
 from ..kernels import Boxcar
 from ..kernels._product_kernel import mixed_kernel
@@ -167,13 +167,13 @@ class FittedSmoother:
 
     @cached_property
     def windows(self):
-        """The places of the rows, and a smoother of one row at each if some repeat."""
+        """Windows of the rows; if rows repeat others, a smoother of the design points."""
         size = Basis(self.degree, len(self.columns.numeric)).size
-        places, single = Places(self.keys, self.table, self.counts, size), None
-        if places.repeat:
-            single = self.take(places.first)
-            single = single.replace(values=single.keys[:, :0], key_weights=None)
-        return places, single
+        windows, points = Windows(self.keys, self.table, self.counts, size), None
+        if windows.repeat:
+            points = self.take(windows.first)
+            points = points.replace(values=points.keys[:, :0], key_weights=None)
+        return windows, points
 
     @cached_property
     def ends(self):
@@ -187,7 +187,7 @@ class FittedSmoother:
         """Bounds to which queries are clipped, and its largest side in bandwidths."""
         (low, high), numeric = self.ends, self.columns.is_numeric
         with np.errstate(over="ignore", invalid="ignore"):
-            margin = np.where(numeric, FURTHEST * (high - low), 0.0)
+            margin = np.where(numeric, MAX_RANGES * (high - low), 0.0)
             reach = ((high - low + 2 * margin) / self.divisors)[numeric].max()
         return low - margin, high + margin, float(reach)
 
@@ -247,29 +247,33 @@ class FittedSmoother:
 
     def in_wide_windows(self, X, values):
         """The same in windows that are widened, of rows and queries in memory."""
-        places, single = self.windows
-        *box, reach = self.box
+        windows, (*box, max_distance) = self.windows[0], self.box
         X = X.clip(*box).astype(X.dtype, copy=False)
 
         def evaluate(times, rows):
-            (found, weight), worth = self.doubled(times)._window(X[rows], values), 0.0
-            if single is not None:
-                of_places, worth = single.doubled(times)._window(X[rows], single.values)
-                worth = worth / (1 + of_places.squared_distance)
-            enough = places.enough(weight, worth)
-            return enough, found.values, found.slopes, found.ridge
+            fit, *measures = self._window(times, X[rows], values)
+            return [(windows.adequacy(*measures), fit.values, fit.slopes, fit.ridge)]
 
-        return widen(evaluate, reach)
+        return double_windows(evaluate, max_distance)[0]
 
     def _polynomials(self, X, values):
         """Local polynomials in windows that are not widened."""
         options = self._options(X) | {"algorithm": self.algorithm}
         return attend_local(X, self.keys, values, self.kernel, degree=self.degree, **options)
 
-    def _window(self, X, values):
-        """The same, and weights of the rows in windows, in those of a row at the query."""
-        found = self._polynomials(X, values)
-        return found, self._in_rows(X, found.log_normalizers)
+    def _window(self, times, X, values=None):
+        """Polynomials in windows that are doubled so often, and what makes these adequate.
+
+        The latter are the weight of the rows in each window, in that of a row at the query, and
+        the inverse leverage of a row at the query in a fit to the design points.
+        """
+        smoother, (_, points) = self.doubled(times), self.windows
+        fit = smoother._polynomials(X, self.keys[:, :0] if values is None else values)
+        weight, inverse_leverage = smoother._in_rows(X, fit.log_normalizers), np.zeros(len(X))
+        if points is not None:
+            at_points, of_points, _ = points._window(times, X)
+            inverse_leverage = of_points / (1 + at_points.squared_distance)
+        return fit, weight, inverse_leverage
 
     def leave_one_out(self, values=None, **options):
         """Rows predicted without themselves: their values, or others."""
@@ -279,7 +283,7 @@ class FittedSmoother:
             "empty": self.empty, "widen": self.widens,
         }  # fmt: skip
         values = self.table if values is None else values
-        return LeaveOneOut(self.keys.astype(np.float64), values, self.kernel, **own | options)
+        return LeaveOneOut(self.keys, values, self.kernel, **own | options)
 
     def left_out_of(self, rows, factor=1.0):
         """Rows predicted without themselves and the gap, in windows wider by a factor."""
@@ -287,49 +291,42 @@ class FittedSmoother:
             factor = factor * self.scale(self.keys[rows], more=1)
         return self.leave_one_out(rows=rows, gap=self.gap).predictions(factor).left_out
 
-    def local_rows(self, X, more=0, *, without_each=False, **options):
+    def local_rows(self, X, more=0, *, without_each=False):
         """Effect of each row on each prediction, in windows of so many more neighbours.
 
         Predictions without each row only if `without_each`.
         """
         if not self.widens:
-            own = self._options(X, more)
-            own |= {"degree": self.degree, "without_each": without_each}
-            return attention.local_rows(X, self.keys, self.table, self.kernel, **own | options)
-        places, single = self.windows
-        *box, reach = self.box
+            options = self._options(X, more)
+            options |= {"degree": self.degree, "without_each": without_each}
+            return attention.local_rows(X, self.keys, self.table, self.kernel, **options)
+        windows, points = self.windows
+        *box, max_distance = self.box
         X = X.clip(*box)
 
-        def in_windows(times, rows):
-            """Effects, and what windows weigh and places in them are worth."""
-            smoother, own = self.doubled(times), X[rows]
-            local = smoother.local_rows(own, without_each=without_each)
-            _, weight = smoother._window(own, smoother.keys[:, :0])
-            worth = without = np.zeros((1, 1))
-            if single is not None:
-                found, of_places = single.doubled(times)._window(own, single.values)
-                worth = (of_places / (1 + found.squared_distance))[:, None]
-                if without_each:
-                    found = single.doubled(times).local_rows(own, without_each=True)
-                    others = of_places[:, None] * (1 - found.weights)
-                    without = (others / (1 + found.left_out_distance))[:, places.of_rows]
-            return local, weight[:, None], worth, without
+        def evaluate(times, rows):
+            queries = X[rows]
+            local = self.doubled(times).local_rows(queries, without_each=without_each)
+            _, weight, inverse_leverage = self._window(times, queries)
+            groups = [(windows.adequacy(weight, inverse_leverage), *local[:-2])]
+            if not without_each:
+                return groups
+            without_point = np.zeros((1, 1))
+            if points is not None:
+                _, of_points, _ = points._window(times, queries)
+                at_points = points.doubled(times).local_rows(queries, without_each=True)
+                without_point = of_points[:, None] * (1 - at_points.weights)
+                without_point = without_point / (1 + at_points.left_out_distance)
+                without_point = without_point[:, windows.point_of_rows]
+            weight = weight[:, None] * (1 - local.weights)
+            limits = weight, inverse_leverage[:, None], without_point
+            return [
+                *groups,
+                (windows.adequacy_without(slice(None), *limits), local.left_out),
+            ]
 
-        plain = in_windows(0, slice(None))
-
-        def whole(times, rows):
-            local, weight, worth, _ = in_windows(times, rows) if times else plain
-            return places.enough(weight, worth)[:, 0], *local[:-2]
-
-        def left_out(times, rows):
-            local, weight, *worths = in_windows(times, rows) if times else plain
-            weight = weight * (1 - local.weights)
-            return places.enough_without(slice(None), weight, *worths), local.left_out
-
-        without = None
-        if without_each:  # by weights as they are, before the others are widened in place
-            (without,) = widen(left_out, reach)
-        return attention.LocalRows(*widen(whole, reach), without, None)
+        matrices, *left_out = double_windows(evaluate, max_distance)
+        return attention.LocalRows(*matrices, left_out[0][0] if left_out else None, None)
 
     def weights(self, X):
         """Weights of the rows in averages, (n, n_keys)."""

@@ -2,7 +2,6 @@
 
 import numpy as np
 
-from .._blocks import blocks_of_queries
 from .._partitions import need_all_rows
 from ..attention._average import attend
 from ..attention._leave_one_out import Predictions
@@ -10,27 +9,23 @@ from ..attention._leave_one_out import Predictions
 
 def predict_rows(smoother, measured):
     """Predictions of all rows; how far windows reach is measured in those of a smoother."""
-    keys, leave_one_out = smoother.keys, smoother.leave_one_out()
+    leave_one_out = smoother.leave_one_out()
     rows = leave_one_out.rows
     if measured.n_neighbors is None:
-        found = leave_one_out.predictions()
+        predictions = leave_one_out.predictions()
     else:
-        # Left out, a row is no neighbour of itself, and the bandwidth is another.
-        further = measured.scale(measured.keys[rows], more=1)
-        left_out, own = leave_one_out.predictions(further).left_out, []
-        for part in blocks_of_queries(len(rows), len(keys)):
-            places = rows[part]
-            scale = measured.scale(measured.keys[places])
-            local = smoother.local_rows(keys[places], query_scale=scale)
-            own.append((local.values, local.effects[np.arange(len(places)), places]))
-        fitted, leverage = (np.concatenate(field) for field in zip(*own, strict=True))
-        found = Predictions(left_out, fitted, leverage)
-    if len(rows) == len(keys):
-        return found
+        # If a row is left out, it is no neighbour of itself, and the bandwidth is larger.
+        scale, next_scale = (measured.scale(measured.keys[rows], more=k) for k in (0, 1))
+        predictions = leave_one_out.predictions(scale)
+        left_out = leave_one_out.predictions(next_scale).left_out
+        predictions = predictions._replace(left_out=left_out)
+    n_rows = len(smoother.keys)
+    if len(rows) == n_rows:
+        return predictions
     # Rows of weight 0 are left out anyway.
-    everywhere = measured.predict(measured.keys).reshape(len(keys), -1)
-    fields = everywhere.copy(), everywhere, np.zeros(len(keys))
-    for field, known in zip(fields, found, strict=True):
+    everywhere = measured.predict(measured.keys).reshape(n_rows, -1)
+    fields = everywhere.copy(), everywhere, np.zeros(n_rows)
+    for field, known in zip(fields, predictions, strict=True):
         field[rows] = known
     return Predictions(*fields)
 

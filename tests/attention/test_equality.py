@@ -2,6 +2,8 @@
 
 import numpy as np
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 from slow_attention import LOG_KERNELS, slow_average, slow_log_weights
 from slow_local import slow_fit, slow_local
 
@@ -60,9 +62,9 @@ def make_case(seed, n_keys=30, n_queries=6):
     keys = placed(rng, rng.choice(PLACES), n_keys, d)
     own = rng.integers(0, n_keys, n_queries)
     queries = keys[own]
-    if rng.random() < 0.5:
+    if rng.random() < 0.5:  # off the key that is left out, if any is
         queries = queries + rng.normal(size=queries.shape) * rng.choice([0.5, 20.0])
-        own = None
+        own[rng.random(n_queries) < 0.3] = -1
     values = rng.normal(size=(n_keys, n_values)) + rng.choice([0.0, 1e3])
     options = {
         "kernel": rng.choice(sorted(LOG_KERNELS)),
@@ -89,8 +91,52 @@ def slow_logs(queries, keys, own, scale, options):
     ]
     logs = np.array(logs)
     if own is not None:
-        logs[np.arange(len(queries)), own] = -np.inf
+        logs[own >= 0, own[own >= 0]] = -np.inf
     return logs, np.abs(logs.max(axis=1))
+
+
+def queries_that_leave_out(rng, keys, n_queries=40):
+    """Queries and `leave_one_out` in every form."""
+    n_keys, d = keys.shape
+    anywhere, order = 2 * rng.normal(size=(n_queries, d)), rng.permutation(n_keys)
+    return {
+        "no key": (anywhere, False),
+        "positions": (anywhere, rng.integers(-1, n_keys, n_queries)),
+        "the keys themselves": (keys, True),
+        "the keys in another order": (keys[order], order),
+        "moved keys": (keys + 0.3 * rng.normal(size=keys.shape), True),
+    }
+
+
+@pytest.mark.parametrize("d", [1, 2, 3, 4])
+@pytest.mark.parametrize("kernel", ["gaussian", "epanechnikov", "boxcar", "laplacian"])
+@pytest.mark.parametrize("n", [1, pytest.param(20, marks=pytest.mark.slow)])
+def test_every_form_of_leaving_out_equals_all_pairs(kernel, d, n):
+    @settings(max_examples=n)
+    @given(st.integers(0, 10**6))
+    def check(seed):
+        compare_forms(np.random.default_rng(seed), kernel, d)
+
+    check()
+
+
+def compare_forms(rng, kernel, d):
+    """Compare algorithms where queries leave out keys."""
+    keys = placed(rng, rng.choice(PLACES[:3]), 300, d)
+    values, weights = rng.normal(size=(300, 2)), rng.uniform(size=300)
+    weights[rng.random(300) < 0.2] = 0.0
+    options = {"bandwidth": 10 ** rng.uniform(-0.7, 0.5), "sample_weight": weights}
+    for name, (queries, left_out) in queries_that_leave_out(rng, keys).items():
+        for function in (attend, attend_local)[: 2 if d < 3 else 1]:
+            found, expected = (
+                function(
+                    queries, keys, values, kernel, leave_one_out=left_out, algorithm=algorithm,
+                    **options,
+                )[0]
+                for algorithm in ("auto", "dense")
+            )  # fmt: skip
+            tolerance = 1e-8 if function is attend else 1e-6
+            np.testing.assert_allclose(found, expected, rtol=0, atol=tolerance, err_msg=name)
 
 
 # A few problems in every run, and many in a slow one.

@@ -8,7 +8,7 @@ from sklearn.metrics.pairwise import laplacian_kernel
 from threadpoolctl import threadpool_limits
 
 from sklearn_attention import attend
-from sklearn_attention.attention import _derivatives, attend_gradient
+from sklearn_attention.attention import _tables, attend_gradient
 from sklearn_attention.kernels import (
     AitchisonAitken,
     Epanechnikov,
@@ -139,15 +139,15 @@ def test_blocks_and_threads_bound_the_memory_and_change_nothing(kernel, monkeypa
     queries, keys, values = make_data(n_queries=50)
     expected = attend_gradient(queries, keys, values, kernel)
     sizes = []
-    shares = _derivatives.shares
+    shares = _tables.shares
 
     def spy(problem):
         sizes.append(problem.n_pairs)
         return shares(problem)
 
-    monkeypatch.setattr(_derivatives, "shares", spy)
-    monkeypatch.setattr(_derivatives, "IN_CACHE", 300)
-    monkeypatch.setattr(_derivatives, "FEW_PAIRS", 0)
+    monkeypatch.setattr(_tables, "shares", spy)
+    monkeypatch.setattr(_tables, "IN_CACHE", 300)
+    monkeypatch.setattr(_tables, "FEW_PAIRS", 0)
     with threadpool_limits(3):
         found = attend_gradient(queries, keys, values, kernel)
     np.testing.assert_allclose(found, expected, rtol=1e-12, atol=1e-14)

@@ -154,7 +154,7 @@ def test_keys_that_spread_far_less_than_the_queries(degree, lightest):
         # A query alone is the middle of its group.
         one = local_rows(queries[[i]], keys, values, **options)
         np.testing.assert_allclose(rows.values[i], one.values[0], rtol=1e-9, atol=1e-9)
-        np.testing.assert_allclose(rows.residuals[i], one.residuals[0], rtol=1e-5, atol=1e-5)
+        np.testing.assert_allclose(rows.effects[i], one.effects[0], rtol=1e-5, atol=1e-5)
         one = attend_local(queries[[i]], keys, values, leave_one_out=own[[i]], **options)
         np.testing.assert_allclose(fit.values[i], one.values[0], rtol=1e-9, atol=1e-9)
         np.testing.assert_allclose(fit.slopes[i], one.slopes[0], rtol=1e-5, atol=1e-5)

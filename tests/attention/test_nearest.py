@@ -2,9 +2,16 @@
 
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
+from sklearn_attention import attend, attention_weights
+from sklearn_attention.attention import LeaveOneOut, attention_sums
 from sklearn_attention.attention._algorithms import _nearest
+from sklearn_attention.attention._algorithms._line import Line
 from sklearn_attention.attention._algorithms._nearest import nearest_along, nearest_sums
+from sklearn_attention.attention._read import key_ranges, read
+from sklearn_attention.kernels import Epanechnikov, ProductKernel
 
 N = 80
 PLACES = {
@@ -15,10 +22,10 @@ PLACES = {
 }
 
 
-def slow_nearest(keys, columns, queries, own):
+def slow_nearest(keys, columns, queries, left_out):
     distances, sums = [], []
-    for query, left_out in zip(queries, own, strict=True):
-        others = [k for k in range(len(keys)) if k != left_out]
+    for query, (low, high) in zip(queries, left_out, strict=True):
+        others = [k for k in range(len(keys)) if not low <= k < high]
         scale = np.abs(keys).max()
         apart = [np.sqrt((((keys[k] - query) / scale) ** 2).sum()) * scale for k in others]
         near = [k for k, x in zip(others, apart, strict=True) if x <= min(apart) * (1 + 1e-14)]
@@ -28,32 +35,32 @@ def slow_nearest(keys, columns, queries, own):
 
 
 @pytest.mark.parametrize(
-    ("place", "leave_out"),
-    [("normal", False), ("tied", True), ("outlier", True), ("next to nothing", False)],
+    ("place", "gap"),
+    [("normal", None), ("tied", 0), ("outlier", 0), ("normal", 2), ("next to nothing", None)],
 )
 @pytest.mark.parametrize("way", ["line", "tree", "pairs"])
-def test_equals_a_loop(place, leave_out, way, monkeypatch):
+def test_equals_a_loop(place, gap, way, monkeypatch):
     rng = np.random.default_rng(0)
     d = 1 if way == "line" else 3
     keys = PLACES[place](rng, d)
-    if way == "line":
-        keys = np.sort(keys, axis=0)
     if way == "tree" and place == "next to nothing":
         pytest.skip("squares of such distances vanish in a tree")
     columns = rng.uniform(1, 2, (3, N))
-    queries, own = keys, np.where(np.arange(N) % 5, np.arange(N), -1)
-    if not leave_out:
-        queries, own = PLACES[place](rng, d)[:30], np.full(30, -1)
-    expected = slow_nearest(keys, columns, queries, own)
-    own = own if leave_out else None
+    own = np.where(np.arange(N) % 5, np.arange(N), -1)
+    queries, left_out = keys, key_ranges(own, gap or 0)
+    if gap is None:
+        queries, left_out = PLACES[place](rng, d)[:30], np.zeros((30, 2), dtype=int)
+    expected = slow_nearest(keys, columns, queries, left_out)
+    left_out = None if gap is None else left_out
+    rounding = 1e-14 * np.abs(queries).sum(axis=1)
     monkeypatch.setattr(_nearest, "FEW_PAIRS", 0 if way == "tree" else np.inf)
-    monkeypatch.setattr(_nearest, "ROWS_AT_ONCE", 1000)
     monkeypatch.setattr(_nearest, "IN_CACHE", 1000)
     if way == "line":
-        found = nearest_along(keys[:, 0], columns, queries[:, 0], own)
+        line = Line(keys[:, 0], columns[0], (columns[1:] / columns[0]).T, Epanechnikov())
+        found = nearest_along(line, queries[:, 0], left_out, rounding)
     else:
-        found = nearest_sums(keys, columns, queries, own)
-    for ours, slow in zip(found, expected, strict=True):
+        found = nearest_sums(keys, columns, queries, left_out, rounding)
+    for ours, slow in zip((found.distance, found.sums), expected, strict=True):
         np.testing.assert_allclose(ours, slow, rtol=1e-12)
 
 
@@ -61,19 +68,104 @@ def test_equals_a_loop(place, leave_out, way, monkeypatch):
 def test_light_keys_along_a_line_beside_heavy_ones(leave_out):
     """Sums over the nearest have all digits, also without a key that outweighs its twins."""
     rng = np.random.default_rng(0)
-    keys = np.sort(rng.integers(0, 30, N)).astype(float)[:, None]
-    weights = 10.0 ** rng.uniform(-20, 20, N)
-    columns = weights * rng.uniform(1, 2, (3, N))
+    keys = rng.integers(0, 30, N).astype(float)[:, None]
+    weights, values = 10.0 ** rng.uniform(-20, 20, N), rng.uniform(1, 2, (N, 2))
     queries = keys if leave_out else rng.integers(0, 90, (60, 1)) / 3
-    own = np.arange(N) if leave_out else np.full(60, -1)
-    expected = slow_nearest(keys, columns, queries, own)
-    found = nearest_along(keys[:, 0], columns, queries[:, 0], own if leave_out else None)
-    for ours, slow in zip(found, expected, strict=True):
+    left_out = key_ranges(np.arange(N) if leave_out else np.full(60, -1))
+    columns = weights * np.vstack([np.ones(N), values.T])
+    expected = slow_nearest(keys, columns, queries, left_out)
+    line = Line(keys[:, 0], weights, values, Epanechnikov())
+    left_out, rounding = left_out if leave_out else None, np.full(len(queries), 1e-12)
+    found = nearest_along(line, queries[:, 0], left_out, rounding)
+    for ours, slow in zip((found.distance, found.sums), expected, strict=True):
         np.testing.assert_allclose(ours, slow, rtol=1e-12)
 
 
 def test_no_other_key():
     one = np.zeros((1, 2))
-    distance, sums = nearest_sums(one, np.ones((2, 1)), one, np.zeros(1, dtype=int))
-    np.testing.assert_array_equal(distance, [np.inf])
-    np.testing.assert_array_equal(sums, np.zeros((2, 1)))
+    found = nearest_sums(one, np.ones((2, 1)), one, np.array([[0, 1]]), np.zeros(1))
+    np.testing.assert_array_equal(found.distance, [np.inf])
+    np.testing.assert_array_equal(found.sums, np.zeros((2, 1)))
+
+
+GRID = np.arange(60)
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda x: x / 10,
+        lambda x: -x / 10,
+        lambda x: x / 3,
+        lambda x: (x / 10).astype(np.float32),
+        lambda x: (x / 10 - 2.95) / 1.7318,
+        lambda x: 1.7e18 + x * 86400e9,
+    ],
+    ids=["tenths", "mirrored", "thirds", "float32", "standardized", "nanoseconds"],
+)
+@pytest.mark.parametrize("d", [1, 2])
+def test_equally_near_keys_share_whatever_the_rounding(change, d):
+    """Every query half-way between two keys averages both, in every algorithm."""
+    x, between = change(GRID), change(GRID[:-1] + 0.5)
+    keys, queries = (np.column_stack([c, change(0 * c)][:d]) for c in (x, between))
+    values = GRID**2.0
+    options = {"kernel": "epanechnikov", "bandwidth": float(abs(x[1] - x[0]) / 8)}
+    half_way = (values[1:] + values[:-1]) / 2
+    for algorithm in ("auto", "dense"):
+        found = attend(queries, keys, values, algorithm=algorithm, **options)[0]
+        np.testing.assert_allclose(found, half_way, rtol=1e-6)
+    weights = attention_weights(queries, keys, **options)
+    np.testing.assert_allclose(weights @ values, half_way, rtol=1e-6)
+    # Without itself a row has two neighbours, and without these two others.
+    for gap in (0, 2):
+        left_out = LeaveOneOut(keys, values, gap=gap, **options).predictions().left_out[:, 0]
+        near = np.arange(1 + gap, 59 - gap)
+        expected = (values[near - 1 - gap] + values[near + 1 + gap]) / 2
+        np.testing.assert_allclose(left_out[near], expected, rtol=1e-6)
+    # Two keys in different parts.
+    parts = (attention_sums(queries, keys[k::2], values[k::2], **options) for k in (0, 1))
+    np.testing.assert_allclose(sum(parts).average()[0][:, 0], half_way, rtol=1e-6)
+
+
+def test_a_huge_key_makes_no_others_equally_near():
+    keys = np.append(GRID / 10, 1e17)[:, None]
+    found, _ = attend([[0.26]], keys, keys[:, 0], "epanechnikov", bandwidth=0.01)
+    np.testing.assert_allclose(found, 0.3)
+
+
+def test_columns_that_no_kernel_compares_make_nothing_near():
+    keys = np.column_stack([GRID / 10, 1e17 * np.cos(GRID)])
+    queries = np.column_stack([(GRID[:-1] + 0.5) / 10, np.zeros(59)])
+    kernel = ProductKernel([("first", "epanechnikov", [0])])
+    options = {"bandwidth": 0.01}
+    for algorithm in ("auto", "dense"):
+        found, _ = attend(queries, keys, GRID, kernel, algorithm=algorithm, **options)
+        np.testing.assert_allclose(found, GRID[:-1] + 0.5, rtol=1e-9)
+    weights = attention_weights(queries, keys, kernel, **options)
+    np.testing.assert_allclose(weights @ GRID, GRID[:-1] + 0.5, rtol=1e-9)
+
+
+@given(
+    st.lists(st.integers(-40, 40), min_size=3, max_size=12, unique=True),
+    st.sampled_from([1e-7, 0.1, 1 / 3, 86400e9]),
+    st.sampled_from([0.0, 5.0, 1000.0]),
+)
+def test_ties_do_not_depend_on_unit_order_or_mirror_image(places, unit, start):
+    x = np.array(places, dtype=float)
+    queries, values = np.arange(-41, 42) / 2, np.cos(x)
+    expected, _ = attend(queries[:, None], x[:, None], values, "boxcar", bandwidth=0.1)
+    order = np.argsort(values)
+    for sign in (-1.0, 1.0):
+        keys, at = (sign * (start + points[:, None]) * unit for points in (x[order], queries))
+        found, _ = attend(at, keys, values[order], "boxcar", bandwidth=0.1 * unit)
+        np.testing.assert_allclose(found, expected, rtol=1e-9, atol=1e-12)
+
+
+def test_precision_is_that_of_the_coarser_table():
+    x = GRID[:, None] / 10
+    roundings = [
+        read(queries, keys, None, "gaussian", bandwidth=1.0)[0].rounding[3]
+        for queries, keys in ((x, x), (x.astype("f4"), x), (x, x.astype("f4")))
+    ]
+    assert roundings[1] > 1e8 * roundings[0]
+    assert roundings[2] == pytest.approx(roundings[1], rel=1e-6)

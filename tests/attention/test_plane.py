@@ -3,8 +3,9 @@
 import numpy as np
 import pytest
 
-from sklearn_attention.attention._algorithms import _boxes, _chebyshev, _keys, _plane
+from sklearn_attention.attention._algorithms import _boxes, _chebyshev, _plane
 from sklearn_attention.attention._algorithms._plane import Plane, serves_plane
+from sklearn_attention.attention._read import key_ranges
 from sklearn_attention.kernels._base import as_kernel
 
 N = 150
@@ -24,20 +25,11 @@ PLACES = {
 }
 
 
-ALGORITHMS = ["all pairs", "near pairs", "pairs by a tree", "boxes"]
-
-
-def choose(algorithm, patch):
-    if algorithm != "all pairs":
-        patch.setattr(_plane, "_FEW_PAIRS", 0)
-    patch.setattr(_plane, "_CARRIED", 0.0 if algorithm == "boxes" else np.inf)
-    if algorithm == "pairs by a tree":
-        patch.setattr(_keys, "_TRUSTED", np.inf)
-
-
-@pytest.fixture(params=ALGORITHMS)
-def algorithm(request, monkeypatch):
-    choose(request.param, monkeypatch)
+@pytest.fixture(autouse=True)
+def always(monkeypatch):
+    """Boxes for few pairs too."""
+    monkeypatch.setattr(_plane, "_FEW_PAIRS", 0)
+    monkeypatch.setattr(_plane, "_CARRIED", 0.0)
 
 
 def powers_of(u, most):
@@ -64,7 +56,7 @@ def all_pairs(plane, queries, scale, own):
     ("place", "leave_out", "degree"),
     [(place, k % 2 == 1, k // 2 % 2) for k, place in enumerate(PLACES)],
 )
-def test_equals_sums_over_all_pairs(place, leave_out, degree, monkeypatch):
+def test_equals_sums_over_all_pairs(place, leave_out, degree):
     rng = np.random.default_rng(0)
     points, weights, values = (
         PLACES[place](rng),
@@ -75,20 +67,22 @@ def test_equals_sums_over_all_pairs(place, leave_out, degree, monkeypatch):
     if not leave_out:
         queries = rng.permutation(points)[:70] + 0.3 * rng.normal(size=(70, 2))
         own = None
-    expected = {}
-    for algorithm in ALGORITHMS:
-        plane = Plane(points, weights, values, GAUSSIAN, degree)
-        with monkeypatch.context() as patch:
-            choose(algorithm, patch)
-            for scale in (1e-3, 0.1, 3.0, 1e3):
-                if scale not in expected:
-                    expected[scale] = all_pairs(plane, queries, scale, own)
-                assert_alike(plane.sums(queries, scale, own), *expected[scale], plane)
+    plane, left_out = (
+        Plane(points, weights, values, GAUSSIAN, degree),
+        None if own is None else key_ranges(own),
+    )
+    n_sure = 0
+    for scale in (1e-3, 0.1, 3.0, 1e3):
+        expected = all_pairs(plane, queries, scale, own)
+        found = plane.sums(queries, scale, left_out)
+        n_sure += found.sure.sum()
+        assert_alike(found, *expected, plane)
+    assert n_sure > (0 if place == "further" else len(queries))
 
 
 def assert_alike(found, shift, expected, size, plane):
-    some = expected[0, :, 0] > 0
-    np.testing.assert_array_equal(np.isfinite(found.shift), some)
+    some = found.usable
+    assert (expected[0, some, 0] > 0).all()
     total = found.sums[0, 0, some]
     np.testing.assert_allclose(
         found.shift[some] + np.log(total),
@@ -113,8 +107,6 @@ def test_squares_of_many_and_of_few_rows(places, degree, monkeypatch):
     if places != "normal":
         points = 0.01 * points + rng.integers(0, 2, size=(n, 1))
     plane = Plane(points, np.ones(n), rng.normal(size=(n, 3)), GAUSSIAN, degree)
-    monkeypatch.setattr(_plane, "_FEW_PAIRS", 0)
-    monkeypatch.setattr(_plane, "_CARRIED", 0.0)
     some = rng.permutation(n)[:50]
     whole = plane.sums(points, scale).sums
     _, expected, size = all_pairs(plane, points[some], scale, None)
@@ -130,23 +122,32 @@ def test_squares_of_many_and_of_few_rows(places, degree, monkeypatch):
     np.testing.assert_allclose(parts, whole, rtol=1e-12, atol=1e-9)
 
 
-def test_some_queries_have_no_key_of_their_own(algorithm):
+def test_some_queries_have_no_key_of_their_own():
     rng = np.random.default_rng(2)
     plane = Plane(rng.normal(size=(N, 2)), np.ones(N), np.ones((N, 0)), GAUSSIAN)
     own = np.where(np.arange(N) % 2, np.arange(N), -1)
-    found, whole = plane.sums(plane.points, 0.5, own), plane.sums(plane.points, 0.5)
+    found = plane.sums(plane.points, 0.5, key_ranges(own))
+    whole = plane.sums(plane.points, 0.5)
     missing = np.exp(whole.log_total) - np.exp(found.log_total)
     np.testing.assert_allclose(missing, np.where(own >= 0, PEAK, 0), atol=1e-12)
 
 
 def test_the_only_key_left_out():
     plane = Plane(np.zeros((1, 2)), np.ones(1), np.ones((1, 1)), GAUSSIAN, degree=1)
-    found = plane.sums(plane.points, 1.0, np.zeros(1, dtype=int))
-    assert found.shift[0] == -np.inf
-    assert not found.sums.any()
-    distance, sums = plane.nearest(plane.points, np.zeros(1, dtype=int))
-    assert distance[0] == np.inf
-    assert not sums.any()
+    found = plane.sums(plane.points, 1.0, np.array([[0, 1]]))
+    assert not found.sure.any()
+
+
+def test_few_pairs_and_narrow_bandwidths_are_left_to_other_algorithms(monkeypatch):
+    monkeypatch.undo()
+    rng = np.random.default_rng(0)
+    planes = [
+        Plane(rng.random((n, 2)), np.ones(n), np.ones((n, 0)), GAUSSIAN) for n in (90, 3000)
+    ]
+    served = [plane.sums(plane.points, h) is not None for plane in planes for h in (0.001, 0.1)]
+    assert served == [False, False, False, True]
+    # A bandwidth for each query.
+    assert planes[1].sums(planes[1].points, np.full(3000, 0.1)) is None
 
 
 def test_only_gaussians_are_served():

@@ -103,6 +103,13 @@ class Boxes:
                 sums[n_low:, :1] = rows.at_points(high)
         return sums, self._error(plan)
 
+    def n_pairs(self, plan):
+        """Number of pairs of a query and a key in the cells within reach of each other."""
+        near = self._keys[1].totals(np.ones(len(self.points)))
+        for leg in plan.legs:
+            near = np.append(near[leg].sum(axis=1), 0.0)
+        return near @ plan.rows.totals(np.ones(len(plan.outside)))
+
     def _error(self, plan):
         apart = (np.abs(plan.offsets) - 1).clip(0) * plan.width
         largest = self.profile(apart**2)

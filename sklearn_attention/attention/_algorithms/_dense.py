@@ -97,12 +97,12 @@ class GroupedPairs:
         def tiles():
             for part in blocks(len(keys), IN_CACHE):
                 some = keys[part]
-                columns = self._columns[some]
+                columns = self._columns.take(some, axis=0)
                 if basis.degree:
-                    u = (problem.keys[some][:, self._numeric] - middle) / unit
+                    u = (problem.keys.take(some, axis=0)[:, self._numeric] - middle) / unit
                     columns = basis.columns(u, columns[:, 1:])
                 compare = comparison(problem, rows, some, width, about)
-                left_out = own_pairs(problem, rows, some)
+                left_out = left_out_pairs(problem, rows, some)
                 for few in blocks(len(some), tile):
                     table = compare(few), left_out(few)
                     weights, shift, least = shifted_weights(problem, *table, quick=quick)
@@ -126,7 +126,8 @@ def comparison(problem, rows, keys, width, about=None):
     With the middle of the queries (d,), by products of matrices for kernels that have such.
     """
     kernel, logs = problem.kernel, in_logarithms(problem.kernel)
-    x, y, weights = problem.queries[rows], problem.keys[keys], problem.weights[keys]
+    x, y = problem.queries[rows], problem.keys.take(keys, axis=0)
+    weights = problem.weights[keys]
     weighted = bool((weights != 1).any())
     join, weights = (np.add, np.log(weights)) if logs else (np.multiply, weights)
     alike = width.min() == width.max()
@@ -161,21 +162,18 @@ def comparison(problem, rows, keys, width, about=None):
     return lambda some: join(compare(some), weights[some])
 
 
-def own_pairs(problem, rows, keys):
+def left_out_pairs(problem, rows, keys):
     """Function from a slice of some keys, in order, to the pairs to leave out of a table."""
-    if problem.own_key is None:
+    if problem.left_out is None:
         return lambda some: None
-    own = problem.own_key[rows]
-    low, high = own - problem.gap, own + problem.gap + 1
-    low, high = np.searchsorted(keys, low), np.searchsorted(keys, np.where(own < 0, low, high))
+    low, high = np.searchsorted(keys, problem.left_out[rows].T)
+    row, column = np.repeat(np.arange(len(rows)), high - low), ranges(low, high)
 
-    def left_out(some):
-        first, end = (x.clip(some.start, some.stop) - some.start for x in (low, high))
-        if (first == end).all():
-            return None
-        return np.repeat(np.arange(len(own)), end - first), ranges(first, end)
+    def pairs(some):
+        is_here = (some.start <= column) & (column < some.stop)
+        return (row[is_here], column[is_here] - some.start) if is_here.any() else None
 
-    return left_out
+    return pairs
 
 
 def shifted_weights(problem, table, left_out, *, quick=False):
@@ -202,12 +200,15 @@ def shifted_weights(problem, table, left_out, *, quick=False):
     if not quick:
         shift, least = table.max(axis=1), np.zeros(len(table))
         table -= np.where(shift > -np.inf, shift, 0.0)[:, None]
+    return exponentials(table), shift, least
+
+
+def exponentials(table):
+    """Exponentials of logarithms of weights, in place; 0 at or below `LOWEST`."""
     np.exp(np.maximum(table, LOWEST, out=table), out=table)
     # Next to nothing, times a far key's powers or a huge value, may be more than all the rest.
     table -= np.exp(LOWEST)
-    if not quick and (shift == -np.inf).any():
-        table[shift == -np.inf] = 0.0
-    return table, shift, least
+    return table
 
 
 def split(points, rows, *, most=math.inf, apart=math.inf):

@@ -9,6 +9,7 @@ from torch.nn.functional import pad
 
 from ..._blocks import blocks
 from .._sums import Sums
+from ._keys import ranges
 
 # Bound on the rounding error of a log-weight, by the precision of the result. Of normal rows of
 # 64 features, where it is half of that, averages in single precision have five digits.
@@ -16,8 +17,8 @@ _TOLERANCE = {np.float64: 5e-13, np.float32: 5e-5}
 # The fused kernel needs queries, keys and values of one width, of single precision a multiple
 # of this. More values than this are cheaper in several passes.
 _MULTIPLE, _MAX_WIDTH = 16, 64
-# Above this share the query's own key leaves too little behind to be taken out again.
-_MAX_OWN_SHARE = 0.9
+# Keys that a query leaves out are subtracted if their weight is at most this share of all.
+_MAX_LEFT_OUT = 0.9
 
 
 def fused_sums(problem):
@@ -38,14 +39,17 @@ def fused_sums(problem):
     averages, log_sums = (field.numpy().astype(np.float64) for field in found)
     accurate = _log_weight_error(problem, dtype) <= _TOLERANCE[dtype]
     least = np.where(accurate, 0.0, np.inf)
-    if problem.own_key is not None:
-        own = problem.own_key.clip(0)
-        own_score = np.vecdot(form.queries, form.keys[own]) + bias[own]
-        share = np.where(problem.own_key >= 0, np.exp(own_score - log_sums), 0.0)
-        rest = (1 - share).clip(1 - _MAX_OWN_SHARE)
-        averages = (averages - share[:, None] * values[own]) / rest[:, None]
-        log_sums = log_sums + np.log(rest)
-        least[share > _MAX_OWN_SHARE] = np.inf
+    if problem.left_out is not None:
+        low, high = problem.left_out.T
+        query, key = np.repeat(np.arange(len(low)), high - low), ranges(low, high)
+        scores = np.vecdot(form.queries[query], form.keys[key]) + bias[key]
+        weights = np.exp(scores - log_sums[query])
+        share = np.bincount(query, weights, len(low))
+        rest = (1 - share).clip(1 - _MAX_LEFT_OUT)
+        np.subtract.at(averages, query, weights[:, None] * values[key])
+        averages /= rest[:, None]
+        log_sums += np.log(rest)
+        least[share > _MAX_LEFT_OUT] = np.inf
     columns = np.column_stack([np.ones(len(averages)), averages])
     return Sums(log_sums + form.query_bias, np.array(columns.T[None]), least)
 

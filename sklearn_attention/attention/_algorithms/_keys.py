@@ -1,5 +1,6 @@
 """Keys of which kernel sums take linear time, whatever the algorithm."""
 
+import functools
 import math
 from abc import ABC, abstractmethod
 from typing import Any, NamedTuple
@@ -18,15 +19,13 @@ ROUNDING = 1e-13
 # Relative cutoff: smaller weights than this share of the kernel's peak, or of the weight of the
 # nearest key, are neglected.
 _FAR = 1e-20
-# Queries that stand for all where pairs are counted.
-_COUNTED = 64
 
 
 class Keys(ABC):
     """Base class of keys along one or two axes, and sums over them in linear time."""
 
-    # A subclass has an algorithm of linear time and finds the keys near a query. Sums that are
-    # too small for its error bound are computed again here from pairs.
+    # A subclass has an algorithm of linear time. It may sum pairs where that is faster, or if
+    # sums are too small for the error bound.
 
     # Points (n, n_axes) have weights (n,) and values (n, p); `degree` is half the highest power
     # of the distances. `columns` (1 + p, n) has the weights, and these times the values;
@@ -59,91 +58,102 @@ class Keys(ABC):
         )  # fmt: skip
         # Queries further from all keys are moved to where their squares are still numbers.
         furthest = np.abs(points).max() + LARGEST
-        keys.problem, keys._rank = problem, np.empty_like(keys.order)
-        keys._rank[keys.order] = np.arange(len(points))
+        keys.problem = problem
         keys._queries = problem.queries[:, form.columns].clip(-furthest, furthest)
+        keys.are_queries = np.array_equal(keys._queries, points)
         return keys
+
+    @functools.cached_property
+    def _rank(self):
+        """Position of each key, as passed, in the order of the points."""
+        rank = np.empty_like(self.order)
+        rank[self.order] = np.arange(len(rank))
+        return rank
 
     @abstractmethod
     def _in_linear_time(self, queries, scale):
         """Sums, and bounds on the error of the first; None where pairs are as fast."""
 
-    @abstractmethod
-    def _by_pairs(self, queries, scale, own):
-        """Shifts and sums over the keys that count relative to the nearest, pair by pair."""
+    def _by_pairs(self, queries, scale, left_out):
+        """Sums over the keys that count, pair by pair; None where other ways are faster."""
+        return None
 
-    @abstractmethod
-    def nearest(self, queries, own=None):
-        """Distances of the nearest keys, and sums (1 + p, m) of the columns over these."""
-
-    def sums(self, queries, scale, own=None, *, most=1.0):
+    def sums(self, queries, scale, left_out=None, *, max_share=1.0):
         """Sums for queries (m, n_axes) at multiples of the bandwidth, a number or (m,)."""
-        # The attribute `points` as queries saves work. Own keys (m,), which lie where the
-        # queries do, are left out; -1 for none. Sums below the error bound are computed again
-        # from pairs, unless they are more than a share `most` of the queries.
-        found = self._in_linear_time(queries, scale)
+        # The attribute `points` as queries saves work. Ranges `left_out` (m, 2) are positions
+        # of keys as passed. Sums below the error bound are computed again from pairs, unless
+        # their share is larger than `max_share`. None where other ways are faster.
+        with_errors = self._in_linear_time(queries, scale)
         scales = np.broadcast_to(scale, len(queries))
-        if found is None:
-            return Sums(*self._by_pairs(queries, scales, own), np.zeros(len(queries)))
-        sums, error = found
-        if own is not None:
-            sums[0] -= np.where(own >= 0, self.peak, 0.0) * self.columns[:, own]
-        found = Sums(np.zeros(len(queries)), sums, _TRUSTED * error)
-        unsure = np.flatnonzero(~(sums[0, 0] > found.least))
-        if 0 < len(unsure) <= most * len(queries):
-            own = None if own is None else own[unsure]
-            again = self._by_pairs(queries[unsure], scales[unsure], own)
-            found.put(unsure, Sums(*again, 0.0))
-        return found
+        if with_errors is None:
+            return self._by_pairs(queries, scales, left_out)
+        sums, error = with_errors
+        if left_out is not None:
+            self._subtract(sums, queries, scales, left_out)
+        result = Sums(np.zeros(len(queries)), sums, _TRUSTED * error)
+        unsure = np.flatnonzero(~(sums[0, 0] > result.least))
+        if 0 < len(unsure) <= max_share * len(queries):
+            pairs = self._by_pairs(queries[unsure], scales[unsure], _rows(left_out, unsure))
+            if pairs is not None:
+                result.put(unsure, pairs)
+        return result
 
-    def sums_of(self, rows, scale, *, most):
+    def _subtract(self, sums, queries, scales, left_out):
+        """Subtract from sums those over the keys that queries leave out, in place."""
+        low, high = left_out.T
+        for step in range((high - low).max(initial=0)):
+            has_key = low + step < high
+            rows = slice(None) if has_key.all() else np.flatnonzero(has_key)
+            keys = self._rank[low[rows] + step]
+            u = (self.points[keys] - queries[rows]).T
+            # At the keys all powers but 0 are 0.
+            powers, weights = self.powers[:1], self.peak
+            if u.any():
+                u /= scales[rows]
+                powers, weights = self.powers, self.kernel.profile((u * u).sum(axis=0))
+            for p, power in enumerate(powers):
+                terms = weights * np.prod(u.T**power, axis=1) if p else weights
+                for c in range(len(self.columns) if sum(power) <= self.degree else 1):
+                    sums[p, c, rows] -= terms * self.columns[c, keys]
+
+    def sums_of(self, rows, scale, *, max_share):
         """Sums for some queries of the problem, in their order, as :meth:`sums`.
 
         Powers are in units of the scale, a number or one per query.
         """
-        queries, own = self._some(rows)
-        if own is not None and np.array_equal(own, self._rank):
-            order, queries = self.order, self.points  # the keys themselves
+        queries, left_out = self._some(rows)
+        order = np.arange(len(queries))
+        if self.are_queries and np.array_equal(rows, np.arange(len(self.points))):
+            order, queries = self.order, self.points
         elif self.points.shape[1] == 1:
             order = np.argsort(queries[:, 0])
             queries = queries[order]
-        else:
-            order = np.arange(len(queries))
-        own = None if own is None else own[order]
         scale = scale[order] if np.ndim(scale) else scale
-        return in_order(self.sums(queries, scale, own, most=most), order)
-
-    def nearest_of(self, rows):
-        """Distances of some queries of the problem to the nearest keys, and sums over these."""
-        return self.nearest(*self._some(rows))
+        sums = self.sums(queries, scale, _rows(left_out, order), max_share=max_share)
+        return None if sums is None else in_order(sums, order)
 
     def groups(self, scales):
         """The scales, in their order, by bandwidths whose sums are made together."""
         return np.split(scales, len(scales))
 
-    @staticmethod
-    def _counted(queries):
-        """A few queries, for the number of pairs of all."""
-        return queries[:: max(1, len(queries) // _COUNTED)]
-
     def _some(self, rows):
-        """Some queries, and positions of their own keys among those in order."""
-        own = self.problem.own_key
-        if own is not None:
-            own = own[rows]
-            own = np.where(own >= 0, self._rank[own], -1)
-        return self._queries[rows], own
+        """Some queries, and the ranges of keys that they leave out."""
+        return _rows(self._queries, rows), _rows(self.problem.left_out, rows)
 
 
-def in_order(found, order):
+def _rows(table, rows):
+    """Rows of a table, or None for none; indexing takes NumPy ten times as long as this."""
+    return None if table is None else table.take(rows, axis=0)
+
+
+def in_order(ordered, order):
     """Sums of queries that were put in an order, in the order that they came in."""
-    shift, least = np.empty_like(found.shift), np.empty_like(found.least)
-    shift[order], least[order] = found.shift, found.least
-    sums = np.empty_like(found.sums)
+    result = Sums(*(np.empty_like(field) for field in ordered[:3]))
+    result.shift[order], result.least[order] = ordered.shift, ordered.least
     # Sum by sum: NumPy is ten times slower where it writes to many rows at once.
-    for e, c in np.ndindex(sums.shape[:2]):
-        sums[e, c][order] = found.sums[e, c]
-    return Sums(shift, sums, least)
+    for e, c in np.ndindex(ordered.sums.shape[:2]):
+        result.sums[e, c][order] = ordered.sums[e, c]
+    return result
 
 
 def reach(kernel, power=0, span=0.0):
@@ -164,83 +174,39 @@ def reach(kernel, power=0, span=0.0):
 BLOCK_PAIRS = IN_CACHE // 4
 
 
-class Ranges(NamedTuple):
-    """Ranges of keys, one or several for each query."""
+def blocks_of_sizes(sizes, max_sum):
+    """Positions of sizes (m,) that are not 0, in blocks that add up to a maximum, or of one."""
+    rows = np.flatnonzero(sizes)
+    ends = np.cumsum(sizes[rows])
+    first = 0
+    while first < len(rows):
+        done = ends[first - 1] if first else 0
+        last = max(first + 1, int(np.searchsorted(ends, done + max_sum, "right")))
+        yield rows[first:last]
+        first = last
 
-    low: Any  # (n_ranges,) the first key of each
-    high: Any  # (n_ranges,) the key behind its last
-    first: Any  # (m + 1,) the first range of each query, and the number of ranges
+
+class Ranges(NamedTuple):
+    """A range of keys for each query."""
+
+    low: Any  # (m,) the first key of each
+    high: Any  # (m,) the key behind its last
     order: Any = None  # the keys in the order of which these are ranges; None for their own
 
-    @classmethod
-    def one(cls, low, high, order=None):
-        """One range for each query."""
-        return cls(low, high, np.arange(len(low) + 1), order)
-
     def blocks(self):
-        """Some queries that have keys, how many each has, and all these keys."""
-        lengths = self.high - self.low
-        counts = np.diff(np.append(0, np.cumsum(lengths))[self.first])
-        for rows in blocks_of_pairs(counts):
-            some = slice(self.first[rows[0]], self.first[rows[-1] + 1])
-            keys = ranges(self.low[some], self.high[some])
+        """Some queries that have keys, few pairs at a time; how many each has, and these."""
+        counts = (self.high - self.low).clip(0)
+        for rows in blocks_of_sizes(counts, BLOCK_PAIRS):
+            keys = ranges(self.low[rows], self.high[rows])
             yield rows, counts[rows], keys if self.order is None else self.order[keys]
+
+
+def inside(limits, positions):
+    """True for positions that lie in ranges (..., 2)."""
+    return (limits[..., 0] <= positions) & (positions < limits[..., 1])
 
 
 def ranges(low, high):
     """All numbers of some ranges, one behind the other."""
     sizes = high - low
     return np.arange(sizes.sum()) + np.repeat(low - (np.cumsum(sizes) - sizes), sizes)
-
-
-def pair_sums(keys, queries, scale, ranges, own=None, *, shifted=True):
-    """Shifts (m,) and sums (n_powers, c, m) over ranges of keys for queries (m, n_axes)."""
-    # At bandwidths (m,), of Keys. Own keys (m,) are left out; -1 for none. Shifts are
-    # logarithms of the divisors of sums: if `shifted`, the largest weight of a kernel that is
-    # positive everywhere; -inf where no key has weight.
-    shift = np.full(len(queries), -np.inf)
-    sums = np.zeros((len(keys.powers), len(keys.columns), len(queries)))
-    shifted = shifted and np.isinf(keys.kernel.support)
-    for rows, counts, found in ranges.blocks():
-        starts = np.cumsum(counts) - counts
-        width = np.repeat(scale[rows], counts)
-        with np.errstate(over="ignore"):
-            u = [
-                (point[found] - np.repeat(query[rows], counts)) / width
-                for point, query in zip(keys.points.T, queries.T, strict=True)
-            ]
-            squared = u[0] * u[0] if len(u) == 1 else u[0] * u[0] + u[1] * u[1]
-            kernel = keys.kernel.log_profile if shifted else keys.kernel.profile
-            weights = kernel(squared)
-        if own is not None:
-            weights[found == np.repeat(own[rows], counts)] = -np.inf if shifted else 0.0
-        if shifted:
-            largest = np.maximum.reduceat(weights, starts)
-            shift[rows] = largest
-            base = np.where(np.isfinite(largest), largest, 0.0)
-            weights = np.exp(weights - np.repeat(base, counts))
-        else:
-            shift[rows] = np.where(np.add.reduceat(weights, starts) > 0, 0.0, -np.inf)
-        for c, column in enumerate(keys.columns):
-            terms = {keys.powers[0]: weights * column[found]}
-            for p, power in enumerate(keys.powers):
-                if c and sum(power) > keys.degree:
-                    break
-                if p:  # one power of an axis more than a term that is there
-                    axis = next(axis for axis, e in enumerate(power) if e)
-                    lower = (*power[:axis], power[axis] - 1, *power[axis + 1 :])
-                    terms[power] = terms[lower] * u[axis]
-                sums[p, c, rows] = np.add.reduceat(terms[power], starts)
-    return shift, sums
-
-
-def blocks_of_pairs(counts):
-    """Positions of queries that have keys, from their counts (m,); few pairs at a time."""
-    rows = np.flatnonzero(counts)
-    ends = np.cumsum(counts[rows])
-    first = 0
-    while first < len(rows):
-        done = ends[first - 1] if first else 0
-        last = max(first + 1, int(np.searchsorted(ends, done + BLOCK_PAIRS, "right")))
-        yield rows[first:last]
-        first = last

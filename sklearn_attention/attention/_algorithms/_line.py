@@ -6,14 +6,17 @@ import math
 import numpy as np
 
 from ..._blocks import IN_CACHE
+from .._sums import Sums
 from ._boxes import Boxes, Grid
-from ._keys import Keys, Ranges, in_order, pair_sums, reach
-from ._nearest import beside, nearest_along
+from ._keys import Keys, Ranges, in_order, inside, reach
+from ._nearest import distance_along, nearest_along
 from ._recurrences import RecurrenceSums
 from ._windows import WindowSums, window
 
 # Cells of boxes, in bandwidths, and Chebyshev polynomials that leave rounding errors alone.
 _WIDTH, _TERMS = 2.0, 20
+# Queries that stand for all where pairs are counted.
+_COUNTED = 64
 # Nanoseconds of a pair where sums are made pair by pair; of a call of the algorithms of linear
 # time, and of what boxes move between cells, for each sum.
 _PAIR, _CALL, _CARRIED = 12.0, 2e5, 35.0
@@ -22,11 +25,11 @@ _PAIR, _CALL, _CARRIED = 12.0, 2e5, 35.0
 class Line(Keys):
     """Keys along one feature, in order."""
 
-    # Queries are ascending too, unless the nearest keys are searched; queries and own keys are
-    # positions in order. `order` maps these to the keys as passed, `x` to coordinates.
+    # Queries are ascending too, unless the nearest keys are searched. Of positions in order
+    # `order` has those of the keys as passed, `x` the coordinates.
 
-    def __init__(self, x, weights, values, kernel, degree=0):
-        self.order = np.argsort(x)
+    def __init__(self, x, weights, values, kernel, degree=0, order=None):
+        self.order = np.argsort(x) if order is None else order
         self.x = x[self.order]
         points = self.x[:, None]
         super().__init__(points, weights[self.order], values[self.order], kernel, degree)
@@ -48,21 +51,46 @@ class Line(Keys):
     def _pairs_are_few(self, queries, scale):
         if not len(queries):
             return True
-        low, high = window(self.x, self._counted(queries)[:, 0], self.reach * scale)
+        some = queries[:: max(1, len(queries) // _COUNTED), 0]
+        low, high = window(self.x, some, self.reach * scale)
         pairs, linear = _PAIR * (high - low).mean(), self._algorithm.cost(high - low)
         return pairs * len(queries) < linear * (len(self.x) + len(queries)) / 2 + _CALL
 
-    def _by_pairs(self, queries, scale, own):
+    def _by_pairs(self, queries, scale, left_out):
         kernel, places = self.kernel, queries[:, 0]
         bounded = math.isfinite(kernel.support)
         distance = self._reach_of_all * scale
         if not bounded:
-            nearest = beside(self.x, places, own)[2] / scale
+            nearest = distance_along(self, places, left_out) / scale
             far = np.flatnonzero(np.isfinite(nearest) & (nearest > self.reach / 4))
             distance[far] = self._furthest(nearest[far]) * scale[far]
         exact = bounded and kernel.profile(np.ones(1))[0] > 0
-        near = Ranges.one(*window(self.x, places, distance, exact=exact))
-        return pair_sums(self, queries, scale, near, own)
+        ranges = Ranges(*window(self.x, places, distance, exact=exact))
+        shift = np.full(len(places), -np.inf)
+        sums = np.zeros((2 * self.degree + 1, len(self.columns), len(places)))
+        for rows, counts, keys in ranges.blocks():
+            starts = np.cumsum(counts) - counts
+            query = np.repeat(rows, counts)
+            with np.errstate(over="ignore"):
+                u = (self.x[keys] - places[query]) / scale[query]
+                weights = (kernel.profile if bounded else kernel.log_profile)(u * u)
+            if left_out is not None:
+                is_left_out = inside(left_out.take(query, axis=0), self.order[keys])
+                weights[is_left_out] = 0.0 if bounded else -np.inf
+            # Divided by the largest weight of a kernel without an end, no sum vanishes.
+            if bounded:
+                shift[rows] = np.where(np.add.reduceat(weights, starts) > 0, 0.0, -np.inf)
+            else:
+                shift[rows] = np.maximum.reduceat(weights, starts)
+                weights -= np.where(shift > -np.inf, shift, 0.0)[query]
+                weights = np.exp(weights)
+            for c, column in enumerate(self.columns):
+                terms = weights * column[keys]
+                for power in range((self.degree if c else 2 * self.degree) + 1):
+                    if power:
+                        terms *= u
+                    sums[power, c, rows] = np.add.reduceat(terms, starts)
+        return Sums(shift, sums, np.zeros(len(places)))
 
     def _furthest(self, nearest):
         """Distance up to which keys have weight relative to one at a given distance."""
@@ -75,15 +103,17 @@ class Line(Keys):
             further = step + self.invisible / slope
         return nearest + np.fmin(further, self._reach_of_all)
 
-    def nearest(self, queries, own=None):
-        return nearest_along(self.x, self.columns, queries.reshape(-1), own)
+    def nearest_of(self, rows):
+        """Sums over the nearest keys of some queries of the problem."""
+        queries, left_out = self._some(rows)
+        return nearest_along(self, queries[:, 0], left_out, self.problem.rounding[rows])
 
     def groups(self, scales):
         """The scales, in their order, by bandwidths whose sums are made together."""
-        n, own, polynomial = len(self.x), self.problem.own_key, self.kernel.polynomial
+        polynomial = self.kernel.polynomial
         # Where the kernel jumps, a distance's last digit decides which keys are within reach.
         jumps = polynomial is not None and sum(polynomial) > 1e-9
-        if jumps or not np.array_equal(own, np.arange(n)):
+        if jumps or not self.are_queries or self.problem.left_out is None:
             return np.split(scales, len(scales))
         lengths = (np.ptp(self.x) + self._gap) / scales + 2 * self.reach
         starts, end = [0], lengths[0]
@@ -102,21 +132,23 @@ class Line(Keys):
         return np.diff(self.x).max(initial=0.0)
 
     def side_by_side(self, scales):
-        """Sums for the keys, each without its own, at the first bandwidth, then at the next."""
+        """Sums for the keys, which leave out some, at the first bandwidth, then at the next."""
         # For small samples a call takes longer than the sums. So copies of the keys, each in
         # units of its own bandwidth, are laid out one behind the other, too far apart for any
         # key to reach another copy, even where its own neighbours are far.
-        n_scales, n = len(scales), len(self.x)
-        places = (self.x - self.x[0]) / scales[:, None]
-        lengths = places[:, -1] + self._gap / scales.min() + 2 * self.reach
+        n_scales, problem = len(scales), self.problem
+        lengths = (self.x[-1] - self.x[0]) / scales + self._gap / scales.min() + 2 * self.reach
+        places = (self._queries[:, 0] - self.x[0]) / scales[:, None]
         places += (np.cumsum(lengths) - lengths)[:, None]
-        order = np.tile(self.order, n_scales)
-        copy = np.repeat(np.arange(n_scales) * n, n)
+        copies = len(self.x) * np.arange(n_scales)[:, None]
         line = Line(
-            places.ravel(), self.problem.weights[order], self.problem.values[order],
-            self.kernel, self.degree,
+            places.ravel(), np.tile(problem.weights, n_scales),
+            np.tile(problem.values, (n_scales, 1)), self.kernel, self.degree,
+            (self.order + copies).ravel(),
         )  # fmt: skip
-        return in_order(line.sums(line.points, 1.0, np.arange(len(line.x))), copy + order)
+        left_out = (problem.left_out + copies[:, :, None]).reshape(-1, 2)
+        left_out = left_out.take(line.order, axis=0)
+        return in_order(line.sums(line.points, 1.0, left_out), line.order)
 
 
 class _BoxSums:

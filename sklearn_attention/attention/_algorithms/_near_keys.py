@@ -3,7 +3,6 @@
 import functools
 import itertools
 import math
-from dataclasses import replace
 
 import numpy as np
 from scipy.spatial import KDTree
@@ -11,7 +10,7 @@ from scipy.spatial import KDTree
 from ..._blocks import IN_CACHE, blocks
 from ...kernels._numerics import ROUNDED_UP
 from ._keys import ranges
-from ._nearest import FEATURES, nearest_but_own
+from ._nearest import FEATURES, nearest_kept
 
 # Queries of a group and keys of a leaf, at least; twice as many at most.
 _LEAF = 64
@@ -48,8 +47,8 @@ class NearKeys:
     def of(cls, problem, degree=0):
         """None for a kernel of which no tree can tell what counts, and for few pairs."""
         kernel = problem.kernel
-        many = problem.n_pairs >= FEW_PAIRS and not problem.gap
-        if kernel.signed is not False or not kernel.stationary or not many:
+        few = problem.n_pairs < FEW_PAIRS
+        if kernel.signed is not False or not kernel.stationary or few:
             return None
         factors, rest = kernel.radial_factors(problem.keys.shape[1])
         ends, fall = [factor for factor in factors if math.isfinite(factor[0].support)], None
@@ -68,24 +67,21 @@ class NearKeys:
         return cls(problem, factors, fall)
 
     def groups(self, rows, width):
-        """Groups of the queries at `rows`, and functions for their keys in `problem`, in order.
+        """Groups of the queries at `rows`, and functions for their keys' positions, in order.
 
         At multiples (n,) of the bandwidth. None where all pairs take no longer.
         """
         if not self.pay(rows, width):
             return None
-        low, high, groups = self._groups
-        if len(rows) < self._queries.shape[1]:
-            asked = np.zeros(self._queries.shape[1], dtype=bool)
-            asked[rows] = True
-            groups = [group[asked[group]] for group in groups]
-        kept = np.flatnonzero([len(group) > 0 for group in groups])
-        groups = [groups[place] for place in kept]
-        low, high = low[:, kept], high[:, kept]
+        if len(rows) == self._queries.shape[1]:
+            low, high, groups = self._groups_of_all
+        else:
+            low, high, groups = self._groups(rows)
         most = np.array([width[group].max() for group in groups])
         least = np.full(len(groups), -np.inf)
         if self._fall is not None:
-            nearby = self._log_kernel(self._apart, width) - self._fall
+            nearby = np.empty(len(width))
+            nearby[rows] = self._log_kernel(self._apart(rows), width[rows]) - self._fall
             least = np.array([nearby[group].min() for group in groups])
 
         def counts(some, bottom, top):
@@ -106,8 +102,8 @@ class NearKeys:
             near, least = x[:, group], -np.inf
             if self._fall is not None:
                 to_keys = sum(_squared(keys - x[:, place, None]))
-                if problem.own_key is not None and problem.own_key[rows[place]] >= 0:
-                    to_keys[problem.own_key[rows[place]]] = np.inf
+                if problem.left_out is not None:
+                    to_keys[slice(*problem.left_out[rows[place]])] = np.inf
                 nearest = _squared(near - keys[:, to_keys.argmin(), None])
                 least = self._log_kernel(nearest, width[group]).min() - self._fall
             low, high = near.min(axis=1)[:, None], near.max(axis=1)[:, None]
@@ -122,7 +118,7 @@ class NearKeys:
         def keys_of(place, leaves):
             keys = ranges(tree.first[leaves], tree.last[leaves])
             points = self._keys[:, keys]
-            return keys[counts([place], points, points)]
+            return np.sort(tree.order[keys[counts([place], points, points)]])
 
         for part in blocks(len(groups), max(1, IN_CACHE // np.sum(tree.is_leaf))):
             places = np.arange(part.start, part.stop)
@@ -136,39 +132,36 @@ class NearKeys:
         return _Tree(self._unordered.T, _LEAF)
 
     @functools.cached_property
-    def problem(self):
-        """The problem with its keys in an order in which neighbours lie together."""
-        given, order, own = self._given, self._tree.order, self._given.own_key
-        if own is not None:
-            rank = np.empty_like(order)
-            rank[order] = np.arange(len(order))
-            own = np.where(own >= 0, rank[own], -1)
-        return replace(
-            given, keys=given.keys[order], values=given.values[order],
-            weights=given.weights[order], own_key=own,
-        )  # fmt: skip
-
-    @functools.cached_property
     def _keys(self):
+        """Coordinates (d, n) in the order of the tree, in which neighbours lie together."""
         return self._unordered[:, self._tree.order]
 
     @functools.cached_property
-    def _groups(self):
-        """Ends of the boxes of neighbouring queries, and the positions of these."""
-        tree = _Tree(self._queries.T, _LEAF)
-        ends = tree.last[tree.is_leaf]
-        groups = np.split(tree.order, ends[:-1])
+    def _groups_of_all(self):
+        return self._groups(np.arange(self._queries.shape[1]))
+
+    def _groups(self, rows):
+        """Ends of the boxes of neighbouring queries among `rows`, and their positions."""
+        tree = _Tree(self._queries[:, rows].T, _LEAF)
+        groups = np.split(rows[tree.order], tree.last[tree.is_leaf][:-1])
         return tree.low[:, tree.is_leaf], tree.high[:, tree.is_leaf], groups
 
+    def _apart(self, rows):
+        """Squared differences (d, n) of queries from the nearest key that is not left out."""
+        new = rows[np.isnan(self._known_apart[0, rows])]
+        if len(new):
+            problem, queries = self._given.take(new), self._queries[:, new]
+            tree = KDTree(self._unordered.T, balanced_tree=False)
+            distance, nearest = nearest_kept(tree, queries.T, problem.left_out)
+            apart = _squared(queries - self._unordered[:, nearest])
+            apart[:, np.isinf(distance)] = np.inf
+            self._known_apart[:, new] = apart
+        return self._known_apart[:, rows]
+
     @functools.cached_property
-    def _apart(self):
-        """Squared differences (d, n) of queries from a key nearby that is not left out."""
-        own, tree = self.problem.own_key, KDTree(self._keys.T, balanced_tree=False)
-        _, nearest = nearest_but_own(tree, self._queries.T, own)
-        apart = _squared(self._queries - self._keys[:, nearest])
-        if own is not None:
-            apart[:, nearest == own] = np.inf
-        return apart
+    def _known_apart(self):
+        """The differences that no bandwidth changes; NaN until they are asked for."""
+        return np.full(self._queries.shape, np.nan)
 
     def _log_kernel(self, apart, scale):
         """Logarithm of the kernel, or of its support, at squared differences (d, n)."""

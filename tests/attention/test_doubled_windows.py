@@ -1,7 +1,10 @@
 """Windows that are widened where rows are few, against what they are said to be."""
 
 import numpy as np
+import pandas as pd
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from sklearn_attention import LocalPolynomialRegressor
 from sklearn_attention.attention import LeaveOneOut, attend_local
@@ -146,3 +149,79 @@ def test_leave_one_out_widens_if_asked(kernel, degree):
     # Windows are as they are where those without weight are to show.
     shown = LeaveOneOut(X, y, kernel, widen=True, empty="nan", **options).predictions()
     np.testing.assert_array_equal(shown.left_out, plain.left_out)
+
+
+def rows_of_any_kind(rng):
+    """Rows with repeated places, gaps, weights of 0 and a category, and a local polynomial."""
+    n_rows, d = int(rng.integers(6, 40)), int(rng.integers(1, 4))
+    X = rng.uniform(0, 4, (n_rows, d))
+    kind = rng.choice(["plain", "decimals", "integers", "gap"])
+    if kind == "gap":
+        X[:, 0] += 5 * (X[:, 0] > 2)
+    elif kind != "plain":
+        X = X.round(1 if kind == "decimals" else 0)
+    category = rng.integers(0, 3, n_rows) if rng.random() < 0.3 else None
+    y, weights = np.sin(X.sum(axis=1)) + rng.normal(size=n_rows), np.ones(n_rows)
+    weights[3:] = rng.integers(0, 3, n_rows - 3) if rng.random() < 0.5 else 1.0
+    kernel = rng.choice(["gaussian", "epanechnikov", "triangular", "boxcar", "laplacian"])
+    bandwidth = 10 ** rng.uniform(-1, 0.2)
+    return X, category, y, weights, kernel, bandwidth, int(rng.integers(0, 4 if d == 1 else 3))
+
+
+def fitted_in_another_form(rows, unit=1.0, order=slice(None)):
+    """Predictions, fitted values and predictions without each row, in a unit of a feature."""
+    X, category, y, weights, kernel, bandwidth, degree = rows
+    units = np.where(np.arange(X.shape[1]) == 0, unit, 1.0)
+    table = pd.DataFrame(X * units)
+    bandwidths = list(bandwidth * np.abs(units))
+    if category is not None:
+        table["level"] = pd.Categorical(category, categories=range(3))
+        bandwidths.append(0.3)
+    table.columns = table.columns.astype(str)
+    table = table.iloc[order]
+    model = LocalPolynomialRegressor(kernel, bandwidth=bandwidths, degree=degree)
+    model.fit(table, y[order], sample_weight=weights[order])
+    left_out = model.smoother_.training.left_out[:, 0]
+    found = np.empty((3, len(y)))
+    found[:, order] = model.predict(table), model.fitted_values_, left_out
+    return found
+
+
+@pytest.mark.parametrize("n", [1, pytest.param(200, marks=pytest.mark.slow)])
+def test_rows_are_predicted_alike_in_every_unit_order_and_mirror_image(n):
+    @settings(max_examples=n)
+    @given(st.integers(0, 10**6))
+    def check(seed):
+        rng = np.random.default_rng(seed)
+        rows = rows_of_any_kind(rng)
+        # Rows that hardly determine a parabola multiply its rounding by 1e6.
+        tolerance = 1e-10 if rows[-1] < 2 else 1e-9
+        expected = fitted_in_another_form(rows)
+        forms = (
+            {},
+            {"unit": 86400e9},
+            {"unit": -1e-9},
+            {"unit": 1e14, "order": rng.permutation(len(rows[0]))},
+        )
+        for form in forms:
+            found = fitted_in_another_form(rows, **form)
+            np.testing.assert_allclose(found[0], found[1], rtol=0, atol=tolerance)
+            np.testing.assert_allclose(found, expected, rtol=0, atol=1e-8)
+
+    check()
+
+
+def test_times_in_nanoseconds_beside_a_ratio():
+    """No unit makes different rows one design point."""
+    rng = np.random.default_rng(0)
+    day, ratio = rng.integers(0, 20, 80), rng.random(80)
+    y = np.sin(day / 3) + ratio + 0.1 * rng.normal(size=80)
+    X_new = np.column_stack([rng.uniform(0, 20, 30), rng.random(30)])
+    found = []
+    for start, unit in ((0, 1.0), (0, 86400e9), (1.7e18, 86400e9)):
+        X = np.column_stack([start + day * unit, ratio])
+        model = LocalPolynomialRegressor(bandwidth=[0.6 * unit, 0.1], degree=1).fit(X, y)
+        found.append(model.predict(X_new * [unit, 1] + [start, 0]))
+        np.testing.assert_allclose(model.predict(X), model.fitted_values_, rtol=0, atol=1e-10)
+    for other in found[1:]:
+        np.testing.assert_allclose(other, found[0], rtol=0, atol=1e-9)
