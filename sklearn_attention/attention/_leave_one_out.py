@@ -143,7 +143,7 @@ class LeaveOneOut:
                 "X has 0 rows, but each row is predicted from the other rows: pass at least "
                 "two rows."
             )
-        gap, rows = _check_gap(gap), _check_rows(rows, len(X))
+        gap, rows = min(_check_gap(gap), len(X)), _check_rows(rows, len(X))
         if sample_weight is not None:
             _, _, weighted = check_weights(sample_weight, X)
             rows = rows if weighted is None else rows[np.isin(rows, weighted)]

@@ -72,9 +72,9 @@ class ExplanationDisplay(Display):
     >>> model = NadarayaWatsonRegressor().fit(X[:-1], y[:-1])
     >>> display = ExplanationDisplay.from_estimator(model, X[-1:], k=3)
     >>> display.contributions_.round(1)
-    array([-26.1,  -6.4,  -4.9, -36.8])
+    array([-26.1,  -6.4,  -4.9, -36.7])
     >>> display.others_.round(1)
-    array([  1. , -37.8])
+    array([  1. , -37.7])
     """
 
     def __init__(

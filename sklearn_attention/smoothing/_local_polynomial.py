@@ -148,7 +148,7 @@ class LocalPolynomialRegressor(SmootherRegressor):
     >>> model.predict([[1.5]]).round(2)
     array([0.94])
     >>> [(degree, round(weight, 2)) for degree, _, weight in model.members_]
-    [(1, 0.0), (2, 0.87), (3, 0.13)]
+    [(1, 0.0), (2, 0.87), (3, 0.12)]
     >>> line = LocalPolynomialRegressor("epanechnikov", bandwidth=0.5, degree=1).fit(X, y)
     >>> line.predict_gradient([[3.0]]).round(2)
     array([[-0.87]])
