@@ -13,7 +13,7 @@ from .._spread import own_order
 from ..kernels._numerics import LARGEST
 from ._background import NORMAL_BULK, bulk, reflections
 from ._density import ConditionalLikelihood, DensityLikelihood
-from ._minimize import STEP, descend, minimize_scale
+from ._minimize import STEP, WIDE_STEP, descend, minimize_scale
 from ._search import (
     LOWEST_WORTH,
     MAX_SEARCH_ROWS,
@@ -28,9 +28,6 @@ from ._search import (
 # What is tried before the descents, from the best of each: so many common scales of all
 # features, and as many points around a rule of thumb, up to this logarithm away from it.
 _N_TRIED, _AROUND = 16, 1.5
-# Distance, as logarithms, of the first bandwidths tried in linear time with more than
-# `MAX_SEARCH_ROWS`, whose curves are smoother.
-_LONG_STEP = 0.35
 # More rows than this are sampled even where the criterion takes linear time.
 MAX_LINE_ROWS = 100_000
 # A number is a point mass if so many rows share it, and so many times as many as share the next
@@ -208,7 +205,7 @@ class _Search:
         return -value, -gradient
 
     def _along_line(self):
-        step = STEP if len(self.sample) <= MAX_SEARCH_ROWS else _LONG_STEP
+        step = STEP if len(self.sample) <= MAX_SEARCH_ROWS else WIDE_STEP
         minimize_scale(
             lambda scales: [self._evaluate(scale)[0] for scale in scales[:, None]],
             self.low[0], self.high[0], step=step,

@@ -6,6 +6,8 @@ from scipy.optimize import minimize
 # Points of the first grid are so far apart, as logarithms; so many of its lowest valleys get a
 # grid that is so many times finer, and as many of all are followed to the bottom.
 STEP = 0.15
+# That of curves that are smooth, such as those of many rows.
+WIDE_STEP = 0.35
 _VALLEYS, _FINER = 2, 4
 # A bottom is approached in rounds of four points and the lowest place of the cubic through
 # them, which is known to the third power of their distance. Points closer than this precision

@@ -12,7 +12,7 @@ from ..attention._reduce import form_along
 from ..kernels._compact import CompactKernel
 from ..kernels._product_kernel import mixed_kernel
 from ._criteria import SMOOTHER_CRITERIA, judge, without_rounding
-from ._minimize import STEP, minimize_scale
+from ._minimize import STEP, WIDE_STEP, minimize_scale
 from ._per_feature import search_bandwidths, search_several
 from ._search import (
     MAX_KEYS,
@@ -33,21 +33,11 @@ from ._search import (
 MAX_KEYS_IN_LINEAR_TIME = {1: 1_000_000, 2: 50_000}
 # How far, in logarithms, the minimum may be from that of a sample.
 _NEAR = 0.4
-# Distance of the first bandwidths tried, as logarithms, up to so many rows: the curves of few
-# rows of a single feature are bumpy, more so those of polynomials, which extrapolate in sparse
-# tails, and those of compact kernels have kinks. By compactness, and for degrees above 0.
-_STEPS = {
-    (False, False): {500: 0.16, np.inf: 0.35},
-    (False, True): {2000: 0.15, np.inf: 0.35},
-    (True, False): {500: 0.08, 20_000: 0.15, np.inf: 0.35},
-    (True, True): {500: 0.04, 2000: 0.05, 20_000: 0.15, np.inf: 0.35},
-}
-_STEP_OF_SEVERAL = 0.3
-# From a start on steps are wider, and the bottom is known to this precision.
-_STEP_FROM_START, _PRECISION_FROM_START = 0.35, 0.05
+# From a start on, the bottom is known to this precision.
+_PRECISION_FROM_START = 0.05
 # Bandwidths that are evaluated together: more take as long, and callbacks get reports later.
-# Where windows are widened, rows of all of them are widened in one pass.
-_SCALES, _SEVERAL_SCALES = 4, 16
+# Where windows are doubled, those of all of them are doubled in one pass.
+_N_TOGETHER = 8
 # The curve is flat where its minimum without the penalty takes so many times the degrees of
 # freedom; an average of no more than these is the mean.
 _FLAT, _NO_DEPENDENCE = 2.0, 1.05
@@ -243,7 +233,7 @@ def _search_scale(criterion, rows, kernel, observe):
         of_all = sample.rescale_to_all_rows(sample.spread, decreasing=kernel.decreasing)
         scale = np.median((rows.start / of_all)[rows.columns.numeric])
         lowest = np.clip(scale, low, high / 2)
-        layout |= {"step": _STEP_FROM_START, "precision": _PRECISION_FROM_START}
+        layout |= {"step": WIDE_STEP, "precision": _PRECISION_FROM_START}
     with curve.trials as trials:
         best, _ = minimize_scale(curve, lowest, high, **layout)
         if low < best < lowest * np.exp(layout["step"]):
@@ -296,7 +286,7 @@ class _Curve:
         order = np.arange(len(scales))
         if several:  # from wide to narrow: what windows are widened to is known then
             order = order[::-1]
-        for part in blocks(len(scales), _SEVERAL_SCALES if several else _SCALES):
+        for part in blocks(len(scales), _N_TOGETHER):
             values[order[part]] = self._evaluate(scales[order[part]])
         return values
 
@@ -319,12 +309,15 @@ class _Curve:
     def layout(self):
         """Options of :func:`minimize_scale`: steps, or a sample that lays out the curve."""
         sample, n_features = self.sample, len(self.rows.columns.numeric)
+        is_compact, is_local = isinstance(self.kernel, CompactKernel), self.rows.degree > 0
         if self.linear and n_features == 1:
-            steps = _STEPS[isinstance(self.kernel, CompactKernel), self.rows.degree > 0]
-            return {"step": next(step for n, step in steps.items() if len(sample) <= n)}
-        # Those of several features are smooth.
-        is_smooth = n_features > 1 and not isinstance(self.kernel, CompactKernel)
-        layout = {"step": _STEP_OF_SEVERAL} if is_smooth else {}
+            # Curves of few rows are bumpy, more so those of polynomials, which extrapolate in
+            # sparse tails, and those of compact kernels have kinks.
+            if is_compact and is_local and len(sample) <= MAX_SEARCH_ROWS:
+                return {"step": STEP / 3}
+            n_bumpy = MAX_SEARCH_ROWS * (10 if is_compact else 1) // (1 if is_local else 4)
+            return {"step": STEP if len(sample) <= n_bumpy else WIDE_STEP}
+        layout = {"step": STEP if is_compact or n_features == 1 else WIDE_STEP}
         if len(sample) <= MAX_SEARCH_ROWS or self.rows.gap:
             return layout
         some = sample.positions(MAX_SEARCH_ROWS)

@@ -56,7 +56,7 @@ class BandwidthDisplay(Display):
     >>> X, y = make_smoothing_curve("heavisine", 200, signal_to_noise=3, random_state=0)
     >>> display = BandwidthDisplay.from_estimator(NadarayaWatsonRegressor().fit(X, y))
     >>> [round(float(end), 3) for end in display.flat_]
-    [0.014, 0.02]
+    [0.012, 0.019]
     >>> X, y = make_friedman1(200, random_state=0)
     >>> model = KernelAttentionRegressor().fit(X, y)
     >>> display = BandwidthDisplay.from_estimator(model)
