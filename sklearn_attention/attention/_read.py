@@ -16,9 +16,9 @@ from ..kernels._numerics import LARGEST
 
 # Distances count as equal if they differ by at most this many spacings of floating-point
 # numbers. On 3000 grids of steps such as 0.1 and 1/3 equal distances differ by up to 2.6
-# spacings, and by up to 42 if a grid that begins ten times its range away from 0 is
-# standardized; more would join distances that float32 tells apart.
-_TIED = 64
+# spacings; more would join distances that float32 tells apart, such as 1 and 1.25 days from
+# 19 000.
+_TIED = 4
 
 
 @dataclass(frozen=True)
@@ -268,8 +268,10 @@ def rounding_of_distances(queries, keys, precision):
     """
     # Decimals, and what users compute from them, are off by a few spacings of numbers of their
     # size, and differences by those of both numbers. The median is the size of the keys, since
-    # one huge key says nothing about the others.
+    # one huge key says nothing about the others. A column that is the same in all keys does not
+    # tell them apart.
     size = np.abs(queries) + np.median(np.abs(keys), axis=0)
+    size[:, np.ptp(keys, axis=0) == 0] = 0.0
     return _TIED * precision * size.sum(axis=1)
 
 

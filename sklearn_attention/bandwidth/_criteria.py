@@ -60,7 +60,8 @@ def generalized_cross_validation(scores, n_samples) -> np.ndarray:
         Infinite where the rows are interpolated.
     """
     rest = 1 - np.asarray(scores.trace) / n_samples
-    return _where(rest > 0, lambda: scores.fitted / rest**2)
+    # Less is what rounding leaves of windows that interpolate.
+    return _where(rest > 1e-9, lambda: scores.fitted / rest**2)
 
 
 def corrected_akaike(scores, n_samples) -> np.ndarray:

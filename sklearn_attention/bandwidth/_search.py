@@ -1,5 +1,7 @@
 """Parts of all searches of a bandwidth: rows to evaluate, range of scales, and trials."""
 
+import math
+import numbers
 from abc import ABC, abstractmethod
 from copy import copy
 from dataclasses import dataclass, replace
@@ -15,7 +17,7 @@ from .._base import warn_user
 from .._columns import Columns
 from .._partitions import each, in_memory, is_partitioned, partitions
 from .._spread import deviation_of, feature_deviation, feature_spread, outlying, whole_spread
-from .._validation import check_choice, check_flag, check_positive, is_one_of
+from .._validation import check_choice, check_flag
 from ..attention._doubled_windows import DISTINCT
 from ..attention._pair_sums import positive_factors
 from ..attention._solve import Basis
@@ -46,6 +48,8 @@ _MOST_FEATURES = 50
 # The smallest lambda, as a share of the largest, and the least weight of a row of another
 # level, which at 0 itself would be ruled out altogether.
 LOWEST_WORTH = 1e-6
+# Criteria that differ by this share are equal but for rounding.
+_SAME_VALUE = 1e-12
 # If there are fewer different rows than this, they are not searched for copies. If fewer than
 # this remain without outliers, all rows are searched: with a tenth of the rows the bandwidths
 # still had errors as small as those from all rows.
@@ -126,8 +130,11 @@ class Rows:
 
     def __post_init__(self):
         check_flag("per_feature", self.per_feature, "auto")
-        if not is_one_of(self.gap, 0):
-            check_positive("gap", self.gap, integer=True)
+        is_integer = isinstance(self.gap, numbers.Integral) and not isinstance(self.gap, bool)
+        if not is_integer or self.gap < 0:
+            raise ValueError(
+                f"gap={self.gap!r} is not valid: pass an integer that is not negative."
+            )
 
     @cached_property
     def spread(self):
@@ -263,7 +270,9 @@ class Trials:
 
     def add(self, value, candidate, tie=0.0):
         """Keep a candidate if none had a smaller value, or the same and a smaller tie."""
-        if (value, tie) < (self.value, self._tie):
+        # Values that differ by rounding are the same.
+        is_same = math.isclose(value, self.value, rel_tol=_SAME_VALUE)
+        if tie < self._tie if is_same else value < self.value:
             self.best, self.value, self._tie = candidate, value, tie
 
     def report(self, *trial):

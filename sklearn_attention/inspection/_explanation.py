@@ -12,7 +12,15 @@ from .._validation import check_positive
 from ._grid import label_text, row_names
 from ._pipelines import last_step, predicted_class, unfit
 from ._series import forecast_of, place_of
-from ._style import GREY, INK, Display, draw_waterfall, number_text, number_texts
+from ._style import (
+    GREY,
+    INK,
+    Display,
+    draw_waterfall,
+    number_text,
+    number_texts,
+    plain_name,
+)
 
 
 class ExplanationDisplay(Display):
@@ -244,9 +252,10 @@ class ExplanationDisplay(Display):
         texts = [f" of {number_text(value, '.4g')}" for value in self.values]
         directions = "up", "down"
         if self.classes:
-            texts, directions = [f", {name}" for name in self.classes], ("for", "against")
+            texts = [f", {plain_name(str(name), 20)}" for name in self.classes]
+            directions = "for", "against"
         names = [
-            f"{label}   {number_text(weight, '.0%')}{text}"
+            f"{plain_name(str(label))}   {number_text(weight, '.0%')}{text}"
             for label, weight, text in zip(self.labels, self.weights, texts, strict=True)
         ]
         moves = self.contributions_[:-1].tolist()

@@ -26,6 +26,7 @@ from ._style import (
     number_text,
     number_texts,
     plain_name,
+    size_in_points,
     write_bars,
 )
 
@@ -320,10 +321,18 @@ def _write_ticks(ax, candidates, write):
     In a list, the first places take precedence.
     """
     low, high = sorted(ax.get_xlim())
+    # Names and texts of bars, in characters of six points, take their room from the axes.
+    axes = [ax.yaxis, *(child.yaxis for child in ax.child_axes)]
+    n_characters = sum(
+        max((len(text.get_text()) for text in axis.get_ticklabels()), default=0)
+        for axis in axes
+    )
+    width = max(size_in_points(ax)[0] - 6 * n_characters, 100)
+    distance = (high - low) * max(1 / 7, 50 / width)
     for places in candidates:
         chosen: list[float] = []
         for place in places:
-            has_room = all(abs(place - other) >= (high - low) / 7 for other in chosen)
+            has_room = all(abs(place - other) >= distance for other in chosen)
             if low <= place <= high and has_room:
                 chosen.append(place)
         if len(chosen) > 1:

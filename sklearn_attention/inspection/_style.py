@@ -131,7 +131,7 @@ def write_names(axis, names):
         return
     names = [plain_name(str(name), 20) for name in names]
     along_x = axis.axis_name == "x"
-    room = _size_in_points(axis.axes)[0 if along_x else 1]
+    room = size_in_points(axis.axes)[0 if along_x else 1]
     # A line of small text needs 13 points.
     shown = range(0, len(names), math.ceil(13 * len(names) / room))
     is_upright = along_x and max(map(len, names)) > 2
@@ -159,9 +159,9 @@ def number_texts(numbers, reference=None, sign=""):
 
 def write_bars(ax, names):
     """Write names of horizontal bars, the first above, in a size that their distance allows."""
-    distance = _size_in_points(ax)[1] / max(len(names), 1)
+    distance = size_in_points(ax)[1] / max(len(names), 1)
     size = min(STYLE["font.size"], 0.8 * distance)
-    names = [plain_name(str(name), 40) for name in names]
+    names = [plain_name(str(name), 60) for name in names]
     ax.set_yticks(range(len(names)), names, fontsize=size, parse_math=False)
     ax.tick_params(axis="y", length=0)
     ax.set_ylim(len(names) - 0.4, -0.6)
@@ -207,7 +207,7 @@ def write_legend(ax, *, outside):
         text.set_parse_math(False)
 
 
-def _size_in_points(ax):
+def size_in_points(ax):
     """Return the width and the height of axes in points."""
     return np.array([ax.bbox.width, ax.bbox.height]) * 72 / ax.get_figure(root=True).dpi
 

@@ -1,11 +1,13 @@
 """Kernels of the distance, and the smoothing kernels among them."""
 
+import functools
 import math
 from typing import Any, NamedTuple
 
 import numpy as np
 from array_api_compat import array_namespace, is_torch_array
 from scipy.integrate import quad
+from sklearn.base import clone
 
 from ._base import Kernel
 from ._numerics import log, squared_distances
@@ -107,8 +109,15 @@ class RadialKernel(Kernel):
         import torch
 
         variable = torch.as_tensor(squared).detach().clone().requires_grad_()
-        with torch.enable_grad():
-            (slope,) = torch.autograd.grad(self.log_profile(variable).sum(), variable)
+        try:
+            with torch.enable_grad():
+                (slope,) = torch.autograd.grad(self.log_profile(variable).sum(), variable)
+        except (RuntimeError, TypeError) as error:
+            raise ValueError(
+                f"kernel={self!r} has no derivative, since its formula does not take tensors: "
+                "write it with functions of array_api_compat.array_namespace(squared), or "
+                "define log_slope."
+            ) from error
         slope = torch.where(torch.isfinite(slope), slope, 0.0)
         return slope if is_torch_array(squared) else slope.numpy()
 
@@ -144,7 +153,7 @@ class SmoothingKernel(RadialKernel):
     canonical_bandwidth : float or None
         :math:`\delta_0 = (R(K) / \mu_2(K)^2)^{1/5}` [1]_: two kernels smooth alike when
         their bandwidths have the ratio of their :math:`\delta_0`. None where
-        :math:`\mu_2 = 0`.
+        :math:`\mu_2` is 0 or infinite.
 
     References
     ----------
@@ -153,13 +162,14 @@ class SmoothingKernel(RadialKernel):
 
     Examples
     --------
-    >>> import numpy as np
+    >>> from array_api_compat import array_namespace
     >>> from sklearn_attention.kernels import SmoothingKernel
     >>> class Parabola(SmoothingKernel):
     ...     support = 1.0
     ...
     ...     def profile(self, squared):
-    ...         return 0.75 * np.maximum(1 - squared, 0)
+    ...         xp = array_namespace(squared)
+    ...         return 0.75 * xp.clip(1 - squared, 0, None)
     >>> round(Parabola().roughness, 3), round(Parabola().second_moment, 3)
     (0.6, 0.2)
     """
@@ -168,22 +178,34 @@ class SmoothingKernel(RadialKernel):
 
     @property
     def roughness(self):
-        return self._integral(lambda u: self.profile(np.float64(u**2)) ** 2)
+        return _integrals(clone(self))[0]
 
     @property
     def second_moment(self):
-        return self._integral(lambda u: u**2 * self.profile(np.float64(u**2)))
-
-    def _integral(self, function):
-        """Integrate a symmetric function over the support."""
-        return 2 * quad(function, 0, self.support)[0]
+        return _integrals(clone(self))[1]
 
     @property
     def spread(self):
-        return math.sqrt(self.second_moment) if self.second_moment > 0 else 1.0
+        return math.sqrt(self.second_moment) if 0 < self.second_moment < math.inf else 1.0
 
     @property
     def canonical_bandwidth(self):
-        if self.second_moment == 0:
+        if not 0 < self.second_moment < math.inf:
             return None
         return (self.roughness / self.second_moment**2) ** 0.2
+
+
+@functools.lru_cache(maxsize=32)
+def _integrals(kernel):
+    """Compute roughness and second moment of a smoothing kernel; inf if they diverge."""
+    values = []
+    for power, order in ((2, 0), (1, 2)):
+
+        def function(u, power=power, order=order):
+            squared = np.full(1, u**2)
+            return float(u**order * kernel.profile(squared)[0] ** power)
+
+        value, _, _, *problems = quad(function, 0, kernel.support, full_output=True)
+        # Moments of kernels of higher order are 0 but for rounding.
+        values.append(math.inf if problems else 2 * value if abs(value) > 1e-8 else 0.0)
+    return tuple(values)

@@ -169,3 +169,18 @@ def test_precision_is_that_of_the_coarser_table():
     ]
     assert roundings[1] > 1e8 * roundings[0]
     assert roundings[2] == pytest.approx(roundings[1], rel=1e-6)
+
+
+def test_distances_that_single_precision_tells_apart_are_no_ties():
+    days = np.float32([[19000], [19002], [19004], [19006.25]])
+    values = np.float32([0, 1, 2, 10])
+    for algorithm in ("auto", "dense"):
+        options = {"bandwidth": 0.5, "algorithm": algorithm}
+        mean, _ = attend(np.float32([[19005]]), days, values, "epanechnikov", **options)
+        assert mean.tolist() == [2.0]
+
+
+def test_a_column_that_is_the_same_in_all_keys_makes_no_ties():
+    keys = [[1.7e18, 0.0], [1.7e18, 1.0]]
+    options = {"bandwidth": [1e3, 0.1]}
+    assert attend([[1.7e18, 0.4]], keys, [0.0, 1.0], "epanechnikov", **options)[0] == 0

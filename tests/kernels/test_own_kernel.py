@@ -92,3 +92,35 @@ def test_a_training_names_the_kernel_whose_derivatives_are_not_finite():
     model = TransformerRegressor(architecture=architecture, **options)
     with pytest.raises(FloatingPointError, match=r"or derivatives of kernel=Flat\(\)\?"):
         model.fit(X, X[:, 0])
+
+
+class FourthOrder(SmoothingKernel):
+    """Its second moment is 0, of which quadrature leaves rounding errors."""
+
+    signed = True
+
+    def profile(self, squared):
+        return (3 - squared) / 2 * np.exp(-squared / 2) / np.sqrt(2 * np.pi)
+
+
+class Cauchy(SmoothingKernel):
+    """Its second moment is infinite."""
+
+    def profile(self, squared):
+        return 1 / (np.pi * (1 + squared))
+
+
+def test_moments_that_vanish_or_diverge():
+    assert FourthOrder().second_moment == 0
+    assert Cauchy().second_moment == np.inf
+    for kernel in (FourthOrder(), Cauchy()):
+        assert kernel.canonical_bandwidth is None
+        assert kernel.spread == 1
+        model = NadarayaWatsonRegressor(kernel).fit(X[:, :1], np.sin(3 * X[:, 0]))
+        assert 0.01 < model.bandwidth_[0] < 1
+
+
+def test_a_formula_that_takes_no_tensors_has_no_derivative():
+    message = r"kernel=Parabola\(\) has no derivative.*array_namespace.*or define log_slope"
+    with pytest.raises(ValueError, match=message):
+        ProductKernelDensity(Parabola()).fit(X)

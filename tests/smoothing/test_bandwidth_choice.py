@@ -102,3 +102,21 @@ class TestExactTargets:
         model = NadarayaWatsonCV(["gaussian"], criterion="aicc").fit(X, constant)
         assert (model.bandwidth_ > 2 * np.ptp(X, axis=0)).all()
         assert NadarayaWatsonRegressor(bandwidth="knn-loo").fit(X, constant).n_neighbors_ == 30
+
+
+def test_the_widest_of_equally_good_bandwidths_is_taken_whatever_the_rounding():
+    X, y = np.array([[1.23], [-0.83], [0.59], [-0.66]]), np.array([51.0, 0.0, 49.0, 0.0])
+    options = {"degree": 1, "bandwidth": "loo", "gap": 1}
+    bandwidths = [
+        LocalPolynomialRegressor("triangular", algorithm=way, **options).fit(X, y).bandwidth_[0]
+        for way in ("auto", "dense")
+    ]
+    assert min(bandwidths) > 16
+
+
+@pytest.mark.parametrize("gap", [-1, 1.5, True])
+def test_a_gap_that_is_no_number_of_rows(plane, gap):
+    with pytest.raises(
+        ValueError, match=rf"gap={gap} is not valid: pass an integer that is not"
+    ):
+        NadarayaWatsonRegressor(gap=gap).fit(*plane)
