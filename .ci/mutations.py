@@ -306,6 +306,30 @@ MUTATIONS = [
         "degrees of freedom of the rows that are predicted alone",
     ),
     Mutation(
+        "bandwidth/_criteria.py",
+        "SMOOTHER_CRITERIA[name](without_rounding(scores, size), n_samples)",
+        "SMOOTHER_CRITERIA[name](scores, n_samples)",
+        "searches follow the rounding errors of exact predictions",
+    ),
+    Mutation(
+        "bandwidth/_search.py",
+        "is_same = math.isclose(value, self.value, rel_tol=_SAME_VALUE)",
+        "is_same = value == self.value",
+        "rounding decides among equally good bandwidths",
+    ),
+    Mutation(
+        "smoothing/_density.py",
+        "value = self.keys_[np.abs(scaled - value).argmin(), column]",
+        "value = float(value)",
+        "warnings name the logarithm of a value",
+    ),
+    Mutation(
+        "attention/_read.py",
+        "size[:, np.ptp(keys, axis=0) == 0] = 0.0",
+        "size[:, :0] = 0.0",
+        "a huge column that all keys share makes them equally near",
+    ),
+    Mutation(
         "bandwidth/_per_feature.py",
         "np.where(limited, 1.0, _IRRELEVANT)",
         "_IRRELEVANT",

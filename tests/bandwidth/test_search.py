@@ -187,3 +187,12 @@ class TestOutliers:
         X[0, 0] = cell
         with_it = model.fit(X, y).predict(X[1:])
         np.testing.assert_allclose(with_it, model.fit(X[1:], y[1:]).predict(X[1:]), atol=0.01)
+
+
+def test_trials_that_differ_by_rounding_are_equally_good():
+    trials = Trials("loo", None)
+    for value, scale in ((2.0, 1.0), (2.0 * (1 + 1e-15), 3.0), (2.0 * (1 - 1e-15), 2.0)):
+        trials.add(value, scale, tie=-scale)
+    assert trials.best == 3.0
+    trials.add(1.9, 0.5, tie=-0.5)
+    assert trials.best == 0.5
