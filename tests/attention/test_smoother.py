@@ -133,6 +133,7 @@ def test_sums_of_parts_know_what_answers_where_no_key_is(empty):
     assert_alike((one + two).average(empty)[0][:, 0], expected)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("kernel", "n_features"), [("gaussian", 1), ("epanechnikov", 3)])
 def test_leave_one_out(kernel, n_features, monkeypatch):
     _, keys, values, weights = make_data(n_features=n_features)

@@ -104,6 +104,7 @@ class TestExactTargets:
         assert NadarayaWatsonRegressor(bandwidth="knn-loo").fit(X, constant).n_neighbors_ == 30
 
 
+@pytest.mark.slow
 def test_the_widest_of_equally_good_bandwidths_is_taken_whatever_the_rounding():
     X, y = np.array([[1.23], [-0.83], [0.59], [-0.66]]), np.array([51.0, 0.0, 49.0, 0.0])
     options = {"degree": 1, "bandwidth": "loo", "gap": 1}
