@@ -313,7 +313,7 @@ MUTATIONS = [
     ),
     Mutation(
         "bandwidth/_search.py",
-        "is_same = math.isclose(value, self.value, rel_tol=_SAME_VALUE)",
+        "is_same = math.isclose(value, self.value, rel_tol=1e-12)",
         "is_same = value == self.value",
         "rounding decides among equally good bandwidths",
     ),

@@ -48,8 +48,6 @@ _MOST_FEATURES = 50
 # The smallest lambda, as a share of the largest, and the least weight of a row of another
 # level, which at 0 itself would be ruled out altogether.
 LOWEST_WORTH = 1e-6
-# Criteria that differ by this share are equal but for rounding.
-_SAME_VALUE = 1e-12
 # If there are fewer different rows than this, they are not searched for copies. If fewer than
 # this remain without outliers, all rows are searched: with a tenth of the rows the bandwidths
 # still had errors as small as those from all rows.
@@ -270,8 +268,8 @@ class Trials:
 
     def add(self, value, candidate, tie=0.0):
         """Keep a candidate if none had a smaller value, or the same and a smaller tie."""
-        # Values that differ by rounding are the same.
-        is_same = math.isclose(value, self.value, rel_tol=_SAME_VALUE)
+        # Values that differ by rounding, which is below 1e-13 on flat curves, are the same.
+        is_same = math.isclose(value, self.value, rel_tol=1e-12)
         if tie < self._tie if is_same else value < self.value:
             self.best, self.value, self._tie = candidate, value, tie
 
