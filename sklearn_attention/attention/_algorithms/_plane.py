@@ -29,6 +29,11 @@ class Plane(Keys):
             Grid(_WIDTH * deviation, _TERMS, reach(kernel)),
         )
 
+    @classmethod
+    def of(cls, problem, form, degree=0):
+        """Return the keys of a problem, or None for few pairs, which other ways sum faster."""
+        return None if problem.n_pairs < _FEW_PAIRS else super().of(problem, form, degree)
+
     def _in_linear_time(self, queries, scale):
         if np.ndim(scale) or len(queries) * len(self.points) < _FEW_PAIRS:
             return None
