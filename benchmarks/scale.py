@@ -22,6 +22,7 @@ import argparse
 import itertools
 import time
 import warnings
+from unittest import mock
 
 import numpy as np
 import torch
@@ -31,7 +32,7 @@ from scipy.spatial import KDTree
 from sklearn.neighbors import KernelDensity, RadiusNeighborsRegressor
 
 from sklearn_attention import ProductKernelDensity, attend
-from sklearn_attention.attention._algorithms import _near_keys
+from sklearn_attention.attention._algorithms._near_keys import NearKeys
 from sklearn_attention.attention._smoother import fastest_algorithm
 from sklearn_attention.kernels import ProductKernel
 
@@ -173,7 +174,6 @@ def choices():
         ("epanechnikov", "gaussian"), (3, 5), ((3000, 3000), (20_000, 2000), (20_000, 20_000)),
         (5, 100, 1000), DISTRIBUTIONS,
     )  # fmt: skip
-    share = _near_keys._LARGEST_SHARE
     for kernel, n_features, (n_queries, n_keys), n_neighbors, distribution in grid:
         queries, keys, values = make_data(max(n_queries, n_keys), n_features, distribution)
         queries, keys, values = queries[:n_queries], keys[:n_keys], values[:n_keys]
@@ -182,11 +182,12 @@ def choices():
         chosen = fastest_algorithm(queries, keys, kernel, bandwidth=bandwidth)
         found = {}
         # Trees are grown in any case; what else uses the machine counts less the second time.
-        for name, largest in (("dense", 0.0), ("near", np.inf)):
-            _near_keys._LARGEST_SHARE = largest
-            pair = (seconds(attend, queries, keys, values, kernel, **given) for _ in range(2))
+        for name in ("dense", "near"):
+            with mock.patch.object(NearKeys, "pay", return_value=name == "near"):
+                pair = [
+                    seconds(attend, queries, keys, values, kernel, **given) for _ in range(2)
+                ]
             found[name] = min(taken for taken, _ in pair)
-        _near_keys._LARGEST_SHARE = share
         yield found[chosen], found["dense"], found["near"]
 
 

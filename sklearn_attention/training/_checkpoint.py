@@ -64,6 +64,8 @@ class Checkpoint:
             different = [k for k, value in self._fingerprint.items() if theirs[k] != value]
             if not different:
                 load_state(state)
+        except MemoryError:
+            raise  # This says nothing about the file.
         except Exception as error:  # of any type, if torch did not write the content
             raise ValueError(
                 f"checkpoint={str(self._path)!r} is damaged, or no checkpoint of this training "
