@@ -57,10 +57,10 @@ class Report:
         delay = progress_delay(verbose, self._estimator)
         name = type(self._estimator).__name__
         with Progress(name, sizes.n_steps, delay=delay) as progress:
-            yield _Epochs(self._context, self._hooks, len(sizes), fitted, progress)
+            yield _EpochReport(self._context, self._hooks, len(sizes), fitted, progress)
 
 
-class _Epochs:
+class _EpochReport:
     """Report epochs to callbacks, and steps to the user."""
 
     def __init__(self, context, hooks, n_epochs, fitted, progress):

@@ -43,6 +43,14 @@ def check_positive(name, value, *, integer=False, minimum=None):
     return int(value) if integer else float(value)
 
 
+def check_gap(gap):
+    """Return the number of rows on either side that are left out; ValueError if not valid."""
+    is_integer = isinstance(gap, numbers.Integral) and not isinstance(gap, bool)
+    if not is_integer or gap < 0:
+        raise ValueError(f"gap={gap!r} is not valid: pass an integer that is not negative.")
+    return int(gap)
+
+
 def check_size(name, value, *further):
     """A positive integer, if so many (times further) numbers fit into memory."""
     value = check_positive(name, value, integer=True)

@@ -56,9 +56,9 @@ model = KernelAttentionClassifier().fit(customers[:1000], leaves[:1000])
 # bars lower it, and the longest come first. The last line has the probability that the model
 # predicts.
 #
-# The text beside a bar also has the factor by which a column changes the odds. The odds are the
-# number of customers who leave for each one who stays. Factors multiply, so the axis has larger
-# steps for small and for large probabilities.
+# The text at the right of a bar has the factor by which a column changes the odds. The odds are
+# the number of customers who leave for each one who stays. Factors multiply, so the axis has
+# larger steps for small and for large probabilities.
 
 asked = customers[1000:]
 risk = pd.Series(model.predict_proba(asked)[:, 0], asked.index)

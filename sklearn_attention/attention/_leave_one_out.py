@@ -1,6 +1,5 @@
 """Every row predicted from all others, at many bandwidths."""
 
-import numbers
 from collections.abc import Callable
 from dataclasses import replace
 from typing import Any, NamedTuple
@@ -9,7 +8,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from .._blocks import IN_CACHE, IN_MEMORY, blocks
-from .._validation import check_choice, check_flag
+from .._validation import check_choice, check_flag, check_gap
 from ..kernels import Kernel
 from ..kernels._numerics import LARGEST
 from ._doubled_windows import MAX_RANGES, Windows, blend, double_windows
@@ -143,7 +142,7 @@ class LeaveOneOut:
                 "X has 0 rows, but each row is predicted from the other rows: pass at least "
                 "two rows."
             )
-        gap, rows = min(_check_gap(gap), len(X)), _check_rows(rows, len(X))
+        gap, rows = min(check_gap(gap), len(X)), _check_rows(rows, len(X))
         if sample_weight is not None:
             _, _, weighted = check_weights(sample_weight, X)
             rows = rows if weighted is None else rows[np.isin(rows, weighted)]
@@ -379,13 +378,6 @@ def _check_rows(rows, n_samples):
             "or None for all."
         )
     return checked.astype(np.intp, copy=False)
-
-
-def _check_gap(gap):
-    is_integer = isinstance(gap, numbers.Integral) and not isinstance(gap, bool)
-    if not is_integer or gap < 0:
-        raise ValueError(f"gap={gap!r} is not valid: pass an integer that is not negative.")
-    return int(gap)
 
 
 def _check_scales(name, passed, n_rows, n_axes):

@@ -276,7 +276,10 @@ def rounding_of_distances(queries, keys, precision):
 
 
 def key_ranges(own_key, gap=0):
-    """Ranges (n, 2) of the own key of each query and so many on either side; empty for -1."""
+    """Return ranges (n, 2) of positions that each query leaves out.
+
+    A range has the query's own key, and `gap` keys on either side; it is empty for -1.
+    """
     ranges = np.column_stack([own_key - gap, own_key + gap + 1]).clip(0)
     return np.where(own_key[:, None] < 0, 0, ranges)
 

@@ -6,7 +6,7 @@ from scipy.optimize import minimize
 # Points of the first grid are so far apart, as logarithms; so many of its lowest valleys get a
 # grid that is so many times finer, and as many of all are followed to the bottom.
 STEP = 0.15
-# That of curves that are smooth, such as those of many rows.
+# Smooth curves, such as those of many rows, have a grid of wider steps.
 WIDE_STEP = 0.35
 _VALLEYS, _FINER = 2, 4
 # A bottom is approached in rounds of four points and the lowest place of the cubic through

@@ -37,8 +37,8 @@ _IRRELEVANT = 1e3
 # A category's worth is the weight of a row of another level relative to one of the same: where
 # descents start.
 _FIRST_WORTH = 0.3
-# Where windows are widened, of which gradients do not know, or a kernel is compact, the best
-# bandwidths are multiplied by a factor from this one to that one; the grid of factors has 1.
+# Gradients do not know that windows are doubled, and compact kernels have none that are of use.
+# There the best bandwidths are multiplied by the best factor between these two, 1 among them.
 _FACTORS = 1 / 4, 2.0
 # Leaving a feature out may cost this share of the criterion's size.
 _NO_LOSS = 1e-6

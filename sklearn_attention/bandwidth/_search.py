@@ -1,7 +1,6 @@
 """Parts of all searches of a bandwidth: rows to evaluate, range of scales, and trials."""
 
 import math
-import numbers
 from abc import ABC, abstractmethod
 from copy import copy
 from dataclasses import dataclass, replace
@@ -17,7 +16,7 @@ from .._base import warn_user
 from .._columns import Columns
 from .._partitions import each, in_memory, is_partitioned, partitions
 from .._spread import deviation_of, feature_deviation, feature_spread, outlying, whole_spread
-from .._validation import check_choice, check_flag
+from .._validation import check_choice, check_flag, check_gap
 from ..attention._doubled_windows import DISTINCT
 from ..attention._pair_sums import positive_factors
 from ..attention._solve import Basis
@@ -123,16 +122,12 @@ class Rows:
     # ``describe(column, value)`` returns a column's name, and a value as it was passed.
     describe: Any = None
     has_outliers: Any = False  # (n_features,) bool: True if `without_outliers` found some
-    # (n_features,) that a search begins at, where the best bandwidth is nearly known.
+    # Bandwidth (n_features,) that a search starts from, where the best one is nearly known.
     start: Any = None
 
     def __post_init__(self):
         check_flag("per_feature", self.per_feature, "auto")
-        is_integer = isinstance(self.gap, numbers.Integral) and not isinstance(self.gap, bool)
-        if not is_integer or self.gap < 0:
-            raise ValueError(
-                f"gap={self.gap!r} is not valid: pass an integer that is not negative."
-            )
+        check_gap(self.gap)
 
     @cached_property
     def spread(self):
@@ -270,7 +265,8 @@ class Trials:
         """Keep a candidate if none had a smaller value, or the same and a smaller tie."""
         # Values that differ by rounding, which is below 1e-13 on flat curves, are the same.
         is_same = math.isclose(value, self.value, rel_tol=1e-12)
-        if tie < self._tie if is_same else value < self.value:
+        is_better = tie < self._tie if is_same else value < self.value
+        if is_better:
             self.best, self.value, self._tie = candidate, value, tie
 
     def report(self, *trial):

@@ -51,7 +51,7 @@ class Display:
         """
         with canvas(self, ax, size=self._figure_size) as axes:
             self._draw(axes)
-            # Names of users may have a dollar, between two of which matplotlib reads a formula.
+            # Users' names may contain dollars, between which matplotlib would read a formula.
             for label in (axes.xaxis.label, axes.yaxis.label):
                 label.set_parse_math(False)
             write_legend(axes, outside=ax is None)

@@ -27,7 +27,7 @@ from .._thread_pools import one_blas_thread
 from .._validation import check_key_weights
 from ._boosting import FEWEST_ROWS, MultinomialLink, predict_trees, stack_classifier
 from ._estimator import KernelAttention, Options
-from ._fitted import TableRows, Task, fit_kernel_attention
+from ._fitted import ReadRows, Task, fit_kernel_attention
 from ._members import LossOfClasses, RidgeLearner, cross_entropy, log_loss_of_shares
 
 # Rows up to which kernels are held near their start and have no rough part, and up to which
@@ -209,7 +209,7 @@ class KernelAttentionClassifier(ClassLabels, ClassifierMixin, KernelAttention):
         values = indicators(y, self.classes_, np.float64)
         ends = np.cumsum([0, *map(len, classes_of_outputs(self.classes_))])
         outputs = [slice(*pair) for pair in itertools.pairwise(ends)]
-        rows = TableRows(X, values, weights, self.columns_, outputs)
+        rows = ReadRows(X, values, weights, self.columns_, outputs)
         fitted, left_out = fit_kernel_attention(rows, CLASSIFICATION, options, report)
         self._fitted = fitted
         vars(self).update(fitted.attributes())

@@ -40,7 +40,7 @@ class Task:
 
 
 @dataclasses.dataclass(frozen=True)
-class TableRows:
+class ReadRows:
     """Training rows as they were read."""
 
     X: np.ndarray  # (n, n_features), numbers and codes

@@ -21,7 +21,7 @@ from .._validation import (
 from ._boosting import FEWEST_ROWS, predict_trees, stack_regressor
 from ._distribution import ErrorDistribution
 from ._estimator import KernelAttention, Options
-from ._fitted import TableRows, Task, fit_kernel_attention
+from ._fitted import ReadRows, Task, fit_kernel_attention
 from ._leave_level_out import LeaveLevelOut
 from ._members import FEW_ROWS, RidgeLearner, squared_loss
 
@@ -252,7 +252,7 @@ class KernelAttentionRegressor(NumericTargets, KernelAttention):
         y, weights = y.astype(np.float64), check_key_weights(sample_weight, X, np.float32)
         options = Options.of(self)
         report = Report(self, X=X, y=y, metadata={"sample_weight": sample_weight})
-        rows = TableRows(X, y, weights, self.columns_, outputs=[])
+        rows = ReadRows(X, y, weights, self.columns_, outputs=[])
         fitted, left_out = fit_kernel_attention(rows, REGRESSION, options, report)
         self._fitted = fitted
         vars(self).update(fitted.attributes())

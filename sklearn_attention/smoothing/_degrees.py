@@ -20,7 +20,7 @@ _HIGHEST, _HIGHEST_OF_SEVERAL, _SEVERAL = 3, 2, 4
 # The best bandwidths of averages are at least 0.7 times that of lines, and those of parabolas
 # and cubics at least 1.2 times, on curves of four kinds with 60 to 8000 rows and in two and
 # three features. They may be wide where lines are not: a cubic may describe all rows.
-LEAST_MULTIPLE_OF_LINES = 0.6
+MIN_RATIO_TO_LINES = 0.6
 # A degree of less weight is left out.
 _LEAST_WEIGHT = 1e-3
 

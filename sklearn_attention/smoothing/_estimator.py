@@ -37,7 +37,7 @@ from ..bandwidth._search import Rows, bandwidth_rule
 from ..kernels import Kernel, ProductKernel
 from ..kernels._base import as_kernel
 from ..kernels._product_kernel import mixed_kernel
-from ._degrees import LEAST_MULTIPLE_OF_LINES, AverageOfDegrees, averaged, degrees_to_average
+from ._degrees import MIN_RATIO_TO_LINES, AverageOfDegrees, averaged, degrees_to_average
 from ._fitted_smoother import FittedSmoother, weighed
 from ._robust import doubts_of_robustness, robustness
 
@@ -257,10 +257,7 @@ class KernelSmoother(FeatureEffectsMixin, MultiOutputMixin, MixedRows):
             choice = rule.choose(rows.but(degree=degree), kernel, watch)
             if several and degree == 1:
                 # The searches for the other degrees begin at a multiple of this bandwidth.
-                start = (
-                    np.where(columns.is_numeric, LEAST_MULTIPLE_OF_LINES, 1.0)
-                    * choice.bandwidth
-                )
+                start = np.where(columns.is_numeric, MIN_RATIO_TO_LINES, 1.0) * choice.bandwidth
                 per_feature = choice.results is None and rows.may_have_several(kernel)
                 rows = rows.but(start=start, per_feature=per_feature or rows.per_feature)
             found.append((choice, at(degree, choice.bandwidth, choice.n_neighbors)))

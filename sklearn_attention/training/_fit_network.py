@@ -72,7 +72,7 @@ class NetworkSettings:
         return transformer_shape(self.architecture, **self.sizes, ordered=ordered)
 
     def plan(self, n_rows, *, validates=True):
-        """Resolve the Plan of a training on `n_rows` rows; raise ValueError if not valid."""
+        """Resolve the plan of a training on `n_rows` rows; raise ValueError if not valid."""
         return resolve_plan(self.training, n_rows, validates=validates, **self.plan_options)
 
     def n_epochs(self, n_rows):

@@ -126,7 +126,7 @@ def filled(part, **defaults):
 
 
 @dataclass(frozen=True)
-class Plan:
+class TrainingPlan:
     """Validated values of a training, in which "auto" is resolved for a number of rows."""
 
     learning_rate: float
@@ -153,7 +153,7 @@ def resolve_plan(
     largest_batch=64,
     fewest_epochs=1,
 ):
-    """Validate a Training and the three parameters beside it; resolve "auto", as a Plan.
+    """Validate a Training and the three parameters beside it; resolve "auto".
 
     `largest_batch` and `fewest_epochs` bound what "auto" is for `batch_size` and `max_epochs`.
     If `validates`, there is a validation loss, and "auto" for `patience` is a number.
@@ -183,7 +183,7 @@ def resolve_plan(
     clip_norm, optimizer = training.clip_norm, training.optimizer
     if is_one_of(optimizer, "auto"):
         optimizer = "adamw"
-    return Plan(
+    return TrainingPlan(
         learning_rate=learning_rate,
         batch_size=batch_size,
         max_epochs=max_epochs,

@@ -8,7 +8,7 @@ import pytest
 from sklearn_attention import Columns, KernelAttentionClassifier, KernelAttentionRegressor
 from sklearn_attention.kernel_attention._estimator import Options
 from sklearn_attention.kernel_attention._fitted import (
-    TableRows,
+    ReadRows,
     fit_kernel_attention,
     join_copies,
 )
@@ -34,7 +34,7 @@ def make_rows(n=80, n_outputs=2, weights=None):
     rng = np.random.default_rng(0)
     X = rng.normal(size=(n, 3))
     values = np.sin(2 * X[:, :n_outputs]) + 0.5 * rng.normal(size=(n, n_outputs))
-    return TableRows(X, 7 + 3 * values, weights, Columns.numbers(3), outputs=[])
+    return ReadRows(X, 7 + 3 * values, weights, Columns.numbers(3), outputs=[])
 
 
 def fit(rows=None, task=TASK, options=OPTIONS):

@@ -12,7 +12,7 @@ def split_options(options):
 
 
 def plan_for(n_samples, *, validates=False, **options):
-    """Resolve the Plan of a training on `n_samples` rows."""
+    """Resolve the TrainingPlan of a training on `n_samples` rows."""
     training, others = split_options(options)
     pace = {"learning_rate": 1e-3, "batch_size": "auto", "max_epochs": "auto"} | others
     return resolve_plan(training, n_samples, validates=validates, **pace)

@@ -73,7 +73,10 @@ def _sum_over(ranges, columns, left_out, order):
 
 
 def distance_along(line, queries, left_out):
-    """Distance (m,) from each query to the nearest key on a line; inf where there is none."""
+    """Return the distance (m,) from each query to the nearest key on a line.
+
+    It is infinite for a query that leaves out all keys.
+    """
     x, n = line.x, len(line.x)
     after = np.searchsorted(x, queries)
     places = after - 1, after
@@ -91,9 +94,9 @@ def distance_along(line, queries, left_out):
 
 
 def nearest_kept(tree, queries, left_out):
-    """Distance (n,) and position (n,) of the nearest key that a query does not leave out.
+    """Find the nearest key that each query does not leave out: distance, position, both (n,).
 
-    The distance is inf where there is none.
+    The distance is infinite for a query that leaves out all keys.
     """
     longest = 0 if left_out is None else int(np.diff(left_out).max(initial=0))
     n_neighbors = np.arange(1, min(1 + longest, tree.n) + 1)
