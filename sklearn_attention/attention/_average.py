@@ -163,7 +163,7 @@ def attention_sums(
     smoother = Smoother(kernel, bandwidth, 0, empty, algorithm)
     names, given = ("queries", "keys", "values"), (queries, keys, values)
     tables = map(as_given, (*names, "sample_weight"), (*given, sample_weight))
-    return checked(smoother.part(None, *tables, final=True)).sums
+    return checked(smoother.sums_of_part(*tables, complete=True))
 
 
 class LocalFit(NamedTuple):

@@ -157,7 +157,7 @@ class LeaveOneOut:
             leave_one_out=rows,
         )  # fmt: skip
         # Without what the values have in common, sums of them cancel less.
-        problem, self._center = problem.centred()
+        problem = problem.centred()
         options = {"empty": empty, "algorithm": algorithm}
         self._rows, self._widened = _PredictedRows(problem, degree, gap, options), None
         kernel = problem.kernel
@@ -220,7 +220,8 @@ class LeaveOneOut:
         scales = _check_scales("scale", scale, len(self.rows), 0)[None]
         (predicted,) = self._predict(scales)
         left_out, fitted, leverage = predicted
-        return Predictions(left_out + self._center, fitted + self._center, leverage)
+        center = self._rows.problem.value_center
+        return Predictions(left_out + center, fitted + center, leverage)
 
     def _predict(self, scales):
         if self._widened is None or scales.ndim > 1:

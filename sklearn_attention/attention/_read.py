@@ -38,9 +38,11 @@ class Problem:
     dtype: Any  # of results
     center: Any  # (d,) what has been subtracted from queries and keys, in bandwidths
     precision: float  # spacing of floating-point numbers at 1, in the type that was passed
+    value_center: Any = 0.0  # (p,) what has been subtracted from the values
 
     @property
     def n_pairs(self):
+        """Number of pairs of a query and a key."""
         return len(self.queries) * len(self.keys)
 
     @property
@@ -65,10 +67,10 @@ class Problem:
         return replace(self, queries=self.queries[rows], left_out=left_out, query_scale=scale)
 
     def centred(self, center=None):
-        """The same problem with values less a center, and that; None for their mean."""
+        """Subtract a center from the values; None for their mean."""
         if center is None:
             center = self.weights @ self.values / self.weights.sum()
-        return replace(self, values=self.values - center), center
+        return replace(self, values=self.values - center, value_center=center)
 
     def at(self, scale):
         """The same problem with its bandwidth multiplied, in place of any scales of queries."""
@@ -234,7 +236,7 @@ def check_weights(sample_weight, keys):
 
 
 def check_own_keys(leave_one_out, queries, n_keys):
-    """Position of the key to leave out for each query, or None."""
+    """Return the position of the key to leave out for each query, or None for none."""
     if isinstance(leave_one_out, (bool, np.bool_)):
         if not leave_one_out:
             return None

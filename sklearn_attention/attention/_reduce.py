@@ -1,15 +1,14 @@
-"""Sums over keys as a list of ways: each query takes the first that is accurate for it."""
+"""Sums over the keys of a problem, by the fastest algorithm that is accurate for each query."""
 
 import functools
 
 import numpy as np
 
 from .._blocks import IN_MEMORY, blocks
+from ._algorithms import _near_keys, _plane
 from ._algorithms._dense import GroupedPairs
 from ._algorithms._line import Line, serves
-from ._algorithms._near_keys import NearKeys
 from ._algorithms._nearest import nearest_sums
-from ._algorithms._plane import Plane, serves_plane
 from ._solve import Basis, extent_of, refuse_far, refuse_signed
 from ._sums import Nearest
 
@@ -20,20 +19,23 @@ _REPAYS = 2**27
 
 
 def form_along(kernel, n_features, degree=0):
-    """The kernel of the one or two features that matter, if sums of it take linear time."""
+    """Return the kernel along one or two features if sums of it take linear time, else None."""
     form = None if kernel.signed is not False else kernel.radial_form(n_features)
     if form is None or form.rest is not None or len(form.columns) * degree > 3:
         return None
-    fast = {1: serves, 2: serves_plane}.get(len(form.columns))
-    return form if fast is not None and fast(form.kernel) else None
+    is_linear = {1: serves, 2: _plane.serves_plane}.get(len(form.columns))
+    return form if is_linear is not None and is_linear(form.kernel) else None
 
 
 class Reduction:
-    """Sums over the keys of a problem, at one bandwidth after the other."""
+    """Sums over the keys of a problem, at one bandwidth after the other.
 
-    # What bandwidths have in common, such as an order of the keys or trees, is computed once.
+    What does not depend on the bandwidth, such as an order of the keys or a tree, is computed
+    once. `extent` (n_numeric,) has the standard deviations of all keys in bandwidths; None if
+    these are all.
+    """
 
-    def __init__(self, problem, degree=0, *, empty="nearest", algorithm="auto"):
+    def __init__(self, problem, degree=0, *, extent=None, empty="nearest", algorithm="auto"):
         kernel, n_features = problem.kernel, problem.keys.shape[1]
         if degree:
             refuse_signed(kernel)
@@ -41,21 +43,16 @@ class Reduction:
         self.problem, self._empty, self._algorithm = problem, empty, algorithm
         self.is_radial = kernel.signed is False and kernel.radial_form(n_features) is not None
         columns = kernel.numeric_columns(n_features) if degree else []
-        self.extent = extent_of(problem.keys[:, columns], problem.weights)
-        form, self._linear = None, None
-        if algorithm == "auto":
-            form = form_along(kernel, n_features, degree)
-        if form is not None and len(form.columns) == 1:
-            self._linear = Line.of(problem, form, degree)
-        elif form is not None and problem.query_scale is None:
-            self._linear = Plane.of(problem, form, degree)
+        if extent is None:
+            extent = extent_of(problem.keys[:, columns], problem.weights)
+        self.extent, self._linear = extent, self._linear_keys(degree)
         # All pairs take columns for every key, whose memory is checked here.
         n_points = len(problem.keys) if degree and self._linear is None else None
         self.basis = Basis(degree, len(columns), n_points)
 
     @property
     def name(self):
-        """Way in which sums are computed: "linear", "near" or "dense"."""
+        """Name of the algorithm: "linear", "near" or "dense"."""
         if self._linear is not None:
             return "linear"
         rows = np.arange(len(self.problem.queries))
@@ -63,39 +60,40 @@ class Reduction:
         return "near" if self._near is not None and self._near.pay(rows, width) else "dense"
 
     def sums(self, rows, scale=1.0, *, max_share=1.0):
-        """Sums about the queries at `rows`, of powers in bandwidths times a scale.
+        """Sum about the queries at `rows`; powers of distances are in bandwidths times a scale.
 
-        A number, or one for each of these queries. Those of an algorithm of linear time that
-        are not accurate are left so if their share is larger than `max_share`.
+        `scale` is a number, or has one for each of these queries. If an algorithm is inaccurate
+        for more than `max_share` of the queries, its sums are left so.
         """
-        scale, found, todo = self._scale(scale, rows), None, np.arange(len(rows))
-        if self._linear is not None:
-            found = self._linear.sums_of(rows, scale, max_share=max_share)
-        if found is not None:
-            todo = np.flatnonzero(~found.sure)
-            if not 0 < len(todo) <= max_share * len(rows):
-                return found
         width = np.ones(len(self.problem.queries))
-        width[rows] = scale
-        for way in (self._over_near, self._fused, self._over_all):
-            new = way(rows[todo], width)
+        width[rows] = self._scale(scale, rows)
+        # Each query takes the first of these algorithms that is accurate for it. An algorithm
+        # returns None where it does not apply, or takes no less time than all pairs.
+        algorithms = (
+            functools.partial(self._in_linear_time, max_share=max_share),
+            self._over_near,
+            self._fused,
+            self._over_all,
+        )
+        sums, remaining = None, np.arange(len(rows))
+        for algorithm in algorithms:
+            new = algorithm(rows[remaining], width)
             if new is None:
                 continue
-            if found is None:
-                found = new
-            found.put(todo, new)
-            todo = todo[~new.sure]
-            if not len(todo):
+            if sums is None:
+                sums = new
+            sums.put(remaining, new)
+            remaining = remaining[~new.sure]
+            if not 0 < len(remaining) <= max_share * len(rows):
                 break
-        return found
+        return sums
 
     def each(self, scales):
-        """For each bandwidth, or several at once: these, and the sums of all queries in parts.
+        """Yield the scales in groups, each with its sums of all queries, in blocks of queries.
 
-        Parts are rows, sums with fallbacks in their places, and moments.
+        Scales (n_scales,) or (n_scales, n_queries) multiply the bandwidth. A block has rows,
+        sums with fallbacks in their places, and moments.
         """
-        # In parts, since the sums of all may exceed memory. Scales (n_scales,) or (n_scales,
-        # n_queries) multiply the bandwidth.
         if np.ndim(scales) == 2 and not self.is_radial:
             raise ValueError(
                 f"kernel={self.problem.kernel!r} does not depend only on the distance, but the "
@@ -105,32 +103,33 @@ class Reduction:
         n_queries, groups = len(self.problem.queries), np.split(scales, len(scales))
         if self._linear is not None and np.ndim(scales) == 1:
             groups = self._linear.groups(scales)
+        # The sums of all queries may exceed memory.
         n_sums = self.basis.n_powers * (1 + self.problem.values.shape[1])
         rows = np.arange(n_queries)
-        parts = [rows[part] for part in blocks(n_queries, max(1, IN_MEMORY // n_sums))]
+        row_blocks = [rows[part] for part in blocks(n_queries, max(1, IN_MEMORY // n_sums))]
         for group in groups:
             if len(group) > 1:
                 sums, scale = self._linear.side_by_side(group), np.repeat(group, n_queries)
-                yield group, [self._part(np.tile(rows, len(group)), scale, sums)]
+                rows_of_group = np.tile(rows, len(group))
+                yield group, [(rows_of_group, *self.moments(sums, scale, rows_of_group))]
             else:
-                own = [group[0][part] if np.ndim(group[0]) else group[0] for part in parts]
-                given = zip(parts, own, strict=True)
-                yield group, (self._part(*both, self.sums(*both)) for both in given)
+                yield group, (self._block(block, group[0]) for block in row_blocks)
 
-    def _part(self, rows, scale, sums):
-        return rows, *self.moments(sums, scale, rows)
+    def _block(self, rows, scale):
+        scale = scale[rows] if np.ndim(scale) else scale
+        return rows, *self.moments(self.sums(rows, scale), scale, rows)
 
     def moments(self, sums, scale, rows):
-        """Sums of some queries with fallbacks in their places, and moments from these."""
+        """Return the sums of some queries with fallbacks in their places, and their moments."""
         sums = self.with_fallbacks(sums, rows).fall_back(self._empty)
         scale = np.broadcast_to(self._scale(scale, rows), len(sums.shift))
         kernel = self.problem.kernel
         return sums, self.basis.averages(sums.sums, scale, kernel.spread, self.extent)
 
     def with_fallbacks(self, sums, rows, *, all_keys=True):
-        """Sums of some queries with those over the nearest keys, where they have no weights.
+        """Add sums over the nearest keys for queries without weights.
 
-        Without `all_keys`, for any that may have none among all of them.
+        Unless these are all keys, signed weights may cancel over the others, for any query.
         """
         if self._empty == "nan":
             return sums
@@ -150,17 +149,38 @@ class Reduction:
         return np.floor(np.log2(scales)) if self.is_radial else scales
 
     def _scale(self, scale, rows):
-        """Multiple of the bandwidth for some queries: a number, or one for each."""
-        own = self.problem.query_scale
-        return scale if own is None else scale * own[rows]
+        """Return the multiple of the bandwidth for some queries: a number, or one for each."""
+        query_scale = self.problem.query_scale
+        return scale if query_scale is None else scale * query_scale[rows]
+
+    def _linear_keys(self, degree):
+        """Return the keys along one or two features if sums take linear time, else None."""
+        problem = self.problem
+        form = None
+        if self._algorithm == "auto":
+            form = form_along(problem.kernel, problem.keys.shape[1], degree)
+        if form is not None and len(form.columns) == 1:
+            return Line.of(problem, form, degree)
+        if form is not None and problem.query_scale is None:
+            return _plane.Plane.of(problem, form, degree)
+        return None
+
+    def _in_linear_time(self, rows, width, max_share):
+        """Sum along one or two features, whose keys are ordered or in cells."""
+        if self._linear is None:
+            return None
+        scale = width[rows]
+        if len(rows) and scale.min() == scale.max():
+            scale = scale[0]
+        return self._linear.sums_of(rows, scale, max_share=max_share)
 
     def _over_near(self, rows, width):
-        """Sums over the keys near each query; None where all pairs take no longer."""
+        """Sum over the keys near each query, which trees find."""
         groups = None if self._near is None else self._near.groups(rows, width)
         return None if groups is None else self._pairs.over(groups, rows, width)
 
     def _fused(self, rows, width):
-        """Averages as scaled dot-product attention; None for other kernels and few pairs."""
+        """Average as scaled dot-product attention, by torch, for many pairs."""
         problem, x = self.problem, self.problem.queries[:0]
         few = len(rows) * len(problem.keys) < _REPAYS
         if few or self.basis.degree or np.ptp(width[rows]):
@@ -172,6 +192,7 @@ class Reduction:
         return fused_sums(problem.take(rows).at(float(width[rows][0])))
 
     def _over_all(self, rows, width):
+        """Sum over all keys, pair by pair."""
         return self._pairs.over_all(rows, width)
 
     @functools.cached_property
@@ -180,31 +201,32 @@ class Reduction:
 
     @functools.cached_property
     def _near(self):
-        if self._algorithm == "dense":
+        problem = self.problem
+        if self._algorithm == "dense" or problem.n_pairs < _near_keys.FEW_PAIRS:
             return None
-        return NearKeys.of(self.problem, self.basis.degree)
+        return _near_keys.NearKeys.of(problem, self.basis.degree)
 
     def _over_nearest(self, rows):
-        """Sums over the nearest keys of some queries."""
+        """Sum over the nearest keys of some queries."""
         known = self._known_nearest
         new = np.unique(rows[known.distance[rows] < 0])
         if len(new):
             if isinstance(self._linear, Line):
-                found = self._linear.nearest_of(new)
+                nearest = self._linear.nearest_of(new)
             else:
                 problem, compared = self.problem.take(new), self.problem.columns
                 columns = np.column_stack([np.ones(len(problem.keys)), problem.values])
                 columns, rounding = columns.T * problem.weights, self.problem.rounding[new]
-                found = nearest_sums(
+                nearest = nearest_sums(
                     problem.keys[:, compared], columns, problem.queries[:, compared],
                     problem.left_out, rounding,
                 )  # fmt: skip
-            known.put(new, found)
+            known.put(new, nearest)
         return Nearest(*(field[..., rows] for field in known))
 
     @functools.cached_property
     def _known_nearest(self):
-        """Sums over the nearest keys, once they are asked for; until then distances are -1."""
+        """Sums over the nearest keys; the distance is -1 until they are computed."""
         n_queries, n_columns = len(self.problem.queries), 1 + self.problem.values.shape[1]
         return Nearest(
             np.full(n_queries, -1.0), np.zeros(n_queries), np.zeros((n_columns, n_queries))

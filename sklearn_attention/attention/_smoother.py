@@ -1,4 +1,4 @@
-"""Sums over keys in memory, maps or partitions, and averages or polynomials from these."""
+"""Averages and local polynomials of keys in memory, on disk or in partitions of Dask."""
 
 import functools
 import math
@@ -9,18 +9,28 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from .._blocks import IN_MEMORY, ROWS_AT_ONCE, blocks, merged
-from .._partitions import aligned, as_array, is_partitioned, joined, partitions, reduced
+from .._partitions import aligned, as_array, is_partitioned, joined, over, partitions, reduced
 from .._spread import deviation_of, join_spreads, spread
 from .._validation import check_bandwidth, check_choice
 from ..kernels._base import as_kernel
 from ._read import as_given, as_passed, check_own_keys, in_precision, read, result_dtype
 from ._reduce import ALGORITHMS, Reduction
 from ._solve import FURTHEST, Basis, local_fit
-from ._sums import EMPTY_POLICIES
+from ._sums import EMPTY_POLICIES, Sums
 
-# Of the queries in a part whose sums are not accurate there, so large a share is summed
-# pair by pair at once; where there are more, the sums over all parts may suffice.
-_SHARE_SUMMED_AGAIN = 0.1
+# If the fast sums over one part of the keys are inaccurate for a larger share of the queries,
+# they are not computed again for this part: the sums over all parts may be accurate.
+_MAX_SHARE_SUMMED_AGAIN = 0.1
+
+
+class Location(NamedTuple):
+    """Where all keys and values are, if the keys are summed part by part."""
+
+    center: Any = None  # (n_values,) mean of the values, which is subtracted from them
+    extent: Any = None  # (n_numeric,) standard deviations of the keys, in bandwidths
+
+
+_UNKNOWN = Location()
 
 
 @dataclass(frozen=True)
@@ -38,209 +48,207 @@ class Smoother:
         check_choice("empty", self.empty, EMPTY_POLICIES)
         object.__setattr__(self, "kernel", as_kernel(self.kernel))
 
-    def reduction(self, center, queries, keys, values, weights=None, scale=None, own=False):
-        """What sums over some keys, of values less a center; and that, their mean for None."""
+    def reduction(
+        self, queries, keys, values, weights=None, scale=None, own=False, location=_UNKNOWN
+    ):
+        """Check the tables; return the sums over these keys that can be computed.
+
+        Without a location, these are all keys.
+        """
         problem, _ = read(
             queries, keys, values, self.kernel, bandwidth=self.bandwidth, query_scale=scale,
             sample_weight=weights, leave_one_out=own,
         )  # fmt: skip
         if self.degree:
-            queries = problem.queries.clip(-FURTHEST, FURTHEST)
-            problem, center = replace(problem, queries=queries).centred(center)
+            problem = replace(problem, queries=problem.queries.clip(-FURTHEST, FURTHEST))
+            problem = problem.centred(location.center)
         options = {"empty": self.empty, "algorithm": self.algorithm}
-        return Reduction(problem, self.degree, **options), center
+        return Reduction(problem, self.degree, extent=location.extent, **options)
 
-    def part(self, center, queries, keys, values, weights, *options, final, whole=False):
-        """Sums over some of the keys; None where nothing has weight.
+    def sums_of_part(self, queries, keys, values, weights, *options, complete):
+        """Sum over some of the keys; None if none of them has weight.
 
-        The final ones are accurate for each query and have fallbacks.
+        Complete sums are accurate for every query, and have sums over the nearest keys besides.
         """
         if weights is not None and not weights.any():
             return None
-        sums, center = self.reduction(center, queries, keys, values, weights, *options)
+        reduction = self.reduction(queries, keys, values, weights, *options)
         rows = np.arange(len(queries))
-        found = sums.sums(rows, max_share=1.0 if final else _SHARE_SUMMED_AGAIN)
-        if final:
-            found = sums.with_fallbacks(found, rows, all_keys=whole)
-        found = _with_weights(found, sums.problem.log_weight_scale)
-        if whole or not self.degree:
-            return Part(found, center, sums.extent, None)
-        return Part(found, center, None, spread(keys, weights))
+        sums = reduction.sums(rows, max_share=1.0 if complete else _MAX_SHARE_SUMMED_AGAIN)
+        if complete:
+            sums = reduction.with_fallbacks(sums, rows, all_keys=False)
+        return sums.times(reduction.problem.log_weight_scale)
 
-    def queries_at_once(self, keys, values):
-        """Number of queries whose sums may be in memory."""
+    def max_queries(self, keys, values):
+        """Return the largest number of queries whose sums may be in memory."""
         if keys.ndim != 2:
             return ROWS_AT_ONCE
         n_columns = len(self.kernel.numeric_columns(keys.shape[1])) if self.degree else 0
-        # As many monomials as there are up to twice the degree: of many features more than
-        # can be listed, which is refused later.
+        # This is the number of monomials up to twice the degree. For many features these cannot
+        # be listed, and `Basis` refuses them later.
         n_powers = math.comb(n_columns + 2 * self.degree, n_columns)
         n_values = values.shape[1] if values.ndim == 2 else 1
         return min(ROWS_AT_ONCE, max(1, 2 * IN_MEMORY // (n_powers * (1 + n_values))))
 
-    def center(self, rows):
-        """Mean of the values in the first of some parts that has weight, (p,)."""
-        for values, weights in rows if self.degree else ():
-            found = None
-            if np.size(values):
-                found = spread(np.reshape(values, (len(values), -1)), weights)
-            if found is not None:
-                return found.mean
-        return 0.0
+    def locate(self, tables_of_parts):
+        """Find where all keys and values are by one pass over them, unless for averages."""
+        if not self.degree:
+            return _UNKNOWN
+        spreads = (over(_spread_of_part, _join_spreads, *tables) for tables in tables_of_parts)
+        of_keys, of_values = merged(_join_spreads, spreads) or (None, None)
+        if of_keys is None:
+            return Location(0.0)
+        extent = self.kernel.rescale(deviation_of(of_keys)[None], self.bandwidth)[0]
+        extent = np.where(extent > 0, extent, np.inf)
+        return Location(of_values.mean, extent[self.kernel.numeric_columns(len(extent))])
 
-    def over_parts(self, total, n_queries, n_features, scale=None):
-        """Fields from ``total(rows, final=)``, sums of some queries over all parts of keys."""
-        found = checked(total(np.arange(n_queries), final=False))
-        rows = np.flatnonzero(~found.sums.usable)
+    def over_parts(self, total, n_queries, n_features, location, scale=None):
+        """Compute fields from ``total(rows, complete=)``, sums over all parts of the keys."""
+        sums = checked(total(np.arange(n_queries), complete=False))
+        rows = np.flatnonzero(~sums.usable)
         if len(rows):
-            found.sums.put(rows, total(rows, final=True).sums.fall_back(self.empty))
-        return self.finish(found, n_features, scale)
+            sums.put(rows, total(rows, complete=True).fall_back(self.empty))
+        return self.finish(sums, n_features, location, scale)
 
-    def finish(self, part, n_features, scale=None):
-        """Averages and logarithms of the sums of weights, or fields of a `LocalFit`.
+    def finish(self, sums, n_features, location, scale=None):
+        """Compute averages and log-normalizers, or the fields of a `LocalFit`.
 
-        From sums over all keys, with fallbacks in their places.
+        The sums are those over all keys, with fallbacks in their places.
         """
-        sums, columns = part.sums, self.kernel.numeric_columns(n_features)
+        columns = self.kernel.numeric_columns(n_features)
         if not self.degree:
             with np.errstate(invalid="ignore", divide="ignore"):
                 return [(sums.sums[0, 1:] / sums.sums[0, 0]).T, sums.log_total]
-        extent = part.extent
-        if extent is None:
-            extent = self.kernel.rescale(deviation_of(part.spread)[None], self.bandwidth)
-            extent = np.where(extent > 0, extent, np.inf)[0, columns]
         scale, basis = np.ones(1) if scale is None else scale, Basis(self.degree, len(columns))
-        moments = basis.averages(sums.sums, scale, self.kernel.spread, extent)
+        moments = basis.averages(sums.sums, scale, self.kernel.spread, location.extent)
         values, linear, ridge, distance = local_fit(moments)
-        values, slopes = values + part.center, np.zeros((*values.shape, n_features))
+        values, slopes = values + location.center, np.zeros((*values.shape, n_features))
         unit = np.broadcast_to(check_bandwidth(self.bandwidth, n_features), n_features)[columns]
         # Along features in very large units a slope may be beyond all numbers: infinite.
         with np.errstate(over="ignore"):
             slopes[:, :, columns] = linear / unit
         return [values, slopes, sums.log_total, ridge, distance]
 
-    def fields(self, tables):
-        """Shapes, but for queries, and types of the fields, from queries, keys and values."""
-        dtype, shape = result_dtype(tables), tables[2].shape[1:]
+    def fields(self, queries, keys, values):
+        """Return the shape, without the queries, and the type of each field."""
+        dtype, shape = result_dtype([queries, keys, values]), values.shape[1:]
         # Half precision would not hold the logarithms of small sums.
-        logs = (), np.promote_types(dtype, np.float32)
+        log_field = (), np.promote_types(dtype, np.float32)
         if not self.degree:
-            return [(shape, dtype), logs]
-        slopes = (*shape, tables[1].shape[1]), dtype
-        return [(shape, dtype), slopes, logs, ((), dtype), ((), dtype)]
+            return [(shape, dtype), log_field]
+        slopes = (*shape, keys.shape[1]), dtype
+        return [(shape, dtype), slopes, log_field, ((), dtype), ((), dtype)]
 
 
-class Part(NamedTuple):
-    """What is known of some of the keys."""
-
-    sums: Any  # Sums about the queries
-    center: Any  # (p,) which has been subtracted from the values
-    extent: Any  # (d,) of the keys in bandwidths; None where their spread tells it
-    spread: Any
-
-    def plus(self, other):
-        """The same of the keys of both."""
-        keys = None if self.spread is None else join_spreads(self.spread, other.spread)
-        return self._replace(sums=self.sums.plus(other.sums), spread=keys)
-
-    def fall_back(self, empty):
-        """The same with fallbacks in their places."""
-        return self._replace(sums=self.sums.fall_back(empty))
-
-
-def checked(part):
-    """A part of the keys; ValueError for None."""
-    if part is None:
+def checked(sums):
+    """Return sums over all keys; raise ValueError for None."""
+    if sums is None:
         raise ValueError("sample_weight is 0 for every key: leave at least one above 0.")
-    return part
+    return sums
 
 
-def smooth(smoother, queries, keys, values, weights, scale, own):
-    """Fields of an average or a local polynomial, in the library and precision of the input."""
+def smooth(smoother, queries, keys, values, weights=None, scale=None, own=False):
+    """Compute the fields of a smoother, in the library and precision of the input."""
     if is_partitioned(queries, keys, values, weights):
         return _over_partitions(smoother, queries, (keys, values, weights), scale, own)
     names = "queries", "keys", "values", "sample_weight", "query_scale"
-    passed = queries, keys, values
-    given = list(map(as_given, names, (*passed, weights, scale)))
-    queries, keys, *_, scale = given
-    at_once, fields = smoother.queries_at_once(*given[1:3]), []
-    if queries.ndim == 0 or len(queries) <= at_once:
-        fields = _some(smoother, *given, own)
+    tables = list(map(as_given, names, (queries, keys, values, weights, scale)))
+    max_queries = smoother.max_queries(*tables[1:3])
+    if tables[0].ndim == 0 or len(tables[0]) <= max_queries:
+        fields = _over_keys(smoother, *tables, own)
     else:
-        own = check_own_keys(own, queries, len(keys))
-        for rows in _even_blocks(len(queries), at_once):
-            some, left_out = (None if x is None else x[rows] for x in (scale, own))
-            left_out = False if own is None else left_out
-            fields.append(_some(smoother, queries[rows], *given[1:4], some, left_out))
-        fields = map(np.concatenate, zip(*fields, strict=True))
-    return as_passed(shaped(fields, smoother.fields(given[:3])), *passed)
+        own, parts = check_own_keys(own, tables[0], len(tables[1])), []
+        for rows in _even_blocks(len(tables[0]), max_queries):
+            own_scale, own_keys = _rows_of(rows, tables[4], own)
+            own_keys = False if own is None else own_keys
+            parts.append(
+                _over_keys(smoother, tables[0][rows], *tables[1:4], own_scale, own_keys)
+            )
+        fields = map(np.concatenate, zip(*parts, strict=True))
+    fields = shaped(fields, smoother.fields(*tables[:3]))
+    return as_passed(fields, queries, keys, values)
 
 
-def _some(smoother, queries, keys, values, weights, scale, own):
-    """Fields at some queries, from chunks of the keys where these are many."""
+def _over_keys(smoother, queries, keys, values, weights, scale, own):
+    """Compute fields of queries in memory, chunk by chunk if there are many keys."""
     tables = keys, values, weights
     lengths = {len(x) if x.ndim else 0 for x in tables if x is not None}
     size = max(ROWS_AT_ONCE, *queries.shape[:1])
-    if len(lengths) > 1 or max(lengths) <= size:
-        found = checked(
-            smoother.part(None, queries, *tables, scale, own, final=True, whole=True)
-        )
-        return smoother.finish(found.fall_back(smoother.empty), keys.shape[1], scale)
-    chunks = list(_even_blocks(len(keys), size))
+    if len(lengths) > 1 or max(lengths) <= size:  # if lengths differ, `read` raises the error
+        reduction = smoother.reduction(queries, *tables, scale, own)
+        rows, problem = np.arange(len(queries)), reduction.problem
+        sums = reduction.with_fallbacks(reduction.sums(rows), rows).fall_back(smoother.empty)
+        location = Location(problem.value_center, reduction.extent)
+        sums = sums.times(problem.log_weight_scale)
+        return smoother.finish(sums, keys.shape[1], location, scale)
     own = check_own_keys(own, queries, len(keys))
-    center = smoother.center([None if x is None else x[c] for x in tables[1:]] for c in chunks)
+    chunks = list(_even_blocks(len(keys), size))
+    location = smoother.locate(_rows_of(chunk, *tables) for chunk in chunks)
 
-    def total(rows, *, final):
-        some = None if scale is None else scale[rows]
+    def total(rows, *, complete):
+        own_scale, own_keys = _rows_of(rows, scale, own)
 
         def part(chunk):
-            left_out = False if own is None else in_part(own[rows] - chunk.start, chunk)
-            rows_of = (None if x is None else x[chunk] for x in tables)
-            return smoother.part(center, queries[rows], *rows_of, some, left_out, final=final)
+            left_out = False if own is None else in_part(own_keys - chunk.start, chunk)
+            options = own_scale, left_out, location
+            chunk_tables = _rows_of(chunk, *tables)
+            return smoother.sums_of_part(
+                queries[rows], *chunk_tables, *options, complete=complete
+            )
 
-        return merged(Part.plus, map(part, chunks))
+        return merged(Sums.plus, map(part, chunks))
 
-    return smoother.over_parts(total, len(queries), keys.shape[1], scale)
+    return smoother.over_parts(total, len(queries), keys.shape[1], location, scale)
 
 
-def shaped(found, fields):
-    """Arrays of the shapes and types of fields."""
+def _rows_of(rows, *tables):
+    """Return some rows of tables, and None for None."""
+    return [None if x is None else x[rows] for x in tables]
+
+
+def _spread_of_part(keys, values, weights):
+    """Return the spreads of keys and of values in some rows; None if no row has weight."""
+    columns = [x.reshape(len(x), math.prod(x.shape[1:])) for x in (keys, values)]
+    # Numbers that are not finite are refused when they are summed.
+    with np.errstate(invalid="ignore", over="ignore"):
+        spreads = [spread(x, weights) for x in columns]
+    return None if spreads[0] is None else spreads
+
+
+def _join_spreads(one, other):
+    return [join_spreads(*both) for both in zip(one, other, strict=True)]
+
+
+def shaped(fields, shapes):
+    """Return arrays of given shapes, without the queries, and types."""
     return [
         in_precision(x, dtype).reshape(len(x), *shape)
-        for x, (shape, dtype) in zip(found, fields, strict=True)
+        for x, (shape, dtype) in zip(fields, shapes, strict=True)
     ]
 
 
 def in_part(own, chunk):
-    """Positions of own keys in a chunk of the keys, -1 for those of others."""
+    """Return positions of own keys in a chunk of the keys, -1 for keys of other chunks."""
     return np.where((own >= 0) & (own < chunk.stop - chunk.start), own, -1)
 
 
 def _even_blocks(n, size):
-    """Slices of at most that size, which are about equal."""
+    """Return slices of about equal lengths, which are at most `size`."""
     return blocks(n, -(-n // -(-n // size)))
 
 
-def _with_weights(found, log_scale):
-    """Sums, and fallbacks, for weights that are so many times larger."""
-    nearest = found.nearest
-    if nearest is not None:
-        nearest = nearest._replace(sums=nearest.sums * math.exp(log_scale))
-    return found._replace(shift=found.shift + log_scale, nearest=nearest)
-
-
 def fastest_algorithm(queries, keys, kernel, *, bandwidth=1.0, query_scale=None, degree=0):
-    """Name of the algorithm that "auto" stands for: "linear", "near" or "dense"."""
+    """Return the name of the algorithm that "auto" takes: "linear", "near" or "dense"."""
     smoother = Smoother(kernel, bandwidth, degree)
-    return smoother.reduction(0.0, queries, keys, keys[:, :0], None, query_scale)[0].name
+    return smoother.reduction(queries, keys, keys[:, :0], scale=query_scale).name
 
 
 def _over_partitions(smoother, queries, tables, query_scale, leave_one_out):
-    """Fields where some of the tables are Dask collections."""
+    """Compute fields where queries, keys, values or weights are Dask collections."""
     # Each partition of the keys is summed in a task, and a tree merges the sums: no task holds
-    # more than a partition. Queries in memory go through the stages as those of arrays do.
-    # Queries of a Dask collection are not known when tasks are made, so every partition of them
-    # goes through all stages by itself.
+    # more than a partition. For queries in memory, sums are completed where they are not
+    # usable, as for arrays. Queries of a Dask collection are not known when tasks are made, so
+    # all their sums are complete.
     import dask
 
     if query_scale is not None:
@@ -262,72 +270,82 @@ def _over_partitions(smoother, queries, tables, query_scale, leave_one_out):
             f"leave_one_out=True needs the keys themselves as queries, but there are "
             f"{len(queries)} queries and {len(keys)} keys: pass the keys as queries, or False."
         )
-    fields, n_features = smoother.fields([queries, keys, values]), keys.shape[1]
-    rows = partitions(*tables)
-    center = smoother.center(dask.compute(*own[1:]) for own in rows)
-    rows = [(start, *own) for start, own in zip(_starts(keys.chunks[0]), rows, strict=True)]
-    most = min(ROWS_AT_ONCE, smoother.queries_at_once(keys, values))
+    fields, n_features = smoother.fields(queries, keys, values), keys.shape[1]
+    location, starts = smoother.locate([tables]), _starts(keys.chunks[0])
+    rows = [(start, *part) for start, part in zip(starts, partitions(*tables), strict=True)]
+    max_queries = smoother.max_queries(keys, values)
 
-    def total(queries, final, first=None):
-        part = functools.partial(_part, smoother, final, center, first)
-        return reduced(part, Part.plus, rows, queries)
+    def total(queries, complete, first=None):
+        part = functools.partial(_sums_of_partition, smoother, complete, location, first)
+        return reduced(part, Sums.plus, rows, queries)
 
     if lazy:
-        finish = dask.delayed(functools.partial(_finished, smoother, n_features, fields))
+        finish = functools.partial(_finished, smoother, n_features, location, fields)
+        finish = dask.delayed(finish)
         return _lazily(
-            queries, fields, most,
+            queries, fields, max_queries,
             lambda first, some: finish(total(some, True, first if leave_out else None)),
         )  # fmt: skip
 
-    def at(some):
-        def computed(rows, *, final):
+    def fields_at(block):
+        def computed(rows, *, complete):
             # As a task, queries travel once.
-            return total(dask.delayed(some[rows]), final).compute()
+            return total(dask.delayed(block[rows]), complete).compute()
 
-        return smoother.over_parts(computed, len(some), n_features)
+        return smoother.over_parts(computed, len(block), n_features, location)
 
-    found = map(at, np.split(queries, range(most, len(queries), most)))
-    return shaped(map(np.concatenate, zip(*found, strict=True)), fields)
+    parts = map(fields_at, np.split(queries, range(max_queries, len(queries), max_queries)))
+    return shaped(map(np.concatenate, zip(*parts, strict=True)), fields)
 
 
-def _part(smoother, final, center, first, queries, start, *rows):
-    """Sums over a partition of the keys, some at a time, of queries from place `first` on."""
+def _sums_of_partition(smoother, complete, location, first, queries, start, *tables):
+    """Sum over a partition of the keys, chunk by chunk.
+
+    The queries are the keys from position `first` on, each of which leaves itself out; None if
+    they are no keys. The partition has the keys from position `start` on.
+    """
 
     def part(chunk):
         own = False
         if first is not None:
             own = in_part(np.arange(len(queries)) + first - start - chunk.start, chunk)
-        tables = (None if x is None else x[chunk] for x in rows)
-        return smoother.part(center, queries, *tables, None, own, final=final)
+        options = None, own, location
+        return smoother.sums_of_part(
+            queries, *_rows_of(chunk, *tables), *options, complete=complete
+        )
 
-    return merged(Part.plus, map(part, blocks(len(rows[0]), max(ROWS_AT_ONCE, len(queries)))))
-
-
-def _finished(smoother, n_features, fields, found):
-    """Fields, as those of arrays, from the sums over all keys."""
-    found = checked(found).fall_back(smoother.empty)
-    return tuple(shaped(smoother.finish(found, n_features), fields))
+    chunks = blocks(len(tables[0]), max(ROWS_AT_ONCE, len(queries)))
+    return merged(Sums.plus, map(part, chunks))
 
 
-def _lazily(queries, fields, most, finish):
-    """Dask arrays of the fields, for queries that are one."""
+def _finished(smoother, n_features, location, fields, sums):
+    """Compute fields, of the shapes of those of arrays, from the sums over all keys."""
+    sums = checked(sums).fall_back(smoother.empty)
+    return tuple(shaped(smoother.finish(sums, n_features, location), fields))
+
+
+def _lazily(queries, fields, max_queries, finish):
+    """Return Dask arrays of the fields, for queries that are one."""
     import dask
 
-    # Every partition of the keys is read once for so many queries.
+    # Every partition of the keys is read once for each group of queries.
     chunks, sizes = queries.chunks[0], [0]
     for size in chunks:
-        if sizes[-1] + size > most and sizes[-1]:
+        if sizes[-1] + size > max_queries and sizes[-1]:
             sizes.append(0)
         sizes[-1] += size
-    sizes = [rows.stop - rows.start for size in sizes for rows in blocks(size, most)] or [0]
+    sizes = [
+        rows.stop - rows.start for size in sizes for rows in blocks(size, max_queries)
+    ] or [0]
     groups = partitions(queries.rechunk({0: tuple(sizes)}))
-    # Tasks of one name, however they are fused: of these, clusters begin few at a time.
-    name, found = f"queries-{uuid.uuid4().hex}", []
-    for first, (some,) in zip(_starts(sizes), groups, strict=True):
-        read = dask.delayed(np.asarray)(some, dask_key_name=(name, first))
-        found.append(finish(first, read))
-    return [field.rechunk({0: chunks}) for field in joined(found, sizes, fields)]
+    # Clusters start tasks of one name few at a time, however these are fused.
+    name, finished = f"queries-{uuid.uuid4().hex}", []
+    for first, (group,) in zip(_starts(sizes), groups, strict=True):
+        in_memory = dask.delayed(np.asarray)(group, dask_key_name=(name, first))
+        finished.append(finish(first, in_memory))
+    return [field.rechunk({0: chunks}) for field in joined(finished, sizes, fields)]
 
 
 def _starts(sizes):
+    """Return the position at which each of some parts begins."""
     return np.cumsum([0, *sizes[:-1]]).tolist()

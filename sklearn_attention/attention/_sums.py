@@ -101,10 +101,17 @@ class Sums(NamedTuple):
         least = self.least * one + other.least * two
         return Sums(shift, self.sums * one + other.sums * two, least, nearest)
 
+    def times(self, log_factor):
+        """Return the sums for weights that are larger by a factor with this logarithm."""
+        nearest = self.nearest
+        if nearest is not None:
+            nearest = nearest._replace(sums=nearest.sums * np.exp(log_factor))
+        return self._replace(shift=self.shift + log_factor, nearest=nearest)
+
     def put(self, rows, other) -> None:
         """Put the sums of some queries in the place of those before."""
-        for field, some in zip(self[:3], other[:3], strict=True):
-            field[..., rows] = some
+        for field, new in zip(self[:3], other[:3], strict=True):
+            field[..., rows] = new
 
     @property
     def usable(self):

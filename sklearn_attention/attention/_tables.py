@@ -234,7 +234,7 @@ def local_rows(
     check_memory("what every key does to the fit at every query", shape, _IN_PARTS)
     if degree:
         refuse_signed(problem.kernel)
-    problem, center = problem.centred()
+    problem = problem.centred()
     columns = problem.kernel.numeric_columns(problem.keys.shape[1])
     n_queries = len(problem.queries)
     basis = Basis(degree, len(columns), len(problem.keys))
@@ -255,7 +255,7 @@ def local_rows(
     order = np.argsort(np.concatenate(groups)) if groups else slice(None)
     fields = (np.concatenate(field)[order] for field in zip(*found, strict=True))
     fitted, *matrices, distance, left_out, left_out_distance = fields
-    fitted, left_out = fitted + center, left_out + center
+    fitted, left_out = fitted + problem.value_center, left_out + problem.value_center
     if kept is not None:
         # Keys without weight do nothing: the fit without them is the fit.
         matrices = [_with_others(field, kept, len(keys), 0.0) for field in matrices]
@@ -411,7 +411,7 @@ def attend_gradient(
     n_keys, n_values = problem.values.shape
     columns = problem.kernel.numeric_columns(n_features)
     # A common offset would leave its digits in every difference from the average.
-    problem, _ = problem.centred()
+    problem = problem.centred()
     kernel = problem.kernel
     by_distance = kernel.signed is False and kernel.radial_form(n_features) is not None
     way = _by_distance if by_distance else _by_torch

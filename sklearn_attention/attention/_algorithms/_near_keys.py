@@ -45,10 +45,9 @@ class NearKeys:
 
     @classmethod
     def of(cls, problem, degree=0):
-        """None for a kernel of which no tree can tell what counts, and for few pairs."""
+        """Return the keys near queries; None for a kernel of which no tree can tell them."""
         kernel = problem.kernel
-        few = problem.n_pairs < FEW_PAIRS
-        if kernel.signed is not False or not kernel.stationary or few:
+        if kernel.signed is not False or not kernel.stationary:
             return None
         factors, rest = kernel.radial_factors(problem.keys.shape[1])
         ends, fall = [factor for factor in factors if math.isfinite(factor[0].support)], None
