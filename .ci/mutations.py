@@ -385,12 +385,12 @@ MUTATIONS = [
     ),
     Mutation(
         "smoothing/_fitted_smoother.py",
-        'may = self.widening and self.empty == "nearest"',
-        "may = self.widening",
+        'is_asked = self.widening and self.empty == "nearest"',
+        "is_asked = self.widening",
         "windows are widened where those without weight are to show",
     ),
     Mutation(
-        "smoothing/_degrees.py",
+        "smoothing/_fitted_smoother.py",
         "x[beyond] += a - b",
         "x[beyond] += a - x[beyond]",
         "beyond the rows the line's own value",
@@ -402,7 +402,7 @@ MUTATIONS = [
         "degrees of freedom of some of the rows for those of all",
     ),
     Mutation(
-        "smoothing/_training_rows.py",
+        "smoothing/_polynomial.py",
         "(measured.scale(measured.keys[rows], more=k) for k in (0, 1))",
         "(measured.scale(measured.keys[rows], more=k) for k in (0, 0))",
         "a row left out is its own neighbour",
@@ -438,9 +438,9 @@ MUTATIONS = [
         "draws are smoothed at the bandwidth that suits the data",
     ),
     Mutation(
-        "smoothing/_fitted_smoother.py",
-        "steps, places = _STEP * ",
-        "steps, places = 1e3 * _STEP * ",
+        "smoothing/_polynomial.py",
+        "steps, queries = _STEP * ",
+        "steps, queries = 1e3 * _STEP * ",
         "slopes are differences over a tenth of a bandwidth",
     ),
     Mutation(

@@ -556,7 +556,7 @@ class ConditionalKernelDensity(RegressorMixin, MixedRows):
         """Averages of the values that the target's kernel spreads."""
         return FittedSmoother(
             self.keys_, self._spread_values, self.key_weights_, self.kernel_, self._compared,
-            self.bandwidth_, n_neighbors=None, degree=0, algorithm="auto", **self._kept,
+            ((0, self.bandwidth_, 1.0),), n_neighbors=None, algorithm="auto", **self._kept,
         )  # fmt: skip
 
     @property
@@ -564,7 +564,8 @@ class ConditionalKernelDensity(RegressorMixin, MixedRows):
         """The local line, with windows that are wide enough."""
         return FittedSmoother(
             self.keys_, self.values_, self.key_weights_, self.line_kernel_, self._compared,
-            self.line_bandwidth_, n_neighbors=None, degree=1, empty="nearest", algorithm="auto",
+            ((1, self.line_bandwidth_, 1.0),), n_neighbors=None, empty="nearest",
+            algorithm="auto",
         )  # fmt: skip
 
     def _log_sums(self, X, y):

@@ -37,8 +37,8 @@ from ..bandwidth._search import Rows, bandwidth_rule
 from ..kernels import Kernel, ProductKernel
 from ..kernels._base import as_kernel
 from ..kernels._product_kernel import mixed_kernel
-from ._degrees import MIN_RATIO_TO_LINES, AverageOfDegrees, averaged, degrees_to_average
-from ._fitted_smoother import FittedSmoother, weighed
+from ._degrees import MIN_RATIO_TO_LINES, averaged, degrees_to_average
+from ._fitted_smoother import FittedSmoother, stored_smoother, weighed
 from ._robust import doubts_of_robustness, robustness
 
 # Rows of which the first is predicted when there was no search for a bandwidth.
@@ -66,7 +66,8 @@ class KernelSmoother(FeatureEffectsMixin, MultiOutputMixin, MixedRows):
     """Base class of the estimators that average the targets of their training rows."""
 
     _keeps_partitions = True
-    _held = (*MixedRows._held, FittedSmoother, AverageOfDegrees)
+    _held = (*MixedRows._held, FittedSmoother)
+    _builders = (("FittedSmoother", stored_smoother), ("AverageOfDegrees", stored_smoother))
     _views = (
         "keys_", "values_", "key_weights_", "kernel_", "bandwidth_", "degree_", "n_neighbors_",
         "robustness_weights_",
@@ -190,10 +191,11 @@ class KernelSmoother(FeatureEffectsMixin, MultiOutputMixin, MixedRows):
     def _smooth(self, keys, values, weights):
         """Set the smoother of rows, with all that is chosen for them; return warnings."""
         degree = 1 if self.degree == "auto" else int(self.degree)
-        # As it is before a kernel and its bandwidth are chosen.
+        # This is a placeholder; `_choose` sets the kernel and the bandwidth.
         self.smoother_ = FittedSmoother(
-            keys, values, weights, None, self.columns_, None, None, degree, self.empty,
-            self.algorithm, gap=self.gap, given_weights=weights,
+            keys, values, weights, kernel=None, columns=self.columns_,
+            member_fields=((degree, None, 1.0),), n_neighbors=None, empty=self.empty,
+            algorithm=self.algorithm, gap=self.gap, given_weights=weights,
             random_state=self.random_state,
         )  # fmt: skip
         return self._choose()

@@ -8,6 +8,7 @@ from numpy.typing import ArrayLike
 
 from ..bandwidth._neighbors import AdaptiveBandwidth
 from ..kernels import Kernel
+from ._polynomial import local_fit
 from ._regression import SmootherRegressor
 
 
@@ -204,4 +205,4 @@ class LocalPolynomialRegressor(SmootherRegressor):
         X, smoother = self._read_rows(X), self._smoother
         if self.degree_ == 0:
             return np.zeros(len(X), dtype=self.keys_.dtype)
-        return smoother.local_fit(X, self.values_)[2]
+        return local_fit(smoother.replace(degree=self.degree_), X, self.values_)[2]

@@ -123,7 +123,8 @@ class _Scales:
 def _smoother(rows, kernel, bandwidth, n_neighbors=None):
     """The smoother of some rows at a bandwidth."""
     kernel = mixed_kernel(kernel, rows.columns, bandwidth)
+    members = ((rows.degree, bandwidth, 1.0),)
     return FittedSmoother(
-        rows.X, rows.values, rows.sample_weight, kernel, rows.columns, bandwidth, n_neighbors,
-        rows.degree, rows.empty, rows.algorithm,
+        rows.X, rows.values, rows.sample_weight, kernel, rows.columns, members, n_neighbors,
+        rows.empty, rows.algorithm,
     )  # fmt: skip

@@ -1,4 +1,4 @@
-"""Predictions of the training rows: once for all, and in windows that another one measured."""
+"""The polynomial of one member: its own rows, in windows that another smoother measures."""
 
 import numpy as np
 
@@ -6,7 +6,7 @@ from sklearn_attention import (
     AdaptiveBandwidth,
     NadarayaWatsonRegressor,
 )
-from sklearn_attention.smoothing._training_rows import predict_rows
+from sklearn_attention.smoothing._polynomial import predict_rows
 
 
 def test_another_smoother_may_measure_the_windows(data):
