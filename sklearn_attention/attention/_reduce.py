@@ -1,6 +1,7 @@
 """Sums over the keys of a problem, by the fastest algorithm that is accurate for each query."""
 
 import functools
+import math
 
 import numpy as np
 
@@ -18,13 +19,18 @@ ALGORITHMS = ("auto", "dense")
 _REPAYS = 2**27
 
 
-def form_along(kernel, n_features, degree=0):
-    """Return the kernel along one or two features if sums of it take linear time, else None."""
+def form_along(kernel, n_features, degree=0, n_pairs=math.inf):
+    """Return the kernel along one or two features if sums of it take linear time, else None.
+
+    In two features, few pairs are summed faster one by one.
+    """
     form = None if kernel.signed is not False else kernel.radial_form(n_features)
     if form is None or form.rest is not None or len(form.columns) * degree > 3:
         return None
-    is_linear = {1: serves, 2: _plane.serves_plane}.get(len(form.columns))
-    return form if is_linear is not None and is_linear(form.kernel) else None
+    if len(form.columns) == 1:
+        return form if serves(form.kernel) else None
+    is_plane = len(form.columns) == 2 and n_pairs >= _plane.FEW_PAIRS
+    return form if is_plane and _plane.serves_plane(form.kernel) else None
 
 
 class Reduction:
@@ -155,10 +161,10 @@ class Reduction:
 
     def _linear_keys(self, degree):
         """Return the keys along one or two features if sums take linear time, else None."""
-        problem = self.problem
-        form = None
+        problem, form = self.problem, None
         if self._algorithm == "auto":
-            form = form_along(problem.kernel, problem.keys.shape[1], degree)
+            n_features = problem.keys.shape[1]
+            form = form_along(problem.kernel, n_features, degree, problem.n_pairs)
         if form is not None and len(form.columns) == 1:
             return Line.of(problem, form, degree)
         if form is not None and problem.query_scale is None:

@@ -28,7 +28,7 @@ PLACES = {
 @pytest.fixture(autouse=True)
 def always(monkeypatch):
     """Boxes for few pairs too."""
-    monkeypatch.setattr(_plane, "_FEW_PAIRS", 0)
+    monkeypatch.setattr(_plane, "FEW_PAIRS", 0)
     monkeypatch.setattr(_plane, "_CARRIED", 0.0)
 
 

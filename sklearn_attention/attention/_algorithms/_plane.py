@@ -10,7 +10,7 @@ from ._keys import Keys, reach
 # Squares of boxes, in standard deviations, and polynomials that leave rounding errors alone.
 _WIDTH, _TERMS = 5.0, 32
 # Pairs below which all pairs are fastest.
-_FEW_PAIRS = 2**19
+FEW_PAIRS = 2**19
 # Pairs within the squares around each that take as long as the terms of a square that are moved
 # to another, for each sum.
 _CARRIED = 256
@@ -29,13 +29,8 @@ class Plane(Keys):
             Grid(_WIDTH * deviation, _TERMS, reach(kernel)),
         )
 
-    @classmethod
-    def of(cls, problem, form, degree=0):
-        """Return the keys of a problem, or None for few pairs, which other ways sum faster."""
-        return None if problem.n_pairs < _FEW_PAIRS else super().of(problem, form, degree)
-
     def _in_linear_time(self, queries, scale):
-        if np.ndim(scale) or len(queries) * len(self.points) < _FEW_PAIRS:
+        if np.ndim(scale) or len(queries) * len(self.points) < FEW_PAIRS:
             return None
         plan = self._boxes.plan(queries, scale)
         n_carried = sum((leg >= 0).sum() for leg in plan.legs)
