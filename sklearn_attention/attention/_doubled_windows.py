@@ -9,6 +9,9 @@ from ..kernels._numerics import LARGEST
 # Weight that a window is to have, in rows for each coefficient of its polynomial, and at most
 # half of all rows: that of three rows for a line in one feature, of which two would do.
 _ROWS_PER_COEFFICIENT = 1.5
+# A window is adequate if at most this share is missing: rounding, also of float32, does not
+# decide whether a window of exactly the weight that it needs is doubled.
+_ROUNDING = 1e-6
 # Rows that are equal are copies if so large a share of the different ones have values of
 # their own.
 DISTINCT = 0.9
@@ -79,7 +82,8 @@ class Windows:
                 weight / total / np.minimum(self._needed / np.maximum(n, 1), 1 / 2)
                 for n in (n_rows, n_points)
             )
-        return np.minimum(by_rows, np.maximum(by_points, inverse_leverage))
+        adequacy = np.minimum(by_rows, np.maximum(by_points, inverse_leverage))
+        return np.where((adequacy < 1) & (adequacy > 1 - _ROUNDING), 1.0, adequacy)
 
 
 def _has_repeats(numbers):

@@ -152,12 +152,11 @@ class LeaveOneOut:
                 "least one."
             )
         self.rows = rows
+        # Without what the values have in common, sums of them cancel less.
         problem, weighted = read(
             X[rows], X, values, kernel, bandwidth=bandwidth, sample_weight=sample_weight,
-            leave_one_out=rows,
+            leave_one_out=rows, centred=True,
         )  # fmt: skip
-        # Without what the values have in common, sums of them cancel less.
-        problem = problem.centred()
         options = {"empty": empty, "algorithm": algorithm}
         self._rows, self._widened = _PredictedRows(problem, degree, gap, options), None
         kernel = problem.kernel

@@ -66,12 +66,6 @@ class Problem:
         )
         return replace(self, queries=self.queries[rows], left_out=left_out, query_scale=scale)
 
-    def centred(self, center=None):
-        """Subtract a center from the values; None for their mean."""
-        if center is None:
-            center = self.weights @ self.values / self.weights.sum()
-        return replace(self, values=self.values - center, value_center=center)
-
     def at(self, scale):
         """The same problem with its bandwidth multiplied, in place of any scales of queries."""
         tables = self.queries, self.keys, self.center[None]
@@ -83,46 +77,98 @@ class Problem:
         return in_precision(x, self.dtype)
 
 
-def read(
-    queries, keys, values, kernel, *, bandwidth, sample_weight=None, leave_one_out=False,
-    query_scale=None,
-):  # fmt: skip
-    """Check all arguments; return a :class:`Problem` and the keys with weight, None for all."""
-    kernel = as_kernel(kernel)
-    given = {"queries": queries, "keys": keys}
-    if values is not None:
-        given["values"] = values
-    arrays = [to_array(name, x) for name, x in given.items()]
-    dtype = result_dtype(arrays)
-    queries, keys = (
-        check_table(x, name) for x, name in zip(arrays, ("queries", "keys"), strict=False)
-    )
-    n_keys, n_features = keys.shape
-    if queries.shape[1] != n_features:
-        raise ValueError(
-            f"queries have {queries.shape[1]} features but keys have {n_features}: pass both "
-            "with the same columns."
+@dataclass(frozen=True)
+class KeyTable:
+    """Keys and values that were checked; coordinates are in bandwidths, in float64."""
+
+    kernel: Kernel
+    bandwidth: Any  # as it was passed
+    keys: Any  # (m, d)
+    values: Any  # (m, p)
+    weights: Any  # (m,) relative to the largest
+    log_weight_scale: float  # logarithm of what they are relative to
+    kept: Any  # (m,) positions of these keys among those that were passed; None for all
+    n_passed: int  # number of keys that were passed, those of weight 0 included
+    dtype: Any  # of keys and values
+    center: Any  # (d,) what has been subtracted from the keys, in their own units
+    precision: float  # spacing of floating-point numbers at 1, in the type that was passed
+    value_center: Any = 0.0  # (p,) what has been subtracted from the values
+
+    def centred(self, center=None):
+        """Subtract a center from the values; None for their mean."""
+        if center is None:
+            center = self.weights @ self.values / self.weights.sum()
+        return replace(self, values=self.values - center, value_center=center)
+
+    def problem(self, queries, leave_one_out=False, query_scale=None):
+        """Check queries; return them with the keys."""
+        queries = check_table(to_array("queries", queries), "queries")
+        if queries.shape[1] != self.keys.shape[1]:
+            raise ValueError(
+                f"queries have {queries.shape[1]} features but keys have "
+                f"{self.keys.shape[1]}: pass both with the same columns."
+            )
+        own_key = check_own_keys(leave_one_out, queries, self.n_passed)
+        left_out = None if own_key is None else key_ranges(own_key)
+        if left_out is not None and self.kept is not None:
+            left_out = np.searchsorted(self.kept, left_out)
+        scale = _check_query_scale(query_scale, queries, self.kernel)
+        dtype = result_dtype([queries, np.empty(0, self.dtype)])
+        precision = max(precision_of(queries), self.precision)
+        queries, center = (
+            _in_bandwidths(x, self.kernel, self.bandwidth)
+            for x in (queries.astype(np.float64) - self.center, self.center[None])
         )
+        if not np.isfinite(queries).all():
+            raise _overflow(self.bandwidth)
+        return Problem(
+            self.kernel, queries, self.keys, self.values, self.weights, self.log_weight_scale,
+            left_out, scale, dtype, center[0], precision, self.value_center,
+        )  # fmt: skip
+
+
+def read_keys(keys, values, kernel, *, bandwidth, sample_weight=None):
+    """Check keys and values; return those of positive weight as a :class:`KeyTable`."""
+    kernel, arrays = as_kernel(kernel), [to_array("keys", keys)]
+    if values is not None:
+        arrays.append(to_array("values", values))
+    keys = check_table(arrays[0], "keys")
+    n_keys, n_features = keys.shape
     if n_keys == 0:
         raise ValueError("keys has 0 rows: pass at least one.")
-    own_key = check_own_keys(leave_one_out, queries, n_keys)
-    left_out = None if own_key is None else key_ranges(own_key)
-    scale = _check_query_scale(query_scale, queries, kernel)
-    values = arrays[2] if len(arrays) == 3 else keys[:, :0]
+    values = arrays[1] if len(arrays) == 2 else keys[:, :0]
     values = _check_values(values, n_keys).astype(np.float64)
     weights, log_scale, kept = check_weights(sample_weight, keys)
+    dtype, precision = np.result_type(*arrays), precision_of(keys)
+    check_bandwidth(bandwidth, n_features)
+    keys, center = keys.astype(np.float64), np.zeros(n_features)
+    if kernel.stationary:
+        # A shift common to queries and keys changes nothing but the rounding. The median
+        # is a value of the data, so codes of categories remain whole numbers.
+        center = _median(keys)
+        keys = keys - center
     if kept is not None:
-        if left_out is not None:
-            left_out = np.searchsorted(kept, left_out)
-        values, weights = values[kept], weights[kept]
-    precision = max(precision_of(x) for x in (queries, keys))
-    queries, keys = (x.astype(np.float64) for x in (queries, keys))
-    queries, keys, center = _in_bandwidths(queries, keys, kept, kernel, bandwidth)
-    problem = Problem(
-        kernel, queries, keys, values, weights, log_scale, left_out, scale, dtype, center,
+        keys, values, weights = keys[kept], values[kept], weights[kept]
+    keys = _in_bandwidths(keys, kernel, bandwidth)
+    if not (np.abs(keys) <= LARGEST).all():
+        raise _overflow(bandwidth)
+    return KeyTable(
+        kernel, bandwidth, keys, values, weights, log_scale, kept, n_keys, dtype, center,
         precision,
     )  # fmt: skip
-    return problem, kept
+
+
+def read(
+    queries, keys, values, kernel, *, bandwidth, sample_weight=None, leave_one_out=False,
+    query_scale=None, centred=False,
+):  # fmt: skip
+    """Check all arguments; return a :class:`Problem`, and the keys with weight, None for all.
+
+    If it is centred, the mean of the values has been subtracted from them.
+    """
+    table = read_keys(keys, values, kernel, bandwidth=bandwidth, sample_weight=sample_weight)
+    table = table.centred() if centred else table
+    return table.problem(queries, leave_one_out, query_scale), table.kept
 
 
 def as_given(name, x):
@@ -324,21 +370,15 @@ def _median(keys):
     return np.partition(np.ascontiguousarray(keys.T), middle, axis=1)[:, middle]
 
 
-def _in_bandwidths(queries, keys, kept, kernel, bandwidth):
-    """Return queries and the keys that are kept, in bandwidths from a center, and that."""
-    bandwidth, center = check_bandwidth(bandwidth, keys.shape[1]), np.zeros(keys.shape[1])
-    if kernel.stationary and keys.shape[1]:
-        # A shift common to queries and keys changes nothing but the rounding. The median
-        # is a value of the data, so codes of categories remain whole numbers.
-        center = _median(keys)
-        queries, keys = queries - center, keys - center
-    keys = keys if kept is None else keys[kept]
+def _in_bandwidths(x, kernel, bandwidth):
+    """Divide rows by the bandwidth; they may overflow."""
     with np.errstate(over="ignore"):
-        scaled = [kernel.rescale(x, bandwidth) for x in (queries, keys, center[None])]
-    queries, keys, center = scaled
-    if not (np.isfinite(queries).all() and (np.abs(keys) <= LARGEST).all()):
-        raise ValueError(
-            f"features divided by bandwidth={bandwidth!r} overflow: leave out rows that "
-            "are so far from the others, or pass a larger bandwidth."
-        )
-    return queries, keys, center[0]
+        return kernel.rescale(x, check_bandwidth(bandwidth, x.shape[1]))
+
+
+def _overflow(bandwidth):
+    """Return the error for rows that are too far from the others."""
+    return ValueError(
+        f"features divided by bandwidth={bandwidth!r} overflow: leave out rows that "
+        "are so far from the others, or pass a larger bandwidth."
+    )

@@ -38,10 +38,12 @@ class Reduction:
 
     What does not depend on the bandwidth, such as an order of the keys or a tree, is computed
     once. `extent` (n_numeric,) has the standard deviations of all keys in bandwidths; None if
-    these are all.
+    these are all. `line` is the line that these keys lie on, if it was made before.
     """
 
-    def __init__(self, problem, degree=0, *, extent=None, empty="nearest", algorithm="auto"):
+    def __init__(
+        self, problem, degree=0, *, extent=None, line=None, empty="nearest", algorithm="auto"
+    ):
         kernel, n_features = problem.kernel, problem.keys.shape[1]
         if degree:
             refuse_signed(kernel)
@@ -51,7 +53,7 @@ class Reduction:
         columns = kernel.numeric_columns(n_features) if degree else []
         if extent is None:
             extent = extent_of(problem.keys[:, columns], problem.weights)
-        self.extent, self._linear = extent, self._linear_keys(degree)
+        self.extent, self._linear = extent, self._linear_keys(degree, line)
         # All pairs take columns for every key, whose memory is checked here.
         n_points = len(problem.keys) if degree and self._linear is None else None
         self.basis = Basis(degree, len(columns), n_points)
@@ -159,16 +161,19 @@ class Reduction:
         query_scale = self.problem.query_scale
         return scale if query_scale is None else scale * query_scale[rows]
 
-    def _linear_keys(self, degree):
+    def _linear_keys(self, degree, line):
         """Return the keys along one or two features if sums take linear time, else None."""
         problem, form = self.problem, None
         if self._algorithm == "auto":
             n_features = problem.keys.shape[1]
             form = form_along(problem.kernel, n_features, degree, problem.n_pairs)
-        if form is not None and len(form.columns) == 1:
-            return Line.of(problem, form, degree)
-        if form is not None and problem.query_scale is None:
-            return _plane.Plane.of(problem, form, degree)
+        if form is None:
+            return None
+        if len(form.columns) == 1:
+            line = Line.of(problem, form, degree) if line is None else line
+            return line.asked(problem, form)
+        if problem.query_scale is None:
+            return _plane.Plane.of(problem, form, degree).asked(problem, form)
         return None
 
     def _in_linear_time(self, rows, width, max_share):

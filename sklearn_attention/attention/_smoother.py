@@ -13,9 +13,10 @@ from .._partitions import aligned, as_array, is_partitioned, joined, over, parti
 from .._spread import deviation_of, join_spreads, spread
 from .._validation import check_bandwidth, check_choice
 from ..kernels._base import as_kernel
-from ._read import as_given, as_passed, check_own_keys, in_precision, read, result_dtype
-from ._reduce import ALGORITHMS, Reduction
-from ._solve import FURTHEST, Basis, local_fit
+from ._algorithms._line import Line
+from ._read import as_given, as_passed, check_own_keys, in_precision, read_keys, result_dtype
+from ._reduce import ALGORITHMS, Reduction, form_along
+from ._solve import FURTHEST, Basis, extent_of, local_fit
 from ._sums import EMPTY_POLICIES, Sums
 
 # If the fast sums over one part of the keys are inaccurate for a larger share of the queries,
@@ -24,13 +25,10 @@ _MAX_SHARE_SUMMED_AGAIN = 0.1
 
 
 class Location(NamedTuple):
-    """Where all keys and values are, if the keys are summed part by part."""
+    """Where all keys and values are."""
 
-    center: Any = None  # (n_values,) mean of the values, which is subtracted from them
+    center: Any = 0.0  # (n_values,) mean of the values, which is subtracted from them
     extent: Any = None  # (n_numeric,) standard deviations of the keys, in bandwidths
-
-
-_UNKNOWN = Location()
 
 
 @dataclass(frozen=True)
@@ -48,36 +46,21 @@ class Smoother:
         check_choice("empty", self.empty, EMPTY_POLICIES)
         object.__setattr__(self, "kernel", as_kernel(self.kernel))
 
-    def reduction(
-        self, queries, keys, values, weights=None, scale=None, own=False, location=_UNKNOWN
+    def sums_of_part(
+        self, queries, keys, values, weights, scale=None, own=False, location=None, *, complete
     ):
-        """Check the tables; return the sums over these keys that can be computed.
-
-        Without a location, these are all keys.
-        """
-        problem, _ = read(
-            queries, keys, values, self.kernel, bandwidth=self.bandwidth, query_scale=scale,
-            sample_weight=weights, leave_one_out=own,
-        )  # fmt: skip
-        if self.degree:
-            problem = replace(problem, queries=problem.queries.clip(-FURTHEST, FURTHEST))
-            problem = problem.centred(location.center)
-        options = {"empty": self.empty, "algorithm": self.algorithm}
-        return Reduction(problem, self.degree, extent=location.extent, **options)
-
-    def sums_of_part(self, queries, keys, values, weights, *options, complete):
         """Sum over some of the keys; None if none of them has weight.
 
         Complete sums are accurate for every query, and have sums over the nearest keys besides.
         """
         if weights is not None and not weights.any():
             return None
-        reduction = self.reduction(queries, keys, values, weights, *options)
-        rows = np.arange(len(queries))
+        prepared = PreparedKeys(self, keys, values, weights, location)
+        reduction, rows = prepared.reduction(queries, scale, own), np.arange(len(queries))
         sums = reduction.sums(rows, max_share=1.0 if complete else _MAX_SHARE_SUMMED_AGAIN)
         if complete:
             sums = reduction.with_fallbacks(sums, rows, all_keys=False)
-        return sums.times(reduction.problem.log_weight_scale)
+        return sums.times(prepared.table.log_weight_scale)
 
     def max_queries(self, keys, values):
         """Return the largest number of queries whose sums may be in memory."""
@@ -93,11 +76,11 @@ class Smoother:
     def locate(self, tables_of_parts):
         """Find where all keys and values are by one pass over them, unless for averages."""
         if not self.degree:
-            return _UNKNOWN
+            return Location()
         spreads = (over(_spread_of_part, _join_spreads, *tables) for tables in tables_of_parts)
         of_keys, of_values = merged(_join_spreads, spreads) or (None, None)
         if of_keys is None:
-            return Location(0.0)
+            return Location()
         extent = self.kernel.rescale(deviation_of(of_keys)[None], self.bandwidth)[0]
         extent = np.where(extent > 0, extent, np.inf)
         return Location(of_values.mean, extent[self.kernel.numeric_columns(len(extent))])
@@ -129,15 +112,14 @@ class Smoother:
             slopes[:, :, columns] = linear / unit
         return [values, slopes, sums.log_total, ridge, distance]
 
-    def fields(self, queries, keys, values):
+    def fields(self, dtype, value_shape, n_features):
         """Return the shape, without the queries, and the type of each field."""
-        dtype, shape = result_dtype([queries, keys, values]), values.shape[1:]
         # Half precision would not hold the logarithms of small sums.
         log_field = (), np.promote_types(dtype, np.float32)
         if not self.degree:
-            return [(shape, dtype), log_field]
-        slopes = (*shape, keys.shape[1]), dtype
-        return [(shape, dtype), slopes, log_field, ((), dtype), ((), dtype)]
+            return [(value_shape, dtype), log_field]
+        slopes = (*value_shape, n_features), dtype
+        return [(value_shape, dtype), slopes, log_field, ((), dtype), ((), dtype)]
 
 
 def checked(sums):
@@ -147,58 +129,122 @@ def checked(sums):
     return sums
 
 
+class PreparedKeys:
+    """Keys and values that a smoother has read, for any queries.
+
+    Without a location, these are all keys.
+    """
+
+    def __init__(self, smoother, keys, values, weights=None, location=None):
+        degree, kernel = smoother.degree, smoother.kernel
+        table = read_keys(
+            keys, values, kernel, bandwidth=smoother.bandwidth, sample_weight=weights
+        )
+        if degree:
+            table = table.centred(None if location is None else location.center)
+        if location is None:
+            columns = kernel.numeric_columns(table.keys.shape[1]) if degree else []
+            extent = extent_of(table.keys[:, columns], table.weights)
+            location = Location(table.value_center, extent)
+        self.smoother, self.table, self.location = smoother, table, location
+        self.value_shape = values.shape[1:]
+
+    @functools.cached_property
+    def _line(self):
+        """The line on which the keys lie; None if there is none, or it is not used."""
+        smoother, form = self.smoother, None
+        if smoother.algorithm == "auto":
+            n_features = self.table.keys.shape[1]
+            form = form_along(smoother.kernel, n_features, smoother.degree, n_pairs=0)
+        return None if form is None else Line.of(self.table, form, smoother.degree)
+
+    def reduction(self, queries, scale=None, own=False):
+        """Return the sums over the keys about queries, which are checked."""
+        smoother, problem = self.smoother, self.table.problem(queries, own, scale)
+        if smoother.degree:
+            problem = replace(problem, queries=problem.queries.clip(-FURTHEST, FURTHEST))
+        return Reduction(
+            problem, smoother.degree, extent=self.location.extent, line=self._line,
+            empty=smoother.empty, algorithm=smoother.algorithm,
+        )  # fmt: skip
+
+    def fields(self, queries, scale=None, own=False):
+        """Compute the fields of the smoother at queries."""
+        reduction, rows = self.reduction(queries, scale, own), np.arange(len(queries))
+        sums = reduction.with_fallbacks(reduction.sums(rows), rows)
+        sums = sums.fall_back(self.smoother.empty).times(self.table.log_weight_scale)
+        n_features = self.table.keys.shape[1]
+        return self.smoother.finish(sums, n_features, self.location, scale)
+
+
 def smooth(smoother, queries, keys, values, weights=None, scale=None, own=False):
     """Compute the fields of a smoother, in the library and precision of the input."""
     if is_partitioned(queries, keys, values, weights):
         return _over_partitions(smoother, queries, (keys, values, weights), scale, own)
     names = "queries", "keys", "values", "sample_weight", "query_scale"
-    tables = list(map(as_given, names, (queries, keys, values, weights, scale)))
-    max_queries = smoother.max_queries(*tables[1:3])
-    if tables[0].ndim == 0 or len(tables[0]) <= max_queries:
-        fields = _over_keys(smoother, *tables, own)
-    else:
-        own, parts = check_own_keys(own, tables[0], len(tables[1])), []
-        for rows in _even_blocks(len(tables[0]), max_queries):
-            own_scale, own_keys = _rows_of(rows, tables[4], own)
-            own_keys = False if own is None else own_keys
-            parts.append(
-                _over_keys(smoother, tables[0][rows], *tables[1:4], own_scale, own_keys)
-            )
-        fields = map(np.concatenate, zip(*parts, strict=True))
-    fields = shaped(fields, smoother.fields(*tables[:3]))
-    return as_passed(fields, queries, keys, values)
-
-
-def _over_keys(smoother, queries, keys, values, weights, scale, own):
-    """Compute fields of queries in memory, chunk by chunk if there are many keys."""
-    tables = keys, values, weights
+    passed = queries, keys, values
+    queries, *tables, scale = map(as_given, names, (*passed, weights, scale))
     lengths = {len(x) if x.ndim else 0 for x in tables if x is not None}
-    size = max(ROWS_AT_ONCE, *queries.shape[:1])
-    if len(lengths) > 1 or max(lengths) <= size:  # if lengths differ, `read` raises the error
-        reduction = smoother.reduction(queries, *tables, scale, own)
-        rows, problem = np.arange(len(queries)), reduction.problem
-        sums = reduction.with_fallbacks(reduction.sums(rows), rows).fall_back(smoother.empty)
-        location = Location(problem.value_center, reduction.extent)
-        sums = sums.times(problem.log_weight_scale)
-        return smoother.finish(sums, keys.shape[1], location, scale)
-    own = check_own_keys(own, queries, len(keys))
-    chunks = list(_even_blocks(len(keys), size))
-    location = smoother.locate(_rows_of(chunk, *tables) for chunk in chunks)
+    # If lengths differ, reading the keys raises the error.
+    if len(lengths) > 1 or max(lengths) <= ROWS_AT_ONCE:
+        fields_at = PreparedKeys(smoother, *tables).fields
+    else:
+        chunks = list(_even_blocks(len(tables[0]), ROWS_AT_ONCE))
+        location = smoother.locate(_rows_of(chunk, *tables) for chunk in chunks)
+        fields_at = functools.partial(_over_chunks, smoother, tables, chunks, location)
+    max_queries = smoother.max_queries(*tables[:2])
+    fields = _in_blocks(fields_at, max_queries, len(tables[0]), queries, scale, own)
+    keys, values = tables[:2]
+    shapes = smoother.fields(
+        result_dtype([queries, keys, values]), values.shape[1:], keys.shape[1]
+    )
+    return as_passed(shaped(fields, shapes), *passed)
+
+
+def prepare(smoother, keys, values, weights=None):
+    """Read keys once for many calls of :func:`smooth_prepared`; None if they are too many."""
+    is_small = not is_partitioned(keys, values, weights) and keys.size <= ROWS_AT_ONCE // 4
+    return PreparedKeys(smoother, keys, values, weights) if is_small else None
+
+
+def smooth_prepared(prepared, queries, scale=None):
+    """Compute the fields at queries, as :func:`smooth`, for keys that were read before."""
+    table, smoother = prepared.table, prepared.smoother
+    queries = as_given("queries", queries)
+    max_queries = smoother.max_queries(table.keys, table.values)
+    fields = _in_blocks(prepared.fields, max_queries, None, queries, scale)
+    dtype = result_dtype([queries, np.empty(0, table.dtype)])
+    return shaped(fields, smoother.fields(dtype, prepared.value_shape, table.keys.shape[1]))
+
+
+def _in_blocks(fields_at, max_queries, n_keys, queries, scale, own=False):
+    """Compute the fields of at most `max_queries` queries at a time."""
+    if queries.ndim == 0 or len(queries) <= max_queries:
+        return fields_at(queries, scale, own)
+    own, parts = check_own_keys(own, queries, n_keys), []
+    for rows in _even_blocks(len(queries), max_queries):
+        block_scale, block_own = _rows_of(rows, scale, own)
+        parts.append(fields_at(queries[rows], block_scale, False if own is None else block_own))
+    return list(map(np.concatenate, zip(*parts, strict=True)))
+
+
+def _over_chunks(smoother, tables, chunks, location, queries, scale, own):
+    """Compute fields of queries in memory from many keys, chunk by chunk."""
+    own = check_own_keys(own, queries, len(tables[0]))
 
     def total(rows, *, complete):
-        own_scale, own_keys = _rows_of(rows, scale, own)
+        row_scale, row_own = _rows_of(rows, scale, own)
 
         def part(chunk):
-            left_out = False if own is None else in_part(own_keys - chunk.start, chunk)
-            options = own_scale, left_out, location
-            chunk_tables = _rows_of(chunk, *tables)
+            left_out = False if own is None else in_part(row_own - chunk.start, chunk)
             return smoother.sums_of_part(
-                queries[rows], *chunk_tables, *options, complete=complete
-            )
+                queries[rows], *_rows_of(chunk, *tables), row_scale, left_out, location,
+                complete=complete,
+            )  # fmt: skip
 
         return merged(Sums.plus, map(part, chunks))
 
-    return smoother.over_parts(total, len(queries), keys.shape[1], location, scale)
+    return smoother.over_parts(total, len(queries), tables[0].shape[1], location, scale)
 
 
 def _rows_of(rows, *tables):
@@ -239,8 +285,8 @@ def _even_blocks(n, size):
 
 def fastest_algorithm(queries, keys, kernel, *, bandwidth=1.0, query_scale=None, degree=0):
     """Return the name of the algorithm that "auto" takes: "linear", "near" or "dense"."""
-    smoother = Smoother(kernel, bandwidth, degree)
-    return smoother.reduction(queries, keys, keys[:, :0], scale=query_scale).name
+    prepared = PreparedKeys(Smoother(kernel, bandwidth, degree), keys, keys[:, :0])
+    return prepared.reduction(queries, query_scale).name
 
 
 def _over_partitions(smoother, queries, tables, query_scale, leave_one_out):
@@ -270,7 +316,8 @@ def _over_partitions(smoother, queries, tables, query_scale, leave_one_out):
             f"leave_one_out=True needs the keys themselves as queries, but there are "
             f"{len(queries)} queries and {len(keys)} keys: pass the keys as queries, or False."
         )
-    fields, n_features = smoother.fields(queries, keys, values), keys.shape[1]
+    n_features, dtype = keys.shape[1], result_dtype([queries, keys, values])
+    fields = smoother.fields(dtype, values.shape[1:], n_features)
     location, starts = smoother.locate([tables]), _starts(keys.chunks[0])
     rows = [(start, *part) for start, part in zip(starts, partitions(*tables), strict=True)]
     max_queries = smoother.max_queries(keys, values)
@@ -314,8 +361,7 @@ def _sums_of_partition(smoother, complete, location, first, queries, start, *tab
             queries, *_rows_of(chunk, *tables), *options, complete=complete
         )
 
-    chunks = blocks(len(tables[0]), max(ROWS_AT_ONCE, len(queries)))
-    return merged(Sums.plus, map(part, chunks))
+    return merged(Sums.plus, map(part, blocks(len(tables[0]), ROWS_AT_ONCE)))
 
 
 def _finished(smoother, n_features, location, fields, sums):

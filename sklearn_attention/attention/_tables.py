@@ -226,7 +226,7 @@ def local_rows(
     degree = check_degree(degree)
     problem, kept = read(
         queries, keys, values, kernel, bandwidth=bandwidth, query_scale=query_scale,
-        sample_weight=sample_weight,
+        sample_weight=sample_weight, centred=True,
     )  # fmt: skip
     # Weights and effects, and for each value the residuals, which are temporary, and the fits
     # left out.
@@ -234,7 +234,6 @@ def local_rows(
     check_memory("what every key does to the fit at every query", shape, _IN_PARTS)
     if degree:
         refuse_signed(problem.kernel)
-    problem = problem.centred()
     columns = problem.kernel.numeric_columns(problem.keys.shape[1])
     n_queries = len(problem.queries)
     basis = Basis(degree, len(columns), len(problem.keys))
@@ -406,12 +405,12 @@ def attend_gradient(
     """
     problem, _ = read(
         queries, keys, values, kernel, bandwidth=bandwidth, sample_weight=sample_weight,
+        centred=True,
     )  # fmt: skip
     n_queries, n_features = problem.queries.shape
     n_keys, n_values = problem.values.shape
     columns = problem.kernel.numeric_columns(n_features)
     # A common offset would leave its digits in every difference from the average.
-    problem = problem.centred()
     kernel = problem.kernel
     by_distance = kernel.signed is False and kernel.radial_form(n_features) is not None
     way = _by_distance if by_distance else _by_torch

@@ -14,7 +14,13 @@ from .._partitions import in_memory, is_partitioned, need_all_rows, over
 from .._spread import ends
 from ..attention._doubled_windows import MAX_RANGES, Windows
 from ..attention._leave_one_out import LeaveOneOut, Predictions
-from ..attention._smoother import Smoother, fastest_algorithm, smooth
+from ..attention._smoother import (
+    Smoother,
+    fastest_algorithm,
+    prepare,
+    smooth,
+    smooth_prepared,
+)
 from ..attention._solve import Basis
 from ..attention._tables import attention_weights
 from ..bandwidth._neighbors import neighbor_distances
@@ -61,6 +67,10 @@ class FittedSmoother:
     given_weights: Any = None  # (n_keys,) without `robustness`; None for 1
     robustness: Any = None  # (n_keys,) in [0, 1]; None for 1
     random_state: Any = 0
+
+    def __getstate__(self):
+        # What depends on the rows alone is computed again.
+        return {field.name: getattr(self, field.name) for field in dataclasses.fields(self)}
 
     @cached_property
     def members(self):
@@ -239,7 +249,15 @@ class FittedSmoother:
 
     def doubled(self, times):
         """Return the smoother of windows that were doubled `times` times, and widen no more."""
-        return self.replace(factor=self.factor * 2.0**times, widening=False)
+        if times not in self._doubled:
+            factor = self.factor * 2.0**times
+            self._doubled[times] = self.replace(factor=factor, widening=False)
+        return self._doubled[times]
+
+    @cached_property
+    def _doubled(self):
+        """Smoothers of doubled windows, which keep their rows as well."""
+        return {}
 
     @cached_property
     def windows(self):
@@ -325,8 +343,19 @@ class FittedSmoother:
 
     def average(self, X, values):
         """Average values of the rows, whatever the degree."""
-        tables = X, self.keys, values, self.key_weights, self.scale(X)
-        return smooth(self.configured(0), *tables)[0]
+        return self.smooth(0, X, values)[0]
+
+    def smooth(self, degree, X, values):
+        """Return the fields of averages at queries (degree 0), or those of a `LocalFit`."""
+        scale, is_own = self.scale(X), values is self.values and degree == self.degree
+        if is_own and not is_partitioned(X) and self._prepared is not None:
+            return smooth_prepared(self._prepared, X, scale)
+        return smooth(self.configured(degree), X, self.keys, values, self.key_weights, scale)
+
+    @cached_property
+    def _prepared(self):
+        """The rows as predictions read them, so that one query does not read all rows again."""
+        return prepare(self.configured(self.degree), self.keys, self.values, self.key_weights)
 
     def configured(self, degree):
         """Return what `smooth` computes: averages or polynomials of a degree."""

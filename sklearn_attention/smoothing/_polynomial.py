@@ -36,8 +36,7 @@ def local_fit(smoother, X, values):
 
 def _fit(smoother, X, values):
     """Fit polynomials in windows that are not widened."""
-    tables = X, smoother.keys, values, smoother.key_weights, smoother.scale(X)
-    return LocalFit(*smooth(smoother.configured(smoother.degree), *tables))
+    return LocalFit(*smoother.smooth(smoother.degree, X, values))
 
 
 def _fit_in_wide_windows(smoother, values, X):
@@ -58,7 +57,8 @@ def _doubled_window(smoother, times, X, values=None):
     Returns the fits, the weight of the rows in each window in units of that of a row at the
     query, and the inverse leverage of a row at the query in a fit to the design points.
     """
-    doubled, (_, points) = smoother.doubled(times), smoother.windows
+    doubled = smoother.doubled(times) if times else smoother
+    _, points = smoother.windows
     fit = _fit(doubled, X, smoother.keys[:, :0] if values is None else values)
     weight, inverse_leverage = _weight_in_rows(doubled, X, fit), np.zeros(len(X))
     if points is not None:

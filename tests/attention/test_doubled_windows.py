@@ -211,6 +211,19 @@ def test_rows_are_predicted_alike_in_every_unit_order_and_mirror_image(n):
     check()
 
 
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_rounding_does_not_double_a_window_of_exactly_the_needed_weight(dtype):
+    # A window of twice the bandwidth holds half of the six rows, and so does the next one.
+    places = [0.84, 1.28, 0.45], [0.38, 1.02, 1.36], [0.69, 2.56, 0.51]
+    far = [3.89, 0.24, 1.26], [3.70, 2.64, 0.39], [3.35, 1.53, 2.25]
+    X, y = np.array(places + far, dtype), np.array([1, 2, 4, 8, 16, 32], dtype)
+    model = LocalPolynomialRegressor("boxcar", bandwidth=0.707, degree=2).fit(X, y)
+    tolerance = 1e-9 if dtype == np.float64 else 1e-6
+    np.testing.assert_allclose(model.predict(X), model.fitted_values_, atol=tolerance)
+    shifted = LocalPolynomialRegressor("boxcar", bandwidth=7070.0, degree=2).fit(1e4 * X, y)
+    np.testing.assert_allclose(shifted.predict(1e4 * X), model.predict(X), atol=10 * tolerance)
+
+
 def test_times_in_nanoseconds_beside_a_ratio():
     """No unit makes different rows one design point."""
     rng = np.random.default_rng(0)

@@ -1,5 +1,6 @@
 """Keys of which kernel sums take linear time, whatever the algorithm."""
 
+import copy
 import functools
 import math
 from abc import ABC, abstractmethod
@@ -34,6 +35,7 @@ class Keys(ABC):
 
     def __init__(self, points, weights, values, kernel, degree=0):
         self.points, self.kernel, self.degree = points, kernel, degree
+        self._largest = np.abs(points).max()
         self.columns = np.vstack([weights, (values * weights[:, None]).T])
         basis = Basis(degree, points.shape[1])
         self.powers = list(map(tuple, basis.powers.tolist()))
@@ -49,18 +51,22 @@ class Keys(ABC):
         self.invisible = self.span - math.log(_FAR)
 
     @classmethod
-    def of(cls, problem, form, degree=0):
-        """The keys of a problem, of arrays, along the features of its kernel's form."""
-        points = problem.keys[:, form.columns]
-        keys = cls(
-            points[:, 0] if len(form.columns) == 1 else points, problem.weights, problem.values,
-            form.kernel, degree,
-        )  # fmt: skip
+    def of(cls, table, form, degree=0):
+        """Return the keys of a table along the features of its kernel's form."""
+        points = table.keys[:, form.columns]
+        points = points[:, 0] if len(form.columns) == 1 else points
+        return cls(points, table.weights, table.values, form.kernel, degree)
+
+    def asked(self, problem, form):
+        """Return the keys of a problem with its queries."""
+        keys = copy.copy(self)
+        keys.problem, queries = problem, problem.queries[:, form.columns]
+        keys.are_queries = len(queries) == len(self.points) and np.array_equal(
+            queries, problem.keys[:, form.columns]
+        )
         # Queries further from all keys are moved to where their squares are still numbers.
-        furthest = np.abs(points).max() + LARGEST
-        keys.problem = problem
-        keys._queries = problem.queries[:, form.columns].clip(-furthest, furthest)
-        keys.are_queries = np.array_equal(keys._queries, points)
+        furthest = self._largest + LARGEST
+        keys._queries = queries.clip(-furthest, furthest)
         return keys
 
     @functools.cached_property
