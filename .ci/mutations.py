@@ -55,8 +55,8 @@ class Mutation(NamedTuple):
 MUTATIONS = [
     Mutation(
         "attention/_algorithms/_near_keys.py",
-        "_INVISIBLE, _LESS_PER_DEGREE = 1e-12, 1e-4",
-        "_INVISIBLE, _LESS_PER_DEGREE = 1e-9, 1e-4",
+        "_NEGLIGIBLE, _FACTOR_PER_DEGREE = 1e-12, 1e-4",
+        "_NEGLIGIBLE, _FACTOR_PER_DEGREE = 1e-9, 1e-4",
         "a thousand times as much is left out of a sum",
     ),
     Mutation(
@@ -67,8 +67,8 @@ MUTATIONS = [
     ),
     Mutation(
         "attention/_algorithms/_boxes.py",
-        "apart = (np.abs(plan.offsets) - 1).clip(0) * plan.width",
-        "apart = np.abs(plan.offsets) * plan.width",
+        "min_distance = (np.abs(plan.offsets) - 1).clip(0) * plan.width",
+        "min_distance = np.abs(plan.offsets) * plan.width",
         "bound on the error from the cells' middles, not their edges",
     ),
     Mutation(
@@ -97,8 +97,8 @@ MUTATIONS = [
     ),
     Mutation(
         "attention/_sums.py",
-        "np.where(part.distance <= distance + rounding, part.sums, 0.0)",
-        "np.where(part.distance <= distance, part.sums, 0.0)",
+        "np.where(terms.distance <= distance + rounding, terms.sums, 0.0)",
+        "np.where(terms.distance <= distance, terms.sums, 0.0)",
         "rounding decides ties between parts of the keys",
     ),
     Mutation(
@@ -127,8 +127,8 @@ MUTATIONS = [
     ),
     Mutation(
         "attention/_algorithms/_dense.py",
-        "factor = math.comb(power[axis], lower) * (-offset[:, axis]) ** rest",
-        "factor = math.comb(power[axis], lower) * offset[:, axis] ** rest",
+        "factor = math.comb(power[axis], lower) * (-offset[:, axis]) ** exponent",
+        "factor = math.comb(power[axis], lower) * offset[:, axis] ** exponent",
         "sums move away from the query",
     ),
     Mutation(
@@ -139,8 +139,8 @@ MUTATIONS = [
     ),
     Mutation(
         "attention/_algorithms/_dense.py",
-        "near = np.abs(offset[to]).max(initial=0.0) <= APART[0] * narrowest",
-        "near = True",
+        "is_narrow = np.abs(offset[to]).max(initial=0.0) <= MAX_WIDTH[0] * min_width",
+        "is_narrow = True",
         "products of places that are far apart lose digits",
     ),
     Mutation(
@@ -151,8 +151,8 @@ MUTATIONS = [
     ),
     Mutation(
         "attention/_algorithms/_dense.py",
-        "points = places[queries] / np.minimum(narrowest, self._extent)",
-        "points = places[queries] / narrowest",
+        "points = places[queries] / np.minimum(min_width, self._extent)",
+        "points = places[queries] / min_width",
         "sums lose digits where keys spread less than their queries",
     ),
     Mutation(
@@ -205,14 +205,14 @@ MUTATIONS = [
     ),
     Mutation(
         "attention/_sums.py",
-        "least = self.least * one + other.least * two",
-        "least = self.least * one + other.least",
+        "error_bound = self.error_bound * first + sums.error_bound * second",
+        "error_bound = self.error_bound * first + sums.error_bound",
         "what is trusted of one part stays in its own scale",
     ),
     Mutation(
         "attention/_doubled_windows.py",
-        "return np.minimum(by_rows, np.maximum(by_points, inverse_leverage))",
-        "return np.minimum(by_rows, by_points)",
+        "adequacy = np.minimum(by_rows, np.maximum(by_points, inverse_leverage))",
+        "adequacy = np.minimum(by_rows, by_points)",
         "rows that share a place do not determine the fit there",
     ),
     Mutation(

@@ -161,8 +161,8 @@ def attention_sums(
     array([[10.]])
     """
     smoother = Smoother(kernel, bandwidth, 0, empty, algorithm)
-    names, given = ("queries", "keys", "values"), (queries, keys, values)
-    tables = map(as_given, (*names, "sample_weight"), (*given, sample_weight))
+    names = "queries", "keys", "values", "sample_weight"
+    tables = map(as_given, names, (queries, keys, values, sample_weight))
     return checked(smoother.sums_of_part(*tables, complete=True))
 
 

@@ -58,7 +58,7 @@ class LeaveOneOutGradient:
         self.basis = Basis(degree, len(numeric), len(X))
         # Moments are taken about the middle of neighbouring rows.
         size = max(1, IN_CACHE // len(X)) if self.basis.degree else len(X)
-        self.blocks = split(self.places, np.arange(len(X)), most=size)
+        self.blocks = split(self.places, np.arange(len(X)), max_rows=size)
         self.middles = np.empty_like(self.places)
         for rows in self.blocks:
             self.middles[rows] = self.places[rows].mean(axis=0)

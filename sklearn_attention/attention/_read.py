@@ -1,4 +1,4 @@
-"""From what users pass to arrays in units of the bandwidth, checked once."""
+"""Checks of the tables that users pass, and the arrays in bandwidths that sums are made of."""
 
 import functools
 import math
@@ -47,19 +47,19 @@ class Problem:
 
     @property
     def columns(self):
-        """The columns that the kernel compares, along which keys are near or far."""
+        """The columns that the kernel compares, in which distances are measured."""
         n_features = self.keys.shape[1]
         numeric = self.kernel.numeric_columns(n_features)
         return sorted({*numeric, *self.kernel.categorical_columns(n_features)})
 
     @functools.cached_property
     def rounding(self):
-        """Differences (n,) of distances from each query that are no larger are rounding."""
+        """Differences (n,) of distances from each query that may be rounding errors."""
         passed = ((x + self.center)[:, self.columns] for x in (self.queries, self.keys))
         return rounding_of_distances(*passed, self.precision)
 
     def take(self, rows):
-        """The same problem for some of the queries."""
+        """Return the same problem for some of the queries."""
         left_out, scale = (
             None if field is None else field[rows]
             for field in (self.left_out, self.query_scale)
@@ -67,13 +67,13 @@ class Problem:
         return replace(self, queries=self.queries[rows], left_out=left_out, query_scale=scale)
 
     def at(self, scale):
-        """The same problem with its bandwidth multiplied, in place of any scales of queries."""
+        """Return the same problem with its bandwidth multiplied, without scales of queries."""
         tables = self.queries, self.keys, self.center[None]
         queries, keys, (center,) = (self.kernel.rescale(x, scale) for x in tables)
         return replace(self, queries=queries, keys=keys, center=center, query_scale=None)
 
     def result(self, x):
-        """An array in the precision of what was passed."""
+        """Return an array in the precision of what was passed."""
         return in_precision(x, self.dtype)
 
 
@@ -87,7 +87,7 @@ class KeyTable:
     values: Any  # (m, p)
     weights: Any  # (m,) relative to the largest
     log_weight_scale: float  # logarithm of what they are relative to
-    kept: Any  # (m,) positions of these keys among those that were passed; None for all
+    positions: Any  # (m,) of these keys among those that were passed; None for all
     n_passed: int  # number of keys that were passed, those of weight 0 included
     dtype: Any  # of keys and values
     center: Any  # (d,) what has been subtracted from the keys, in their own units
@@ -110,8 +110,8 @@ class KeyTable:
             )
         own_key = check_own_keys(leave_one_out, queries, self.n_passed)
         left_out = None if own_key is None else key_ranges(own_key)
-        if left_out is not None and self.kept is not None:
-            left_out = np.searchsorted(self.kept, left_out)
+        if left_out is not None and self.positions is not None:
+            left_out = np.searchsorted(self.positions, left_out)
         scale = _check_query_scale(query_scale, queries, self.kernel)
         dtype = result_dtype([queries, np.empty(0, self.dtype)])
         precision = max(precision_of(queries), self.precision)
@@ -138,7 +138,7 @@ def read_keys(keys, values, kernel, *, bandwidth, sample_weight=None):
         raise ValueError("keys has 0 rows: pass at least one.")
     values = arrays[1] if len(arrays) == 2 else keys[:, :0]
     values = _check_values(values, n_keys).astype(np.float64)
-    weights, log_scale, kept = check_weights(sample_weight, keys)
+    weights, log_scale, positions = check_weights(sample_weight, keys)
     dtype, precision = np.result_type(*arrays), precision_of(keys)
     check_bandwidth(bandwidth, n_features)
     keys, center = keys.astype(np.float64), np.zeros(n_features)
@@ -147,13 +147,13 @@ def read_keys(keys, values, kernel, *, bandwidth, sample_weight=None):
         # is a value of the data, so codes of categories remain whole numbers.
         center = _median(keys)
         keys = keys - center
-    if kept is not None:
-        keys, values, weights = keys[kept], values[kept], weights[kept]
+    if positions is not None:
+        keys, values, weights = (x[positions] for x in (keys, values, weights))
     keys = _in_bandwidths(keys, kernel, bandwidth)
     if not (np.abs(keys) <= LARGEST).all():
         raise _overflow(bandwidth)
     return KeyTable(
-        kernel, bandwidth, keys, values, weights, log_scale, kept, n_keys, dtype, center,
+        kernel, bandwidth, keys, values, weights, log_scale, positions, n_keys, dtype, center,
         precision,
     )  # fmt: skip
 
@@ -162,24 +162,25 @@ def read(
     queries, keys, values, kernel, *, bandwidth, sample_weight=None, leave_one_out=False,
     query_scale=None, centred=False,
 ):  # fmt: skip
-    """Check all arguments; return a :class:`Problem`, and the keys with weight, None for all.
+    """Check all arguments; return a :class:`Problem`, and positions of the keys with weight.
 
-    If it is centred, the mean of the values has been subtracted from them.
+    The positions are None if all keys have weight. If the problem is centred, the mean of the
+    values has been subtracted from them.
     """
     table = read_keys(keys, values, kernel, bandwidth=bandwidth, sample_weight=sample_weight)
     table = table.centred() if centred else table
-    return table.problem(queries, leave_one_out, query_scale), table.kept
+    return table.problem(queries, leave_one_out, query_scale), table.positions
 
 
 def as_given(name, x):
-    """An array of numbers, which may lie on disk, or None for none, as it is; else an array."""
-    numbers = isinstance(x, np.ndarray) and x.dtype.kind in "biuf"
-    absent = x is None and name in ("sample_weight", "query_scale")
-    return x if numbers or absent else to_array(name, x)
+    """Return an array of numbers, which may lie on disk, as it is; None for absent weights."""
+    is_array = isinstance(x, np.ndarray) and x.dtype.kind in "biuf"
+    is_absent = x is None and name in ("sample_weight", "query_scale")
+    return x if is_array or is_absent else to_array(name, x)
 
 
 def to_array(name, x):
-    """An array of numbers."""
+    """Return numbers of any form as an array."""
     if x is None:
         raise ValueError(f"{name} is None: pass an array of numbers.")
     if is_torch_array(x):
@@ -196,17 +197,17 @@ def to_array(name, x):
     return np.ascontiguousarray(x, dtype=dtype)
 
 
-def as_passed(found, *tables):
-    """Arrays, as tensors where one of the tables that were passed is a tensor."""
+def as_passed(arrays, *tables):
+    """Return arrays, as tensors if one of the tables that were passed is a tensor."""
     if not any(map(is_torch_array, tables)):
-        return found
+        return arrays
     import torch
 
-    return [torch.from_numpy(x) for x in found]
+    return [torch.from_numpy(x) for x in arrays]
 
 
 def _of_tensor(name, x):
-    """The array of a tensor in memory; of bfloat16, which NumPy has not, in float32."""
+    """Return the array of a tensor in memory; in float32 for bfloat16, which NumPy lacks."""
     if x.requires_grad:
         raise TypeError(
             f"{name} is a tensor with requires_grad=True, but this function computes no "
@@ -222,19 +223,19 @@ def _of_tensor(name, x):
 
 
 def result_dtype(arrays):
-    """Type of results: that of arrays of floats."""
+    """Return the type of results: that of the arrays if they are floats."""
     dtype = np.result_type(*arrays)
     return dtype if dtype.kind == "f" else np.dtype(np.float64)
 
 
 def in_precision(x, dtype):
-    """An array in a precision in which some of its numbers may be infinite."""
+    """Return an array in a precision in which some of its numbers may be infinite."""
     with np.errstate(over="ignore"):
         return np.ascontiguousarray(x, dtype=dtype)
 
 
 def check_table(x, name):
-    """A table as it is, if it has rows of features, all of them finite."""
+    """Return a table as it is, if it has rows of features, all of them finite."""
     if x.ndim == 2 and x.shape[1] == 0:
         raise ValueError(
             f"{name} has shape {tuple(x.shape)}, without any feature: pass at least one column."
@@ -258,7 +259,10 @@ def _check_values(values, n_keys):
 
 
 def check_weights(sample_weight, keys):
-    """Weights by their unit, its logarithm, and which keys have weight then; None for all."""
+    """Return weights in a unit, the unit's logarithm, and positions of keys with weight.
+
+    The positions are None if all keys have weight.
+    """
     if sample_weight is None:
         return np.ones(len(keys)), 0.0, None
     weights = to_array("sample_weight", sample_weight).astype(np.float64, copy=False)
@@ -277,8 +281,8 @@ def check_weights(sample_weight, keys):
         raise ValueError("sample_weight is 0 for every key: leave at least one above 0.")
     scale = weight_unit(weights)
     weights = weights / scale
-    kept = np.flatnonzero(weights)
-    return weights, math.log(scale), None if len(kept) == len(weights) else kept
+    positions = np.flatnonzero(weights)
+    return weights, math.log(scale), None if len(positions) == len(weights) else positions
 
 
 def check_own_keys(leave_one_out, queries, n_keys):
@@ -294,8 +298,8 @@ def check_own_keys(leave_one_out, queries, n_keys):
             )
         return np.arange(n_keys)
     try:
-        given = leave_one_out
-        own_key = np.asarray(given.cpu() if is_torch_array(given) else given)
+        is_tensor = is_torch_array(leave_one_out)
+        own_key = np.asarray(leave_one_out.cpu() if is_tensor else leave_one_out)
     except (TypeError, ValueError):
         own_key = np.empty(0, dtype=bool)
     valid = own_key.shape == (len(queries),) and own_key.dtype.kind in "iu"
@@ -309,7 +313,7 @@ def check_own_keys(leave_one_out, queries, n_keys):
 
 
 def rounding_of_distances(queries, keys, precision):
-    """Differences (n,) of distances from each query that are no larger are rounding.
+    """Return differences (n,) of distances from each query that may be rounding errors.
 
     Coordinates are from 0 as in the table that was passed; `precision` is the spacing of its
     floating-point numbers at 1.
@@ -333,7 +337,7 @@ def key_ranges(own_key, gap=0):
 
 
 def precision_of(x):
-    """Spacing of the floating-point numbers at 1 in which a table was passed."""
+    """Return the spacing at 1 of the floating-point numbers in which a table was passed."""
     return np.finfo(x.dtype if x.dtype.kind == "f" else np.float64).eps
 
 
@@ -365,7 +369,7 @@ def _check_finite(x, name):
 
 
 def _median(keys):
-    """The lower median of each column."""
+    """Return the lower median of each column."""
     middle = (len(keys) - 1) // 2
     return np.partition(np.ascontiguousarray(keys.T), middle, axis=1)[:, middle]
 

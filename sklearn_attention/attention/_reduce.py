@@ -91,7 +91,7 @@ class Reduction:
             if sums is None:
                 sums = new
             sums.put(remaining, new)
-            remaining = remaining[~new.sure]
+            remaining = remaining[~new.is_accurate]
             if not 0 < len(remaining) <= max_share * len(rows):
                 break
         return sums
@@ -114,7 +114,8 @@ class Reduction:
         # The sums of all queries may exceed memory.
         n_sums = self.basis.n_powers * (1 + self.problem.values.shape[1])
         rows = np.arange(n_queries)
-        row_blocks = [rows[part] for part in blocks(n_queries, max(1, IN_MEMORY // n_sums))]
+        size = max(1, IN_MEMORY // n_sums)
+        row_blocks = [rows[block] for block in blocks(n_queries, size)]
         for group in groups:
             if len(group) > 1:
                 sums, scale = self._linear.side_by_side(group), np.repeat(group, n_queries)
@@ -142,7 +143,7 @@ class Reduction:
         if self._empty == "nan":
             return sums
         signed = self.problem.kernel.signed is not False
-        lost = np.flatnonzero(~sums.usable | (signed and not all_keys))
+        lost = np.flatnonzero(~sums.is_nonzero | (signed and not all_keys))
         if all_keys and not len(lost):
             return sums
         n, n_columns = len(rows), sums.sums.shape[1]
@@ -193,8 +194,8 @@ class Reduction:
     def _fused(self, rows, width):
         """Average as scaled dot-product attention, by torch, for many pairs."""
         problem, x = self.problem, self.problem.queries[:0]
-        few = len(rows) * len(problem.keys) < _REPAYS
-        if few or self.basis.degree or np.ptp(width[rows]):
+        is_small = len(rows) * len(problem.keys) < _REPAYS
+        if is_small or self.basis.degree or np.ptp(width[rows]):
             return None
         if problem.kernel.as_dot_product(x, x) is None:
             return None

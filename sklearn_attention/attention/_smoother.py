@@ -47,7 +47,16 @@ class Smoother:
         object.__setattr__(self, "kernel", as_kernel(self.kernel))
 
     def sums_of_part(
-        self, queries, keys, values, weights, scale=None, own=False, location=None, *, complete
+        self,
+        queries,
+        keys,
+        values,
+        weights,
+        scale=None,
+        leave_one_out=False,
+        location=None,
+        *,
+        complete,
     ):
         """Sum over some of the keys; None if none of them has weight.
 
@@ -56,7 +65,10 @@ class Smoother:
         if weights is not None and not weights.any():
             return None
         prepared = PreparedKeys(self, keys, values, weights, location)
-        reduction, rows = prepared.reduction(queries, scale, own), np.arange(len(queries))
+        reduction, rows = (
+            prepared.reduction(queries, scale, leave_one_out),
+            np.arange(len(queries)),
+        )
         sums = reduction.sums(rows, max_share=1.0 if complete else _MAX_SHARE_SUMMED_AGAIN)
         if complete:
             sums = reduction.with_fallbacks(sums, rows, all_keys=False)
@@ -88,7 +100,7 @@ class Smoother:
     def over_parts(self, total, n_queries, n_features, location, scale=None):
         """Compute fields from ``total(rows, complete=)``, sums over all parts of the keys."""
         sums = checked(total(np.arange(n_queries), complete=False))
-        rows = np.flatnonzero(~sums.usable)
+        rows = np.flatnonzero(~sums.is_nonzero)
         if len(rows):
             sums.put(rows, total(rows, complete=True).fall_back(self.empty))
         return self.finish(sums, n_features, location, scale)
@@ -158,9 +170,9 @@ class PreparedKeys:
             form = form_along(smoother.kernel, n_features, smoother.degree, n_pairs=0)
         return None if form is None else Line.of(self.table, form, smoother.degree)
 
-    def reduction(self, queries, scale=None, own=False):
+    def reduction(self, queries, scale=None, leave_one_out=False):
         """Return the sums over the keys about queries, which are checked."""
-        smoother, problem = self.smoother, self.table.problem(queries, own, scale)
+        smoother, problem = self.smoother, self.table.problem(queries, leave_one_out, scale)
         if smoother.degree:
             problem = replace(problem, queries=problem.queries.clip(-FURTHEST, FURTHEST))
         return Reduction(
@@ -168,19 +180,22 @@ class PreparedKeys:
             empty=smoother.empty, algorithm=smoother.algorithm,
         )  # fmt: skip
 
-    def fields(self, queries, scale=None, own=False):
+    def fields(self, queries, scale=None, leave_one_out=False):
         """Compute the fields of the smoother at queries."""
-        reduction, rows = self.reduction(queries, scale, own), np.arange(len(queries))
+        reduction = self.reduction(queries, scale, leave_one_out)
+        rows = np.arange(len(queries))
         sums = reduction.with_fallbacks(reduction.sums(rows), rows)
         sums = sums.fall_back(self.smoother.empty).times(self.table.log_weight_scale)
         n_features = self.table.keys.shape[1]
         return self.smoother.finish(sums, n_features, self.location, scale)
 
 
-def smooth(smoother, queries, keys, values, weights=None, scale=None, own=False):
+def smooth(smoother, queries, keys, values, weights=None, scale=None, leave_one_out=False):
     """Compute the fields of a smoother, in the library and precision of the input."""
     if is_partitioned(queries, keys, values, weights):
-        return _over_partitions(smoother, queries, (keys, values, weights), scale, own)
+        return _over_partitions(
+            smoother, queries, (keys, values, weights), scale, leave_one_out
+        )
     names = "queries", "keys", "values", "sample_weight", "query_scale"
     passed = queries, keys, values
     queries, *tables, scale = map(as_given, names, (*passed, weights, scale))
@@ -193,7 +208,7 @@ def smooth(smoother, queries, keys, values, weights=None, scale=None, own=False)
         location = smoother.locate(_rows_of(chunk, *tables) for chunk in chunks)
         fields_at = functools.partial(_over_chunks, smoother, tables, chunks, location)
     max_queries = smoother.max_queries(*tables[:2])
-    fields = _in_blocks(fields_at, max_queries, len(tables[0]), queries, scale, own)
+    fields = _in_blocks(fields_at, max_queries, len(tables[0]), queries, scale, leave_one_out)
     keys, values = tables[:2]
     shapes = smoother.fields(
         result_dtype([queries, keys, values]), values.shape[1:], keys.shape[1]
@@ -217,32 +232,35 @@ def smooth_prepared(prepared, queries, scale=None):
     return shaped(fields, smoother.fields(dtype, prepared.value_shape, table.keys.shape[1]))
 
 
-def _in_blocks(fields_at, max_queries, n_keys, queries, scale, own=False):
+def _in_blocks(fields_at, max_queries, n_keys, queries, scale, leave_one_out=False):
     """Compute the fields of at most `max_queries` queries at a time."""
     if queries.ndim == 0 or len(queries) <= max_queries:
-        return fields_at(queries, scale, own)
-    own, parts = check_own_keys(own, queries, n_keys), []
+        return fields_at(queries, scale, leave_one_out)
+    own_keys, fields_of_blocks = check_own_keys(leave_one_out, queries, n_keys), []
     for rows in _even_blocks(len(queries), max_queries):
-        block_scale, block_own = _rows_of(rows, scale, own)
-        parts.append(fields_at(queries[rows], block_scale, False if own is None else block_own))
-    return list(map(np.concatenate, zip(*parts, strict=True)))
+        block_scale, block_keys = _rows_of(rows, scale, own_keys)
+        block_keys = False if own_keys is None else block_keys
+        fields_of_blocks.append(fields_at(queries[rows], block_scale, block_keys))
+    return list(map(np.concatenate, zip(*fields_of_blocks, strict=True)))
 
 
-def _over_chunks(smoother, tables, chunks, location, queries, scale, own):
+def _over_chunks(smoother, tables, chunks, location, queries, scale, leave_one_out):
     """Compute fields of queries in memory from many keys, chunk by chunk."""
-    own = check_own_keys(own, queries, len(tables[0]))
+    own_keys = check_own_keys(leave_one_out, queries, len(tables[0]))
 
     def total(rows, *, complete):
-        row_scale, row_own = _rows_of(rows, scale, own)
+        row_scale, row_keys = _rows_of(rows, scale, own_keys)
 
-        def part(chunk):
-            left_out = False if own is None else in_part(row_own - chunk.start, chunk)
+        def sums_of_chunk(chunk):
+            left_out = False
+            if own_keys is not None:
+                left_out = in_chunk(row_keys - chunk.start, chunk)
             return smoother.sums_of_part(
                 queries[rows], *_rows_of(chunk, *tables), row_scale, left_out, location,
                 complete=complete,
             )  # fmt: skip
 
-        return merged(Sums.plus, map(part, chunks))
+        return merged(Sums.plus, map(sums_of_chunk, chunks))
 
     return smoother.over_parts(total, len(queries), tables[0].shape[1], location, scale)
 
@@ -261,8 +279,8 @@ def _spread_of_part(keys, values, weights):
     return None if spreads[0] is None else spreads
 
 
-def _join_spreads(one, other):
-    return [join_spreads(*both) for both in zip(one, other, strict=True)]
+def _join_spreads(*spreads_of_parts):
+    return [join_spreads(*spreads) for spreads in zip(*spreads_of_parts, strict=True)]
 
 
 def shaped(fields, shapes):
@@ -273,9 +291,10 @@ def shaped(fields, shapes):
     ]
 
 
-def in_part(own, chunk):
-    """Return positions of own keys in a chunk of the keys, -1 for keys of other chunks."""
-    return np.where((own >= 0) & (own < chunk.stop - chunk.start), own, -1)
+def in_chunk(positions, chunk):
+    """Return positions of keys from the start of a chunk, -1 for keys of other chunks."""
+    is_in_chunk = (positions >= 0) & (positions < chunk.stop - chunk.start)
+    return np.where(is_in_chunk, positions, -1)
 
 
 def _even_blocks(n, size):
@@ -319,12 +338,12 @@ def _over_partitions(smoother, queries, tables, query_scale, leave_one_out):
     n_features, dtype = keys.shape[1], result_dtype([queries, keys, values])
     fields = smoother.fields(dtype, values.shape[1:], n_features)
     location, starts = smoother.locate([tables]), _starts(keys.chunks[0])
-    rows = [(start, *part) for start, part in zip(starts, partitions(*tables), strict=True)]
+    rows = [(start, *rows) for start, rows in zip(starts, partitions(*tables), strict=True)]
     max_queries = smoother.max_queries(keys, values)
 
     def total(queries, complete, first=None):
-        part = functools.partial(_sums_of_partition, smoother, complete, location, first)
-        return reduced(part, Sums.plus, rows, queries)
+        sum_over = functools.partial(_sums_of_partition, smoother, complete, location, first)
+        return reduced(sum_over, Sums.plus, rows, queries)
 
     if lazy:
         finish = functools.partial(_finished, smoother, n_features, location, fields)
@@ -341,8 +360,9 @@ def _over_partitions(smoother, queries, tables, query_scale, leave_one_out):
 
         return smoother.over_parts(computed, len(block), n_features, location)
 
-    parts = map(fields_at, np.split(queries, range(max_queries, len(queries), max_queries)))
-    return shaped(map(np.concatenate, zip(*parts, strict=True)), fields)
+    query_blocks = np.split(queries, range(max_queries, len(queries), max_queries))
+    fields_of_blocks = zip(*map(fields_at, query_blocks), strict=True)
+    return shaped(map(np.concatenate, fields_of_blocks), fields)
 
 
 def _sums_of_partition(smoother, complete, location, first, queries, start, *tables):
@@ -352,16 +372,16 @@ def _sums_of_partition(smoother, complete, location, first, queries, start, *tab
     they are no keys. The partition has the keys from position `start` on.
     """
 
-    def part(chunk):
-        own = False
+    def sums_of_chunk(chunk):
+        left_out = False
         if first is not None:
-            own = in_part(np.arange(len(queries)) + first - start - chunk.start, chunk)
-        options = None, own, location
-        return smoother.sums_of_part(
-            queries, *_rows_of(chunk, *tables), *options, complete=complete
-        )
+            own_keys = np.arange(len(queries)) + first - start
+            left_out = in_chunk(own_keys - chunk.start, chunk)
+        chunk_tables = _rows_of(chunk, *tables)
+        options = None, left_out, location
+        return smoother.sums_of_part(queries, *chunk_tables, *options, complete=complete)
 
-    return merged(Sums.plus, map(part, blocks(len(tables[0]), ROWS_AT_ONCE)))
+    return merged(Sums.plus, map(sums_of_chunk, blocks(len(tables[0]), ROWS_AT_ONCE)))
 
 
 def _finished(smoother, n_features, location, fields, sums):

@@ -48,13 +48,13 @@ class LocalSolution(NamedTuple):
 
 
 def is_degree(degree):
-    """True for a degree of local polynomials."""
-    whole = isinstance(degree, numbers.Integral) and not isinstance(degree, bool)
-    return whole and 0 <= degree <= 3
+    """Return True for a degree of local polynomials."""
+    is_integer = isinstance(degree, numbers.Integral) and not isinstance(degree, bool)
+    return is_integer and 0 <= degree <= 3
 
 
 def check_degree(degree):
-    """Degree of local polynomials as an int."""
+    """Return the degree of local polynomials as an int."""
     if not is_degree(degree):
         raise ValueError(f"degree={degree!r} is not valid: pass 0, 1, 2 or 3.")
     return int(degree)
@@ -82,36 +82,37 @@ class Basis:
         self.n_powers = len(self.powers)
 
     def columns(self, u, values):
-        """Columns to sum at points (n, d): products of terms, and terms times the values.
+        """Return the columns that are summed at points (n, d).
 
-        The terms are the first of their products, of which each is a lower one times a
-        coordinate.
+        These are the products of terms, and the terms times the values. The terms themselves are
+        the first of their products, of which each is a lower one times a coordinate.
         """
         n, p = values.shape
-        found = np.ones((self.n_powers + self.size * p, n))
+        columns = np.ones((self.n_powers + self.size * p, n))
         for power, (lower, axis) in enumerate(self._lower, 1):
-            np.multiply(found[lower], u[:, axis], out=found[power])
-        with_values = found[self.n_powers :].reshape(self.size, p, n)
-        np.multiply(found[: self.size, None], values.T, out=with_values)
-        return found.T
+            np.multiply(columns[lower], u[:, axis], out=columns[power])
+        with_values = columns[self.n_powers :].reshape(self.size, p, n)
+        np.multiply(columns[: self.size, None], values.T, out=with_values)
+        return columns.T
 
     def of_products(self, forms):
-        """Forms (n, size, size) of the terms as those of their products, (n, n_powers)."""
-        found = np.zeros((len(forms), self.n_powers))
+        """Turn quadratic forms (n, size, size) of the terms into linear ones of products."""
+        linear = np.zeros((len(forms), self.n_powers))
         for i, j in np.ndindex(self.place.shape):
-            found[:, self.place[i, j]] += forms[:, i, j]
-        return found
+            linear[:, self.place[i, j]] += forms[:, i, j]
+        return linear
 
     def moments(self, sums):
-        """Sums or averages of columns as those of ``terms terms^T`` and ``terms values^T``."""
+        """Return sums or averages of columns as ``terms terms^T`` and ``terms values^T``."""
         n_values = (sums.shape[1] - self.n_powers) // self.size
         cross = sums[:, self.n_powers :].reshape(len(sums), self.size, n_values)
         return sums[:, self.place], cross
 
     def averages(self, sums, scale, spread, extent):
-        """Moments from sums (n_powers, 1 + p, n) about each query, of powers in a scale (n,).
+        """Compute moments from sums (n_powers, 1 + p, n) about each query.
 
-        Their unit is the kernel's width at that scale, or the extent (d,) of the keys.
+        Powers of the sums are in bandwidths times the scale (n,). The unit of the moments is
+        the kernel's width at that scale, or the extent (d,) of the keys if it is smaller.
         """
         with np.errstate(invalid="ignore", divide="ignore"):
             averages = sums / sums[0, 0]
@@ -124,9 +125,9 @@ class Basis:
         return Moments(gram, cross, unit)
 
     def shift(self, offset, unit):
-        """Matrices (n, size, size) that turn terms about a centre into terms about others.
+        """Return matrices (n, size, size) that turn terms about a centre into those elsewhere.
 
-        Of offsets (n, d) from the centre, and in a new unit (d,) or (n, d).
+        The new centres are at offsets (n, d) from the old one; the new unit is (d,) or (n, d).
         """
         n, d = offset.shape
         matrices = np.zeros((n, self.size, self.size))
@@ -146,9 +147,10 @@ class Basis:
 
 @functools.lru_cache(maxsize=64)
 def _products(degree, n_coordinates):
-    """Exponents of products of terms, what each is made of, and the product of each pair.
+    """Return exponents of the products of terms, their factors, and the product of each pair.
 
-    Of all but the first, the position of a lower one and the axis that it is multiplied by.
+    The factors of every product but the first are the position of a lower product, and the axis
+    by which this is multiplied.
     """
     axes = range(n_coordinates)
     terms = [
@@ -157,8 +159,8 @@ def _products(degree, n_coordinates):
         for combination in itertools.combinations_with_replacement(axes, total)
     ]
     place = {}
-    for one, other in itertools.combinations_with_replacement(terms, 2):
-        place.setdefault(tuple(sorted(one + other)), len(place))
+    for a, b in itertools.combinations_with_replacement(terms, 2):
+        place.setdefault(tuple(sorted(a + b)), len(place))
     lower = [(place[product[1:]], product[0]) for product in place if product]
     of_pairs = np.array([[place[tuple(sorted(a + b))] for b in terms] for a in terms])
     powers = np.array([[product.count(axis) for axis in axes] for product in place])
@@ -166,7 +168,7 @@ def _products(degree, n_coordinates):
 
 
 def extent_of(keys, weights):
-    """Weighted deviation of keys along each axis; infinite where they are at one place."""
+    """Return weighted standard deviations of keys; infinite if all keys are at one place."""
     share = weights / weights.sum()
     deviation = keys - share @ keys
     extent = np.sqrt(share @ deviation**2)
@@ -174,10 +176,12 @@ def extent_of(keys, weights):
 
 
 def local_unit(spread, extent):
-    """Unit of local coordinates: the kernel's width, or the data's extent (d,) if smaller."""
-    # So a window is thin where its rows spread less than it could hold, not because it is wider
-    # than all data: there the polynomial is ordinary least squares. `spread` is a number or (n,
-    # 1).
+    """Return the unit of local coordinates: the kernel's std, or the extent (d,) if smaller.
+
+    `spread`, the kernel's standard deviation, is a number or (n, 1).
+    """
+    # A window is ill-conditioned if its rows spread less than it could hold, and not because it
+    # is wider than all data, where the polynomial is ordinary least squares.
     return np.minimum(spread, extent)
 
 
@@ -191,18 +195,18 @@ def refuse_far(keys):
         )
 
 
-def refuse_signed(kernel, given=None):
-    """Raise ValueError if a kernel, as it was given, takes negative values."""
+def refuse_signed(kernel, passed=None):
+    """Raise ValueError if a kernel, which was passed in some form, takes negative values."""
     if kernel.signed:
-        given = kernel if given is None else given
+        passed = kernel if passed is None else passed
         raise ValueError(
-            f"kernel={given!r} takes negative values, with which least squares has no "
+            f"kernel={passed!r} takes negative values, with which least squares has no "
             "minimum: choose a positive kernel such as 'gaussian', or degree=0."
         )
 
 
 def solve(gram, cross):
-    r"""Weighted least squares on centred terms, with a ridge where the design is thin.
+    r"""Solve weighted least squares on centred terms, with a ridge if they are ill-conditioned.
 
     With the terms' mean :math:`\mu`, covariance :math:`C` and covariance with values :math:`c`,
     from :math:`E[\phi \phi^\top]` and :math:`E[\phi v^\top]`: :math:`\beta = (C + \rho I)^{-1}
@@ -234,36 +238,37 @@ def solve(gram, cross):
 
 
 def pull_solve(solution, gram, cross, of_value, of_reach):
-    """Derivatives along `gram` and `cross` from those along what :func:`solve` found.
+    """Return derivatives along `gram` and `cross` from those along results of :func:`solve`.
 
-    Along the value (n, p) and along ``pull @ mean`` (n,), by which a row at the query has more
-    leverage.
+    The latter are those along the value (n, p), and along ``pull @ mean`` (n,), by which the
+    leverage of a row at the query is larger.
     """
-    found, mean, beta = solution, solution.mean, solution.coefficients
-    distance, read = found.squared_distance, found.read
+    mean, beta = solution.mean, solution.coefficients
+    distance, read = solution.squared_distance, solution.read
     of_gram, of_cross = np.zeros_like(gram), np.zeros_like(cross)
     if not mean.shape[1]:
         of_cross[:, 0] = of_value
         return of_gram, of_cross
-    # Backwards through the value, read * distance, and the share that is read.
+    # These lines go backwards through the value, read * distance, and the shrinkage.
     of_read = of_reach * distance - np.vecdot(of_value, np.vecmat(mean, beta))
     slope = read / np.where(read < 1, 2 * distance, np.inf)
     of_distance = of_reach * read - of_read * slope
     of_mean = -read[:, None] * np.matvec(beta, of_value)
     of_beta = -read[:, None, None] * mean[:, :, None] * of_value[:, None, :]
-    # Through beta = C^-1 c and the distance mean' C^-1 mean.
+    # These go through beta = C^-1 c and the distance mean' C^-1 mean.
     both = np.concatenate([of_beta, mean[:, :, None]], axis=2)
-    solved = _solve(found.covariance, both)
+    solved = _solve(solution.covariance, both)
     of_c, pull = solved[:, :, :-1], solved[:, :, -1]
     of_mean += 2 * of_distance[:, None] * pull
     of_covariance = -of_c @ beta.swapaxes(1, 2)
     of_covariance -= of_distance[:, None, None] * pull[:, :, None] * pull[:, None, :]
-    (thin,) = np.nonzero(found.ridge > 0)
-    if len(thin):  # the ridge falls as the smallest eigenvalue grows
-        vector = np.linalg.eigh(found.covariance[thin])[1][:, :, 0]
-        of_ridge = np.trace(of_covariance[thin], axis1=1, axis2=2)
-        of_covariance[thin] -= of_ridge[:, None, None] * vector[:, :, None] * vector[:, None]
-    # Through what was centred.
+    (with_ridge,) = np.nonzero(solution.ridge > 0)
+    if len(with_ridge):  # the ridge falls as the smallest eigenvalue grows
+        vector = np.linalg.eigh(solution.covariance[with_ridge])[1][:, :, 0]
+        of_ridge = np.trace(of_covariance[with_ridge], axis1=1, axis2=2)
+        outer = vector[:, :, None] * vector[:, None]
+        of_covariance[with_ridge] -= of_ridge[:, None, None] * outer
+    # These go through the means that were subtracted.
     of_cross[:, 1:] = of_c
     of_cross[:, 0] = of_value - np.vecmat(mean, of_c)
     of_mean -= np.matvec(of_c, cross[:, 0])
@@ -273,16 +278,16 @@ def pull_solve(solution, gram, cross, of_value, of_reach):
 
 
 def share_read(squared_distance, n_terms):
-    """Share of the way from the mean of some rows at which their polynomial is read."""
+    """Return the shrinkage: the share of the way from the rows' mean to the query."""
     furthest = _FURTHEST_READ**2 * max(n_terms, 1)
     return (furthest / squared_distance.clip(furthest)) ** 0.5
 
 
 def local_fit(moments):
-    """Values (n, p), first derivatives in bandwidths (n, p, d), ridges and distances (n,)."""
+    """Return values (n, p), slopes per bandwidth (n, p, d), ridges and distances (n,)."""
     solution = solve(moments.gram, moments.cross)
     linear = solution.coefficients[:, : moments.unit.shape[1]]
-    linear = linear / moments.unit[:, : linear.shape[1], None]  # of degree 0 none
+    linear = linear / moments.unit[:, : linear.shape[1], None]  # degree 0 has no slopes
     return solution.value, linear.swapaxes(1, 2), solution.ridge, solution.squared_distance
 
 
@@ -292,11 +297,11 @@ def _covariance(gram):
 
 
 def _solve(matrices, columns):
-    """Solutions of positive definite systems; NaN where the matrix is."""
+    """Solve positive definite systems; solutions are NaN where the matrix is."""
     if matrices.shape[1] == 1:
         return columns / matrices
     if matrices.shape[1] == 2:
-        # By elimination, since the determinant of large entries may overflow.
+        # Elimination is used since the determinant of large entries may overflow.
         a, b, c = (matrices[:, i, j, None] for i, j in ((0, 0), (0, 1), (1, 1)))
         first, second, ratio = columns[:, 0], columns[:, 1], b / a
         second = (second - ratio * first) / (c - ratio * b)
@@ -305,10 +310,10 @@ def _solve(matrices, columns):
 
 
 def _least_variance(gram):
-    """Variance below which a direction is thin, for each query."""
-    # The covariance of rows that are all far from the query is rounded like the squares of
-    # their distances, and extrapolated over these.
-    # Beyond the square of the largest number all slopes are 0, and sums are still numbers.
+    """Return the variance below which a direction counts as ill-conditioned, for each query."""
+    # The covariance of rows that are all far from the query has rounding errors like the
+    # squares of their distances, over which it is extrapolated. Beyond the square of the
+    # largest number all slopes are 0, and sums are still numbers.
     mean = gram[:, 0, 1:]
     largest = np.linalg.diagonal(gram).max(axis=1, initial=0.0)
     distance = np.abs(mean).max(axis=1, initial=0.0)
@@ -316,49 +321,50 @@ def _least_variance(gram):
         return (_ROUNDING * largest * distance).clip(THIN, LARGEST**2)
 
 
-def thin_ridge(covariance, least):
-    """Addition to the diagonal (n,) that lifts the smallest eigenvalue to the least.
+def thin_ridge(covariance, min_variance):
+    """Return the addition to the diagonal (n,) that lifts eigenvalues to a minimum (n,).
 
-    NaN where the covariance is.
+    It is NaN where the covariance is.
     """
     size = covariance.shape[1]
     if size == 0:
-        return least * 0
+        return min_variance * 0
     if size == 1:
-        return (least - covariance[:, 0, 0]).clip(0)
-    rows = np.flatnonzero(~_is_wide(covariance, least))
-    ridge = np.zeros(len(least))
+        return (min_variance - covariance[:, 0, 0]).clip(0)
+    rows = np.flatnonzero(~_min_eigenvalue_above(covariance, min_variance))
+    ridge = np.zeros(len(min_variance))
     if len(rows):
-        some, known = _known(covariance[rows], 1.0)
-        missing = np.where(known, least[rows] - _smallest_eigenvalue(some), np.nan)
-        # Slightly more, against rounding in the factors.
-        ridge[rows] = missing.clip(0) * (1 + 1e-9)
+        finite, is_finite = _replace_not_finite(covariance[rows], 1.0)
+        missing = min_variance[rows] - _smallest_eigenvalue(finite)
+        # Slightly more is added, against rounding in the factors.
+        ridge[rows] = np.where(is_finite, missing, np.nan).clip(0) * (1 + 1e-9)
     return ridge
 
 
-def _is_wide(covariance, least):
-    """True where the smallest eigenvalue is at least so large."""
+def _min_eigenvalue_above(covariance, limit):
+    """Return True where the smallest eigenvalue is above a limit (n,)."""
     size = covariance.shape[1]
     if size > _ELIMINATED:
-        some, known = _known(covariance, 0.0)
-        return known & (_smallest_eigenvalue(some) > least)
-    # Less that much, all pivots are positive.
-    wide, rest = np.isfinite(covariance).all(axis=(1, 2)), covariance.copy()
+        finite, is_finite = _replace_not_finite(covariance, 0.0)
+        return is_finite & (_smallest_eigenvalue(finite) > limit)
+    # If the limit is subtracted from the diagonal, all pivots are still positive.
+    is_above, reduced = np.isfinite(covariance).all(axis=(1, 2)), covariance.copy()
     diagonal = np.arange(size)
     with np.errstate(over="ignore", invalid="ignore"):
-        rest[:, diagonal, diagonal] -= least[:, None]
-        while rest.shape[1]:
-            pivot, column = rest[:, 0, 0], rest[:, 1:, 0]
-            wide &= pivot > 0
-            share = column / np.where(pivot > 0, pivot, 1.0)[:, None]
-            rest = rest[:, 1:, 1:] - column[:, :, None] * share[:, None, :]
-    return wide
+        reduced[:, diagonal, diagonal] -= limit[:, None]
+        while reduced.shape[1]:
+            pivot, column = reduced[:, 0, 0], reduced[:, 1:, 0]
+            is_above &= pivot > 0
+            factor = column / np.where(pivot > 0, pivot, 1.0)[:, None]
+            reduced = reduced[:, 1:, 1:] - column[:, :, None] * factor[:, None, :]
+    return is_above
 
 
-def _known(matrices, fill):
-    """The matrices, with multiples of 1 for those that are not finite, and which are."""
-    known = np.isfinite(matrices).all(axis=(1, 2))
-    return np.where(known[:, None, None], matrices, fill * np.eye(matrices.shape[1])), known
+def _replace_not_finite(matrices, fill):
+    """Replace matrices that are not finite by multiples of 1; return which are finite."""
+    is_finite = np.isfinite(matrices).all(axis=(1, 2))
+    identity = fill * np.eye(matrices.shape[1])
+    return np.where(is_finite[:, None, None], matrices, identity), is_finite
 
 
 def _smallest_eigenvalue(matrices):

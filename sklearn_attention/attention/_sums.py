@@ -1,4 +1,4 @@
-"""Sums over keys: what every average, polynomial and density is finished from."""
+"""Sums over keys, from which averages, polynomials and densities are computed."""
 
 from typing import Any, NamedTuple
 
@@ -16,33 +16,33 @@ class Nearest(NamedTuple):
     rounding: Any  # (n_queries,) differences of distances that are no larger are rounding
     sums: Any  # (1 + n_values, n_queries) sums of the weights, and of these times the values
 
-    def put(self, rows, other) -> None:
-        """Put the sums of some queries in the place of those before."""
-        for field, new in zip(self, other, strict=True):
+    def put(self, rows, nearest) -> None:
+        """Replace the sums of some queries in place."""
+        for field, new in zip(self, nearest, strict=True):
             field[..., rows] = new
 
-    def plus(self, other):
-        """Sums over the nearest keys of both parts; equally near ones are added."""
-        distance = np.minimum(self.distance, other.distance)
-        rounding = np.maximum(self.rounding, other.rounding)
+    def plus(self, nearest):
+        """Return sums over the nearest keys of both; those that are equally near are added."""
+        distance = np.minimum(self.distance, nearest.distance)
+        rounding = np.maximum(self.rounding, nearest.rounding)
         sums = sum(
-            np.where(part.distance <= distance + rounding, part.sums, 0.0)
-            for part in (self, other)
+            np.where(terms.distance <= distance + rounding, terms.sums, 0.0)
+            for terms in (self, nearest)
         )
         return Nearest(distance, rounding, sums)
 
 
 class Sums(NamedTuple):
-    r"""Weighted sums of values, and sums of weights, at each query over one part of the keys.
+    r"""Weighted sums of values, and sums of weights, at each query over a part of the keys.
 
-    They are the result of :func:`attention_sums`. Sums of several parts can be added, and their
-    method `average` returns the weighted averages.
+    They are the result of :func:`attention_sums`. Sums over several parts can be added, and
+    their method `average` returns the weighted averages.
 
     .. math:: S_{\alpha c}(q) = \sum_i w_i\, K(q, k_i)\, (k_i - q)^\alpha\, (1, v_i)_c
 
-    They are taken about the query, so sums over different keys add as they are: ``a + b``, or
-    ``sum`` of a list.
-    They are divided by :math:`e^{\text{shift}}`, so that nothing overflows or vanishes.
+    Distances are from the query, so that sums over different keys can be added: ``a + b``, or
+    ``sum`` of a list. All are divided by :math:`e^{\text{shift}}`, so that nothing overflows or
+    vanishes.
 
     Attributes
     ----------
@@ -52,7 +52,7 @@ class Sums(NamedTuple):
         Scaled sums: of the weights, and of these times each value; for averages there is one
         power, 0. Powers of distances are in bandwidths; those above the degree of a
         polynomial have only the sums of weights.
-    least : array of shape (n_queries,)
+    error_bound : array of shape (n_queries,)
         Bound of the rounding error: a sum of weights whose absolute value is not above it is
         not used as a divisor. 0 where sums are exact.
     nearest : Nearest or None
@@ -73,11 +73,11 @@ class Sums(NamedTuple):
 
     shift: Any
     sums: Any
-    least: Any
+    error_bound: Any
     nearest: Any = None
 
     def __add__(self, other):
-        """Sums over the keys of both, and the same with 0, at which `sum` begins."""
+        """Add sums over other keys; `sum` of a list begins with 0."""
         if isinstance(other, int) and other == 0:
             return self
         shapes = tuple(self.sums.shape), tuple(other.sums.shape)
@@ -90,16 +90,16 @@ class Sums(NamedTuple):
 
     __radd__ = __add__
 
-    def plus(self, other):
-        """Sums over the keys of both, where either may have no `nearest`."""
-        shift = np.maximum(self.shift, other.shift)
+    def plus(self, sums):
+        """Add sums over other keys; either may have no `nearest`."""
+        shift = np.maximum(self.shift, sums.shift)
         base = np.where(shift > -np.inf, shift, 0.0)
-        one, two = (np.exp(part.shift - base) for part in (self, other))
-        nearest = self.nearest if other.nearest is None else other.nearest
-        if self.nearest is not None and other.nearest is not None:
-            nearest = self.nearest.plus(other.nearest)
-        least = self.least * one + other.least * two
-        return Sums(shift, self.sums * one + other.sums * two, least, nearest)
+        first, second = (np.exp(terms.shift - base) for terms in (self, sums))
+        nearest = self.nearest if sums.nearest is None else sums.nearest
+        if self.nearest is not None and sums.nearest is not None:
+            nearest = self.nearest.plus(sums.nearest)
+        error_bound = self.error_bound * first + sums.error_bound * second
+        return Sums(shift, self.sums * first + sums.sums * second, error_bound, nearest)
 
     def times(self, log_factor):
         """Return the sums for weights that are larger by a factor with this logarithm."""
@@ -108,30 +108,30 @@ class Sums(NamedTuple):
             nearest = nearest._replace(sums=nearest.sums * np.exp(log_factor))
         return self._replace(shift=self.shift + log_factor, nearest=nearest)
 
-    def put(self, rows, other) -> None:
-        """Put the sums of some queries in the place of those before."""
-        for field, new in zip(self[:3], other[:3], strict=True):
+    def put(self, rows, sums) -> None:
+        """Replace the sums of some queries in place."""
+        for field, new in zip(self[:3], sums[:3], strict=True):
             field[..., rows] = new
 
     @property
-    def usable(self):
-        """True for each query whose weights may be divided by their sum."""
-        return np.abs(self.sums[0, 0]) > self.least
+    def is_nonzero(self):
+        """True for each query whose sum of weights differs from 0 beyond rounding."""
+        return np.abs(self.sums[0, 0]) > self.error_bound
 
     @property
-    def sure(self):
-        """True for each query whose sum of weights is accurate, be it 0."""
-        return (self.least == 0) | self.usable
+    def is_accurate(self):
+        """True for each query whose sum of weights is accurate; it may be 0."""
+        return (self.error_bound == 0) | self.is_nonzero
 
     @property
     def log_total(self):
         """Logarithm of the sum of the weights, or of its absolute value; -inf for none."""
         with np.errstate(divide="ignore"):
-            found = self.shift + np.log(np.abs(self.sums[0, 0]))
-        return np.where(self.shift == -np.inf, -np.inf, found)
+            log_total = self.shift + np.log(np.abs(self.sums[0, 0]))
+        return np.where(self.shift == -np.inf, -np.inf, log_total)
 
     def average(self, empty: str = "nearest") -> Any:
-        """Averages, and logarithms of the sums of weights.
+        """Compute averages, and logarithms of the sums of weights.
 
         Parameters
         ----------
@@ -155,11 +155,11 @@ class Sums(NamedTuple):
             return (sums[1:] / sums[0]).T, self.log_total
 
     def fall_back(self, empty="nearest"):
-        """Replace sums that are not usable by those over the nearest keys, or by NaN.
+        """Replace sums of no weight by those over the nearest keys, or by NaN.
 
         Their shift is then -inf. Powers of distances are 0, so a polynomial is the average.
         """
-        (lost,) = np.nonzero(~self.usable)
+        (lost,) = np.nonzero(~self.is_nonzero)
         if not len(lost):
             return self
         shift, sums = self.shift.copy(), self.sums.copy()

@@ -1,4 +1,4 @@
-"""Weights of each key at each query, as matrices: hat matrices, derivatives, heaviest keys."""
+"""Matrices of the weights of keys at queries: hat matrices, derivatives, heaviest keys."""
 
 from collections.abc import Callable
 from dataclasses import replace
@@ -15,9 +15,9 @@ from .._validation import check_bandwidth, check_choice, check_positive
 from ..kernels import Kernel
 from ..kernels._numerics import with_slopes
 from ._algorithms._dense import (
-    APART,
     FEW_PAIRS,
     LEAST,
+    MAX_WIDTH,
     comparison,
     in_logarithms,
     left_out_pairs,
@@ -30,12 +30,13 @@ from ._reduce import Reduction
 from ._solve import Basis, check_degree, extent_of, local_unit, refuse_signed, share_read, solve
 from ._sums import EMPTY_POLICIES
 
-# A key with all but this share of a fit's weight cannot be taken out by division.
-_HEAVIEST = 1e-7
+# If all other keys have less than this share of a fit's weight, a key cannot be left out by
+# division.
+_MIN_SHARE_OF_OTHERS = 1e-7
 # Rounding must not push a quantile to the next value.
 _SLACK = 1e-12
-# What to do about a matrix that does not fit into memory.
-_IN_PARTS = "pass some queries at a time"
+# Remedy for a matrix that does not fit into memory.
+_IN_BLOCKS = "pass some queries at a time"
 
 
 def attention_weights(
@@ -78,12 +79,12 @@ def attention_weights(
     array([[0.66666667, 0.33333333, 0.        ]])
     """
     check_choice("empty", empty, EMPTY_POLICIES)
-    problem, kept = read(
+    problem, positions = read(
         queries, keys, None, kernel, bandwidth=bandwidth, query_scale=query_scale,
         sample_weight=sample_weight, leave_one_out=leave_one_out,
     )  # fmt: skip
     n_queries, n_keys = len(problem.queries), len(problem.keys)
-    check_memory("a weight for every query and key", (n_queries, len(keys)), _IN_PARTS)
+    check_memory("a weight for every query and key", (n_queries, len(keys)), _IN_BLOCKS)
     weights = np.empty((n_queries, n_keys))
 
     def fill(rows):
@@ -92,51 +93,50 @@ def attention_weights(
     row_blocks = blocks_of_queries(n_queries, n_keys)
     # A user's own function may not be safe in threads.
     map_on_threads(fill, row_blocks, parallel=problem.kernel.signed is not None)
-    if kept is not None:
-        everywhere = np.zeros((n_queries, len(keys)))
-        everywhere[:, kept] = weights
-        weights = everywhere
+    if positions is not None:
+        weights = _with_others(weights, positions, len(keys), 0.0)
     (weights,) = as_passed([problem.result(weights)], queries, keys)
     return weights
 
 
 def normalized(problem, empty):
-    """The weights (n, m) divided by their sum; where these have none, those of the policy."""
+    """Divide the weights (n, m) by their sum; where it is 0, return those of the policy."""
     weights, lost = shares(problem)
     lost = np.flatnonzero(lost)
     if len(lost):
         weights[lost] = np.nan
         if empty == "nearest":
-            some = problem.take(lost)
-            compared = (x[:, problem.columns] for x in (some.queries, some.keys))
-            _, near = nearest_by_pairs(*compared, some.left_out, some.rounding)
-            near *= some.weights
+            problem = problem.take(lost)
+            compared = (x[:, problem.columns] for x in (problem.queries, problem.keys))
+            _, is_nearest = nearest_by_pairs(*compared, problem.left_out, problem.rounding)
+            nearest_weights = is_nearest * problem.weights
             with np.errstate(invalid="ignore"):
-                weights[lost] = near / near.sum(axis=1, keepdims=True)
+                total = nearest_weights.sum(axis=1, keepdims=True)
+                weights[lost] = nearest_weights / total
     return weights
 
 
 def shares(problem):
-    """The weights (n, m) divided by their sum, and which rows have none, which are 0."""
+    """Return the weights (n, m) divided by their sum, and a mask of rows without any weight."""
     rows, keys = np.arange(len(problem.queries)), np.arange(len(problem.keys))
     width = np.ones(len(rows)) if problem.query_scale is None else problem.query_scale
-    whole = slice(0, len(keys))
+    all_keys = slice(0, len(keys))
     if not len(rows):
         return np.zeros((0, len(keys))), np.zeros(0, dtype=bool)
-    # Around the middle of queries that are close together, a product of matrices is accurate.
+    # About the middle of queries that are close together, a product of matrices is accurate.
     places = problem.queries[:, problem.kernel.numeric_columns(problem.queries.shape[1])]
     middle = places.mean(axis=0)
-    is_near = np.abs(places - middle).max(initial=0.0) <= APART[0] * width.min()
+    is_near = np.abs(places - middle).max(initial=0.0) <= MAX_WIDTH[0] * width.min()
     is_product = is_near and in_logarithms(problem.kernel) and problem.kernel.stationary
     about = middle if is_product else None
-    table = comparison(problem, rows, keys, width, about)(whole)
-    left_out = left_out_pairs(problem, rows, keys)(whole)
-    weights, _, least = shifted_weights(problem, table, left_out)
-    # Weights so far below the largest are 0 for all purposes.
+    table = comparison(problem, rows, keys, width, about)(all_keys)
+    left_out = left_out_pairs(problem, rows, keys)(all_keys)
+    weights, _, error_bound = shifted_weights(problem, table, left_out)
+    # Weights that are negligible beside the largest one count as 0.
     size = np.abs(weights)
     weights[size <= LEAST * size.max(axis=1, keepdims=True)] = 0.0
     total = weights.sum(axis=1)
-    lost = ~(np.abs(total) > least)
+    lost = ~(np.abs(total) > error_bound)
     weights[lost] = 0.0
     return weights / np.where(lost, 1.0, total)[:, None], lost
 
@@ -224,44 +224,44 @@ def local_rows(
     (np.float64(1.0), array([[3.]]))
     """
     degree = check_degree(degree)
-    problem, kept = read(
+    problem, positions = read(
         queries, keys, values, kernel, bandwidth=bandwidth, query_scale=query_scale,
         sample_weight=sample_weight, centred=True,
     )  # fmt: skip
-    # Weights and effects, and for each value the residuals, which are temporary, and the fits
-    # left out.
+    # These are weights and effects, and for each value the residuals, which are temporary, and
+    # the fits without each key.
     shape = len(problem.queries), len(keys), 2 + 2 * problem.values.shape[1]
-    check_memory("what every key does to the fit at every query", shape, _IN_PARTS)
+    check_memory("what every key does to the fit at every query", shape, _IN_BLOCKS)
     if degree:
         refuse_signed(problem.kernel)
     columns = problem.kernel.numeric_columns(problem.keys.shape[1])
     n_queries = len(problem.queries)
     basis = Basis(degree, len(columns), len(problem.keys))
     extent = extent_of(problem.keys[:, columns], problem.weights)
-    most = max(1, ROWS_AT_ONCE // len(problem.keys))
-    places, apart = problem.queries[:, columns], APART[degree] if degree else np.inf
-    # Sums about a middle lose digits where it is many units away, of the narrowest window.
-    narrowest = 1.0 if problem.query_scale is None else problem.query_scale.min(initial=1.0)
+    max_rows = max(1, ROWS_AT_ONCE // len(problem.keys))
+    max_width = MAX_WIDTH[degree] if degree else np.inf
+    # Sums about a middle lose digits if it is many units of the narrowest window away.
+    scale = 1.0 if problem.query_scale is None else problem.query_scale.min(initial=1.0)
     with np.errstate(over="ignore"):
-        places = places / np.minimum(narrowest, extent)
-    groups = split(places, np.arange(n_queries), most=most, apart=apart)
+        places = problem.queries[:, columns] / np.minimum(scale, extent)
+    groups = split(places, np.arange(n_queries), max_rows=max_rows, max_width=max_width)
 
-    def find(rows):
+    def compute(rows):
         return _rows(problem.take(rows), basis, columns, extent, empty, without_each)
 
-    many = problem.n_pairs > FEW_PAIRS and problem.kernel.signed is not None
-    found = map_on_threads(find, groups or [np.arange(0)], parallel=many)
+    parallel = problem.n_pairs > FEW_PAIRS and problem.kernel.signed is not None
+    fields_of_groups = map_on_threads(compute, groups or [np.arange(0)], parallel=parallel)
     order = np.argsort(np.concatenate(groups)) if groups else slice(None)
-    fields = (np.concatenate(field)[order] for field in zip(*found, strict=True))
+    fields = (np.concatenate(field)[order] for field in zip(*fields_of_groups, strict=True))
     fitted, *matrices, distance, left_out, left_out_distance = fields
     fitted, left_out = fitted + problem.value_center, left_out + problem.value_center
-    if kept is not None:
+    if positions is not None:
         # Keys without weight do nothing: the fit without them is the fit.
-        matrices = [_with_others(field, kept, len(keys), 0.0) for field in matrices]
+        matrices = [_with_others(field, positions, len(keys), 0.0) for field in matrices]
         if without_each:
-            left_out = _with_others(left_out, kept, len(keys), fitted[:, None])
+            left_out = _with_others(left_out, positions, len(keys), fitted[:, None])
             left_out_distance = _with_others(
-                left_out_distance, kept, len(keys), distance[:, None]
+                left_out_distance, positions, len(keys), distance[:, None]
             )
     if not without_each:
         left_out = left_out_distance = None
@@ -269,7 +269,10 @@ def local_rows(
 
 
 def _rows(problem, basis, columns, extent, empty, without_each):
-    """The fields of `LocalRows` for queries close together, the last two where asked for."""
+    """Return the fields of `LocalRows` for queries that are close together.
+
+    The last two are computed only if `without_each`.
+    """
     values, keys = problem.values, problem.keys[:, columns]
     queries = problem.queries[:, columns]
     weights = normalized(problem, empty)
@@ -294,49 +297,50 @@ def _rows(problem, basis, columns, extent, empty, without_each):
     residuals = values - cross[:, :1] - slope.swapaxes(1, 2)
     form = about.swapaxes(1, 2) @ np.linalg.solve(solution.covariance, about)  # (b, P, P)
     form = basis.of_products(form) @ products[:, : basis.n_powers].T
-    rest = 1 - weights * (1 + form)
-    heaviest = rest < _HEAVIEST
-    rest = np.where(heaviest, 1.0, rest)
+    inverse_leverage = 1 - weights * (1 + form)
+    is_heaviest = inverse_leverage < _MIN_SHARE_OF_OTHERS
+    inverse_leverage = np.where(is_heaviest, 1.0, inverse_leverage)
     left_out, distance = _left_out(
-        solution, cross[:, 0], weights, pull, rest, values, residuals
+        solution, cross[:, 0], weights, pull, inverse_leverage, values, residuals
     )
-    for query, key in np.argwhere(heaviest):
-        one = problem.take([query])
-        left_out[query, key], distance[query, key] = _without(one, basis.degree, key, empty)
+    for query, key in np.argwhere(is_heaviest):
+        at_query = problem.take([query])
+        fit = _without(at_query, basis.degree, key, empty)
+        left_out[query, key], distance[query, key] = fit
     return *fields, left_out, distance
 
 
-def _left_out(solution, average, weights, pull, rest, values, residuals):
-    """Fits (b, m, p) and distances (b, m) without each key, by updates of rank one."""
-    share = solution.read[:, None]
-    # Of the polynomial at the query, read there or not: its value and effects of the keys.
-    whole = average + (solution.value - average) / share
-    ratio = 1 - pull / share
-    without = whole[:, None] - (weights * ratio / rest)[:, :, None] * residuals
-    odds = 1 + solution.squared_distance[:, None] + weights * ratio**2 / rest
+def _left_out(solution, average, weights, pull, inverse_leverage, values, residuals):
+    """Return fits (b, m, p) and distances (b, m) without each key, by updates of rank one."""
+    shrinkage = solution.read[:, None]
+    # These are the polynomial at the query without shrinkage, and its effects of the keys.
+    polynomial = average + (solution.value - average) / shrinkage
+    ratio = 1 - pull / shrinkage
+    change = (weights * ratio / inverse_leverage)[:, :, None] * residuals
+    without = polynomial[:, None] - change
+    odds = 1 + solution.squared_distance[:, None] + weights * ratio**2 / inverse_leverage
     distance = (1 - weights) * odds - 1
-    read = share_read(distance, solution.pull.shape[1])
-    averages = average[:, None] + (weights / (1 - weights).clip(_HEAVIEST))[:, :, None] * (
-        average[:, None] - values
-    )
-    return without - (1 - read)[:, :, None] * (without - averages), distance
+    shrinkage = share_read(distance, solution.pull.shape[1])[:, :, None]
+    odds_of_key = weights / (1 - weights).clip(_MIN_SHARE_OF_OTHERS)
+    averages = average[:, None] + odds_of_key[:, :, None] * (average[:, None] - values)
+    return without - (1 - shrinkage) * (without - averages), distance
 
 
 def _without(problem, degree, key, empty):
-    """Fit and distance at a query without a key that outweighs the others together."""
+    """Return fit and distance at a query without a key that outweighs all others together."""
     problem = replace(problem, left_out=key_ranges(np.array([key])))
     reduction = Reduction(problem, degree, empty=empty, algorithm="dense")
     ((_, ((_, _, moments),)),) = reduction.each(np.ones(1))
-    found = solve(*moments[:2])
-    return found.value[0], found.squared_distance[0]
+    solution = solve(*moments[:2])
+    return solution.value[0], solution.squared_distance[0]
 
 
-def _with_others(field, kept, n_keys, fill):
-    """Entries of the keys that have weight, and a fill for others."""
+def _with_others(field, positions, n_keys, fill):
+    """Return a field of keys at some positions for all keys, with a fill for the others."""
     shape = (field.shape[0], n_keys, *field.shape[2:])
-    whole = np.zeros(shape) + fill
-    whole[:, kept] = field
-    return whole
+    of_all_keys = np.zeros(shape) + fill
+    of_all_keys[:, positions] = field
+    return of_all_keys
 
 
 def attend_gradient(
@@ -410,27 +414,26 @@ def attend_gradient(
     n_queries, n_features = problem.queries.shape
     n_keys, n_values = problem.values.shape
     columns = problem.kernel.numeric_columns(n_features)
-    # A common offset would leave its digits in every difference from the average.
     kernel = problem.kernel
-    by_distance = kernel.signed is False and kernel.radial_form(n_features) is not None
-    way = _by_distance if by_distance else _by_torch
+    is_radial = kernel.signed is False and kernel.radial_form(n_features) is not None
+    gradients_of = _by_distance if is_radial else _by_torch
     gradients = np.zeros((n_queries, n_values, n_features))
     unit = np.broadcast_to(check_bandwidth(bandwidth, n_features), n_features)[columns]
 
     def differentiate(rows):
-        gradients[rows, :, columns] = way(problem.take(rows), columns) / unit
+        gradients[rows, :, columns] = gradients_of(problem.take(rows), columns) / unit
 
-    many = problem.n_pairs > FEW_PAIRS and kernel.signed is not None
+    parallel = problem.n_pairs > FEW_PAIRS and kernel.signed is not None
     row_blocks = blocks(n_queries, max(1, IN_CACHE // n_keys))
-    map_on_threads(differentiate, row_blocks, parallel=many)
+    map_on_threads(differentiate, row_blocks, parallel=parallel)
     n_dims = values.ndim if hasattr(values, "ndim") else np.ndim(values)
-    found = problem.result(gradients[:, 0] if n_dims == 1 else gradients)
-    (found,) = as_passed([found], queries, keys, values)
-    return found
+    gradients = problem.result(gradients[:, 0] if n_dims == 1 else gradients)
+    (gradients,) = as_passed([gradients], queries, keys, values)
+    return gradients
 
 
 def _by_distance(problem, columns):
-    """Gradients by the kernel's slope along the squared distance, one feature at a time."""
+    """Compute gradients by the kernel's slope along the squared distance, for each feature."""
     values, x, y = problem.values, problem.queries, problem.keys
     form, (weights, _) = problem.kernel.radial_form(x.shape[1]), shares(problem)
     slope = 2 * form.kernel.log_slope(form.squared(x, y))
@@ -438,15 +441,15 @@ def _by_distance(problem, columns):
     gradients = np.empty((len(x), values.shape[1], len(columns)))
     for position, column in enumerate(columns):
         change = slope * np.subtract.outer(x[:, column], y[:, column])
-        # The common part of all log-weights cancels in the average; here, not later, since for
-        # a query far from all keys nothing else is left.
+        # What all log-weights have in common cancels in the average. It is subtracted here
+        # since the difference is tiny for a query far from all keys.
         change -= (weights * change).sum(axis=1, keepdims=True)
         gradients[:, :, position] = (weights * change) @ values
     return gradients
 
 
 def _by_torch(problem, columns):
-    """Gradients through the kernel itself, one column of values at a time."""
+    """Compute gradients through the kernel itself, one column of values at a time."""
     kernel, values, logs = problem.kernel, problem.values, in_logarithms(problem.kernel)
     compare = kernel.log if logs else kernel
     table, pull = with_slopes(compare, problem.queries, problem.keys, columns)
@@ -454,16 +457,18 @@ def _by_torch(problem, columns):
     factor = weights
     if not logs:  # the derivative is the table's own, not that of its logarithm
         total = (problem.weights * table).sum(axis=1)
-        # Of sums that are hardly numbers, no derivative is one: the average counts as constant.
+        # The inverse of a tiny sum may be infinite; the average then counts as constant.
         with np.errstate(over="ignore", divide="ignore"):
             inverse = 1 / total
         factor = problem.weights * np.where(lost | np.isinf(inverse), 0.0, inverse)[:, None]
     averages = weights @ values
-    found = [
+    gradients = [
         pull(factor * (column - average[:, None]))[0]
         for column, average in zip(values.T, averages.T, strict=True)
     ]
-    return np.stack(found, axis=1) if found else np.zeros((len(table), 0, len(columns)))
+    if not gradients:
+        return np.zeros((len(table), 0, len(columns)))
+    return np.stack(gradients, axis=1)
 
 
 class Explanation(NamedTuple):
@@ -490,7 +495,7 @@ class Explanation(NamedTuple):
 
 
 def heaviest(weights_of, X, n_keys, k):
-    """Positions (n_queries, k) and weights of the k heaviest keys of every query.
+    """Return positions (n_queries, k) and weights of the k heaviest keys of every query.
 
     ``weights_of(X[rows])`` returns the weights of some queries, (n_rows, n_keys).
     """
@@ -499,7 +504,7 @@ def heaviest(weights_of, X, n_keys, k):
     for rows in blocks_of_queries(len(X), n_keys):
         block = weights_of(X[rows])
         size = np.abs(block)
-        # Of equal ones the first.
+        # Of equal weights the first ones are taken.
         top = np.sort(np.argpartition(-size, k - 1, axis=1)[:, :k], axis=1)
         order = np.argsort(-np.take_along_axis(size, top, axis=1), axis=1, kind="stable")
         top = np.take_along_axis(top, order, axis=1)
@@ -508,23 +513,24 @@ def heaviest(weights_of, X, n_keys, k):
     return np.concatenate(indices), np.concatenate(weights)
 
 
-def explained(X, found, labels):
-    """An explanation of queries; where they are a frame, a frame with labels of rows.
+def explained(X, explanation, labels):
+    """Return an explanation of queries; as a frame with labels of rows if X is a frame.
 
-    `labels` are those of the keys, None where these are known by their positions.
+    `labels` are those of the keys, None if these are known by their positions.
     """
     frame = frame_of(X)
     if frame is None:
-        return found
-    queries, k = row_labels(X), found.indices.shape[1]
-    queries = np.arange(len(found.indices)) if queries is None else queries
-    rows = found.indices if labels is None else labels[found.indices]
-    columns = {"query": queries.repeat(k), "row": rows.ravel(), "weight": found.weights.ravel()}
-    if found.values.ndim == 2:
-        columns["value"] = found.values.ravel()
+        return explanation
+    indices, weights, values = explanation
+    queries, k = row_labels(X), indices.shape[1]
+    queries = np.arange(len(indices)) if queries is None else queries
+    rows = indices if labels is None else labels[indices]
+    columns = {"query": queries.repeat(k), "row": rows.ravel(), "weight": weights.ravel()}
+    if values.ndim == 2:
+        columns["value"] = values.ravel()
     else:
-        outputs = found.values.reshape(len(rows) * k, -1).T
-        columns |= {f"value_{j}": values for j, values in enumerate(outputs)}
+        outputs = values.reshape(len(rows) * k, -1).T
+        columns |= {f"value_{j}": output for j, output in enumerate(outputs)}
     return nw.from_dict(columns, backend=frame.implementation).to_native()
 
 

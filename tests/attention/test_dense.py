@@ -49,7 +49,7 @@ def test_fused_and_products_equal_differences(kernel, leave_one_out, bandwidth):
     problem = make_problem(kernel, bandwidth, leave_one_out=leave_one_out)
     expected = finished(over_all(problem, quick=False))
     fused = _fused.fused_sums(problem)
-    sure = fused.least == 0
+    sure = fused.error_bound == 0
     assert sure.all() != leave_one_out or bandwidth == 5.0
     for found, where in ((fused, sure), (over_all(problem), sure | True)):
         for ours, slow in zip(finished(found), expected, strict=True):
@@ -61,7 +61,7 @@ def test_single_precision_where_it_is_accurate(leave_one_out):
     problem = make_problem("gaussian", 1.0, leave_one_out=leave_one_out)
     expected = finished(over_all(problem, quick=False))
     fused = _fused.fused_sums(replace(problem, dtype=np.float32))
-    sure = fused.least == 0
+    sure = fused.error_bound == 0
     assert sure.mean() > 0.5
     # Single precision was used, and has the digits that its results show.
     assert 1e-9 < np.abs(finished(fused)[0] - expected[0])[..., sure].max() < 1e-4
@@ -69,7 +69,7 @@ def test_single_precision_where_it_is_accurate(leave_one_out):
         np.testing.assert_allclose(ours[..., sure], slow[..., sure], rtol=1e-4, atol=1e-4)
     # Of places too far from the middle for its digits nothing is.
     far = make_problem("gaussian", 1e-3)
-    assert np.isinf(_fused.fused_sums(replace(far, dtype=np.float32)).least).all()
+    assert np.isinf(_fused.fused_sums(replace(far, dtype=np.float32)).error_bound).all()
 
 
 def test_where_the_private_operator_is_gone(monkeypatch):
@@ -112,7 +112,7 @@ def test_the_fastest_accurate_way_is_taken(monkeypatch, kernel, bandwidth, repay
     problem = make_problem(kernel, bandwidth, leave_one_out=True)
     sums = _reduce.Reduction(problem).sums(np.arange(N))
     assert list(dict.fromkeys(taken)) == expected
-    assert sums.sure.all()
+    assert sums.is_accurate.all()
 
 
 @pytest.mark.parametrize(("kernel", "degree"), [("gaussian", 1), ("epanechnikov", 0)])
@@ -190,7 +190,7 @@ def test_queries_whose_squares_overflow_take_the_nearest(kernel, distance):
 )
 @pytest.mark.parametrize("most", [1, 7, np.inf])
 def test_groups_hold_every_point_once(points, most):
-    groups = split(points, np.arange(len(points)), most=most, apart=4.0)
+    groups = split(points, np.arange(len(points)), max_rows=most, max_width=4.0)
     assert sorted(i for group in groups for i in group.tolist()) == list(range(len(points)))
     for group in groups:
         assert 0 < len(group) <= most

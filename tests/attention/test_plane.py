@@ -29,7 +29,7 @@ PLACES = {
 def always(monkeypatch):
     """Boxes for few pairs too."""
     monkeypatch.setattr(_plane, "FEW_PAIRS", 0)
-    monkeypatch.setattr(_plane, "_CARRIED", 0.0)
+    monkeypatch.setattr(_plane, "_PAIRS_OF_CELL", 0.0)
 
 
 def powers_of(u, most):
@@ -75,13 +75,13 @@ def test_equals_sums_over_all_pairs(place, leave_out, degree):
     for scale in (1e-3, 0.1, 3.0, 1e3):
         expected = all_pairs(plane, queries, scale, own)
         found = plane.sums(queries, scale, left_out)
-        n_sure += found.sure.sum()
+        n_sure += found.is_accurate.sum()
         assert_alike(found, *expected, plane)
     assert n_sure > (0 if place == "further" else len(queries))
 
 
 def assert_alike(found, shift, expected, size, plane):
-    some = found.usable
+    some = found.is_nonzero
     assert (expected[0, some, 0] > 0).all()
     total = found.sums[0, 0, some]
     np.testing.assert_allclose(
@@ -135,7 +135,7 @@ def test_some_queries_have_no_key_of_their_own():
 def test_the_only_key_left_out():
     plane = Plane(np.zeros((1, 2)), np.ones(1), np.ones((1, 1)), GAUSSIAN, degree=1)
     found = plane.sums(plane.points, 1.0, np.array([[0, 1]]))
-    assert not found.sure.any()
+    assert not found.is_accurate.any()
 
 
 def test_few_pairs_and_narrow_bandwidths_are_left_to_other_algorithms(monkeypatch):

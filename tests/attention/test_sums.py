@@ -25,4 +25,4 @@ def test_parts_of_very_different_size_add_up(kernel, far_first):
     np.testing.assert_allclose(merged.sums[0, 0] * size, weights.sum(axis=1), rtol=1e-9)
     if kernel == "silverman":
         mass = 2.0**-26 * np.abs(weights).sum(axis=1)
-        np.testing.assert_allclose(merged.least * size, mass, rtol=1e-9)
+        np.testing.assert_allclose(merged.error_bound * size, mass, rtol=1e-9)

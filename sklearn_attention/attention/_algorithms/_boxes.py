@@ -1,4 +1,4 @@
-"""Kernel sums in one or two features through Chebyshev interpolation between cells."""
+"""Kernel sums in one or two features by Chebyshev interpolation between cells."""
 
 import math
 from typing import Any, NamedTuple
@@ -27,16 +27,16 @@ class Boxes:
         self.points, self.columns = keys.points, keys.columns
         self.powers, self.degree = keys.powers, keys.degree
         self.profile, self.grid = profile, grid
-        self._far = float(profile(np.array(grid.reach**2))) * self.columns[0].sum()
+        self._neglected = float(profile(np.array(grid.cutoff**2))) * self.columns[0].sum()
         self._range = self.points.min(axis=0), self.points.max(axis=0)
-        # Results for all bandwidths of the same width: this, the keys in its cells, which
-        # are not known of some, and moments of the columns from some on.
+        # What bandwidths whose cells have the same width share: this width, the keys in cells,
+        # a mask of keys whose cell is not known, and moments of blocks of columns.
         self._keys, self._moments = (None, None, None), {}
 
     def plan(self, queries, scale):
-        """Plan of the sums for some queries (m, n_axes), at a multiple of the bandwidth.
+        """Plan the sums about queries (m, n_axes), at a multiple of the bandwidth.
 
-        The attribute `points` of the keys, for the keys themselves, spares some work.
+        If the queries are the attribute `points` of the keys, their cells are known.
         """
         grid = self.grid
         low, high = self._range
@@ -44,8 +44,9 @@ class Boxes:
             low = np.minimum(low, queries.min(axis=0))
             high = np.maximum(high, queries.max(axis=0))
         extent = float((high - low).max())
-        # No wider than all there is: powers of small distances need polynomials of these. And
-        # no cell is unknown, though rounding may take a third of the width.
+        # Cells are no wider than the range of the points: powers of small distances need
+        # polynomials of these. And no cell is unknown, though rounding may take a third of the
+        # width.
         largest = float(np.maximum(abs(low), abs(high)).max())
         widest = max(extent, 2 * largest / FURTHEST)
         width = cell_width(min(grid.width * scale, widest or np.inf))
@@ -57,8 +58,8 @@ class Boxes:
         rows = keys
         if queries is not self.points:
             rows, outside = self._rows(queries, width)
-        furthest = math.ceil(min(grid.reach * scale, extent) / width)
-        offsets = np.arange(-furthest, furthest + 1.0)
+        n_cells = math.ceil(min(grid.cutoff * scale, extent) / width)
+        offsets = np.arange(-n_cells, n_cells + 1.0)
         return Plan(width / scale, offsets, rows, outside, _legs(keys, rows, offsets))
 
     def _rows(self, points, width):
@@ -68,9 +69,9 @@ class Boxes:
         return points, np.abs(number).max(axis=0) >= FURTHEST
 
     def __call__(self, plan):
-        """Sums (n_powers, c, m) over all keys, and bounds (m,) on the error of the first.
+        """Return sums (n_powers, c, m) over all keys, and bounds (m,) of the first one's error.
 
-        Of powers above the degree there are those of the first column only.
+        For powers above the degree, only the first column is summed.
         """
         keys, rows = self._keys[1], plan.rows
         highest = 1 + max(map(max, self.powers))
@@ -82,41 +83,43 @@ class Boxes:
         n_low = sum(sum(power) <= self.degree for power in self.powers)
         at_once = max(1, IN_MEMORY // (of_cell * len(keys.codes)))
         sums = np.zeros((len(self.powers), len(self.columns), len(plan.outside)))
-        for some in blocks(len(self.columns), at_once):
-            if (some.start, some.stop) not in self._moments:
-                self._moments = {(some.start, some.stop): keys.moments(self.columns[some])}
-            moments = self._moments[some.start, some.stop]
+        for block in blocks(len(self.columns), at_once):
+            key = block.start, block.stop
+            if key not in self._moments:
+                self._moments = {key: keys.moments(self.columns[block])}
+            moments = self._moments[key]
             n_columns = moments.shape[1]
             step = max(1, IN_MEMORY // (of_cell * n_columns * n_low * len(plan.offsets)))
             low = rows.empty(n_low, n_columns)
-            high = rows.empty(len(self.powers) - n_low if some.start == 0 else 0, 1)
-            for part in blocks(len(rows.codes), step):
-                for found, powers, terms in (
+            high = rows.empty(len(self.powers) - n_low if block.start == 0 else 0, 1)
+            for cells in blocks(len(rows.codes), step):
+                for values, powers, terms in (
                     (low, self.powers[:n_low], moments),
                     (high, self.powers[n_low:], moments[:, :1]),
                 ):
-                    if len(found):
-                        local = _carry(terms, plan.legs, between, powers, part)
-                        rows.evaluate(part, local, found)
-            sums[:n_low, some] = rows.at_points(low)
+                    if len(values):
+                        coefficients = _local_terms(terms, plan.legs, between, powers, cells)
+                        rows.evaluate(cells, coefficients, values)
+            sums[:n_low, block] = rows.at_points(low)
             if len(high):
                 sums[n_low:, :1] = rows.at_points(high)
         return sums, self._error(plan)
 
     def n_pairs(self, plan):
-        """Number of pairs of a query and a key in the cells within reach of each other."""
-        near = self._keys[1].totals(np.ones(len(self.points)))
+        """Count the pairs of a query and a key in cells within the cutoff of each other."""
+        n_keys = self._keys[1].totals(np.ones(len(self.points)))
         for leg in plan.legs:
-            near = np.append(near[leg].sum(axis=1), 0.0)
-        return near @ plan.rows.totals(np.ones(len(plan.outside)))
+            n_keys = np.append(n_keys[leg].sum(axis=1), 0.0)
+        return n_keys @ plan.rows.totals(np.ones(len(plan.outside)))
 
     def _error(self, plan):
-        apart = (np.abs(plan.offsets) - 1).clip(0) * plan.width
-        largest = self.profile(apart**2)
+        """Return bounds (m,) on the errors of the sums of weights."""
+        min_distance = (np.abs(plan.offsets) - 1).clip(0) * plan.width
+        largest = self.profile(min_distance**2)
         size = self._keys[1].totals(self.columns[0])
         for leg in plan.legs:
             size = np.append((size[leg] * largest).sum(axis=1), 0.0)
-        error = plan.rows.spread(ROUNDING * size + self._far)
+        error = plan.rows.spread(ROUNDING * size + self._neglected)
         error[plan.outside] = np.inf
         return error
 
@@ -125,15 +128,15 @@ class Grid(NamedTuple):
     """Cells, in units of the kernel."""
 
     width: float  # of a cell, at most
-    n_terms: int  # Chebyshev polynomials along each axis, which leave what is below rounding
-    reach: float  # distance beyond which the kernel is next to 0
+    n_terms: int  # Chebyshev polynomials along each axis, whose error is below rounding
+    cutoff: float  # distance beyond which the kernel is negligible
 
 
 class Plan(NamedTuple):
     """Queries in cells, and the keys' cells around them."""
 
     width: float  # of a cell, in units of the kernel
-    offsets: Any  # (n_offsets,) of cells within reach, along each axis
+    offsets: Any  # (n_offsets,) of cells within the cutoff, along each axis
     rows: Any  # the queries, as PointsInCells
     outside: Any  # (m,) whether a query's cell is not known
     # Along each axis the cells (n_targets, n_offsets) whose terms are added to each; -1 for
@@ -142,6 +145,7 @@ class Plan(NamedTuple):
 
 
 def _legs(keys, queries, offsets):
+    """Return the cells whose terms are added to each cell, along one axis after the other."""
     targets = queries.codes
     if not np.iscomplexobj(targets):
         return [_position(keys.codes, targets[:, None] + offsets)]
@@ -150,42 +154,46 @@ def _legs(keys, queries, offsets):
     behind = targets[:, None] + 1j * offsets
     stops = np.unique(behind)
     first = _position(keys.codes, stops[:, None] + offsets)
-    some = (first >= 0).any(axis=1)
-    return [first[some], _position(stops[some], behind)]
+    has_source = (first >= 0).any(axis=1)
+    return [first[has_source], _position(stops[has_source], behind)]
 
 
-def _carry(terms, legs, between, powers, part):
-    """Coefficients of the sums in some cells of queries, for each power."""
+def _local_terms(terms, legs, between, powers, cells):
+    """Return the coefficients of the sums in a slice of the queries' cells, for each power."""
     *first, last = legs
-    last = last[part]
+    last = last[cells]
     if not first:
-        return [_carried(terms, last, between[e]) for (e,) in powers]
+        return [_moved(terms, last, between[e]) for (e,) in powers]
     needed = np.unique(last[last >= 0])
     last = np.where(last >= 0, np.searchsorted(needed, last), -1)
-    along = {}
+    along_first = {}
     for e in {e for e, _ in powers}:
-        carried = _carried(terms, first[0][needed], between[e])
-        along[e] = np.ascontiguousarray(carried.swapaxes(2, 3))
-    return [_carried(along[e], last, between[f]) for e, f in powers]
+        moved = _moved(terms, first[0][needed], between[e])
+        along_first[e] = np.ascontiguousarray(moved.swapaxes(2, 3))
+    return [_moved(along_first[e], last, between[f]) for e, f in powers]
 
 
-def _carried(terms, source, between):
-    """Terms from around each cell, times a matrix; those of an empty cell behind."""
+def _moved(terms, source, between):
+    """Move terms of the cells around each cell to it; the last cell is empty.
+
+    `source` (n_cells, n_offsets) has the positions of the cells around, -1 for an empty one.
+    `between` is the matrix of `between_cells`.
+    """
     shape = terms.shape[1:]
     n_targets = _ROWS * (len(source) // _ROWS + 1)
     source = np.pad(source, ((0, n_targets - len(source)), (0, 0)), constant_values=-1)
-    found = np.empty((n_targets, *shape))
+    moved = np.empty((n_targets, *shape))
     size = source.shape[1] * math.prod(shape)
-    for part in blocks(n_targets, _ROWS * max(1, IN_CACHE // (_ROWS * size))):
-        near = np.moveaxis(terms[source[part]], 1, -2).reshape(-1, _ROWS, len(between))
-        found[part] = (near @ between).reshape(-1, *shape)
-    return found
+    for cells in blocks(n_targets, _ROWS * max(1, IN_CACHE // (_ROWS * size))):
+        around = np.moveaxis(terms[source[cells]], 1, -2).reshape(-1, _ROWS, len(between))
+        moved[cells] = (around @ between).reshape(-1, *shape)
+    return moved
 
 
-def _position(values, wanted):
-    """Position of each wanted value among ascending ones; -1 where it is missing."""
+def _position(values, targets):
+    """Return the position of each target among ascending values; -1 if it is missing."""
     if not len(values):
-        return np.full(np.shape(wanted), -1)
-    place = np.searchsorted(values, wanted)
-    place[place == len(values)] = 0
-    return np.where(values[place] == wanted, place, -1)
+        return np.full(np.shape(targets), -1)
+    position = np.searchsorted(values, targets)
+    position[position == len(values)] = 0
+    return np.where(values[position] == targets, position, -1)

@@ -1,4 +1,4 @@
-"""Points in cells, and Chebyshev polynomials of their places there."""
+"""Points in cells, and Chebyshev polynomials of their positions in these."""
 
 import functools
 import math
@@ -9,20 +9,23 @@ from ..._blocks import IN_CACHE
 
 # Binary digits of the width of cells.
 _DIGITS = 8
-# Cells further out are equal in double precision.
+# Cells whose number is larger cannot be told apart in double precision.
 FURTHEST = 2**40
 
 
 def cell_width(width):
-    """A width no larger, of few binary digits: then borders of cells are exact."""
+    """Round a width down to few binary digits, so that borders of cells are exact."""
     fraction, exponent = math.frexp(width)
     return math.ldexp(math.floor(2**_DIGITS * fraction), exponent - _DIGITS)
 
 
 def in_cells(x, width):
-    """Cells of points along each axis, as integers, and positions from -1 to 1 within these."""
-    # Positions within cells lose no digits, wherever the points are. Beyond the furthest cells
-    # each point has a cell to itself.
+    """Return the cells of points along each axis, and positions from -1 to 1 in these.
+
+    Cells are integers.
+    """
+    # Positions within cells lose no digits, wherever the points are. Points beyond the furthest
+    # cells have no known cell.
     with np.errstate(over="ignore", invalid="ignore"):
         number = np.floor(x / width)
         place = 2 * ((x - number * width) / width) - 1
@@ -33,7 +36,7 @@ def in_cells(x, width):
 
 
 def first_of_each(codes):
-    """Index at which each value begins among sorted ones."""
+    """Return the index of the first of equal values, which are sorted."""
     return np.flatnonzero(np.append(True, codes[1:] != codes[:-1]))
 
 
@@ -56,21 +59,21 @@ class PointsInCells:
         self._first = np.append(0, np.cumsum(n_chunks))
         self._cell = np.repeat(np.arange(len(first)), n_chunks)
         slot = np.arange(len(codes)) + np.repeat(self._first[:-1] * size - first, counts)
-        # Where each point lies among the places of all chunks, of which some are empty.
+        # The slot of each point in the chunks; the last slots of a cell may be empty.
         self._slot = np.empty_like(slot)
         self._slot[order] = slot
         self._place = self._in_chunks(place)
 
     def _in_chunks(self, columns):
-        found = np.zeros((len(columns), len(self._cell) * self._size))
-        found[:, self._slot] = columns
-        return found.reshape(len(columns), -1, self._size)
+        slots = np.zeros((len(columns), len(self._cell) * self._size))
+        slots[:, self._slot] = columns
+        return slots.reshape(len(columns), -1, self._size)
 
     def _blocks(self, first, last):
-        """Some chunks, and their polynomials along each axis, a block at a time."""
+        """Yield blocks of chunks, and the polynomials of these along each axis."""
         step = max(1, IN_CACHE // (2 * self._n_terms * self._size))
         if len(self._cell) <= step:
-            yield slice(first, last), [found[first:last] for found in self._all]
+            yield slice(first, last), [along_axis[first:last] for along_axis in self._all]
             return
         for start in range(first, last, step):
             chunks = slice(start, min(start + step, last))
@@ -81,18 +84,18 @@ class PointsInCells:
         return self._polynomials(slice(None))
 
     def _polynomials(self, chunks):
-        """For each axis an array of shape (chunks, terms, rows)."""
+        """Evaluate the polynomials: for each axis an array (n_chunks, n_terms, size)."""
         t = self._place[:, chunks]
-        found = np.empty((self._n_terms, *t.shape))
-        found[0], found[1] = 1.0, t
+        polynomials = np.empty((self._n_terms, *t.shape))
+        polynomials[0], polynomials[1] = 1.0, t
         twice = 2 * t
         for k in range(2, self._n_terms):
-            np.multiply(twice, found[k - 1], out=found[k])
-            found[k] -= found[k - 2]
-        return np.ascontiguousarray(found.transpose(1, 2, 0, 3))
+            np.multiply(twice, polynomials[k - 1], out=polynomials[k])
+            polynomials[k] -= polynomials[k - 2]
+        return np.ascontiguousarray(polynomials.transpose(1, 2, 0, 3))
 
     def moments(self, columns):
-        """Sums of columns (c, n) times polynomials, (n_cells + 1, c, n_terms[, n_terms]).
+        """Sum columns (c, n) times polynomials, (n_cells + 1, c, n_terms[, n_terms]).
 
         The last axis is the points' first axis; the last cell is empty.
         """
@@ -110,42 +113,46 @@ class PointsInCells:
             moments[cell[first]] += sums
         return moments
 
-    def evaluate(self, part, polynomials, sums):
-        """Write polynomials at the points of some cells, a slice, into `sums` of `empty`."""
-        # Coefficients are (n_part, c, n_terms[, n_terms]), the last axis for the points' last
-        # axis; the sums (n_polynomials, c, n_chunks, size).
-        begin, end = self._first[part.start], self._first[part.stop]
+    def evaluate(self, cells, coefficients, sums):
+        """Evaluate polynomials at the points of a slice of cells; write them into `sums`.
+
+        Coefficients are (n_cells, c, n_terms[, n_terms]), the last axis for the points' last
+        axis; the sums, of `empty`, are (n_polynomials, c, n_chunks, size).
+        """
+        begin, end = self._first[cells.start], self._first[cells.stop]
         for chunks, (*x, y) in self._blocks(begin, end):
-            cell = self._cell[chunks] - part.start
-            for terms, to in zip(polynomials, sums, strict=False):
-                found = terms[cell].reshape(len(cell), -1, self._n_terms) @ y
-                for along in x:
-                    found = found.reshape(len(cell), -1, *along.shape[1:])
-                    found = (found * along[:, None]).sum(axis=2)
-                to[: terms.shape[1], chunks] = found.swapaxes(0, 1)
+            cell = self._cell[chunks] - cells.start
+            for terms, sums_of_terms in zip(coefficients, sums, strict=False):
+                values = terms[cell].reshape(len(cell), -1, self._n_terms) @ y
+                for along_axis in x:
+                    values = values.reshape(len(cell), -1, *along_axis.shape[1:])
+                    values = (values * along_axis[:, None]).sum(axis=2)
+                sums_of_terms[: terms.shape[1], chunks] = values.swapaxes(0, 1)
 
     def empty(self, *shape):
-        """Room for sums at all points."""
+        """Return zeros for sums at all points."""
         return np.zeros((*shape, len(self._cell), self._size))
 
     def at_points(self, sums):
-        """Sums in chunks as those of the points, (..., n)."""
+        """Return the sums of chunks in the order of the points, (..., n)."""
         return sums.reshape(*sums.shape[:-2], -1)[..., self._slot]
 
     def totals(self, column):
-        """Sums of a column in each cell, and 0 for the empty one."""
+        """Sum a column in each cell; the sum of the empty one, the last, is 0."""
         cell = np.repeat(self._cell, self._size)[self._slot]
         return np.bincount(cell, column, len(self.codes) + 1)
 
     def spread(self, of_cells):
-        """Numbers of the cells, for each of their points."""
+        """Return, for each point, the number that its cell has."""
         return np.repeat(of_cells[self._cell], self._size)[self._slot]
 
 
 def between_cells(profile, offsets, width, n_terms, power):
-    """Matrix (n_offsets * n_terms, n_terms) from terms of cells around to those of a cell."""
-    # Of `profile`, the kernel of squared distances, times a power of the distance; the width of
-    # cells is in the kernel's unit.
+    """Return the matrix (n_offsets * n_terms, n_terms) from terms of cells to those of another.
+
+    `profile`, the kernel of squared distances, is multiplied by a power of the distance.
+    The cells lie at `offsets` from the other one; their width is in bandwidths.
+    """
     nodes, coefficients = _interpolation(n_terms)
     u = (nodes[:, None] - nodes) * (width / 2) + offsets[:, None, None] * width
     values = profile(u * u)
@@ -157,7 +164,7 @@ def between_cells(profile, offsets, width, n_terms, power):
 
 @functools.cache
 def _interpolation(n_terms):
-    """Chebyshev nodes, and the matrix from values there to coefficients."""
+    """Return the Chebyshev nodes, and the matrix from values at these to coefficients."""
     angles = np.pi * (np.arange(n_terms) + 0.5) / n_terms
     coefficients = np.cos(np.outer(np.arange(n_terms), angles)) * 2 / n_terms
     coefficients[0] /= 2

@@ -1,4 +1,4 @@
-"""Keys of which kernel sums take linear time, whatever the algorithm."""
+"""Keys along one or two features, over which kernel sums take linear time."""
 
 import copy
 import functools
@@ -13,13 +13,13 @@ from ...kernels._numerics import LARGEST
 from .._solve import Basis
 from .._sums import Sums
 
-# A sum is accurate down to this many times the bound on its error.
-_TRUSTED = 1e9
-# Bound on the rounding of a sum, relative to what it is of.
+# A sum is accurate if it exceeds the bound on its error by this factor.
+_ACCURACY = 1e9
+# Bound on the rounding error of a sum, relative to the sum of the absolute terms.
 ROUNDING = 1e-13
-# Relative cutoff: smaller weights than this share of the kernel's peak, or of the weight of the
-# nearest key, are neglected.
-_FAR = 1e-20
+# Weights below this share of the kernel's peak, or of the weight of the nearest key, are
+# neglected.
+_NEGLIGIBLE = 1e-20
 
 
 class Keys(ABC):
@@ -31,7 +31,7 @@ class Keys(ABC):
     # Points (n, n_axes) have weights (n,) and values (n, p); `degree` is half the highest power
     # of the distances. `columns` (1 + p, n) has the weights, and these times the values;
     # `powers` has exponents of the distances, in bandwidths, along each axis. `peak` is the
-    # kernel at distance 0; beyond `reach` it is next to 0.
+    # kernel at distance 0; beyond the distance `cutoff` it is negligible.
 
     def __init__(self, points, weights, values, kernel, degree=0):
         self.points, self.kernel, self.degree = points, kernel, degree
@@ -42,13 +42,13 @@ class Keys(ABC):
         # Number of sums that differ from 0.
         self.n_sums = len(self.powers) + basis.size * (len(self.columns) - 1)
         self.peak = float(kernel.profile(np.zeros(1))[0])
-        self.reach = reach(kernel, 2 * degree)
-        # Logarithm of how many times the heaviest key outweighs the lightest, beyond what the
-        # weights left out are below rounding.
+        self.cutoff = cutoff(kernel, 2 * degree)
+        # Logarithm of the ratio of the largest weight to the smallest one, less the margin by
+        # which negligible weights are below rounding.
         span = math.log(weights.max()) - math.log(weights[weights > 0].min())
-        self.span = max(0.0, span - math.log(np.finfo(np.float64).eps / _FAR))
-        # Logarithm of how many times the nearest key outweighs what is left out.
-        self.invisible = self.span - math.log(_FAR)
+        self.span = max(0.0, span - math.log(np.finfo(np.float64).eps / _NEGLIGIBLE))
+        # Logarithm of the ratio of the weight of the nearest key to a negligible one.
+        self.log_ratio_to_negligible = self.span - math.log(_NEGLIGIBLE)
 
     @classmethod
     def of(cls, table, form, degree=0):
@@ -78,17 +78,20 @@ class Keys(ABC):
 
     @abstractmethod
     def _in_linear_time(self, queries, scale):
-        """Sums, and bounds on the error of the first; None where pairs are as fast."""
+        """Return sums, and bounds on the error of the first; None if pairs are as fast."""
 
     def _by_pairs(self, queries, scale, left_out):
-        """Sums over the keys that count, pair by pair; None where other ways are faster."""
+        """Sum pair by pair over the keys within the cutoff; None if others are faster."""
         return None
 
     def sums(self, queries, scale, left_out=None, *, max_share=1.0):
-        """Sums for queries (m, n_axes) at multiples of the bandwidth, a number or (m,)."""
-        # The attribute `points` as queries saves work. Ranges `left_out` (m, 2) are positions
-        # of keys as passed. Sums below the error bound are computed again from pairs, unless
-        # their share is larger than `max_share`. None where other ways are faster.
+        """Sum about queries (m, n_axes) at multiples of the bandwidth, a number or (m,).
+
+        Ranges `left_out` (m, 2) are positions of keys as passed. Sums below the error bound are
+        computed again from pairs, unless their share is larger than `max_share`. None if other
+        algorithms are faster.
+        """
+        # The attribute `points` as queries saves work.
         with_errors = self._in_linear_time(queries, scale)
         scales = np.broadcast_to(scale, len(queries))
         if with_errors is None:
@@ -96,12 +99,12 @@ class Keys(ABC):
         sums, error = with_errors
         if left_out is not None:
             self._subtract(sums, queries, scales, left_out)
-        result = Sums(np.zeros(len(queries)), sums, _TRUSTED * error)
-        unsure = np.flatnonzero(~(sums[0, 0] > result.least))
-        if 0 < len(unsure) <= max_share * len(queries):
-            pairs = self._by_pairs(queries[unsure], scales[unsure], _rows(left_out, unsure))
+        result = Sums(np.zeros(len(queries)), sums, _ACCURACY * error)
+        small = np.flatnonzero(~(sums[0, 0] > result.error_bound))
+        if 0 < len(small) <= max_share * len(queries):
+            pairs = self._by_pairs(queries[small], scales[small], _rows(left_out, small))
             if pairs is not None:
-                result.put(unsure, pairs)
+                result.put(small, pairs)
         return result
 
     def _subtract(self, sums, queries, scales, left_out):
@@ -123,11 +126,11 @@ class Keys(ABC):
                     sums[p, c, rows] -= terms * self.columns[c, keys]
 
     def sums_of(self, rows, scale, *, max_share):
-        """Sums for some queries of the problem, in their order, as :meth:`sums`.
+        """Sum about some queries of the problem, in their order, as :meth:`sums`.
 
-        Powers are in units of the scale, a number or one per query.
+        Powers are in units of the scale, a number or one for each query.
         """
-        queries, left_out = self._some(rows)
+        queries, left_out = self._queries_at(rows)
         order = np.arange(len(queries))
         if self.are_queries and np.array_equal(rows, np.arange(len(self.points))):
             order, queries = self.order, self.points
@@ -139,41 +142,42 @@ class Keys(ABC):
         return None if sums is None else in_order(sums, order)
 
     def groups(self, scales):
-        """The scales, in their order, by bandwidths whose sums are made together."""
+        """Return the scales in groups whose sums are computed together."""
         return np.split(scales, len(scales))
 
-    def _some(self, rows):
-        """Some queries, and the ranges of keys that they leave out."""
+    def _queries_at(self, rows):
+        """Return some queries, and the ranges of keys that they leave out."""
         return _rows(self._queries, rows), _rows(self.problem.left_out, rows)
 
 
 def _rows(table, rows):
-    """Rows of a table, or None for none; indexing takes NumPy ten times as long as this."""
+    """Return rows of a table, None for None; indexing takes NumPy ten times as long."""
     return None if table is None else table.take(rows, axis=0)
 
 
 def in_order(ordered, order):
-    """Sums of queries that were put in an order, in the order that they came in."""
+    """Return sums of ordered queries in the order in which the queries were passed."""
     result = Sums(*(np.empty_like(field) for field in ordered[:3]))
-    result.shift[order], result.least[order] = ordered.shift, ordered.least
+    result.shift[order], result.error_bound[order] = ordered.shift, ordered.error_bound
     # Sum by sum: NumPy is ten times slower where it writes to many rows at once.
     for e, c in np.ndindex(ordered.sums.shape[:2]):
         result.sums[e, c][order] = ordered.sums[e, c]
     return result
 
 
-def reach(kernel, power=0, span=0.0):
-    """Distance, in bandwidths, beyond which a kernel times a power of it is next to 0.
+def cutoff(kernel, power=0, span=0.0):
+    """Return the distance, in bandwidths, beyond which a kernel times a power is negligible.
 
-    With the span of the weights also for the heaviest key, beside the lightest.
+    The power is one of the distance. With the span of the weights this also holds for the
+    heaviest key beside the lightest.
     """
     if math.isfinite(kernel.support):
         return kernel.support
     distances = np.arange(0.125, 256, 0.125)
     peak = kernel.profile(np.zeros(1))[0]
-    seen = kernel.profile(distances**2) * np.maximum(distances, 1) ** power
-    seen = seen > _FAR * math.exp(-span) * peak
-    return math.inf if seen[-1] else float(distances[np.flatnonzero(seen)[-1]]) + 0.125
+    weights = kernel.profile(distances**2) * np.maximum(distances, 1) ** power
+    counts = weights > _NEGLIGIBLE * math.exp(-span) * peak
+    return math.inf if counts[-1] else float(distances[np.flatnonzero(counts)[-1]]) + 0.125
 
 
 # Pairs at a time: the temporaries stay in the processor's cache.
@@ -181,7 +185,10 @@ BLOCK_PAIRS = IN_CACHE // 4
 
 
 def blocks_of_sizes(sizes, max_sum):
-    """Positions of sizes (m,) that are not 0, in blocks that add up to a maximum, or of one."""
+    """Yield positions of sizes (m,) above 0, in blocks whose sizes sum to `max_sum` at most.
+
+    A block has one position at least.
+    """
     rows = np.flatnonzero(sizes)
     ends = np.cumsum(sizes[rows])
     first = 0
@@ -200,7 +207,10 @@ class Ranges(NamedTuple):
     order: Any = None  # the keys in the order of which these are ranges; None for their own
 
     def blocks(self):
-        """Some queries that have keys, few pairs at a time; how many each has, and these."""
+        """Yield queries that have keys, the number of keys of each, and these keys.
+
+        Each block has at most `BLOCK_PAIRS` pairs, or a single query.
+        """
         counts = (self.high - self.low).clip(0)
         for rows in blocks_of_sizes(counts, BLOCK_PAIRS):
             keys = ranges(self.low[rows], self.high[rows])
@@ -208,11 +218,11 @@ class Ranges(NamedTuple):
 
 
 def inside(limits, positions):
-    """True for positions that lie in ranges (..., 2)."""
+    """Return True for positions that lie in ranges (..., 2)."""
     return (limits[..., 0] <= positions) & (positions < limits[..., 1])
 
 
 def ranges(low, high):
-    """All numbers of some ranges, one behind the other."""
+    """Return all numbers of some ranges, one range after the other."""
     sizes = high - low
     return np.arange(sizes.sum()) + np.repeat(low - (np.cumsum(sizes) - sizes), sizes)

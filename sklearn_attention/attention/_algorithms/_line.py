@@ -8,32 +8,32 @@ import numpy as np
 from ..._blocks import IN_CACHE
 from .._sums import Sums
 from ._boxes import Boxes, Grid
-from ._keys import Keys, Ranges, in_order, inside, reach
+from ._keys import Keys, Ranges, cutoff, in_order, inside
 from ._nearest import distance_along, nearest_along
 from ._recurrences import RecurrenceSums
 from ._windows import WindowSums, window
 
-# Cells of boxes, in bandwidths, and Chebyshev polynomials that leave rounding errors alone.
+# Width of cells in bandwidths, and number of Chebyshev polynomials: errors are below rounding.
 _WIDTH, _TERMS = 2.0, 20
-# Queries that stand for all where pairs are counted.
-_COUNTED = 64
-# Nanoseconds of a pair where sums are made pair by pair; of a call of the algorithms of linear
-# time, and of what boxes move between cells, for each sum.
-_PAIR, _CALL, _CARRIED = 12.0, 2e5, 35.0
+# Number of queries at which pairs are counted.
+_SAMPLED_QUERIES = 64
+# Nanoseconds of a pair in sums pair by pair; of a call of an algorithm of linear time; and, for
+# each sum, of the terms that boxes move from one cell to another.
+_PAIR, _CALL, _CELL = 12.0, 2e5, 35.0
 
 
 class Line(Keys):
     """Keys along one feature, in order."""
 
-    # Queries are ascending too, unless the nearest keys are searched. Of positions in order
-    # `order` has those of the keys as passed, `x` the coordinates.
+    # Queries ascend, too, unless the nearest keys are searched. `order` has the positions of
+    # the keys as passed, and `x` their coordinates, which ascend.
 
     def __init__(self, x, weights, values, kernel, degree=0, order=None):
         self.order = np.argsort(x) if order is None else order
         self.x = x[self.order]
         points = self.x[:, None]
         super().__init__(points, weights[self.order], values[self.order], kernel, degree)
-        self._reach_of_all = reach(kernel, 2 * degree, self.span)
+        self._cutoff_of_all = cutoff(kernel, 2 * degree, self.span)
 
     @functools.cached_property
     def _algorithm(self):
@@ -51,20 +51,20 @@ class Line(Keys):
     def _pairs_are_few(self, queries, scale):
         if not len(queries):
             return True
-        some = queries[:: max(1, len(queries) // _COUNTED), 0]
-        low, high = window(self.x, some, self.reach * scale)
+        sample = queries[:: max(1, len(queries) // _SAMPLED_QUERIES), 0]
+        low, high = window(self.x, sample, self.cutoff * scale)
         pairs, linear = _PAIR * (high - low).mean(), self._algorithm.cost(high - low)
         return pairs * len(queries) < linear * (len(self.x) + len(queries)) / 2 + _CALL
 
     def _by_pairs(self, queries, scale, left_out):
         kernel, places = self.kernel, queries[:, 0]
-        bounded = math.isfinite(kernel.support)
-        distance = self._reach_of_all * scale
-        if not bounded:
+        is_compact = math.isfinite(kernel.support)
+        distance = self._cutoff_of_all * scale
+        if not is_compact:
             nearest = distance_along(self, places, left_out) / scale
-            far = np.flatnonzero(np.isfinite(nearest) & (nearest > self.reach / 4))
-            distance[far] = self._furthest(nearest[far]) * scale[far]
-        exact = bounded and kernel.profile(np.ones(1))[0] > 0
+            far = np.flatnonzero(np.isfinite(nearest) & (nearest > self.cutoff / 4))
+            distance[far] = self._cutoff_beside(nearest[far]) * scale[far]
+        exact = is_compact and kernel.profile(np.ones(1))[0] > 0
         ranges = Ranges(*window(self.x, places, distance, exact=exact))
         shift = np.full(len(places), -np.inf)
         sums = np.zeros((2 * self.degree + 1, len(self.columns), len(places)))
@@ -73,12 +73,13 @@ class Line(Keys):
             query = np.repeat(rows, counts)
             with np.errstate(over="ignore"):
                 u = (self.x[keys] - places[query]) / scale[query]
-                weights = (kernel.profile if bounded else kernel.log_profile)(u * u)
+                weights = (kernel.profile if is_compact else kernel.log_profile)(u * u)
             if left_out is not None:
                 is_left_out = inside(left_out.take(query, axis=0), self.order[keys])
-                weights[is_left_out] = 0.0 if bounded else -np.inf
-            # Divided by the largest weight of a kernel without an end, no sum vanishes.
-            if bounded:
+                weights[is_left_out] = 0.0 if is_compact else -np.inf
+            # If the kernel is not compact, weights are divided by the largest one, so that no
+            # sum vanishes.
+            if is_compact:
                 shift[rows] = np.where(np.add.reduceat(weights, starts) > 0, 0.0, -np.inf)
             else:
                 shift[rows] = np.maximum.reduceat(weights, starts)
@@ -92,36 +93,36 @@ class Line(Keys):
                     sums[power, c, rows] = np.add.reduceat(terms, starts)
         return Sums(shift, sums, np.zeros(len(places)))
 
-    def _furthest(self, nearest):
-        """Distance up to which keys have weight relative to one at a given distance."""
+    def _cutoff_beside(self, nearest):
+        """Return the distance up to which keys count beside one at the distance `nearest`."""
         # The kernels' logarithms are concave: beyond two points they fall at least as fast as
         # between these, and beyond the nearest key as fast as from 0.
         step = 1 / np.maximum(nearest, 1.0)
         with np.errstate(over="ignore", divide="ignore", invalid="ignore"):
             log = self.kernel.log_profile
             slope = (log(nearest**2) - log((nearest + step) ** 2)) / step
-            further = step + self.invisible / slope
-        return nearest + np.fmin(further, self._reach_of_all)
+            distance = step + self.log_ratio_to_negligible / slope
+        return nearest + np.fmin(distance, self._cutoff_of_all)
 
     def nearest_of(self, rows):
-        """Sums over the nearest keys of some queries of the problem."""
-        queries, left_out = self._some(rows)
+        """Sum over the nearest keys of some queries of the problem."""
+        queries, left_out = self._queries_at(rows)
         return nearest_along(self, queries[:, 0], left_out, self.problem.rounding[rows])
 
     def groups(self, scales):
-        """The scales, in their order, by bandwidths whose sums are made together."""
+        """Return the scales in groups whose sums are computed together."""
         polynomial = self.kernel.polynomial
-        # Where the kernel jumps, a distance's last digit decides which keys are within reach.
+        # Where the kernel jumps, a distance's last digit decides which keys have weight.
         jumps = polynomial is not None and sum(polynomial) > 1e-9
         if jumps or not self.are_queries or self.problem.left_out is None:
             return np.split(scales, len(scales))
-        lengths = (np.ptp(self.x) + self._gap) / scales + 2 * self.reach
+        lengths = (np.ptp(self.x) + self._gap) / scales + 2 * self.cutoff
         starts, end = [0], lengths[0]
         for position in range(1, len(scales)):
             first = starts[-1]
             end += lengths[position]
             n_numbers = (position - first + 1) * self.columns.size
-            # Further out positions have lost half of their digits.
+            # Positions beyond this have lost half of their digits.
             if end > np.finfo(np.float64).eps ** -0.5 or n_numbers > IN_CACHE:
                 starts.append(position)
                 end = lengths[position]
@@ -132,12 +133,13 @@ class Line(Keys):
         return np.diff(self.x).max(initial=0.0)
 
     def side_by_side(self, scales):
-        """Sums for the keys, which leave out some, at the first bandwidth, then at the next."""
+        """Sum about the keys, which leave keys out, at one bandwidth after the other."""
         # For small samples a call takes longer than the sums. So copies of the keys, each in
-        # units of its own bandwidth, are laid out one behind the other, too far apart for any
-        # key to reach another copy, even where its own neighbours are far.
+        # units of its own bandwidth, are laid out side by side, so far from each other that no
+        # key has weight in another copy, even where its own neighbours are far.
         n_scales, problem = len(scales), self.problem
-        lengths = (self.x[-1] - self.x[0]) / scales + self._gap / scales.min() + 2 * self.reach
+        lengths = (self.x[-1] - self.x[0]) / scales + self._gap / scales.min()
+        lengths += 2 * self.cutoff
         places = (self._queries[:, 0] - self.x[0]) / scales[:, None]
         places += (np.cumsum(lengths) - lengths)[:, None]
         copies = len(self.x) * np.arange(n_scales)[:, None]
@@ -156,22 +158,22 @@ class _BoxSums:
 
     def __init__(self, line):
         kernel = line.kernel
-        # Towards singularities of the kernel coefficients of polynomials would fall slowly.
+        # Near a singularity of the kernel the coefficients of polynomials would fall slowly.
         width = min(_WIDTH, kernel.analytic_strip / 2)
-        self._boxes = Boxes(line, kernel.profile, Grid(width, _TERMS, line.reach))
-        self._n_sums, self._n_cells = line.n_sums, 2 * line.reach / width
+        self._boxes = Boxes(line, kernel.profile, Grid(width, _TERMS, line.cutoff))
+        self._n_sums, self._n_cells = line.n_sums, 2 * line.cutoff / width
 
     def __call__(self, queries, scale):
         return self._boxes(self._boxes.plan(queries, scale))
 
-    def cost(self, near):
-        """Nanoseconds of each key and query, from numbers of keys within reach of some."""
-        # As many cells are within reach as keys of a cell go into those near.
-        of_cell = (near / self._n_cells).clip(1)
-        return 40 + self._n_sums * (14 + _CARRIED * self._n_cells * (1 / of_cell).mean())
+    def cost(self, n_near):
+        """Return nanoseconds per key and query; `n_near` has numbers of keys in windows."""
+        n_in_cell = (n_near / self._n_cells).clip(1)
+        return 40 + self._n_sums * (14 + _CELL * self._n_cells * (1 / n_in_cell).mean())
 
 
 def serves(kernel):
-    """True if a kernel of the distance has an algorithm of linear time on the line."""
-    light = kernel.analytic_strip > 0 and np.isfinite(reach(kernel))
-    return kernel.polynomial is not None or kernel.exponential_polynomial is not None or light
+    """Return True if a kernel of the distance has an algorithm of linear time on the line."""
+    is_light = kernel.analytic_strip > 0 and np.isfinite(cutoff(kernel))
+    has_moments = kernel.polynomial is not None or kernel.exponential_polynomial is not None
+    return has_moments or is_light

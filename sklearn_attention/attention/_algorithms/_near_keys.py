@@ -1,4 +1,4 @@
-"""Neighbouring queries, and the keys that are within their reach, found by trees."""
+"""Groups of neighbouring queries, and the keys that count for them, found by trees."""
 
 import functools
 import itertools
@@ -12,33 +12,36 @@ from ...kernels._numerics import ROUNDED_UP
 from ._keys import ranges
 from ._nearest import FEATURES, nearest_kept
 
-# Queries of a group and keys of a leaf, at least; twice as many at most.
+# Minimum number of queries in a group and of keys in a leaf; the maximum is twice as large.
 _LEAF = 64
-# Pairs below which trees are not grown; and keys that a group takes as long as, besides those
-# that count.
+# Pairs below which trees are not grown, and the number of keys that take as long as the
+# overhead of a group.
 FEW_PAIRS, _KEYS_OF_A_GROUP = 2**20, 200
-# Groups that stand for all where pairs are counted.
-_COUNTED = 8
-# What is left out of a sum, as a share of it; and for each degree of a polynomial, whose
-# terms grow with the distance, by how much less.
-_INVISIBLE, _LESS_PER_DEGREE = 1e-12, 1e-4
+# Number of groups in which keys that count are counted.
+_SAMPLED_GROUPS = 8
+# Share of a sum that may be left out, and the factor on this share for each degree of a
+# polynomial, whose terms grow with the distance.
+_NEGLIGIBLE, _FACTOR_PER_DEGREE = 1e-12, 1e-4
 
 
 class NearKeys:
     """Groups of neighbouring queries, each with all keys that count for it."""
 
-    # These are the keys within the support of every factor of the kernel. Of kernels without an
-    # end, the keys left out have together next to no weight relative to one nearby. What does
-    # not depend on the bandwidth is found once.
+    # The keys that count are those within the support of every compact factor of the kernel. If
+    # no factor is compact, the others have together a negligible weight relative to a key
+    # nearby. What does not depend on the bandwidth is computed once.
 
-    # `factors` are pairs of a RadialKernel and its columns. `fall` is by how much the logarithm
-    # of a kernel without an end has to be below that at a key nearby; None for other kernels.
+    # `factors` are pairs of a RadialKernel and its columns. `fall` is the difference of
+    # logarithms of the kernel at a key nearby and at one that does not count; None for compact
+    # kernels.
 
     def __init__(self, problem, factors, fall):
-        self._given, self._fall = problem, fall
-        self._columns = columns = sorted({j for _, of in factors for j in of})
-        self._factors = [(kernel, [columns.index(j) for j in of]) for kernel, of in factors]
-        # Coordinates (d, n), since what is added for each row is slow along short rows.
+        self._problem, self._fall = problem, fall
+        columns = sorted({j for _, of_factor in factors for j in of_factor})
+        self._factors = [
+            (kernel, [columns.index(j) for j in of_factor]) for kernel, of_factor in factors
+        ]
+        # Coordinates are (d, n), since sums along short rows are slow.
         self._queries, self._unordered = (
             np.ascontiguousarray(x[:, columns].T) for x in (problem.queries, problem.keys)
         )
@@ -49,26 +52,26 @@ class NearKeys:
         kernel = problem.kernel
         if kernel.signed is not False or not kernel.stationary:
             return None
-        factors, rest = kernel.radial_factors(problem.keys.shape[1])
-        ends, fall = [factor for factor in factors if math.isfinite(factor[0].support)], None
-        if not ends:
-            if not kernel.decreasing or (rest is not None and rest.scaled):
+        factors, of_categories = kernel.radial_factors(problem.keys.shape[1])
+        compact, fall = [factor for factor in factors if math.isfinite(factor[0].support)], None
+        if not compact:
+            if not kernel.decreasing or (of_categories is not None and of_categories.scaled):
                 return None
-            fall = degree * -math.log(_LESS_PER_DEGREE) - math.log(_INVISIBLE)
-            fall += 0.0 if rest is None else _log_range(problem, rest)
+            fall = degree * -math.log(_FACTOR_PER_DEGREE) - math.log(_NEGLIGIBLE)
+            fall += 0.0 if of_categories is None else _log_range(problem, of_categories)
             fall += math.log(problem.weights.sum()) - math.log(problem.weights.min())
             if not math.isfinite(fall):
                 return None
-        # Where a kernel ends, so does its product with any others.
-        factors = ends or factors
-        if len({j for _, of in factors for j in of}) not in FEATURES:
+        # Where a factor is 0, so is the product.
+        factors = compact or factors
+        if len({j for _, columns in factors for j in columns}) not in FEATURES:
             return None
         return cls(problem, factors, fall)
 
     def groups(self, rows, width):
-        """Groups of the queries at `rows`, and functions for their keys' positions, in order.
+        """Group the queries at `rows`; return groups, and functions for their keys' positions.
 
-        At multiples (n,) of the bandwidth. None where all pairs take no longer.
+        Positions ascend. `width` (n,) multiplies the bandwidth. None if all pairs are as fast.
         """
         if not self.pay(rows, width):
             return None
@@ -76,42 +79,44 @@ class NearKeys:
             low, high, groups = self._groups_of_all
         else:
             low, high, groups = self._groups(rows)
-        most = np.array([width[group].max() for group in groups])
-        least = np.full(len(groups), -np.inf)
+        max_width = np.array([width[group].max() for group in groups])
+        min_log_kernel = np.full(len(groups), -np.inf)
         if self._fall is not None:
-            nearby = np.empty(len(width))
-            nearby[rows] = self._log_kernel(self._apart(rows), width[rows]) - self._fall
-            least = np.array([nearby[group].min() for group in groups])
+            squared, limits = self._squared_to_nearest(rows), np.empty(len(width))
+            limits[rows] = self._log_kernel(squared, width[rows]) - self._fall
+            min_log_kernel = np.array([limits[group].min() for group in groups])
 
-        def counts(some, bottom, top):
-            """True where keys within boxes may count for some groups."""
-            gap = np.maximum(bottom - high[:, some], low[:, some] - top).clip(0.0)
-            return self._log_kernel(_squared(gap) / ROUNDED_UP, most[some]) > least[some]
+        def counts(group, bottom, top):
+            """Return True where keys within boxes may count for groups."""
+            gap = np.maximum(bottom - high[:, group], low[:, group] - top).clip(0.0)
+            log_kernel = self._log_kernel(_squared(gap) / ROUNDED_UP, max_width[group])
+            return log_kernel > min_log_kernel[group]
 
         return list(self._with_keys(groups, counts))
 
     def pay(self, rows, width):
-        """True where trees save time, by the keys that count for a few groups of queries."""
-        problem, x, width = self._given, self._queries[:, rows], width[rows]
+        """Return True if trees save time, judged by a few groups of queries."""
+        problem, x, width = self._problem, self._queries[:, rows], width[rows]
         shares, keys = [], self._unordered
-        some = keys[:, :: max(1, keys.shape[1] // len(rows))]
-        for place in np.linspace(0, len(rows) - 1, _COUNTED).astype(int):
-            apart = sum(_squared(x - x[:, place, None]))
-            group = np.argpartition(apart, min(_LEAF, len(rows) - 1))[: 1 + _LEAF]
-            near, least = x[:, group], -np.inf
+        sample = keys[:, :: max(1, keys.shape[1] // len(rows))]
+        for place in np.linspace(0, len(rows) - 1, _SAMPLED_GROUPS).astype(int):
+            squared = sum(_squared(x - x[:, place, None]))
+            group = np.argpartition(squared, min(_LEAF, len(rows) - 1))[: 1 + _LEAF]
+            neighbors, min_log_kernel = x[:, group], -np.inf
             if self._fall is not None:
                 to_keys = sum(_squared(keys - x[:, place, None]))
                 if problem.left_out is not None:
                     to_keys[slice(*problem.left_out[rows[place]])] = np.inf
-                nearest = _squared(near - keys[:, to_keys.argmin(), None])
-                least = self._log_kernel(nearest, width[group]).min() - self._fall
-            low, high = near.min(axis=1)[:, None], near.max(axis=1)[:, None]
-            gap = np.maximum(np.maximum(some - high, low - some), 0.0)
-            shares.append((self._log_kernel(_squared(gap), width[group].max()) > least).mean())
+                nearest = _squared(neighbors - keys[:, to_keys.argmin(), None])
+                min_log_kernel = self._log_kernel(nearest, width[group]).min() - self._fall
+            low, high = neighbors.min(axis=1)[:, None], neighbors.max(axis=1)[:, None]
+            gap = np.maximum(np.maximum(sample - high, low - sample), 0.0)
+            log_kernel = self._log_kernel(_squared(gap), width[group].max())
+            shares.append((log_kernel > min_log_kernel).mean())
         return np.mean(shares) + _KEYS_OF_A_GROUP / keys.shape[1] < 1
 
     def _with_keys(self, groups, counts):
-        """Each group and a function for its keys, some of which are searched at a time."""
+        """Yield each group and a function for its keys; leaves are searched block by block."""
         tree = self._tree
 
         def keys_of(place, leaves):
@@ -119,12 +124,12 @@ class NearKeys:
             points = self._keys[:, keys]
             return np.sort(tree.order[keys[counts([place], points, points)]])
 
-        for part in blocks(len(groups), max(1, IN_CACHE // np.sum(tree.is_leaf))):
-            places = np.arange(part.start, part.stop)
+        for block in blocks(len(groups), max(1, IN_CACHE // np.sum(tree.is_leaf))):
+            places = np.arange(block.start, block.stop)
             group, leaf = tree.within(places, counts)
             leaves = np.split(leaf, np.searchsorted(group, places[1:]))
-            for place, own in zip(places, leaves, strict=True):
-                yield groups[place], functools.partial(keys_of, place, own)
+            for place, leaves_of_group in zip(places, leaves, strict=True):
+                yield groups[place], functools.partial(keys_of, place, leaves_of_group)
 
     @functools.cached_property
     def _tree(self):
@@ -140,34 +145,34 @@ class NearKeys:
         return self._groups(np.arange(self._queries.shape[1]))
 
     def _groups(self, rows):
-        """Ends of the boxes of neighbouring queries among `rows`, and their positions."""
+        """Return the ends of the boxes of neighbouring queries, and the groups of rows."""
         tree = _Tree(self._queries[:, rows].T, _LEAF)
         groups = np.split(rows[tree.order], tree.last[tree.is_leaf][:-1])
         return tree.low[:, tree.is_leaf], tree.high[:, tree.is_leaf], groups
 
-    def _apart(self, rows):
-        """Squared differences (d, n) of queries from the nearest key that is not left out."""
-        new = rows[np.isnan(self._known_apart[0, rows])]
+    def _squared_to_nearest(self, rows):
+        """Return squared differences (d, n) of queries from the nearest key not left out."""
+        new = rows[np.isnan(self._known_squared[0, rows])]
         if len(new):
-            problem, queries = self._given.take(new), self._queries[:, new]
+            problem, queries = self._problem.take(new), self._queries[:, new]
             tree = KDTree(self._unordered.T, balanced_tree=False)
             distance, nearest = nearest_kept(tree, queries.T, problem.left_out)
-            apart = _squared(queries - self._unordered[:, nearest])
-            apart[:, np.isinf(distance)] = np.inf
-            self._known_apart[:, new] = apart
-        return self._known_apart[:, rows]
+            squared = _squared(queries - self._unordered[:, nearest])
+            squared[:, np.isinf(distance)] = np.inf
+            self._known_squared[:, new] = squared
+        return self._known_squared[:, rows]
 
     @functools.cached_property
-    def _known_apart(self):
-        """The differences that no bandwidth changes; NaN until they are asked for."""
+    def _known_squared(self):
+        """Differences of `_squared_to_nearest` for all bandwidths; NaN until they are known."""
         return np.full(self._queries.shape, np.nan)
 
-    def _log_kernel(self, apart, scale):
-        """Logarithm of the kernel, or of its support, at squared differences (d, n)."""
+    def _log_kernel(self, differences, scale):
+        """Return the logarithm of the kernel, or of its support, at squared differences."""
         total = 0.0
-        for kernel, of in self._factors:
+        for kernel, columns in self._factors:
             with np.errstate(over="ignore"):
-                squared = sum(apart[j] for j in of) / scale**2
+                squared = sum(differences[j] for j in columns) / scale**2
             if self._fall is not None:
                 total = total + kernel.log_profile(squared)
             else:
@@ -188,32 +193,32 @@ class _Tree:
         self.is_leaf = nodes["is_leaf"] == 1
 
     def within(self, groups, counts):
-        """Leaves that may count for some groups: pairs of positions, by group."""
+        """Return the leaves that may count for groups: pairs of positions, by group."""
         group, node = groups, np.zeros(len(groups), dtype=int)
         while True:
-            near = counts(group, self.low[:, node], self.high[:, node])
-            group, node = group[near], node[near]
+            may_count = counts(group, self.low[:, node], self.high[:, node])
+            group, node = group[may_count], node[may_count]
             if not len(node) or self.is_leaf[node[0]]:
                 return group, node
             group, node = np.repeat(group, 2), (2 * node[:, None] + [1, 2]).ravel()
 
 
-def _log_range(problem, rest):
-    """Range of the logarithm of a kernel of categories; inf where there are many."""
+def _log_range(problem, kernel):
+    """Return the range of the logarithm of a kernel of categories; inf for many levels."""
     n_features = problem.keys.shape[1]
-    columns = rest.categorical_columns(n_features)
-    both = [np.append(problem.queries[:, j], problem.keys[:, j]) for j in columns]
-    levels = list(map(np.unique, both))
+    columns = kernel.categorical_columns(n_features)
+    codes = [np.append(problem.queries[:, j], problem.keys[:, j]) for j in columns]
+    levels = list(map(np.unique, codes))
     n_combinations = math.prod(map(len, levels))
     if n_combinations**2 > IN_CACHE:
         return math.inf
     combinations = np.zeros((n_combinations, n_features))
     combinations[:, columns] = list(itertools.product(*levels))
-    found = rest.log(combinations, combinations)
-    return float(found.max()) - float(found.min())
+    log_kernel = kernel.log(combinations, combinations)
+    return float(log_kernel.max()) - float(log_kernel.min())
 
 
 def _squared(distances):
-    """Squares, infinite where they overflow."""
+    """Return squares; they are infinite where they overflow."""
     with np.errstate(over="ignore"):
         return distances * distances

@@ -1,4 +1,4 @@
-"""The nearest keys, and sums over these only; equally near keys share."""
+"""The nearest keys of each query, and sums over these; equally near keys share."""
 
 import itertools
 import math
@@ -12,15 +12,15 @@ from .._sums import Nearest
 from ._keys import Ranges, blocks_of_sizes, inside
 from ._windows import window
 
-# Features in which trees leave enough out, and pairs below which all pairs are fastest.
+# Numbers of features for which trees pay, and pairs below which all pairs are fastest.
 FEATURES, FEW_PAIRS = range(1, 9), 2**22
 
 
 def nearest_sums(keys, columns, queries, left_out, rounding):
-    """Sums of columns (c, n) over the nearest keys of each query.
+    """Sum columns (c, n) over the nearest keys of each query.
 
     `left_out` (m, 2) are ranges of keys that queries leave out, None for none. Keys are equally
-    near whose distances differ by no more than `rounding` (m,).
+    near if their distances differ by no more than `rounding` (m,).
     """
     n, n_keys = len(queries), len(keys)
     nearest = Nearest(np.empty(n), rounding, np.zeros((len(columns), n)))
@@ -45,7 +45,7 @@ def nearest_sums(keys, columns, queries, left_out, rounding):
 
 
 def nearest_along(line, queries, left_out, rounding):
-    """Sums of the columns of a line over the nearest keys, as by :func:`nearest_sums`."""
+    """Sum the columns of a line over the nearest keys, as :func:`nearest_sums`."""
     distance = distance_along(line, queries, left_out)
     low, high = window(line.x, queries, distance + rounding)
     high = np.where(distance < np.inf, high, low)
@@ -61,7 +61,7 @@ def nearest_along(line, queries, left_out, rounding):
 
 
 def _sum_over(ranges, columns, left_out, order):
-    """Sums (c, m) of columns over a range of keys for each query, without those left out."""
+    """Sum columns over a range of keys for each query, without those left out, (c, m)."""
     sums = np.zeros((len(columns), len(ranges.low)))
     for rows, counts, keys in ranges.blocks():
         terms = columns[:, keys]
@@ -82,7 +82,7 @@ def distance_along(line, queries, left_out):
     places = after - 1, after
     for place, step in zip(places, (-1, 1), strict=True):
         rows = np.arange(0 if left_out is None else len(queries))
-        while len(rows):  # past the keys that are left out
+        while len(rows):  # step past the keys that are left out
             rows = rows[(place[rows] >= 0) & (place[rows] < n)]
             limits = left_out.take(rows, axis=0)
             rows = rows[inside(limits, line.order[place[rows]])]
@@ -111,9 +111,9 @@ def nearest_kept(tree, queries, left_out):
 
 
 def nearest_by_pairs(queries, keys, left_out, rounding):
-    """Distance (n,) to the nearest keys, and 1 for these in a table (n, m) that is 0 else.
+    """Return the distance (n,) to the nearest keys, and a table (n, m) with 1 for these.
 
-    Arguments are as for :func:`nearest_sums`.
+    The table is 0 elsewhere. Arguments are as for :func:`nearest_sums`.
     """
     # Divided by the largest coordinate no square overflows, whatever the bandwidth; by a
     # power of two, so that no digit changes either.

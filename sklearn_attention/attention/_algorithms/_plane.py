@@ -5,15 +5,14 @@ import math
 import numpy as np
 
 from ._boxes import Boxes, Grid
-from ._keys import Keys, reach
+from ._keys import Keys, cutoff
 
-# Squares of boxes, in standard deviations, and polynomials that leave rounding errors alone.
+# Width of cells in standard deviations, and number of polynomials: errors are below rounding.
 _WIDTH, _TERMS = 5.0, 32
 # Pairs below which all pairs are fastest.
 FEW_PAIRS = 2**19
-# Pairs within the squares around each that take as long as the terms of a square that are moved
-# to another, for each sum.
-_CARRIED = 256
+# Number of pairs that take as long as moving the terms of a cell to another, for each sum.
+_PAIRS_OF_CELL = 256
 
 
 class Plane(Keys):
@@ -26,25 +25,25 @@ class Plane(Keys):
         self._boxes = Boxes(
             self,
             lambda squared: peak * np.exp((-0.5 / deviation**2) * squared),
-            Grid(_WIDTH * deviation, _TERMS, reach(kernel)),
+            Grid(_WIDTH * deviation, _TERMS, cutoff(kernel)),
         )
 
     def _in_linear_time(self, queries, scale):
         if np.ndim(scale) or len(queries) * len(self.points) < FEW_PAIRS:
             return None
         plan = self._boxes.plan(queries, scale)
-        n_carried = sum((leg >= 0).sum() for leg in plan.legs)
-        slow = self._boxes.n_pairs(plan) < _CARRIED * self.n_sums * n_carried
-        return None if slow else self._boxes(plan)
+        n_moves = sum((leg >= 0).sum() for leg in plan.legs)
+        is_slow = self._boxes.n_pairs(plan) < _PAIRS_OF_CELL * self.n_sums * n_moves
+        return None if is_slow else self._boxes(plan)
 
 
 def serves_plane(kernel):
-    """True if a kernel of the distance has an algorithm of linear time in the plane."""
+    """Return True if a kernel of the distance has an algorithm of linear time in the plane."""
     return _deviation(kernel) is not None
 
 
 def _deviation(kernel):
-    """Standard deviation, in bandwidths, of a kernel that is a Gaussian; else None."""
+    """Return the standard deviation of a Gaussian kernel in bandwidths; None for others."""
     if not math.isinf(kernel.analytic_strip):
         return None
     # A Gaussian is what has a logarithm linear in the squared distance.

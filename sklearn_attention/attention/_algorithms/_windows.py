@@ -7,9 +7,9 @@ import numpy as np
 from ..._blocks import IN_CACHE, IN_MEMORY, blocks
 from ._chebyshev import first_of_each
 
-# Running sums restart at a cell after so many rows, so that what is far away leaves no
-# rounding here.
-_FEWEST_ROWS = 2048
+# Running sums restart at the first cell after this many rows, so that they do not have the
+# rounding errors of rows that are far away.
+_ROWS_OF_RUN = 2048
 _ROUNDING = 1e-12
 
 
@@ -31,17 +31,17 @@ class WindowSums:
         ]
 
     def _expansion(self, polynomial):
-        """Coefficients of p(t + s) u^e: of power i of s, power m of t, and e."""
+        """Return the coefficients of p(t + s) u^e: of power i of s, power m of t, and e."""
         size, n_powers = self._size, 2 * self.degree + 1
-        found = np.zeros((size, size, n_powers))
+        expansion = np.zeros((size, size, n_powers))
         for e in range(n_powers):
             for k, coefficient in enumerate(polynomial):
                 for m in range(k + e + 1):
-                    found[k + e - m, m, e] += coefficient * math.comb(k + e, m)
-        return found.reshape(size, -1).T.copy()
+                    expansion[k + e - m, m, e] += coefficient * math.comb(k + e, m)
+        return expansion.reshape(size, -1).T.copy()
 
     def __call__(self, queries, scale):
-        """Sums (n_powers, c, m) for sorted queries (m, 1), and bounds (m,) on their error."""
+        """Return sums (n_powers, c, m) for sorted queries (m, 1), and error bounds (m,)."""
         x, columns, queries = self.x, self.columns, queries[:, 0]
         low, high = window(x, queries, scale, exact=self._jumps)
         first = first_of_each(np.floor(x / (2 * scale)))
@@ -53,29 +53,30 @@ class WindowSums:
         sums = np.zeros((2 * self.degree + 1, len(columns), len(queries)))
         of_query = self._size * (2 + 2 * self.degree + len(columns))  # numbers at a time
         at_once = max(1, IN_MEMORY // (self._size * max(len(x), len(queries))))
-        for some in blocks(len(columns), at_once):
-            running, anew = self._running(starts, t, columns[some])
+        for block in blocks(len(columns), at_once):
+            running, restart = self._running(starts, t, columns[block])
             for rows, start, stop, expansion in pieces:
-                for part in blocks(len(rows), max(1, IN_CACHE // of_query)):
-                    owner, places = cell[start[part]], rows[part]
+                for pieces_block in blocks(len(rows), max(1, IN_CACHE // of_query)):
+                    first_key, places = start[pieces_block], rows[pieces_block]
+                    owner = cell[first_key]
                     s = (middle[owner] - queries[places]) / scale
-                    inside = running[stop[part] - 1]
-                    later = np.flatnonzero(start[part] > anew[owner])
-                    inside[later] -= running[start[part][later] - 1]
-                    more = self._about(s, inside, expansion)
+                    inside = running[stop[pieces_block] - 1]
+                    later = np.flatnonzero(first_key > restart[owner])
+                    inside[later] -= running[first_key[later] - 1]
+                    terms = self._about(s, inside, expansion)
                     # Sum by sum: NumPy is slow where it picks from many rows at once.
-                    for e, c in np.ndindex(more.shape[:2]):
-                        sums[e, some.start + c][places] += more[e, c]
-        near = np.append(0.0, np.cumsum(columns[0]))
-        error = _ROUNDING * self._peak * (near[high] - near[low])
+                    for e, c in np.ndindex(terms.shape[:2]):
+                        sums[e, block.start + c][places] += terms[e, c]
+        total_weight = np.append(0.0, np.cumsum(columns[0]))
+        error = _ROUNDING * self._peak * (total_weight[high] - total_weight[low])
         return sums, error
 
-    def cost(self, near):
-        """Nanoseconds of each key and query."""
+    def cost(self, n_near):
+        """Return nanoseconds for each key and query."""
         return 120 + self._size * (33 + 5 * (2 * self.degree + 1) * len(self.columns))
 
     def _about(self, s, inside, expansion):
-        """Sums about queries at s from those about the middles of cells, (n_powers, c, m)."""
+        """Turn sums about the middles of cells into those about queries, (n_powers, c, m)."""
         powers = np.ones((self._size, len(s)))
         for k in range(1, self._size):
             np.multiply(powers[k - 1], s, out=powers[k])
@@ -84,13 +85,15 @@ class WindowSums:
         return np.einsum("jeq,jcq->ecq", weights, inside)
 
     def _pieces(self, starts, cell, queries, low, high):
-        """Every window cut where cells end, and at its query: (queries, start, stop, side)."""
-        some = np.flatnonzero(high > low)
-        low, high = low[some], high[some]
+        """Cut windows where cells end, and at the query: (queries, start, stop, expansion)."""
+        filled_rows = np.flatnonzero(high > low)
+        low, high = low[filled_rows], high[filled_rows]
         first = cell[low]
         # No window overlaps more than three cells, which are as wide but for rounding.
         cuts = [starts[np.minimum(first + k, len(starts) - 1)] for k in (1, 2, 3)]
-        middle = low if self._is_even else np.searchsorted(self.x, queries[some], "left")
+        middle = low
+        if not self._is_even:
+            middle = np.searchsorted(self.x, queries[filled_rows], "left")
         pieces = []
         for bottom, top, expansion in (
             (low, middle, self._sides[0]),
@@ -100,43 +103,46 @@ class WindowSums:
                 start, stop = np.maximum(bottom, begin), np.minimum(top, end)
                 filled = np.flatnonzero(stop > start)
                 if len(filled):
-                    pieces.append((some[filled], start[filled], stop[filled], expansion))
+                    rows = filled_rows[filled]
+                    pieces.append((rows, start[filled], stop[filled], expansion))
         return pieces
 
     def _running(self, starts, t, columns):
-        """Running sums of columns times powers of the position, (n, size, n_columns).
+        """Return running sums of columns times powers of the position, (n, size, n_columns).
 
-        And for each cell the key with which its sums restart.
+        The second result is, for each cell, the key at which its running sums restart.
         """
         terms = np.empty((len(t), self._size, len(columns)))
         terms[:, 0] = columns.T
         for m in range(1, self._size):
             np.multiply(terms[:, m - 1], t[:, None], out=terms[:, m])
         flat = terms.reshape(len(t), -1)
-        anew = np.empty_like(starts)
+        restart = np.empty_like(starts)
         cell = 0
-        while cell < len(anew) - 1:
-            last = np.searchsorted(starts, starts[cell] + _FEWEST_ROWS)
-            last = min(last, len(anew) - 1)
+        while cell < len(restart) - 1:
+            last = np.searchsorted(starts, starts[cell] + _ROWS_OF_RUN)
+            last = min(last, len(restart) - 1)
             rows = slice(starts[cell], starts[last])
             np.cumsum(flat[rows], axis=0, out=flat[rows])
-            anew[cell:last] = rows.start
+            restart[cell:last] = rows.start
             cell = last
-        return terms, anew
+        return terms, restart
 
 
-def window(x, queries, reach, *, exact=False):
-    """Ranges of sorted keys within reach of each query: first key, and one past the last."""
-    # Where `exact`, a key at the border is in if and only if ``|x - q| / reach <= 1``, which
-    # matters to a kernel that jumps there.
-    bottom, top = queries - reach, queries + reach
+def window(x, queries, distance, *, exact=False):
+    """Return ranges of sorted keys within a distance: the first key, and one past the last.
+
+    If `exact`, a key belongs to a range if and only if ``|x - q| / distance <= 1``, which
+    matters for a kernel that jumps there.
+    """
+    bottom, top = queries - distance, queries + distance
     if exact:
-        for end, way in ((bottom, -np.inf), (top, np.inf)):
+        for end, direction in ((bottom, -np.inf), (top, np.inf)):
             for _ in range(3):
-                further = np.nextafter(end, way)
-                inside = np.abs(further - queries) / reach <= 1
-                end[inside] = further[inside]
+                outward = np.nextafter(end, direction)
+                is_inside = np.abs(outward - queries) / distance <= 1
+                end[is_inside] = outward[is_inside]
             for _ in range(3):
-                outside = np.abs(end - queries) / reach > 1
-                end[outside] = np.nextafter(end[outside], -way)
+                is_outside = np.abs(end - queries) / distance > 1
+                end[is_outside] = np.nextafter(end[is_outside], -direction)
     return np.searchsorted(x, bottom, "left"), np.searchsorted(x, top, "right")
