@@ -84,8 +84,8 @@ class Basis:
     def columns(self, u, values):
         """Return the columns that are summed at points (n, d).
 
-        These are the products of terms, and the terms times the values. The terms themselves are
-        the first of their products, of which each is a lower one times a coordinate.
+        These are the products of terms, and the terms times the values. The terms themselves
+        are the first of their products, of which each is a lower one times a coordinate.
         """
         n, p = values.shape
         columns = np.ones((self.n_powers + self.size * p, n))

@@ -183,7 +183,7 @@ def predict_by_sums(smoother):
         )  # fmt: skip
     tables = smoother.keys, smoother.keys, smoother.table, smoother.key_weights
     average = smoother.configured(0)
-    left_out, log_others = smooth(average, *tables, own=True)
+    left_out, log_others = smooth(average, *tables, leave_one_out=True)
     fitted, log_all = smooth(average, *tables)
     # A row of weight 0 that no other reaches has no share in nothing.
     reached = log_all > -np.inf
