@@ -340,8 +340,12 @@ def _is_wide(covariance, least):
     """True where the smallest eigenvalue is at least so large."""
     size = covariance.shape[1]
     if size > _ELIMINATED:
-        some, known = _known(covariance, 0.0)
-        return known & (_smallest_eigenvalue(some) > least)
+        finite, known = _known(covariance, 1.0)
+        try:  # takes a tenth of the time, but tells only whether all of them are
+            np.linalg.cholesky(finite - least[:, None, None] * np.eye(size))
+        except np.linalg.LinAlgError:
+            return known & (_smallest_eigenvalue(finite) > least)
+        return known
     # Less that much, all pivots are positive.
     wide, rest = np.isfinite(covariance).all(axis=(1, 2)), covariance.copy()
     diagonal = np.arange(size)
