@@ -241,14 +241,14 @@ MUTATIONS = [
     ),
     Mutation(
         "bandwidth/_density.py",
-        "log_density -= np.log(_of_others(self._weights))",
-        "log_density -= np.log(self._weights.sum())",
+        "self._log_mass = columns.is_numeric, np.log(mass_of_others(weights))",
+        "self._log_mass = columns.is_numeric, np.log(weights.sum())",
         "a row left out still counts among all",
     ),
     Mutation(
         "smoothing/_density.py",
-        "if least < low or largest > high:",
-        "if least < low:",
+        "if smallest < low or largest > high:",
+        "if smallest < low:",
         "values above an upper bound are let in",
     ),
     Mutation(
@@ -259,26 +259,26 @@ MUTATIONS = [
     ),
     Mutation(
         "smoothing/_mixtures.py",
-        "return sum(np.abs(below(image) - below(low)) for image, low in pairs)",
-        "return sum(below(image) for image, low in pairs)",
+        "np.abs(mass_below(image[:, 0]) - mass_below(lower[:, 0]))",
+        "mass_below(image[:, 0])",
         "mass beyond a bound counts below it",
     ),
     Mutation(
         "smoothing/_mixtures.py",
-        "found = found - np.log(sign * (X[:, j] - bound) + offset)",
-        "found = found - np.log(sign * (X[:, j] - bound))",
+        "log_slopes = log_slopes - np.log(sign * (rows[:, j] - bound) + offset)",
+        "log_slopes = log_slopes - np.log(sign * (rows[:, j] - bound))",
         "slopes of logarithms without the offset",
     ),
     Mutation(
         "smoothing/_conditional_density.py",
-        "self.degree_ = max(found, key=",
-        "self.degree_ = min(found, key=",
+        "self.degree_ = max(fits, key=",
+        "self.degree_ = min(fits, key=",
         "the degree of the smaller likelihood",
     ),
     Mutation(
         "bandwidth/_density_search.py",
-        "least = _TIMES_NEIGHBORS * np.maximum(around[:-2], around[2:])",
-        "least = _TIMES_NEIGHBORS * around[2:]",
+        "neighbors = np.maximum(around[:-2], around[2:])",
+        "neighbors = around[2:]",
         "the last of many rounded numbers is a point mass",
     ),
     Mutation(
@@ -367,8 +367,8 @@ MUTATIONS = [
     ),
     Mutation(
         "smoothing/_mixtures.py",
-        "return self.distribution.draw(random_state, shape) * self.bandwidth",
-        "return self.distribution.draw(random_state, shape)",
+        "Z[:, numeric] += noise * (factors * self.bandwidth[numeric])",
+        "Z[:, numeric] += noise * factors",
         "noise of samples without the bandwidth",
     ),
     Mutation(
@@ -487,8 +487,8 @@ MUTATIONS = [
     ),
     Mutation(
         "smoothing/_mixtures.py",
-        "wider = 1 / narrower(n_rows / most, len(self.columns.numeric))",
-        "wider = 1.0",
+        "factor = 1 / narrower(n_rows / max_rows, len(self.columns.numeric))",
+        "factor = 1.0",
         "fewer rows keep the bandwidth of all rows",
     ),
     Mutation(

@@ -33,7 +33,7 @@ FLOORS = {
 # may import from others. A module that no other folder imports from does not belong here.
 INTERNAL = {
     "attention": """
-        _algorithms._line _average _doubled_windows _leave_one_out
+        _average _doubled_windows _leave_one_out
         _leave_one_out_gradient _pair_sums
         _read _reduce _smoother _solve _sums _tables
     """,

@@ -345,8 +345,13 @@ def _min_eigenvalue_above(covariance, limit):
     """Return True where the smallest eigenvalue is above a limit (n,)."""
     size = covariance.shape[1]
     if size > _ELIMINATED:
-        finite, is_finite = _replace_not_finite(covariance, 0.0)
-        return is_finite & (_smallest_eigenvalue(finite) > limit)
+        finite, is_finite = _replace_not_finite(covariance, 1.0)
+        # A factorisation takes a tenth of the time, but tells only whether all are above.
+        try:
+            np.linalg.cholesky(finite - limit[:, None, None] * np.eye(size))
+        except np.linalg.LinAlgError:
+            return is_finite & (_smallest_eigenvalue(finite) > limit)
+        return is_finite
     # If the limit is subtracted from the diagonal, all pivots are still positive.
     is_above, reduced = np.isfinite(covariance).all(axis=(1, 2)), covariance.copy()
     diagonal = np.arange(size)

@@ -4,98 +4,88 @@ import numpy as np
 
 from .._columns import Columns
 from .._validation import weight_unit
-from ..attention._algorithms._line import Line, serves
 from ..attention._pair_sums import PairSums
-from ..attention._read import key_ranges
-from ..kernels import Gaussian, Kernel, ProductKernel, SmoothingKernel
+from ..attention._read import read
+from ..attention._reduce import Reduction, form_along
+from ..kernels import Kernel, ProductKernel, SmoothingKernel
 from ..kernels._categorical import level_table
-from ._background import Background, background_share, bulk, reflections
+from ._background import (
+    Background,
+    background_share,
+    bulk,
+    mass_of_others,
+    reflections,
+)
 
 
 class _LogSums:
-    """Logarithms of weighted sums about each row, with one kernel per column."""
+    """Logarithms of the sums of a kernel between each row and all other rows.
 
-    # A kernel compares the numbers, and ``table(kind, n_levels, lam)`` has values and slopes
-    # for categories. One column of numbers takes linear time where there is an algorithm.
-    # Within bounds (n_features, 2) sums are over the rows and their mirror images.
+    ``table(kind, n_levels, lam)`` returns the values of a category's kernel between every two
+    levels, and their slopes. Within bounds (n_features, 2) sums are over the rows and their
+    mirror images; each row leaves out its own images as well.
+    """
 
-    def __init__(
-        self, X, kernel, columns, weights, *, table=level_table, leave_out=True, bounds=None
-    ):
-        self._columns, self._table, self._leave_out = columns, table, leave_out
+    def __init__(self, X, kernel, columns, weights, *, table=level_table, bounds=None):
+        self._columns, self._table = columns, table
         images = [X] if bounds is None else list(reflections(X, bounds))
-        self._line, self._with_slopes = self._lines(X, kernel, weights, images[1:])
-        self.in_linear_time = self._line is not None
-        if self._with_slopes is None:
-            rows = np.concatenate(images)
-            self._pairs = PairSums(
-                rows[:, columns.numeric], rows[:, columns.categorical].astype(np.intp), kernel,
-                np.tile(weights, len(images)), leave_out=leave_out, images=len(images),
-            )  # fmt: skip
+        rows, n_images = np.concatenate(images), len(images)
+        is_line = columns.kinds == ("numeric",)
+        self.in_linear_time = is_line and form_along(kernel, 1) is not None
+        if self.in_linear_time:
+            options = {"bandwidth": 1.0, "sample_weight": weights, "leave_one_out": True}
+            problems = (read(image, X, None, kernel, **options)[0] for image in images)
+            self._reductions = [Reduction(problem, empty="nan") for problem in problems]
+        self._pairs = PairSums(
+            rows[:, columns.numeric], rows[:, columns.categorical].astype(np.intp), kernel,
+            np.tile(weights, n_images), images=n_images,
+        )  # fmt: skip
 
     def __call__(self, bandwidth, eval_gradient):
-        """The logarithms, -inf of 0, and ``pull``, from slopes along them to a gradient."""
-        line = self._with_slopes if eval_gradient else self._line
-        if line is not None:
-            return self._along(line, float(bandwidth[0]))
+        """Return the logarithms, -inf of 0, and their `vjp` with respect to bandwidths."""
+        if self.in_linear_time and not eval_gradient:
+            return self._along_line(float(bandwidth[0])), None
         numeric, categorical = self._columns.numeric, self._columns.categorical
         kinds, n_levels = self._columns.kinds, self._columns.n_levels
         tables = [self._table(kinds[j], n_levels[j], bandwidth[j]) for j in categorical]
-        _, log_sums, pull_pairs = self._pairs(bandwidth[numeric], tables, slopes=eval_gradient)
+        _, log_sums, vjp_of_pairs = self._pairs(
+            bandwidth[numeric], tables, slopes=eval_gradient
+        )
 
-        def pull(slopes):
+        def vjp(slopes):
             gradient = np.zeros(len(bandwidth))
-            gradient[[*numeric, *categorical]] = pull_pairs(slopes)
+            gradient[[*numeric, *categorical]] = vjp_of_pairs(slopes)
             gradient[numeric] /= bandwidth[numeric]
             return gradient
 
-        return log_sums, pull
+        return log_sums, vjp
 
-    def _lines(self, X, kernel, weights, images):
-        """The rows along a line, without slopes and with them, or None."""
-        if self._columns.kinds != ("numeric",):
-            return None, None
-        factors, rest = kernel.radial_factors(1)
-        if rest is not None:
-            return None, None
-        ((kernel, _),) = factors
-        center, no_values = np.median(X), np.empty((len(X), 0))
-        x = X[:, 0] - center
-        line = Line(x, weights, no_values, kernel) if serves(kernel) else None
-        if line is not None:
-            self._images = [image[line.order, 0] - center for image in images]
-        # The Gaussian's derivative is its second moment.
-        with_slopes = isinstance(kernel, Gaussian) and not images
-        return line, Line(x, weights, no_values, kernel, 1) if with_slopes else None
-
-    def _along(self, line, scale):
-        left_out = key_ranges(line.order) if self._leave_out else None
-        found = line.sums(line.points, scale, left_out)
-        log_sums, some = np.empty(len(line.order)), np.isfinite(found.shift)
-        log_total = found.log_total
-        for image in self._images:
-            # A row leaves out its own mirror image as well.
-            order = np.argsort(image)
-            of_others = None if left_out is None else left_out[order]
-            of_image = line.sums(image[order, None], scale, of_others).log_total
-            log_total[order] = np.logaddexp(log_total[order], of_image)
-        log_sums[line.order] = log_total
-        moments, rows = found.sums[:, 0, some], line.order[some]
-
-        def pull(slopes):
-            return slopes[rows] @ (moments[2] / moments[0])[:, None] / scale
-
-        return log_sums, pull
+    def _along_line(self, bandwidth):
+        """Compute the logarithms of one column of numbers in linear time."""
+        log_sums, rows = [], np.arange(len(self._reductions[0].problem.keys))
+        for image, reduction in enumerate(self._reductions):
+            # Images out of reach add less than the rounding error, and are not summed again.
+            sums = reduction.sums(rows, bandwidth, max_share=0.0 if image else 1.0)
+            log_sums.append(np.where(sums.is_accurate, sums.log_total, -np.inf))
+        return np.logaddexp.reduce(log_sums) + self._reductions[0].problem.log_weight_scale
 
 
 class _Likelihood:
-    """Mean of log-densities that a subclass has for each row by all others.
+    """Mean of the log-densities of each row in the mixture of all other rows and a background.
 
-    It sets `_weights`, and `_background` to what :func:`_background` returns.
+    A subclass has the density by other rows in `_log_density`, and sets the background by
+    `_mix_with`.
     """
 
+    def _mix_with(self, X, columns, weights, bounds=None):
+        """Set the shares of the rows, and the background that the columns of X have."""
+        share = background_share(len(X), weights)
+        background = Background(*bulk(X, columns, weights), columns, bounds)
+        self._shares, self._log_share = weights / weights.sum(), np.log1p(-share)
+        self._log_background = np.log(share) + background.log_density(X)
+
     def __call__(self, bandwidth, eval_gradient: bool = False) -> float:
-        """The criterion at a bandwidth.
+        """Compute the criterion at a bandwidth.
 
         Parameters
         ----------
@@ -110,22 +100,24 @@ class _Likelihood:
         gradient : ndarray of shape (n_features,)
             With respect to `bandwidth`; only with `eval_gradient`.
         """
-        bandwidth = np.asarray(bandwidth, dtype=np.float64)
-        log_density, pull = self._log_density(bandwidth, eval_gradient)
-        log_share, log_background = self._background
-        shares = self._weights / self._weights.sum()
-        # NaN, of no density at all, where no other row is like the features of this one.
-        others = np.where(np.isnan(log_density), -np.inf, log_density) + log_share
-        mixed = np.logaddexp(others, log_background)
-        value = float(shares @ mixed)
-        return (value, pull(shares * np.exp(others - mixed))) if eval_gradient else value
+        log_kernels, vjp = self._log_kernels(bandwidth, eval_gradient)
+        mixed = np.logaddexp(log_kernels, self._log_background)
+        value = float(self._shares @ mixed)
+        if not eval_gradient:
+            return value
+        return value, vjp(self._shares * np.exp(log_kernels - mixed))
 
-    def alone(self, bandwidth):
-        """Share of the weight whose rows the background describes better than all others."""
-        log_density, _ = self._log_density(np.asarray(bandwidth), False)
-        log_share, log_background = self._background
-        is_alone = ~(log_density + log_share > log_background)
-        return float(np.average(is_alone, weights=self._weights))
+    def background_weight(self, bandwidth):
+        """Compute the share of the weight of rows that the background describes best."""
+        log_kernels, _ = self._log_kernels(bandwidth, eval_gradient=False)
+        return float(self._shares @ ~(log_kernels > self._log_background))
+
+    def _log_kernels(self, bandwidth, eval_gradient):
+        """Compute the part of the other rows in the log-density of each row, and its vjp."""
+        bandwidth = np.asarray(bandwidth, dtype=np.float64)
+        log_density, vjp = self._log_density(bandwidth, eval_gradient)
+        # It is NaN, of no density at all, if no other row is like the features of this one.
+        return np.where(np.isnan(log_density), -np.inf, log_density) + self._log_share, vjp
 
 
 class DensityLikelihood(_Likelihood):
@@ -210,20 +202,20 @@ class DensityLikelihood(_Likelihood):
         bounds: np.ndarray | None = None,
     ) -> None:
         columns = columns or Columns.numbers(X.shape[1])
-        self._weights, self._numeric = _weights(X, sample_weight), columns.is_numeric
-        self._background = _background(X, columns, self._weights, bounds)
-        self._sums = _LogSums(X, ProductKernel(kernel), columns, self._weights, bounds=bounds)
+        weights = _in_units(X, sample_weight)
+        self._numeric, self._log_mass = columns.is_numeric, np.log(mass_of_others(weights))
+        self._mix_with(X, columns, weights, bounds)
+        self._sums = _LogSums(X, ProductKernel(kernel), columns, weights, bounds=bounds)
         self.in_linear_time = self._sums.in_linear_time
 
     def _log_density(self, bandwidth, eval_gradient):
-        log_density, pull_sums = self._sums(bandwidth, eval_gradient)
-        log_density -= np.log(_of_others(self._weights))
-        log_density -= np.log(bandwidth[self._numeric]).sum()
+        log_sums, vjp_of_sums = self._sums(bandwidth, eval_gradient)
+        widths = np.where(self._numeric, bandwidth, 1.0)
 
-        def pull(slopes):
-            return pull_sums(slopes) - slopes.sum() * _volume_slopes(self._numeric, bandwidth)
+        def vjp(slopes):
+            return vjp_of_sums(slopes) - slopes.sum() * self._numeric / widths
 
-        return log_density, pull
+        return log_sums - self._log_mass - np.log(widths).sum(), vjp
 
 
 class ConditionalLikelihood(_Likelihood):
@@ -286,51 +278,32 @@ class ConditionalLikelihood(_Likelihood):
         sample_weight: np.ndarray | None = None,
     ) -> None:
         columns = columns or Columns.numbers(X.shape[1])
-        self._weights = weights = _weights(X, sample_weight)
-        self._background = _background(y[:, None], Columns.numbers(1), weights)
+        weights = _in_units(X, sample_weight)
+        self._mix_with(y[:, None], Columns.numbers(1), weights)
         self._given = _LogSums(X, kernel, columns, weights, table=_plain_table)
         numeric = len(columns.numeric)
-        parts = [("features", kernel, list(range(numeric)))] if numeric else []
-        joint = ProductKernel([*parts, ("target", target_kernel, [numeric])])
+        features = [("features", kernel, list(range(numeric)))] if numeric else []
+        joint = ProductKernel([*features, ("target", target_kernel, [numeric])])
         rows, columns = np.column_stack([X, y]), columns + Columns.numbers(1)
         self._joint = _LogSums(rows, joint, columns, weights, table=_plain_table)
 
     def _log_density(self, bandwidth, eval_gradient):
-        log_joint, pull_joint = self._joint(bandwidth, eval_gradient)
-        log_given, pull_given = self._given(bandwidth[:-1], eval_gradient)
+        log_joint, vjp_of_joint = self._joint(bandwidth, eval_gradient)
+        log_given, vjp_of_given = self._given(bandwidth[:-1], eval_gradient)
         with np.errstate(invalid="ignore"):  # rows that no other reaches
             log_density = log_joint - log_given - np.log(bandwidth[-1])
 
-        def pull(slopes):
-            given = np.append(pull_given(slopes), slopes.sum() / bandwidth[-1])
-            return pull_joint(slopes) - given
+        def vjp(slopes):
+            of_divisor = np.append(vjp_of_given(slopes), slopes.sum() / bandwidth[-1])
+            return vjp_of_joint(slopes) - of_divisor
 
-        return log_density, pull
+        return log_density, vjp
 
 
-def _weights(X, sample_weight):
+def _in_units(X, sample_weight):
+    """Return the weights of rows, 1 by default, in units of about the largest."""
     weights = np.ones(len(X)) if sample_weight is None else np.asarray(sample_weight)
     return weights / weight_unit(weights)
-
-
-def _of_others(weights):
-    """Sum of the weights of all other rows, for each row."""
-    others, heaviest = weights.sum() - weights, weights.argmax()
-    if others[heaviest] < weights[heaviest]:  # a difference that has lost digits
-        others[heaviest] = np.delete(weights, heaviest).sum()
-    return others
-
-
-def _background(X, columns, weights, bounds=None):
-    """Logarithms: of the share of the kernels, and of the background at each row."""
-    share = background_share(len(X), weights)
-    background = Background(*bulk(X, columns, weights), columns, bounds)
-    return np.log1p(-share), np.log(share) + background.log_density(X)
-
-
-def _volume_slopes(is_numeric, bandwidth):
-    """Derivatives of the logarithm of the kernel's volume along bandwidths."""
-    return np.divide(1.0, bandwidth, out=np.zeros(len(bandwidth)), where=is_numeric)
 
 
 def _plain_table(kind, n_levels, lam):

@@ -1,19 +1,16 @@
 """The density of a target given the features."""
 
 from collections.abc import Callable
-from copy import copy
 from dataclasses import replace
-from functools import reduce
 from typing import Any, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
-from scipy.special import logsumexp
 from sklearn.base import RegressorMixin, clone
 from sklearn.utils import check_random_state
 
 from .._base import keeps_state_on_failure, with_callbacks
-from .._blocks import IN_CACHE, blocks, own_copy
+from .._blocks import own_copy
 from .._columns import Columns, MixedRows
 from .._new_levels import LevelEffects, with_new_levels
 from .._report import Report
@@ -29,31 +26,25 @@ from .._validation import (
     is_one_of,
     limit_absent,
 )
-from ..attention._average import attend
 from ..attention._sums import EMPTY_POLICIES
 from ..bandwidth import rule_bandwidth
-from ..bandwidth._background import background_share
 from ..bandwidth._density_search import ConditionalSearch, point_masses
 from ..bandwidth._rules import SMOOTHER_RULES
 from ..bandwidth._search import Rows
-from ..kernels import Kernel, ProductKernel, SmoothingKernel
+from ..kernels import Kernel, SmoothingKernel
 from ..kernels._base import as_kernel
 from ..kernels._product_kernel import mixed_kernel
 from ._density import check_bounds, check_density_kernel
 from ._fitted_smoother import FittedSmoother, refuse_negative
-from ._mixtures import KernelMixture
+from ._mixtures import KernelMixture, Scale, draw_positions
 
-# What belongs to a fit of one degree.
+# Attributes that belong to the fit of one degree.
 _OF_DEGREE = (
     "likelihood_score_", "line_bandwidth_", "line_kernel_", "residuals_", "background_",
     "bandwidth_", "target_bandwidth_", "kernel_",
 )  # fmt: skip
 _RULES = "likelihood", "scott", "silverman"
-# Pairs of a query, or of a query's quantile, and a key at a time.
-_BLOCK_PAIRS = 2 * IN_CACHE
-# Differences of larger logarithms have too few digits.
-_LARGEST_LOG = 1e5
-# As of `LocalPolynomialRegressor`.
+# The rule of `LocalPolynomialRegressor`.
 _RULE_OF_LINE = SMOOTHER_RULES["penalized-loo"]
 
 
@@ -318,38 +309,11 @@ class ConditionalKernelDensity(RegressorMixin, MixedRows):
         """
         y = check_numeric_target(y)
         X, y = self._read_rows(X, np.float64, y=y, y_numeric=True)
-        log_density = np.empty(len(X))
-        for model, queries in self._by_bandwidth(X):
-            log_density[queries] = model._log_density(X[queries], y[queries])
+        log_density, centers = np.empty(len(X)), self._centers(X)
+        for mixture, rows in self._mixtures(X):
+            queries = y[rows, None], X[rows], centers[rows]
+            log_density[rows] = mixture.log_density(*queries)
         return log_density
-
-    def _log_density(self, X, y):
-        centers, mixture = self._centers(X), self._mixture()
-        images = (self._log_kernels(X, image - centers) for image in mixture.images(y))
-        log_density = reduce(np.logaddexp, images)
-        if mixture.share:
-            wide = mixture.wide(centers).log_density(y[:, None]) + np.log(mixture.share)
-            log_density = np.logaddexp(log_density + np.log1p(-mixture.share), wide)
-        if self.bounds_ is None:
-            return log_density
-        low, high = self.bounds_
-        return np.where((low <= y) & (y <= high), log_density, -np.inf)
-
-    def _log_kernels(self, X, y):
-        """Logarithms of the density of the kernels at differences from the line, (n,)."""
-        log_density, others = np.empty(len(X)), np.arange(len(X))
-        if self.kernel_.signed is False:
-            of_rows, joint = self._log_sums(X, y)
-            accurate = np.abs(of_rows) < _LARGEST_LOG
-            log_density[accurate] = joint[accurate] - of_rows[accurate]
-            others = np.flatnonzero(~accurate)
-        for rows, weights in self._blocks(X[others]):
-            rows = others[rows]
-            with np.errstate(divide="ignore", over="ignore"):
-                squared = ((y[rows, None] - self._spread_values) / self.target_bandwidth_) ** 2
-                terms = np.log(weights) + self.target_kernel_.log_profile(squared)
-            log_density[rows] = logsumexp(terms, axis=1)
-        return log_density - np.log(self.target_bandwidth_)
 
     def score(self, X, y, sample_weight=None) -> float:
         """Mean log-density of targets given their rows.
@@ -389,10 +353,11 @@ class ConditionalKernelDensity(RegressorMixin, MixedRows):
         """
         X = self._read_rows(X, np.float64)
         thresholds, centers = check_thresholds("y", y, len(X)), self._centers(X)
-        probability = np.empty(thresholds.shape)
-        for mixture, rows, weights in self._mixtures(X, thresholds.shape[1]):
-            queries = thresholds[rows], centers[rows, None]
-            probability[rows] = mixture.cdf(weights[:, None], *queries).clip(0, 1)
+        probability, n = np.empty(thresholds.shape), thresholds.shape[1]
+        for mixture, rows, weights in self._weighted_mixtures(X, n):
+            weights, centers_of_rows = weights.repeat(n, axis=0), centers[rows].repeat(n)
+            below = mixture.cdf(thresholds[rows].reshape(-1, 1), weights, centers_of_rows)
+            probability[rows] = below.reshape(-1, n)
         return probability
 
     def predict_quantiles(self, X, quantiles: ArrayLike = (0.1, 0.5, 0.9)) -> np.ndarray:
@@ -413,7 +378,7 @@ class ConditionalKernelDensity(RegressorMixin, MixedRows):
         X = self._read_rows(X, np.float64)
         probability = check_probabilities("quantiles", quantiles)
         y, centers = np.empty((len(X), len(probability))), self._centers(X)
-        for mixture, rows, weights in self._mixtures(X, len(probability)):
+        for mixture, rows, weights in self._weighted_mixtures(X, len(probability)):
             y[rows] = mixture.quantiles(weights, probability, centers[rows])
         return y
 
@@ -436,10 +401,12 @@ class ConditionalKernelDensity(RegressorMixin, MixedRows):
         X = self._read_rows(X, np.float64)
         n_samples = check_size("n_samples", n_samples, 3, len(X))
         random_state = check_random_state(random_state)
-        y, places = np.empty((2, len(X), n_samples))
-        places[:], centers = random_state.uniform(size=places.shape), self._centers(X)
-        for mixture, rows, weights in self._mixtures(X):
-            y[rows] = mixture.draw(weights, places[rows], centers[rows], random_state)
+        shares = random_state.uniform(size=(len(X), n_samples))
+        y, centers = np.empty(shares.shape), self._centers(X)
+        for mixture, rows, weights in self._weighted_mixtures(X):
+            keys = draw_positions(weights, shares[rows]).ravel()
+            drawn = mixture.draw(random_state, keys, centers[rows].repeat(n_samples))
+            y[rows] = drawn.reshape(-1, n_samples)
         return y
 
     def __sklearn_tags__(self):
@@ -452,8 +419,8 @@ class ConditionalKernelDensity(RegressorMixin, MixedRows):
         # Refuses targets of tiny values by their name, before they are one of the columns.
         feature_deviation(whole_spread(self.values_[:, None], self.key_weights_), "y")
         searches = any(
-            isinstance(given, str) and given == "likelihood"
-            for given in (self.bandwidth, self.target_bandwidth)
+            isinstance(rule, str) and rule == "likelihood"
+            for rule in (self.bandwidth, self.target_bandwidth)
         )
         report = Report(self, X=X, y=y, metadata={"sample_weight": self.key_weights_})
         report.begin(None if searches else 0)
@@ -464,23 +431,23 @@ class ConditionalKernelDensity(RegressorMixin, MixedRows):
         ).without_outliers().compared_by(kernel)  # fmt: skip
         self._compared = rows.columns
         # Of categories alone there is no line; without a search there is nothing to choose by.
-        degrees, found = [1 if self.degree == "auto" else self.degree], {}
+        degrees, fits = [1 if self.degree == "auto" else self.degree], {}
         if not self._compared.numeric:
             degrees = [0]
         elif self.degree == "auto" and searches:
-            # Around a line targets that are the same are so no more, and spread as it does.
+            # Residuals of equal targets differ, and spread as the line does.
             of_target = self.values_[:, None], Columns.numbers(1)
             degrees = [0] if point_masses(*of_target)[1] else [0, 1]
         for degree in degrees:
             self._forget()
-            choice, ended = self._fit_degree(degree, rows, kernel, report)
-            own = {name: vars(self)[name] for name in _OF_DEGREE if name in vars(self)}
-            found[degree] = own, choice
-            if ended:
+            choice, has_ended = self._fit_degree(degree, rows, kernel, report)
+            attributes = {name: vars(self)[name] for name in _OF_DEGREE if name in vars(self)}
+            fits[degree] = attributes, choice
+            if has_ended:
                 break
-        self.degree_ = max(found, key=lambda own: found[own][0].get("likelihood_score_", 0.0))
+        self.degree_ = max(fits, key=lambda k: fits[k][0].get("likelihood_score_", 0.0))
         self._forget()
-        attributes, choice = found[self.degree_]
+        attributes, choice = fits[self.degree_]
         vars(self).update(attributes)
         if choice is not None:
             choice.warn()
@@ -491,19 +458,19 @@ class ConditionalKernelDensity(RegressorMixin, MixedRows):
             vars(self).pop(name, None)
 
     def _fit_degree(self, degree, rows, kernel, report):
-        """Set the line of a degree, if there is one, and bandwidths.
+        """Set the bandwidths of a degree, and its line if it has one.
 
-        Returns what was chosen by a search, and True if told to stop.
+        Returns the choice of the search, or None, and True if a callback ended the search.
         """
-        choice, ended = None, False
+        choice, has_ended = None, False
         bandwidth = self._by_rule("bandwidth", kernel)
         if not isinstance(self.bandwidth, str):
             bandwidth = self._compared.check_bandwidth(self.bandwidth, bandwidth)
         if degree:
             self.line_bandwidth_ = bandwidth
             if bandwidth is None:
-                of_line = rows.but(degree=1, empty="nearest", per_feature="auto")
-                self.line_bandwidth_ = _RULE_OF_LINE.choose(of_line, kernel).bandwidth
+                rows_of_line = rows.but(degree=1, empty="nearest", per_feature="auto")
+                self.line_bandwidth_ = _RULE_OF_LINE.choose(rows_of_line, kernel).bandwidth
             self.line_kernel_ = mixed_kernel(kernel, self._compared, self.line_bandwidth_)
             self.residuals_ = _line_residuals(self._line)
         # A rule for the target is one for the residuals.
@@ -512,38 +479,39 @@ class ConditionalKernelDensity(RegressorMixin, MixedRows):
         else:
             target_bandwidth = check_positive("target_bandwidth", self.target_bandwidth)
 
-        def observe(value, found):
-            nonlocal ended
-            kernel_ = mixed_kernel(kernel, self._compared, found[:-1])
-            own = {"bandwidth_": found[:-1], "target_bandwidth_": float(found[-1])}
-            ended = bool(report.done("bandwidth", kernel_=kernel_, **own))
-            return ended
+        def observe(value, tried):
+            nonlocal has_ended
+            kernel_ = mixed_kernel(kernel, self._compared, tried[:-1])
+            attributes = {"bandwidth_": tried[:-1], "target_bandwidth_": float(tried[-1])}
+            has_ended = bool(report.done("bandwidth", kernel_=kernel_, **attributes))
+            return has_ended
 
         if bandwidth is None or target_bandwidth is None:
             rows = replace(rows, values=self._spread_values[:, None])
-            given = self.target_kernel_, bandwidth, target_bandwidth
-            search = ConditionalSearch(*given, has_masses=not degree)
+            search = ConditionalSearch(
+                self.target_kernel_, bandwidth, target_bandwidth, has_masses=not degree
+            )
             choice = search.choose(rows, kernel, observe)
             self.likelihood_score_, self.background_ = choice.value, choice.background[:, -1]
             bandwidth, target_bandwidth = choice.bandwidth[:-1], float(choice.bandwidth[-1])
         self.bandwidth_, self.target_bandwidth_ = bandwidth, target_bandwidth
         self.kernel_ = mixed_kernel(kernel, self._compared, bandwidth)
-        return choice, ended
+        return choice, has_ended
 
     def _by_rule(self, name, kernel):
-        """Bandwidths of features, or that of the target, by rule; None if to be searched."""
+        """Return bandwidths of features, or that of the target, by rule; None to search."""
         rule = getattr(self, name)
-        # Of numbers the lambdas.
+        # Numbers still need the lambdas of a rule.
         rule = check_choice(name, rule, _RULES) if isinstance(rule, str) else "scott"
         if rule == "likelihood":
             return None
         joint = np.column_stack([self.keys_, self._spread_values])
         columns = self._compared + Columns.numbers(1)
-        found = rule_bandwidth(joint, kernel, rule, self.key_weights_, columns=columns)
-        return found[:-1] if name == "bandwidth" else float(found[-1])
+        bandwidth = rule_bandwidth(joint, kernel, rule, self.key_weights_, columns=columns)
+        return bandwidth[:-1] if name == "bandwidth" else float(bandwidth[-1])
 
     def _centers(self, X):
-        """Heights of the local line, which the density of each query is around, or 0, (n,)."""
+        """Return the heights of the local line at queries, or 0 without a line, (n,)."""
         return self._line.predict(X) if hasattr(self, "line_bandwidth_") else np.zeros(len(X))
 
     @property
@@ -568,62 +536,38 @@ class ConditionalKernelDensity(RegressorMixin, MixedRows):
             algorithm="auto",
         )  # fmt: skip
 
-    def _log_sums(self, X, y):
-        """Logarithms of the sums of the kernel, and of its products with the target's."""
-        n_features, divisors = X.shape[1], self._averages.divisors
-        options = {"sample_weight": self.key_weights_, "empty": "nan"}
-        of_rows = attend(
-            X, self.keys_, self.keys_[:, :0], self.kernel_, bandwidth=divisors, **options
-        )[1]
-        kernel = ProductKernel([
-            ("features", self.kernel_, list(range(n_features))),
-            ("target", self.target_kernel_, [n_features]),
-        ])  # fmt: skip
-        divisors = np.append(divisors, self.target_bandwidth_)
-        keys = np.column_stack([self.keys_, self._spread_values])
-        queries = np.column_stack([X, y])
-        joint = attend(queries, keys, keys[:, :0], kernel, bandwidth=divisors, **options)[1]
-        return of_rows, joint
+    @property
+    def _mixture(self):
+        """The density of a target about the line."""
+        background, bounds = getattr(self, "background_", None), self.bounds_
+        return KernelMixture(
+            self._spread_values[:, None], self.key_weights_, self.target_kernel_,
+            Columns.numbers(1), np.array([self.target_bandwidth_]),
+            Scale(None if bounds is None else bounds[None]),
+            None if background is None else background[:, None],
+            averages=self._averages, weigh=self._weights,
+        )  # fmt: skip
 
-    def _by_bandwidth(self, X):
-        """Yield estimators, with larger target bandwidths at new levels, and their queries."""
+    def _mixtures(self, X):
+        """Yield mixtures, with larger bandwidths at new levels, and their queries."""
         effects = self._cached("level effects", lambda: _DensityLevelEffects(self))
-        stds = effects.distribution(X).normal_std[:, 0]
+        stds, mixture = effects.distribution(X).normal_std[:, 0], self._mixture
         # The target's kernel has a standard deviation of `spread` bandwidths.
         bandwidths = np.hypot(self.target_bandwidth_, stds / self.target_kernel_.spread)
         for bandwidth in np.unique(bandwidths):
-            model = copy(self)
-            model.target_bandwidth_ = bandwidth
-            yield model, np.flatnonzero(bandwidths == bandwidth)
+            rows = np.flatnonzero(bandwidths == bandwidth)
+            yield replace(mixture, bandwidth=np.array([bandwidth])), rows
 
-    def _mixtures(self, X, n_values=1):
-        """Yield a mixture, positions of queries, and weights of the training rows at these.
-
-        At each query so many values are asked for.
-        """
-        for model, queries in self._by_bandwidth(X):
-            mixture = model._mixture()
-            for rows, weights in self._blocks(X[queries], n_values):
-                yield mixture, queries[rows], weights
+    def _weighted_mixtures(self, X, n_values=1):
+        """Yield a mixture, its queries, and the weights of the training rows at these."""
+        for mixture, queries in self._mixtures(X):
+            for block, weights in mixture.blocks_of_weights(X[queries], n_values):
+                yield mixture, queries[block], weights
 
     def _weights(self, X):
         weights = self._averages.weights(X)
         refuse_negative(self.kernel, (weights < 0).any(), "a density")
         return weights
-
-    def _mixture(self):
-        options = {"bounds": self.bounds_}
-        if hasattr(self, "background_"):
-            share = background_share(len(self.keys_), self.key_weights_)
-            options["background"] = share, *self.background_
-        given = self._spread_values, self.target_kernel_, self.target_bandwidth_
-        return KernelMixture(*given, **options)
-
-    def _blocks(self, X, n_places=1):
-        """The weights of some queries at a time."""
-        size = max(1, _BLOCK_PAIRS // (len(self.keys_) * n_places))
-        for rows in blocks(len(X), size):
-            yield rows, self._weights(X[rows])
 
 
 class _DensityLevelEffects(LevelEffects):

@@ -11,7 +11,7 @@ from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
 from .._base import keeps_state_on_failure, with_callbacks
-from .._blocks import own_copy
+from .._blocks import appended, own_copy
 from .._columns import Columns, MixedRows
 from .._partitions import is_partitioned, need_all_rows
 from .._report import Report
@@ -22,20 +22,22 @@ from .._validation import (
     check_size,
     is_one_of,
     limit_absent,
+    without_vanishing,
 )
-from ..bandwidth._background import bulk, fold
+from ..bandwidth._background import bulk
 from ..bandwidth._density_search import point_masses
 from ..bandwidth._rules import DENSITY_RULES
 from ..bandwidth._search import MAX_KEYS, MAX_SEARCH_ROWS, Rows, bandwidth_rule
 from ..kernels import SmoothingKernel
 from ..kernels._base import as_kernel
-from ._mixtures import DensityEstimate, KernelDistribution, Scale
+from ._mixtures import KernelMixture, Scale
 
-# What sensitivity="auto" chooses from, besides 0, if the leave-one-out likelihood of all rows
-# gains so many nats: without that, uniform rows lose 9 % of accuracy and peaks gain as much.
-_SENSITIVITIES, _LEAST_GAIN = (0.25, 0.5), 2.0
-# Local factors are by the estimate from so many rows at most.
-_MOST_OF_PILOT = 10_000
+# Besides 0, sensitivity="auto" tries these; it takes the best one if that raises the
+# leave-one-out log-likelihood of all rows by so many nats. Without such a threshold uniform
+# rows lose 9 % of accuracy, and rows with peaks gain as much.
+_SENSITIVITIES, _MIN_GAIN = (0.25, 0.5), 2.0
+# Local factors come from the density of at most so many rows.
+_MAX_PILOT_ROWS = 10_000
 
 
 class ProductKernelDensity(DensityMixin, MixedRows):
@@ -91,8 +93,9 @@ class ProductKernelDensity(DensityMixin, MixedRows):
     Attributes
     ----------
     bandwidth_ : ndarray of shape (n_features,)
-        The bandwidth of each numeric column, in its own units, or of its logarithms where
-        `log_offsets_` is not NaN, and the lambda of each categorical one.
+        The bandwidth of each numeric column, in its own units, and the lambda of each
+        categorical one. If `log_offsets_` has a number for a column, the bandwidth is a width
+        of logarithms: 0.2 is about 20 % of the distance from the bound.
     local_factors_ : ndarray of shape (n_samples,)
         Factor on the bandwidth at each training row, a power of :math:`2^{1/8}`, of 2 from
         4 and 1/4 on; 1 if the sensitivity is 0.
@@ -100,13 +103,14 @@ class ProductKernelDensity(DensityMixin, MixedRows):
         Mean leave-one-out log-density at that bandwidth, without local factors; only with
         "likelihood". In large data that of the sample, before the bandwidth is rescaled.
     background_ : ndarray of shape (2, n_features)
-        Center and scale of the background in each column; only with "likelihood".
+        Center and scale of the background in each column, in its own units; only with
+        "likelihood".
     bounds_ : ndarray of shape (n_features, 2) or None
         The bounds of each column, infinite where there is none; None without any.
     log_offsets_ : ndarray of shape (n_features,)
-        What is added to distances from the bound before their logarithm is taken, NaN for
-        columns as they are; only with bounds and "likelihood". The bandwidth of such a column
-        is of logarithms.
+        For columns that are compared by logarithms of the distance from their bound: what is
+        added to the distance before its logarithm is taken, in the column's own units. NaN for
+        all other columns. Only with bounds and "likelihood".
     kernel_ : SmoothingKernel
         The kernel, resolved.
     keys_ : ndarray of shape (n_samples, n_features)
@@ -233,33 +237,33 @@ class ProductKernelDensity(DensityMixin, MixedRows):
         ValueError
             If data or parameters are not valid. The estimator then is as it was before.
         """
-        for name in ("background_", "log_offsets_", "likelihood_score_"):
-            vars(self).pop(name, None)
-        self.kernel_ = check_density_kernel("kernel", self.kernel)
-        sensitivity = self.sensitivity
-        if not is_one_of(sensitivity, "auto"):
-            if isinstance(sensitivity, str):
-                raise ValueError(
-                    f"sensitivity={sensitivity!r} is not valid: pass 'auto' or a number in "
-                    "[0, 1]."
-                )
-            sensitivity = check_in_interval("sensitivity", sensitivity, 0, 1)
-        keys = own_copy(self._learn_rows(X, np.float64))
-        self.key_weights_ = check_key_weights(sample_weight, keys)
-        self.keys_ = limit_absent(keys, self.key_weights_)
-        names = getattr(self, "feature_names_in_", range(self.n_features_in_))
-        self.bounds_ = check_bounds(self.bounds, self.columns_, self.keys_, list(names))
-        # Samples come back as what was passed.
-        self._from_pandas = hasattr(X, "iloc")
-        if sensitivity not in (0, "auto"):
-            need_all_rows(
-                f"local factors of sensitivity={sensitivity:g}", self.keys_,
-                remedy="pass 0, or X.compute() if it fits",
-            )  # fmt: skip
-        # Takes no room as long as all are the same.
-        self.local_factors_ = np.broadcast_to(1.0, len(self.keys_))
-        self._choose_bandwidth(X, sensitivity)
-        return self
+        return self._store(own_copy(self._learn_rows(X, np.float64)), X, sample_weight)
+
+    @keeps_state_on_failure
+    @with_callbacks
+    def partial_fit(self, X, y=None, sample_weight=None) -> Self:
+        """Append training rows, and choose the bandwidths again.
+
+        The result equals `fit` on all rows so far.
+
+        Parameters
+        ----------
+        X : array-like or data frame of shape (n_samples, n_features)
+            Further rows.
+        y : None
+            Ignored.
+        sample_weight : array-like of shape (n_samples,), default=None
+            Their weights; 1 where not given.
+
+        Returns
+        -------
+        self : ProductKernelDensity
+            The fitted estimator.
+        """
+        if not hasattr(self, "keys_"):
+            return self.fit(X, y, sample_weight)
+        self._extend_rows(X)
+        return self._store(self._read_rows(X, np.float64), X, sample_weight, append=True)
 
     def score_samples(self, X) -> np.ndarray:
         """Log-density of each row.
@@ -274,12 +278,8 @@ class ProductKernelDensity(DensityMixin, MixedRows):
         log_density : ndarray of shape (n_queries,)
             -inf where the density is 0.
         """
-        X, scale = self._read_rows(X, np.float64), self._scale
-        low, high = self._ends.T
-        inside = self._knows(X) & ((low <= X) & (X <= high)).all(axis=1)
-        X = X.clip(low, high)
-        log_density = self._estimate.log_density(scale.apply(X)) + scale.log_slopes(X)
-        return np.where(inside, log_density, -np.inf)
+        X = self._read_rows(X, np.float64)
+        return self._mixture.log_density(X)
 
     def cdf(self, X) -> np.ndarray:
         r"""Probability of a row that is at most each of some rows, in every column.
@@ -310,8 +310,7 @@ class ProductKernelDensity(DensityMixin, MixedRows):
         array([0.  , 0.58, 1.  ])
         """
         X = self._read_rows(X, np.float64)
-        probability = self._estimate.cdf(X.clip(*self._ends.T))
-        return np.where(self._knows(X), probability.clip(0, 1), 0.0)
+        return self._mixture.cdf(X)
 
     def score(self, X, y=None) -> float:
         """Total log-likelihood of rows.
@@ -350,30 +349,49 @@ class ProductKernelDensity(DensityMixin, MixedRows):
         check_is_fitted(self)
         n_samples = check_size("n_samples", n_samples, 3 * self.n_features_in_ + 1)
         random_state = check_random_state(random_state)
-        weights = self.key_weights_
-        estimate = self._estimate
-        shares = None if weights is None else np.asarray(weights) / estimate.mass
-        rows = random_state.choice(len(self.keys_), n_samples, p=shares)
-        sample = self._scale.apply(np.asarray(self.keys_[rows]))
-        numeric = self.columns_.numeric
-        noise = KernelDistribution(self.kernel_).draw(random_state, (n_samples, len(numeric)))
-        widths = self.local_factors_[rows, None] * self.bandwidth_[numeric]
-        sample[:, numeric] += noise * widths
-        if estimate.bounds is not None:
-            for j in numeric:
-                sample[:, j] = fold(sample[:, j], *estimate.bounds[j])
-        for j, table in estimate.tables.items():
-            cumulated = np.cumsum(table, axis=0)[:, sample[:, j].astype(np.intp)]
-            places = random_state.uniform(size=n_samples) * cumulated[-1]
-            sample[:, j] = (cumulated <= places).sum(axis=0)
-        sample = self._scale.invert(sample)
-        if hasattr(self, "background_"):
-            others = np.flatnonzero(random_state.uniform(size=n_samples) < estimate.share)
-            sample[others] = estimate.wide.draw(random_state, len(others))
-        decoded = self.columns_.decode(sample, as_frame=self._from_pandas)
+        mixture, weights = self._mixture, self.key_weights_
+        shares = None if weights is None else np.asarray(weights) / mixture.mass
+        keys = random_state.choice(len(self.keys_), n_samples, p=shares)
+        drawn = mixture.draw(random_state, keys)
+        decoded = self.columns_.decode(drawn, as_frame=self._from_pandas)
         if not self._from_pandas:
             return decoded
         return decoded.set_axis(getattr(self, "feature_names_in_", decoded.columns), axis=1)
+
+    def _store(self, keys, X, sample_weight, *, append=False):
+        """Store the rows `X`, read as `keys`, and choose the bandwidths and local factors."""
+        sensitivity = self.sensitivity
+        if not is_one_of(sensitivity, "auto"):
+            if isinstance(sensitivity, str):
+                raise ValueError(
+                    f"sensitivity={sensitivity!r} is not valid: pass 'auto' or a number in "
+                    "[0, 1]."
+                )
+            sensitivity = check_in_interval("sensitivity", sensitivity, 0, 1)
+        weights = check_key_weights(sample_weight, keys)
+        if append:
+            if weights is not None or self.key_weights_ is not None:
+                pairs = (self.key_weights_, self.keys_), (weights, keys)
+                both = [np.ones(len(x)) if w is None else w for w, x in pairs]
+                weights = without_vanishing(appended(*both))
+            keys = appended(self.keys_, keys)
+        for name in ("background_", "log_offsets_", "likelihood_score_"):
+            vars(self).pop(name, None)
+        self.kernel_ = check_density_kernel("kernel", self.kernel)
+        self.key_weights_, self.keys_ = weights, limit_absent(keys, weights)
+        names = getattr(self, "feature_names_in_", range(self.n_features_in_))
+        self.bounds_ = check_bounds(self.bounds, self.columns_, self.keys_, list(names))
+        # Samples come back as what was passed.
+        self._from_pandas = hasattr(X, "iloc")
+        if sensitivity not in (0, "auto"):
+            need_all_rows(
+                f"local factors of sensitivity={sensitivity:g}", self.keys_,
+                remedy="pass 0, or X.compute() if it fits",
+            )  # fmt: skip
+        # Takes no room as long as all are the same.
+        self.local_factors_ = np.broadcast_to(1.0, len(self.keys_))
+        self._choose_bandwidth(X, sensitivity)
+        return self
 
     def _choose_bandwidth(self, X, sensitivity):
         rule = bandwidth_rule("bandwidth", self.bandwidth, DENSITY_RULES)
@@ -389,48 +407,58 @@ class ProductKernelDensity(DensityMixin, MixedRows):
 
         if is_one_of(self.bandwidth, "likelihood") and self.bounds_ is not None:
             self.log_offsets_ = self._offsets(rows, rule)
-            rows = replace(rows, X=self._scale.apply(self.keys_), bounds=self._scale.ends)
+            scale = self._scale
+            rows = replace(rows, X=scale.apply(self.keys_), bounds=scale.scaled_bounds)
         choice = rule.choose(rows, self.kernel_, observe).warn()
         self.bandwidth_ = choice.bandwidth
         if rule.searches:
             self.likelihood_score_ = float(choice.value)
             self.background_ = choice.background
-        if self._scale.columns:  # in units of the rows, as is the density
+        if self._scale.log_columns:  # in units of the rows, as is the density
             self.background_ = np.array(bulk(self.keys_, self.columns_, self.key_weights_))
-            self.likelihood_score_ = self._part().score()
-        self._choose_factors(sensitivity)
+            self.likelihood_score_ = self._searched_mixture().score()
+        if is_one_of(sensitivity, "auto"):
+            may_vary = rule.searches and not is_partitioned(self.keys_)
+            may_vary &= len(self.keys_) <= MAX_KEYS
+            sensitivity = self._best_sensitivity() if may_vary else 0
+        if sensitivity > 0:
+            mixture = self._mixture
+            pilot = mixture.subsample(_MAX_PILOT_ROWS, self.random_state)
+            log_density = pilot.log_density_on_scale(mixture.keys)
+            self.local_factors_ = mixture.local_factors(sensitivity, log_density)
         report.end()
 
     def _offsets(self, rows, rule):
-        """Offsets of the columns that are described better by logarithms, else NaN."""
+        """Choose offsets (n_features,) of columns that logarithms describe better, else NaN."""
         offsets = np.full(len(self.columns_.kinds), np.nan)
         if is_partitioned(self.keys_):
             return offsets
-        alone = Columns.numbers(1)
         for j in np.flatnonzero(np.isfinite(self.bounds_).sum(axis=1) == 1):
-            ends, (kept, _) = self.bounds_[[j]], point_masses(self.keys_[:, [j]], alone)
-            column = self.keys_[kept][:, [j]]
-            weights = None if self.key_weights_ is None else self.key_weights_[kept]
-            distance = np.abs(column[:, 0] - ends[np.isfinite(ends)])
-            options = {"method": "inverted_cdf", "weights": weights}
-            offset = np.quantile(distance, 0.5, **options) / 2
-            if not offset > 0:
+            bounds = self.bounds_[[j]]
+            is_apart, _ = point_masses(self.keys_[:, [j]], Columns.numbers(1))
+            column, weights = self.keys_[is_apart][:, [j]], self.key_weights_
+            weights = None if weights is None else weights[is_apart]
+            distance = np.abs(column[:, 0] - bounds[np.isfinite(bounds)])
+            median = np.quantile(distance, 0.5, method="inverted_cdf", weights=weights)
+            if not median > 0:
                 continue
-            values = []
-            for scale in (Scale(ends, None), Scale(ends, np.array([offset]))):
-                own = {"X": scale.apply(column), "sample_weight": weights}
-                own = replace(rows, columns=alone, bounds=scale.ends, **own)
+            scores = []
+            for scale in (Scale(bounds), Scale(bounds, np.array([median / 2]))):
+                rows_of_column = replace(
+                    rows, X=scale.apply(column), columns=Columns.numbers(1),
+                    sample_weight=weights, bounds=scale.scaled_bounds,
+                )  # fmt: skip
                 slopes = np.average(scale.log_slopes(column), weights=weights)
-                values.append(rule.choose(own, self.kernel_).value + slopes)
-            if values[1] > values[0]:
-                offsets[j] = offset
+                scores.append(rule.choose(rows_of_column, self.kernel_).value + slopes)
+            if scores[1] > scores[0]:
+                offsets[j] = median / 2
         return offsets
 
     def _describe(self, column, value):
         """Return the name of a column, and a value of its scale as it was passed."""
         names = getattr(self, "feature_names_in_", None)
         name = f"column {column}" if names is None else f"column {names[column]!r}"
-        if column in [j for j, *_ in self._scale.columns]:
+        if column in [j for j, *_ in self._scale.log_columns]:
             scaled = self._scale.apply(self.keys_)[:, column]
             value = self.keys_[np.abs(scaled - value).argmin(), column]
         return name, value
@@ -439,55 +467,34 @@ class ProductKernelDensity(DensityMixin, MixedRows):
     def _scale(self):
         return Scale(self.bounds_, getattr(self, "log_offsets_", None))
 
-    def _choose_factors(self, sensitivity):
-        """Set the local factors, of the sensitivity of best likelihood if that is "auto"."""
-        estimate = self._estimate
-        if is_one_of(sensitivity, "auto"):
-            may = estimate.background is not None and not is_partitioned(self.keys_)
-            few = may and len(self.keys_) <= MAX_KEYS
-            sensitivity = self._best_sensitivity() if few else 0
-        if sensitivity > 0:
-            pilot = estimate.part(_MOST_OF_PILOT, self.random_state)
-            log_density = pilot.log_density(estimate.keys)
-            self.local_factors_ = estimate.factors(sensitivity, log_density)
-
-    def _part(self):
-        """The estimate from the rows that likelihoods are of."""
-        sample = self._estimate.part(MAX_SEARCH_ROWS, self.random_state)
+    def _searched_mixture(self):
+        """Return the mixture of the rows that likelihoods are of."""
+        sample = self._mixture.subsample(MAX_SEARCH_ROWS, self.random_state)
         return sample.take(point_masses(sample.keys, self.columns_)[0])
 
     def _best_sensitivity(self):
-        sample, best = self._part(), 0.0
-        most = sample.score() + _LEAST_GAIN * sample.share
-        log_density = sample.log_density(sample.keys)
+        sample, best = self._searched_mixture(), 0.0
+        max_score = sample.score() + _MIN_GAIN * sample.share
+        log_density = sample.log_density_on_scale(sample.keys)
         for sensitivity in _SENSITIVITIES:
-            factors = sample.factors(sensitivity, log_density)
+            factors = sample.local_factors(sensitivity, log_density)
             score = replace(sample, row_factors=factors).score()
-            if score > most:
-                best, most = sensitivity, score
+            if score > max_score:
+                best, max_score = sensitivity, score
         return best
 
     @property
-    def _estimate(self):
-        scale = self._scale
-        return DensityEstimate(
+    def _mixture(self):
+        scale, factors = self._scale, self.local_factors_
+        return KernelMixture(
             scale.apply(self.keys_), self.key_weights_, self.kernel_, self.columns_,
-            self.bandwidth_, scale, getattr(self, "background_", None), self.local_factors_,
+            self.bandwidth_, scale, getattr(self, "background_", None),
+            None if factors.min() == factors.max() == 1 else factors,
         )  # fmt: skip
-
-    def _knows(self, X):
-        """True for rows whose levels have occurred, (n,)."""
-        return (X[:, self.columns_.categorical] >= 0).all(axis=1)
-
-    @property
-    def _ends(self):
-        """Bounds of each column, (n_features, 2)."""
-        everything = np.tile([-np.inf, np.inf], (len(self.columns_.kinds), 1))
-        return everything if self.bounds_ is None else self.bounds_
 
 
 def check_density_kernel(name, kernel):
-    """A positive smoothing kernel for what the user passed as a parameter, else an error."""
+    """Return a copy of the kernel that a parameter names; refuse all but positive ones."""
     # A copy: changing the parameter later must not change a fitted estimator.
     resolved = as_kernel(clone(kernel, safe=False))
     if not isinstance(resolved, SmoothingKernel) or resolved.signed:
@@ -500,45 +507,45 @@ def check_density_kernel(name, kernel):
 
 
 def check_bounds(bounds, columns, keys, names):
-    """Bounds of each column, (n_features, 2), or None where no column has any."""
+    """Return the bounds of each column, (n_features, 2), or None where no column has any."""
     n_features = len(columns.kinds)
     pairs = [None] * n_features if bounds is None else bounds
     if _is_pair(bounds):
         pairs = [bounds if is_numeric else None for is_numeric in columns.is_numeric]
-    valid = isinstance(pairs, (tuple, list)) and len(pairs) == n_features
-    if not valid or not all(own is None or _is_pair(own) for own in pairs):
+    is_valid = isinstance(pairs, (tuple, list)) and len(pairs) == n_features
+    if not is_valid or not all(pair is None or _is_pair(pair) for pair in pairs):
         raise ValueError(
             f"bounds={bounds!r} is not valid: pass None, a pair (lower, upper) with lower < "
             "upper for all numeric columns, such as (0, None), or a list with such a pair or "
             f"None for each of the {n_features} columns."
         )
     # None becomes NaN.
-    found = np.array([own or (None, None) for own in pairs], dtype=np.float64)
-    found = np.where(np.isnan(found), [-np.inf, np.inf], found)
-    bounded = np.isfinite(found).any(axis=1)
-    for j in np.flatnonzero(bounded).tolist():
+    array = np.array([pair or (None, None) for pair in pairs], dtype=np.float64)
+    array = np.where(np.isnan(array), [-np.inf, np.inf], array)
+    is_bounded = np.isfinite(array).any(axis=1)
+    for j in np.flatnonzero(is_bounded).tolist():
         if not columns.is_numeric[j]:
             raise ValueError(
                 f"bounds={bounds!r} are for numbers and column {names[j]!r} is a category: "
                 "pass None for it."
             )
-        column, (low, high) = keys[:, j], found[j]
-        least, largest, _ = ends(column)
-        if least < low or largest > high:
+        column, (low, high) = keys[:, j], array[j]
+        smallest, largest, _ = ends(column)
+        if smallest < low or largest > high:
             *_, n_outside = ends((column < low) | (column > high))
             raise ValueError(
                 f"bounds={bounds!r} leave out {n_outside} of the values of column "
-                f"{names[j]!r}, which are from {least:g} to {largest:g}: remove these rows, or "
-                "pass wider bounds."
+                f"{names[j]!r}, which are from {smallest:g} to {largest:g}: remove these rows, "
+                "or pass wider bounds."
             )
-    return found if bounded.any() else None
+    return array if is_bounded.any() else None
 
 
-def _is_pair(given):
-    """True for (low, high), either of them None or the lower one less."""
-    if not isinstance(given, (tuple, list)) or len(given) != 2:
+def _is_pair(bounds):
+    """Return True for (low, high) with low < high, either of which may be None."""
+    if not isinstance(bounds, (tuple, list)) or len(bounds) != 2:
         return False
-    if not all(x is None or isinstance(x, numbers.Real) for x in given):
+    if not all(x is None or isinstance(x, numbers.Real) for x in bounds):
         return False
-    low, high = given
+    low, high = bounds
     return (-np.inf if low is None else low) < (np.inf if high is None else high)

@@ -1,4 +1,4 @@
-"""Mixtures of kernels: densities, the densities of a target, and their distributions."""
+"""Mixtures of kernels around rows, plain or given features: densities, distributions, draws."""
 
 import functools
 import math
@@ -8,28 +8,38 @@ from typing import Any
 import numpy as np
 from scipy.interpolate import CubicSpline
 from scipy.optimize.elementwise import find_root
-from scipy.special import ndtr, ndtri
+from scipy.special import logsumexp, ndtr, ndtri
 from sklearn.utils import check_random_state
 
-from .._columns import Columns
+from .._blocks import IN_CACHE, blocks
 from ..attention._average import attend
-from ..attention._leave_one_out import at_rows
-from ..bandwidth._background import Background, background_share, fold, reflections, t_quantile
+from ..bandwidth._background import (
+    Background,
+    background_share,
+    fold,
+    mass_of_others,
+    reflections,
+    t_quantile,
+)
 from ..bandwidth._search import draw_rows, narrower
 from ..kernels import Gaussian, ProductKernel
 from ..kernels._categorical import level_table
 from ..kernels._product_kernel import mixed_kernel
 
-# Local factors are powers of two in so many steps each, so that rows of one factor are summed
-# as fast as of one bandwidth; from so many powers of two on, of the sparsest rows, in one.
-_STEPS_OF_FACTORS, _COARSE = 8, 2
+# Local factors are rounded to powers of 2^(1/8), so that rows of one factor are summed as fast
+# as rows of one bandwidth; factors above 4 and below 1/4 are rounded to powers of 2.
+_STEPS_PER_OCTAVE, _FINE_OCTAVES = 8, 2
 
-# Steps of a table of a kernel. The error of a cubic spline falls with their fourth power: here
-# it is below 1e-10 of the peak.
+# Steps of the table of a kernel's density. The error of a cubic spline falls with their fourth
+# power; with 2^13 steps it is below 1e-10 of the peak.
 _STEPS = 2**13
-# A kernel without bounds ends where it is this small.
+# The table of a kernel without bounded support ends where the kernel is this small.
 _NEGLIGIBLE = 1e-18
-_LONGEST_REACH = 1e3
+_MAX_SUPPORT = 1e3
+# Pairs of a query, or of a query's quantile, and a key whose weights are in memory at a time.
+_BLOCK_PAIRS = 2 * IN_CACHE
+# Differences of larger logarithms have too few digits.
+_MAX_LOG = 1e5
 
 
 class KernelDistribution:
@@ -39,406 +49,413 @@ class KernelDistribution:
     """
 
     def __init__(self, kernel):
-        self.reach = kernel_reach(kernel)
-        self._closed = type(kernel) is Gaussian
-        if not self._closed:
-            self._grid = np.linspace(0, self.reach, _STEPS + 1)
+        self.support = effective_support(kernel)
+        self._is_gaussian = type(kernel) is Gaussian
+        if not self._is_gaussian:
+            self._grid = np.linspace(0, self.support, _STEPS + 1)
             density = CubicSpline(self._grid, kernel.profile(self._grid**2))
             self._mass = density.antiderivative()
             self._half = np.maximum.accumulate(self._mass(self._grid))
 
     def cdf(self, u):
-        """Probability of being at most `u`."""
-        if self._closed:
+        """Compute the probability of being at most `u`."""
+        if self._is_gaussian:
             return ndtr(u)
-        mass = self._mass(np.minimum(np.abs(u), self.reach)) / self._half[-1]
+        mass = self._mass(np.minimum(np.abs(u), self.support)) / self._half[-1]
         return 0.5 + 0.5 * np.copysign(np.clip(mass, 0, 1), u)
 
     def ppf(self, probability):
-        """Quantile: where the distribution function has a given value."""
-        if self._closed:
+        """Compute the quantile, where the distribution function has a given value."""
+        if self._is_gaussian:
             return ndtri(probability)
         mass = np.abs(2 * np.asarray(probability) - 1) * self._half[-1]
         return np.copysign(np.interp(mass, self._half, self._grid), probability - 0.5)
 
     def draw(self, random_state, shape):
-        """Independent draws from the kernel."""
-        # In the middle of the cells a generator draws from: 0, whose quantile is infinite,
-        # is none of them.
+        """Draw independent numbers from the kernel."""
+        # A generator draws from the left ends of 2^53 cells. The middle of a cell is never 0,
+        # whose quantile is infinite.
         return self.ppf(random_state.uniform(size=shape) + 2.0**-54)
-
-
-class KernelMixture:
-    r"""Mixtures of a positive smoothing kernel around centers, with weights for each center.
-
-    :math:`F(y) = \sum_i w_i\, F_K((y - c - e_i) / g)`, of values e_i and the bandwidth g.
-    Kernels are reflected at bounds (low, high). A background has a share of the mass, a center
-    relative to c, and a scale.
-    """
-
-    def __init__(self, values, kernel, bandwidth, bounds=None, background=(0.0, 0.0, 1.0)):
-        self.values, self.bandwidth, self.bounds = values, bandwidth, bounds
-        self.distribution = KernelDistribution(kernel)
-        self.share, self._center, self._scale = background
-
-    def wide(self, centers):
-        """The background around centers (n,)."""
-        center, scale = [np.ravel(centers) + self._center], [self._scale]
-        bounds = None if self.bounds is None else self.bounds[None]
-        return Background(center, scale, Columns.numbers(1), bounds)
-
-    def images(self, y):
-        """Places, and their mirror images in the bounds."""
-        return _images(y, self.bounds, self._reach)
-
-    @property
-    def _reach(self):
-        return self.distribution.reach * self.bandwidth
-
-    def cdf(self, weights, y, centers):
-        """Distribution functions at y (...), of weights (..., n_keys) around centers (...)."""
-
-        def below(places):
-            steps = (places - centers)[..., None] - self.values
-            return np.einsum(
-                "...i,...i", weights, self.distribution.cdf(steps / self.bandwidth)
-            )
-
-        found = _mass_up_to(y, below, self.bounds, self._reach)
-        if not self.share:
-            return found
-        y = y if self.bounds is None else y.clip(*self.bounds)
-        shape = np.shape(y)
-        wide = self.wide(np.broadcast_to(centers, shape)).cdf(np.reshape(y, (-1, 1)))
-        return (1 - self.share) * found + self.share * wide.reshape(shape)
-
-    def draw(self, weights, places, centers, random_state):
-        """A draw for each of (n, n_places) shares of the cumulated weights."""
-        y = (
-            centers[:, None]
-            + self._values_at(weights, places)
-            + self.noise(random_state, places.shape)
-        )
-        if self.bounds is not None:
-            y = fold(y, *self.bounds)
-        if self.share:
-            rows, columns = np.nonzero(random_state.uniform(size=y.shape) < self.share)
-            drawn = self.wide(centers[rows]).draw(random_state, len(rows))[:, 0]
-            y[rows, columns] = np.where(np.isnan(y[rows, columns]), np.nan, drawn)
-        return y
-
-    def noise(self, random_state, shape):
-        """Draws from the kernel, to be added to values."""
-        return self.distribution.draw(random_state, shape) * self.bandwidth
-
-    def _values_at(self, weights, places):
-        """Values at (n, n_places) shares of the cumulated weights; NaN where these are."""
-        found = np.full(places.shape, np.nan)
-        for i, shares in enumerate(np.cumsum(weights, axis=1)):
-            if not np.isnan(shares[-1]):
-                drawn = np.searchsorted(shares, places[i] * shares[-1], side="right")
-                found[i] = self.values[drawn]
-        return found
-
-    def quantiles(self, weights, probability, centers):
-        """Places at which the distribution functions reach (n_places,) probabilities."""
-        centers = centers[:, None]
-        low = centers + self.values.min() - self._reach
-        high = centers + self.values.max() + self._reach
-        if self.share:
-            # Beyond all kernels there is only the background.
-            far = self._scale * t_quantile(probability)
-            low = np.minimum(low, centers + self._center + np.minimum(far, 0))
-            high = np.maximum(high, centers + self._center + np.maximum(far, 0))
-        if self.bounds is not None:
-            low, high = (np.clip(x, *self.bounds) for x in (low, high))
-        rows = np.arange(len(weights))[:, None]
-
-        def excess(y, row, probability):
-            return self.cdf(weights[row], y, centers[row, 0]) - probability
-
-        found = find_root(excess, (low, high), args=(rows, probability))
-        # By rounding, the most extreme probabilities may be those of no place at all.
-        ends = np.where(probability < 0.5, low, high)
-        y = np.where(found.success, found.x, ends)
-        return np.where(np.isnan(weights[:, :1]), np.nan, y)
-
-
-def _images(y, bounds, reach):
-    """Places, and their mirror images in bounds (low, high), as far as a kernel reaches."""
-    if bounds is None:
-        return [y]
-    images = reflections(np.reshape(y, (-1, 1)), bounds[None], reach)
-    return [image.reshape(np.shape(y)) for image in images]
-
-
-def _mass_up_to(y, below, bounds, reach):
-    """Mass of kernels up to places, of which `below` is the distribution function."""
-    if bounds is None:
-        return below(y)
-    # From the lower bound to a place, and between their images.
-    ends = y.clip(*bounds), np.float64(bounds[0])
-    pairs = zip(*(_images(end, bounds, reach) for end in ends), strict=True)
-    return sum(np.abs(below(image) - below(low)) for image, low in pairs)
 
 
 @dataclass(frozen=True)
 class Scale:
-    """The scale on which rows are compared: some columns by logarithms of their distance."""
+    """The scale on which kernels compare rows; some columns become logarithms.
 
-    # z = log(x - a + o) with a lower bound a, and -log(b - x + o) with an upper one b.
+    z = log(x - a + o) beside a lower bound a, where the sign is 1, and z = -log(b - x + o)
+    beside an upper bound b, where it is -1.
+    """
 
-    bounds: Any  # (n_features, 2) or None
-    offsets: Any  # (n_features,), NaN for columns as they are; or None
+    bounds: Any = None  # (n_features, 2), or None if no column has any
+    offsets: Any = None  # o, (n_features,), NaN for columns that stay as they are; or None
 
     @property
-    def columns(self):
-        """Columns of logarithms: position, sign, bound and offset of each."""
+    def log_columns(self):
+        """For each log-transformed column: index, sign as in the formula, bound and offset."""
         if self.offsets is None:
             return []
-        found = []
-        for j in np.flatnonzero(~np.isnan(self.offsets)).tolist():
-            low, high = self.bounds[j]
-            lower = bool(np.isfinite(low))
-            found.append((j, 1 if lower else -1, low if lower else high, self.offsets[j]))
-        return found
+        is_lower = np.isfinite(self.bounds[:, 0])
+        signs, bounds = np.where(is_lower, 1, -1), np.where(is_lower, *self.bounds.T)
+        indices = np.flatnonzero(~np.isnan(self.offsets)).tolist()
+        return [(j, signs[j], bounds[j], self.offsets[j]) for j in indices]
 
     @property
-    def ends(self):
+    def scaled_bounds(self):
         """The bounds on the scale."""
-        if not self.columns:
+        if not self.log_columns:
             return self.bounds
-        ends = self.bounds.copy()
-        for j, sign, _, offset in self.columns:
-            ends[j, 0 if sign > 0 else 1] = sign * np.log(offset)
-        return ends
+        bounds = self.bounds.copy()
+        for j, sign, _, offset in self.log_columns:
+            bounds[j, 0 if sign > 0 else 1] = sign * np.log(offset)
+        return bounds
 
-    def apply(self, X):
-        """Rows on the scale."""
-        if not self.columns:
-            return X
-        columns = list(X.T)
-        for j, sign, bound, offset in self.columns:
-            columns[j] = sign * np.log(sign * (X[:, j] - bound) + offset)
-        return np.stack(columns, axis=1)  # of Dask too
+    def clip(self, rows):
+        """Return rows moved into the bounds, and True (n,) for those that were inside."""
+        if self.bounds is None:
+            return rows, True
+        low, high = self.bounds.T
+        return rows.clip(low, high), ((low <= rows) & (rows <= high)).all(axis=1)
+
+    def apply(self, rows):
+        """Map rows from their units to the scale."""
+        columns = list(rows.T)
+        for j, sign, bound, offset in self.log_columns:
+            columns[j] = sign * np.log(sign * (rows[:, j] - bound) + offset)
+        return np.stack(columns, axis=1) if self.log_columns else rows  # of Dask too
 
     def invert(self, Z):
-        """The rows at places on the scale."""
+        """Map points from the scale back to the units of the rows."""
         columns = list(Z.T)
-        for j, sign, bound, offset in self.columns:
+        for j, sign, bound, offset in self.log_columns:
             with np.errstate(over="ignore"):
                 distance = np.exp(sign * Z[:, j]) - offset
             columns[j] = bound + sign * distance.clip(0, np.finfo(np.float64).max)
-        return np.stack(columns, axis=1) if self.columns else Z
+        return np.stack(columns, axis=1) if self.log_columns else Z
 
-    def log_slopes(self, X):
-        """Logarithms of the volume on the scale of a unit of volume, (n,)."""
-        found = 0.0 * X[:, 0]
-        for j, sign, bound, offset in self.columns:
-            found = found - np.log(sign * (X[:, j] - bound) + offset)
-        return found
+    def log_slopes(self, rows):
+        """Compute the logarithm of the volume on the scale per unit of volume, (n,)."""
+        log_slopes = 0.0 * rows[:, 0]
+        for j, sign, bound, offset in self.log_columns:
+            log_slopes = log_slopes - np.log(sign * (rows[:, j] - bound) + offset)
+        return log_slopes
 
 
 @dataclass(frozen=True)
-class DensityEstimate:
-    """A density from kernels about rows."""
+class KernelMixture:
+    r"""Kernels around the keys, and a wide background with the mass of one row.
 
-    keys: Any
-    weights: Any  # None for 1
-    kernel: Any
-    columns: Any
-    bandwidth: Any  # (n_features,)
-    scale: Any  # on which the rows are
-    background: Any  # center and scale of each column, or None
-    row_factors: Any  # (n_keys,), on the bandwidths of numbers
+    :math:`f(z) = \sum_i w_i \prod_j K((z_j - c - k_{ij}) / (h_j s_i)) / (h_j s_i)`, with a
+    center c that may differ from query to query: the height of a regression line if keys are
+    its residuals. Densities, queries and draws are in the units of the rows.
+    """
+
+    keys: Any  # (n_keys, n_columns), on the scale
+    weights: Any  # (n_keys,), or None for 1
+    kernel: Any  # of each number
+    columns: Any  # kinds of the columns of the keys
+    bandwidth: Any  # h, (n_columns,), of categories the lambda
+    scale: Scale
+    background: Any  # center and scale of each column, in the units of the rows; or None
+    row_factors: Any = None  # s, (n_keys,), on the bandwidths of numbers; None for 1
+    # For densities given features: averages of the keys by their features, and a function of
+    # features (n, n_features) to the weights of the keys, (n, n_keys).
+    averages: Any = None
+    weigh: Any = None
+
+    @functools.cached_property
+    def distribution(self):
+        """The distribution function of the kernel."""
+        return KernelDistribution(self.kernel)
 
     @property
     def mass(self):
         """Sum of the weights."""
         return len(self.keys) if self.weights is None else float(self.weights.sum())
 
-    @property
-    def wide(self):
-        """The background, of rows in their units."""
-        return Background(*self.background, self.columns, self.scale.bounds)
-
-    @property
-    def bounds(self):
-        """Bounds of the rows, (n_features, 2), or None."""
-        return self.scale.ends
-
-    @property
+    @functools.cached_property
     def share(self):
         """Mass of the background."""
         return background_share(len(self.keys), self.weights)
 
-    @property
+    @functools.cached_property
     def tables(self):
-        """Kernels of categories at every level and key, by their columns."""
-        columns = self.columns
+        """Kernels of categories between every two levels, by column."""
+        kinds, n_levels = self.columns.kinds, self.columns.n_levels
         return {
-            j: level_table(columns.kinds[j], columns.n_levels[j], self.bandwidth[j])[0]
-            for j in columns.categorical
+            j: level_table(kinds[j], n_levels[j], self.bandwidth[j])[0]
+            for j in self.columns.categorical
         }
 
-    @property
-    def is_adaptive(self):
-        """True if factors differ from 1."""
-        return not self.row_factors.min() == self.row_factors.max() == 1
+    def wide(self, centers=0.0):
+        """Return the background around a center, or those of queries, (n,)."""
+        center, scale = self.background
+        center = np.add.outer(center, np.ravel(centers))
+        return Background(center, scale, self.columns, self.scale.bounds)
 
     def take(self, rows):
-        """The estimate from some of the rows, at the same bandwidths."""
-        weights = None if self.weights is None else self.weights[rows]
-        own = {"keys": self.keys[rows], "row_factors": self.row_factors[rows]}
-        return replace(self, weights=weights, **own)
+        """Return the mixture of some of the rows, at the same bandwidths."""
+        names = "keys", "weights", "row_factors"
+        fields = ((name, getattr(self, name)) for name in names)
+        return replace(self, **{name: None if x is None else x[rows] for name, x in fields})
 
-    def part(self, most, random_state):
-        """The estimate from so many rows at most, at bandwidths as wide as these need."""
+    def subsample(self, max_rows, random_state):
+        """Return the mixture of at most `max_rows` rows, with bandwidths that these need."""
         n_rows = len(self.keys)
-        if n_rows <= most:
+        if n_rows <= max_rows:
             return self
-        rows = draw_rows(n_rows, most, check_random_state(random_state))
-        wider = 1 / narrower(n_rows / most, len(self.columns.numeric))
-        return replace(self.take(rows), bandwidth=self._widths(wider))
+        rows = draw_rows(n_rows, max_rows, check_random_state(random_state))
+        factor = 1 / narrower(n_rows / max_rows, len(self.columns.numeric))
+        return replace(self.take(rows), bandwidth=self._bandwidth(factor))
 
-    def factors(self, sensitivity, log_density):
-        """Local factors of the rows, which have such a density."""
+    def local_factors(self, sensitivity, log_density):
+        """Compute local factors from log-densities (n_keys,) of the keys on the scale."""
         # A row of weight 0 may lie where no other reaches; its factor does not matter.
         weights = np.isfinite(log_density) * (1.0 if self.weights is None else self.weights)
         log_density = np.where(weights == 0, 0.0, log_density)
         logs = sensitivity * (np.average(log_density, weights=weights) - log_density)
         logs /= np.log(2)
-        steps = np.where(np.abs(logs) < _COARSE, _STEPS_OF_FACTORS, 1)
+        steps = np.where(np.abs(logs) < _FINE_OCTAVES, _STEPS_PER_OCTAVE, 1)
         return np.exp2(np.round(logs * steps) / steps)
 
-    def log_density(self, X):
-        """Logarithms of the density of rows within bounds, whose levels are known."""
-        log_sums = [self._log_sums(image) for image in self._images(X)]
-        return self._mixed(X, functools.reduce(np.logaddexp, log_sums) - np.log(self.mass))
+    # Densities
 
-    def cdf(self, X):
-        """Probabilities of at most rows within bounds, whose levels are known, (n,)."""
-        queries, keys = self._with_factors(self.scale.apply(X))
-        masses = functools.partial(self._masses, KernelDistribution(self.kernel), self.tables)
-        options = {"sample_weight": self.weights, "empty": "nan"}
-        _, log_sums = attend(queries, keys, keys[:, :0], masses, **options)
-        probability = np.exp(log_sums - np.log(self.mass))
-        if self.background is None:
-            return probability
-        return (1 - self.share) * probability + self.share * self.wide.cdf(X)
+    def log_density(self, rows, features=None, centers=0.0):
+        """Compute log-densities of rows (n, n_columns), -inf where the density is 0."""
+        rows, is_inside = self.scale.clip(rows)
+        is_inside &= (rows[:, self.columns.categorical] >= 0).all(axis=1)
+        centers_of_rows = np.reshape(centers, (-1, 1))
+        images = [z - centers_of_rows for z in self._images(self.scale.apply(rows))]
+        if features is None:
+            log_kernels = self._log_sums(images) - np.log(self.mass)
+        else:
+            log_kernels = self._log_density_given(images, features)
+        return np.where(is_inside, self._mix(rows, log_kernels, centers), -np.inf)
 
-    def _masses(self, distribution, tables, X, keys):
-        """Mass of the kernel of each key that is at most each query, (n_queries, n_keys)."""
-        columns, masses = self.columns, 1.0
-        factors = keys[:, len(columns.kinds) :].prod(axis=1)
-        for j in columns.numeric:
-            widths, own = self.bandwidth[j] * factors, keys[:, j]
-
-            def below(places, widths=widths, own=own):
-                with np.errstate(over="ignore"):
-                    return distribution.cdf((places[..., None] - own) / widths)
-
-            bounds = None if self.bounds is None else self.bounds[j]
-            reach = distribution.reach * widths.max()
-            masses = masses * _mass_up_to(X[:, j], below, bounds, reach)
-        for j, table in tables.items():
-            table = table.cumsum(axis=0) if columns.kinds[j] == "ordered" else table
-            levels, own = (x[:, j].astype(np.intp) for x in (X, keys))
-            masses = masses * table[levels][:, own]
-        return masses
+    def log_density_on_scale(self, Z):
+        """Compute log-densities at points of the scale, per unit of its volume."""
+        rows = self.scale.invert(Z)
+        return self.log_density(rows) - self.scale.log_slopes(rows)
 
     def left_out(self):
-        """Logarithms of the density of each of the rows by all others."""
-        images = list(self._images(self.keys))
-        log_sums = functools.reduce(np.logaddexp, map(self._log_sums, images))
-        log_own = functools.reduce(np.logaddexp, map(self._log_own, images))
-        mass = self.mass - (1.0 if self.weights is None else self.weights)
-        with np.errstate(divide="ignore"):
-            others = np.log(-np.expm1(np.minimum(log_own - log_sums, 0.0)))
-            return self._mixed(self.keys, log_sums + others - np.log(mass))
+        """Compute the log-density of each key in the mixture of all other keys, (n_keys,)."""
+        log_sums = self._log_sums(self._images(self.keys), leave_one_out=True)
+        weights = np.ones(len(self.keys)) if self.weights is None else self.weights
+        log_kernels = log_sums - np.log(mass_of_others(weights))
+        return self._mix(self.scale.invert(self.keys), log_kernels)
 
     def score(self):
-        """Mean of that in units of the rows."""
-        left_out = self.left_out() + self.scale.log_slopes(self.scale.invert(self.keys))
-        return float(np.average(left_out, weights=self.weights))
+        """Compute the mean log-density of the keys, each in the mixture of all others."""
+        return float(np.average(self.left_out(), weights=self.weights))
 
-    def _mixed(self, X, log_density):
+    def _mix(self, rows, log_kernels, centers=0.0):
+        """Add the background to log-densities per unit of the scale's volume."""
+        log_density = log_kernels + self.scale.log_slopes(rows)
         if self.background is None:
             return log_density
-        own = self.scale.invert(X)
-        log_background = self.wide.log_density(own) - self.scale.log_slopes(own)
-        log_background = log_background + np.log(self.share)
+        log_background = self.wide(centers).log_density(rows) + np.log(self.share)
         return np.logaddexp(log_density + np.log1p(-self.share), log_background)
 
-    def _images(self, X):
-        """Rows, and their mirror images in bounds as far as a kernel reaches."""
-        widths = self._widths(self.row_factors.max())
-        reach = kernel_reach(self.kernel) * widths
-        return [X] if self.bounds is None else reflections(X, self.bounds, reach)
+    def _log_density_given(self, images, features):
+        """Compute log-densities of images of targets by the kernels, given features."""
+        log_density, is_exact = np.empty(len(features)), np.zeros(len(features), dtype=bool)
+        if self.averages.kernel.signed is False:
+            keys, options = self.averages.keys, {"sample_weight": self.weights, "empty": "nan"}
+            options["bandwidth"] = self.averages.divisors
+            log_total = attend(features, keys, keys[:, :0], self.averages.kernel, **options)[1]
+            is_exact = np.abs(log_total) < _MAX_LOG
+            joint = self._log_sums(images, features)
+            log_density[is_exact] = (joint - np.where(is_exact, log_total, 0.0))[is_exact]
+        queries = np.flatnonzero(~is_exact)
+        for block, weights in self.blocks_of_weights(features[queries], len(images)):
+            Z = np.stack([image[queries[block]] for image in images])
+            with np.errstate(divide="ignore", over="ignore"):
+                squared = ((Z - self.keys[:, 0]) / self.bandwidth[0]) ** 2
+                terms = np.log(weights) + self.kernel.log_profile(squared)
+            log_density[queries[block]] = logsumexp(terms, axis=(0, 2))
+            log_density[queries[block]] -= np.log(self.bandwidth[0])
+        return log_density
 
-    def _widths(self, factor):
-        """Bandwidths of numbers times a factor, and lambdas."""
+    def _log_sums(self, images, features=None, *, leave_one_out=False):
+        """Compute log-sums of the kernels at images of the queries, given features or not."""
+        log_sums = []
+        for rows, kernel, divisors, weights, log_volume in self._groups():
+            keys, queries = self.keys[rows], images
+            if features is not None:
+                n, n_all = features.shape[1], features.shape[1] + keys.shape[1]
+                kernel = ProductKernel([
+                    ("features", self.averages.kernel, list(range(n))),
+                    ("target", kernel, list(range(n, n_all))),
+                ])  # fmt: skip
+                divisors = np.append(self.averages.divisors, divisors)
+                keys = np.hstack([self.averages.keys, keys])
+                queries = [np.hstack([features, image]) for image in images]
+            options = {"bandwidth": divisors, "sample_weight": weights, "empty": "nan"}
+            if leave_one_out:
+                positions = np.full(len(self.keys), -1)
+                positions[rows] = np.arange(len(keys))
+                options["leave_one_out"] = positions
+            log_sums += [
+                attend(z, keys, keys[:, :0], kernel, **options)[1] - log_volume for z in queries
+            ]
+        return functools.reduce(np.logaddexp, log_sums)
+
+    def _groups(self):
+        """Yield rows of one factor, and their kernel, divisors, weights and log-volume."""
+        columns, factors = self.columns, self.row_factors
+        masks = [(1.0, slice(None))]
+        if factors is not None:
+            used = factors if self.weights is None else factors[self.weights > 0]
+            masks = [(factor, factors == factor) for factor in np.unique(used)]
+        for factor, rows in masks:
+            bandwidth = self._bandwidth(factor)
+            weights = None if self.weights is None else self.weights[rows]
+            for j, table in self.tables.items():
+                if columns.kinds[j] == "ordered":  # over all levels each row has mass 1
+                    masses = table.diagonal()[self.keys[rows, j].astype(np.intp)]
+                    weights = masses if weights is None else weights * masses
+            kernel = mixed_kernel(ProductKernel(self.kernel), columns, bandwidth)
+            log_volume = np.log(bandwidth[columns.is_numeric]).sum()
+            yield rows, kernel, columns.divisors(bandwidth), weights, log_volume
+
+    def _images(self, Z):
+        """Return points, and their mirror images in bounds as far as a kernel reaches."""
+        if self.scale.bounds is None:
+            return [Z]
+        factor = 1.0 if self.row_factors is None else self.row_factors.max()
+        distances = self.distribution.support * self._bandwidth(factor)
+        return list(reflections(Z, self.scale.scaled_bounds, distances))
+
+    def _bandwidth(self, factor):
+        """Return bandwidths of numbers times a factor, and lambdas."""
         return np.where(self.columns.is_numeric, factor, 1.0) * self.bandwidth
 
-    def _log_sums(self, X):
-        """Logarithms of the sums of the kernels."""
-        found = []
-        for rows, factor in self._alike():
-            kernel, divisors, weights, log_volume = self._kernels(rows, factor)
-            keys = self.keys[rows]
-            options = {"bandwidth": divisors, "sample_weight": weights, "empty": "nan"}
-            _, log_sums = attend(X, keys, keys[:, :0], kernel, **options)
-            found.append(log_sums - log_volume)
-        return functools.reduce(np.logaddexp, found)
+    # Distributions
 
-    def _log_own(self, X):
-        """Logarithm of the kernel of each row at that row of a table."""
-        found = np.full(len(self.keys), -np.inf)
-        for rows, factor in self._alike():
-            kernel, divisors, weights, log_volume = self._kernels(rows, factor)
-            found[rows] = at_rows(kernel.log, X[rows] / divisors, self.keys[rows] / divisors)
-            with np.errstate(divide="ignore"):
-                found[rows] += (0.0 if weights is None else np.log(weights)) - log_volume
-        return found
+    def blocks_of_weights(self, features, n_values=1):
+        """Yield blocks of queries, and the weights (n, n_keys) of the keys given features.
 
-    def _alike(self):
-        """Rows that have the same factor, and that."""
-        if not self.is_adaptive:
-            return [(slice(None), 1.0)]
-        factors = self.row_factors
-        if self.weights is not None:
-            factors = np.where(self.weights > 0, factors, 0.0)
-        return [(factors == own, own) for own in np.unique(factors) if own]
+        For each query and key there are `n_values` numbers in memory.
+        """
+        for rows in blocks(len(features), max(1, _BLOCK_PAIRS // (len(self.keys) * n_values))):
+            yield rows, self.weigh(features[rows])
 
-    def _kernels(self, rows, factor):
-        """The kernel of rows of one factor, its divisors, weights and the log of its volume."""
-        columns, widths = self.columns, self._widths(factor)
-        weights = None if self.weights is None else self.weights[rows]
-        kernel = mixed_kernel(ProductKernel(self.kernel), columns, widths)
+    def cdf(self, rows, weights=None, centers=0.0):
+        """Compute probabilities of at most each row (n, n_columns), from 0 to 1.
+
+        `weights` (n, n_keys) are those of the keys for each query, by default their own.
+        """
+        rows, _ = self.scale.clip(rows)
+        Z = self.scale.apply(rows)
+        if weights is None:  # rows and keys may be partitions, and factors travel with the keys
+            keys = self.keys
+            if self.row_factors is not None:
+                Z = np.column_stack([Z, Z[:, 0]])
+                keys = np.column_stack([keys, self.row_factors])
+            options = {"sample_weight": self.weights, "empty": "nan"}
+            log_sums = attend(Z, keys, keys[:, :0], self._masses, **options)[1]
+            probability = np.exp(log_sums - np.log(self.mass))
+        else:
+            probability = np.vecdot(weights, self._masses(Z, self.keys, centers))
+        if self.background is not None:
+            background = self.share * self.wide(centers).cdf(rows)
+            probability = (1 - self.share) * probability + background
+        is_known = (rows[:, self.columns.categorical] >= 0).all(axis=1)
+        return np.where(is_known, probability.clip(0, 1), 0.0)
+
+    def _masses(self, Z, keys, centers=0.0):
+        """Compute the mass of each key's kernel that is at most each query, (n, n_keys)."""
+        columns, bounds = self.columns, self.scale.scaled_bounds
+        factors, masses = keys[:, len(columns.kinds) :].prod(axis=1), 1.0
+        for j in columns.numeric:
+
+            def mass_below(z, bandwidth=self.bandwidth[j] * factors, key=keys[:, j]):
+                with np.errstate(over="ignore"):
+                    return self.distribution.cdf(((z - centers)[:, None] - key) / bandwidth)
+
+            if bounds is None:
+                masses = masses * mass_below(Z[:, j])
+                continue
+            # The mass between the lower bound and the query, and between their mirror images.
+            distance = self.distribution.support * self.bandwidth[j] * factors.max()
+            ends = Z[:, [j]], bounds[[j], :1]
+            images = zip(*(reflections(z, bounds[[j]], distance) for z in ends), strict=True)
+            masses = masses * sum(
+                np.abs(mass_below(image[:, 0]) - mass_below(lower[:, 0]))
+                for image, lower in images
+            )
         for j, table in self.tables.items():
-            if columns.kinds[j] == "ordered":  # over all levels each row has mass 1
-                own = table.diagonal()[self.keys[rows, j].astype(np.intp)]
-                weights = own if weights is None else weights * own
-        log_volume = np.log(widths[columns.is_numeric]).sum()
-        return kernel, columns.divisors(widths), weights, log_volume
+            table = table.cumsum(axis=0) if columns.kinds[j] == "ordered" else table
+            masses = masses * table[Z[:, j].astype(np.intp)][:, keys[:, j].astype(np.intp)]
+        return masses
 
-    def _with_factors(self, X):
-        """Queries and rows, with the factors as one more column if they differ."""
-        if not self.is_adaptive:
-            return X, self.keys
-        return np.column_stack([X, X[:, 0]]), np.column_stack([self.keys, self.row_factors])
+    def quantiles(self, weights, probability, centers):
+        """Compute quantiles (n, n_probabilities) of a target, by weights (n, n_keys)."""
+        rows, centers = np.arange(len(weights))[:, None], centers[:, None]
+        margin = self.distribution.support * self.bandwidth[0]
+        low, high = centers + self.keys.min() - margin, centers + self.keys.max() + margin
+        if self.background is not None:
+            # Beyond all kernels there is only the background.
+            center, scale = self.background[:, 0]
+            far = scale * t_quantile(probability)
+            low = np.minimum(low, centers + center + np.minimum(far, 0))
+            high = np.maximum(high, centers + center + np.maximum(far, 0))
+        if self.scale.bounds is not None:
+            low, high = (ends.clip(*self.scale.bounds[0]) for ends in (low, high))
+
+        def excess(y, row, probability):
+            queries = y.reshape(-1, 1), weights[row.ravel()], centers[row.ravel(), 0]
+            return self.cdf(*queries).reshape(y.shape) - probability
+
+        root = find_root(excess, (low, high), args=(rows, probability))
+        # By rounding, the most extreme probabilities may not be reached at any number.
+        y = np.where(root.success, root.x, np.where(probability < 0.5, low, high))
+        return np.where(np.isnan(weights[:, :1]), np.nan, y)
+
+    def draw(self, random_state, keys, centers=0.0):
+        """Draw a row around each of the keys at positions (n,); NaN for position -1."""
+        numeric = self.columns.numeric
+        Z = np.array(self.keys[keys]) + np.reshape(centers, (-1, 1)) * self.columns.is_numeric
+        factors = 1.0 if self.row_factors is None else self.row_factors[keys, None]
+        noise = self.distribution.draw(random_state, (len(keys), len(numeric)))
+        Z[:, numeric] += noise * (factors * self.bandwidth[numeric])
+        if self.scale.bounds is not None:
+            for j in numeric:
+                Z[:, j] = fold(Z[:, j], *self.scale.scaled_bounds[j])
+        for j, table in self.tables.items():
+            cumulated = np.cumsum(table, axis=0)[:, Z[:, j].astype(np.intp)]
+            uniform = random_state.uniform(size=len(keys)) * cumulated[-1]
+            Z[:, j] = (cumulated <= uniform).sum(axis=0)
+        rows = self.scale.invert(Z)
+        if self.background is not None:
+            wide = np.flatnonzero(random_state.uniform(size=len(keys)) < self.share)
+            centers = np.broadcast_to(centers, len(keys))[wide]
+            rows[wide] = self.wide(centers).draw(random_state, len(wide))
+        rows[keys < 0] = np.nan
+        return rows
 
 
-def kernel_reach(kernel):
+def draw_positions(weights, shares):
+    """Return the key (n, n_draws) at which each row's cumulated weights pass its shares of all.
+
+    -1 where the weights are NaN.
+    """
+    positions = np.full(shares.shape, -1)
+    for i, cumulated in enumerate(np.cumsum(weights, axis=1)):
+        if not np.isnan(cumulated[-1]):
+            positions[i] = np.searchsorted(cumulated, shares[i] * cumulated[-1], side="right")
+    return positions
+
+
+def effective_support(kernel):
     """Return the distance, in bandwidths, beyond which a kernel is 0 or negligible."""
     if math.isfinite(kernel.support):
         return float(kernel.support)
-    reach = 1.0
-    while kernel.profile(np.float64(reach**2)) * reach > _NEGLIGIBLE:
-        reach *= 1.25
-        if reach > _LONGEST_REACH:
+    support = 1.0
+    while kernel.profile(np.float64(support**2)) * support > _NEGLIGIBLE:
+        support *= 1.25
+        if support > _MAX_SUPPORT:
             raise ValueError(
                 f"kernel={kernel!r} falls too slowly to be tabulated: choose a kernel with "
                 "lighter tails, such as 'gaussian' or 'logistic'."
             )
-    return reach
+    return support

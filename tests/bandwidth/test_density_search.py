@@ -88,7 +88,21 @@ class TestSearch:
         found, _ = density_bandwidth(X, Gaussian(), random_state=7, **columns)
         rows = np.random.RandomState(7).choice(300, 100, replace=False)
         small, _ = density_bandwidth(X[rows], Gaussian(), **columns)
-        np.testing.assert_allclose(found, small * [3 ** (-1 / 5), 3 ** (-2 / 5)], rtol=1e-3)
+        np.testing.assert_allclose(found, small * [3 ** (-1 / 5), 3 ** (-2 / 5)], rtol=5e-3)
+
+    def test_of_many_rows_a_few_choose_the_start(self, monkeypatch):
+        rng = np.random.default_rng(0)
+        X = rng.normal(size=(100, 3))
+        X[:, 1], X[:, 2] = X[:, 0] + 0.3 * X[:, 1], X[:, 2] > 0
+        columns = {
+            "columns": Columns(("numeric",) * 2 + ("unordered",), (None, None, range(2)))
+        }
+        _, expected = density_bandwidth(X, Gaussian(), **columns)
+        monkeypatch.setattr(_density_search, "_FIRST_ROWS", 40)
+        bandwidth, score = density_bandwidth(X, Gaussian(), **columns)
+        assert score == pytest.approx(expected, abs=1e-3)
+        shuffled, _ = density_bandwidth(rng.permutation(X), Gaussian(), **columns)
+        np.testing.assert_allclose(shuffled, bandwidth, rtol=1e-6)
 
     def test_copies_end_at_the_floor_with_a_warning(self):
         X = np.repeat(np.random.default_rng(0).normal(size=(30, 1)), 2, axis=0)

@@ -48,9 +48,9 @@ class TestLogarithms:
         places = np.array([[0.0], [0.01], [0.7], [5.0], [40.0]])
         kernels = logs.score_samples(sign * np.log(places + median / 2))
         kernels = np.exp(kernels) / (places[:, 0] + median / 2)
-        estimate = model._estimate
-        wide = np.exp(estimate.wide.log_density(3 + sign * places))
-        expected = (1 - estimate.share) * kernels + estimate.share * wide
+        mixture = model._mixture
+        wide = np.exp(mixture.wide().log_density(3 + sign * places))
+        expected = (1 - mixture.share) * kernels + mixture.share * wide
         found = np.exp(model.score_samples(3 + sign * places))
         np.testing.assert_allclose(found, expected, rtol=1e-9)
         assert model.score_samples([[3 - sign * 0.1]]) == -np.inf
@@ -68,8 +68,8 @@ class TestLogarithms:
         assert kstest(sample[:, 0], lambda x: model.cdf(x[:, None])).pvalue > 0.001
         fixed = ProductKernelDensity(bounds=bounds, sensitivity=0)
         fixed.fit(model.keys_, sample_weight=weights)
-        assert fixed.likelihood_score_ == pytest.approx(fixed._estimate.score(), rel=1e-9)
-        assert model._estimate.score() >= fixed.likelihood_score_
+        assert fixed.likelihood_score_ == pytest.approx(fixed._mixture.score(), rel=1e-9)
+        assert model._mixture.score() >= fixed.likelihood_score_
 
     def test_only_where_they_are_better(self):
         rng = np.random.default_rng(0)

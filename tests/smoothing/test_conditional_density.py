@@ -19,7 +19,7 @@ from sklearn_attention.bandwidth import rule_bandwidth
 from sklearn_attention.bandwidth._background import bulk
 from sklearn_attention.kernels import Gaussian
 from sklearn_attention.kernels._base import as_kernel
-from sklearn_attention.smoothing import _conditional_density
+from sklearn_attention.smoothing import _mixtures
 
 
 @pytest.fixture
@@ -83,7 +83,7 @@ class TestDensity:
         X, y = data
         model = fixed().fit(X, y)
         whole = model.score_samples(X, y), model.predict_quantiles(X, [0.1, 0.9])
-        monkeypatch.setattr(_conditional_density, "_BLOCK_PAIRS", 150)
+        monkeypatch.setattr(_mixtures, "_BLOCK_PAIRS", 150)
         np.testing.assert_allclose(model.score_samples(X, y), whole[0], rtol=1e-12)
         np.testing.assert_allclose(model.predict_quantiles(X, [0.1, 0.9]), whole[1], atol=1e-12)
 
@@ -306,11 +306,11 @@ def test_the_kernel_of_the_target_is_wider_at_a_new_level(degree, kernel):
     excess = np.mean(squared_errors) - np.mean(variances)
     effect = np.sqrt(excess) * t.ppf(0.95, 2) / norm.ppf(0.95)
     query = X[:1].assign(color="new")
-    ((wide, _),) = model._by_bandwidth(model._read_rows(query))
+    ((wide, _),) = model._mixtures(model._read_rows(query))
     expected = np.hypot(0.7, effect / model.target_kernel_.spread)
-    assert wide.target_bandwidth_ == pytest.approx(expected, rel=1e-9)
-    ((known, _),) = model._by_bandwidth(model._read_rows(X[:1]))
-    assert known.target_bandwidth_ == 0.7
+    assert wide.bandwidth == pytest.approx(expected, rel=1e-9)
+    ((known, _),) = model._mixtures(model._read_rows(X[:1]))
+    assert known.bandwidth == 0.7
 
 
 @pytest.mark.parametrize("target_bandwidth", ["likelihood", "scott", 0.3])
@@ -319,3 +319,9 @@ def test_a_target_of_tiny_values_is_named(target_bandwidth):
     model = ConditionalKernelDensity(target_bandwidth=target_bandwidth)
     with pytest.raises(ValueError, match=r"^y has a standard deviation of 2.78e-320"):
         model.fit(X, X[:, 0] * 5e-320)
+
+
+def test_a_floor_of_the_target_is_named():
+    x = np.arange(30.0).repeat(2)
+    with pytest.warns(UserWarning, match=r"ended at its floor in the target, where some of 60"):
+        ConditionalKernelDensity(degree=0).fit(x[:, None], np.sin(x))

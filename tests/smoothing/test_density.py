@@ -149,7 +149,7 @@ class TestBandwidth:
         kernels = ProductKernelDensity(bandwidth=model.bandwidth_).fit(X)
         queries = np.array([[0.0, 0.0], [1e3, 0.0]])
         expected = 40 * np.exp(kernels.score_samples(queries))
-        expected += np.exp(model._estimate.wide.log_density(queries))
+        expected += np.exp(model._mixture.wide().log_density(queries))
         np.testing.assert_allclose(np.exp(model.score_samples(queries)), expected / 41)
         # Fitted again by another rule, the model forgets what the first one learned.
         model.set_params(bandwidth="scott").fit(X)
@@ -181,19 +181,20 @@ class TestSensitivity:
     def test_rows_left_out_are_described_by_the_others(self, frame, bounds, weights):
         frame = frame[:20].assign(length=frame["length"].abs())
         model = ProductKernelDensity(bounds=bounds, sensitivity=0.5)
-        estimate = model.fit(frame, sample_weight=weights)._estimate
-        assert len(np.unique(estimate.row_factors)) > 2
-        found = estimate.left_out()
+        mixture = model.fit(frame, sample_weight=weights)._mixture
+        assert len(np.unique(mixture.row_factors)) > 2
+        found = mixture.left_out()
         for i in (1, 7, 19):
-            others = replace(estimate.take(np.arange(20) != i), background=None)
-            kernels = np.exp(others.log_density(estimate.keys[[i]]))[0]
+            others = replace(mixture.take(np.arange(20) != i), background=None)
+            row = mixture.scale.invert(mixture.keys[[i]])
+            kernels = np.exp(others.log_density(row))[0]
             if bounds:  # without its own images, which others have
                 kernels = sum(
-                    np.exp(replace(others, scale=Scale(None, None)).log_density(image))[0]
-                    for image in estimate._images(estimate.keys[[i]])
-                )
-            background = np.exp(estimate.wide.log_density(estimate.keys[[i]]))[0]
-            expected = (1 - estimate.share) * kernels + estimate.share * background
+                    np.exp(replace(others, scale=Scale()).log_density(image))[0]
+                    for image in mixture._images(mixture.keys[[i]])
+                ) * np.exp(mixture.scale.log_slopes(row)[0])
+            background = np.exp(mixture.wide().log_density(row))[0]
+            expected = (1 - mixture.share) * kernels + mixture.share * background
             assert found[i] == pytest.approx(np.log(expected), rel=1e-9, abs=1e-9)
 
     @pytest.mark.parametrize("shape", SHAPES)
@@ -203,7 +204,7 @@ class TestSensitivity:
         for sensitivity in (0, 0.25, 0.5):
             own = ProductKernelDensity(sensitivity=sensitivity).fit(X)
             assert own.bandwidth_ == model.bandwidth_
-            scores[sensitivity] = own._estimate.left_out().sum() - 2 * (sensitivity > 0)
+            scores[sensitivity] = own._mixture.left_out().sum() - 2 * (sensitivity > 0)
             if sensitivity == 0:
                 assert own.likelihood_score_ * 100 == pytest.approx(scores[0], rel=1e-9)
         best = max(scores, key=scores.get)
@@ -227,7 +228,7 @@ class TestSensitivity:
     def test_many_rows_have_factors_by_some(self, monkeypatch):
         X = SHAPES["heavy tails"](np.random.default_rng(0))[:, None]
         whole = ProductKernelDensity().fit(X)
-        monkeypatch.setattr(_density, "_MOST_OF_PILOT", 50)
+        monkeypatch.setattr(_density, "_MAX_PILOT_ROWS", 50)
         monkeypatch.setattr(_density, "MAX_SEARCH_ROWS", 50)
         some = ProductKernelDensity().fit(X)
         ratio = some.local_factors_ / whole.local_factors_
@@ -251,19 +252,47 @@ class TestPointMasses:
         np.testing.assert_allclose(model.bandwidth_, wet.bandwidth_, rtol=0.1)
         assert np.isfinite(model.score_samples(rain)).all()
 
-    def test_values_and_columns_are_named_as_they_were_passed(self):
+    @pytest.mark.parametrize("bounds", [None, (0, None)])
+    def test_values_and_columns_are_named_as_they_were_passed(self, bounds):
         rng = np.random.default_rng(0)
         tips = np.where(rng.random(300) < 0.4, 0.0, rng.gamma(2.0, 2.0, 300))
         frame = pd.DataFrame({"tip": tips})
-        message = r"'likelihood' was chosen without those that have the value 0 of column 'tip'"
-        with pytest.warns(UserWarning, match=message):
-            model = ProductKernelDensity(bounds=(0, None), sensitivity=0).fit(frame)
-        assert np.isfinite(model.log_offsets_).all()  # The search compared logarithms.
+        with pytest.warns(UserWarning, match="tip") as caught:
+            model = ProductKernelDensity(bounds=bounds, sensitivity=0).fit(frame)
+        assert [str(warning.message) for warning in caught] == [
+            "bandwidth='likelihood' was chosen without those that have the value 0 of column "
+            f"'tip', which {np.mean(tips == 0):.0%} of the rows share. A density spreads such "
+            "a point mass: keep its share apart, and fit the other rows alone."
+        ]
+        if bounds:  # The search compared logarithms.
+            assert np.isfinite(model.log_offsets_).all()
+
+    def test_a_floor_is_named_by_its_column(self):
+        amounts = np.repeat(np.random.default_rng(0).gamma(0.5, size=30), 2)
+        frame = pd.DataFrame({"amount": amounts})
+        with pytest.warns(UserWarning, match="floor") as caught:
+            ProductKernelDensity(bounds=(0, None), sensitivity=0).fit(frame)
+        assert [str(warning.message) for warning in caught] == [
+            "bandwidth='likelihood' ended at its floor in column 'amount', where some of 60 "
+            "values repeat others exactly; a copy describes its original exactly, so the floor "
+            "may be too small: pass a number, or a frame with such columns as ordered "
+            "categories."
+        ]
 
     def test_of_nearly_all_rows(self):
         x = np.append(np.zeros(95), np.arange(1.0, 6.0))[:, None]
         with pytest.warns(UserWarning, match="too few rows besides those that .* 95% of the"):
             ProductKernelDensity().fit(x)
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+def test_partial_fit_equals_fit_on_all_rows(frame, weighted):
+    weights = np.where(np.arange(40) < 25, 1.0, 2.0) if weighted else None
+    whole = ProductKernelDensity().fit(frame, sample_weight=weights)
+    grown = ProductKernelDensity().partial_fit(frame[:25])
+    grown.partial_fit(frame[25:], sample_weight=weights[25:] if weighted else None)
+    np.testing.assert_allclose(grown.score_samples(frame), whole.score_samples(frame))
+    assert grown.likelihood_score_ == pytest.approx(whole.likelihood_score_, rel=1e-9)
 
 
 class TestSample:

@@ -6,13 +6,14 @@ import pytest
 from every_kernel import DENSITIES
 from scipy.stats import norm
 
-from sklearn_attention import ProductKernelDensity
+from sklearn_attention import Columns, ProductKernelDensity
 from sklearn_attention.kernels import Boxcar, Gaussian, SmoothingKernel
 from sklearn_attention.kernels._base import as_kernel
 from sklearn_attention.smoothing._mixtures import (
     KernelDistribution,
     KernelMixture,
-    kernel_reach,
+    Scale,
+    effective_support,
 )
 
 
@@ -43,34 +44,41 @@ class TestKernelMixture:
         return np.array([[0.2, 0.5, 0.3], [0.0, 1.0, 0.0]])
 
     def test_is_the_sum(self, weights):
-        mixture = KernelMixture(np.array([0.0, 2.0, 5.0]), as_kernel("gaussian"), 0.5)
-        y = np.array([[0.1, 4.0], [1.5, 2.0]])
-        for row, place in np.ndindex(2, 2):
-            u = (y[row, place] - mixture.values) / 0.5
-            cdf = weights[row] @ norm.cdf(u)
-            found = mixture.cdf(weights[:, None], y + 7, np.full((2, 1), 7.0))
-            assert found[row, place] == pytest.approx(cdf, rel=1e-12)
+        keys = np.array([[0.0], [2.0], [5.0]])
+        mixture = KernelMixture(
+            keys,
+            None,
+            as_kernel("gaussian"),
+            Columns.numbers(1),
+            np.array([0.5]),
+            Scale(),
+            None,
+        )
+        y = np.array([0.1, 4.0])
+        expected = (weights * norm.cdf((y[:, None] - keys[:, 0]) / 0.5)).sum(axis=1)
+        probability = mixture.cdf(y[:, None] + 7, weights, np.full(2, 7.0))
+        np.testing.assert_allclose(probability, expected, rtol=1e-12)
 
 
 def test_fewer_rows_have_a_bandwidth_that_is_wider_at_the_rate_of_the_best_one():
     rng = np.random.default_rng(0)
     frame = pd.DataFrame({"x": rng.normal(size=320), "y": rng.normal(size=320)})
     frame["color"] = rng.choice(["red", "green"], 320)
-    whole = ProductKernelDensity(bandwidth=[0.3, 0.2, 0.1]).fit(frame)._estimate
-    part = whole.part(5, random_state=0)
-    assert len(part.keys) == 5
+    whole = ProductKernelDensity(bandwidth=[0.3, 0.2, 0.1]).fit(frame)._mixture
+    sample = whole.subsample(5, random_state=0)
+    assert len(sample.keys) == 5
     # The best bandwidths of two numbers are proportional to n^(-1/6).
-    np.testing.assert_allclose(part.bandwidth, [0.6, 0.4, 0.1])
-    assert whole.part(320, random_state=0) is whole
+    np.testing.assert_allclose(sample.bandwidth, [0.6, 0.4, 0.1])
+    assert whole.subsample(320, random_state=0) is whole
 
 
-def test_reach_of_tails_that_do_not_fall_too_slowly():
-    assert kernel_reach(Boxcar()) == 1
-    assert 8 < kernel_reach(Gaussian()) < 12
+def test_support_of_tails_that_do_not_fall_too_slowly():
+    assert effective_support(Boxcar()) == 1
+    assert 8 < effective_support(Gaussian()) < 12
 
     class Cauchy(SmoothingKernel):
         def profile(self, squared):
             return 1 / (np.pi * (1 + squared))
 
     with pytest.raises(ValueError, match=r"falls too slowly.*'gaussian'"):
-        kernel_reach(Cauchy())
+        effective_support(Cauchy())
