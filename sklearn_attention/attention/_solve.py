@@ -19,9 +19,10 @@ THIN = 1e-4
 _ROUNDING = 1e6 * np.finfo(np.float64).eps
 # Up to this size pivots tell sooner than eigenvalues whether a matrix is positive definite.
 _ELIMINATED = 30
-# Systems up to this size are eliminated for all queries at once. With 4000 queries this takes 0.1
-# of LAPACK's time for 3 unknowns, 0.3 for 5, and 0.5 for 9, but as long with 500 queries.
-_MAX_ELIMINATED = 5
+# Systems of up to this many unknowns are solved for all queries at once. With 4000 queries
+# this takes 0.1 of LAPACK's time for 3 unknowns, 0.3 for 5 and 0.5 for 9; with 500 queries 0.3,
+# 0.6 and 1.0.
+_MAX_UNKNOWNS = 5
 # Deviations of a window's rows, root mean square over terms, from their mean to where their
 # polynomial is read, at most. At the end of the rows a query is about 1.5 away from it.
 _FURTHEST_READ = 3.0
@@ -302,7 +303,7 @@ def _solve(matrices, columns):
     """
     if matrices.shape[1] == 1:
         return columns / matrices
-    if not 0 < matrices.shape[1] <= _MAX_ELIMINATED:
+    if not 0 < matrices.shape[1] <= _MAX_UNKNOWNS:
         return np.linalg.solve(matrices, columns)
     # NumPy passes fastest over queries that are next to each other in memory.
     systems = (np.ascontiguousarray(np.moveaxis(each, 0, -1)) for each in (matrices, columns))
@@ -310,7 +311,7 @@ def _solve(matrices, columns):
 
 
 def _eliminate(matrices, columns):
-    """Solve systems (size, size, n) for columns (size, n_columns, n) by Gaussian elimination."""
+    """Solve n systems (size, size, n) for columns (size, n_columns, n) by elimination."""
     # Determinants of large entries could overflow.
     pivot = matrices[0, 0]
     if len(matrices) == 1:

@@ -12,14 +12,14 @@ _VALLEYS, _FINER = 2, 4
 # A bottom is approached in rounds of four points and the lowest place of the cubic through
 # them, which is known to the third power of their distance. Points closer than this precision
 # differ by little but rounding.
-_SHRINK, _PRECISION = 10.0, 5e-4
+_SHRINK, PRECISION = 10.0, 5e-4
 # Valleys that are higher than the lowest by this share of the median's height are left out.
 # (The largest value may be larger by any power of ten.)
 _NO_RIVAL = 0.2
 
 
 def minimize_scale(
-    criterion, low, high, *, step=STEP, approximate=None, error=0.0, precision=_PRECISION
+    criterion, low, high, *, step=STEP, approximate=None, error=0.0, precision=PRECISION
 ):
     """Scale from ``low`` to ``high`` at which a criterion is smallest, and its value there."""
     # The curve may have many local minima, jumps, or infinite values. It is computed on a
@@ -53,7 +53,7 @@ def minimize_scale(
             known.update(zip(points.tolist(), values.tolist(), strict=True))
 
     lay_out(grid)
-    for start, _, end in _valleys(known) if precision <= _PRECISION else []:
+    for start, _, end in _valleys(known) if precision <= PRECISION else []:
         n_finer = round((end - start) / step) * _FINER - 1
         lay_out(np.linspace(start, end, n_finer + 2)[1:-1])
     for start, bottom, end in _valleys(known):

@@ -33,9 +33,6 @@ from ._search import (
 MAX_KEYS_IN_LINEAR_TIME = {1: 1_000_000, 2: 50_000}
 # How far, in logarithms, the minimum may be from that of a sample.
 _NEAR = 0.4
-# Precision, as a logarithm, of a bandwidth whose search has a start. With 0.005 errors of 352
-# data sets are the same, and `degree="auto"` takes 1.1 times as long.
-_PRECISION_FROM_START = 0.05
 # Bandwidths that are evaluated together: more take as long, and callbacks get reports later.
 # Where windows are doubled, those of all of them are doubled in one pass.
 _N_TOGETHER = 8
@@ -224,7 +221,7 @@ def _search_scale(criterion, rows, kernel, observe):
     fewest = curve.left_out.fewest
     Z = (sample.X / sample.spread)[:, rows.columns.numeric]
     low, high = search_range(Z, canonical_ratio(kernel), fewest=fewest)
-    layout = {"step": STEP} | curve.layout()
+    layout = {"step": STEP, "precision": rows.precision} | curve.layout()
     if fewest > 1:
         # Windows of twice the width are then on the grid, too.
         step = layout["step"] = np.log(2) / np.ceil(np.log(2) / layout["step"])
@@ -234,10 +231,10 @@ def _search_scale(criterion, rows, kernel, observe):
         of_all = sample.rescale_to_all_rows(sample.spread, decreasing=kernel.decreasing)
         scale = np.median((rows.start / of_all)[rows.columns.numeric])
         lowest = np.clip(scale, low, high / 2)
-        layout |= {"step": WIDE_STEP, "precision": _PRECISION_FROM_START}
+        layout |= {"step": WIDE_STEP}
     with curve.trials as trials:
         best, _ = minimize_scale(curve, lowest, high, **layout)
-        if low < best < lowest * np.exp(layout["step"]):
+        if low < best < lowest * np.exp(rows.precision):
             minimize_scale(curve, low, lowest, **layout)
     scales = np.array(sorted(curve.tried))
     columns = np.array([curve.tried[scale] for scale in scales.tolist()]).T

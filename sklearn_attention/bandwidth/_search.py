@@ -24,6 +24,7 @@ from ..kernels import Gaussian
 from ..kernels._numerics import LARGEST
 from ..kernels._product_kernel import compared_columns
 from ._criteria import SMOOTHER_CRITERIA
+from ._minimize import PRECISION
 
 # Where every bandwidth takes a pass over all pairs, more rows than this are sampled, or have
 # their minima found on a sample first.
@@ -124,6 +125,8 @@ class Rows:
     has_outliers: Any = False  # (n_features,) bool: True if `without_outliers` found some
     # Bandwidth (n_features,) that a search starts from, where the best one is nearly known.
     start: Any = None
+    # Precision of the factor on all bandwidths, as a logarithm.
+    precision: float = PRECISION
 
     def __post_init__(self):
         check_flag("per_feature", self.per_feature, "auto")
