@@ -56,7 +56,7 @@ def minimize_scale(
     for start, _, end in _valleys(known) if precision <= PRECISION else []:
         n_finer = round((end - start) / step) * _FINER - 1
         lay_out(np.linspace(start, end, n_finer + 2)[1:-1])
-    for start, bottom, end in _valleys(known):
+    for start, bottom, end in _valleys(known)[: 1 if precision > PRECISION else None]:
         _descend(exact, bottom, max(bottom - start, end - bottom, error), ends, precision)
     if not tried:
         return float(low), np.inf
@@ -90,7 +90,9 @@ def _descend(evaluate, center, reach, ends, precision):
         value = evaluate(np.array([lowest]))[0]
         best = values.argmin()
         center = lowest if value <= values[best] else points[best]
-        reach /= _SHRINK
+        # Where the layout is approximate, the bottom may lie beyond the points.
+        if center not in (points[0], points[-1]) or center in ends:
+            reach /= _SHRINK
 
 
 def _lowest_of_cubic(points, values):

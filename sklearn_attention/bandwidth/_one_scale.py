@@ -318,9 +318,8 @@ class _Curve:
         layout = {"step": STEP if is_compact or n_features == 1 else WIDE_STEP}
         if len(sample) <= MAX_SEARCH_ROWS or self.rows.gap:
             return layout
-        some = sample.positions(MAX_SEARCH_ROWS)
-        weights = None if sample.sample_weight is None else sample.sample_weight[some]
-        some_left_out = self._left_out(sample.X[some], sample.values[some], weights)
+        some = sample.part(MAX_SEARCH_ROWS)
+        some_left_out = self._left_out(some.X, some.values, some.sample_weight)
         times, decreasing = len(sample) / len(some), self.kernel.decreasing
         factor = narrower(times, n_features, decreasing=decreasing)
 
