@@ -90,9 +90,7 @@ def _descend(evaluate, center, reach, ends, precision):
         value = evaluate(np.array([lowest]))[0]
         best = values.argmin()
         center = lowest if value <= values[best] else points[best]
-        # Where the layout is approximate, the bottom may lie beyond the points.
-        if center not in (points[0], points[-1]) or center in ends:
-            reach /= _SHRINK
+        reach /= _SHRINK
 
 
 def _lowest_of_cubic(points, values):
