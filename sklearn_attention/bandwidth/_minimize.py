@@ -29,9 +29,9 @@ def minimize_scale(
     # `criterion(scales)` has values, NaN counted as infinite; an exception in it ends the
     # search. `approximate(scales)` has about these values for less time: it is used on the
     # grids, and `criterion` only near the bottoms, whose places on the grid may be wrong by
-    # `error`, in logarithms. `step` is that of the grid, in logarithms, which is not refined
-    # where bottoms need only be known to a larger `precision`. The value is infinite if it was
-    # finite nowhere.
+    # `error`, in logarithms. `step` is that of the grid, in logarithms. If bottoms need only be
+    # known to a larger `precision`, the grid is not refined and one valley is followed. The
+    # value is infinite if it was finite nowhere.
     tried = {}
     ends = np.log([low, high])
 
@@ -53,10 +53,11 @@ def minimize_scale(
             known.update(zip(points.tolist(), values.tolist(), strict=True))
 
     lay_out(grid)
-    for start, _, end in _valleys(known) if precision <= PRECISION else []:
+    is_coarse = precision > PRECISION
+    for start, _, end in [] if is_coarse else _valleys(known):
         n_finer = round((end - start) / step) * _FINER - 1
         lay_out(np.linspace(start, end, n_finer + 2)[1:-1])
-    for start, bottom, end in _valleys(known)[: 1 if precision > PRECISION else None]:
+    for start, bottom, end in _valleys(known)[: 1 if is_coarse else None]:
         _descend(exact, bottom, max(bottom - start, end - bottom, error), ends, precision)
     if not tried:
         return float(low), np.inf

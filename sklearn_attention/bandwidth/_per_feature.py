@@ -176,9 +176,11 @@ class _Search:
             sample_weight=sample.sample_weight, empty=rows.empty,
         )  # fmt: skip
         self._is_compact = isinstance(kernel, CompactKernel) and bool(self.space.numeric)
-        # The best point with its value and gradient, from which descents often begin again.
-        self._known = None, None, None
-        self._values = {}
+        # One descent suffices from about the bandwidth of lines, but averages may need other
+        # features.
+        self._is_near_start = rows.start is not None and rows.degree > 0
+        # Of points as bytes: the value, and the value with the gradient.
+        self._values, self._gradients = {}, {}
 
     def run(self):
         """What is best where the best of the first descents goes on."""
@@ -266,12 +268,6 @@ class _Search:
         decreasing = self.kernel.decreasing
         return self.sample.rescale_to_all_rows(bandwidth, decreasing=decreasing)
 
-    @property
-    def _is_near_start(self):
-        """True if one descent suffices, from about the bandwidth of lines."""
-        # Averages may need other features than lines.
-        return self.rows.start is not None and self.rows.degree > 0
-
     def _starts(self):
         """Return several points to start from."""
         if len(self.sample) > _FIRST_ROWS:
@@ -338,9 +334,13 @@ class _Search:
         return value, scores, pull
 
     def _with_gradient(self, point):
-        """Return the criterion at a point and its gradient."""
-        if np.array_equal(point, self._known[0]):
-            return self._known[1:]
+        """Return the criterion at a point and its gradient, which are evaluated once."""
+        key = point.tobytes()
+        if key not in self._gradients:
+            self._gradients[key] = self._evaluate_gradient(point)
+        return self._gradients[key]
+
+    def _evaluate_gradient(self, point):
         value, scores, pull = self._evaluate(point)
         if not math.isfinite(value):
             return _IN_PLACE_OF_INFINITY, np.zeros_like(point)
@@ -348,10 +348,7 @@ class _Search:
         self.trials.report(in_units, self.space.bandwidth(point))
         size = self.sample.units.size
         slopes = criterion_slopes(self.criterion, scores, len(self.sample), size)
-        gradient = self.space.gather(pull(slopes))
-        if np.array_equal(point, self.trials.best):
-            self._known = point.copy(), value, gradient
-        return value, gradient
+        return value, self.space.gather(pull(slopes))
 
     def _descend(self, start, **options):
         bounds = np.column_stack([self.space.lowest, self.space.highest])
