@@ -424,10 +424,14 @@ class ValueSample(Sample):
 
     def part(self, n_rows):
         """So many of the rows, spread over their values: the same in any order."""
-        found, standardized = copy(self), (self.X / self.spread).sum(axis=1)
-        order = np.lexsort([standardized, *self.values.T])
-        found.take(order[np.linspace(0, len(order) - 1, n_rows).astype(int)])
+        found = copy(self)
+        found.take(self.spread_out(n_rows))
         return found
+
+    def spread_out(self, n_rows):
+        """Return positions of `n_rows` rows whose values spread as those of all rows."""
+        order = np.lexsort([(self.X / self.spread).sum(axis=1), *self.values.T])
+        return order[np.linspace(0, len(order) - 1, n_rows).astype(int)]
 
     def _join_copies(self):
         """Make rows that repeat others one, with their weight, unless values are classes.
