@@ -202,25 +202,27 @@ class _Search:
         if self.trials.best is None:
             return
         if self.space.per_feature:
-            # Descents take many steps to widen features that do not matter.
-            is_wide = self.trials.best > math.log(self.space.ratio)
-            self._leave_out(np.flatnonzero(is_wide))
+            # Descents take many steps to widen features further that matter less the wider.
+            best = self.trials.best
+            widens = self._with_gradient(best)[1] <= 0
+            self._leave_out(np.flatnonzero(widens & (best > math.log(self.space.ratio))))
         self._descend(self.trials.best)
         if self.space.per_feature:
             self._leave_out(np.argsort(-self.trials.best, kind="stable"))
 
     def begin(self):
-        """Try points, or descend a few steps from each of several."""
+        """Descend a few steps from each of several points, or try those that are best known."""
         if not self._is_near_start:
             for start in self._starts():
                 self._descend(start, n_steps=_FIRST_STEPS)
             return
-        space = self.space
         of_all = self.rescale_to_all_rows(np.ones_like(self.rows.start))
         # What does not matter to lines may matter to parabolas.
-        start = np.minimum(space.point(self.rows.start / of_all), space.visible)
-        others = self._best_for_some() if len(self.sample) > _FIRST_ROWS else [start]
-        for point in (space.widen(start, _WIDER), *others):
+        start = np.minimum(self.space.point(self.rows.start / of_all), self.space.visible)
+        if len(self.sample) <= _FIRST_ROWS:
+            self._descend(start, n_steps=_FIRST_STEPS)
+            return
+        for point in (self.space.widen(start, _WIDER), *self._best_for_some()):
             self._value_at(point)
 
     def is_gain(self, before, after):
@@ -293,12 +295,9 @@ class _Search:
     def _best_for_some(self):
         """The point that is best for some of the rows, as narrow as all need it."""
         some, trials = self.sample.part(_FIRST_ROWS), Trials(self.criterion, self.rows)
-        search = _Search(self.criterion, self.rows, self.kernel, some, trials)
-        search.begin()
+        _Search(self.criterion, self.rows, self.kernel, some, trials).begin()
         if trials.best is None:
             return []
-        if self._is_near_start:
-            search._descend(trials.best)
         times, decreasing = len(self.sample) / len(some), self.kernel.decreasing
         factor = narrower(times, len(self.space.numeric), decreasing=decreasing)
         point = self.space.widen(trials.best, factor)
