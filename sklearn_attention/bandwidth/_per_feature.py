@@ -201,7 +201,7 @@ class _Search:
         self.begin()
         if self.trials.best is None:
             return
-        if self.space.per_feature:
+        if self.space.per_feature and len(self.sample) > _FIRST_ROWS:
             # Descents take many steps to widen features further that matter less the wider.
             best = self.trials.best
             widens = self._with_gradient(best)[1] <= 0
