@@ -222,6 +222,12 @@ MUTATIONS = [
         "rows that differ are one design point",
     ),
     Mutation(
+        "attention/_solve.py",
+        "matrices[1:, 1:] - ratio * matrices[:1, 1:], columns[1:] - ratio * columns[:1]",
+        "matrices[1:, 1:] - ratio * matrices[:1, 1:], columns[1:] - columns[:1]",
+        "systems of two and more unknowns solved wrongly",
+    ),
+    Mutation(
         "attention/_doubled_windows.py",
         "np.where(adequacy < 1, new, np.inf)",
         "np.where(adequacy < 1, np.inf, new)",

@@ -12,14 +12,14 @@ _VALLEYS, _FINER = 2, 4
 # A bottom is approached in rounds of four points and the lowest place of the cubic through
 # them, which is known to the third power of their distance. Points closer than this precision
 # differ by little but rounding.
-_SHRINK, _PRECISION = 10.0, 5e-4
+_SHRINK, PRECISION = 10.0, 5e-4
 # Valleys that are higher than the lowest by this share of the median's height are left out.
 # (The largest value may be larger by any power of ten.)
 _NO_RIVAL = 0.2
 
 
 def minimize_scale(
-    criterion, low, high, *, step=STEP, approximate=None, error=0.0, precision=_PRECISION
+    criterion, low, high, *, step=STEP, approximate=None, error=0.0, precision=PRECISION
 ):
     """Scale from ``low`` to ``high`` at which a criterion is smallest, and its value there."""
     # The curve may have many local minima, jumps, or infinite values. It is computed on a
@@ -29,9 +29,9 @@ def minimize_scale(
     # `criterion(scales)` has values, NaN counted as infinite; an exception in it ends the
     # search. `approximate(scales)` has about these values for less time: it is used on the
     # grids, and `criterion` only near the bottoms, whose places on the grid may be wrong by
-    # `error`, in logarithms. `step` is that of the grid, in logarithms, which is not refined
-    # where bottoms need only be known to a larger `precision`. The value is infinite if it was
-    # finite nowhere.
+    # `error`, in logarithms. `step` is that of the grid, in logarithms. If bottoms need only be
+    # known to a larger `precision`, the grid is not refined and one valley is followed. The
+    # value is infinite if it was finite nowhere.
     tried = {}
     ends = np.log([low, high])
 
@@ -53,10 +53,11 @@ def minimize_scale(
             known.update(zip(points.tolist(), values.tolist(), strict=True))
 
     lay_out(grid)
-    for start, _, end in _valleys(known) if precision <= _PRECISION else []:
+    is_coarse = precision > PRECISION
+    for start, _, end in [] if is_coarse else _valleys(known):
         n_finer = round((end - start) / step) * _FINER - 1
         lay_out(np.linspace(start, end, n_finer + 2)[1:-1])
-    for start, bottom, end in _valleys(known):
+    for start, bottom, end in _valleys(known)[: 1 if is_coarse else None]:
         _descend(exact, bottom, max(bottom - start, end - bottom, error), ends, precision)
     if not tried:
         return float(low), np.inf

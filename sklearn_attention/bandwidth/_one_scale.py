@@ -12,7 +12,7 @@ from ..attention._reduce import form_along
 from ..kernels._compact import CompactKernel
 from ..kernels._product_kernel import mixed_kernel
 from ._criteria import SMOOTHER_CRITERIA, judge, without_rounding
-from ._minimize import STEP, WIDE_STEP, minimize_scale
+from ._minimize import PRECISION, STEP, WIDE_STEP, minimize_scale
 from ._per_feature import search_bandwidths, search_several
 from ._search import (
     MAX_KEYS,
@@ -33,9 +33,9 @@ from ._search import (
 MAX_KEYS_IN_LINEAR_TIME = {1: 1_000_000, 2: 50_000}
 # How far, in logarithms, the minimum may be from that of a sample.
 _NEAR = 0.4
-# Precision, as a logarithm, of a bandwidth whose search has a start. With 0.005 errors of 352
-# data sets are the same, and `degree="auto"` takes 1.1 times as long.
-_PRECISION_FROM_START = 0.05
+# Rows that are predicted to lay out a curve whose minimum need not be precise. With 2000 rows
+# `degree="auto"` takes 1.15 times as long in two features, and errors are the same.
+_COARSE_ROWS = 500
 # Bandwidths that are evaluated together: more take as long, and callbacks get reports later.
 # Where windows are doubled, those of all of them are doubled in one pass.
 _N_TOGETHER = 8
@@ -224,7 +224,7 @@ def _search_scale(criterion, rows, kernel, observe):
     fewest = curve.left_out.fewest
     Z = (sample.X / sample.spread)[:, rows.columns.numeric]
     low, high = search_range(Z, canonical_ratio(kernel), fewest=fewest)
-    layout = {"step": STEP} | curve.layout()
+    layout = {"step": STEP, "precision": rows.precision} | curve.layout()
     if fewest > 1:
         # Windows of twice the width are then on the grid, too.
         step = layout["step"] = np.log(2) / np.ceil(np.log(2) / layout["step"])
@@ -234,10 +234,10 @@ def _search_scale(criterion, rows, kernel, observe):
         of_all = sample.rescale_to_all_rows(sample.spread, decreasing=kernel.decreasing)
         scale = np.median((rows.start / of_all)[rows.columns.numeric])
         lowest = np.clip(scale, low, high / 2)
-        layout |= {"step": WIDE_STEP, "precision": _PRECISION_FROM_START}
+        layout |= {"step": WIDE_STEP}
     with curve.trials as trials:
         best, _ = minimize_scale(curve, lowest, high, **layout)
-        if low < best < lowest * np.exp(layout["step"]):
+        if low < best < lowest * np.exp(rows.precision):
             minimize_scale(curve, low, lowest, **layout)
     scales = np.array(sorted(curve.tried))
     columns = np.array([curve.tried[scale] for scale in scales.tolist()]).T
@@ -319,16 +319,21 @@ class _Curve:
             n_bumpy = MAX_SEARCH_ROWS * (10 if is_compact else 1) // (1 if is_local else 4)
             return {"step": STEP if len(sample) <= n_bumpy else WIDE_STEP}
         layout = {"step": STEP if is_compact or n_features == 1 else WIDE_STEP}
-        if len(sample) <= MAX_SEARCH_ROWS or self.rows.gap:
+        is_coarse = self.rows.precision > PRECISION
+        n_keys = min(len(sample), MAX_SEARCH_ROWS)
+        n_predicted = min(n_keys, _COARSE_ROWS) if is_coarse else n_keys
+        if len(sample) == n_predicted or self.rows.gap:
             return layout
-        some = sample.positions(MAX_SEARCH_ROWS)
-        weights = None if sample.sample_weight is None else sample.sample_weight[some]
-        some_left_out = self._left_out(sample.X[some], sample.values[some], weights)
-        times, decreasing = len(sample) / len(some), self.kernel.decreasing
+        some = sample.part(n_keys)
+        predicted = some.spread_out(n_predicted)
+        some_left_out = self._left_out(some.X, some.values, some.sample_weight, rows=predicted)
+        times, decreasing = len(sample) / n_keys, self.kernel.decreasing
         factor = narrower(times, n_features, decreasing=decreasing)
 
         def approximate(scales):
-            return self._values(some_left_out.scores(scales / factor), len(some))
+            scores = some_left_out.scores(scales / factor)
+            scores = scores._replace(trace=scores.trace * n_keys / n_predicted)
+            return self._values(scores, n_keys)
 
         return layout | {"approximate": approximate, "error": _NEAR}
 

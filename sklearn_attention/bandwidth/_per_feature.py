@@ -40,6 +40,9 @@ _FIRST_WORTH = 0.3
 # Gradients do not know that windows are doubled, and compact kernels have none that are of use.
 # There the best bandwidths are multiplied by the best factor between these two, 1 among them.
 _FACTORS = 1 / 4, 2.0
+# If doubled windows matter, criteria with and without them differ by more than this share.
+# Otherwise the best factor improves criteria by at most 0.8 %, on 82 data sets.
+_NOT_DOUBLED = 1e-4
 # Leaving a feature out may cost this share of the criterion's size.
 _NO_LOSS = 1e-6
 # Bandwidths for each feature are taken in place of one scale where they lower the logarithm of
@@ -173,6 +176,11 @@ class _Search:
             sample_weight=sample.sample_weight, empty=rows.empty,
         )  # fmt: skip
         self._is_compact = isinstance(kernel, CompactKernel) and bool(self.space.numeric)
+        # One descent suffices from about the bandwidth of lines, but averages may need other
+        # features.
+        self._is_near_start = rows.start is not None and rows.degree > 0
+        # Of points as bytes: the value, and the value with the gradient.
+        self._values, self._gradients = {}, {}
 
     def run(self):
         """What is best where the best of the first descents goes on."""
@@ -191,15 +199,31 @@ class _Search:
             self._as_for_a_gaussian()
             return
         self.begin()
-        if self.trials.best is not None:
-            self._descend(self.trials.best)
-            if self.space.per_feature:
-                self._leave_out(np.argsort(-self.trials.best, kind="stable"))
+        if self.trials.best is None:
+            return
+        if self.space.per_feature and len(self.sample) > _FIRST_ROWS:
+            # Descents take many steps to widen features further that matter less the wider.
+            best = self.trials.best
+            widens = self._with_gradient(best)[1] <= 0
+            self._leave_out(np.flatnonzero(widens & (best > math.log(self.space.ratio))))
+        self._descend(self.trials.best)
+        if self.space.per_feature:
+            self._leave_out(np.argsort(-self.trials.best, kind="stable"))
 
     def begin(self):
-        """The first descents."""
-        for start in self._starts():
+        """Descend a few steps from each of several points, or try those that are best known."""
+        if not self._is_near_start:
+            for start in self._starts():
+                self._descend(start, n_steps=_FIRST_STEPS)
+            return
+        of_all = self.rescale_to_all_rows(np.ones_like(self.rows.start))
+        # What does not matter to lines may matter to parabolas.
+        start = np.minimum(self.space.point(self.rows.start / of_all), self.space.visible)
+        if len(self.sample) <= _FIRST_ROWS:
             self._descend(start, n_steps=_FIRST_STEPS)
+            return
+        for point in (self.space.widen(start, _WIDER), *self._best_for_some()):
+            self._value_at(point)
 
     def is_gain(self, before, after):
         """True if bandwidths are better than those for each number are by chance."""
@@ -247,17 +271,11 @@ class _Search:
         return self.sample.rescale_to_all_rows(bandwidth, decreasing=decreasing)
 
     def _starts(self):
-        """Points to start from."""
-        space = self.space
-        # Averages may need other features than lines.
-        if self.rows.start is not None and self.rows.degree:
-            of_all = self.rescale_to_all_rows(np.ones_like(self.rows.start))
-            # What does not matter to lines may matter to parabolas.
-            return [np.minimum(space.point(self.rows.start / of_all), space.visible)]
+        """Return several points to start from."""
         if len(self.sample) > _FIRST_ROWS:
             return [*self._best_for_some(), self._best_common_scale()]
         best = self._best_common_scale()
-        return [best, space.widen(best, _WIDER), *self._without_each(best)]
+        return [best, self.space.widen(best, _WIDER), *self._without_each(best)]
 
     def _as_for_a_gaussian(self):
         """Try what is best for a Gaussian kernel, as wide as this one needs it."""
@@ -300,8 +318,11 @@ class _Search:
         return points if few else sorted(points, key=self._value_at)[:_N_WITHOUT]
 
     def _value_at(self, point):
-        """The criterion at a point."""
-        return self._evaluate(point)[0]
+        """Return the criterion at a point, which is evaluated once."""
+        key = point.tobytes()
+        if key not in self._values:
+            self._values[key] = self._evaluate(point)[0]
+        return self._values[key]
 
     def _evaluate(self, point):
         """The criterion at a point, and the terms of its gradient."""
@@ -312,6 +333,13 @@ class _Search:
         return value, scores, pull
 
     def _with_gradient(self, point):
+        """Return the criterion at a point and its gradient, which are evaluated once."""
+        key = point.tobytes()
+        if key not in self._gradients:
+            self._gradients[key] = self._evaluate_gradient(point)
+        return self._gradients[key]
+
+    def _evaluate_gradient(self, point):
         value, scores, pull = self._evaluate(point)
         if not math.isfinite(value):
             return _IN_PLACE_OF_INFINITY, np.zeros_like(point)
@@ -344,8 +372,12 @@ class _Search:
         """Multiply bandwidths by what is best where gradients did not tell."""
         space, trials = self.space, self.trials
         left_out = self._left_out(space.bandwidth(trials.best))
-        if left_out.fewest == 1 and not self._is_compact:
-            return
+        if not self._is_compact:
+            value = trials.value
+            if left_out.fewest > 1:
+                value = self._criterion(left_out.scores(np.ones(1)))[0]
+            if math.isclose(value, trials.value, rel_tol=_NOT_DOUBLED):
+                return
         factor, trials.value = minimize_scale(
             lambda factors: self._criterion(left_out.scores(factors)), *_FACTORS,
             step=math.log(2) / 4, precision=STEP,

@@ -24,6 +24,7 @@ from ..kernels import Gaussian
 from ..kernels._numerics import LARGEST
 from ..kernels._product_kernel import compared_columns
 from ._criteria import SMOOTHER_CRITERIA
+from ._minimize import PRECISION
 
 # Where every bandwidth takes a pass over all pairs, more rows than this are sampled, or have
 # their minima found on a sample first.
@@ -124,6 +125,8 @@ class Rows:
     has_outliers: Any = False  # (n_features,) bool: True if `without_outliers` found some
     # Bandwidth (n_features,) that a search starts from, where the best one is nearly known.
     start: Any = None
+    # Precision of the factor on all bandwidths, as a logarithm.
+    precision: float = PRECISION
 
     def __post_init__(self):
         check_flag("per_feature", self.per_feature, "auto")
@@ -421,10 +424,14 @@ class ValueSample(Sample):
 
     def part(self, n_rows):
         """So many of the rows, spread over their values: the same in any order."""
-        found, standardized = copy(self), (self.X / self.spread).sum(axis=1)
-        order = np.lexsort([standardized, *self.values.T])
-        found.take(order[np.linspace(0, len(order) - 1, n_rows).astype(int)])
+        found = copy(self)
+        found.take(self.spread_out(n_rows))
         return found
+
+    def spread_out(self, n_rows):
+        """Return positions of `n_rows` rows whose values spread as those of all rows."""
+        order = np.lexsort([(self.X / self.spread).sum(axis=1), *self.values.T])
+        return order[np.linspace(0, len(order) - 1, n_rows).astype(int)]
 
     def _join_copies(self):
         """Make rows that repeat others one, with their weight, unless values are classes.

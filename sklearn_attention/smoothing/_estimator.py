@@ -37,7 +37,12 @@ from ..bandwidth._search import Rows, bandwidth_rule
 from ..kernels import Kernel, ProductKernel
 from ..kernels._base import as_kernel
 from ..kernels._product_kernel import mixed_kernel
-from ._degrees import MIN_RATIO_TO_LINES, averaged, degrees_to_average
+from ._degrees import (
+    AVERAGED_PRECISION,
+    MIN_RATIO_TO_LINES,
+    averaged,
+    degrees_to_average,
+)
 from ._fitted_smoother import FittedSmoother, stored_smoother, weighed
 from ._robust import doubts_of_robustness, robustness
 
@@ -253,7 +258,8 @@ class KernelSmoother(FeatureEffectsMixin, MultiOutputMixin, MixedRows):
             degrees = degrees_to_average(rows, smoother.n_rows, rule, kernel)
             # Of the same sample.
             seed = check_random_state(self.random_state).randint(2**31)
-            rows = rows.but(random_state=seed)
+            precision = AVERAGED_PRECISION if len(degrees) > 1 else rows.precision
+            rows = rows.but(random_state=seed, precision=precision)
         for degree in degrees:
             watch = functools.partial(observe, degree)
             choice = rule.choose(rows.but(degree=degree), kernel, watch)

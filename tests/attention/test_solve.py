@@ -6,6 +6,19 @@ import pytest
 from sklearn_attention.attention._solve import pull_solve, solve
 
 
+@pytest.mark.parametrize("n_terms", [1, 2, 3, 5, 6])
+def test_solves_each_system_as_least_squares_of_its_rows(n_terms):
+    rng = np.random.default_rng(n_terms)
+    terms = rng.normal(size=(4, 20, n_terms + 1))
+    terms[:, :, 0] = 1.0
+    values = rng.normal(size=(4, 20, 2))
+    solution = solve(terms.swapaxes(1, 2) @ terms / 20, terms.swapaxes(1, 2) @ values / 20)
+    for query in range(4):
+        expected = np.linalg.lstsq(terms[query], values[query])[0]
+        np.testing.assert_allclose(solution.value[query], expected[0], atol=1e-12)
+        np.testing.assert_allclose(solution.coefficients[query], expected[1:], atol=1e-12)
+
+
 @pytest.mark.parametrize("place", [0.0, 1.0, 40.0, "thin"])
 @pytest.mark.parametrize("k", [1, 2, 3])
 def test_derivatives_of_a_solution(k, place):

@@ -29,3 +29,18 @@ def test_minimum_at_an_end_and_of_equals_the_widest():
     assert minimize_scale(lambda h: h, 0.5, 2)[0] == pytest.approx(0.5, rel=1e-3)
     assert minimize_scale(lambda h: -h, 0.5, 2)[0] == pytest.approx(2, rel=1e-3)
     assert minimize_scale(lambda h: h * 0, 1, 100)[0] == pytest.approx(100)
+
+
+def test_a_coarse_search_follows_the_lowest_valley_alone():
+    tried = []
+
+    def two_valleys(h):
+        tried.extend(h)
+        x = np.log(h)
+        return np.minimum((x + 2) ** 2, (x - 2) ** 2 + 0.1)
+
+    low, high = np.exp([-5, 5])
+    found = minimize_scale(two_valleys, low, high, step=0.5, precision=0.1)[0]
+    assert found == pytest.approx(np.exp(-2), rel=0.02)
+    # 21 points of the grid, four about the bottom, and the bottom of the cubic through these.
+    assert len(tried) == 21 + 5
