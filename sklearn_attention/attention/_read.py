@@ -82,7 +82,7 @@ class KeyTable:
     """Keys and values that were checked; coordinates are in bandwidths, in float64."""
 
     kernel: Kernel
-    bandwidth: Any  # as it was passed
+    bandwidth: Any  # a number or (d,)
     keys: Any  # (m, d)
     values: Any  # (m, p)
     weights: Any  # (m,) relative to the largest
@@ -115,10 +115,11 @@ class KeyTable:
         scale = _check_query_scale(query_scale, queries, self.kernel)
         dtype = result_dtype([queries, np.empty(0, self.dtype)])
         precision = max(precision_of(queries), self.precision)
-        queries, center = (
-            _in_bandwidths(x, self.kernel, self.bandwidth)
-            for x in (queries.astype(np.float64) - self.center, self.center[None])
-        )
+        with np.errstate(over="ignore"):
+            queries, center = (
+                self.kernel.rescale(x, self.bandwidth)
+                for x in (queries.astype(np.float64) - self.center, self.center[None])
+            )
         if not np.isfinite(queries).all():
             raise _overflow(self.bandwidth)
         return Problem(
@@ -140,7 +141,7 @@ def read_keys(keys, values, kernel, *, bandwidth, sample_weight=None):
     values = _check_values(values, n_keys).astype(np.float64)
     weights, log_scale, positions = check_weights(sample_weight, keys)
     dtype, precision = np.result_type(*arrays), precision_of(keys)
-    check_bandwidth(bandwidth, n_features)
+    bandwidth = check_bandwidth(bandwidth, n_features)
     keys, center = keys.astype(np.float64), np.zeros(n_features)
     if kernel.stationary:
         # A shift common to queries and keys changes nothing but the rounding. The median
@@ -149,7 +150,8 @@ def read_keys(keys, values, kernel, *, bandwidth, sample_weight=None):
         keys = keys - center
     if positions is not None:
         keys, values, weights = (x[positions] for x in (keys, values, weights))
-    keys = _in_bandwidths(keys, kernel, bandwidth)
+    with np.errstate(over="ignore"):
+        keys = kernel.rescale(keys, bandwidth)
     if not (np.abs(keys) <= LARGEST).all():
         raise _overflow(bandwidth)
     return KeyTable(
@@ -372,12 +374,6 @@ def _median(keys):
     """Return the lower median of each column."""
     middle = (len(keys) - 1) // 2
     return np.partition(np.ascontiguousarray(keys.T), middle, axis=1)[:, middle]
-
-
-def _in_bandwidths(x, kernel, bandwidth):
-    """Divide rows by the bandwidth; they may overflow."""
-    with np.errstate(over="ignore"):
-        return kernel.rescale(x, check_bandwidth(bandwidth, x.shape[1]))
 
 
 def _overflow(bandwidth):

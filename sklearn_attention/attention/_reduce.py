@@ -90,7 +90,8 @@ class Reduction:
                 continue
             if sums is None:
                 sums = new
-            sums.put(remaining, new)
+            else:
+                sums.put(remaining, new)
             remaining = remaining[~new.is_accurate]
             if not 0 < len(remaining) <= max_share * len(rows):
                 break
@@ -165,16 +166,17 @@ class Reduction:
     def _linear_keys(self, degree, line):
         """Return the keys along one or two features if sums take linear time, else None."""
         problem, form = self.problem, None
+        if line is not None:
+            return line.asked(problem)
         if self._algorithm == "auto":
             n_features = problem.keys.shape[1]
             form = form_along(problem.kernel, n_features, degree, problem.n_pairs)
         if form is None:
             return None
         if len(form.columns) == 1:
-            line = Line.of(problem, form, degree) if line is None else line
-            return line.asked(problem, form)
+            return Line.of(problem, form, degree).asked(problem)
         if problem.query_scale is None:
-            return _plane.Plane.of(problem, form, degree).asked(problem, form)
+            return _plane.Plane.of(problem, form, degree).asked(problem)
         return None
 
     def _in_linear_time(self, rows, width, max_share):

@@ -55,14 +55,16 @@ class Keys(ABC):
         """Return the keys of a table along the features of its kernel's form."""
         points = table.keys[:, form.columns]
         points = points[:, 0] if len(form.columns) == 1 else points
-        return cls(points, table.weights, table.values, form.kernel, degree)
+        keys = cls(points, table.weights, table.values, form.kernel, degree)
+        keys._axes = form.columns
+        return keys
 
-    def asked(self, problem, form):
+    def asked(self, problem):
         """Return the keys of a problem with its queries."""
         keys = copy.copy(self)
-        keys.problem, queries = problem, problem.queries[:, form.columns]
+        keys.problem, queries = problem, problem.queries[:, self._axes]
         keys.are_queries = len(queries) == len(self.points) and np.array_equal(
-            queries, problem.keys[:, form.columns]
+            queries, problem.keys[:, self._axes]
         )
         # Queries further from all keys are moved to where their squares are still numbers.
         furthest = self._largest + LARGEST
