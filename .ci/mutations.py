@@ -361,8 +361,8 @@ MUTATIONS = [
     ),
     Mutation(
         "bandwidth/_background.py",
-        "half > rounding, half, feature_spread(X, sample_weight)",
-        "half > rounding, half, feature_spread(X)",
+        "half > rounding, half, feature_std(X, sample_weight)",
+        "half > rounding, half, feature_std(X)",
         "scale of a background without the rows' weights",
     ),
     Mutation(

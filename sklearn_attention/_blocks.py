@@ -1,4 +1,4 @@
-"""Rows in blocks, copies of rows that are kept, and arrays that do not fit into memory."""
+"""Blocks of rows, copies of rows, and a check of the memory that an array needs."""
 
 import contextlib
 import math
@@ -8,24 +8,27 @@ from pathlib import Path
 
 import numpy as np
 
-# Numbers, of 8 bytes, that stay in a processor's cache, and that a computation may hold in
-# memory at a time. All sizes of blocks are parts of these, by how many tables are held.
+# Numbers of 8 bytes that fit into a processor's cache, and that a computation may hold in
+# memory at a time. A computation with several tables divides these numbers among them.
 IN_CACHE, IN_MEMORY = 2**17, 2**25
-# Rows, or pairs of rows, that are in memory together, however many there are.
+# Number of rows, or of pairs of rows, that are processed together.
 ROWS_AT_ONCE = IN_MEMORY // 32
-# File of Linux with the memory that a container may have.
-_CONTAINER = Path("/sys/fs/cgroup/memory.max")
+# File in which Linux states how much memory a container may use.
+_CONTAINER_LIMIT = Path("/sys/fs/cgroup/memory.max")
 
 
 def blocks(n, size=None):
-    """Slices of at most so many that cover ``range(n)``; None for `ROWS_AT_ONCE`."""
+    """Yield slices that cover ``range(n)``, each of `size` numbers at most.
+
+    The default size is `ROWS_AT_ONCE`.
+    """
     size = ROWS_AT_ONCE if size is None else size
     for start in range(0, n, size):
         yield slice(start, min(start + size, n))
 
 
 def blocks_of_queries(n_queries, n_keys):
-    """Slices of queries, so many at a time that there are few pairs of them with keys."""
+    """Yield slices of queries that have at most `ROWS_AT_ONCE` pairs with all keys each."""
     return blocks(n_queries, max(1, ROWS_AT_ONCE // n_keys))
 
 
@@ -34,40 +37,44 @@ def evenly_spread(rows, max_rows):
     return rows[np.linspace(0, len(rows) - 1, min(len(rows), max_rows)).astype(int)]
 
 
-def merged(merge, parts):
-    """Parts merged into one, without those that are None; None where all are."""
-    found = None
-    for part in parts:  # one at a time, which may be made as they are merged
-        if part is not None:
-            found = part if found is None else merge(found, part)
-    return found
+def merge_present(merge, results):
+    """Merge results by ``merge(a, b)``, skipping those that are None; None if all are."""
+    merged = None
+    for result in results:  # a generator makes the next result when the last one is merged
+        if result is not None:
+            merged = result if merged is None else merge(merged, result)
+    return merged
 
 
 def own_copy(array):
-    """An array in C order that only its owner writes into; what lies elsewhere stays."""
+    """Copy an array in memory, in C order, so that others cannot change it.
+
+    A memory map and an array of another library are returned as they are.
+    """
     in_ram = isinstance(array, np.ndarray) and not _is_map(array)
     return np.array(array, order="C") if in_ram else array
 
 
-def appended(rows, more):
-    """Rows and further ones below them.
+def append_rows(rows, new_rows):
+    """Concatenate rows and new rows.
 
-    Of a memory map one of a temporary file, which is gone when it is no longer used.
+    If the rows are a memory map, so is the result, in a temporary file that vanishes when the
+    result is no longer used.
     """
-    if not (_is_map(rows) and isinstance(more, np.ndarray)):
-        return np.concatenate([rows, more])
-    n_rows, dtype = len(rows), np.result_type(rows, more)
+    if not (_is_map(rows) and isinstance(new_rows, np.ndarray)):
+        return np.concatenate([rows, new_rows])
+    n_rows, dtype = len(rows), np.result_type(rows, new_rows)
     with tempfile.TemporaryFile() as file:
-        shape = (n_rows + len(more), *rows.shape[1:])
-        found = np.memmap(file, dtype, "w+", shape=shape)
-    for some in blocks(n_rows):
-        found[some] = rows[some]
-    found[n_rows:] = more
-    return found
+        shape = (n_rows + len(new_rows), *rows.shape[1:])
+        combined = np.memmap(file, dtype, "w+", shape=shape)
+    for block in blocks(n_rows):
+        combined[block] = rows[block]
+    combined[n_rows:] = new_rows
+    return combined
 
 
 def _is_map(array):
-    """True for a memory map, or a view of one."""
+    """Return True for a memory map, or a view of one."""
     owner = array
     while isinstance(owner, np.ndarray):
         if isinstance(owner, np.memmap):
@@ -77,8 +84,12 @@ def _is_map(array):
 
 
 def check_memory(what, shape, remedy, itemsize=8):
-    """Raise MemoryError if an array is larger than all memory, before it is allocated."""
-    needed, limit = math.prod(map(int, shape)) * itemsize, _limit()
+    """Raise MemoryError if an array of this shape would be larger than all memory.
+
+    `what` names the array in the message, and `remedy` says what the user can do. `itemsize` is
+    the number of bytes of each entry.
+    """
+    needed, limit = math.prod(map(int, shape)) * itemsize, _memory_limit()
     if needed > limit:
         sizes = " x ".join(map(str, shape))
         raise MemoryError(
@@ -87,11 +98,11 @@ def check_memory(what, shape, remedy, itemsize=8):
         )
 
 
-def _limit():
-    """Bytes that this machine has, or its container may have; inf if unknown."""
+def _memory_limit():
+    """Return the bytes of memory of this machine, or of its container; inf if unknown."""
     limits = [math.inf]
     with contextlib.suppress(AttributeError, OSError, ValueError):
         limits.append(os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE"))
     with contextlib.suppress(OSError, ValueError):
-        limits.append(int(_CONTAINER.read_text("ascii")))
+        limits.append(int(_CONTAINER_LIMIT.read_text("ascii")))
     return min(limits)

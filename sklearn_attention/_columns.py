@@ -21,12 +21,12 @@ from ._levels import (
     present,
 )
 from ._partitions import (
-    each_part,
-    head,
-    in_memory,
+    empty_table,
     is_partitioned,
-    over_columns,
+    map_partitions,
     read_partitions,
+    reduce_columns,
+    to_memory,
 )
 from ._validation import (
     OF_TIMES,
@@ -258,10 +258,10 @@ class Columns:
                 "table with the same columns."
             )
         if is_partitioned(X):
-            known = head(X)
+            known = empty_table(X)
             encoded = self.encode(known)
             # Without a task for each partition where there is nothing to do but a check.
-            return X if encoded is known else each_part(self.encode, X, encoded)
+            return X if encoded is known else map_partitions(self.encode, X, encoded)
         if len(names) != len(kinds):
             return X if hasattr(X, "columns") else _in_numbers(X, table, {})
         for name, kind, found in zip(names, kinds, _kinds(X, table), strict=True):
@@ -367,7 +367,7 @@ class MixedRows(AttentionEstimator):
     def _checked_rows(self, X, *, reset, **checks):
         if not self._keeps_partitions:
             # Without targets by the default of scikit-learn's check.
-            X, checks["y"] = in_memory(X, checks.get("y", "no_validation"))
+            X, checks["y"] = to_memory(X, checks.get("y", "no_validation"))
         if reset:
             self.columns_ = Columns.learn(X, self.categorical_features)
             self._row_labels = row_labels(X)
@@ -460,7 +460,7 @@ def _name_columns(error, X):
 def _check_names(estimator, columns, X):
     """Before levels are looked up: an error about the order of columns says more."""
     if columns.categorical and hasattr(X, "columns"):
-        rows = head(X) if is_partitioned(X) else X
+        rows = empty_table(X) if is_partitioned(X) else X
         validate_data(estimator, rows, reset=False, skip_check_array=True)
 
 
@@ -543,7 +543,7 @@ def _table(X):
 
     Arrays become frames of pandas. Of a Dask collection it has no rows.
     """
-    X = head(X) if is_partitioned(X) else X
+    X = empty_table(X) if is_partitioned(X) else X
     refuse_other_arrays("X", X)
     frame = frame_of(X)
     frame = _frame_of_array(X) if frame is None else frame
@@ -608,7 +608,7 @@ def _named(given, names):
 
 def numeric_table(X):
     """A table with numbers in place of its objects; an error names a column that has others."""
-    (X,) = in_memory(X)
+    (X,) = to_memory(X)
     return X if _is_plain(X) else _in_numbers(X, _table(X), {})
 
 
@@ -652,7 +652,7 @@ def _counts(X, table, kinds):
     count = functools.partial(_counts_of, ordered)
     if not (ordered and is_partitioned(X)):
         return count(table)
-    return over_columns(count, joined, X, [*ordered])
+    return reduce_columns(count, joined, X, [*ordered])
 
 
 def _counts_of(ordered, rows):

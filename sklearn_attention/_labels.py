@@ -10,7 +10,7 @@ from sklearn.utils.class_weight import compute_sample_weight
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, column_or_1d
 
-from ._partitions import in_memory, is_partitioned, over
+from ._partitions import is_partitioned, reduce_rows, to_memory
 from ._validation import (
     check_numeric_target,
     is_one_of,
@@ -66,7 +66,7 @@ class ClassLabels:
             raise ValueError("y=None is not valid: pass the class of each row.")
         if not isinstance(self.classes_, list):
             # Once: every use of predictions in partitions would compute them again.
-            y, found, weights = in_memory(y, self.predict(X), sample_weight)
+            y, found, weights = to_memory(y, self.predict(X), sample_weight)
             y, weights = read_labels(y), read_weights(weights, len(found))
             if y.shape[1:] not in ((), (1,)):
                 raise ValueError(
@@ -105,14 +105,14 @@ class NumericTargets(RegressorMixin):
         score : float
         """
         # Once: every use of predictions in partitions would compute them again.
-        y, found, weights = in_memory(y, self.predict(X), sample_weight)
+        y, found, weights = to_memory(y, self.predict(X), sample_weight)
         weights = read_weights(weights, len(found))
         return r2_score(check_numeric_target(y), found, sample_weight=weights)
 
 
 def explained(values, predictions, weights):
     """Share of the variance that predictions explain, the mean over outputs; NaN if one is."""
-    values, predictions, weights = in_memory(values, predictions, weights)
+    values, predictions, weights = to_memory(values, predictions, weights)
     kept = slice(None) if weights is None else weights > 0
     if np.isnan(predictions[kept]).any():
         return float("nan")
@@ -284,7 +284,7 @@ def check_labels(y):
 
 def distinct(y):
     """Sorted labels that occur, in memory."""
-    return over(_distinct, np.union1d, y)
+    return reduce_rows(_distinct, np.union1d, y)
 
 
 def _distinct(y):

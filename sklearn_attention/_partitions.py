@@ -7,54 +7,59 @@ import uuid
 import numpy as np
 from sklearn.utils.validation import validate_data
 
-from ._blocks import merged
+from ._blocks import merge_present
 
-# Results of partitions that are merged in one task.
+# Number of results of partitions that are merged in one task.
 _FAN_IN = 4
 
 
-def is_partitioned(*collections):
-    """True if one of some objects is a Dask collection."""
-    # By Dask's protocol, which does without an import of Dask.
+def is_partitioned(*objects):
+    """Return True if one of the objects is a Dask collection."""
+    # Dask's protocol is asked, which does not need an import of Dask.
     return any(
         not isinstance(x, type) and callable(getattr(x, "__dask_graph__", None))
-        for x in collections
+        for x in objects
     )
 
 
 def is_frame(x):
-    """True for a data frame of Dask."""
+    """Return True for a data frame of Dask."""
     return hasattr(type(x), "to_dask_array") and x.ndim == 2
 
 
-def head(x):
-    """The table without rows that tells names and types of a Dask collection."""
+def empty_table(x):
+    """Return a table without rows that has the names and types of a Dask collection."""
     if hasattr(type(x), "to_dask_array"):
         return x._meta
     if hasattr(type(x), "chunks"):
         return np.empty((0, *x.shape[1:]), x.dtype)
-    return np.empty(0)  # of what `as_array` refuses
+    return np.empty(0)  # a collection that `as_array` refuses
 
 
-def each_part(function, x, found):
-    """The table of what a function makes of each partition; of the one without rows `found`."""
+def map_partitions(function, x, empty_result):
+    """Apply a function to each partition of a table; the result is a Dask collection.
+
+    `empty_result` is what the function returns for the table without rows.
+    """
     if is_frame(x):
-        return uniform("X", x).map_partitions(function, meta=found)
-    return as_array(x, "X").map_blocks(function, dtype=found.dtype, meta=found)
+        return with_type_checks("X", x).map_partitions(function, meta=empty_result)
+    array = as_array(x, "X")
+    return array.map_blocks(function, dtype=empty_result.dtype, meta=empty_result)
 
 
 def as_array(x, name, chunks=None):
-    """A Dask array of one or two dimensions, whose blocks are whole rows.
+    """Convert a table to a Dask array of one or two dimensions, whose blocks are whole rows.
 
-    `name` is for messages; with `chunks` each block has so many rows.
+    `name` is that of the table in error messages. `chunks` are the numbers of rows of the
+    blocks; None leaves the rows of a collection where they are.
     """
     import dask.array as da
 
     if hasattr(type(x), "to_dask_array"):
-        # Not by `to_dask_array(lengths=True)`: that fails where a few columns of Parquet are
-        # read in fewer partitions than the frame says it has.
-        read = functools.partial(_array_of, name)
-        x = uniform(name, x).map_partitions(read, meta=read(x._meta))
+        # `to_dask_array(lengths=True)` is avoided: it fails if a few columns of Parquet files
+        # are read in fewer partitions than the frame says it has.
+        read = functools.partial(_to_numpy, name)
+        x = with_type_checks(name, x).map_partitions(read, meta=read(x._meta))
     elif is_partitioned(x) and not isinstance(x, da.Array):
         raise TypeError(
             f"{name} is a Dask {type(x).__name__}: pass an array or a data frame of Dask."
@@ -62,7 +67,7 @@ def as_array(x, name, chunks=None):
     elif not is_partitioned(x):
         x = da.from_array(np.asarray(x), chunks=-1)
     if np.isnan(x.shape[0]):
-        x = _of_known_length(x)
+        x = _with_known_lengths(x)
     if chunks is not None and sum(chunks) != len(x):
         raise ValueError(
             f"{name} has {len(x)} rows, but there are {sum(chunks)} rows of X: pass both with "
@@ -73,16 +78,32 @@ def as_array(x, name, chunks=None):
 
 
 def read_partitions(estimator, X, y, dtypes, *, reset, need_y=False):
-    """Rows, and targets if there are any, of an estimator in partitions.
+    """Validate rows and targets in partitions, as `validate_data` of scikit-learn does.
 
-    With `reset` they are training rows, whose features are stored.
+    Parameters
+    ----------
+    estimator : estimator
+        It stores names and number of features if `reset`, and otherwise has stored them.
+    X, y : array, data frame or Dask collection
+        `y` may be None.
+    dtypes : dtype or tuple of dtype
+        Types that rows may have; others are converted to the first one.
+    reset : bool
+        Whether these are training rows.
+    need_y : bool
+        Whether `y` must not be None.
+
+    Returns
+    -------
+    X, y : dask.array.Array
+        `y` is None if it was None.
     """
-    # Names and number of features are checked at once, cells of training rows by a pass over
-    # the partitions, and those of queries when they are computed.
+    # Names and number of features are checked at once. The cells of training rows are checked
+    # by a pass over the partitions, and those of queries when they are computed.
     remedy = "make numbers of all its cells, or, in a data frame, texts"
     check_numeric_types("X", X, remedy)
-    # Of a data frame the empty one that tells names.
-    shape = getattr(X, "_meta", X) if hasattr(X, "columns") else X
+    # scikit-learn takes the names of features from the empty table of a data frame.
+    declared = getattr(X, "_meta", X) if hasattr(X, "columns") else X
     X = as_array(X, "X")
     if X.ndim != 2:
         raise ValueError(
@@ -91,9 +112,8 @@ def read_partitions(estimator, X, y, dtypes, *, reset, need_y=False):
         )
     if 0 in X.shape:
         raise ValueError(f"X has shape {X.shape}: pass at least one row and one column.")
-    validate_data(
-        estimator, shape if shape.ndim == 2 else X, reset=reset, skip_check_array=True
-    )
+    declared = declared if declared.ndim == 2 else X
+    validate_data(estimator, declared, reset=reset, skip_check_array=True)
     dtypes = dtypes if isinstance(dtypes, tuple) else (dtypes,)
     X = X if X.dtype in dtypes else X.astype(dtypes[0])
     if y is not None:
@@ -106,41 +126,48 @@ def read_partitions(estimator, X, y, dtypes, *, reset, need_y=False):
     elif need_y:
         raise ValueError(f"{type(estimator).__name__} requires y to be passed, but it is None.")
     if reset or y is not None:
-        _check_finite(X, y, getattr(shape, "columns", range(X.shape[1])))
+        _check_finite(X, y, getattr(declared, "columns", range(X.shape[1])))
     return X, y
 
 
-def uniform(name, x):
-    """A frame or series of Dask, whose partitions are checked when they are computed."""
-    return x.map_partitions(functools.partial(_as_declared, name, x._meta), meta=x._meta)
+def with_type_checks(name, x):
+    """Make a frame or series of Dask check each partition when it is computed."""
+    return x.map_partitions(functools.partial(_check_partition, name, x._meta), meta=x._meta)
 
 
-def _as_declared(name, declared, rows):
-    """A partition; an error if it has other columns than its collection, or other types."""
-    known, found = (
+def _check_partition(name, declared, rows):
+    """Return a partition; raise ValueError if its columns or types are not those declared.
+
+    `declared` is the empty table of the collection, and `name` its name in messages.
+    """
+    expected, actual = (
         dict(x.dtypes) if x.ndim == 2 else {declared.name: x.dtype} for x in (declared, rows)
     )
-    if list(known) != list(found):
+    if list(expected) != list(actual):
         raise ValueError(
-            f"{name} has columns {list(found)} in a partition, but {list(known)} in the "
+            f"{name} has columns {list(actual)} in a partition, but {list(expected)} in the "
             f"collection: give all partitions the same, by {name}.map_partitions("
             f"pandas.DataFrame.reindex, columns={name}.columns)."
         )
-    for column, dtype in known.items():
-        is_number, own = dtype.kind in "biuf", found[column]
-        # What is in texts and objects is judged by its cells.
-        if (is_number or str(dtype) == "category") and (own.kind in "biuf") != is_number:
+    for column, dtype in expected.items():
+        is_number, actual_dtype = dtype.kind in "biuf", actual[column]
+        # Texts and objects are not checked here, since their cells are read one by one later.
+        is_checked = is_number or str(dtype) == "category"
+        if is_checked and (actual_dtype.kind in "biuf") != is_number:
             raise ValueError(
-                f"{name} has {own} in column {column!r} of a partition, but {dtype} in the "
-                f"collection: make all of one type, as by {name}.astype({{{column!r}: "
+                f"{name} has {actual_dtype} in column {column!r} of a partition, but {dtype} "
+                f"in the collection: make all of one type, as by {name}.astype({{{column!r}: "
                 f"'{dtype}'}})."
             )
     return rows
 
 
 def check_numeric_types(name, table, remedy):
-    """Raise ValueError if the types of a table tell that it does not hold real numbers."""
-    # Of collections the empty one that tells names and types.
+    """Raise ValueError if a column of a table has a type other than real numbers.
+
+    The types of a Dask collection are those it declares. `name` is that of the table in
+    messages, and `remedy` says what the user can do.
+    """
     table = getattr(table, "_meta", table)
     if hasattr(type(table), "columns"):
         dtypes = table.dtypes.items()
@@ -156,10 +183,10 @@ def check_numeric_types(name, table, remedy):
 
 
 def _check_finite(X, y, columns):
-    """Raise ValueError if tables in partitions, X of some columns, have other numbers."""
+    """Raise ValueError if X, whose columns are named, or y has NaN or infinity."""
     floats = [x for x in (X, y) if x is not None and x.dtype.kind == "f"]
     names = [f"X, in column {column!r}," for column in columns if X.dtype.kind == "f"]
-    largest = over(_largest, np.maximum, *floats) if floats else []
+    largest = reduce_rows(_max_absolute, np.maximum, *floats) if floats else []
     for name, size in itertools.zip_longest(names, largest, fillvalue="y"):
         refuse_not_finite(name, size)
 
@@ -171,39 +198,48 @@ def refuse_not_finite(name, largest):
         raise ValueError(f"{name} contains {kind}: impute or drop those rows first.")
 
 
-def in_memory(*collections):
-    """Arrays of what may be Dask collections, computed together."""
-    if not is_partitioned(*collections):
-        return collections
+def to_memory(*tables):
+    """Compute all Dask collections among the tables together; return all tables."""
+    if not is_partitioned(*tables):
+        return tables
     import dask
 
-    def whole(x):
+    def delayed(x):
         if hasattr(type(x), "to_dask_array"):
-            # Of expressions, which Dask would rather not compute together with tasks.
+            # Dask warns if frames are computed together with tasks, unless they are tasks too.
             return x.repartition(npartitions=1).to_delayed()[0]
         if not hasattr(type(x), "chunks"):
             return x
-        # Copies, as a part of a partition would keep all of it.
-        copies = [dask.delayed(np.array)(own) for (own,) in partitions(x)]
+        # Blocks are copied, since a view of a part of a partition would keep all of it in
+        # memory.
+        copies = [dask.delayed(np.array)(block) for (block,) in partitions(x)]
         return dask.delayed(np.concatenate)(copies)
 
-    return dask.compute(*map(whole, collections), traverse=False)
+    return dask.compute(*map(delayed, tables), traverse=False)
 
 
-def over(function, merge, *tables):
-    """What a function finds in the rows of some tables: at once, or merged of partitions."""
+def reduce_rows(function, merge, *tables):
+    """Compute a statistic of rows, wherever they are.
+
+    ``function(*tables)`` computes it from tables of the same rows in memory. If one of them is
+    a Dask collection, it is called for each partition, and the results are merged by
+    ``merge(a, b)``. For example, ``reduce_rows(np.sum, operator.add, x)`` is the sum of x.
+    """
     if not is_partitioned(*tables):
         return function(*tables)
-    return reduced(function, merge, partitions(*tables)).compute()
+    return reduce_partitions(function, merge, partitions(*tables)).compute()
 
 
-def over_columns(function, merge, X, names):
-    """The same in the named columns of a frame, as it is, or in all of an array."""
+def reduce_columns(function, merge, X, names):
+    """Compute a statistic of the named columns of a Dask frame, or of all columns of an array.
+
+    `function` and `merge` are those of `reduce_rows`; the partitions of a frame are frames.
+    """
     if is_frame(X):
-        parts = [(part,) for part in uniform("X", X)[names].to_delayed()]
+        rows = [(frame,) for frame in with_type_checks("X", X)[names].to_delayed()]
     else:
-        parts = partitions(as_array(X, "X"))
-    return reduced(function, merge, parts).compute()
+        rows = partitions(as_array(X, "X"))
+    return reduce_partitions(function, merge, rows).compute()
 
 
 def need_all_rows(what, *tables, remedy="fit a sample, or X.compute() if that fits"):
@@ -214,22 +250,26 @@ def need_all_rows(what, *tables, remedy="fit a sample, or X.compute() if that fi
         )
 
 
-def aligned(names, *tables):
-    """Tables in the partitions of the first that is in any; None for None."""
+def align_partitions(names, *tables):
+    """Convert tables of the same rows to Dask arrays with the same blocks of rows.
+
+    The blocks are those of the first Dask collection. `names` are those of the tables in
+    messages. A table that is None remains None.
+    """
     named = list(zip(tables, names, strict=True))
-    chunks = as_array(*max(named, key=lambda own: is_partitioned(own[0]))).chunks[0]
+    chunks = as_array(*max(named, key=lambda pair: is_partitioned(pair[0]))).chunks[0]
     return [None if x is None else as_array(x, name, chunks) for x, name in named]
 
 
 def partitions(*tables):
-    """The partitions of some tables of the same rows, as tasks to be.
+    """Return a tuple for each partition of tables of the same rows, with a task for each table.
 
-    For each partition the tuple of that part of every table.
+    The tasks are Delayed objects; that of a table that is None is None.
     """
-    tables = aligned(["a table"] * len(tables), *tables)
+    tables = align_partitions(["a table"] * len(tables), *tables)
     n_partitions = next(x for x in tables if x is not None).numblocks[0]
-    # Graphs as they are: fused in one way here and in another there, tasks of one name would
-    # differ, which schedulers do not like.
+    # Graphs are not optimized. If the same graph were fused in two ways, tasks of one name
+    # would differ, and schedulers may fail.
     tasks = [
         n_partitions * [None] if x is None else x.to_delayed(optimize_graph=False).ravel()
         for x in tables
@@ -237,120 +277,180 @@ def partitions(*tables):
     return list(zip(*tasks, strict=True))
 
 
-def reduced(function, merge, rows, *common):
-    """Results of a function for each partition, merged in a tree; not computed yet.
+def reduce_partitions(function, merge, rows, *common):
+    """Apply a function to each partition, and merge the results in a tree, as a Delayed object.
 
-    Arguments are those of `each`; a result of None is not merged.
+    `rows` and `common` are those of `run_on_partitions`. ``merge(a, b)`` merges two results;
+    results that are None are skipped.
     """
     import dask
 
-    found = each(function, rows, *common)
-    while len(found) > 1:
-        groups = [found[k : k + _FAN_IN] for k in range(0, len(found), _FAN_IN)]
-        found = [dask.delayed(merged)(merge, group) for group in groups]
-    return found[0]
+    results = run_on_partitions(function, rows, *common)
+    while len(results) > 1:
+        groups = [results[k : k + _FAN_IN] for k in range(0, len(results), _FAN_IN)]
+        results = [dask.delayed(merge_present)(merge, group) for group in groups]
+    return results[0]
 
 
-def each(function, rows, *common):
-    """Results of a function for each partition, as tasks to be that read it themselves.
+def run_on_partitions(function, rows, *common):
+    """Apply a function to each partition in one task, which also reads the partition.
 
-    The function is called with the common arguments, then with the rows of the partition.
+    Parameters
+    ----------
+    function : callable
+        It is called with the common arguments, then with the tables of the partition.
+    rows : list of tuple
+        The tables of each partition, as from `partitions`.
+    *common : object
+        Arguments that are the same for all partitions; they may be Delayed objects.
+
+    Returns
+    -------
+    results : list of Delayed
     """
-    # Reading and converting a partition become part of its task: if they were tasks, schedulers
-    # would run many of them before the function, and partitions gather in memory.
+    # The tasks that read and convert a partition are fused with the call of the function. If
+    # they were separate tasks, schedulers would run many of them before the function, and
+    # partitions would gather in memory.
     from dask import highlevelgraph as graphs
-    from dask._task_spec import Alias, Task, TaskRef, convert_legacy_graph
-    from dask.core import istask, reverse_dict
+    from dask._task_spec import Task, TaskRef
     from dask.delayed import Delayed
-    from dask.optimization import cull
     from dask.utils import funcname
 
-    given = [x.dask for own in (common, *rows) for x in own if is_partitioned(x)]
-    different = {id(graph): graph for graph in given}.values()
-    layers = graphs.HighLevelGraph.merge(*different).layers
-    # A name of its own: see `partitions`.
-    name, calls, fused = f"{funcname(function)}-{uuid.uuid4().hex}", {}, {}
-    for k, own in enumerate(rows):
-        arguments = (TaskRef(x.key) if is_partitioned(x) else x for x in (*common, *own))
+    # 1. Merge the graphs of all arguments.
+    inputs = [x.dask for arguments in (common, *rows) for x in arguments if is_partitioned(x)]
+    distinct_graphs = {id(graph): graph for graph in inputs}.values()
+    layers = graphs.HighLevelGraph.merge(*distinct_graphs).layers
+    # 2. Make a task for the call of each partition. Its name is unique, since its graph is
+    # fused and may differ from another one of the same function and tables; see `partitions`.
+    name, calls = f"{funcname(function)}-{uuid.uuid4().hex}", {}
+    for k, tables in enumerate(rows):
+        arguments = (TaskRef(x.key) if is_partitioned(x) else x for x in (*common, *tables))
         calls[name, k] = Task((name, k), function, *arguments)
-    nodes = {key: node for layer in layers.values() for key, node in layer.items()}
-    nodes |= convert_legacy_graph(nodes)
-    # Frames of delayed tasks have aliases that do not know the key that they stand for.
-    aliases = {key: node for key, node in nodes.items() if isinstance(node, Alias)}
-    nodes |= {key: Alias(key, node.target) for key, node in aliases.items()}
-    nodes, below = cull(nodes | calls, [*calls])
-    above, placed = reverse_dict(below), [x for x in layers.values() if x.annotations]
-    # Not data, which would be sent with every task, nor nodes that users have placed.
-    movable = {key for key, node in nodes.items() if istask(node)}.difference(*placed)
-    for key, call in calls.items():
-        part, found = {}, [call]
-        while found:
-            node = found.pop()
-            part[node.key] = nodes.pop(node.key)
-            ours = (x for x in node.dependencies & movable if above[x] <= part.keys())
-            found += map(nodes.get, ours)
-        fused[key] = Task.fuse(*part.values(), key=key)
-    own = {name: graphs.MaterializedLayer(fused)}
-    for of, layer in layers.items():
-        left = {key: nodes[key] for key in layer if key in nodes}
-        if left:  # under another name, since it is not all of the layer
-            own[f"{of}-{name}"] = graphs.MaterializedLayer(left, layer.annotations)
-    graph = graphs.HighLevelGraph(own, graphs.compute_layer_dependencies(own))
+    # 3. Fuse each call with the tasks that only it needs, and keep all others.
+    fused, nodes = _fuse_calls(calls, layers)
+    fused_layers = {name: graphs.MaterializedLayer(fused)}
+    for layer_name, layer in layers.items():
+        unfused = {key: nodes[key] for key in layer if key in nodes}
+        if unfused:  # the layer has another name, since some of its tasks may be missing
+            fused_layers[f"{layer_name}-{name}"] = graphs.MaterializedLayer(
+                unfused, layer.annotations
+            )
+    dependencies = graphs.compute_layer_dependencies(fused_layers)
+    graph = graphs.HighLevelGraph(fused_layers, dependencies)
     return [Delayed(key, graph, layer=name) for key in fused]
 
 
-def mapped(function, X, fields, *common):
-    """Arrays of what a function makes of rows: at once, or of each partition, computed later.
+def _fuse_calls(calls, layers):
+    """Fuse each call with the tasks of a Dask graph that no other task needs.
 
-    ``function(*common, rows)`` returns one for each field, of a shape but for rows and a type.
+    `calls` has a task for each key, and `layers` are those of the graph. Returns the fused
+    tasks by key, and the tasks of the graph that calls need and that were not fused.
+    """
+    from dask._task_spec import Alias, Task, convert_legacy_graph
+    from dask.core import istask, reverse_dict
+    from dask.optimization import cull
+
+    nodes = {key: node for layer in layers.values() for key, node in layer.items()}
+    nodes |= convert_legacy_graph(nodes)
+    # Frames made of delayed tasks have aliases that do not know their own key.
+    aliases = {key: node for key, node in nodes.items() if isinstance(node, Alias)}
+    nodes |= {key: Alias(key, node.target) for key, node in aliases.items()}
+    nodes, dependencies = cull(nodes | calls, [*calls])
+    dependents = reverse_dict(dependencies)
+    # Data are not fused, since they would be sent with every task, nor are tasks in layers with
+    # annotations, by which users may have said where they run.
+    annotated = [layer for layer in layers.values() if layer.annotations]
+    can_fuse = {key for key, node in nodes.items() if istask(node)}.difference(*annotated)
+    fused = {}
+    for key, call in calls.items():
+        members, pending = {}, [call]
+        while pending:
+            node = pending.pop()
+            members[node.key] = nodes.pop(node.key)
+            candidates = node.dependencies & can_fuse
+            exclusive = (x for x in candidates if dependents[x] <= members.keys())
+            pending += map(nodes.get, exclusive)
+        fused[key] = Task.fuse(*members.values(), key=key)
+    return fused, nodes
+
+
+def map_rows(function, X, fields, *common):
+    """Apply a function that returns several arrays to rows, or to each partition of them.
+
+    Parameters
+    ----------
+    function : callable
+        ``function(*common, rows)`` returns an array for each field, whose first axis is that of
+        the rows.
+    X : ndarray or dask.array.Array
+        The rows.
+    fields : list of (tuple of int, dtype)
+        The shape of each array after its first axis, and its type.
+    *common : object
+        Arguments that are the same for all partitions.
+
+    Returns
+    -------
+    arrays : list of ndarray or of dask.array.Array
+        Lazy for rows in partitions.
     """
     if not is_partitioned(X):
         return function(*common, X)
     import dask
 
-    found = each(function, partitions(X), *map(dask.delayed, common))
-    return joined(found, X.chunks[0], fields)
+    results = run_on_partitions(function, partitions(X), *map(dask.delayed, common))
+    return concatenate_blocks(results, X.chunks[0], fields)
 
 
-def joined(blocks, sizes, fields):
-    """Arrays of Dask from tasks that make a block of each, of so many rows."""
+def concatenate_blocks(results, sizes, fields):
+    """Concatenate the results of partitions to a Dask array for each field.
+
+    `results` has a Delayed object for each partition, a sequence of arrays, and `sizes` the
+    numbers of their rows; `fields` is that of `map_rows`.
+    """
     import dask.array as da
 
-    return [
-        da.concatenate([
-            da.from_delayed(own[k], (size, *shape), dtype)
-            for size, own in zip(sizes, blocks, strict=True)
-        ])
-        for k, (shape, dtype) in enumerate(fields)
-    ]  # fmt: skip
+    arrays = []
+    for k, (shape, dtype) in enumerate(fields):
+        blocks = [
+            da.from_delayed(result[k], (size, *shape), dtype)
+            for size, result in zip(sizes, results, strict=True)
+        ]
+        arrays.append(da.concatenate(blocks))
+    return arrays
 
 
-def _array_of(name, rows):
-    """An array of a frame or series of pandas, whose own missing values have none."""
+def _to_numpy(name, rows):
+    """Convert a pandas frame or series to an array; raise ValueError if an NA has no number.
+
+    The missing values of pandas' own types, unlike NaN, have none.
+    """
     dtypes = rows.dtypes if rows.ndim == 2 else [rows.dtype]
-    own = [not isinstance(dtype, np.dtype) for dtype in dtypes]
-    if any(own) and rows.isna().any(axis=None):
+    has_pandas_type = any(not isinstance(dtype, np.dtype) for dtype in dtypes)
+    if has_pandas_type and rows.isna().any(axis=None):
         columns = rows.columns[rows.isna().any()] if rows.ndim == 2 else []
         where = f" in column {columns[0]!r}" if len(columns) else ""
         raise ValueError(f"{name} has missing values{where}: impute or drop those rows first.")
     return np.asarray(rows)
 
 
-def _of_known_length(x):
-    """The same array of Dask, whose blocks have been counted.
+def _with_known_lengths(x):
+    """Count the rows of each block of a Dask array, and return an array that knows them.
 
-    Its `compute_chunk_sizes` changes the user's array, and fuses tasks; see `partitions`.
+    Dask's own `compute_chunk_sizes` would change the user's array, and fuse tasks; see
+    `partitions`.
     """
     import dask
     import dask.array as da
 
     blocks = x.to_delayed(optimize_graph=False).reshape(x.numblocks[0], -1)[:, 0]
-    sizes = dask.compute(*each(len, [(block,) for block in blocks]))
+    sizes = dask.compute(*run_on_partitions(len, [(block,) for block in blocks]))
     return da.Array(x.dask, x.name, (sizes, *x.chunks[1:]), meta=x._meta)
 
 
-def _largest(*tables):
-    """The largest absolute value of each column of all tables; without a copy of these."""
-    return np.hstack([
+def _max_absolute(*tables):
+    """Compute the largest absolute value of each column of all tables, without copying them."""
+    maxima = [
         np.maximum(x.max(axis=0, initial=0.0), -x.min(axis=0, initial=0.0)) for x in tables
-    ])  # fmt: skip
+    ]
+    return np.hstack(maxima)

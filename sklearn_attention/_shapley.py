@@ -15,7 +15,7 @@ from sklearn.utils.validation import _check_feature_names_in, check_is_fitted
 from ._blocks import blocks
 from ._columns import frame_of
 from ._labels import classes_of_outputs, split_classes
-from ._partitions import in_memory, need_all_rows
+from ._partitions import need_all_rows, to_memory
 from ._validation import check_flag
 
 # Name of the column with the mean prediction over the background rows.
@@ -202,7 +202,7 @@ class FeatureEffectsMixin:
         """
         check_is_fitted(self)
         return_std = check_flag("return_std", return_std)
-        (X,) = in_memory(X)
+        (X,) = to_memory(X)
         rows = self._read_rows(X)
         names = [BASE_VALUE, *_check_feature_names_in(self, None)]
         refuse_column(names[1:], BASE_VALUE, "mean prediction")
@@ -227,7 +227,7 @@ class FeatureEffectsMixin:
                 self._background = typical_rows(*self._training_rows(), self._predict_scores)
             return self._cached("game", lambda: self._game_against(self._background))
         try:
-            rows = self._read_rows(*in_memory(background))
+            rows = self._read_rows(*to_memory(background))
         except (TypeError, ValueError) as error:
             raise ValueError(f"background does not fit: {error}") from error
         return self._game_against(rows)

@@ -11,8 +11,8 @@ from scipy.sparse import issparse
 from sklearn.utils.validation import _check_sample_weight
 
 from ._blocks import check_memory, own_copy
+from ._column_stats import min_max_sum, replace_zeros
 from ._partitions import as_array, check_numeric_types, is_partitioned, refuse_not_finite
-from ._spread import dividing, ends
 
 _TIMES = datetime.date, datetime.time, datetime.timedelta, np.datetime64, np.timedelta64
 # Ranges of the other rows that a row of weight 0 may be away: results with and without it agree
@@ -247,11 +247,11 @@ def limit_absent(x, weights):
     """
     if weights is None or x.dtype.kind == "b":
         return x
-    low, high = ends(x, weights)[:2]
+    low, high = min_max_sum(x, weights)[:2]
     with np.errstate(over="ignore"):
-        size = dividing(np.where(high > low, high - low, np.abs(high)))
+        size = replace_zeros(np.where(high > low, high - low, np.abs(high)))
         limits = low - _FURTHEST_ABSENT * size, high + _FURTHEST_ABSENT * size
-    smallest, largest = ends(x)[:2]
+    smallest, largest = min_max_sum(x)[:2]
     beyond = (smallest < limits[0]) | (largest > limits[1])
     return x.clip(*limits).astype(x.dtype) if beyond.any() else x
 
@@ -281,7 +281,7 @@ def _weights_of_partitions(sample_weight, X):
             f"sample_weight has shape {weights.shape}, which is not one weight for each row: "
             "pass an array of shape (n_samples,)."
         )
-    smallest, largest, total = ends(weights)
+    smallest, largest, total = min_max_sum(weights)
     refuse_not_finite("sample_weight", max(largest, -smallest))
     if smallest < 0:
         raise ValueError(

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from sklearn_attention import _blocks
-from sklearn_attention._blocks import appended, blocks, own_copy
+from sklearn_attention._blocks import append_rows, blocks, own_copy
 
 
 @pytest.fixture
@@ -38,6 +38,6 @@ def test_rows_are_appended_to_arrays_and_maps(mapped, monkeypatch):
     monkeypatch.setattr(_blocks, "ROWS_AT_ONCE", 3)
     expected = np.concatenate([mapped, [[7.5, 8.5]]])
     for rows in (mapped, np.array(mapped)):
-        found = appended(rows, np.array([[7.5, 8.5]]))
+        found = append_rows(rows, np.array([[7.5, 8.5]]))
         np.testing.assert_array_equal(found, expected)
         assert isinstance(found, np.memmap) == isinstance(rows, np.memmap)

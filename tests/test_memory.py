@@ -41,7 +41,7 @@ def data(n_features=2):
 
 @pytest.fixture
 def little_memory(monkeypatch):
-    monkeypatch.setattr(_blocks, "_limit", lambda: 1e6)
+    monkeypatch.setattr(_blocks, "_memory_limit", lambda: 1e6)
 
 
 def test_a_matrix_of_queries_and_keys(little_memory):
@@ -164,9 +164,9 @@ def test_sizes_are_refused_by_name(few_trees, little_memory, name):
 
 
 def test_the_limit_is_known_here_and_a_container_may_have_less(monkeypatch, tmp_path):
-    assert 0 < _blocks._limit() < math.inf
+    assert 0 < _blocks._memory_limit() < math.inf
     (tmp_path / "memory.max").write_text("1000000")
-    monkeypatch.setattr(_blocks, "_CONTAINER", tmp_path / "memory.max")
-    assert _blocks._limit() == 1e6
+    monkeypatch.setattr(_blocks, "_CONTAINER_LIMIT", tmp_path / "memory.max")
+    assert _blocks._memory_limit() == 1e6
     (tmp_path / "memory.max").write_text("max")
-    assert _blocks._limit() > 1e6
+    assert _blocks._memory_limit() > 1e6

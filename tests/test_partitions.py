@@ -6,7 +6,14 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from sklearn_attention._partitions import each, mapped, need_all_rows, over, partitions, reduced
+from sklearn_attention._partitions import (
+    map_rows,
+    need_all_rows,
+    partitions,
+    reduce_partitions,
+    reduce_rows,
+    run_on_partitions,
+)
 
 dask = pytest.importorskip("dask")
 arrays = pytest.importorskip("dask.array")
@@ -36,7 +43,7 @@ def tables_of(kind):
 
 @pytest.mark.parametrize("kind", ["array", "frame"])
 def test_a_partition_is_one_task(kind):
-    found = each(added, partitions(*tables_of(kind)))
+    found = run_on_partitions(added, partitions(*tables_of(kind)))
     assert len(found) == len(tasks(found)) == 3
     expected = [X[rows].sum() + X[rows, 0].sum() for rows in np.split(np.arange(12), 3)]
     assert list(dask.compute(*found)) == expected
@@ -48,7 +55,7 @@ def test_frames_of_delayed_tasks_are_read(verify):
     parts = [pd.DataFrame({"a": own[:, 0]}) for own in np.split(X, 3)]
     tasks = [dask.delayed(pd.DataFrame.copy)(part) for part in parts]
     frame = frames.from_delayed(tasks, meta=parts[0][:0], verify_meta=verify)
-    found = each(added, partitions(frame))
+    found = run_on_partitions(added, partitions(frame))
     assert list(dask.compute(*found)) == [part["a"].sum() for part in parts]
 
 
@@ -64,14 +71,14 @@ def test_what_is_common_is_computed_once():
     calls, rows = [], arrays.from_array(X, chunks=(4, -1))
     common = dask.delayed(noted(calls))(1)
     rows = [(k, *own) for k, own in enumerate(partitions(rows))]
-    found = each(lambda one, two, k, x: one + two + k + x.sum(), rows, common, 2)
+    found = run_on_partitions(lambda one, two, k, x: one + two + k + x.sum(), rows, common, 2)
     expected = [3 + k + part.sum() for k, part in enumerate(np.split(X, 3))]
     assert list(dask.compute(*found)) == expected
     assert calls == [1]
     # So is what two partitions share.
     calls, whole = [], arrays.from_array(X, chunks=(6, -1)) + 0
     rows = whole.map_blocks(noted(calls), meta=X[:0]).rechunk((4, -1))
-    (total,) = dask.compute(reduced(added, operator.add, partitions(rows)))
+    (total,) = dask.compute(reduce_partitions(added, operator.add, partitions(rows)))
     assert (total, len(calls)) == (X.sum(), 2)
 
 
@@ -82,7 +89,7 @@ def test_results_are_merged_but_for_none():
         return None if x.sum() % 2 else x.sum()
 
     for function, expected in ((added, X.sum()), (some, None), (lambda x: x[0, 0] % 4, 12)):
-        (found,) = dask.compute(reduced(function, operator.add, partitions(rows)))
+        (found,) = dask.compute(reduce_partitions(function, operator.add, partitions(rows)))
         assert found == expected
 
 
@@ -92,12 +99,14 @@ def squares(power, x):
 
 def test_a_statistic_of_rows_wherever_they_are():
     calls, rows = [], arrays.from_array(X, chunks=(5, -1))
-    assert over(noted(calls), np.append, X) is X
+    assert reduce_rows(noted(calls), np.append, X) is X
     assert len(calls) == 1
-    assert over(added, operator.add, X, None) == over(added, operator.add, rows, None)
+    assert reduce_rows(added, operator.add, X, None) == reduce_rows(
+        added, operator.add, rows, None
+    )
     fields = [((2,), float), ((), float)]
     for x in (X, rows):
-        for found, expected in zip(mapped(squares, x, fields, 2), squares(2, X), strict=True):
+        for found, expected in zip(map_rows(squares, x, fields, 2), squares(2, X), strict=True):
             np.testing.assert_array_equal(found, expected)
             assert isinstance(found, type(x))
 
@@ -115,9 +124,9 @@ def test_rows_that_lie_on_a_cluster():
     with distributed.LocalCluster(**options) as cluster, distributed.Client(cluster) as client:
         rows = client.persist(arrays.from_array(X, chunks=(4, -1)) + 0)
         for lying in (rows, rows[:, :1] * 2):
-            (total,) = dask.compute(reduced(added, operator.add, partitions(lying)))
+            (total,) = dask.compute(reduce_partitions(added, operator.add, partitions(lying)))
             assert total == lying.compute().sum()
         part = client.submit(np.negative, X)
         lying = arrays.from_delayed(dask.delayed(np.abs)(part), X.shape, float)
-        (total,) = dask.compute(reduced(added, operator.add, partitions(lying)))
+        (total,) = dask.compute(reduce_partitions(added, operator.add, partitions(lying)))
         assert total == X.sum()

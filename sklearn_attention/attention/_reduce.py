@@ -25,7 +25,7 @@ def form_along(kernel, n_features, degree=0, n_pairs=math.inf):
     In two features, few pairs are summed faster one by one.
     """
     form = None if kernel.signed is not False else kernel.radial_form(n_features)
-    if form is None or form.rest is not None or len(form.columns) * degree > 3:
+    if form is None or form.categorical is not None or len(form.columns) * degree > 3:
         return None
     if len(form.columns) == 1:
         return form if serves(form.kernel) else None

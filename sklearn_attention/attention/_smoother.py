@@ -8,9 +8,17 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from .._blocks import IN_MEMORY, ROWS_AT_ONCE, blocks, merged
-from .._partitions import aligned, as_array, is_partitioned, joined, over, partitions, reduced
-from .._spread import deviation_of, join_spreads, spread
+from .._blocks import IN_MEMORY, ROWS_AT_ONCE, blocks, merge_present
+from .._column_stats import merge_stats, stats_in_memory, std_above_rounding
+from .._partitions import (
+    align_partitions,
+    as_array,
+    concatenate_blocks,
+    is_partitioned,
+    partitions,
+    reduce_partitions,
+    reduce_rows,
+)
 from .._validation import check_bandwidth, check_choice
 from ..kernels._base import as_kernel
 from ._algorithms._line import Line
@@ -89,11 +97,13 @@ class Smoother:
         """Find where all keys and values are by one pass over them, unless for averages."""
         if not self.degree:
             return Location()
-        spreads = (over(_spread_of_part, _join_spreads, *tables) for tables in tables_of_parts)
-        of_keys, of_values = merged(_join_spreads, spreads) or (None, None)
+        spreads = (
+            reduce_rows(_spread_of_part, _join_spreads, *tables) for tables in tables_of_parts
+        )
+        of_keys, of_values = merge_present(_join_spreads, spreads) or (None, None)
         if of_keys is None:
             return Location()
-        extent = self.kernel.rescale(deviation_of(of_keys)[None], self.bandwidth)[0]
+        extent = self.kernel.rescale(std_above_rounding(of_keys)[None], self.bandwidth)[0]
         extent = np.where(extent > 0, extent, np.inf)
         return Location(of_values.mean, extent[self.kernel.numeric_columns(len(extent))])
 
@@ -260,7 +270,7 @@ def _over_chunks(smoother, tables, chunks, location, queries, scale, leave_one_o
                 complete=complete,
             )  # fmt: skip
 
-        return merged(Sums.plus, map(sums_of_chunk, chunks))
+        return merge_present(Sums.plus, map(sums_of_chunk, chunks))
 
     return smoother.over_parts(total, len(queries), tables[0].shape[1], location, scale)
 
@@ -275,12 +285,12 @@ def _spread_of_part(keys, values, weights):
     columns = [x.reshape(len(x), math.prod(x.shape[1:])) for x in (keys, values)]
     # Numbers that are not finite are refused when they are summed.
     with np.errstate(invalid="ignore", over="ignore"):
-        spreads = [spread(x, weights) for x in columns]
+        spreads = [stats_in_memory(x, weights) for x in columns]
     return None if spreads[0] is None else spreads
 
 
 def _join_spreads(*spreads_of_parts):
-    return [join_spreads(*spreads) for spreads in zip(*spreads_of_parts, strict=True)]
+    return [merge_stats(*spreads) for spreads in zip(*spreads_of_parts, strict=True)]
 
 
 def shaped(fields, shapes):
@@ -327,7 +337,7 @@ def _over_partitions(smoother, queries, tables, query_scale, leave_one_out):
             f"leave_one_out={leave_one_out!r} does not go with Dask collections: pass False, "
             "or True where the queries are the keys."
         )
-    keys, values, _ = tables = aligned("keys values sample_weight".split(), *tables)
+    keys, values, _ = tables = align_partitions("keys values sample_weight".split(), *tables)
     lazy = is_partitioned(queries) or leave_out
     queries = as_array(queries, "queries") if lazy else np.asarray(queries)
     if leave_out and len(queries) != len(keys):
@@ -343,7 +353,7 @@ def _over_partitions(smoother, queries, tables, query_scale, leave_one_out):
 
     def total(queries, complete, first=None):
         sum_over = functools.partial(_sums_of_partition, smoother, complete, location, first)
-        return reduced(sum_over, Sums.plus, rows, queries)
+        return reduce_partitions(sum_over, Sums.plus, rows, queries)
 
     if lazy:
         finish = functools.partial(_finished, smoother, n_features, location, fields)
@@ -381,7 +391,7 @@ def _sums_of_partition(smoother, complete, location, first, queries, start, *tab
         options = None, left_out, location
         return smoother.sums_of_part(queries, *chunk_tables, *options, complete=complete)
 
-    return merged(Sums.plus, map(sums_of_chunk, blocks(len(tables[0]), ROWS_AT_ONCE)))
+    return merge_present(Sums.plus, map(sums_of_chunk, blocks(len(tables[0]), ROWS_AT_ONCE)))
 
 
 def _finished(smoother, n_features, location, fields, sums):
@@ -409,7 +419,7 @@ def _lazily(queries, fields, max_queries, finish):
     for first, (group,) in zip(_starts(sizes), groups, strict=True):
         in_memory = dask.delayed(np.asarray)(group, dask_key_name=(name, first))
         finished.append(finish(first, in_memory))
-    return [field.rechunk({0: chunks}) for field in joined(finished, sizes, fields)]
+    return [field.rechunk({0: chunks}) for field in concatenate_blocks(finished, sizes, fields)]
 
 
 def _starts(sizes):

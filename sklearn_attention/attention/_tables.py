@@ -13,7 +13,7 @@ from .._columns import frame_of, row_labels
 from .._thread_pools import map_on_threads
 from .._validation import check_bandwidth, check_choice, check_positive
 from ..kernels import Kernel
-from ..kernels._numerics import with_slopes
+from ..kernels._numerics import kernel_and_vjp
 from ._algorithms._dense import (
     FEW_PAIRS,
     LEAST,
@@ -452,7 +452,7 @@ def _by_torch(problem, columns):
     """Compute gradients through the kernel itself, one column of values at a time."""
     kernel, values, logs = problem.kernel, problem.values, in_logarithms(problem.kernel)
     compare = kernel.log if logs else kernel
-    table, pull = with_slopes(compare, problem.queries, problem.keys, columns)
+    table, pull = kernel_and_vjp(compare, problem.queries, problem.keys, columns)
     weights, lost = shares(problem)
     factor = weights
     if not logs:  # the derivative is the table's own, not that of its logarithm

@@ -5,7 +5,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from .._spread import feature_spread
+from .._column_stats import feature_std
 
 # Quantiles between which the bulk of a column lies, and how many standard deviations of a
 # normal column that is.
@@ -94,9 +94,7 @@ def bulk(X, columns, sample_weight=None):
         half = quantiles[2] / 2 - quantiles[0] / 2
         rounding = 4 * np.finfo(np.float64).eps * np.abs(X).max(axis=0)
         center[columns.numeric] = quantiles[1]
-        scale[columns.numeric] = np.where(
-            half > rounding, half, feature_spread(X, sample_weight)
-        )
+        scale[columns.numeric] = np.where(half > rounding, half, feature_std(X, sample_weight))
     return center, scale
 
 

@@ -10,8 +10,8 @@ import numpy as np
 from scipy.optimize import minimize
 from scipy.stats.qmc import Halton
 
+from .._column_stats import order_columns
 from .._columns import CONSTANT, Columns
-from .._spread import own_order
 from ..kernels._numerics import LARGEST
 from ._background import NORMAL_BULK, bulk, reflections
 from ._density import ConditionalLikelihood, DensityLikelihood
@@ -280,7 +280,7 @@ class _Search:
         free = np.isnan(self.fixed)
         if free.sum() > 1:
             # The order of the columns must not matter.
-            order = np.flatnonzero(free)[own_order(self.sample.X[:, free], self.sample.X)]
+            order = np.flatnonzero(free)[order_columns(self.sample.X[:, free], self.sample.X)]
             shares = np.full((_N_TRIED, len(rule)), 0.5)
             shares[:, order] = Halton(len(order), scramble=False).random(_N_TRIED + 1)[1:]
             around = rule * np.exp(_AROUND * (2 * shares - 1))

@@ -4,8 +4,8 @@ import numpy as np
 from scipy.spatial import KDTree
 from sklearn.base import BaseEstimator
 
+from .._column_stats import feature_std, is_outlier
 from .._partitions import need_all_rows
-from .._spread import feature_spread, outlying
 from .._validation import check_positive
 from ..attention._leave_one_out import LeaveOneOut
 from ..kernels._numerics import ROUNDED_UP
@@ -37,7 +37,7 @@ class _ByNeighbors(BandwidthRule):
         # Weights in other units are the same: rows of weight count, not their sum.
         n_rows = len(rows.X) if weights is None else np.count_nonzero(weights)
         lambdas = rate_lambdas(n_rows, columns)
-        units = np.where(columns.is_numeric, feature_spread(rows.X, weights), lambdas)
+        units = np.where(columns.is_numeric, feature_std(rows.X, weights), lambdas)
         n_neighbors, value = self._neighbors(rows, mixed_kernel(kernel, columns, units), (
             None if observe is None else lambda value, k: observe(value, units, k)
         ))  # fmt: skip
@@ -160,7 +160,7 @@ def neighbor_distances(queries, keys, n_neighbors):
     Positive, also where rows are at one place.
     """
     distances, _ = KDTree(keys).query(queries, k=range(1, n_neighbors + 1))
-    near = ~outlying(keys)
+    near = ~is_outlier(keys)
     low = keys.min(axis=0, where=near, initial=np.inf)
     extent = np.linalg.norm(keys.max(axis=0, where=near, initial=-np.inf) - low) or 1.0
     return np.maximum(distances * ROUNDED_UP, _SAME_PLACE * extent)

@@ -5,8 +5,8 @@ from dataclasses import dataclass
 import numpy as np
 from sklearn.utils import check_array
 
+from .._column_stats import checked_std, std_above_rounding
 from .._columns import Columns, numeric_table
-from .._spread import deviation_of, feature_deviation
 from .._validation import check_choice, check_key_weights
 from ._criteria import SMOOTHER_CRITERIA
 from ._density_search import DensitySearch
@@ -94,10 +94,10 @@ def _bandwidth_of(rule, rows, kernel):
     n_samples, columns, weights = len(rows.X), rows.columns, rows.sample_weight
     if not columns.numeric:
         return rate_lambdas(n_samples, columns, weights)
-    constant = columns.is_numeric & (deviation_of(rows.spread) == 0)
+    constant = columns.is_numeric & (std_above_rounding(rows.spread) == 0)
     varying = columns.without(constant)
     factor = canonical_ratio(kernel) * _FACTORS[rule](rows.spread.mass, len(varying.numeric))
-    widths = factor * feature_deviation(rows.spread)
+    widths = factor * checked_std(rows.spread)
     lambdas = rate_lambdas(n_samples, varying, weights)
     return np.where(columns.is_numeric, widths, lambdas)
 

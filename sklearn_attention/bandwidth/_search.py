@@ -13,9 +13,15 @@ from sklearn.utils import check_random_state
 from sklearn.utils.random import sample_without_replacement
 
 from .._base import warn_user
+from .._column_stats import (
+    checked_std,
+    column_stats,
+    feature_std,
+    is_outlier,
+    std_above_rounding,
+)
 from .._columns import Columns
-from .._partitions import each, in_memory, is_partitioned, partitions
-from .._spread import deviation_of, feature_deviation, feature_spread, outlying, whole_spread
+from .._partitions import is_partitioned, partitions, run_on_partitions, to_memory
 from .._validation import check_choice, check_flag, check_gap
 from ..attention._doubled_windows import DISTINCT
 from ..attention._pair_sums import positive_factors
@@ -135,7 +141,7 @@ class Rows:
     @cached_property
     def spread(self):
         """Spread of the columns, for which rows elsewhere are read once; None of no rows."""
-        return whole_spread(self.X, self.sample_weight)
+        return column_stats(self.X, self.sample_weight)
 
     def compared_by(self, *kernels):
         """The rows with those columns that kernels compare."""
@@ -148,7 +154,7 @@ class Rows:
         The unit and the range of a search, and its criterion, are then those of the other rows.
         If fewer than ten of these have weight, all rows are returned as they are.
         """
-        is_far = outlying(self.X, self.sample_weight)
+        is_far = is_outlier(self.X, self.sample_weight)
         has_outliers = is_far.any(axis=0) & self.columns.is_numeric
         if not has_outliers.any():
             return self
@@ -314,11 +320,11 @@ class Sample:
         spread = None
         if are_sampled(self.X):
             if len(self) > most:
-                spread = feature_deviation(rows.spread)
+                spread = checked_std(rows.spread)
                 self._draw(most)
             else:  # as rows in memory, to the last digit and random number
                 tables = self.X, self.values, self.sample_weight
-                self.X, self.values, self.sample_weight = in_memory(*tables)
+                self.X, self.values, self.sample_weight = to_memory(*tables)
         if self.sample_weight is not None:
             self.take(self.sample_weight > 0)
         if len(self) < fewest:
@@ -328,7 +334,7 @@ class Sample:
                 f"of positive weight, got n_samples={len(self)}: pass more rows, or a number "
                 "as bandwidth."
             )
-        self.spread = feature_spread(self.X, self.sample_weight) if spread is None else spread
+        self.spread = feature_std(self.X, self.sample_weight) if spread is None else spread
 
     def __len__(self):
         return len(self.X)
@@ -357,7 +363,7 @@ class Sample:
         if self._in_order:
             first = self.random_state.randint(n_all - n_rows + 1)
             rows = slice(first, first + n_rows)
-            tables = in_memory(*(None if x is None else x[rows] for x in tables))
+            tables = to_memory(*(None if x is None else x[rows] for x in tables))
         else:
             tables = draw(n_rows, self.random_state, *tables)
         self.X, self.values, self.sample_weight = tables
@@ -381,8 +387,8 @@ class Units(NamedTuple):
     @classmethod
     def of(cls, values, sample_weight, *, of_each):
         """The deviation of each of several, or one power of two for all."""
-        spread = whole_spread(values, sample_weight)
-        deviation = deviation_of(spread)
+        spread = column_stats(values, sample_weight)
+        deviation = std_above_rounding(spread)
         each = of_each and len(deviation) > 1
         unit = 1.0 if each else float(np.ldexp(1.0, np.frexp(deviation.max())[1]))
         # What is left of constants is rounding, which is as small as they are large.
@@ -472,7 +478,9 @@ def draw(n_rows, random_state, *tables):
     counts = np.diff(np.searchsorted(rows, np.cumsum((0, *sizes))))
     seeds = random_state.randint(2**31, size=len(counts))
     drawn = zip(counts, seeds, partitions(*tables), strict=True)
-    found = dask.compute(*each(_drawn, [(count, seed, *own) for count, seed, own in drawn]))
+    found = dask.compute(
+        *run_on_partitions(_drawn, [(count, seed, *own) for count, seed, own in drawn])
+    )
     return tuple(
         None if own[0] is None else np.concatenate(own) for own in zip(*found, strict=True)
     )

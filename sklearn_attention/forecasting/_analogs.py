@@ -7,7 +7,7 @@ from itertools import product
 import numpy as np
 
 from .._blocks import evenly_spread
-from .._spread import dividing
+from .._column_stats import replace_zeros
 from .._validation import check_bandwidth
 from ..attention._tables import attention_weights, heaviest, weighted_quantiles
 from ..kernels import Kernel, RadialKernel
@@ -160,7 +160,7 @@ class Analogs:
         origins = self.sample(origins, MAX_KEYS)
         mean, last = (replace(self, share=s).windows(origins) for s in (0.0, 1.0))
         season = (last.level - mean.level) / mean.unit
-        share = np.sum(season * mean.values) / dividing(np.sum(season**2))
+        share = np.sum(season * mean.values) / replace_zeros(np.sum(season**2))
         return replace(self, share=float(np.clip(share, 0, 1)))
 
     def sample(self, origins, most):
@@ -176,7 +176,7 @@ class Analogs:
         difference = past.mean(axis=1) - later.mean(axis=1)
         both = share * deviation**2 + (1 - share) * later.var(axis=1)
         both = np.sqrt(both + share * (1 - share) * difference**2)
-        ratio = np.where(both > 0, deviation / dividing(both), 1.0)
+        ratio = np.where(both > 0, deviation / replace_zeros(both), 1.0)
         is_analog = np.empty(len(origins), dtype=bool)
         for _, rows in by_group(origins.series):
             varies = deviation[rows] >= _LEAST_VARIATION * np.median(deviation[rows])
@@ -382,7 +382,7 @@ def search_bandwidth(pairs, spread, lookback, kernel, searches=True, has_level=F
         values, deviation = missed[:, :-1], missed[:, -1:]
         share = np.zeros(values.shape[1])
         if with_share:
-            share = np.sum(deviation * values, axis=0) / dividing(np.sum(deviation**2))
+            share = np.sum(deviation * values, axis=0) / replace_zeros(np.sum(deviation**2))
             share = np.clip(share, 0, 1)
         return np.mean((values - share * deviation) ** 2, axis=1), share
 
@@ -412,7 +412,7 @@ def _spread(keys, lookback):
     """Measure one spread for all steps of the window, and one for each feature."""
     spread = keys.std(axis=0)
     spread[:lookback] = np.sqrt(np.mean(spread[:lookback] ** 2))
-    return dividing(spread)
+    return replace_zeros(spread)
 
 
 def _log_kernel(kernel, squared, queries, keys, bandwidth):

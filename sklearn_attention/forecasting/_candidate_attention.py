@@ -13,7 +13,7 @@ import numpy as np
 from scipy.special import softmax
 
 from .._blocks import evenly_spread
-from .._spread import dividing
+from .._column_stats import replace_zeros
 from ..attention._average import attend
 from ._origins import combine, disagreement, mean_differences
 
@@ -166,7 +166,7 @@ def states_at(origins, forecasts):
     past = origins.past(_WINDOW)
     # Differences below 1e-9 of the values are rounding errors.
     rounding = 1e-9 * np.abs(past).max(axis=1)
-    unit = dividing(np.maximum(mean_differences(past, origins.known), rounding))
+    unit = replace_zeros(np.maximum(mean_differences(past, origins.known), rounding))
     mean = combine(forecasts, np.ones(forecasts.shape[:2]), otherwise=0.0)
     spread = disagreement(forecasts).mean(axis=1)
     departure = np.abs(mean.mean(axis=1) - past[:, -1])

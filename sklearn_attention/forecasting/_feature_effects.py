@@ -5,8 +5,8 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from .._column_stats import mean_and_scale
 from .._shapley import effects_in_order
-from .._spread import level_and_spread
 from ._classical import Classical
 from ._origins import Origins, chunks
 from ._ridges import PENALTIES, BlockRidge
@@ -142,7 +142,7 @@ class FeatureBasis:
     @classmethod
     def of(cls, features):
         """The basis of a table of features, (n_rows, n_features)."""
-        center, scale = level_and_spread(features)
+        center, scale = mean_and_scale(features)
         pairs = [
             (i, knot)
             for i, column in enumerate(((features - center) / scale).T)

@@ -8,7 +8,7 @@ from numpy.lib.stride_tricks import sliding_window_view
 
 from .._base import warn_user
 from .._blocks import check_memory, evenly_spread
-from .._spread import level_and_spread
+from .._column_stats import mean_and_scale
 from .._validation import check_positive
 from ._table import Table, naive_scales, positions
 
@@ -497,7 +497,7 @@ class Windows:
         if n_level:
             level = keys[:, -n_level:].mean(axis=1, keepdims=True)
         if normalize in STANDARD:
-            unit, as_they_are = level_and_spread(keys.T)[1][:, None], False
+            unit, as_they_are = mean_and_scale(keys.T)[1][:, None], False
         keys -= level
         if not as_they_are:
             keys /= unit

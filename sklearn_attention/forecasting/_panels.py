@@ -14,7 +14,7 @@ import pandas as pd
 from sklearn.base import clone
 
 from .._columns import to_pandas
-from .._partitions import is_frame, is_partitioned, over_columns
+from .._partitions import is_frame, is_partitioned, reduce_columns
 from ._checks import refuse_leakage, refuse_too_small
 from ._forms import SERIES, TARGET
 from ._inputs import columns_of, read_given, without_gaps
@@ -172,7 +172,7 @@ def _prepared(forecaster, X, y):
     forecaster._check_every_parameter()
     _refuse_y(y)
     rows, divisions = _with_ids(X), X.divisions if _has_whole_series(X) else None
-    hashes = over_columns(lambda frame: np.unique(_hashes(frame)), np.union1d, rows, [SERIES])
+    hashes = reduce_columns(lambda frame: np.unique(_hashes(frame)), np.union1d, rows, [SERIES])
     if not len(hashes):
         raise ValueError("X has no rows: pass at least one series.")
     largest = hashes[:_SAMPLE][-1]

@@ -5,7 +5,7 @@ from functools import cached_property
 
 import numpy as np
 
-from .._spread import dividing, level_and_spread
+from .._column_stats import mean_and_scale, replace_zeros
 from ._time import TimeIndex, check_steps
 
 _COLUMNS = "series", "step", "value", "features"
@@ -286,7 +286,7 @@ def naive_scales(values):
 
     1 for constant series and single values, so that they may divide.
     """
-    return dividing(mean_steps(values))
+    return replace_zeros(mean_steps(values))
 
 
 def mean_steps(values):
@@ -301,4 +301,4 @@ def means(values):
 
 def deviations(values):
     """Standard deviations of series, 1 in the place of 0; (n_series,)."""
-    return np.array([level_and_spread(series)[1] for series in values])
+    return np.array([mean_and_scale(series)[1] for series in values])

@@ -5,7 +5,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 from sklearn.base import clone
 
-from .._spread import level_and_spread
+from .._column_stats import mean_and_scale
 from ..training._fit_network import FittedNetwork, fit_network
 from ._ridges import WindowRidge
 from ._table import deviations, means
@@ -36,7 +36,7 @@ class Scaling:
         np.maximum.at(ends, origins.series, origins.known)
         past = [values[:end] for values, end in zip(table.values, ends, strict=True)]
         rows = np.flatnonzero(table.step - table.starts[table.series] < ends[table.series])
-        center, scale = level_and_spread(table.features[rows])
+        center, scale = mean_and_scale(table.features[rows])
         return cls(lookback, means(past), deviations(past), center, scale)
 
     def units(self, origins):

@@ -62,11 +62,12 @@ class RandomFourierFeatures(RandomFeatures):
 
     Notes
     -----
-    By Rahimi and Recht (2007) [1]_, orthogonal directions by Yu et al. (2016) [2]_.
-    Directions are drawn from the spectral density of the kernel. Kernels are 1 between a row
-    and itself, as in scikit-learn, so that another one needs no other regularisation. Of
-    those of this package only :class:`~sklearn_attention.kernels.Gaussian` has another value
-    there, :math:`K(0) = 1 / \sqrt{2 \pi}`.
+    The features are those of Rahimi and Recht (2007) [1]_, with the orthogonal directions of
+    Yu et al. (2016) [2]_. Directions are drawn from the spectral density of the kernel. The
+    approximated kernel is 1 between a row and itself, as in scikit-learn, so that kernels can
+    be exchanged without another regularisation. Among the kernels of this package only
+    :class:`~sklearn_attention.kernels.Gaussian` has another value there,
+    :math:`K(0) = 1 / \sqrt{2 \pi}`.
 
     References
     ----------
@@ -97,7 +98,7 @@ class RandomFourierFeatures(RandomFeatures):
             self.phases_[-1] = random_state.uniform(0, 2 * np.pi)
 
     def _features(self, X, bandwidth):
-        directions, phases = (a.astype(X.dtype) for a in (self.directions_, self.phases_))
+        directions, phases = self.directions_.astype(X.dtype), self.phases_.astype(X.dtype)
         waves = wave_pairs(X / bandwidth @ directions.T + phases)
         n_components = self._n_features_out
         return math.sqrt(2 / n_components) * waves[:, :n_components]

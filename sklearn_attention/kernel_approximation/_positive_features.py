@@ -7,7 +7,7 @@ import numpy as np
 from .._validation import check_choice
 from ..kernels import Gaussian
 from ..kernels._feature_kernels import opposite_pairs
-from ..kernels._frequencies import spread_directions
+from ..kernels._frequencies import adapt_directions
 from ._random_features import RandomFeatures
 
 _KERNELS = ("gaussian", "scaled_dot_product")
@@ -74,11 +74,11 @@ class PositiveRandomFeatures(RandomFeatures):
 
     Notes
     -----
-    The hyperbolic features of Choromanski et al. (2021) [1]_, with directions from the normal
-    distribution that makes the relative variance of a product of two rows smallest [2]_. Of
-    rows several bandwidths from the center they are still inaccurate. For Gaussians,
-    :class:`RandomFourierFeatures` have the smaller error where rows lie near to each other, and
-    these where the kernel is small.
+    These are the hyperbolic features of Choromanski et al. (2021) [1]_. Their directions are
+    drawn from the normal distribution that minimizes the relative variance of a product of two
+    rows [2]_. For rows several bandwidths from the center they are still inaccurate. For the
+    Gaussian, :class:`RandomFourierFeatures` have the smaller error if rows are close to each
+    other, and positive features if the kernel is small.
 
     References
     ----------
@@ -107,14 +107,14 @@ class PositiveRandomFeatures(RandomFeatures):
         self.center_ = X.mean(axis=0, dtype=np.float64)
         rows = self._scaled(X - self.center_, self.bandwidth_)
         with np.errstate(over="ignore", invalid="ignore"):
-            covariance = 2 * rows.T @ rows / len(rows)  # of the sum of two rows
+            # This is the covariance of the sum of two independent rows.
+            covariance = 2 * rows.T @ rows / len(rows)
             self._refuse_overflow(np.square(covariance))
-        self.directions_, self.log_weights_ = spread_directions(self.directions_, covariance)
+        self.directions_, self.log_weights_ = adapt_directions(self.directions_, covariance)
 
     def _features(self, X, bandwidth):
-        directions, log_weights, center = (
-            a.astype(X.dtype) for a in (self.directions_, self.log_weights_, self.center_)
-        )
+        fitted = self.directions_, self.log_weights_, self.center_
+        directions, log_weights, center = (array.astype(X.dtype) for array in fitted)
         rows = self._scaled(X - center, bandwidth)
         exponents = opposite_pairs(rows @ directions.T) + 0.5 * np.tile(log_weights, 2)
         squares = np.square(rows).sum(axis=1, keepdims=True)
@@ -129,6 +129,6 @@ class PositiveRandomFeatures(RandomFeatures):
         return np.exp(exponents) / math.sqrt(self._n_features_out)
 
     def _scaled(self, X, bandwidth):
-        """Rows in units in which the kernel is that of exp(x.y)."""
-        gaussian = isinstance(self.kernel_, Gaussian)
-        return X / bandwidth if gaussian else X / bandwidth / X.shape[-1] ** 0.25
+        """Divide rows by the bandwidth, and for the scaled dot product also by d^(1/4)."""
+        is_gaussian = isinstance(self.kernel_, Gaussian)
+        return X / bandwidth if is_gaussian else X / bandwidth / X.shape[-1] ** 0.25

@@ -21,10 +21,11 @@ _DTYPES = (np.float64, np.float32)
 class RandomFeatures(
     OwnInit, ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator, ABC
 ):
-    """Base class: ``fit`` draws directions, and ``transform`` projects rows on them."""
+    """Base class: ``fit`` draws directions, and ``transform`` projects rows on them.
 
-    # A subclass has the kernel of the directions in `_spectral_kernel`, and turns projections
-    # into features in `_features`.
+    A subclass defines the kernel of the directions in ``_spectral_kernel``, and turns
+    projections into features in ``_features``.
+    """
 
     def __init__(
         self,
@@ -48,6 +49,7 @@ class RandomFeatures(
         Parameters
         ----------
         X : array-like of shape (n_samples, n_features)
+            Training rows.
         y : None
             Not used.
 
@@ -60,11 +62,15 @@ class RandomFeatures(
         bandwidth = check_bandwidth(self.bandwidth, X.shape[1])
         orthogonal = check_flag("orthogonal", self.orthogonal)
         random_state = check_random_state(self.random_state)
+        n_directions = -(-n_components // 2)  # half of n_components, rounded up
         self.directions_ = random_frequencies(
-            self._spectral_kernel(), -(-n_components // 2), X.shape[1],
-            orthogonal=orthogonal, random_state=random_state,
-        )  # fmt: skip
-        # Copies: changing a parameter later must not change a fitted estimator.
+            self._spectral_kernel(),
+            n_directions,
+            X.shape[1],
+            orthogonal=orthogonal,
+            random_state=random_state,
+        )
+        # Parameters are copied, so that changing them later does not change a fitted estimator.
         self.kernel_ = as_kernel(clone(self.kernel, safe=False))
         self.bandwidth_ = np.full(X.shape[1], bandwidth)
         self._n_features_out = n_components
@@ -72,19 +78,21 @@ class RandomFeatures(
         return self
 
     def transform(self, X) -> np.ndarray:
-        """Features of some rows.
+        """Compute the features of rows.
 
         Parameters
         ----------
         X : array-like of shape (n_samples, n_features)
+            Rows with the columns of those in `fit`.
 
         Returns
         -------
         features : ndarray of shape (n_samples, n_components)
-            In single precision for rows in single precision, else in double.
+            In single precision if `X` is in single precision, otherwise in double precision.
         """
         check_is_fitted(self)
         X = validate_data(self, numeric_table(X), dtype=_DTYPES, order="C", reset=False)
+        # Projections, exponents and features are in memory together.
         shape = 3, len(X), self._n_features_out
         check_memory("n_components of all rows", shape, "pass fewer rows at a time", X.itemsize)
         with np.errstate(over="ignore", invalid="ignore"):
@@ -94,13 +102,14 @@ class RandomFeatures(
 
     @abstractmethod
     def _spectral_kernel(self):
-        """The kernel whose spectral density the directions are drawn from."""
+        """Return the kernel from whose spectral density the directions are drawn."""
 
     @abstractmethod
     def _features(self, X, bandwidth):
-        """Features of rows, (n_samples, n_components), in the precision of both."""
+        """Compute features (n_samples, n_components); X and bandwidth have one precision."""
 
     def _refuse_overflow(self, numbers):
+        """Raise ValueError if a number is not finite."""
         if not np.isfinite(numbers).all():
             raise ValueError(
                 f"features overflow at bandwidth={self.bandwidth!r}: pass a larger bandwidth, "
@@ -108,7 +117,7 @@ class RandomFeatures(
             )
 
     def _learn(self, X, random_state):
-        """Set what ``transform`` needs besides the directions."""
+        """Set the fitted attributes that ``transform`` needs besides the directions."""
 
     def __sklearn_tags__(self):
         tags = super().__sklearn_tags__()

@@ -14,7 +14,7 @@ from ._numerics import log
 
 # Classes by name. A class registers itself: ``class Linear(Kernel, name="linear")``.
 KERNELS = {}
-# What other libraries and books call them.
+# Names that other libraries and books use, by our names. Error messages suggest ours.
 _OTHER_NAMES = {
     "gaussian": "rbf gauss gau normal squared_exponential exponentiated_quadratic",
     "boxcar": "tophat uniform uni box rectangular rectangle",
@@ -114,7 +114,7 @@ class Kernel(BaseEstimator):
         return self._values(*self._check_pair(queries, keys))
 
     def log(self, queries, keys=None) -> Any:
-        """Logarithm of the kernel for every pair; -inf where the kernel is 0.
+        """Compute the logarithm of the kernel for every pair; it is -inf where the kernel is 0.
 
         Parameters
         ----------
@@ -193,8 +193,8 @@ class Kernel(BaseEstimator):
         Returns
         -------
         form : RadialForm or None
-            A kernel of the distance in some of the columns, times one that no bandwidth
-            divides in the others.
+            A kernel of the distance in some of the columns, times a kernel of the other
+            columns, which the bandwidth does not divide.
         """
         return None
 
@@ -209,16 +209,17 @@ class Kernel(BaseEstimator):
         -------
         factors : list of (RadialKernel, list of int)
             Kernels, and the columns in which each measures the distance.
-        rest : Kernel or None
-            Of the same columns, the product of all other factors; None where there are none.
+        remainder : Kernel or None
+            The product of all other factors, as a kernel of all columns; None if there are
+            none.
         """
         form = self.radial_form(n_features)
         if form is None:
             return [], self
-        return [(form.kernel, form.columns)], form.rest
+        return [(form.kernel, form.columns)], form.categorical
 
     def numeric_columns(self, n_features) -> list[int]:
-        """Positions of the columns that are compared as numbers.
+        """Return the positions of the columns that are compared as numbers.
 
         Parameters
         ----------
@@ -231,7 +232,7 @@ class Kernel(BaseEstimator):
         return sorted(self._column_kinds(n_features)[0])
 
     def categorical_columns(self, n_features) -> list[int]:
-        """Positions of the columns that are compared as codes of categories.
+        """Return the positions of the columns that are compared as codes of categories.
 
         Parameters
         ----------
@@ -262,7 +263,11 @@ class Kernel(BaseEstimator):
         return log(self._values(queries, keys))
 
     def _need_formula(self, base, name):
-        """Raise an error if a subclass lacks the other of two methods that call each other."""
+        """Raise an error if a subclass overrides neither of two methods that call each other.
+
+        One of the methods is the caller, `name` the other one, and `base` the class that
+        defines both by each other.
+        """
         if getattr(type(self), name) is getattr(base, name):
             raise NotImplementedError(
                 f"{type(self).__name__} does not define log_profile(squared): make it a "
@@ -271,11 +276,12 @@ class Kernel(BaseEstimator):
             )
 
     def _column_kinds(self, n_features):
-        """Columns compared as numbers and columns compared as categories, as two sets."""
+        """Return the columns compared as numbers and those compared as categories, as sets."""
         columns = set(range(n_features))
         return (columns, set()) if self.scaled else (set(), columns)
 
     def _check_pair(self, queries, keys):
+        """Validate queries and keys, and return them as floating arrays of the same type."""
         queries = as_floats(queries)
         keys = queries if keys is None else as_floats(keys)
         for name, X in (("queries", queries), ("keys", keys)):
@@ -289,7 +295,7 @@ class Kernel(BaseEstimator):
                 f"queries have {queries.shape[1]} features but keys have {keys.shape[1]}: pass "
                 "both with the same columns."
             )
-        self._column_kinds(queries.shape[1])  # refuses a column that is of both kinds
+        self._column_kinds(queries.shape[1])  # raises an error if a column is of both kinds
         xp = array_namespace(queries, keys)
         dtype = xp.result_type(queries, keys)
         return xp.astype(queries, dtype, copy=False), xp.astype(keys, dtype, copy=False)
@@ -299,23 +305,23 @@ class Kernel(BaseEstimator):
         if name is not None:
             KERNELS[name] = cls
 
-    def __add__(self, other):
-        return Sum(self, other)
+    def __add__(self, kernel):
+        return Sum(self, kernel)
 
-    def __radd__(self, other):
-        return Sum(other, self)
+    def __radd__(self, kernel):
+        return Sum(kernel, self)
 
-    def __mul__(self, other):
-        return Product(self, other)
+    def __mul__(self, kernel):
+        return Product(self, kernel)
 
-    def __rmul__(self, other):
-        return Product(other, self)
+    def __rmul__(self, kernel):
+        return Product(kernel, self)
 
     def __eq__(self, other):
         if type(self) is not type(other):
             return NotImplemented
         mine, theirs = self.get_params(deep=False), other.get_params(deep=False)
-        return all(_same(mine[name], theirs[name]) for name in mine)
+        return all(_equal_parameters(mine[name], theirs[name]) for name in mine)
 
     def __hash__(self):
         # Equal kernels share their class; parameters may be arrays and mutable.
@@ -323,35 +329,36 @@ class Kernel(BaseEstimator):
 
 
 class ComposedKernel(Kernel):
-    """Base class of kernels made of others, which ``_parts`` lists."""
+    """Base class of kernels that are composed of the kernels in ``_components``."""
 
     @property
     def signed(self):
-        signs = {part.signed for part in self._parts}
+        signs = {kernel.signed for kernel in self._components}
         return True if True in signs else None if None in signs else False
 
     @property
     def stationary(self):
-        return all(part.stationary for part in self._parts)
+        return all(kernel.stationary for kernel in self._components)
 
     @property
     def decreasing(self):
-        return all(part.decreasing or not part.scaled for part in self._parts)
+        return all(kernel.decreasing or not kernel.scaled for kernel in self._components)
 
     @property
     def scaled(self):
-        return any(part.scaled for part in self._parts)
+        return any(kernel.scaled for kernel in self._components)
 
     def _groups(self, n_features):
-        """One (kernel, columns) for every part."""
-        return [(part, range(n_features)) for part in self._parts]
+        """Return a pair of a kernel and its columns for each component."""
+        return [(kernel, range(n_features)) for kernel in self._components]
 
     def _column_kinds(self, n_features):
         numeric, categories = set(), set()
-        for part, columns in self._groups(n_features):
-            numbers_within, codes_within = part._column_kinds(len(columns))
-            numeric |= {columns[position] for position in numbers_within}
-            categories |= {columns[position] for position in codes_within}
+        for kernel, columns in self._groups(n_features):
+            # Positions are those within the columns of this kernel.
+            numeric_positions, category_positions = kernel._column_kinds(len(columns))
+            numeric |= {columns[position] for position in numeric_positions}
+            categories |= {columns[position] for position in category_positions}
         if numeric & categories:
             raise ValueError(
                 f"{self!r} compares the same columns both as numbers and as categories: "
@@ -361,7 +368,7 @@ class ComposedKernel(Kernel):
 
 
 class _Pair(ComposedKernel):
-    """Two kernels of the same columns."""
+    """Base class of the sum and the product of two kernels of the same columns."""
 
     def __init__(
         self, left: Kernel | str | Callable[..., Any], right: Kernel | str | Callable[..., Any]
@@ -370,10 +377,10 @@ class _Pair(ComposedKernel):
         self.right = right
 
     @property
-    def _parts(self):
+    def _components(self):
         return [
-            Constant(part) if isinstance(part, numbers.Real) else as_kernel(part)
-            for part in (self.left, self.right)
+            Constant(operand) if isinstance(operand, numbers.Real) else as_kernel(operand)
+            for operand in (self.left, self.right)
         ]
 
 
@@ -397,17 +404,18 @@ class Sum(_Pair):
 
     @property
     def support(self):
-        return max(part.support for part in self._parts)
+        return max(kernel.support for kernel in self._components)
 
     def _values(self, queries, keys):
-        return sum(part._values(queries, keys) for part in self._parts)
+        return sum(kernel._values(queries, keys) for kernel in self._components)
 
     def _log_values(self, queries, keys):
-        left, right = (part._log_values(queries, keys) for part in self._parts)
-        xp = array_namespace(left, right)
-        # Where both are 0 the gradient of logaddexp would be NaN.
-        both_zero = xp.maximum(left, right) == -math.inf
-        total = xp.logaddexp(xp.where(both_zero, 0.0, left), right)
+        log_1, log_2 = (kernel._log_values(queries, keys) for kernel in self._components)
+        xp = array_namespace(log_1, log_2)
+        # If both kernels are 0, both logarithms are -inf, and the gradient of logaddexp would
+        # be NaN.
+        both_zero = xp.maximum(log_1, log_2) == -math.inf
+        total = xp.logaddexp(xp.where(both_zero, 0.0, log_1), log_2)
         return xp.where(both_zero, -math.inf, total)
 
 
@@ -431,13 +439,13 @@ class Product(_Pair):
 
     @property
     def support(self):
-        return min(part.support for part in self._parts)
+        return min(kernel.support for kernel in self._components)
 
     def _values(self, queries, keys):
-        return math.prod(part._values(queries, keys) for part in self._parts)
+        return math.prod(kernel._values(queries, keys) for kernel in self._components)
 
     def _log_values(self, queries, keys):
-        return sum(part._log_values(queries, keys) for part in self._parts)
+        return sum(kernel._log_values(queries, keys) for kernel in self._components)
 
 
 class Constant(Kernel):
@@ -465,20 +473,20 @@ class Constant(Kernel):
         self.value = value
 
     @property
-    def _number(self):
+    def _checked_value(self):
         return check_in_interval("value", self.value, -math.inf, math.inf)
 
     @property
     def signed(self):
-        return self._number < 0
+        return self._checked_value < 0
 
     def _column_kinds(self, n_features):
-        return set(), set()  # goes with numbers and with categories
+        return set(), set()  # a constant may be combined with kernels of either kind
 
     def _values(self, queries, keys):
         xp = array_namespace(queries, keys)
         shape = (queries.shape[0], keys.shape[0])
-        return xp.full(shape, self._number, dtype=queries.dtype, device=queries.device)
+        return xp.full(shape, self._checked_value, dtype=queries.dtype, device=queries.device)
 
 
 class FunctionKernel(Kernel):
@@ -542,7 +550,7 @@ class FunctionKernel(Kernel):
 
 
 def as_kernel(kernel):
-    """The :class:`Kernel` that a name, a callable or a kernel of scikit-learn stands for.
+    """Return the :class:`Kernel` that a name, a callable or a kernel of scikit-learn means.
 
     Callables ``f(X, Y) -> (n, m)`` and scikit-learn's kernels become :class:`FunctionKernel`.
     """
@@ -560,15 +568,15 @@ def as_kernel(kernel):
     )
 
 
-def _same(mine, theirs):
-    """True if two parameters are equal: numbers, arrays, kernels, and lists of these."""
+def _equal_parameters(mine, theirs):
+    """Return True if two parameters are equal: numbers, arrays, kernels, or lists of these."""
     if isinstance(mine, (list, tuple)) and isinstance(theirs, (list, tuple)):
-        return len(mine) == len(theirs) and all(map(_same, mine, theirs))
+        return len(mine) == len(theirs) and all(map(_equal_parameters, mine, theirs))
     return np.array_equal(mine, theirs)
 
 
 def as_floats(X):
-    """A float array or tensor; lists, frames and whole numbers become float64."""
+    """Convert X to a floating array or tensor; lists, frames and integers become float64."""
     X = X if is_torch_array(X) else np.asarray(X)
     xp = array_namespace(X)
     return X if xp.isdtype(X.dtype, "real floating") else xp.astype(X, xp.float64)

@@ -12,7 +12,12 @@ from ._numerics import log
 
 
 class _CategoricalKernel(Kernel):
-    """Kernels that compare codes: no bandwidth divides them, their lambda replaces it."""
+    """Base class of kernels that compare codes of categories, column by column.
+
+    The bandwidth does not divide codes. The parameter `lam` has its role: the larger it is, the
+    more a key of another category counts. A subclass defines ``_compare(query, key)``, the
+    kernel between codes in one column, arrays (n_queries, 1) and (1, n_keys).
+    """
 
     scaled = False
     stationary = True
@@ -27,6 +32,7 @@ class _CategoricalKernel(Kernel):
         return sum(map(log, self._comparisons(queries, keys)))
 
     def _comparisons(self, queries, keys):
+        """Yield the kernel (n_queries, n_keys) in each column."""
         columns = zip(queries.T, keys.T, strict=True)
         return (self._compare(query[:, None], key[None]) for query, key in columns)
 
@@ -65,12 +71,13 @@ class AitchisonAitken(_CategoricalKernel):
 
     def _compare(self, query, key):
         n_levels = check_positive("n_levels", self.n_levels, integer=True, minimum=2)
-        # One step up, since 1 - 1 / c is rounded as well.
+        # The bound is the next larger float, since users may compute it as 1 - 1 / c, which
+        # can be rounded up.
         highest = math.nextafter(highest_lam("unordered", n_levels), 1)
         lam = check_in_interval("lam", self.lam, 0, highest)
         xp = array_namespace(query, key)
-        other = xp.full_like(query - key, lam / (n_levels - 1))
-        return xp.where(query == key, 1 - lam, other)
+        if_different = xp.full_like(query - key, lam / (n_levels - 1))
+        return xp.where(query == key, 1 - lam, if_different)
 
 
 class WangVanRyzin(_CategoricalKernel):
@@ -143,18 +150,32 @@ class LiRacine(_CategoricalKernel):
 
 
 def level_table(kind, n_levels, lam, *, normalized=True):
-    """Value, and slope in lambda, of a categorical kernel at every ``[level, key]``."""
-    # "unordered" is AitchisonAitken, whose values sum to 1 over the levels of each key;
-    # "ordered" is LiRacine. With `normalized` its values at key k are lambda^|q - k| / sum_l
-    # lambda^|l - k|, which sum to 1 too, unlike lambda^|q - k|. Lambda goes from 0 to where
-    # levels do not differ: (c - 1) / c for c unordered and 1 for ordered ones.
+    """Evaluate a categorical kernel between all levels, and differentiate it in lambda.
+
+    Parameters
+    ----------
+    kind : {"unordered", "ordered"}
+        "unordered" is AitchisonAitken, whose values sum to 1 over the levels of each key;
+        "ordered" is LiRacine.
+    n_levels : int
+        The number c of levels.
+    lam : float
+        From 0 to where levels do not differ: (c - 1) / c if unordered, 1 if ordered.
+    normalized : bool
+        Whether the values of LiRacine at key k are divided by their sum over the levels.
+
+    Returns
+    -------
+    table, slope : ndarray of shape (n_levels, n_levels)
+        The values at ``[level, key]``, and their derivatives in lambda.
+    """
     lam = check_in_interval("lam", lam, 0, highest_lam(kind, n_levels))
     levels = np.arange(n_levels)
     steps = np.abs(levels[:, None] - levels)
     if kind == "unordered":
-        others = max(n_levels - 1, 1)
-        table = np.where(steps == 0, 1 - lam, lam / others)
-        return table, np.where(steps == 0, -float(n_levels > 1), 1 / others)
+        n_different = max(n_levels - 1, 1)
+        table = np.where(steps == 0, 1 - lam, lam / n_different)
+        return table, np.where(steps == 0, -float(n_levels > 1), 1 / n_different)
     table = lam**steps
     slope = steps * lam ** np.maximum(steps - 1, 0)
     if normalized:

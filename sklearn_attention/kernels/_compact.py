@@ -5,24 +5,26 @@ from typing import Any
 
 from array_api_compat import array_namespace
 
-from ._numerics import per_distance, square_root
+from ._numerics import slope_in_square, square_root
 from ._radial import SmoothingKernel
 
-# A kernel has no logarithm beyond its edge, where slopes are those of the last number before.
-_LAST = 1e-16
+# Smallest distance from the edge of a kernel at which the slope of its logarithm is evaluated,
+# about the rounding error of 1. Beyond the edge the kernel is 0 and has no logarithm; the slope
+# there is the one at this distance.
+_MIN_TO_EDGE = 1e-16
 
 
 class CompactKernel(SmoothingKernel):
     """Base class of the smoothing kernels that vanish outside the unit ball.
 
-    All are polynomials of the distance, so a query without a key within it has no weights.
+    If no key lies within one bandwidth of a query, all weights of the query are 0.
     """
 
     support = 1.0
 
 
 class _BetaKernel(CompactKernel):
-    """Kernels proportional to (1 - u^2)^p, with p = 1, 2 or 3."""
+    """Base class of the kernels proportional to (1 - u^2)^p, with p = 1, 2 or 3."""
 
     def profile(self, squared) -> Any:
         xp = array_namespace(squared)
@@ -31,7 +33,7 @@ class _BetaKernel(CompactKernel):
 
     def log_slope(self, squared) -> Any:
         power = len(self.polynomial) // 2
-        return -power / array_namespace(squared).clip(1 - squared, _LAST, None)
+        return -power / array_namespace(squared).clip(1 - squared, _MIN_TO_EDGE, None)
 
 
 class Epanechnikov(_BetaKernel, name="epanechnikov"):
@@ -138,8 +140,8 @@ class Triangular(CompactKernel, name="triangular"):
 
     def log_slope(self, squared) -> Any:
         distance = square_root(squared)
-        rest = array_namespace(squared).clip(1 - distance, _LAST, None)
-        return per_distance(-1 / rest, distance)
+        to_edge = array_namespace(squared).clip(1 - distance, _MIN_TO_EDGE, None)
+        return slope_in_square(-1 / to_edge, distance)
 
 
 class Tricube(CompactKernel, name="tricube"):
@@ -168,7 +170,7 @@ class Tricube(CompactKernel, name="tricube"):
         xp = array_namespace(squared)
         squared = xp.clip(squared, None, 1.0)
         distance = square_root(squared)
-        return -4.5 * distance / xp.clip(1 - squared * distance, _LAST, None)
+        return -4.5 * distance / xp.clip(1 - squared * distance, _MIN_TO_EDGE, None)
 
 
 class Cosine(CompactKernel, name="cosine"):
@@ -188,7 +190,7 @@ class Cosine(CompactKernel, name="cosine"):
     """
 
     roughness, second_moment = math.pi**2 / 16, 1 - 8 / math.pi**2
-    # The Taylor series; terms beyond degree 20 are lost in rounding.
+    # These are the terms of the Taylor series; those beyond degree 20 are rounding errors.
     polynomial = tuple(
         0.0
         if k % 2
@@ -199,11 +201,12 @@ class Cosine(CompactKernel, name="cosine"):
     def profile(self, squared) -> Any:
         xp = array_namespace(squared)
         distance = square_root(xp.clip(squared, None, 1.0))
-        # sin of the rest to the edge: exactly 0 at u = 1, where cos would leave rounding.
+        # cos(pi / 2 * u) is written as a sine of the distance to the edge, which is exactly 0
+        # at u = 1, where the cosine has a rounding error.
         return math.pi / 4 * xp.sin(math.pi / 2 * (1 - distance))
 
     def log_slope(self, squared) -> Any:
         xp = array_namespace(squared)
         distance = square_root(xp.clip(squared, None, 1.0))
-        rest = math.pi / 2 * xp.clip(1 - distance, _LAST, None)
-        return per_distance(-math.pi / 2 * xp.cos(rest) / xp.sin(rest), distance)
+        to_edge = math.pi / 2 * xp.clip(1 - distance, _MIN_TO_EDGE, None)
+        return slope_in_square(-math.pi / 2 * xp.cos(to_edge) / xp.sin(to_edge), distance)

@@ -7,12 +7,13 @@ from array_api_compat import array_namespace
 
 from .._validation import check_positive
 from ._base import Kernel
-from ._numerics import per_distance, square_root
+from ._numerics import slope_in_square, square_root
 from ._radial import RadialKernel
 
-# From here on the logarithm in a Matérn kernel is lost in the distance it is added to, and
-# so is the phase within a period. Stopping here keeps infinity from making NaN.
-_FAR = 1e18
+# Distances are limited to this number of bandwidths (Matérn) or periods where infinity would
+# make NaN. At this distance the logarithm in a Matérn kernel is below the rounding error of the
+# distance that is subtracted from it, and the phase within a period is rounding.
+_MAX_DISTANCE = 1e18
 
 
 class Exponential(RadialKernel, name="exponential"):
@@ -39,7 +40,7 @@ class Exponential(RadialKernel, name="exponential"):
         return -square_root(squared)
 
     def log_slope(self, squared) -> Any:
-        return per_distance(-1.0, square_root(squared))
+        return slope_in_square(-1.0, square_root(squared))
 
 
 class Laplacian(Kernel, name="laplacian"):
@@ -63,7 +64,7 @@ class Laplacian(Kernel, name="laplacian"):
     stationary = True
 
     def radial_form(self, n_features) -> Any:
-        # Along a single feature there is but one distance.
+        # Along a single feature both norms are the absolute difference.
         return Exponential().radial_form(1) if n_features == 1 else None
 
     def radial_factors(self, n_features) -> Any:
@@ -96,7 +97,7 @@ class Matern32(RadialKernel, name="matern32"):
     def log_profile(self, squared) -> Any:
         xp = array_namespace(squared)
         scaled = math.sqrt(3) * square_root(squared)
-        return xp.log1p(xp.clip(scaled, None, _FAR)) - scaled
+        return xp.log1p(xp.clip(scaled, None, _MAX_DISTANCE)) - scaled
 
     def log_slope(self, squared) -> Any:
         return -1.5 / (1 + math.sqrt(3) * square_root(squared))
@@ -124,11 +125,13 @@ class Matern52(RadialKernel, name="matern52"):
     def log_profile(self, squared) -> Any:
         xp = array_namespace(squared)
         scaled = math.sqrt(5) * square_root(squared)
-        near = xp.clip(scaled, None, _FAR)
-        return xp.log1p(near + near * near / 3) - scaled
+        limited = xp.clip(scaled, None, _MAX_DISTANCE)
+        return xp.log1p(limited + limited * limited / 3) - scaled
 
     def log_slope(self, squared) -> Any:
-        scaled = array_namespace(squared).clip(math.sqrt(5) * square_root(squared), None, _FAR)
+        scaled = array_namespace(squared).clip(
+            math.sqrt(5) * square_root(squared), None, _MAX_DISTANCE
+        )
         return -5 / 6 * (1 + scaled) / (1 + scaled + scaled * scaled / 3)
 
 
@@ -205,7 +208,7 @@ class Periodic(RadialKernel, name="periodic"):
         period = check_positive("period", self.period)
         length_scale = check_positive("length_scale", self.length_scale)
         xp = array_namespace(squared)
-        periods = xp.clip(square_root(squared) / period, None, _FAR)
+        periods = xp.clip(square_root(squared) / period, None, _MAX_DISTANCE)
         return -2 * (xp.sin(math.pi * periods) / length_scale) ** 2
 
     def log_slope(self, squared) -> Any:
@@ -213,8 +216,8 @@ class Periodic(RadialKernel, name="periodic"):
         length_scale = check_positive("length_scale", self.length_scale)
         xp = array_namespace(squared)
         distance = square_root(squared)
-        waves = xp.sin(2 * math.pi * xp.clip(distance / period, None, _FAR))
-        return per_distance(-2 * math.pi / period / length_scale**2 * waves, distance)
+        waves = xp.sin(2 * math.pi * xp.clip(distance / period, None, _MAX_DISTANCE))
+        return slope_in_square(-2 * math.pi / period / length_scale**2 * waves, distance)
 
 
 class LocallyPeriodic(Periodic, name="locally_periodic"):
@@ -247,7 +250,8 @@ class LocallyPeriodic(Periodic, name="locally_periodic"):
 
     def log_profile(self, squared) -> Any:
         length_scale = check_positive("length_scale", self.length_scale)
-        # Divided twice: the square of an extreme length_scale overflows or vanishes.
+        # The division is done twice, since the square of an extreme length_scale overflows or
+        # vanishes.
         return super().log_profile(squared) - 0.5 * squared / length_scale / length_scale
 
     def log_slope(self, squared) -> Any:

@@ -152,8 +152,10 @@ class CosineSimilarity(Kernel, name="cosine_similarity"):
 
 
 def _normalize(X):
+    """Divide rows by their Euclidean norms; rows of zeros stay as they are."""
     xp = array_namespace(X)
-    # Divided by its largest entry first, a row has squares that neither overflow nor vanish.
+    # Each row is first divided by its largest entry, so that squares neither overflow nor
+    # vanish.
     largest = xp.max(abs(X), axis=1, keepdims=True)
     X = X / xp.where(largest > 0, largest, 1.0)
     norms = square_root(xp.sum(X * X, axis=1, keepdims=True))

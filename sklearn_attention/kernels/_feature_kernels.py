@@ -12,7 +12,7 @@ from sklearn.base import clone
 
 from .._validation import check_choice, check_flag, check_size
 from ._base import Kernel, as_floats
-from ._frequencies import random_frequencies, spread_directions
+from ._frequencies import adapt_directions, random_frequencies
 from ._numerics import log
 from ._unbounded import Gaussian
 
@@ -22,22 +22,24 @@ _LARGEST_SEED = 2**32 - 1
 class FeatureForm(NamedTuple):
     r"""Features on a logarithmic scale, :math:`\phi_j(x) = f_j(x) \exp(e_j(x) + a(x))`."""
 
-    # In an average over keys the query's own a(q) cancels, and so does any constant moved from
-    # the exponents of a feature in all keys to those in the queries.
+    # In an average over keys the offset a(q) of a query cancels. So does a constant that is
+    # subtracted from e_j of all keys and added to e_j of all queries.
 
-    factors: Any  # (..., n_features) with both signs, or None where all of them are 1
-    exponents: Any  # (..., n_features); (..., 1), and 0, where features differ by factors
-    offsets: Any  # (..., 1)
+    factors: Any  # the f_j, (..., n_features), of either sign; None if all of them are 1
+    exponents: Any  # the e_j, (..., n_features); zeros (..., 1) if only factors differ
+    offsets: Any  # the a, (..., 1)
 
 
 class FeatureKernel(Kernel):
     r"""Base class of kernels :math:`K(q, k) = \phi(q)^\top \phi(k)` of finite dimension."""
 
-    # An average needs the sum of phi(k) v^T over the keys once, and then each query by itself:
-    # time and memory grow with the number of rows, not of pairs.
+    # An average needs the sum of phi(k) v^T over all keys. It is computed once, and multiplied
+    # by phi(q) for each query, so that time and memory grow with the number of rows, not with
+    # the number of pairs.
 
     positive_definite = True
-    # Features of exp(q.k) have the factor exp(_growth |x|^2 + _log_gain) / sqrt(n_features).
+    # Constants of the features of exp(q . k), which a subclass sets: the offset of a row x is
+    # _growth |x|^2 + _log_gain - log(n_features) / 2.
     _growth, _log_gain = 0.0, 0.0
 
     def __init__(
@@ -54,7 +56,7 @@ class FeatureKernel(Kernel):
         self.random_state = random_state
 
     def directions(self, dimension) -> np.ndarray:
-        """The random directions, each of which makes two features.
+        """Return the random directions, each of which makes two features.
 
         Parameters
         ----------
@@ -64,7 +66,7 @@ class FeatureKernel(Kernel):
         Returns
         -------
         directions : ndarray of shape (n_features / 2, dimension)
-            Not to be written to.
+            A read-only array.
         """
         n_features = check_size("n_features", self.n_features, 16)
         if n_features % 2:
@@ -72,18 +74,18 @@ class FeatureKernel(Kernel):
                 f"n_features={self.n_features!r} is not valid: pass an even integer, since "
                 "each direction makes two features."
             )
-        seed, orthogonal = self.random_state, self.orthogonal
-        whole = isinstance(seed, numbers.Integral) and not isinstance(seed, bool)
-        if not whole or not 0 <= seed <= _LARGEST_SEED:
+        seed = self.random_state
+        is_integer = isinstance(seed, numbers.Integral) and not isinstance(seed, bool)
+        if not is_integer or not 0 <= seed <= _LARGEST_SEED:
             raise ValueError(
                 f"random_state={seed!r} is not valid: pass an integer from 0 to "
                 f"{_LARGEST_SEED}, so that every call has the same features."
             )
-        orthogonal = check_flag("orthogonal", orthogonal)
-        return _directions(n_features // 2, dimension, orthogonal, int(seed))
+        orthogonal = check_flag("orthogonal", self.orthogonal)
+        return _cached_directions(n_features // 2, dimension, orthogonal, int(seed))
 
     def feature_form(self, X) -> FeatureForm:
-        """Features of some rows, on a logarithmic scale.
+        """Compute the features of rows on a logarithmic scale.
 
         Parameters
         ----------
@@ -109,12 +111,12 @@ class FeatureKernel(Kernel):
         return FeatureForm(*features, offsets + log_gain - 0.5 * math.log(self.n_features))
 
     def _center(self, X):
-        """Rows relative to a center, and the logarithm of the factor that this leaves out."""
+        """Subtract a center from rows, and return the logarithm of the factor this removes."""
         return X, 0.0
 
     @abstractmethod
     def _features(self, X):
-        """Factors and exponents of the features of exp(q.k)."""
+        """Compute factors and exponents of the features of exp(q . k); see FeatureForm."""
 
 
 class PositiveFeatures(FeatureKernel, name="positive_features"):
@@ -211,7 +213,7 @@ class PositiveFeatures(FeatureKernel, name="positive_features"):
         self.covariance = covariance
 
     def adapt(self, queries, keys) -> Self:
-        """The same kernel with directions that suit some queries and keys.
+        """Return a copy of the kernel whose directions suit the given queries and keys.
 
         Parameters
         ----------
@@ -223,7 +225,7 @@ class PositiveFeatures(FeatureKernel, name="positive_features"):
         Returns
         -------
         kernel : PositiveFeatures
-            A new one, with `center` and `covariance`.
+            A copy with other values of `center` and `covariance`.
 
         Examples
         --------
@@ -240,8 +242,8 @@ class PositiveFeatures(FeatureKernel, name="positive_features"):
         >>> float(abs(adapted.log(queries, keys) - exact).mean().round(1))
         0.2
         """
-        moments = [_moments(name, x) for name, x in (("queries", queries), ("keys", keys))]
-        (mean_q, covariance_q), (mean_k, covariance_k) = moments
+        mean_q, covariance_q = _mean_and_covariance("queries", queries)
+        mean_k, covariance_k = _mean_and_covariance("keys", keys)
         if mean_q.shape != mean_k.shape:
             raise ValueError(
                 f"queries of shape {tuple(queries.shape)} and keys of shape "
@@ -255,31 +257,34 @@ class PositiveFeatures(FeatureKernel, name="positive_features"):
     def _center(self, X):
         if self.center is None:
             return X, 0.0
-        center = self._checked("center", X, 1)
+        center = self._checked_parameter("center", X, 1)
         if self.kernel == "gaussian":
-            return X - _like(center, X)[..., None, :], 0.0
+            return X - _as_array_like(center, X)[..., None, :], 0.0
         # q.k = (q - a).(k - a) + (a.q - a.a / 2) + (a.k - a.a / 2)
-        center = _like(center / X.shape[-1] ** 0.25, X)[..., None, :]
+        center = _as_array_like(center / X.shape[-1] ** 0.25, X)[..., None, :]
         return X - center, ((X - 0.5 * center) * center).sum(-1)[..., None]
 
     def _features(self, X):
         xp, dimension = array_namespace(X), X.shape[-1]
         normals = self.directions(dimension)
         if self.covariance is None:
-            return None, opposite_pairs(X @ _like(normals, X).T)
-        covariance = self._checked("covariance", X, 2)
+            return None, opposite_pairs(X @ _as_array_like(normals, X).T)
+        covariance = self._checked_parameter("covariance", X, 2)
         if self.kernel == "scaled_dot_product":
             covariance = covariance / dimension**0.5
-        directions, log_weights = _spread(
-            len(normals), bool(self.orthogonal), int(self.random_state),
-            covariance.shape, covariance.tobytes(),
-        )  # fmt: skip
-        log_weights = 0.5 * _like(log_weights, X)[..., None, :]
-        exponents = opposite_pairs(X @ _like(directions, X).mT)
+        key = len(normals), bool(self.orthogonal), int(self.random_state)
+        directions, log_weights = _cached_adapted_directions(
+            *key, covariance.shape, covariance.tobytes()
+        )
+        log_weights = 0.5 * _as_array_like(log_weights, X)[..., None, :]
+        exponents = opposite_pairs(X @ _as_array_like(directions, X).mT)
         return None, exponents + xp.concat([log_weights, log_weights], axis=-1)
 
-    def _checked(self, name, X, n_axes):
-        """A parameter of one or two axes for entries, and before these one for heads."""
+    def _checked_parameter(self, name, X, n_axes):
+        """Return a parameter as an array, and raise an error if it does not fit rows X.
+
+        Its last `n_axes` axes have the length of a row; an axis for heads may precede them.
+        """
         value = np.asarray(getattr(self, name), dtype=np.float64)
         heads = value.shape[: value.ndim - n_axes]
         fits = value.shape[len(heads) :] == n_axes * (X.shape[-1],) and len(heads) <= 1
@@ -294,16 +299,17 @@ class PositiveFeatures(FeatureKernel, name="positive_features"):
     def _log_values(self, queries, keys):
         xp = array_namespace(queries, keys)
         queries, keys = self.feature_form(queries), self.feature_form(keys)
-        of_keys = keys.exponents + keys.offsets  # (n_keys, n_features)
-        if 0 in of_keys.shape:
+        log_keys = keys.exponents + keys.offsets  # (n_keys, n_features)
+        if 0 in log_keys.shape:
             return queries.offsets + keys.offsets.T
-        # Exponents subtracted from features of the keys are added in the queries, so that no
-        # sum vanishes.
-        shift = xp.max(of_keys, axis=0, keepdims=True)
-        of_queries = queries.exponents + shift
-        top = xp.max(of_queries, axis=1, keepdims=True)
-        total = xp.exp(of_queries - top) @ xp.exp(of_keys - shift).T
-        return log(total) + top + queries.offsets
+        # The maximum of each feature over keys is subtracted from the keys' exponents and added
+        # to the queries', and the maximum of each query is taken out of its sum, so that no sum
+        # vanishes or overflows.
+        key_maxima = xp.max(log_keys, axis=0, keepdims=True)
+        log_queries = queries.exponents + key_maxima
+        query_maxima = xp.max(log_queries, axis=1, keepdims=True)
+        total = xp.exp(log_queries - query_maxima) @ xp.exp(log_keys - key_maxima).T
+        return log(total) + query_maxima + queries.offsets
 
 
 class TrigonometricFeatures(FeatureKernel, name="trigonometric_features"):
@@ -368,7 +374,9 @@ class TrigonometricFeatures(FeatureKernel, name="trigonometric_features"):
         return self.kernel == "gaussian"
 
     def _features(self, X):
-        return wave_pairs(X @ _like(self.directions(X.shape[-1]), X).T), 0.0 * X[..., :1]
+        return wave_pairs(X @ _as_array_like(self.directions(X.shape[-1]), X).T), 0.0 * X[
+            ..., :1
+        ]
 
     def _values(self, queries, keys):
         xp = array_namespace(queries, keys)
@@ -377,24 +385,24 @@ class TrigonometricFeatures(FeatureKernel, name="trigonometric_features"):
 
 
 def opposite_pairs(projections):
-    """Exponents of positive features, (..., 2 n): every projection, then its opposite."""
+    """Return exponents (..., 2 n) of positive features: all projections, then minus these."""
     xp = array_namespace(projections)
     return xp.concat([projections, -projections], axis=-1)
 
 
 def wave_pairs(projections):
-    """Waves along some projections, (..., 2 n): all sines, then all cosines."""
+    """Return waves (..., 2 n) of projections (..., n): all sines, then all cosines."""
     xp = array_namespace(projections)
     return xp.concat([xp.sin(projections), xp.cos(projections)], axis=-1)
 
 
-def _like(array, X):
-    """An array of NumPy in the library, precision and device of some rows."""
+def _as_array_like(array, X):
+    """Convert an array of NumPy to the library, precision and device of X."""
     return array_namespace(X).asarray(array, dtype=X.dtype, device=X.device, copy=True)
 
 
-def _moments(name, X):
-    """Mean and covariance of rows, of each head by itself."""
+def _mean_and_covariance(name, X):
+    """Compute the mean and the covariance of rows, for each head separately if X has heads."""
     X = as_floats(X)
     if X.ndim not in (2, 4) or 0 in X.shape:
         raise ValueError(
@@ -412,16 +420,18 @@ def _moments(name, X):
 
 
 @functools.lru_cache(maxsize=64)
-def _spread(n_directions, orthogonal, seed, shape, covariance):
-    normals = _directions(n_directions, shape[-1], orthogonal, seed)
-    return spread_directions(normals, np.frombuffer(covariance).reshape(shape))
+def _cached_adapted_directions(n_directions, orthogonal, seed, shape, covariance):
+    """Return the result of `adapt_directions`; the covariance is passed as bytes."""
+    normals = _cached_directions(n_directions, shape[-1], orthogonal, seed)
+    return adapt_directions(normals, np.frombuffer(covariance).reshape(shape))
 
 
 @functools.lru_cache(maxsize=64)
-def _directions(n_directions, dimension, orthogonal, seed):
+def _cached_directions(n_directions, dimension, orthogonal, seed):
+    """Draw standard normal directions (n_directions, dimension), as a read-only array."""
+    random_state = np.random.RandomState([seed, dimension])
     directions = random_frequencies(
-        Gaussian(), n_directions, dimension, orthogonal=orthogonal,
-        random_state=np.random.RandomState([seed, dimension]),
-    )  # fmt: skip
+        Gaussian(), n_directions, dimension, orthogonal=orthogonal, random_state=random_state
+    )
     directions.flags.writeable = False
     return directions

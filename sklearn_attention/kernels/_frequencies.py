@@ -9,44 +9,61 @@ from ._unbounded import Gaussian
 
 
 def random_frequencies(kernel, n_directions, n_features, *, orthogonal=True, random_state):
-    r"""Directions (n_directions, n_features) drawn from the spectral density of a kernel.
+    r"""Draw directions (n_directions, n_features) from the spectral density of a kernel.
 
-    :math:`K(q, k) = K(0)\, E_\omega \cos(\omega^\top (q - k))`; omega in reciprocal bandwidths.
+    Directions omega are in reciprocal bandwidths, and
+    :math:`K(q, k) = K(0)\, E_\omega \cos(\omega^\top (q - k))`.
+
+    Parameters
+    ----------
+    kernel : Kernel
+        An instance of one of the classes in `_DRAW_TAU`.
+    n_directions, n_features : int
+    orthogonal : bool
+        Whether directions are orthogonal in blocks of `n_features`.
+    random_state : numpy.random.RandomState
     """
-    # These kernels are mixtures of Gaussians, K(u) ~ E_tau exp(-tau |u|^2 / 2), so each
-    # direction is a standard normal one times sqrt(tau) (Rahimi and Recht 2007). tau is 1 for
-    # the Gaussian; nu / chi^2_nu with nu = 1, 3, 5 for the exponential, Matern 3/2 and 5/2; as
-    # the exponential, but for each feature by itself, for the Laplacian; Gamma(alpha) of mean 1
-    # for the rational quadratic.
-    # `orthogonal` directions are random rotations, in blocks of n_features, with the lengths of
-    # normal vectors (Yu et al. 2016): each has the same distribution, and they spread more
-    # evenly.
-    if type(kernel) not in _MIXTURES:
-        known = sorted(kind.__name__ for kind in _MIXTURES)
+    # These kernels are mixtures of Gaussians, K(u) ~ E_tau exp(-tau |u|^2 / 2). So a direction
+    # is a standard normal vector times sqrt(tau) (Rahimi and Recht 2007). The distribution of
+    # tau is
+    # - constant, 1, for the Gaussian;
+    # - nu / chi^2_nu for the exponential, Matern 3/2 and 5/2, with nu = 1, 3 and 5;
+    # - that of the exponential for the Laplacian, drawn for each feature separately;
+    # - Gamma(alpha), divided by its mean, for the rational quadratic.
+    if type(kernel) not in _DRAW_TAU:
+        known = sorted(kind.__name__ for kind in _DRAW_TAU)
         raise ValueError(
             f"kernel={kernel!r} has no known spectral density: choose one of {known}."
         )
     directions = _normal_directions(n_directions, n_features, orthogonal, random_state)
-    columns = n_features if isinstance(kernel, Laplacian) else 1
-    tau = _MIXTURES[type(kernel)](kernel, random_state, (n_directions, columns))
+    n_columns = n_features if isinstance(kernel, Laplacian) else 1
+    tau = _DRAW_TAU[type(kernel)](kernel, random_state, (n_directions, n_columns))
     return directions * np.sqrt(tau)
 
 
 def _normal_directions(n_directions, n_features, orthogonal, random_state):
+    """Draw standard normal directions (n_directions, n_features).
+
+    Orthogonal ones are rows of random rotations, in blocks of `n_features`, times lengths of
+    independent normal vectors (Yu et al. 2016). Each direction has the same distribution as
+    an independent one, and together they cover the sphere more evenly.
+    """
     if not orthogonal:
         return random_state.normal(size=(n_directions, n_features))
     blocks = []
     for _ in range(math.ceil(n_directions / n_features)):
         square = random_state.normal(size=(n_features, n_features))
         rotation, triangle = np.linalg.qr(square)
-        # Signs of the diagonal are up to the library; positive ones make the rotation uniform.
+        # Libraries choose the signs of the diagonal differently. If all are positive, the
+        # rotation is uniformly distributed.
         rotation = rotation * np.copysign(1.0, np.diag(triangle))
         lengths = np.sqrt(random_state.chisquare(n_features, size=(n_features, 1)))
         blocks.append(rotation.T * lengths)
     return np.concatenate(blocks)[:n_directions]
 
 
-_MIXTURES = {
+# Functions of a kernel, a RandomState and a shape that draw tau; see `random_frequencies`.
+_DRAW_TAU = {
     Gaussian: lambda kernel, rng, size: np.ones(size),
     Laplacian: lambda kernel, rng, size: 1 / rng.chisquare(1, size),
     Exponential: lambda kernel, rng, size: 1 / rng.chisquare(1, size),
@@ -58,21 +75,34 @@ _MIXTURES = {
 }
 
 
-def spread_directions(normals, covariance):
-    r"""Standard normal directions (n, d), spread for positive features of smallest variance.
+def adapt_directions(normals, covariance):
+    r"""Rescale normal directions such that positive features have the smallest variance.
 
-    Returns rows (..., n, d) of :math:`N(0, \Sigma)`, and log-ratios (..., n) of both densities.
+    Parameters
+    ----------
+    normals : ndarray of shape (n, d)
+        Standard normal directions.
+    covariance : ndarray of shape (..., d, d)
+        Covariance of the sums q + k of queries and keys.
+
+    Returns
+    -------
+    directions : ndarray of shape (..., n, d)
+        Directions with the distribution :math:`N(0, \Sigma)` that suits the covariance.
+    log_weights : ndarray of shape (..., n)
+        Logarithms of the standard normal density at each direction, divided by the density of
+        :math:`N(0, \Sigma)`.
     """
-    # Importance sampling after Likhosherstov et al. (2022, Chefs' random tables; 2023,
-    # Dense-exponential random features). Sigma has the axes of the covariance (..., d, d) of s
-    # = q + k, with variances 1 / rho_j. The second moment of the estimate of exp(q . k) by one
-    # direction over the square of its mean is the product of exp(rho_j s_j^2 / (2 - rho_j)) /
-    # sqrt(rho_j (2 - rho_j)). The mean of its logarithm over all pairs depends only on
-    # sigma_j^2 = E s_j^2. Its derivative in rho_j is 0 where rho_j^2 - (3 + 2 sigma_j^2) rho_j
-    # + 2 = 0, which has one root in (0, 1].
+    # This is importance sampling after Likhosherstov et al. (2022, Chefs' random tables; 2023,
+    # Dense-exponential random features). Sigma has the axes of the covariance of s = q + k, and
+    # variances 1 / rho_j along them. One direction gives an estimate of exp(q . k). The second
+    # moment of this estimate, divided by the square of its mean, is the product over j of
+    # exp(rho_j s_j^2 / (2 - rho_j)) / sqrt(rho_j (2 - rho_j)). The mean of the logarithm of
+    # this product over all pairs depends only on sigma_j^2 = E s_j^2. Its derivative in rho_j
+    # is 0 if rho_j^2 - (3 + 2 sigma_j^2) rho_j + 2 = 0, which has one root in (0, 1].
     variances, axes = np.linalg.eigh(covariance)  # (..., d), (..., d, d)
     b = 3 + 2 * np.maximum(variances, 0)
-    # The smaller root, written without the difference of two large numbers.
+    # This is the smaller root, written without a difference of two large numbers.
     precisions = 4 / (b + np.sqrt(b * b - 8))
     root = (axes / np.sqrt(precisions)[..., None, :]) @ axes.mT
     directions = normals @ root

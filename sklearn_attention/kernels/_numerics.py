@@ -6,22 +6,25 @@ import numpy as np
 from array_api_compat import array_namespace, is_numpy_array
 from scipy.spatial.distance import cdist
 
-# Numbers up to this, such as keys in bandwidths from their middle, have squares that can be
-# summed.
+# Largest absolute value of a coordinate, such as a key in bandwidths, whose squared distances
+# can be summed without overflow.
 LARGEST = 1e151
-# What is this little further may be within reach, since trees and boxes round otherwise.
+# Factor on the support of a compact kernel within which trees and boxes search for keys: they
+# round distances otherwise than the kernel does, by at most this.
 ROUNDED_UP = 1 + 1e-9
-# Up to here torch's direct differences beat a matrix product followed by repairs.
+# Number of features up to which torch computes differences of rows directly. With more, a
+# matrix product and repairs of close pairs are faster.
 _DIRECT_FEATURES = 16
-# Share of pairs beyond which all are computed as close ones are.
+# Fraction of pairs that are close, above which the repairs take longer than computing all pairs
+# directly.
 _MANY_CLOSE = 0.02
 
 
 def squared_distances(X, Y):
-    """Squared Euclidean distances (n, m) of rows of X (n, d) to rows of Y (m, d)."""
-    # The expansion |x|^2 + |y|^2 - 2 x.y loses all digits for close rows far from the origin,
-    # which matter most to kernels. Here rows are subtracted before they are squared, at least
-    # for every close pair.
+    """Compute squared Euclidean distances (n, m) of rows of X (n, d) to rows of Y (m, d)."""
+    # The expansion |x|^2 + |y|^2 - 2 x.y loses all digits if two close rows are far from the
+    # origin, and close pairs matter most to kernels. So rows are subtracted before the squares
+    # are summed, at least for all close pairs.
     if is_numpy_array(X):
         with np.errstate(over="ignore"):
             return cdist(X, Y, "sqeuclidean").astype(np.result_type(X, Y), copy=False)
@@ -33,17 +36,19 @@ def squared_distances(X, Y):
     U, V = X - center, Y - center
     norms = U.square().sum(1)[:, None] + V.square().sum(1)
     squared = (norms - 2 * (U @ V.T)).clamp_min(0)
-    # The matrix product has lost a fifth of the digits of close pairs; and infinity - infinity
-    # gave NaN.
+    # Pairs are close if the matrix product has lost a fifth of the digits of their distance.
+    # The negation also selects NaN, which comes from infinity - infinity.
     close = ~(squared >= torch.finfo(X.dtype).eps ** 0.2 * norms)
     rows, columns = close.nonzero(as_tuple=True)
     if len(rows) > _MANY_CLOSE * squared.numel():
         return _by_differences(X, Y)
-    # Not U - V: where the rows are far apart, centring has rounded off digits.
+    # X - Y is used, not U - V: if rows are far from the center, centring has rounded digits
+    # off.
     return squared.index_put((rows, columns), (X[rows] - Y[columns]).square().sum(1))
 
 
 def _by_differences(X, Y):
+    """Compute squared distances (n, m) of tensors from the differences of all pairs of rows."""
     import torch
 
     # torch.cdist is slower on few features and does not take half precision.
@@ -57,24 +62,27 @@ def _by_differences(X, Y):
 
 
 def log(values):
-    """Natural logarithm with log 0 = -inf, without NumPy's warning or a gradient of NaN."""
-    return _of_positive("log", values, -math.inf)
+    """Compute the natural logarithm, -inf at 0, without a warning or a gradient of NaN."""
+    return _apply_to_positive("log", values, at_zero=-math.inf)
 
 
 def square_root(squared):
-    """Square root whose gradient at 0 is 0 rather than infinite."""
-    return _of_positive("sqrt", squared, 0.0)
+    """Compute the square root, whose gradient at 0 is set to 0 instead of infinity."""
+    return _apply_to_positive("sqrt", squared, at_zero=0.0)
 
 
-def per_distance(slope, distance):
-    """Derivatives in the squared distance from those in the distance, 0 at distance 0."""
+def slope_in_square(slope, distance):
+    """Convert derivatives in the distance to those in its square; 0 at distance 0."""
     xp = array_namespace(distance)
     positive = distance > 0
     return xp.where(positive, 0.5 * slope / xp.where(positive, distance, 1.0), 0.0)
 
 
-def _of_positive(name, values, at_zero):
-    """A function of positive numbers, continued by a constant that has no gradient."""
+def _apply_to_positive(name, values, *, at_zero):
+    """Apply the function `name` of NumPy or torch; the gradient at 0 is 0.
+
+    `at_zero` is the value of the function at 0.
+    """
     xp = array_namespace(values)
     function = getattr(xp, name)
     if getattr(values, "requires_grad", False):
@@ -84,27 +92,48 @@ def _of_positive(name, values, at_zero):
         return function(values)
 
 
-def with_slopes(compare, queries, keys, columns):
-    """A kernel's table, and `pull` from derivatives along it to those along some columns.
+def kernel_and_vjp(compare, queries, keys, columns):
+    """Evaluate a kernel, and return a function for its vector-Jacobian products.
 
-    By torch, for kernels without slopes of their own: those of queries (n, d) and keys (m, d).
+    This uses torch, for kernels that do not define their derivatives.
+
+    Parameters
+    ----------
+    compare : callable
+        ``compare(queries, keys)`` returns the kernel (n, m) of tensors.
+    queries, keys : ndarray of shape (n, d) and (m, d)
+    columns : list of int
+        The columns with respect to which the kernel is differentiated.
+
+    Returns
+    -------
+    table : ndarray of shape (n, m)
+        The kernel.
+    vjp : callable
+        ``vjp(table_gradient)`` turns derivatives (n, m) of a number with respect to the kernel
+        into those with respect to queries and keys, a list of (n, n_columns) and
+        (m, n_columns).
     """
     import torch
 
-    moving, whole = [], []
+    variables, inputs = [], []
     for x in (torch.tensor(queries), torch.tensor(keys)):
-        # Codes of categories stay outside the graph: their kernels need no derivative.
-        moving.append(x[:, columns].requires_grad_())
-        whole.append(x.index_copy(1, torch.tensor(columns, dtype=torch.long), moving[-1]))
+        # Codes of categories are no part of the graph: their kernels need no derivative.
+        variables.append(x[:, columns].requires_grad_())
+        inputs.append(x.index_copy(1, torch.tensor(columns, dtype=torch.long), variables[-1]))
     with torch.enable_grad():
-        table = compare(*whole)
+        table = compare(*inputs)
 
-    def pull(of_table):
-        if not table.requires_grad:  # a step function is flat
-            return [np.zeros(tuple(x.shape)) for x in moving]
+    def vjp(table_gradient):
+        if not table.requires_grad:  # the kernel is a step function, whose derivative is 0
+            return [np.zeros(tuple(x.shape)) for x in variables]
         slopes = torch.autograd.grad(
-            table, moving, torch.tensor(of_table), retain_graph=True, materialize_grads=True
+            table,
+            variables,
+            torch.tensor(table_gradient),
+            retain_graph=True,
+            materialize_grads=True,
         )
         return [slope.numpy() for slope in slopes]
 
-    return table.detach().numpy(), pull
+    return table.detach().numpy(), vjp

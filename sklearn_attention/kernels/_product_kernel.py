@@ -4,7 +4,9 @@ import itertools
 import math
 from typing import Any, Self
 
-from .._spread import deviation_of
+import numpy as np
+
+from .._column_stats import std_above_rounding
 from .._validation import check_columns
 from ._base import ComposedKernel, Kernel, as_kernel
 from ._categorical import AitchisonAitken, LiRacine
@@ -54,7 +56,7 @@ class ProductKernel(ComposedKernel):
         self.kernels = kernels
 
     def get_params(self, deep: bool = True) -> dict[str, Any]:
-        """Parameters of this kernel and, if ``deep``, of the named kernels within."""
+        """Return the parameters of this kernel and, if ``deep``, of the named kernels in it."""
         if not deep or not self._is_list:
             return super().get_params(deep=deep)
         params = {"kernels": self.kernels}
@@ -69,7 +71,10 @@ class ProductKernel(ComposedKernel):
         if "kernels" in params:
             self.kernels = params.pop("kernels")
         if self._is_list:
-            self.kernels = [(name, params.pop(name, old), of) for name, old, of in self._named]
+            self.kernels = [
+                (name, params.pop(name, kernel), columns)
+                for name, kernel, columns in self._named
+            ]
         return super().set_params(**params)
 
     @property
@@ -94,112 +99,130 @@ class ProductKernel(ComposedKernel):
         return self.kernels
 
     @property
-    def _parts(self):
+    def _components(self):
         kernels = [kernel for _, kernel, _ in self._named] if self._is_list else [self.kernels]
         return [as_kernel(kernel) for kernel in kernels]
 
     def _groups(self, n_features):
-        """One (kernel, columns) for every group of columns."""
+        """Return a pair of a kernel and its columns for each group of columns."""
         if not self._is_list:
-            return [(part, [j]) for part in self._parts for j in range(n_features)]
-        columns = [check_columns(name, given, n_features) for name, _, given in self._named]
-        return list(zip(self._parts, columns, strict=True))
+            return [(kernel, [j]) for kernel in self._components for j in range(n_features)]
+        groups = [check_columns(name, columns, n_features) for name, _, columns in self._named]
+        return list(zip(self._components, groups, strict=True))
 
     def _flat_groups(self, n_features):
-        """The same, with the groups of products within in their place."""
+        """Yield the groups, with those of a nested product in the place of that product."""
         for kernel, columns in self._groups(n_features):
             inner = [(kernel, range(len(columns)))]
             if isinstance(kernel, ProductKernel):
                 inner = kernel._flat_groups(len(columns))
-            for part, positions in inner:
-                yield part, [columns[position] for position in positions]
+            for component, positions in inner:
+                yield component, [columns[position] for position in positions]
 
     def _radial_groups(self, n_features):
-        """Kernels of the distance in groups that are a product of such; product of others."""
-        radial, others = [], []
+        """Separate the groups whose kernels are products of kernels of the distance.
+
+        Returns a list of these kernels with their columns, and the product of the kernels of
+        all other groups, None if there are no others.
+        """
+        radial, not_radial = [], []
         for kernel, columns in self._flat_groups(n_features):
-            factors, rest = kernel.radial_factors(len(columns))
-            if rest is not None:
-                others.append((kernel, columns))
+            factors, remainder = kernel.radial_factors(len(columns))
+            if remainder is not None:
+                not_radial.append((kernel, columns))
             else:
                 radial += [
-                    (factor, [columns[i] for i in members]) for factor, members in factors
+                    (factor, [columns[i] for i in positions]) for factor, positions in factors
                 ]
-        named = [(f"part{i}", *group) for i, group in enumerate(others)]
+        named = [(f"part{i}", *group) for i, group in enumerate(not_radial)]
         return radial, ProductKernel(named) if named else None
 
     def radial_form(self, n_features) -> RadialForm | None:
-        radial, rest = self._radial_groups(n_features)
-        if not radial or (rest is not None and rest.scaled):
+        radial, remainder = self._radial_groups(n_features)
+        if not radial or (remainder is not None and remainder.scaled):
             return None
         kernel, columns = radial[0]
         if len(radial) > 1:
-            columns = sorted(itertools.chain.from_iterable(of for _, of in radial))
-            gaussian = all(type(kernel) is Gaussian for kernel, _ in radial)
-            if not gaussian or len(set(columns)) < len(columns):
+            # Only a product of Gaussians of different columns depends on one distance.
+            columns = sorted(itertools.chain.from_iterable(group for _, group in radial))
+            all_gaussian = all(type(factor) is Gaussian for factor, _ in radial)
+            if not all_gaussian or len(set(columns)) < len(columns):
                 return None
             kernel = GaussianProduct(len(radial))
-        return RadialForm(kernel, columns, rest)
+        return RadialForm(kernel, columns, remainder)
 
     def radial_factors(self, n_features) -> Any:
-        whole = self.radial_form(n_features) is not None
-        return super().radial_factors(n_features) if whole else self._radial_groups(n_features)
+        if self.radial_form(n_features) is not None:
+            return super().radial_factors(n_features)
+        return self._radial_groups(n_features)
 
     def as_dot_product(self, queries, keys) -> Any:
         form = self.radial_form(queries.shape[1])
-        if form is None or form.rest is not None:
+        if form is None or form.categorical is not None:
             return None
         return form.kernel.as_dot_product(queries[:, form.columns], keys[:, form.columns])
 
     @property
     def compact(self):
-        scaled = [part for part in self._parts if part.scaled]
-        return bool(scaled) and all(part.compact for part in scaled)
+        scaled = [kernel for kernel in self._components if kernel.scaled]
+        return bool(scaled) and all(kernel.compact for kernel in scaled)
 
     @property
     def spread(self):
-        scaled = [part for part in self._parts if part.scaled]
+        scaled = [kernel for kernel in self._components if kernel.scaled]
         return scaled[0].spread if len(scaled) == 1 else 1.0
 
     def _values(self, queries, keys):
-        groups = self._groups(queries.shape[1])
-        return math.prod(part._values(queries[:, of], keys[:, of]) for part, of in groups)
+        return math.prod(
+            kernel._values(queries[:, columns], keys[:, columns])
+            for kernel, columns in self._groups(queries.shape[1])
+        )
 
     def _log_values(self, queries, keys):
-        groups = self._groups(queries.shape[1])
-        return sum(part._log_values(queries[:, of], keys[:, of]) for part, of in groups)
+        return sum(
+            kernel._log_values(queries[:, columns], keys[:, columns])
+            for kernel, columns in self._groups(queries.shape[1])
+        )
 
 
-def compared_columns(columns, spread, *kernels):
-    """The columns, without numbers that do not vary: they would count as features.
+def compared_columns(columns, stats, *kernels):
+    """Mark numeric columns that do not vary as constant, so that they do not count as features.
 
-    Unless nothing is left, or a kernel is made for columns in their places.
+    `columns` is a Columns, and `stats` the ColumnStats of the rows, or None if they are
+    unknown. The columns stay as they are if no other column is left, or if marked columns would
+    change one of the kernels: one whose groups list positions, or one that is not a function of
+    differences.
     """
-    if spread is None:
+    if stats is None:
         return columns
-    varies = deviation_of(spread) > 0
-    left = columns.is_numeric & varies
-    listed = any(isinstance(part, ProductKernel) and part._is_list for part in kernels)
-    if listed or not (left.any() or columns.categorical):
+    varies = std_above_rounding(stats) > 0
+    n_remaining = np.count_nonzero(columns.is_numeric & varies) + len(columns.categorical)
+    lists_columns = any(isinstance(k, ProductKernel) and k._is_list for k in kernels)
+    if lists_columns or not n_remaining:
         return columns
-    alike = [p.stationary or p.radial_factors(len(varies))[1] is None for p in kernels]
-    if not all(alike):
+    ignores_constants = [
+        kernel.stationary or kernel.radial_factors(len(varies))[1] is None for kernel in kernels
+    ]
+    if not all(ignores_constants):
         return columns
     return columns.without(columns.is_numeric & ~varies)
 
 
 def mixed_kernel(kernel, columns, lam):
-    """Product of a kernel on the numeric columns and one for each categorical column.
+    """Multiply a kernel of the numeric columns by one for each categorical column.
 
-    The latter are ``category0``, ``category1``, by position; `kernel` itself of numbers alone.
+    `columns` is a Columns, and `lam` (n_columns,) has the lambda of each category. The kernels
+    of categories are named ``category0``, ``category1``, ..., after their columns. If all
+    columns are numeric, `kernel` itself is returned.
     """
     if len(columns.numeric) == len(columns.kinds):
         return kernel
-    parts = [("numbers", kernel, columns.numeric)] if columns.numeric else []
+    groups = [("numbers", kernel, columns.numeric)] if columns.numeric else []
     for j in columns.categorical:
         if columns.kinds[j] == "unordered":
-            part = AitchisonAitken(n_levels=max(2, columns.n_levels[j]), lam=float(lam[j]))
+            n_levels = max(2, columns.n_levels[j])
+            categorical = AitchisonAitken(n_levels=n_levels, lam=float(lam[j]))
         else:
-            part = LiRacine(lam=float(lam[j]))
-        parts.append((f"category{j}", part, [j]))
-    return ProductKernel(parts)
+            categorical = LiRacine(lam=float(lam[j]))
+        groups.append((f"category{j}", categorical, [j]))
+    return ProductKernel(groups)

@@ -14,28 +14,32 @@ from ._numerics import log, squared_distances
 
 
 class RadialForm(NamedTuple):
-    r"""A kernel of the distance in some columns, times a kernel of the others.
+    r"""A kernel of the distance in some columns C, times a kernel of categories.
 
     :math:`K = K_0(\lVert q_C - k_C \rVert)\, K_1(q, k)`; the bandwidth divides the distance.
     """
 
-    kernel: Any  # RadialKernel
-    columns: Any  # list of int
-    rest: Any  # Kernel of categories, or None
+    kernel: Any  # K_0, a RadialKernel
+    columns: Any  # C, a list of int
+    categorical: Any  # K_1, a Kernel that takes all columns, or None for the constant 1
 
     def squared(self, queries, keys):
-        """Squared distances in the numeric columns, (n_queries, n_keys)."""
+        """Compute squared distances (n_queries, n_keys) in the columns of the distance."""
         return squared_distances(queries[:, self.columns], keys[:, self.columns])
 
     def values(self, squared, queries, keys):
-        """The kernel at given squared distances."""
+        """Evaluate the kernel, (n_queries, n_keys), at the result of `squared`."""
         values = self.kernel.profile(squared)
-        return values if self.rest is None else values * self.rest(queries, keys)
+        if self.categorical is None:
+            return values
+        return values * self.categorical(queries, keys)
 
     def log_values(self, squared, queries, keys):
-        """Logarithm of the kernel at given squared distances."""
+        """Evaluate the logarithm of the kernel at the result of `squared`."""
         values = self.kernel.log_profile(squared)
-        return values if self.rest is None else values + self.rest.log(queries, keys)
+        if self.categorical is None:
+            return values
+        return values + self.categorical.log(queries, keys)
 
 
 class RadialKernel(Kernel):
@@ -61,51 +65,57 @@ class RadialKernel(Kernel):
     """
 
     stationary = True
-    # Whether it has a kink at distance 0, which magnifies rounding errors of the distance.
+    # Whether the kernel has a kink at distance 0, which magnifies rounding errors of distances.
     kinked = False
 
     def profile(self, squared) -> Any:
-        """The kernel at squared distances in bandwidths, of any shape.
+        """Evaluate the kernel at squared distances.
 
         Parameters
         ----------
         squared : array or tensor
+            Squared distances in bandwidths, of any shape.
 
         Returns
         -------
         values : array or tensor
+            The values, of the same shape.
         """
         self._need_formula(RadialKernel, "log_profile")
         xp = array_namespace(squared)
         return xp.exp(self.log_profile(squared))
 
     def log_profile(self, squared) -> Any:
-        """Logarithm of the kernel at squared distances in bandwidths.
+        """Evaluate the logarithm of the kernel at squared distances.
 
         Parameters
         ----------
         squared : array or tensor
+            Squared distances in bandwidths, of any shape.
 
         Returns
         -------
         log_values : array or tensor
+            The logarithms, of the same shape; -inf where the kernel is 0.
         """
         self._need_formula(RadialKernel, "profile")
         return log(self.profile(squared))
 
     def log_slope(self, squared) -> Any:
-        """Derivative of :meth:`log_profile`, finite also where the kernel is 0 or has a kink.
+        """Differentiate :meth:`log_profile` with respect to the squared distance.
 
         Parameters
         ----------
         squared : array or tensor
+            Squared distances in bandwidths, of any shape.
 
         Returns
         -------
         slope : array or tensor
+            The derivatives, of the same shape; finite also where the kernel is 0 or has a kink.
         """
-        # Kernels are written once, for NumPy and torch: torch has the derivatives of those
-        # that do not write their own.
+        # A kernel's formula runs on NumPy arrays and on torch tensors. If the kernel does not
+        # define its derivative, torch computes it.
         import torch
 
         variable = torch.as_tensor(squared).detach().clone().requires_grad_()
@@ -124,7 +134,7 @@ class RadialKernel(Kernel):
     def radial_form(self, n_features) -> RadialForm | None:
         return RadialForm(self, list(range(n_features)), None)
 
-    # Distances that overflow are infinite, which is no reason for a warning.
+    # Distances that overflow are infinite, and the kernel is right there: no warning is needed.
 
     def _values(self, queries, keys):
         with np.errstate(over="ignore"):
@@ -201,11 +211,11 @@ def _integrals(kernel):
     values = []
     for power, order in ((2, 0), (1, 2)):
 
-        def function(u, power=power, order=order):
+        def integrand(u, power=power, order=order):
             squared = np.full(1, u**2)
             return float(u**order * kernel.profile(squared)[0] ** power)
 
-        value, _, _, *problems = quad(function, 0, kernel.support, full_output=True)
-        # Moments of kernels of higher order are 0 but for rounding.
-        values.append(math.inf if problems else 2 * value if abs(value) > 1e-8 else 0.0)
+        half, _, _, *problems = quad(integrand, 0, kernel.support, full_output=True)
+        # The second moment of a kernel of higher order is 0, except for rounding.
+        values.append(math.inf if problems else 2 * half if abs(half) > 1e-8 else 0.0)
     return tuple(values)

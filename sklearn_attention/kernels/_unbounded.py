@@ -5,7 +5,7 @@ from typing import Any, NamedTuple
 
 from array_api_compat import array_namespace
 
-from ._numerics import per_distance, square_root
+from ._numerics import slope_in_square, square_root
 from ._radial import SmoothingKernel
 
 
@@ -34,7 +34,7 @@ class Logistic(SmoothingKernel, name="logistic"):
 
     def log_slope(self, squared) -> Any:
         distance = square_root(squared)
-        return per_distance(-array_namespace(squared).tanh(distance / 2), distance)
+        return slope_in_square(-array_namespace(squared).tanh(distance / 2), distance)
 
 
 class Sigmoid(SmoothingKernel, name="sigmoid"):
@@ -62,7 +62,7 @@ class Sigmoid(SmoothingKernel, name="sigmoid"):
 
     def log_slope(self, squared) -> Any:
         distance = square_root(squared)
-        return per_distance(-array_namespace(squared).tanh(distance), distance)
+        return slope_in_square(-array_namespace(squared).tanh(distance), distance)
 
 
 class Silverman(SmoothingKernel, name="silverman"):
@@ -92,7 +92,7 @@ class Silverman(SmoothingKernel, name="silverman"):
 
     def profile(self, squared) -> Any:
         xp = array_namespace(squared)
-        # From 1e3 on the exponential is 0, but an infinite sine would be NaN.
+        # At 1e3 the exponential is 0 already. The sine of infinity would be NaN.
         scaled = xp.clip(square_root(squared) / math.sqrt(2), None, 1e3)
         return 0.5 * xp.exp(-scaled) * xp.sin(scaled + math.pi / 4)
 
@@ -100,21 +100,22 @@ class Silverman(SmoothingKernel, name="silverman"):
         xp = array_namespace(squared)
         scaled = xp.clip(square_root(squared) / math.sqrt(2), None, 1e3)
         sine, cosine = xp.sin(scaled + math.pi / 4), xp.cos(scaled + math.pi / 4)
-        # Where the sine is 0 the kernel has no logarithm.
+        # If the sine is 0, so is the kernel, which then has no logarithm; any slope will do.
         slope = cosine / xp.where(sine == 0, 1.0, sine) - 1
-        return 0.5 * per_distance(slope, scaled)
+        return 0.5 * slope_in_square(slope, scaled)
 
 
 class DotProductForm(NamedTuple):
-    r"""A log-kernel as a dot product, :math:`\log K = \tilde q^\top \tilde k + b(k) + a(q)`."""
+    r"""A log-kernel as a dot product, :math:`\log K = \tilde q^\top \tilde k + b(k) + a(q)`.
 
-    # a(q) cancels in the weighted average, so softmax attention with scores q~ . k~ + b(k)
-    # computes that average exactly.
+    The term a(q) cancels in the weighted average, so softmax attention with the scores
+    :math:`\tilde q^\top \tilde k + b(k)` computes that average exactly.
+    """
 
-    queries: Any  # (n_queries, n_features)
-    keys: Any  # (n_keys, n_features)
-    key_bias: Any  # (n_keys,)
-    query_bias: Any  # (n_queries,)
+    queries: Any  # the q~, (n_queries, n_features)
+    keys: Any  # the k~, (n_keys, n_features)
+    key_bias: Any  # b(k), (n_keys,)
+    query_bias: Any  # a(q), (n_queries,)
 
 
 class Gaussian(SmoothingKernel, name="gaussian"):

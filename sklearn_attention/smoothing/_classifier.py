@@ -20,7 +20,7 @@ from .._labels import (
     times_class_weights,
     winners,
 )
-from .._partitions import over
+from .._partitions import reduce_rows
 from ..bandwidth._neighbors import AdaptiveBandwidth
 from ..kernels import Kernel
 from ._estimator import KernelSmoother
@@ -244,7 +244,7 @@ class NadarayaWatsonClassifier(ClassLabels, ClassifierMixin, KernelSmoother):
         blocks, lost = classes_of_outputs(self.predict_proba(X)), ()
         # Other policies leave no query without a prediction.
         if self._smoother.empty == "nan":
-            lost = over(_without_class, np.append, blocks[0], np.arange(len(blocks[0])))
+            lost = reduce_rows(_without_class, np.append, blocks[0], np.arange(len(blocks[0])))
         if len(lost):
             raise ValueError(
                 f"empty='nan' leaves {len(lost)} rows of X without a class (first: row "

@@ -11,10 +11,10 @@ from sklearn.utils import check_random_state
 
 from .._base import keeps_state_on_failure, with_callbacks
 from .._blocks import own_copy
+from .._column_stats import checked_std, column_stats, replace_zeros
 from .._columns import Columns, MixedRows
 from .._new_levels import LevelEffects, with_new_levels
 from .._report import Report
-from .._spread import dividing, feature_deviation, whole_spread
 from .._validation import (
     check_choice,
     check_key_weights,
@@ -417,7 +417,7 @@ class ConditionalKernelDensity(RegressorMixin, MixedRows):
 
     def _choose_bandwidths(self, X, y, kernel):
         # Refuses targets of tiny values by their name, before they are one of the columns.
-        feature_deviation(whole_spread(self.values_[:, None], self.key_weights_), "y")
+        checked_std(column_stats(self.values_[:, None], self.key_weights_), "y")
         searches = any(
             isinstance(rule, str) and rule == "likelihood"
             for rule in (self.bandwidth, self.target_bandwidth)
@@ -589,7 +589,7 @@ class _DensityLevelEffects(LevelEffects):
             errors.append(self._values[group] - line - mean)
         # Instead of leave-one-out errors, the standard deviations that the density states.
         queries = with_new_levels(self._keys[rows], category)
-        unit = dividing(np.abs(self._averages.values).max())
+        unit = replace_zeros(np.abs(self._averages.values).max())
         values = self._averages.values / unit
         mean, squares = self._averages.predict(queries, np.stack([values, values**2], axis=1)).T
         stds = np.hypot(unit * np.sqrt((squares - mean**2).clip(0)), self._kernel_std)

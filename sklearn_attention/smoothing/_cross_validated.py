@@ -9,7 +9,7 @@ from numpy.typing import ArrayLike
 from scipy.stats import rankdata
 from sklearn.base import clone
 
-from .._spread import feature_spread
+from .._column_stats import feature_std
 from .._validation import check_bandwidth, check_choice
 from ..attention._solve import is_degree
 from ..bandwidth._criteria import SMOOTHER_CRITERIA, judge
@@ -112,7 +112,7 @@ class _CrossValidated(SmootherRegressor):
         if self.bandwidths is not None:
             listed = _listed("bandwidths", self.bandwidths)
             return [check_bandwidth(one, rows.keys.shape[1]) for one in listed]
-        spread = feature_spread(rows.keys, rows.key_weights)
+        spread = feature_std(rows.keys, rows.key_weights)
         ends = search_range(rows.keys / spread, canonical_ratio(kernel))
         return list(np.geomspace(*ends, _N_BANDWIDTHS)[:, None] * spread)
 

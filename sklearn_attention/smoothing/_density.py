@@ -11,11 +11,11 @@ from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
 from .._base import keeps_state_on_failure, with_callbacks
-from .._blocks import appended, own_copy
+from .._blocks import append_rows, own_copy
+from .._column_stats import min_max_sum
 from .._columns import Columns, MixedRows
 from .._partitions import is_partitioned, need_all_rows
 from .._report import Report
-from .._spread import ends
 from .._validation import (
     check_in_interval,
     check_key_weights,
@@ -373,8 +373,8 @@ class ProductKernelDensity(DensityMixin, MixedRows):
             if weights is not None or self.key_weights_ is not None:
                 pairs = (self.key_weights_, self.keys_), (weights, keys)
                 both = [np.ones(len(x)) if w is None else w for w, x in pairs]
-                weights = without_vanishing(appended(*both))
-            keys = appended(self.keys_, keys)
+                weights = without_vanishing(append_rows(*both))
+            keys = append_rows(self.keys_, keys)
         for name in ("background_", "log_offsets_", "likelihood_score_"):
             vars(self).pop(name, None)
         self.kernel_ = check_density_kernel("kernel", self.kernel)
@@ -530,9 +530,9 @@ def check_bounds(bounds, columns, keys, names):
                 "pass None for it."
             )
         column, (low, high) = keys[:, j], array[j]
-        smallest, largest, _ = ends(column)
+        smallest, largest, _ = min_max_sum(column)
         if smallest < low or largest > high:
-            *_, n_outside = ends((column < low) | (column > high))
+            *_, n_outside = min_max_sum((column < low) | (column > high))
             raise ValueError(
                 f"bounds={bounds!r} leave out {n_outside} of the values of column "
                 f"{names[j]!r}, which are from {smallest:g} to {largest:g}: remove these rows, "

@@ -22,9 +22,9 @@ import numpy as np
 from scipy.spatial import KDTree
 
 from .._blocks import blocks_of_queries, evenly_spread
+from .._column_stats import order_columns
 from .._new_levels import LevelEffects, with_new_levels
 from .._partitions import need_all_rows
-from .._spread import own_order
 from ..bandwidth import select_bandwidth
 from ..kernels._numerics import LARGEST
 from ._noise import Noise, autoregression
@@ -372,7 +372,7 @@ def reach_of(queries, places, effects):
 
 def _parts_of(places, values):
     """Rows in parts next to each other, the same in any order of rows and columns."""
-    places = places[:, own_order(places, values)] if places.shape[1] else places
+    places = places[:, order_columns(places, values)] if places.shape[1] else places
     parts = [np.arange(len(places))]
     for _ in range(_HALVED if places.shape[1] else 0):
         halves = []

@@ -13,7 +13,7 @@ from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
 from .._base import warn_user
-from .._blocks import appended, own_copy
+from .._blocks import append_rows, own_copy
 from .._columns import MixedRows
 from .._labels import targets_at
 from .._partitions import need_all_rows
@@ -176,8 +176,8 @@ class KernelSmoother(FeatureEffectsMixin, MultiOutputMixin, MixedRows):
         if append:
             if weights is not None or self.key_weights_ is not None:
                 weights = np.ones(len(X)) if weights is None else weights
-                weights = without_vanishing(appended(self.smoother_.given_counts, weights))
-            X, values = appended(self.keys_, X), appended(self.values_, values)
+                weights = without_vanishing(append_rows(self.smoother_.given_counts, weights))
+            X, values = append_rows(self.keys_, X), append_rows(self.values_, values)
         else:
             X, values = own_copy(X), own_copy(values)
         X, values = limit_absent(X, weights), limit_absent(values, weights)

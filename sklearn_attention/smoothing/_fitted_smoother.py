@@ -10,8 +10,8 @@ from scipy.spatial.distance import cdist
 
 from .. import attention
 from .._blocks import ROWS_AT_ONCE
-from .._partitions import in_memory, is_partitioned, need_all_rows, over
-from .._spread import ends
+from .._column_stats import min_max_sum
+from .._partitions import is_partitioned, need_all_rows, reduce_rows, to_memory
 from ..attention._doubled_windows import MAX_RANGES, Windows
 from ..attention._leave_one_out import LeaveOneOut, Predictions
 from ..attention._smoother import (
@@ -190,7 +190,7 @@ class FittedSmoother:
     def first(self, n_rows):
         """Return the smoother of the first rows, in memory."""
         first = self.take(slice(n_rows))
-        keys, values, weights = in_memory(first.keys, first.values, first.key_weights)
+        keys, values, weights = to_memory(first.keys, first.values, first.key_weights)
         return first.replace(keys=keys, values=values, key_weights=weights)
 
     @property
@@ -215,7 +215,7 @@ class FittedSmoother:
         """Number of rows of positive weight."""
         if self.key_weights is None:
             return len(self.keys)
-        return int(over(np.count_nonzero, operator.add, self.key_weights))
+        return int(reduce_rows(np.count_nonzero, operator.add, self.key_weights))
 
     @property
     def given_counts(self):
@@ -272,7 +272,7 @@ class FittedSmoother:
     @cached_property
     def ends(self):
         """Smallest and largest number of each column, infinite for categories."""
-        low, high = map(np.float64, ends(self.keys, self.key_weights)[:2])
+        low, high = map(np.float64, min_max_sum(self.keys, self.key_weights)[:2])
         numeric = self.columns.is_numeric
         return np.where(numeric, low, -np.inf), np.where(numeric, high, np.inf)
 

@@ -6,8 +6,8 @@ Functions take a :class:`FittedSmoother` that has a single member; degree 0 is a
 import numpy as np
 
 from .. import attention
-from .._partitions import mapped, need_all_rows
-from .._spread import dividing, whole_spread
+from .._column_stats import column_stats, replace_zeros
+from .._partitions import map_rows, need_all_rows
 from ..attention._average import LocalFit
 from ..attention._doubled_windows import double_windows
 from ..attention._leave_one_out import Predictions, at_rows
@@ -31,7 +31,7 @@ def local_fit(smoother, X, values):
         return fit.values, fit.slopes, fit.ridge
     shape, dtype = values.shape[1:], np.result_type(X.dtype, values.dtype)
     fields = [(shape, dtype), ((*shape, X.shape[1]), dtype), ((), dtype)]
-    return mapped(_fit_in_wide_windows, X, fields, smoother, values)
+    return map_rows(_fit_in_wide_windows, X, fields, smoother, values)
 
 
 def _fit(smoother, X, values):
@@ -138,16 +138,16 @@ def _differences(smoother, X, values):
     """Return slopes of predictions by central differences; 0 along categories."""
     (low, high), scale, slopes = smoother.ends, smoother.scale(X), []
     widths = smoother.divisors * (1.0 if scale is None else scale[:, None])
-    steps, queries = _STEP * np.minimum(widths, dividing(high - low)), X.astype(np.float64)
+    steps, queries = _STEP * np.minimum(widths, replace_zeros(high - low)), X.astype(np.float64)
     # Neither a large number in X nor one common to all values leaves only rounding.
     steps = np.maximum(steps, _ULPS * np.spacing(np.abs(queries)))
-    dtype, values = np.result_type(X, values), values - whole_spread(values).mean
+    dtype, values = np.result_type(X, values), values - column_stats(values).mean
     for axis in np.diag(smoother.columns.is_numeric.astype(np.float64)):
         before, after = queries - axis * steps, queries + axis * steps
         rise = predict(smoother, after, values) - predict(smoother, before, values)
         # This is what remains of the step when it is added to large numbers.
         run = (after - before) @ axis
-        slopes.append((rise.T / dividing(run)).T)
+        slopes.append((rise.T / replace_zeros(run)).T)
     return np.stack(slopes, axis=-1).astype(dtype)
 
 

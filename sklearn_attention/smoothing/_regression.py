@@ -6,9 +6,9 @@ from typing import Any, Self
 import numpy as np
 
 from .._base import keeps_state_on_failure, with_callbacks
+from .._column_stats import mean_squares, min_max_sum
 from .._labels import NumericTargets, explained
-from .._partitions import over
-from .._spread import ends, mean_squares
+from .._partitions import reduce_rows
 from .._validation import check_numeric_target
 from ..attention._leave_one_out import Scores
 from ..bandwidth import corrected_akaike
@@ -187,7 +187,7 @@ class SmootherRegressor(NumericTargets, UncertaintyMixin, KernelSmoother):
     @property
     def effective_dof_(self):
         r"""Effective degrees of freedom, :math:`\operatorname{tr} S` over the training rows."""
-        return float(over(np.sum, operator.add, self._smoother.training.leverage))
+        return float(reduce_rows(np.sum, operator.add, self._smoother.training.leverage))
 
     @property
     def fitted_values_(self):
@@ -239,7 +239,7 @@ def _as_values(y, dtype):
     if y.dtype == dtype:
         return y
     # As floats, since the smallest integer has no absolute value among integers.
-    largest = max(abs(float(end)) for end in ends(y.ravel())[:2])
+    largest = max(abs(float(end)) for end in min_max_sum(y.ravel())[:2])
     if largest > float(np.finfo(dtype).max):
         raise ValueError(
             f"y has values too large for {dtype}, the precision of X: pass X as float64."

@@ -5,7 +5,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from .._blocks import blocks_of_queries
-from .._spread import dividing
+from .._column_stats import replace_zeros
 from ..kernels._product_kernel import mixed_kernel
 
 # The draws of a feature end when this many have had a larger ratio than the data (Besag and
@@ -102,7 +102,7 @@ def _ratios(smoother, j):
     errors = np.stack([model.errors.left_out for model in (_without(smoother, j), smoother)])
     known = (smoother.counts > 0) & np.isfinite(errors).all(axis=(0, 2))
     # In units of the targets, so that squares do not overflow. What is rounding counts as 0.
-    errors = errors[:, known] / dividing(np.abs(smoother.table).max(axis=0))
+    errors = errors[:, known] / replace_zeros(np.abs(smoother.table).max(axis=0))
     errors = np.where(np.abs(errors) < _ROUNDING, 0.0, errors)
     without, with_it = np.average(errors**2, axis=1, weights=smoother.counts[known])
     with np.errstate(divide="ignore", invalid="ignore"):

@@ -5,8 +5,8 @@ from typing import Any
 
 import numpy as np
 
+from .._column_stats import mean_squares
 from .._labels import explained
-from .._spread import mean_squares
 
 
 @dataclasses.dataclass(frozen=True, repr=False)

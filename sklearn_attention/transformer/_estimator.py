@@ -8,7 +8,7 @@ from sklearn.utils.validation import _check_y, check_consistent_length, check_is
 
 from .._base import AttentionEstimator, parameters, warn_user
 from .._columns import Columns
-from .._partitions import in_memory
+from .._partitions import to_memory
 from .._report import Report
 from .._shapley import FeatureEffectsMixin
 from .._validation import (
@@ -123,7 +123,7 @@ class TransformerEstimator(
         """A reader, and of each part rows with weight, all targets and all weights."""
         # Each part is of X, y and weights as users pass them; one or two are returned. Only
         # here is the form of rows guessed: all others are read by the reader of that form.
-        named = zip(("y", "y_val"), (in_memory(*part) for part in parts), strict=True)
+        named = zip(("y", "y_val"), (to_memory(*part) for part in parts), strict=True)
         training, validation = ((X, read_y(y, name), own) for name, (X, y, own) in named)
         X, *targets = training
         if settings.start is not None:
@@ -191,7 +191,7 @@ class TransformerEstimator(
     def _read(self, X):
         """Rows of the form and with the columns of those in `fit`, and their precision."""
         check_is_fitted(self)
-        return self.encoder_.reader.read(*in_memory(X), self)
+        return self.encoder_.reader.read(*to_memory(X), self)
 
     def _read_rows(self, X):
         """Read a table as numbers and codes of levels."""

@@ -6,8 +6,8 @@ import numpy as np
 from sklearn.utils.validation import check_array, check_consistent_length, validate_data
 
 from .._base import warn_user
+from .._column_stats import mean_and_scale
 from .._columns import numeric_table
-from .._spread import level_and_spread
 from .._validation import as_numbers
 from ._forms import SequenceRows, cut, learn_length
 
@@ -89,7 +89,7 @@ def read_steps(X):
 def learn_channels(sequences):
     """Mean and standard deviation of each channel, ``center`` and ``scale``."""
     channels = np.concatenate(sequences).astype(np.float64).T
-    measures = np.array([level_and_spread(x[~np.isnan(x)]) for x in channels])
+    measures = np.array([mean_and_scale(x[~np.isnan(x)]) for x in channels])
     return {"center": measures[:, 0], "scale": measures[:, 1]}
 
 

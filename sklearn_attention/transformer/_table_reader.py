@@ -6,8 +6,8 @@ from dataclasses import dataclass
 import numpy as np
 from sklearn.utils.validation import check_consistent_length
 
+from .._column_stats import mean_and_scale
 from .._columns import Columns, read_table
-from .._spread import level_and_spread
 from ._forms import TableRows, form_of
 
 # Intervals between quantiles, at most, in which a number's token may bend.
@@ -89,7 +89,7 @@ def _cells(estimator, columns, X, *, reset):
 def learn_scales(X, numeric):
     """``center``, ``scale`` and ``knots``, distinct quantiles, of the columns of numbers."""
     columns = [X[:, j][~np.isnan(X[:, j])] for j in numeric]
-    measures = np.array([level_and_spread(column) for column in columns]).reshape(-1, 2)
+    measures = np.array([mean_and_scale(column) for column in columns]).reshape(-1, 2)
     levels = np.linspace(0, 1, N_PIECES + 1)
     knots = [
         np.unique(np.quantile(column, levels)) if len(column) else np.zeros(1)

@@ -5,6 +5,7 @@ from dataclasses import KW_ONLY, dataclass, replace
 import numpy as np
 from scipy.special import huber, log_softmax
 
+from .._column_stats import mean_and_scale
 from .._labels import (
     classes_of_outputs,
     known_classes,
@@ -13,7 +14,6 @@ from .._labels import (
     split_classes,
     split_outputs,
 )
-from .._spread import level_and_spread
 from .._validation import check_choice, check_in_open_interval, check_probabilities
 from ._forms import Examples
 
@@ -109,7 +109,7 @@ class Numbers:
     def learn(cls, name, quantiles, y, weights):
         """Of training targets of some weights, by a loss of some name."""
         columns = y[weights > 0].reshape(-1, *y.shape[1:] or (1,)).T
-        measures = [level_and_spread(column, weights[weights > 0]) for column in columns]
+        measures = [mean_and_scale(column, weights[weights > 0]) for column in columns]
         # In single precision, predictions would lose digits of targets in double.
         precision = np.float32 if y.dtype == np.float32 else np.float64
         center, scale = np.array(measures, dtype=precision).T

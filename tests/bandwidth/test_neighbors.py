@@ -5,7 +5,7 @@ import pytest
 from slow_local import slow_local
 
 from sklearn_attention import AdaptiveBandwidth, Columns
-from sklearn_attention._spread import feature_spread
+from sklearn_attention._column_stats import feature_std
 from sklearn_attention.bandwidth._neighbors import NeighborSearch, neighbor_distances
 from sklearn_attention.bandwidth._search import Rows
 from sklearn_attention.kernels import Boxcar, Epanechnikov, Gaussian
@@ -22,7 +22,7 @@ def select_neighbors(X, values, kernel, *, columns=None, observe=None, **options
 
 def brute_force(X, values, kernel, k, weight, columns=None, degree=0):
     """Leave-one-out error with bandwidths to the k-th of the others."""
-    Z = X / feature_spread(X, weight)
+    Z = X / feature_std(X, weight)
     columns = slice(None) if columns is None else columns
     total = 0.0
     for i in range(len(X)):

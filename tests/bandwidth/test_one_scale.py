@@ -5,7 +5,7 @@ import pytest
 from leave_one_out import leave_one_out_error
 
 from sklearn_attention import NadarayaWatsonRegressor
-from sklearn_attention._spread import feature_spread
+from sklearn_attention._column_stats import feature_std
 from sklearn_attention.attention import LeaveOneOut
 from sklearn_attention.bandwidth import select_bandwidth
 from sklearn_attention.kernels import Epanechnikov, Gaussian
@@ -85,9 +85,9 @@ class TestLeaveOneOut:
         found = select_bandwidth(*tables, Gaussian(), degree=1, empty=empty)
         widen = empty == "nearest" and not partitioned
         smoother = LeaveOneOut(
-            X, values, Gaussian(), bandwidth=feature_spread(X), degree=1, widen=widen
+            X, values, Gaussian(), bandwidth=feature_std(X), degree=1, widen=widen
         )
-        tried = found.results["bandwidth"][:, 0] / feature_spread(X)
+        tried = found.results["bandwidth"][:, 0] / feature_std(X)
         expected, error = smoother.scores(tried).left_out, found.results["loo_error"]
         known = np.isfinite(error)
         assert widen <= known.all()

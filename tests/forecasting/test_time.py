@@ -224,7 +224,7 @@ def test_years_that_are_not_in_order_are_no_steps_back():
 
 
 def test_steps_that_do_not_fit_with_all_arrays_of_them_are_refused(monkeypatch):
-    monkeypatch.setattr(_blocks, "_limit", lambda: 1e6)
+    monkeypatch.setattr(_blocks, "_memory_limit", lambda: 1e6)
     time = TimeIndex.read(pd.date_range("2024", periods=3))
     with pytest.raises(MemoryError, match="pass fewer steps, without a date far off"):
         time.reaching(pd.Timestamp("2124"))

@@ -14,7 +14,7 @@ from sklearn_attention import (
 
 @pytest.fixture(autouse=True)
 def laptop(monkeypatch):
-    monkeypatch.setattr(_blocks, "_limit", lambda: 1e7)
+    monkeypatch.setattr(_blocks, "_memory_limit", lambda: 1e7)
 
 
 def load(n_steps=300, freq="15min", start="2024-01-01"):

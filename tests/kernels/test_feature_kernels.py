@@ -8,7 +8,7 @@ import torch
 from kernel_contracts import KernelContract
 
 from sklearn_attention.kernels import PositiveFeatures, TrigonometricFeatures
-from sklearn_attention.kernels._frequencies import spread_directions
+from sklearn_attention.kernels._frequencies import adapt_directions
 
 
 def dot(a, b):
@@ -113,7 +113,7 @@ class TestAdapted:
         dot_product = approximated == "scaled_dot_product"
         if dot_product:
             center, covariance = center / 4**0.25, covariance / 2
-        directions, log_weights = spread_directions(kernel.directions(4), covariance)
+        directions, log_weights = adapt_directions(kernel.directions(4), covariance)
         form = kernel.feature_form(queries[:3])
         found = np.exp(form.exponents + form.offsets)
         for i, x in enumerate(queries[:3]):

@@ -8,7 +8,7 @@ from scipy.integrate import quad
 from scipy.optimize import minimize_scalar
 from scipy.stats import multivariate_normal
 
-from sklearn_attention.kernels._frequencies import spread_directions
+from sklearn_attention.kernels._frequencies import adapt_directions
 
 
 def log_second_moment(precision, s):
@@ -34,7 +34,7 @@ def test_variance_is_the_minimiser_of_the_mean_over_pairs():
         lambda precision: np.mean([log_second_moment(precision, s) for s in sums]),
         bounds=(0.05, 1.5), method="bounded",
     )  # fmt: skip
-    directions, _ = spread_directions(np.ones((1, 1)), np.mean(sums**2)[None, None])
+    directions, _ = adapt_directions(np.ones((1, 1)), np.mean(sums**2)[None, None])
     assert directions.item() ** 2 == pytest.approx(1 / found.x, rel=1e-4)
 
 
@@ -42,8 +42,8 @@ def test_weights_are_quotients_of_densities():
     rows = skewed_rows(50, 4, seed=0)
     covariance = np.cov(rows.T)
     normals = np.random.default_rng(1).normal(size=(7, 4))
-    directions, log_weights = spread_directions(normals, covariance)
-    root = spread_directions(np.eye(4), covariance)[0]
+    directions, log_weights = adapt_directions(normals, covariance)
+    root = adapt_directions(np.eye(4), covariance)[0]
     np.testing.assert_allclose(root @ covariance, covariance @ root, atol=1e-12)
     drawn_from = multivariate_normal(np.zeros(4), root @ root)
     expected = multivariate_normal(np.zeros(4)).logpdf(directions) - drawn_from.logpdf(

@@ -169,7 +169,7 @@ def test_mixed_kernels_divide_the_distance_alone(kernel, bandwidth):
     np.testing.assert_allclose(form.values(squared, X, X), whole(scaled), rtol=1e-12)
     by_hand = 0.4 ** abs(X[:, None, 0] - X[:, 0])
     by_hand = by_hand * np.where(X[:, None, 2] == X[:, 2], 0.8, 0.1)
-    np.testing.assert_allclose(form.rest(X, X), by_hand, rtol=1e-12)
+    np.testing.assert_allclose(form.categorical(X, X), by_hand, rtol=1e-12)
     np.testing.assert_allclose(form.log_values(squared, X, X), whole.log(scaled), rtol=1e-10)
     assert whole.spread == kernel.spread
     assert whole.as_dot_product(X, X) is None

@@ -35,7 +35,7 @@ def test_a_kernel_of_the_distance_is_its_own_form(kernel):
     x, y = rng.normal(size=(6, d)), rng.normal(size=(7, d))
     form = kernel.radial_form(d)
     assert form.kernel is kernel
-    assert form.rest is None
+    assert form.categorical is None
     assert form.columns == list(range(d))
     squared = form.squared(x, y)
     np.testing.assert_allclose(squared, ((x[:, None] - y) ** 2).sum(-1))
