@@ -511,8 +511,8 @@ MUTATIONS = [
     ),
     Mutation(
         "_validation.py",
-        "beyond = (smallest < limits[0]) | (largest > limits[1])",
-        "beyond = smallest != smallest",
+        "exceeds = (smallest < limits[0]) | (largest > limits[1])",
+        "exceeds = smallest != smallest",
         "rows of no weight are divided by bandwidths as they are",
     ),
     Mutation(
@@ -625,20 +625,20 @@ MUTATIONS = [
     ),
     Mutation(
         "_stacking.py",
-        "probabilities[rows[block]] = found.reshape(shape).mean(axis=1)",
-        "probabilities[rows[block]] = found.reshape(shape).max(axis=1)",
+        "probabilities[rows[block]] = of_filled.reshape(shape).mean(axis=1)",
+        "probabilities[rows[block]] = of_filled.reshape(shape).max(axis=1)",
         "probabilities of an unknown level are those of the surest known one",
     ),
     Mutation(
         "_labels.py",
-        "winners(split_classes(values, estimator.classes_), estimator.classes_)",
-        "winners(split_classes(values, estimator.classes_)[::-1], estimator.classes_)",
+        "best_classes(split_classes(values, estimator.classes_), estimator.classes_)",
+        "best_classes(split_classes(values, estimator.classes_)[::-1], estimator.classes_)",
         "explained rows have the classes of the other output",
     ),
     Mutation(
         "_columns.py",
-        "further = range(n_first, n_first + len(X))",
-        "further = range(len(X))",
+        "new = range(n_old, n_old + n_new)",
+        "new = range(n_new)",
         "rows without labels are named as if they came first",
     ),
     Mutation(
@@ -745,8 +745,8 @@ MUTATIONS = [
     ),
     Mutation(
         "_columns.py",
-        "encoded[:, j] = codes_of(column, columns.categories[j], columns.kinds[j] == ORDERED)",
-        "encoded[:, j] = codes_of(column, columns.categories[j], ordered=False)",
+        "encode_levels(column, columns.categories[j], is_ordered)",
+        "encode_levels(column, columns.categories[j], ordered=False)",
         "unknown levels of an ordered category in a usual frame are not refused",
     ),
     Mutation(

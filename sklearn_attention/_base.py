@@ -1,4 +1,4 @@
-"""Base class of the estimators, and fits that change nothing when they fail."""
+"""Base class of the estimators, and a decorator that undoes a fit that fails."""
 
 import copyreg
 import functools
@@ -18,29 +18,38 @@ from sklearn.callback import with_callbacks as sklearn_with_callbacks
 from . import _thread_pools
 from ._partitions import need_all_rows
 
-# Packages whose frames are between the user and a warning.
-_OWN = f"{__package__}.", "sklearn.", "joblib.", "contextlib"
-_KIND = "dataclass"  # where the name of a dataclass is kept among its fields
+# Packages whose frames on the stack are skipped when a warning names the user's line.
+_INTERNAL_PACKAGES = f"{__package__}.", "sklearn.", "joblib.", "contextlib"
+# Key of the name of a dataclass, in the dict that stores its fields.
+_CLASS_KEY = "dataclass"
 Method = TypeVar("Method", bound=Callable[..., Any])
 Kind = TypeVar("Kind")
-_FORM, _CURRENT = "stored form", 2  # of states: 1 in version 0.1.0, 2 since 0.2.0
-# Attributes that are computed when they are first needed; every fit discards them.
-_COMPUTED = "_memo", "_background"
+# Key and current value of the form of stored states: 1 in version 0.1.0, 2 since 0.2.0.
+_FORM_KEY, _CURRENT_FORM = "stored form", 2
+# Attributes that are computed when they are first needed, and that every fit discards.
+_COMPUTED_ATTRIBUTES = "_memo", "_background"
 
 
 class OwnInit:
-    """Mixin: errors about parameters name the class that was called, not its base class."""
+    """Mixin that gives each subclass a copy of the inherited ``__init__`` under its own name.
+
+    Errors about parameters then name the class that was called, not its base class.
+    """
 
     def __init_subclass__(cls, **options):
         super().__init_subclass__(**options)
-        found = cls.__init__
-        if "__init__" in vars(cls) or not isinstance(found, types.FunctionType):
+        inherited = cls.__init__
+        if "__init__" in vars(cls) or not isinstance(inherited, types.FunctionType):
             return
         init = types.FunctionType(
-            found.__code__, found.__globals__, "__init__", found.__defaults__, found.__closure__
+            inherited.__code__,
+            inherited.__globals__,
+            "__init__",
+            inherited.__defaults__,
+            inherited.__closure__,
         )
-        init.__kwdefaults__, init.__doc__ = found.__kwdefaults__, found.__doc__
-        init.__annotations__ = found.__annotations__
+        init.__kwdefaults__, init.__doc__ = inherited.__kwdefaults__, inherited.__doc__
+        init.__annotations__ = inherited.__annotations__
         init.__qualname__ = f"{cls.__qualname__}.__init__"
         # An assignment would hide the signature from tools that read the source.
         setattr(cls, "__init__", init)  # noqa: B010
@@ -50,10 +59,10 @@ class OwnInit:
 def parameters(kind: type[Kind]) -> type[Kind]:
     """Make the annotated fields of an estimator its parameters, which `__init__` stores.
 
-    Fields after ``_: KW_ONLY`` are keywords. A field in a subclass with another default or type
-    takes the place of that in the base class.
+    Fields after ``_: KW_ONLY`` are keywords. A subclass may repeat a field of its base class
+    with another default or type.
     """
-    if "__init__" in vars(kind):  # that of OwnInit, which would stay
+    if "__init__" in vars(kind):  # the copy made by OwnInit, which `dataclass` would keep
         del kind.__init__
     return dataclass(eq=False, repr=False)(kind)
 
@@ -62,18 +71,19 @@ class AttentionEstimator(OwnInit, CallbackSupportMixin, BaseEstimator):
     """Base class of the estimators: callbacks, and a link to the docs in their HTML."""
 
     _doc_link_module = "sklearn_attention"
-    # Dataclasses in the fitted attributes, themselves, in lists or in one another. Pickles and
-    # files have their fields in a dict, so that no type has to be trusted.
+    # Classes of the dataclasses in fitted attributes, also in lists and in other dataclasses.
+    # Pickles and files have dicts of their fields, so that no type has to be trusted.
     _held = ()
-    # Functions that build dataclasses whose fields earlier versions stored otherwise, by name.
+    # Pairs of the name of a dataclass and a function that builds it from the fields that
+    # earlier versions stored.
     _builders = ()
 
     def __reduce_ex__(self, protocol):
-        # Of pickle and copy, which would begin by `__reduce__` as well.
+        # pickle and copy call this method, and skops calls the next one.
         return copyreg.__newobj__, (type(self),), self.__getstate__()
 
     def __reduce__(self):
-        # skops begins here, and fails in tasks of Dask by messages of its own.
+        # skops cannot store tasks of Dask, and its own messages do not say why.
         for value in vars(self).values():
             need_all_rows(
                 f"files of {type(self).__name__} by skops",
@@ -85,41 +95,48 @@ class AttentionEstimator(OwnInit, CallbackSupportMixin, BaseEstimator):
     def __getstate__(self):
         state = super().__getstate__()
         state = {name: _flatten(value, self._held) for name, value in state.items()}
-        # Results of `_cached` are computed again.
-        return state | ({"_memo": {}} if "_memo" in state else {}) | {_FORM: _CURRENT}
+        # Results of `_cached` are not stored, but computed again.
+        return state | ({"_memo": {}} if "_memo" in state else {}) | {_FORM_KEY: _CURRENT_FORM}
 
     def __setstate__(self, state):
-        kinds = {kind.__name__: kind for kind in self._held} | dict(self._builders)
-        own = {name: _build(value, kinds) for name, value in state.items() if name != _FORM}
-        super().__setstate__(own)
-        fitted = any(name.endswith("_") and not name.startswith("_") for name in state)
-        if fitted and state.get(_FORM) != _CURRENT:
-            version = "0.1.0" if _FORM in state else "a development version before 0.1.0"
+        builders = {kind.__name__: kind for kind in self._held} | dict(self._builders)
+        attributes = {
+            name: _build(value, builders) for name, value in state.items() if name != _FORM_KEY
+        }
+        super().__setstate__(attributes)
+        is_fitted = any(name.endswith("_") and not name.startswith("_") for name in state)
+        if is_fitted and state.get(_FORM_KEY) != _CURRENT_FORM:
+            version = "0.1.0" if _FORM_KEY in state else "a development version before 0.1.0"
             raise ValueError(
                 f"{type(self).__name__} was stored by {version}, whose fitted attributes "
                 "differ from those of this version: fit it again with this version."
             )
 
     def _get_fitted_attr_html(self, doc_link=""):
-        # scikit-learn would read properties too, some of which pass over all pairs of rows.
+        # scikit-learn would read all properties, and some compute a kernel of all pairs of
+        # rows. So it is given an object with the stored attributes and the properties in
+        # `_views`.
         views = {name: getattr(self, name) for name in self._views if hasattr(self, name)}
         stored = types.SimpleNamespace(**vars(self) | views)
-        found = BaseEstimator._get_fitted_attr_html(stored, doc_link)
-        found.estimator_class = type(self)
-        return found
+        html = BaseEstimator._get_fitted_attr_html(stored, doc_link)
+        html.estimator_class = type(self)
+        return html
 
-    # Views of the fit that HTML shows besides what is stored.
+    # Names of properties that HTML shows besides stored attributes.
     _views = ()
 
     def _cached(self, name, compute):
-        """Return the result of that name, which is computed once after each fit."""
+        """Return the result of ``compute()``, stored under a name until the next fit."""
         memo = vars(self).setdefault("_memo", {})
         if name not in memo:
             memo[name] = compute()
         return memo[name]
 
     def _keep(self, *names, **values):
-        """Keep parameters as they are in this fit: if they change later, predictions do not."""
+        """Store the named parameters, and other values, as they are in this fit.
+
+        Predictions use these, so that they do not change if a parameter is set later.
+        """
         self._kept = {name: getattr(self, name) for name in names} | values
 
     @property
@@ -133,40 +150,54 @@ class AttentionEstimator(OwnInit, CallbackSupportMixin, BaseEstimator):
 
 
 def _flatten(value, kinds):
+    """Replace dataclasses of some classes, also in lists, by dicts of their fields."""
     if type(value) in kinds:
-        # Fields that are not arguments hold what is computed again.
-        own = ((part.name, getattr(value, part.name)) for part in fields(value) if part.init)
-        found = {name: _flatten(part, kinds) for name, part in own}
-        return found | {_KIND: type(value).__name__}
+        # Fields that are no arguments are skipped, since they are computed from the others.
+        stored = {
+            field.name: _flatten(getattr(value, field.name), kinds)
+            for field in fields(value)
+            if field.init
+        }
+        return stored | {_CLASS_KEY: type(value).__name__}
     return [_flatten(item, kinds) for item in value] if type(value) is list else value
 
 
-def _build(value, kinds):
-    # A user's dict may have that key too, but no kind for it.
-    if isinstance(value, dict) and isinstance(value.get(_KIND), str) and value[_KIND] in kinds:
-        found = {name: _build(item, kinds) for name, item in value.items() if name != _KIND}
-        return kinds[value[_KIND]](**found)
-    return [_build(item, kinds) for item in value] if type(value) is list else value
+def _build(value, builders):
+    """Undo `_flatten`; `builders` has the class, or a function, for each name of a class."""
+    # A user's dict may have the same key, but not with a name that has a builder.
+    if isinstance(value, dict) and isinstance(value.get(_CLASS_KEY), str):
+        build = builders.get(value[_CLASS_KEY])
+        if build is not None:
+            stored = {
+                name: _build(item, builders)
+                for name, item in value.items()
+                if name != _CLASS_KEY
+            }
+            return build(**stored)
+    return [_build(item, builders) for item in value] if type(value) is list else value
 
 
 def warn_user(*messages):
-    """Warn at the line that called this package, be it through scikit-learn."""
+    """Warn at the line of the user's code that called this package, directly or indirectly."""
     frame, level = sys._getframe(1), 2
-    while frame is not None and frame.f_globals.get("__name__", "").startswith(_OWN):
+    while frame is not None and frame.f_globals.get("__name__", "").startswith(
+        _INTERNAL_PACKAGES
+    ):
         frame, level = frame.f_back, level + 1
     for message in messages:
         warnings.warn(message, UserWarning, stacklevel=level)
 
 
 def with_callbacks(method: Method) -> Method:
-    """scikit-learn's decorator of `fit`, which keeps the type of what it decorates."""
+    """Apply scikit-learn's decorator of `fit`, and keep the type of the method."""
     return cast(Method, sklearn_with_callbacks(method))
 
 
-def _modes():
-    """A function that restores the modes of NumPy, BLAS and torch that fits may change."""
+def _save_modes():
+    """Return a function that restores the present modes of NumPy, BLAS and torch."""
     contexts = _thread_pools.contexts_of_this_thread()
     errors, torch = np.geterr(), sys.modules.get("torch")
+    # These are torch's defaults, for the case that it is not loaded yet.
     gradients, autocast, cache, depth = True, dict.fromkeys(("cpu", "cuda"), False), True, 0
     if torch is not None:
         gradients, cache = torch.is_grad_enabled(), torch.is_autocast_cache_enabled()
@@ -191,19 +222,19 @@ def _modes():
 
 
 def keeps_state_on_failure(method: Method) -> Method:
-    """Decorate a method that fits, and assigns attributes: if it raises, they are as before."""
+    """Decorate a method that fits: if it raises, all attributes are as they were before."""
 
     @functools.wraps(method)
     def fit_or_nothing(estimator, *args, **kwargs):
-        before, restore_modes = vars(estimator).copy(), _modes()
-        for name in _COMPUTED:
+        before, restore_modes = vars(estimator).copy(), _save_modes()
+        for name in _COMPUTED_ATTRIBUTES:
             vars(estimator).pop(name, None)
         try:
             return method(estimator, *args, **kwargs)
         except BaseException:
-            # In one step, between whose parts no further interrupt can come.
+            # All attributes are replaced in one step, which no further interrupt can divide.
             estimator.__dict__ = before
-            # An interrupt may come while a context ends.
+            # The modes are restored too, since an interrupt may come while a context ends.
             restore_modes()
             raise
 

@@ -1,4 +1,10 @@
-"""The columns of X: numbers and categories, and estimators that read such rows."""
+"""Columns of numbers and categories, and the base class of estimators that read such rows.
+
+`Columns.learn` finds which columns of a table are categories, and their levels.
+`Columns.encode` makes a table of numbers, in which the code of a level stands for a categorical
+cell. Tables are arrays, Dask collections, and frames that narwhals knows, such as those of
+pandas and polars.
+"""
 
 import dataclasses
 import functools
@@ -11,14 +17,14 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from ._base import AttentionEstimator
 from ._levels import (
-    codes_of,
+    add_counts,
     count_levels,
-    doubt_levels,
-    has_levels,
-    joined,
-    levels_of,
+    encode_levels,
+    is_category,
     new_levels,
-    present,
+    nonmissing,
+    sort_levels,
+    warn_of_odd_levels,
 )
 from ._partitions import (
     empty_table,
@@ -31,18 +37,18 @@ from ._partitions import (
 from ._validation import (
     OF_TIMES,
     as_numbers,
+    basic_types,
     check_bandwidth,
     check_in_interval,
     is_one_of,
     refuse_other_arrays,
-    types_of,
 )
 
 NUMERIC, UNORDERED, ORDERED = "numeric", "unordered", "ordered"
 _CATEGORICAL = UNORDERED, ORDERED
-# Numbers that do not vary, in which no two rows differ.
+# Kind of a column of numbers in which all rows are equal.
 CONSTANT = "constant"
-# Precisions that rows may have; others become the first.
+# Types that rows of numbers may have; other types are converted to the first one.
 _DTYPES = (np.float64, np.float32)
 
 
@@ -89,7 +95,7 @@ class Columns:
 
     @classmethod
     def numbers(cls, n_columns):
-        """Columns of numbers throughout."""
+        """Return the Columns of a table with `n_columns` columns of numbers."""
         return cls((NUMERIC,) * n_columns, (None,) * n_columns)
 
     @classmethod
@@ -101,7 +107,7 @@ class Columns:
         ordered: bool = True,
         refuse_texts: bool = False,
     ) -> Self:
-        """Columns of a table, with the levels of its categories.
+        """Learn the kinds of the columns of a table, and the levels of its categories.
 
         Columns of a categorical dtype and of strings in a data frame are categories. A dtype
         whose categories are ordered makes ordered ones, with all its levels in their order;
@@ -138,30 +144,32 @@ class Columns:
             If most rows have a text of their own in a column of texts, or nine of ten levels of
             such a column are numbers.
         """
-        if is_one_of(categorical_features, "from_dtype") and _is_plain(X):
+        if is_one_of(categorical_features, "from_dtype") and _is_numeric_array(X):
             return cls.numbers(X.shape[1])
-        table = _table(X)
-        names, kinds = table.columns, _kinds(X, table)
-        named = _named(categorical_features, names)
+        # Find the kinds of the columns by their types and by the parameter.
+        table = _checked_frame(X)
+        names, kinds = table.columns, _kinds_by_type(X, table)
+        named = _positions_of_names(categorical_features, names)
         for j, kind in enumerate(kinds):
             if (kind == NUMERIC and j in named) or (kind == ORDERED and not ordered):
                 kinds[j] = UNORDERED
+        # Count the levels of each category, and sort them.
         categories = [None] * len(kinds)
-        for name, counts in _counts(X, table, kinds).items():
+        for name, counts in _level_counts(X, table, kinds).items():
             j = names.index(name)
-            of_texts = is_partitioned(X) and j not in named and table.schema[name] == nw.String
-            # Objects of Dask may be other than texts in some partition.
-            if of_texts and not types_of(present(counts)) <= {str}:
+            is_text = is_partitioned(X) and j not in named and table.schema[name] == nw.String
+            # Dask declares objects to be texts, but their cells may be numbers.
+            if is_text and not basic_types(nonmissing(counts)) <= {str}:
                 kinds[j] = NUMERIC
                 continue
-            categories[j] = levels_of(name, counts, kinds[j] == ORDERED)
+            categories[j] = sort_levels(name, counts, kinds[j] == ORDERED)
             if j not in named and table.schema[name] in (nw.String, nw.Object):
-                doubt_levels(name, counts.total(), categories[j], refuse_texts)
+                warn_of_odd_levels(name, counts.total(), categories[j], refuse_texts)
         return cls(tuple(kinds), tuple(categories))
 
-    def __add__(self, other):
-        """The columns of two tables side by side."""
-        return Columns((*self.kinds, *other.kinds), (*self.categories, *other.categories))
+    def __add__(self, columns):
+        """Return the Columns of two tables side by side."""
+        return Columns((*self.kinds, *columns.kinds), (*self.categories, *columns.categories))
 
     @property
     def is_numeric(self):
@@ -189,16 +197,16 @@ class Columns:
         return np.array([*map(highest_lam, self.kinds, self.n_levels)])
 
     def without(self, constant):
-        """The columns, of which some numbers (n_columns,) are known not to vary."""
+        """Return Columns in which those of a mask (n_columns,) have the kind "constant"."""
         kinds = np.where(constant, CONSTANT, self.kinds).tolist()
         return dataclasses.replace(self, kinds=tuple(kinds))
 
     def divisors(self, bandwidth):
-        """Divisor of each column: its bandwidth, but 1 for categories and their lambdas."""
+        """Return the divisor of each column: its bandwidth for numbers, 1 for categories."""
         return np.where(self.is_numeric, bandwidth, 1.0)
 
     def check_bandwidth(self, bandwidth, default) -> np.ndarray:
-        """Bandwidths of numbers and lambdas of categories from what a user passed.
+        """Validate a bandwidth, which has lambdas for categories.
 
         Parameters
         ----------
@@ -206,24 +214,25 @@ class Columns:
             As the user passed it: one number for all columns of numbers, or one for each
             column, with the lambdas of categories.
         default : ndarray of shape (n_columns,)
-            Holds the lambdas in the first case.
+            Its entries for categories are their lambdas if `bandwidth` is one number.
 
         Returns
         -------
         bandwidth : ndarray of shape (n_columns,)
+            Bandwidths of numbers and lambdas of categories.
         """
-        checked = np.array(default, dtype=np.float64)
-        given = np.array(bandwidth, dtype=object)
-        if given.shape == checked.shape:
+        lambdas = np.array(default, dtype=np.float64)
+        entries = np.array(bandwidth, dtype=object)
+        if entries.shape == lambdas.shape:
             for j in self.categorical:
                 name, highest = f"bandwidth[{j}]", float(self.highest_lam[j])
-                checked[j] = check_in_interval(name, given[j], 0, highest)
-                given[j] = 1.0
-        widths = check_bandwidth(given.tolist(), len(self.kinds))
-        return np.where(np.isin(self.kinds, _CATEGORICAL), checked, widths)
+                lambdas[j] = check_in_interval(name, entries[j], 0, highest)
+                entries[j] = 1.0  # a lambda may be 0, which no bandwidth may be
+        widths = check_bandwidth(entries.tolist(), len(self.kinds))
+        return np.where(np.isin(self.kinds, _CATEGORICAL), lambdas, widths)
 
     def encode(self, X) -> Any:
-        """The table as numbers, with the code of its level for every categorical cell.
+        """Encode a table as numbers; the code of its level stands for each categorical cell.
 
         Parameters
         ----------
@@ -247,9 +256,9 @@ class Columns:
             level is not known, or none of a column's cells is a level, and they are of another
             type than all levels; a TypeError where objects are no numbers at all.
         """
-        if not self.categorical and _is_plain(X):
+        if not self.categorical and _is_numeric_array(X):
             return X
-        table, kinds = _table(X), self.kinds
+        table, kinds = _checked_frame(X), self.kinds
         names = table.columns
         if len(names) != len(kinds) and self.categorical:
             raise ValueError(
@@ -258,14 +267,15 @@ class Columns:
                 "table with the same columns."
             )
         if is_partitioned(X):
-            known = empty_table(X)
-            encoded = self.encode(known)
-            # Without a task for each partition where there is nothing to do but a check.
-            return X if encoded is known else map_partitions(self.encode, X, encoded)
+            empty = empty_table(X)
+            encoded = self.encode(empty)
+            # If the columns are numbers already, no task is made for each partition.
+            return X if encoded is empty else map_partitions(self.encode, X, encoded)
         if len(names) != len(kinds):
-            return X if hasattr(X, "columns") else _in_numbers(X, table, {})
-        for name, kind, found in zip(names, kinds, _kinds(X, table), strict=True):
-            if kind == NUMERIC != found and not table.get_column(name).is_null().all():
+            return X if hasattr(X, "columns") else _with_codes(X, table, {})
+        actual_kinds = _kinds_by_type(X, table)
+        for name, kind, actual in zip(names, kinds, actual_kinds, strict=True):
+            if kind == NUMERIC != actual and not table.get_column(name).is_null().all():
                 raise ValueError(
                     f"X has categories in column {name!r}, which is numeric in the fit or in "
                     "other partitions: convert it to numbers (pandas.to_numeric, with "
@@ -274,11 +284,11 @@ class Columns:
         codes = {}
         for j in self.categorical:
             column, ordered = table.get_column(names[j]), kinds[j] == ORDERED
-            codes[names[j]] = codes_of(column, self.categories[j], ordered)
-        return _in_numbers(X, table, codes)
+            codes[names[j]] = encode_levels(column, self.categories[j], ordered)
+        return _with_codes(X, table, codes)
 
     def decode(self, X, *, as_frame: bool = False) -> Any:
-        """The table that :meth:`encode` makes these numbers of.
+        """Decode numbers and codes to a table, as the inverse of :meth:`encode`.
 
         Parameters
         ----------
@@ -292,7 +302,7 @@ class Columns:
         X : ndarray or pandas.DataFrame of shape (n_samples, n_columns)
             An array of objects if a level is not a number.
         """
-        known = {j: present(self.categories[j]) for j in self.categorical}
+        known = {j: nonmissing(self.categories[j]) for j in self.categorical}
         decoded = X.astype(object)
         for j in known:
             levels = np.array(self.categories[j], dtype=object)
@@ -304,11 +314,12 @@ class Columns:
             for j, levels in known.items():
                 dtypes[j] = pd.CategoricalDtype(levels, self.kinds[j] == ORDERED)
             return pd.DataFrame(decoded, dtype=object).astype(dtypes)
-        of_numbers = {str, object}.isdisjoint(types_of(itertools.chain(*known.values())))
-        return decoded.astype(np.float64) if of_numbers else decoded
+        types = basic_types(itertools.chain(*known.values()))
+        all_numbers = {str, object}.isdisjoint(types)
+        return decoded.astype(np.float64) if all_numbers else decoded
 
     def extend(self, X) -> Self:
-        """The columns with what further rows bring: new levels of unordered categories.
+        """Return Columns to which the new levels of further rows are added.
 
         Parameters
         ----------
@@ -318,14 +329,14 @@ class Columns:
         Returns
         -------
         columns : Columns
-            New levels come last: codes stay what they are.
+            New levels of unordered categories come last, so that codes stay the same.
         """
-        table = _table(X)
+        table = _checked_frame(X)
         if len(table.columns) != len(self.kinds):
             return self
         categories = list(self.categories)
         kinds = [UNORDERED if kind == UNORDERED else NUMERIC for kind in self.kinds]
-        for name, counts in _counts(X, table, kinds).items():
+        for name, counts in _level_counts(X, table, kinds).items():
             j = table.columns.index(name)
             categories[j] += new_levels(table.get_column(name), categories[j], counts)
         return dataclasses.replace(self, categories=tuple(categories))
@@ -335,13 +346,13 @@ class MixedRows(AttentionEstimator):
     """Base class of estimators that read rows of numbers and categories."""
 
     _held = (Columns,)
-    # A parameter of some of them.
+    # This is a parameter of some subclasses, and a constant of others.
     categorical_features = "from_dtype"
-    # Whether Dask collections stay in their partitions; otherwise they come into memory.
+    # True if Dask collections stay in their partitions; otherwise they are loaded into memory.
     _keeps_partitions = False
-    # Whether numbers may be missing.
+    # True if numbers may be missing.
     _reads_missing = False
-    # Of the training rows, None where these are known by their positions.
+    # Labels (n_samples,) of the training rows; None if these are identified by their positions.
     _row_labels = None
 
     def __sklearn_tags__(self):
@@ -351,11 +362,15 @@ class MixedRows(AttentionEstimator):
         return tags
 
     def _learn_rows(self, X, dtype=_DTYPES, **checks):
-        """Training rows as numbers and codes, and targets if there are any."""
+        """Encode training rows, and validate targets; learn the columns and labels of rows.
+
+        `dtype` has the types that rows may have. With ``y`` in `checks`, which are arguments of
+        scikit-learn's `validate_data`, the result is a pair of rows and targets.
+        """
         return self._checked_rows(X, reset=True, dtype=dtype, **checks)
 
     def _read_rows(self, X, dtype=_DTYPES, **checks):
-        """Queries as numbers and codes, and targets if there are any."""
+        """Encode queries, and validate targets; see `_learn_rows` for arguments and result."""
         check_is_fitted(self)
         if dtype is _DTYPES and not checks:
             names = getattr(self, "feature_names_in_", None)
@@ -366,7 +381,7 @@ class MixedRows(AttentionEstimator):
 
     def _checked_rows(self, X, *, reset, **checks):
         if not self._keeps_partitions:
-            # Without targets by the default of scikit-learn's check.
+            # "no_validation" is the default of `validate_data`, for a call without targets.
             X, checks["y"] = to_memory(X, checks.get("y", "no_validation"))
         if reset:
             self.columns_ = Columns.learn(X, self.categorical_features)
@@ -379,8 +394,8 @@ class MixedRows(AttentionEstimator):
         _check_names(self, self.columns_, X)
         self.columns_ = self.columns_.extend(X)
         n_before = len(self.keys_)
-        self._row_labels = _joined_labels(
-            self._row_labels, row_labels(X, n_before), n_before, X
+        self._row_labels = _concatenate_labels(
+            self._row_labels, row_labels(X, n_before), n_before, len(X)
         )
 
 
@@ -428,12 +443,18 @@ def encode_usual_frame(columns, X, names, *, allow_nan):
         is_text = pd.api.types.is_object_dtype(dtypes[j]) and isinstance(column.iloc[0], str)
         if not (is_text or isinstance(dtypes[j], pd.CategoricalDtype | pd.StringDtype)):
             return None
-        encoded[:, j] = codes_of(column, columns.categories[j], columns.kinds[j] == ORDERED)
+        is_ordered = columns.kinds[j] == ORDERED
+        encoded[:, j] = encode_levels(column, columns.categories[j], is_ordered)
     return encoded
 
 
 def read_table(estimator, columns, X, *, reset, **checks):
-    """Rows as numbers and codes, checked by scikit-learn as of an estimator, and targets."""
+    """Encode rows of a table, and validate them and targets by scikit-learn's checks.
+
+    With `reset` the estimator stores names and number of features; otherwise these have to be
+    equal. `checks` are arguments of `validate_data`. With ``y`` among them the result is a pair
+    of rows and targets, otherwise the rows.
+    """
     if not reset:
         _check_names(estimator, columns, X)
     X, y, need_y = columns.encode(X), checks.get("y"), "y" in checks
@@ -441,39 +462,47 @@ def read_table(estimator, columns, X, *, reset, **checks):
         try:
             return validate_data(estimator, X, reset=reset, **checks)
         except ValueError as error:
-            _name_columns(error, X)
+            _add_column_names(error, X)
             raise
     X, y = read_partitions(estimator, X, y, checks["dtype"], reset=reset, need_y=need_y)
     return (X, y) if need_y else X
 
 
-def _name_columns(error, X):
+def _add_column_names(error, X):
     """Add the names of columns of X to the message of an error about NaN or infinity in X."""
     for word, is_one in {"NaN": np.isnan, "infinity": np.isinf}.items():
         if f"Input X contains {word}" in str(error):
-            bad = is_one(as_numbers("X", X, "")).any(axis=0)
-            names = list(itertools.compress(getattr(X, "columns", range(len(bad))), bad))
+            has_word = is_one(as_numbers("X", X, "")).any(axis=0)
+            all_names = getattr(X, "columns", range(len(has_word)))
+            names = list(itertools.compress(all_names, has_word))
             remedy = f"Columns with {word} are {names}: replace it, or drop its rows."
             error.args = (f"{error}\n{remedy}",)
 
 
 def _check_names(estimator, columns, X):
-    """Before levels are looked up: an error about the order of columns says more."""
+    """Raise scikit-learn's error if X has other names of columns than in the fit.
+
+    This precedes the encoding of levels, whose errors would be less clear if columns are in
+    another order.
+    """
     if columns.categorical and hasattr(X, "columns"):
         rows = empty_table(X) if is_partitioned(X) else X
         validate_data(estimator, rows, reset=False, skip_check_array=True)
 
 
 def highest_lam(kind, n_levels):
-    """Lambda at which the levels of a category count alike, inf for numbers."""
+    """Return the lambda at which all levels of a category count equally; inf for numbers."""
     if kind == UNORDERED:
         return (n_levels - 1) / n_levels
     return np.inf if kind == NUMERIC else 1.0
 
 
-def frame_of(X, *, allow_series=False):
-    """A frame of any library for narwhals, or a series; None for all else."""
-    # Of pandas: others have none of the same name.
+def narwhals_frame(X, *, allow_series=False):
+    """Return a frame of any library as one of narwhals; None for everything else.
+
+    With `allow_series` a series is returned as one of narwhals, too.
+    """
+    # Only pandas allows several columns of the same name.
     columns = X.columns if hasattr(X, "iloc") and X.ndim == 2 else None
     if columns is not None and not columns.is_unique:
         raise ValueError(f"X has columns of the same name, {list(columns)}: rename them.")
@@ -487,65 +516,72 @@ def frame_of(X, *, allow_series=False):
 
 
 def row_labels(X, first=0):
-    """Labels (n_samples,) of the rows of a pandas frame; None where they count from `first`."""
+    """Return the labels (n_samples,) of the rows of a pandas frame.
+
+    The result is None if the labels are the numbers from `first` on, and for other tables.
+    """
     if is_partitioned(X) or not hasattr(X, "iloc"):
         return None
-    counted = X.index.nlevels == 1 and np.array_equal(X.index, range(first, first + len(X)))
-    return None if counted else _as_labels(X.index)
+    is_range = X.index.nlevels == 1 and np.array_equal(X.index, range(first, first + len(X)))
+    return None if is_range else _as_labels(X.index)
 
 
 def _as_labels(index):
-    """Labels as an array of numbers or times, or of objects that files can have."""
+    """Convert an index of pandas to numbers, times, or objects that can be stored in files."""
     labels = np.asarray(index)
     if labels.dtype != object or {*map(type, labels)} <= {str, int, float, bool, tuple}:
         return labels
-    # Such as times with a zone, which pandas finds by their texts.
+    # Other labels, such as times with a zone, become texts, by which pandas finds them too.
     return np.asarray(index.astype(str), dtype=object)
 
 
-def _joined_labels(first, further, n_first, X):
-    """Labels of the first rows and of further ones, each None where they are positions."""
-    if first is None and further is None:
+def _concatenate_labels(old, new, n_old, n_new):
+    """Concatenate the labels of old and of new rows; None stands for positions of rows."""
+    if old is None and new is None:
         return None
     import pandas as pd
 
-    first = range(n_first) if first is None else first
-    further = range(n_first, n_first + len(X)) if further is None else further
-    # Labels may be tuples, and of any types.
-    parts = [pd.Index(part, tupleize_cols=False) for part in (first, further)]
-    return _as_labels(parts[0].append(parts[1]))
+    old = range(n_old) if old is None else old
+    new = range(n_old, n_old + n_new) if new is None else new
+    # Labels may be tuples, and of several types.
+    old, new = (pd.Index(labels, tupleize_cols=False) for labels in (old, new))
+    return _as_labels(old.append(new))
 
 
 def to_pandas(X):
-    """A frame or a series of another library as pandas has it; all else as it is."""
+    """Convert a frame or a series of another library to pandas; return others as they are."""
     import pandas as pd
 
-    frame = None if isinstance(X, pd.DataFrame | pd.Series) else frame_of(X, allow_series=True)
+    if isinstance(X, pd.DataFrame | pd.Series):
+        return X
+    frame = narwhals_frame(X, allow_series=True)
     if frame is None:
         return X
     if isinstance(frame, nw.DataFrame):
         columns = (column.to_native() for column in frame.iter_columns())
         return pd.DataFrame(dict(zip(frame.columns, map(to_pandas, columns), strict=True)))
-    # By NumPy, since narwhals needs pyarrow. Of a zone these are times in UTC.
+    # The conversion goes through NumPy, since narwhals' own needs pyarrow. Times with a zone
+    # become times in UTC.
     cells, zone = frame.to_numpy(), getattr(frame.dtype, "time_zone", None)
     cells = pd.DatetimeIndex(cells, tz="UTC").tz_convert(zone) if zone else cells
     return pd.Series(cells, name=frame.name)
 
 
-def _is_plain(X):
-    """True for an array of numbers, which needs no look at its columns."""
-    plain = isinstance(X, np.ndarray) and X.ndim == 2 and X.dtype.kind in "biuf"
-    return plain and not np.ma.is_masked(X)
+def _is_numeric_array(X):
+    """Return True for a table of numbers in NumPy, whose columns need not be inspected."""
+    is_numeric = isinstance(X, np.ndarray) and X.ndim == 2 and X.dtype.kind in "biuf"
+    return is_numeric and not np.ma.is_masked(X)
 
 
-def _table(X):
-    """A table without times as a frame, which has no columns if there is none in X.
+def _checked_frame(X):
+    """Convert a table to a frame of narwhals; raise an error for columns that are unsupported.
 
-    Arrays become frames of pandas. Of a Dask collection it has no rows.
+    Arrays and lists become frames of pandas, without columns if X is no table. A Dask
+    collection becomes a frame without rows.
     """
     X = empty_table(X) if is_partitioned(X) else X
     refuse_other_arrays("X", X)
-    frame = frame_of(X)
+    frame = narwhals_frame(X)
     frame = _frame_of_array(X) if frame is None else frame
     for j, (name, dtype) in enumerate(frame.schema.items()):
         cell = "" if dtype.is_numeric() or not len(frame) else frame.item(0, j)
@@ -572,7 +608,7 @@ def _table(X):
 
 
 def _frame_of_array(X):
-    """An array, or lists, as a frame, which has no columns where they are no table."""
+    """Convert an array or lists to a frame, which has no columns if they are no table."""
     import pandas as pd
 
     try:
@@ -580,40 +616,46 @@ def _frame_of_array(X):
     except (TypeError, ValueError):
         array = np.empty(0)
     if array.dtype.kind == "U" and isinstance(X, list | tuple):
-        array = np.array(X, dtype=object)  # in which numbers beside texts stay numbers
+        array = np.array(X, dtype=object)  # so that numbers next to texts remain numbers
     array = array if array.ndim == 2 else np.empty((0, 0))
-    # Levels that are whole numbers or flags are floats as well.
+    # Integers and bools become floats, since they would be different levels otherwise.
     dtype = {"O": object, "b": float, "i": float, "u": float}.get(array.dtype.kind)
     return nw.from_native(pd.DataFrame(array, dtype=dtype, copy=False))
 
 
-def _named(given, names):
-    """Positions of the columns that the parameter `categorical_features` names."""
-    if is_one_of(given, "from_dtype") or not names:
+def _positions_of_names(categorical_features, names):
+    """Return the positions of the columns that the parameter `categorical_features` lists."""
+    if is_one_of(categorical_features, "from_dtype") or not names:
         return set()
-    items = [given] if isinstance(given, str) or not np.iterable(given) else list(given)
+    is_single = isinstance(categorical_features, str) or not np.iterable(categorical_features)
+    items = [categorical_features] if is_single else list(categorical_features)
     n = len(names)
-    if len(items) == n and types_of(items) == {bool | np.bool_}:
+    if len(items) == n and basic_types(items) == {bool | np.bool_}:
         return set(np.flatnonzero(items).tolist())
-    positions = {name: j for j, name in enumerate(names)}
-    places = [positions.get(item) if isinstance(item, str) else item for item in items]
-    # As texts, since neither True nor 1.0 is a position.
-    if not {*map(str, places)} <= {*map(str, range(n))}:
+    position_of = {name: j for j, name in enumerate(names)}
+    positions = [position_of.get(item) if isinstance(item, str) else item for item in items]
+    # Texts are compared, since True and 1.0 equal 1, but are no positions.
+    if not {*map(str, positions)} <= {*map(str, range(n))}:
         raise ValueError(
-            f"categorical_features={given!r} does not fit {n} columns: pass 'from_dtype', or "
-            f"a list of names, of positions from 0 to {n - 1}, or of one bool for each column."
+            f"categorical_features={categorical_features!r} does not fit {n} columns: pass "
+            f"'from_dtype', or a list of names, of positions from 0 to {n - 1}, or of one bool "
+            "for each column."
         )
-    return {*map(int, places)}
+    return {*map(int, positions)}
 
 
 def numeric_table(X):
-    """A table with numbers in place of its objects; an error names a column that has others."""
+    """Convert objects of a table to numbers; an error names a column that has other cells."""
     (X,) = to_memory(X)
-    return X if _is_plain(X) else _in_numbers(X, _table(X), {})
+    return X if _is_numeric_array(X) else _with_codes(X, _checked_frame(X), {})
 
 
-def _in_numbers(X, table, codes):
-    """A table with codes of some columns, and numbers in place of objects in the others."""
+def _with_codes(X, table, codes):
+    """Replace columns of a table by codes, and objects in other columns by numbers.
+
+    `table` is X as a frame of narwhals, and `codes` has those of each categorical column by its
+    name. The result is a frame of the library of X, or an array if X is one.
+    """
     remedy = "make numbers of it (pandas.to_numeric), or encode it first (OneHotEncoder)"
     if not table.columns and (isinstance(X, list | tuple) or hasattr(X, "__array__")):
         return as_numbers("X", X, "pass a table, with as many numbers in each row")
@@ -633,29 +675,39 @@ def _in_numbers(X, table, codes):
     return encoded.to_numpy(dtype if dtype.kind == "f" else np.float64, copy=True)
 
 
-def _kinds(X, table):
-    """Kinds of the columns of a table by their types, which those of an array have not."""
+def _kinds_by_type(X, table):
+    """Return the kind of each column by its type; columns of an array are all numeric.
+
+    `table` is X as a frame of narwhals.
+    """
     if not hasattr(X, "columns"):
         return [NUMERIC] * len(table.columns)
-    # An Enum of polars lists its levels, in whatever order.
-    of_enum = UNORDERED if table.implementation.is_polars() else ORDERED
-    return [
-        (of_enum if column.dtype == nw.Enum else UNORDERED) if has_levels(column) else NUMERIC
-        for column in table.iter_columns()
-    ]
+    # An Enum is an ordered category of pandas. That of polars lists its levels in any order.
+    enum_kind = UNORDERED if table.implementation.is_polars() else ORDERED
+    kinds = []
+    for column in table.iter_columns():
+        kind = enum_kind if column.dtype == nw.Enum else UNORDERED
+        kinds.append(kind if is_category(column) else NUMERIC)
+    return kinds
 
 
-def _counts(X, table, kinds):
-    """How many rows have each level of each category, and None for missing cells."""
+def _level_counts(X, table, kinds):
+    """Count the rows of each level of each category: a Counter for each name of a column.
+
+    `table` is X as a frame of narwhals, without rows if X is partitioned.
+    """
     pairs = zip(table.columns, kinds, strict=True)
-    ordered = {name: kind == ORDERED for name, kind in pairs if kind in _CATEGORICAL}
-    count = functools.partial(_counts_of, ordered)
-    if not (ordered and is_partitioned(X)):
+    is_ordered = {name: kind == ORDERED for name, kind in pairs if kind in _CATEGORICAL}
+    count = functools.partial(_level_counts_in_memory, is_ordered)
+    if not (is_ordered and is_partitioned(X)):
         return count(table)
-    return reduce_columns(count, joined, X, [*ordered])
+    return reduce_columns(count, add_counts, X, [*is_ordered])
 
 
-def _counts_of(ordered, rows):
-    """Counts of levels of the named columns, of which each is ordered or not, in some rows."""
-    table = _table(rows)
-    return {name: count_levels(table.get_column(name), of) for name, of in ordered.items()}
+def _level_counts_in_memory(is_ordered, rows):
+    """Count the levels of the columns that are the keys of `is_ordered`."""
+    table = _checked_frame(rows)
+    return {
+        name: count_levels(table.get_column(name), ordered)
+        for name, ordered in is_ordered.items()
+    }

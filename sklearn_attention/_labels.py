@@ -1,4 +1,8 @@
-"""Classes: their indicators, which are averaged, and the names of those that win."""
+"""Targets: classes as indicator columns and back, class weights, and scores.
+
+Smoothers average the indicators of classes. Each class of each output has a column, which is 1
+for rows of the class and 0 for others, so that averages are probabilities.
+"""
 
 import numbers
 from collections.abc import Iterable
@@ -12,11 +16,11 @@ from sklearn.utils.validation import check_is_fitted, column_or_1d
 
 from ._partitions import is_partitioned, reduce_rows, to_memory
 from ._validation import (
+    basic_types,
     check_numeric_target,
     is_one_of,
     read_weights,
     refuse_other_arrays,
-    types_of,
 )
 
 
@@ -29,7 +33,7 @@ class ClassLabels:
         return tags
 
     def predict(self, X) -> np.ndarray:
-        """Most probable class of each row.
+        """Predict the most probable class of each row.
 
         Parameters
         ----------
@@ -39,14 +43,15 @@ class ClassLabels:
         Returns
         -------
         y : ndarray of shape (n_queries,) or (n_queries, n_outputs)
-            Classes; of equally probable ones the first. Objects where outputs have classes
-            of several types, such as texts and numbers.
+            Classes; if several are equally probable, the first one. An array of objects if
+            outputs have classes of several types, such as texts and numbers.
         """
-        found = self.predict_proba(X)
-        return winners(found if isinstance(self.classes_, list) else [found], self.classes_)
+        probabilities = self.predict_proba(X)
+        several = isinstance(self.classes_, list)
+        return best_classes(probabilities if several else [probabilities], self.classes_)
 
     def score(self, X, y, sample_weight=None) -> float:
-        """Share of rows whose class is right, or with several outputs all of whose classes are.
+        """Compute the accuracy; with several outputs all classes of a row have to be right.
 
         Parameters
         ----------
@@ -65,16 +70,17 @@ class ClassLabels:
         if y is None:
             raise ValueError("y=None is not valid: pass the class of each row.")
         if not isinstance(self.classes_, list):
-            # Once: every use of predictions in partitions would compute them again.
-            y, found, weights = to_memory(y, self.predict(X), sample_weight)
-            y, weights = read_labels(y), read_weights(weights, len(found))
+            # Predictions in partitions are computed once here; each use would compute them
+            # again.
+            y, predictions, weights = to_memory(y, self.predict(X), sample_weight)
+            y, weights = read_labels(y), read_weights(weights, len(predictions))
             if y.shape[1:] not in ((), (1,)):
                 raise ValueError(
                     f"y has shape {y.shape}, which is not one label for each row: pass y of "
                     "shape (n_samples,)."
                 )
             y = check_labels(y)
-            return accuracy_score(y, found, sample_weight=weights)
+            return accuracy_score(y, predictions, sample_weight=weights)
         y, weights = read_labels(y), read_weights(sample_weight, len(X))
         expected = len(X), len(self.classes_)
         if y.shape != expected:
@@ -86,10 +92,10 @@ class ClassLabels:
 
 
 class NumericTargets(RegressorMixin):
-    """Mixin of regressors, whose `score` names targets and weights that are not valid."""
+    """Mixin of regressors whose `score` raises errors that name invalid targets and weights."""
 
     def score(self, X, y, sample_weight=None) -> float:
-        """R2 of the predictions, the mean over outputs.
+        """Compute R2 of the predictions, averaged over outputs.
 
         Parameters
         ----------
@@ -104,71 +110,76 @@ class NumericTargets(RegressorMixin):
         -------
         score : float
         """
-        # Once: every use of predictions in partitions would compute them again.
-        y, found, weights = to_memory(y, self.predict(X), sample_weight)
-        weights = read_weights(weights, len(found))
-        return r2_score(check_numeric_target(y), found, sample_weight=weights)
+        # Predictions in partitions are computed once here; each use would compute them again.
+        y, predictions, weights = to_memory(y, self.predict(X), sample_weight)
+        weights = read_weights(weights, len(predictions))
+        return r2_score(check_numeric_target(y), predictions, sample_weight=weights)
 
 
-def explained(values, predictions, weights):
-    """Share of the variance that predictions explain, the mean over outputs; NaN if one is."""
+def r2_or_nan(values, predictions, weights):
+    """Compute R2, averaged over outputs; NaN if a row of positive weight has no prediction."""
     values, predictions, weights = to_memory(values, predictions, weights)
-    kept = slice(None) if weights is None else weights > 0
-    if np.isnan(predictions[kept]).any():
+    has_weight = slice(None) if weights is None else weights > 0
+    if np.isnan(predictions[has_weight]).any():
         return float("nan")
-    weights = None if weights is None else weights[kept]
-    return float(r2_score(values[kept], predictions[kept], sample_weight=weights))
+    weights = None if weights is None else weights[has_weight]
+    return float(r2_score(values[has_weight], predictions[has_weight], sample_weight=weights))
 
 
 def targets_at(estimator, rows):
-    """Targets of some training rows of an estimator, as they were passed."""
+    """Return the targets of training rows of an estimator as the user passed them."""
     values = estimator.values_[rows]
     if not is_classifier(estimator):
         return values
-    return winners(split_classes(values, estimator.classes_), estimator.classes_)
+    return best_classes(split_classes(values, estimator.classes_), estimator.classes_)
 
 
 def classes_of_outputs(classes):
-    """One array of classes for each output, also where there is only one."""
+    """Return a list with an array of classes for each output, also if there is only one."""
     return classes if isinstance(classes, list) else [classes]
 
 
 def indicators(y, classes, dtype):
-    """One column for each class of each output."""
+    """Return an indicator column for each class of each output, (n_rows, n_classes)."""
     outputs = zip(outputs_of(y), classes_of_outputs(classes), strict=True)
-    columns = [labels[:, None] == known for labels, known in outputs]
+    columns = [labels[:, None] == names for labels, names in outputs]
     return np.concatenate(columns, axis=1).astype(dtype, copy=False)
 
 
-def winners(scores, classes):
-    """Names of the classes of highest score, from one array for each output."""
-    pairs = zip(classes_of_outputs(classes), scores, strict=True)
-    columns = [_taken(known, score.argmax(axis=-1)) for known, score in pairs]
-    if len({*map(frozenset, map(types_of, classes_of_outputs(classes)))}) > 1:
-        # An array of another type would make texts or numbers of some of them.
+def best_classes(scores, classes):
+    """Return the names of the classes of highest score.
+
+    `scores` is a list with an array (..., n_classes) for each output. If `classes` is a list,
+    the names have a last axis for outputs.
+    """
+    outputs = classes_of_outputs(classes)
+    pairs = zip(outputs, scores, strict=True)
+    columns = [_take_names(names, score.argmax(axis=-1)) for names, score in pairs]
+    if len({frozenset(basic_types(names)) for names in outputs}) > 1:
+        # In an array that is not one of objects, numbers would become texts.
         columns = [names.astype(object) for names in columns]
     return np.stack(columns, axis=-1) if isinstance(classes, list) else columns[0]
 
 
-def _taken(names, places):
-    if is_partitioned(places):
-        return places.map_blocks(names.take, dtype=names.dtype)
-    return names[places]
+def _take_names(names, positions):
+    if is_partitioned(positions):
+        return positions.map_blocks(names.take, dtype=names.dtype)
+    return names[positions]
 
 
 def split_classes(columns, classes):
-    """The part of each output in an array with a column for every class."""
+    """Split an array (..., n_columns), with a column for each class, by outputs into a list."""
     return split_outputs(columns, list(map(len, classes_of_outputs(classes))))
 
 
 def split_outputs(columns, n_classes):
-    """The part of each output in an array with as many columns as it has classes."""
+    """Split an array (..., n_columns) into one for each output, by their numbers of classes."""
     ends = np.cumsum(n_classes).tolist()
     return [columns[..., end - n : end] for n, end in zip(n_classes, ends, strict=True)]
 
 
-def class_factors(class_weight, y):
-    """Weights of rows by their classes, (n_samples,), from the parameter `class_weight`."""
+def class_weights_of_rows(class_weight, y):
+    """Return the class weight of each row, (n_samples,), for the parameter `class_weight`."""
     if class_weight is None:
         return np.ones(len(y))
     if is_partitioned(y):
@@ -177,30 +188,31 @@ def class_factors(class_weight, y):
             "of Dask: pass y.compute() as y, or a weight for each row as sample_weight."
         )
     dicts = class_weight if isinstance(class_weight, list) else [class_weight]
-    valid = is_one_of(class_weight, "balanced") or all(isinstance(own, dict) for own in dicts)
-    factors = compute_sample_weight(class_weight, y) if valid else np.zeros(0)
-    if not valid or not (np.isfinite(factors) & (factors >= 0)).all():
+    is_balanced = is_one_of(class_weight, "balanced")
+    valid = is_balanced or all(isinstance(weights, dict) for weights in dicts)
+    weights = compute_sample_weight(class_weight, y) if valid else np.zeros(0)
+    if not valid or not (np.isfinite(weights) & (weights >= 0)).all():
         raise ValueError(
             f"class_weight={class_weight!r} is not valid: pass 'balanced', a dict with a "
             "number of 0 or more for each class, a list of dicts for several outputs, or None."
         )
-    return factors
-
-
-def times_class_weights(sample_weight, class_weight, y):
-    """Weights of rows times those of their classes; None if there are neither."""
-    if class_weight is None:
-        return sample_weight
-    weights = class_factors(class_weight, y)
-    if sample_weight is not None:
-        weights = weights * read_weights(sample_weight, len(y))
-    if not weights.any():
-        raise without_weight(class_weight)
     return weights
 
 
-def without_weight(class_weight, name="y"):
-    """The error of classes none of which has weight."""
+def multiply_class_weights(sample_weight, class_weight, y):
+    """Multiply weights of rows by those of their classes; None if there are neither."""
+    if class_weight is None:
+        return sample_weight
+    weights = class_weights_of_rows(class_weight, y)
+    if sample_weight is not None:
+        weights = weights * read_weights(sample_weight, len(y))
+    if not weights.any():
+        raise zero_class_weights_error(class_weight)
+    return weights
+
+
+def zero_class_weights_error(class_weight, name="y"):
+    """Return the error for class weights that are 0 for every row of the labels `name`."""
     return ValueError(
         f"class_weight={class_weight!r} is zero for every row of {name}: leave at least one "
         "class above 0."
@@ -208,7 +220,11 @@ def without_weight(class_weight, name="y"):
 
 
 def read_labels(y, name="y"):
-    """Labels in an array, of objects where another would have them all of one type."""
+    """Convert labels to an array; raise ValueError for missing and unsupported ones.
+
+    Labels of several types, and a list or a frame with several columns, become objects, so that
+    their types are not changed. None and Dask collections are returned as they are.
+    """
     if y is None or is_partitioned(y):
         return y
     import pandas as pd
@@ -224,34 +240,43 @@ def read_labels(y, name="y"):
             )
     if cells.ndim and pd.isna(cells).any():
         raise ValueError(f"{name} has missing labels (NaN, None or NA): drop those rows.")
-    several = cells.shape[1:] > (1,) or len(types_of(cells.ravel())) > 1
-    return cells if several or not in_cells else np.asarray(y)
+    has_several_types = cells.shape[1:] > (1,) or len(basic_types(cells.ravel())) > 1
+    return cells if has_several_types or not in_cells else np.asarray(y)
 
 
 def outputs_of(y):
-    """Labels of each output; objects that are all numbers, or all flags, as such."""
+    """Return a list of the labels of each output.
+
+    Objects that are all numbers, or all bools, become an array of that type.
+    """
     columns = list(y.T) if y.ndim == 2 else [y]
     if y.dtype != object or is_partitioned(y):
         return columns
-    plain = {bool | np.bool_}, {numbers.Number}
-    return [np.array(x.tolist()) if types_of(x) in plain else x for x in columns]
+    convertible = {bool | np.bool_}, {numbers.Number}
+    return [np.array(x.tolist()) if basic_types(x) in convertible else x for x in columns]
 
 
-def refuse_unknown(y, classes, name, source, remedy):
-    """Raise ValueError if labels have other outputs, or other classes, than those before."""
+def refuse_new_classes(y, classes, name, source, remedy):
+    """Raise ValueError if labels have another number of outputs than classes, or new classes.
+
+    `name` is that of the labels in messages, `source` says where the classes come from, and
+    `remedy` what the user can do.
+    """
     outputs, known = outputs_of(y), classes_of_outputs(classes)
     if len(outputs) != len(known):
         raise ValueError(
             f"{name} has {len(outputs)} outputs, but {source} had {len(known)}: {remedy}."
         )
-    pairs = zip(outputs, [{*names.tolist()} for names in known], strict=True)
-    fresh = [x for own, old in pairs for x in distinct(own).tolist() if x not in old]
-    if fresh:
-        raise ValueError(f"{name} has classes {fresh} that {source} did not have: {remedy}.")
+    new = []
+    for labels, names in zip(outputs, known, strict=True):
+        names = {*names.tolist()}
+        new += [label for label in distinct_labels(labels).tolist() if label not in names]
+    if new:
+        raise ValueError(f"{name} has classes {new} that {source} did not have: {remedy}.")
 
 
 def check_labels(y):
-    """Labels of one output, (n_samples,), or of several as the columns of a table."""
+    """Validate labels, and return them as (n_samples,) or, for several outputs, as a table."""
     if is_partitioned(y):
         y = y[:, 0] if y.shape[1:] == (1,) else y
         if y.ndim != 1:
@@ -259,8 +284,9 @@ def check_labels(y):
                 f"y has shape {y.shape}, several outputs in partitions of Dask, which is not "
                 "supported: fit one classifier for each, or pass y.compute()."
             )
-        labels = distinct(y)
-        # So many as not to seem as many classes as rows where they are not.
+        labels = distinct_labels(y)
+        # scikit-learn warns if most rows have a class of their own. The distinct labels are
+        # repeated, so that it does not take them for all rows.
         check_classification_targets(np.resize(labels, min(len(y), 2 * len(labels))))
         return y
     y = np.asarray(y)
@@ -268,31 +294,34 @@ def check_labels(y):
         y = column_or_1d(y, warn=True)
     outputs = outputs_of(y)
     for j, labels in enumerate(outputs):
-        # Objects that are all numbers or all flags are no objects any more.
-        if labels.dtype == object and types_of(labels) != {str}:
-            types = types_of(labels[:1])
-            odd = next((x for x in labels if types_of([x]) != types), labels[-1])
+        # `outputs_of` has converted objects that are all numbers or all bools.
+        if labels.dtype == object and basic_types(labels) != {str}:
+            types = basic_types(labels[:1])
+            different = next((x for x in labels if basic_types([x]) != types), labels[-1])
             output = f"[:, {j}]" if y.ndim == 2 else ""
             raise ValueError(
                 f"y{output} mixes labels of different types, such as {labels[0]!r} and "
-                f"{odd!r}: convert all of them to strings, by numpy.array(y, "
+                f"{different!r}: convert all of them to strings, by numpy.array(y, "
                 f"dtype=object){output}.astype(str)."
             )
         check_classification_targets(labels)
     return outputs[0] if y.ndim == 1 else y
 
 
-def distinct(y):
-    """Sorted labels that occur, in memory."""
-    return reduce_rows(_distinct, np.union1d, y)
+def distinct_labels(y):
+    """Return the sorted distinct labels of one output, in memory."""
+    return reduce_rows(_distinct_in_memory, np.union1d, y)
 
 
-def _distinct(y):
+def _distinct_in_memory(y):
     return np.unique(read_labels(y))
 
 
-def known_classes(y, classes=None):
-    """Sorted classes of y, or those passed; a list of arrays for several outputs."""
+def sorted_classes(y, classes=None):
+    """Return the sorted classes of labels y, or the sorted `classes` if they are not None.
+
+    If y has several outputs, the result is a list with an array for each, as is `classes`.
+    """
     if y.ndim == 1:
-        return distinct(y) if classes is None else np.unique(classes)
+        return distinct_labels(y) if classes is None else np.unique(classes)
     return [np.unique(labels) for labels in (outputs_of(y) if classes is None else classes)]

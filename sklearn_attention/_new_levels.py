@@ -46,7 +46,7 @@ MAX_ROWS = 800
 class EffectDistribution(NamedTuple):
     """Distribution of effects of new levels at queries: a scale times Student's t."""
 
-    std: np.ndarray  # scale in units of the targets, (n_queries, n_outputs); 0 at known levels
+    std: np.ndarray  # scale in units of the targets, (n_queries, n_outputs); 0 for known levels
     dof: np.ndarray  # degrees of freedom, (n_queries, n_outputs)
 
     @property
@@ -63,7 +63,8 @@ class EffectDistribution(NamedTuple):
         probabilities = np.reshape(probabilities, (-1, 1))
         effects = self.std[:, None] * stdtrit(self.dof[:, None], probabilities)
         half_widths = np.abs(quantiles - centers[:, None])
-        # What squares of both add, hypot(a, b) - a, without differences of infinite ends.
+        # This is hypot(a, b) - a, for half-widths a and effects b, without differences of
+        # infinite numbers.
         growth = effects * (
             effects / replace_zeros(np.hypot(half_widths, effects) + half_widths)
         )
@@ -83,8 +84,8 @@ class LevelEffects:
     """
 
     def __init__(self, keys, present, with_errors, columns, n_outputs):
-        # Training rows as numbers and codes, positions of those that have weight, and of those
-        # that have errors.
+        # `keys` (n_keys, n_columns) are training rows as numbers and codes. `present` and
+        # `with_errors` are the positions of those that have positive weight, and errors.
         self._keys, self._present, self._with_errors = keys, present, with_errors
         self._n_outputs, self._left_out = n_outputs, {}
         categories = np.flatnonzero(np.equal(columns.kinds, UNORDERED)).tolist()
@@ -98,18 +99,21 @@ class LevelEffects:
         return mask
 
     def distribution(self, X):
-        """Return the EffectDistribution at queries of numbers and codes."""
+        """Compute the EffectDistribution at queries X of numbers and codes."""
         std, dof = np.zeros((len(X), self._n_outputs)), np.ones((len(X), self._n_outputs))
         for category, queries in self._queries_by_category(X):
             for block in blocks_of_queries(len(queries), MAX_ROWS):
                 rows = queries[block]
-                category_std, category_dof = self._of_category(category, X[rows])
+                category_std, category_dof = self._category_effect(category, X[rows])
                 dof[rows] = np.where(category_std >= std[rows], category_dof, dof[rows])
                 std[rows] = np.hypot(std[rows], category_std)
         return EffectDistribution(std, dof)
 
     def _queries_by_category(self, X):
-        """Yield categories, and positions of queries whose new level in them counts."""
+        """Yield each category, and the positions of queries with a new level that counts.
+
+        A new level does not count if a category of which it is a part has a new level, too.
+        """
         is_new = self.is_new(X)
         varying = [j for j, levels in self._levels.items() if len(levels) > 1]
         for j in varying:
@@ -120,21 +124,22 @@ class LevelEffects:
             yield j, np.flatnonzero(counts)
 
     def _is_nested(self, j, k):
-        """Return whether levels of category j are parts of levels of k, or j is a copy of k."""
-        n_levels, of_k = len(self._levels[j]), self._keys[self._present, k]
-        pairs = self._keys[self._present, j] * (of_k.max() + 1) + of_k
+        """Return True if each level of j occurs with one level of k only, or j copies k."""
+        n_levels, codes_of_k = len(self._levels[j]), self._keys[self._present, k]
+        pairs = self._keys[self._present, j] * (codes_of_k.max() + 1) + codes_of_k
         is_finer = (n_levels, j) > (len(self._levels[k]), k)
         return is_finer and len(np.unique(pairs)) == n_levels
 
-    def _of_category(self, category, X):
-        """Return the scale and the degrees of freedom of effects of new levels at queries."""
+    def _category_effect(self, category, X):
+        """Compute scale and degrees of freedom of the effects of new levels of one category."""
         if category not in self._left_out:
             self._left_out[category] = self._leave_levels_out(category)
         if self._left_out[category] is None:
             return np.zeros((len(X), self._n_outputs)), 1.0
         rows, level, unit, excess = self._left_out[category]
         n_left_out, n_levels = level.max() + 1, len(self._levels[category])
-        # Rows of a level share its weight. If none of them is near the query, they count alike.
+        # Rows of a level share its weight. If none of them is near the query, they share it
+        # equally.
         weights = self._weights_near(category, X, rows) + np.finfo(np.float64).tiny
         weights /= (weights @ (level[:, None] == np.arange(n_left_out)))[:, level]
         std = unit * np.sqrt((weights @ excess / n_left_out).clip(0))
@@ -143,28 +148,41 @@ class LevelEffects:
         return std * np.where(is_missing, 1 - 1 / n_levels, 1), dof
 
     def _leave_levels_out(self, category):
-        """Return what rows of some levels of a category lose without their level.
+        """Predict rows of some levels of a category as if their level were new.
 
-        These are positions (n_rows,) of the rows, the numbers (n_rows,) of their levels from 0,
-        a unit (n_outputs,) in which squares do not overflow, and squares (n_rows, n_outputs)
-        whose mean over levels is the variance of an effect. None if there are no two levels.
+        Returns
+        -------
+        rows : ndarray of shape (n_rows,)
+            Positions of the rows.
+        level : ndarray of shape (n_rows,)
+            The number of the level of each row, from 0.
+        unit : ndarray of shape (n_outputs,)
+            Unit in which squares of errors do not overflow.
+        excess : ndarray of shape (n_rows, n_outputs)
+            Squares, in this unit, whose mean over levels is the variance of an effect.
+
+        The result is None if fewer than two levels have rows with errors.
         """
         codes = self._keys[self._with_errors, category]
         levels, first_rows, sizes = np.unique(codes, return_index=True, return_counts=True)
-        # In the order of their first rows, so that the names of levels do not matter.
+        # 1. Choose levels, in the order of their first rows, so that their names do not matter.
         left_out = levels[evenly_spread(np.argsort(first_rows), _MAX_LEVELS)]
         if len(left_out) < 2:
             return None
+        # 2. Divide them into groups, whose levels are left out together.
         groups, n_rows = [], MAX_ROWS // len(left_out)
         for group in (left_out[k::_MAX_GROUPS] for k in range(min(_MAX_GROUPS, len(left_out)))):
             rows = [evenly_spread(self._with_errors[codes == level], n_rows) for level in group]
             groups.append((np.concatenate(rows), np.isin(self._keys[:, category], group)))
         rows = np.concatenate([rows for rows, _ in groups])
+        # 3. Predict the rows without their level. If a row has no prediction then, since only
+        # rows of its level are near it, it tells nothing about effects, and its excess is 0.
         errors = np.stack(self._errors(category, rows, groups))
-        # A row that only rows of its own level reach says nothing of effects.
         errors[0] = np.where(np.isfinite(errors[0]), errors[0], errors[1])
         unit = replace_zeros(np.abs(errors).max(axis=(0, 1)))
         without_level, without_row = np.square(errors / unit)
+        # 4. Compute the mean squared error of each level, and how much their mean exceeds that
+        # of all rows.
         level = np.unique(self._keys[rows, category], return_inverse=True)[1]
         means = np.stack([without_row[level == k].mean(axis=0) for k in range(len(left_out))])
         sizes = sizes[np.isin(levels, left_out)]

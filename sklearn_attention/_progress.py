@@ -9,9 +9,18 @@ import time
 
 
 class Progress:
-    """A line on stderr about a job of some steps, rewritten in place on a terminal.
+    """Context manager that reports the progress of a job on stderr.
 
-    A context manager: once there was a line, another one reports the end.
+    On a terminal it rewrites one line. If it has shown anything, it also reports the end.
+
+    Parameters
+    ----------
+    name : str
+        Name of the job.
+    n_steps : int
+        Number of its steps.
+    delay : float
+        Seconds until the first report.
     """
 
     def __init__(self, name, n_steps, *, delay):
@@ -28,10 +37,11 @@ class Progress:
             self._show(f"{_duration(spent)} in all", end="\n")
 
     def update(self, n_steps, state):
-        """Note a text about the state after some steps, and show it if it is time to."""
+        """Store a text about the state after some steps, and show it if a report is due."""
         now, self._state = time.monotonic(), state
         if self._first is None:
-            # The first step is slow, and those before a checkpoint took none of this time.
+            # The pace is that since the first call: the first step is slow, and steps before a
+            # checkpoint were not made by this job.
             self._first = now, n_steps
         elif now >= self._due and self._first[1] < n_steps < self._n_steps:
             pace = (now - self._first[0]) / (n_steps - self._first[1])
@@ -39,9 +49,10 @@ class Progress:
             self._due = now + (0.2 if sys.stderr.isatty() else 10.0)
 
     def _show(self, duration, end=""):
+        """Write the name, the state and a text about the duration."""
         line = f"{self._name}: {self._state}, {duration}"
         if sys.stderr.isatty():
-            # A line that fills the terminal would go on in the next, and stay there.
+            # A line as wide as the terminal would continue in the next line, and remain there.
             width = shutil.get_terminal_size().columns - 1
             print(f"\r{line[:width]:{width}}", end=end, file=sys.stderr, flush=True)
         else:
@@ -50,24 +61,27 @@ class Progress:
 
 
 def progress_delay(verbose, estimator):
-    """Seconds before an estimator reports its progress; infinite if it never does.
+    """Return the seconds before an estimator reports its progress; inf if it never does.
 
-    With "auto", it does not within meta-estimators, nor with callbacks of the user.
+    `verbose` is the estimator's parameter. With "auto" there are no reports within
+    meta-estimators, and none if the user has set callbacks.
     """
-    # Lines of workers would be written over one another.
-    worker = (
+    # Several workers would overwrite each other's lines.
+    is_worker = (
         multiprocessing.parent_process() is not None
         or threading.current_thread() is not threading.main_thread()
     )
-    if worker or sys.stderr is None or verbose is False:
+    if is_worker or sys.stderr is None or verbose is False:
         return math.inf
     if verbose is True:
         return 0.0
-    others = "_parent_callback_ctx", "_skl_callbacks"
-    return math.inf if any(hasattr(estimator, name) for name in others) else 5.0
+    callback_attributes = "_parent_callback_ctx", "_skl_callbacks"
+    has_callbacks = any(hasattr(estimator, name) for name in callback_attributes)
+    return math.inf if has_callbacks else 5.0
 
 
 def _duration(seconds):
+    """Return a duration as a text in seconds, minutes or hours."""
     if seconds < 100:
         return f"{seconds:.0f} s"
     return f"{seconds / 60:.0f} min" if seconds < 6000 else f"{seconds / 3600:.1f} h"

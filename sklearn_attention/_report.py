@@ -1,4 +1,4 @@
-"""Reports of a fit: tasks and epochs for callbacks of scikit-learn, and a line of progress."""
+"""Reports of a fit: its tasks and epochs for scikit-learn's callbacks, and a progress line."""
 
 import contextlib
 
@@ -6,9 +6,9 @@ from ._progress import Progress, progress_delay
 
 
 class Report:
-    """Report a fit, or a task within it, to the callbacks of an estimator.
+    """Reports of a fit, or of a task within it, to the callbacks of an estimator.
 
-    `data` are X, y and the metadata that callbacks see.
+    `data` are X, y and the metadata that callbacks receive.
     """
 
     def __init__(self, estimator, **data):
@@ -21,7 +21,7 @@ class Report:
         return hasattr(self._estimator, "_parent_callback_ctx")
 
     def begin(self, n_tasks):
-        """Announce the fit, and the largest number of its tasks; None if that is unknown."""
+        """Announce the fit, and its largest number of tasks, None if that is unknown."""
         self._context = self._estimator._init_callback_context(max_subtasks=n_tasks)
         self._context.call_on_fit_task_begin(**self._hooks)
 
@@ -30,9 +30,9 @@ class Report:
         self._context.call_on_fit_task_end(**self._hooks, reconstruction_attributes={})
 
     def done(self, name, **fitted):
-        """Announce that one more task of this name is done; return whether to stop.
+        """Announce that a task is done; return True if a callback asks to stop.
 
-        `fitted` are attributes that make the estimator a fitted one, if there are any yet.
+        `fitted` are the attributes with which the estimator can predict already, if it can.
         """
         hooks = self._hooks | ({"reconstruction_attributes": fitted} if fitted else {})
         task = self._context.subcontext(task_name=name)
@@ -41,7 +41,7 @@ class Report:
 
     @contextlib.contextmanager
     def task(self, name, n_tasks=None):
-        """Enter a task, which has tasks of its own, and yield its Report."""
+        """Announce a task that has `n_tasks` tasks itself, and yield the Report of these."""
         report = Report(**self._hooks)
         report._context = self._context.subcontext(task_name=name, max_subtasks=n_tasks)
         report._context.call_on_fit_task_begin(**self._hooks)
@@ -50,9 +50,10 @@ class Report:
 
     @contextlib.contextmanager
     def training(self, sizes, fitted, *, verbose):
-        """Enter a training with batches of some sizes, and yield the `task` of `train`.
+        """Report the training of a network: yield the object that `train` takes as `task`.
 
-        ``fitted(history)`` returns attributes that make the estimator a fitted one.
+        `sizes` are the sizes of its batches, as in the TrainingPlan, and ``fitted(history)``
+        returns the attributes with which the estimator can predict.
         """
         delay = progress_delay(verbose, self._estimator)
         name = type(self._estimator).__name__
@@ -61,7 +62,7 @@ class Report:
 
 
 class _EpochReport:
-    """Report epochs to callbacks, and steps to the user."""
+    """Reports of epochs to callbacks, and of steps to the user."""
 
     def __init__(self, context, hooks, n_epochs, fitted, progress):
         self._context, self._hooks, self._n_epochs = context, hooks, n_epochs
@@ -73,7 +74,10 @@ class _EpochReport:
         self._epoch.call_on_fit_task_begin(**self._hooks)
 
     def step(self, history, n_steps, *, ended=False):
-        """Show the progress: the history of whole epochs, and the number of steps so far."""
+        """Show the progress: the losses of complete epochs, and the number of steps so far.
+
+        `ended` is True after the last step of an epoch.
+        """
         epoch = min(len(history.loss) + (not ended), self._n_epochs)
         losses = {"loss": history.loss, "validation": history.validation_loss}
         last = (f"{name} {values[-1]:.3g}" for name, values in losses.items() if values)

@@ -13,7 +13,7 @@ from sklearn.base import is_classifier
 from sklearn.utils.validation import _check_feature_names_in, check_is_fitted
 
 from ._blocks import blocks
-from ._columns import frame_of
+from ._columns import narwhals_frame
 from ._labels import classes_of_outputs, split_classes
 from ._partitions import need_all_rows, to_memory
 from ._validation import check_flag
@@ -233,15 +233,19 @@ class FeatureEffectsMixin:
         return self._game_against(rows)
 
     def _game_against(self, background):
-        """Return the Game by the mean scores of the class, or by predictions if these err."""
+        """Return the Game against a background, with the mean scores that are accurate.
+
+        A subclass may compute mean scores in a faster way. If these have errors above the
+        tolerance, the Game averages predictions instead.
+        """
         scores, mean_scores = self._predict_scores(background), self._mean_scores
         base, tolerance = scores.mean(axis=0), TOLERANCE * scores.std(axis=0)
         order, error = _order_by_influence(background, scores, self._predict_scores), 0 * base
         if type(self)._mean_scores is not FeatureEffectsMixin._mean_scores:
             # With all features from the row, mean scores should be predictions.
             everything = np.ones((1, background.shape[1]), dtype=bool)
-            missed = mean_scores(background, background[:1], everything)[0] - scores
-            error = np.sqrt(np.square(missed).mean(axis=0))
+            differences = mean_scores(background, background[:1], everything)[0] - scores
+            error = np.sqrt(np.square(differences).mean(axis=0))
             if (error > tolerance).any():
                 mean_scores, error = partial(FeatureEffectsMixin._mean_scores, self), 0 * base
         return Game(background, mean_scores, base, tolerance, error, order)
@@ -275,12 +279,12 @@ class FeatureEffectsMixin:
         for row, has_effect in zip(rows, differs, strict=True):
             # Masks are the same if they differ in features that equal all background rows.
             distinct, position = np.unique(masks & has_effect, axis=0, return_inverse=True)
-            parts = []
+            means_of_blocks = []
             for block in blocks(len(distinct), size):
                 mixed = mixed_rows(row[None], background, distinct[block])
                 scores = self._predict_scores(mixed.reshape(-1, len(row)))
-                parts.append(scores.reshape(*mixed.shape[:3], -1).mean(axis=2))
-            means.append(np.concatenate(parts)[position.reshape(-1)])
+                means_of_blocks.append(scores.reshape(*mixed.shape[:3], -1).mean(axis=2))
+            means.append(np.concatenate(means_of_blocks)[position.reshape(-1)])
         return np.concatenate(means, axis=1)
 
     def _explained_scores(self, scores, class_label):
@@ -322,7 +326,7 @@ def _frames_like(X, names, table):
     Frames are of pandas if X is an array. For one output the result is the frame itself, for
     several outputs a list of frames.
     """
-    frame, frames = frame_of(X), []
+    frame, frames = narwhals_frame(X), []
     backend = "pandas" if frame is None else frame.implementation
     for cells in np.moveaxis(table, 2, 0):
         columns = dict(zip(names, cells.T, strict=True))
@@ -332,21 +336,26 @@ def _frames_like(X, names, table):
     return frames if len(frames) > 1 else frames[0]
 
 
-def mixed_rows(rows, others, masks):
-    """Combine features in `masks` from rows with the rest from other rows.
+def mixed_rows(rows, background, masks):
+    """Combine the features in a mask from each row with those not in it from background rows.
 
-    Masks are (n_masks, n_features), the result is (n_masks, n_rows, n_others, n_features).
+    Masks are (n_masks, n_features); the result is (n_masks, n_rows, n_background, n_features).
     """
-    return np.where(masks[:, None, None], rows[:, None], others)
+    return np.where(masks[:, None, None], rows[:, None], background)
 
 
-def _equal(left, right):
-    """Compare numbers; NaN equals NaN."""
-    return (left == right) | (np.isnan(left) & np.isnan(right))
+def _equal(a, b):
+    """Compare numbers of two arrays; NaN equals NaN."""
+    return (a == b) | (np.isnan(a) & np.isnan(b))
 
 
 def _order_by_influence(rows, scores, predict_scores):
-    """Order features by how much predictions change if cells of a feature move one row on."""
+    """Order features by influence, from the most to the least influential.
+
+    The influence of a feature is how much predictions change if each row has the cell of the
+    row with the next lower score. `scores` (n_rows, n_scores) are the predictions. Up to
+    `MAX_EXACT` features the order is not needed, and features stay in their order.
+    """
     n_rows, n_features = rows.shape
     if n_features <= MAX_EXACT:
         return np.arange(n_features)
@@ -384,7 +393,7 @@ class Game:
         `scores` (n_rows, n_scores) are those of the rows, and `columns` (n_rows, n_outputs) are
         the columns of the scores that are explained.
         """
-        effects = np.zeros((2, *rows.shape, columns.shape[1]))  # with their errors
+        effects = np.zeros((2, *rows.shape, columns.shape[1]))  # effects, and their errors
         # A feature in which a row equals all background rows has no effect.
         differs = ~_equal(rows[:, None], self.background).all(axis=1)
         is_exact = differs.sum(axis=1) <= MAX_EXACT
@@ -510,15 +519,16 @@ def fit_effects(masks, differences, totals):
     effects, std : ndarray of shape (n_features, n_rows, n_outputs)
     """
     signs, n_features = 2.0 * masks - 1, masks.shape[1]
-    # Effects are totals / n_features plus a part that sums to 0.
+    # Effects are totals / n_features plus terms that sum to 0.
     basis = null_space(np.ones((1, n_features)))
     predictors = signs @ basis
     inverse = np.linalg.pinv(predictors.T @ predictors)
     weights = basis @ inverse @ predictors.T
     targets = differences - signs.mean(axis=1)[:, None, None] * totals
     effects = totals / n_features + np.tensordot(weights, targets, 1)
-    # Residuals of coalitions of middle size are larger, so that standard errors are those of
-    # MacKinnon and White (1985), Journal of Econometrics 29, 305-325, by their HC3.
+    # Residuals of coalitions of medium size are larger. So standard errors are the estimator
+    # HC3 of MacKinnon and White (1985), Journal of Econometrics 29, 305-325, which allows for
+    # this.
     residuals = differences - np.tensordot(signs, effects, 1)
     leverages = np.einsum("ij,ji->i", predictors, inverse @ predictors.T)
     left_out = residuals / np.maximum(1 - leverages, 1e-9)[:, None, None]

@@ -22,10 +22,10 @@ _RANK_WEIGHT = 0.1
 # Variance of a line in this coordinate, beside the covariance of integrated Brownian motion. If
 # one row is an outlier, the error is 0.93 of that without the line.
 _LINE_VARIANCE = 0.3
-# Beyond the rows a line goes on for this many standard deviations, that is, without end. If it
-# ended after 3, errors of lines on lognormal features were 19 times as large, and those of
-# three curves on such features 0.94 to 1.2 times.
-_REACH = 1e6
+# Number of standard deviations for which a line continues beyond the rows, practically without
+# end. If it ended after 3, errors of lines on lognormal features were 19 times as large, and
+# those of three curves on such features 0.94 to 1.2 times.
+_MAX_EXTRAPOLATION = 1e6
 # Numbers beyond which the last nodes must not lie, so that their differences are finite.
 _LARGEST = np.finfo(np.float64).max / 4
 # Principal functions that vary less than this, relative to the first one, are rounding errors.
@@ -57,9 +57,9 @@ class SplineColumns:
         nodes = np.unique(x)
         if len(nodes) > _MAX_NODES:
             nodes = np.unique(np.quantile(x, np.linspace(0, 1, _MAX_NODES)))
-        ends = np.searchsorted(np.sort(x), nodes[:-1] / 2 + nodes[1:] / 2)
-        # Share of the rows at each node, half a row at least.
-        mass = np.maximum(np.diff(ends, prepend=0, append=len(x)), 0.5) / len(x)
+        n_below = np.searchsorted(np.sort(x), nodes[:-1] / 2 + nodes[1:] / 2)
+        # The mass is the fraction of the rows at each node, of half a row at least.
+        mass = np.maximum(np.diff(n_below, prepend=0, append=len(x)), 0.5) / len(x)
         mass /= mass.sum()
         line, rank = _unit_interval(nodes), _unit_interval(np.cumsum(mass) - mass / 2)
         t = (1 - _RANK_WEIGHT) * line + _RANK_WEIGHT * rank
@@ -69,10 +69,10 @@ class SplineColumns:
         values = np.column_stack([(line - mean) / std, functions])
         values, extent = values[[0, *range(len(nodes)), -1]], nodes[-1] - nodes[0]
         with np.errstate(over="ignore"):
-            reach = _REACH * std * extent
-        ends = np.clip([nodes[0] - reach, nodes[-1] + reach], -_LARGEST, _LARGEST)
-        values[[0, -1], 0] = ((ends - nodes[0]) / extent - mean) / std
-        return cls(np.concatenate([ends[:1], nodes, ends[1:]]), values)
+            margin = _MAX_EXTRAPOLATION * std * extent
+        outer = np.clip([nodes[0] - margin, nodes[-1] + margin], -_LARGEST, _LARGEST)
+        values[[0, -1], 0] = ((outer - nodes[0]) / extent - mean) / std
+        return cls(np.concatenate([outer[:1], nodes, outer[1:]]), values)
 
     def interpolate(self, x, values):
         """Interpolate values (n_nodes, n_columns) at numbers x; 0 where x is missing."""
@@ -89,13 +89,14 @@ class SplineColumns:
         return np.where(((position > 0) & (position <= 1))[:, None], steps[interval], 0.0)
 
     def _intervals(self, x):
-        """Return the interval between nodes of each number, and the position in it, 0 to 1."""
+        """Return the index of the interval of each number, and the position in it, 0 to 1."""
         interval = np.clip(np.searchsorted(self.nodes, x) - 1, 0, len(self.nodes) - 2)
         with np.errstate(over="ignore"):
             return interval, (x - self.nodes[interval]) / np.diff(self.nodes)[interval]
 
 
 def _unit_interval(ascending):
+    """Rescale ascending numbers linearly, from 0 for the first to 1 for the last."""
     return (ascending - ascending[0]) / (ascending[-1] - ascending[0])
 
 
@@ -112,7 +113,7 @@ def _principal_functions(t, line, mass, max_functions):
     lower, upper = np.minimum.outer(t, t), np.maximum.outer(t, t)
     kernel = lower**2 * (3 * upper - lower) / 6 + _LINE_VARIANCE * np.outer(t, t)
     root = np.sqrt(mass)
-    # What is left after a regression on a constant and the line is the curve.
+    # The curve is the residual of a regression on a constant and the line.
     straight = np.linalg.qr(np.column_stack([root, root * line]))[0]
     projection = np.eye(len(t)) - straight @ straight.T
     kernel = projection @ (root[:, None] * kernel * root) @ projection
@@ -178,7 +179,7 @@ def reml(log_penalties, equations, group):
     coefficients = inverse @ equations.cross
     n_free, n_outputs = max(equations.n_rows - 1, 1), len(equations.squares)
     squares = equations.squares - np.sum(coefficients * equations.cross, axis=0)
-    # Rounding errors of the difference are no residuals.
+    # The difference may be a rounding error, which must not count as a residual.
     squares = np.maximum(squares, 1e-12 * equations.squares.max())
     value = n_free * np.log(squares).sum()
     value += n_outputs * (log_determinant - log_penalties[group].sum())

@@ -1,4 +1,4 @@
-"""Threads of the libraries that compute: of OpenMP, of linear algebra, and of torch."""
+"""Numbers of threads of OpenMP, of linear algebra and of torch."""
 
 import itertools
 import os
@@ -9,42 +9,45 @@ from functools import cache
 
 from threadpoolctl import OpenBLASController, ThreadpoolController
 
-# OpenMP's name for ending threads and forgetting them (omp_pause_hard).
+# Value of omp_pause_hard in OpenMP: end all threads and forget their state.
 _PAUSE_HARD = 2
 
-_numbers = itertools.count()
+_context_numbers = itertools.count()
 _limits = []  # every instance of `ThreadLimit`
 
 
 class ThreadLimit:
-    """A number of threads that belongs to the process, and that contexts of threads change.
+    """A number of threads that belongs to the process, and that contexts change for a while.
 
-    The first context stores the number before it, and the last to leave restores it. To leave
-    a context twice does no harm, so that those that an interrupt kept from ending can be left.
+    Contexts may be entered by several threads. The first one stores the number before it, and
+    the last one to be left restores it. Leaving a context twice has no effect, so that contexts
+    that an interrupt has kept from ending can be left later.
 
     Parameters
     ----------
     read, write : callable
-        ``read()`` is the number in force, and ``write(number)`` sets it.
+        ``read()`` returns the number in force, and ``write(number)`` sets it.
     of_each_thread : bool
-        Whether every thread has a number of its own.
+        Whether each thread has its own number.
     """
 
     def __init__(self, read, write, *, of_each_thread):
         self.read, self.write, self.of_each_thread = read, write, of_each_thread
         self.contexts, self.before = {}, None  # {(thread, count): number}, in order of entry
-        # A thread may take it twice, as Python may end a context whenever it frees memory.
+        # The lock is reentrant, since Python may end another context of this thread, when it
+        # frees memory, while the thread holds the lock.
         self.lock = threading.RLock()
         _limits.append(self)
 
     @contextmanager
     def set(self, number):
-        """Context in which the number is another; yields the one before."""
-        context = threading.get_ident(), next(_numbers)
+        """Change the number in a context, and yield the number before."""
+        context = threading.get_ident(), next(_context_numbers)
         try:
             with self.lock:
-                # A new thread takes the process's number when it first reads it or computes:
-                # here, not within, where another thread that leaves may have changed it.
+                # A new thread takes the number of the process when it first reads it or
+                # computes. It has to do so here, since later another thread that leaves its
+                # context may have changed the number.
                 current = self.read()
                 if not self.contexts:
                     self.before = current
@@ -56,22 +59,26 @@ class ThreadLimit:
             self.leave({context})
 
     def leave(self, contexts):
-        """Leave contexts; those that are left already are skipped."""
+        """Leave contexts, and skip those that have been left already."""
         with self.lock:
-            left = self.contexts.keys() & contexts
-            if left:
-                # The number first: an interrupt after it leaves the contexts to be left.
-                remaining = {c: n for c, n in self.contexts.items() if c not in left}
+            leaving = self.contexts.keys() & contexts
+            if leaving:
+                # The number is set before contexts are removed. If an interrupt comes in
+                # between, the contexts remain and can be left later.
+                remaining = {c: n for c, n in self.contexts.items() if c not in leaving}
                 self.write(self._innermost(remaining))
-                for context in left:
+                for context in leaving:
                     del self.contexts[context]
 
     def of_this_thread(self):
-        """The contexts that this thread is in."""
+        """Return the set of contexts that this thread has entered."""
         return {context for context in [*self.contexts] if context[0] == threading.get_ident()}
 
     def _innermost(self, contexts):
-        """The number of the last of these contexts that counts here, or before all."""
+        """Return the number of the last context that holds for this thread.
+
+        Without such a context it is the number before all contexts.
+        """
         thread, number = threading.get_ident(), self.before
         for context, inner in contexts.items():
             if context[0] == thread or not self.of_each_thread:
@@ -80,21 +87,26 @@ class ThreadLimit:
 
 
 def contexts_of_this_thread():
-    """The contexts of every limit that this thread is in."""
+    """Return the set of contexts of all limits that this thread has entered."""
     return {context for limit in _limits for context in limit.of_this_thread()}
 
 
 def leave_contexts_since(before):
-    """Leave those that this thread entered after ``before = contexts_of_this_thread()``."""
-    # An interrupt may come while a context ends, and keep it from ending.
+    """Leave the contexts that this thread entered after ``before = contexts_of_this_thread()``.
+
+    They are still there if an interrupt kept them from ending.
+    """
     for limit in _limits:
         limit.leave(limit.of_this_thread() - before)
 
 
 @cache
 def libraries(kind):
-    """Libraries of "blas" or "openmp" that are loaded when this is first called."""
-    # The search takes milliseconds.
+    """Return threadpoolctl's controller of the loaded libraries of "blas" or "openmp".
+
+    The search takes milliseconds, so that its result is cached: libraries that are loaded after
+    the first call are missing.
+    """
     return ThreadpoolController().select(user_api=kind)
 
 
@@ -103,7 +115,7 @@ def _numbers_of_blas():
 
 
 def _set_numbers_of_blas(numbers):
-    if numbers == _numbers_of_blas():  # contexts are nested: to read is faster than to set
+    if numbers == _numbers_of_blas():  # in nested contexts; reading is faster than setting
         return
     for library, n_threads in zip(libraries("blas").lib_controllers, numbers, strict=True):
         library.set_num_threads(n_threads)
@@ -115,22 +127,24 @@ _blas = ThreadLimit(_numbers_of_blas, _set_numbers_of_blas, of_each_thread=False
 
 @contextmanager
 def one_blas_thread():
-    """Context in which NumPy's and SciPy's linear algebra use one thread each.
+    """Make NumPy's and SciPy's linear algebra use one thread each in a context.
 
-    It yields how many they had, or would have where contexts are nested.
+    It yields the number of threads outside of all such contexts.
     """
-    # Both libraries have threads of their own, which spin while they wait for the next product.
-    # With small matrices and alternating calls the threads of one keep those of the other from
-    # work, and fits take many times as long as with one thread.
+    # Both libraries have threads, which spin while they wait for the next product. If calls of
+    # small matrices alternate between the libraries, the spinning threads of one starve the
+    # threads of the other, and fits take many times as long as with one thread.
     with _blas.set([1] * len(libraries("blas").lib_controllers)):
         yield min(_blas.before, default=1) or 1
 
 
 def map_on_threads(function, items, *, parallel=True):
-    """``[function(item) for item in items]``, on as many threads as linear algebra has."""
-    # So the environment, joblib's workers and threadpoolctl say how many. Each takes whole
-    # items, so that results do not depend on the number; no pool outlives the call. Without
-    # `parallel` this thread takes all.
+    """Compute ``[function(item) for item in items]`` on as many threads as linear algebra has.
+
+    The environment, joblib's workers and threadpoolctl can change this number. Each item is
+    computed by one thread, so that results do not depend on the number. The threads end with
+    the call. If `parallel` is False, all items are computed by the calling thread.
+    """
     with one_blas_thread() as n_threads:
         items = list(items)
         n_threads = min(n_threads, len(items)) if parallel else 1
@@ -141,16 +155,18 @@ def map_on_threads(function, items, *, parallel=True):
 
 
 def _let_others_set():
-    """Give up threadpoolctl's controlling thread, if it is this one, so that any may set."""
-    # The last context to leave may be in another thread than the one that set the numbers.
-    # threadpoolctl before 3.7 has no controlling thread.
+    """Let all threads set numbers of threads, not only this one.
+
+    threadpoolctl 3.7 lets only the thread set them that did it first, but the last context may
+    be left by another thread.
+    """
     clear = getattr(OpenBLASController, "clear_controlling_thread", None)
     if clear is not None:
         clear()
 
 
 def _forget_other_threads():
-    """After a fork: drop the contexts of other threads, which do not exist in the child."""
+    """Drop the contexts of other threads, which do not exist in a child after a fork."""
     for limit in _limits:
         limit.lock = threading.RLock()
         limit.leave(limit.contexts.keys() - limit.of_this_thread())
@@ -158,8 +174,8 @@ def _forget_other_threads():
 
 def _end_threads():
     """End the threads of this thread's OpenMP; it starts new ones when it needs them."""
-    # A forked process has no threads of its parent, but GNU's OpenMP assumes that it has, and
-    # waits for them for ever. Other OpenMP libraries handle a fork themselves.
+    # A forked process does not have the threads of its parent, but GNU's OpenMP assumes that
+    # they exist, and waits for them forever. Other OpenMP libraries handle a fork themselves.
     for library in ThreadpoolController().select(prefix="libgomp").lib_controllers:
         pause = getattr(library.dynlib, "omp_pause_resource_all", None)
         if pause is not None:

@@ -15,22 +15,28 @@ from ._column_stats import min_max_sum, replace_zeros
 from ._partitions import as_array, check_numeric_types, is_partitioned, refuse_not_finite
 
 _TIMES = datetime.date, datetime.time, datetime.timedelta, np.datetime64, np.timedelta64
-# Ranges of the other rows that a row of weight 0 may be away: results with and without it agree
-# in nine digits or more, in six at a hundred times that.
-_FURTHEST_ABSENT = 1e4
-# Values that are gone: the choice to use in their place, and why.
-_SHOWN = ", which shows which queries have no row near"
-_GONE = {
+# Largest distance of a row of weight 0 from the rows of positive weight, in units of their
+# range. At this distance results with and without the row agree in nine digits or more, at a
+# hundred times this distance in six.
+_MAX_WEIGHTLESS_DISTANCE = 1e4
+# Parameter values of earlier versions, with the value that replaces each of them, and the
+# reason.
+_REASON_FOR_NAN = ", which shows which queries have no row near"
+_REPLACED_VALUES = {
     ("bandwidth", "plug-in"): ("loo", ""),
-    ("empty", "mean"): ("nan", _SHOWN),
-    ("empty", "raise"): ("nan", _SHOWN),
+    ("empty", "mean"): ("nan", _REASON_FOR_NAN),
+    ("empty", "raise"): ("nan", _REASON_FOR_NAN),
     ("empty", "widen"): ("nearest", ""),
 }
+# Remedy in messages about dates and times.
 OF_TIMES = "make numbers of them, such as the days since the first, or the day of the week"
 
 
 def check_positive(name, value, *, integer=False, minimum=None):
-    """A finite number above 0, or at least the minimum, as a float or an int."""
+    """Return a positive finite number, of at least `minimum` if it is not None.
+
+    It becomes a float, or an int if `integer`. ValueError names the parameter.
+    """
     kind = numbers.Integral if integer else numbers.Real
     valid = isinstance(value, kind) and not isinstance(value, bool) and _is_finite(value)
     if valid and integer and value >= 2**63:
@@ -39,7 +45,8 @@ def check_positive(name, value, *, integer=False, minimum=None):
         noun = "an integer" if integer else "a finite number"
         bound = f"at least {minimum}" if minimum is not None else "greater than 0"
         raise ValueError(f"{name}={value!r} is not valid: pass {noun} {bound}.")
-    # Not a NumPy scalar, such as grids hold: it would turn float32 arrays into float64.
+    # A NumPy scalar, such as grids contain, is converted: it would turn float32 arrays into
+    # float64.
     return int(value) if integer else float(value)
 
 
@@ -51,40 +58,40 @@ def check_gap(gap):
     return int(gap)
 
 
-def check_size(name, value, *further):
-    """A positive integer, if so many (times further) numbers fit into memory."""
+def check_size(name, value, *other_axes):
+    """Return a positive integer if an array of shape (value, *other_axes) fits into memory."""
     value = check_positive(name, value, integer=True)
-    check_memory(f"{name}={value}", (value, *further), "pass a smaller number")
+    check_memory(f"{name}={value}", (value, *other_axes), "pass a smaller number")
     return value
 
 
 def _is_finite(value):
     try:
         return math.isfinite(value)
-    except OverflowError:  # an integer beyond all floats
+    except OverflowError:  # the integer is larger than all floats
         return False
 
 
-def types_of(cells):
-    """Which of texts, flags, numbers and other objects there are."""
+def basic_types(cells):
+    """Return the basic types of cells: a set of text, bool, number and object."""
     kinds = str, bool | np.bool_, numbers.Number, object
     return {next(kind for kind in kinds if isinstance(cell, kind)) for cell in cells}
 
 
 def is_one_of(value, *options):
-    """True if a value, which may be an array, is one of some that are not."""
+    """Return True if a value, which may be an array, equals one of the scalar options."""
     return isinstance(value, str | numbers.Number | np.bool_ | None) and value in options
 
 
 def check_in_interval(name, value, low, high, *, closed_right=True):
-    """A number from low to high as a float."""
-    inside = (
+    """Return a number from low to high as a float; high is excluded if not `closed_right`."""
+    is_inside = (
         isinstance(value, numbers.Real)
         and low <= value <= high
         and _is_finite(value)
         and (closed_right or value < high)
     )
-    if not inside:
+    if not is_inside:
         end = "]" if closed_right else ")"
         raise ValueError(
             f"{name}={value!r} is not valid: pass a number in [{low:g}, {high:g}{end}."
@@ -93,7 +100,7 @@ def check_in_interval(name, value, low, high, *, closed_right=True):
 
 
 def check_in_open_interval(name, value, low, high):
-    """A number strictly between low and high as a float."""
+    """Return a number strictly between low and high as a float."""
     if not (isinstance(value, numbers.Real) and low < value < high):
         raise ValueError(
             f"{name}={value!r} is not valid: pass a number between {low:g} and {high:g}."
@@ -101,42 +108,45 @@ def check_in_open_interval(name, value, low, high):
     return float(value)
 
 
-def check_list(name, given):
-    """One or several numbers as an array (n,), none of them NaN."""
-    _refuse_gradients(name, given)
+def check_list(name, value):
+    """Return one or several numbers as an array (n,); none of them may be NaN."""
+    _refuse_gradients(name, value)
     try:
-        numbers = np.atleast_1d(np.asarray(given, dtype=np.float64))
+        numbers = np.atleast_1d(np.asarray(value, dtype=np.float64))
     except (TypeError, ValueError):
         numbers = np.empty(0)
     if numbers.ndim != 1 or not len(numbers) or np.isnan(numbers).any():
         raise ValueError(
-            f"{name}={given!r} is not a list of numbers: pass a list of at least one number."
+            f"{name}={value!r} is not a list of numbers: pass a list of at least one number."
         )
     return numbers
 
 
-def check_probabilities(name, given):
-    """Probabilities strictly between 0 and 1 as an array (n,)."""
-    checked = check_list(name, given)
-    for probability in checked.tolist():
+def check_probabilities(name, value):
+    """Return probabilities strictly between 0 and 1 as an array (n,)."""
+    probabilities = check_list(name, value)
+    for probability in probabilities.tolist():
         check_in_open_interval(name, probability, 0, 1)
-    return checked
+    return probabilities
 
 
-def check_thresholds(name, given, n_queries):
-    """Thresholds of each query as an array (n_queries, n_thresholds); of one axis for all."""
-    refuse_other_arrays(name, given)
-    if np.ndim(given) < 2:
-        thresholds = check_list(name, given)
+def check_thresholds(name, value, n_queries):
+    """Return the thresholds of each query, (n_queries, n_thresholds).
+
+    A number, or a list of numbers, holds for all queries.
+    """
+    refuse_other_arrays(name, value)
+    if np.ndim(value) < 2:
+        thresholds = check_list(name, value)
         return np.broadcast_to(thresholds, (n_queries, len(thresholds)))
     try:
-        thresholds = np.asarray(given, dtype=np.float64)
+        thresholds = np.asarray(value, dtype=np.float64)
     except (TypeError, ValueError):
         thresholds = np.empty(0)
     fits = thresholds.ndim == 2 and len(thresholds) == n_queries and thresholds.shape[1] > 0
     if not fits or np.isnan(thresholds).any():
         raise ValueError(
-            f"{name} of shape {np.shape(given)} does not fit {n_queries} queries: pass an "
+            f"{name} of shape {np.shape(value)} does not fit {n_queries} queries: pass an "
             "array of shape (n_thresholds,), the same for all queries, or of shape "
             "(n_queries, n_thresholds), a row for each query."
         )
@@ -144,68 +154,77 @@ def check_thresholds(name, given, n_queries):
 
 
 def check_choice(name, value, choices, other_names=None):
-    """One of the choices, as it is; each may have other names, which errors translate."""
-    known = isinstance(value, str)
-    if known and value in choices:
+    """Return a value if it is one of the choices; otherwise raise ValueError with a suggestion.
+
+    `other_names` has a text of further names for some of the choices, which errors translate.
+    """
+    is_text = isinstance(value, str)
+    if is_text and value in choices:
         return value
-    instead, why = _GONE.get((name, value), ("", "")) if known else ("", "")
-    if instead in choices:
-        raise ValueError(f"{name}={value!r} is gone in 0.2: use {instead!r}{why}.")
-    hint = _hint(value, choices, other_names or {}) if known else ""
+    replacement, reason = "", ""
+    if is_text:
+        replacement, reason = _REPLACED_VALUES.get((name, value), ("", ""))
+    if replacement in choices:
+        raise ValueError(f"{name}={value!r} is gone in 0.2: use {replacement!r}{reason}.")
+    hint = _suggestion(value, choices, other_names or {}) if is_text else ""
     raise ValueError(f"{name}={value!r} is unknown: {hint}choose from {sorted(choices)}.")
 
 
-def _hint(value, choices, other_names):
-    """Choices that an unknown name may stand for, as the start of a remedy."""
-    plain = {_plain(choice): choice for choice in choices}
-    meant = [known for known, names in other_names.items() if _plain(value) in names.split()]
-    close = difflib.get_close_matches(_plain(value), plain, n=1)
-    meant = meant or [plain[name] for name in close]
-    return f"did you mean {' or '.join(map(repr, meant))}? " if meant else ""
+def _suggestion(value, choices, other_names):
+    """Return a question that names the choices that an unknown name may mean; may be empty."""
+    normalized = _normalize_name(value)
+    candidates = [
+        choice for choice, names in other_names.items() if normalized in names.split()
+    ]
+    if not candidates:
+        choice_of_name = {_normalize_name(choice): choice for choice in choices}
+        close = difflib.get_close_matches(normalized, choice_of_name, n=1)
+        candidates = [choice_of_name[name] for name in close]
+    return f"did you mean {' or '.join(map(repr, candidates))}? " if candidates else ""
 
 
-def _plain(name):
+def _normalize_name(name):
     return name.lower().replace("-", "_").replace(" ", "_")
 
 
-def check_flag(name, value, *others):
-    """True or False, of Python or NumPy, as a bool; or one of some names."""
-    if any(is_one_of(value, other) for other in others):
+def check_flag(name, value, *options):
+    """Return a bool of Python or NumPy as one of Python, or one of the options as it is."""
+    if is_one_of(value, *options):
         return value
     if not isinstance(value, bool | np.bool_):
-        names = "".join(f", or {other!r}" for other in others)
+        names = "".join(f", or {option!r}" for option in options)
         raise ValueError(f"{name}={value!r} is not valid: pass True or False{names}.")
     return bool(value)
 
 
 def check_bandwidth(bandwidth, n_features):
-    """A positive bandwidth as a float, or one for each feature as an array."""
-    given = bandwidth
+    """Return a positive bandwidth as a float, or an array with one for each feature."""
     try:
         if isinstance(bandwidth, bool):
             raise TypeError
-        bandwidth = np.asarray(bandwidth, dtype=np.float64)
+        widths = np.asarray(bandwidth, dtype=np.float64)
     except (TypeError, ValueError):
         raise ValueError(
-            f"bandwidth={given!r} is not valid: pass a positive number or one for each feature."
+            f"bandwidth={bandwidth!r} is not valid: pass a positive number or one for each "
+            "feature."
         ) from None
-    if bandwidth.ndim > 1 or (bandwidth.ndim == 1 and bandwidth.shape != (n_features,)):
+    if widths.ndim > 1 or (widths.ndim == 1 and widths.shape != (n_features,)):
         raise ValueError(
-            f"bandwidth={given!r} has shape {bandwidth.shape}, but there are {n_features} "
+            f"bandwidth={bandwidth!r} has shape {widths.shape}, but there are {n_features} "
             "features: pass one number, or one for each feature."
         )
-    if not (np.isfinite(bandwidth).all() and (bandwidth > 0).all()):
+    if not (np.isfinite(widths).all() and (widths > 0).all()):
         raise ValueError(
-            f"bandwidth={given!r} is not valid: every bandwidth must be finite and greater "
+            f"bandwidth={bandwidth!r} is not valid: every bandwidth must be finite and greater "
             "than 0."
         )
-    return float(bandwidth) if bandwidth.ndim == 0 else bandwidth
+    return float(widths) if widths.ndim == 0 else widths
 
 
 def check_columns(name, columns, n_features):
-    """Positions of the columns of a named group as a list of non-negative ints.
+    """Return the positions of the columns of a named kernel as a list of non-negative ints.
 
-    Given as one position, several or a slice; negative ones count from the end.
+    `columns` is one position, several or a slice; negative positions count from the end.
     """
     if isinstance(columns, slice):
         positions = range(n_features)[columns]
@@ -226,9 +245,9 @@ def check_columns(name, columns, n_features):
 
 
 def check_key_weights(sample_weight, X, precision=np.float64):
-    """Weights of the training rows X as an array (n_samples,), or None.
+    """Validate weights of the training rows X, and return them as (n_samples,), or None.
 
-    As large as passed, but 0 where they are next to nothing in some precision.
+    Weights whose square underflows in the given precision, relative to the largest, become 0.
     """
     if sample_weight is None:
         return None
@@ -237,41 +256,44 @@ def check_key_weights(sample_weight, X, precision=np.float64):
     sample_weight = read_weights(sample_weight, len(X))
     weights = own_copy(_check_sample_weight(sample_weight, X, dtype=np.float64))
     _check_total(len(weights) * float(weights.max()))
-    return without_vanishing(weights, precision)
+    return zero_tiny_weights(weights, precision)
 
 
-def limit_absent(x, weights):
-    """Return a table in which rows of weight 0 are ten thousand ranges from others at most.
+def clip_weightless_rows(x, weights):
+    """Move rows of weight 0 nearer if they are very far from the rows of positive weight.
 
-    They count nowhere, but products of 0 and huge numbers are rounded like these.
+    They have no effect on results, except that huge numbers times 0 would add rounding errors.
     """
     if weights is None or x.dtype.kind == "b":
         return x
     low, high = min_max_sum(x, weights)[:2]
     with np.errstate(over="ignore"):
         size = replace_zeros(np.where(high > low, high - low, np.abs(high)))
-        limits = low - _FURTHEST_ABSENT * size, high + _FURTHEST_ABSENT * size
+        margin = _MAX_WEIGHTLESS_DISTANCE * size
+        limits = low - margin, high + margin
     smallest, largest = min_max_sum(x)[:2]
-    beyond = (smallest < limits[0]) | (largest > limits[1])
-    return x.clip(*limits).astype(x.dtype) if beyond.any() else x
+    exceeds = (smallest < limits[0]) | (largest > limits[1])
+    return x.clip(*limits).astype(x.dtype) if exceeds.any() else x
 
 
-def without_vanishing(weights, precision=np.float64):
-    """Weights, but 0 for those whose square vanishes beside the largest."""
-    light = (weights > 0) & (weights < np.sqrt(np.finfo(precision).tiny) * weights.max())
-    return np.where(light, 0.0, weights) if light.any() else weights
+def zero_tiny_weights(weights, precision=np.float64):
+    """Set weights to 0 whose square underflows relative to that of the largest."""
+    is_tiny = (weights > 0) & (weights < np.sqrt(np.finfo(precision).tiny) * weights.max())
+    return np.where(is_tiny, 0.0, weights) if is_tiny.any() else weights
 
 
 def weight_unit(weights):
-    """A power of two, which changes no digit, in which the largest weight is from 1 to 2.
+    """Return a unit in which the largest weight is from 1 to 2.
 
-    Of equal weights, which are then 1, their size.
+    It is a power of two, so that dividing by it changes no digit. If all weights are equal, it
+    is their size, so that they become 1.
     """
     smallest, largest = float(weights.min()), float(weights.max())
     return largest if smallest == largest else 2.0 ** (math.frexp(largest)[1] - 1)
 
 
 def _weights_of_partitions(sample_weight, X):
+    """Validate weights of rows X in partitions; return them as a Dask array (n_samples,)."""
     if isinstance(sample_weight, numbers.Number):
         sample_weight = np.full_like(X[:, 0], sample_weight, dtype=np.float64)
     check_numeric_types("sample_weight", sample_weight, "pass numbers")
@@ -304,15 +326,18 @@ def _check_total(total):
 
 
 def has_validation_set(X_val, y_val):
-    """True if a validation set was passed to ``fit``; an error if only one part of it was."""
+    """Return True if a validation set was passed to ``fit``; ValueError if only X or y was."""
     if (X_val is None) != (y_val is None):
-        given, missing = ("X_val", "y_val") if y_val is None else ("y_val", "X_val")
-        raise ValueError(f"{given} was passed without {missing}: pass both, or neither.")
+        passed, missing = ("X_val", "y_val") if y_val is None else ("y_val", "X_val")
+        raise ValueError(f"{passed} was passed without {missing}: pass both, or neither.")
     return X_val is not None
 
 
 def check_numeric_target(y, name="y"):
-    """Targets of a regression as an array of numbers; ValueError if one is missing or none."""
+    """Return targets of a regression as an array of numbers, none of them missing.
+
+    Dask collections are returned as they are, if their types are numeric.
+    """
     remedy = "convert them to numbers, or use a classifier if they are classes"
     if y is None or is_partitioned(y):
         check_numeric_types(name, y, remedy)
@@ -321,7 +346,7 @@ def check_numeric_target(y, name="y"):
 
 
 def read_weights(sample_weight, n_rows):
-    """Weights of rows as an array of numbers, or the one of all; None for None."""
+    """Validate weights of rows: an array (n_rows,), a number for all rows, or None."""
     if sample_weight is None:
         return None
     weights = as_numbers("sample_weight", sample_weight, "pass numbers")
@@ -341,28 +366,34 @@ def read_weights(sample_weight, n_rows):
 
 
 def _refuse_missing(name, cells):
+    """Return numbers if none of them is missing; otherwise raise ValueError."""
     if np.isnan(cells).any():
         raise ValueError(f"{name} has missing values (NaN, None or NA): drop those rows.")
     return cells
 
 
 def as_numbers(name, cells, remedy, where=""):
-    """Cells as an array of numbers, NaN where they are missing; an error names what is none."""
+    """Convert cells to an array of numbers, NaN where they are missing.
+
+    An error names the first cell that is no number. `where` says in the message which column
+    the cells of `name` are from, and `remedy` what the user can do.
+    """
     if isinstance(cells, numbers.Number):
         return cells
     refuse_other_arrays(name, cells)
-    # In an array of texts numbers beside them would be texts too.
-    found = np.asarray(cells, dtype=None if hasattr(cells, "__array__") else object)
-    if found.dtype.kind in "biufc":  # complex numbers are refused by scikit-learn
-        return found
-    if found.dtype.kind in "mM":
-        found = np.array([*found.ravel()], dtype=object)
-    read = np.frompyfunc(functools.partial(_number, name, remedy, where), 1, 1)
-    return np.asarray(read(found), dtype=np.float64)
+    # Lists become arrays of objects, since in an array of texts numbers would become texts.
+    array = np.asarray(cells, dtype=None if hasattr(cells, "__array__") else object)
+    if array.dtype.kind in "biufc":  # scikit-learn refuses complex numbers later
+        return array
+    if array.dtype.kind in "mM":
+        array = np.array([*array.ravel()], dtype=object)
+    convert = np.frompyfunc(functools.partial(_to_float, name, remedy, where), 1, 1)
+    return np.asarray(convert(array), dtype=np.float64)
 
 
-def _number(name, remedy, where, cell):
-    # By their names, so that pandas is not imported.
+def _to_float(name, remedy, where, cell):
+    """Convert a cell to a float, NaN if it is missing; the other arguments are for messages."""
+    # Types of pandas are recognized by their names, so that pandas is not imported.
     kind = type(cell).__name__
     if cell is None or kind == "NAType":
         return np.nan
@@ -378,36 +409,36 @@ def _number(name, remedy, where, cell):
         ) from error
 
 
-def _refuse_gradients(name, given):
-    """Raise TypeError for a tensor of torch that NumPy would not read."""
-    if getattr(given, "requires_grad", False) is True:
+def _refuse_gradients(name, value):
+    """Raise TypeError for a tensor that requires a gradient, which NumPy cannot read."""
+    if getattr(value, "requires_grad", False) is True:
         raise TypeError(
             f"{name} is a tensor with requires_grad=True, which is not supported: pass "
             f"{name}.detach()."
         )
 
 
-def refuse_other_arrays(name, given):
-    """Raise TypeError for what NumPy would not read as rows, or not as they are."""
-    _refuse_gradients(name, given)
-    flat = name in ("y", "y_val", "sample_weight")
-    if issparse(given):
-        what, remedy = "sparse", f"{name}.toarray(){'.squeeze()' if flat else ''}"
-        remedy += "" if flat else ", or give a OneHotEncoder in front sparse_output=False"
-    elif isinstance(given, list | tuple) and given and isinstance(given[0], dict):
+def refuse_other_arrays(name, value):
+    """Raise TypeError for sparse, masked and other data that NumPy cannot read unchanged."""
+    _refuse_gradients(name, value)
+    is_flat = name in ("y", "y_val", "sample_weight")
+    if issparse(value):
+        what, remedy = "sparse", f"{name}.toarray(){'.squeeze()' if is_flat else ''}"
+        remedy += "" if is_flat else ", or give a OneHotEncoder in front sparse_output=False"
+    elif isinstance(value, list | tuple) and value and isinstance(value[0], dict):
         what, remedy = "a list of dicts", f"pandas.DataFrame({name})"
-    elif isinstance(given, dict) or getattr(getattr(given, "dtype", None), "names", None):
-        what = "a dict" if isinstance(given, dict) else "an array of records"
+    elif isinstance(value, dict) or getattr(getattr(value, "dtype", None), "names", None):
+        what = "a dict" if isinstance(value, dict) else "an array of records"
         remedy = f"pandas.DataFrame({name})"
-    elif any(_is_masked(part) for part in (given if isinstance(given, list) else [given])):
-        # NumPy reads what lies below the mask.
+    elif any(_has_mask(array) for array in (value if isinstance(value, list) else [value])):
+        # NumPy would read the cells below the mask.
         what, masked = "masked in part", f"numpy.ma.array({name})"
         filled = f"{masked}.astype(float).filled(numpy.nan)"
-        remedy = f"the rows of ~{masked}.mask" if flat else filled
+        remedy = f"the rows of ~{masked}.mask" if is_flat else filled
     else:
         return
     raise TypeError(f"{name} is {what}, which is not supported: pass {remedy}.")
 
 
-def _is_masked(given):
-    return isinstance(given, np.ma.MaskedArray) and np.ma.is_masked(given)
+def _has_mask(array):
+    return isinstance(array, np.ma.MaskedArray) and np.ma.is_masked(array)

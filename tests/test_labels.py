@@ -13,13 +13,13 @@ from sklearn_attention import (
     TransformerClassifier,
 )
 from sklearn_attention._labels import (
+    best_classes,
     check_labels,
-    distinct,
+    distinct_labels,
     indicators,
-    known_classes,
     read_labels,
+    sorted_classes,
     split_classes,
-    winners,
 )
 
 LABELS = [
@@ -54,17 +54,17 @@ RARE = np.where(X[:, 0] + 0.3 * np.random.default_rng(1).normal(size=60) > 0.8, 
 
 @pytest.mark.parametrize("y", LABELS, ids=["one", "two", "column"])
 def test_winners_of_indicators_are_the_labels(y):
-    classes = known_classes(y)
+    classes = sorted_classes(y)
     assert isinstance(classes, list) == (y.ndim == 2)
     found = indicators(y, classes, np.float32)
     assert found.dtype == np.float32
     assert found.shape == (4, sum(len(np.unique(column)) for column in np.atleast_2d(y.T)))
-    np.testing.assert_array_equal(winners(split_classes(found, classes), classes), y)
+    np.testing.assert_array_equal(best_classes(split_classes(found, classes), classes), y)
 
 
 def test_of_equal_scores_the_first_class_wins():
     scores = np.array([[0.4, 0.2, 0.4], [0.0, 0.5, 0.5]])
-    assert winners([scores], np.array(["x", "y", "z"])).tolist() == ["x", "y"]
+    assert best_classes([scores], np.array(["x", "y", "z"])).tolist() == ["x", "y"]
 
 
 def test_a_column_of_labels_is_one_output():
@@ -198,7 +198,11 @@ def test_labels_that_are_no_labels(cell):
 
 def test_labels_that_are_missing_or_of_other_shapes_are_named():
     arrays = pytest.importorskip("dask.array")
-    assert distinct(arrays.from_array(np.array([2, 1, 2, 5]), chunks=2)).tolist() == [1, 2, 5]
+    assert distinct_labels(arrays.from_array(np.array([2, 1, 2, 5]), chunks=2)).tolist() == [
+        1,
+        2,
+        5,
+    ]
     rows, model = np.arange(4.0)[:, None], NadarayaWatsonClassifier(bandwidth=1.0)
     flags = np.array([True, False, pd.NA, True], dtype=object)
     for y in (

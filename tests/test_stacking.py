@@ -7,7 +7,7 @@ from sklearn.ensemble import HistGradientBoostingClassifier, HistGradientBoostin
 from sklearn.metrics import log_loss
 
 from sklearn_attention import _blocks, _stacking
-from sklearn_attention._stacking import fit_trees, nonnegative_weights, outputs
+from sklearn_attention._stacking import fit_trees, nonnegative_weights, predict_scores
 
 
 def make_rows(n=400, seed=0):
@@ -35,7 +35,7 @@ class TestColumnsWithoutValues:
         known = HistGradientBoostingRegressor(max_iter=5).fit(X, y, weights)
         for anything in (np.nan, 0.0, 7.0):
             queries = np.column_stack([X, np.full(400, anything)])
-            np.testing.assert_array_equal(outputs(trees, queries), known.predict(X))
+            np.testing.assert_array_equal(predict_scores(trees, queries), known.predict(X))
 
     # Of the rows that are drawn by these seeds, or by these weights, none has a value.
     @pytest.mark.parametrize(
@@ -49,7 +49,7 @@ class TestColumnsWithoutValues:
         options = {"max_iter": 1, "random_state": seed, "early_stopping": stops}
         with pytest.raises(ValueError, match="window shape"):
             HistGradientBoostingRegressor(**options).fit(X, X[:, 0], weights)
-        found = outputs(fit_trees(X, X[:, 0], weights, **options), X)
+        found = predict_scores(fit_trees(X, X[:, 0], weights, **options), X)
         assert np.ptp(found) > 0
 
 
@@ -75,7 +75,7 @@ def test_equal_weights_are_none_but_for_quantiles(monkeypatch, loss):
         return fit(self, X, y, weights)
 
     monkeypatch.setattr(HistGradientBoostingRegressor, "fit", record)
-    found = outputs(fit_trees(X, y, np.ones(400), loss=loss, max_iter=5), X)
+    found = predict_scores(fit_trees(X, y, np.ones(400), loss=loss, max_iter=5), X)
     known = HistGradientBoostingRegressor(loss=loss, max_iter=5).fit(X, y, np.ones(400))
     np.testing.assert_array_equal(found, known.predict(X))
     assert passed == [loss == "absolute_error", True]
@@ -84,7 +84,7 @@ def test_equal_weights_are_none_but_for_quantiles(monkeypatch, loss):
 def test_classes_that_were_not_seen_have_the_probabilities_given():
     X, _ = make_rows()
     trees = fit_trees(X, 2 * (X[:, 0] > 0.5), classifies=True, max_iter=5)
-    found = np.exp(outputs(trees, X, np.array([0.2, 0.3, 0.4, 0.0])))
+    found = np.exp(predict_scores(trees, X, np.array([0.2, 0.3, 0.4, 0.0])))
     np.testing.assert_allclose(found[:, [0, 2]], np.maximum(trees.predict_proba(X), 1e-6))
     np.testing.assert_allclose(found[:, [1, 3]], [[0.3, 1e-6]] * 400)
 
@@ -130,7 +130,7 @@ def test_probabilities_of_an_unknown_level_are_means_over_known_ones(monkeypatch
     queries = np.column_stack([x[:30], np.full(30, np.nan)])
     known = [np.column_stack([x[:30], np.full(30, X[k, 1])]) for k in (0, 133, 266, 399)]
     expected = np.log(np.mean([trees.predict_proba(Q) for Q in known], axis=0))
-    np.testing.assert_allclose(outputs(trees, queries, np.zeros(2)), expected)
+    np.testing.assert_allclose(predict_scores(trees, queries, np.zeros(2)), expected)
     assert trees.predict_proba(queries).max(axis=1).min() > 0.9
     assert np.exp(expected).max() < 0.6
 
@@ -146,15 +146,17 @@ def test_trees_know_missing_cells_of_numbers_and_of_training_rows():
 
     trees = fit_trees(X, y, classifies=True, unordered=[1], max_iter=5)
     without_x, without_level = (np.where([k == 0, k == 1], np.nan, X[:30]) for k in (0, 1))
-    found = outputs(trees, without_x, np.zeros(2))
+    found = predict_scores(trees, without_x, np.zeros(2))
     np.testing.assert_array_equal(found, of_trees(trees, without_x))
-    assert (outputs(trees, without_level, np.zeros(2)) != of_trees(trees, without_level)).any()
+    assert (
+        predict_scores(trees, without_level, np.zeros(2)) != of_trees(trees, without_level)
+    ).any()
     del trees.complete_, trees.known_rows_
-    found = outputs(trees, without_level, np.zeros(2))
+    found = predict_scores(trees, without_level, np.zeros(2))
     np.testing.assert_array_equal(found, of_trees(trees, without_level))
     X[0, 1] = np.nan
     trees = fit_trees(X, y, classifies=True, unordered=[1], max_iter=5)
-    found = outputs(trees, without_level, np.zeros(2))
+    found = predict_scores(trees, without_level, np.zeros(2))
     np.testing.assert_array_equal(found, of_trees(trees, without_level))
 
 
@@ -179,4 +181,4 @@ def test_an_unknown_level_has_the_mean_probability_of_known_rows(monkeypatch):
     expected = np.log(np.mean([trees.predict_proba(rows) for rows in filled], axis=0))
     for rows_at_once in (_blocks.ROWS_AT_ONCE, 1):
         monkeypatch.setattr(_blocks, "ROWS_AT_ONCE", rows_at_once)
-        np.testing.assert_allclose(outputs(trees, queries, np.full(2, 0.5)), expected)
+        np.testing.assert_allclose(predict_scores(trees, queries, np.full(2, 0.5)), expected)

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from .._blocks import IN_CACHE, ROWS_AT_ONCE, blocks, blocks_of_queries, check_memory
-from .._columns import frame_of, row_labels
+from .._columns import narwhals_frame, row_labels
 from .._thread_pools import map_on_threads
 from .._validation import check_bandwidth, check_choice, check_positive
 from ..kernels import Kernel
@@ -518,7 +518,7 @@ def explained(X, explanation, labels):
 
     `labels` are those of the keys, None if these are known by their positions.
     """
-    frame = frame_of(X)
+    frame = narwhals_frame(X)
     if frame is None:
         return explanation
     indices, weights, values = explanation

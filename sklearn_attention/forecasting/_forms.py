@@ -8,7 +8,7 @@ import narwhals.stable.v2 as nw
 import numpy as np
 import pandas as pd
 
-from .._columns import frame_of, to_pandas
+from .._columns import narwhals_frame, to_pandas
 from .._validation import is_one_of, refuse_other_arrays
 from ._checks import refuse_too_large
 from ._table import Form, Table, positions
@@ -266,7 +266,7 @@ def is_tidy(data):
 def library_of(data):
     """Name of the library of a frame or a series; pandas for all else."""
     known = isinstance(data, pd.DataFrame | pd.Series)
-    frame = None if known else frame_of(data, allow_series=True)
+    frame = None if known else narwhals_frame(data, allow_series=True)
     return "pandas" if frame is None else frame.implementation.value
 
 

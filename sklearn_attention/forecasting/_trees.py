@@ -4,7 +4,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from .._stacking import fit_trees, outputs
+from .._stacking import fit_trees, predict_scores
 from ._origins import Origins, chunks, golden_fractions, held_out, spread_over_phases
 from ._table import deviations, means, positions
 
@@ -103,7 +103,7 @@ class Trees:
         for rows in chunks(np.arange(len(origins)), _CHUNK, horizon):
             ahead = np.tile(np.arange(horizon), len(rows))
             columns, level, unit = self._columns(origins.take(np.repeat(rows, horizon)), ahead)
-            values = level + unit * outputs(self.fitted, columns)
+            values = level + unit * predict_scores(self.fitted, columns)
             found[rows, 0] = values.reshape(-1, horizon)
         return found
 

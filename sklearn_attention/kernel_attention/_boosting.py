@@ -7,7 +7,7 @@ from scipy.optimize import minimize
 from scipy.special import expit, softmax
 
 from .._columns import UNORDERED
-from .._stacking import LEAST_PROBABILITY, fit_trees, nonnegative_weights, outputs
+from .._stacking import MIN_PROBABILITY, fit_trees, nonnegative_weights, predict_scores
 
 # Fewer rows than this are not split into trees.
 FEWEST_ROWS = 50
@@ -193,8 +193,8 @@ def _fit_without(fold, X, columns, y, weights=None, random_state=0, **options):
 
 def _predict(booster, X, frequencies=None):
     # A class that is not among a booster's is as probable as it is frequent.
-    usual = 0.0 if frequencies is None else np.log(np.maximum(frequencies, LEAST_PROBABILITY))
-    return outputs(booster, X, frequencies) - usual
+    usual = 0.0 if frequencies is None else np.log(np.maximum(frequencies, MIN_PROBABILITY))
+    return predict_scores(booster, X, frequencies) - usual
 
 
 def largest_error(errors):

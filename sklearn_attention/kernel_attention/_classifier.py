@@ -16,13 +16,13 @@ from .._labels import (
     check_labels,
     classes_of_outputs,
     indicators,
-    known_classes,
+    multiply_class_weights,
     read_labels,
+    sorted_classes,
     split_classes,
-    times_class_weights,
 )
 from .._report import Report
-from .._stacking import LEAST_PROBABILITY
+from .._stacking import MIN_PROBABILITY
 from .._thread_pools import one_blas_thread
 from .._validation import check_key_weights
 from ._boosting import FEWEST_ROWS, MultinomialLink, predict_trees, stack_classifier
@@ -56,7 +56,7 @@ def _loss(readout, center, outputs):
 
 def _frequencies(center):
     # A class may be left without rows by weight 0.
-    return np.maximum(center, LEAST_PROBABILITY)
+    return np.maximum(center, MIN_PROBABILITY)
 
 
 # Indicators stay indicators, less their frequencies.
@@ -201,11 +201,11 @@ class KernelAttentionClassifier(ClassLabels, ClassifierMixin, KernelAttention):
         """
         X, y = self._learn_rows(X, y=read_labels(y), multi_output=True)
         y = check_labels(y)
-        weights = times_class_weights(sample_weight, self.class_weight, y)
+        weights = multiply_class_weights(sample_weight, self.class_weight, y)
         weights = check_key_weights(weights, X, np.float32)
         options = Options.of(self)
         report = Report(self, X=X, y=y, metadata={"sample_weight": sample_weight})
-        self.classes_ = known_classes(y)
+        self.classes_ = sorted_classes(y)
         values = indicators(y, self.classes_, np.float64)
         ends = np.cumsum([0, *map(len, classes_of_outputs(self.classes_))])
         outputs = [slice(*pair) for pair in itertools.pairwise(ends)]

@@ -17,7 +17,7 @@ from .._base import parameters
 from .._blocks import IN_MEMORY, blocks, blocks_of_queries
 from .._columns import ORDERED, Columns, MixedRows
 from .._labels import targets_at
-from .._levels import codes_of
+from .._levels import encode_levels
 from .._shapley import FeatureEffectsMixin, mixed_rows
 from .._spline_ridge import SplineColumns
 from .._validation import check_bandwidth, check_choice, check_positive
@@ -224,7 +224,7 @@ class KernelAttention(FeatureEffectsMixin, MultiOutputMixin, TransformerMixin, M
             import pandas as pd
 
             is_ordered = self.columns_.kinds[j] == ORDERED
-            codes = codes_of(pd.Series(values, name=names[j]), levels, is_ordered)
+            codes = encode_levels(pd.Series(values, name=names[j]), levels, is_ordered)
         of_values = np.repeat(rows[:1], len(codes), axis=0)
         of_values[:, j] = codes
         mask, parts = np.arange(rows.shape[1])[None] == j, []

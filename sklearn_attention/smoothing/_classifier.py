@@ -10,15 +10,15 @@ from sklearn.base import ClassifierMixin
 from .._base import keeps_state_on_failure, with_callbacks
 from .._labels import (
     ClassLabels,
+    best_classes,
     check_labels,
     classes_of_outputs,
     indicators,
-    known_classes,
+    multiply_class_weights,
     read_labels,
-    refuse_unknown,
+    refuse_new_classes,
+    sorted_classes,
     split_classes,
-    times_class_weights,
-    winners,
 )
 from .._partitions import reduce_rows
 from ..bandwidth._neighbors import AdaptiveBandwidth
@@ -146,10 +146,10 @@ class NadarayaWatsonClassifier(ClassLabels, ClassifierMixin, KernelSmoother):
     def _fit_first(self, X, y, classes, sample_weight):
         X, y = self._learn_rows(X, y=read_labels(y), multi_output=True)
         y = check_labels(y)
-        self.classes_ = known_classes(y, classes)
+        self.classes_ = sorted_classes(y, classes)
         if classes is not None:
-            refuse_unknown(y, self.classes_, *_FIRST)
-        weights = times_class_weights(sample_weight, self.class_weight, y)
+            refuse_new_classes(y, self.classes_, *_FIRST)
+        weights = multiply_class_weights(sample_weight, self.class_weight, y)
         return self._store(X, indicators(y, self.classes_, bool), weights)
 
     @keeps_state_on_failure
@@ -186,13 +186,15 @@ class NadarayaWatsonClassifier(ClassLabels, ClassifierMixin, KernelSmoother):
         self._extend_rows(X)
         X, y = self._read_rows(X, y=read_labels(y), multi_output=True)
         y = check_labels(y)
-        if classes is not None and _listed(known_classes(y, classes)) != _listed(self.classes_):
+        if classes is not None and _listed(sorted_classes(y, classes)) != _listed(
+            self.classes_
+        ):
             raise ValueError(
                 f"classes={classes!r} differ from those of the first call, {self.classes_!r}: "
                 "name all classes there, and leave them out from then on."
             )
-        refuse_unknown(y, self.classes_, *_FIRST)
-        weights = times_class_weights(sample_weight, self.class_weight, y)
+        refuse_new_classes(y, self.classes_, *_FIRST)
+        weights = multiply_class_weights(sample_weight, self.class_weight, y)
         return self._store(X, indicators(y, self.classes_, bool), weights, append=True)
 
     def predict_proba(self, X) -> Any:
@@ -251,7 +253,7 @@ class NadarayaWatsonClassifier(ClassLabels, ClassifierMixin, KernelSmoother):
                 f"{lost[0]}), since no training row is near: use predict_proba, "
                 "empty='nearest' or a larger bandwidth."
             )
-        return winners(blocks, self.classes_)
+        return best_classes(blocks, self.classes_)
 
     def _check_kernel(self):
         kernel = super()._check_kernel()

@@ -23,8 +23,8 @@ from .._validation import (
     check_probabilities,
     check_size,
     check_thresholds,
+    clip_weightless_rows,
     is_one_of,
-    limit_absent,
 )
 from ..attention._sums import EMPTY_POLICIES
 from ..bandwidth import rule_bandwidth
@@ -265,8 +265,8 @@ class ConditionalKernelDensity(RegressorMixin, MixedRows):
         y = check_numeric_target(y)
         keys, y = map(own_copy, self._learn_rows(X, np.float64, y=y, y_numeric=True))
         self.key_weights_ = check_key_weights(sample_weight, keys)
-        self.keys_ = limit_absent(keys, self.key_weights_)
-        self.values_ = limit_absent(y.astype(np.float64, copy=False), self.key_weights_)
+        self.keys_ = clip_weightless_rows(keys, self.key_weights_)
+        self.values_ = clip_weightless_rows(y.astype(np.float64, copy=False), self.key_weights_)
         bounds = check_bounds(self.bounds, Columns.numbers(1), self.values_[:, None], ["y"])
         self.bounds_ = None if bounds is None else bounds[0]
         self._keep("empty")

@@ -20,9 +20,9 @@ from .._validation import (
     check_in_interval,
     check_key_weights,
     check_size,
+    clip_weightless_rows,
     is_one_of,
-    limit_absent,
-    without_vanishing,
+    zero_tiny_weights,
 )
 from ..bandwidth._background import bulk
 from ..bandwidth._density_search import point_masses
@@ -373,12 +373,12 @@ class ProductKernelDensity(DensityMixin, MixedRows):
             if weights is not None or self.key_weights_ is not None:
                 pairs = (self.key_weights_, self.keys_), (weights, keys)
                 both = [np.ones(len(x)) if w is None else w for w, x in pairs]
-                weights = without_vanishing(append_rows(*both))
+                weights = zero_tiny_weights(append_rows(*both))
             keys = append_rows(self.keys_, keys)
         for name in ("background_", "log_offsets_", "likelihood_score_"):
             vars(self).pop(name, None)
         self.kernel_ = check_density_kernel("kernel", self.kernel)
-        self.key_weights_, self.keys_ = weights, limit_absent(keys, weights)
+        self.key_weights_, self.keys_ = weights, clip_weightless_rows(keys, weights)
         names = getattr(self, "feature_names_in_", range(self.n_features_in_))
         self.bounds_ = check_bounds(self.bounds, self.columns_, self.keys_, list(names))
         # Samples come back as what was passed.

@@ -23,9 +23,9 @@ from .._validation import (
     check_choice,
     check_flag,
     check_key_weights,
+    clip_weightless_rows,
     is_one_of,
-    limit_absent,
-    without_vanishing,
+    zero_tiny_weights,
 )
 from ..attention._reduce import ALGORITHMS
 from ..attention._solve import is_degree, refuse_signed
@@ -176,11 +176,11 @@ class KernelSmoother(FeatureEffectsMixin, MultiOutputMixin, MixedRows):
         if append:
             if weights is not None or self.key_weights_ is not None:
                 weights = np.ones(len(X)) if weights is None else weights
-                weights = without_vanishing(append_rows(self.smoother_.given_counts, weights))
+                weights = zero_tiny_weights(append_rows(self.smoother_.given_counts, weights))
             X, values = append_rows(self.keys_, X), append_rows(self.values_, values)
         else:
             X, values = own_copy(X), own_copy(values)
-        X, values = limit_absent(X, weights), limit_absent(values, weights)
+        X, values = clip_weightless_rows(X, weights), clip_weightless_rows(values, weights)
         if not (is_one_of(self.degree, "auto") or is_degree(self.degree)):
             raise ValueError(f"degree={self.degree!r} is not valid: pass 'auto', 0, 1, 2 or 3.")
         check_choice("empty", self.empty, EMPTY_POLICIES)

@@ -7,7 +7,7 @@ import numpy as np
 
 from .._base import keeps_state_on_failure, with_callbacks
 from .._column_stats import mean_squares, min_max_sum
-from .._labels import NumericTargets, explained
+from .._labels import NumericTargets, r2_or_nan
 from .._partitions import reduce_rows
 from .._validation import check_numeric_target
 from ..attention._leave_one_out import Scores
@@ -211,7 +211,7 @@ class SmootherRegressor(NumericTargets, UncertaintyMixin, KernelSmoother):
     def loo_score_(self):
         """R2 of the leave-one-out predictions, the mean over outputs; NaN if one is missing."""
         left_out = self.values_ - self.loo_residuals_
-        return explained(self.values_, left_out, self._smoother.key_weights)
+        return r2_or_nan(self.values_, left_out, self._smoother.key_weights)
 
     @property
     def aicc_(self):

@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 
 from .._column_stats import mean_squares
-from .._labels import explained
+from .._labels import r2_or_nan
 
 
 @dataclasses.dataclass(frozen=True, repr=False)
@@ -120,7 +120,7 @@ def summarize(model, p_values=None):
         n_neighbors=getattr(model, "n_neighbors_", None),
         effective_dof=model.effective_dof_,
         residual_std=np.sqrt(squares / left if left > 0 else np.nan * squares)[()],
-        r2=explained(model.values_, model.fitted_values_, weights),
+        r2=r2_or_nan(model.values_, model.fitted_values_, weights),
         loo_r2=model.loo_score_,
         features=list(getattr(model, "feature_names_in_", unnamed)),
         kinds=smoother.columns.kinds,

@@ -9,7 +9,7 @@ from sklearn.dummy import DummyClassifier
 from sklearn.feature_extraction.text import TfidfTransformer
 from sklearn.linear_model import LogisticRegression, Ridge
 
-from .._stacking import fit_trees, outputs
+from .._stacking import fit_trees, predict_scores
 
 
 @dataclass(frozen=True, eq=False)
@@ -96,7 +96,7 @@ def _outputs(models, features, n_classes):
     # A class may be only among the rows held out.
     absent = [None] * len(models) if n_classes is None else map(np.zeros, n_classes)
     pairs = zip(models, absent, strict=True)
-    return np.column_stack([outputs(model, features, none) for model, none in pairs])
+    return np.column_stack([predict_scores(model, features, none) for model, none in pairs])
 
 
 def _whole_and_left_out(fitted, rows, held_out):

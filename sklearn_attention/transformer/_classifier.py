@@ -8,7 +8,13 @@ import numpy as np
 from sklearn.base import ClassifierMixin
 
 from .._base import keeps_state_on_failure, parameters, with_callbacks
-from .._labels import ClassLabels, check_labels, class_factors, read_labels, without_weight
+from .._labels import (
+    ClassLabels,
+    check_labels,
+    class_weights_of_rows,
+    read_labels,
+    zero_class_weights_error,
+)
 from ._estimator import TransformerEstimator
 from ._task import Classes
 
@@ -136,14 +142,14 @@ class TransformerClassifier(ClassLabels, ClassifierMixin, TransformerEstimator):
 
     def _class_factors(self, labels):
         """Weights of rows by their classes, of some arrays of labels together."""
-        factors = class_factors(self.class_weight, np.concatenate(labels))
+        factors = class_weights_of_rows(self.class_weight, np.concatenate(labels))
         return np.split(factors, np.cumsum(list(map(len, labels)))[:-1])
 
     def _counting(self, examples, factors, name):
         """Examples times the weights of their classes, without those of none."""
         weights = examples.weights * factors
         if not weights.any():
-            raise without_weight(self.class_weight, name)
+            raise zero_class_weights_error(self.class_weight, name)
         return examples._replace(weights=weights).take(np.flatnonzero(weights))
 
     def predict_log_proba(self, X) -> Any:

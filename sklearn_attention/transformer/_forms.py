@@ -5,7 +5,7 @@ from typing import NamedTuple
 import numpy as np
 
 from .._base import warn_user
-from .._columns import frame_of, to_pandas
+from .._columns import narwhals_frame, to_pandas
 
 FORMS = ("features", "steps", "text")
 _REMEDY = (
@@ -67,13 +67,13 @@ def _has_channels(item):
 
 def texts_of(X):
     """Texts to be read: the column of a frame that has no other, else X itself."""
-    frame = frame_of(X) if hasattr(X, "columns") else None
+    frame = narwhals_frame(X) if hasattr(X, "columns") else None
     return X if frame is None or len(frame.columns) != 1 else _cells(frame)
 
 
 def _text_column(X):
     """The only column of a frame, if it is of texts of several words; else None."""
-    frame = frame_of(X)
+    frame = narwhals_frame(X)
     if frame is None or len(frame.columns) != 1:
         return None
     cells = _cells(frame)

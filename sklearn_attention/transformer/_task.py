@@ -8,9 +8,9 @@ from scipy.special import huber, log_softmax
 from .._column_stats import mean_and_scale
 from .._labels import (
     classes_of_outputs,
-    known_classes,
     outputs_of,
-    refuse_unknown,
+    refuse_new_classes,
+    sorted_classes,
     split_classes,
     split_outputs,
 )
@@ -147,7 +147,7 @@ class Classes:
     @classmethod
     def learn(cls, y):
         """Of training labels."""
-        classes = known_classes(y)
+        classes = sorted_classes(y)
         sizes = tuple(map(len, classes_of_outputs(classes)))
         return cls(Loss("log_loss", n_classes=sizes), classes)
 
@@ -156,7 +156,7 @@ class Classes:
         source, remedy = "y", "leave their rows out"
         if name == "y":
             source, remedy = "the last fit", "pass warm_start=False"
-        refuse_unknown(y, self.classes, name, source, remedy)
+        refuse_new_classes(y, self.classes, name, source, remedy)
         known = classes_of_outputs(self.classes)
         numbers = np.stack([*map(np.searchsorted, known, outputs_of(y))], axis=1)
         kept = weights > 0
