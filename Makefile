@@ -31,10 +31,13 @@ test-min: export OMP_NUM_THREADS = 1
 test-min: .venv-min/installed
 	.venv-min/bin/python -m pytest -n auto -m "not slow"
 
-# The types are those that users see: two checkers read calls as the guides write them.
+# ruff and pylint check that docstrings begin with a verb and that no name is vague, except in the
+# folders that pyproject.toml lists. The types are those that users see: two checkers read calls as
+# the guides write them.
 lint: $(PACKAGE) $(call group,lint)
 	$(BIN)/ruff check
 	$(BIN)/ruff format --check
+	$(BIN)/pylint sklearn_attention
 	$(BIN)/mypy --strict --follow-imports=silent tests/documented_calls.py
 	$(BIN)/basedpyright --level error tests/documented_calls.py
 

@@ -46,7 +46,7 @@ class Mutation(NamedTuple):
         return str(Path(self.module).parent).partition("/")[0]
 
     def of(self, source):
-        """The module's source with the mutation."""
+        """Return the module's source with the mutation."""
         if source.count(self.old) != 1:
             raise SystemExit(f"{self.module}: {self.old!r} is not there once")
         return source.replace(self.old, self.new)
