@@ -636,7 +636,7 @@ MUTATIONS = [
         "explained rows have the classes of the other output",
     ),
     Mutation(
-        "_columns.py",
+        "_frames.py",
         "new = range(n_old, n_old + n_new)",
         "new = range(n_new)",
         "rows without labels are named as if they came first",

@@ -19,7 +19,7 @@ from . import _thread_pools
 from ._partitions import need_all_rows
 
 # Packages whose frames on the stack are skipped when a warning names the user's line.
-_INTERNAL_PACKAGES = f"{__package__}.", "sklearn.", "joblib.", "contextlib"
+_INTERNAL = f"{__package__}.", "sklearn.", "joblib.", "contextlib"
 # Key of the name of a dataclass, in the dict that stores its fields.
 _CLASS_KEY = "dataclass"
 Method = TypeVar("Method", bound=Callable[..., Any])
@@ -38,18 +38,14 @@ class OwnInit:
 
     def __init_subclass__(cls, **options):
         super().__init_subclass__(**options)
-        inherited = cls.__init__
-        if "__init__" in vars(cls) or not isinstance(inherited, types.FunctionType):
+        base = cls.__init__
+        if "__init__" in vars(cls) or not isinstance(base, types.FunctionType):
             return
         init = types.FunctionType(
-            inherited.__code__,
-            inherited.__globals__,
-            "__init__",
-            inherited.__defaults__,
-            inherited.__closure__,
+            base.__code__, base.__globals__, "__init__", base.__defaults__, base.__closure__
         )
-        init.__kwdefaults__, init.__doc__ = inherited.__kwdefaults__, inherited.__doc__
-        init.__annotations__ = inherited.__annotations__
+        init.__kwdefaults__, init.__doc__ = base.__kwdefaults__, base.__doc__
+        init.__annotations__ = base.__annotations__
         init.__qualname__ = f"{cls.__qualname__}.__init__"
         # An assignment would hide the signature from tools that read the source.
         setattr(cls, "__init__", init)  # noqa: B010
@@ -100,9 +96,8 @@ class AttentionEstimator(OwnInit, CallbackSupportMixin, BaseEstimator):
 
     def __setstate__(self, state):
         builders = {kind.__name__: kind for kind in self._held} | dict(self._builders)
-        attributes = {
-            name: _build(value, builders) for name, value in state.items() if name != _FORM_KEY
-        }
+        attributes = {name: _build(value, builders) for name, value in state.items()}
+        attributes.pop(_FORM_KEY, None)
         super().__setstate__(attributes)
         is_fitted = any(name.endswith("_") and not name.startswith("_") for name in state)
         if is_fitted and state.get(_FORM_KEY) != _CURRENT_FORM:
@@ -153,11 +148,8 @@ def _flatten(value, kinds):
     """Replace dataclasses of some classes, also in lists, by dicts of their fields."""
     if type(value) in kinds:
         # Fields that are no arguments are skipped, since they are computed from the others.
-        stored = {
-            field.name: _flatten(getattr(value, field.name), kinds)
-            for field in fields(value)
-            if field.init
-        }
+        names = [field.name for field in fields(value) if field.init]
+        stored = {name: _flatten(getattr(value, name), kinds) for name in names}
         return stored | {_CLASS_KEY: type(value).__name__}
     return [_flatten(item, kinds) for item in value] if type(value) is list else value
 
@@ -165,24 +157,18 @@ def _flatten(value, kinds):
 def _build(value, builders):
     """Undo `_flatten`; `builders` has the class, or a function, for each name of a class."""
     # A user's dict may have the same key, but not with a name that has a builder.
-    if isinstance(value, dict) and isinstance(value.get(_CLASS_KEY), str):
-        build = builders.get(value[_CLASS_KEY])
-        if build is not None:
-            stored = {
-                name: _build(item, builders)
-                for name, item in value.items()
-                if name != _CLASS_KEY
-            }
-            return build(**stored)
+    name = value.get(_CLASS_KEY) if isinstance(value, dict) else None
+    if isinstance(name, str) and name in builders:
+        stored = {key: _build(item, builders) for key, item in value.items()}
+        del stored[_CLASS_KEY]
+        return builders[name](**stored)
     return [_build(item, builders) for item in value] if type(value) is list else value
 
 
 def warn_user(*messages):
     """Warn at the line of the user's code that called this package, directly or indirectly."""
     frame, level = sys._getframe(1), 2
-    while frame is not None and frame.f_globals.get("__name__", "").startswith(
-        _INTERNAL_PACKAGES
-    ):
+    while frame is not None and frame.f_globals.get("__name__", "").startswith(_INTERNAL):
         frame, level = frame.f_back, level + 1
     for message in messages:
         warnings.warn(message, UserWarning, stacklevel=level)

@@ -179,15 +179,11 @@ def _match_levels(column, levels, cells):
     codes = {None: MISSING} | {level: code for code, level in enumerate(levels)}
     if set(cells) - {None} - codes.keys():
         known, present = nonmissing(levels), nonmissing(cells)
-        counts = Counter(map(_text_in_file, known))
-        code_of_text = {
-            text: codes[level]
-            for level, text in zip(known, map(_text_in_file, known), strict=True)
-            if counts[text] == 1
-        }
-        codes = {
-            cell: code_of_text.get(_text_in_file(cell), UNSEEN) for cell in present
-        } | codes
+        texts = {level: _text_in_file(level) for level in known}
+        counts = Counter(texts.values())
+        code_of_text = {x: codes[level] for level, x in texts.items() if counts[x] == 1}
+        matched = {cell: code_of_text.get(_text_in_file(cell), UNSEEN) for cell in present}
+        codes = matched | codes
         unknown = [cell for cell in present if codes[cell] == UNSEEN]
         _refuse_changed_type(column, known, present, unknown)
     return np.array([codes.get(cell, UNSEEN) for cell in cells], dtype=np.float64)

@@ -33,13 +33,13 @@ from ._column_stats import replace_zeros
 from ._columns import UNORDERED
 from ._levels import MISSING, UNSEEN
 
-# Levels that are left out, at most: if all of 100 are, intervals are 0.96 to 0.99 times as wide
-# in the benchmark of new levels.
+# Maximum number of levels that are left out. If all of 100 are left out, intervals are 0.96 to
+# 0.99 times as wide in the benchmark of new levels.
 _MAX_LEVELS = 40
-# Groups in which levels are left out, at most: one by one the first interval of averages takes
-# 0.46 of a fit in that benchmark, in ten groups at most 0.27.
+# Maximum number of groups in which levels are left out. One by one, the first interval of
+# averages takes 0.46 of a fit in that benchmark, in ten groups at most 0.27.
 _MAX_GROUPS = 10
-# Rows that are predicted without their level, at most.
+# Maximum number of rows that are predicted without their level.
 MAX_ROWS = 800
 
 

@@ -13,7 +13,7 @@ from sklearn.base import is_classifier
 from sklearn.utils.validation import _check_feature_names_in, check_is_fitted
 
 from ._blocks import blocks
-from ._columns import narwhals_frame
+from ._frames import narwhals_frame
 from ._labels import classes_of_outputs, split_classes
 from ._partitions import need_all_rows, to_memory
 from ._validation import check_flag

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from .._blocks import IN_CACHE, ROWS_AT_ONCE, blocks, blocks_of_queries, check_memory
-from .._columns import narwhals_frame, row_labels
+from .._frames import narwhals_frame, row_labels
 from .._thread_pools import map_on_threads
 from .._validation import check_bandwidth, check_choice, check_positive
 from ..kernels import Kernel

@@ -8,7 +8,7 @@ import narwhals.stable.v2 as nw
 import numpy as np
 import pandas as pd
 
-from .._columns import narwhals_frame, to_pandas
+from .._frames import narwhals_frame, to_pandas
 from .._validation import is_one_of, refuse_other_arrays
 from ._checks import refuse_too_large
 from ._table import Form, Table, positions

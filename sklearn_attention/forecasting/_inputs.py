@@ -7,7 +7,8 @@ from typing import NamedTuple
 import numpy as np
 import pandas as pd
 
-from .._columns import UNORDERED, Columns, read_table, to_pandas
+from .._columns import UNORDERED, Columns, read_table
+from .._frames import to_pandas
 from .._validation import check_positive, is_one_of, refuse_other_arrays
 from ._checks import fill_features, fill_values, in_series, is_integer, resolve_past
 from ._forms import SERIES, TARGET, TIME, as_array, dated, is_tidy, library_of, read_series

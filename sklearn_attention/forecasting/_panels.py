@@ -13,7 +13,7 @@ import numpy as np
 import pandas as pd
 from sklearn.base import clone
 
-from .._columns import to_pandas
+from .._frames import to_pandas
 from .._partitions import is_frame, is_partitioned, reduce_columns
 from ._checks import refuse_leakage, refuse_too_small
 from ._forms import SERIES, TARGET

@@ -5,7 +5,7 @@ from typing import Any, Self
 import numpy as np
 import pandas as pd
 
-from .._columns import to_pandas
+from .._frames import to_pandas
 from ..forecasting._backtest import NAMES
 from ._pipelines import unfit
 from ._series import place_of, plain_times

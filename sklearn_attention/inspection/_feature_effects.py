@@ -11,7 +11,7 @@ from scipy.special import expit, logit
 from sklearn.base import is_classifier
 from sklearn.utils.validation import _num_samples
 
-from .._columns import to_pandas
+from .._frames import to_pandas
 from .._shapley import BASE_VALUE, refuse_column
 from .._validation import check_choice, check_positive
 from ._grid import label_text

@@ -8,7 +8,7 @@ from typing import Any, Self
 import numpy as np
 import pandas as pd
 
-from .._columns import to_pandas
+from .._frames import to_pandas
 from .._validation import check_positive, check_probabilities
 from ..forecasting._forms import dated, is_tidy, read_series
 from ._pipelines import check_fitted, unfit

@@ -7,7 +7,7 @@ import pandas as pd
 from pandas.api.types import is_numeric_dtype
 from sklearn.utils.validation import _check_feature_names_in
 
-from .._columns import to_pandas
+from .._frames import to_pandas
 
 
 def feature_names(estimator):

@@ -10,7 +10,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from .._base import OwnInit, keeps_state_on_failure
 from .._blocks import check_memory
-from .._columns import numeric_table
+from .._frames import numeric_table
 from .._validation import check_bandwidth, check_flag, check_size
 from ..kernels._base import as_kernel
 from ..kernels._frequencies import random_frequencies

@@ -4,8 +4,6 @@ import itertools
 import math
 from typing import Any, Self
 
-import numpy as np
-
 from .._column_stats import std_above_rounding
 from .._validation import check_columns
 from ._base import ComposedKernel, Kernel, as_kernel
@@ -71,10 +69,8 @@ class ProductKernel(ComposedKernel):
         if "kernels" in params:
             self.kernels = params.pop("kernels")
         if self._is_list:
-            self.kernels = [
-                (name, params.pop(name, kernel), columns)
-                for name, kernel, columns in self._named
-            ]
+            new = {name: params.pop(name, kernel) for name, kernel, _ in self._named}
+            self.kernels = [(name, new[name], columns) for name, _, columns in self._named]
         return super().set_params(**params)
 
     @property
@@ -173,16 +169,12 @@ class ProductKernel(ComposedKernel):
         return scaled[0].spread if len(scaled) == 1 else 1.0
 
     def _values(self, queries, keys):
-        return math.prod(
-            kernel._values(queries[:, columns], keys[:, columns])
-            for kernel, columns in self._groups(queries.shape[1])
-        )
+        groups = self._groups(queries.shape[1])
+        return math.prod(kernel._values(queries[:, j], keys[:, j]) for kernel, j in groups)
 
     def _log_values(self, queries, keys):
-        return sum(
-            kernel._log_values(queries[:, columns], keys[:, columns])
-            for kernel, columns in self._groups(queries.shape[1])
-        )
+        groups = self._groups(queries.shape[1])
+        return sum(kernel._log_values(queries[:, j], keys[:, j]) for kernel, j in groups)
 
 
 def compared_columns(columns, stats, *kernels):
@@ -191,19 +183,16 @@ def compared_columns(columns, stats, *kernels):
     `columns` is a Columns, and `stats` the ColumnStats of the rows, or None if they are
     unknown. The columns stay as they are if no other column is left, or if marked columns would
     change one of the kernels: one whose groups list positions, or one that is not a function of
-    differences.
+    differences of rows.
     """
     if stats is None:
         return columns
     varies = std_above_rounding(stats) > 0
-    n_remaining = np.count_nonzero(columns.is_numeric & varies) + len(columns.categorical)
-    lists_columns = any(isinstance(k, ProductKernel) and k._is_list for k in kernels)
-    if lists_columns or not n_remaining:
+    is_left = (columns.is_numeric & varies).any() or columns.categorical
+    if not is_left or any(isinstance(k, ProductKernel) and k._is_list for k in kernels):
         return columns
-    ignores_constants = [
-        kernel.stationary or kernel.radial_factors(len(varies))[1] is None for kernel in kernels
-    ]
-    if not all(ignores_constants):
+    unchanged = [k.stationary or k.radial_factors(len(varies))[1] is None for k in kernels]
+    if not all(unchanged):
         return columns
     return columns.without(columns.is_numeric & ~varies)
 

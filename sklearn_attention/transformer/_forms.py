@@ -5,7 +5,7 @@ from typing import NamedTuple
 import numpy as np
 
 from .._base import warn_user
-from .._columns import narwhals_frame, to_pandas
+from .._frames import narwhals_frame, to_pandas
 
 FORMS = ("features", "steps", "text")
 _REMEDY = (

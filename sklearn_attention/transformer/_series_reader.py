@@ -7,7 +7,7 @@ from sklearn.utils.validation import check_array, check_consistent_length, valid
 
 from .._base import warn_user
 from .._column_stats import mean_and_scale
-from .._columns import numeric_table
+from .._frames import numeric_table
 from .._validation import as_numbers
 from ._forms import SequenceRows, cut, learn_length
 
