@@ -121,10 +121,10 @@ class Columns:
             Which columns of numbers are unordered categories too: their names or positions,
             or one bool for each column.
         ordered : bool, default=True
-            Whether ordered categories are kept apart from others.
+            Whether ordered categories are a kind of their own; otherwise they are unordered.
         refuse_texts : bool, default=False
-            Whether texts of several words, of which most rows have one of their own, are an
-            error.
+            Whether it is an error if most rows have a text of their own, and some texts have
+            several words.
 
         Returns
         -------
@@ -192,7 +192,7 @@ class Columns:
 
     @property
     def highest_lam(self):
-        """Lambda at which the levels of each category count alike, inf for numbers."""
+        """Lambda at which all levels of each category count equally; inf for numbers."""
         return np.array([*map(highest_lam, self.kinds, self.n_levels)])
 
     def without(self, constant):

@@ -20,25 +20,25 @@ from ._validation import check_flag
 
 # Name of the column with the mean prediction over the background rows.
 BASE_VALUE = "base value"
-# Training rows in a background, and the number of rows among which these are chosen. With 50
+# Number of training rows in a background, and of rows among which these are chosen. With 50
 # rows the feature with the largest error has an error of 0.008 to 0.064 standard deviations of
 # the predictions on 13 tables, with 20 rows up to 0.082, with 100 rows 0.007 to 0.019.
 BACKGROUND_ROWS, MAX_CANDIDATES = 50, 5000
-# Levels of a category that a background represents, the most frequent ones.
+# Number of levels of a category, the most frequent ones, that a background represents.
 _MAX_LEVELS = 100
-# Number of features up to which all coalitions are evaluated, at most 256.
+# Number of features up to which all coalitions are evaluated, which are at most 256.
 MAX_EXACT = 8
 # Random coalitions are drawn with their complements. This is the number of pairs that are drawn
 # together, for each feature. With 4 the error of the worst feature is 0.57 to 0.79 of that of
 # means over 4 random orders and their reverses, which evaluate as many coalitions (seven
 # tables, 8 rows, 16 or 20 draws).
 PAIRS_AT_ONCE = 4
-# More are drawn if a standard error of a row exceeds this multiple of the standard deviation of
-# predictions, until this number of pairs for each feature.
+# Further pairs are drawn for rows with a standard error above TOLERANCE standard deviations of
+# the predictions, up to MAX_PAIRS pairs for each feature.
 TOLERANCE, MAX_PAIRS = 0.01, 8
-# Probabilities are kept this far from 0 and 1, where log-odds are infinite.
+# Probabilities are clipped to this distance from 0 and 1, where log-odds are infinite.
 MIN_PROBABILITY = 1e-6
-# Numbers in a table of mixed rows that are predicted together, and scores that are in memory.
+# Number of cells in a table of mixed rows that are predicted together, and of scores in memory.
 _NUMBERS_AT_ONCE, _SCORES_AT_ONCE = 2**20, 2**22
 
 
@@ -446,13 +446,16 @@ class Game:
         effects, remaining = np.zeros((2, *rows.shape, n_outputs)), np.arange(len(rows))
         totals = np.take_along_axis(scores - self.base, columns, axis=1)
         tolerance, rng = self.tolerance[columns][:, None], np.random.default_rng(0)
-        # Coalitions, and how much their values differ from those of their complements, for the
-        # remaining rows.
+        # The masks are the coalitions drawn so far. The differences are their values minus
+        # those of their complements, for the remaining rows.
         masks = np.zeros((0, n_features), dtype=bool)
         differences = np.zeros((0, len(rows), n_outputs))
         while len(remaining) and len(masks) < MAX_PAIRS * n_features:
+            # 1. Draw coalitions.
             drawn = np.empty((PAIRS_AT_ONCE * n_features, n_features), dtype=bool)
             drawn[:, self.order] = random_coalitions(*drawn.shape, rng)
+            # 2. Evaluate them and their complements, with the coalitions of no and of all
+            # features.
             none_and_all = np.repeat([[False], [True]], n_features, axis=1)
             evaluated = np.vstack([none_and_all, drawn, ~drawn])
             data = rows[remaining], scores[remaining], columns[remaining]
@@ -460,7 +463,8 @@ class Game:
             of_drawn, of_complements = np.split(values[2:], 2)
             masks = np.vstack([masks, drawn])
             differences = np.concatenate([differences, of_drawn - of_complements])
-            # Rows with effects of the same features are fitted together.
+            # 3. Fit effects to all coalitions; rows with effects of the same features are
+            # fitted together.
             for has_effect in np.unique(differs[remaining], axis=0):
                 is_member = (differs[remaining] == has_effect).all(axis=1)
                 group = remaining[is_member]
@@ -470,6 +474,7 @@ class Game:
                 cells = np.ix_(group, np.flatnonzero(has_effect))
                 effects[0][cells] = fitted.swapaxes(0, 1)
                 effects[1][cells] = np.hypot(std, error[is_member]).swapaxes(0, 1)
+            # 4. Keep the rows whose standard errors are too large.
             needs_more = (effects[1, remaining] > tolerance[remaining]).any(axis=(1, 2))
             remaining, differences = remaining[needs_more], differences[:, needs_more]
         return effects

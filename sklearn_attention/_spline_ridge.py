@@ -12,29 +12,32 @@ import numpy as np
 from scipy.linalg import get_lapack_funcs
 from scipy.optimize import minimize
 
-# Nodes of a feature, between which its functions are linear. On five additive truths of 60 to
-# 1000 rows the error with 20 nodes was 1.03 of that with 40, and with 60 nodes 0.995.
+# Maximum number of nodes of a feature, between which its functions are linear. On five additive
+# truths of 60 to 1000 rows the error with 20 nodes was 1.03 times that with 40, and with 60
+# nodes 0.995 times.
 _MAX_NODES = 40
-# Curves are smooth in a coordinate that is the number itself, but for this weight of its rank:
-# beside an outlier the other numbers then do not all lie at one place. On these truths the
-# error is 1.00 of that without ranks, and 0.46 if one row is an outlier in all features.
+# Curves are smooth in a coordinate, a weighted average of the number and its rank; this is the
+# weight of the rank, which separates the other numbers if one is an outlier. On these truths
+# the error is 1.00 times that without ranks, and 0.46 times if one row is an outlier in all
+# features.
 _RANK_WEIGHT = 0.1
-# Variance of a line in this coordinate, beside the covariance of integrated Brownian motion. If
-# one row is an outlier, the error is 0.93 of that without the line.
+# Variance of a line in this coordinate, which is added to the covariance of integrated Brownian
+# motion. If one row is an outlier, the error is 0.93 times that without the line.
 _LINE_VARIANCE = 0.3
 # Number of standard deviations for which a line continues beyond the rows, practically without
 # end. If it ended after 3, errors of lines on lognormal features were 19 times as large, and
 # those of three curves on such features 0.94 to 1.2 times.
 _MAX_EXTRAPOLATION = 1e6
-# Numbers beyond which the last nodes must not lie, so that their differences are finite.
+# Largest absolute value of a node, so that differences of nodes are finite.
 _LARGEST = np.finfo(np.float64).max / 4
-# Principal functions that vary less than this, relative to the first one, are rounding errors.
+# Principal functions whose variance is below this, relative to the first one, are rounding
+# errors.
 _MIN_VARIANCE = 1e-10
 # Bounds of the logarithm of a penalty divided by the number of rows. Columns have a variance of
 # at most 1, so the lower one does not shrink them, and with the upper one they vanish.
 _LOG_PENALTY_PER_ROW = (-16.0, 14.0)
-# Evaluations of the restricted likelihood. On these truths the error with 20 was the same, and
-# with 8 it was 1.02 of that with 12.
+# Maximum number of evaluations of the restricted likelihood. On these truths the error with 20
+# was the same, and with 8 it was 1.02 times that with 12.
 _MAX_EVALUATIONS = 12
 
 
@@ -191,8 +194,8 @@ def reml(log_penalties, equations, group):
 
 def reml_penalties(equations, group):
     """Return the penalty of every column by REML; `group` is that of all but the constant."""
-    # By the leave-one-out error in place of the likelihood, penalties of the same columns gave
-    # 1.09 times the error on five additive truths of 60 to 1000 rows, in ten times the seconds.
+    # Penalties that minimize the leave-one-out error, for the same columns, had 1.09 times the
+    # error on five additive truths of 60 to 1000 rows, and took ten times as long.
     bounds = [np.log(equations.n_rows) + np.array(_LOG_PENALTY_PER_ROW)] * (group.max() + 1)
     search = {"method": "L-BFGS-B", "jac": True, "options": {"maxfun": _MAX_EVALUATIONS}}
     start, arguments = np.zeros(len(bounds)), (equations, group)

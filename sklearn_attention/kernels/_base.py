@@ -71,11 +71,11 @@ class Kernel(BaseEstimator):
         Whether the kernel's matrix between any rows, of any number of features, has no
         negative eigenvalue; False also if unknown.
     polynomial : tuple of float or None
-        Coefficients :math:`c_k` with :math:`K(u) = \sum_k c_k |u|^k` for :math:`|u| \le 1`,
-        and 0 beyond, if such is the kernel along one feature.
+        Coefficients :math:`c_k` if the kernel along one feature is
+        :math:`K(u) = \sum_k c_k |u|^k` for :math:`|u| \le 1`, and 0 beyond; otherwise None.
     exponential_polynomial : (float, tuple of float) or None
-        Rate and coefficients with :math:`K(u) = e^{-\text{rate}\, |u|} \sum_k c_k |u|^k`, if
-        such is the kernel along one feature.
+        Rate and coefficients if the kernel along one feature is
+        :math:`K(u) = e^{-\text{rate}\, |u|} \sum_k c_k |u|^k`; otherwise None.
     analytic_strip : float
         Distance from the real line to the nearest singularity of :math:`K(u)`, along one
         feature, in the complex plane; 0 if the kernel is not analytic, or that is unknown.

@@ -44,7 +44,7 @@ class AitchisonAitken(_CategoricalKernel):
               \lambda / (c - 1) & q \ne k \end{cases}
 
     With :math:`\lambda = 0` only the same category counts; with :math:`\lambda = (c-1)/c`
-    all categories count alike. Several columns multiply.
+    all categories count equally. The kernels of several columns are multiplied.
 
     Parameters
     ----------
@@ -89,8 +89,8 @@ class WangVanRyzin(_CategoricalKernel):
     .. math:: K(q, k) = \begin{cases} 1 - \lambda & q = k \\
               \tfrac12 (1 - \lambda) \lambda^{|q - k|} & q \ne k \end{cases}
 
-    The codes must be whole numbers in the order of the categories. Several columns
-    multiply.
+    The codes must be whole numbers in the order of the categories. The kernels of several
+    columns are multiplied.
 
     Parameters
     ----------
@@ -123,9 +123,9 @@ class LiRacine(_CategoricalKernel):
     .. math:: K(q, k) = \lambda^{|q - k|}
 
     With :math:`\lambda = 0` only the same category counts; with :math:`\lambda = 1` all
-    categories count alike, so that an average ignores the column; :class:`WangVanRyzin` has no
-    such value. The codes must be whole numbers in the order of the categories. Several columns
-    multiply.
+    categories count equally, so that an average ignores the column; :class:`WangVanRyzin` has
+    no such value. The codes must be whole numbers in the order of the categories. The kernels
+    of several columns are multiplied.
 
     Parameters
     ----------

@@ -41,8 +41,8 @@ class Epanechnikov(_BetaKernel, name="epanechnikov"):
 
     .. math:: K(u) = \tfrac34 (1 - u^2) \quad \text{for } |u| \le 1
 
-    Of all positive kernels the one with the smallest asymptotic mean squared error
-    (Epanechnikov 1969). Its derivative jumps at the edge of the window.
+    It has the smallest asymptotic mean squared error of all positive kernels (Epanechnikov
+    1969). Its derivative jumps at the edge of the window.
 
     Examples
     --------
@@ -60,7 +60,7 @@ class Biweight(_BetaKernel, name="biweight"):
 
     .. math:: K(u) = \tfrac{15}{16} (1 - u^2)^2 \quad \text{for } |u| \le 1
 
-    Like :class:`Epanechnikov`, with a continuous derivative.
+    It is similar to :class:`Epanechnikov`, but its derivative is continuous.
 
     Examples
     --------
@@ -78,7 +78,7 @@ class Triweight(_BetaKernel, name="triweight"):
 
     .. math:: K(u) = \tfrac{35}{32} (1 - u^2)^3 \quad \text{for } |u| \le 1
 
-    Twice continuously differentiable; close in shape to a Gaussian cut off.
+    It is twice continuously differentiable, and similar to a Gaussian that is cut off.
 
     Examples
     --------
@@ -96,7 +96,7 @@ class Boxcar(CompactKernel, name="boxcar"):
 
     .. math:: K(u) = \tfrac12 \quad \text{for } |u| \le 1
 
-    The average of all rows within one bandwidth: a moving window. Its estimates jump.
+    It averages all rows within one bandwidth, as a moving window does. Its estimates jump.
 
     Examples
     --------
@@ -121,7 +121,7 @@ class Triangular(CompactKernel, name="triangular"):
 
     .. math:: K(u) = 1 - |u| \quad \text{for } |u| \le 1
 
-    Falls linearly: weights of linear interpolation on a regular grid.
+    It falls linearly, as the weights of linear interpolation on a regular grid do.
 
     Examples
     --------
@@ -149,7 +149,7 @@ class Tricube(CompactKernel, name="tricube"):
 
     .. math:: K(u) = \tfrac{70}{81} (1 - |u|^3)^3 \quad \text{for } |u| \le 1
 
-    The weights of LOWESS (Cleveland 1979): flat near 0, smooth at the edge.
+    These are the weights of LOWESS (Cleveland 1979), flat near 0 and smooth at the edge.
 
     Examples
     --------
@@ -179,8 +179,8 @@ class Cosine(CompactKernel, name="cosine"):
     .. math:: K(u) = \tfrac{\pi}{4} \cos\left(\tfrac{\pi}{2} u\right)
               \quad \text{for } |u| \le 1
 
-    Almost as efficient as :class:`Epanechnikov`. Not to be confused with
-    :class:`CosineSimilarity`.
+    It is almost as efficient as :class:`Epanechnikov`. :class:`CosineSimilarity` is another
+    kernel, of the angle between query and key.
 
     Examples
     --------

@@ -23,7 +23,7 @@ class Exponential(RadialKernel, name="exponential"):
 
     .. math:: K(q, k) = \exp(-\lVert q - k \rVert_2)
 
-    Pointed at 0, with heavy tails (Rasmussen and Williams 2006, eq. 4.18).
+    It is pointed at 0 and has heavy tails (Rasmussen and Williams 2006, eq. 4.18).
 
     Examples
     --------
@@ -50,7 +50,7 @@ class Laplacian(Kernel, name="laplacian"):
 
     .. math:: K(q, k) = \exp(-\lVert q - k \rVert_1)
 
-    The same formula as :func:`sklearn.metrics.pairwise.laplacian_kernel` with ``gamma=1``.
+    The formula is that of :func:`sklearn.metrics.pairwise.laplacian_kernel` with ``gamma=1``.
 
     Examples
     --------
@@ -82,7 +82,7 @@ class Matern32(RadialKernel, name="matern32"):
 
     .. math:: K(r) = (1 + \sqrt3\, r) \exp(-\sqrt3\, r),\quad r = \lVert q - k \rVert
 
-    For functions with one derivative (Rasmussen and Williams 2006, eq. 4.17).
+    It suits functions with one derivative (Rasmussen and Williams 2006, eq. 4.17).
 
     Examples
     --------
@@ -110,7 +110,7 @@ class Matern52(RadialKernel, name="matern52"):
 
     .. math:: K(r) = \left(1 + \sqrt5\, r + \tfrac53 r^2\right) \exp(-\sqrt5\, r)
 
-    For functions with two derivatives (Rasmussen and Williams 2006, eq. 4.17).
+    It suits functions with two derivatives (Rasmussen and Williams 2006, eq. 4.17).
 
     Examples
     --------
@@ -140,7 +140,7 @@ class RationalQuadratic(RadialKernel, name="rational_quadratic"):
 
     .. math:: K(r) = \left(1 + \frac{r^2}{2\alpha}\right)^{-\alpha}
 
-    Tails fall like a power: the smaller :math:`\alpha`, the more distant keys count; for
+    Its tails fall like a power: the smaller :math:`\alpha`, the more distant keys count. For
     :math:`\alpha \to \infty` it is Gaussian (Rasmussen and Williams 2006, eq. 4.19).
 
     Parameters
@@ -238,7 +238,7 @@ class LocallyPeriodic(Periodic, name="locally_periodic"):
 
     Notes
     -----
-    A periodic times a Gaussian kernel (Duvenaud 2014, section 2.4). For two separate
+    It is a periodic times a Gaussian kernel (Duvenaud 2014, section 2.4). For two separate
     length-scales write the product: ``Periodic(period=p, length_scale=a) * Gaussian()``.
 
     Examples

@@ -16,8 +16,8 @@ class ScaledDotProduct(Kernel, name="scaled_dot_product"):
 
     .. math:: K(q, k) = \exp\left(\frac{q^\top k}{\sqrt d}\right)
 
-    The weights are the softmax of Vaswani et al. (2017). Positive but not bounded: long
-    keys attract every query that points their way.
+    The weights are the softmax of Vaswani et al. (2017). The kernel is positive but not
+    bounded: long keys attract every query of a similar direction.
 
     Notes
     -----
@@ -52,7 +52,8 @@ class Linear(Kernel, name="linear"):
 
     .. math:: K(q, k) = (q - c)^\top (k - c)
 
-    Signed: an average divides by the sum of the weights, which may come close to 0.
+    The kernel is signed: an average divides by the sum of the weights, which may be close to
+    0.
 
     Parameters
     ----------
@@ -90,7 +91,7 @@ class Polynomial(Kernel, name="polynomial"):
 
     .. math:: K(q, k) = (q^\top k + \text{coef0})^{\text{degree}}
 
-    Signed unless the degree is even.
+    The kernel is signed unless the degree is even.
 
     Parameters
     ----------
@@ -135,7 +136,7 @@ class CosineSimilarity(Kernel, name="cosine_similarity"):
 
     .. math:: K(q, k) = \frac{q^\top k}{\lVert q \rVert \, \lVert k \rVert}
 
-    Signed. A row of zeros has similarity 0 to all rows, as in
+    The kernel is signed. A row of zeros has similarity 0 to all rows, as in
     :func:`sklearn.metrics.pairwise.cosine_similarity`.
 
     Examples

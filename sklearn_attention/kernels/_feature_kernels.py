@@ -122,8 +122,8 @@ class FeatureKernel(Kernel):
 class PositiveFeatures(FeatureKernel, name="positive_features"):
     r"""Approximation of the scaled dot-product kernel by positive random features (Performer).
 
-    Use it for attention over so many keys that :class:`ScaledDotProduct` is too slow. Its
-    weights are never negative.
+    Use it for attention if :class:`ScaledDotProduct` is too slow, since there are too many
+    keys. Its weights are never negative.
 
     With :math:`x` divided by :math:`d^{1/4}`, and :math:`\omega_j` standard normal,
 
@@ -220,7 +220,7 @@ class PositiveFeatures(FeatureKernel, name="positive_features"):
         queries : array or tensor of shape (n_queries, d) or (B, n_heads, T_q, d)
             Typical queries, in units of the bandwidth, like the keys.
         keys : array or tensor of shape (n_keys, d) or (B, n_heads, T_k, d)
-            With heads, directions are adapted to each head by itself.
+            With heads, directions are adapted to each head separately.
 
         Returns
         -------
@@ -327,8 +327,8 @@ class TrigonometricFeatures(FeatureKernel, name="trigonometric_features"):
     which is the scaled dot product. For the Gaussian :math:`x` is not divided, and the factor
     before is :math:`(2\pi)^{-1/4}`.
 
-    Signed: where the kernel is small, its approximation may be negative, and the sum of the
-    weights, by which averages are divided, close to 0; see the notes.
+    The kernel is signed: its approximation may be negative where the kernel is small. An
+    average divides by the sum of the weights, which may be close to 0; see the notes.
 
     Parameters
     ----------

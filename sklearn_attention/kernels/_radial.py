@@ -161,7 +161,7 @@ class SmoothingKernel(RadialKernel):
     second_moment : float
         :math:`\mu_2(K) = \int u^2 K(u)\,du`.
     canonical_bandwidth : float or None
-        :math:`\delta_0 = (R(K) / \mu_2(K)^2)^{1/5}` [1]_: two kernels smooth alike when
+        :math:`\delta_0 = (R(K) / \mu_2(K)^2)^{1/5}` [1]_: two kernels smooth equally if
         their bandwidths have the ratio of their :math:`\delta_0`. None where
         :math:`\mu_2` is 0 or infinite.
 

@@ -14,7 +14,7 @@ class Logistic(SmoothingKernel, name="logistic"):
 
     .. math:: K(u) = \frac{1}{e^u + 2 + e^{-u}}
 
-    Tails heavier than the Gaussian's: distant keys keep some weight.
+    Its tails are heavier than the Gaussian's, so that distant keys have some weight.
 
     Examples
     --------
@@ -42,7 +42,7 @@ class Sigmoid(SmoothingKernel, name="sigmoid"):
 
     .. math:: K(u) = \frac{2}{\pi} \frac{1}{e^u + e^{-u}}
 
-    Tails between those of the Gaussian and the logistic kernel.
+    Its tails are lighter than those of the logistic kernel, and heavier than the Gaussian's.
 
     Examples
     --------
@@ -123,8 +123,8 @@ class Gaussian(SmoothingKernel, name="gaussian"):
 
     .. math:: K(u) = \frac{1}{\sqrt{2\pi}} \exp\left(-\frac{u^2}{2}\right)
 
-    Smooth and positive everywhere, so every query has an average, however far it lies
-    from the data. The default choice.
+    It is smooth and positive everywhere, so every query has an average, however far it lies
+    from the data. It is the default choice.
 
     Notes
     -----
