@@ -108,10 +108,11 @@ class Columns:
     ) -> Self:
         """Learn the kinds of the columns of a table, and the levels of its categories.
 
-        Columns of a categorical dtype and of strings in a data frame are categories. A dtype
-        whose categories are ordered makes ordered ones, with all its levels in their order;
-        others, also an Enum of polars, have the levels that occur. Missing cells of unordered
-        categories are a level. Levels of Dask collections are found by a pass over them.
+        Columns of a categorical dtype and of strings in a data frame are categories. If the
+        categories of a dtype are ordered, the column is an ordered category with all levels of
+        the dtype, in their order. Other categories, also an Enum of polars, are unordered and
+        have the levels that occur; missing cells are a level. The levels of Dask collections
+        are found by a pass over the partitions.
 
         Parameters
         ----------
@@ -133,15 +134,15 @@ class Columns:
         Raises
         ------
         ValueError
-            If there are no such columns, a column has dates or times, texts are refused, or
-            an ordered category has missing cells, which have no place in the order, or another
-            order in each partition.
+            If `categorical_features` names columns that `X` does not have, a column has dates
+            or times, texts are refused, or an ordered category has missing cells, which have no
+            place in the order, or another order in each partition.
 
         Warns
         -----
         UserWarning
             If most rows have a text of their own in a column of texts, or nine of ten levels of
-            such a column are numbers.
+            a column of texts are numbers.
         """
         if is_one_of(categorical_features, "from_dtype") and is_numeric_array(X):
             return cls.numbers(X.shape[1])
@@ -241,19 +242,21 @@ class Columns:
         Returns
         -------
         X : data frame or ndarray
-            A frame of the same kind and names, all numeric. Cells of another type are the level
-            that reads the same in a file, such as 10 and 10.0 the level "10"; unordered
-            levels that were not learned are -1, and missing cells -2 if no missing cell was
-            learned. Objects are numbers, and NaN where they are missing (None, pandas.NA). `X`
-            itself where all are numbers.
-            Partitions of Dask are read, and errors in them raised, when they are computed.
+            A table of numbers: a frame of the same library with the same names, an array, or
+            `X` itself if all its columns are numbers. Cells of unordered categories that match
+            no level are -1, and missing cells -2 if no missing cell was learned. A cell of
+            another type matches the level that has the same text in a file: 10 and 10.0 match
+            "10". Objects become numbers, and NaN if they are missing (None, pandas.NA).
+            Partitions of Dask are encoded, and raise errors, when they are computed.
 
         Raises
         ------
         ValueError
             If `X` has other columns, a column of numbers has texts, dates or times, an ordered
-            level is not known, or none of a column's cells is a level, and they are of another
-            type than all levels; a TypeError where objects are no numbers at all.
+            category has an unknown level, or no cell of a column matches a level, and cells and
+            levels have different types.
+        TypeError
+            If objects cannot be converted to numbers.
         """
         if not self.categorical and is_numeric_array(X):
             return X
@@ -301,19 +304,19 @@ class Columns:
         X : ndarray or pandas.DataFrame of shape (n_samples, n_columns)
             An array of objects if a level is not a number.
         """
-        known = {j: nonmissing(self.categories[j]) for j in self.categorical}
+        present = {j: nonmissing(self.categories[j]) for j in self.categorical}
         decoded = X.astype(object)
-        for j in known:
-            levels = np.array(self.categories[j], dtype=object)
-            decoded[:, j] = levels[X[:, j].astype(np.intp)]
+        for j in present:
+            level_of_code = np.array(self.categories[j], dtype=object)
+            decoded[:, j] = level_of_code[X[:, j].astype(np.intp)]
         if as_frame:
             import pandas as pd
 
             dtypes = dict.fromkeys(range(len(self.kinds)), X.dtype)
-            for j, levels in known.items():
+            for j, levels in present.items():
                 dtypes[j] = pd.CategoricalDtype(levels, self.kinds[j] == ORDERED)
             return pd.DataFrame(decoded, dtype=object).astype(dtypes)
-        types = basic_types(itertools.chain(*known.values()))
+        types = basic_types(itertools.chain(*present.values()))
         all_numbers = {str, object}.isdisjoint(types)
         return decoded.astype(np.float64) if all_numbers else decoded
 

@@ -332,8 +332,8 @@ def run_on_partitions(function, rows, *common):
     for layer_name, layer in layers.items():
         unfused = {key: nodes[key] for key in layer if key in nodes}
         if unfused:  # the layer has another name, since some of its tasks may be missing
-            layer = graphs.MaterializedLayer(unfused, layer.annotations)
-            fused_layers[f"{layer_name}-{name}"] = layer
+            unfused_layer = graphs.MaterializedLayer(unfused, layer.annotations)
+            fused_layers[f"{layer_name}-{name}"] = unfused_layer
     dependencies = graphs.compute_layer_dependencies(fused_layers)
     graph = graphs.HighLevelGraph(fused_layers, dependencies)
     return [Delayed(key, graph, layer=name) for key in fused]
