@@ -169,8 +169,8 @@ MUTATIONS = [
     ),
     Mutation(
         "attention/_solve.py",
-        "of_mean += 2 * of_distance[:, None] * pull",
-        "of_mean += of_distance[:, None] * pull",
+        "of_mean += 2 * of_distance[:, None] * solved_mean",
+        "of_mean += of_distance[:, None] * solved_mean",
         "half of what the distance of the rows adds to a derivative",
     ),
     Mutation(
@@ -181,14 +181,14 @@ MUTATIONS = [
     ),
     Mutation(
         "attention/_leave_one_out_gradient.py",
-        "own = self.sums.log_own + np.log(self.weights), 1.0",
-        "own = self.sums.log_own, 1.0",
+        "terms = self.sums.log_own + np.log(self.weights), 1.0",
+        "terms = self.sums.log_own, 1.0",
         "a row's own weight is left out of its leverage",
     ),
     Mutation(
         "attention/_leave_one_out.py",
-        "leverage = share * (1 + (fitted.pull * fitted.mean).sum(axis=1))",
-        "leverage = share * (1 - (fitted.pull * fitted.mean).sum(axis=1))",
+        "leverage = share * (1 + (fitted.solved_mean * fitted.mean).sum(axis=1))",
+        "leverage = share * (1 - (fitted.solved_mean * fitted.mean).sum(axis=1))",
         "sign of what slopes add to a leverage",
     ),
     Mutation(

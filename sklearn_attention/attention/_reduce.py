@@ -232,9 +232,12 @@ class Reduction:
                 columns = np.column_stack([np.ones(len(problem.keys)), problem.values])
                 columns, rounding = columns.T * problem.weights, self.problem.rounding[new]
                 nearest = nearest_sums(
-                    problem.keys[:, compared], columns, problem.queries[:, compared],
-                    problem.left_out, rounding,
-                )  # fmt: skip
+                    problem.keys[:, compared],
+                    columns,
+                    problem.queries[:, compared],
+                    problem.left_out,
+                    rounding,
+                )
             known.put(new, nearest)
         return Nearest(*(field[..., rows] for field in known))
 

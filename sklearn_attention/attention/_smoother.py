@@ -176,9 +176,13 @@ class PreparedKeys:
         if smoother.degree:
             problem = replace(problem, queries=problem.queries.clip(-FURTHEST, FURTHEST))
         return Reduction(
-            problem, smoother.degree, extent=self.location.extent, line=self._line,
-            empty=smoother.empty, algorithm=smoother.algorithm,
-        )  # fmt: skip
+            problem,
+            smoother.degree,
+            extent=self.location.extent,
+            line=self._line,
+            empty=smoother.empty,
+            algorithm=smoother.algorithm,
+        )
 
     def fields(self, queries, scale=None, leave_one_out=False):
         """Compute the fields of the smoother at queries."""
@@ -256,9 +260,13 @@ def _over_chunks(smoother, tables, chunks, location, queries, scale, leave_one_o
             if own_keys is not None:
                 left_out = in_chunk(row_keys - chunk.start, chunk)
             return smoother.sums_of_part(
-                queries[rows], *_rows_of(chunk, *tables), row_scale, left_out, location,
+                queries[rows],
+                *_rows_of(chunk, *tables),
+                row_scale,
+                left_out,
+                location,
                 complete=complete,
-            )  # fmt: skip
+            )
 
         return merged(Sums.plus, map(sums_of_chunk, chunks))
 
@@ -349,9 +357,11 @@ def _over_partitions(smoother, queries, tables, query_scale, leave_one_out):
         finish = functools.partial(_finished, smoother, n_features, location, fields)
         finish = dask.delayed(finish)
         return _lazily(
-            queries, fields, max_queries,
+            queries,
+            fields,
+            max_queries,
             lambda first, some: finish(total(some, True, first if leave_out else None)),
-        )  # fmt: skip
+        )
 
     def fields_at(block):
         def computed(rows, *, complete):

@@ -43,9 +43,9 @@ class LocalSolution(NamedTuple):
 
     value: Any  # (n, p)
     coefficients: Any  # (n, P - 1, p) of the terms beyond the constant
-    pull: Any  # (n, P - 1) C^-1 times the mean of the terms, times the shrinkage `read`
+    solved_mean: Any  # (n, P - 1) C^-1 times the mean of the terms, times the shrinkage
     squared_distance: Any  # (n,) of the rows' mean from the query: mean' C^-1 mean
-    read: Any  # (n,) share of the way from the rows' mean to the query at which it is read
+    shrinkage: Any  # (n,) share of the way from the rows' mean to the query
     mean: Any  # (n, P - 1) of the terms
     covariance: Any  # (n, P - 1, P - 1) of the terms, ridge included
     ridge: Any  # (n,)
@@ -226,47 +226,49 @@ def solve(gram, cross):
     diagonal = np.arange(covariance.shape[1])
     covariance[:, diagonal, diagonal] += ridge[:, None]
     solved = _solve(covariance, np.concatenate([with_values, mean[:, :, None]], axis=2))
-    coefficients, pull = solved[:, :, :-1], solved[:, :, -1]
-    squared_distance = (pull * mean).sum(axis=1)
-    read = share_read(squared_distance, covariance.shape[1])
-    value = average - read[:, None] * (mean[:, None, :] @ coefficients)[:, 0]
+    coefficients, solved_mean = solved[:, :, :-1], solved[:, :, -1]
+    squared_distance = (solved_mean * mean).sum(axis=1)
+    shrinkage = shrinkage_of(squared_distance, covariance.shape[1])
+    value = average - shrinkage[:, None] * (mean[:, None, :] @ coefficients)[:, 0]
     return LocalSolution(
         value,
         coefficients,
-        read[:, None] * pull,
+        shrinkage[:, None] * solved_mean,
         squared_distance,
-        read,
+        shrinkage,
         mean,
         covariance,
         ridge,
     )
 
 
-def pull_solve(solution, gram, cross, of_value, of_reach):
+def solve_vjp(solution, gram, cross, of_value, of_reach):
     """Return derivatives along `gram` and `cross` from those along results of :func:`solve`.
 
-    The latter are those along the value (n, p), and along ``pull @ mean`` (n,), by which the
-    leverage of a row at the query is larger.
+    The latter are those along the value (n, p), and along ``solved_mean @ mean`` (n,), by which
+    the leverage of a row at the query is larger.
     """
     mean, beta = solution.mean, solution.coefficients
-    distance, read = solution.squared_distance, solution.read
+    distance, shrinkage = solution.squared_distance, solution.shrinkage
     of_gram, of_cross = np.zeros_like(gram), np.zeros_like(cross)
     if not mean.shape[1]:
         of_cross[:, 0] = of_value
         return of_gram, of_cross
-    # These lines go backwards through the value, read * distance, and the shrinkage.
-    of_read = of_reach * distance - np.vecdot(of_value, np.vecmat(mean, beta))
-    slope = read / np.where(read < 1, 2 * distance, np.inf)
-    of_distance = of_reach * read - of_read * slope
-    of_mean = -read[:, None] * np.matvec(beta, of_value)
-    of_beta = -read[:, None, None] * mean[:, :, None] * of_value[:, None, :]
+    # These lines go backwards through the value, shrinkage * distance, and the shrinkage.
+    of_shrinkage = of_reach * distance - np.vecdot(of_value, np.vecmat(mean, beta))
+    slope = shrinkage / np.where(shrinkage < 1, 2 * distance, np.inf)
+    of_distance = of_reach * shrinkage - of_shrinkage * slope
+    of_mean = -shrinkage[:, None] * np.matvec(beta, of_value)
+    of_beta = -shrinkage[:, None, None] * mean[:, :, None] * of_value[:, None, :]
     # These go through beta = C^-1 c and the distance mean' C^-1 mean.
     both = np.concatenate([of_beta, mean[:, :, None]], axis=2)
     solved = _solve(solution.covariance, both)
-    of_c, pull = solved[:, :, :-1], solved[:, :, -1]
-    of_mean += 2 * of_distance[:, None] * pull
+    of_c, solved_mean = solved[:, :, :-1], solved[:, :, -1]
+    of_mean += 2 * of_distance[:, None] * solved_mean
     of_covariance = -of_c @ beta.swapaxes(1, 2)
-    of_covariance -= of_distance[:, None, None] * pull[:, :, None] * pull[:, None, :]
+    of_covariance -= of_distance[:, None, None] * (
+        solved_mean[:, :, None] * solved_mean[:, None, :]
+    )
     (with_ridge,) = np.nonzero(solution.ridge > 0)
     if len(with_ridge):  # the ridge falls as the smallest eigenvalue grows
         vector = np.linalg.eigh(solution.covariance[with_ridge])[1][:, :, 0]
@@ -282,7 +284,7 @@ def pull_solve(solution, gram, cross, of_value, of_reach):
     return of_gram, of_cross
 
 
-def share_read(squared_distance, n_terms):
+def shrinkage_of(squared_distance, n_terms):
     """Return the shrinkage: the share of the way from the rows' mean to the query."""
     furthest = _FURTHEST_READ**2 * max(n_terms, 1)
     return (furthest / squared_distance.clip(furthest)) ** 0.5

@@ -144,10 +144,13 @@ class Line(Keys):
         places += (np.cumsum(lengths) - lengths)[:, None]
         copies = len(self.x) * np.arange(n_scales)[:, None]
         line = Line(
-            places.ravel(), np.tile(problem.weights, n_scales),
-            np.tile(problem.values, (n_scales, 1)), self.kernel, self.degree,
+            places.ravel(),
+            np.tile(problem.weights, n_scales),
+            np.tile(problem.values, (n_scales, 1)),
+            self.kernel,
+            self.degree,
             (self.order + copies).ravel(),
-        )  # fmt: skip
+        )
         left_out = (problem.left_out + copies[:, :, None]).reshape(-1, 2)
         left_out = left_out.take(line.order, axis=0)
         return in_order(line.sums(line.points, 1.0, left_out), line.order)
