@@ -343,14 +343,14 @@ MUTATIONS = [
     ),
     Mutation(
         "bandwidth/_per_feature.py",
-        "return gain > _GAIN_OF_EACH * more",
+        "return gain > _GAIN_OF_EACH * n_more",
         "return gain > 0",
         "bandwidths for each feature wherever chance makes them better",
     ),
     Mutation(
         "bandwidth/_per_feature.py",
-        "found = (1 - share) * found + share * np.average(classes, axis=0, weights=weights)",
-        "found = (1 - share) * found + share * np.average(classes, axis=0)",
+        "mean = np.average(classes, axis=0, weights=weights)",
+        "mean = np.average(classes, axis=0)",
         "shares of classes without weights",
     ),
     Mutation(
