@@ -78,10 +78,12 @@ class Reduction:
         # Each query takes the first of these algorithms that is accurate for it. An algorithm
         # returns None where it does not apply, or takes no less time than all pairs.
         algorithms = (
+            # One feature, or two with a Gaussian. It needs the keys in order or in cells, and
+            # sums small numbers again by pairs, so it has objects of its own.
             functools.partial(self._in_linear_time, max_share=max_share),
-            self._over_near,
-            self._fused,
-            self._over_all,
+            self._over_near,  # many pairs, of which few count
+            self._fused,  # a hundred million pairs of a kernel that is a dot product
+            self._over_all,  # anything
         )
         sums, remaining = None, np.arange(len(rows))
         for algorithm in algorithms:

@@ -16,7 +16,7 @@ from ..kernels._base import as_kernel
 from ._algorithms._line import Line
 from ._read import as_given, as_passed, check_own_keys, in_precision, read_keys, result_dtype
 from ._reduce import ALGORITHMS, Reduction, form_along
-from ._solve import FURTHEST, Basis, extent_of, local_fit
+from ._solve import MAX_DISTANCE, Basis, extent_of, local_fit
 from ._sums import EMPTY_POLICIES, Sums
 
 # If the fast sums over one part of the keys are inaccurate for a larger share of the queries,
@@ -174,7 +174,9 @@ class PreparedKeys:
         """Return the sums over the keys about queries, which are checked."""
         smoother, problem = self.smoother, self.table.problem(queries, leave_one_out, scale)
         if smoother.degree:
-            problem = replace(problem, queries=problem.queries.clip(-FURTHEST, FURTHEST))
+            problem = replace(
+                problem, queries=problem.queries.clip(-MAX_DISTANCE, MAX_DISTANCE)
+            )
         return Reduction(
             problem,
             smoother.degree,

@@ -11,23 +11,26 @@ import numpy as np
 from .._blocks import check_memory
 from ..kernels._numerics import LARGEST
 
-# Below this variance, in units of the kernel's own or the data's, rows are too close
-# together in some direction to determine a slope: a hundredth of the window's width.
-THIN = 1e-4
-# A direction is thin, too, whose variance is this many squares of the distance, times the
-# distance: a million times the rounding.
+# Below this variance, in units of the kernel's own or of the data's if these are narrower, rows
+# are too close together in some direction to determine a slope: their standard deviation is a
+# hundredth of the window's.
+MIN_VARIANCE = 1e-4
+# A direction is also ill-conditioned if its variance is below this number times the square of
+# the rows' distance, times the distance: a million times the rounding error.
 _ROUNDING = 1e6 * np.finfo(np.float64).eps
-# Up to this size pivots tell sooner than eigenvalues whether a matrix is positive definite.
-_ELIMINATED = 30
+# Number of terms up to which pivots tell sooner than eigenvalues whether a matrix is positive
+# definite.
+_MAX_TERMS_OF_PIVOTS = 30
 # Systems of up to this many unknowns are solved for all queries at once. With 4000 queries
 # this takes 0.1 of LAPACK's time for 3 unknowns, 0.3 for 5 and 0.5 for 9; with 500 queries 0.3,
 # 0.6 and 1.0.
 _MAX_UNKNOWNS = 5
-# Deviations of a window's rows, root mean square over terms, from their mean to where their
-# polynomial is read, at most. At the end of the rows a query is about 1.5 away from it.
-_FURTHEST_READ = 3.0
-# Products of six terms of more bandwidths overflow, and those of one over so many vanish.
-FURTHEST = 1e50
+# A polynomial is evaluated at most this many standard deviations of the window's rows, root
+# mean square over terms, from their mean. A query at the end of the rows is about 1.5 away.
+_MAX_DEVIATIONS = 3.0
+# Queries are moved to this distance in bandwidths at most: products of six terms of more would
+# overflow, and products of their inverses would vanish.
+MAX_DISTANCE = 1e50
 
 
 class Moments(NamedTuple):
@@ -176,7 +179,7 @@ def extent_of(keys, weights):
     share = weights / weights.sum()
     deviation = keys - share @ keys
     extent = np.sqrt(share @ deviation**2)
-    return np.where(extent > 1 / FURTHEST, extent, np.inf)
+    return np.where(extent > 1 / MAX_DISTANCE, extent, np.inf)
 
 
 def local_unit(spread, extent):
@@ -191,7 +194,7 @@ def local_unit(spread, extent):
 
 def refuse_far(keys):
     """Raise ValueError where products of terms would overflow."""
-    if 0 not in keys.shape and float(abs(keys).max()) > FURTHEST:
+    if 0 not in keys.shape and float(abs(keys).max()) > MAX_DISTANCE:
         raise ValueError(
             f"features divided by bandwidth reach {float(abs(keys).max()):g}, and their "
             "products overflow: leave out rows that are so far from the others, or pass a "
@@ -222,7 +225,7 @@ def solve(gram, cross):
     mean, average = gram[:, 0, 1:], cross[:, 0]
     covariance = _covariance(gram)
     with_values = cross[:, 1:] - mean[:, :, None] * average[:, None, :]
-    ridge = thin_ridge(covariance, _least_variance(gram))
+    ridge = ridge_of(covariance, _least_variance(gram))
     diagonal = np.arange(covariance.shape[1])
     covariance[:, diagonal, diagonal] += ridge[:, None]
     solved = _solve(covariance, np.concatenate([with_values, mean[:, :, None]], axis=2))
@@ -286,8 +289,8 @@ def solve_vjp(solution, gram, cross, of_value, of_reach):
 
 def shrinkage_of(squared_distance, n_terms):
     """Return the shrinkage: the share of the way from the rows' mean to the query."""
-    furthest = _FURTHEST_READ**2 * max(n_terms, 1)
-    return (furthest / squared_distance.clip(furthest)) ** 0.5
+    limit = _MAX_DEVIATIONS**2 * max(n_terms, 1)
+    return (limit / squared_distance.clip(limit)) ** 0.5
 
 
 def local_fit(moments):
@@ -342,10 +345,10 @@ def _least_variance(gram):
     largest = np.linalg.diagonal(gram).max(axis=1, initial=0.0)
     distance = np.abs(mean).max(axis=1, initial=0.0)
     with np.errstate(over="ignore"):
-        return (_ROUNDING * largest * distance).clip(THIN, LARGEST**2)
+        return (_ROUNDING * largest * distance).clip(MIN_VARIANCE, LARGEST**2)
 
 
-def thin_ridge(covariance, min_variance):
+def ridge_of(covariance, min_variance):
     """Return the addition to the diagonal (n,) that lifts eigenvalues to a minimum (n,).
 
     It is NaN where the covariance is.
@@ -368,7 +371,7 @@ def thin_ridge(covariance, min_variance):
 def _min_eigenvalue_above(covariance, limit):
     """Return True where the smallest eigenvalue is above a limit (n,)."""
     size = covariance.shape[1]
-    if size > _ELIMINATED:
+    if size > _MAX_TERMS_OF_PIVOTS:
         finite, is_finite = _replace_not_finite(covariance, 1.0)
         # A factorisation takes a tenth of the time, but tells only whether all are above.
         try:

@@ -1,4 +1,8 @@
-"""Kernel sums pair by pair: groups of neighbouring queries meet all keys, or near ones."""
+"""Kernel sums pair by pair: groups of neighbouring queries meet all keys, or near ones.
+
+All pairs serve any kernel and any degree, where no other algorithm does. Time is O(n m);
+memory is O(n + m), since a tile of weights stays in the processor's cache.
+"""
 
 import functools
 import itertools

@@ -1,4 +1,9 @@
-"""Kernel sums along one feature, by whichever algorithm is the fastest."""
+"""Kernel sums along one feature, by running sums, recurrences, boxes or pairs.
+
+An estimate of the nanoseconds decides between the algorithm of linear time and the pairs
+within the kernel's cutoff. Pairs also serve queries with bandwidths of their own, and those
+for which the sum is not well above the error bound.
+"""
 
 import functools
 import math

@@ -1,4 +1,10 @@
-"""Groups of neighbouring queries, and the keys that count for them, found by trees."""
+"""Groups of neighbouring queries, and the keys that count for them, found by trees.
+
+They are for stationary kernels of up to eight features that are compact, or fall with the
+distance, and for bandwidths that are small relative to the data. Each group meets the keys
+that count for one of its queries, in tiles of `_dense.py`. Time is in proportion to these
+pairs, after O((n + m) log(n + m)) for the trees; memory is O(n + m).
+"""
 
 import functools
 import itertools
