@@ -337,7 +337,7 @@ MUTATIONS = [
     ),
     Mutation(
         "bandwidth/_per_feature.py",
-        "np.where(limited, 1.0, _IRRELEVANT)",
+        "np.where(has_outliers[self.numeric], 1.0, _IRRELEVANT)",
         "_IRRELEVANT",
         "bandwidths so wide that an outlier is in all windows",
     ),

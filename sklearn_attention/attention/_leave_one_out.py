@@ -250,16 +250,21 @@ class _PredictedRows:
             self._sums_without_gap = Reduction(problem, degree, **options)
 
     def each(self, rows, scales):
-        """Return the fields of some rows as arrays, each row at a scale of its own."""
+        """Predict some rows, each at a scale of its own; return the fields of :meth:`at`."""
+        # Rows whose scales are alike are predicted in one pass.
         order = np.argsort(scales, kind="stable")
-        _, starts = np.unique(self._sums.together(scales[order]), return_index=True)
+        _, starts = np.unique(self._sums.label_scales(scales[order]), return_index=True)
         groups, fields = np.split(order, starts[1:]), []
         for group in groups:
             predicted = _PredictedRows(self.problem.take(rows[group]), *self._arguments)
-            is_radial = self._sums.is_radial
-            fields += predicted.at(scales[group][None] if is_radial else scales[group[:1]])
-        place = np.argsort(np.concatenate(groups))
-        return [np.concatenate(field)[place] for field in zip(*fields, strict=True)]
+            # Sums of a radial kernel take a scale for each row, and others one for all rows,
+            # which is the same within a group.
+            group_scales = scales[group[:1]]
+            if self._sums.is_radial:
+                group_scales = scales[group][None]
+            fields += predicted.at(group_scales)
+        input_order = np.argsort(np.concatenate(groups))
+        return [np.concatenate(field)[input_order] for field in zip(*fields, strict=True)]
 
     def at(self, scales):
         """Yield the fields of `Predictions` at each scale, and shares of the rows in weights.

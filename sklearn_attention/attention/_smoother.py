@@ -60,7 +60,10 @@ class Smoother:
     ):
         """Sum over some of the keys; None if none of them has weight.
 
-        Complete sums are accurate for every query, and have sums over the nearest keys besides.
+        `scale` and `leave_one_out` are as for :func:`attend`; `location` is that of all keys.
+        If `complete`, every query for which the fast algorithm is inaccurate is summed again,
+        and sums over the nearest keys are added as a fallback. Otherwise sums may be
+        inaccurate, and those over all parts show whether this matters.
         """
         if weights is not None and not weights.any():
             return None
@@ -378,10 +381,10 @@ def _over_partitions(smoother, queries, tables, query_scale, leave_one_out):
 
 
 def _sums_of_partition(smoother, complete, location, first, queries, start, *tables):
-    """Sum over a partition of the keys, chunk by chunk.
+    """Sum over a partition of the keys, whose first key is number `start`, chunk by chunk.
 
-    The queries are the keys from position `first` on, each of which leaves itself out; None if
-    they are no keys. The partition has the keys from position `start` on.
+    If the queries are keys themselves, each leaves itself out, and `first` is the number of the
+    first one; otherwise `first` is None.
     """
 
     def sums_of_chunk(chunk):

@@ -154,10 +154,11 @@ class Basis:
 
 @functools.lru_cache(maxsize=64)
 def _products(degree, n_coordinates):
-    """Return exponents of the products of terms, their factors, and the product of each pair.
+    """List the distinct products of two terms, such as 1, u, v, uu, uv, vv for 1, u and v.
 
-    The factors of every product but the first are the position of a lower product, and the axis
-    by which this is multiplied.
+    Returns the exponents of each product; for every product but the constant, the position of
+    one of lower degree and the axis by which this is multiplied; and for each pair of terms the
+    position of their product.
     """
     axes = range(n_coordinates)
     terms = [
@@ -215,12 +216,15 @@ def refuse_signed(kernel, passed=None):
 def solve(gram, cross):
     r"""Solve weighted least squares on centred terms, with a ridge if they are ill-conditioned.
 
-    With the terms' mean :math:`\mu`, covariance :math:`C` and covariance with values :math:`c`,
-    from :math:`E[\phi \phi^\top]` and :math:`E[\phi v^\top]`: :math:`\beta = (C + \rho I)^{-1}
-    c`, :math:`\rho = \max(0, \tau - \lambda_{\min}(C))`, and the value at the centre is
-    :math:`\bar v - r \mu^\top \beta`. :math:`r^2 = \min(1, b^2 / \mu^\top C^{-1} \mu)` with
-    :math:`b^2` 9 per term keeps it within :math:`b` deviations of the values from their mean
-    (Cauchy-Schwarz).
+    `gram` holds :math:`E[\phi \phi^\top]` and `cross` :math:`E[\phi v^\top]` of the terms
+    :math:`\phi`, of which the first is 1, and the values :math:`v`. Let :math:`\mu` and
+    :math:`C` be the mean and the covariance of the other terms, and :math:`c` their covariance
+    with the values. Then :math:`\beta = (C + \rho I)^{-1} c`, where the ridge
+    :math:`\rho = \max(0, \tau - \lambda_{\min}(C))` lifts the smallest eigenvalue to a minimum
+    :math:`\tau`. The value at the centre is :math:`\bar v - r \mu^\top \beta`. With the squared
+    distance :math:`D = \mu^\top (C + \rho I)^{-1} \mu` and :math:`b^2`, 9 for each term, the
+    shrinkage :math:`r = \min(1, b / \sqrt D)` keeps it within :math:`b` standard deviations of
+    the values from their mean (by Cauchy and Schwarz).
     """
     mean, average = gram[:, 0, 1:], cross[:, 0]
     covariance = _covariance(gram)

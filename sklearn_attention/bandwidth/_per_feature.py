@@ -73,10 +73,11 @@ def search_several(criterion, rows, kernel, observe, of_one_scale):
 
 
 class _Space:
-    """Points of the search: logarithms of scales on the spread, and of level weights.
+    """Points of the search: logarithms of scales, followed by those of level weights.
 
-    The level weight of a category is that of a row of another level, relative to one of the
-    same level.
+    A scale multiplies the standard deviation of one number, or of all numbers. The level weight
+    of a category is that of a row of another level, relative to one of the same level. `ratio`
+    is the factor on a Gaussian's bandwidth at which the kernel smooths as much.
     """
 
     def __init__(self, sample, rows, ratio):
@@ -84,26 +85,31 @@ class _Space:
         self.columns, self.per_feature = rows.columns, rows.needs_several
         self.numeric, self.categorical = self.columns.numeric, self.columns.categorical
         self.spread = sample.spread[self.numeric]
-        self.constant = np.ptp(sample.X[:, self.numeric], axis=0) == 0
-        Z = sample.X[:, self.numeric] / self.spread
-        n_numeric = len(self.numeric)
-        self.low, self.high = search_range(Z, ratio) if n_numeric else (1.0, 1.0)
-        # The entry is 1 if a number (row) has a scale (column).
-        several = self.per_feature
-        self.has = np.eye(n_numeric) if several else np.ones((n_numeric, 1))[:, :n_numeric]
-        self.n_scales = self.has.shape[1]
-        ends = [(self.low, self.high)] * self.n_scales
-        if several:
-            ends = [search_range(column[:, None], ratio) for column in Z.T]
-        lowest, highest = np.reshape(ends, (-1, 2)).T
-        # The search does not see rows with outliers. A bandwidth far above the extent of the
-        # other rows would bring them into the windows of predictions.
-        limited = np.broadcast_to(rows.has_outliers, len(self.columns.kinds))[self.numeric]
-        widest = highest * (np.where(limited, 1.0, _IRRELEVANT) if several else 1.0)
-        level_weights = np.full(len(self.categorical), MIN_LEVEL_WEIGHT)
-        self.lowest = np.log(np.append(lowest, level_weights))
-        self.highest = np.log(np.append(widest, np.ones_like(level_weights)))
-        self.visible = np.log(np.append(highest, np.ones_like(level_weights)))
+        self.is_constant = np.ptp(sample.X[:, self.numeric], axis=0) == 0
+        Z, n_numeric = sample.X[:, self.numeric] / self.spread, len(self.numeric)
+        # Ends of the range of a common scale, or of the scale of each number.
+        self.min_scale, self.max_scale = search_range(Z, ratio) if n_numeric else (1.0, 1.0)
+        if self.per_feature:
+            # The entry [i, j] is 1 if number i has scale j.
+            self.has_scale = np.eye(n_numeric)
+            ranges = [search_range(column[:, None], ratio) for column in Z.T]
+        else:
+            self.has_scale = np.ones((n_numeric, min(n_numeric, 1)))
+            ranges = [(self.min_scale, self.max_scale)] * min(n_numeric, 1)
+        self.n_scales = self.has_scale.shape[1]
+        lowest, max_visible = np.reshape(ranges, (-1, 2)).T
+        highest = max_visible
+        if self.per_feature:
+            # A feature that does not matter gets a bandwidth far above its extent, unless rows
+            # with outliers in it were left out, which would get weight in predictions.
+            has_outliers = np.broadcast_to(rows.has_outliers, len(self.columns.kinds))
+            factor = np.where(has_outliers[self.numeric], 1.0, _IRRELEVANT)
+            highest = max_visible * factor
+        min_weights = np.full(len(self.categorical), MIN_LEVEL_WEIGHT)
+        max_weights = np.ones_like(min_weights)
+        self.log_lowest = np.log(np.append(lowest, min_weights))
+        self.log_highest = np.log(np.append(highest, max_weights))
+        self.log_max_visible = np.log(np.append(max_visible, max_weights))
 
     def common(self, scale):
         """Return the point at which all bandwidths are a scale times the spread."""
@@ -118,9 +124,11 @@ class _Space:
                 n_other_levels = max(self.columns.n_levels[j], 2) - 1
                 odds = n_other_levels * (1 - level_weights[k])
                 level_weights[k] /= max(odds, MIN_LEVEL_WEIGHT)
-        scales = np.log(bandwidth[self.numeric] / self.spread) @ self.has
+        scales = np.log(bandwidth[self.numeric] / self.spread) @ self.has_scale
         with np.errstate(divide="ignore"):
-            return self.clip(np.append(scales / self.has.sum(axis=0), np.log(level_weights)))
+            return self.clip(
+                np.append(scales / self.has_scale.sum(axis=0), np.log(level_weights))
+            )
 
     def widen(self, point, factor):
         point = point.copy()
@@ -135,17 +143,17 @@ class _Space:
         return [self.clip(point + move) for move in out_of_sight]
 
     def clip(self, point):
-        return np.clip(point, self.lowest, self.highest)
+        return np.clip(point, self.log_lowest, self.log_highest)
 
     def split(self, point):
         """Return logarithms of the bandwidths, and of the level weights."""
         scales, level_weights = point[: self.n_scales], point[self.n_scales :]
-        return np.log(self.spread) + self.has @ scales, level_weights
+        return np.log(self.spread) + self.has_scale @ scales, level_weights
 
     def gather(self, gradient):
         """Turn derivatives along bandwidths and level weights into those along the point."""
         n_numeric = len(self.numeric)
-        return np.append(gradient[:n_numeric] @ self.has, gradient[n_numeric:])
+        return np.append(gradient[:n_numeric] @ self.has_scale, gradient[n_numeric:])
 
     def bandwidth(self, point):
         """Return the bandwidths and lambdas of all columns."""
@@ -163,7 +171,7 @@ class _Space:
         log_bandwidth, level_weights = self.split(point)
         relevance = np.zeros(len(self.columns.kinds))
         width = np.exp(log_bandwidth) / (self.ratio * self.spread)
-        relevance[self.numeric] = np.where(self.constant, 0.0, -np.expm1(-(width**-2.0)))
+        relevance[self.numeric] = np.where(self.is_constant, 0.0, -np.expm1(-(width**-2.0)))
         relevance[self.categorical] = 1 - np.exp(level_weights)
         return relevance
 
@@ -194,7 +202,10 @@ class _Search:
         self._values, self._gradients = {}, {}
 
     def run(self):
-        """Search, and return the choice for all rows."""
+        """Search on the sample; return the best bandwidths, rescaled to all rows.
+
+        Leaving the block of the trials raises an error if no trial had a finite criterion.
+        """
         with self.trials as trials:
             self.search()
             if trials.best is not None:
@@ -222,14 +233,21 @@ class _Search:
             self._leave_out(np.argsort(-self.trials.best, kind="stable"))
 
     def begin(self):
-        """Descend a few steps from each of several points, or try points near the start."""
+        """Find a point from which the last descent starts.
+
+        Usually a few steps of a descent go from each of several points. If the bandwidth of
+        lines is known, parabolas start near it: by a descent for few rows, and otherwise by the
+        best of this bandwidth, widened, and of the best one of a subset.
+        """
         if not self._is_near_start:
             for start in self._starts():
                 self._descend(start, n_steps=_FIRST_STEPS)
             return
-        of_all = self.rescale_to_all_rows(np.ones_like(self.rows.start))
-        # A feature that does not matter to lines may matter to parabolas.
-        start = np.minimum(self.space.point(self.rows.start / of_all), self.space.visible)
+        factor_to_all_rows = self.rescale_to_all_rows(np.ones_like(self.rows.start))
+        # A feature that does not matter to lines may matter to parabolas, so that bandwidths
+        # start where the feature has some effect.
+        start = self.space.point(self.rows.start / factor_to_all_rows)
+        start = np.minimum(start, self.space.log_max_visible)
         if len(self.sample) <= _FIRST_ROWS:
             self._descend(start, n_steps=_FIRST_STEPS)
             return
@@ -321,12 +339,12 @@ class _Search:
         factor = narrower(times, len(self.space.numeric), decreasing=decreasing)
         point = self.space.widen(trials.best, factor)
         # A feature that does not matter to a few rows may matter to all, and is tried again.
-        return [np.minimum(point, self.space.visible)]
+        return [np.minimum(point, self.space.log_max_visible)]
 
     def _best_common_scale(self):
         if self.common is not None:
             return self.common
-        scales = np.geomspace(self.space.low, self.space.high, _N_SCALES)
+        scales = np.geomspace(self.space.min_scale, self.space.max_scale, _N_SCALES)
         points = map(self.space.common, scales[::-1])  # of equally good ones the widest
         return min(points, key=self._value_at)
 
@@ -370,7 +388,7 @@ class _Search:
         return value, self.space.gather(vjp(slopes))
 
     def _descend(self, start, **options):
-        bounds = np.column_stack([self.space.lowest, self.space.highest])
+        bounds = np.column_stack([self.space.log_lowest, self.space.log_highest])
         # Logarithms have size 1, and squares have the size of the best one so far.
         size = 1.0 if self.criterion == "aicc" else self.trials.value
         descend(self._with_gradient, start, bounds, size=size, **options)
@@ -381,7 +399,7 @@ class _Search:
         If all of them together cost something, each half of them is tried.
         """
         trial, value = self.trials.best.copy(), self.trials.value
-        trial[features] = self.space.highest[features]
+        trial[features] = self.space.log_highest[features]
         if np.array_equal(trial, self.trials.best):
             return
         size = 1.0 if self.criterion == "aicc" else abs(value)

@@ -175,14 +175,19 @@ class Rows:
         return not isinstance(self.per_feature, str) and bool(self.per_feature)
 
     def may_have_several(self, kernel):
-        """Return True if each feature may have its own bandwidth, if that is better."""
+        """Return True if a bandwidth for each feature is to be tried beside a common factor.
+
+        That is so if `per_feature` is "auto" and there are several numbers, but not so many
+        that gradients take long; if there are fewer coefficients than rows; and if the kernel
+        is a product of positive factors, along which gradients are known.
+        """
         n_features = len(self.columns.numeric)
         is_auto = isinstance(self.per_feature, str) and not self.gap
         if not (is_auto and 1 < n_features <= _MOST_FEATURES):
             return False
         n_coefficients = Basis(self.degree, n_features).size
-        determined = n_coefficients < min(len(self.X), MAX_SEARCH_ROWS)
-        return determined and positive_factors(kernel, n_features) is not None
+        is_determined = n_coefficients < min(len(self.X), MAX_SEARCH_ROWS)
+        return is_determined and positive_factors(kernel, n_features) is not None
 
     @property
     def options(self):
@@ -283,6 +288,7 @@ class Trials:
         return self
 
     def __exit__(self, kind, *_):
+        """Go on if `observe` ended the search; raise an error if no candidate was finite."""
         if kind not in (None, _Ended):
             return False
         if self.best is None:
@@ -359,6 +365,7 @@ class Sample:
         return bandwidth * np.where(self._columns.is_numeric, numeric, lambdas)
 
     def _draw(self, n_rows):
+        """Keep `n_rows` rows at random; consecutive ones if their order matters."""
         n_all, tables = len(self), (self.X, self.values, self.sample_weight)
         n_rows = min(n_rows, n_all)
         self._times *= n_all / n_rows
