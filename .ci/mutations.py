@@ -169,8 +169,8 @@ MUTATIONS = [
     ),
     Mutation(
         "attention/_solve.py",
-        "of_mean += 2 * of_distance[:, None] * pull",
-        "of_mean += of_distance[:, None] * pull",
+        "of_mean += 2 * of_distance[:, None] * solved_mean",
+        "of_mean += of_distance[:, None] * solved_mean",
         "half of what the distance of the rows adds to a derivative",
     ),
     Mutation(
@@ -181,14 +181,14 @@ MUTATIONS = [
     ),
     Mutation(
         "attention/_leave_one_out_gradient.py",
-        "own = self.sums.log_own + np.log(self.weights), 1.0",
-        "own = self.sums.log_own, 1.0",
+        "terms = self.sums.log_own + np.log(self.weights), 1.0",
+        "terms = self.sums.log_own, 1.0",
         "a row's own weight is left out of its leverage",
     ),
     Mutation(
         "attention/_leave_one_out.py",
-        "leverage = share * (1 + (fitted.pull * fitted.mean).sum(axis=1))",
-        "leverage = share * (1 - (fitted.pull * fitted.mean).sum(axis=1))",
+        "leverage = share * (1 + (fitted.solved_mean * fitted.mean).sum(axis=1))",
+        "leverage = share * (1 - (fitted.solved_mean * fitted.mean).sum(axis=1))",
         "sign of what slopes add to a leverage",
     ),
     Mutation(
@@ -337,20 +337,20 @@ MUTATIONS = [
     ),
     Mutation(
         "bandwidth/_per_feature.py",
-        "np.where(limited, 1.0, _IRRELEVANT)",
+        "np.where(has_outliers[self.numeric], 1.0, _IRRELEVANT)",
         "_IRRELEVANT",
         "bandwidths so wide that an outlier is in all windows",
     ),
     Mutation(
         "bandwidth/_per_feature.py",
-        "return gain > _GAIN_OF_EACH * more",
+        "return gain > _GAIN_OF_EACH * n_more",
         "return gain > 0",
         "bandwidths for each feature wherever chance makes them better",
     ),
     Mutation(
         "bandwidth/_per_feature.py",
-        "found = (1 - share) * found + share * np.average(classes, axis=0, weights=weights)",
-        "found = (1 - share) * found + share * np.average(classes, axis=0)",
+        "mean = np.average(classes, axis=0, weights=weights)",
+        "mean = np.average(classes, axis=0)",
         "shares of classes without weights",
     ),
     Mutation(

@@ -92,7 +92,7 @@ def _has_repeats(numbers):
 
 
 def _labels(table, labels):
-    """Number the rows of a table (n, d) that has labels: equal rows, equal numbers."""
+    """Label the rows of a table (n, d) anew, so that equal rows with equal labels are equal."""
     for column in table.T:
         _, levels = np.unique(column, return_inverse=True)
         _, labels = np.unique(labels * len(table) + levels, return_inverse=True)
@@ -100,7 +100,10 @@ def _labels(table, labels):
 
 
 def _is_unique(labels, weighted, n_rows):
-    """True for each of `n_rows` whose label no other has; labels are of the rows `weighted`."""
+    """Return True for each of `n_rows` whose label no other has.
+
+    Labels are those of the rows `weighted`; other rows are False.
+    """
     is_unique = np.zeros(n_rows, dtype=bool)
     is_unique[weighted] = np.bincount(labels)[labels] == 1
     return is_unique

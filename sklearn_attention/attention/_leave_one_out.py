@@ -154,9 +154,15 @@ class LeaveOneOut:
         self.rows = rows
         # Without what the values have in common, sums of them cancel less.
         problem, weighted = read(
-            X[rows], X, values, kernel, bandwidth=bandwidth, sample_weight=sample_weight,
-            leave_one_out=rows, centred=True,
-        )  # fmt: skip
+            X[rows],
+            X,
+            values,
+            kernel,
+            bandwidth=bandwidth,
+            sample_weight=sample_weight,
+            leave_one_out=rows,
+            centred=True,
+        )
         options = {"empty": empty, "algorithm": algorithm}
         self._rows, self._widened = _PredictedRows(problem, degree, gap, options), None
         kernel = problem.kernel
@@ -231,10 +237,10 @@ class LeaveOneOut:
 
 
 class _PredictedRows:
-    """Some rows of a problem, predicted at one bandwidth after the other."""
+    """The queries of a problem, which are rows, predicted at one bandwidth after the other."""
 
     def __init__(self, problem, degree, gap, options):
-        self.problem, self._given = problem, (degree, gap, options)
+        self.problem, self._arguments = problem, (degree, gap, options)
         self.own_key = problem.left_out[:, 0]
         self.values, self.weights = problem.values[self.own_key], problem.weights[self.own_key]
         self._sums = self._sums_without_gap = Reduction(problem, degree, **options)
@@ -244,19 +250,24 @@ class _PredictedRows:
             self._sums_without_gap = Reduction(problem, degree, **options)
 
     def each(self, rows, scales):
-        """Fields of some rows as arrays, each at a scale of its own."""
+        """Predict some rows, each at a scale of its own; return the fields of :meth:`at`."""
+        # Rows whose scales are alike are predicted in one pass.
         order = np.argsort(scales, kind="stable")
-        _, starts = np.unique(self._sums.together(scales[order]), return_index=True)
+        _, starts = np.unique(self._sums.label_scales(scales[order]), return_index=True)
         groups, fields = np.split(order, starts[1:]), []
         for group in groups:
-            predicted = _PredictedRows(self.problem.take(rows[group]), *self._given)
-            is_radial = self._sums.is_radial
-            fields += predicted.at(scales[group][None] if is_radial else scales[group[:1]])
-        place = np.argsort(np.concatenate(groups))
-        return [np.concatenate(field)[place] for field in zip(*fields, strict=True)]
+            predicted = _PredictedRows(self.problem.take(rows[group]), *self._arguments)
+            # Sums of a radial kernel take a scale for each row, and others one for all rows,
+            # which is the same within a group.
+            group_scales = scales[group[:1]]
+            if self._sums.is_radial:
+                group_scales = scales[group][None]
+            fields += predicted.at(group_scales)
+        input_order = np.argsort(np.concatenate(groups))
+        return [np.concatenate(field)[input_order] for field in zip(*fields, strict=True)]
 
     def at(self, scales):
-        """Fields of `Predictions` at each scale, and shares of the rows in sums of weights.
+        """Yield the fields of `Predictions` at each scale, and shares of the rows in weights.
 
         The first share is that in the sum without the gap, the second that in the full sum.
         """
@@ -270,7 +281,7 @@ class _PredictedRows:
         )
 
     def _at(self, sums, scales):
-        """Predictions and shares of the rows at each scale, from sums without the rows."""
+        """Yield predictions and shares of the rows at each scale, from sums without them."""
         problem, terms = sums.problem, None
         if is_same_everywhere(problem.kernel, problem.keys.shape[1]):
             terms = own_terms(problem)
@@ -297,19 +308,22 @@ class _WidenedRows:
         self.fewest = self._windows.fewest
         largest = np.ptp(problem.keys[:, columns], axis=0).max(initial=0.0)
         self._max_distance = (1 + 2 * MAX_RANGES) * largest
-        # Groups of the scales that were tried last, to which narrower windows are doubled.
+        # Groups of the scales that were tried last, which may be doubles of narrower windows.
         self._tried = {}
         if self._windows.repeat:
             first = self._windows.first
             points = replace(
-                problem, queries=problem.keys[first], keys=problem.keys[first],
-                values=problem.values[first][:, :0], weights=np.ones(len(first)),
+                problem,
+                queries=problem.keys[first],
+                keys=problem.keys[first],
+                values=problem.values[first][:, :0],
+                weights=np.ones(len(first)),
                 left_out=key_ranges(np.arange(len(first))),
-            )  # fmt: skip
+            )
             self._points = _PredictedRows(points, degree, 0, options)
 
     def at(self, scales):
-        """Fields of `Predictions` at each scale."""
+        """Yield the fields of `Predictions` at each scale."""
         groups, all_rows = {}, np.arange(len(self._rows.values))
         plain = list(self._rows.at(scales))
         for k in np.argsort(-scales):
@@ -331,7 +345,7 @@ class _WidenedRows:
             yield left_out, fitted, leverage
 
     def _groups(self, rows, scales, fields):
-        """Groups of windows without each row and with it, as for :func:`double_windows`."""
+        """Return groups of windows without and with each row, for :func:`double_windows`."""
         key, weight = self._rows.own_key[rows], self._rows.weights[rows]
         if fields is None:
             fields = self._rows.each(rows, scales)
@@ -353,7 +367,7 @@ class _WidenedRows:
             del self._tried[first]
 
     def _inverse_leverage(self, keys, scales):
-        """Inverse leverage of the design points of keys, each at a scale of its own."""
+        """Return the inverse leverage of the design points of keys, each at its scale."""
         if not self._windows.repeat:
             return 0.0
         points = self._windows.point_of_rows[keys]
@@ -364,7 +378,7 @@ class _WidenedRows:
 
 
 def _check_rows(rows, n_samples):
-    """Positions of the rows to predict as an array of int."""
+    """Return the positions of the rows to predict as an array of int."""
     if rows is None:
         return np.arange(n_samples)
     try:
@@ -381,7 +395,7 @@ def _check_rows(rows, n_samples):
 
 
 def _check_scales(name, passed, n_rows, n_axes):
-    """Scales as an array: that many axes, and another one where each row has its own."""
+    """Return scales as an array of `n_axes` axes, and one more if rows have their own."""
     try:
         scales = np.asarray(passed, dtype=np.float64)
     except (TypeError, ValueError):
@@ -398,14 +412,14 @@ def _check_scales(name, passed, n_rows, n_axes):
 
 
 def is_same_everywhere(kernel, n_features):
-    """True if the kernel between a row and itself is the same for all rows."""
+    """Return True if the kernel between a row and itself is the same for all rows."""
     return kernel.stationary or kernel.radial_form(n_features) is not None
 
 
 def own_terms(problem):
-    """Terms that the queries' own keys, which lie at the queries, add to the sums of weights.
+    """Return what the queries' own keys, which lie at the queries, add to the sums of weights.
 
-    As the logarithm of the absolute value, and the sign, each (n,).
+    The results are the logarithm of the absolute value, and the sign, each (n,).
     """
     kernel, x = problem.kernel, problem.queries
     if is_same_everywhere(kernel, x.shape[1]):
@@ -422,15 +436,16 @@ def own_terms(problem):
 
 
 def at_rows(kernel, x, y):
-    """A kernel, or its logarithm, between each row of a table and that of another."""
+    """Evaluate a kernel, or its logarithm, between each row of a table and that of another."""
     diagonals = [np.diagonal(kernel(x[rows], y[rows])) for rows in blocks(len(x), _BLOCK_ROWS)]
     return np.concatenate(diagonals) if diagonals else x[:, 0]
 
 
 def own_share(terms, shift, total):
-    """Share (n,) of a left-out key in the sum of all weights; 1 where no other has any.
+    """Return the share (n,) of a left-out key in the sum of all weights.
 
-    `terms` are those of :func:`own_terms`; the sum without the key is ``total * exp(shift)``.
+    It is 1 where no other key has any weight. `terms` are those of :func:`own_terms`, and the
+    sum without the key is ``total * exp(shift)``.
     """
     log_size, sign = terms
     # Relative to the larger of both, nothing overflows.
@@ -442,20 +457,20 @@ def own_share(terms, shift, total):
 
 
 def with_own_key(moments, share, own_values):
-    """Local fits without each row and with it, from the moments without it."""
+    """Return local fits without each row and with it, from the moments without it."""
     gram, cross = moments.gram, moments.cross
-    if gram.shape[1] == 1:  # averages, for which equations take a third of the time
+    if gram.shape[1] == 1:  # averages need no solution, which saves two thirds of the time
         left_out, weight = cross[:, 0], share[:, None]
         mixture = left_out + weight * (own_values - left_out)
         return Predictions(left_out, np.where(weight == 1, own_values, mixture), share)
     without = solve(gram, cross)
     fitted = solve(*with_themselves(gram, cross, share, own_values))
-    leverage = share * (1 + (fitted.pull * fitted.mean).sum(axis=1))
+    leverage = share * (1 + (fitted.solved_mean * fitted.mean).sum(axis=1))
     return Predictions(without.value, fitted.value, leverage)
 
 
 def with_themselves(gram, cross, share, own_values):
-    """Moments with the rows themselves, which have a share of the weights."""
+    """Return the moments with the rows themselves, which have a share of the weights."""
     # At the row itself only the polynomial's constant is not 0. With the row's share s of the
     # weights, E[f f'] = (1 - s) E_without[f f'] + s e_0 e_0'. Where no other row has weight,
     # only the row itself is left.

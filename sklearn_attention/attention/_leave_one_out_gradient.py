@@ -12,7 +12,7 @@ from ._algorithms._nearest import nearest_by_pairs
 from ._leave_one_out import Scores, own_share, with_themselves
 from ._pair_sums import PairSums
 from ._read import key_ranges, precision_of, rounding_of_distances
-from ._solve import Basis, extent_of, local_unit, pull_solve, solve
+from ._solve import Basis, extent_of, local_unit, solve, solve_vjp
 
 # Pairs below which threads cost more than they save, in passes that follow each other.
 _FEW_PAIRS = 2**21
@@ -26,8 +26,6 @@ class LeaveOneOutGradient:
     different levels of an unordered category, and the number of steps between those of an
     ordered one. Categories are codes; values (n, p); weights are positive.
     """
-
-    # Compares all pairs, in blocks.
 
     def __init__(
         self, X, values, kernel, kinds, *, degree=0, sample_weight=None, empty="nearest"
@@ -63,38 +61,40 @@ class LeaveOneOutGradient:
         for rows in self.blocks:
             self.middles[rows] = self.places[rows].mean(axis=0)
 
-    def __call__(self, log_bandwidth, log_worth=()):
-        r"""Scores at log-bandwidths and :math:`\log r`, and ``pull``, their derivatives."""
-        # `pull(slopes)` turns derivatives along the scores into those along
-        # log_bandwidth and log_worth, one after the other. Scores are floats; NaN where a row
-        # has no prediction.
-        bandwidth = np.exp(np.asarray(log_bandwidth, dtype=np.float64))
-        tables = [worth * steps for worth, steps in zip(log_worth, self.steps, strict=True)]
-        tables = [
-            (np.exp(logs), np.exp(logs) * steps)
-            for logs, steps in zip(tables, self.steps, strict=True)
-        ]
-        given = {"columns": self._columns(0)}
-        if self.basis.degree:
-            given = {"columns": lambda rows: self._columns(rows[0]), "row_blocks": self.blocks}
-        averages, log_total, pull_sums = self.sums(bandwidth, tables, **given)
-        self._fall_back(averages, log_total, bandwidth)
-        scores, pull_scores = self._scores(averages, log_total, bandwidth)
+    def __call__(self, log_bandwidth, log_level_weight=()):
+        r"""Compute scores at log-bandwidths and :math:`\log r`, and the function `vjp`.
 
-        def pull(slopes):
-            numbers, of_averages, of_log_total = pull_scores(*slopes)
-            gradient = pull_sums(of_log_total, of_averages)
+        ``vjp(slopes)`` turns derivatives along the scores into those along `log_bandwidth` and
+        `log_level_weight`, one after the other. Scores are floats, NaN if a row has no
+        prediction.
+        """
+        bandwidth = np.exp(np.asarray(log_bandwidth, dtype=np.float64))
+        tables = [
+            (np.exp(log_weight * steps), np.exp(log_weight * steps) * steps)
+            for log_weight, steps in zip(log_level_weight, self.steps, strict=True)
+        ]
+        options = {"columns": self._columns(0)}
+        if self.basis.degree:
+            columns_of = {"columns": lambda rows: self._columns(rows[0])}
+            options = columns_of | {"row_blocks": self.blocks}
+        averages, log_total, sums_vjp = self.sums(bandwidth, tables, **options)
+        self._fall_back(averages, log_total, bandwidth)
+        scores, scores_vjp = self._scores(averages, log_total, bandwidth)
+
+        def vjp(slopes):
+            numbers, of_averages, of_log_total = scores_vjp(*slopes)
+            gradient = sums_vjp(of_log_total, of_averages)
             gradient[: len(numbers)] += numbers
             return gradient
 
-        return scores, pull
+        return scores, vjp
 
     def _columns(self, row):
-        """Columns to be averaged, about the middle of a row's block."""
+        """Return the columns that are averaged, about the middle of a row's block."""
         return self.basis.columns(self.places - self.middles[row], self.values)
 
     def _fall_back(self, averages, log_total, bandwidth):
-        """Averages of the rows without any weight, in place."""
+        """Replace the averages of rows without any weight, in place."""
         empty = log_total == -np.inf
         if self.empty == "nan":
             averages[empty] = np.nan
@@ -103,16 +103,17 @@ class LeaveOneOutGradient:
         rounding = rounding_of_distances(passed, passed, self._precision)
         for block in self.blocks if empty.any() else ():
             rows = block[empty[block]]
-            _, near = nearest_by_pairs(scaled[rows], scaled, key_ranges(rows), rounding[rows])
-            weights = near * self.weights
+            left_out = key_ranges(rows)
+            _, is_nearest = nearest_by_pairs(scaled[rows], scaled, left_out, rounding[rows])
+            weights = is_nearest * self.weights
             with np.errstate(invalid="ignore"):  # NaN where there is no other row
                 weights /= weights.sum(axis=1, keepdims=True)
-            # The nearest rows' average, as if they were all at this one.
+            # This is the nearest rows' average, as if they were all at this row.
             offset = self.places[rows] - self.middles[rows]
             averages[rows] = self.basis.columns(offset, weights @ self.values)
 
     def _scores(self, averages, log_total, bandwidth):
-        """The scores, and `pull`, to log-bandwidths, averages and logarithms of the totals."""
+        """Compute the scores, and `vjp` to log-bandwidths, averages and log-totals."""
         basis, values = self.basis, self.values
         gram, cross = basis.moments(averages)
         if basis.degree:
@@ -120,31 +121,32 @@ class LeaveOneOutGradient:
             unit = local_unit(width, self.extent)
             shift = basis.shift(self.places - self.middles, unit)
             gram, cross = shift @ gram @ shift.swapaxes(1, 2), shift @ cross
-        own = self.sums.log_own + np.log(self.weights), 1.0
-        share = own_share(own, log_total, 1.0)
+        terms = self.sums.log_own + np.log(self.weights), 1.0
+        share = own_share(terms, log_total, 1.0)
         with_own = with_themselves(gram, cross, share, values)
         left_out, fitted = solve(gram, cross), solve(*with_own)
-        reach = (fitted.pull * fitted.mean).sum(axis=1)
-        errors = [found.value - values for found in (left_out, fitted)]
+        reach = (fitted.solved_mean * fitted.mean).sum(axis=1)
+        errors = [solution.value - values for solution in (left_out, fitted)]
         scores = [self.share @ np.square(error).mean(axis=1) for error in errors]
         leverage = share * (1 + reach)
 
-        def pull(of_left_out, of_fitted, of_trace):
+        def vjp(of_left_out, of_fitted, of_trace):
             slopes = [
                 2 / values.shape[1] * slope * self.share[:, None] * error
                 for slope, error in zip((of_left_out, of_fitted), errors, strict=True)
             ]
-            of_moments = pull_solve(left_out, gram, cross, slopes[0], np.zeros(len(values)))
-            joint = pull_solve(fitted, *with_own, slopes[1], of_trace * share)
+            of_moments = solve_vjp(left_out, gram, cross, slopes[0], np.zeros(len(values)))
+            joint = solve_vjp(fitted, *with_own, slopes[1], of_trace * share)
             of_share = of_trace * (1 + reach) + joint[0][:, 0, 0]
             of_share += np.vecdot(joint[1][:, 0], values)
-            for of_one, of_both, one in zip(of_moments, joint, (gram, cross), strict=True):
-                of_one += (1 - share)[:, None, None] * of_both
-                of_share -= (of_both * one).sum(axis=(1, 2))
+            moments = zip(of_moments, joint, (gram, cross), strict=True)
+            for of_without, of_joint, without in moments:
+                of_without += (1 - share)[:, None, None] * of_joint
+                of_share -= (of_joint * without).sum(axis=(1, 2))
             of_gram, of_cross = of_moments
             of_bandwidth = np.zeros(len(bandwidth))
             if basis.degree:
-                # Where the unit is that of the bandwidth, terms fall as it grows.
+                # Where the unit is the kernel's width, terms fall as the bandwidth grows.
                 along = (of_gram * gram).sum(axis=0)
                 along = along.sum(axis=0) + along.sum(axis=1) + (of_cross * cross).sum((0, 2))
                 along = along @ basis.powers[: basis.size]
@@ -156,11 +158,11 @@ class LeaveOneOutGradient:
             )
             return of_bandwidth, of_averages, -of_share * share * (1 - share)
 
-        return Scores(*map(float, (*scores, leverage.sum()))), pull
+        return Scores(*map(float, (*scores, leverage.sum()))), vjp
 
 
 def _steps(kind, n_levels):
-    """Numbers of steps between levels: 1 between any two unordered ones."""
+    """Return the numbers of steps between levels: 1 between any two unordered ones."""
     levels = np.arange(n_levels)
     steps = np.abs(levels[:, None] - levels)
     return steps.clip(max=1.0) if kind == "unordered" else steps.astype(np.float64)

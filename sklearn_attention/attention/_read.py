@@ -123,9 +123,19 @@ class KeyTable:
         if not np.isfinite(queries).all():
             raise _overflow(self.bandwidth)
         return Problem(
-            self.kernel, queries, self.keys, self.values, self.weights, self.log_weight_scale,
-            left_out, scale, dtype, center[0], precision, self.value_center,
-        )  # fmt: skip
+            self.kernel,
+            queries,
+            self.keys,
+            self.values,
+            self.weights,
+            self.log_weight_scale,
+            left_out,
+            scale,
+            dtype,
+            center[0],
+            precision,
+            self.value_center,
+        )
 
 
 def read_keys(keys, values, kernel, *, bandwidth, sample_weight=None):
@@ -155,15 +165,32 @@ def read_keys(keys, values, kernel, *, bandwidth, sample_weight=None):
     if not (np.abs(keys) <= LARGEST).all():
         raise _overflow(bandwidth)
     return KeyTable(
-        kernel, bandwidth, keys, values, weights, log_scale, positions, n_keys, dtype, center,
+        kernel,
+        bandwidth,
+        keys,
+        values,
+        weights,
+        log_scale,
+        positions,
+        n_keys,
+        dtype,
+        center,
         precision,
-    )  # fmt: skip
+    )
 
 
 def read(
-    queries, keys, values, kernel, *, bandwidth, sample_weight=None, leave_one_out=False,
-    query_scale=None, centred=False,
-):  # fmt: skip
+    queries,
+    keys,
+    values,
+    kernel,
+    *,
+    bandwidth,
+    sample_weight=None,
+    leave_one_out=False,
+    query_scale=None,
+    centred=False,
+):
     """Check all arguments; return a :class:`Problem`, and positions of the keys with weight.
 
     The positions are None if all keys have weight. If the problem is centred, the mean of the

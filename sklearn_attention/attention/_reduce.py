@@ -78,10 +78,12 @@ class Reduction:
         # Each query takes the first of these algorithms that is accurate for it. An algorithm
         # returns None where it does not apply, or takes no less time than all pairs.
         algorithms = (
+            # One feature, or two with a Gaussian. It needs the keys in order or in cells, and
+            # sums small numbers again by pairs, so it has objects of its own.
             functools.partial(self._in_linear_time, max_share=max_share),
-            self._over_near,
-            self._fused,
-            self._over_all,
+            self._over_near,  # many pairs, of which few count
+            self._fused,  # a hundred million pairs of a kernel that is a dot product
+            self._over_all,  # anything
         )
         sums, remaining = None, np.arange(len(rows))
         for algorithm in algorithms:
@@ -152,8 +154,8 @@ class Reduction:
         nearest.put(lost, self._over_nearest(rows[lost]))
         return sums._replace(nearest=nearest)
 
-    def together(self, scales):
-        """Label the scale of each query; equal labels are evaluated in one pass."""
+    def label_scales(self, scales):
+        """Label the scale of each query; queries with equal labels are summed in one pass."""
         if isinstance(self._linear, Line):
             return np.zeros(len(scales))
         return np.floor(np.log2(scales)) if self.is_radial else scales
@@ -194,7 +196,10 @@ class Reduction:
         return None if groups is None else self._pairs.over(groups, rows, width)
 
     def _fused(self, rows, width):
-        """Average as scaled dot-product attention, by torch, for many pairs."""
+        """Average as scaled dot-product attention, by torch; None for few pairs.
+
+        It is also None for polynomials, several widths, and kernels that are no dot product.
+        """
         problem, x = self.problem, self.problem.queries[:0]
         is_small = len(rows) * len(problem.keys) < _REPAYS
         if is_small or self.basis.degree or np.ptp(width[rows]):
@@ -221,26 +226,29 @@ class Reduction:
         return _near_keys.NearKeys.of(problem, self.basis.degree)
 
     def _over_nearest(self, rows):
-        """Sum over the nearest keys of some queries."""
-        known = self._known_nearest
-        new = np.unique(rows[known.distance[rows] < 0])
-        if len(new):
-            if isinstance(self._linear, Line):
-                nearest = self._linear.nearest_of(new)
-            else:
-                problem, compared = self.problem.take(new), self.problem.columns
-                columns = np.column_stack([np.ones(len(problem.keys)), problem.values])
-                columns, rounding = columns.T * problem.weights, self.problem.rounding[new]
-                nearest = nearest_sums(
-                    problem.keys[:, compared], columns, problem.queries[:, compared],
-                    problem.left_out, rounding,
-                )  # fmt: skip
-            known.put(new, nearest)
-        return Nearest(*(field[..., rows] for field in known))
+        """Return sums over the nearest keys of queries; those that were computed are kept."""
+        cache = self._cached_nearest
+        missing = np.unique(rows[cache.distance[rows] < 0])
+        if len(missing) and isinstance(self._linear, Line):
+            cache.put(missing, self._linear.nearest_of(missing))
+        elif len(missing):
+            problem = self.problem.take(missing)
+            features = problem.columns
+            # Weights, and these times each value, (1 + n_values, n_keys).
+            summands = np.vstack([problem.weights, problem.values.T * problem.weights])
+            nearest = nearest_sums(
+                problem.keys[:, features],
+                summands,
+                problem.queries[:, features],
+                problem.left_out,
+                self.problem.rounding[missing],
+            )
+            cache.put(missing, nearest)
+        return Nearest(*(field[..., rows] for field in cache))
 
     @functools.cached_property
-    def _known_nearest(self):
-        """Sums over the nearest keys; the distance is -1 until they are computed."""
+    def _cached_nearest(self):
+        """Sums over the nearest keys of all queries; the distance is -1 if they are missing."""
         n_queries, n_columns = len(self.problem.queries), 1 + self.problem.values.shape[1]
         return Nearest(
             np.full(n_queries, -1.0), np.zeros(n_queries), np.zeros((n_columns, n_queries))

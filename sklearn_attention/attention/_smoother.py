@@ -24,7 +24,7 @@ from ..kernels._base import as_kernel
 from ._algorithms._line import Line
 from ._read import as_given, as_passed, check_own_keys, in_precision, read_keys, result_dtype
 from ._reduce import ALGORITHMS, Reduction, form_along
-from ._solve import FURTHEST, Basis, extent_of, local_fit
+from ._solve import MAX_DISTANCE, Basis, extent_of, local_fit
 from ._sums import EMPTY_POLICIES, Sums
 
 # If the fast sums over one part of the keys are inaccurate for a larger share of the queries,
@@ -68,7 +68,10 @@ class Smoother:
     ):
         """Sum over some of the keys; None if none of them has weight.
 
-        Complete sums are accurate for every query, and have sums over the nearest keys besides.
+        `scale` and `leave_one_out` are as for :func:`attend`; `location` is that of all keys.
+        If `complete`, every query for which the fast algorithm is inaccurate is summed again,
+        and sums over the nearest keys are added as a fallback. Otherwise sums may be
+        inaccurate, and those over all parts show whether this matters.
         """
         if weights is not None and not weights.any():
             return None
@@ -184,11 +187,17 @@ class PreparedKeys:
         """Return the sums over the keys about queries, which are checked."""
         smoother, problem = self.smoother, self.table.problem(queries, leave_one_out, scale)
         if smoother.degree:
-            problem = replace(problem, queries=problem.queries.clip(-FURTHEST, FURTHEST))
+            problem = replace(
+                problem, queries=problem.queries.clip(-MAX_DISTANCE, MAX_DISTANCE)
+            )
         return Reduction(
-            problem, smoother.degree, extent=self.location.extent, line=self._line,
-            empty=smoother.empty, algorithm=smoother.algorithm,
-        )  # fmt: skip
+            problem,
+            smoother.degree,
+            extent=self.location.extent,
+            line=self._line,
+            empty=smoother.empty,
+            algorithm=smoother.algorithm,
+        )
 
     def fields(self, queries, scale=None, leave_one_out=False):
         """Compute the fields of the smoother at queries."""
@@ -266,9 +275,13 @@ def _over_chunks(smoother, tables, chunks, location, queries, scale, leave_one_o
             if own_keys is not None:
                 left_out = in_chunk(row_keys - chunk.start, chunk)
             return smoother.sums_of_part(
-                queries[rows], *_rows_of(chunk, *tables), row_scale, left_out, location,
+                queries[rows],
+                *_rows_of(chunk, *tables),
+                row_scale,
+                left_out,
+                location,
                 complete=complete,
-            )  # fmt: skip
+            )
 
         return merge_present(Sums.plus, map(sums_of_chunk, chunks))
 
@@ -359,9 +372,11 @@ def _over_partitions(smoother, queries, tables, query_scale, leave_one_out):
         finish = functools.partial(_finished, smoother, n_features, location, fields)
         finish = dask.delayed(finish)
         return _lazily(
-            queries, fields, max_queries,
+            queries,
+            fields,
+            max_queries,
             lambda first, some: finish(total(some, True, first if leave_out else None)),
-        )  # fmt: skip
+        )
 
     def fields_at(block):
         def computed(rows, *, complete):
@@ -376,10 +391,10 @@ def _over_partitions(smoother, queries, tables, query_scale, leave_one_out):
 
 
 def _sums_of_partition(smoother, complete, location, first, queries, start, *tables):
-    """Sum over a partition of the keys, chunk by chunk.
+    """Sum over a partition of the keys, whose first key is number `start`, chunk by chunk.
 
-    The queries are the keys from position `first` on, each of which leaves itself out; None if
-    they are no keys. The partition has the keys from position `start` on.
+    If the queries are keys themselves, each leaves itself out, and `first` is the number of the
+    first one; otherwise `first` is None.
     """
 
     def sums_of_chunk(chunk):

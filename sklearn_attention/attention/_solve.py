@@ -11,23 +11,26 @@ import numpy as np
 from .._blocks import check_memory
 from ..kernels._numerics import LARGEST
 
-# Below this variance, in units of the kernel's own or the data's, rows are too close
-# together in some direction to determine a slope: a hundredth of the window's width.
-THIN = 1e-4
-# A direction is thin, too, whose variance is this many squares of the distance, times the
-# distance: a million times the rounding.
+# Below this variance, in units of the kernel's own or of the data's if these are narrower, rows
+# are too close together in some direction to determine a slope: their standard deviation is a
+# hundredth of the window's.
+MIN_VARIANCE = 1e-4
+# A direction is also ill-conditioned if its variance is below this number times the square of
+# the rows' distance, times the distance: a million times the rounding error.
 _ROUNDING = 1e6 * np.finfo(np.float64).eps
-# Up to this size pivots tell sooner than eigenvalues whether a matrix is positive definite.
-_ELIMINATED = 30
+# Number of terms up to which pivots tell sooner than eigenvalues whether a matrix is positive
+# definite.
+_MAX_TERMS_OF_PIVOTS = 30
 # Systems of up to this many unknowns are solved for all queries at once. With 4000 queries
 # this takes 0.1 of LAPACK's time for 3 unknowns, 0.3 for 5 and 0.5 for 9; with 500 queries 0.3,
 # 0.6 and 1.0.
 _MAX_UNKNOWNS = 5
-# Deviations of a window's rows, root mean square over terms, from their mean to where their
-# polynomial is read, at most. At the end of the rows a query is about 1.5 away from it.
-_FURTHEST_READ = 3.0
-# Products of six terms of more bandwidths overflow, and those of one over so many vanish.
-FURTHEST = 1e50
+# A polynomial is evaluated at most this many standard deviations of the window's rows, root
+# mean square over terms, from their mean. A query at the end of the rows is about 1.5 away.
+_MAX_DEVIATIONS = 3.0
+# Queries are moved to this distance in bandwidths at most: products of six terms of more would
+# overflow, and products of their inverses would vanish.
+MAX_DISTANCE = 1e50
 
 
 class Moments(NamedTuple):
@@ -43,9 +46,9 @@ class LocalSolution(NamedTuple):
 
     value: Any  # (n, p)
     coefficients: Any  # (n, P - 1, p) of the terms beyond the constant
-    pull: Any  # (n, P - 1) C^-1 times the mean of the terms, times the shrinkage `read`
+    solved_mean: Any  # (n, P - 1) C^-1 times the mean of the terms, times the shrinkage
     squared_distance: Any  # (n,) of the rows' mean from the query: mean' C^-1 mean
-    read: Any  # (n,) share of the way from the rows' mean to the query at which it is read
+    shrinkage: Any  # (n,) share of the way from the rows' mean to the query
     mean: Any  # (n, P - 1) of the terms
     covariance: Any  # (n, P - 1, P - 1) of the terms, ridge included
     ridge: Any  # (n,)
@@ -151,10 +154,11 @@ class Basis:
 
 @functools.lru_cache(maxsize=64)
 def _products(degree, n_coordinates):
-    """Return exponents of the products of terms, their factors, and the product of each pair.
+    """List the distinct products of two terms, such as 1, u, v, uu, uv, vv for 1, u and v.
 
-    The factors of every product but the first are the position of a lower product, and the axis
-    by which this is multiplied.
+    Returns the exponents of each product; for every product but the constant, the position of
+    one of lower degree and the axis by which this is multiplied; and for each pair of terms the
+    position of their product.
     """
     axes = range(n_coordinates)
     terms = [
@@ -176,7 +180,7 @@ def extent_of(keys, weights):
     share = weights / weights.sum()
     deviation = keys - share @ keys
     extent = np.sqrt(share @ deviation**2)
-    return np.where(extent > 1 / FURTHEST, extent, np.inf)
+    return np.where(extent > 1 / MAX_DISTANCE, extent, np.inf)
 
 
 def local_unit(spread, extent):
@@ -191,7 +195,7 @@ def local_unit(spread, extent):
 
 def refuse_far(keys):
     """Raise ValueError where products of terms would overflow."""
-    if 0 not in keys.shape and float(abs(keys).max()) > FURTHEST:
+    if 0 not in keys.shape and float(abs(keys).max()) > MAX_DISTANCE:
         raise ValueError(
             f"features divided by bandwidth reach {float(abs(keys).max()):g}, and their "
             "products overflow: leave out rows that are so far from the others, or pass a "
@@ -212,61 +216,66 @@ def refuse_signed(kernel, passed=None):
 def solve(gram, cross):
     r"""Solve weighted least squares on centred terms, with a ridge if they are ill-conditioned.
 
-    With the terms' mean :math:`\mu`, covariance :math:`C` and covariance with values :math:`c`,
-    from :math:`E[\phi \phi^\top]` and :math:`E[\phi v^\top]`: :math:`\beta = (C + \rho I)^{-1}
-    c`, :math:`\rho = \max(0, \tau - \lambda_{\min}(C))`, and the value at the centre is
-    :math:`\bar v - r \mu^\top \beta`. :math:`r^2 = \min(1, b^2 / \mu^\top C^{-1} \mu)` with
-    :math:`b^2` 9 per term keeps it within :math:`b` deviations of the values from their mean
-    (Cauchy-Schwarz).
+    `gram` holds :math:`E[\phi \phi^\top]` and `cross` :math:`E[\phi v^\top]` of the terms
+    :math:`\phi`, of which the first is 1, and the values :math:`v`. Let :math:`\mu` and
+    :math:`C` be the mean and the covariance of the other terms, and :math:`c` their covariance
+    with the values. Then :math:`\beta = (C + \rho I)^{-1} c`, where the ridge
+    :math:`\rho = \max(0, \tau - \lambda_{\min}(C))` lifts the smallest eigenvalue to a minimum
+    :math:`\tau`. The value at the centre is :math:`\bar v - r \mu^\top \beta`. With the squared
+    distance :math:`D = \mu^\top (C + \rho I)^{-1} \mu` and :math:`b^2`, 9 for each term, the
+    shrinkage :math:`r = \min(1, b / \sqrt D)` keeps it within :math:`b` standard deviations of
+    the values from their mean (by Cauchy and Schwarz).
     """
     mean, average = gram[:, 0, 1:], cross[:, 0]
     covariance = _covariance(gram)
     with_values = cross[:, 1:] - mean[:, :, None] * average[:, None, :]
-    ridge = thin_ridge(covariance, _least_variance(gram))
+    ridge = ridge_of(covariance, _least_variance(gram))
     diagonal = np.arange(covariance.shape[1])
     covariance[:, diagonal, diagonal] += ridge[:, None]
     solved = _solve(covariance, np.concatenate([with_values, mean[:, :, None]], axis=2))
-    coefficients, pull = solved[:, :, :-1], solved[:, :, -1]
-    squared_distance = (pull * mean).sum(axis=1)
-    read = share_read(squared_distance, covariance.shape[1])
-    value = average - read[:, None] * (mean[:, None, :] @ coefficients)[:, 0]
+    coefficients, solved_mean = solved[:, :, :-1], solved[:, :, -1]
+    squared_distance = (solved_mean * mean).sum(axis=1)
+    shrinkage = shrinkage_of(squared_distance, covariance.shape[1])
+    value = average - shrinkage[:, None] * (mean[:, None, :] @ coefficients)[:, 0]
     return LocalSolution(
         value,
         coefficients,
-        read[:, None] * pull,
+        shrinkage[:, None] * solved_mean,
         squared_distance,
-        read,
+        shrinkage,
         mean,
         covariance,
         ridge,
     )
 
 
-def pull_solve(solution, gram, cross, of_value, of_reach):
+def solve_vjp(solution, gram, cross, of_value, of_reach):
     """Return derivatives along `gram` and `cross` from those along results of :func:`solve`.
 
-    The latter are those along the value (n, p), and along ``pull @ mean`` (n,), by which the
-    leverage of a row at the query is larger.
+    The latter are those along the value (n, p), and along ``solved_mean @ mean`` (n,), by which
+    the leverage of a row at the query is larger.
     """
     mean, beta = solution.mean, solution.coefficients
-    distance, read = solution.squared_distance, solution.read
+    distance, shrinkage = solution.squared_distance, solution.shrinkage
     of_gram, of_cross = np.zeros_like(gram), np.zeros_like(cross)
     if not mean.shape[1]:
         of_cross[:, 0] = of_value
         return of_gram, of_cross
-    # These lines go backwards through the value, read * distance, and the shrinkage.
-    of_read = of_reach * distance - np.vecdot(of_value, np.vecmat(mean, beta))
-    slope = read / np.where(read < 1, 2 * distance, np.inf)
-    of_distance = of_reach * read - of_read * slope
-    of_mean = -read[:, None] * np.matvec(beta, of_value)
-    of_beta = -read[:, None, None] * mean[:, :, None] * of_value[:, None, :]
+    # These lines go backwards through the value, shrinkage * distance, and the shrinkage.
+    of_shrinkage = of_reach * distance - np.vecdot(of_value, np.vecmat(mean, beta))
+    slope = shrinkage / np.where(shrinkage < 1, 2 * distance, np.inf)
+    of_distance = of_reach * shrinkage - of_shrinkage * slope
+    of_mean = -shrinkage[:, None] * np.matvec(beta, of_value)
+    of_beta = -shrinkage[:, None, None] * mean[:, :, None] * of_value[:, None, :]
     # These go through beta = C^-1 c and the distance mean' C^-1 mean.
     both = np.concatenate([of_beta, mean[:, :, None]], axis=2)
     solved = _solve(solution.covariance, both)
-    of_c, pull = solved[:, :, :-1], solved[:, :, -1]
-    of_mean += 2 * of_distance[:, None] * pull
+    of_c, solved_mean = solved[:, :, :-1], solved[:, :, -1]
+    of_mean += 2 * of_distance[:, None] * solved_mean
     of_covariance = -of_c @ beta.swapaxes(1, 2)
-    of_covariance -= of_distance[:, None, None] * pull[:, :, None] * pull[:, None, :]
+    of_covariance -= of_distance[:, None, None] * (
+        solved_mean[:, :, None] * solved_mean[:, None, :]
+    )
     (with_ridge,) = np.nonzero(solution.ridge > 0)
     if len(with_ridge):  # the ridge falls as the smallest eigenvalue grows
         vector = np.linalg.eigh(solution.covariance[with_ridge])[1][:, :, 0]
@@ -282,10 +291,10 @@ def pull_solve(solution, gram, cross, of_value, of_reach):
     return of_gram, of_cross
 
 
-def share_read(squared_distance, n_terms):
+def shrinkage_of(squared_distance, n_terms):
     """Return the shrinkage: the share of the way from the rows' mean to the query."""
-    furthest = _FURTHEST_READ**2 * max(n_terms, 1)
-    return (furthest / squared_distance.clip(furthest)) ** 0.5
+    limit = _MAX_DEVIATIONS**2 * max(n_terms, 1)
+    return (limit / squared_distance.clip(limit)) ** 0.5
 
 
 def local_fit(moments):
@@ -340,10 +349,10 @@ def _least_variance(gram):
     largest = np.linalg.diagonal(gram).max(axis=1, initial=0.0)
     distance = np.abs(mean).max(axis=1, initial=0.0)
     with np.errstate(over="ignore"):
-        return (_ROUNDING * largest * distance).clip(THIN, LARGEST**2)
+        return (_ROUNDING * largest * distance).clip(MIN_VARIANCE, LARGEST**2)
 
 
-def thin_ridge(covariance, min_variance):
+def ridge_of(covariance, min_variance):
     """Return the addition to the diagonal (n,) that lifts eigenvalues to a minimum (n,).
 
     It is NaN where the covariance is.
@@ -366,7 +375,7 @@ def thin_ridge(covariance, min_variance):
 def _min_eigenvalue_above(covariance, limit):
     """Return True where the smallest eigenvalue is above a limit (n,)."""
     size = covariance.shape[1]
-    if size > _ELIMINATED:
+    if size > _MAX_TERMS_OF_PIVOTS:
         finite, is_finite = _replace_not_finite(covariance, 1.0)
         # A factorisation takes a tenth of the time, but tells only whether all are above.
         try:

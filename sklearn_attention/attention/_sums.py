@@ -77,7 +77,7 @@ class Sums(NamedTuple):
     nearest: Any = None
 
     def __add__(self, other):
-        """Add sums over other keys; `sum` of a list begins with 0."""
+        """Add sums over other keys, or 0, with which Python's function `sum` begins."""
         if isinstance(other, int) and other == 0:
             return self
         shapes = tuple(self.sums.shape), tuple(other.sums.shape)

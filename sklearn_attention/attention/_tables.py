@@ -27,7 +27,15 @@ from ._algorithms._dense import (
 from ._algorithms._nearest import nearest_by_pairs
 from ._read import as_passed, key_ranges, read
 from ._reduce import Reduction
-from ._solve import Basis, check_degree, extent_of, local_unit, refuse_signed, share_read, solve
+from ._solve import (
+    Basis,
+    check_degree,
+    extent_of,
+    local_unit,
+    refuse_signed,
+    shrinkage_of,
+    solve,
+)
 from ._sums import EMPTY_POLICIES
 
 # If all other keys have less than this share of a fit's weight, a key cannot be left out by
@@ -80,9 +88,15 @@ def attention_weights(
     """
     check_choice("empty", empty, EMPTY_POLICIES)
     problem, positions = read(
-        queries, keys, None, kernel, bandwidth=bandwidth, query_scale=query_scale,
-        sample_weight=sample_weight, leave_one_out=leave_one_out,
-    )  # fmt: skip
+        queries,
+        keys,
+        None,
+        kernel,
+        bandwidth=bandwidth,
+        query_scale=query_scale,
+        sample_weight=sample_weight,
+        leave_one_out=leave_one_out,
+    )
     n_queries, n_keys = len(problem.queries), len(problem.keys)
     check_memory("a weight for every query and key", (n_queries, len(keys)), _IN_BLOCKS)
     weights = np.empty((n_queries, n_keys))
@@ -225,9 +239,15 @@ def local_rows(
     """
     degree = check_degree(degree)
     problem, positions = read(
-        queries, keys, values, kernel, bandwidth=bandwidth, query_scale=query_scale,
-        sample_weight=sample_weight, centred=True,
-    )  # fmt: skip
+        queries,
+        keys,
+        values,
+        kernel,
+        bandwidth=bandwidth,
+        query_scale=query_scale,
+        sample_weight=sample_weight,
+        centred=True,
+    )
     # These are weights and effects, and for each value the residuals, which are temporary, and
     # the fits without each key.
     shape = len(problem.queries), len(keys), 2 + 2 * problem.values.shape[1]
@@ -288,7 +308,7 @@ def _rows(problem, basis, columns, extent, empty, without_each):
     # From terms about the middle to those about each query, less their mean there.
     about = about[:, 1:].copy()  # (b, P - 1, P)
     about[:, :, 0] -= solution.mean
-    pull = (solution.pull[:, None] @ about)[:, 0] @ terms.T  # (b, m)
+    pull = (solution.solved_mean[:, None] @ about)[:, 0] @ terms.T  # (b, m)
     distance = solution.squared_distance
     fields = solution.value, weights, weights * (1 - pull), distance
     if not without_each:
@@ -312,7 +332,7 @@ def _rows(problem, basis, columns, extent, empty, without_each):
 
 def _left_out(solution, average, weights, pull, inverse_leverage, values, residuals):
     """Return fits (b, m, p) and distances (b, m) without each key, by updates of rank one."""
-    shrinkage = solution.read[:, None]
+    shrinkage = solution.shrinkage[:, None]
     # These are the polynomial at the query without shrinkage, and its effects of the keys.
     polynomial = average + (solution.value - average) / shrinkage
     ratio = 1 - pull / shrinkage
@@ -320,7 +340,7 @@ def _left_out(solution, average, weights, pull, inverse_leverage, values, residu
     without = polynomial[:, None] - change
     odds = 1 + solution.squared_distance[:, None] + weights * ratio**2 / inverse_leverage
     distance = (1 - weights) * odds - 1
-    shrinkage = share_read(distance, solution.pull.shape[1])[:, :, None]
+    shrinkage = shrinkage_of(distance, solution.solved_mean.shape[1])[:, :, None]
     odds_of_key = weights / (1 - weights).clip(_MIN_SHARE_OF_OTHERS)
     averages = average[:, None] + odds_of_key[:, :, None] * (average[:, None] - values)
     return without - (1 - shrinkage) * (without - averages), distance
@@ -408,9 +428,14 @@ def attend_gradient(
            [1.704]])
     """
     problem, _ = read(
-        queries, keys, values, kernel, bandwidth=bandwidth, sample_weight=sample_weight,
+        queries,
+        keys,
+        values,
+        kernel,
+        bandwidth=bandwidth,
+        sample_weight=sample_weight,
         centred=True,
-    )  # fmt: skip
+    )
     n_queries, n_features = problem.queries.shape
     n_keys, n_values = problem.values.shape
     columns = problem.kernel.numeric_columns(n_features)

@@ -59,9 +59,9 @@ def generalized_cross_validation(scores, n_samples) -> np.ndarray:
     values : ndarray
         Infinite where the rows are interpolated.
     """
-    rest = 1 - np.asarray(scores.trace) / n_samples
-    # Less is what rounding leaves of windows that interpolate.
-    return _where(rest > 1e-9, lambda: scores.fitted / rest**2)
+    free = 1 - np.asarray(scores.trace) / n_samples
+    # Windows that interpolate leave nothing but rounding errors of at most this size.
+    return _where(free > 1e-9, lambda: scores.fitted / free**2)
 
 
 def corrected_akaike(scores, n_samples) -> np.ndarray:
@@ -84,20 +84,20 @@ def corrected_akaike(scores, n_samples) -> np.ndarray:
     values : ndarray
         Infinite where there are as many degrees of freedom as rows, less two.
     """
-    rest = 1 - (np.asarray(scores.trace) + 2) / n_samples
+    free = 1 - (np.asarray(scores.trace) + 2) / n_samples
     return _where(
-        (rest > 0) & (np.asarray(scores.fitted) > 0),
-        lambda: np.log(scores.fitted) + (1 + scores.trace / n_samples) / rest,
+        (free > 0) & (np.asarray(scores.fitted) > 0),
+        lambda: np.log(scores.fitted) + (1 + scores.trace / n_samples) / free,
     )
 
 
 def without_rounding(scores, size):
-    """Scores in which nothing is left of exact predictions of values of some size."""
-    exact = scores.left_out < _ROUNDING * size**2
-    # Criteria take the logarithm of what is left of fitted values.
+    """Replace errors that are rounding errors of values of this size by 0."""
+    is_exact = scores.left_out < _ROUNDING * size**2
+    # Criteria take the logarithm of the squared residual, which therefore stays positive.
     return scores._replace(
-        left_out=np.where(exact, 0.0, scores.left_out),
-        fitted=np.where(exact, np.finfo(np.float64).tiny, scores.fitted),
+        left_out=np.where(is_exact, 0.0, scores.left_out),
+        fitted=np.where(is_exact, np.finfo(np.float64).tiny, scores.fitted),
     )
 
 
@@ -124,7 +124,7 @@ def judge(name, scores, n_samples, size):
 
 
 def criterion_slopes(name, scores, n_samples, size):
-    """Slopes of a criterion along leave-one-out error, squared residual and trace."""
+    """Return slopes of a criterion along leave-one-out error, squared residual and trace."""
     if scores.left_out < _ROUNDING * size**2:
         return 0.0, 0.0, 0.0  # rounding errors have no direction
     if name == "loo":
@@ -134,7 +134,7 @@ def criterion_slopes(name, scores, n_samples, size):
         penalty = float(np.exp(freedom**2))
         return penalty, 0.0, scores.left_out * penalty * 2 * freedom / n_samples
     if name == "gcv":
-        rest = 1 - freedom
-        return 0.0, 1 / rest**2, 2 * scores.fitted / (n_samples * rest**3)
-    rest = 1 - freedom - 2 / n_samples
-    return 0.0, 1 / scores.fitted, (1 + (1 + freedom) / rest) / (n_samples * rest)
+        free = 1 - freedom
+        return 0.0, 1 / free**2, 2 * scores.fitted / (n_samples * free**3)
+    free = 1 - freedom - 2 / n_samples
+    return 0.0, 1 / scores.fitted, (1 + (1 + freedom) / free) / (n_samples * free)

@@ -37,9 +37,12 @@ class _LogSums:
             problems = (read(image, X, None, kernel, **options)[0] for image in images)
             self._reductions = [Reduction(problem, empty="nan") for problem in problems]
         self._pairs = PairSums(
-            rows[:, columns.numeric], rows[:, columns.categorical].astype(np.intp), kernel,
-            np.tile(weights, n_images), images=n_images,
-        )  # fmt: skip
+            rows[:, columns.numeric],
+            rows[:, columns.categorical].astype(np.intp),
+            kernel,
+            np.tile(weights, n_images),
+            images=n_images,
+        )
 
     def __call__(self, bandwidth, eval_gradient):
         """Return the logarithms, -inf of 0, and their `vjp` with respect to bandwidths."""

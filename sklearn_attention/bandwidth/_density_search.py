@@ -17,8 +17,8 @@ from ._background import NORMAL_BULK, bulk, reflections
 from ._density import ConditionalLikelihood, DensityLikelihood
 from ._minimize import STEP, WIDE_STEP, descend, minimize_scale
 from ._search import (
-    LOWEST_WORTH,
     MAX_SEARCH_ROWS,
+    MIN_LEVEL_WEIGHT,
     BandwidthChoice,
     BandwidthRule,
     Sample,
@@ -92,15 +92,21 @@ class ConditionalSearch(BandwidthRule):
 
         def make(Z, sample_weight, bounds):
             return ConditionalLikelihood(
-                Z[:, :-1], Z[:, -1], kernel, self.target_kernel,
-                columns=rows.columns, sample_weight=sample_weight,
-            )  # fmt: skip
+                Z[:, :-1],
+                Z[:, -1],
+                kernel,
+                self.target_kernel,
+                columns=rows.columns,
+                sample_weight=sample_weight,
+            )
 
         joint = replace(
-            rows, X=np.column_stack([rows.X, rows.values]), values=None,
+            rows,
+            X=np.column_stack([rows.X, rows.values]),
+            values=None,
             columns=rows.columns + Columns.numbers(1),
             describe=lambda column, value: ("the target", value),
-        )  # fmt: skip
+        )
         options = {"volume": slice(-1, None), "has_masses": self.has_masses}
         return _Search(joint, make, kernels, observe, fixed, **options).run()
 
@@ -201,7 +207,7 @@ class _Search:
     def _range(self):
         """Return the smallest and the largest bandwidths and lambdas worth trying."""
         high = self.columns.highest_lam
-        low = LOWEST_WORTH * high
+        low = MIN_LEVEL_WEIGHT * high
         for j in self.columns.numeric:
             column, ratio = self.sample.X[:, [j]], self.ratio[j]
             low[j], high[j] = search_range(
@@ -228,8 +234,10 @@ class _Search:
         step = STEP if len(self.sample) <= MAX_SEARCH_ROWS else WIDE_STEP
         minimize_scale(
             lambda scales: [self._evaluate(scale)[0] for scale in scales[:, None]],
-            self.low[0], self.high[0], step=step,
-        )  # fmt: skip
+            self.low[0],
+            self.high[0],
+            step=step,
+        )
 
     def _descend(self):
         bounds = np.column_stack([self._point(self.low), self._point(self.high)])
@@ -250,9 +258,11 @@ class _Search:
         if self.is_rough and self.trials.best is not None:
             minimize(
                 lambda point: self._evaluate(self._bandwidth(point))[0],
-                self._point(self.trials.best), method="Powell", bounds=bounds,
+                self._point(self.trials.best),
+                method="Powell",
+                bounds=bounds,
                 options={"xtol": 1e-2, "ftol": 1e-6},
-            )  # fmt: skip
+            )
 
     def _starts(self):
         """Return bandwidths to descend from.

@@ -1,37 +1,41 @@
-"""Minimising a bumpy curve over a positive scale, and descents in several bandwidths."""
+"""Minimisation of a bumpy curve over a positive scale, and descents in several bandwidths."""
 
 import numpy as np
 from scipy.optimize import minimize
 
-# Points of the first grid are so far apart, as logarithms; so many of its lowest valleys get a
-# grid that is so many times finer, and as many of all are followed to the bottom.
+# Distance of the points of the first grid, as a difference of logarithms.
 STEP = 0.15
-# Smooth curves, such as those of many rows, have a grid of wider steps.
+# The same for smooth curves, such as those of many rows.
 WIDE_STEP = 0.35
+# Number of the lowest valleys that get a finer grid and are followed to the bottom, and the
+# factor by which this grid is finer.
 _VALLEYS, _FINER = 2, 4
-# A bottom is approached in rounds of four points and the lowest place of the cubic through
-# them, which is known to the third power of their distance. Points closer than this precision
-# differ by little but rounding.
+# A bottom is approached in rounds of four points and the lowest point of the cubic through
+# them, whose error is in proportion to the third power of their distance. The distance shrinks
+# by the first factor in each round, down to the precision, below which values differ by
+# rounding.
 _SHRINK, PRECISION = 10.0, 5e-4
-# Valleys that are higher than the lowest by this share of the median's height are left out.
-# (The largest value may be larger by any power of ten.)
+# A valley is left out if it is higher than the lowest one by this share of the height of the
+# median. (The largest value may be larger by any power of ten.)
 _NO_RIVAL = 0.2
 
 
 def minimize_scale(
     criterion, low, high, *, step=STEP, approximate=None, error=0.0, precision=PRECISION
 ):
-    """Scale from ``low`` to ``high`` at which a criterion is smallest, and its value there."""
-    # The curve may have many local minima, jumps, or infinite values. It is computed on a
-    # logarithmic grid, which is refined in its lowest valleys; cubics through four points at a
-    # time then follow the lowest of those to the bottom. Of equally good scales the largest is
-    # taken.
-    # `criterion(scales)` has values, NaN counted as infinite; an exception in it ends the
-    # search. `approximate(scales)` has about these values for less time: it is used on the
-    # grids, and `criterion` only near the bottoms, whose places on the grid may be wrong by
-    # `error`, in logarithms. `step` is that of the grid, in logarithms. If bottoms need only be
-    # known to a larger `precision`, the grid is not refined and one valley is followed. The
-    # value is infinite if it was finite nowhere.
+    """Return the scale from `low` to `high` with the smallest criterion, and its value.
+
+    The curve may have many local minima, jumps, or infinite values. It is computed on a
+    logarithmic grid, which is refined in its lowest valleys; cubics through four points at a
+    time then follow the lowest of those to the bottom. Of equally good scales the largest is
+    taken. The value is infinite if it was finite nowhere.
+
+    ``criterion(scales)`` has the values, NaN counted as infinite; an exception in it ends the
+    search. ``approximate(scales)`` has about these values for less time: it is used on the
+    grids, and `criterion` only near the bottoms, whose positions on the grid may be wrong by
+    `error`, in logarithms. `step` is that of the grid, in logarithms. If the precision of the
+    bottom may be lower, the grid is not refined and one valley is followed.
+    """
     tried = {}
     ends = np.log([low, high])
 
@@ -40,7 +44,7 @@ def minimize_scale(
         tried.update(zip(points.tolist(), values.tolist(), strict=True))
         return values
 
-    # A range of whole steps has these, rounded or not.
+    # A range of a whole number of steps has this number, whatever the rounding.
     n_steps = int(np.ceil(np.diff(ends)[0] / step - 1e-6))
     grid = np.linspace(*ends, 1 + max(3, n_steps))
     known = tried if approximate is None else {}
@@ -66,14 +70,16 @@ def minimize_scale(
 
 
 def descend(objective, start, bounds, *, size, n_steps=1000):
-    """Minimise a function that returns its value and gradient, from a point on."""
-    # Minimisers stop at steps far below 1, so values are in units of their size.
+    """Minimise a function that returns its value and gradient, from a starting point."""
+    # Minimisers stop at changes far below 1, so values are in units of their size.
     size = abs(size) if 0 < abs(size) < np.inf else 1.0
-    minimize(
-        lambda point: tuple(part / size for part in objective(point)), start, jac=True,
-        method="L-BFGS-B", bounds=bounds,
-        options={"maxiter": n_steps, "ftol": 1e-5, "gtol": 1e-12},
-    )  # fmt: skip
+
+    def in_units(point):
+        value, gradient = objective(point)
+        return value / size, gradient / size
+
+    options = {"maxiter": n_steps, "ftol": 1e-5, "gtol": 1e-12}
+    minimize(in_units, start, jac=True, method="L-BFGS-B", bounds=bounds, options=options)
 
 
 def _finite(values):
@@ -81,21 +87,21 @@ def _finite(values):
     return np.where(np.isnan(values), np.inf, values)
 
 
-def _descend(evaluate, center, reach, ends, precision):
-    """Approach the bottom of a valley."""
-    while reach >= precision:
-        points = np.clip(center + reach * np.array([-1, -1 / 3, 1 / 3, 1]), *ends)
+def _descend(evaluate, center, distance, ends, precision):
+    """Approach the bottom of a valley, which is at most at a distance from a center."""
+    while distance >= precision:
+        points = np.clip(center + distance * np.array([-1, -1 / 3, 1 / 3, 1]), *ends)
         points = np.unique(points)
         values = evaluate(points)
         lowest = _lowest_of_cubic(points, values)
         value = evaluate(np.array([lowest]))[0]
         best = values.argmin()
         center = lowest if value <= values[best] else points[best]
-        reach /= _SHRINK
+        distance /= _SHRINK
 
 
 def _lowest_of_cubic(points, values):
-    """Lowest place of the cubic through four points, between them."""
+    """Return the lowest point of the cubic through four points, between these."""
     best = points[values.argmin()]
     if len(points) < 4 or not np.isfinite(values).all():
         return best
@@ -105,7 +111,7 @@ def _lowest_of_cubic(points, values):
     discriminant = b * b - 4 * a * c
     if discriminant < 0:
         return best
-    # The form in which nothing cancels, also where the cubic is nearly a parabola.
+    # In this form no digits cancel, even if the cubic is nearly a parabola.
     q = -0.5 * (b + np.copysign(np.sqrt(discriminant), b))
     with np.errstate(divide="ignore", invalid="ignore"):
         turns = np.array([q / a, c / q])
@@ -117,7 +123,7 @@ def _lowest_of_cubic(points, values):
 
 
 def _valleys(values_at):
-    """Start, bottom and end, on the log scale, of the lowest valleys between points."""
+    """Return start, bottom and end, as logarithms, of the lowest valleys."""
     points = np.array(sorted(values_at))
     values = np.array([values_at[point] for point in points])
     known = np.isfinite(values)

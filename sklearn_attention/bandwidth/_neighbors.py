@@ -34,13 +34,13 @@ class _ByNeighbors(BandwidthRule):
     def choose(self, rows, kernel, observe=None):
         self._refuse(rows, kernel)
         columns, weights = rows.columns, rows.sample_weight
-        # Weights in other units are the same: rows of weight count, not their sum.
+        # The unit of weights does not matter: rows with positive weight are counted.
         n_rows = len(rows.X) if weights is None else np.count_nonzero(weights)
         lambdas = rate_lambdas(n_rows, columns)
         units = np.where(columns.is_numeric, feature_std(rows.X, weights), lambdas)
-        n_neighbors, value = self._neighbors(rows, mixed_kernel(kernel, columns, units), (
-            None if observe is None else lambda value, k: observe(value, units, k)
-        ))  # fmt: skip
+        watch = None if observe is None else lambda value, k: observe(value, units, k)
+        mixed = mixed_kernel(kernel, columns, units)
+        n_neighbors, value = self._neighbors(rows, mixed, watch)
         return BandwidthChoice(units, value, n_neighbors=n_neighbors)
 
     def _refuse(self, rows, kernel):
@@ -57,11 +57,12 @@ class _ByNeighbors(BandwidthRule):
                 "distance for all features, each divided by its standard deviation: pass "
                 f"per_feature=False, or one of {', '.join(SMOOTHER_CRITERIA)} as bandwidth."
             )
-        others = ", ".join(("scott", "silverman", *SMOOTHER_CRITERIA))
+        rules = ", ".join(("scott", "silverman", *SMOOTHER_CRITERIA))
         need_all_rows(
-            f"distances to neighbours (bandwidth={self!r})", rows.X,
-            remedy=f"pass a number, or one of {others} as bandwidth",
-        )  # fmt: skip
+            f"distances to neighbours (bandwidth={self!r})",
+            rows.X,
+            remedy=f"pass a number, or one of {rules} as bandwidth",
+        )
         if not numeric or kernel.radial_form(len(numeric)) is None:
             raise ValueError(
                 f"bandwidth={self!r} needs distances, but kernel={kernel!r} has none on these "
@@ -109,7 +110,7 @@ class AdaptiveBandwidth(_ByNeighbors, BaseEstimator):
 
     def _neighbors(self, rows, kernel, observe):
         weights = rows.sample_weight
-        # Rows that searches leave out for an outlier are neighbours all the same.
+        # Rows that searches leave out for an outlier are neighbours nevertheless.
         all_count = weights is None or np.any(rows.has_outliers)
         n_keys = len(rows.X) if all_count else np.count_nonzero(weights)
         n_neighbors = check_positive("n_neighbors", self.n_neighbors, integer=True)
@@ -135,12 +136,17 @@ class NeighborSearch(_ByNeighbors):
     def _neighbors(self, rows, kernel, observe):
         sample = ValueSample("knn-loo", rows, MAX_KEYS, fewest=3)
         left_out = LeaveOneOut(
-            sample.X, sample.values, kernel, bandwidth=sample.spread,
-            sample_weight=sample.sample_weight, rows=sample.positions(MAX_SEARCH_ROWS),
+            sample.X,
+            sample.values,
+            kernel,
+            bandwidth=sample.spread,
+            sample_weight=sample.sample_weight,
+            rows=sample.positions(MAX_SEARCH_ROWS),
             **rows.options,
-        )  # fmt: skip
-        most = max(len(sample) // 2, 2)
-        candidates = np.unique(np.geomspace(1, most, _N_CANDIDATES).astype(int)).tolist()
+        )
+        max_neighbors = max(len(sample) // 2, 2)
+        candidates = np.geomspace(1, max_neighbors, _N_CANDIDATES).astype(int)
+        candidates = np.unique(candidates).tolist()
         columns = rows.columns.numeric
         Z = sample.X[:, columns] / sample.spread[columns]
         # The row itself comes first, at no distance.
@@ -155,12 +161,12 @@ class NeighborSearch(_ByNeighbors):
 
 
 def neighbor_distances(queries, keys, n_neighbors):
-    """Distance of each query to each of its nearest keys, (n_queries, n_neighbors).
+    """Return the distances of queries to their nearest keys, (n_queries, n_neighbors).
 
-    Positive, also where rows are at one place.
+    They are positive, even if rows are at one place.
     """
     distances, _ = KDTree(keys).query(queries, k=range(1, n_neighbors + 1))
-    near = ~is_outlier(keys)
-    low = keys.min(axis=0, where=near, initial=np.inf)
-    extent = np.linalg.norm(keys.max(axis=0, where=near, initial=-np.inf) - low) or 1.0
+    is_usual = ~is_outlier(keys)
+    low = keys.min(axis=0, where=is_usual, initial=np.inf)
+    extent = np.linalg.norm(keys.max(axis=0, where=is_usual, initial=-np.inf) - low) or 1.0
     return np.maximum(distances * ROUNDED_UP, _SAME_PLACE * extent)

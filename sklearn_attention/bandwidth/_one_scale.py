@@ -184,10 +184,18 @@ def select_bandwidth(
     """
     check_choice("bandwidth", criterion, SMOOTHER_CRITERIA)
     rows = Rows(
-        X=X, values=values, columns=columns or Columns.numbers(X.shape[1]), degree=degree,
-        sample_weight=sample_weight, random_state=random_state, standardize=standardize,
-        per_feature=per_feature, gap=gap, empty=empty, algorithm=algorithm,
-    )  # fmt: skip
+        X=X,
+        values=values,
+        columns=columns or Columns.numbers(X.shape[1]),
+        degree=degree,
+        sample_weight=sample_weight,
+        random_state=random_state,
+        standardize=standardize,
+        per_feature=per_feature,
+        gap=gap,
+        empty=empty,
+        algorithm=algorithm,
+    )
     return CriterionSearch(criterion).choose(rows, kernel, observe)
 
 
@@ -208,17 +216,17 @@ class CriterionSearch(BandwidthRule):
 
         if rows.many_scales:
             rows.refuse_gap()
-            found = search_bandwidths(self.criterion, rows, kernel, watch)
+            choice = search_bandwidths(self.criterion, rows, kernel, watch)
         else:
-            found = _search_scale(self.criterion, rows, kernel, watch)
+            choice = _search_scale(self.criterion, rows, kernel, watch)
         if ended or not rows.may_have_several(kernel):
-            return found
-        several = search_several(self.criterion, rows, kernel, watch, found.bandwidth)
-        return several or found
+            return choice
+        several = search_several(self.criterion, rows, kernel, watch, choice.bandwidth)
+        return several or choice
 
 
 def _search_scale(criterion, rows, kernel, observe):
-    """One scale on every feature's spread."""
+    """Search the factor on the standard deviations of all features."""
     curve = _Curve(criterion, rows, kernel, observe)
     sample = curve.sample
     fewest = curve.left_out.fewest
@@ -259,7 +267,7 @@ def _search_scale(criterion, rows, kernel, observe):
 
 
 class _Curve:
-    """A criterion as a function of the scale, and what it was at all that were tried."""
+    """A criterion as a function of the scale, and its values at all scales that were tried."""
 
     def __init__(self, criterion, rows, kernel, observe):
         self.criterion, self.rows, self.kernel = criterion, rows, kernel
@@ -269,32 +277,35 @@ class _Curve:
             and rows.algorithm != "dense"
             and form_along(kernel, n_features, rows.degree) is not None
         )
-        most = MAX_KEYS_IN_LINEAR_TIME[min(n_features, 2)] if self.linear else MAX_KEYS
-        self.sample = sample = ValueSample(criterion, rows, most)
+        max_keys = MAX_KEYS_IN_LINEAR_TIME[min(n_features, 2)] if self.linear else MAX_KEYS
+        self.sample = sample = ValueSample(criterion, rows, max_keys)
         if len(sample) < 2 * rows.gap + 2:
             raise ValueError(
                 f"gap={rows.gap} leaves out {2 * rows.gap + 1} rows for each row that is "
                 f"predicted, but there are only n_samples={len(sample)} rows of positive "
                 "weight: pass a smaller gap."
             )
-        # Where time is linear in the rows, all of them are predicted.
-        some = None if self.linear else sample.positions(max(MAX_PAIRS // len(sample), 2))
-        self.left_out = self._left_out(sample.X, sample.values, sample.sample_weight, rows=some)
+        # If time is linear in the rows, all of them are predicted.
+        predicted = None
+        if not self.linear:
+            predicted = sample.positions(max(MAX_PAIRS // len(sample), 2))
+        tables = sample.X, sample.values, sample.sample_weight
+        self.left_out = self._left_out(*tables, rows=predicted)
         self.trials, self.tried = Trials(criterion, rows, observe), {}
 
     def __call__(self, scales):
         values, several = np.empty(len(scales)), self.left_out.fewest > 1
         order = np.arange(len(scales))
-        if several:  # from wide to narrow: what windows are widened to is known then
+        if several:  # from wide to narrow, since narrow windows are doubled to wide ones
             order = order[::-1]
-        for part in blocks(len(scales), _N_TOGETHER):
-            values[order[part]] = self._evaluate(scales[order[part]])
+        for block in blocks(len(scales), _N_TOGETHER):
+            values[order[block]] = self._evaluate(scales[order[block]])
         return values
 
     def _evaluate(self, scales):
         sample = self.sample
         scores = without_rounding(self.left_out.scores(scales), sample.units.size)
-        # Of the rows that are predicted, to the trace of all.
+        # The trace is that of the rows that are predicted, and becomes that of all.
         share = len(self.left_out.rows) / len(sample)
         scores = scores._replace(trace=scores.trace / share)
         values = self._values(scores, len(sample))
@@ -302,18 +313,18 @@ class _Curve:
             value = sample.in_units(values[k], self.criterion)
             error = sample.in_units(scores.left_out[k], "loo")
             self.tried[scale] = (value, error, scores.trace[k])
-            # Of equal values that of the widest.
+            # Of equally good scales the widest is taken.
             self.trials.add(values[k], scale, tie=-scale)
             self.trials.report(value, scale * sample.spread)
         return values
 
     def layout(self):
-        """Options of :func:`minimize_scale`: steps, or a sample that lays out the curve."""
+        """Return options of :func:`minimize_scale`: a step, or a sample that approximates."""
         sample, n_features = self.sample, len(self.rows.columns.numeric)
         is_compact, is_local = isinstance(self.kernel, CompactKernel), self.rows.degree > 0
         if self.linear and n_features == 1:
-            # Curves of few rows are bumpy, more so those of polynomials, which extrapolate in
-            # sparse tails, and those of compact kernels have kinks.
+            # Curves of few rows are bumpy. Those of polynomials, which extrapolate in sparse
+            # tails, are more so, and those of compact kernels have kinks.
             if is_compact and is_local and len(sample) <= MAX_SEARCH_ROWS:
                 return {"step": STEP / 3}
             n_bumpy = MAX_SEARCH_ROWS * (10 if is_compact else 1) // (1 if is_local else 4)
@@ -324,14 +335,14 @@ class _Curve:
         n_predicted = min(n_keys, _COARSE_ROWS) if is_coarse else n_keys
         if len(sample) == n_predicted or self.rows.gap:
             return layout
-        some = sample.part(n_keys)
-        predicted = some.spread_out(n_predicted)
-        some_left_out = self._left_out(some.X, some.values, some.sample_weight, rows=predicted)
+        subset = sample.subset(n_keys)
+        tables = subset.X, subset.values, subset.sample_weight
+        left_out = self._left_out(*tables, rows=subset.spread_out(n_predicted))
         times, decreasing = len(sample) / n_keys, self.kernel.decreasing
         factor = narrower(times, n_features, decreasing=decreasing)
 
         def approximate(scales):
-            scores = some_left_out.scores(scales / factor)
+            scores = left_out.scores(scales / factor)
             scores = scores._replace(trace=scores.trace * n_keys / n_predicted)
             return self._values(scores, n_keys)
 
@@ -340,9 +351,15 @@ class _Curve:
     def _left_out(self, X, values, sample_weight, rows=None):
         kernel = mixed_kernel(self.kernel, self.rows.columns, None)
         return LeaveOneOut(
-            X, values, kernel, bandwidth=self.sample.spread, sample_weight=sample_weight,
-            rows=rows, gap=self.rows.gap, **self.rows.options,
-        )  # fmt: skip
+            X,
+            values,
+            kernel,
+            bandwidth=self.sample.spread,
+            sample_weight=sample_weight,
+            rows=rows,
+            gap=self.rows.gap,
+            **self.rows.options,
+        )
 
     def _values(self, scores, n_samples):
         return judge(self.criterion, scores, n_samples, self.sample.units.size)

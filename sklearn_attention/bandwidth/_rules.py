@@ -91,7 +91,7 @@ def rule_bandwidth(
 
 
 def _bandwidth_of(rule, rows, kernel):
-    """The bandwidth of rows that are checked, wherever they are."""
+    """Return the bandwidth of rows that were checked, which may be in partitions."""
     n_samples, columns, weights = len(rows.X), rows.columns, rows.sample_weight
     if not columns.numeric:
         return rate_lambdas(n_samples, columns, weights)

@@ -53,7 +53,7 @@ _NARROWEST, _LARGEST_EXTENT = 1e-6, 20.0
 _MOST_FEATURES = 50
 # The smallest lambda, as a share of the largest, and the least weight of a row of another
 # level, which at 0 itself would be ruled out altogether.
-LOWEST_WORTH = 1e-6
+MIN_LEVEL_WEIGHT = 1e-6
 # If there are fewer different rows than this, they are not searched for copies. If fewer than
 # this remain without outliers, all rows are searched: with a tenth of the rows the bandwidths
 # still had errors as small as those from all rows.
@@ -97,15 +97,15 @@ class BandwidthChoice(NamedTuple):
     @property
     def attributes(self):
         """Attributes of an estimator that tell of the search."""
-        found = {
+        attributes = {
             "criterion_value_": self.value,
             "bandwidth_search_": self.results,
             "relevance_": self.relevance,
         }
-        return {name: value for name, value in found.items() if value is not None}
+        return {name: value for name, value in attributes.items() if value is not None}
 
     def warn(self):
-        """Warn the user; returns the choice."""
+        """Warn the user; return the choice."""
         warn_user(*self.warnings)
         return self
 
@@ -140,11 +140,11 @@ class Rows:
 
     @cached_property
     def spread(self):
-        """Spread of the columns, for which rows elsewhere are read once; None of no rows."""
+        """Spread of the columns, for which rows are read once; None if none has weight."""
         return column_stats(self.X, self.sample_weight)
 
     def compared_by(self, *kernels):
-        """The rows with those columns that kernels compare."""
+        """Return the rows with the columns that kernels compare."""
         columns = compared_columns(self.columns, self.spread, *kernels)
         return self.but(columns=columns)
 
@@ -160,14 +160,15 @@ class Rows:
             return self
         weights = 1.0 if self.sample_weight is None else self.sample_weight
         weights = np.where((is_far & has_outliers).any(axis=1), 0.0, weights)
-        few = np.count_nonzero(weights) < _FEW_ROWS
-        return self if few else replace(self, sample_weight=weights, has_outliers=has_outliers)
+        if np.count_nonzero(weights) < _FEW_ROWS:
+            return self
+        return replace(self, sample_weight=weights, has_outliers=has_outliers)
 
     def but(self, **changes):
-        """The same rows, averaged otherwise."""
-        found = replace(self, **changes)
-        vars(found)["spread"] = self.spread
-        return found
+        """Return the same rows with other options."""
+        changed = replace(self, **changes)
+        vars(changed)["spread"] = self.spread
+        return changed
 
     @property
     def many_scales(self):
@@ -180,14 +181,19 @@ class Rows:
         return not isinstance(self.per_feature, str) and bool(self.per_feature)
 
     def may_have_several(self, kernel):
-        """True if each feature is to have its own bandwidth where that is better."""
+        """Return True if a bandwidth for each feature is to be tried beside a common factor.
+
+        That is so if `per_feature` is "auto" and there are several numbers, but not so many
+        that gradients take long; if there are fewer coefficients than rows; and if the kernel
+        is a product of positive factors, along which gradients are known.
+        """
         n_features = len(self.columns.numeric)
-        few = 1 < n_features <= _MOST_FEATURES
-        if not (isinstance(self.per_feature, str) and few) or self.gap:
+        is_auto = isinstance(self.per_feature, str) and not self.gap
+        if not (is_auto and 1 < n_features <= _MOST_FEATURES):
             return False
         n_coefficients = Basis(self.degree, n_features).size
-        determined = n_coefficients < min(len(self.X), MAX_SEARCH_ROWS)
-        return determined and positive_factors(kernel, n_features) is not None
+        is_determined = n_coefficients < min(len(self.X), MAX_SEARCH_ROWS)
+        return is_determined and positive_factors(kernel, n_features) is not None
 
     @property
     def options(self):
@@ -198,7 +204,7 @@ class Rows:
         return options | {"widen": not is_partitioned(self.X)}
 
     def refuse_gap(self):
-        """Refuse rows to be left out with each other, which one kind of search can do."""
+        """Raise ValueError for a gap, which only the search for one factor supports."""
         if self.gap:
             raise ValueError(
                 f"gap={self.gap} is supported only if all features are numeric and have one "
@@ -208,33 +214,33 @@ class Rows:
 
 
 class BandwidthRule(ABC):
-    """A rule that the parameter `bandwidth` of an estimator stands for."""
+    """A rule that the parameter `bandwidth` of an estimator names."""
 
-    searches = False  # whether it tries bandwidths
-    # Whether its bandwidths serve polynomials of any degree, chosen for each.
+    searches = False  # True if the rule tries several bandwidths
+    # True if the rule can choose a bandwidth for polynomials of each degree.
     serves_each_degree = False
 
     @abstractmethod
     def choose(self, rows, kernel, observe=None):
-        """Choose the bandwidth for some rows.
+        """Choose the bandwidth for rows.
 
         The kernel compares the numeric columns. ``observe(value, bandwidth)`` is called for
-        each bandwidth on trial, with the keyword ``n_neighbors_`` where that is searched;
-        it returns whether to end the search. Raises ValueError if the rule does not serve
-        such rows, options or kernels.
+        each bandwidth on trial, with the number of neighbours if that is searched; it returns
+        True to end the search. Raises ValueError if the rule does not serve such rows, options
+        or kernels.
         """
 
 
-def bandwidth_rule(name, given, rules):
-    """The rule that a parameter is: one of those with names, itself, or numbers."""
-    if isinstance(given, str):
-        return rules[check_choice(name, given, rules)]
-    return given if isinstance(given, BandwidthRule) else GivenBandwidth(given)
+def bandwidth_rule(name, value, rules):
+    """Return the rule that the parameter `name` has as a value: a name, a rule or numbers."""
+    if isinstance(value, str):
+        return rules[check_choice(name, value, rules)]
+    return value if isinstance(value, BandwidthRule) else GivenBandwidth(value)
 
 
 @dataclass(frozen=True)
 class GivenBandwidth(BandwidthRule):
-    """Numbers; categories have the lambdas of the rules of thumb unless they are given too."""
+    """Numbers that a user passed; categories without one have lambdas of the rules of thumb."""
 
     bandwidth: Any
     serves_each_degree = True
@@ -246,7 +252,7 @@ class GivenBandwidth(BandwidthRule):
 
 
 def rate_lambdas(n_samples, columns, sample_weight=None):
-    """Lambdas that shrink at the optimal rate, inf for numbers, (n_features,)."""
+    """Return lambdas that shrink at the optimal rate, inf for numbers, (n_features,)."""
     lambdas = columns.highest_lam
     if columns.categorical:
         n = n_samples if sample_weight is None else float(np.sum(sample_weight))
@@ -256,14 +262,15 @@ def rate_lambdas(n_samples, columns, sample_weight=None):
 
 
 class _Ended(Exception):
-    """Raised where `observe` ends the search."""
+    """Raised if `observe` ends the search."""
 
 
 class Trials:
-    """Candidates of a search: the best so far, and `observe`, which may end the search."""
+    """Candidates of a search: the best so far, and `observe`, which may end the search.
 
-    # `with trials:` continues after the block where the search is ended, and raises an error
-    # where no candidate was finite.
+    ``with trials:`` continues after the block if the search is ended, and raises an error if no
+    candidate was finite.
+    """
 
     def __init__(self, name, rows, observe=None):
         self._name, self._rows, self._observe = name, rows, observe
@@ -271,7 +278,7 @@ class Trials:
         self.ended = False
 
     def add(self, value, candidate, tie=0.0):
-        """Keep a candidate if none had a smaller value, or the same and a smaller tie."""
+        """Keep a candidate with the smallest value, or the same value and the largest tie."""
         # Values that differ by rounding, which is below 1e-13 on flat curves, are the same.
         is_same = math.isclose(value, self.value, rel_tol=1e-12)
         is_better = tie < self._tie if is_same else value < self.value
@@ -287,15 +294,20 @@ class Trials:
         return self
 
     def __exit__(self, kind, *_):
+        """Go on if `observe` ended the search; raise an error if no candidate was finite."""
         if kind not in (None, _Ended):
             return False
         if self.best is None:
             rows = self._rows
-            needs = "the criterion is finite: pass numbers" if rows.values is None else (
-                f"empty={rows.empty!r} leaves every row with a prediction and degree="
-                f"{rows.degree} leaves degrees of freedom: pass empty='nearest', fewer "
-                "coefficients, more rows, or a number as bandwidth"
-            )  # fmt: skip
+            needs = (
+                "the criterion is finite: pass numbers"
+                if rows.values is None
+                else (
+                    f"empty={rows.empty!r} leaves every row with a prediction and degree="
+                    f"{rows.degree} leaves degrees of freedom: pass empty='nearest', fewer "
+                    "coefficients, more rows, or a number as bandwidth"
+                )
+            )
             message = f"bandwidth={self._name!r} found no bandwidth at which {needs}."
             raise ValueError(message) from None
         self.ended = kind is _Ended
@@ -303,26 +315,26 @@ class Trials:
 
 
 def narrower(times, n_features, *, decreasing=True):
-    """Factor on the best bandwidths where rows are so many times as many, n^(-1/(d+4))."""
-    # Where the kernel does not decrease with the distance, a bandwidth is no size of a
+    """Return the factor on the best bandwidth for `times` as many rows, times^(-1/(d+4))."""
+    # If the kernel does not decrease with the distance, the bandwidth is no size of a
     # neighbourhood, and stays.
     return times ** (-1 / (n_features + 4)) if decreasing else 1.0
 
 
 class Sample:
-    """Rows that a search evaluates: of positive weight, and drawn where they are very many."""
+    """Rows that a search evaluates: those of positive weight, or a sample of very many."""
 
-    def __init__(self, name, rows, most, fewest=2):
+    def __init__(self, name, rows, max_rows, fewest=2):
         self.random_state, self._columns = check_random_state(rows.random_state), rows.columns
         self.X, self.values, self.sample_weight = rows.X, rows.values, rows.sample_weight
-        # By how much all rows are more; whether rows next to each other stay together.
+        # The number of all rows divided by those here, and True if rows stay in their order.
         self._times, self._in_order = 1.0, rows.gap > 0
         spread = None
         if are_sampled(self.X):
-            if len(self) > most:
+            if len(self) > max_rows:
                 spread = checked_std(rows.spread)
-                self._draw(most)
-            else:  # as rows in memory, to the last digit and random number
+                self._draw(max_rows)
+            else:  # the same as for rows in memory, to the last digit and random number
                 tables = self.X, self.values, self.sample_weight
                 self.X, self.values, self.sample_weight = to_memory(*tables)
         if self.sample_weight is not None:
@@ -339,24 +351,27 @@ class Sample:
     def __len__(self):
         return len(self.X)
 
-    def limit(self, most):
-        """Draw so many rows if there are more."""
-        if len(self) > most:
-            self._draw(most)
+    def limit(self, max_rows):
+        """Draw `max_rows` rows if there are more."""
+        if len(self) > max_rows:
+            self._draw(max_rows)
 
-    def positions(self, most):
-        """Positions of so many rows, ascending; None for all."""
-        return None if most >= len(self) else draw_rows(len(self), most, self.random_state)
+    def positions(self, max_rows):
+        """Draw positions of `max_rows` rows, ascending; None for all rows."""
+        if max_rows >= len(self):
+            return None
+        return draw_rows(len(self), max_rows, self.random_state)
 
     def rescale_to_all_rows(self, bandwidth, *, decreasing=True):
-        """A bandwidth of these rows for all rows, by the rate at which the best ones shrink."""
+        """Turn a bandwidth of these rows into one of all rows, by the optimal rate."""
         n_features = len(self._columns.numeric)
-        # Of lambdas it is the square.
+        # Lambdas shrink by the square of this rate.
         numeric = narrower(self._times, n_features, decreasing=decreasing)
         lambdas = narrower(self._times, n_features) ** 2
         return bandwidth * np.where(self._columns.is_numeric, numeric, lambdas)
 
     def _draw(self, n_rows):
+        """Keep `n_rows` rows at random; consecutive ones if their order matters."""
         n_all, tables = len(self), (self.X, self.values, self.sample_weight)
         n_rows = min(n_rows, n_all)
         self._times *= n_all / n_rows
@@ -369,7 +384,7 @@ class Sample:
         self.X, self.values, self.sample_weight = tables
 
     def take(self, rows):
-        """Leave out all other rows."""
+        """Keep some rows only."""
         tables = self.X, self.values, self.sample_weight
         self.X, self.values, self.sample_weight = (
             None if x is None else x[rows] for x in tables
@@ -381,27 +396,27 @@ class Units(NamedTuple):
 
     center: np.ndarray
     scale: np.ndarray
-    unit: float  # of all of them; 1 where each has its own
+    unit: float  # of all columns; 1 if each column has its own
     size: float  # smallest distance of a value from the centre, in which rounding is measured
 
     @classmethod
     def of(cls, values, sample_weight, *, of_each):
-        """The deviation of each of several, or one power of two for all."""
+        """Take the deviation of each column as its unit, or a power of two for all columns."""
         spread = column_stats(values, sample_weight)
         deviation = std_above_rounding(spread)
         each = of_each and len(deviation) > 1
         unit = 1.0 if each else float(np.ldexp(1.0, np.frexp(deviation.max())[1]))
-        # What is left of constants is rounding, which is as small as they are large.
+        # Constants have rounding errors in proportion to their size.
         constant = np.where(spread.largest > 0, spread.largest, 1.0)
         scale = np.where(deviation > 0, deviation if each else unit, constant)
         return cls(spread.mean, scale, unit, float((spread.largest / scale).min()))
 
     def reduce(self, values):
-        """Values from the centre; divided first, so that no difference overflows."""
+        """Subtract the centre, and divide first, so that no difference overflows."""
         return values / self.scale - self.center / self.scale
 
     def restore(self, value, criterion):
-        """A criterion of reduced values as one of values in their unit."""
+        """Turn a criterion of reduced values into one of values in their own unit."""
         if criterion == "aicc":
             return value + 2 * np.log(self.unit)
         with np.errstate(over="ignore", under="ignore"):
@@ -409,30 +424,30 @@ class Units(NamedTuple):
 
 
 class ValueSample(Sample):
-    """With values: copies of rows joined, in `units` in which criteria have size 1."""
+    """A sample with values: copies of rows are joined, and criteria have size 1 in `units`."""
 
-    def __init__(self, name, rows, most, fewest=2):
+    def __init__(self, name, rows, max_rows, fewest=2):
         if not rows.values.shape[1]:
             raise ValueError(
                 f"values has shape {rows.values.shape}, without any column to predict: pass at "
                 "least one."
             )
-        super().__init__(name, rows, most, fewest)
+        super().__init__(name, rows, max_rows, fewest)
         if not self._in_order:
             self._join_copies()
-        self.limit(most)
+        self.limit(max_rows)
         self.units = Units.of(self.values, self.sample_weight, of_each=rows.standardize)
         self.values = self.units.reduce(self.values)
 
     def in_units(self, value, criterion):
-        """A criterion of the values in the search as one of the values as given."""
+        """Turn a criterion of the values in the search into one of the values as passed."""
         return float(self.units.restore(value, criterion))
 
-    def part(self, n_rows):
-        """So many of the rows, spread over their values: the same in any order."""
-        found = copy(self)
-        found.take(self.spread_out(n_rows))
-        return found
+    def subset(self, n_rows):
+        """Return `n_rows` rows that are spread over the values, the same in any order."""
+        subset = copy(self)
+        subset.take(self.spread_out(n_rows))
+        return subset
 
     def spread_out(self, n_rows):
         """Return positions of `n_rows` rows whose values spread as those of all rows."""
@@ -440,9 +455,9 @@ class ValueSample(Sample):
         return order[np.linspace(0, len(order) - 1, n_rows).astype(int)]
 
     def _join_copies(self):
-        """Make rows that repeat others one, with their weight, unless values are classes.
+        """Join rows that repeat others, and their weights, unless values are classes.
 
-        Where most values are distinct, a row that repeats another in all its columns is a copy.
+        If most values are distinct, a row that repeats another in all its columns is a copy.
         """
         X, values, n_features = self.X, self.values, self.X.shape[1]
         if len(np.unique(X[:, 0])) == len(X):
@@ -461,12 +476,12 @@ class ValueSample(Sample):
 
 
 def are_sampled(X):
-    """True if rows are drawn before more than the spread is computed: very many, or of Dask."""
+    """Return True for very many rows, or Dask rows, of which a sample is drawn at once."""
     return is_partitioned(X) or len(X) > MANY_ROWS
 
 
 def draw(n_rows, random_state, *tables):
-    """The same rows of some tables, None among them, at random, in memory."""
+    """Draw rows at random, the same of all tables, into memory; tables may be None."""
     n_samples = len(tables[0])
     rows = draw_rows(n_samples, min(n_rows, n_samples), random_state)
     if not is_partitioned(*tables):
@@ -478,12 +493,9 @@ def draw(n_rows, random_state, *tables):
     counts = np.diff(np.searchsorted(rows, np.cumsum((0, *sizes))))
     seeds = random_state.randint(2**31, size=len(counts))
     drawn = zip(counts, seeds, partitions(*tables), strict=True)
-    found = dask.compute(
-        *run_on_partitions(_drawn, [(count, seed, *own) for count, seed, own in drawn])
-    )
-    return tuple(
-        None if own[0] is None else np.concatenate(own) for own in zip(*found, strict=True)
-    )
+    tasks = run_on_partitions(_drawn, [(count, seed, *rows) for count, seed, rows in drawn])
+    columns = zip(*dask.compute(*tasks), strict=True)
+    return tuple(None if tables[0] is None else np.concatenate(tables) for tables in columns)
 
 
 def _drawn(count, seed, *tables):
@@ -494,15 +506,15 @@ def _drawn(count, seed, *tables):
 
 
 def draw_rows(n_samples, n_rows, random_state):
-    """Ascending positions of some rows, in the memory that these take."""
+    """Draw ascending positions of `n_rows` rows; memory is that of these alone."""
     rows = sample_without_replacement(n_samples, n_rows, random_state=random_state)
     return np.sort(rows)
 
 
 def search_range(Z, ratio, *, of_density=False, has_volume=True, fewest=1):
-    """Smallest and largest scale worth trying, for rows in units of each feature's spread.
+    """Return the smallest and largest scale to try, for rows in standard deviations.
 
-    Windows have the weight of so many rows at least, unless the rows of a place have it. A
+    Windows have the weight of `fewest` rows at least, unless the rows of a place have it. A
     density has a volume along its columns, but not along those it is conditional on.
     """
     # The distance between distinct places sets the floor, so repeated rows do not pull it to 0.
@@ -512,11 +524,11 @@ def search_range(Z, ratio, *, of_density=False, has_volume=True, fewest=1):
     places = np.unique(Z, axis=0) if Z.shape[1] > 1 else np.unique(Z)[:, None]
     fewest = min(fewest, len(places) - 1) if len(places) == len(Z) else 1
     share, quantile = _LOWEST if fewest == 1 else _LOWEST_OF_SEVERAL
-    # A place is its own nearest.
+    # Each place is its own nearest neighbour.
     gaps, floor = KDTree(places).query(places, k=[fewest + 1])[0], 0.0
     if of_density:
-        # Where most rows share their places these are a grid, and what is narrower than its
-        # steps describes the grid.
+        # If most rows share their places, the places are a grid. A bandwidth below its steps
+        # describes the grid.
         share = share if len(places) > len(Z) / 2 or not has_volume else 1.0
         width = np.subtract(*np.quantile(Z, [0.9, 0.1])) or extent
         floor, extent = _NARROWEST * width, min(extent, _LARGEST_EXTENT * width)
@@ -529,6 +541,6 @@ def search_range(Z, ratio, *, of_density=False, has_volume=True, fewest=1):
 
 
 def canonical_ratio(kernel):
-    """By how much to widen a Gaussian's bandwidth for this kernel to smooth alike."""
-    own = getattr(kernel, "canonical_bandwidth", None)
-    return 1.0 if own is None else own / Gaussian().canonical_bandwidth
+    """Return the factor on a Gaussian's bandwidth at which this kernel smooths as much."""
+    canonical = getattr(kernel, "canonical_bandwidth", None)
+    return 1.0 if canonical is None else canonical / Gaussian().canonical_bandwidth

@@ -184,10 +184,16 @@ class Errors:
             effects = smoother.local_rows(keys[own_rows], more).effects
             own = effects[np.arange(len(own_rows)), own_rows]
             effects[np.arange(len(own_rows)), own_rows] = 0.0
-            some_left = 1 - own > _SMALLEST_REST
-            effects /= np.where(some_left, 1 - own, 1.0)[:, None]
-            # Else a single other row predicts.
-            variances = np.where(some_left[:, None], noise.of_sums(effects), 1.0)
+            is_predicted = 1 - own > _SMALLEST_REST
+            effects /= np.where(is_predicted, 1 - own, 1.0)[:, None]
+            # If a row alone determines its prediction, the effects of the others are rounding
+            # errors. The nearest row then predicts it.
+            for position in np.flatnonzero(~is_predicted) if len(rows) > 1 else ():
+                others = rows[rows != own_rows[position]]
+                squared = ((places[others] - places[own_rows[position]]) ** 2).sum(axis=1)
+                effects[position] = 0.0
+                effects[position, others[squared.argmin()]] = 1.0
+            variances = np.where(is_predicted[:, None], noise.of_sums(effects), 1.0)
             reach = reach_of(places[own_rows], places, effects)
             found.append(np.column_stack([*reach, variances]))
         found = np.concatenate(found)

@@ -7,7 +7,7 @@ import numpy as np
 from scipy.linalg import matmul_toeplitz
 from scipy.signal import lfilter
 
-# Rows after which the effect of a shock on an autoregression is 0.
+# Number of rows after which the effect of a shock on an autoregression counts as 0.
 _MEMORY = 1000
 
 
@@ -19,7 +19,7 @@ class Noise:
     autoregressions: tuple = (None,)  # coefficients for each output; None for independent rows
 
     def of_sums(self, effects):
-        """Return variances (m, outputs) of sums of noise with effects (m, n) of the rows."""
+        """Return variances (m, n_outputs) of sums of noise, with effects (m, n) of the rows."""
         if self.autoregressions[0] is None:
             return (effects**2 @ self.variances)[:, None]
         effects, variances = effects * np.sqrt(self.variances), []
@@ -30,8 +30,8 @@ class Noise:
         return np.maximum(np.stack(variances, axis=1), 0.0)
 
     def draws(self, n_draws, random_state):
-        """Normal noise of all rows, drawn so many times, (outputs, n, n_draws)."""
-        n, found = len(self.variances), []
+        """Draw normal noise of all rows `n_draws` times, (n_outputs, n, n_draws)."""
+        n, noise = len(self.variances), []
         for coefficients in self.autoregressions:
             if coefficients is None:
                 drawn = random_state.standard_normal((n, n_draws))
@@ -39,19 +39,19 @@ class Noise:
                 shocks = random_state.standard_normal((_MEMORY + n, n_draws))
                 drawn = lfilter([1.0], np.append(1.0, -coefficients), shocks, axis=0)[_MEMORY:]
                 drawn /= np.linalg.norm(_response(coefficients))
-            found.append(drawn * np.sqrt(self.variances)[:, None])
-        return np.stack(found)
+            noise.append(drawn * np.sqrt(self.variances)[:, None])
+        return np.stack(noise)
 
 
-def autoregression(series, most):
-    """Coefficients of the autoregression of least AICc, with up to so many lags."""
+def autoregression(series, max_lags):
+    """Fit autoregressions of up to `max_lags` lags; return the coefficients of least AICc."""
     n = len(series)
-    covariances = np.array([series[: n - k] @ series[k:] for k in range(most + 1)]) / n
+    covariances = np.array([series[: n - k] @ series[k:] for k in range(max_lags + 1)]) / n
     coefficients, variance = np.zeros(0), covariances[0]
     best, lowest = coefficients, np.inf
     if not variance:
         return best
-    for order in range(min(most, n - 3) + 1):
+    for order in range(min(max_lags, n - 3) + 1):
         if order:  # one step of Levinson's recursion
             last = covariances[order] - coefficients @ covariances[order - 1 : 0 : -1]
             last /= variance
@@ -64,12 +64,12 @@ def autoregression(series, most):
 
 
 def autocorrelation(coefficients, n):
-    """Autocorrelations at lags 0 to n - 1 of an autoregression."""
+    """Return the autocorrelations of an autoregression at lags 0 to n - 1."""
     response = _response(coefficients)
-    found = np.correlate(response, response, "full")[_MEMORY - 1 :][:n]
-    return np.pad(found / found[0], (0, n - len(found)))
+    covariances = np.correlate(response, response, "full")[_MEMORY - 1 :][:n]
+    return np.pad(covariances / covariances[0], (0, n - len(covariances)))
 
 
 def _response(coefficients):
-    """Effects of a shock on the rows after it, (_MEMORY,)."""
+    """Return the effects of a shock on the rows after it, (_MEMORY,)."""
     return lfilter([1.0], np.append(1.0, -coefficients), np.eye(1, _MEMORY)[0])

@@ -122,9 +122,10 @@ def _statistic(smoother, table, j, unit):
 
 def _between_levels(smoother, values, j):
     """Return differences of predictions at each level of feature j from those at its own."""
-    here, is_j = smoother.predict(smoother.keys, values), np.arange(smoother.keys.shape[1]) == j
+    predictions = smoother.predict(smoother.keys, values)
+    is_j = np.arange(smoother.keys.shape[1]) == j
     moved = (np.where(is_j, level, smoother.keys) for level in np.unique(smoother.keys[:, j]))
-    return [smoother.predict(keys, values) - here for keys in moved]
+    return [smoother.predict(keys, values) - predictions for keys in moved]
 
 
 def _without(smoother, j):

@@ -103,23 +103,25 @@ class SmootherSummary:
 
 
 def summarize(model, p_values=None):
-    """Summary of a fitted regressor."""
+    """Summarize a fitted regressor."""
     smoother = model._smoother
     n_samples, weights = smoother.n_rows, smoother.key_weights
     # The unit of weights does not matter.
     squares = n_samples * mean_squares(model.residuals_, weights)
-    left = n_samples - model.effective_dof_
+    residual_dof = n_samples - model.effective_dof_
     unnamed = [f"x{j}" for j in range(model.n_features_in_)]
     return SmootherSummary(
         model=type(model).__name__,
         kernel=model.kernel_,
-        degrees={own.degree: own.weight for own in smoother.members if own.weight},
+        degrees={member.degree: member.weight for member in smoother.members if member.weight},
         n_samples=n_samples,
         rule=model._kept["rule"],
         criterion_value=getattr(model, "criterion_value_", None),
         n_neighbors=getattr(model, "n_neighbors_", None),
         effective_dof=model.effective_dof_,
-        residual_std=np.sqrt(squares / left if left > 0 else np.nan * squares)[()],
+        residual_std=np.sqrt(squares / residual_dof if residual_dof > 0 else np.nan * squares)[
+            ()
+        ],
         r2=r2_or_nan(model.values_, model.fitted_values_, weights),
         loo_r2=model.loo_score_,
         features=list(getattr(model, "feature_names_in_", unnamed)),
@@ -130,7 +132,7 @@ def summarize(model, p_values=None):
 
 
 def _aligned(rows):
-    """Lines of a table, columns two spaces apart."""
+    """Return the lines of a table, with two spaces between columns."""
     rows = list(rows)
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
     return [

@@ -190,7 +190,7 @@ def check_sums_in_parts(queries, keys, values, options, expected, lost):
 @pytest.mark.parametrize("degree", [1, 2, 3])
 def test_local_polynomials_equal_least_squares(way, degree, seeds):
     # Least squares of rows loses fewer digits than of their moments: those of a variance of
-    # THIN are its square root, 1e-2, of eps times the square of a far query's distance.
+    # MIN_VARIANCE are its square root, 1e-2, of eps times the square of a far query's distance.
     n_compared = 0
     for seed in seeds:
         rng, queries, keys, values, own, scale, options = make_case(1000 + seed)

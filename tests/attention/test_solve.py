@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from sklearn_attention.attention._solve import pull_solve, solve
+from sklearn_attention.attention._solve import solve, solve_vjp
 
 
 @pytest.mark.parametrize("n_terms", [1, 2, 3, 5, 6])
@@ -35,12 +35,12 @@ def test_derivatives_of_a_solution(k, place):
 
     def function(gram, cross):
         found = solve(gram, cross)
-        reach = np.vecdot(found.pull, found.mean)
+        reach = np.vecdot(found.solved_mean, found.mean)
         return float((slopes[0] * found.value).sum() + slopes[1] @ reach)
 
-    found = pull_solve(solve(gram, cross), gram, cross, *slopes)
+    found = solve_vjp(solve(gram, cross), gram, cross, *slopes)
     assert (solve(gram, cross).ridge[0] > 0) == (place == "thin")
-    assert (solve(gram, cross).read[0] < 1) == (place == 40.0)
+    assert (solve(gram, cross).shrinkage[0] < 1) == (place == 40.0)
     for k, of_table in enumerate(found):
         for i, j in np.ndindex(of_table.shape[1:]):
             # Moments of terms by terms are symmetric.

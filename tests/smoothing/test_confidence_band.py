@@ -106,3 +106,17 @@ class TestBands:
         usual = NadarayaWatsonRegressor(bandwidth=0.5).fit(*data)
         with pytest.raises(ValueError, match=r"n_resamples=1\.5 .*an integer greater than 0"):
             usual.confidence_band(data[0], simultaneous=True, n_resamples=1.5)
+
+
+def test_bands_follow_the_unit_where_rows_alone_determine_their_predictions():
+    # Lines along two features in windows of three rows: without one, the other effects are 0.
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(150, 2))
+    y, queries = np.sin(2 * X[:, 0]) + 0.2 * rng.normal(size=150), X[::9] + 0.03
+    bands = [
+        LocalPolynomialRegressor("epanechnikov", bandwidth=0.7 * unit, degree=0)
+        .fit(unit * X, y)
+        .confidence_band(unit * queries)
+        for unit in (1.0, 3.0, 1e3)
+    ]
+    np.testing.assert_allclose(bands[1:], [bands[0]] * 2, rtol=1e-9)

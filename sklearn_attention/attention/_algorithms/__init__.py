@@ -1,1 +1,1 @@
-"""The ways to compute kernel sums, each in one file."""
+"""The algorithms for kernel sums, each in one file; `_reduce.py` chooses among them."""

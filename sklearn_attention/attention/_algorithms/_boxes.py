@@ -1,4 +1,8 @@
-"""Kernel sums in one or two features by Chebyshev interpolation between cells."""
+"""Kernel sums in one or two features by Chebyshev interpolation between cells.
+
+They are for analytic kernels of one feature, and for Gaussians of two. Time is O(n + m) for
+each sum, with a factor of the number of cells within the kernel's cutoff; memory is O(n + m).
+"""
 
 import math
 from typing import Any, NamedTuple

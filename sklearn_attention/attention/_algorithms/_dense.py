@@ -1,4 +1,8 @@
-"""Kernel sums pair by pair: groups of neighbouring queries meet all keys, or near ones."""
+"""Kernel sums pair by pair: groups of neighbouring queries meet all keys, or near ones.
+
+All pairs serve any kernel and any degree, where no other algorithm does. Time is O(n m);
+memory is O(n + m), since a tile of weights stays in the processor's cache.
+"""
 
 import functools
 import itertools
@@ -96,25 +100,37 @@ class GroupedPairs:
         return total
 
     def _about(self, rows, keys, width, middle, unit, about=None, *, shifted=False):
-        """Sum about the middle of a group of neighbouring queries, in a unit."""
-        problem, basis, width = self._problem, self._basis, width[rows]
-        tile, quick = max(64, IN_CACHE // len(rows)), self.is_quick and not shifted
+        """Sum over keys about the middle (d,) of a group of neighbouring queries.
 
-        def tiles():
+        Distances are divided by `unit`, and `width` has the multiples of the bandwidth. Kernels
+        with a form of dot products are compared `about` the middle. Shifted weights are divided
+        by the largest one of each query.
+        """
+        problem, basis, width = self._problem, self._basis, width[rows]
+        tile_size, quick = max(64, IN_CACHE // len(rows)), self.is_quick and not shifted
+
+        def sums_of_tiles():
+            """Yield the sums over one tile of keys after the other.
+
+            A block of keys is prepared at once; a tile of it is so small that the matrix of its
+            weights (n_queries, tile_size) stays in cache.
+            """
             for block in blocks(len(keys), IN_CACHE):
                 block_keys = keys[block]
+                # What is summed: 1 and the values, and for polynomials all products of terms.
                 columns = self._columns.take(block_keys, axis=0)
                 if basis.degree:
-                    u = problem.keys.take(block_keys, axis=0)[:, self._numeric]
-                    columns = basis.columns((u - middle) / unit, columns[:, 1:])
+                    numbers = problem.keys.take(block_keys, axis=0)[:, self._numeric]
+                    columns = basis.columns((numbers - middle) / unit, columns[:, 1:])
                 compare = comparison(problem, rows, block_keys, width, about)
                 left_out = left_out_pairs(problem, rows, block_keys)
-                for tile_keys in blocks(len(block_keys), tile):
-                    table = compare(tile_keys), left_out(tile_keys)
-                    weights, shift, bound = shifted_weights(problem, *table, quick=quick)
-                    yield Sums(shift, (weights @ columns[tile_keys]).T, bound)
+                for tile in blocks(len(block_keys), tile_size):
+                    weights, log_divisor, error_bound = shifted_weights(
+                        problem, compare(tile), left_out(tile), quick=quick
+                    )
+                    yield Sums(log_divisor, (weights @ columns[tile]).T, error_bound)
 
-        total = functools.reduce(Sums.plus, tiles())
+        total = functools.reduce(Sums.plus, sums_of_tiles())
         sums = np.zeros((basis.n_powers, self._columns.shape[1], len(rows)))
         sums[:, 0], of_values = total.sums[: basis.n_powers], total.sums[basis.n_powers :]
         sums[: basis.size, 1:] = of_values.reshape(basis.size, -1, len(rows))

@@ -1,6 +1,8 @@
 """The weighted average as scaled dot-product attention, in one fused pass of torch.
 
-Memory is O(n + m): the scores never exist as a matrix.
+It is taken for averages (degree 0) by kernels with a form of dot products, such as Gaussians,
+from a hundred million pairs on, where it is accurate. Time is O(n m), several times less than
+that of `_dense.py`; memory is O(n + m), since the scores never exist as a matrix.
 """
 
 import numpy as np

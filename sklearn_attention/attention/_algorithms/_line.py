@@ -1,4 +1,9 @@
-"""Kernel sums along one feature, by whichever algorithm is the fastest."""
+"""Kernel sums along one feature, by running sums, recurrences, boxes or pairs.
+
+An estimate of the nanoseconds decides between the algorithm of linear time and the pairs
+within the kernel's cutoff. Pairs also serve queries with bandwidths of their own, and those
+for which the sum is not well above the error bound.
+"""
 
 import functools
 import math
@@ -144,10 +149,13 @@ class Line(Keys):
         places += (np.cumsum(lengths) - lengths)[:, None]
         copies = len(self.x) * np.arange(n_scales)[:, None]
         line = Line(
-            places.ravel(), np.tile(problem.weights, n_scales),
-            np.tile(problem.values, (n_scales, 1)), self.kernel, self.degree,
+            places.ravel(),
+            np.tile(problem.weights, n_scales),
+            np.tile(problem.values, (n_scales, 1)),
+            self.kernel,
+            self.degree,
             (self.order + copies).ravel(),
-        )  # fmt: skip
+        )
         left_out = (problem.left_out + copies[:, :, None]).reshape(-1, 2)
         left_out = left_out.take(line.order, axis=0)
         return in_order(line.sums(line.points, 1.0, left_out), line.order)

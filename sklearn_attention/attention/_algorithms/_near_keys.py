@@ -1,4 +1,10 @@
-"""Groups of neighbouring queries, and the keys that count for them, found by trees."""
+"""Groups of neighbouring queries, and the keys that count for them, found by trees.
+
+They are for stationary kernels of up to eight features that are compact, or fall with the
+distance, and for bandwidths that are small relative to the data. Each group meets the keys
+that count for one of its queries, in tiles of `_dense.py`. Time is in proportion to these
+pairs, after O((n + m) log(n + m)) for the trees; memory is O(n + m).
+"""
 
 import functools
 import itertools
@@ -184,7 +190,7 @@ class _Tree:
     """Boxes of points within boxes."""
 
     def __init__(self, points, leaf):
-        from sklearn import neighbors  # takes a while to load, and few rows need none
+        from sklearn import neighbors  # is slow to load, and not needed for few rows
 
         arrays = neighbors.KDTree(points, leaf_size=leaf).get_arrays()
         _, self.order, nodes, ends = map(np.asarray, arrays)
@@ -193,11 +199,15 @@ class _Tree:
         self.is_leaf = nodes["is_leaf"] == 1
 
     def within(self, groups, counts):
-        """Return the leaves that may count for groups: pairs of positions, by group."""
+        """Return pairs of a group and a leaf whose keys may count for it, sorted by group.
+
+        ``counts(group, low, high)`` returns True for boxes whose points may count for a group.
+        """
         group, node = groups, np.zeros(len(groups), dtype=int)
         while True:
             may_count = counts(group, self.low[:, node], self.high[:, node])
             group, node = group[may_count], node[may_count]
+            # All leaves have the same depth. The children of node i are 2 i + 1 and 2 i + 2.
             if not len(node) or self.is_leaf[node[0]]:
                 return group, node
             group, node = np.repeat(group, 2), (2 * node[:, None] + [1, 2]).ravel()

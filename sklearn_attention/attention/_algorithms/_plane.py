@@ -1,4 +1,8 @@
-"""Kernel sums in the plane by Chebyshev interpolation, where that is faster than pairs."""
+"""Kernel sums of a Gaussian in two features by Chebyshev interpolation between cells.
+
+They are taken for many pairs, if moving terms between cells takes less time than the pairs in
+neighbouring cells. Time and memory are O(n + m) for each sum.
+"""
 
 import math
 

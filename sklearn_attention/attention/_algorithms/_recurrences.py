@@ -1,4 +1,8 @@
-"""Kernel sums along one feature by recurrences: exponentials times polynomials."""
+"""Kernel sums along one feature by recurrences.
+
+They are for exponentials times polynomials, such as Laplacian and Matern kernels. After
+sorting, time and memory are O(n + m), whatever the bandwidth.
+"""
 
 import math
 

@@ -1,4 +1,9 @@
-"""Kernel sums along one feature over windows: compact kernels that are polynomials."""
+"""Kernel sums along one feature by running sums of moments in cells.
+
+They are for compact kernels that are polynomials of the distance, such as Epanechnikov's.
+After sorting, time is O(n + m) with a factor of the squared number of moments; memory is O(n)
+for each moment.
+"""
 
 import math
 
