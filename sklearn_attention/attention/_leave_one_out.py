@@ -230,10 +230,10 @@ class LeaveOneOut:
 
     def _predict(self, scales):
         if self._widened is None or scales.ndim > 1:
-            yield from (fields[:3] for fields in self._rows.at(scales))
+            yield from (fields[:3] for fields in self._rows.predict(scales))
             return
         for block in blocks(len(scales), max(1, IN_CACHE // len(self.rows))):
-            yield from self._widened.at(scales[block])
+            yield from self._widened.predict(scales[block])
 
 
 class _PredictedRows:
@@ -250,7 +250,7 @@ class _PredictedRows:
             self._sums_without_gap = Reduction(problem, degree, **options)
 
     def each(self, rows, scales):
-        """Predict some rows, each at a scale of its own; return the fields of :meth:`at`."""
+        """Predict some rows, each at a scale of its own; return fields as `predict` does."""
         # Rows whose scales are alike are predicted in one pass.
         order = np.argsort(scales, kind="stable")
         _, starts = np.unique(self._sums.label_scales(scales[order]), return_index=True)
@@ -262,11 +262,11 @@ class _PredictedRows:
             group_scales = scales[group[:1]]
             if self._sums.is_radial:
                 group_scales = scales[group][None]
-            fields += predicted.at(group_scales)
+            fields += predicted.predict(group_scales)
         input_order = np.argsort(np.concatenate(groups))
         return [np.concatenate(field)[input_order] for field in zip(*fields, strict=True)]
 
-    def at(self, scales):
+    def predict(self, scales):
         """Yield the fields of `Predictions` at each scale, and shares of the rows in weights.
 
         The first share is that in the sum without the gap, the second that in the full sum.
@@ -286,7 +286,7 @@ class _PredictedRows:
         if is_same_everywhere(problem.kernel, problem.keys.shape[1]):
             terms = own_terms(problem)
         for group, blocks_of_rows in sums.each(scales):
-            of_group = own_terms(problem.at(group[0])) if terms is None else terms
+            of_group = own_terms(problem.rescaled(group[0])) if terms is None else terms
             fields = [self._finish(of_group, *block) for block in blocks_of_rows]
             fields = map(np.concatenate, zip(*fields, strict=True))
             yield from zip(*(np.split(field, len(group)) for field in fields), strict=True)
@@ -322,10 +322,10 @@ class _WidenedRows:
             )
             self._points = _PredictedRows(points, degree, 0, options)
 
-    def at(self, scales):
+    def predict(self, scales):
         """Yield the fields of `Predictions` at each scale."""
         groups, all_rows = {}, np.arange(len(self._rows.values))
-        plain = list(self._rows.at(scales))
+        plain = list(self._rows.predict(scales))
         for k in np.argsort(-scales):
             scale = np.full(len(all_rows), scales[k])
             groups[k] = self._groups(all_rows, scale, plain[k])

@@ -81,13 +81,13 @@ class PairSums:
         columns = np.ones((n_keys, 1)) if columns is None else columns
         symmetric_blocks, todo, lost = [], None, np.ones(n, dtype=bool)
         if row_blocks is None and self._images == 1 and not product.is_symmetric:
-            todo = self.near(bandwidth, both=True)
+            todo = self.pair_blocks(bandwidth, both=True)
         elif row_blocks is None and self._images == 1:
             weighted = self.weights[:, None] * columns
             symmetric_blocks = list(
                 self.share(
                     lambda block: _SymmetricBlock(product, weighted, *block, slopes),
-                    self.near(bandwidth),
+                    self.pair_blocks(bandwidth),
                 )
             )
             sums = np.zeros(weighted.shape)
@@ -130,7 +130,7 @@ class PairSums:
 
         return averages, log(total) + shift + self.log_scale, vjp
 
-    def near(self, bandwidth, *, both=False):
+    def pair_blocks(self, bandwidth, *, both=False):
         """Yield blocks of rows, and these with the keys after them within the kernel's support.
 
         So each pair of rows is in one block, or in two if keys on `both` sides are yielded.

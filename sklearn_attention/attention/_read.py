@@ -66,7 +66,7 @@ class Problem:
         )
         return replace(self, queries=self.queries[rows], left_out=left_out, query_scale=scale)
 
-    def at(self, scale):
+    def rescaled(self, scale):
         """Return the same problem with its bandwidth multiplied, without scales of queries."""
         tables = self.queries, self.keys, self.center[None]
         queries, keys, (center,) = (self.kernel.rescale(x, scale) for x in tables)

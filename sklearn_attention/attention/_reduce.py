@@ -208,7 +208,7 @@ class Reduction:
             return None
         from ._algorithms._fused import fused_sums  # torch takes a second to load
 
-        return fused_sums(problem.take(rows).at(float(width[rows][0])))
+        return fused_sums(problem.take(rows).rescaled(float(width[rows][0])))
 
     def _over_all(self, rows, width):
         """Sum over all keys, pair by pair."""
