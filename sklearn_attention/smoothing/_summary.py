@@ -102,6 +102,12 @@ class SmootherSummary:
         return ", ".join(f"{degree} ({self.degrees[degree]:.2f})" for degree in order)
 
 
+def feature_names(model):
+    """Return the names of the features, "x0", "x1" and so on if they have none."""
+    unnamed = [f"x{j}" for j in range(model.n_features_in_)]
+    return list(getattr(model, "feature_names_in_", unnamed))
+
+
 def summarize(model, p_values=None):
     """Summary of a fitted regressor."""
     smoother = model._smoother
@@ -109,7 +115,6 @@ def summarize(model, p_values=None):
     # The unit of weights does not matter.
     squares = n_samples * mean_squares(model.residuals_, weights)
     left = n_samples - model.effective_dof_
-    unnamed = [f"x{j}" for j in range(model.n_features_in_)]
     return SmootherSummary(
         model=type(model).__name__,
         kernel=model.kernel_,
@@ -122,7 +127,7 @@ def summarize(model, p_values=None):
         residual_std=np.sqrt(squares / left if left > 0 else np.nan * squares)[()],
         r2=explained(model.values_, model.fitted_values_, weights),
         loo_r2=model.loo_score_,
-        features=list(getattr(model, "feature_names_in_", unnamed)),
+        features=feature_names(model),
         kinds=smoother.columns.kinds,
         bandwidth=model.bandwidth_,
         p_values=p_values,
