@@ -23,6 +23,8 @@ class SmootherSummary:
         The kernel, resolved.
     degrees : dict
         Weight of each degree of the polynomials that are averaged.
+    additive_share : float
+        Weight of the additive stage and the smoother of its residuals.
     n_samples : int
         Training rows of positive weight.
     rule : str
@@ -53,6 +55,7 @@ class SmootherSummary:
     model: str
     kernel: Any
     degrees: dict
+    additive_share: float
     n_samples: int
     rule: str
     criterion_value: Any
@@ -73,6 +76,7 @@ class SmootherSummary:
         about = [
             ("kernel", str(self.kernel)),
             ("degree", self._degrees()),
+            ("additive share", f"{self.additive_share:.2f}" if self.additive_share else "None"),
             ("rows", f"{self.n_samples}"),
             ("bandwidth", chosen),
             ("neighbors", f"{self.n_neighbors}"),
@@ -119,6 +123,7 @@ def summarize(model, p_values=None):
         model=type(model).__name__,
         kernel=model.kernel_,
         degrees={own.degree: own.weight for own in smoother.members if own.weight},
+        additive_share=getattr(smoother, "share", 0.0),
         n_samples=n_samples,
         rule=model._kept["rule"],
         criterion_value=getattr(model, "criterion_value_", None),

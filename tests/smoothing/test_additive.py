@@ -363,3 +363,22 @@ def test_an_outlier_in_a_feature_does_not_spoil_its_line():
     spoiled[0, 0], spoiled[1, 1] = 1e6, -3e5
     errors = model.fit(spoiled, y).predict(X) - expected
     assert np.std(errors[2:]) < 0.15 * np.std(expected)
+
+
+def test_summaries_tell_the_share():
+    X, y = make_rows()
+    model = LocalPolynomialRegressor(structure="additive").fit(X, y)
+    assert model.summary().additive_share == 1
+    assert "additive share                1.00" in str(model.summary())
+    joint = LocalPolynomialRegressor(bandwidth=0.5).fit(X, y)
+    assert "additive share" not in str(joint.summary())
+
+
+def test_penalties_are_chosen_again_for_each_draw_of_a_test(monkeypatch):
+    model = LocalPolynomialRegressor(structure="additive").fit(*make_rows())
+    drawn = []
+    monkeypatch.setattr(
+        model, "_smoother_of", lambda values: drawn.append(values) or model.smoother_
+    )
+    model.feature_significance(3)
+    assert len(drawn) == 6
